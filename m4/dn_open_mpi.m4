@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The dimmnet authors
+
+# DN_OPEN_MPI: finds Open MPI through its compiler wrapper and tests the features in which its versions differ
+AC_DEFUN([DN_OPEN_MPI], [
+    AC_ARG_WITH([ompi],
+        [AS_HELP_STRING([--with-ompi=MPICC], [compiler wrapper of the Open MPI to build for @<:@mpicc.openmpi, mpicc@:>@])
+AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks that need no MPI])],
+        [], [with_ompi=yes])
+    dn_ompi_summary="not used (--without-ompi)"
+    dn_mcadir_summary="none"
+    AS_IF([test no != "$with_ompi"], [_DN_OMPI_FIND])
+    AM_CONDITIONAL([DN_HAVE_OMPI], [test no != "$with_ompi"])
+    AC_SUBST([MPICC])
+    AC_SUBST([MPIRUN])
+    AC_SUBST([MPI_CFLAGS])
+    AC_SUBST([MPI_LIBS])
+    AC_SUBST([DN_OMPI_VERSION])
+    AC_SUBST([DN_OMPI_CPPFLAGS])
+    AC_SUBST([DN_OMPI_CFLAGS])
+    AC_SUBST([DN_OMPI_LDFLAGS])
+    AC_SUBST([DN_OMPI_LIBS])
+    AC_SUBST([DN_OMPI_BTL_LIBS])
+    AC_SUBST([DN_PMIX_COMPONENTS])
+])
+
+m4_define([_DN_OMPI_HINT],
+    [install libopenmpi-dev and openmpi-bin, name its compiler wrapper by --with-ompi=MPICC, or build without it by --without-ompi])
+
+# The flags of the wrapper, then the folder of the installed internal headers, then features.
+AC_DEFUN([_DN_OMPI_FIND], [
+    AS_IF([test yes = "$with_ompi"],
+        [AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc])],
+        [AC_PATH_PROG([MPICC], [$with_ompi])])
+    AS_IF([test -z "$MPICC"], [
+        AS_IF([test yes = "$with_ompi"],
+            [AC_MSG_ERROR([Open MPI was not found: ]_DN_OMPI_HINT)],
+            [AC_MSG_ERROR([--with-ompi: "$with_ompi" is not a program: ]_DN_OMPI_HINT)])])
+    dn_incdirs=`"$MPICC" --showme:incdirs 2>&AS_MESSAGE_LOG_FD` && test -n "$dn_incdirs" ||
+        AC_MSG_ERROR([$MPICC is not the compiler wrapper of Open MPI (it does not know --showme:incdirs): ]_DN_OMPI_HINT)
+    dn_libdirs=`"$MPICC" --showme:libdirs 2>&AS_MESSAGE_LOG_FD`
+
+    AC_MSG_CHECKING([for the internal headers of Open MPI])
+    dn_ompi_include=
+    for dn_dir in $dn_incdirs; do
+        for dn_sub in "$dn_dir/openmpi" "$dn_dir"; do
+            AS_IF([test -z "$dn_ompi_include" && test -r "$dn_sub/opal_config.h"], [dn_ompi_include=$dn_sub])
+        done
+    done
+    AS_IF([test -z "$dn_ompi_include"], [
+        AC_MSG_RESULT([no])
+        AC_MSG_ERROR([there is no opal_config.h below $dn_incdirs: this Open MPI was installed without its internal headers (configure it --with-devel-headers, or take the libopenmpi-dev of Debian), or build without it by --without-ompi])])
+    AC_MSG_RESULT([$dn_ompi_include])
+
+    # As system headers: their warnings are not ours to fix.
+    DN_OMPI_CPPFLAGS="-isystem $dn_ompi_include"
+    for dn_dir in $dn_incdirs; do
+        AS_IF([test "$dn_dir" != "$dn_ompi_include" && test /usr/include != "$dn_dir"], [DN_OMPI_CPPFLAGS="$DN_OMPI_CPPFLAGS -isystem $dn_dir"])
+    done
+    # Headers that others include but that distributions leave out, in words of our own; searched last.
+    DN_OMPI_CPPFLAGS="$DN_OMPI_CPPFLAGS -idirafter \$(top_srcdir)/common/ompi/standin"
+    DN_OMPI_CFLAGS=
+    AS_CASE([$host_cpu], [x86_64|amd64], [DN_OMPI_CFLAGS="-mcx16"])
+    DN_OMPI_LDFLAGS=
+    for dn_dir in $dn_libdirs; do
+        DN_OMPI_LDFLAGS="$DN_OMPI_LDFLAGS -L$dn_dir"
+    done
+    MPI_CFLAGS=`"$MPICC" --showme:compile`
+    MPI_LIBS=`"$MPICC" --showme:link`
+    dn_mpi_bin=`AS_DIRNAME(["$MPICC"])`
+    AS_CASE([$MPICC],
+        [*.openmpi], [AC_PATH_PROGS([MPIRUN], [mpirun.openmpi mpirun], [mpirun], [$dn_mpi_bin$PATH_SEPARATOR$PATH])],
+        [AC_PATH_PROGS([MPIRUN], [mpirun mpirun.openmpi], [mpirun], [$dn_mpi_bin$PATH_SEPARATOR$PATH])])
+
+    dn_save_CPPFLAGS=$CPPFLAGS
+    dn_save_CFLAGS=$CFLAGS
+    CPPFLAGS="$CPPFLAGS -I$dn_ompi_include"
+    for dn_dir in $dn_incdirs; do
+        CPPFLAGS="$CPPFLAGS -I$dn_dir"
+    done
+    CPPFLAGS="$CPPFLAGS -idirafter $srcdir/common/ompi/standin"
+    CFLAGS="$CFLAGS -std=gnu11 $DN_OMPI_CFLAGS"
+    _DN_OMPI_VERSION
+    _DN_OMPI_FEATURES
+    CPPFLAGS=$dn_save_CPPFLAGS
+    CFLAGS=$dn_save_CFLAGS
+
+    # libopen-pal is named always: its soname is what keeps a component of one major version from loading into another.
+    AS_IF([test 5 -gt "$dn_opal_major"],
+        [DN_OMPI_BTL_LIBS="-lopen-pal -lopen-rte"],
+        [DN_OMPI_BTL_LIBS="-lopen-pal -lpmix"
+         # env.sh names PMIx's own folder of components, or, where it has none, an existing folder.
+         DN_PMIX_COMPONENTS=`$PKG_CONFIG --variable=libdir pmix 2>&AS_MESSAGE_LOG_FD`/pmix
+         AS_IF([test ! -d "$DN_PMIX_COMPONENTS"], [DN_PMIX_COMPONENTS=/usr/lib])])
+    DN_OMPI_LIBS="-lmpi $DN_OMPI_BTL_LIBS"
+    dn_ompi_summary="$DN_OMPI_VERSION ($MPICC)"
+    dn_mcadir_summary=$mcadir
+])
+
+AC_DEFUN([_DN_OMPI_VERSION], [
+    AC_MSG_CHECKING([for the version of Open MPI])
+    m4_foreach([dn_part], [[MAJOR], [MINOR], [RELEASE]], [
+        AC_COMPUTE_INT([dn_opal_]m4_tolower(dn_part), [OPAL_]dn_part[_VERSION], [[#include "opal_config.h"
+#include "opal/version.h"]],
+            [AC_MSG_RESULT([unknown])
+             AC_MSG_ERROR([opal_config.h in $dn_ompi_include does not say OPAL_]dn_part[_VERSION: ]_DN_OMPI_HINT)])
+    ])
+    DN_OMPI_VERSION="$dn_opal_major.$dn_opal_minor.$dn_opal_release"
+    AC_MSG_RESULT([$DN_OMPI_VERSION])
+    AS_CASE([$dn_opal_major.$dn_opal_minor], [4.1|5.*], [],
+        [AC_MSG_ERROR([Open MPI $DN_OMPI_VERSION is not supported: versions 4.1 and 5.0 are. Name the wrapper of another one by --with-ompi=MPICC])])
+    AC_DEFINE_UNQUOTED([DN_OMPI_MAJOR], [$dn_opal_major], [Major version of the Open MPI built for])
+    AC_DEFINE_UNQUOTED([DN_OMPI_MINOR], [$dn_opal_minor], [Minor version of the Open MPI built for])
+    AC_DEFINE_UNQUOTED([DN_OMPI_RELEASE], [$dn_opal_release], [Release number of the Open MPI built for])
+    AC_DEFINE_UNQUOTED([DN_OMPI_VERSION], ["$DN_OMPI_VERSION"], [Version of the Open MPI built for, as a string])
+])
+
+# Features, not versions. A type or member that is absent is an ordinary answer; a header that does not
+# compile would look the same, so btl.h itself is checked first.
+AC_DEFUN([_DN_OMPI_FEATURES], [
+    AC_CHECK_TYPE([mca_btl_base_module_t], [],
+        [AC_MSG_ERROR([opal/mca/btl/btl.h does not compile, see config.log: ]_DN_OMPI_HINT)], [[#include "opal_config.h"
+#include "opal/mca/btl/btl.h"]])
+    AC_CHECK_TYPES([mca_btl_base_receive_descriptor_t], [], [], [[#include "opal_config.h"
+#include "opal/mca/btl/btl.h"]])
+    AC_CHECK_MEMBERS([mca_btl_base_module_t.btl_ft_event, mca_btl_base_module_t.btl_atomic_cswap], [], [],
+        [[#include "opal_config.h"
+#include "opal/mca/btl/btl.h"]])
+    AC_CHECK_HEADERS([opal/mca/pmix/pmix-internal.h opal/mca/pmix/pmix.h opal/threads/threads.h opal/mca/threads/threads.h orte/util/proc_info.h],
+        [], [], [[#include "opal_config.h"
+#include <stddef.h>]])
+    AC_CHECK_MEMBERS([mca_mtl_base_component_2_0_0_t.accelerator_support], [], [], [[#include "opal_config.h"
+#include "ompi/mca/mtl/mtl.h"]])
+    AC_CHECK_MEMBERS([mca_coll_base_module_t.coll_agree], [], [], [[#include "opal_config.h"
+#include "ompi/mca/coll/coll.h"]])
+    AC_CHECK_TYPES([ompi_comm_extended_cid_t], [], [], [[#include "opal_config.h"
+#include "ompi/communicator/communicator.h"]])
+])
