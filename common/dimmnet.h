@@ -1,0 +1,309 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dimmnet.h
+ * The contract of libdimmnet: send with CPU stores, receive by polling memory.
+ *
+ * A process opens a *port*, learns its *address*, carries that to other processes by any channel it
+ * has (PMIx, a file, a pipe) and *connects* to theirs. A connected *peer* offers the primitives of
+ * DIMMnet-1 and Martini: AOTF (one store into the peer's polled memory), BOTF (a message built in a
+ * window), PUSH and PULL (remote write and read with blocks on both sides), and atomics on remote
+ * words. Which device carries them is decided by dn_open()'s list and never shows in a call.
+ *
+ * Errors: every call that can fail returns dn_status_t; outputs are set only on DN_OK. DN_ERR_AGAIN
+ * means that nothing happened and that dn_progress() makes room. Every other error has been logged
+ * once (dn_log_set()) by the code that found it.
+ *
+ * Threads: with dn_job_t::threads set, every call may be made from several threads at once, except
+ * that dn_close(), dn_disconnect() and dn_segment_free() need every other use of their object to be
+ * over. Without it one thread at a time may use a port and what belongs to it.
+ *
+ * Ordering: messages of one sender arrive in the order of their kicks. Nothing else is ordered until
+ * dn_fence(). Sources: DIMMnet-1 AOTF paper sections 2 to 5, Martini paper sections 2 to 6.
+ */
+#ifndef DIMMNET_H
+#define DIMMNET_H
+
+#include "dn_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @name Port */
+/** @{ */
+
+/** Set every field of @p config to its default. */
+DN_API void dn_config_init(dn_config_t *config);
+
+/**
+ * Open a port on a list of devices.
+ *
+ * @param[in]  spec    Device names separated by commas, such as "shm"; a peer is reached by the first
+ *                     that can.
+ * @param[in]  job     Who this process is. Copied.
+ * @param[in]  config  Settings, NULL: defaults. Copied.
+ * @param[out] port_p  The port; the caller's until dn_close().
+ *
+ * @retval DN_ERR_PARAM        unknown device, or a setting out of its range: the log line says which
+ *                             and what is accepted; correct it.
+ * @retval DN_ERR_NOMEM        no memory or file space: free some, or choose another folder.
+ * @retval DN_ERR_ACCESS       the kernel or folder refuses shared memory: see the log line.
+ * @retval DN_ERR_UNSUPPORTED  no device of the list works on this machine.
+ *
+ * Pinned by test/device/conformance.c.
+ */
+DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *config, dn_port_t **port_p);
+
+/**
+ * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
+ * send to it get DN_ERR_UNREACH. Operations in flight are signalled with DN_ERR_UNREACH.
+ */
+DN_API void dn_close(dn_port_t *port);
+
+/**
+ * Let peers of another process group in (an entry of Martini's PGIDTBL). A port talks to its own
+ * group from the start. Messages from a group not admitted stay in their ring until it is.
+ *
+ * @retval DN_ERR_NOMEM  64 groups are admitted already: close connections to some.
+ */
+DN_API dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid);
+
+/**
+ * The bytes by which others connect to this port: version, PGID, PID, host, devices.
+ *
+ * @param[in,out] len  In: size of @p buf. Out: bytes used, or needed when DN_ERR_RANGE is returned.
+ *
+ * @retval DN_ERR_RANGE  @p buf is too small: retry with *len bytes (at most DN_ADDRESS_MAX).
+ */
+DN_API dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len);
+
+/** An address never needs more bytes than this. */
+#define DN_ADDRESS_MAX 1024
+
+/** The PGID inside an address; check it came by a channel that you trust, then dn_group_admit().
+ * @retval DN_ERR_PROTO    not an address.
+ * @retval DN_ERR_VERSION  an address of another version of libdimmnet. */
+DN_API dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *pgid_p);
+
+/** Read the counters of a port (a sum over its devices and peers). */
+DN_API void dn_counters(const dn_port_t *port, dn_counters_t *counters);
+
+/** Where errors are written: one sentence each, no newline. NULL restores stderr. Process-wide. */
+typedef void (*dn_log_fn_t)(const char *sentence, void *arg);
+DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
+
+/** A few words for a status, never NULL. */
+DN_API const char *dn_strerror(dn_status_t status);
+/** @} */
+
+/** @name Peers */
+/** @{ */
+
+/**
+ * Connect to a process by its address. Connecting twice gives the same peer, counted; connecting to
+ * oneself works.
+ *
+ * @retval DN_ERR_PROTO    not an address, or the peer's segment is malformed: the peer is not one of
+ *                         ours; give up on it.
+ * @retval DN_ERR_VERSION  the peer runs another version of libdimmnet: install the same one.
+ * @retval DN_ERR_ACCESS   another process group or user: dn_group_admit() it, or give up.
+ * @retval DN_ERR_UNREACH  no device of the list reaches that host, or the process is gone: use another
+ *                         transport. Not logged: this is an answer, not a failure.
+ * @retval DN_ERR_NOMEM    the peer has no slot left (dn_config_t::max_peers), or memory ran out.
+ */
+DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p);
+
+/** Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. */
+DN_API void dn_disconnect(dn_peer_t *peer);
+
+/** Limits of a peer. */
+DN_API void dn_peer_attr(const dn_peer_t *peer, dn_peer_attr_t *attr);
+
+/** A pointer of the caller's, kept with the peer (NULL at first). A peer that sends first exists
+ * before the caller connects to it. */
+DN_API void dn_peer_set_user(dn_peer_t *peer, void *user);
+DN_API void *dn_peer_user(const dn_peer_t *peer);
+
+/** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. */
+DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
+/** @} */
+
+/** @name LLCM and AOTF (AOTF paper sections 2 and 3) */
+/** @{ */
+
+/**
+ * Take a piece of this process' LLCM, zeroed: memory that peers write by AOTF and that the owner polls.
+ *
+ * @param[in]  len    Bytes, rounded up to a multiple of 64.
+ * @param[out] off_p  Its offset, to be told to peers. Aligned to 64.
+ * @param[out] mem_p  Its address here. Poll it with acquire loads.
+ *
+ * @retval DN_ERR_NOMEM  no such piece is free: raise dn_config_t::llcm_bytes.
+ */
+DN_API dn_status_t dn_llcm_alloc(dn_port_t *port, size_t len, uint64_t *off_p, void **mem_p);
+/** Give a piece back: the offset and length of its dn_llcm_alloc(). */
+DN_API void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len);
+
+/**
+ * AOTF: put 1 to 8 bytes into a peer's LLCM, in one store when naturally aligned.
+ *
+ * @param[in] off    Offset in the peer's LLCM.
+ * @param[in] value  The bytes, in the machine's order, from the low end.
+ * @param[in] size   1 to 8 bytes. Atomic when 1, 2, 4 or 8 and @p off is a multiple of it.
+ *
+ * Completion: DN_OK: @p value is taken; it becomes visible without further calls.
+ * Ordering:   after the messages, PUSHes and AOTFs to the same peer that an earlier dn_fence() covers.
+ *
+ * @retval DN_ERR_AGAIN    no credit: progress, retry.
+ * @retval DN_ERR_RANGE    outside the peer's LLCM.
+ * @retval DN_ERR_UNREACH  the peer is gone.
+ */
+static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+/** @} */
+
+/** @name BOTF: messages (AOTF paper section 2.5) */
+/** @{ */
+
+/**
+ * Say who receives the messages of a channel. Messages that came before a handler was set are kept in
+ * their ring, and hold back what follows them from the same sender.
+ * @retval DN_ERR_PARAM  the channel is reserved, out of range, or has another handler.
+ */
+DN_API dn_status_t dn_handler_set(dn_port_t *port, unsigned channel, dn_handler_fn_t fn, void *arg);
+/** Take the handler of a channel away. Its later messages are held back. */
+DN_API void dn_handler_clear(dn_port_t *port, unsigned channel);
+
+/**
+ * Send a message: head then body, copied before return (a window reserved, filled and kicked at once).
+ *
+ * @param[in] channel   DN_CHAN_BTL .. DN_CHAN_MAX - 1.
+ * @param[in] tag       0..255, given to the handler.
+ * @param[in] head_len, body_len  Bytes; the sum is 0 .. dn_peer_attr_t::botf_max.
+ *
+ * Completion: DN_OK: buffers may be reused, the message arrives when the peer progresses.
+ * Ordering:   in order with other messages to this peer.
+ *
+ * @retval DN_ERR_AGAIN    no credit: dn_progress(), retry. Not logged.
+ * @retval DN_ERR_RANGE    longer than botf_max: send it in parts, or PUSH it.
+ * @retval DN_ERR_UNREACH  the peer is gone: dn_disconnect().
+ */
+static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                                  const void *body, size_t body_len);
+
+/**
+ * Reserve a window of @p len bytes at the peer, to build a message in place. At most one window a peer
+ * and thread at a time; fill it and kick it without calling any other function on this peer.
+ * Errors as dn_botf(). Between reserve and kick nothing can fail.
+ */
+static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
+/** Publish the first @p len bytes of a window (0 .. window->len) as one message. Cannot fail. */
+static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
+
+/**
+ * Receive what one peer has sent, without looking at the others: for a caller that knows its source.
+ * @return messages handled, at most @p max.
+ */
+DN_API int dn_recv(dn_peer_t *src, int max);
+
+/**
+ * Receive from all peers, run core-processor work and signal completions.
+ * @return messages and completions handled; 0: nothing was there.
+ */
+DN_API int dn_progress(dn_port_t *port);
+
+/**
+ * Whether this process shares its cores: not 0 when more processes of its peers than processing units
+ * may run where it may (hwloc). A spinning caller then yields after some 200 idle polls.
+ */
+DN_API int dn_oversubscribed(const dn_port_t *port);
+/** @} */
+
+/** @name Segments (Martini paper section 4) */
+/** @{ */
+
+/**
+ * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies.
+ *
+ * @param[in]  len    Bytes, at least 1.
+ * @retval DN_ERR_NOMEM  no memory or file space: nothing was allocated; use dn_segment_register().
+ */
+DN_API dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p);
+
+/**
+ * Make memory that the user has a segment. No copy, no pinning; @p base stays the caller's and must
+ * outlive the segment. @p len 0 is legal. */
+DN_API dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len, dn_segment_t **segment_p);
+
+/** Free a segment; allocated memory is unmapped here. Its key is stale from then on. */
+DN_API void dn_segment_free(dn_segment_t *segment);
+
+/** Start of a segment in this process. */
+DN_API void *dn_segment_base(const dn_segment_t *segment);
+/** The key by which peers name it. */
+DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
+/** @} */
+
+/** @name PUSH, PULL, atomics (Martini paper section 5) */
+/** @{ */
+
+/**
+ * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks.
+ *
+ * Size:       xfer->len bytes, 0 is legal; each sg adds up to exactly as many.
+ * Completion: exactly one of
+ *             - < 0            nothing is promised of the target bytes, comp is never signalled;
+ *             - DN_OK          complete: local memory may be reused, PUSHed bytes are visible at the
+ *                              target, comp is never signalled;
+ *             - DN_INPROGRESS  comp is signalled once from dn_progress(), with the same meaning or an
+ *                              error. Without comp: after dn_flush() gives DN_OK.
+ *             Status words are stored (release) after the bytes, the local one even on DN_OK. The
+ *             remote one is what Martini defined and left out: the target may poll for it.
+ * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
+ * Ownership:  xfer and its arrays are the caller's again on return; the memory they name, comp and
+ *             local_status are lent until completion.
+ *
+ * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.
+ * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.
+ * @retval DN_ERR_RANGE    the remote blocks leave the segment, or the key is stale: a caller bug.
+ * @retval DN_ERR_UNREACH  the peer is gone.
+ */
+static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer);
+static inline dn_status_t dn_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
+
+/**
+ * An atomic operation on a word of a peer's segment; atomic towards CPU atomics of the owner too.
+ * Completion, ownership and errors as dn_push(); DN_ERR_PARAM also for width or alignment.
+ */
+static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+
+static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t add,
+                                       void *result, dn_comp_t *comp);
+static inline dn_status_t dn_swap(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t value,
+                                  void *result, dn_comp_t *comp);
+static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t compare,
+                                 uint64_t value, void *result, dn_comp_t *comp);
+
+/**
+ * Order: what was started towards @p peer before takes effect there before what is started after.
+ * @retval DN_INPROGRESS  not yet: earlier transfers still run; dn_progress(), call again.
+ */
+DN_API dn_status_t dn_fence(dn_peer_t *peer);
+
+/**
+ * Are all PUSHes, PULLs and atomics to @p peer complete at both ends? Progresses once; never blocks.
+ * @retval DN_OK           all are.
+ * @retval DN_INPROGRESS   not yet: call again.
+ * @retval DN_ERR_UNREACH  the peer is gone; what was in flight has been signalled with this error.
+ */
+DN_API dn_status_t dn_flush(dn_peer_t *peer);
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "dn_inline.h"
+
+#endif

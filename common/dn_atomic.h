@@ -1,0 +1,89 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_atomic.h
+ * The memory model of the project: C11 orders on words that several processes map.
+ *
+ * A plain pointer to shared memory becomes atomic by the cast in these few functions, so that layouts
+ * stay plain structs whose offsets can be asserted.
+ */
+#ifndef DN_ATOMIC_H
+#define DN_ATOMIC_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/** Read a word whose new value publishes memory written before it. Pairs with dn_store_release. */
+static inline uint64_t dn_load_acquire(const uint64_t *word)
+{
+    return atomic_load_explicit((const _Atomic uint64_t *) word, memory_order_acquire);
+}
+
+/** Publish: everything written before becomes visible no later than this word. */
+static inline void dn_store_release(uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit((_Atomic uint64_t *) word, value, memory_order_release);
+}
+
+static inline uint32_t dn_load_acquire_u32(const uint32_t *word)
+{
+    return atomic_load_explicit((const _Atomic uint32_t *) word, memory_order_acquire);
+}
+
+static inline void dn_store_release_u32(uint32_t *word, uint32_t value)
+{
+    atomic_store_explicit((_Atomic uint32_t *) word, value, memory_order_release);
+}
+
+/** Claim: 1 when *word was expected and is now desired. Acquires and releases. */
+static inline int dn_cas_u32(uint32_t *word, uint32_t expected, uint32_t desired)
+{
+    return atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) word, &expected, desired,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
+
+/** Old value; acquires and releases. */
+static inline uint64_t dn_fetch_add_u64(uint64_t *word, uint64_t add)
+{
+    return atomic_fetch_add_explicit((_Atomic uint64_t *) word, add, memory_order_acq_rel);
+}
+
+static inline uint32_t dn_fetch_add_u32(uint32_t *word, uint32_t add)
+{
+    return atomic_fetch_add_explicit((_Atomic uint32_t *) word, add, memory_order_acq_rel);
+}
+
+/** Tell the core that this is a spin loop. */
+static inline void dn_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/** A test-and-set lock; used only where several threads share a port. */
+typedef struct dn_lock {
+    uint32_t taken;
+} dn_lock_t;
+
+static inline int dn_trylock(dn_lock_t *lock)
+{
+    return dn_cas_u32(&lock->taken, 0, 1);
+}
+
+static inline void dn_lock(dn_lock_t *lock)
+{
+    while (!dn_trylock(lock)) {
+        dn_pause();
+    }
+}
+
+static inline void dn_unlock(dn_lock_t *lock)
+{
+    dn_store_release_u32(&lock->taken, 0);
+}
+
+#endif

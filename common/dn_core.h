@@ -1,0 +1,53 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_core.h
+ * The core processor: what a device's fast path cannot do is asked of the target by messages on
+ * DN_CHAN_CORE and done there by its dn_progress() (Martini paper, section 9: substitution).
+ *
+ * PUSH travels as blocks with their data, PULL as a request answered by data, an atomic operation as
+ * one line each way. Every number in a message is checked against the table of live segments.
+ */
+#ifndef DN_CORE_H
+#define DN_CORE_H
+
+#include "dn_device.h"
+
+typedef struct dn_core_op dn_core_op_t;
+typedef struct dn_core_answer dn_core_answer_t;
+
+/** Core-processor state of a port. */
+typedef struct dn_core {
+    dn_core_op_t **op; /**< by number; operations that this process started */
+    uint32_t count;
+    dn_core_op_t *free;
+    dn_core_op_t *sending;          /**< those with something left to send, oldest first */
+    dn_core_answer_t *answering;    /**< what peers asked and have not been sent yet, oldest first */
+    dn_core_answer_t **answer_tail; /**< where the next is hung */
+} dn_core_t;
+
+void dn_core_open(dn_core_t *core);
+void dn_core_close(dn_core_t *core);
+
+/** As dn_push(), dn_pull(), dn_atomic(), by messages. Return DN_INPROGRESS or an error. */
+dn_status_t dn_core_push(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_core_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+
+/** Handler of DN_CHAN_CORE; arg is the port. */
+void dn_core_handler(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
+
+/** Is anything waiting for credit? */
+static inline int dn_core_busy(const dn_core_t *core)
+{
+    return NULL != core->sending || NULL != core->answering;
+}
+
+/** Send what waits, as far as credit goes. @return messages sent. */
+int dn_core_progress(dn_port_t *port);
+
+/** Signal the operations towards a lost peer, drop its questions. */
+void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_device.h
+ * What a device implements, and what it may use of the floor above. Nothing above a device knows
+ * which device it is: everything goes through dn_device_t and the peer's dn_peer_ops_t.
+ *
+ * A device fills the entries that it can do. For push, pull and atomic the port has a version of its
+ * own, run by the core processor over BOTF (dn_core.h): it is used where the device's entry is NULL and
+ * whenever that returns DN_ERR_UNSUPPORTED. So what a device is able to do is read from its table and
+ * never declared apart.
+ *
+ * Threads: where dn_job_t::threads is set, the port calls the entries of dn_device_t under its lock, and
+ * the ops of dn_peer_ops_t without: these the device makes safe itself.
+ */
+#ifndef DN_DEVICE_H
+#define DN_DEVICE_H
+
+#include "dimmnet.h"
+#include "dn_atomic.h"
+
+typedef struct dn_device dn_device_t;
+
+/** Who takes the messages of a channel; fn NULL: nobody yet. */
+typedef struct dn_handler {
+    dn_handler_fn_t fn;
+    void *arg;
+} dn_handler_t;
+
+/** An open device of a port. A device embeds this first in its own state. */
+typedef struct dn_iface {
+    const dn_device_t *device;
+    dn_port_t *port;
+    dn_handler_t *handler; /**< the port's, DN_CHAN_MAX of them */
+    dn_counters_t *counters;/**< the port's; a thread-safe port may lose a count */
+    void *llcm;           /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed */
+    struct dn_iface *next;/**< of the port's list, in the order of dn_open()'s */
+} dn_iface_t;
+
+/** Floor 2's part of a peer; a device embeds it first in its own. */
+typedef struct dn_peer_base {
+    dn_peer_t hot;            /**< what callers use: made of ops by the port */
+    dn_peer_ops_t ops;        /**< the device's own; push, pull, atomic may be NULL */
+    dn_iface_t *iface;
+    void *user;
+    uint32_t connections;     /**< dn_connect() calls not yet undone; 0: the peer came by itself */
+    uint32_t pid;
+    dn_pgid_t pgid;
+    uint64_t nonce[2];        /**< the peer process' own, tells two processes of one PID apart */
+    uint64_t llcm_len;
+    size_t botf_inline;
+    size_t botf_max;
+    uint32_t outstanding;     /**< core-processor transfers in flight */
+    int lost;                 /**< DN_ERR_UNREACH from now on */
+    void *fault;              /**< of the fault wrapper, NULL without one */
+    struct dn_peer_base *next;/**< of the port's list */
+} dn_peer_base_t;
+
+/** Table of a device. name and every entry without "NULL:" is mandatory. */
+struct dn_device {
+    const char *name;
+
+    /** Open for a port. DN_ERR_UNSUPPORTED: not on this machine. */
+    dn_status_t (*open)(dn_port_t *port, const dn_config_t *config, const char *argument, dn_iface_t **iface_p);
+    void (*close)(dn_iface_t *iface);
+
+    /** Write this device's part of the address, at most *len bytes; *len becomes what was used. */
+    dn_status_t (*address)(const dn_iface_t *iface, void *buf, size_t *len);
+
+    /**
+     * Reach a peer by its part of the address. The identity in @p id has been checked against the
+     * port's groups; the device checks that the other end is the same. *peer_p: in, the peer when it
+     * exists without a connection of ours; out, the peer, with ops, botf_*, llcm_len set.
+     * DN_ERR_UNREACH: not by this device.
+     */
+    dn_status_t (*connect)(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                           dn_peer_base_t **peer_p);
+    /** Send no more to it. When it sends no more to us either, now or later, dn_port_forget() and free it. */
+    void (*disconnect)(dn_peer_base_t *peer);
+    /** Free it now: the port closes. */
+    void (*release)(dn_peer_base_t *peer);
+
+    /**
+     * Receive from all peers: give each message to handler[channel], and keep it (and what follows from
+     * that sender) when there is none yet; drop and count it when its channel is out of range.
+     * @return events.
+     */
+    int (*progress)(dn_iface_t *iface);
+    /** Receive at most max messages of one peer. */
+    int (*recv)(dn_peer_base_t *peer, int max);
+
+    /** DN_OK while the peer's process lives. */
+    dn_status_t (*check)(dn_peer_base_t *peer);
+
+    /** The peer was lost: signal what the device has in flight to it. NULL: it never has. */
+    void (*lost)(dn_peer_base_t *peer);
+
+    /** A message on DN_CHAN_DEVICE, as a dn_handler_fn_t gets it. NULL: the device sends none. */
+    void (*message)(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
+
+    /** A group was admitted: look again at who was waiting. NULL: nothing waits. */
+    void (*admitted)(dn_iface_t *iface);
+
+    /** Allocate memory that peers can map; fills the key's opaque words. NULL: register is used. */
+    dn_status_t (*segment_alloc)(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
+    void (*segment_release)(dn_iface_t *iface, void *base, const dn_key_t *key);
+    /** Fill the key's opaque words for the user's memory. NULL: peers reach it by the ring only. */
+    void (*segment_register)(dn_iface_t *iface, void *base, dn_key_t *key);
+
+    /** Is the private memory of this peer reached without its CPU? NULL: no. */
+    int (*single_copy)(const dn_peer_base_t *peer);
+    /** Does this process share its cores with peers? NULL: no. */
+    int (*oversubscribed)(const dn_iface_t *iface);
+};
+
+/** Values of dn_key_t::kind. */
+enum {
+    DN_KEY_RING = 0,   /**< only the owner can touch it: core-processor transfers */
+    DN_KEY_DEVICE = 1, /**< first value that a device may define */
+};
+
+/** @name What the port offers to a device (dn_port.c) */
+/** @{ */
+const dn_job_t *dn_port_job(const dn_port_t *port);
+/** The port's own number: tells two processes with one PID apart. */
+const uint64_t *dn_port_nonce(const dn_port_t *port);
+/** Is this group let in? */
+int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
+/** Does this key name a segment of this process that lives? */
+int dn_port_owns(dn_port_t *port, const dn_key_t *key);
+/** The peer of this nonce, or NULL. */
+dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
+/** Enter a peer that came by itself, with its ops set; the port owns the list. */
+void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
+/** Take a peer off the list: the device is about to free it. */
+void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
+/** A peer is gone: its ops answer DN_ERR_UNREACH from now on, its transfers are signalled so. */
+void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
+/** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
+void dn_port_lock(dn_port_t *port);
+void dn_port_unlock(dn_port_t *port);
+/** @} */
+
+/** Add to a counter: no read-modify-write, several threads may lose a count. */
+static inline void dn_count(uint64_t *counter, uint64_t add)
+{
+    _Atomic uint64_t *word = (_Atomic uint64_t *) counter;
+    atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + add, memory_order_relaxed);
+}
+
+#endif

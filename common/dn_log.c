@@ -1,0 +1,67 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "dimmnet.h"
+
+#define DN_SENTENCE_MAX 512
+
+static dn_log_fn_t dn_log_fn;
+static void *dn_log_arg;
+
+void dn_log_set(dn_log_fn_t fn, void *arg)
+{
+    dn_log_arg = arg;
+    dn_log_fn = fn;
+}
+
+void dn_log_error(const char *format, ...)
+{
+    char sentence[DN_SENTENCE_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    if (NULL != dn_log_fn) {
+        dn_log_fn(sentence, dn_log_arg);
+    } else {
+        fprintf(stderr, "dimmnet: %s\n", sentence);
+    }
+}
+
+const char *dn_strerror(dn_status_t status)
+{
+    switch (status) {
+    case DN_OK:
+        return "done";
+    case DN_INPROGRESS:
+        return "in progress";
+    case DN_ERR_AGAIN:
+        return "no room now, try again";
+    case DN_ERR_PARAM:
+        return "bad parameter";
+    case DN_ERR_RANGE:
+        return "out of range";
+    case DN_ERR_UNREACH:
+        return "peer not reachable";
+    case DN_ERR_UNSUPPORTED:
+        return "not supported";
+    case DN_ERR_NOMEM:
+        return "out of memory or space";
+    case DN_ERR_PROTO:
+        return "malformed bytes from a peer";
+    case DN_ERR_VERSION:
+        return "another version of dimmnet";
+    case DN_ERR_ACCESS:
+        return "access refused";
+    }
+    return "unknown status";
+}

@@ -1,0 +1,14 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_log.h
+ * One sentence for each failure, written by the code that finds it first (dn_log_set() in dimmnet.h).
+ */
+#ifndef DN_LOG_H
+#define DN_LOG_H
+
+/** Write one sentence: what is wrong, with which value, and what to do. No newline. */
+void dn_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "dn_log.h"
+#include "dn_port.h"
+
+/** @name Ops of a peer that cannot be reached any more */
+/** @{ */
+static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                                const void *body, size_t body_len)
+{
+    (void) peer;
+    (void) channel;
+    (void) tag;
+    (void) head;
+    (void) head_len;
+    (void) body;
+    (void) body_len;
+    return DN_ERR_UNREACH;
+}
+
+static dn_status_t dn_gone_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
+{
+    (void) peer;
+    (void) len;
+    (void) window;
+    return DN_ERR_UNREACH;
+}
+
+static void dn_gone_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
+{
+    (void) peer;
+    (void) window;
+    (void) channel;
+    (void) tag;
+    (void) len;
+}
+
+static dn_status_t dn_gone_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)
+{
+    (void) peer;
+    (void) off;
+    (void) value;
+    (void) size;
+    return DN_ERR_UNREACH;
+}
+
+static dn_status_t dn_gone_transfer(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    (void) peer;
+    (void) xfer;
+    return DN_ERR_UNREACH;
+}
+
+static dn_status_t dn_gone_atomic(dn_peer_t *peer, const dn_amo_t *amo)
+{
+    (void) peer;
+    (void) amo;
+    return DN_ERR_UNREACH;
+}
+
+static dn_status_t dn_gone_fence(dn_peer_t *peer)
+{
+    (void) peer;
+    return DN_ERR_UNREACH;
+}
+
+static const dn_peer_ops_t dn_gone_ops = {
+    .botf = dn_gone_botf,
+    .reserve = dn_gone_reserve,
+    .kick = dn_gone_kick,
+    .aotf = dn_gone_aotf,
+    .push = dn_gone_transfer,
+    .pull = dn_gone_transfer,
+    .atomic = dn_gone_atomic,
+    .fence = dn_gone_fence,
+};
+/** @} */
+
+/** @name The device's entry, else the core processor */
+/** @{ */
+static dn_status_t dn_peer_push(dn_peer_t *hot, const dn_xfer_t *xfer)
+{
+    const dn_status_t status = ((dn_peer_base_t *) hot)->ops.push(hot, xfer);
+    return DN_ERR_UNSUPPORTED != status ? status : dn_core_push(hot, xfer);
+}
+
+static dn_status_t dn_peer_pull(dn_peer_t *hot, const dn_xfer_t *xfer)
+{
+    const dn_status_t status = ((dn_peer_base_t *) hot)->ops.pull(hot, xfer);
+    return DN_ERR_UNSUPPORTED != status ? status : dn_core_pull(hot, xfer);
+}
+
+static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
+{
+    const dn_status_t status = ((dn_peer_base_t *) hot)->ops.atomic(hot, amo);
+    return DN_ERR_UNSUPPORTED != status ? status : dn_core_atomic(hot, amo);
+}
+/** @} */
+
+void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
+{
+    if (NULL != peer->fault) {
+        dn_fault_detach(port->fault, peer);
+    }
+    peer->hot.ops = dn_gone_ops;
+}
+
+void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
+{
+    dn_peer_undress(port, peer);
+    if (peer->lost) {
+        return;
+    }
+    peer->hot.ops = peer->ops;
+    peer->hot.ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
+    peer->hot.ops.pull = NULL != peer->ops.pull ? dn_peer_pull : dn_core_pull;
+    peer->hot.ops.atomic = NULL != peer->ops.atomic ? dn_peer_atomic : dn_core_atomic;
+    if (NULL != port->fault && DN_OK != dn_fault_attach(port->fault, peer)) {
+        dn_log_error("no memory to inject faults towards PID %" PRIu32, peer->pid);
+    }
+}
+
+dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2])
+{
+    dn_peer_base_t *peer = port->peers;
+    while (NULL != peer && 0 != memcmp(peer->nonce, nonce, sizeof(peer->nonce))) {
+        peer = peer->next;
+    }
+    return peer;
+}
+
+void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
+{
+    peer->next = port->peers;
+    port->peers = peer;
+    dn_peer_dress(port, peer);
+}
+
+void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
+{
+    dn_core_lost(port, peer);
+    dn_peer_undress(port, peer);
+    for (dn_peer_base_t **at = &port->peers; NULL != *at; at = &(*at)->next) {
+        if (peer == *at) {
+            *at = peer->next;
+            return;
+        }
+    }
+}
+
+void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
+{
+    if (peer->lost) {
+        return;
+    }
+    peer->lost = 1;
+    dn_peer_undress(port, peer);
+    if (NULL != peer->iface->device->lost) {
+        peer->iface->device->lost(peer);
+    }
+    dn_core_lost(port, peer);
+}
+
+void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
+{
+    const dn_peer_base_t *peer = (const dn_peer_base_t *) hot;
+    const dn_device_t *device = peer->iface->device;
+
+    *attr = (dn_peer_attr_t){
+        .device = device->name,
+        .pgid = peer->pgid,
+        .pid = peer->pid,
+        .botf_inline = peer->botf_inline,
+        .botf_max = peer->botf_max,
+        .llcm_len = peer->llcm_len,
+        .cma = NULL != device->single_copy && device->single_copy(peer),
+    };
+}
+
+void dn_peer_set_user(dn_peer_t *peer, void *user)
+{
+    ((dn_peer_base_t *) peer)->user = user;
+}
+
+void *dn_peer_user(const dn_peer_t *peer)
+{
+    return ((const dn_peer_base_t *) peer)->user;
+}
+
+dn_status_t dn_peer_check(dn_peer_t *hot)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+    dn_port_t *port = peer->iface->port;
+
+    dn_port_lock(port);
+    if (!peer->lost && DN_OK != peer->iface->device->check(peer)) {
+        dn_port_peer_lost(port, peer);
+    }
+    const dn_status_t status = peer->lost ? DN_ERR_UNREACH : DN_OK;
+    dn_port_unlock(port);
+    return status;
+}
+
+dn_status_t dn_fence(dn_peer_t *peer)
+{
+    return peer->ops.fence(peer);
+}
+
+dn_status_t dn_flush(dn_peer_t *peer)
+{
+    dn_progress(((dn_peer_base_t *) peer)->iface->port);
+    return peer->ops.fence(peer);
+}

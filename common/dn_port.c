@@ -1,0 +1,609 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_port.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "dn_log.h"
+
+#define DN_ADDRESS_MAGIC 0x61646e64u /* "dnda" */
+#define DN_DEVICE_NAME_MAX 8
+
+/** Start of an address; the parts of the devices follow. */
+typedef struct dn_address_head {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t len; /**< of the whole address */
+    dn_pgid_t pgid;
+    uint64_t nonce[2];
+    uint32_t pid;
+    uint32_t parts;
+} dn_address_head_t;
+
+/** Before each part; its bytes follow. */
+typedef struct dn_address_part {
+    char device[DN_DEVICE_NAME_MAX];
+    uint32_t len;
+    uint32_t pad;
+} dn_address_part_t;
+
+#define DN_DEVICE(name) extern const dn_device_t dn_device_##name;
+#include "dn_devices.h"
+#undef DN_DEVICE
+
+/** The devices of this build; configure writes dn_devices.h. */
+static const dn_device_t *const dn_devices[] = {
+#define DN_DEVICE(name) &dn_device_##name,
+#include "dn_devices.h"
+#undef DN_DEVICE
+};
+
+#define DN_DEVICES (sizeof(dn_devices) / sizeof(dn_devices[0]))
+
+/** Range of a numeric setting. */
+typedef struct dn_limit {
+    const char *name;
+    uint64_t value;
+    uint64_t min;
+    uint64_t max;
+    uint64_t multiple;
+    int power;
+} dn_limit_t;
+
+void dn_port_lock(dn_port_t *port)
+{
+    if (port->threads) {
+        pthread_mutex_lock(&port->lock);
+    }
+}
+
+void dn_port_unlock(dn_port_t *port)
+{
+    if (port->threads) {
+        pthread_mutex_unlock(&port->lock);
+    }
+}
+
+const dn_job_t *dn_port_job(const dn_port_t *port)
+{
+    return &port->job;
+}
+
+const uint64_t *dn_port_nonce(const dn_port_t *port)
+{
+    return port->nonce;
+}
+
+int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid)
+{
+    for (uint32_t i = 0; i < port->groups; i++) {
+        if (0 == memcmp(&port->group[i], pgid, sizeof(*pgid))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int dn_port_owns(dn_port_t *port, const dn_key_t *key)
+{
+    dn_port_lock(port);
+    const dn_segment_t *segment = dn_segment_find(port, key->sid, key->generation);
+    const int owns = NULL != segment && segment->key.len == key->len;
+    dn_port_unlock(port);
+    return owns;
+}
+
+void dn_config_init(dn_config_t *config)
+{
+    *config = (dn_config_t){
+        .ring_lines = 128,
+        .ring_bulk = 24 * 1024 - 128,
+        .max_peers = 1024,
+        .llcm_bytes = 64 * 1024,
+        .cma = 1,
+        .help_min = 256 * 1024,
+        .backing = "auto",
+        .fault = "",
+    };
+}
+
+static dn_status_t dn_config_check(const dn_config_t *config)
+{
+    const dn_limit_t limit[] = {
+        {"ring_lines", config->ring_lines, 16, 4096, 1, 1},
+        {"ring_bulk", config->ring_bulk, 4096, 1 << 20, 64, 0},
+        {"max_peers", config->max_peers, 1, 16384, 1, 0},
+        {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64, 0},
+    };
+    for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
+        const dn_limit_t *l = &limit[i];
+        if (l->value < l->min || l->value > l->max || 0 != l->value % l->multiple
+            || (l->power && 0 != (l->value & (l->value - 1)))) {
+            dn_log_error("%s is %" PRIu64 "; it must be from %" PRIu64 " to %" PRIu64 "%s%s", l->name, l->value, l->min,
+                         l->max, 1 != l->multiple ? " and a multiple of 64" : "", l->power ? " and a power of two" : "");
+            return DN_ERR_PARAM;
+        }
+    }
+    const char *backing = config->backing;
+    if (NULL == backing || (0 != strcmp(backing, "auto") && 0 != strcmp(backing, "memfd") && 0 != strcmp(backing, "file"))) {
+        dn_log_error("backing is \"%s\"; it must be auto, memfd or file", NULL == backing ? "" : backing);
+        return DN_ERR_PARAM;
+    }
+    return DN_OK;
+}
+
+/** The names of all devices, for an error message. */
+static void dn_device_names(char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < DN_DEVICES && used < size; i++) {
+        used += (size_t) snprintf(text + used, size - used, "%s%s", 0 == i ? "" : ", ", dn_devices[i]->name);
+    }
+}
+
+static const dn_device_t *dn_device_find(const char *name)
+{
+    for (size_t i = 0; i < DN_DEVICES; i++) {
+        if (0 == strcmp(dn_devices[i]->name, name)) {
+            return dn_devices[i];
+        }
+    }
+    return NULL;
+}
+
+/** Open one device, written NAME or NAME:ARGUMENT. */
+static dn_status_t dn_port_open_device(dn_port_t *port, char *word)
+{
+    char names[128];
+    dn_iface_t *iface = NULL;
+    char *argument = strchr(word, ':');
+    if (NULL != argument) {
+        *argument++ = '\0';
+    }
+    const dn_device_t *device = dn_device_find(word);
+    if (NULL == device) {
+        dn_device_names(names, sizeof(names));
+        dn_log_error("there is no device \"%s\"; known devices: %s", word, names);
+        return DN_ERR_PARAM;
+    }
+    const dn_status_t status = device->open(port, &port->config, argument, &iface);
+    if (DN_OK != status) {
+        return status;
+    }
+    iface->device = device;
+    iface->port = port;
+    iface->handler = port->handler;
+    iface->counters = &port->counters;
+    dn_iface_t **last = &port->ifaces;
+    while (NULL != *last) {
+        last = &(*last)->next;
+    }
+    *last = iface;
+    return DN_OK;
+}
+
+/** Open every device of the list; those that do not work on this machine are passed over. */
+static dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)
+{
+    char *rest = NULL;
+    char *list = strdup(spec);
+    if (NULL == list) {
+        return DN_ERR_NOMEM;
+    }
+    dn_status_t status = DN_OK;
+    for (char *word = strtok_r(list, ",", &rest); NULL != word && DN_OK == status; word = strtok_r(NULL, ",", &rest)) {
+        status = dn_port_open_device(port, word);
+        if (DN_ERR_UNSUPPORTED == status) {
+            status = DN_OK;
+        }
+    }
+    free(list);
+    if (DN_OK == status && NULL == port->ifaces) {
+        dn_log_error("no device of \"%s\" works here; name another", spec);
+        status = '\0' == spec[0] ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
+    }
+    return status;
+}
+
+static void dn_port_device_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    dn_port_t *port = arg;
+    dn_peer_base_t *peer = (dn_peer_base_t *) src;
+    if (NULL == peer->iface->device->message) {
+        dn_count(&port->counters.dropped, 1);
+        return;
+    }
+    peer->iface->device->message(peer, tag, data, len);
+}
+
+static void dn_port_init_lock(dn_port_t *port)
+{
+    pthread_mutexattr_t attr;
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&port->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+}
+
+/** Undo dn_open() from wherever it got to. */
+static void dn_port_destroy(dn_port_t *port)
+{
+    while (NULL != port->peers) {
+        dn_peer_base_t *peer = port->peers;
+        dn_port_peer_lost(port, peer);
+        dn_port_forget(port, peer);
+        peer->iface->device->release(peer);
+    }
+    dn_segment_free_all(port);
+    dn_core_close(&port->core);
+    dn_llcm_close(&port->llcm);
+    while (NULL != port->ifaces) {
+        dn_iface_t *iface = port->ifaces;
+        port->ifaces = iface->next;
+        iface->device->close(iface);
+    }
+    if (NULL != port->fault) {
+        dn_fault_close(port->fault);
+    }
+    pthread_mutex_destroy(&port->lock);
+    free(port);
+}
+
+dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *config, dn_port_t **port_p)
+{
+    dn_port_t *port = calloc(1, sizeof(*port));
+    if (NULL == port) {
+        return DN_ERR_NOMEM;
+    }
+    dn_port_init_lock(port);
+    dn_core_open(&port->core);
+    port->job = *job;
+    port->threads = job->threads;
+    if (NULL != config) {
+        port->config = *config;
+    } else {
+        dn_config_init(&port->config);
+    }
+    port->group[port->groups++] = job->pgid;
+    port->handler[DN_CHAN_CORE] = (dn_handler_t){dn_core_handler, port};
+    port->handler[DN_CHAN_DEVICE] = (dn_handler_t){dn_port_device_message, port};
+    dn_status_t status = DN_ERR_ACCESS;
+    if (sizeof(port->nonce) != (size_t) getrandom(port->nonce, sizeof(port->nonce), 0)) {
+        dn_log_error("getrandom gives no random numbers; allow it in the sandbox");
+        goto err_destroy;
+    }
+    status = dn_config_check(&port->config);
+    if (DN_OK == status && NULL != port->config.fault && '\0' != port->config.fault[0]) {
+        status = dn_fault_open(port->config.fault, job->pid, &port->fault);
+    }
+    if (DN_OK == status) {
+        status = dn_port_open_devices(port, spec);
+    }
+    if (DN_OK == status) {
+        status = dn_llcm_open(&port->llcm, port->ifaces->llcm, port->config.llcm_bytes);
+    }
+    if (DN_OK != status) {
+        goto err_destroy;
+    }
+    /* Strings of the caller are not kept beyond dn_open(). */
+    port->job.dir = NULL;
+    port->config.backing = NULL;
+    port->config.fault = NULL;
+    *port_p = port;
+    return DN_OK;
+
+err_destroy:
+    dn_port_destroy(port);
+    return status;
+}
+
+void dn_close(dn_port_t *port)
+{
+    dn_port_destroy(port);
+}
+
+dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid)
+{
+    dn_status_t status = DN_OK;
+
+    dn_port_lock(port);
+    if (!dn_port_admits(port, pgid)) {
+        if (DN_PORT_GROUPS == port->groups) {
+            dn_log_error("%d process groups are connected already; disconnect from some", DN_PORT_GROUPS);
+            status = DN_ERR_NOMEM;
+        } else {
+            port->group[port->groups++] = *pgid;
+            for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+                if (NULL != iface->device->admitted) {
+                    iface->device->admitted(iface);
+                }
+            }
+        }
+    }
+    dn_port_unlock(port);
+    return status;
+}
+
+dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
+{
+    uint8_t bytes[DN_ADDRESS_MAX];
+    size_t used = sizeof(dn_address_head_t);
+    dn_address_head_t head = {
+        .magic = DN_ADDRESS_MAGIC,
+        .version = DN_WIRE_VERSION,
+        .pgid = port->job.pgid,
+        .nonce = {port->nonce[0], port->nonce[1]},
+        .pid = port->job.pid,
+    };
+
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        dn_address_part_t part = {.len = 0};
+        if (sizeof(part) > sizeof(bytes) - used) {
+            return DN_ERR_RANGE;
+        }
+        size_t room = sizeof(bytes) - used - sizeof(part);
+        const dn_status_t status = iface->device->address(iface, bytes + used + sizeof(part), &room);
+        if (DN_OK != status) {
+            return status;
+        }
+        memcpy(part.device, iface->device->name, strnlen(iface->device->name, sizeof(part.device)));
+        part.len = (uint32_t) room;
+        memcpy(bytes + used, &part, sizeof(part));
+        used += sizeof(part) + room;
+        head.parts++;
+    }
+    head.len = (uint16_t) used;
+    memcpy(bytes, &head, sizeof(head));
+    const size_t size = *len;
+    *len = used;
+    if (used > size) {
+        return DN_ERR_RANGE;
+    }
+    memcpy(buf, bytes, used);
+    return DN_OK;
+}
+
+/** Check the head of an address. */
+static dn_status_t dn_address_head(const void *address, size_t len, dn_address_head_t *head)
+{
+    if (sizeof(*head) > len) {
+        dn_log_error("an address of %zu bytes is too short to be one of dimmnet", len);
+        return DN_ERR_PROTO;
+    }
+    memcpy(head, address, sizeof(*head));
+    if (DN_ADDRESS_MAGIC != head->magic) {
+        dn_log_error("bytes given as an address are not one of dimmnet");
+        return DN_ERR_PROTO;
+    }
+    if (DN_WIRE_VERSION != head->version) {
+        dn_log_error("an address is of version %u of dimmnet, this process of version %d; install the same everywhere",
+                     (unsigned) head->version, DN_WIRE_VERSION);
+        return DN_ERR_VERSION;
+    }
+    if (head->len != len) {
+        dn_log_error("an address says it has %u bytes and has %zu", (unsigned) head->len, len);
+        return DN_ERR_PROTO;
+    }
+    return DN_OK;
+}
+
+/** The part of a device: *part_p NULL when there is none. */
+static dn_status_t dn_address_part(const void *address, const dn_address_head_t *head, const char *device,
+                                   const void **part_p, size_t *len_p)
+{
+    const uint8_t *bytes = address;
+    size_t at = sizeof(*head);
+    char name[DN_DEVICE_NAME_MAX + 1] = "";
+
+    *part_p = NULL;
+    for (uint32_t i = 0; i < head->parts; i++) {
+        dn_address_part_t part;
+        if (sizeof(part) > head->len - at) {
+            return DN_ERR_PROTO;
+        }
+        memcpy(&part, bytes + at, sizeof(part));
+        at += sizeof(part);
+        if (part.len > head->len - at) {
+            return DN_ERR_PROTO;
+        }
+        memcpy(name, part.device, sizeof(part.device));
+        if (0 == strcmp(name, device)) {
+            *part_p = bytes + at;
+            *len_p = part.len;
+        }
+        at += part.len;
+    }
+    return at == head->len ? DN_OK : DN_ERR_PROTO;
+}
+
+dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *pgid_p)
+{
+    dn_address_head_t head;
+    const dn_status_t status = dn_address_head(address, len, &head);
+    if (DN_OK == status) {
+        *pgid_p = head.pgid;
+    }
+    return status;
+}
+
+void dn_counters(const dn_port_t *port, dn_counters_t *counters)
+{
+    const uint64_t *from = (const uint64_t *) &port->counters;
+    uint64_t *to = (uint64_t *) counters;
+    for (size_t i = 0; i < sizeof(*counters) / sizeof(*to); i++) {
+        to[i] = atomic_load_explicit((const _Atomic uint64_t *) &from[i], memory_order_relaxed);
+    }
+}
+
+dn_status_t dn_handler_set(dn_port_t *port, unsigned channel, dn_handler_fn_t fn, void *arg)
+{
+    if (DN_CHAN_DEVICE >= channel || DN_CHAN_MAX <= channel || NULL == fn) {
+        dn_log_error("channel %u cannot have a handler; use %d to %d", channel, DN_CHAN_BTL, DN_CHAN_MAX - 1);
+        return DN_ERR_PARAM;
+    }
+    dn_status_t status = DN_OK;
+    dn_port_lock(port);
+    if (NULL != port->handler[channel].fn) {
+        dn_log_error("channel %u has a handler already; clear it first, or use another channel", channel);
+        status = DN_ERR_PARAM;
+    } else {
+        port->handler[channel] = (dn_handler_t){fn, arg};
+    }
+    dn_port_unlock(port);
+    return status;
+}
+
+void dn_handler_clear(dn_port_t *port, unsigned channel)
+{
+    dn_port_lock(port);
+    if (DN_CHAN_DEVICE < channel && DN_CHAN_MAX > channel) {
+        port->handler[channel] = (dn_handler_t){NULL, NULL};
+    }
+    dn_port_unlock(port);
+}
+
+/** Everything that is not a ring: rare, so out of the way of the poll. */
+static __attribute__((noinline)) int dn_port_side_work(dn_port_t *port)
+{
+    int n = 0;
+    if (dn_core_busy(&port->core)) {
+        n += dn_core_progress(port);
+    }
+    if (NULL != port->fault) {
+        n += dn_fault_progress(port->fault);
+    }
+    return n;
+}
+
+static inline int dn_port_progress(dn_port_t *port)
+{
+    int n = 0;
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        n += iface->device->progress(iface);
+    }
+    if (__builtin_expect(dn_core_busy(&port->core) || NULL != port->fault, 0)) {
+        n += dn_port_side_work(port);
+    }
+    return n;
+}
+
+int dn_progress(dn_port_t *port)
+{
+    if (!port->threads) {
+        return dn_port_progress(port);
+    }
+    /* One thread receives; the others have nothing to gain by waiting for it. */
+    if (0 != pthread_mutex_trylock(&port->lock)) {
+        return 0;
+    }
+    const int n = dn_port_progress(port);
+    pthread_mutex_unlock(&port->lock);
+    return n;
+}
+
+int dn_recv(dn_peer_t *src, int max)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) src;
+    dn_port_t *port = peer->iface->port;
+
+    if (port->threads && 0 != pthread_mutex_trylock(&port->lock)) {
+        return 0;
+    }
+    int n = peer->iface->device->recv(peer, max);
+    if (dn_core_busy(&port->core) || NULL != port->fault) {
+        n += dn_port_side_work(port);
+    }
+    dn_port_unlock(port);
+    return n;
+}
+
+int dn_oversubscribed(const dn_port_t *port)
+{
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (NULL != iface->device->oversubscribed && iface->device->oversubscribed(iface)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Connect by the first device that can. */
+static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const dn_address_head_t *head,
+                                   dn_peer_base_t **peer_p)
+{
+    const dn_peer_base_t id = {.pid = head->pid, .pgid = head->pgid};
+    dn_status_t result = DN_ERR_UNREACH;
+
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        const void *part;
+        size_t len;
+        dn_status_t status = dn_address_part(address, head, iface->device->name, &part, &len);
+        if (DN_OK != status) {
+            dn_log_error("the address of PID %" PRIu32 " is malformed; refused", head->pid);
+            return status;
+        }
+        if (NULL == part || (NULL != *peer_p && iface != (*peer_p)->iface)) {
+            continue;
+        }
+        status = iface->device->connect(iface, &id, part, len, peer_p);
+        if (DN_OK == status) {
+            return DN_OK;
+        }
+        result = DN_ERR_UNREACH == status ? result : status;
+    }
+    return result;
+}
+
+dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p)
+{
+    dn_address_head_t head;
+    dn_status_t status = dn_address_head(address, len, &head);
+    if (DN_OK != status) {
+        return status;
+    }
+    dn_port_lock(port);
+    dn_peer_base_t *peer = dn_port_find_peer(port, head.nonce);
+    if (!dn_port_admits(port, &head.pgid)) {
+        dn_log_error("PID %" PRIu32 " belongs to a process group that was not let in; refused", head.pid);
+        status = DN_ERR_ACCESS;
+    } else if (NULL != peer && peer->lost) {
+        status = DN_ERR_UNREACH;
+    } else if (NULL == peer || 0 == peer->connections) {
+        status = dn_port_connect(port, address, &head, &peer);
+        if (DN_OK == status && NULL == dn_port_find_peer(port, head.nonce)) {
+            dn_port_adopt(port, peer);
+        } else if (DN_OK == status) {
+            dn_peer_dress(port, peer);
+        }
+    }
+    if (DN_OK == status) {
+        peer->connections++;
+        *peer_p = &peer->hot;
+    }
+    dn_port_unlock(port);
+    return status;
+}
+
+void dn_disconnect(dn_peer_t *hot)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+    dn_port_t *port = peer->iface->port;
+
+    dn_port_lock(port);
+    if (0 == --peer->connections) {
+        dn_core_lost(port, peer);
+        dn_peer_undress(port, peer);
+        peer->user = NULL;
+        peer->iface->device->disconnect(peer);
+    }
+    dn_port_unlock(port);
+}

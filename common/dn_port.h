@@ -1,0 +1,74 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_port.h
+ * Inside of a port, for the files of floor 2.
+ */
+#ifndef DN_PORT_H
+#define DN_PORT_H
+
+#include <pthread.h>
+
+#include "dn_core.h"
+#include "dn_device.h"
+#include "fault/dn_fault.h"
+
+#define DN_PORT_GROUPS 64
+
+struct dn_segment {
+    dn_port_t *port;
+    void *base;
+    dn_key_t key;
+    dn_iface_t *owner; /**< device that allocated the memory; NULL: see mapped */
+    int mapped;        /**< not 0: anonymous memory of ours, to be unmapped */
+    int live;
+    dn_segment_t *next_free;
+};
+
+/** Segments by SID; entries are used again with the next generation. */
+typedef struct dn_segment_table {
+    dn_segment_t **entry;
+    uint32_t count;
+    uint32_t room;
+    dn_segment_t *free;
+} dn_segment_table_t;
+
+/** LLCM in units of a line; a set bit is taken. */
+typedef struct dn_llcm {
+    uint8_t *base;
+    uint32_t units;
+    uint64_t *taken;
+} dn_llcm_t;
+
+struct dn_port {
+    dn_iface_t *ifaces;
+    dn_core_t core;
+    dn_fault_t *fault;
+    int threads;
+    dn_handler_t handler[DN_CHAN_MAX];
+    dn_counters_t counters;
+    dn_peer_base_t *peers;
+    pthread_mutex_t lock; /**< recursive; taken only with threads */
+    dn_job_t job;
+    dn_config_t config;
+    uint64_t nonce[2];
+    dn_pgid_t group[DN_PORT_GROUPS];
+    uint32_t groups;
+    dn_llcm_t llcm;
+    dn_segment_table_t segments;
+};
+
+/** Make what callers use of what the device offers, the core processor and the fault wrapper (dn_peer.c). */
+void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer);
+/** Answer DN_ERR_UNREACH from now on. */
+void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer);
+
+/** A live segment of this process, or NULL. */
+dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation);
+void dn_segment_free_all(dn_port_t *port);
+
+dn_status_t dn_llcm_open(dn_llcm_t *llcm, void *base, uint32_t bytes);
+void dn_llcm_close(dn_llcm_t *llcm);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_port.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/** Make room for one more entry in the table. */
+static dn_status_t dn_segment_grow(dn_segment_table_t *table)
+{
+    if (table->count == table->room) {
+        const uint32_t room = 0 == table->room ? 64 : 2 * table->room;
+        dn_segment_t **entry = realloc(table->entry, room * sizeof(*entry));
+        if (NULL == entry) {
+            return DN_ERR_NOMEM;
+        }
+        table->entry = entry;
+        table->room = room;
+    }
+    dn_segment_t *segment = calloc(1, sizeof(*segment));
+    if (NULL == segment) {
+        return DN_ERR_NOMEM;
+    }
+    segment->key.sid = table->count;
+    table->entry[table->count++] = segment;
+    segment->next_free = table->free;
+    table->free = segment;
+    return DN_OK;
+}
+
+/** A free entry with its next generation, not live yet. */
+static dn_segment_t *dn_segment_take(dn_port_t *port, uint64_t len)
+{
+    dn_segment_table_t *table = &port->segments;
+
+    if (NULL == table->free && DN_OK != dn_segment_grow(table)) {
+        return NULL;
+    }
+    dn_segment_t *segment = table->free;
+    table->free = segment->next_free;
+    segment->port = port;
+    segment->owner = NULL;
+    segment->mapped = 0;
+    segment->key = (dn_key_t){.sid = segment->key.sid, .generation = segment->key.generation + 1, .len = len};
+    return segment;
+}
+
+static void dn_segment_give(dn_segment_t *segment)
+{
+    dn_segment_table_t *table = &segment->port->segments;
+    segment->next_free = table->free;
+    table->free = segment;
+}
+
+/** Let the device say how peers reach memory that it did not allocate. */
+static void dn_segment_describe(dn_port_t *port, dn_segment_t *segment)
+{
+    if (NULL != port->ifaces->device->segment_register) {
+        port->ifaces->device->segment_register(port->ifaces, segment->base, &segment->key);
+    }
+}
+
+dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len, dn_segment_t **segment_p)
+{
+    dn_port_lock(port);
+    dn_segment_t *segment = dn_segment_take(port, len);
+    if (NULL != segment) {
+        segment->base = base;
+        dn_segment_describe(port, segment);
+        segment->live = 1;
+        *segment_p = segment;
+    }
+    dn_port_unlock(port);
+    return NULL == segment ? DN_ERR_NOMEM : DN_OK;
+}
+
+/** Private memory for a segment that no device can make mappable. */
+static dn_status_t dn_segment_private(dn_port_t *port, dn_segment_t *segment)
+{
+    segment->base = mmap(NULL, segment->key.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (MAP_FAILED == segment->base) {
+        return DN_ERR_NOMEM;
+    }
+    segment->mapped = 1;
+    dn_segment_describe(port, segment);
+    return DN_OK;
+}
+
+dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p)
+{
+    dn_iface_t *iface = port->ifaces;
+    dn_status_t status = DN_ERR_UNSUPPORTED;
+
+    if (0 == len) {
+        return DN_ERR_PARAM;
+    }
+    dn_port_lock(port);
+    dn_segment_t *segment = dn_segment_take(port, len);
+    if (NULL == segment) {
+        dn_port_unlock(port);
+        return DN_ERR_NOMEM;
+    }
+    if (NULL != iface->device->segment_alloc) {
+        status = iface->device->segment_alloc(iface, len, &segment->base, &segment->key);
+    }
+    if (DN_OK == status) {
+        segment->owner = iface;
+    } else if (DN_ERR_UNSUPPORTED == status) {
+        status = dn_segment_private(port, segment);
+    }
+    if (DN_OK == status) {
+        segment->live = 1;
+        *segment_p = segment;
+    } else {
+        dn_segment_give(segment);
+    }
+    dn_port_unlock(port);
+    return status;
+}
+
+void dn_segment_free(dn_segment_t *segment)
+{
+    dn_port_t *port = segment->port;
+
+    dn_port_lock(port);
+    segment->live = 0;
+    if (NULL != segment->owner) {
+        segment->owner->device->segment_release(segment->owner, segment->base, &segment->key);
+    } else if (segment->mapped) {
+        munmap(segment->base, segment->key.len);
+    }
+    dn_segment_give(segment);
+    dn_port_unlock(port);
+}
+
+void *dn_segment_base(const dn_segment_t *segment)
+{
+    return segment->base;
+}
+
+void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p)
+{
+    *key_p = segment->key;
+}
+
+dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation)
+{
+    dn_segment_table_t *table = &port->segments;
+    if (sid >= table->count) {
+        return NULL;
+    }
+    dn_segment_t *segment = table->entry[sid];
+    return segment->live && segment->key.generation == generation ? segment : NULL;
+}
+
+void dn_segment_free_all(dn_port_t *port)
+{
+    dn_segment_table_t *table = &port->segments;
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (table->entry[i]->live) {
+            dn_segment_free(table->entry[i]);
+        }
+        free(table->entry[i]);
+    }
+    free(table->entry);
+}

@@ -1,0 +1,49 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_sg.h
+ * Walking the blocks of one side of a transfer (dn_sg_t), and copying between two sides.
+ */
+#ifndef DN_SG_H
+#define DN_SG_H
+
+#include "dn_types.h"
+
+/** Where a walk through one side stands. sg NULL: one contiguous block. */
+typedef struct dn_sg_cursor {
+    const dn_sg_t *sg;
+    uint64_t base; /**< added to every block's place */
+    size_t index;  /**< block */
+    uint64_t done; /**< bytes of it that are behind */
+    uint64_t left; /**< bytes of the whole walk that are ahead */
+} dn_sg_cursor_t;
+
+/**
+ * Check one side: its blocks add up to @p len, and none leaves 0 .. limit when placed at @p base.
+ * @retval DN_ERR_PARAM  the sum differs, or an address overflows.
+ * @retval DN_ERR_RANGE  a block leaves the limit.
+ */
+dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t limit);
+
+/** Start a walk over @p len bytes. The side has been checked. */
+void dn_sg_start(dn_sg_cursor_t *cursor, const dn_sg_t *sg, uint64_t base, uint64_t len);
+
+/**
+ * Take the next run of bytes that lie together, at most @p max.
+ * @param[out] at_p  Where it is.
+ * @return its length; 0 only when nothing is left or max is 0.
+ */
+uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p);
+
+/** Go @p len bytes ahead. */
+void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len);
+
+/** Copy @p len bytes from one side to the other; the cursors hold addresses of this process. */
+void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len);
+
+/** Copy @p len bytes between a buffer and one side. */
+void dn_sg_gather(void *buffer, dn_sg_cursor_t *from, uint64_t len);
+void dn_sg_scatter(dn_sg_cursor_t *to, const void *buffer, uint64_t len);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_topo.h"
+
+#include <hwloc.h>
+#include <string.h>
+
+dn_status_t dn_topo_allowed(dn_cpumask_t *mask)
+{
+    dn_status_t status = DN_ERR_UNSUPPORTED;
+    hwloc_topology_t topology;
+
+    memset(mask, 0, sizeof(*mask));
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    if (NULL == set) {
+        return DN_ERR_NOMEM;
+    }
+    if (0 != hwloc_topology_init(&topology)) {
+        goto err_free_set;
+    }
+    /* Only the list of units matters here: leave out caches and devices, which take long to discover. */
+    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    if (0 == hwloc_topology_load(topology)
+        && 0 == hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS)) {
+        for (int unit = hwloc_bitmap_first(set); 0 <= unit && unit < 64 * DN_CPUMASK_WORDS;
+             unit = hwloc_bitmap_next(set, unit)) {
+            mask->word[unit / 64] |= UINT64_C(1) << (unit % 64);
+        }
+        status = DN_OK;
+    }
+    hwloc_topology_destroy(topology);
+err_free_set:
+    hwloc_bitmap_free(set);
+    return status;
+}
+
+unsigned dn_cpumask_weight(const dn_cpumask_t *mask)
+{
+    unsigned weight = 0;
+    for (int i = 0; i < DN_CPUMASK_WORDS; i++) {
+        weight += (unsigned) __builtin_popcountll(mask->word[i]);
+    }
+    return weight;
+}
+
+int dn_cpumask_within(const dn_cpumask_t *part, const dn_cpumask_t *whole)
+{
+    for (int i = 0; i < DN_CPUMASK_WORDS; i++) {
+        if (0 != (part->word[i] & ~whole->word[i])) {
+            return 0;
+        }
+    }
+    return 1;
+}

@@ -1,0 +1,31 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_topo.h
+ * Which processing units this process may use (hwloc), and whether others compete for them.
+ */
+#ifndef DN_TOPO_H
+#define DN_TOPO_H
+
+#include <stdint.h>
+
+#include "dn_types.h"
+
+#define DN_CPUMASK_WORDS 16
+
+/** Processing units by their number in the operating system; those above 1023 are not seen. */
+typedef struct dn_cpumask {
+    uint64_t word[DN_CPUMASK_WORDS];
+} dn_cpumask_t;
+
+/** The units where this process may run. @retval DN_ERR_UNSUPPORTED  hwloc cannot tell; the mask is empty. */
+dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
+
+/** Number of units in a mask. */
+unsigned dn_cpumask_weight(const dn_cpumask_t *mask);
+
+/** Is every unit of @p part in @p whole? */
+int dn_cpumask_within(const dn_cpumask_t *part, const dn_cpumask_t *whole);
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_types.h
+ * Data types of the contract in dimmnet.h. Include dimmnet.h, not this file.
+ */
+#ifndef DN_TYPES_H
+#define DN_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DN_API __attribute__((visibility("default")))
+
+/** Version of the address, segment and message formats. Peers must agree on it exactly. */
+#define DN_WIRE_VERSION 1
+
+/** What every fallible call returns: 0 or positive is progress, negative is an error. */
+typedef enum dn_status {
+    DN_OK = 0,                /**< done */
+    DN_INPROGRESS = 1,        /**< started; completion is signalled from dn_progress() */
+    DN_ERR_AGAIN = -1,        /**< no room now: call dn_progress(), then retry; nothing happened */
+    DN_ERR_PARAM = -2,        /**< the caller passed something that can never work */
+    DN_ERR_RANGE = -3,        /**< offset and length leave the segment, or the key is stale */
+    DN_ERR_UNREACH = -4,      /**< no device reaches the peer, or the peer is gone */
+    DN_ERR_UNSUPPORTED = -5,  /**< no such operation here: choose another path at set-up */
+    DN_ERR_NOMEM = -6,        /**< memory, file space, slots or descriptors ran out */
+    DN_ERR_PROTO = -7,        /**< a peer's bytes are malformed */
+    DN_ERR_VERSION = -8,      /**< the peer speaks another DN_WIRE_VERSION */
+    DN_ERR_ACCESS = -9,       /**< another process group, another user, or the kernel said no */
+} dn_status_t;
+
+/** Process group key (PGID of spec: Martini section 3): 128 bits that no outsider can guess. */
+typedef struct dn_pgid {
+    uint8_t byte[16];
+} dn_pgid_t;
+
+/** Who receives a message within the peer process. The tag (0..255) below it is the user's own. */
+typedef enum dn_channel {
+    DN_CHAN_CORE = 0,   /**< reserved: core-processor requests of libdimmnet itself */
+    DN_CHAN_DEVICE = 1, /**< reserved: a device talking to itself in the peer */
+    DN_CHAN_BTL = 2,
+    DN_CHAN_MTL = 3,
+    DN_CHAN_COLL = 4,
+    DN_CHAN_OSC = 5,
+    DN_CHAN_USER = 8, /**< 8..15: applications */
+    DN_CHAN_MAX = 16
+} dn_channel_t;
+
+typedef struct dn_port dn_port_t;
+typedef struct dn_peer dn_peer_t;
+typedef struct dn_segment dn_segment_t;
+
+/**
+ * Names a segment of another process: its SID, generation and length, plus one word that only the
+ * owning device reads. Plain bytes: copy it, send it by any channel. Never holds a pointer to use.
+ */
+typedef struct dn_key {
+    uint32_t sid;
+    uint32_t generation;
+    uint64_t len;         /**< bytes in the segment */
+    uint64_t device_word; /**< opaque outside the device that made the key */
+    uint32_t kind;        /**< opaque: how the device reaches it */
+    uint32_t fd;          /**< opaque */
+} dn_key_t;
+
+/** A piece of memory: `at` bytes from the base that the transfer names, `len` bytes long. */
+typedef struct dn_block {
+    uint64_t at;
+    uint64_t len;
+} dn_block_t;
+
+/**
+ * Layout of one side of a transfer: blocks in the order in which the byte stream fills them.
+ * Blocks of length 0 are legal. (Strided programs will be a second kind.)
+ */
+typedef struct dn_sg {
+    const dn_block_t *block;
+    size_t count;
+} dn_sg_t;
+
+typedef struct dn_comp dn_comp_t;
+/** Called once, from dn_progress(), in the thread that calls it; may start new operations. */
+typedef void (*dn_comp_fn_t)(dn_comp_t *comp, dn_status_t status);
+/** Completion handle, embedded in the caller's own request; lent to the library until fn is called. */
+struct dn_comp {
+    dn_comp_fn_t fn;
+};
+
+/** Flags of dn_xfer_t. */
+enum {
+    DN_XFER_STATUS_LOCAL = 1 << 0,  /**< store local_value at local_status when complete */
+    DN_XFER_STATUS_REMOTE = 1 << 1, /**< PUSH only: store remote_value in the target's LLCM after the data */
+};
+
+/** One PUSH or PULL: len bytes between local memory and a peer's segment. */
+typedef struct dn_xfer {
+    void *local;             /**< base of the local side */
+    const dn_sg_t *local_sg; /**< blocks relative to local; NULL: contiguous */
+    const dn_key_t *key;     /**< the remote segment */
+    uint64_t roff;           /**< ROFS: base of the remote side, bytes from the segment's start */
+    const dn_sg_t *remote_sg;/**< blocks relative to roff; NULL: contiguous */
+    uint64_t len;            /**< bytes to move, 0 is legal; an sg holds exactly as many */
+    dn_comp_t *comp;         /**< signalled when DN_INPROGRESS was returned; NULL: use dn_flush() */
+    unsigned flags;          /**< DN_XFER_* */
+    uint64_t *local_status;  /**< 8-byte aligned, usually in the own LLCM */
+    uint64_t local_value;
+    uint64_t remote_status;  /**< offset in the target's LLCM, multiple of 8 */
+    uint64_t remote_value;
+} dn_xfer_t;
+
+/** Remote atomic operations. All return the value found before the operation. */
+typedef enum dn_amo_op {
+    DN_AMO_ADD,
+    DN_AMO_AND,
+    DN_AMO_OR,
+    DN_AMO_XOR,
+    DN_AMO_MIN, /**< signed */
+    DN_AMO_MAX, /**< signed */
+    DN_AMO_SWAP,
+    DN_AMO_CAS,
+    DN_AMO_OPS
+} dn_amo_op_t;
+
+/** One remote atomic operation on a naturally aligned 4- or 8-byte word of a segment. */
+typedef struct dn_amo {
+    dn_amo_op_t op;
+    unsigned width;   /**< 4 or 8 bytes */
+    uint64_t operand; /**< for DN_AMO_CAS the value to store */
+    uint64_t compare; /**< DN_AMO_CAS only */
+    void *result;     /**< width bytes for the old value; lent until completion; NULL: not wanted */
+    const dn_key_t *key;
+    uint64_t roff;   /**< multiple of width */
+    dn_comp_t *comp; /**< as in dn_xfer_t */
+} dn_amo_t;
+
+/** A BOTF window: room for one message at the peer, filled in place, then kicked. */
+typedef struct dn_window {
+    void *data;   /**< write 1..len bytes here */
+    size_t len;   /**< bytes reserved */
+    uint64_t mark; /**< the device's own */
+} dn_window_t;
+
+/**
+ * Receives one message. data: len bytes, aligned to 8, valid until return, and in memory that the
+ * sender can still write: copy a field before checking it. May send, start transfers and call
+ * dn_progress(); must not disconnect src.
+ */
+typedef void (*dn_handler_fn_t)(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
+
+/** What this process is, towards its peers. Copied by dn_open(). */
+typedef struct dn_job {
+    dn_pgid_t pgid;  /**< key of the process group */
+    uint32_t pid;    /**< PID: rank of this process in the group */
+    uint32_t nlocal; /**< processes of the group on this host, this one included; 0: not known */
+    const char *dir; /**< folder for backing files (job's session folder), NULL: /dev/shm */
+    int threads;     /**< not 0: several threads may use the port at once */
+} dn_job_t;
+
+/** Settings of a port; dn_config_init() gives the defaults. */
+typedef struct dn_config {
+    uint32_t ring_lines;  /**< message lines a direction of a pair: power of two, 16..4096 */
+    uint32_t ring_bulk;   /**< bytes for longer messages beside them: multiple of 64, 4096..1 MiB */
+    uint32_t max_peers;   /**< slots for processes that may send to this one: 1..16384 */
+    uint32_t llcm_bytes;  /**< multiple of 64, 4096..16 MiB */
+    int cma;              /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
+    uint64_t help_min;    /**< bytes from which the peer is asked to copy a share of a PULL */
+    const char *backing;  /**< "auto", "memfd" or "file" */
+    const char *fault;    /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
+} dn_config_t;
+
+/** Counters of a port; each only grows. */
+typedef struct dn_counters {
+    uint64_t messages_sent;
+    uint64_t bytes_sent;   /**< payload of messages */
+    uint64_t lines_sent;   /**< 64 B lines written for them */
+    uint64_t credit_waits; /**< sends refused because the peer's ring was full */
+    uint64_t mapped_bytes; /**< PUSH, PULL by CPU copies on mapped memory */
+    uint64_t cma_bytes;    /**< by process_vm_readv/writev in this process */
+    uint64_t help_bytes;   /**< copied by this process on behalf of a peer that PULLs */
+    uint64_t ring_bytes;   /**< through the ring, run by the core processor */
+    uint64_t dropped;      /**< malformed or refused messages from peers */
+} dn_counters_t;
+
+/** Limits of what reaches one peer. */
+typedef struct dn_peer_attr {
+    const char *device; /**< name, such as "shm" */
+    dn_pgid_t pgid;
+    uint32_t pid;
+    size_t botf_inline; /**< longest message that travels in one line */
+    size_t botf_max;    /**< longest message */
+    uint64_t llcm_len;  /**< bytes of the peer's LLCM */
+    int cma;            /**< not 0: private memory is reached without the peer's CPU */
+} dn_peer_attr_t;
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_xfer.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "dn_sg.h"
+
+dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
+{
+    dn_status_t status = DN_OK;
+
+    if (NULL == xfer->remote_sg) {
+        /* The common case without a call. */
+        if (xfer->roff > xfer->key->len || xfer->len > xfer->key->len - xfer->roff) {
+            return DN_ERR_RANGE;
+        }
+    } else {
+        status = dn_sg_check(xfer->remote_sg, xfer->roff, xfer->len, xfer->key->len);
+    }
+    if (DN_OK == status && NULL != xfer->local_sg) {
+        status = dn_sg_check(xfer->local_sg, (uintptr_t) xfer->local, xfer->len, UINT64_MAX);
+    }
+    if (0 != (xfer->flags & DN_XFER_STATUS_LOCAL) && 0 != (uintptr_t) xfer->local_status % sizeof(uint64_t)) {
+        return DN_ERR_PARAM;
+    }
+    if (0 != (xfer->flags & DN_XFER_STATUS_REMOTE)) {
+        if (!write || 0 != xfer->remote_status % sizeof(uint64_t)) {
+            return DN_ERR_PARAM;
+        }
+        if (xfer->remote_status >= llcm_len) {
+            return DN_ERR_RANGE;
+        }
+    }
+    return status;
+}
+
+dn_status_t dn_amo_check(const dn_amo_t *amo)
+{
+    if ((4 != amo->width && 8 != amo->width) || 0 != amo->roff % amo->width || DN_AMO_OPS <= (unsigned) amo->op) {
+        return DN_ERR_PARAM;
+    }
+    return amo->roff > amo->key->len || amo->width > amo->key->len - amo->roff ? DN_ERR_RANGE : DN_OK;
+}
+
+/** What an operation makes of the old value. Compared as signed numbers of the operation's width. */
+static uint64_t dn_amo_apply(const dn_amo_t *amo, uint64_t old)
+{
+    const int64_t a = 4 == amo->width ? (int32_t) old : (int64_t) old;
+    const int64_t b = 4 == amo->width ? (int32_t) amo->operand : (int64_t) amo->operand;
+
+    switch (amo->op) {
+    case DN_AMO_MIN:
+        return b < a ? amo->operand : old;
+    case DN_AMO_MAX:
+        return b > a ? amo->operand : old;
+    default:
+        return amo->operand;
+    }
+}
+
+static uint32_t dn_amo_run_u32(_Atomic uint32_t *word, const dn_amo_t *amo)
+{
+    const uint32_t operand = (uint32_t) amo->operand;
+    uint32_t old = (uint32_t) amo->compare;
+
+    switch (amo->op) {
+    case DN_AMO_ADD:
+        return atomic_fetch_add(word, operand);
+    case DN_AMO_AND:
+        return atomic_fetch_and(word, operand);
+    case DN_AMO_OR:
+        return atomic_fetch_or(word, operand);
+    case DN_AMO_XOR:
+        return atomic_fetch_xor(word, operand);
+    case DN_AMO_SWAP:
+        return atomic_exchange(word, operand);
+    case DN_AMO_CAS:
+        atomic_compare_exchange_strong(word, &old, operand);
+        return old;
+    default:
+        old = atomic_load(word);
+        while (!atomic_compare_exchange_weak(word, &old, (uint32_t) dn_amo_apply(amo, old))) {
+        }
+        return old;
+    }
+}
+
+static uint64_t dn_amo_run_u64(_Atomic uint64_t *word, const dn_amo_t *amo)
+{
+    uint64_t old = amo->compare;
+
+    switch (amo->op) {
+    case DN_AMO_ADD:
+        return atomic_fetch_add(word, amo->operand);
+    case DN_AMO_AND:
+        return atomic_fetch_and(word, amo->operand);
+    case DN_AMO_OR:
+        return atomic_fetch_or(word, amo->operand);
+    case DN_AMO_XOR:
+        return atomic_fetch_xor(word, amo->operand);
+    case DN_AMO_SWAP:
+        return atomic_exchange(word, amo->operand);
+    case DN_AMO_CAS:
+        atomic_compare_exchange_strong(word, &old, amo->operand);
+        return old;
+    default:
+        old = atomic_load(word);
+        while (!atomic_compare_exchange_weak(word, &old, dn_amo_apply(amo, old))) {
+        }
+        return old;
+    }
+}
+
+void dn_amo_run(void *word, const dn_amo_t *amo)
+{
+    const uint64_t old = 4 == amo->width ? dn_amo_run_u32(word, amo) : dn_amo_run_u64(word, amo);
+    if (NULL != amo->result) {
+        memcpy(amo->result, &old, amo->width);
+    }
+}

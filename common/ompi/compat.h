@@ -1,0 +1,129 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file compat.h
+ * Where Open MPI 4.1 and 5.0 differ. No other file asks which one it is built for.
+ */
+#ifndef DN_OMPI_COMPAT_H
+#define DN_OMPI_COMPAT_H
+
+#include "opal_config.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+
+#ifdef HAVE_OPAL_MCA_THREADS_THREADS_H
+#    include "opal/mca/threads/mutex.h"
+#    include "opal/mca/threads/threads.h"
+/** A counter for OPAL_THREAD_ADD_FETCH32. */
+typedef opal_atomic_int32_t dn_ompi_count_t;
+#else
+#    include "opal/threads/mutex.h"
+#    include "opal/threads/threads.h"
+/** A counter for OPAL_THREAD_ADD_FETCH32. */
+typedef volatile int32_t dn_ompi_count_t;
+#endif
+
+#ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
+#    include "opal/mca/pmix/pmix-internal.h"
+#    define DN_OMPI_MODEX_GLOBAL PMIX_GLOBAL
+#else
+#    include "opal/mca/pmix/pmix.h"
+#    define DN_OMPI_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+#endif
+
+#ifdef HAVE_ORTE_UTIL_PROC_INFO_H
+#    include "orte/util/show_help.h"
+#endif
+
+#ifdef HAVE_MCA_BTL_BASE_RECEIVE_DESCRIPTOR_T
+/** Enumerators are dumped with one more parameter, which ours does not need. */
+#    define DN_OMPI_ENUM_DUMP_MORE , mca_base_var_enum_dump_type_t output_type
+#    define DN_OMPI_ENUM_DUMP_TEXT , MCA_BASE_VAR_ENUM_DUMP_READABLE
+#else
+#    define DN_OMPI_ENUM_DUMP_MORE
+#    define DN_OMPI_ENUM_DUMP_TEXT
+#endif
+
+/**
+ * The key that the launcher made at random for this job, "16 hexadecimal digits-16 more".
+ * @return the caller's to free(), NULL when the launcher gives none.
+ */
+static inline char *dn_ompi_job_key(void)
+{
+    char *key = NULL;
+
+#ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
+    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    int rc;
+
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, PMIX_CREDENTIAL, &job, &key, PMIX_STRING);
+    if (PMIX_SUCCESS == rc && NULL != key) {
+        return key;
+    }
+#endif
+    key = getenv("OMPI_MCA_orte_precondition_transports");
+    return NULL == key ? NULL : strdup(key);
+}
+
+/**
+ * Show a text of help-dimmnet.txt that holds one sentence. Open MPI shows one text of each topic and
+ * counts the others; where it can, each distinct sentence is a topic of its own.
+ */
+static inline void dn_ompi_show_sentence(const char *topic, const char *host, const char *sentence)
+{
+#ifdef HAVE_ORTE_UTIL_PROC_INFO_H
+    char *text = opal_show_help_string("help-dimmnet.txt", topic, true, host, sentence);
+
+    if (NULL != text) {
+        orte_show_help_norender("help-dimmnet.txt", sentence, true, text);
+        free(text);
+    }
+#else
+    opal_show_help("help-dimmnet.txt", topic, true, host, sentence);
+#endif
+}
+
+/** Give a message to the callback of its tag. @return false: nobody has registered for the tag. */
+static inline bool dn_ompi_am_deliver(struct mca_btl_base_module_t *btl,
+                                      struct mca_btl_base_endpoint_t *endpoint, unsigned tag,
+                                      const void *data, size_t len)
+{
+    const mca_btl_active_message_callback_t *to = mca_btl_base_active_message_trigger + tag;
+    mca_btl_base_segment_t segment;
+
+    if (MCA_BTL_TAG_MAX <= tag || NULL == to->cbfunc) {
+        return false;
+    }
+    segment.seg_addr.pval = (void *) (uintptr_t) data;
+    segment.seg_len = len;
+#ifdef HAVE_MCA_BTL_BASE_RECEIVE_DESCRIPTOR_T
+    const mca_btl_base_receive_descriptor_t descriptor = {.endpoint = endpoint,
+                                                          .des_segments = &segment,
+                                                          .des_segment_count = 1,
+                                                          .tag = (mca_btl_base_tag_t) tag,
+                                                          .cbdata = to->cbdata};
+    to->cbfunc(btl, &descriptor);
+#else
+    /* Receivers read the segments only; clearing the rest would cost more than the call. */
+    mca_btl_base_descriptor_t descriptor;
+    descriptor.des_segments = &segment;
+    descriptor.des_segment_count = 1;
+    descriptor.des_cbfunc = NULL;
+    descriptor.des_flags = 0;
+    to->cbfunc(btl, (mca_btl_base_tag_t) tag, &descriptor, to->cbdata);
+    (void) endpoint;
+#endif
+    return true;
+}
+
+#endif

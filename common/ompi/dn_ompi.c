@@ -1,0 +1,289 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi.c
+ * The one port of an MPI process, its address in the modex, and where its errors are shown.
+ */
+#include "dn_config.h"
+
+#include "dn_ompi_int.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "opal/runtime/opal.h"
+#include "opal/util/output.h"
+
+/** Key of our addresses in the modex; all components share the port, so it is none's own. */
+#define MODEX_KEY "dimmnet"
+
+/** Distinct sentences that one process shows; what comes after them is noise. */
+#define SENTENCES_MAX 32
+
+static struct {
+    dn_port_t *port;
+    int users; /**< dn_ompi_open() calls not yet undone */
+    dn_pgid_t pgid;
+    dn_counters_t counters; /**< of the last port that was closed */
+    bool have_help;
+} dn_ompi;
+
+static struct {
+    opal_mutex_t lock;
+    uint64_t hash[SENTENCES_MAX];
+    int count;
+} dn_ompi_shown = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+/** Is this sentence new? FNV-1a: a collision hides a sentence, nothing worse. */
+static bool sentence_is_new(const char *sentence)
+{
+    uint64_t hash = 14695981039346656037ull;
+    bool is_new = true;
+
+    for (const char *c = sentence; '\0' != *c; c++) {
+        hash = (hash ^ (unsigned char) *c) * 1099511628211ull;
+    }
+    opal_mutex_lock(&dn_ompi_shown.lock);
+    for (int i = 0; i < dn_ompi_shown.count; i++) {
+        if (hash == dn_ompi_shown.hash[i]) {
+            is_new = false;
+        }
+    }
+    if (SENTENCES_MAX == dn_ompi_shown.count) {
+        is_new = false;
+    }
+    if (is_new) {
+        dn_ompi_shown.hash[dn_ompi_shown.count++] = hash;
+    }
+    opal_mutex_unlock(&dn_ompi_shown.lock);
+    return is_new;
+}
+
+/** dn_log_fn_t: errors of libdimmnet become help texts, each sentence once a process. */
+static void show_sentence(const char *sentence, void *arg)
+{
+    if (!sentence_is_new(sentence)) {
+        return;
+    }
+    if (dn_ompi.have_help) {
+        dn_ompi_show_sentence("libdimmnet", opal_process_info.nodename, sentence);
+    } else {
+        opal_output(0, "dimmnet: %s", sentence);
+    }
+}
+
+/**
+ * Stay loaded: Open MPI unloads a component and with it this library, but keeps the variables registered
+ * here, and reads their values and enumerators until it ends.
+ */
+static void stay_loaded(const char *library)
+{
+    void *self = dlopen(library, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+
+    if (NULL != self) {
+        dlclose(self);
+    }
+}
+
+/** Open MPI looks for help texts in its own folder only: tell it where ours are. */
+static bool add_help_folder(const char *library)
+{
+    static const char *const beside[] = {"../share/dimmnet", "../../share/dimmnet", "."};
+    const char *folder = getenv("DIMMNET_HELPDIR");
+    const char *slash = strrchr(library, '/');
+    char path[PATH_MAX];
+
+    if (NULL != folder) {
+        snprintf(path, sizeof(path), "%s/%s", folder, DN_OMPI_HELP);
+        if (0 == access(path, R_OK)) {
+            opal_show_help_add_dir(folder);
+            return true;
+        }
+    }
+    for (size_t i = 0; NULL != slash && i < sizeof(beside) / sizeof(beside[0]); i++) {
+        int len = snprintf(path, sizeof(path), "%.*s/%s/%s", (int) (slash - library), library, beside[i],
+                           DN_OMPI_HELP);
+
+        if (0 < len && (size_t) len < sizeof(path) && 0 == access(path, R_OK)) {
+            path[(size_t) len - strlen(DN_OMPI_HELP) - 1] = '\0';
+            opal_show_help_add_dir(path);
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The version that runs must be the one whose structures this was compiled with. */
+static bool same_open_mpi(void)
+{
+    const size_t len = strlen(DN_OMPI_VERSION);
+
+    return 0 == strncmp(opal_version_string, DN_OMPI_VERSION, len)
+           && !isdigit((unsigned char) opal_version_string[len]);
+}
+
+int dn_ompi_register(const mca_base_component_t *component)
+{
+    Dl_info self;
+
+    if (!dn_ompi_var_registered() && 0 != dladdr((void *) (uintptr_t) dn_ompi_register, &self)
+        && NULL != self.dli_fname) {
+        stay_loaded(self.dli_fname);
+        dn_ompi.have_help = add_help_folder(self.dli_fname);
+    }
+    if (!same_open_mpi()) {
+        if (dn_ompi.have_help) {
+            opal_show_help(DN_OMPI_HELP, "other-open-mpi", true, component->mca_type_name,
+                           component->mca_component_name, DN_OMPI_VERSION, opal_version_string);
+        } else {
+            opal_output(0, "dimmnet: built for Open MPI %s, not used with %s", DN_OMPI_VERSION,
+                        opal_version_string);
+        }
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    dn_ompi_var_register(component);
+    return OPAL_SUCCESS;
+}
+
+/**
+ * Process group key: the launcher's, which all processes of the job and nobody else know. Without one
+ * each process is a group of its own, and the others are let in as they come by PMIx.
+ */
+static bool make_pgid(dn_pgid_t *pgid)
+{
+    unsigned long long word[2];
+    char *key = dn_ompi_job_key();
+    bool known = NULL != key && 2 == sscanf(key, "%16llx-%16llx", &word[0], &word[1]);
+
+    free(key);
+    if (known) {
+        _Static_assert(sizeof(word) == sizeof(pgid->byte), "a PGID is two words of the launcher's key");
+        memcpy(pgid->byte, word, sizeof(word));
+        return true;
+    }
+    return (ssize_t) sizeof(pgid->byte) == getrandom(pgid->byte, sizeof(pgid->byte), 0);
+}
+
+static int publish(void)
+{
+    char address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_status_t status = dn_address(dn_ompi.port, address, &len);
+    int rc = dn_ompi_status(status);
+
+    if (DN_OK == status) {
+        OPAL_MODEX_SEND_STRING(rc, DN_OMPI_MODEX_GLOBAL, (char *) (uintptr_t) MODEX_KEY, address, len);
+    }
+    return rc;
+}
+
+static int open_port(void)
+{
+    dn_ompi_settings_t settings;
+    const char *dir = opal_process_info.job_session_dir;
+    dn_status_t status;
+    int rc;
+
+    dn_ompi_var_get(&settings);
+    if (settings.refused) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    if (!make_pgid(&dn_ompi.pgid)) {
+        show_sentence("the kernel gives no random bytes for a process group key", NULL);
+        return OPAL_ERR_IN_ERRNO;
+    }
+    const dn_job_t job = {.pgid = dn_ompi.pgid,
+                          .pid = OPAL_PROC_MY_NAME.vpid,
+                          .nlocal = 1 + (uint32_t) opal_process_info.num_local_peers,
+                          .dir = NULL != dir && 0 == access(dir, W_OK | X_OK) ? dir : NULL,
+                          .threads = opal_using_threads()};
+
+    dn_log_set(show_sentence, NULL);
+    status = dn_open(NULL == settings.devices ? "" : settings.devices, &job, &settings.config, &dn_ompi.port);
+    if (DN_OK != status) {
+        rc = dn_ompi_status(status);
+        goto err_log;
+    }
+    rc = publish();
+    if (OPAL_SUCCESS != rc) {
+        goto err_port;
+    }
+    return OPAL_SUCCESS;
+
+err_port:
+    dn_close(dn_ompi.port);
+    dn_ompi.port = NULL;
+err_log:
+    dn_log_set(NULL, NULL);
+    return rc;
+}
+
+int dn_ompi_open(dn_port_t **port_p)
+{
+    if (0 == dn_ompi.users) {
+        int rc = open_port();
+
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    dn_ompi.users++;
+    *port_p = dn_ompi.port;
+    return OPAL_SUCCESS;
+}
+
+void dn_ompi_close(void)
+{
+    if (0 != --dn_ompi.users) {
+        return;
+    }
+    dn_counters(dn_ompi.port, &dn_ompi.counters);
+    dn_close(dn_ompi.port);
+    dn_ompi.port = NULL;
+    dn_log_set(NULL, NULL);
+}
+
+void dn_ompi_counters(dn_counters_t *counters)
+{
+    if (NULL == dn_ompi.port) {
+        *counters = dn_ompi.counters;
+    } else {
+        dn_counters(dn_ompi.port, counters);
+    }
+}
+
+/** Let the group of an address in, unless it is our own. */
+static dn_status_t admit(const void *address, size_t len)
+{
+    dn_pgid_t pgid;
+    dn_status_t status = dn_address_pgid(address, len, &pgid);
+
+    if (DN_OK == status && 0 != memcmp(&pgid, &dn_ompi.pgid, sizeof(pgid))) {
+        status = dn_group_admit(dn_ompi.port, &pgid);
+    }
+    return status;
+}
+
+int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
+{
+    uint8_t *address = NULL;
+    size_t len = 0;
+    dn_status_t status;
+    int rc;
+
+    OPAL_MODEX_RECV_STRING(rc, (char *) (uintptr_t) MODEX_KEY, &proc->proc_name, &address, &len);
+    if (OPAL_SUCCESS != rc || NULL == address) {
+        return OPAL_ERR_UNREACH;
+    }
+    status = admit(address, len);
+    if (DN_OK == status) {
+        status = dn_connect(dn_ompi.port, address, len, peer_p);
+    }
+    free(address);
+    return dn_ompi_status(status);
+}

@@ -1,0 +1,113 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi.h
+ * What the components of one process share towards Open MPI: the MCA variables of libdimmnet, one port,
+ * the exchange of addresses, and error text.
+ *
+ * Threads: dn_ompi_register(), dn_ompi_open() and dn_ompi_close() are called where Open MPI opens and
+ * closes components, one at a time. dn_ompi_connect() may be called by several threads.
+ */
+#ifndef DN_OMPI_H
+#define DN_OMPI_H
+
+#include "dimmnet.h"
+
+#include "compat.h"
+
+/** The file of all help texts, found by dn_ompi_register(). */
+#define DN_OMPI_HELP "help-dimmnet.txt"
+
+/**
+ * Register the MCA variables common_dimmnet_<name>, once a process, and for @p component the synonyms
+ * <framework>_<component>_<name>. To be called first in a component's register function.
+ *
+ * @retval OPAL_SUCCESS            also when a value was refused: dn_ompi_open() then fails.
+ * @retval OPAL_ERR_NOT_AVAILABLE  this is not the Open MPI that was built for. A help text has said so;
+ *                                 return this from the register function.
+ */
+DN_API int dn_ompi_register(const mca_base_component_t *component);
+
+/**
+ * Open the port of this process, or share the open one, and publish its address to all processes that
+ * MPI may connect. To be called before the modex, that is where a component is initialised.
+ *
+ * @param[out] port_p  Lent until dn_ompi_close().
+ *
+ * @retval OPAL_ERR_BAD_PARAM  a variable was refused, with a help text.
+ * @retval other               from libdimmnet, which has said why. In all cases: withdraw the component.
+ */
+DN_API int dn_ompi_open(dn_port_t **port_p);
+
+/** Undo one dn_ompi_open(). The last closes the port. */
+DN_API void dn_ompi_close(void);
+
+/** Counters of the open port, or of the last one that was open; zeros before. */
+DN_API void dn_ompi_counters(dn_counters_t *counters);
+
+/**
+ * Connect to a process by the address that it has published. Processes of other jobs come by PMIx,
+ * which has authenticated them, so their process group is let in.
+ *
+ * @param[out] peer_p  The caller's until dn_disconnect().
+ *
+ * @retval OPAL_ERR_UNREACH  no address, or out of reach: leave the process to another transport.
+ * @retval other             libdimmnet has said why; leave the process to another transport too.
+ */
+DN_API int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p);
+
+/**
+ * A numeric MCA variable: lowest .. highest, and which of these. Open MPI's own parser takes "12x" for 12
+ * and "abc" for 0; here both are refused with a text that says what is accepted. The units k, m and g may
+ * follow a number.
+ */
+typedef struct dn_ompi_number {
+    const char *name;
+    const char *help; /**< what it counts, with its unit */
+    mca_base_var_info_lvl_t level;
+    unsigned standard;  /**< value when the user gives none */
+    unsigned low, high; /**< at most INT_MAX */
+    unsigned multiple;  /**< 0: a power of two; else a multiple of this */
+    unsigned value;     /**< out */
+} dn_ompi_number_t;
+
+/**
+ * Register a variable <framework>_<component>_<number->name>.
+ *
+ * @param[in,out] number  Lent until the component is unloaded.
+ *
+ * @retval OPAL_ERR_BAD_PARAM  the user's value was refused, with a help text; number->value is standard.
+ *                             Withdraw the component when it is initialised.
+ */
+DN_API int dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_number_t *number);
+
+/** The one translation of a status. DN_INPROGRESS is success: the operation was accepted. */
+static inline int dn_ompi_status(dn_status_t status)
+{
+    switch (status) {
+    case DN_OK:
+    case DN_INPROGRESS:
+        return OPAL_SUCCESS;
+    case DN_ERR_AGAIN:
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    case DN_ERR_PARAM:
+        return OPAL_ERR_BAD_PARAM;
+    case DN_ERR_RANGE:
+        return OPAL_ERR_VALUE_OUT_OF_BOUNDS;
+    case DN_ERR_UNREACH:
+        return OPAL_ERR_UNREACH;
+    case DN_ERR_UNSUPPORTED:
+        return OPAL_ERR_NOT_SUPPORTED;
+    case DN_ERR_NOMEM:
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    case DN_ERR_PROTO:
+    case DN_ERR_VERSION:
+        return OPAL_ERR_COMM_FAILURE;
+    case DN_ERR_ACCESS:
+        return OPAL_ERR_PERM;
+    }
+    return OPAL_ERROR;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const char *argument, dn_iface_t **iface_p)
+{
+    const dn_job_t *job = dn_port_job(port);
+
+    if (NULL != argument) {
+        dn_log_error("device shm takes no argument, \"%s\" was given; write shm", argument);
+        return DN_ERR_PARAM;
+    }
+    dn_shm_t *shm = calloc(1, sizeof(*shm));
+    if (NULL == shm) {
+        return DN_ERR_NOMEM;
+    }
+    shm->iface.port = port;
+    shm->config = *config;
+    shm->threads = job->threads;
+    shm->nlocal = job->nlocal;
+    shm->contenders = 1;
+    shm->rx = calloc(config->max_peers, sizeof(*shm->rx));
+    shm->refused = calloc(config->max_peers, sizeof(*shm->refused));
+    shm->cma_probe = malloc(2 * sizeof(uint64_t));
+    dn_status_t status = DN_ERR_NOMEM;
+    if (NULL == shm->rx || NULL == shm->refused || NULL == shm->cma_probe) {
+        goto err_free;
+    }
+    memcpy(shm->cma_probe, dn_port_nonce(port), 2 * sizeof(uint64_t));
+    dn_shm_host(shm->host);
+    status = dn_shm_process((uint32_t) getpid(), &shm->start_time);
+    if (DN_OK != status) {
+        dn_log_error("/proc/self/stat cannot be read; the shm device needs /proc mounted");
+        goto err_free;
+    }
+    status = dn_shm_create(shm, job);
+    if (DN_OK != status) {
+        goto err_free;
+    }
+    if (config->cma) {
+        /* Where Yama restricts ptrace, and so CMA, to descendants: our peers are siblings. */
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    }
+    shm->iface.llcm = shm->map.llcm;
+    shm->units = dn_cpumask_weight(&shm->map.header->units);
+    *iface_p = &shm->iface;
+    return DN_OK;
+
+err_free:
+    free(shm->cma_probe);
+    free(shm->refused);
+    free(shm->rx);
+    free(shm);
+    return status;
+}
+
+static void dn_shm_close(dn_iface_t *iface)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+
+    dn_store_release_u32(&shm->map.header->closed, 1);
+    dn_shm_destroy(shm);
+    free(shm->cma_probe);
+    free(shm->refused);
+    free(shm->rx);
+    free(shm);
+}
+
+static dn_status_t dn_shm_address(const dn_iface_t *iface, void *buf, size_t *len)
+{
+    const dn_shm_t *shm = (const dn_shm_t *) iface;
+    const dn_shm_header_t *header = shm->map.header;
+    dn_shm_where_t where = {
+        .start_time = header->start_time,
+        .bytes = header->bytes,
+        .uid = header->uid,
+        .os_pid = header->os_pid,
+        .fd = shm->fd,
+    };
+
+    if (sizeof(where) > *len) {
+        *len = sizeof(where);
+        return DN_ERR_RANGE;
+    }
+    memcpy(where.host, shm->host, sizeof(where.host));
+    memcpy(where.nonce, header->nonce, sizeof(where.nonce));
+    memcpy(where.path, shm->path, sizeof(where.path));
+    memcpy(buf, &where, sizeof(where));
+    *len = sizeof(where);
+    return DN_OK;
+}
+
+static void dn_shm_admitted(dn_iface_t *iface)
+{
+    dn_shm_look((dn_shm_t *) iface, 1);
+}
+
+static int dn_shm_single_copy(const dn_peer_base_t *peer)
+{
+    return ((const dn_shm_peer_t *) peer)->cma;
+}
+
+static int dn_shm_oversubscribed(const dn_iface_t *iface)
+{
+    const dn_shm_t *shm = (const dn_shm_t *) iface;
+    return 0 != shm->units && shm->contenders > shm->units;
+}
+
+const dn_device_t dn_device_shm = {
+    .name = "shm",
+    .open = dn_shm_open,
+    .close = dn_shm_close,
+    .address = dn_shm_address,
+    .connect = dn_shm_connect,
+    .disconnect = dn_shm_disconnect,
+    .release = dn_shm_release,
+    .progress = dn_shm_progress,
+    .recv = dn_shm_recv,
+    .check = dn_shm_check,
+    .lost = dn_shm_lost,
+    .message = dn_shm_message,
+    .admitted = dn_shm_admitted,
+    .segment_alloc = dn_shm_segment_alloc,
+    .segment_release = dn_shm_segment_release,
+    .segment_register = dn_shm_segment_register,
+    .single_copy = dn_shm_single_copy,
+    .oversubscribed = dn_shm_oversubscribed,
+};

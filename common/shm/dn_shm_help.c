@@ -1,0 +1,247 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_shm_help.c
+ * A long PULL is copied by both ends at once: the initiator reads, the target writes, each takes the
+ * next chunk that nobody has. The initiator announces the PULL by a message and begins; a target that
+ * is not in the library, or comes late, finds nothing left. One copy by the kernel moves 10 GB/s or
+ * so; two cores move nearly twice that (perf/dn_perf -t pull-bw).
+ *
+ *   H0  chunks are taken by compare-and-swap on generation:32 | next:32, so that a late helper cannot
+ *       take a chunk of another PULL that has come to use the descriptor.
+ *   H1  the target counts a chunk done (release) after its copy; the initiator's load (acquire) of the
+ *       count pairs with it. The bytes themselves were written by the kernel on the target's CPU
+ *       before that store.
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <string.h>
+
+/** Bytes a copy moves before the ends look again who takes the next. */
+#define DN_SHM_CHUNK (128u << 10)
+/** Looks for the target's last chunk before the PULL goes on in the background: some 10 us. */
+#define DN_SHM_SPIN 2000
+/** Looks in the background before the target's life is checked. */
+#define DN_SHM_WAITS 65536
+
+/** The message on DN_CHAN_DEVICE: everything the target needs, in its own terms. */
+typedef struct dn_shm_help_request {
+    uint64_t source;      /**< address in the target */
+    uint64_t destination; /**< address in the initiator */
+    uint64_t len;
+    uint32_t index; /**< of the descriptor in the initiator's header */
+    uint32_t generation;
+} dn_shm_help_request_t;
+
+static uint32_t dn_shm_chunks(uint64_t len)
+{
+    return (uint32_t) ((len + DN_SHM_CHUNK - 1) / DN_SHM_CHUNK);
+}
+
+static uint64_t dn_shm_chunk_len(uint64_t len, uint32_t chunk)
+{
+    const uint64_t off = (uint64_t) chunk * DN_SHM_CHUNK;
+    return len - off < DN_SHM_CHUNK ? len - off : DN_SHM_CHUNK;
+}
+
+/** Take the next chunk (H0). @return its number, or @p chunks: none is left, or the PULL is over. */
+static uint32_t dn_shm_take(dn_shm_help_t *help, uint32_t generation, uint32_t chunks)
+{
+    uint64_t word = dn_load_acquire(&help->next);
+    while ((uint32_t) (word >> 32) == generation && (uint32_t) word < chunks) {
+        if (atomic_compare_exchange_weak_explicit((_Atomic uint64_t *) &help->next, &word, word + 1,
+                                                  memory_order_acq_rel, memory_order_acquire)) {
+            return (uint32_t) word;
+        }
+    }
+    return chunks;
+}
+
+static void dn_shm_pull_free(dn_shm_t *shm, dn_shm_pull_t *pull)
+{
+    pull->peer = NULL;
+    shm->npulls--;
+}
+
+/** Copy what the target took and could not: then the PULL is the initiator's alone. */
+static dn_status_t dn_shm_pull_settle(dn_shm_t *shm, dn_shm_pull_t *pull)
+{
+    const uint64_t failed = dn_load_acquire(&shm->map.header->help[pull - shm->pull].failed);
+    dn_status_t status = DN_OK;
+    if (0 != failed && failed <= pull->chunks) {
+        const uint32_t chunk = (uint32_t) failed - 1;
+        const uint64_t off = (uint64_t) chunk * DN_SHM_CHUNK;
+        status = dn_shm_cma_copy(pull->peer, (uint8_t *) pull->xfer.local + off, pull->remote + off,
+                                 dn_shm_chunk_len(pull->xfer.len, chunk), 0);
+    }
+    if (DN_OK == status && 0 != (pull->xfer.flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(pull->xfer.local_status, pull->xfer.local_value);
+    }
+    return status;
+}
+
+/** Has the target finished every chunk that we did not take (H1)? */
+static int dn_shm_pull_done(const dn_shm_t *shm, const dn_shm_pull_t *pull)
+{
+    return dn_load_acquire(&shm->map.header->help[pull - shm->pull].done) >= pull->chunks - pull->taken;
+}
+
+/** A free descriptor, set for this PULL; NULL: all are in use. */
+static dn_shm_pull_t *dn_shm_pull_new(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote)
+{
+    for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+        dn_shm_pull_t *pull = &shm->pull[i];
+        if (NULL != pull->peer) {
+            continue;
+        }
+        const uint32_t generation = pull->generation + 1;
+        *pull = (dn_shm_pull_t){.peer = peer, .generation = generation, .chunks = dn_shm_chunks(xfer->len),
+                                .remote = remote, .xfer = *xfer};
+        dn_shm_help_t *help = &shm->map.header->help[i];
+        dn_store_release(&help->done, 0);
+        dn_store_release(&help->failed, 0);
+        dn_store_release(&help->next, (uint64_t) generation << 32);
+        shm->npulls++;
+        return pull;
+    }
+    return NULL;
+}
+
+/** Our share: chunks until none is left. */
+static dn_status_t dn_shm_pull_copy(dn_shm_t *shm, dn_shm_pull_t *pull)
+{
+    dn_shm_help_t *help = &shm->map.header->help[pull - shm->pull];
+    dn_status_t status = DN_OK;
+
+    for (;;) {
+        const uint32_t chunk = dn_shm_take(help, pull->generation, pull->chunks);
+        if (chunk == pull->chunks) {
+            return status;
+        }
+        pull->taken++;
+        const uint64_t off = (uint64_t) chunk * DN_SHM_CHUNK;
+        const uint64_t len = dn_shm_chunk_len(pull->xfer.len, chunk);
+        if (DN_OK == status) {
+            /* After an error the rest is only taken, so that the target finds nothing more to do. */
+            status = dn_shm_cma_copy(pull->peer, (uint8_t *) pull->xfer.local + off, pull->remote + off, len, 0);
+            dn_count(&shm->iface.counters->cma_bytes, len);
+        }
+    }
+}
+
+dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote)
+{
+    dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
+
+    dn_port_lock(shm->iface.port);
+    dn_shm_pull_t *pull = UINT32_MAX >= xfer->len / DN_SHM_CHUNK ? dn_shm_pull_new(shm, peer, xfer, remote) : NULL;
+    dn_port_unlock(shm->iface.port);
+    if (NULL == pull) {
+        return DN_ERR_AGAIN;
+    }
+    const dn_shm_help_request_t request = {remote, (uintptr_t) xfer->local, xfer->len, (uint32_t) (pull - shm->pull),
+                                           pull->generation};
+    /* Without credit for the request the whole copy is ours. */
+    (void) dn_shm_botf(&peer->base.hot, DN_CHAN_DEVICE, 0, &request, sizeof(request), NULL, 0);
+    dn_status_t status = dn_shm_pull_copy(shm, pull);
+    for (int spin = 0; spin < DN_SHM_SPIN && !dn_shm_pull_done(shm, pull); spin++) {
+        dn_pause();
+    }
+    dn_port_lock(shm->iface.port);
+    if (!dn_shm_pull_done(shm, pull)) {
+        pull->background = 1;
+        pull->status = status;
+        peer->base.outstanding++;
+        status = DN_INPROGRESS;
+    } else {
+        status = DN_OK == status ? dn_shm_pull_settle(shm, pull) : status;
+        dn_shm_pull_free(shm, pull);
+    }
+    dn_port_unlock(shm->iface.port);
+    return status;
+}
+
+/** End a PULL of the background. */
+static void dn_shm_pull_signal(dn_shm_t *shm, dn_shm_pull_t *pull, dn_status_t status)
+{
+    dn_comp_t *comp = pull->xfer.comp;
+    pull->peer->base.outstanding--;
+    dn_shm_pull_free(shm, pull);
+    if (NULL != comp) {
+        comp->fn(comp, status);
+    }
+}
+
+int dn_shm_help_progress(dn_shm_t *shm)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+        dn_shm_pull_t *pull = &shm->pull[i];
+        if (NULL == pull->peer || !pull->background) {
+            continue;
+        }
+        if (dn_shm_pull_done(shm, pull)) {
+            dn_shm_pull_signal(shm, pull, DN_OK == pull->status ? dn_shm_pull_settle(shm, pull) : pull->status);
+            n++;
+        } else if (0 == ++pull->waits % DN_SHM_WAITS && DN_OK != dn_shm_check(&pull->peer->base)) {
+            dn_port_peer_lost(shm->iface.port, &pull->peer->base);
+        }
+    }
+    return n;
+}
+
+void dn_shm_lost(dn_peer_base_t *base)
+{
+    dn_shm_t *shm = (dn_shm_t *) base->iface;
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+
+    for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+        if (peer == shm->pull[i].peer && shm->pull[i].background) {
+            dn_shm_pull_signal(shm, &shm->pull[i], DN_ERR_UNREACH);
+        }
+    }
+}
+
+void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) src;
+    dn_counters_t *counters = peer->base.iface->counters;
+    dn_shm_help_request_t request;
+    (void) tag;
+
+    if (sizeof(request) != len) {
+        dn_count(&counters->dropped, 1);
+        return;
+    }
+    memcpy(&request, data, sizeof(request));
+    if (DN_SHM_HELPS <= request.index || UINT32_MAX < request.len / DN_SHM_CHUNK) {
+        dn_count(&counters->dropped, 1);
+        return;
+    }
+    if (!peer->cma || NULL == peer->map.header) {
+        return;
+    }
+    dn_shm_help_t *help = &peer->map.header->help[request.index];
+    const uint32_t chunks = dn_shm_chunks(request.len);
+    for (;;) {
+        const uint32_t chunk = dn_shm_take(help, request.generation, chunks);
+        if (chunk == chunks) {
+            return;
+        }
+        const uint64_t off = (uint64_t) chunk * DN_SHM_CHUNK;
+        const uint64_t bytes = dn_shm_chunk_len(request.len, chunk);
+        const dn_status_t status = dn_shm_cma_copy(peer, (void *) (uintptr_t) (request.source + off),
+                                                   request.destination + off, bytes, 1);
+        if (DN_OK != status) {
+            dn_store_release(&help->failed, (uint64_t) chunk + 1);
+        }
+        dn_fetch_add_u64(&help->done, 1);
+        if (DN_OK != status) {
+            return;
+        }
+        dn_count(&counters->help_bytes, bytes);
+    }
+}

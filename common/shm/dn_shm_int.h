@@ -1,0 +1,284 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_shm_int.h
+ * The shm device: one shared mapping a process, written by its peers' stores, polled by its owner.
+ *
+ *   0            header: identity, sizes, help descriptors           dn_shm_header_t, one page
+ *   slots_off    a slot a sender: who writes into ring i             dn_shm_slot_t, 64 B each
+ *   llcm_off     LLCM
+ *   rings_off    ring i, for the sender in slot i                    dn_ring_t
+ *
+ * The mapping is sparse: a ring takes memory when its first message is written. A sender claims a slot
+ * by compare-and-swap, writes who it is, makes the slot READY and counts `arrivals` up; the owner then
+ * attaches to the sender's own mapping and compares identities, and only then reads the ring.
+ */
+#ifndef DN_SHM_INT_H
+#define DN_SHM_INT_H
+
+#include <sys/types.h>
+
+#include "dn_atomic.h"
+#include "dn_device.h"
+#include "dn_line.h"
+#include "dn_topo.h"
+
+#define DN_SHM_MAGIC 0x6e6d6964u /* "dimn" */
+#define DN_SHM_PAGE 4096u
+#define DN_SHM_HELPS 8
+#define DN_SHM_PATH_MAX 200
+
+/** A PULL that its target may help with: chunks are taken from `next` by whoever comes. */
+typedef struct dn_shm_help {
+    uint64_t next;   /**< generation:32 | first chunk not taken:32 */
+    uint64_t done;   /**< chunks finished by the target */
+    uint64_t failed; /**< 0, or 1 + the chunk that the target took and could not copy */
+    uint8_t pad[DN_LINE_BYTES - 3 * sizeof(uint64_t)];
+} dn_shm_help_t;
+
+_Static_assert(sizeof(dn_shm_help_t) == DN_LINE_BYTES, "a help descriptor is a line");
+
+typedef struct dn_shm_header {
+    uint32_t version; /**< DN_WIRE_VERSION */
+    uint32_t magic;
+    uint64_t bytes; /**< of the whole mapping */
+    dn_pgid_t pgid;
+    uint64_t nonce[2];
+    uint32_t pid;
+    uint32_t uid;
+    uint32_t os_pid;
+    uint32_t max_peers;
+    uint32_t ring_lines;
+    uint32_t ring_bulk;
+    uint64_t start_time; /**< of the process, clock ticks since boot */
+    uint64_t llcm_bytes;
+    uint64_t cma_probe; /**< address of a copy of nonce in the owner's private memory */
+    dn_cpumask_t units; /**< where the owner may run */
+    uint8_t pad0[32];
+
+    uint32_t arrivals; /**< counts slots that became READY or CLOSED; polled by the owner */
+    uint32_t closed;   /**< the owner has closed its port */
+    uint8_t pad1[DN_LINE_BYTES - 2 * sizeof(uint32_t)];
+
+    dn_shm_help_t help[DN_SHM_HELPS];
+} dn_shm_header_t;
+
+_Static_assert(offsetof(dn_shm_header_t, arrivals) % DN_LINE_BYTES == 0, "arrivals has its own line");
+_Static_assert(offsetof(dn_shm_header_t, help) % DN_LINE_BYTES == 0, "help descriptors are lines");
+_Static_assert(sizeof(dn_shm_header_t) <= DN_SHM_PAGE, "the header is one page");
+
+enum dn_shm_slot_state {
+    DN_SHM_FREE = 0,
+    DN_SHM_CLAIMED = 1, /**< a sender fills it in */
+    DN_SHM_READY = 2,
+    DN_SHM_CLOSED = 3, /**< no more messages; the owner drains the ring and frees the slot */
+};
+
+typedef struct dn_shm_slot {
+    uint32_t state;
+    uint32_t pid;
+    uint32_t os_pid;
+    int32_t fd; /**< of the sender's own mapping, in the sender */
+    uint64_t start_time;
+    uint64_t nonce[2];
+    dn_pgid_t pgid;
+    uint64_t bytes; /**< of the sender's mapping */
+} dn_shm_slot_t;
+
+_Static_assert(sizeof(dn_shm_slot_t) == 64, "an idle pair costs one line");
+
+/** How to find a process' mapping: this device's part of an address. */
+typedef struct dn_shm_where {
+    uint8_t host[16]; /**< kernel boot, PID namespace and IPC namespace, folded */
+    uint64_t nonce[2];
+    uint64_t start_time;
+    uint64_t bytes;
+    uint32_t uid;
+    uint32_t os_pid;
+    int32_t fd;
+    char path[DN_SHM_PATH_MAX]; /**< "" with a memfd */
+} dn_shm_where_t;
+
+/** A mapping of a process, one's own or a peer's. */
+typedef struct dn_shm_map {
+    dn_shm_header_t *header;
+    dn_shm_slot_t *slot;
+    uint8_t *llcm;
+    uint8_t *rings;
+    size_t ring_stride;
+    size_t bytes;
+} dn_shm_map_t;
+
+/** An allocated segment of a peer, mapped here. */
+typedef struct dn_shm_window {
+    struct dn_shm_window *next;
+    uint32_t sid;
+    uint32_t generation;
+    uint8_t *base;
+    size_t bytes; /**< mapped */
+} dn_shm_window_t;
+
+typedef struct dn_shm_peer {
+    dn_peer_base_t base;
+    dn_line_tx_t tx;
+    uint32_t slot; /**< in the peer's mapping */
+    uint32_t refusals; /**< since the peer's life was last checked */
+    dn_lock_t lock;    /**< of tx and windows, where several threads send */
+    int32_t fd;        /**< of the mapping, in the peer */
+    int threads;
+    int tx_open;
+    int cma;
+    int self;
+    int contends; /**< may run only where we may */
+    int closing;  /**< sends no more; forget it when its ring is drained */
+    uint32_t os_pid;
+    uint64_t start_time;
+    uint64_t help_min; /**< bytes from which a PULL is shared with it */
+    dn_shm_map_t map;
+    dn_shm_window_t *windows;
+    struct dn_shm_rx *rx; /**< what it sends to us; NULL: nothing attached */
+} dn_shm_peer_t;
+
+/** What the owner keeps for a ring that is polled: one line. */
+typedef struct dn_shm_rx {
+    dn_line_rx_t line;
+    dn_shm_peer_t *peer;
+    uint32_t len_limit; /**< messages are shorter; 0: the sender is cut off */
+    uint32_t slot;
+} dn_shm_rx_t;
+
+_Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
+
+/** With more rings than DN_SHM_POLL_ALL, a poll looks at the recently active ones and at a few others. */
+#define DN_SHM_POLL_ALL 6
+#define DN_SHM_HOT 4
+#define DN_SHM_SWEEP 4
+#define DN_SHM_HOT_IDLE 256 /**< polls without a message until a ring is no longer hot */
+#define DN_SHM_BATCH 32     /**< messages taken from one ring in a poll */
+
+typedef struct dn_shm_hot {
+    dn_shm_rx_t *rx;
+    uint32_t idle;
+} dn_shm_hot_t;
+
+/** A PULL that the target may help with, as its initiator keeps it. */
+typedef struct dn_shm_pull {
+    dn_shm_peer_t *peer; /**< NULL: free */
+    uint32_t generation;
+    uint32_t chunks;
+    uint32_t taken; /**< by us */
+    int background; /**< the call that started it has returned DN_INPROGRESS */
+    dn_status_t status; /**< of our own share */
+    uint32_t waits; /**< looks in vain, until the target's life is checked */
+    uint64_t remote;
+    dn_xfer_t xfer; /**< contiguous; its key is not kept */
+} dn_shm_pull_t;
+
+typedef struct dn_shm {
+    dn_iface_t iface;
+    dn_config_t config;
+    dn_shm_map_t map;
+    int fd;
+    int memfd; /**< fd is one, else a file */
+    int threads;
+    uint32_t nlocal;     /**< processes expected on this host, 0: not known */
+    uint32_t contenders; /**< processes, this one included, that may run only where this one may */
+    uint32_t units;      /**< processing units there */
+    char path[DN_SHM_PATH_MAX]; /**< "" with a memfd, or once unlinked */
+    uint64_t *cma_probe;
+    uint64_t start_time;
+    uint8_t host[16];
+
+    uint32_t seen; /**< arrivals looked at */
+    uint32_t nrx;
+    dn_shm_rx_t **rx;
+    uint32_t sweep;
+    uint32_t nhot;
+    dn_shm_hot_t hot[DN_SHM_HOT];
+    uint8_t *refused; /**< by slot: not attached for good, until a group is admitted */
+    int closing;      /**< some peer's closing is set */
+
+    uint32_t npulls; /**< in flight beyond their call */
+    dn_shm_pull_t pull[DN_SHM_HELPS];
+} dn_shm_t;
+
+/** @name dn_shm_map.c: mappings */
+/** @{ */
+/** Make the own mapping. Sets map, fd, path. */
+dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job);
+void dn_shm_destroy(dn_shm_t *shm);
+/** Unlink the file once every expected peer has attached. */
+void dn_shm_unlink(dn_shm_t *shm);
+/** Map a peer's, compare identity and check every size. */
+dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id, dn_shm_map_t *map);
+void dn_shm_detach(dn_shm_map_t *map);
+/** Open a file of another process by its number there, or by path. -1: errno. */
+int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
+/** Give a ring its memory now where the file system could run out later. */
+dn_status_t dn_shm_reserve_ring(const dn_shm_where_t *where, const dn_shm_map_t *map, uint32_t slot);
+/** Start time and state of a process; DN_ERR_UNREACH when it is gone or a zombie. */
+dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
+void dn_shm_host(uint8_t host[16]);
+/** @} */
+
+/** @name dn_shm_peer.c: peers and slots */
+/** @{ */
+dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                           dn_peer_base_t **peer_p);
+void dn_shm_disconnect(dn_peer_base_t *peer);
+void dn_shm_release(dn_peer_base_t *peer);
+dn_status_t dn_shm_check(dn_peer_base_t *peer);
+/** Look at the slots after `arrivals` moved, or when more senders may be let in. */
+void dn_shm_look(dn_shm_t *shm, int again);
+/** Forget the senders that have closed and whose rings are drained. */
+void dn_shm_reap(dn_shm_t *shm);
+/** @} */
+
+/** @name dn_shm_msg.c: AOTF and BOTF */
+/** @{ */
+dn_status_t dn_shm_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                        const void *body, size_t body_len);
+dn_status_t dn_shm_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
+void dn_shm_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
+dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+dn_status_t dn_shm_fence(dn_peer_t *peer);
+int dn_shm_progress(dn_iface_t *iface);
+int dn_shm_recv(dn_peer_base_t *peer, int max);
+/** @} */
+
+/** @name dn_shm_rma.c, dn_shm_help.c: PUSH, PULL, atomics, segments */
+/** @{ */
+#define DN_SHM_KEY_CMA DN_KEY_DEVICE           /**< device_word: the address of the segment's start */
+#define DN_SHM_KEY_MAPPED (DN_KEY_DEVICE + 1)  /**< fd: its memfd */
+
+/** First page of an allocated segment; the user's memory follows. */
+typedef struct dn_shm_segment_head {
+    uint32_t magic;
+    uint32_t live; /**< the key's generation while the segment lives, then 0 */
+    uint64_t len;
+} dn_shm_segment_head_t;
+
+dn_status_t dn_shm_push(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_shm_pull_op(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_shm_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
+void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key);
+void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
+void dn_shm_drop_windows(dn_shm_peer_t *peer);
+/** Does the kernel let us read this peer's memory? One real read decides. */
+int dn_shm_cma_probe(const dn_shm_peer_t *peer);
+/** One copy between the own memory and a peer's, both contiguous. */
+dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write);
+
+/** PULL a long contiguous block while the target copies a share of it. */
+dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote);
+/** The target's side: a message on DN_CHAN_DEVICE. */
+void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
+/** Finish PULLs whose last chunks have arrived. @return how many. */
+int dn_shm_help_progress(dn_shm_t *shm);
+/** Signal those of a lost peer. */
+void dn_shm_lost(dn_peer_base_t *peer);
+/** @} */
+
+#endif

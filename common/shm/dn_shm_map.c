@@ -1,0 +1,368 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+/** The initial user namespace has this inode number in every Linux kernel. */
+#define DN_SHM_INIT_USER_NS 0xeffffffdu
+
+static uint64_t dn_shm_align(uint64_t bytes)
+{
+    return (bytes + DN_SHM_PAGE - 1) & ~(uint64_t) (DN_SHM_PAGE - 1);
+}
+
+static uint64_t dn_shm_slots_bytes(uint32_t max_peers)
+{
+    return dn_shm_align((uint64_t) max_peers * sizeof(dn_shm_slot_t));
+}
+
+/** Offset of the rings: all before them has memory from the start. */
+static uint64_t dn_shm_rings_off(uint32_t max_peers, uint64_t llcm_bytes)
+{
+    return DN_SHM_PAGE + dn_shm_slots_bytes(max_peers) + dn_shm_align(llcm_bytes);
+}
+
+static uint64_t dn_shm_stride(uint32_t lines, uint32_t bulk)
+{
+    return dn_shm_align(dn_ring_bytes(lines, bulk));
+}
+
+/** Cut a mapping into its parts by sizes that have been checked. */
+static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *sizes)
+{
+    uint8_t *base = mem;
+    map->header = mem;
+    map->slot = (dn_shm_slot_t *) (base + DN_SHM_PAGE);
+    map->llcm = base + DN_SHM_PAGE + dn_shm_slots_bytes(sizes->max_peers);
+    map->rings = base + dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes);
+    map->ring_stride = dn_shm_stride(sizes->ring_lines, sizes->ring_bulk);
+    map->bytes = sizes->bytes;
+}
+
+static uint64_t dn_shm_inode(const char *path)
+{
+    struct stat info;
+    return 0 == stat(path, &info) ? (uint64_t) info.st_ino : 0;
+}
+
+void dn_shm_host(uint8_t host[16])
+{
+    char text[40] = "";
+    uint64_t word[2] = {dn_shm_inode("/proc/self/ns/pid"), dn_shm_inode("/proc/self/ns/ipc")};
+
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (NULL != file) {
+        if (NULL == fgets(text, sizeof(text), file)) {
+            text[0] = '\0';
+        }
+        fclose(file);
+    }
+    for (size_t i = 0; '\0' != text[i]; i++) {
+        /* FNV-1a: spreads the boot's id over both words. */
+        word[i % 2] = (word[i % 2] ^ (uint8_t) text[i]) * UINT64_C(0x100000001b3);
+    }
+    memcpy(host, word, sizeof(word));
+}
+
+dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
+{
+    char path[32];
+    char text[1024];
+    char state;
+    unsigned long long start;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", os_pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (0 > fd) {
+        return DN_ERR_UNREACH;
+    }
+    const ssize_t got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (0 >= got) {
+        return DN_ERR_UNREACH;
+    }
+    text[got] = '\0';
+    /* The name in parentheses may hold anything; fields are counted from the last ')'. */
+    const char *after = strrchr(text, ')');
+    if (NULL == after
+        || 2 != sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                       &state, &start)) {
+        return DN_ERR_UNREACH;
+    }
+    *start_time_p = start;
+    return 'Z' == state || 'X' == state ? DN_ERR_UNREACH : DN_OK;
+}
+
+/** May peers find our memfd through /proc? Not from another user namespace, nor when we are not dumpable. */
+static int dn_shm_memfd_reachable(void)
+{
+    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) && DN_SHM_INIT_USER_NS == dn_shm_inode("/proc/self/ns/user");
+}
+
+/** Create a file of our own in @p dir and give @p reserve bytes their space. @return fd, -1: errno. */
+static int dn_shm_create_file(dn_shm_t *shm, const char *dir, const uint64_t nonce[2], uint64_t reserve)
+{
+    const int n = snprintf(shm->path, sizeof(shm->path), "%s/dimmnet.%016" PRIx64 "%016" PRIx64, dir, nonce[0], nonce[1]);
+    if (0 > n || sizeof(shm->path) <= (size_t) n) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    const int fd = open(shm->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (0 > fd) {
+        return -1;
+    }
+    const int error = posix_fallocate(fd, 0, (off_t) reserve);
+    if (0 != error) {
+        close(fd);
+        unlink(shm->path);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+/** A folder whose files are memory, the job's own when it is, else /dev/shm. */
+static const char *dn_shm_folder(const dn_job_t *job)
+{
+    struct statfs info;
+    if (NULL != job->dir && 0 == statfs(job->dir, &info) && TMPFS_MAGIC == info.f_type) {
+        return job->dir;
+    }
+    return "/dev/shm";
+}
+
+/** Open the backing of the own mapping: memfd or file, by configuration and by what works. */
+static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t reserve)
+{
+    const uint64_t *nonce = dn_port_nonce(shm->iface.port);
+    const int automatic = 0 == strcmp(shm->config.backing, "auto");
+
+    shm->path[0] = '\0';
+    shm->fd = -1;
+    if (0 == strcmp(shm->config.backing, "memfd") || (automatic && dn_shm_memfd_reachable())) {
+        shm->fd = memfd_create("dimmnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (0 <= shm->fd && 0 == posix_fallocate(shm->fd, 0, (off_t) reserve)) {
+            shm->memfd = 1;
+            return DN_OK;
+        }
+        if (!automatic) {
+            dn_log_error("shared memory for %" PRIu64 " bytes cannot be made by memfd_create (%s); set the backing to "
+                         "auto or file",
+                         reserve, strerror(errno));
+            return DN_ERR_NOMEM;
+        }
+        if (0 <= shm->fd) {
+            close(shm->fd);
+        }
+    }
+    const char *folder = dn_shm_folder(job);
+    shm->fd = dn_shm_create_file(shm, folder, nonce, reserve);
+    if (0 > shm->fd && NULL != job->dir && 0 != strcmp(folder, job->dir)) {
+        folder = job->dir;
+        shm->fd = dn_shm_create_file(shm, folder, nonce, reserve);
+    }
+    if (0 > shm->fd) {
+        const int error = errno;
+        shm->path[0] = '\0';
+        dn_log_error("no room for %" PRIu64 " bytes of shared memory in %s (%s); free some there, or set the backing "
+                     "to memfd",
+                     reserve, folder, strerror(error));
+        return EACCES == error || EPERM == error || EROFS == error ? DN_ERR_ACCESS : DN_ERR_NOMEM;
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
+{
+    const dn_config_t *config = &shm->config;
+    const uint64_t reserve = dn_shm_rings_off(config->max_peers, config->llcm_bytes);
+    dn_shm_header_t header = {
+        .version = DN_WIRE_VERSION,
+        .magic = DN_SHM_MAGIC,
+        .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines, config->ring_bulk),
+        .pgid = job->pgid,
+        .pid = job->pid,
+        .uid = (uint32_t) geteuid(),
+        .os_pid = (uint32_t) getpid(),
+        .max_peers = config->max_peers,
+        .ring_lines = config->ring_lines,
+        .ring_bulk = config->ring_bulk,
+        .start_time = shm->start_time,
+        .llcm_bytes = config->llcm_bytes,
+        .cma_probe = (uintptr_t) shm->cma_probe,
+    };
+    memcpy(header.nonce, dn_port_nonce(shm->iface.port), sizeof(header.nonce));
+    dn_topo_allowed(&header.units);
+
+    dn_status_t status = dn_shm_backing(shm, job, reserve);
+    if (DN_OK != status) {
+        return status;
+    }
+    if (0 != ftruncate(shm->fd, (off_t) header.bytes)) {
+        goto err_destroy;
+    }
+    if (shm->memfd) {
+        /* No peer can make the mapping shorter under our feet. */
+        fcntl(shm->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    }
+    void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->fd, 0);
+    if (MAP_FAILED == mem) {
+        goto err_destroy;
+    }
+    memcpy(mem, &header, sizeof(header));
+    dn_shm_cut(&shm->map, mem, &header);
+    return DN_OK;
+
+err_destroy:
+    dn_log_error("%" PRIu64 " bytes of address space for shared memory are refused (%s); lower max_peers or the ring's "
+                 "sizes",
+                 header.bytes, strerror(errno));
+    dn_shm_destroy(shm);
+    return DN_ERR_NOMEM;
+}
+
+void dn_shm_unlink(dn_shm_t *shm)
+{
+    if ('\0' != shm->path[0]) {
+        unlink(shm->path);
+        shm->path[0] = '\0';
+    }
+}
+
+void dn_shm_destroy(dn_shm_t *shm)
+{
+    dn_shm_unlink(shm);
+    dn_shm_detach(&shm->map);
+    close(shm->fd);
+}
+
+int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
+{
+    char proc[48];
+    if ('\0' != path[0]) {
+        return open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    }
+    snprintf(proc, sizeof(proc), "/proc/%" PRIu32 "/fd/%" PRId32, os_pid, fd);
+    return open(proc, O_RDWR | O_CLOEXEC);
+}
+
+/** Is this header what its file's size allows and what we can use? */
+static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_bytes)
+{
+    const uint32_t lines = header->ring_lines;
+    return header->bytes == file_bytes && 1 <= header->max_peers && header->max_peers <= 16384 && 16 <= lines
+           && lines <= 4096 && 0 == (lines & (lines - 1)) && 4096 <= header->ring_bulk
+           && header->ring_bulk <= (1u << 20) && 0 == header->ring_bulk % DN_LINE_BYTES && 4096 <= header->llcm_bytes
+           && header->llcm_bytes <= (16u << 20) && 0 == header->llcm_bytes % DN_LINE_BYTES
+           && header->bytes == dn_shm_rings_off(header->max_peers, header->llcm_bytes)
+                                   + header->max_peers * dn_shm_stride(lines, header->ring_bulk);
+}
+
+/** Compare a copy of a peer's header with who it should be. */
+static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_where_t *where, const dn_peer_base_t *id)
+{
+    if (DN_SHM_MAGIC != header->magic || 0 != memcmp(header->nonce, where->nonce, sizeof(header->nonce))) {
+        dn_log_error("the shared memory named by the address of PID %" PRIu32 " is not that of a dimmnet port", id->pid);
+        return DN_ERR_PROTO;
+    }
+    if (DN_WIRE_VERSION != header->version) {
+        dn_log_error("PID %" PRIu32 " uses version %" PRIu32 " of dimmnet's shared memory, this process version %d; "
+                     "install the same dimmnet everywhere",
+                     id->pid, header->version, DN_WIRE_VERSION);
+        return DN_ERR_VERSION;
+    }
+    if (0 != memcmp(&header->pgid, &id->pgid, sizeof(header->pgid)) || header->pid != id->pid) {
+        dn_log_error("the process that claims to be PID %" PRIu32 " of a group is not in it; refused", id->pid);
+        return DN_ERR_ACCESS;
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id, dn_shm_map_t *map)
+{
+    dn_shm_header_t header;
+    struct stat info;
+
+    const int fd = dn_shm_open_fd(where->os_pid, where->fd, where->path);
+    if (0 > fd) {
+        /* Gone, or hidden from us by the kernel: not this device's peer. */
+        return DN_ERR_UNREACH;
+    }
+    dn_status_t status = DN_ERR_PROTO;
+    if (0 != fstat(fd, &info) || !S_ISREG(info.st_mode) || (off_t) sizeof(header) > info.st_size
+        || (ssize_t) sizeof(header) != pread(fd, &header, sizeof(header), 0)) {
+        dn_log_error("the shared memory of PID %" PRIu32 " is truncated or not a file; refused", id->pid);
+        goto out_close;
+    }
+    if (info.st_uid != geteuid()) {
+        dn_log_error("the shared memory of PID %" PRIu32 " belongs to user %u, this process to user %u; refused", id->pid,
+                     (unsigned) info.st_uid, (unsigned) geteuid());
+        status = DN_ERR_ACCESS;
+        goto out_close;
+    }
+    status = dn_shm_identify(&header, where, id);
+    if (DN_OK != status) {
+        goto out_close;
+    }
+    if (!dn_shm_header_valid(&header, (uint64_t) info.st_size)) {
+        dn_log_error("the shared memory of PID %" PRIu32 " has a malformed header; refused", id->pid);
+        status = DN_ERR_PROTO;
+        goto out_close;
+    }
+    void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (MAP_FAILED == mem) {
+        dn_log_error("no address space for the %" PRIu64 " bytes of PID %" PRIu32 " (%s); lower max_peers", header.bytes,
+                     id->pid, strerror(errno));
+        status = DN_ERR_NOMEM;
+        goto out_close;
+    }
+    dn_shm_cut(map, mem, &header);
+out_close:
+    close(fd);
+    return status;
+}
+
+void dn_shm_detach(dn_shm_map_t *map)
+{
+    if (NULL != map->header) {
+        munmap(map->header, map->bytes);
+        map->header = NULL;
+    }
+}
+
+dn_status_t dn_shm_reserve_ring(const dn_shm_where_t *where, const dn_shm_map_t *map, uint32_t slot)
+{
+    if ('\0' == where->path[0]) {
+        return DN_OK;
+    }
+    const off_t off = (off_t) (map->rings - (uint8_t *) map->header) + (off_t) slot * (off_t) map->ring_stride;
+    const int fd = dn_shm_open_fd(where->os_pid, where->fd, where->path);
+    const int error = 0 > fd ? errno : posix_fallocate(fd, off, (off_t) map->ring_stride);
+    if (0 <= fd) {
+        close(fd);
+    }
+    if (0 != error) {
+        dn_log_error("no room for a ring of %zu bytes in %s (%s); free some there, or set the backing to memfd",
+                     map->ring_stride, where->path, strerror(error));
+        return DN_ERR_NOMEM;
+    }
+    return DN_OK;
+}

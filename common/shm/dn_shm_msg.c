@@ -1,0 +1,275 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <inttypes.h>
+
+#include "dn_log.h"
+
+/** Refused sends between two looks at whether the peer still lives (a look reads /proc: some 20 us). */
+#define DN_SHM_REFUSALS 16384
+
+/** No credit: now and then the reason is that the peer is gone. */
+static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
+{
+    dn_iface_t *iface = peer->base.iface;
+
+    dn_count(&iface->counters->credit_waits, 1);
+    if (0 != ++peer->refusals % DN_SHM_REFUSALS || DN_OK == dn_shm_check(&peer->base)) {
+        return DN_ERR_AGAIN;
+    }
+    dn_port_lock(iface->port);
+    dn_port_peer_lost(iface->port, &peer->base);
+    dn_port_unlock(iface->port);
+    return DN_ERR_UNREACH;
+}
+
+static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
+{
+    dn_counters_t *counters = peer->base.iface->counters;
+    dn_count(&counters->messages_sent, 1);
+    dn_count(&counters->bytes_sent, len);
+    dn_count(&counters->lines_sent, len <= DN_LINE_INLINE ? 1 : 1 + dn_line_units(len));
+}
+
+static inline void dn_shm_lock_tx(dn_shm_peer_t *peer)
+{
+    if (peer->threads) {
+        dn_lock(&peer->lock);
+    }
+}
+
+static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
+{
+    if (peer->threads) {
+        dn_unlock(&peer->lock);
+    }
+}
+
+dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                        const void *body, size_t body_len)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+    const size_t len = head_len + body_len;
+
+    if (__builtin_expect(len > peer->base.botf_max, 0)) {
+        return DN_ERR_RANGE;
+    }
+    dn_shm_lock_tx(peer);
+    const int sent = dn_line_send(&peer->tx, channel, tag, head, head_len, body, body_len);
+    dn_shm_unlock_tx(peer);
+    if (__builtin_expect(!sent, 0)) {
+        return dn_shm_refused(peer);
+    }
+    dn_shm_count_message(peer, len);
+    return DN_OK;
+}
+
+dn_status_t dn_shm_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+
+    if (__builtin_expect(len > peer->base.botf_max, 0)) {
+        return DN_ERR_RANGE;
+    }
+    dn_shm_lock_tx(peer);
+    void *data = dn_line_reserve(&peer->tx, len);
+    if (__builtin_expect(NULL == data, 0)) {
+        dn_shm_unlock_tx(peer);
+        return dn_shm_refused(peer);
+    }
+    window->data = data;
+    window->len = len;
+    window->mark = 0;
+    return DN_OK;
+}
+
+void dn_shm_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+    (void) window;
+
+    dn_line_kick(&peer->tx, channel, tag, len);
+    dn_shm_unlock_tx(peer);
+    dn_shm_count_message(peer, len);
+}
+
+dn_status_t dn_shm_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t size)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+
+    if (0 == size || 8 < size || off > peer->base.llcm_len || size > peer->base.llcm_len - off) {
+        return DN_ERR_RANGE;
+    }
+    uint8_t *word = peer->map.llcm + off;
+    if (0 == off % size && 0 == (size & (size - 1))) {
+        switch (size) {
+        case 1:
+            __atomic_store_n(word, (uint8_t) value, __ATOMIC_RELEASE);
+            break;
+        case 2:
+            __atomic_store_n((uint16_t *) word, (uint16_t) value, __ATOMIC_RELEASE);
+            break;
+        case 4:
+            __atomic_store_n((uint32_t *) word, (uint32_t) value, __ATOMIC_RELEASE);
+            break;
+        default:
+            __atomic_store_n((uint64_t *) word, value, __ATOMIC_RELEASE);
+            break;
+        }
+        return DN_OK;
+    }
+    for (size_t i = 0; i < size; i++) {
+        __atomic_store_n(word + i, (uint8_t) (value >> (8 * i)), __ATOMIC_RELEASE);
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_shm_fence(dn_peer_t *hot)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+
+    if (0 != peer->base.outstanding) {
+        return DN_INPROGRESS;
+    }
+    /* Mapped and CMA copies are over when their call returns; this orders them before later stores. */
+    atomic_thread_fence(memory_order_seq_cst);
+    return DN_OK;
+}
+
+/** A head that no sender of ours writes: the ring cannot be trusted from here on. */
+static __attribute__((noinline)) void dn_shm_distrust(dn_shm_t *shm, dn_shm_rx_t *rx, uint32_t len)
+{
+    dn_count(&shm->iface.counters->dropped, 1);
+    dn_log_error("PID %" PRIu32 " wrote a message head with length %" PRIu32 " into shared memory; it is cut off",
+                 rx->peer->base.pid, len);
+    rx->len_limit = 0;
+    dn_port_peer_lost(shm->iface.port, &rx->peer->base);
+}
+
+/** Take up to @p max messages of one ring. */
+static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
+{
+    dn_line_rx_t *line = &rx->line;
+    dn_line_msg_t msg;
+    int n = 0;
+
+    while (n < max && dn_line_peek(line, &msg)) {
+        if (__builtin_expect(msg.len >= rx->len_limit, 0)) {
+            if (0 != rx->len_limit) {
+                dn_shm_distrust(shm, rx, msg.len);
+            }
+            return n;
+        }
+        if (__builtin_expect(DN_CHAN_MAX <= msg.channel, 0)) {
+            dn_count(&shm->iface.counters->dropped, 1);
+            dn_line_advance(line, msg.len);
+            continue;
+        }
+        const dn_handler_t *handler = &shm->iface.handler[msg.channel];
+        if (__builtin_expect(NULL == handler->fn, 0)) {
+            return n;
+        }
+        /* Ahead of the call, so that a handler may progress; credit waits until the outermost is done. */
+        dn_line_advance(line, msg.len);
+        line->depth++;
+        handler->fn(&rx->peer->base.hot, msg.tag, msg.data, msg.len, handler->arg);
+        line->depth--;
+        n++;
+        if (0 == line->depth && dn_line_credit_due(line)) {
+            dn_line_return_credit(line);
+        }
+    }
+    if (0 == n && 0 == line->depth && dn_line_credit_owed(line)) {
+        dn_line_return_credit(line);
+    }
+    return n;
+}
+
+/** Note that a ring was active; it takes the place of the one idle longest. */
+static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < shm->nhot; i++) {
+        if (rx == shm->hot[i].rx) {
+            shm->hot[i].idle = 0;
+            return;
+        }
+        if (shm->hot[i].idle > shm->hot[at].idle) {
+            at = i;
+        }
+    }
+    if (shm->nhot < DN_SHM_HOT) {
+        at = shm->nhot++;
+    }
+    shm->hot[at].rx = rx;
+    shm->hot[at].idle = 0;
+}
+
+/** Many rings: the recently active ones, then the next few of all. */
+static int dn_shm_poll_many(dn_shm_t *shm)
+{
+    int n = 0;
+
+    for (uint32_t i = 0; i < shm->nhot; i++) {
+        const int got = dn_shm_poll_ring(shm, shm->hot[i].rx, DN_SHM_BATCH);
+        n += got;
+        if (0 != got) {
+            shm->hot[i].idle = 0;
+        } else if (DN_SHM_HOT_IDLE < ++shm->hot[i].idle) {
+            shm->hot[i] = shm->hot[--shm->nhot];
+        }
+    }
+    for (uint32_t k = 0; k < DN_SHM_SWEEP && 0 != shm->nrx; k++) {
+        if (++shm->sweep >= shm->nrx) {
+            shm->sweep = 0;
+        }
+        dn_shm_rx_t *rx = shm->rx[shm->sweep];
+        const int got = dn_shm_poll_ring(shm, rx, DN_SHM_BATCH);
+        if (0 != got) {
+            n += got;
+            dn_shm_heat(shm, rx);
+        }
+    }
+    return n;
+}
+
+int dn_shm_progress(dn_iface_t *iface)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+    int n = 0;
+
+    if (shm->nrx <= DN_SHM_POLL_ALL) {
+        for (uint32_t i = 0; i < shm->nrx; i++) {
+            n += dn_shm_poll_ring(shm, shm->rx[i], DN_SHM_BATCH);
+        }
+    } else {
+        n = dn_shm_poll_many(shm);
+    }
+    if (__builtin_expect(shm->seen != dn_load_acquire_u32(&shm->map.header->arrivals), 0)) {
+        dn_shm_look(shm, 0);
+    }
+    if (__builtin_expect(0 != shm->npulls, 0)) {
+        n += dn_shm_help_progress(shm);
+    }
+    if (__builtin_expect(shm->closing, 0)) {
+        dn_shm_reap(shm);
+    }
+    return n;
+}
+
+int dn_shm_recv(dn_peer_base_t *base, int max)
+{
+    dn_shm_t *shm = (dn_shm_t *) base->iface;
+    dn_shm_rx_t *rx = ((dn_shm_peer_t *) base)->rx;
+
+    if (NULL == rx) {
+        /* Not attached yet, or it closed: the general poll looks at arrivals. */
+        return dn_shm_progress(&shm->iface);
+    }
+    return dn_shm_poll_ring(shm, rx, max);
+}

@@ -1,0 +1,353 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+/** Claim a slot in a peer's mapping; its number, or -1: all are taken. */
+static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t max_peers)
+{
+    for (uint32_t i = 0; i < max_peers; i++) {
+        if (DN_SHM_FREE == dn_load_acquire_u32(&map->slot[i].state)
+            && dn_cas_u32(&map->slot[i].state, DN_SHM_FREE, DN_SHM_CLAIMED)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static const dn_peer_ops_t dn_shm_ops = {
+    .botf = dn_shm_botf,
+    .reserve = dn_shm_reserve,
+    .kick = dn_shm_kick,
+    .aotf = dn_shm_aotf,
+    .push = dn_shm_push,
+    .pull = dn_shm_pull_op,
+    .atomic = dn_shm_atomic,
+    .fence = dn_shm_fence,
+};
+
+/** Become a sender of this peer: take a slot, say who we are, count the arrival. */
+static dn_status_t dn_shm_open_tx(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_shm_where_t *where)
+{
+    const dn_shm_header_t *mine = shm->map.header;
+    dn_shm_header_t *theirs = peer->map.header;
+
+    if (0 != dn_load_acquire_u32(&theirs->closed)) {
+        return DN_ERR_UNREACH;
+    }
+    const int64_t index = dn_shm_claim_slot(&peer->map, theirs->max_peers);
+    if (0 > index) {
+        dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there", theirs->max_peers,
+                     peer->base.pid);
+        return DN_ERR_NOMEM;
+    }
+    dn_shm_slot_t *slot = &peer->map.slot[index];
+    const dn_status_t status = dn_shm_reserve_ring(where, &peer->map, (uint32_t) index);
+    if (DN_OK != status) {
+        dn_store_release_u32(&slot->state, DN_SHM_FREE);
+        return status;
+    }
+    slot->pid = mine->pid;
+    slot->os_pid = mine->os_pid;
+    slot->fd = shm->fd;
+    slot->start_time = mine->start_time;
+    memcpy(slot->nonce, mine->nonce, sizeof(slot->nonce));
+    slot->pgid = mine->pgid;
+    slot->bytes = mine->bytes;
+
+    dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
+    dn_line_tx_init(&peer->tx, ring, theirs->ring_lines, theirs->ring_bulk);
+    peer->slot = (uint32_t) index;
+    peer->refusals = 0;
+    peer->tx_open = 1;
+    peer->base.ops = dn_shm_ops;
+    /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
+    dn_store_release_u32(&slot->state, DN_SHM_READY);
+    dn_fetch_add_u32(&theirs->arrivals, 1);
+    return DN_OK;
+}
+
+/** Stop being a sender; the owner drains what is in the ring. */
+static void dn_shm_close_tx(dn_shm_peer_t *peer)
+{
+    if (peer->tx_open) {
+        peer->tx_open = 0;
+        dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
+        dn_fetch_add_u32(&peer->map.header->arrivals, 1);
+    }
+}
+
+/** Map a process and make it a peer that we can send to. */
+static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
+                                    dn_shm_peer_t **peer_p)
+{
+    dn_shm_peer_t *peer = aligned_alloc(DN_LINE_BYTES, (sizeof(*peer) + DN_LINE_BYTES - 1) / DN_LINE_BYTES * DN_LINE_BYTES);
+    if (NULL == peer) {
+        return DN_ERR_NOMEM;
+    }
+    memset(peer, 0, sizeof(*peer));
+    dn_status_t status = dn_shm_attach(where, id, &peer->map);
+    if (DN_OK != status) {
+        goto err_free;
+    }
+    const dn_shm_header_t *header = peer->map.header;
+    peer->base.iface = &shm->iface;
+    peer->base.pid = id->pid;
+    peer->base.pgid = id->pgid;
+    memcpy(peer->base.nonce, where->nonce, sizeof(peer->base.nonce));
+    peer->base.llcm_len = header->llcm_bytes;
+    peer->base.botf_inline = DN_LINE_INLINE;
+    peer->base.botf_max = dn_line_max(header->ring_bulk);
+    peer->threads = shm->threads;
+    peer->os_pid = where->os_pid;
+    peer->fd = where->fd;
+    peer->start_time = where->start_time;
+    peer->self = 0 == memcmp(where->nonce, shm->map.header->nonce, sizeof(where->nonce));
+    status = dn_shm_open_tx(shm, peer, where);
+    if (DN_OK != status) {
+        goto err_detach;
+    }
+    peer->cma = shm->config.cma && (peer->self || dn_shm_cma_probe(peer));
+    peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
+    peer->contends = !peer->self && dn_cpumask_within(&header->units, &shm->map.header->units);
+    shm->contenders += (uint32_t) peer->contends;
+    *peer_p = peer;
+    return DN_OK;
+
+err_detach:
+    dn_shm_detach(&peer->map);
+err_free:
+    free(peer);
+    return status;
+}
+
+/** Poll the ring of slot @p index for this peer from now on. */
+static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t index)
+{
+    dn_shm_rx_t *rx = aligned_alloc(DN_LINE_BYTES, sizeof(*rx));
+    if (NULL == rx) {
+        return DN_ERR_NOMEM;
+    }
+    dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) index * shm->map.ring_stride);
+    dn_line_rx_init(&rx->line, ring, shm->config.ring_lines, shm->config.ring_bulk);
+    rx->peer = peer;
+    rx->len_limit = dn_line_max(shm->config.ring_bulk) + 1;
+    rx->slot = index;
+    shm->rx[shm->nrx++] = rx;
+    peer->rx = rx;
+    return DN_OK;
+}
+
+/** Stop polling a ring; give its memory and its slot back. */
+static void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
+{
+    for (uint32_t i = 0; i < shm->nrx; i++) {
+        if (rx == shm->rx[i]) {
+            shm->rx[i] = shm->rx[--shm->nrx];
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < shm->nhot; i++) {
+        if (rx == shm->hot[i].rx) {
+            shm->hot[i] = shm->hot[--shm->nhot];
+            break;
+        }
+    }
+    /* The next sender in this slot starts from a ring of zeros. */
+    if (0 != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) ((uint8_t *) rx->line.ring - (uint8_t *) shm->map.header),
+                       (off_t) shm->map.ring_stride)) {
+        memset(rx->line.ring, 0, shm->map.ring_stride);
+    }
+    rx->peer->rx = NULL;
+    dn_store_release_u32(&shm->map.slot[rx->slot].state, DN_SHM_FREE);
+    free(rx);
+}
+
+static void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
+{
+    if (NULL != peer->rx) {
+        dn_shm_detach_rx(shm, peer->rx);
+    }
+    dn_shm_close_tx(peer);
+    shm->contenders -= (uint32_t) peer->contends;
+    dn_shm_lost(&peer->base);
+    dn_shm_drop_windows(peer);
+    dn_shm_detach(&peer->map);
+    free(peer);
+}
+
+/** A sender whose own mapping is gone already: only what it left in its ring can be had. */
+static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slot)
+{
+    dn_shm_peer_t *peer = calloc(1, sizeof(*peer));
+    if (NULL == peer) {
+        return NULL;
+    }
+    peer->base.iface = &shm->iface;
+    peer->base.pid = slot->pid;
+    peer->base.pgid = slot->pgid;
+    memcpy(peer->base.nonce, slot->nonce, sizeof(peer->base.nonce));
+    peer->base.lost = 1;
+    return peer;
+}
+
+/** A sender that we do not know yet: attach to its own mapping if its group may talk to us. */
+static dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
+{
+    dn_shm_where_t where = {.start_time = slot->start_time, .bytes = slot->bytes, .os_pid = slot->os_pid, .fd = slot->fd};
+    const dn_peer_base_t id = {.pid = slot->pid, .pgid = slot->pgid};
+    dn_shm_peer_t *peer = NULL;
+    uint64_t start_time;
+
+    memcpy(where.nonce, slot->nonce, sizeof(where.nonce));
+    if (!dn_port_admits(shm->iface.port, &id.pgid)) {
+        return NULL;
+    }
+    if (DN_OK != dn_shm_make_peer(shm, &where, &id, &peer)) {
+        if (DN_SHM_CLOSED != slot->state && DN_OK == dn_shm_process(slot->os_pid, &start_time)) {
+            /* It lives, but cannot be found from its slot: its address will come by dn_connect(). */
+            return NULL;
+        }
+        peer = dn_shm_make_orphan(shm, slot);
+    }
+    if (NULL != peer) {
+        dn_port_adopt(shm->iface.port, &peer->base);
+    }
+    return peer;
+}
+
+/** One slot that is READY or CLOSED. */
+static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int again)
+{
+    dn_shm_slot_t slot = shm->map.slot[index];
+    slot.state = state;
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) dn_port_find_peer(shm->iface.port, slot.nonce);
+    if (NULL == peer && (again || !shm->refused[index])) {
+        peer = dn_shm_meet(shm, &slot);
+        shm->refused[index] = NULL == peer;
+    }
+    if (NULL == peer) {
+        return;
+    }
+    if (NULL == peer->rx && DN_OK != dn_shm_attach_rx(shm, peer, index)) {
+        return;
+    }
+    if (index == peer->rx->slot && DN_SHM_CLOSED == state) {
+        peer->closing = 1;
+        shm->closing = 1;
+    }
+}
+
+void dn_shm_look(dn_shm_t *shm, int again)
+{
+    /* Pairs with the count in dn_shm_open_tx: a slot made READY before the count is seen here. */
+    shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals);
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        const uint32_t state = dn_load_acquire_u32(&shm->map.slot[i].state);
+        if (DN_SHM_READY == state || DN_SHM_CLOSED == state) {
+            dn_shm_look_at(shm, i, state, again);
+        }
+    }
+    if (0 != shm->nlocal && shm->nrx + 1 >= shm->nlocal) {
+        dn_shm_unlink(shm);
+    }
+}
+
+void dn_shm_reap(dn_shm_t *shm)
+{
+    shm->closing = 0;
+    for (uint32_t i = 0; i < shm->nrx;) {
+        dn_shm_peer_t *peer = shm->rx[i]->peer;
+        dn_line_msg_t msg;
+        if (!peer->closing || 0 != peer->rx->line.depth || dn_line_peek(&peer->rx->line, &msg)) {
+            shm->closing |= peer->closing;
+            i++;
+            continue;
+        }
+        peer->closing = 0;
+        dn_shm_detach_rx(shm, peer->rx);
+        if (0 == peer->base.connections) {
+            dn_port_forget(shm->iface.port, &peer->base);
+            dn_shm_free_peer(shm, peer);
+        }
+    }
+    /* Its next connection may wait in another slot. */
+    dn_shm_look(shm, 0);
+}
+
+dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                           dn_peer_base_t **peer_p)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+    dn_shm_where_t where;
+    dn_shm_peer_t *peer = NULL;
+
+    if (sizeof(where) != len) {
+        return DN_ERR_PROTO;
+    }
+    memcpy(&where, address, sizeof(where));
+    where.path[DN_SHM_PATH_MAX - 1] = '\0';
+    if (0 != memcmp(where.host, shm->host, sizeof(where.host))) {
+        return DN_ERR_UNREACH;
+    }
+    if (where.uid != shm->map.header->uid) {
+        dn_log_error("PID %" PRIu32 " belongs to user %" PRIu32 ", this process to user %" PRIu32 "; refused", id->pid,
+                     where.uid, shm->map.header->uid);
+        return DN_ERR_ACCESS;
+    }
+    dn_status_t status;
+    if (NULL != *peer_p) {
+        /* It came by itself, or was disconnected while it still sent to us. */
+        peer = (dn_shm_peer_t *) *peer_p;
+        status = peer->tx_open ? DN_OK : dn_shm_open_tx(shm, peer, &where);
+    } else {
+        status = dn_shm_make_peer(shm, &where, id, &peer);
+    }
+    if (DN_OK == status) {
+        *peer_p = &peer->base;
+    }
+    return status;
+}
+
+void dn_shm_disconnect(dn_peer_base_t *base)
+{
+    dn_shm_t *shm = (dn_shm_t *) base->iface;
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+
+    if (NULL != peer->rx && !base->lost) {
+        dn_shm_close_tx(peer);
+        return;
+    }
+    dn_port_forget(shm->iface.port, base);
+    dn_shm_free_peer(shm, peer);
+}
+
+void dn_shm_release(dn_peer_base_t *base)
+{
+    dn_shm_free_peer((dn_shm_t *) base->iface, (dn_shm_peer_t *) base);
+}
+
+dn_status_t dn_shm_check(dn_peer_base_t *base)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+    uint64_t start_time;
+
+    if (0 != dn_load_acquire_u32(&peer->map.header->closed)) {
+        return DN_ERR_UNREACH;
+    }
+    if (DN_OK != dn_shm_process(peer->os_pid, &start_time) || start_time != peer->start_time) {
+        return DN_ERR_UNREACH;
+    }
+    return DN_OK;
+}

@@ -1,0 +1,352 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+#include "dn_sg.h"
+#include "dn_xfer.h"
+
+/** Blocks given to the kernel in one call; it takes up to 1024. */
+#define DN_SHM_IOV 128
+
+int dn_shm_cma_probe(const dn_shm_peer_t *peer)
+{
+    uint64_t seen[2] = {0, 0};
+    struct iovec local = {seen, sizeof(seen)};
+    struct iovec remote = {(void *) (uintptr_t) peer->map.header->cma_probe, sizeof(seen)};
+
+    return sizeof(seen) == (size_t) process_vm_readv((pid_t) peer->os_pid, &local, 1, &remote, 1, 0)
+           && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
+}
+
+static dn_status_t dn_shm_cma_error(const dn_shm_peer_t *peer, int write)
+{
+    const int error = errno;
+    if (ESRCH == error) {
+        dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
+        return DN_ERR_UNREACH;
+    }
+    dn_log_error("the kernel refuses to %s memory of PID %" PRIu32 " (%s); the key or an address is wrong",
+                 write ? "write" : "read", peer->base.pid, strerror(error));
+    return EFAULT == error ? DN_ERR_RANGE : DN_ERR_ACCESS;
+}
+
+/** Move all bytes of two lists of equal length; the kernel may stop at any byte. */
+static dn_status_t dn_shm_cma_move(const dn_shm_peer_t *peer, struct iovec *local, size_t nlocal, struct iovec *remote,
+                                   size_t nremote, uint64_t len, int write)
+{
+    while (0 != len) {
+        const ssize_t moved = write ? process_vm_writev((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0)
+                                    : process_vm_readv((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0);
+        if (0 >= moved) {
+            return dn_shm_cma_error(peer, write);
+        }
+        len -= (uint64_t) moved;
+        for (int side = 0; side < 2 && 0 != len; side++) {
+            struct iovec **iov = 0 == side ? &local : &remote;
+            size_t *n = 0 == side ? &nlocal : &nremote;
+            size_t gone = (size_t) moved;
+            while (gone >= (*iov)->iov_len) {
+                gone -= (*iov)->iov_len;
+                (*iov)++;
+                (*n)--;
+            }
+            (*iov)->iov_base = (char *) (*iov)->iov_base + gone;
+            (*iov)->iov_len -= gone;
+        }
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write)
+{
+    struct iovec ours = {local, len};
+    struct iovec theirs = {(void *) (uintptr_t) remote, len};
+    return dn_shm_cma_move(peer, &ours, 1, &theirs, 1, len, write);
+}
+
+/** Fill @p iov with the next blocks of a walk, at most @p max bytes. @return bytes. */
+static uint64_t dn_shm_iovecs(dn_sg_cursor_t *cursor, struct iovec *iov, size_t *n, uint64_t max)
+{
+    uint64_t total = 0;
+    uint64_t at;
+
+    *n = 0;
+    while (DN_SHM_IOV > *n) {
+        const uint64_t run = dn_sg_next(cursor, max - total, &at);
+        if (0 == run) {
+            break;
+        }
+        iov[*n].iov_base = (void *) (uintptr_t) at;
+        iov[*n].iov_len = run;
+        (*n)++;
+        total += run;
+    }
+    return total;
+}
+
+/** Block lists on either side, by the kernel. */
+static dn_status_t dn_shm_cma_blocks(const dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write)
+{
+    struct iovec ours[DN_SHM_IOV];
+    struct iovec theirs[DN_SHM_IOV];
+    dn_sg_cursor_t local_at;
+    dn_sg_cursor_t remote_at;
+
+    dn_sg_start(&local_at, xfer->local_sg, (uintptr_t) xfer->local, xfer->len);
+    dn_sg_start(&remote_at, xfer->remote_sg, remote, xfer->len);
+    while (0 != local_at.left) {
+        size_t nours;
+        size_t ntheirs;
+        dn_sg_cursor_t before = local_at;
+        uint64_t len = dn_shm_iovecs(&local_at, ours, &nours, UINT64_MAX);
+        const uint64_t other = dn_shm_iovecs(&remote_at, theirs, &ntheirs, len);
+        if (other < len) {
+            /* The remote list filled up first: take the local one again, as far as it reached. */
+            local_at = before;
+            len = dn_shm_iovecs(&local_at, ours, &nours, other);
+        }
+        const dn_status_t status = dn_shm_cma_move(peer, ours, nours, theirs, ntheirs, len, write);
+        if (DN_OK != status) {
+            return status;
+        }
+    }
+    return DN_OK;
+}
+
+/** Copy between two address ranges of this process, with blocks on either side. */
+static void dn_shm_cpu_copy(const dn_xfer_t *xfer, uint64_t remote, int write)
+{
+    dn_sg_cursor_t local_at;
+    dn_sg_cursor_t remote_at;
+
+    dn_sg_start(&local_at, xfer->local_sg, (uintptr_t) xfer->local, xfer->len);
+    dn_sg_start(&remote_at, xfer->remote_sg, remote, xfer->len);
+    if (write) {
+        dn_sg_copy(&remote_at, &local_at, xfer->len);
+    } else {
+        dn_sg_copy(&local_at, &remote_at, xfer->len);
+    }
+}
+
+/** Map an allocated segment of a peer. NULL: *status_p says why. */
+static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_status_t *status_p)
+{
+    struct stat info;
+    dn_shm_window_t *window = NULL;
+
+    *status_p = DN_ERR_RANGE;
+    const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) key->fd, "");
+    if (0 > fd) {
+        return NULL;
+    }
+    const uint64_t bytes = DN_SHM_PAGE + key->len;
+    if (0 == fstat(fd, &info) && S_ISREG(info.st_mode) && bytes > key->len && (uint64_t) info.st_size >= bytes
+        && info.st_uid == geteuid()) {
+        window = calloc(1, sizeof(*window));
+    }
+    if (NULL != window) {
+        void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        const dn_shm_segment_head_t *head = mem;
+        if (MAP_FAILED == mem) {
+            *status_p = DN_ERR_NOMEM;
+            free(window);
+            window = NULL;
+        } else if (DN_SHM_MAGIC != head->magic || head->len != key->len) {
+            munmap(mem, bytes);
+            free(window);
+            window = NULL;
+        } else {
+            *window = (dn_shm_window_t){peer->windows, key->sid, key->generation, mem, bytes};
+            peer->windows = window;
+        }
+    }
+    close(fd);
+    return window;
+}
+
+static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
+{
+    for (dn_shm_window_t **at = &peer->windows; NULL != *at; at = &(*at)->next) {
+        if (window == *at) {
+            *at = window->next;
+            break;
+        }
+    }
+    munmap(window->base, window->bytes);
+    free(window);
+}
+
+void dn_shm_drop_windows(dn_shm_peer_t *peer)
+{
+    while (NULL != peer->windows) {
+        dn_shm_unmap_window(peer, peer->windows);
+    }
+}
+
+/** Address here of a peer's allocated segment; DN_ERR_RANGE for a key whose segment was freed. */
+static dn_status_t dn_shm_window(dn_shm_peer_t *peer, const dn_key_t *key, uint64_t *base_p)
+{
+    dn_status_t status = DN_OK;
+    dn_shm_window_t *window = peer->windows;
+
+    dn_port_lock(peer->base.iface->port);
+    while (NULL != window && (window->sid != key->sid || window->generation != key->generation)) {
+        window = window->next;
+    }
+    if (NULL == window) {
+        window = dn_shm_map_window(peer, key, &status);
+    }
+    if (NULL != window) {
+        const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
+        if (key->generation == dn_load_acquire_u32(&head->live) && DN_SHM_PAGE + key->len <= window->bytes) {
+            *base_p = (uintptr_t) window->base + DN_SHM_PAGE;
+            status = DN_OK;
+        } else {
+            dn_shm_unmap_window(peer, window);
+            status = DN_ERR_RANGE;
+        }
+    }
+    dn_port_unlock(peer->base.iface->port);
+    return status;
+}
+
+/** Where the remote side of a transfer can be touched by this CPU. DN_ERR_UNSUPPORTED: nowhere. */
+static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, uint64_t *base_p)
+{
+    if (DN_SHM_KEY_MAPPED == key->kind) {
+        return dn_shm_window(peer, key, base_p);
+    }
+    if (DN_SHM_KEY_CMA == key->kind && peer->self) {
+        *base_p = key->device_word;
+        return dn_port_owns(peer->base.iface->port, key) ? DN_OK : DN_ERR_RANGE;
+    }
+    return DN_ERR_UNSUPPORTED;
+}
+
+static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, int write)
+{
+    dn_counters_t *counters = peer->base.iface->counters;
+    const dn_key_t *key = xfer->key;
+    uint64_t remote;
+
+    dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
+    if (DN_OK != status) {
+        return status;
+    }
+    status = dn_shm_reach(peer, key, &remote);
+    if (DN_OK == status) {
+        dn_shm_cpu_copy(xfer, remote + xfer->roff, write);
+        dn_count(&counters->mapped_bytes, xfer->len);
+    } else if (DN_ERR_UNSUPPORTED == status && DN_SHM_KEY_CMA == key->kind && peer->cma) {
+        remote = key->device_word + xfer->roff;
+        if (NULL != xfer->local_sg || NULL != xfer->remote_sg) {
+            status = dn_shm_cma_blocks(peer, xfer, remote, write);
+        } else if (!write && xfer->len >= peer->help_min) {
+            return dn_shm_pull_shared(peer, xfer, remote);
+        } else {
+            status = dn_shm_cma_copy(peer, xfer->local, remote, xfer->len, write);
+        }
+        dn_count(&counters->cma_bytes, DN_OK == status ? xfer->len : 0);
+    }
+    if (DN_OK == status && 0 != (xfer->flags & DN_XFER_STATUS_REMOTE)) {
+        dn_shm_aotf(&peer->base.hot, xfer->remote_status, xfer->remote_value, sizeof(uint64_t));
+    }
+    if (DN_OK == status && 0 != (xfer->flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(xfer->local_status, xfer->local_value);
+    }
+    return status;
+}
+
+dn_status_t dn_shm_push(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    return dn_shm_transfer((dn_shm_peer_t *) peer, xfer, 1);
+}
+
+dn_status_t dn_shm_pull_op(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    return dn_shm_transfer((dn_shm_peer_t *) peer, xfer, 0);
+}
+
+dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+    uint64_t base;
+
+    dn_status_t status = dn_amo_check(amo);
+    if (DN_OK != status) {
+        return status;
+    }
+    status = dn_shm_reach(peer, amo->key, &base);
+    if (DN_OK == status) {
+        dn_amo_run((void *) (uintptr_t) (base + amo->roff), amo);
+    }
+    return status;
+}
+
+dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+    const uint64_t bytes = DN_SHM_PAGE + len;
+
+    if (!shm->memfd) {
+        /* Peers that cannot open our memfd: private memory, reached by CMA or the ring. */
+        return DN_ERR_UNSUPPORTED;
+    }
+    if (bytes < len || INT64_MAX < bytes) {
+        return DN_ERR_NOMEM;
+    }
+    const int fd = memfd_create("dimmnet segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (0 > fd) {
+        return DN_ERR_NOMEM;
+    }
+    void *mem = MAP_FAILED;
+    if (0 == posix_fallocate(fd, 0, (off_t) bytes)) {
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+        mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (MAP_FAILED == mem) {
+        dn_log_error("no memory for a segment of %" PRIu64 " bytes (%s)", len, strerror(errno));
+        close(fd);
+        return DN_ERR_NOMEM;
+    }
+    dn_shm_segment_head_t *head = mem;
+    head->magic = DN_SHM_MAGIC;
+    head->len = len;
+    dn_store_release_u32(&head->live, key->generation);
+    key->kind = DN_SHM_KEY_MAPPED;
+    key->fd = (uint32_t) fd;
+    *base_p = (uint8_t *) mem + DN_SHM_PAGE;
+    return DN_OK;
+}
+
+void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key)
+{
+    dn_shm_segment_head_t *head = (dn_shm_segment_head_t *) ((uint8_t *) base - DN_SHM_PAGE);
+    (void) iface;
+
+    dn_store_release_u32(&head->live, 0);
+    munmap(head, DN_SHM_PAGE + key->len);
+    close((int) key->fd);
+}
+
+void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
+{
+    (void) iface;
+    key->kind = DN_SHM_KEY_CMA;
+    key->device_word = (uintptr_t) base;
+}
