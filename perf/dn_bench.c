@@ -1,0 +1,417 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "dn_bench.h"
+
+/* The sizes of huge pages and of transfers alike are far below this; it only
+   stops a mistyped number from becoming an allocation. */
+#define MAX_SIZE      ((size_t) 1 << 40)
+#define MAX_BATCHES   1000
+#define MAX_PRECISION 9
+
+/* Letters are the identity of an option: a program accepts a subset. */
+typedef struct {
+    char letter;
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    const char *help;
+} option_row_t;
+
+static const option_row_t option_rows[] = {
+    {'m', "message-size", "[MIN:]MAX",
+     "message sizes in bytes, doubled from MIN to MAX; K, M and G are understood"},
+    {'i', "iterations", "N", "timed iterations of every size"},
+    {'x', "warmup", "N", "untimed iterations before them"},
+    {'b', "batches", "N", "time N batches of the iterations"},
+    {'B', "batches", "N", "print the median of N batches of the iterations (default 1)"},
+    {'c', "validation", NULL, "verify every byte received; the exit status tells"},
+    {'u', "validation-warmup", "N", "with -c, untimed iterations before every verified one"},
+    {'W', "window-size", "N", "messages in flight"},
+    {'M', "mem-limit", "BYTES", "use a smaller window where N messages exceed BYTES"},
+    {'p', "num-pairs", "N", "pairs of ranks that communicate (default half of the ranks)"},
+    {'R', "print-rate", "0|1", "print the message rate (default 1)"},
+    {'f', "full", NULL, "accepted for scripts: all columns are always printed"},
+    {'C', "cores", "A,B", "CPUs to run on, as the operating system numbers them"},
+    {'d', "device", "SPEC", "device list, such as shm"},
+    {'t', "test", "NAME", "what to measure"},
+    {'P', "precision", "N", "decimals of the results (default 2)"},
+    {'L', "machine", NULL, "print key=value lines only"},
+    {'h', "help", NULL, "show this text"},
+};
+
+#define NUM_ROWS ((int) (sizeof(option_rows) / sizeof(option_rows[0])))
+
+static bool accepts(const dn_bench_usage_t *usage, char letter)
+{
+    return 'h' == letter || NULL != strchr(usage->accepts, letter);
+}
+
+static void print_help(const dn_bench_usage_t *usage, const dn_bench_options_t *options)
+{
+    printf("Usage: %s [options]\n%s\n\nOptions:\n", usage->name, usage->purpose);
+    for (int i = 0; i < NUM_ROWS; i++) {
+        const option_row_t *row = &option_rows[i];
+        if (accepts(usage, row->letter)) {
+            char left[64];
+            snprintf(left, sizeof(left), "-%c, --%s %s", row->letter, row->name,
+                     NULL == row->argument ? "" : row->argument);
+            printf("  %-34s %s\n", left, row->help);
+        }
+    }
+    if (accepts(usage, 'm')) {
+        printf("\nDefault sizes: %zu:%zu. Default iterations and warm-up by size:\n", options->min_size,
+               options->max_size);
+        for (int i = 0; i < options->num_tiers; i++) {
+            const dn_bench_tier_t *tier = &options->tiers[i];
+            if (i + 1 < options->num_tiers) {
+                printf("  up to %8zu B  %6d %5d\n", tier->max_size, tier->iterations, tier->warmup);
+            } else {
+                printf("  above that      %6d %5d\n", tier->iterations, tier->warmup);
+            }
+        }
+    }
+}
+
+/* A whole number, with K, M or G where @p suffix allows; false when it is anything else. */
+static bool parse_number(const char *text, bool suffix, size_t max, size_t *value_p)
+{
+    char *end;
+    if (!isdigit((unsigned char) text[0])) {
+        return false;
+    }
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    int shift = 0;
+    if (suffix && '\0' != *end) {
+        const char *found = strchr("kKmMgG", *end);
+        if (NULL == found) {
+            return false;
+        }
+        shift = 10 * (1 + (int) (found - "kKmMgG") / 2);
+        end++;
+    }
+    if (0 != errno || '\0' != *end || value > (max >> shift)) {
+        return false;
+    }
+    *value_p = (size_t) value << shift;
+    return true;
+}
+
+static bool parse_int(const char *text, int min, int max, int *value_p)
+{
+    size_t value;
+    if (!parse_number(text, false, (size_t) max, &value) || value < (size_t) min) {
+        return false;
+    }
+    *value_p = (int) value;
+    return true;
+}
+
+/* MAX, MIN:, :MAX or MIN:MAX. */
+static bool parse_range(const char *text, dn_bench_options_t *options)
+{
+    char left[32];
+    size_t min = options->min_size;
+    size_t max = options->max_size;
+    const char *colon = strchr(text, ':');
+    if (NULL == colon) {
+        if (!parse_number(text, true, MAX_SIZE, &max)) {
+            return false;
+        }
+        min = min < max ? min : max;
+    } else {
+        size_t len = (size_t) (colon - text);
+        if (len >= sizeof(left) || (0 == len && '\0' == colon[1])) {
+            return false;
+        }
+        memcpy(left, text, len);
+        left[len] = '\0';
+        if ((0 != len && !parse_number(left, true, MAX_SIZE, &min))
+            || ('\0' != colon[1] && !parse_number(colon + 1, true, MAX_SIZE, &max))) {
+            return false;
+        }
+    }
+    options->min_size = min;
+    options->max_size = max;
+    return min <= max;
+}
+
+/* What the argument of an option must be, in words; NULL when it is. */
+static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
+{
+    int flag;
+    switch (letter) {
+    case 'm':
+        return parse_range(arg, o) ? NULL : "MAX, MIN: or MIN:MAX in bytes, such as 1:4M";
+    case 'i':
+        return parse_int(arg, 1, INT_MAX, &o->iterations) ? NULL : "a number of at least 1";
+    case 'x':
+        return parse_int(arg, 0, INT_MAX, &o->warmup) ? NULL : "a number of at least 0";
+    case 'b':
+    case 'B':
+        return parse_int(arg, 1, MAX_BATCHES, &o->batches) ? NULL : "a number of 1 to 1000";
+    case 'u':
+        return parse_int(arg, 0, INT_MAX, &o->check_warmup) ? NULL : "a number of at least 0";
+    case 'W':
+        return parse_int(arg, 1, 65536, &o->window) ? NULL : "a number of 1 to 65536";
+    case 'M':
+        return parse_number(arg, true, MAX_SIZE, &o->mem_limit) ? NULL : "a number of bytes, such as 256M";
+    case 'p':
+        return parse_int(arg, 1, INT_MAX / 2, &o->pairs) ? NULL : "a number of at least 1";
+    case 'P':
+        return parse_int(arg, 0, MAX_PRECISION, &o->precision) ? NULL : "a number of 0 to 9";
+    case 'R':
+        if (!parse_int(arg, 0, 1, &flag)) {
+            return "0 or 1";
+        }
+        o->rate = (1 == flag);
+        return NULL;
+    case 'c':
+        o->check = true;
+        return NULL;
+    case 'L':
+        o->machine = true;
+        return NULL;
+    case 'C':
+        o->cores = arg;
+        return NULL;
+    case 'd':
+        o->device = arg;
+        return NULL;
+    case 't':
+        o->test = arg;
+        return NULL;
+    default: /* 'f' */
+        return NULL;
+    }
+}
+
+static const char *option_name(char letter)
+{
+    for (int i = 0; i < NUM_ROWS; i++) {
+        if (letter == option_rows[i].letter) {
+            return option_rows[i].name;
+        }
+    }
+    return "";
+}
+
+static void complain(const dn_bench_usage_t *usage, const char *what, const char *text, const char *advice)
+{
+    if (!usage->quiet) {
+        fprintf(stderr, "%s: %s%s; %s\n", usage->name, what, text, advice);
+    }
+}
+
+dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *usage,
+                                 dn_bench_options_t *options)
+{
+    struct option longs[NUM_ROWS + 1];
+    char shorts[2 * NUM_ROWS + 2];
+    int n = 0;
+    int end = 0;
+    shorts[end++] = ':'; /* a missing value is told from an unknown option */
+    for (int i = 0; i < NUM_ROWS; i++) {
+        const option_row_t *row = &option_rows[i];
+        if (!accepts(usage, row->letter)) {
+            continue;
+        }
+        longs[n++] = (struct option){row->name, NULL == row->argument ? no_argument : required_argument, NULL,
+                                     row->letter};
+        shorts[end++] = row->letter;
+        if (NULL != row->argument) {
+            shorts[end++] = ':';
+        }
+    }
+    shorts[end] = '\0';
+    longs[n] = (struct option){0};
+
+    int letter;
+    opterr = 0;
+    optind = 1;
+    while (-1 != (letter = getopt_long(argc, argv, shorts, longs, NULL))) {
+        if ('h' == letter) {
+            if (!usage->quiet) {
+                print_help(usage, options);
+            }
+            return DN_BENCH_HELP;
+        }
+        if ('?' == letter || ':' == letter) {
+            complain(usage, ':' == letter ? "a value is missing after " : "there is no option ",
+                     argv[optind - 1], "-h lists the options");
+            return DN_BENCH_USAGE_ERROR;
+        }
+        const char *expected = apply((char) letter, optarg, options);
+        if (NULL != expected) {
+            char what[64];
+            snprintf(what, sizeof(what), "--%s takes not ", option_name((char) letter));
+            char advice[96];
+            snprintf(advice, sizeof(advice), "give %s", expected);
+            complain(usage, what, optarg, advice);
+            return DN_BENCH_USAGE_ERROR;
+        }
+    }
+    if (optind < argc) {
+        complain(usage, "there is nothing to do with ", argv[optind],
+                 "all settings are options, -h lists them");
+        return DN_BENCH_USAGE_ERROR;
+    }
+    return DN_BENCH_RUN;
+}
+
+static const dn_bench_tier_t *tier_of(const dn_bench_options_t *options, size_t size)
+{
+    int i = 0;
+    while (i + 1 < options->num_tiers && size > options->tiers[i].max_size) {
+        i++;
+    }
+    return &options->tiers[i];
+}
+
+int dn_bench_iterations(const dn_bench_options_t *options, size_t size)
+{
+    return 0 < options->iterations ? options->iterations : tier_of(options, size)->iterations;
+}
+
+int dn_bench_warmup(const dn_bench_options_t *options, size_t size)
+{
+    return 0 <= options->warmup ? options->warmup : tier_of(options, size)->warmup;
+}
+
+int dn_bench_window(const dn_bench_options_t *options, size_t size)
+{
+    size_t window = (size_t) options->window;
+    if (0 != options->mem_limit && 0 != size && window > options->mem_limit / size) {
+        window = options->mem_limit / size;
+    }
+    return 0 == window ? 1 : (int) window;
+}
+
+uint64_t dn_bench_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+void *dn_bench_alloc(size_t len)
+{
+    void *mem = NULL;
+    len = 0 == len ? 1 : len;
+    if (0 != posix_memalign(&mem, 4096, len)) {
+        fprintf(stderr, "no memory for %zu bytes; use smaller sizes (-m) or a smaller window\n", len);
+        exit(1);
+    }
+    memset(mem, 0x5a, len);
+    return mem;
+}
+
+/* A bijection of 64 bits that spreads close inputs far apart. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdu;
+    x = (x ^ (x >> 29)) * 0xc4ceb9fe1a85ec53u;
+    return x ^ (x >> 32);
+}
+
+uint64_t dn_bench_seed(size_t size, uint64_t iteration, int sender, int slot)
+{
+    uint64_t place = ((uint64_t) (uint32_t) sender << 32) | (uint32_t) slot;
+    return mix(mix(mix(size + 1) ^ iteration) ^ place);
+}
+
+static inline uint64_t pattern_word(uint64_t seed, size_t index)
+{
+    uint64_t x = (seed + index) * 0x9e3779b97f4a7c15u;
+    return x ^ (x >> 32);
+}
+
+void dn_bench_fill(void *buf, size_t len, uint64_t seed)
+{
+    char *out = buf;
+    size_t words = len / 8;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word = pattern_word(seed, i);
+        memcpy(out + 8 * i, &word, 8);
+    }
+    uint64_t last = pattern_word(seed, words);
+    memcpy(out + 8 * words, &last, len % 8);
+}
+
+/* First byte that differs in at most one word of the pattern. */
+static size_t first_difference(const char *in, size_t n, uint64_t word)
+{
+    char expected[8];
+    size_t i = 0;
+    memcpy(expected, &word, 8);
+    while (i < n && in[i] == expected[i]) {
+        i++;
+    }
+    return i;
+}
+
+size_t dn_bench_check(const void *buf, size_t len, uint64_t seed)
+{
+    const char *in = buf;
+    size_t words = len / 8;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, in + 8 * i, 8);
+        if (word != pattern_word(seed, i)) {
+            return 8 * i + first_difference(in + 8 * i, 8, pattern_word(seed, i));
+        }
+    }
+    return 8 * words + first_difference(in + 8 * words, len % 8, pattern_word(seed, words));
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *) a;
+    double y = *(const double *) b;
+    return (x > y) - (x < y);
+}
+
+double dn_bench_median(double *values, int n)
+{
+    qsort(values, (size_t) n, sizeof(values[0]), compare_doubles);
+    return 1 == n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+void dn_bench_print_header(const dn_bench_options_t *options, const char *const *titles)
+{
+    printf("%-*s", DN_BENCH_SIZE_WIDTH, "# Size");
+    for (; NULL != *titles; titles++) {
+        printf("%*s", DN_BENCH_FIELD_WIDTH, *titles);
+    }
+    if (options->check) {
+        printf("%*s", DN_BENCH_FIELD_WIDTH, "Validation");
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+void dn_bench_print_row(const dn_bench_options_t *options, size_t size, const double *values, int n,
+                        bool failed)
+{
+    printf("%-*zu", DN_BENCH_SIZE_WIDTH, size);
+    for (int i = 0; i < n; i++) {
+        printf("%*.*f", DN_BENCH_FIELD_WIDTH, options->precision, values[i]);
+    }
+    if (options->check) {
+        printf("%*s", DN_BENCH_FIELD_WIDTH, failed ? "Fail" : "Pass");
+    }
+    printf("\n");
+    fflush(stdout);
+}

@@ -1,0 +1,92 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#ifndef DN_BENCH_MPI_H
+#define DN_BENCH_MPI_H
+
+/*
+ * The frame of the MPI benchmark programs. A program is a table: what one
+ * iteration does, and how its time becomes the columns of a line. Ranks,
+ * buffers, warm-up, timing, verification and printing are done here once.
+ *
+ * Ranks 0 .. pairs-1 are the first of their pair, rank r talks to r + pairs.
+ *
+ * Verification (-c): before each iteration the senders write a pattern of the
+ * size, iteration, sender and slot into every message of the window, and after
+ * it the receivers compare every byte. Each iteration is then timed by itself,
+ * between barriers, so that neither is part of the time.
+ */
+
+#include <mpi.h>
+
+#include "dn_bench.h"
+
+typedef struct {
+    dn_bench_options_t options;
+    int rank;
+    int ranks;
+    int pairs;
+    int peer;      /**< -1: this rank sits out */
+    bool first;    /**< starts the exchange, and its time counts */
+    bool sends;    /**< sends the measured messages */
+    bool receives; /**< receives them */
+    size_t size;   /**< of the messages now measured */
+    int window;    /**< messages in one iteration */
+    char *send_buf;
+    char *recv_buf;
+    size_t stride;         /**< bytes from slot to slot; 0: all messages use one buffer */
+    MPI_Request *requests; /**< 2 x window */
+} dn_bench_run_t;
+
+/** Seconds one iteration took. */
+typedef struct {
+    double mean; /**< over the ranks whose time counts */
+    double min;
+    double max;
+    bool failed; /**< a byte was wrong on some rank */
+} dn_bench_time_t;
+
+typedef enum {
+    DN_BENCH_ONE_WAY,  /**< the first ranks send, the second ones receive */
+    DN_BENCH_BOTH_WAYS /**< all send and receive */
+} dn_bench_flow_t;
+
+typedef struct {
+    dn_bench_usage_t usage;
+    const char *title; /**< '# <title>' opens the output */
+    dn_bench_options_t defaults;
+    dn_bench_flow_t flow;
+    int max_pairs;   /**< 0: any number */
+    bool every_rank; /**< no pairs: all ranks take part and all times count */
+    void (*step)(dn_bench_run_t *run);
+    void (*header)(const dn_bench_run_t *run);
+    void (*report)(const dn_bench_run_t *run, const dn_bench_time_t *time);
+} dn_bench_program_t;
+
+/** Post all sends or all receives of a window; returns the number of requests. */
+int dn_bench_isend_window(dn_bench_run_t *run, MPI_Request *requests);
+int dn_bench_irecv_window(dn_bench_run_t *run, MPI_Request *requests);
+
+/** A 4-byte message from the second rank to the first: the window has arrived. */
+void dn_bench_send_ack(const dn_bench_run_t *run);
+void dn_bench_recv_ack(const dn_bench_run_t *run);
+
+/** One window from the first rank to the second, closed by its acknowledgement. */
+void dn_bench_step_window(dn_bench_run_t *run);
+
+/** '# Size', 'MB/s'; and the value of that column from the time of a window. */
+void dn_bench_header_bandwidth(const dn_bench_run_t *run);
+double dn_bench_megabytes(const dn_bench_run_t *run, const dn_bench_time_t *time);
+
+/** The whole program: main() returns what this returns. */
+int dn_bench_main(int argc, char **argv, const dn_bench_program_t *program);
+
+#define DN_BENCH_TAG     1
+#define DN_BENCH_TAG_ACK 2
+
+/* Iterations by size for windows of messages: a few ms to 0.5 s a size. */
+extern const dn_bench_tier_t dn_bench_window_tiers[];
+#define DN_BENCH_WINDOW_TIERS 4
+
+#endif
