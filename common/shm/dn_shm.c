@@ -113,8 +113,7 @@ static int dn_shm_single_copy(const dn_peer_base_t *peer)
 
 static int dn_shm_oversubscribed(const dn_iface_t *iface)
 {
-    const dn_shm_t *shm = (const dn_shm_t *) iface;
-    return 0 != shm->units && shm->contenders > shm->units;
+    return dn_shm_shares_cores((const dn_shm_t *) iface);
 }
 
 const dn_device_t dn_device_shm = {

@@ -203,6 +203,12 @@ typedef struct dn_shm {
     dn_shm_pull_t pull[DN_SHM_HELPS];
 } dn_shm_t;
 
+/** Do more processes than processing units run where this one may? */
+static inline int dn_shm_shares_cores(const dn_shm_t *shm)
+{
+    return 0 != shm->units && shm->contenders > shm->units;
+}
+
 /** @name dn_shm_map.c: mappings */
 /** @{ */
 /** Make the own mapping. Sets map, fd, path. */

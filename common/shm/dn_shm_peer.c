@@ -249,16 +249,22 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     }
 }
 
+static void dn_shm_look_for(dn_shm_t *shm, uint32_t state, int again)
+{
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        if (state == dn_load_acquire_u32(&shm->map.slot[i].state)) {
+            dn_shm_look_at(shm, i, state, again);
+        }
+    }
+}
+
 void dn_shm_look(dn_shm_t *shm, int again)
 {
     /* Pairs with the count in dn_shm_open_tx: a slot made READY before the count is seen here. */
     shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals);
-    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
-        const uint32_t state = dn_load_acquire_u32(&shm->map.slot[i].state);
-        if (DN_SHM_READY == state || DN_SHM_CLOSED == state) {
-            dn_shm_look_at(shm, i, state, again);
-        }
-    }
+    /* A sender that left and came back has two slots: what it sent first is read first. */
+    dn_shm_look_for(shm, DN_SHM_CLOSED, again);
+    dn_shm_look_for(shm, DN_SHM_READY, again);
     if (0 != shm->nlocal && shm->nrx + 1 >= shm->nlocal) {
         dn_shm_unlink(shm);
     }

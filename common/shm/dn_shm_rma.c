@@ -256,7 +256,8 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         remote = key->device_word + xfer->roff;
         if (NULL != xfer->local_sg || NULL != xfer->remote_sg) {
             status = dn_shm_cma_blocks(peer, xfer, remote, write);
-        } else if (!write && xfer->len >= peer->help_min) {
+        } else if (!write && xfer->len >= peer->help_min && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
+            /* Where cores are shared, a helper that is not running would hold up the last chunk. */
             return dn_shm_pull_shared(peer, xfer, remote);
         } else {
             status = dn_shm_cma_copy(peer, xfer->local, remote, xfer->len, write);
