@@ -109,7 +109,7 @@ static inline void dn_line_tx_init(dn_line_tx_t *tx, dn_ring_t *ring, uint32_t l
 {
     memset(tx, 0, sizeof(*tx));
     tx->ring = ring;
-    tx->bulk = (uint8_t *) &ring->line[lines];
+    tx->bulk = (uint8_t *) ring + dn_ring_bytes(lines, 0);
     tx->lines = lines;
     tx->bulk_units = bulk_bytes / DN_LINE_BYTES;
     tx->line_limit = lines;
@@ -120,7 +120,7 @@ static inline void dn_line_rx_init(dn_line_rx_t *rx, dn_ring_t *ring, uint32_t l
 {
     memset(rx, 0, sizeof(*rx));
     rx->ring = ring;
-    rx->bulk = (uint8_t *) &ring->line[lines];
+    rx->bulk = (uint8_t *) ring + dn_ring_bytes(lines, 0);
     rx->lines = lines;
     rx->bulk_units = bulk_bytes / DN_LINE_BYTES;
 }

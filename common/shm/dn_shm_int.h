@@ -209,6 +209,21 @@ static inline int dn_shm_shares_cores(const dn_shm_t *shm)
     return 0 != shm->units && shm->contenders > shm->units;
 }
 
+/** Hold a peer's sending end, where several threads send. Taken after the port's lock, never before. */
+static inline void dn_shm_lock_tx(dn_shm_peer_t *peer)
+{
+    if (peer->threads) {
+        dn_lock(&peer->lock);
+    }
+}
+
+static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
+{
+    if (peer->threads) {
+        dn_unlock(&peer->lock);
+    }
+}
+
 /** @name dn_shm_map.c: mappings */
 /** @{ */
 /** Make the own mapping. Sets map, fd, path. */
@@ -221,8 +236,8 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
 void dn_shm_detach(dn_shm_map_t *map);
 /** Open a file of another process by its number there, or by path. -1: errno. */
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
-/** Give a ring its memory now where the file system could run out later. */
-dn_status_t dn_shm_reserve_ring(const dn_shm_where_t *where, const dn_shm_map_t *map, uint32_t slot);
+/** Give a ring in a file (path not "") its memory now: the file system could run out of it later. */
+dn_status_t dn_shm_reserve_ring(const char *path, const dn_shm_map_t *map, uint32_t slot);
 /** Start time and state of a process; DN_ERR_UNREACH when it is gone or a zombie. */
 dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
 void dn_shm_host(uint8_t host[16]);
@@ -232,6 +247,8 @@ void dn_shm_host(uint8_t host[16]);
 /** @{ */
 dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
                            dn_peer_base_t **peer_p);
+/** Become a sender of this peer: take a slot, say who we are, count the arrival. path: of its file, or "". */
+dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path);
 void dn_shm_disconnect(dn_peer_base_t *peer);
 void dn_shm_release(dn_peer_base_t *peer);
 dn_status_t dn_shm_check(dn_peer_base_t *peer);

@@ -348,20 +348,20 @@ void dn_shm_detach(dn_shm_map_t *map)
     }
 }
 
-dn_status_t dn_shm_reserve_ring(const dn_shm_where_t *where, const dn_shm_map_t *map, uint32_t slot)
+dn_status_t dn_shm_reserve_ring(const char *path, const dn_shm_map_t *map, uint32_t slot)
 {
-    if ('\0' == where->path[0]) {
+    if ('\0' == path[0]) {
         return DN_OK;
     }
     const off_t off = (off_t) (map->rings - (uint8_t *) map->header) + (off_t) slot * (off_t) map->ring_stride;
-    const int fd = dn_shm_open_fd(where->os_pid, where->fd, where->path);
+    const int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     const int error = 0 > fd ? errno : posix_fallocate(fd, off, (off_t) map->ring_stride);
     if (0 <= fd) {
         close(fd);
     }
     if (0 != error) {
         dn_log_error("no room for a ring of %zu bytes in %s (%s); free some there, or set the backing to memfd",
-                     map->ring_stride, where->path, strerror(error));
+                     map->ring_stride, path, strerror(error));
         return DN_ERR_NOMEM;
     }
     return DN_OK;

@@ -13,11 +13,23 @@
 /** Refused sends between two looks at whether the peer still lives (a look reads /proc: some 20 us). */
 #define DN_SHM_REFUSALS 16384
 
-/** No credit: now and then the reason is that the peer is gone. */
+/** The first message to a peer that came by itself. DN_ERR_AGAIN: the way is open now. */
+static dn_status_t dn_shm_answer(dn_shm_peer_t *peer)
+{
+    dn_port_lock(peer->base.iface->port);
+    const dn_status_t status = peer->tx_open ? DN_OK : dn_shm_open_tx(peer, "");
+    dn_port_unlock(peer->base.iface->port);
+    return DN_OK == status ? DN_ERR_AGAIN : status;
+}
+
+/** No room: no credit, the way is not open yet, or the peer is gone. */
 static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
 {
     dn_iface_t *iface = peer->base.iface;
 
+    if (!peer->tx_open) {
+        return dn_shm_answer(peer);
+    }
     dn_count(&iface->counters->credit_waits, 1);
     if (0 != ++peer->refusals % DN_SHM_REFUSALS || DN_OK == dn_shm_check(&peer->base)) {
         return DN_ERR_AGAIN;
@@ -34,20 +46,6 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
     dn_count(&counters->messages_sent, 1);
     dn_count(&counters->bytes_sent, len);
     dn_count(&counters->lines_sent, len <= DN_LINE_INLINE ? 1 : 1 + dn_line_units(len));
-}
-
-static inline void dn_shm_lock_tx(dn_shm_peer_t *peer)
-{
-    if (peer->threads) {
-        dn_lock(&peer->lock);
-    }
-}
-
-static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
-{
-    if (peer->threads) {
-        dn_unlock(&peer->lock);
-    }
 }
 
 dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const void *head, size_t head_len,

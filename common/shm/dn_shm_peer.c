@@ -37,9 +37,12 @@ static const dn_peer_ops_t dn_shm_ops = {
     .fence = dn_shm_fence,
 };
 
-/** Become a sender of this peer: take a slot, say who we are, count the arrival. */
-static dn_status_t dn_shm_open_tx(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_shm_where_t *where)
+/** Has room for nothing: the ring of a peer to whom the way is not open. */
+static dn_ring_t dn_shm_no_ring;
+
+dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
 {
+    dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
     const dn_shm_header_t *mine = shm->map.header;
     dn_shm_header_t *theirs = peer->map.header;
 
@@ -53,7 +56,7 @@ static dn_status_t dn_shm_open_tx(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_s
         return DN_ERR_NOMEM;
     }
     dn_shm_slot_t *slot = &peer->map.slot[index];
-    const dn_status_t status = dn_shm_reserve_ring(where, &peer->map, (uint32_t) index);
+    const dn_status_t status = dn_shm_reserve_ring(path, &peer->map, (uint32_t) index);
     if (DN_OK != status) {
         dn_store_release_u32(&slot->state, DN_SHM_FREE);
         return status;
@@ -67,11 +70,12 @@ static dn_status_t dn_shm_open_tx(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_s
     slot->bytes = mine->bytes;
 
     dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
+    dn_shm_lock_tx(peer);
     dn_line_tx_init(&peer->tx, ring, theirs->ring_lines, theirs->ring_bulk);
     peer->slot = (uint32_t) index;
     peer->refusals = 0;
     peer->tx_open = 1;
-    peer->base.ops = dn_shm_ops;
+    dn_shm_unlock_tx(peer);
     /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
     dn_store_release_u32(&slot->state, DN_SHM_READY);
     dn_fetch_add_u32(&theirs->arrivals, 1);
@@ -82,13 +86,16 @@ static dn_status_t dn_shm_open_tx(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_s
 static void dn_shm_close_tx(dn_shm_peer_t *peer)
 {
     if (peer->tx_open) {
+        dn_shm_lock_tx(peer);
         peer->tx_open = 0;
+        dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 0, 0);
+        dn_shm_unlock_tx(peer);
         dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
         dn_fetch_add_u32(&peer->map.header->arrivals, 1);
     }
 }
 
-/** Map a process and make it a peer that we can send to. */
+/** Map a process and make it a peer; dn_shm_open_tx() comes when there is something to send. */
 static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
                                     dn_shm_peer_t **peer_p)
 {
@@ -114,10 +121,8 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     peer->fd = where->fd;
     peer->start_time = where->start_time;
     peer->self = 0 == memcmp(where->nonce, shm->map.header->nonce, sizeof(where->nonce));
-    status = dn_shm_open_tx(shm, peer, where);
-    if (DN_OK != status) {
-        goto err_detach;
-    }
+    dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 0, 0);
+    peer->base.ops = dn_shm_ops;
     peer->cma = shm->config.cma && (peer->self || dn_shm_cma_probe(peer));
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
     peer->contends = !peer->self && dn_cpumask_within(&header->units, &shm->map.header->units);
@@ -125,8 +130,6 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     *peer_p = peer;
     return DN_OK;
 
-err_detach:
-    dn_shm_detach(&peer->map);
 err_free:
     free(peer);
     return status;
@@ -187,7 +190,7 @@ static void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     free(peer);
 }
 
-/** A sender whose own mapping is gone already: only what it left in its ring can be had. */
+/** A sender that has left already: only what lies in its ring is to be had. */
 static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slot)
 {
     dn_shm_peer_t *peer = calloc(1, sizeof(*peer));
@@ -214,8 +217,10 @@ static dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
     if (!dn_port_admits(shm->iface.port, &id.pgid)) {
         return NULL;
     }
-    if (DN_OK != dn_shm_make_peer(shm, &where, &id, &peer)) {
-        if (DN_SHM_CLOSED != slot->state && DN_OK == dn_shm_process(slot->os_pid, &start_time)) {
+    if (DN_SHM_CLOSED == slot->state) {
+        peer = dn_shm_make_orphan(shm, slot);
+    } else if (DN_OK != dn_shm_make_peer(shm, &where, &id, &peer)) {
+        if (DN_OK == dn_shm_process(slot->os_pid, &start_time)) {
             /* It lives, but cannot be found from its slot: its address will come by dn_connect(). */
             return NULL;
         }
@@ -312,13 +317,18 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
                      where.uid, shm->map.header->uid);
         return DN_ERR_ACCESS;
     }
-    dn_status_t status;
+    /* Known already: it came by itself, or was disconnected while it still sent to us. */
+    dn_status_t status = DN_OK;
     if (NULL != *peer_p) {
-        /* It came by itself, or was disconnected while it still sent to us. */
         peer = (dn_shm_peer_t *) *peer_p;
-        status = peer->tx_open ? DN_OK : dn_shm_open_tx(shm, peer, &where);
     } else {
         status = dn_shm_make_peer(shm, &where, id, &peer);
+    }
+    if (DN_OK == status && !peer->tx_open) {
+        status = dn_shm_open_tx(peer, where.path);
+        if (DN_OK != status && NULL == *peer_p) {
+            dn_shm_free_peer(shm, peer);
+        }
     }
     if (DN_OK == status) {
         *peer_p = &peer->base;
