@@ -41,10 +41,6 @@ typedef volatile int32_t dn_ompi_count_t;
 #    define DN_OMPI_MODEX_GLOBAL OPAL_PMIX_GLOBAL
 #endif
 
-#ifdef HAVE_ORTE_UTIL_PROC_INFO_H
-#    include "orte/util/show_help.h"
-#endif
-
 #ifdef HAVE_MCA_BTL_BASE_RECEIVE_DESCRIPTOR_T
 /** Enumerators are dumped with one more parameter, which ours does not need. */
 #    define DN_OMPI_ENUM_DUMP_MORE , mca_base_var_enum_dump_type_t output_type
@@ -73,24 +69,6 @@ static inline char *dn_ompi_job_key(void)
 #endif
     key = getenv("OMPI_MCA_orte_precondition_transports");
     return NULL == key ? NULL : strdup(key);
-}
-
-/**
- * Show a text of help-dimmnet.txt that holds one sentence. Open MPI shows one text of each topic and
- * counts the others; where it can, each distinct sentence is a topic of its own.
- */
-static inline void dn_ompi_show_sentence(const char *topic, const char *host, const char *sentence)
-{
-#ifdef HAVE_ORTE_UTIL_PROC_INFO_H
-    char *text = opal_show_help_string("help-dimmnet.txt", topic, true, host, sentence);
-
-    if (NULL != text) {
-        orte_show_help_norender("help-dimmnet.txt", sentence, true, text);
-        free(text);
-    }
-#else
-    opal_show_help("help-dimmnet.txt", topic, true, host, sentence);
-#endif
 }
 
 /** Give a message to the callback of its tag. @return false: nobody has registered for the tag. */

@@ -11,7 +11,10 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -22,8 +25,11 @@
 /** Key of our addresses in the modex; all components share the port, so it is none's own. */
 #define MODEX_KEY "dimmnet"
 
-/** Distinct sentences that one process shows; what comes after them is noise. */
-#define SENTENCES_MAX 32
+/** Where all help texts are. */
+#define HELP_FILE "help-dimmnet.txt"
+
+/** Distinct texts that one process shows; what comes after them is noise. */
+#define TEXTS_MAX 32
 
 static struct {
     dn_port_t *port;
@@ -35,26 +41,33 @@ static struct {
 
 static struct {
     opal_mutex_t lock;
-    uint64_t hash[SENTENCES_MAX];
+    uint64_t hash[TEXTS_MAX];
     int count;
 } dn_ompi_shown = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/** Is this sentence new? FNV-1a: a collision hides a sentence, nothing worse. */
-static bool sentence_is_new(const char *sentence)
+/** FNV-1a. */
+static uint64_t hash_of(const char *text)
 {
     uint64_t hash = 14695981039346656037ull;
-    bool is_new = true;
 
-    for (const char *c = sentence; '\0' != *c; c++) {
+    for (const char *c = text; '\0' != *c; c++) {
         hash = (hash ^ (unsigned char) *c) * 1099511628211ull;
     }
+    return hash;
+}
+
+/** Has this process not shown the text yet? A collision hides a text, nothing worse. */
+static bool new_in_process(uint64_t hash)
+{
+    bool is_new = true;
+
     opal_mutex_lock(&dn_ompi_shown.lock);
     for (int i = 0; i < dn_ompi_shown.count; i++) {
         if (hash == dn_ompi_shown.hash[i]) {
             is_new = false;
         }
     }
-    if (SENTENCES_MAX == dn_ompi_shown.count) {
+    if (TEXTS_MAX == dn_ompi_shown.count) {
         is_new = false;
     }
     if (is_new) {
@@ -64,14 +77,55 @@ static bool sentence_is_new(const char *sentence)
     return is_new;
 }
 
-/** dn_log_fn_t: errors of libdimmnet become help texts, each sentence once a process. */
-static void show_sentence(const char *sentence, void *arg)
+/** Is this process the first of its job and host? The launcher removes the session folder with the mark. */
+static bool new_on_host(uint64_t hash)
 {
-    if (!sentence_is_new(sentence)) {
+    const char *dir = opal_process_info.job_session_dir;
+    char path[PATH_MAX];
+    int fd;
+
+    if (NULL == dir) {
+        return true;
+    }
+    snprintf(path, sizeof(path), "%s/dimmnet-said-%016llx", dir, (unsigned long long) hash);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (0 > fd) {
+        return EEXIST != errno;
+    }
+    close(fd);
+    return true;
+}
+
+void dn_ompi_help(const char *topic, ...)
+{
+    char *text = NULL;
+    uint64_t hash;
+    va_list args;
+
+    if (dn_ompi.have_help) {
+        va_start(args, topic);
+        text = opal_show_help_vstring(HELP_FILE, topic, true, args);
+        va_end(args);
+    }
+    if (NULL == text
+        && 0 > asprintf(&text,
+                        "dimmnet: %s (%s, which explains this, was not found: name its folder in "
+                        "DIMMNET_HELPDIR)\n",
+                        topic, HELP_FILE)) {
         return;
     }
+    hash = hash_of(text);
+    if (new_in_process(hash) && new_on_host(hash)) {
+        fputs(text, stderr);
+    }
+    free(text);
+}
+
+/** dn_log_fn_t: errors of libdimmnet become help texts. */
+static void show_sentence(const char *sentence, void *arg)
+{
     if (dn_ompi.have_help) {
-        dn_ompi_show_sentence("libdimmnet", opal_process_info.nodename, sentence);
+        dn_ompi_help("libdimmnet", opal_process_info.nodename, sentence);
     } else {
         opal_output(0, "dimmnet: %s", sentence);
     }
@@ -99,7 +153,7 @@ static bool add_help_folder(const char *library)
     char path[PATH_MAX];
 
     if (NULL != folder) {
-        snprintf(path, sizeof(path), "%s/%s", folder, DN_OMPI_HELP);
+        snprintf(path, sizeof(path), "%s/%s", folder, HELP_FILE);
         if (0 == access(path, R_OK)) {
             opal_show_help_add_dir(folder);
             return true;
@@ -107,10 +161,10 @@ static bool add_help_folder(const char *library)
     }
     for (size_t i = 0; NULL != slash && i < sizeof(beside) / sizeof(beside[0]); i++) {
         int len = snprintf(path, sizeof(path), "%.*s/%s/%s", (int) (slash - library), library, beside[i],
-                           DN_OMPI_HELP);
+                           HELP_FILE);
 
         if (0 < len && (size_t) len < sizeof(path) && 0 == access(path, R_OK)) {
-            path[(size_t) len - strlen(DN_OMPI_HELP) - 1] = '\0';
+            path[(size_t) len - strlen(HELP_FILE) - 1] = '\0';
             opal_show_help_add_dir(path);
             return true;
         }
@@ -137,13 +191,8 @@ int dn_ompi_register(const mca_base_component_t *component)
         dn_ompi.have_help = add_help_folder(self.dli_fname);
     }
     if (!same_open_mpi()) {
-        if (dn_ompi.have_help) {
-            opal_show_help(DN_OMPI_HELP, "other-open-mpi", true, component->mca_type_name,
-                           component->mca_component_name, DN_OMPI_VERSION, opal_version_string);
-        } else {
-            opal_output(0, "dimmnet: built for Open MPI %s, not used with %s", DN_OMPI_VERSION,
-                        opal_version_string);
-        }
+        dn_ompi_help("other-open-mpi", component->mca_type_name, component->mca_component_name,
+                     DN_OMPI_VERSION, opal_version_string);
         return OPAL_ERR_NOT_AVAILABLE;
     }
     dn_ompi_var_register(component);

@@ -16,9 +16,6 @@
 
 #include "compat.h"
 
-/** The file of all help texts, found by dn_ompi_register(). */
-#define DN_OMPI_HELP "help-dimmnet.txt"
-
 /**
  * Register the MCA variables common_dimmnet_<name>, once a process, and for @p component the synonyms
  * <framework>_<component>_<name>. To be called first in a component's register function.
@@ -70,17 +67,22 @@ typedef struct dn_ompi_number {
     unsigned low, high; /**< at most INT_MAX */
     unsigned multiple;  /**< 0: a power of two; else a multiple of this */
     unsigned value;     /**< out */
+    bool refused;       /**< out: the user's value was not accepted, value is standard */
 } dn_ompi_number_t;
 
 /**
- * Register a variable <framework>_<component>_<number->name>.
+ * Register a variable <framework>_<component>_<number->name>. When the user's value is refused, a help
+ * text has said so: withdraw the component when it is initialised.
  *
  * @param[in,out] number  Lent until the component is unloaded.
- *
- * @retval OPAL_ERR_BAD_PARAM  the user's value was refused, with a help text; number->value is standard.
- *                             Withdraw the component when it is initialised.
  */
-DN_API int dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_number_t *number);
+DN_API void dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_number_t *number);
+
+/**
+ * Show a text of help-dimmnet.txt, once on each host of a job, at once and without the launcher's help:
+ * what Open MPI 4.1 relays to mpirun gets lost now and then.
+ */
+DN_API void dn_ompi_help(const char *topic, ...);
 
 /** The one translation of a status. DN_INPROGRESS is success: the operation was accepted. */
 static inline int dn_ompi_status(dn_status_t status)

@@ -18,99 +18,151 @@
 #define COMPONENT "dimmnet"
 
 /**
- * What a number accepts. An object of its own, of a class of this library: Open MPI keeps it after the
- * component has been unloaded.
+ * What a variable accepts. An object of a class of this library, for Open MPI keeps it after the component
+ * has been unloaded. A value that is not accepted is reported here and replaced by the standard.
  */
-typedef struct dn_ompi_range {
+typedef struct dn_ompi_accept {
     mca_base_var_enum_t super;
-    unsigned low, high, multiple;
-} dn_ompi_range_t;
+    const mca_base_var_enum_value_t *words; /**< ended by a NULL string; NULL: a number */
+    unsigned low, high, multiple;           /**< of a number, as in dn_ompi_number_t */
+    int standard;
+    bool *refused; /**< set when a value is not accepted */
+} dn_ompi_accept_t;
 
-static void range_construct(dn_ompi_range_t *range);
-static OBJ_CLASS_INSTANCE(dn_ompi_range_t, mca_base_var_enum_t, range_construct, NULL);
+static void accept_construct(dn_ompi_accept_t *accept);
+static OBJ_CLASS_INSTANCE(dn_ompi_accept_t, mca_base_var_enum_t, accept_construct, NULL);
 
-static int number_get_count(mca_base_var_enum_t *self, int *count)
+/** mca_base_var_enum_t: get_count. */
+static int accept_count(mca_base_var_enum_t *self, int *count)
 {
-    *count = 0; /* too many to list */
+    const dn_ompi_accept_t *accept = (const dn_ompi_accept_t *) self;
+
+    *count = 0; /* numbers are too many to list */
+    while (NULL != accept->words && NULL != accept->words[*count].string) {
+        ++*count;
+    }
     return OPAL_SUCCESS;
 }
 
-static int number_get_value(mca_base_var_enum_t *self, int index, int *value, const char **text)
+/** mca_base_var_enum_t: get_value. */
+static int accept_value(mca_base_var_enum_t *self, int index, int *value, const char **text)
 {
-    return OPAL_ERR_VALUE_OUT_OF_BOUNDS;
-}
+    const dn_ompi_accept_t *accept = (const dn_ompi_accept_t *) self;
+    int count;
 
-static bool number_fits(const dn_ompi_range_t *range, unsigned long long value)
-{
-    if (value < range->low || value > range->high) {
-        return false;
-    }
-    return 0 == range->multiple ? 0 == (value & (value - 1)) : 0 == value % range->multiple;
-}
-
-static int number_from_string(mca_base_var_enum_t *self, const char *text, int *value_p)
-{
-    const dn_ompi_range_t *range = (const dn_ompi_range_t *) self;
-    unsigned long long value;
-    unsigned shift = 0;
-    char *end;
-
-    errno = 0;
-    value = strtoull(text, &end, 0);
-    if (0 != errno || end == text || NULL != strchr(text, '-')) {
+    (void) accept_count(self, &count);
+    if (0 > index || index >= count) {
         return OPAL_ERR_VALUE_OUT_OF_BOUNDS;
     }
-    switch (*end) {
-    case 'k':
-    case 'K':
-        shift = 10;
-        break;
-    case 'm':
-    case 'M':
-        shift = 20;
-        break;
-    case 'g':
-    case 'G':
-        shift = 30;
-        break;
-    }
-    if ('\0' != end[0 != shift] || value > UINT_MAX || !number_fits(range, value << shift)) {
-        return OPAL_ERR_VALUE_OUT_OF_BOUNDS;
-    }
-    *value_p = (int) (value << shift);
+    *value = accept->words[index].value;
+    *text = accept->words[index].string;
     return OPAL_SUCCESS;
 }
 
-static int number_to_string(mca_base_var_enum_t *self, const int value, char **text)
+/** mca_base_var_enum_t: dump. */
+static int accept_dump(mca_base_var_enum_t *self, char **text DN_OMPI_ENUM_DUMP_MORE)
 {
-    if (NULL != text && 0 > asprintf(text, "%u", (unsigned) value)) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    return OPAL_SUCCESS;
-}
-
-static int number_dump(mca_base_var_enum_t *self, char **text DN_OMPI_ENUM_DUMP_MORE)
-{
-    const dn_ompi_range_t *range = (const dn_ompi_range_t *) self;
+    const dn_ompi_accept_t *accept = (const dn_ompi_accept_t *) self;
+    char words[128] = "";
+    size_t used = 0;
     int len;
 
-    if (0 == range->multiple) {
-        len = asprintf(text, "a power of two from %u to %u", range->low, range->high);
-    } else if (1 == range->multiple) {
-        len = asprintf(text, "%u to %u", range->low, range->high);
+    if (NULL != accept->words) {
+        for (int i = 0; NULL != accept->words[i].string && used < sizeof(words); i++) {
+            used += (size_t) snprintf(words + used, sizeof(words) - used, "%s%s", 0 == i ? "" : ", ",
+                                      accept->words[i].string);
+        }
+        len = asprintf(text, "%s", words);
+    } else if (0 == accept->multiple) {
+        len = asprintf(text, "a power of two from %u to %u", accept->low, accept->high);
+    } else if (1 == accept->multiple) {
+        len = asprintf(text, "%u to %u", accept->low, accept->high);
     } else {
-        len = asprintf(text, "a multiple of %u from %u to %u", range->multiple, range->low, range->high);
+        len = asprintf(text, "a multiple of %u from %u to %u", accept->multiple, accept->low, accept->high);
     }
     return 0 > len ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
 }
 
-static void range_construct(dn_ompi_range_t *range)
+/** mca_base_var_enum_t: string_from_value. */
+static int accept_to_string(mca_base_var_enum_t *self, const int value, char **text)
 {
-    range->super.get_count = number_get_count;
-    range->super.get_value = number_get_value;
-    range->super.value_from_string = number_from_string;
-    range->super.string_from_value = number_to_string;
-    range->super.dump = number_dump;
+    const dn_ompi_accept_t *accept = (const dn_ompi_accept_t *) self;
+    int len = 0;
+
+    if (NULL == text) {
+        return OPAL_SUCCESS;
+    }
+    for (const mca_base_var_enum_value_t *word = accept->words; NULL != word && NULL != word->string;
+         word++) {
+        if (value == word->value) {
+            len = asprintf(text, "%s", word->string);
+            return 0 > len ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+        }
+    }
+    len = asprintf(text, "%d", value);
+    return 0 > len ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+}
+
+static bool word_parse(const dn_ompi_accept_t *accept, const char *text, int *value_p)
+{
+    for (const mca_base_var_enum_value_t *word = accept->words; NULL != word->string; word++) {
+        if (0 == strcmp(word->string, text)) {
+            *value_p = word->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool number_parse(const dn_ompi_accept_t *accept, const char *text, int *value_p)
+{
+    static const char units[] = "kKmMgG";
+    const char *unit;
+    char *end;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 0);
+    if (0 != errno || end == text || NULL != strchr(text, '-') || UINT_MAX < value) {
+        return false;
+    }
+    unit = '\0' == *end ? NULL : strchr(units, *end);
+    if (NULL != unit) {
+        value <<= 10 * (1 + (unit - units) / 2);
+        end++;
+    }
+    if ('\0' != *end || value < accept->low || value > accept->high) {
+        return false;
+    }
+    *value_p = (int) value;
+    return 0 == accept->multiple ? 0 == (value & (value - 1)) : 0 == value % accept->multiple;
+}
+
+/** mca_base_var_enum_t: value_from_string. */
+static int accept_from_string(mca_base_var_enum_t *self, const char *text, int *value_p)
+{
+    const dn_ompi_accept_t *accept = (const dn_ompi_accept_t *) self;
+    char *accepted = NULL;
+
+    if (NULL != accept->words ? word_parse(accept, text, value_p) : number_parse(accept, text, value_p)) {
+        return OPAL_SUCCESS;
+    }
+    (void) accept_dump(self, &accepted DN_OMPI_ENUM_DUMP_TEXT);
+    dn_ompi_help("bad-value", opal_process_info.nodename, self->enum_name, text, accepted);
+    free(accepted);
+    *accept->refused = true;
+    *value_p = accept->standard;
+    return OPAL_SUCCESS;
+}
+
+static void accept_construct(dn_ompi_accept_t *accept)
+{
+    accept->super.get_count = accept_count;
+    accept->super.get_value = accept_value;
+    accept->super.value_from_string = accept_from_string;
+    accept->super.string_from_value = accept_to_string;
+    accept->super.dump = accept_dump;
+    accept->words = NULL;
 }
 
 enum { NUMBER_RING_LINES, NUMBER_RING_BULK, NUMBER_MAX_PEERS, NUMBER_LLCM_BYTES, NUMBER_HELP_MIN, NUMBERS };
@@ -149,14 +201,16 @@ static dn_ompi_number_t dn_ompi_number[NUMBERS] = {
                          .multiple = 1},
 };
 
-/* Values of the variable backing; the first is the default. */
+/* The first word of a value is the one that is shown. */
 static const mca_base_var_enum_value_t backing_words[] = {{0, "auto"}, {1, "memfd"}, {2, "file"}, {0, NULL}};
+static const mca_base_var_enum_value_t bool_words[] = {{1, "true"}, {0, "false"}, {1, "yes"}, {0, "no"},
+                                                       {1, "1"},    {0, "0"},     {0, NULL}};
 
 static char *dn_ompi_devices;
 static char *dn_ompi_fault;
-static bool dn_ompi_cma;
+static int dn_ompi_cma;
 static int dn_ompi_backing;
-static bool dn_ompi_refused;
+static bool dn_ompi_refused; /**< a word */
 
 /** Where a variable belongs to. */
 typedef struct owner {
@@ -165,50 +219,76 @@ typedef struct owner {
 
 static const owner_t dn_ompi_owner = {PROJECT, FRAMEWORK, COMPONENT};
 
-/** A refused value leaves the default and is remembered. */
-static void register_one(const char *name, const char *help, mca_base_var_type_t type,
-                         mca_base_var_enum_t *accepts, mca_base_var_info_lvl_t level, void *storage)
+/** An object that knows its variable's name; NULL: no memory. */
+static dn_ompi_accept_t *accept_new(const owner_t *owner, const char *name, int standard, bool *refused)
 {
-    if (0 > mca_base_var_register(PROJECT, FRAMEWORK, COMPONENT, name, help, type, accepts, 0, 0, level,
-                                  MCA_BASE_VAR_SCOPE_READONLY, storage)) {
-        dn_ompi_refused = true;
+    dn_ompi_accept_t *accept = OBJ_NEW(dn_ompi_accept_t);
+
+    if (NULL != accept) {
+        if (0 > asprintf(&accept->super.enum_name, "%s_%s_%s", owner->framework, owner->component, name)) {
+            accept->super.enum_name = NULL;
+        }
+        accept->standard = standard;
+        accept->refused = refused;
     }
+    return accept;
 }
 
-static int number_register(const owner_t *owner, dn_ompi_number_t *number)
+static void number_register(const owner_t *owner, dn_ompi_number_t *number)
 {
-    dn_ompi_range_t *range = OBJ_NEW(dn_ompi_range_t);
+    dn_ompi_accept_t *accept = accept_new(owner, number->name, (int) number->standard, &number->refused);
     char *accepted = NULL;
     char *help = NULL;
-    int index;
 
-    if (NULL == range) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    range->super.enum_name = strdup(number->name);
-    range->low = number->low;
-    range->high = number->high;
-    range->multiple = number->multiple;
     number->value = number->standard;
-    (void) number_dump(&range->super, &accepted DN_OMPI_ENUM_DUMP_TEXT);
+    number->refused = false;
+    if (NULL == accept) {
+        return;
+    }
+    accept->low = number->low;
+    accept->high = number->high;
+    accept->multiple = number->multiple;
+    (void) accept_dump(&accept->super, &accepted DN_OMPI_ENUM_DUMP_TEXT);
     if (0 > asprintf(&help, "%s (default: %u; accepted: %s)", number->help, number->standard, accepted)) {
         help = NULL;
     }
-    index = mca_base_var_register(owner->project, owner->framework, owner->component, number->name, help,
-                                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, &range->super, 0, 0, number->level,
-                                  MCA_BASE_VAR_SCOPE_READONLY, &number->value);
-    OBJ_RELEASE(range);
+    (void) mca_base_var_register(owner->project, owner->framework, owner->component, number->name, help,
+                                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, &accept->super, 0, 0, number->level,
+                                 MCA_BASE_VAR_SCOPE_READONLY, &number->value);
+    OBJ_RELEASE(accept);
     free(help);
     free(accepted);
-    return 0 > index ? OPAL_ERR_BAD_PARAM : OPAL_SUCCESS;
 }
 
-int dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_number_t *number)
+void dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_number_t *number)
 {
     const owner_t owner = {component->mca_project_name, component->mca_type_name,
                            component->mca_component_name};
 
-    return number_register(&owner, number);
+    number_register(&owner, number);
+}
+
+static void register_word(const char *name, const char *help, const mca_base_var_enum_value_t *words,
+                          int standard, int *storage)
+{
+    dn_ompi_accept_t *accept = accept_new(&dn_ompi_owner, name, standard, &dn_ompi_refused);
+
+    *storage = standard;
+    if (NULL != accept) {
+        accept->words = words;
+        (void) mca_base_var_register(PROJECT, FRAMEWORK, COMPONENT, name, help, MCA_BASE_VAR_TYPE_INT,
+                                     &accept->super, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+                                     storage);
+        OBJ_RELEASE(accept);
+    }
+}
+
+static void register_text(const char *name, const char *help, mca_base_var_info_lvl_t level,
+                          const char *standard, char **storage)
+{
+    *storage = (char *) (uintptr_t) standard;
+    (void) mca_base_var_register(PROJECT, FRAMEWORK, COMPONENT, name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0,
+                                 0, level, MCA_BASE_VAR_SCOPE_READONLY, storage);
 }
 
 static void register_numbers(const dn_config_t *config)
@@ -219,45 +299,33 @@ static void register_numbers(const dn_config_t *config)
     dn_ompi_number[NUMBER_LLCM_BYTES].standard = config->llcm_bytes;
     dn_ompi_number[NUMBER_HELP_MIN].standard = config->help_min > INT_MAX ? 0 : (unsigned) config->help_min;
     for (int i = 0; i < NUMBERS; i++) {
-        if (OPAL_SUCCESS != number_register(&dn_ompi_owner, &dn_ompi_number[i])) {
-            dn_ompi_refused = true;
-        }
+        number_register(&dn_ompi_owner, &dn_ompi_number[i]);
     }
 }
 
 static void register_all(void)
 {
-    mca_base_var_enum_t *backing = NULL;
     dn_config_t config;
 
     dn_config_init(&config);
     dn_ompi_refused = false;
-
-    dn_ompi_devices = (char *) (uintptr_t) "shm";
-    register_one("devices",
-                 "Devices that carry messages, separated by commas; a process is reached by the first that "
-                 "can (default: shm; accepted: shm)",
-                 MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, &dn_ompi_devices);
-    dn_ompi_cma = 0 != config.cma;
-    register_one("cma",
-                 "Copy between processes by process_vm_readv and process_vm_writev, where the kernel lets "
-                 "us (default: true; accepted: true, false)",
-                 MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, &dn_ompi_cma);
-    dn_ompi_backing = 0;
-    mca_base_var_enum_create("dimmnet_backing", backing_words, &backing);
-    register_one("backing",
-                 "Where shared memory comes from: a memfd, a file in the job's session folder or /dev/shm, "
-                 "or auto: the first of these that works (default: auto; accepted: auto, memfd, file)",
-                 MCA_BASE_VAR_TYPE_INT, backing, OPAL_INFO_LVL_3, &dn_ompi_backing);
-    if (NULL != backing) {
-        OBJ_RELEASE(backing);
-    }
+    register_text("devices",
+                  "Devices that carry messages, separated by commas; a process is reached by the first that "
+                  "can (default: shm; accepted: shm)",
+                  OPAL_INFO_LVL_3, "shm", &dn_ompi_devices);
+    register_word("cma",
+                  "Copy between processes by process_vm_readv and process_vm_writev, where the kernel allows "
+                  "it (default: true; accepted: true, false)",
+                  bool_words, 0 != config.cma, &dn_ompi_cma);
+    register_word("backing",
+                  "Where shared memory comes from: a memfd, a file in the job's session folder or /dev/shm, "
+                  "or auto: the first of these that works (default: auto; accepted: auto, memfd, file)",
+                  backing_words, 0, &dn_ompi_backing);
     register_numbers(&config);
-    dn_ompi_fault = NULL;
-    register_one("fault",
-                 "Faults to inject, for tests: rules OPERATION:FAULT/N separated by commas, such as "
-                 "push:again/7,seed=1 (default: empty, none)",
-                 MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9, &dn_ompi_fault);
+    register_text("fault",
+                  "Faults to inject, for tests: rules OPERATION:FAULT/N separated by commas, such as "
+                  "push:again/7,seed=1 (default: empty, none)",
+                  OPAL_INFO_LVL_9, NULL, &dn_ompi_fault);
 }
 
 bool dn_ompi_var_registered(void)
@@ -277,10 +345,9 @@ void dn_ompi_var_register(const mca_base_component_t *component)
         const char *name = i < words ? word_names[i] : dn_ompi_number[i - words].name;
         int index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, name);
 
-        if (0 > index
-            || 0 > mca_base_var_register_synonym(index, component->mca_project_name, component->mca_type_name,
-                                                 component->mca_component_name, name, 0)) {
-            dn_ompi_refused = true;
+        if (0 <= index) {
+            (void) mca_base_var_register_synonym(index, component->mca_project_name, component->mca_type_name,
+                                                 component->mca_component_name, name, 0);
         }
     }
 }
@@ -291,6 +358,9 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
 
     settings->devices = dn_ompi_devices;
     settings->refused = dn_ompi_refused;
+    for (int i = 0; i < NUMBERS; i++) {
+        settings->refused = settings->refused || dn_ompi_number[i].refused;
+    }
     dn_config_init(config);
     config->ring_lines = dn_ompi_number[NUMBER_RING_LINES].value;
     config->ring_bulk = dn_ompi_number[NUMBER_RING_BULK].value;

@@ -1,0 +1,159 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet.h
+ * Open MPI's byte transfer layer on libdimmnet. A BTL message is one BOTF message on DN_CHAN_BTL whose tag
+ * is the BTL's, put and get are PUSH and PULL, atomics are dn_atomic().
+ *
+ * What libdimmnet has no room for (DN_ERR_AGAIN) waits here and is retried by the progress function, so
+ * no call fails for want of room: pml/ob1 retries some of its control messages only when another
+ * operation completes, which may never happen.
+ */
+#ifndef MCA_BTL_DIMMNET_H
+#define MCA_BTL_DIMMNET_H
+
+#include "dn_ompi.h"
+
+#include "opal/class/opal_free_list.h"
+
+struct mca_btl_dimmnet_frag_t;
+struct mca_btl_dimmnet_op_t;
+
+/** A process that is reached. One for each process of the job, so it is kept to one cache line. */
+struct mca_btl_base_endpoint_t {
+    dn_peer_t *peer;
+    struct mca_btl_dimmnet_frag_t *first;         /**< messages that wait for room, oldest first */
+    struct mca_btl_dimmnet_frag_t *last;          /**< undefined while first is NULL */
+    struct mca_btl_base_endpoint_t *next_waiting; /**< in mca_btl_dimmnet_t::waiting */
+    struct mca_btl_base_endpoint_t *next;         /**< in mca_btl_dimmnet_t::endpoints */
+    opal_proc_t *proc;
+    dn_ompi_count_t active; /**< puts, gets and atomics not complete */
+    bool lost;              /**< the process is gone, and this has been reported */
+};
+typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
+_Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cache line");
+
+/** Names a piece of registered memory to a peer. Sent as plain bytes, at any alignment. */
+struct mca_btl_base_registration_handle_t {
+    dn_key_t key;
+    uint64_t base; /**< address of its first byte in the owner: BTL callers name bytes by address */
+};
+
+/** A registration: the handle comes with the segment that it names. */
+typedef struct mca_btl_dimmnet_registration_t {
+    opal_free_list_item_t super;
+    struct mca_btl_base_registration_handle_t handle;
+    dn_segment_t *segment;
+} mca_btl_dimmnet_registration_t;
+OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
+
+/** MCA variables. */
+enum {
+    MCA_BTL_DIMMNET_LIST_NUM,   /**< descriptors of each size at first */
+    MCA_BTL_DIMMNET_LIST_MAX,   /**< with data, of each size; 0: no limit */
+    MCA_BTL_DIMMNET_LIST_INC,   /**< when more are needed */
+    MCA_BTL_DIMMNET_SPIN_POLLS, /**< idle polls before the core is given away, when it is shared */
+    MCA_BTL_DIMMNET_NUMBERS
+};
+extern dn_ompi_number_t mca_btl_dimmnet_number[MCA_BTL_DIMMNET_NUMBERS];
+
+typedef struct mca_btl_dimmnet_component_t {
+    mca_btl_base_component_t super;
+    dn_port_t *port; /**< NULL before the component is initialised and after it is finalised */
+    bool listening;  /**< the channel's handler is set */
+    bool oversubscribed;
+    unsigned idle_polls;
+    uint64_t dropped; /**< messages of a tag that nobody takes */
+} mca_btl_dimmnet_component_t;
+
+typedef struct mca_btl_dimmnet_t {
+    mca_btl_base_module_t super;
+    mca_btl_base_module_error_cb_fn_t error_cb;
+    bool lists_made;
+    opal_free_list_t frags_small; /**< control messages: never refused while there is memory */
+    opal_free_list_t frags_eager; /**< data: at most free_list_max, then ob1 waits */
+    opal_free_list_t frags_max;
+    opal_free_list_t ops;
+    opal_free_list_t registrations;
+    /* lock protects the lists below; nothing is called back while it is held */
+    opal_mutex_t lock;
+    bool limits_known; /**< they have been held against a peer */
+    mca_btl_base_endpoint_t *endpoints;
+    mca_btl_base_endpoint_t *waiting;         /**< endpoints with messages that wait */
+    struct mca_btl_dimmnet_op_t *ops_waiting; /**< puts, gets, atomics that wait, oldest first */
+    struct mca_btl_dimmnet_op_t *ops_last;    /**< undefined while ops_waiting is NULL */
+    dn_ompi_count_t active;                   /**< sum over the endpoints */
+} mca_btl_dimmnet_t;
+
+OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
+extern mca_btl_dimmnet_t mca_btl_dimmnet;
+
+/** @name btl_dimmnet_component.c */
+/** @{ */
+int mca_btl_dimmnet_progress(void);
+/** Take messages from now on: receivers are registered. */
+int mca_btl_dimmnet_listen(void);
+/**
+ * Hold the message limits within the longest message of a first peer: defaults are lowered.
+ * @return false: the user wants more, or less than makes sense. A help text has said so.
+ */
+bool mca_btl_dimmnet_limits_fit(size_t longest);
+/** Look again whether this process shares its cores. */
+void mca_btl_dimmnet_look_at_cores(void);
+/** A process is gone: say so once and tell the upper layer, which may not return. Call it without locks. */
+void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
+/** @} */
+
+/** @name btl_dimmnet_send.c */
+/** @{ */
+int mca_btl_dimmnet_send(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                         mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag);
+int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                          struct opal_convertor_t *convertor, void *header, size_t header_size,
+                          size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                          mca_btl_base_descriptor_t **descriptor);
+/** Send what waits, as far as there is room. @return messages sent. */
+int mca_btl_dimmnet_send_waiting(void);
+/** Forget what waits for an endpoint. */
+void mca_btl_dimmnet_send_forget(mca_btl_base_endpoint_t *endpoint);
+/** @} */
+
+/** @name btl_dimmnet_rdma.c, btl_dimmnet_atomic.c */
+/** @{ */
+mca_btl_base_registration_handle_t *mca_btl_dimmnet_register_mem(mca_btl_base_module_t *btl,
+                                                                 mca_btl_base_endpoint_t *endpoint,
+                                                                 void *base, size_t size, uint32_t flags);
+int mca_btl_dimmnet_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle);
+int mca_btl_dimmnet_put(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_dimmnet_flush(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint);
+int mca_btl_dimmnet_atomic_op(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                              uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
+                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                              mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_dimmnet_atomic_fop(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                               void *local_address, uint64_t remote_address,
+                               mca_btl_base_registration_handle_t *local_handle,
+                               mca_btl_base_registration_handle_t *remote_handle, mca_btl_base_atomic_op_t op,
+                               uint64_t operand, int flags, int order,
+                               mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_dimmnet_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                                 void *local_address, uint64_t remote_address,
+                                 mca_btl_base_registration_handle_t *local_handle,
+                                 mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                                 uint64_t value, int flags, int order,
+                                 mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+/** Start again what waits. @return operations started. */
+int mca_btl_dimmnet_ops_waiting(void);
+/** Forget what waits for an endpoint. */
+void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint);
+/** @} */
+
+#endif

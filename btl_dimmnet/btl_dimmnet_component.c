@@ -1,0 +1,328 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet_component.c
+ * The component: MCA variables, performance variables, initialisation, progress.
+ */
+#include "dn_config.h"
+
+#include "btl_dimmnet_frag.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "opal/mca/base/mca_base_pvar.h"
+#include "opal/util/output.h"
+
+/** No message limit below this is sensible: pml/ob1 alone wants its longest header and some data in it. */
+#define LIMIT_LOW 256ul
+
+#define EAGER_LIMIT   4096
+#define MAX_SEND_SIZE 8192
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threads, bool mpi_threads);
+
+mca_btl_dimmnet_component_t mca_btl_dimmnet_component = {
+    .super = {.btl_version = {MCA_BTL_DEFAULT_VERSION("dimmnet"), .mca_open_component = component_open,
+                              .mca_close_component = component_close,
+                              .mca_register_component_params = component_register},
+              .btl_init = component_init,
+              .btl_progress = mca_btl_dimmnet_progress},
+};
+
+dn_ompi_number_t mca_btl_dimmnet_number[MCA_BTL_DIMMNET_NUMBERS] = {
+    [MCA_BTL_DIMMNET_LIST_NUM] = {.name = "free_list_num",
+                                  .help = "Descriptors of each size allocated at first",
+                                  .level = OPAL_INFO_LVL_9,
+                                  .standard = 8,
+                                  .high = 1 << 20,
+                                  .multiple = 1},
+    [MCA_BTL_DIMMNET_LIST_MAX] = {.name = "free_list_max",
+                                  .help =
+                                      "Descriptors with data, of each size, that may wait to be sent; 0: no "
+                                      "limit",
+                                  .level = OPAL_INFO_LVL_9,
+                                  .standard = 512,
+                                  .high = 1 << 30,
+                                  .multiple = 1},
+    [MCA_BTL_DIMMNET_LIST_INC] = {.name = "free_list_inc",
+                                  .help = "Descriptors allocated when more are needed",
+                                  .level = OPAL_INFO_LVL_9,
+                                  .standard = 64,
+                                  .low = 1,
+                                  .high = 1 << 20,
+                                  .multiple = 1},
+    [MCA_BTL_DIMMNET_SPIN_POLLS] = {.name = "spin_polls",
+                                    .help = "Polls without a message after which a process gives its core to "
+                                            "others, when there are more processes than cores",
+                                    .level = OPAL_INFO_LVL_5,
+                                    .standard = 200,
+                                    .high = 1 << 30,
+                                    .multiple = 1},
+};
+
+/** Performance variables: all are counters that only grow. */
+static const struct {
+    const char *name;
+    const char *help;
+    size_t offset; /**< in dn_counters_t */
+} counters[] = {
+    {"messages_sent", "Messages sent", offsetof(dn_counters_t, messages_sent)},
+    {"bytes_sent", "Bytes sent in messages", offsetof(dn_counters_t, bytes_sent)},
+    {"lines_sent", "Lines of 64 bytes written for messages", offsetof(dn_counters_t, lines_sent)},
+    {"credit_waits", "Sends put off because the receiver's ring was full",
+     offsetof(dn_counters_t, credit_waits)},
+    {"mapped_bytes", "Bytes put and got by plain copies on mapped memory",
+     offsetof(dn_counters_t, mapped_bytes)},
+    {"cma_bytes", "Bytes put and got by process_vm_readv and process_vm_writev",
+     offsetof(dn_counters_t, cma_bytes)},
+    {"help_bytes", "Bytes copied on behalf of a process that gets them", offsetof(dn_counters_t, help_bytes)},
+    {"ring_bytes", "Bytes put and got through the message rings", offsetof(dn_counters_t, ring_bytes)},
+    {"dropped", "Messages refused or without a receiver", offsetof(dn_counters_t, dropped)},
+};
+
+/** mca_base_get_value_fn_t; the context is the index in the table. */
+static int counter_read(const mca_base_pvar_t *pvar, void *value, void *object)
+{
+    const size_t offset = counters[(uintptr_t) pvar->ctx].offset;
+    dn_counters_t now;
+
+    dn_ompi_counters(&now);
+    now.dropped += mca_btl_dimmnet_component.dropped;
+    *(unsigned long long *) value = *(const uint64_t *) (const void *) ((const char *) &now + offset);
+    return OPAL_SUCCESS;
+}
+
+static void register_counters(void)
+{
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+        (void) mca_base_component_pvar_register(
+            &mca_btl_dimmnet_component.super.btl_version, counters[i].name, counters[i].help, OPAL_INFO_LVL_4,
+            MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+            MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+            counter_read, NULL, NULL, (void *) (uintptr_t) i);
+    }
+}
+
+static void module_defaults(mca_btl_base_module_t *module)
+{
+    module->btl_eager_limit = EAGER_LIMIT;
+    module->btl_rndv_eager_limit = EAGER_LIMIT;
+    module->btl_max_send_size = MAX_SEND_SIZE;
+    module->btl_rdma_pipeline_send_length = EAGER_LIMIT;
+    module->btl_rdma_pipeline_frag_size = SIZE_MAX;
+    /* Registration is free, so a message that is got is never cut. */
+    module->btl_min_rdma_pipeline_size = SIZE_MAX;
+    /* Above vader's, so that it wins where both are listed. */
+    module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
+    module->btl_latency = 0;        /* us; vader says 1 */
+    module->btl_bandwidth = 100000; /* Mbit/s; vader says 40000 */
+    module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_RDMA_FLUSH
+                        | MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
+    module->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND
+                               | MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR
+                               | MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_32BIT
+                               | MCA_BTL_ATOMIC_SUPPORTS_CSWAP | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+    module->btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
+    module->btl_put_limit = SIZE_MAX;
+    module->btl_get_limit = SIZE_MAX;
+    module->btl_put_alignment = 0;
+    module->btl_get_alignment = 0;
+    /* The local side of a transfer is never registered. */
+    module->btl_put_local_registration_threshold = SIZE_MAX;
+    module->btl_get_local_registration_threshold = SIZE_MAX;
+}
+
+static int component_register(void)
+{
+    mca_base_component_t *version = &mca_btl_dimmnet_component.super.btl_version;
+    int rc;
+
+    (void) mca_base_var_group_component_register(version,
+                                                 "dimmnet: messages by CPU stores into polled memory");
+    rc = dn_ompi_register(version);
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    for (int i = 0; i < MCA_BTL_DIMMNET_NUMBERS; i++) {
+        dn_ompi_number_register(version, &mca_btl_dimmnet_number[i]);
+    }
+    module_defaults(&mca_btl_dimmnet.super);
+    (void) mca_btl_base_param_register(version, &mca_btl_dimmnet.super);
+    register_counters();
+    return OPAL_SUCCESS;
+}
+
+static int component_open(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    OBJ_CONSTRUCT(&module->frags_small, opal_free_list_t);
+    OBJ_CONSTRUCT(&module->frags_eager, opal_free_list_t);
+    OBJ_CONSTRUCT(&module->frags_max, opal_free_list_t);
+    OBJ_CONSTRUCT(&module->ops, opal_free_list_t);
+    OBJ_CONSTRUCT(&module->registrations, opal_free_list_t);
+    OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
+    module->lists_made = false;
+    return OPAL_SUCCESS;
+}
+
+static int component_close(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    OBJ_DESTRUCT(&module->lock);
+    OBJ_DESTRUCT(&module->registrations);
+    OBJ_DESTRUCT(&module->ops);
+    OBJ_DESTRUCT(&module->frags_max);
+    OBJ_DESTRUCT(&module->frags_eager);
+    OBJ_DESTRUCT(&module->frags_small);
+    return OPAL_SUCCESS;
+}
+
+/** Hold one limit within what the port can send: a default is lowered, a value of the user's is refused. */
+static bool limit_fits(const char *name, size_t *limit, size_t longest)
+{
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+    int index = mca_base_var_find("opal", "btl", "dimmnet", name);
+
+    if (LIMIT_LOW <= *limit && longest >= *limit) {
+        return true;
+    }
+    if (0 <= index) {
+        (void) mca_base_var_get_value(index, NULL, &source, NULL);
+    }
+    if (MCA_BASE_VAR_SOURCE_DEFAULT == source && LIMIT_LOW <= longest) {
+        *limit = longest;
+        return true;
+    }
+    char full_name[64];
+    snprintf(full_name, sizeof(full_name), "btl_dimmnet_%s", name);
+    dn_ompi_help("bad-limit", opal_process_info.nodename, full_name, (unsigned long) *limit, LIMIT_LOW,
+                 (unsigned long) longest);
+    return false;
+}
+
+bool mca_btl_dimmnet_limits_fit(size_t longest)
+{
+    mca_btl_base_module_t *module = &mca_btl_dimmnet.super;
+
+    return limit_fits("eager_limit", &module->btl_eager_limit, longest)
+           && limit_fits("rndv_eager_limit", &module->btl_rndv_eager_limit, longest)
+           && limit_fits("max_send_size", &module->btl_max_send_size, longest);
+}
+
+static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threads, bool mpi_threads)
+{
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+    mca_btl_base_module_t **modules;
+    dn_port_t *port;
+    int rc = OPAL_SUCCESS;
+
+    *num_btls = 0;
+    for (int i = 0; i < MCA_BTL_DIMMNET_NUMBERS; i++) {
+        if (mca_btl_dimmnet_number[i].refused) {
+            rc = OPAL_ERR_BAD_PARAM;
+        }
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = dn_ompi_open(&port);
+    }
+    if (OPAL_SUCCESS != rc) {
+        opal_output_verbose(1, opal_btl_base_framework.framework_output, "btl:dimmnet: withdraws: %s",
+                            opal_strerror(rc));
+        return NULL;
+    }
+    modules = malloc(sizeof(*modules));
+    if (NULL == modules) {
+        dn_ompi_close();
+        return NULL;
+    }
+    component->port = port;
+    mca_btl_dimmnet_look_at_cores();
+    modules[0] = &mca_btl_dimmnet.super;
+    *num_btls = 1;
+    return modules;
+}
+
+/** dn_handler_fn_t of DN_CHAN_BTL. */
+static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    if (OPAL_UNLIKELY(!dn_ompi_am_deliver(&mca_btl_dimmnet.super, dn_peer_user(src), tag, data, len))) {
+        mca_btl_dimmnet_component.dropped++;
+    }
+}
+
+int mca_btl_dimmnet_listen(void)
+{
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+    dn_status_t status = DN_OK;
+
+    if (!component->listening) {
+        status = dn_handler_set(component->port, DN_CHAN_BTL, receive, NULL);
+        component->listening = DN_OK == status;
+    }
+    return dn_ompi_status(status);
+}
+
+void mca_btl_dimmnet_look_at_cores(void)
+{
+    /* Nobody tells how many threads poll: with several, one that gets nothing stands in the others' way. */
+    mca_btl_dimmnet_component.oversubscribed =
+        opal_using_threads() || 0 != dn_oversubscribed(mca_btl_dimmnet_component.port);
+}
+
+/** Give the core away after some idle polls. The counter is a hint: threads may race on it. */
+static void __attribute__((noinline)) share_core(int events)
+{
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+
+    if (0 < events) {
+        component->idle_polls = 0;
+    } else if (component->idle_polls < mca_btl_dimmnet_number[MCA_BTL_DIMMNET_SPIN_POLLS].value) {
+        component->idle_polls++;
+    } else {
+        sched_yield();
+    }
+}
+
+int mca_btl_dimmnet_progress(void)
+{
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+    int events;
+
+    if (OPAL_UNLIKELY(NULL == component->port)) {
+        return 0;
+    }
+    events = dn_progress(component->port);
+    if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.waiting)) {
+        events += mca_btl_dimmnet_send_waiting();
+    }
+    if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.ops_waiting)) {
+        events += mca_btl_dimmnet_ops_waiting();
+    }
+    if (component->oversubscribed) {
+        share_core(events);
+    }
+    return events;
+}
+
+void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    if (endpoint->lost) {
+        return;
+    }
+    endpoint->lost = true;
+    dn_ompi_help("peer-lost", opal_process_info.nodename, OPAL_NAME_PRINT(endpoint->proc->proc_name));
+    if (NULL != module->error_cb) {
+        static char reason[] = "btl:dimmnet: a process that messages are sent to has ended";
+
+        module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc, reason);
+    }
+}

@@ -1,0 +1,60 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet_frag.h
+ * A descriptor of a message: room for its bytes, or for its header with the data where the user has it.
+ */
+#ifndef MCA_BTL_DIMMNET_FRAG_H
+#define MCA_BTL_DIMMNET_FRAG_H
+
+#include "btl_dimmnet.h"
+
+/** Bytes in a small fragment: the longest header of pml/ob1 (RGET, 72) with a registration handle (48). */
+#define MCA_BTL_DIMMNET_SMALL 256
+
+typedef struct mca_btl_dimmnet_frag_t {
+    mca_btl_base_descriptor_t base;
+    mca_btl_base_segment_t segments[2];  /**< [0]: in data; [1], when used: user memory */
+    opal_free_list_t *list;              /**< where it came from */
+    mca_btl_base_endpoint_t *endpoint;   /**< while it waits */
+    struct mca_btl_dimmnet_frag_t *next; /**< that waits for the same endpoint */
+    int status;                          /**< OPAL_*, when it has waited */
+    mca_btl_base_tag_t tag;
+    uint64_t data[];
+} mca_btl_dimmnet_frag_t;
+OBJ_CLASS_DECLARATION(mca_btl_dimmnet_frag_t);
+
+/** opal_free_list_item_init_fn_t; @p list is the free list of the item. */
+int mca_btl_dimmnet_frag_init(opal_free_list_item_t *item, void *list);
+
+/** A fragment with one segment of @p size bytes. @return NULL: too long, or as many are in use as may be. */
+static inline mca_btl_dimmnet_frag_t *mca_btl_dimmnet_frag_get(size_t size, uint8_t order, uint32_t flags)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_dimmnet_frag_t *frag = NULL;
+
+    if (MCA_BTL_DIMMNET_SMALL >= size) {
+        frag = (mca_btl_dimmnet_frag_t *) opal_free_list_get(&module->frags_small);
+    } else if (module->super.btl_eager_limit >= size) {
+        frag = (mca_btl_dimmnet_frag_t *) opal_free_list_get(&module->frags_eager);
+    } else if (module->super.btl_max_send_size >= size) {
+        frag = (mca_btl_dimmnet_frag_t *) opal_free_list_get(&module->frags_max);
+    }
+    if (OPAL_LIKELY(NULL != frag)) {
+        frag->segments[0].seg_addr.pval = frag->data;
+        frag->segments[0].seg_len = size;
+        frag->base.des_segment_count = 1;
+        frag->base.des_cbfunc = NULL;
+        frag->base.des_flags = flags;
+        frag->base.order = order;
+    }
+    return frag;
+}
+
+static inline void mca_btl_dimmnet_frag_return(mca_btl_dimmnet_frag_t *frag)
+{
+    opal_free_list_return(frag->list, &frag->base.super);
+}
+
+#endif

@@ -1,0 +1,312 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet_module.c
+ * The module: processes come and go, descriptors are made.
+ */
+#include "dn_config.h"
+
+#include "btl_dimmnet_frag.h"
+#include "btl_dimmnet_op.h"
+
+#include "opal/class/opal_bitmap.h"
+#include "opal/util/output.h"
+
+/** Polls in del_procs for messages that still wait; what they do not take, the process does not want. */
+#define LAST_POLLS 1000
+
+/** Puts, gets and registrations that the lists begin with and grow by. */
+#define OPS_NUM 32
+
+/** Tell whether a process takes all messages that the limits of this one allow. */
+static bool takes_our_messages(const opal_proc_t *proc, const dn_peer_attr_t *attr)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    size_t longest;
+
+    if (!module->limits_known) {
+        if (!mca_btl_dimmnet_limits_fit(attr->botf_max)) {
+            return false;
+        }
+        module->limits_known = true;
+        opal_output_verbose(
+            10, opal_btl_base_framework.framework_output, "btl:dimmnet: eager limit %lu, fragments of %lu",
+            (unsigned long) module->super.btl_eager_limit, (unsigned long) module->super.btl_max_send_size);
+    }
+    longest = module->super.btl_eager_limit;
+    if (longest < module->super.btl_max_send_size) {
+        longest = module->super.btl_max_send_size;
+    }
+    if (longest <= attr->botf_max) {
+        return true;
+    }
+    dn_ompi_help("peer-limit", opal_process_info.nodename, OPAL_NAME_PRINT(proc->proc_name),
+                 (unsigned long) attr->botf_max, (unsigned long) longest);
+    return false;
+}
+
+/** @return NULL: leave the process to another BTL. */
+static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc)
+{
+    const int output = opal_btl_base_framework.framework_output;
+    mca_btl_base_endpoint_t *endpoint;
+    dn_peer_attr_t attr;
+    dn_peer_t *peer;
+    int rc = dn_ompi_connect(proc, &peer);
+
+    if (OPAL_SUCCESS != rc) {
+        opal_output_verbose(10, output, "btl:dimmnet: %s is not reached: %s",
+                            OPAL_NAME_PRINT(proc->proc_name), opal_strerror(rc));
+        return NULL;
+    }
+    dn_peer_attr(peer, &attr);
+    endpoint = calloc(1, sizeof(*endpoint));
+    if (NULL == endpoint || !takes_our_messages(proc, &attr)) {
+        free(endpoint);
+        dn_disconnect(peer);
+        return NULL;
+    }
+    endpoint->peer = peer;
+    endpoint->proc = proc;
+    dn_peer_set_user(peer, endpoint);
+    opal_output_verbose(
+        10, output,
+        "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
+        OPAL_NAME_PRINT(proc->proc_name), attr.device,
+        attr.cma ? "mapped memory and single copy" : "mapped memory only", (unsigned long) attr.botf_inline,
+        (unsigned long) attr.botf_max);
+    return endpoint;
+}
+
+/** @param max  0: no limit. */
+static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, int num, int max, int inc)
+{
+    const bool is_frag = OBJ_CLASS(mca_btl_dimmnet_frag_t) == class;
+
+    return opal_free_list_init(list, item, 64, class, 0, 0, num, 0 == max ? -1 : max, inc, NULL, 0, NULL,
+                               is_frag ? mca_btl_dimmnet_frag_init : NULL, is_frag ? list : NULL);
+}
+
+/** On the first call for a process: a job without local peers needs no lists. */
+static int lists_make(mca_btl_dimmnet_t *module)
+{
+    const int num = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_NUM].value;
+    const int max = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_MAX].value;
+    const int inc = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_INC].value;
+    int rc;
+
+    if (module->lists_made) {
+        return OPAL_SUCCESS;
+    }
+    rc = list_make(&module->frags_small, sizeof(mca_btl_dimmnet_frag_t) + MCA_BTL_DIMMNET_SMALL,
+                   OBJ_CLASS(mca_btl_dimmnet_frag_t), num, 0, inc);
+    if (OPAL_SUCCESS == rc) {
+        rc = list_make(&module->frags_eager, sizeof(mca_btl_dimmnet_frag_t) + module->super.btl_eager_limit,
+                       OBJ_CLASS(mca_btl_dimmnet_frag_t), num, max, inc);
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = list_make(&module->frags_max, sizeof(mca_btl_dimmnet_frag_t) + module->super.btl_max_send_size,
+                       OBJ_CLASS(mca_btl_dimmnet_frag_t), num, max, inc);
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = list_make(&module->ops, sizeof(mca_btl_dimmnet_op_t), OBJ_CLASS(mca_btl_dimmnet_op_t), OPS_NUM,
+                       0, OPS_NUM);
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = list_make(&module->registrations, sizeof(mca_btl_dimmnet_registration_t),
+                       OBJ_CLASS(mca_btl_dimmnet_registration_t), OPS_NUM, 0, OPS_NUM);
+    }
+    module->lists_made = OPAL_SUCCESS == rc;
+    return rc;
+}
+
+static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
+                            mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    const opal_proc_t *self = opal_proc_local_get();
+    int rc;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    rc = lists_make(module);
+    OPAL_THREAD_UNLOCK(&module->lock);
+    for (size_t i = 0; OPAL_SUCCESS == rc && i < nprocs; i++) {
+        /* Where the processes of other jobs run is known when their address has been seen, not before. */
+        bool here = procs[i]->proc_name.jobid != self->proc_name.jobid
+                    || OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags);
+
+        endpoints[i] = NULL;
+        if (procs[i] == self || !here) {
+            continue;
+        }
+        endpoints[i] = endpoint_make(procs[i]);
+        if (NULL == endpoints[i]) {
+            continue;
+        }
+        OPAL_THREAD_LOCK(&module->lock);
+        endpoints[i]->next = module->endpoints;
+        module->endpoints = endpoints[i];
+        OPAL_THREAD_UNLOCK(&module->lock);
+        if (NULL != reachable) {
+            rc = opal_bitmap_set_bit(reachable, (int) i);
+        }
+    }
+    mca_btl_dimmnet_look_at_cores();
+    if (mca_btl_dimmnet_component.oversubscribed) {
+        opal_output_verbose(10, opal_btl_base_framework.framework_output,
+                            "btl:dimmnet: cores are shared: idle polls give them away");
+    }
+    return rc;
+}
+
+/** Take an endpoint off the list. @return false: it was not there. */
+static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_base_endpoint_t **link = &module->endpoints;
+    bool found;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    while (NULL != *link && endpoint != *link) {
+        link = &(*link)->next;
+    }
+    found = NULL != *link;
+    if (found) {
+        *link = endpoint->next;
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return found;
+}
+
+static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
+{
+    for (int polls = 0; NULL != endpoint->first && !endpoint->lost && polls < LAST_POLLS; polls++) {
+        (void) mca_btl_dimmnet_progress();
+    }
+    mca_btl_dimmnet_send_forget(endpoint);
+    mca_btl_dimmnet_ops_forget(endpoint);
+    dn_peer_set_user(endpoint->peer, NULL);
+    dn_disconnect(endpoint->peer);
+    free(endpoint);
+}
+
+static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
+                            mca_btl_base_endpoint_t **endpoints)
+{
+    for (size_t i = 0; i < nprocs; i++) {
+        /* bml/r2 hands an endpoint that sends and puts over twice: look before touching it. */
+        if (NULL != endpoints[i] && endpoint_unlink(endpoints[i])) {
+            endpoint_free(endpoints[i]);
+        }
+    }
+    mca_btl_dimmnet_look_at_cores();
+    return OPAL_SUCCESS;
+}
+
+/** Called for each tag, after the receiver is in the table: before the first, messages stay where they are. */
+static int module_register(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,
+                           mca_btl_base_module_recv_cb_fn_t cbfunc, void *cbdata)
+{
+    return mca_btl_dimmnet_listen();
+}
+
+static int module_register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_cb_fn_t cbfunc)
+{
+    mca_btl_dimmnet.error_cb = cbfunc;
+    return OPAL_SUCCESS;
+}
+
+static int module_finalize(mca_btl_base_module_t *btl)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+
+    if (NULL == component->port) {
+        return OPAL_SUCCESS;
+    }
+    /* First of all: receivers are gone from here on. */
+    if (component->listening) {
+        dn_handler_clear(component->port, DN_CHAN_BTL);
+        component->listening = false;
+    }
+    while (NULL != module->endpoints) {
+        mca_btl_base_endpoint_t *endpoint = module->endpoints;
+
+        module->endpoints = endpoint->next;
+        endpoint_free(endpoint);
+    }
+    component->port = NULL;
+    dn_ompi_close();
+    return OPAL_SUCCESS;
+}
+
+static mca_btl_base_descriptor_t *module_alloc(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                                               uint8_t order, size_t size, uint32_t flags)
+{
+    mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_get(size, order, flags);
+
+    return NULL == frag ? NULL : &frag->base;
+}
+
+static int module_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor)
+{
+    mca_btl_dimmnet_frag_return((mca_btl_dimmnet_frag_t *) descriptor);
+    return OPAL_SUCCESS;
+}
+
+/** Contiguous data stays with the user until it is sent, which is its only copy; other data is packed. */
+static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
+                                                     mca_btl_base_endpoint_t *endpoint,
+                                                     struct opal_convertor_t *convertor, uint8_t order,
+                                                     size_t reserve, size_t *size, uint32_t flags)
+{
+    const bool pack = opal_convertor_need_buffers(convertor);
+    mca_btl_dimmnet_frag_t *frag;
+
+    if (reserve + *size > btl->btl_max_send_size && reserve + *size > btl->btl_eager_limit) {
+        *size = btl->btl_max_send_size - reserve;
+    }
+    frag = mca_btl_dimmnet_frag_get(pack ? reserve + *size : reserve, order, flags);
+    if (OPAL_UNLIKELY(NULL == frag)) {
+        return NULL;
+    }
+    if (pack) {
+        struct iovec iov = {.iov_base = (char *) frag->data + reserve, .iov_len = *size};
+        uint32_t iov_count = 1;
+
+        if (0 > opal_convertor_pack(convertor, &iov, &iov_count, size)) {
+            mca_btl_dimmnet_frag_return(frag);
+            return NULL;
+        }
+        frag->segments[0].seg_len = reserve + *size;
+    } else {
+        opal_convertor_get_current_pointer(convertor, &frag->segments[1].seg_addr.pval);
+        frag->segments[1].seg_len = *size;
+        frag->base.des_segment_count = 2;
+    }
+    return &frag->base;
+}
+
+mca_btl_dimmnet_t mca_btl_dimmnet = {
+    .super = {.btl_component = &mca_btl_dimmnet_component.super,
+              .btl_add_procs = module_add_procs,
+              .btl_del_procs = module_del_procs,
+              .btl_register = module_register,
+              .btl_register_error = module_register_error,
+              .btl_finalize = module_finalize,
+              .btl_alloc = module_alloc,
+              .btl_free = module_free,
+              .btl_prepare_src = module_prepare_src,
+              .btl_send = mca_btl_dimmnet_send,
+              .btl_sendi = mca_btl_dimmnet_sendi,
+              .btl_put = mca_btl_dimmnet_put,
+              .btl_get = mca_btl_dimmnet_get,
+              .btl_dump = mca_btl_base_dump,
+              .btl_atomic_op = mca_btl_dimmnet_atomic_op,
+              .btl_atomic_fop = mca_btl_dimmnet_atomic_fop,
+              .btl_atomic_cswap = mca_btl_dimmnet_atomic_cswap,
+              .btl_register_mem = mca_btl_dimmnet_register_mem,
+              .btl_deregister_mem = mca_btl_dimmnet_deregister_mem,
+              .btl_flush = mca_btl_dimmnet_flush},
+};

@@ -1,0 +1,268 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet_rdma.c
+ * Registration, put, get, flush. A completion of libdimmnet means what the BTL callback means: local memory
+ * may be reused, the bytes are visible at the target. So a flush has to wait for nothing but callbacks.
+ */
+#include "dn_config.h"
+
+#include "btl_dimmnet_op.h"
+
+OBJ_CLASS_INSTANCE(mca_btl_dimmnet_op_t, opal_free_list_item_t, NULL, NULL);
+
+mca_btl_base_registration_handle_t *mca_btl_dimmnet_register_mem(mca_btl_base_module_t *btl,
+                                                                 mca_btl_base_endpoint_t *endpoint,
+                                                                 void *base, size_t size, uint32_t flags)
+{
+    mca_btl_dimmnet_registration_t *registration;
+
+    registration = (mca_btl_dimmnet_registration_t *) opal_free_list_get(&mca_btl_dimmnet.registrations);
+    if (OPAL_UNLIKELY(NULL == registration)) {
+        return NULL;
+    }
+    if (DN_OK != dn_segment_register(mca_btl_dimmnet_component.port, base, size, &registration->segment)) {
+        opal_free_list_return(&mca_btl_dimmnet.registrations, &registration->super);
+        return NULL;
+    }
+    dn_segment_key(registration->segment, &registration->handle.key);
+    registration->handle.base = (uint64_t) (uintptr_t) base;
+    return &registration->handle;
+}
+
+int mca_btl_dimmnet_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_registration_handle_t *handle)
+{
+    mca_btl_dimmnet_registration_t *registration;
+
+    registration = (mca_btl_dimmnet_registration_t *) ((char *) handle
+                                                       - offsetof(mca_btl_dimmnet_registration_t, handle));
+    dn_segment_free(registration->segment);
+    opal_free_list_return(&mca_btl_dimmnet.registrations, &registration->super);
+    return OPAL_SUCCESS;
+}
+
+static void op_count(mca_btl_base_endpoint_t *endpoint, int32_t change)
+{
+    (void) OPAL_THREAD_ADD_FETCH32(&endpoint->active, change);
+    (void) OPAL_THREAD_ADD_FETCH32(&mca_btl_dimmnet.active, change);
+}
+
+/** The operation is over. It is freed first: the callback may start the next. */
+static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
+{
+    mca_btl_base_endpoint_t *endpoint = op->endpoint;
+    const mca_btl_base_rdma_completion_fn_t cbfunc = op->cbfunc;
+    mca_btl_base_registration_handle_t *local_handle = op->local_handle;
+    void *local_address = op->local_address;
+    void *cbcontext = op->cbcontext;
+    void *cbdata = op->cbdata;
+
+    opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
+    op_count(endpoint, -1);
+    if (OPAL_UNLIKELY(DN_ERR_UNREACH == status)) {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+    /* osc/rdma gives none where it flushes. */
+    if (NULL != cbfunc) {
+        cbfunc(&mca_btl_dimmnet.super, endpoint, local_address, local_handle, cbcontext, cbdata,
+               dn_ompi_status(status));
+    }
+}
+
+/** dn_comp_fn_t */
+static void op_completed(dn_comp_t *comp, dn_status_t status)
+{
+    op_finish((mca_btl_dimmnet_op_t *) ((char *) comp - offsetof(mca_btl_dimmnet_op_t, comp)), status);
+}
+
+mca_btl_dimmnet_op_t *mca_btl_dimmnet_op_get(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint,
+                                             void *local_address,
+                                             mca_btl_base_registration_handle_t *local_handle,
+                                             uint64_t remote_address,
+                                             const mca_btl_base_registration_handle_t *remote_handle,
+                                             mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                                             void *cbdata, uint64_t *roff_p)
+{
+    mca_btl_dimmnet_op_t *op = (mca_btl_dimmnet_op_t *) opal_free_list_get(&mca_btl_dimmnet.ops);
+
+    if (OPAL_LIKELY(NULL != op)) {
+        op->comp.fn = op_completed;
+        op->kind = kind;
+        op->endpoint = endpoint;
+        memcpy(&op->remote, remote_handle, sizeof(op->remote));
+        op->local_address = local_address;
+        op->local_handle = local_handle;
+        op->cbfunc = cbfunc;
+        op->cbcontext = cbcontext;
+        op->cbdata = cbdata;
+        *roff_p = remote_address - op->remote.base;
+    }
+    return op;
+}
+
+static dn_status_t op_post(mca_btl_dimmnet_op_t *op)
+{
+    switch (op->kind) {
+    case MCA_BTL_DIMMNET_PUT:
+        return dn_push(op->endpoint->peer, &op->xfer);
+    case MCA_BTL_DIMMNET_GET:
+        return dn_pull(op->endpoint->peer, &op->xfer);
+    case MCA_BTL_DIMMNET_ATOMIC:
+        return dn_atomic(op->endpoint->peer, &op->amo);
+    }
+    return DN_ERR_UNSUPPORTED;
+}
+
+static void op_wait(mca_btl_dimmnet_op_t *op)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    op->next = NULL;
+    OPAL_THREAD_LOCK(&module->lock);
+    if (NULL == module->ops_waiting) {
+        module->ops_waiting = op;
+    } else {
+        module->ops_last->next = op;
+    }
+    module->ops_last = op;
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
+int mca_btl_dimmnet_op_start(mca_btl_dimmnet_op_t *op)
+{
+    mca_btl_base_endpoint_t *endpoint = op->endpoint;
+    dn_status_t status;
+
+    /* Before the start: another thread may see the completion before this one sees the status. */
+    op_count(endpoint, 1);
+    status = op_post(op);
+    if (OPAL_LIKELY(DN_OK == status)) {
+        op_finish(op, DN_OK);
+        return OPAL_SUCCESS;
+    }
+    if (DN_INPROGRESS == status) {
+        return OPAL_SUCCESS;
+    }
+    if (DN_ERR_AGAIN == status) {
+        op_wait(op);
+        return OPAL_SUCCESS;
+    }
+    op_count(endpoint, -1);
+    opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
+    if (DN_ERR_UNREACH == status) {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+    return dn_ompi_status(status);
+}
+
+int mca_btl_dimmnet_ops_waiting(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_dimmnet_op_t **link = &module->ops_waiting;
+    mca_btl_dimmnet_op_t *first = NULL;
+    mca_btl_dimmnet_op_t **done = &first;
+    mca_btl_dimmnet_op_t *last = NULL;
+    int count = 0;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    while (NULL != *link) {
+        mca_btl_dimmnet_op_t *op = *link;
+        mca_btl_dimmnet_op_t *next = op->next;
+        dn_status_t status = op_post(op);
+
+        if (DN_ERR_AGAIN == status) {
+            last = op;
+            link = &op->next;
+            continue;
+        }
+        /* In progress: it is not ours any more, and may be over already. */
+        *link = next;
+        count++;
+        if (DN_INPROGRESS != status) {
+            op->status = status;
+            op->next = NULL;
+            *done = op;
+            done = &op->next;
+        }
+    }
+    module->ops_last = last;
+    OPAL_THREAD_UNLOCK(&module->lock);
+
+    while (NULL != first) {
+        mca_btl_dimmnet_op_t *op = first;
+
+        first = op->next;
+        op_finish(op, op->status);
+    }
+    return count;
+}
+
+void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_dimmnet_op_t **link = &module->ops_waiting;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    module->ops_last = NULL;
+    while (NULL != *link) {
+        mca_btl_dimmnet_op_t *op = *link;
+
+        if (endpoint == op->endpoint) {
+            *link = op->next;
+            op_count(endpoint, -1);
+            opal_free_list_return(&module->ops, &op->super);
+        } else {
+            module->ops_last = op;
+            link = &op->next;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
+static int transfer(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint, void *local_address,
+                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                    mca_btl_base_registration_handle_t *remote_handle, size_t size,
+                    mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    uint64_t roff;
+    mca_btl_dimmnet_op_t *op =
+        mca_btl_dimmnet_op_get(kind, endpoint, local_address, local_handle, remote_address, remote_handle,
+                               cbfunc, cbcontext, cbdata, &roff);
+
+    if (OPAL_UNLIKELY(NULL == op)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    op->xfer = (dn_xfer_t){
+        .local = local_address, .key = &op->remote.key, .roff = roff, .len = size, .comp = &op->comp};
+    return mca_btl_dimmnet_op_start(op);
+}
+
+int mca_btl_dimmnet_put(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    return transfer(MCA_BTL_DIMMNET_PUT, endpoint, local_address, remote_address, local_handle, remote_handle,
+                    size, cbfunc, cbcontext, cbdata);
+}
+
+int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
+                        uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                        mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+                        mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    return transfer(MCA_BTL_DIMMNET_GET, endpoint, local_address, remote_address, local_handle, remote_handle,
+                    size, cbfunc, cbcontext, cbdata);
+}
+
+int mca_btl_dimmnet_flush(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint)
+{
+    const dn_ompi_count_t *active = NULL == endpoint ? &mca_btl_dimmnet.active : &endpoint->active;
+
+    /* Once at least: osc/rdma calls this in a loop instead of opal_progress(). */
+    do {
+        (void) mca_btl_dimmnet_progress();
+    } while (0 != *active);
+    return OPAL_SUCCESS;
+}

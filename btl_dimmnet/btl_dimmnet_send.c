@@ -1,0 +1,218 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet_send.c
+ * Sending. A message leaves at once, copied, or waits for room behind those that wait already.
+ *
+ * Two threads may overtake each other between the look at the queue and the send: pml/ob1 numbers what
+ * must be matched in order.
+ */
+#include "dn_config.h"
+
+#include "btl_dimmnet_frag.h"
+
+static dn_status_t frag_post(const mca_btl_dimmnet_frag_t *frag)
+{
+    const mca_btl_base_segment_t *segment = frag->base.des_segments;
+    const bool body = 1 < frag->base.des_segment_count;
+
+    return dn_botf(frag->endpoint->peer, DN_CHAN_BTL, frag->tag, segment[0].seg_addr.pval, segment[0].seg_len,
+                   body ? segment[1].seg_addr.pval : NULL, body ? segment[1].seg_len : 0);
+}
+
+/** The message is on its way or has failed: call back and free as the descriptor's flags want it. */
+static void frag_finish(mca_btl_dimmnet_frag_t *frag, int status)
+{
+    /* The callback may free the fragment when it owns it. */
+    const uint32_t flags = frag->base.des_flags;
+
+    if (0 != (MCA_BTL_DES_SEND_ALWAYS_CALLBACK & flags) && NULL != frag->base.des_cbfunc) {
+        frag->base.des_cbfunc(&mca_btl_dimmnet.super, frag->endpoint, &frag->base, status);
+    }
+    if (0 != (MCA_BTL_DES_FLAGS_BTL_OWNERSHIP & flags)) {
+        mca_btl_dimmnet_frag_return(frag);
+    }
+}
+
+static void frag_wait(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t *frag)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    frag->next = NULL;
+    /* The caller has not been told that the message is complete. */
+    frag->base.des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
+    OPAL_THREAD_LOCK(&module->lock);
+    if (NULL == endpoint->first) {
+        endpoint->first = frag;
+        endpoint->next_waiting = module->waiting;
+        module->waiting = endpoint;
+    } else {
+        endpoint->last->next = frag;
+    }
+    endpoint->last = frag;
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
+int mca_btl_dimmnet_send(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                         mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+{
+    mca_btl_dimmnet_frag_t *frag = (mca_btl_dimmnet_frag_t *) descriptor;
+    dn_status_t status = DN_ERR_AGAIN;
+
+    frag->tag = tag;
+    frag->endpoint = endpoint;
+    if (OPAL_LIKELY(NULL == endpoint->first)) {
+        status = frag_post(frag);
+    }
+    if (OPAL_LIKELY(DN_OK == status)) {
+        frag_finish(frag, OPAL_SUCCESS);
+        return 1;
+    }
+    if (DN_ERR_AGAIN == status) {
+        frag_wait(endpoint, frag);
+        return OPAL_SUCCESS;
+    }
+    if (DN_ERR_UNREACH == status) {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+    return dn_ompi_status(status);
+}
+
+/** Data that has to be packed: straight into the peer's window. */
+static dn_status_t sendi_packed(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor,
+                                const void *header, size_t header_size, size_t payload_size,
+                                mca_btl_base_tag_t tag)
+{
+    dn_window_t window;
+    dn_status_t status = dn_botf_reserve(endpoint->peer, header_size + payload_size, &window);
+
+    if (OPAL_LIKELY(DN_OK == status)) {
+        struct iovec iov = {.iov_base = (char *) window.data + header_size, .iov_len = payload_size};
+        uint32_t iov_count = 1;
+
+        memcpy(window.data, header, header_size);
+        (void) opal_convertor_pack(convertor, &iov, &iov_count, &payload_size);
+        dn_botf_kick(endpoint->peer, &window, DN_CHAN_BTL, tag, header_size + payload_size);
+    }
+    return status;
+}
+
+/** Not sent: give the caller a descriptor to fill and send, which then waits. The convertor has not moved. */
+static int __attribute__((noinline))
+sendi_refused(mca_btl_base_endpoint_t *endpoint, dn_status_t status, size_t size, uint8_t order,
+              uint32_t flags, mca_btl_base_descriptor_t **descriptor)
+{
+    if (NULL != descriptor) {
+        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_get(size, order, flags);
+
+        *descriptor = NULL == frag ? NULL : &frag->base;
+    }
+    if (DN_ERR_UNREACH == status) {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+    return dn_ompi_status(status);
+}
+
+int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
+                          struct opal_convertor_t *convertor, void *header, size_t header_size,
+                          size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+                          mca_btl_base_descriptor_t **descriptor)
+{
+    dn_status_t status = DN_ERR_AGAIN;
+
+    if (OPAL_LIKELY(NULL == endpoint->first)) {
+        void *data = NULL;
+
+        if (0 == payload_size) {
+            status = dn_botf(endpoint->peer, DN_CHAN_BTL, tag, header, header_size, NULL, 0);
+        } else if (!opal_convertor_need_buffers(convertor)) {
+            opal_convertor_get_current_pointer(convertor, &data);
+            status = dn_botf(endpoint->peer, DN_CHAN_BTL, tag, header, header_size, data, payload_size);
+        } else {
+            status = sendi_packed(endpoint, convertor, header, header_size, payload_size, tag);
+        }
+        if (OPAL_LIKELY(DN_OK == status)) {
+            return OPAL_SUCCESS;
+        }
+    }
+    return sendi_refused(endpoint, status, header_size + payload_size, order, flags, descriptor);
+}
+
+/** Move what can leave from an endpoint's queue to *done. The lock is held. @return messages moved. */
+static int drain(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t ***done)
+{
+    int count = 0;
+
+    while (NULL != endpoint->first) {
+        mca_btl_dimmnet_frag_t *frag = endpoint->first;
+        dn_status_t status = frag_post(frag);
+
+        if (DN_ERR_AGAIN == status) {
+            break;
+        }
+        frag->status = dn_ompi_status(status);
+        endpoint->first = frag->next;
+        frag->next = NULL;
+        **done = frag;
+        *done = &frag->next;
+        count++;
+    }
+    return count;
+}
+
+int mca_btl_dimmnet_send_waiting(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_base_endpoint_t **link = &module->waiting;
+    mca_btl_dimmnet_frag_t *first = NULL;
+    mca_btl_dimmnet_frag_t **done = &first;
+    int count = 0;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    while (NULL != *link) {
+        mca_btl_base_endpoint_t *endpoint = *link;
+
+        count += drain(endpoint, &done);
+        if (NULL == endpoint->first) {
+            *link = endpoint->next_waiting;
+        } else {
+            link = &endpoint->next_waiting;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+
+    while (NULL != first) {
+        mca_btl_dimmnet_frag_t *frag = first;
+
+        first = frag->next;
+        if (OPAL_ERR_UNREACH == frag->status) {
+            mca_btl_dimmnet_lost(frag->endpoint);
+        }
+        frag_finish(frag, frag->status);
+    }
+    return count;
+}
+
+void mca_btl_dimmnet_send_forget(mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_dimmnet_frag_t *first;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    first = endpoint->first;
+    endpoint->first = NULL;
+    for (mca_btl_base_endpoint_t **link = &module->waiting; NULL != *link; link = &(*link)->next_waiting) {
+        if (endpoint == *link) {
+            *link = endpoint->next_waiting;
+            break;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+    while (NULL != first) {
+        mca_btl_dimmnet_frag_t *frag = first;
+
+        first = frag->next;
+        mca_btl_dimmnet_frag_return(frag);
+    }
+}
