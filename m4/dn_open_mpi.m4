@@ -25,7 +25,7 @@ AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks
 ])
 
 m4_define([_DN_OMPI_HINT],
-    [install libopenmpi-dev and openmpi-bin, name its compiler wrapper by --with-ompi=MPICC, or build without it by --without-ompi])
+    [[install libopenmpi-dev and openmpi-bin, name its compiler wrapper by --with-ompi=MPICC, or build without it by --without-ompi]])
 
 # The flags of the wrapper, then the folder of the installed internal headers, then features.
 AC_DEFUN([_DN_OMPI_FIND], [

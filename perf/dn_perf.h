@@ -23,6 +23,15 @@ typedef struct {
     size_t len;
 } perf_address_t;
 
+/** Files in memory that one process is seen to hold at most. */
+#define PERF_MAX_FILES 256
+
+typedef struct {
+    uint64_t device;
+    uint64_t inode;
+    double bytes;
+} perf_file_t;
+
 /** Visible to both processes. */
 typedef struct {
     _Alignas(64) atomic_uint arrived; /**< at barriers, ever */
@@ -31,6 +40,8 @@ typedef struct {
     perf_address_t address[2][PERF_MAX_PORTS];
     uint64_t llcm_off[2];
     dn_key_t key[2];
+    perf_file_t file[2][PERF_MAX_FILES];
+    int num_files[2];
     double value[2]; /**< of each process, for the one that prints */
 } perf_shared_t;
 

@@ -4,13 +4,17 @@
  */
 
 /*
- * Resident memory of ports and pairs: what both processes together use more than
- * before, by stage. Shared pages are counted once (the kernel's proportional set size).
+ * Memory of ports and pairs: what both processes together use more than before, by stage. Private
+ * pages, and the pages that exist in the memory files (memfd, /dev/shm) that they hold open.
  */
 #include "dn_config.h"
 
+#include <dirent.h>
+#include <linux/magic.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "dn_perf.h"
 
@@ -36,32 +40,71 @@ static void count_message(dn_peer_t *src, unsigned tag, const void *data, size_t
     state->received++;
 }
 
-/* Bytes of anonymous and shared memory in this process; files it maps do not count. */
-static double resident_bytes(void)
+/* Bytes of private memory in this process. */
+static double private_bytes(void)
 {
     char line[256];
-    double kib = 0;
-    long value;
+    long kib = 0;
     FILE *f = fopen("/proc/self/smaps_rollup", "r");
-    while (NULL != f && NULL != fgets(line, sizeof(line), f)) {
-        if (1 == sscanf(line, "Pss_Anon: %ld", &value) || 1 == sscanf(line, "Pss_Shmem: %ld", &value)) {
-            kib += (double) value;
-        }
+    while (NULL != f && NULL != fgets(line, sizeof(line), f) && 1 != sscanf(line, "Anonymous: %ld", &kib)) {
     }
     if (NULL != f) {
         fclose(f);
     }
-    return 1024 * kib;
+    return 1024.0 * (double) kib;
 }
 
-/* Both processes together; the same value in both. */
+/* Files in memory that this process holds open: name and true size of each. A page is there once it was
+   written or reserved, mapped or not. */
+static int shared_files(perf_file_t *files, int max)
+{
+    int n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+    while (NULL != folder && n < max && NULL != (entry = readdir(folder))) {
+        struct statfs fs;
+        struct stat info;
+        int fd = atoi(entry->d_name);
+        if (0 == fstatfs(fd, &fs) && TMPFS_MAGIC == fs.f_type && 0 == fstat(fd, &info)
+            && S_ISREG(info.st_mode)) {
+            files[n++] = (perf_file_t){(uint64_t) info.st_dev, (uint64_t) info.st_ino,
+                                       512.0 * (double) info.st_blocks};
+        }
+    }
+    if (NULL != folder) {
+        closedir(folder);
+    }
+    return n;
+}
+
+static bool seen_before(const perf_shared_t *shared, int process, int at)
+{
+    const perf_file_t *file = &shared->file[process][at];
+    for (int p = 0; p <= process; p++) {
+        for (int i = 0; i < (p == process ? at : shared->num_files[p]); i++) {
+            if (shared->file[p][i].device == file->device && shared->file[p][i].inode == file->inode) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Both processes together, each file once; the same value in both. */
 static double total_bytes(state_t *state)
 {
     perf_t *perf = state->perf;
+    perf_shared_t *shared = perf->shared;
     perf_barrier(perf, state->ports, state->num_ports);
-    perf->shared->value[perf->index] = resident_bytes();
+    shared->value[perf->index] = private_bytes();
+    shared->num_files[perf->index] = shared_files(shared->file[perf->index], PERF_MAX_FILES);
     perf_barrier(perf, state->ports, state->num_ports);
-    double total = perf->shared->value[0] + perf->shared->value[1];
+    double total = shared->value[0] + shared->value[1];
+    for (int p = 0; p < 2; p++) {
+        for (int i = 0; i < shared->num_files[p]; i++) {
+            total += seen_before(shared, p, i) ? 0 : shared->file[p][i].bytes;
+        }
+    }
     perf_barrier(perf, state->ports, state->num_ports);
     return total;
 }
@@ -141,8 +184,7 @@ void perf_memory_run(perf_t *perf)
     double now;
     double before = total_bytes(&state);
     if (0 == before) {
-        fprintf(stderr, "dn_perf memory: this kernel does not tell Pss_Shmem in "
-                        "/proc/self/smaps_rollup (Linux 5.4 does)\n");
+        fprintf(stderr, "dn_perf memory: this kernel has no /proc/self/smaps_rollup (Linux 4.14 has)\n");
         return;
     }
     if (0 == perf->index) {
