@@ -37,8 +37,9 @@ lint_find() {
                  }
              }' |
         while IFS= read -r f; do
-            # Programs built in place have no suffix to know them by, but are not text.
-            if [[ ! $f =~ $lint_generated ]] && { [[ ! -s $root/$f ]] || grep -Iq . "$root/$f"; }; then
+            # Programs built in place have no suffix to know them by, but are not text, or libtool's wrappers.
+            if [[ ! $f =~ $lint_generated ]] && { [[ ! -s $root/$f ]] || grep -Iq . "$root/$f"; } &&
+                ! sed 3q "$root/$f" | grep -q 'temporary wrapper script for \.libs/'; then
                 printf '%s\n' "$f"
             fi
         done | sort
