@@ -54,7 +54,8 @@ DN_API void dn_config_init(dn_config_t *config);
  *
  * Pinned by test/device/conformance.c.
  */
-DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *config, dn_port_t **port_p);
+DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *config,
+                           dn_port_t **port_p);
 
 /**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
@@ -180,7 +181,8 @@ DN_API void dn_handler_clear(dn_port_t *port, unsigned channel);
  *
  * @param[in] channel   DN_CHAN_BTL .. DN_CHAN_MAX - 1.
  * @param[in] tag       0..255, given to the handler.
- * @param[in] head_len, body_len  Bytes; the sum is 0 .. dn_peer_attr_t::botf_max.
+ * @param[in] head_len  Bytes of @p head, which may be NULL when it is 0.
+ * @param[in] body_len  Bytes of @p body, likewise. Both add up to at most dn_peer_attr_t::botf_max.
  *
  * Completion: DN_OK: buffers may be reused, the message arrives when the peer progresses.
  * Ordering:   in order with other messages to this peer.
@@ -189,8 +191,8 @@ DN_API void dn_handler_clear(dn_port_t *port, unsigned channel);
  * @retval DN_ERR_RANGE    longer than botf_max: send it in parts, or PUSH it.
  * @retval DN_ERR_UNREACH  the peer is gone: dn_disconnect().
  */
-static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                                  const void *body, size_t body_len);
+static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                  size_t head_len, const void *body, size_t body_len);
 
 /**
  * Reserve a window of @p len bytes at the peer, to build a message in place. At most one window a peer
@@ -199,7 +201,8 @@ static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned ta
  */
 static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 /** Publish the first @p len bytes of a window (0 .. window->len) as one message. Cannot fail. */
-static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
+static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag,
+                                size_t len);
 
 /**
  * Receive what one peer has sent, without looking at the others: for a caller that knows its source.
@@ -278,12 +281,12 @@ static inline dn_status_t dn_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
  */
 static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 
-static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t add,
-                                       void *result, dn_comp_t *comp);
-static inline dn_status_t dn_swap(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t value,
-                                  void *result, dn_comp_t *comp);
-static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t compare,
-                                 uint64_t value, void *result, dn_comp_t *comp);
+static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
+                                       uint64_t add, void *result, dn_comp_t *comp);
+static inline dn_status_t dn_swap(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
+                                  uint64_t value, void *result, dn_comp_t *comp);
+static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
+                                 uint64_t compare, uint64_t value, void *result, dn_comp_t *comp);
 
 /**
  * Order: what was started towards @p peer before takes effect there before what is started after.

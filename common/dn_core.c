@@ -145,7 +145,8 @@ static dn_core_op_t *dn_core_op_new(dn_core_t *core)
 }
 
 /** The operation of a reply from this peer, or NULL. */
-static dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id, enum dn_core_kind kind)
+static dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
+                                     enum dn_core_kind kind)
 {
     if (id.number >= core->count) {
         return NULL;
@@ -410,8 +411,8 @@ static int dn_core_on_done(dn_port_t *port, dn_peer_base_t *src, unsigned tag, c
 }
 
 /** Bytes of a PULL have come. */
-static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_reply_t *reply, const uint8_t *data,
-                           size_t len)
+static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_reply_t *reply,
+                           const uint8_t *data, size_t len)
 {
     dn_core_op_t *op = dn_core_op_find(&port->core, src, reply->id, DN_CORE_OP_PULL);
     if (NULL == op || reply->off > op->xfer.len || reply->len > op->xfer.len - reply->off || 0 == reply->len
@@ -470,8 +471,9 @@ static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, c
 }
 
 /** Copy the blocks out of the message and check them. @return their total, in *status_p what is wrong. */
-static uint64_t dn_core_read_blocks(dn_port_t *port, const dn_core_request_t *request, const uint8_t *bytes, size_t len,
-                                    dn_block_t *block, dn_segment_t **segment_p, dn_status_t *status_p)
+static uint64_t dn_core_read_blocks(dn_port_t *port, const dn_core_request_t *request, const uint8_t *bytes,
+                                    size_t len, dn_block_t *block, dn_segment_t **segment_p,
+                                    dn_status_t *status_p)
 {
     uint64_t total = 0;
 
@@ -491,8 +493,8 @@ static uint64_t dn_core_read_blocks(dn_port_t *port, const dn_core_request_t *re
     return total;
 }
 
-static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request, const uint8_t *bytes,
-                           size_t len)
+static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
+                           const uint8_t *bytes, size_t len)
 {
     dn_block_t block[DN_CORE_BLOCKS];
     dn_segment_t *segment;
@@ -522,8 +524,8 @@ static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     return 1;
 }
 
-static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request, const uint8_t *bytes,
-                           size_t len)
+static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
+                           const uint8_t *bytes, size_t len)
 {
     dn_block_t block[DN_CORE_BLOCKS];
     dn_segment_t *segment;

@@ -32,29 +32,29 @@ typedef struct dn_handler {
 typedef struct dn_iface {
     const dn_device_t *device;
     dn_port_t *port;
-    dn_handler_t *handler; /**< the port's, DN_CHAN_MAX of them */
-    dn_counters_t *counters;/**< the port's; a thread-safe port may lose a count */
-    void *llcm;           /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed */
-    struct dn_iface *next;/**< of the port's list, in the order of dn_open()'s */
+    dn_handler_t *handler;   /**< the port's, DN_CHAN_MAX of them */
+    dn_counters_t *counters; /**< the port's; a thread-safe port may lose a count */
+    void *llcm;              /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed */
+    struct dn_iface *next;   /**< of the port's list, in the order of dn_open()'s */
 } dn_iface_t;
 
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
-    dn_peer_t hot;            /**< what callers use: made of ops by the port */
-    dn_peer_ops_t ops;        /**< the device's own; push, pull, atomic may be NULL */
+    dn_peer_t hot;     /**< what callers use: made of ops by the port */
+    dn_peer_ops_t ops; /**< the device's own; push, pull, atomic may be NULL */
     dn_iface_t *iface;
     void *user;
-    uint32_t connections;     /**< dn_connect() calls not yet undone; 0: the peer came by itself */
+    uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer came by itself */
     uint32_t pid;
     dn_pgid_t pgid;
-    uint64_t nonce[2];        /**< the peer process' own, tells two processes of one PID apart */
+    uint64_t nonce[2]; /**< the peer process' own, tells two processes of one PID apart */
     uint64_t llcm_len;
     size_t botf_inline;
     size_t botf_max;
-    uint32_t outstanding;     /**< core-processor transfers in flight */
-    int lost;                 /**< DN_ERR_UNREACH from now on */
-    void *fault;              /**< of the fault wrapper, NULL without one */
-    struct dn_peer_base *next;/**< of the port's list */
+    uint32_t outstanding;      /**< core-processor transfers in flight */
+    int lost;                  /**< DN_ERR_UNREACH from now on */
+    void *fault;               /**< of the fault wrapper, NULL without one */
+    struct dn_peer_base *next; /**< of the port's list */
 } dn_peer_base_t;
 
 /** Table of a device. name and every entry without "NULL:" is mandatory. */
@@ -62,7 +62,8 @@ struct dn_device {
     const char *name;
 
     /** Open for a port. DN_ERR_UNSUPPORTED: not on this machine. */
-    dn_status_t (*open)(dn_port_t *port, const dn_config_t *config, const char *argument, dn_iface_t **iface_p);
+    dn_status_t (*open)(dn_port_t *port, const dn_config_t *config, const char *argument,
+                        dn_iface_t **iface_p);
     void (*close)(dn_iface_t *iface);
 
     /** Write this device's part of the address, at most *len bytes; *len becomes what was used. */

@@ -8,6 +8,8 @@
 #ifndef DN_INLINE_H
 #define DN_INLINE_H
 
+#include "dn_types.h"
+
 /** What a device does for one peer. Entries are never NULL once the peer exists (dn_device.h). */
 typedef struct dn_peer_ops {
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
@@ -31,8 +33,8 @@ static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value,
     return peer->ops.aotf(peer, off, value, size);
 }
 
-static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                                  const void *body, size_t body_len)
+static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                  size_t head_len, const void *body, size_t body_len)
 {
     return peer->ops.botf(peer, channel, tag, head, head_len, body, body_len);
 }
@@ -42,7 +44,8 @@ static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window
     return peer->ops.reserve(peer, len, window);
 }
 
-static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
+static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag,
+                                size_t len)
 {
     peer->ops.kick(peer, window, channel, tag, len);
 }
@@ -62,22 +65,22 @@ static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo)
     return peer->ops.atomic(peer, amo);
 }
 
-static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t add,
-                                       void *result, dn_comp_t *comp)
+static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
+                                       uint64_t add, void *result, dn_comp_t *comp)
 {
     const dn_amo_t amo = {DN_AMO_ADD, width, add, 0, result, key, roff, comp};
     return dn_atomic(peer, &amo);
 }
 
-static inline dn_status_t dn_swap(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t value,
-                                  void *result, dn_comp_t *comp)
+static inline dn_status_t dn_swap(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
+                                  uint64_t value, void *result, dn_comp_t *comp)
 {
     const dn_amo_t amo = {DN_AMO_SWAP, width, value, 0, result, key, roff, comp};
     return dn_atomic(peer, &amo);
 }
 
-static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width, uint64_t compare,
-                                 uint64_t value, void *result, dn_comp_t *comp)
+static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
+                                 uint64_t compare, uint64_t value, void *result, dn_comp_t *comp)
 {
     const dn_amo_t amo = {DN_AMO_CAS, width, value, compare, result, key, roff, comp};
     return dn_atomic(peer, &amo);

@@ -37,7 +37,7 @@
 
 #include "dn_atomic.h"
 
-#define DN_LINE_BYTES 64u
+#define DN_LINE_BYTES  64u
 #define DN_LINE_INLINE 56u
 
 typedef struct dn_line {
@@ -66,8 +66,8 @@ typedef struct dn_line_tx {
     uint32_t line_limit; /**< tail may not reach beyond */
     uint32_t bulk_tail;  /**< units sent or skipped, wraps */
     uint32_t bulk_limit;
-    uint32_t bulk_at;    /**< bulk_tail's place, 0 .. bulk_units - 1 */
-    uint32_t reserved;   /**< length of the window that waits for its kick */
+    uint32_t bulk_at;  /**< bulk_tail's place, 0 .. bulk_units - 1 */
+    uint32_t reserved; /**< length of the window that waits for its kick */
 } dn_line_tx_t;
 
 /** The receiver's end, private to it. */
@@ -224,8 +224,8 @@ static inline void dn_line_publish(dn_line_tx_t *tx, unsigned channel, unsigned 
 }
 
 /** Send head then body as one message. @return 0 when there is no room. len is at most dn_line_max(). */
-static inline int dn_line_send(dn_line_tx_t *tx, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                               const void *body, size_t body_len)
+static inline int dn_line_send(dn_line_tx_t *tx, unsigned channel, unsigned tag, const void *head,
+                               size_t head_len, const void *body, size_t body_len)
 {
     const size_t len = head_len + body_len;
     if (!dn_line_room(tx, len)) {
@@ -255,7 +255,8 @@ static inline void *dn_line_reserve(dn_line_tx_t *tx, size_t len)
         return NULL;
     }
     tx->reserved = (uint32_t) len;
-    return len <= DN_LINE_INLINE ? tx->ring->line[tx->tail & (tx->lines - 1)].data : dn_line_bulk_place(tx, len);
+    return len <= DN_LINE_INLINE ? tx->ring->line[tx->tail & (tx->lines - 1)].data
+                                 : dn_line_bulk_place(tx, len);
 }
 
 /** Publish what was built: @p len bytes, at most what was reserved. */
@@ -320,7 +321,8 @@ static inline void dn_line_return_credit(dn_line_rx_t *rx)
 /** Is so much consumed that the sender should hear of it? */
 static inline int dn_line_credit_due(const dn_line_rx_t *rx)
 {
-    return rx->head - rx->line_published >= rx->lines / 4 || rx->bulk_head - rx->bulk_published >= rx->bulk_units / 4;
+    return rx->head - rx->line_published >= rx->lines / 4
+           || rx->bulk_head - rx->bulk_published >= rx->bulk_units / 4;
 }
 
 /** Is anything consumed that the sender has not heard of? */

@@ -12,8 +12,8 @@
 
 /** @name Ops of a peer that cannot be reached any more */
 /** @{ */
-static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                                const void *body, size_t body_len)
+static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                size_t head_len, const void *body, size_t body_len)
 {
     (void) peer;
     (void) channel;

@@ -14,7 +14,7 @@
 
 #include "dn_log.h"
 
-#define DN_ADDRESS_MAGIC 0x61646e64u /* "dnda" */
+#define DN_ADDRESS_MAGIC   0x61646e64u /* "dnda" */
 #define DN_DEVICE_NAME_MAX 8
 
 /** Start of an address; the parts of the devices follow. */
@@ -127,13 +127,15 @@ static dn_status_t dn_config_check(const dn_config_t *config)
         const dn_limit_t *l = &limit[i];
         if (l->value < l->min || l->value > l->max || 0 != l->value % l->multiple
             || (l->power && 0 != (l->value & (l->value - 1)))) {
-            dn_log_error("%s is %" PRIu64 "; it must be from %" PRIu64 " to %" PRIu64 "%s%s", l->name, l->value, l->min,
-                         l->max, 1 != l->multiple ? " and a multiple of 64" : "", l->power ? " and a power of two" : "");
+            dn_log_error("%s is %" PRIu64 "; it must be from %" PRIu64 " to %" PRIu64 "%s%s", l->name,
+                         l->value, l->min, l->max, 1 != l->multiple ? " and a multiple of 64" : "",
+                         l->power ? " and a power of two" : "");
             return DN_ERR_PARAM;
         }
     }
     const char *backing = config->backing;
-    if (NULL == backing || (0 != strcmp(backing, "auto") && 0 != strcmp(backing, "memfd") && 0 != strcmp(backing, "file"))) {
+    if (NULL == backing
+        || (0 != strcmp(backing, "auto") && 0 != strcmp(backing, "memfd") && 0 != strcmp(backing, "file"))) {
         dn_log_error("backing is \"%s\"; it must be auto, memfd or file", NULL == backing ? "" : backing);
         return DN_ERR_PARAM;
     }
@@ -200,7 +202,8 @@ static dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)
         return DN_ERR_NOMEM;
     }
     dn_status_t status = DN_OK;
-    for (char *word = strtok_r(list, ",", &rest); NULL != word && DN_OK == status; word = strtok_r(NULL, ",", &rest)) {
+    for (char *word = strtok_r(list, ",", &rest); NULL != word && DN_OK == status;
+         word = strtok_r(NULL, ",", &rest)) {
         status = dn_port_open_device(port, word);
         if (DN_ERR_UNSUPPORTED == status) {
             status = DN_OK;
@@ -385,8 +388,9 @@ static dn_status_t dn_address_head(const void *address, size_t len, dn_address_h
         return DN_ERR_PROTO;
     }
     if (DN_WIRE_VERSION != head->version) {
-        dn_log_error("an address is of version %u of dimmnet, this process of version %d; install the same everywhere",
-                     (unsigned) head->version, DN_WIRE_VERSION);
+        dn_log_error(
+            "an address is of version %u of dimmnet, this process of version %d; install the same everywhere",
+            (unsigned) head->version, DN_WIRE_VERSION);
         return DN_ERR_VERSION;
     }
     if (head->len != len) {

@@ -18,17 +18,17 @@
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {
-    DN_OK = 0,                /**< done */
-    DN_INPROGRESS = 1,        /**< started; completion is signalled from dn_progress() */
-    DN_ERR_AGAIN = -1,        /**< no room now: call dn_progress(), then retry; nothing happened */
-    DN_ERR_PARAM = -2,        /**< the caller passed something that can never work */
-    DN_ERR_RANGE = -3,        /**< offset and length leave the segment, or the key is stale */
-    DN_ERR_UNREACH = -4,      /**< no device reaches the peer, or the peer is gone */
-    DN_ERR_UNSUPPORTED = -5,  /**< no such operation here: choose another path at set-up */
-    DN_ERR_NOMEM = -6,        /**< memory, file space, slots or descriptors ran out */
-    DN_ERR_PROTO = -7,        /**< a peer's bytes are malformed */
-    DN_ERR_VERSION = -8,      /**< the peer speaks another DN_WIRE_VERSION */
-    DN_ERR_ACCESS = -9,       /**< another process group, another user, or the kernel said no */
+    DN_OK = 0,               /**< done */
+    DN_INPROGRESS = 1,       /**< started; completion is signalled from dn_progress() */
+    DN_ERR_AGAIN = -1,       /**< no room now: call dn_progress(), then retry; nothing happened */
+    DN_ERR_PARAM = -2,       /**< the caller passed something that can never work */
+    DN_ERR_RANGE = -3,       /**< offset and length leave the segment, or the key is stale */
+    DN_ERR_UNREACH = -4,     /**< no device reaches the peer, or the peer is gone */
+    DN_ERR_UNSUPPORTED = -5, /**< no such operation here: choose another path at set-up */
+    DN_ERR_NOMEM = -6,       /**< memory, file space, slots or descriptors ran out */
+    DN_ERR_PROTO = -7,       /**< a peer's bytes are malformed */
+    DN_ERR_VERSION = -8,     /**< the peer speaks another DN_WIRE_VERSION */
+    DN_ERR_ACCESS = -9,      /**< another process group, another user, or the kernel said no */
 } dn_status_t;
 
 /** Process group key (PGID of spec: Martini section 3): 128 bits that no outsider can guess. */
@@ -96,17 +96,17 @@ enum {
 
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */
 typedef struct dn_xfer {
-    void *local;             /**< base of the local side */
-    const dn_sg_t *local_sg; /**< blocks relative to local; NULL: contiguous */
-    const dn_key_t *key;     /**< the remote segment */
-    uint64_t roff;           /**< ROFS: base of the remote side, bytes from the segment's start */
-    const dn_sg_t *remote_sg;/**< blocks relative to roff; NULL: contiguous */
-    uint64_t len;            /**< bytes to move, 0 is legal; an sg holds exactly as many */
-    dn_comp_t *comp;         /**< signalled when DN_INPROGRESS was returned; NULL: use dn_flush() */
-    unsigned flags;          /**< DN_XFER_* */
-    uint64_t *local_status;  /**< 8-byte aligned, usually in the own LLCM */
+    void *local;              /**< base of the local side */
+    const dn_sg_t *local_sg;  /**< blocks relative to local; NULL: contiguous */
+    const dn_key_t *key;      /**< the remote segment */
+    uint64_t roff;            /**< ROFS: base of the remote side, bytes from the segment's start */
+    const dn_sg_t *remote_sg; /**< blocks relative to roff; NULL: contiguous */
+    uint64_t len;             /**< bytes to move, 0 is legal; an sg holds exactly as many */
+    dn_comp_t *comp;          /**< signalled when DN_INPROGRESS was returned; NULL: use dn_flush() */
+    unsigned flags;           /**< DN_XFER_* */
+    uint64_t *local_status;   /**< 8-byte aligned, usually in the own LLCM */
     uint64_t local_value;
-    uint64_t remote_status;  /**< offset in the target's LLCM, multiple of 8 */
+    uint64_t remote_status; /**< offset in the target's LLCM, multiple of 8 */
     uint64_t remote_value;
 } dn_xfer_t;
 
@@ -137,8 +137,8 @@ typedef struct dn_amo {
 
 /** A BOTF window: room for one message at the peer, filled in place, then kicked. */
 typedef struct dn_window {
-    void *data;   /**< write 1..len bytes here */
-    size_t len;   /**< bytes reserved */
+    void *data;    /**< write 1..len bytes here */
+    size_t len;    /**< bytes reserved */
     uint64_t mark; /**< the device's own */
 } dn_window_t;
 
@@ -160,14 +160,14 @@ typedef struct dn_job {
 
 /** Settings of a port; dn_config_init() gives the defaults. */
 typedef struct dn_config {
-    uint32_t ring_lines;  /**< message lines a direction of a pair: power of two, 16..4096 */
-    uint32_t ring_bulk;   /**< bytes for longer messages beside them: multiple of 64, 4096..1 MiB */
-    uint32_t max_peers;   /**< slots for processes that may send to this one: 1..16384 */
-    uint32_t llcm_bytes;  /**< multiple of 64, 4096..16 MiB */
-    int cma;              /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
-    uint64_t help_min;    /**< bytes from which the peer is asked to copy a share of a PULL */
-    const char *backing;  /**< "auto", "memfd" or "file" */
-    const char *fault;    /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
+    uint32_t ring_lines; /**< message lines a direction of a pair: power of two, 16..4096 */
+    uint32_t ring_bulk;  /**< bytes for longer messages beside them: multiple of 64, 4096..1 MiB */
+    uint32_t max_peers;  /**< slots for processes that may send to this one: 1..16384 */
+    uint32_t llcm_bytes; /**< multiple of 64, 4096..16 MiB */
+    int cma;             /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
+    uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL */
+    const char *backing; /**< "auto", "memfd" or "file" */
+    const char *fault;   /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
 } dn_config_t;
 
 /** Counters of a port; each only grows. */

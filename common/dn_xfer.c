@@ -42,7 +42,8 @@ dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
 
 dn_status_t dn_amo_check(const dn_amo_t *amo)
 {
-    if ((4 != amo->width && 8 != amo->width) || 0 != amo->roff % amo->width || DN_AMO_OPS <= (unsigned) amo->op) {
+    if ((4 != amo->width && 8 != amo->width) || 0 != amo->roff % amo->width
+        || DN_AMO_OPS <= (unsigned) amo->op) {
         return DN_ERR_PARAM;
     }
     return amo->roff > amo->key->len || amo->width > amo->key->len - amo->roff ? DN_ERR_RANGE : DN_OK;

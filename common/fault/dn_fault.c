@@ -312,8 +312,8 @@ static dn_status_t dn_fault_admit(dn_fault_peer_t *fp, size_t len, dn_fault_mess
 
 /* Entries of the table that callers see */
 
-static dn_status_t dn_fault_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                                 const void *body, size_t body_len)
+static dn_status_t dn_fault_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                 size_t head_len, const void *body, size_t body_len)
 {
     dn_fault_peer_t *fp = dn_fault_of(peer);
     dn_fault_message_t *msg = NULL;
@@ -525,8 +525,9 @@ static dn_status_t dn_fault_rule_add(dn_fault_t *fault, unsigned ops, dn_fault_k
             continue;
         }
         if (DN_FAULT_RULES_MAX == fault->nrules) {
-            dn_log_error("fault schedule: more than %d rules (\"all\" counts once for each operation): leave some out",
-                         DN_FAULT_RULES_MAX);
+            dn_log_error(
+                "fault schedule: more than %d rules (\"all\" counts once for each operation): leave some out",
+                DN_FAULT_RULES_MAX);
             return DN_ERR_PARAM;
         }
         fault->rule[fault->nrules++] = (dn_fault_rule_t){(dn_fault_op_t) op, kind, n};
@@ -543,34 +544,37 @@ static dn_status_t dn_fault_parse_rule(dn_fault_t *fault, const char *text, size
     uint64_t n = 0;
 
     if (NULL == colon || NULL == slash || slash < colon) {
-        dn_log_error("fault schedule: \"%.*s\" is not a rule: write OP:FAULT/N such as botf:again/7, or seed=NUMBER",
-                     shown, text);
+        dn_log_error(
+            "fault schedule: \"%.*s\" is not a rule: write OP:FAULT/N such as botf:again/7, or seed=NUMBER",
+            shown, text);
         return DN_ERR_PARAM;
     }
     const size_t op_len = (size_t) (colon - text);
     const int all = 3 == op_len && 0 == memcmp(text, "all", 3);
     const unsigned op = dn_fault_lookup(text, op_len, dn_fault_op_text, OP_COUNT);
     if (OP_COUNT == op && !all) {
-        dn_log_error("fault schedule: \"%.*s\" names no operation: use botf, aotf, push, pull, atomic, fence or all",
-                     shown, text);
+        dn_log_error(
+            "fault schedule: \"%.*s\" names no operation: use botf, aotf, push, pull, atomic, fence or all",
+            shown, text);
         return DN_ERR_PARAM;
     }
-    const unsigned kind
-        = dn_fault_lookup(colon + 1, (size_t) (slash - colon - 1), dn_fault_kind_text, FAULT_COUNT);
+    const unsigned kind =
+        dn_fault_lookup(colon + 1, (size_t) (slash - colon - 1), dn_fault_kind_text, FAULT_COUNT);
     if (FAULT_COUNT == kind) {
         dn_log_error(
-            "fault schedule: \"%.*s\" names no fault: use again, delay, slow, corrupt, drop, dup or kill", shown, text);
+            "fault schedule: \"%.*s\" names no fault: use again, delay, slow, corrupt, drop, dup or kill",
+            shown, text);
         return DN_ERR_PARAM;
     }
     const unsigned ops = all ? dn_fault_kinds[kind].ops : 1U << op & dn_fault_kinds[kind].ops;
     if (0 == ops) {
-        dn_log_error("fault schedule: \"%.*s\" cannot be: %s is for %s", shown, text, dn_fault_kinds[kind].name,
-                     dn_fault_kinds[kind].fits);
+        dn_log_error("fault schedule: \"%.*s\" cannot be: %s is for %s", shown, text,
+                     dn_fault_kinds[kind].name, dn_fault_kinds[kind].fits);
         return DN_ERR_PARAM;
     }
     if (!dn_fault_number(slash + 1, len - (size_t) (slash + 1 - text), DN_FAULT_N_MAX, &n) || 0 == n) {
-        dn_log_error("fault schedule: \"%.*s\" has no usable N: write a whole number from 1 to %d", shown, text,
-                     DN_FAULT_N_MAX);
+        dn_log_error("fault schedule: \"%.*s\" has no usable N: write a whole number from 1 to %d", shown,
+                     text, DN_FAULT_N_MAX);
         return DN_ERR_PARAM;
     }
     return dn_fault_rule_add(fault, ops, (dn_fault_kind_t) kind, (uint32_t) n);
@@ -583,8 +587,9 @@ static dn_status_t dn_fault_parse_seed(dn_fault_t *fault, const char *text, size
         return DN_ERR_PARAM;
     }
     if (!dn_fault_number(text + 5, len - 5, UINT64_MAX, &fault->seed)) {
-        dn_log_error("fault schedule: \"%.*s\" is no seed: write a whole number from 0 to 18446744073709551615",
-                     (int) (len < 64 ? len : 64), text);
+        dn_log_error(
+            "fault schedule: \"%.*s\" is no seed: write a whole number from 0 to 18446744073709551615",
+            (int) (len < 64 ? len : 64), text);
         return DN_ERR_PARAM;
     }
     *seeded = 1;
@@ -663,9 +668,10 @@ void dn_fault_close(dn_fault_t *fault)
         dn_fault_peer_free(fp);
     }
     if (0 < left) {
-        dn_log_error("fault schedule: %d held messages found no room at their peer's disconnection and were dropped: "
-                     "progress until dn_fence() gives DN_OK before disconnecting",
-                     left);
+        dn_log_error(
+            "fault schedule: %d held messages found no room at their peer's disconnection and were dropped: "
+            "progress until dn_fence() gives DN_OK before disconnecting",
+            left);
     }
     free(fault->replay);
     free(fault);

@@ -12,11 +12,13 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "opal/runtime/opal.h"
@@ -77,23 +79,34 @@ static bool new_in_process(uint64_t hash)
     return is_new;
 }
 
-/** Is this process the first of its job and host? The launcher removes the session folder with the mark. */
+/**
+ * Is this process the first of its job and host? The mark is a socket name that only one can bind. It ends
+ * with the process, whichever way: a file would be left behind.
+ */
 static bool new_on_host(uint64_t hash)
 {
-    const char *dir = opal_process_info.job_session_dir;
-    char path[PATH_MAX];
-    int fd;
+    const char *job = opal_process_info.job_session_dir;
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int len, fd;
 
-    if (NULL == dir) {
+    if (NULL == job) {
         return true;
     }
-    snprintf(path, sizeof(path), "%s/dimmnet-said-%016llx", dir, (unsigned long long) hash);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* A leading 0: no file. */
+    len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "dimmnet-said-%016llx-%016llx",
+                   (unsigned long long) hash_of(job), (unsigned long long) hash);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (0 > fd) {
-        return EEXIST != errno;
+        return true;
     }
+    if (0
+        == bind(fd, (const struct sockaddr *) &name,
+                (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) len))) {
+        return true; /* fd stays open: it is the mark */
+    }
+    bool taken = EADDRINUSE == errno;
     close(fd);
-    return true;
+    return !taken;
 }
 
 void dn_ompi_help(const char *topic, ...)

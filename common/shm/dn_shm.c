@@ -13,7 +13,8 @@
 
 #include "dn_log.h"
 
-static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const char *argument, dn_iface_t **iface_p)
+static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const char *argument,
+                               dn_iface_t **iface_p)
 {
     const dn_job_t *job = dn_port_job(port);
 

@@ -90,7 +90,8 @@ static int dn_shm_pull_done(const dn_shm_t *shm, const dn_shm_pull_t *pull)
 }
 
 /** A free descriptor, set for this PULL; NULL: all are in use. */
-static dn_shm_pull_t *dn_shm_pull_new(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote)
+static dn_shm_pull_t *dn_shm_pull_new(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_xfer_t *xfer,
+                                      uint64_t remote)
 {
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_pull_t *pull = &shm->pull[i];
@@ -98,8 +99,11 @@ static dn_shm_pull_t *dn_shm_pull_new(dn_shm_t *shm, dn_shm_peer_t *peer, const 
             continue;
         }
         const uint32_t generation = pull->generation + 1;
-        *pull = (dn_shm_pull_t){.peer = peer, .generation = generation, .chunks = dn_shm_chunks(xfer->len),
-                                .remote = remote, .xfer = *xfer};
+        *pull = (dn_shm_pull_t){.peer = peer,
+                                .generation = generation,
+                                .chunks = dn_shm_chunks(xfer->len),
+                                .remote = remote,
+                                .xfer = *xfer};
         dn_shm_help_t *help = &shm->map.header->help[i];
         dn_store_release(&help->done, 0);
         dn_store_release(&help->failed, 0);
@@ -126,7 +130,8 @@ static dn_status_t dn_shm_pull_copy(dn_shm_t *shm, dn_shm_pull_t *pull)
         const uint64_t len = dn_shm_chunk_len(pull->xfer.len, chunk);
         if (DN_OK == status) {
             /* After an error the rest is only taken, so that the target finds nothing more to do. */
-            status = dn_shm_cma_copy(pull->peer, (uint8_t *) pull->xfer.local + off, pull->remote + off, len, 0);
+            status =
+                dn_shm_cma_copy(pull->peer, (uint8_t *) pull->xfer.local + off, pull->remote + off, len, 0);
             dn_count(&shm->iface.counters->cma_bytes, len);
         }
     }
@@ -137,13 +142,14 @@ dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint6
     dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
 
     dn_port_lock(shm->iface.port);
-    dn_shm_pull_t *pull = UINT32_MAX >= xfer->len / DN_SHM_CHUNK ? dn_shm_pull_new(shm, peer, xfer, remote) : NULL;
+    dn_shm_pull_t *pull =
+        UINT32_MAX >= xfer->len / DN_SHM_CHUNK ? dn_shm_pull_new(shm, peer, xfer, remote) : NULL;
     dn_port_unlock(shm->iface.port);
     if (NULL == pull) {
         return DN_ERR_AGAIN;
     }
-    const dn_shm_help_request_t request = {remote, (uintptr_t) xfer->local, xfer->len, (uint32_t) (pull - shm->pull),
-                                           pull->generation};
+    const dn_shm_help_request_t request = {remote, (uintptr_t) xfer->local, xfer->len,
+                                           (uint32_t) (pull - shm->pull), pull->generation};
     /* Without credit for the request the whole copy is ours. */
     (void) dn_shm_botf(&peer->base.hot, DN_CHAN_DEVICE, 0, &request, sizeof(request), NULL, 0);
     dn_status_t status = dn_shm_pull_copy(shm, pull);
@@ -184,7 +190,8 @@ int dn_shm_help_progress(dn_shm_t *shm)
             continue;
         }
         if (dn_shm_pull_done(shm, pull)) {
-            dn_shm_pull_signal(shm, pull, DN_OK == pull->status ? dn_shm_pull_settle(shm, pull) : pull->status);
+            dn_shm_pull_signal(shm, pull,
+                               DN_OK == pull->status ? dn_shm_pull_settle(shm, pull) : pull->status);
             n++;
         } else if (0 == ++pull->waits % DN_SHM_WAITS && DN_OK != dn_shm_check(&pull->peer->base)) {
             dn_port_peer_lost(shm->iface.port, &pull->peer->base);

@@ -24,9 +24,9 @@
 #include "dn_line.h"
 #include "dn_topo.h"
 
-#define DN_SHM_MAGIC 0x6e6d6964u /* "dimn" */
-#define DN_SHM_PAGE 4096u
-#define DN_SHM_HELPS 8
+#define DN_SHM_MAGIC    0x6e6d6964u /* "dimn" */
+#define DN_SHM_PAGE     4096u
+#define DN_SHM_HELPS    8
 #define DN_SHM_PATH_MAX 200
 
 /** A PULL that its target may help with: chunks are taken from `next` by whoever comes. */
@@ -122,7 +122,7 @@ typedef struct dn_shm_window {
 typedef struct dn_shm_peer {
     dn_peer_base_t base;
     dn_line_tx_t tx;
-    uint32_t slot; /**< in the peer's mapping */
+    uint32_t slot;     /**< in the peer's mapping */
     uint32_t refusals; /**< since the peer's life was last checked */
     dn_lock_t lock;    /**< of tx and windows, where several threads send */
     int32_t fd;        /**< of the mapping, in the peer */
@@ -152,10 +152,10 @@ _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
 
 /** With more rings than DN_SHM_POLL_ALL, a poll looks at the recently active ones and at a few others. */
 #define DN_SHM_POLL_ALL 6
-#define DN_SHM_HOT 4
-#define DN_SHM_SWEEP 4
+#define DN_SHM_HOT      4
+#define DN_SHM_SWEEP    4
 #define DN_SHM_HOT_IDLE 256 /**< polls without a message until a ring is no longer hot */
-#define DN_SHM_BATCH 32     /**< messages taken from one ring in a poll */
+#define DN_SHM_BATCH    32  /**< messages taken from one ring in a poll */
 
 typedef struct dn_shm_hot {
     dn_shm_rx_t *rx;
@@ -167,10 +167,10 @@ typedef struct dn_shm_pull {
     dn_shm_peer_t *peer; /**< NULL: free */
     uint32_t generation;
     uint32_t chunks;
-    uint32_t taken; /**< by us */
-    int background; /**< the call that started it has returned DN_INPROGRESS */
+    uint32_t taken;     /**< by us */
+    int background;     /**< the call that started it has returned DN_INPROGRESS */
     dn_status_t status; /**< of our own share */
-    uint32_t waits; /**< looks in vain, until the target's life is checked */
+    uint32_t waits;     /**< looks in vain, until the target's life is checked */
     uint64_t remote;
     dn_xfer_t xfer; /**< contiguous; its key is not kept */
 } dn_shm_pull_t;
@@ -182,9 +182,9 @@ typedef struct dn_shm {
     int fd;
     int memfd; /**< fd is one, else a file */
     int threads;
-    uint32_t nlocal;     /**< processes expected on this host, 0: not known */
-    uint32_t contenders; /**< processes, this one included, that may run only where this one may */
-    uint32_t units;      /**< processing units there */
+    uint32_t nlocal;            /**< processes expected on this host, 0: not known */
+    uint32_t contenders;        /**< processes, this one included, that may run only where this one may */
+    uint32_t units;             /**< processing units there */
     char path[DN_SHM_PATH_MAX]; /**< "" with a memfd, or once unlinked */
     uint64_t *cma_probe;
     uint64_t start_time;
@@ -272,8 +272,8 @@ int dn_shm_recv(dn_peer_base_t *peer, int max);
 
 /** @name dn_shm_rma.c, dn_shm_help.c: PUSH, PULL, atomics, segments */
 /** @{ */
-#define DN_SHM_KEY_CMA DN_KEY_DEVICE           /**< device_word: the address of the segment's start */
-#define DN_SHM_KEY_MAPPED (DN_KEY_DEVICE + 1)  /**< fd: its memfd */
+#define DN_SHM_KEY_CMA    DN_KEY_DEVICE       /**< device_word: the address of the segment's start */
+#define DN_SHM_KEY_MAPPED (DN_KEY_DEVICE + 1) /**< fd: its memfd */
 
 /** First page of an allocated segment; the user's memory follows. */
 typedef struct dn_shm_segment_head {

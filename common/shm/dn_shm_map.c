@@ -6,6 +6,7 @@
 
 #include "dn_shm_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,6 +24,9 @@
 
 /** The initial user namespace has this inode number in every Linux kernel. */
 #define DN_SHM_INIT_USER_NS 0xeffffffdu
+
+/** How the name of a file of ours begins. */
+#define DN_SHM_PREFIX "dimmnet."
 
 static uint64_t dn_shm_align(uint64_t bytes)
 {
@@ -103,8 +107,10 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
     /* The name in parentheses may hold anything; fields are counted from the last ')'. */
     const char *after = strrchr(text, ')');
     if (NULL == after
-        || 2 != sscanf(after + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                       &state, &start)) {
+        || 2
+               != sscanf(after + 1,
+                         " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                         &state, &start)) {
         return DN_ERR_UNREACH;
     }
     *start_time_p = start;
@@ -114,17 +120,53 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
 /** May peers find our memfd through /proc? Not from another user namespace, nor when we are not dumpable. */
 static int dn_shm_memfd_reachable(void)
 {
-    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) && DN_SHM_INIT_USER_NS == dn_shm_inode("/proc/self/ns/user");
+    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)
+           && DN_SHM_INIT_USER_NS == dn_shm_inode("/proc/self/ns/user");
+}
+
+/** Remove a file that a killed process of ours left: its header names a process that is gone. */
+static void dn_shm_sweep_file(int folder, const char *name)
+{
+    dn_shm_header_t header;
+    struct stat info;
+    uint64_t start_time;
+
+    const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (0 > fd) {
+        return;
+    }
+    if (0 == fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid()
+        && (ssize_t) sizeof(header) == pread(fd, &header, sizeof(header), 0) && DN_SHM_MAGIC == header.magic
+        && (DN_OK != dn_shm_process(header.os_pid, &start_time) || start_time != header.start_time)) {
+        unlinkat(folder, name, 0);
+    }
+    close(fd);
+}
+
+static void dn_shm_sweep(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (NULL == folder) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); NULL != entry; entry = readdir(folder)) {
+        if (0 == strncmp(entry->d_name, DN_SHM_PREFIX, strlen(DN_SHM_PREFIX))) {
+            dn_shm_sweep_file(dirfd(folder), entry->d_name);
+        }
+    }
+    closedir(folder);
 }
 
 /** Create a file of our own in @p dir and give @p reserve bytes their space. @return fd, -1: errno. */
 static int dn_shm_create_file(dn_shm_t *shm, const char *dir, const uint64_t nonce[2], uint64_t reserve)
 {
-    const int n = snprintf(shm->path, sizeof(shm->path), "%s/dimmnet.%016" PRIx64 "%016" PRIx64, dir, nonce[0], nonce[1]);
+    const int n = snprintf(shm->path, sizeof(shm->path), "%s/" DN_SHM_PREFIX "%016" PRIx64 "%016" PRIx64, dir,
+                           nonce[0], nonce[1]);
     if (0 > n || sizeof(shm->path) <= (size_t) n) {
         errno = ENAMETOOLONG;
         return -1;
     }
+    dn_shm_sweep(dir);
     const int fd = open(shm->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (0 > fd) {
         return -1;
@@ -164,7 +206,8 @@ static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t r
             return DN_OK;
         }
         if (!automatic) {
-            dn_log_error("shared memory for %" PRIu64 " bytes cannot be made by memfd_create (%s); set the backing to "
+            dn_log_error("shared memory for %" PRIu64
+                         " bytes cannot be made by memfd_create (%s); set the backing to "
                          "auto or file",
                          reserve, strerror(errno));
             return DN_ERR_NOMEM;
@@ -182,7 +225,8 @@ static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t r
     if (0 > shm->fd) {
         const int error = errno;
         shm->path[0] = '\0';
-        dn_log_error("no room for %" PRIu64 " bytes of shared memory in %s (%s); free some there, or set the backing "
+        dn_log_error("no room for %" PRIu64
+                     " bytes of shared memory in %s (%s); free some there, or set the backing "
                      "to memfd",
                      reserve, folder, strerror(error));
         return EACCES == error || EPERM == error || EROFS == error ? DN_ERR_ACCESS : DN_ERR_NOMEM;
@@ -232,7 +276,8 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
     return DN_OK;
 
 err_destroy:
-    dn_log_error("%" PRIu64 " bytes of address space for shared memory are refused (%s); lower max_peers or the ring's "
+    dn_log_error("%" PRIu64
+                 " bytes of address space for shared memory are refused (%s); lower max_peers or the ring's "
                  "sizes",
                  header.bytes, strerror(errno));
     dn_shm_destroy(shm);
@@ -270,27 +315,34 @@ static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_byte
     const uint32_t lines = header->ring_lines;
     return header->bytes == file_bytes && 1 <= header->max_peers && header->max_peers <= 16384 && 16 <= lines
            && lines <= 4096 && 0 == (lines & (lines - 1)) && 4096 <= header->ring_bulk
-           && header->ring_bulk <= (1u << 20) && 0 == header->ring_bulk % DN_LINE_BYTES && 4096 <= header->llcm_bytes
-           && header->llcm_bytes <= (16u << 20) && 0 == header->llcm_bytes % DN_LINE_BYTES
-           && header->bytes == dn_shm_rings_off(header->max_peers, header->llcm_bytes)
-                                   + header->max_peers * dn_shm_stride(lines, header->ring_bulk);
+           && header->ring_bulk <= (1u << 20) && 0 == header->ring_bulk % DN_LINE_BYTES
+           && 4096 <= header->llcm_bytes && header->llcm_bytes <= (16u << 20)
+           && 0 == header->llcm_bytes % DN_LINE_BYTES
+           && header->bytes
+                  == dn_shm_rings_off(header->max_peers, header->llcm_bytes)
+                         + header->max_peers * dn_shm_stride(lines, header->ring_bulk);
 }
 
 /** Compare a copy of a peer's header with who it should be. */
-static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_where_t *where, const dn_peer_base_t *id)
+static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_where_t *where,
+                                   const dn_peer_base_t *id)
 {
     if (DN_SHM_MAGIC != header->magic || 0 != memcmp(header->nonce, where->nonce, sizeof(header->nonce))) {
-        dn_log_error("the shared memory named by the address of PID %" PRIu32 " is not that of a dimmnet port", id->pid);
+        dn_log_error("the shared memory named by the address of PID %" PRIu32
+                     " is not that of a dimmnet port",
+                     id->pid);
         return DN_ERR_PROTO;
     }
     if (DN_WIRE_VERSION != header->version) {
-        dn_log_error("PID %" PRIu32 " uses version %" PRIu32 " of dimmnet's shared memory, this process version %d; "
+        dn_log_error("PID %" PRIu32 " uses version %" PRIu32
+                     " of dimmnet's shared memory, this process version %d; "
                      "install the same dimmnet everywhere",
                      id->pid, header->version, DN_WIRE_VERSION);
         return DN_ERR_VERSION;
     }
     if (0 != memcmp(&header->pgid, &id->pgid, sizeof(header->pgid)) || header->pid != id->pid) {
-        dn_log_error("the process that claims to be PID %" PRIu32 " of a group is not in it; refused", id->pid);
+        dn_log_error("the process that claims to be PID %" PRIu32 " of a group is not in it; refused",
+                     id->pid);
         return DN_ERR_ACCESS;
     }
     return DN_OK;
@@ -313,8 +365,9 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
         goto out_close;
     }
     if (info.st_uid != geteuid()) {
-        dn_log_error("the shared memory of PID %" PRIu32 " belongs to user %u, this process to user %u; refused", id->pid,
-                     (unsigned) info.st_uid, (unsigned) geteuid());
+        dn_log_error("the shared memory of PID %" PRIu32
+                     " belongs to user %u, this process to user %u; refused",
+                     id->pid, (unsigned) info.st_uid, (unsigned) geteuid());
         status = DN_ERR_ACCESS;
         goto out_close;
     }
@@ -329,8 +382,8 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
     }
     void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (MAP_FAILED == mem) {
-        dn_log_error("no address space for the %" PRIu64 " bytes of PID %" PRIu32 " (%s); lower max_peers", header.bytes,
-                     id->pid, strerror(errno));
+        dn_log_error("no address space for the %" PRIu64 " bytes of PID %" PRIu32 " (%s); lower max_peers",
+                     header.bytes, id->pid, strerror(errno));
         status = DN_ERR_NOMEM;
         goto out_close;
     }
@@ -353,15 +406,17 @@ dn_status_t dn_shm_reserve_ring(const char *path, const dn_shm_map_t *map, uint3
     if ('\0' == path[0]) {
         return DN_OK;
     }
-    const off_t off = (off_t) (map->rings - (uint8_t *) map->header) + (off_t) slot * (off_t) map->ring_stride;
+    const off_t off =
+        (off_t) (map->rings - (uint8_t *) map->header) + (off_t) slot * (off_t) map->ring_stride;
     const int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     const int error = 0 > fd ? errno : posix_fallocate(fd, off, (off_t) map->ring_stride);
     if (0 <= fd) {
         close(fd);
     }
     if (0 != error) {
-        dn_log_error("no room for a ring of %zu bytes in %s (%s); free some there, or set the backing to memfd",
-                     map->ring_stride, path, strerror(error));
+        dn_log_error(
+            "no room for a ring of %zu bytes in %s (%s); free some there, or set the backing to memfd",
+            map->ring_stride, path, strerror(error));
         return DN_ERR_NOMEM;
     }
     return DN_OK;

@@ -143,7 +143,8 @@ dn_status_t dn_shm_fence(dn_peer_t *hot)
 static __attribute__((noinline)) void dn_shm_distrust(dn_shm_t *shm, dn_shm_rx_t *rx, uint32_t len)
 {
     dn_count(&shm->iface.counters->dropped, 1);
-    dn_log_error("PID %" PRIu32 " wrote a message head with length %" PRIu32 " into shared memory; it is cut off",
+    dn_log_error("PID %" PRIu32 " wrote a message head with length %" PRIu32
+                 " into shared memory; it is cut off",
                  rx->peer->base.pid, len);
     rx->len_limit = 0;
     dn_port_peer_lost(shm->iface.port, &rx->peer->base);

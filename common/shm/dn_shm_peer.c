@@ -51,8 +51,8 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     }
     const int64_t index = dn_shm_claim_slot(&peer->map, theirs->max_peers);
     if (0 > index) {
-        dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there", theirs->max_peers,
-                     peer->base.pid);
+        dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there",
+                     theirs->max_peers, peer->base.pid);
         return DN_ERR_NOMEM;
     }
     dn_shm_slot_t *slot = &peer->map.slot[index];
@@ -99,7 +99,8 @@ static void dn_shm_close_tx(dn_shm_peer_t *peer)
 static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
                                     dn_shm_peer_t **peer_p)
 {
-    dn_shm_peer_t *peer = aligned_alloc(DN_LINE_BYTES, (sizeof(*peer) + DN_LINE_BYTES - 1) / DN_LINE_BYTES * DN_LINE_BYTES);
+    dn_shm_peer_t *peer =
+        aligned_alloc(DN_LINE_BYTES, (sizeof(*peer) + DN_LINE_BYTES - 1) / DN_LINE_BYTES * DN_LINE_BYTES);
     if (NULL == peer) {
         return DN_ERR_NOMEM;
     }
@@ -168,8 +169,10 @@ static void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
         }
     }
     /* The next sender in this slot starts from a ring of zeros. */
-    if (0 != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) ((uint8_t *) rx->line.ring - (uint8_t *) shm->map.header),
-                       (off_t) shm->map.ring_stride)) {
+    if (0
+        != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                     (off_t) ((uint8_t *) rx->line.ring - (uint8_t *) shm->map.header),
+                     (off_t) shm->map.ring_stride)) {
         memset(rx->line.ring, 0, shm->map.ring_stride);
     }
     rx->peer->rx = NULL;
@@ -208,7 +211,8 @@ static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slo
 /** A sender that we do not know yet: attach to its own mapping if its group may talk to us. */
 static dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
 {
-    dn_shm_where_t where = {.start_time = slot->start_time, .bytes = slot->bytes, .os_pid = slot->os_pid, .fd = slot->fd};
+    dn_shm_where_t where = {
+        .start_time = slot->start_time, .bytes = slot->bytes, .os_pid = slot->os_pid, .fd = slot->fd};
     const dn_peer_base_t id = {.pid = slot->pid, .pgid = slot->pgid};
     dn_shm_peer_t *peer = NULL;
     uint64_t start_time;
@@ -313,8 +317,8 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         return DN_ERR_UNREACH;
     }
     if (where.uid != shm->map.header->uid) {
-        dn_log_error("PID %" PRIu32 " belongs to user %" PRIu32 ", this process to user %" PRIu32 "; refused", id->pid,
-                     where.uid, shm->map.header->uid);
+        dn_log_error("PID %" PRIu32 " belongs to user %" PRIu32 ", this process to user %" PRIu32 "; refused",
+                     id->pid, where.uid, shm->map.header->uid);
         return DN_ERR_ACCESS;
     }
     /* Known already: it came by itself, or was disconnected while it still sent to us. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,12 +47,13 @@ static dn_status_t dn_shm_cma_error(const dn_shm_peer_t *peer, int write)
 }
 
 /** Move all bytes of two lists of equal length; the kernel may stop at any byte. */
-static dn_status_t dn_shm_cma_move(const dn_shm_peer_t *peer, struct iovec *local, size_t nlocal, struct iovec *remote,
-                                   size_t nremote, uint64_t len, int write)
+static dn_status_t dn_shm_cma_move(const dn_shm_peer_t *peer, struct iovec *local, size_t nlocal,
+                                   struct iovec *remote, size_t nremote, uint64_t len, int write)
 {
     while (0 != len) {
-        const ssize_t moved = write ? process_vm_writev((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0)
-                                    : process_vm_readv((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0);
+        const ssize_t moved = write
+                                  ? process_vm_writev((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0)
+                                  : process_vm_readv((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0);
         if (0 >= moved) {
             return dn_shm_cma_error(peer, write);
         }
@@ -100,7 +102,8 @@ static uint64_t dn_shm_iovecs(dn_sg_cursor_t *cursor, struct iovec *iov, size_t 
 }
 
 /** Block lists on either side, by the kernel. */
-static dn_status_t dn_shm_cma_blocks(const dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write)
+static dn_status_t dn_shm_cma_blocks(const dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote,
+                                     int write)
 {
     struct iovec ours[DN_SHM_IOV];
     struct iovec theirs[DN_SHM_IOV];
@@ -256,7 +259,8 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         remote = key->device_word + xfer->roff;
         if (NULL != xfer->local_sg || NULL != xfer->remote_sg) {
             status = dn_shm_cma_blocks(peer, xfer, remote, write);
-        } else if (!write && xfer->len >= peer->help_min && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
+        } else if (!write && xfer->len >= peer->help_min
+                   && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
             /* Where cores are shared, a helper that is not running would hold up the last chunk. */
             return dn_shm_pull_shared(peer, xfer, remote);
         } else {
@@ -299,16 +303,38 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
     return status;
 }
 
+/** Bytes that the machine could still give, 0: not known. A memfd has no limit of its own but the OOM killer. */
+static uint64_t dn_shm_available(void)
+{
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (1 == sscanf(line, "MemAvailable: %llu kB", &kib)) {
+            break;
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return (uint64_t) kib << 10;
+}
+
 dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;
     const uint64_t bytes = DN_SHM_PAGE + len;
+    const uint64_t available = dn_shm_available();
 
     if (!shm->memfd) {
         /* Peers that cannot open our memfd: private memory, reached by CMA or the ring. */
         return DN_ERR_UNSUPPORTED;
     }
-    if (bytes < len || INT64_MAX < bytes) {
+    if (bytes < len || INT64_MAX < bytes || (0 != available && available < bytes)) {
+        dn_log_error("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
+                     " bytes of memory available; ask for less",
+                     len, available);
         return DN_ERR_NOMEM;
     }
     const int fd = memfd_create("dimmnet segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -316,7 +342,7 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
         return DN_ERR_NOMEM;
     }
     void *mem = MAP_FAILED;
-    if (0 == posix_fallocate(fd, 0, (off_t) bytes)) {
+    if (0 == ftruncate(fd, (off_t) bytes)) {
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
