@@ -59,7 +59,7 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
 
 /**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
- * send to it get DN_ERR_UNREACH. Operations in flight are signalled with DN_ERR_UNREACH.
+ * send to it get DN_ERR_UNREACH. Operations in flight are dropped without a completion.
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -141,7 +141,7 @@ DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
  * @param[out] off_p  Its offset, to be told to peers. Aligned to 64.
  * @param[out] mem_p  Its address here. Poll it with acquire loads.
  *
- * @retval DN_ERR_NOMEM  no such piece is free: raise dn_config_t::llcm_bytes.
+ * @retval DN_ERR_NOMEM  no such piece is free, or @p len is 0: raise dn_config_t::llcm_bytes.
  */
 DN_API dn_status_t dn_llcm_alloc(dn_port_t *port, size_t len, uint64_t *off_p, void **mem_p);
 /** Give a piece back: the offset and length of its dn_llcm_alloc(). */
@@ -269,7 +269,9 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  *
  * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.
  * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.
- * @retval DN_ERR_RANGE    the remote blocks leave the segment, or the key is stale: a caller bug.
+ * @retval DN_ERR_RANGE    the remote blocks leave the segment, or the key is stale or made up: a caller
+ *                         bug. Found where memory is mapped or the peer's core processor is asked; where
+ *                         the kernel copies, only an address that is not mapped is.
  * @retval DN_ERR_UNREACH  the peer is gone.
  */
 static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer);

@@ -113,9 +113,16 @@ void dn_core_open(dn_core_t *core)
 void dn_core_close(dn_core_t *core)
 {
     for (uint32_t i = 0; i < core->count; i++) {
+        free(core->op[i]->blocks);
         free(core->op[i]);
     }
     free(core->op);
+    while (NULL != core->answering) {
+        dn_core_answer_t *answer = core->answering;
+        core->answering = answer->next;
+        free(answer);
+    }
+    *core = (dn_core_t){.answer_tail = &core->answering};
 }
 
 /** @name The initiator's side */

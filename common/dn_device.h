@@ -130,6 +130,8 @@ const uint64_t *dn_port_nonce(const dn_port_t *port);
 int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
 /** Does this key name a segment of this process that lives? */
 int dn_port_owns(dn_port_t *port, const dn_key_t *key);
+/** The first of the port's peers; dn_peer_base_t::next leads on. */
+dn_peer_base_t *dn_port_peers(dn_port_t *port);
 /** The peer of this nonce, or NULL. */
 dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
 /** Enter a peer that came by itself, with its ops set; the port owns the list. */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dn_log.h"
+
 #define DN_LLCM_UNIT 64u
 
 dn_status_t dn_llcm_open(dn_llcm_t *llcm, void *base, uint32_t bytes)
@@ -44,11 +46,8 @@ dn_status_t dn_llcm_alloc(dn_port_t *port, size_t len, uint64_t *off_p, void **m
     const uint64_t need = len / DN_LLCM_UNIT + (0 != len % DN_LLCM_UNIT);
     uint32_t run = 0;
 
-    if (0 == len || need > llcm->units) {
-        return 0 == len ? DN_ERR_PARAM : DN_ERR_NOMEM;
-    }
     dn_port_lock(port);
-    for (uint32_t unit = 0; unit < llcm->units; unit++) {
+    for (uint32_t unit = 0; 0 != need && unit < llcm->units; unit++) {
         run = dn_llcm_is_taken(llcm, unit) ? 0 : run + 1;
         if (run == need) {
             const uint32_t first = unit + 1 - run;
@@ -61,6 +60,7 @@ dn_status_t dn_llcm_alloc(dn_port_t *port, size_t len, uint64_t *off_p, void **m
         }
     }
     dn_port_unlock(port);
+    dn_log_error("no piece of %zu bytes is free in the LLCM; raise llcm_bytes, or ask for at least 1", len);
     return DN_ERR_NOMEM;
 }
 

@@ -127,6 +127,11 @@ void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
     }
 }
 
+dn_peer_base_t *dn_port_peers(dn_port_t *port)
+{
+    return port->peers;
+}
+
 dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2])
 {
     dn_peer_base_t *peer = port->peers;

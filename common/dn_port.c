@@ -240,14 +240,14 @@ static void dn_port_init_lock(dn_port_t *port)
 /** Undo dn_open() from wherever it got to. */
 static void dn_port_destroy(dn_port_t *port)
 {
+    /* First, so that what is in flight is not signalled: its owners may be gone. */
+    dn_core_close(&port->core);
     while (NULL != port->peers) {
         dn_peer_base_t *peer = port->peers;
-        dn_port_peer_lost(port, peer);
         dn_port_forget(port, peer);
         peer->iface->device->release(peer);
     }
     dn_segment_free_all(port);
-    dn_core_close(&port->core);
     dn_llcm_close(&port->llcm);
     while (NULL != port->ifaces) {
         dn_iface_t *iface = port->ifaces;
@@ -544,7 +544,8 @@ int dn_oversubscribed(const dn_port_t *port)
 static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const dn_address_head_t *head,
                                    dn_peer_base_t **peer_p)
 {
-    const dn_peer_base_t id = {.pid = head->pid, .pgid = head->pgid};
+    const dn_peer_base_t id = {
+        .pid = head->pid, .pgid = head->pgid, .nonce = {head->nonce[0], head->nonce[1]}};
     dn_status_t result = DN_ERR_UNREACH;
 
     for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {

@@ -29,7 +29,6 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     shm->iface.port = port;
     shm->config = *config;
     shm->threads = job->threads;
-    shm->nlocal = job->nlocal;
     shm->contenders = 1;
     shm->rx = calloc(config->max_peers, sizeof(*shm->rx));
     shm->refused = calloc(config->max_peers, sizeof(*shm->refused));
@@ -54,7 +53,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     }
     shm->iface.llcm = shm->map.llcm;
-    shm->units = dn_cpumask_weight(&shm->map.header->units);
+    shm->units = dn_cpumask_weight(&shm->map.units);
     *iface_p = &shm->iface;
     return DN_OK;
 

@@ -18,6 +18,7 @@
 
 #include "dn_shm_int.h"
 
+#include <sched.h>
 #include <string.h>
 
 /** Bytes a copy moves before the ends look again who takes the next. */
@@ -200,15 +201,23 @@ int dn_shm_help_progress(dn_shm_t *shm)
     return n;
 }
 
-void dn_shm_lost(dn_peer_base_t *base)
+void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer, int signal)
 {
-    dn_shm_t *shm = (dn_shm_t *) base->iface;
-    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+    uint64_t start_time;
 
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
-        if (peer == shm->pull[i].peer && shm->pull[i].background) {
-            dn_shm_pull_signal(shm, &shm->pull[i], DN_ERR_UNREACH);
+        dn_shm_pull_t *pull = &shm->pull[i];
+        if (peer != pull->peer || !pull->background) {
+            continue;
         }
+        while (!dn_shm_pull_done(shm, pull) && DN_OK == dn_shm_process(peer->os_pid, &start_time)
+               && start_time == peer->start_time) {
+            sched_yield();
+        }
+        if (!signal) {
+            pull->xfer.comp = NULL;
+        }
+        dn_shm_pull_signal(shm, pull, DN_ERR_UNREACH);
     }
 }
 

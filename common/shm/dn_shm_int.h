@@ -55,7 +55,8 @@ typedef struct dn_shm_header {
     uint64_t llcm_bytes;
     uint64_t cma_probe; /**< address of a copy of nonce in the owner's private memory */
     dn_cpumask_t units; /**< where the owner may run */
-    uint8_t pad0[32];
+    uint32_t nlocal;    /**< processes of the group on this host, 0: not known */
+    uint8_t pad0[28];
 
     uint32_t arrivals; /**< counts slots that became READY or CLOSED; polled by the owner */
     uint32_t closed;   /**< the owner has closed its port */
@@ -108,6 +109,13 @@ typedef struct dn_shm_map {
     uint8_t *rings;
     size_t ring_stride;
     size_t bytes;
+    /* Copied from the header when it was checked: a peer may change the header later. */
+    uint32_t max_peers;
+    uint32_t ring_lines;
+    uint32_t ring_bulk;
+    uint64_t llcm_bytes;
+    uint64_t cma_probe;
+    dn_cpumask_t units;
 } dn_shm_map_t;
 
 /** An allocated segment of a peer, mapped here. */
@@ -115,8 +123,10 @@ typedef struct dn_shm_window {
     struct dn_shm_window *next;
     uint32_t sid;
     uint32_t generation;
+    uint64_t len;
     uint8_t *base;
-    size_t bytes; /**< mapped */
+    uint32_t users; /**< threads that copy now */
+    int stale;      /**< its segment was freed: unmap it when nobody copies */
 } dn_shm_window_t;
 
 typedef struct dn_shm_peer {
@@ -124,6 +134,7 @@ typedef struct dn_shm_peer {
     dn_line_tx_t tx;
     uint32_t slot;     /**< in the peer's mapping */
     uint32_t refusals; /**< since the peer's life was last checked */
+    uint32_t suspect;  /**< found gone by a send; the next progress says so */
     dn_lock_t lock;    /**< of tx and windows, where several threads send */
     int32_t fd;        /**< of the mapping, in the peer */
     int threads;
@@ -182,7 +193,6 @@ typedef struct dn_shm {
     int fd;
     int memfd; /**< fd is one, else a file */
     int threads;
-    uint32_t nlocal;            /**< processes expected on this host, 0: not known */
     uint32_t contenders;        /**< processes, this one included, that may run only where this one may */
     uint32_t units;             /**< processing units there */
     char path[DN_SHM_PATH_MAX]; /**< "" with a memfd, or once unlinked */
@@ -196,8 +206,9 @@ typedef struct dn_shm {
     uint32_t sweep;
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
-    uint8_t *refused; /**< by slot: not attached for good, until a group is admitted */
-    int closing;      /**< some peer's closing is set */
+    uint8_t *refused;  /**< by slot: not attached for good, until a group is admitted */
+    int closing;       /**< some peer's closing is set */
+    uint32_t suspects; /**< some peer's suspect is set */
 
     uint32_t npulls; /**< in flight beyond their call */
     dn_shm_pull_t pull[DN_SHM_HELPS];
@@ -231,13 +242,13 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job);
 void dn_shm_destroy(dn_shm_t *shm);
 /** Unlink the file once every expected peer has attached. */
 void dn_shm_unlink(dn_shm_t *shm);
-/** Map a peer's, compare identity and check every size. */
+/** Map a peer's, compare identity and check every size. DN_ERR_UNSUPPORTED: the kernel hides it from us. */
 dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id, dn_shm_map_t *map);
 void dn_shm_detach(dn_shm_map_t *map);
 /** Open a file of another process by its number there, or by path. -1: errno. */
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
 /** Give a ring in a file (path not "") its memory now: the file system could run out of it later. */
-dn_status_t dn_shm_reserve_ring(const char *path, const dn_shm_map_t *map, uint32_t slot);
+dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uint32_t slot);
 /** Start time and state of a process; DN_ERR_UNREACH when it is gone or a zombie. */
 dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
 void dn_shm_host(uint8_t host[16]);
@@ -251,9 +262,12 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
 dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path);
 void dn_shm_disconnect(dn_peer_base_t *peer);
 void dn_shm_release(dn_peer_base_t *peer);
+void dn_shm_lost(dn_peer_base_t *peer);
 dn_status_t dn_shm_check(dn_peer_base_t *peer);
 /** Look at the slots after `arrivals` moved, or when more senders may be let in. */
 void dn_shm_look(dn_shm_t *shm, int again);
+/** Declare those lost that a send found gone. */
+void dn_shm_bury(dn_shm_t *shm);
 /** Forget the senders that have closed and whose rings are drained. */
 void dn_shm_reap(dn_shm_t *shm);
 /** @} */
@@ -280,6 +294,7 @@ typedef struct dn_shm_segment_head {
     uint32_t magic;
     uint32_t live; /**< the key's generation while the segment lives, then 0 */
     uint64_t len;
+    uint32_t sid;
 } dn_shm_segment_head_t;
 
 dn_status_t dn_shm_push(dn_peer_t *peer, const dn_xfer_t *xfer);
@@ -300,8 +315,9 @@ dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint6
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
 /** Finish PULLs whose last chunks have arrived. @return how many. */
 int dn_shm_help_progress(dn_shm_t *shm);
-/** Signal those of a lost peer. */
-void dn_shm_lost(dn_peer_base_t *peer);
+/** Wait until the target copies nothing more into our memory, or is gone; then forget its PULLs.
+ * signal: tell their owners. */
+void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer, int signal);
 /** @} */
 
 #endif

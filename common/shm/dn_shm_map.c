@@ -59,6 +59,12 @@ static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *size
     map->rings = base + dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes);
     map->ring_stride = dn_shm_stride(sizes->ring_lines, sizes->ring_bulk);
     map->bytes = sizes->bytes;
+    map->max_peers = sizes->max_peers;
+    map->ring_lines = sizes->ring_lines;
+    map->ring_bulk = sizes->ring_bulk;
+    map->llcm_bytes = sizes->llcm_bytes;
+    map->cma_probe = sizes->cma_probe;
+    map->units = sizes->units;
 }
 
 static uint64_t dn_shm_inode(const char *path)
@@ -252,6 +258,7 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         .start_time = shm->start_time,
         .llcm_bytes = config->llcm_bytes,
         .cma_probe = (uintptr_t) shm->cma_probe,
+        .nlocal = job->nlocal,
     };
     memcpy(header.nonce, dn_port_nonce(shm->iface.port), sizeof(header.nonce));
     dn_topo_allowed(&header.units);
@@ -302,8 +309,13 @@ void dn_shm_destroy(dn_shm_t *shm)
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
 {
     char proc[48];
+
     if ('\0' != path[0]) {
-        return open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        const int opened = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (0 <= opened || ENOENT != errno) {
+            return opened;
+        }
+        /* Unlinked since every process of the group has it; a later one may find it as it would a memfd. */
     }
     snprintf(proc, sizeof(proc), "/proc/%" PRIu32 "/fd/%" PRId32, os_pid, fd);
     return open(proc, O_RDWR | O_CLOEXEC);
@@ -327,7 +339,9 @@ static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_byte
 static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_where_t *where,
                                    const dn_peer_base_t *id)
 {
-    if (DN_SHM_MAGIC != header->magic || 0 != memcmp(header->nonce, where->nonce, sizeof(header->nonce))) {
+    if (DN_SHM_MAGIC != header->magic || 0 != memcmp(header->nonce, where->nonce, sizeof(header->nonce))
+        || header->start_time != where->start_time || header->os_pid != where->os_pid
+        || header->bytes != where->bytes) {
         dn_log_error("the shared memory named by the address of PID %" PRIu32
                      " is not that of a dimmnet port",
                      id->pid);
@@ -355,13 +369,20 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
 
     const int fd = dn_shm_open_fd(where->os_pid, where->fd, where->path);
     if (0 > fd) {
-        /* Gone, or hidden from us by the kernel: not this device's peer. */
-        return DN_ERR_UNREACH;
+        return EACCES == errno || EPERM == errno ? DN_ERR_UNSUPPORTED : DN_ERR_UNREACH;
     }
     dn_status_t status = DN_ERR_PROTO;
     if (0 != fstat(fd, &info) || !S_ISREG(info.st_mode) || (off_t) sizeof(header) > info.st_size
         || (ssize_t) sizeof(header) != pread(fd, &header, sizeof(header), 0)) {
         dn_log_error("the shared memory of PID %" PRIu32 " is truncated or not a file; refused", id->pid);
+        goto out_close;
+    }
+    /* A file has no seals (an error), or cannot have any (F_SEAL_SEAL alone): then its owner is trusted. */
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (0 <= seals && F_SEAL_SEAL != seals && 0 == (seals & F_SEAL_SHRINK)) {
+        dn_log_error("the shared memory of PID %" PRIu32 " is not sealed against shrinking; refused",
+                     id->pid);
+        status = DN_ERR_PROTO;
         goto out_close;
     }
     if (info.st_uid != geteuid()) {
@@ -401,14 +422,16 @@ void dn_shm_detach(dn_shm_map_t *map)
     }
 }
 
-dn_status_t dn_shm_reserve_ring(const char *path, const dn_shm_map_t *map, uint32_t slot)
+dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uint32_t slot)
 {
+    const dn_shm_map_t *map = &peer->map;
+
     if ('\0' == path[0]) {
         return DN_OK;
     }
     const off_t off =
         (off_t) (map->rings - (uint8_t *) map->header) + (off_t) slot * (off_t) map->ring_stride;
-    const int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = dn_shm_open_fd(peer->os_pid, peer->fd, path);
     const int error = 0 > fd ? errno : posix_fallocate(fd, off, (off_t) map->ring_stride);
     if (0 <= fd) {
         close(fd);

@@ -31,12 +31,19 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
         return dn_shm_answer(peer);
     }
     dn_count(&iface->counters->credit_waits, 1);
-    if (0 != ++peer->refusals % DN_SHM_REFUSALS || DN_OK == dn_shm_check(&peer->base)) {
+    if (0 != dn_load_acquire_u32(&peer->suspect)) {
+        return DN_ERR_UNREACH;
+    }
+    if (DN_SHM_REFUSALS != dn_fetch_add_u32(&peer->refusals, 1)) {
         return DN_ERR_AGAIN;
     }
-    dn_port_lock(iface->port);
-    dn_port_peer_lost(iface->port, &peer->base);
-    dn_port_unlock(iface->port);
+    dn_store_release_u32(&peer->refusals, 0);
+    if (DN_OK == dn_shm_check(&peer->base)) {
+        return DN_ERR_AGAIN;
+    }
+    /* What is in flight is signalled by the next progress, not from inside of a send. */
+    dn_store_release_u32(&peer->suspect, 1);
+    dn_store_release_u32(&((dn_shm_t *) iface)->suspects, 1);
     return DN_ERR_UNREACH;
 }
 
@@ -54,7 +61,7 @@ dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
     const size_t len = head_len + body_len;
 
-    if (__builtin_expect(len > peer->base.botf_max, 0)) {
+    if (__builtin_expect(len > peer->base.botf_max || len < body_len, 0)) {
         return DN_ERR_RANGE;
     }
     dn_shm_lock_tx(peer);
@@ -251,6 +258,9 @@ int dn_shm_progress(dn_iface_t *iface)
     }
     if (__builtin_expect(shm->seen != dn_load_acquire_u32(&shm->map.header->arrivals), 0)) {
         dn_shm_look(shm, 0);
+    }
+    if (__builtin_expect(0 != dn_load_acquire_u32(&shm->suspects), 0)) {
+        dn_shm_bury(shm);
     }
     if (__builtin_expect(0 != shm->npulls, 0)) {
         n += dn_shm_help_progress(shm);

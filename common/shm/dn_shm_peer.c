@@ -26,6 +26,20 @@ static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t max_peers)
     return -1;
 }
 
+/** Has every process that its owner expects on this host a slot in this mapping? */
+static int dn_shm_complete(const dn_shm_map_t *map)
+{
+    const dn_shm_header_t *header = map->header;
+    uint32_t others = 0;
+
+    for (uint32_t i = 0; i < map->max_peers; i++) {
+        const uint32_t state = dn_load_acquire_u32(&map->slot[i].state);
+        others += (DN_SHM_READY == state || DN_SHM_CLOSED == state)
+                  && 0 != memcmp(map->slot[i].nonce, header->nonce, sizeof(header->nonce));
+    }
+    return 0 != header->nlocal && others + 1 >= header->nlocal;
+}
+
 static const dn_peer_ops_t dn_shm_ops = {
     .botf = dn_shm_botf,
     .reserve = dn_shm_reserve,
@@ -49,14 +63,14 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     if (0 != dn_load_acquire_u32(&theirs->closed)) {
         return DN_ERR_UNREACH;
     }
-    const int64_t index = dn_shm_claim_slot(&peer->map, theirs->max_peers);
+    const int64_t index = dn_shm_claim_slot(&peer->map, peer->map.max_peers);
     if (0 > index) {
         dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there",
-                     theirs->max_peers, peer->base.pid);
+                     peer->map.max_peers, peer->base.pid);
         return DN_ERR_NOMEM;
     }
     dn_shm_slot_t *slot = &peer->map.slot[index];
-    const dn_status_t status = dn_shm_reserve_ring(path, &peer->map, (uint32_t) index);
+    const dn_status_t status = dn_shm_reserve_ring(peer, path, (uint32_t) index);
     if (DN_OK != status) {
         dn_store_release_u32(&slot->state, DN_SHM_FREE);
         return status;
@@ -71,7 +85,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
 
     dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
     dn_shm_lock_tx(peer);
-    dn_line_tx_init(&peer->tx, ring, theirs->ring_lines, theirs->ring_bulk);
+    dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines, peer->map.ring_bulk);
     peer->slot = (uint32_t) index;
     peer->refusals = 0;
     peer->tx_open = 1;
@@ -79,6 +93,10 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
     dn_store_release_u32(&slot->state, DN_SHM_READY);
     dn_fetch_add_u32(&theirs->arrivals, 1);
+    if ('\0' != path[0] && dn_shm_complete(&peer->map)) {
+        /* The owner does so too; but it may be killed before it looks. */
+        unlink(path);
+    }
     return DN_OK;
 }
 
@@ -109,14 +127,13 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     if (DN_OK != status) {
         goto err_free;
     }
-    const dn_shm_header_t *header = peer->map.header;
     peer->base.iface = &shm->iface;
     peer->base.pid = id->pid;
     peer->base.pgid = id->pgid;
     memcpy(peer->base.nonce, where->nonce, sizeof(peer->base.nonce));
-    peer->base.llcm_len = header->llcm_bytes;
+    peer->base.llcm_len = peer->map.llcm_bytes;
     peer->base.botf_inline = DN_LINE_INLINE;
-    peer->base.botf_max = dn_line_max(header->ring_bulk);
+    peer->base.botf_max = dn_line_max(peer->map.ring_bulk);
     peer->threads = shm->threads;
     peer->os_pid = where->os_pid;
     peer->fd = where->fd;
@@ -126,7 +143,7 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     peer->base.ops = dn_shm_ops;
     peer->cma = shm->config.cma && (peer->self || dn_shm_cma_probe(peer));
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
-    peer->contends = !peer->self && dn_cpumask_within(&header->units, &shm->map.header->units);
+    peer->contends = !peer->self && dn_cpumask_within(&peer->map.units, &shm->map.units);
     shm->contenders += (uint32_t) peer->contends;
     *peer_p = peer;
     return DN_OK;
@@ -187,7 +204,7 @@ static void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     }
     dn_shm_close_tx(peer);
     shm->contenders -= (uint32_t) peer->contends;
-    dn_shm_lost(&peer->base);
+    dn_shm_help_end(shm, peer, 0);
     dn_shm_drop_windows(peer);
     dn_shm_detach(&peer->map);
     free(peer);
@@ -215,21 +232,17 @@ static dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
         .start_time = slot->start_time, .bytes = slot->bytes, .os_pid = slot->os_pid, .fd = slot->fd};
     const dn_peer_base_t id = {.pid = slot->pid, .pgid = slot->pgid};
     dn_shm_peer_t *peer = NULL;
-    uint64_t start_time;
 
     memcpy(where.nonce, slot->nonce, sizeof(where.nonce));
     if (!dn_port_admits(shm->iface.port, &id.pgid)) {
         return NULL;
     }
-    if (DN_SHM_CLOSED == slot->state) {
-        peer = dn_shm_make_orphan(shm, slot);
-    } else if (DN_OK != dn_shm_make_peer(shm, &where, &id, &peer)) {
-        if (DN_OK == dn_shm_process(slot->os_pid, &start_time)) {
-            /* It lives, but cannot be found from its slot: its address will come by dn_connect(). */
-            return NULL;
-        }
+    const dn_status_t status =
+        DN_SHM_CLOSED == slot->state ? DN_ERR_UNREACH : dn_shm_make_peer(shm, &where, &id, &peer);
+    if (DN_ERR_UNREACH == status) {
         peer = dn_shm_make_orphan(shm, slot);
     }
+    /* Any other error: it lives, and may still be found by the address that dn_connect() gets. */
     if (NULL != peer) {
         dn_port_adopt(shm->iface.port, &peer->base);
     }
@@ -252,7 +265,7 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     if (NULL == peer->rx && DN_OK != dn_shm_attach_rx(shm, peer, index)) {
         return;
     }
-    if (index == peer->rx->slot && DN_SHM_CLOSED == state) {
+    if (index == peer->rx->slot && (DN_SHM_CLOSED == state || NULL == peer->map.header)) {
         peer->closing = 1;
         shm->closing = 1;
     }
@@ -274,8 +287,19 @@ void dn_shm_look(dn_shm_t *shm, int again)
     /* A sender that left and came back has two slots: what it sent first is read first. */
     dn_shm_look_for(shm, DN_SHM_CLOSED, again);
     dn_shm_look_for(shm, DN_SHM_READY, again);
-    if (0 != shm->nlocal && shm->nrx + 1 >= shm->nlocal) {
+    if ('\0' != shm->path[0] && dn_shm_complete(&shm->map)) {
         dn_shm_unlink(shm);
+    }
+}
+
+void dn_shm_bury(dn_shm_t *shm)
+{
+    dn_store_release_u32(&shm->suspects, 0);
+    for (dn_peer_base_t *base = dn_port_peers(shm->iface.port), *next; NULL != base; base = next) {
+        next = base->next;
+        if (&shm->iface == base->iface && 0 != dn_load_acquire_u32(&((dn_shm_peer_t *) base)->suspect)) {
+            dn_port_peer_lost(shm->iface.port, base);
+        }
     }
 }
 
@@ -285,7 +309,8 @@ void dn_shm_reap(dn_shm_t *shm)
     for (uint32_t i = 0; i < shm->nrx;) {
         dn_shm_peer_t *peer = shm->rx[i]->peer;
         dn_line_msg_t msg;
-        if (!peer->closing || 0 != peer->rx->line.depth || dn_line_peek(&peer->rx->line, &msg)) {
+        const int waits = 0 != peer->rx->len_limit && dn_line_peek(&peer->rx->line, &msg);
+        if (!peer->closing || 0 != peer->rx->line.depth || waits) {
             shm->closing |= peer->closing;
             i++;
             continue;
@@ -308,10 +333,13 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     dn_shm_where_t where;
     dn_shm_peer_t *peer = NULL;
 
-    if (sizeof(where) != len) {
+    if (sizeof(where) == len) {
+        memcpy(&where, address, sizeof(where));
+    }
+    if (sizeof(where) != len || 0 != memcmp(where.nonce, id->nonce, sizeof(where.nonce))) {
+        dn_log_error("the shm part of the address of PID %" PRIu32 " is malformed; refused", id->pid);
         return DN_ERR_PROTO;
     }
-    memcpy(&where, address, sizeof(where));
     where.path[DN_SHM_PATH_MAX - 1] = '\0';
     if (0 != memcmp(where.host, shm->host, sizeof(where.host))) {
         return DN_ERR_UNREACH;
@@ -327,6 +355,7 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         peer = (dn_shm_peer_t *) *peer_p;
     } else {
         status = dn_shm_make_peer(shm, &where, id, &peer);
+        status = DN_ERR_UNSUPPORTED == status ? DN_ERR_UNREACH : status;
     }
     if (DN_OK == status && !peer->tx_open) {
         status = dn_shm_open_tx(peer, where.path);
@@ -356,6 +385,19 @@ void dn_shm_disconnect(dn_peer_base_t *base)
 void dn_shm_release(dn_peer_base_t *base)
 {
     dn_shm_free_peer((dn_shm_t *) base->iface, (dn_shm_peer_t *) base);
+}
+
+void dn_shm_lost(dn_peer_base_t *base)
+{
+    dn_shm_t *shm = (dn_shm_t *) base->iface;
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+
+    dn_shm_help_end(shm, peer, 1);
+    if (NULL != peer->rx && DN_OK != dn_shm_check(base)) {
+        /* Nobody writes into its ring any more: as if it had closed it. */
+        peer->closing = 1;
+        shm->closing = 1;
+    }
 }
 
 dn_status_t dn_shm_check(dn_peer_base_t *base)

@@ -28,7 +28,7 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
 {
     uint64_t seen[2] = {0, 0};
     struct iovec local = {seen, sizeof(seen)};
-    struct iovec remote = {(void *) (uintptr_t) peer->map.header->cma_probe, sizeof(seen)};
+    struct iovec remote = {(void *) (uintptr_t) peer->map.cma_probe, sizeof(seen)};
 
     return sizeof(seen) == (size_t) process_vm_readv((pid_t) peer->os_pid, &local, 1, &remote, 1, 0)
            && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
@@ -146,37 +146,35 @@ static void dn_shm_cpu_copy(const dn_xfer_t *xfer, uint64_t remote, int write)
     }
 }
 
-/** Map an allocated segment of a peer. NULL: *status_p says why. */
-static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_status_t *status_p)
+/** Map an allocated segment of a peer: a memfd of this user that cannot shrink, as long as the key says. */
+static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key)
 {
     struct stat info;
     dn_shm_window_t *window = NULL;
+    void *mem = MAP_FAILED;
 
-    *status_p = DN_ERR_RANGE;
     const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) key->fd, "");
     if (0 > fd) {
         return NULL;
     }
-    const uint64_t bytes = DN_SHM_PAGE + key->len;
-    if (0 == fstat(fd, &info) && S_ISREG(info.st_mode) && bytes > key->len && (uint64_t) info.st_size >= bytes
-        && info.st_uid == geteuid()) {
-        window = calloc(1, sizeof(*window));
+    const int seals = fcntl(fd, F_GET_SEALS);
+    if (0 < seals && 0 != (seals & F_SEAL_SHRINK) && 0 == fstat(fd, &info) && info.st_uid == geteuid()
+        && (uint64_t) info.st_size == DN_SHM_PAGE + key->len) {
+        mem = mmap(NULL, DN_SHM_PAGE + key->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    const dn_shm_segment_head_t *head = mem;
+    if (MAP_FAILED != mem && DN_SHM_MAGIC == head->magic && head->len == key->len && head->sid == key->sid) {
+        window = malloc(sizeof(*window));
     }
     if (NULL != window) {
-        void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        const dn_shm_segment_head_t *head = mem;
-        if (MAP_FAILED == mem) {
-            *status_p = DN_ERR_NOMEM;
-            free(window);
-            window = NULL;
-        } else if (DN_SHM_MAGIC != head->magic || head->len != key->len) {
-            munmap(mem, bytes);
-            free(window);
-            window = NULL;
-        } else {
-            *window = (dn_shm_window_t){peer->windows, key->sid, key->generation, mem, bytes};
-            peer->windows = window;
-        }
+        *window = (dn_shm_window_t){.next = peer->windows,
+                                    .sid = key->sid,
+                                    .generation = key->generation,
+                                    .len = key->len,
+                                    .base = mem};
+        peer->windows = window;
+    } else if (MAP_FAILED != mem) {
+        munmap(mem, DN_SHM_PAGE + key->len);
     }
     close(fd);
     return window;
@@ -184,13 +182,12 @@ static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *k
 
 static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
 {
-    for (dn_shm_window_t **at = &peer->windows; NULL != *at; at = &(*at)->next) {
-        if (window == *at) {
-            *at = window->next;
-            break;
-        }
+    dn_shm_window_t **at = &peer->windows;
+    while (window != *at) {
+        at = &(*at)->next;
     }
-    munmap(window->base, window->bytes);
+    *at = window->next;
+    munmap(window->base, DN_SHM_PAGE + window->len);
     free(window);
 }
 
@@ -201,62 +198,93 @@ void dn_shm_drop_windows(dn_shm_peer_t *peer)
     }
 }
 
-/** Address here of a peer's allocated segment; DN_ERR_RANGE for a key whose segment was freed. */
-static dn_status_t dn_shm_window(dn_shm_peer_t *peer, const dn_key_t *key, uint64_t *base_p)
+/** Finish with a window; the last user of a stale one unmaps it. */
+static void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
 {
-    dn_status_t status = DN_OK;
-    dn_shm_window_t *window = peer->windows;
-
     dn_port_lock(peer->base.iface->port);
-    while (NULL != window && (window->sid != key->sid || window->generation != key->generation)) {
+    window->users--;
+    if (window->stale && 0 == window->users) {
+        dn_shm_unmap_window(peer, window);
+    }
+    dn_port_unlock(peer->base.iface->port);
+}
+
+/** The mapping of a peer's allocated segment, to be left after use. NULL: the key is stale or made up. */
+static dn_shm_window_t *dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key)
+{
+    if (INT64_MAX - DN_SHM_PAGE < key->len) {
+        return NULL;
+    }
+    dn_port_lock(peer->base.iface->port);
+    dn_shm_window_t *window = peer->windows;
+    while (NULL != window
+           && (window->sid != key->sid || window->generation != key->generation || window->len != key->len)) {
         window = window->next;
     }
     if (NULL == window) {
-        window = dn_shm_map_window(peer, key, &status);
+        window = dn_shm_map_window(peer, key);
     }
     if (NULL != window) {
         const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
-        if (key->generation == dn_load_acquire_u32(&head->live) && DN_SHM_PAGE + key->len <= window->bytes) {
-            *base_p = (uintptr_t) window->base + DN_SHM_PAGE;
-            status = DN_OK;
-        } else {
-            dn_shm_unmap_window(peer, window);
-            status = DN_ERR_RANGE;
+        window->users++;
+        if (key->generation != dn_load_acquire_u32(&head->live)) {
+            window->stale = 1;
+            dn_shm_leave_window(peer, window);
+            window = NULL;
         }
     }
     dn_port_unlock(peer->base.iface->port);
-    return status;
+    return window;
 }
 
-/** Where the remote side of a transfer can be touched by this CPU. DN_ERR_UNSUPPORTED: nowhere. */
-static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, uint64_t *base_p)
+/** Where the remote side of an operation lies for this CPU. */
+typedef struct dn_shm_place {
+    uint64_t base;
+    dn_shm_window_t *window; /**< NULL: own memory */
+} dn_shm_place_t;
+
+/** Find it. DN_ERR_UNSUPPORTED: this CPU cannot touch it. After DN_OK comes dn_shm_unreach(). */
+static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_place_t *place)
 {
+    *place = (dn_shm_place_t){.base = key->device_word};
     if (DN_SHM_KEY_MAPPED == key->kind) {
-        return dn_shm_window(peer, key, base_p);
+        place->window = dn_shm_enter_window(peer, key);
+        if (NULL == place->window) {
+            return DN_ERR_RANGE;
+        }
+        place->base = (uintptr_t) place->window->base + DN_SHM_PAGE;
+        return DN_OK;
     }
     if (DN_SHM_KEY_CMA == key->kind && peer->self) {
-        *base_p = key->device_word;
         return dn_port_owns(peer->base.iface->port, key) ? DN_OK : DN_ERR_RANGE;
     }
     return DN_ERR_UNSUPPORTED;
+}
+
+static void dn_shm_unreach(dn_shm_peer_t *peer, const dn_shm_place_t *place)
+{
+    if (NULL != place->window) {
+        dn_shm_leave_window(peer, place->window);
+    }
 }
 
 static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     dn_counters_t *counters = peer->base.iface->counters;
     const dn_key_t *key = xfer->key;
-    uint64_t remote;
+    dn_shm_place_t place;
 
     dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
     if (DN_OK != status) {
         return status;
     }
-    status = dn_shm_reach(peer, key, &remote);
+    status = dn_shm_reach(peer, key, &place);
     if (DN_OK == status) {
-        dn_shm_cpu_copy(xfer, remote + xfer->roff, write);
+        dn_shm_cpu_copy(xfer, place.base + xfer->roff, write);
+        dn_shm_unreach(peer, &place);
         dn_count(&counters->mapped_bytes, xfer->len);
     } else if (DN_ERR_UNSUPPORTED == status && DN_SHM_KEY_CMA == key->kind && peer->cma) {
-        remote = key->device_word + xfer->roff;
+        const uint64_t remote = key->device_word + xfer->roff;
         if (NULL != xfer->local_sg || NULL != xfer->remote_sg) {
             status = dn_shm_cma_blocks(peer, xfer, remote, write);
         } else if (!write && xfer->len >= peer->help_min
@@ -290,15 +318,15 @@ dn_status_t dn_shm_pull_op(dn_peer_t *peer, const dn_xfer_t *xfer)
 dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
-    uint64_t base;
+    dn_shm_place_t place;
 
     dn_status_t status = dn_amo_check(amo);
-    if (DN_OK != status) {
-        return status;
-    }
-    status = dn_shm_reach(peer, amo->key, &base);
     if (DN_OK == status) {
-        dn_amo_run((void *) (uintptr_t) (base + amo->roff), amo);
+        status = dn_shm_reach(peer, amo->key, &place);
+    }
+    if (DN_OK == status) {
+        dn_amo_run((void *) (uintptr_t) (place.base + amo->roff), amo);
+        dn_shm_unreach(peer, &place);
     }
     return status;
 }
@@ -354,6 +382,7 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
     dn_shm_segment_head_t *head = mem;
     head->magic = DN_SHM_MAGIC;
     head->len = len;
+    head->sid = key->sid;
     dn_store_release_u32(&head->live, key->generation);
     key->kind = DN_SHM_KEY_MAPPED;
     key->fd = (uint32_t) fd;
