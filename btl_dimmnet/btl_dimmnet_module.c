@@ -46,39 +46,6 @@ static bool takes_our_messages(const opal_proc_t *proc, const dn_peer_attr_t *at
     return false;
 }
 
-/** @return NULL: leave the process to another BTL. */
-static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc)
-{
-    const int output = opal_btl_base_framework.framework_output;
-    mca_btl_base_endpoint_t *endpoint;
-    dn_peer_attr_t attr;
-    dn_peer_t *peer;
-    int rc = dn_ompi_connect(proc, &peer);
-
-    if (OPAL_SUCCESS != rc) {
-        opal_output_verbose(10, output, "btl:dimmnet: %s is not reached: %s",
-                            OPAL_NAME_PRINT(proc->proc_name), opal_strerror(rc));
-        return NULL;
-    }
-    dn_peer_attr(peer, &attr);
-    endpoint = calloc(1, sizeof(*endpoint));
-    if (NULL == endpoint || !takes_our_messages(proc, &attr)) {
-        free(endpoint);
-        dn_disconnect(peer);
-        return NULL;
-    }
-    endpoint->peer = peer;
-    endpoint->proc = proc;
-    dn_peer_set_user(peer, endpoint);
-    opal_output_verbose(
-        10, output,
-        "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
-        OPAL_NAME_PRINT(proc->proc_name), attr.device,
-        attr.cma ? "mapped memory and single copy" : "mapped memory only", (unsigned long) attr.botf_inline,
-        (unsigned long) attr.botf_max);
-    return endpoint;
-}
-
 /** @param max  0: no limit. */
 static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, int num, int max, int inc)
 {
@@ -88,7 +55,7 @@ static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, i
                                is_frag ? mca_btl_dimmnet_frag_init : NULL, is_frag ? list : NULL);
 }
 
-/** On the first call for a process: a job without local peers needs no lists. */
+/** With the first process, when the limits are known: a job without local peers needs no lists. */
 static int lists_make(mca_btl_dimmnet_t *module)
 {
     const int num = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_NUM].value;
@@ -121,16 +88,47 @@ static int lists_make(mca_btl_dimmnet_t *module)
     return rc;
 }
 
+/** @return NULL: leave the process to another BTL. */
+static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc)
+{
+    const int output = opal_btl_base_framework.framework_output;
+    mca_btl_base_endpoint_t *endpoint;
+    dn_peer_attr_t attr;
+    dn_peer_t *peer;
+    int rc = dn_ompi_connect(proc, &peer);
+
+    if (OPAL_SUCCESS != rc) {
+        opal_output_verbose(10, output, "btl:dimmnet: %s is not reached: %s",
+                            OPAL_NAME_PRINT(proc->proc_name), opal_strerror(rc));
+        return NULL;
+    }
+    dn_peer_attr(peer, &attr);
+    endpoint = calloc(1, sizeof(*endpoint));
+    if (NULL == endpoint || !takes_our_messages(proc, &attr)
+        || OPAL_SUCCESS != lists_make(&mca_btl_dimmnet)) {
+        free(endpoint);
+        dn_disconnect(peer);
+        return NULL;
+    }
+    endpoint->peer = peer;
+    endpoint->proc = proc;
+    dn_peer_set_user(peer, endpoint);
+    opal_output_verbose(
+        10, output,
+        "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
+        OPAL_NAME_PRINT(proc->proc_name), attr.device,
+        attr.cma ? "mapped memory and single copy" : "mapped memory only", (unsigned long) attr.botf_inline,
+        (unsigned long) attr.botf_max);
+    return endpoint;
+}
+
 static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                             mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
     const opal_proc_t *self = opal_proc_local_get();
-    int rc;
+    int rc = OPAL_SUCCESS;
 
-    OPAL_THREAD_LOCK(&module->lock);
-    rc = lists_make(module);
-    OPAL_THREAD_UNLOCK(&module->lock);
     for (size_t i = 0; OPAL_SUCCESS == rc && i < nprocs; i++) {
         /* Where the processes of other jobs run is known when their address has been seen, not before. */
         bool here = procs[i]->proc_name.jobid != self->proc_name.jobid
