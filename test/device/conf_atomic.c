@@ -1,0 +1,274 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "conformance.h"
+
+enum { WORDS = 64 };
+
+/** An allocated and a registered segment of words, keys on the board. */
+typedef struct words {
+    dn_segment_t *segment[2];
+    uint64_t *base[2];
+} words_t;
+
+static void offer(dn_world_t *world, words_t *words)
+{
+    static uint64_t memory[WORDS];
+
+    words->base[1] = memory;
+    dn_check_equal(dn_segment_alloc(world->port, sizeof(memory), &words->segment[0]), DN_OK);
+    dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &words->segment[1]), DN_OK);
+    words->base[0] = dn_segment_base(words->segment[0]);
+    for (int i = 0; i < 2; i++) {
+        dn_segment_key(words->segment[i], &world->me->key[i]);
+    }
+    dn_world_barrier(world);
+}
+
+static void retract(dn_world_t *world, words_t *words)
+{
+    dn_world_barrier(world);
+    dn_segment_free(words->segment[0]);
+    dn_segment_free(words->segment[1]);
+}
+
+/** What the operation should leave, by its definition, on words of any width. */
+static uint64_t after(dn_amo_op_t op, unsigned width, uint64_t old, uint64_t operand, uint64_t compare)
+{
+    const int64_t a = 4 == width ? (int32_t) old : (int64_t) old;
+    const int64_t b = 4 == width ? (int32_t) operand : (int64_t) operand;
+    const uint64_t mask = 4 == width ? UINT32_MAX : UINT64_MAX;
+    const uint64_t value[DN_AMO_OPS] = {
+        [DN_AMO_ADD] = old + operand,
+        [DN_AMO_AND] = old & operand,
+        [DN_AMO_OR] = old | operand,
+        [DN_AMO_XOR] = old ^ operand,
+        [DN_AMO_MIN] = a < b ? old : operand,
+        [DN_AMO_MAX] = a > b ? old : operand,
+        [DN_AMO_SWAP] = operand,
+        [DN_AMO_CAS] = (old & mask) == (compare & mask) ? operand : old,
+    };
+
+    return value[op] & mask;
+}
+
+static uint64_t any_value(uint64_t *random)
+{
+    static const uint64_t edge[] = {0,          1,         UINT64_MAX, INT64_MAX,         UINT64_C(1) << 63,
+                                    UINT32_MAX, INT32_MAX, 0x80000000, 0x7fffffffffffffff};
+
+    return 0 == dn_test_below(random, 2) ? edge[dn_test_below(random, sizeof(edge) / sizeof(edge[0]))]
+                                         : dn_test_random(random);
+}
+
+/** One random operation on word `at`, `expected` holds what the target should. */
+static void one(dn_world_t *world, uint64_t *random, uint64_t expected[WORDS], int which)
+{
+    uint8_t result[16];
+    const unsigned width = 0 == dn_test_below(random, 2) ? 4 : 8;
+    const uint64_t roff = dn_test_below(random, sizeof(uint64_t) * WORDS / width) * width;
+    const uint64_t mask = 4 == width ? UINT32_MAX : UINT64_MAX;
+    uint64_t old = 0;
+
+    memcpy(&old, (uint8_t *) expected + roff, width);
+    const dn_amo_t amo = {.op = (dn_amo_op_t) dn_test_below(random, DN_AMO_OPS),
+                          .width = width,
+                          .operand = any_value(random),
+                          .compare = 0 == dn_test_below(random, 2) ? old : any_value(random),
+                          .result = 0 == dn_test_below(random, 8) ? NULL : result + 4,
+                          .key = &world->board->seat[1].key[which],
+                          .roff = roff};
+    memset(result, 0xcc, sizeof(result));
+    dn_check_equal(dn_world_atomic(world, world->peer[1], &amo), DN_OK);
+    if (NULL != amo.result) {
+        uint64_t got = 0;
+        memcpy(&got, amo.result, width);
+        dn_check_equal(got, old & mask);
+    }
+    dn_check_equal(result[3], 0xcc);
+    dn_check_equal(result[4 + width], 0xcc);
+    const uint64_t new = after(amo.op, width, old, amo.operand, amo.compare);
+    memcpy((uint8_t *) expected + roff, &new, width);
+}
+
+void atomics_do_what_they_say(dn_world_t *world)
+{
+    words_t words;
+    uint64_t expected[WORDS] = {0};
+    uint64_t random = 3;
+
+    dn_world_start(world);
+    offer(world, &words);
+    for (int which = 0; which < 2; which++) {
+        memset(expected, 0, sizeof(expected));
+        if (0 == world->rank) {
+            for (int i = 0; i < 1500; i++) {
+                one(world, &random, expected, which);
+            }
+            const dn_xfer_t pull = {
+                .local = words.base[1], .key = &world->board->seat[1].key[which], .len = sizeof(expected)};
+            dn_check_equal(dn_world_pull(world, world->peer[1], &pull), DN_OK);
+            dn_check(0 == memcmp(words.base[1], expected, sizeof(expected)));
+        }
+        dn_world_barrier(world);
+    }
+    retract(world, &words);
+    dn_world_stop(world);
+}
+
+enum { ROUNDS = 400 };
+
+/** Add 1 by compare-and-swap, as often as it takes. */
+static void add_by_cas(dn_world_t *world, dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width)
+{
+    uint64_t found = 0, guess = 0;
+
+    do {
+        guess = found;
+        const dn_amo_t amo = {.op = DN_AMO_CAS,
+                              .width = width,
+                              .operand = guess + 1,
+                              .compare = guess,
+                              .result = &found,
+                              .key = key,
+                              .roff = roff};
+        dn_check_equal(dn_world_atomic(world, peer, &amo), DN_OK);
+    } while (found != guess);
+}
+
+/** Everybody but 0 works on the words of 0: sums, a bit each, one extreme, and a chain of swaps. */
+static void contend(dn_world_t *world, int which, unsigned width)
+{
+    const dn_key_t *key = &world->board->seat[0].key[which];
+    dn_peer_t *peer = world->peer[0];
+    uint64_t old, swapped = 0;
+
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        old = 0;
+        const dn_amo_t add = {DN_AMO_ADD, width, (uint64_t) world->rank, 0, &old, key, 0, NULL};
+        dn_check_equal(dn_world_atomic(world, peer, &add), DN_OK);
+        add_by_cas(world, peer, key, 8, width);
+        const dn_amo_t flip = {DN_AMO_XOR, width, UINT64_C(1) << (8 + world->rank), 0, NULL, key, 16, NULL};
+        dn_check_equal(dn_world_atomic(world, peer, &flip), DN_OK);
+        const dn_amo_t max = {DN_AMO_MAX, width, i * 16 + (uint64_t) world->rank, 0, &old, key, 24, NULL};
+        dn_check_equal(dn_world_atomic(world, peer, &max), DN_OK);
+        old = 0;
+        const dn_amo_t swap = {DN_AMO_SWAP, width, i * 16 + (uint64_t) world->rank, 0, &old, key, 32, NULL};
+        dn_check_equal(dn_world_atomic(world, peer, &swap), DN_OK);
+        swapped += old;
+    }
+    dn_world_post(world, which * 2 + (4 == width ? 0 : 1), swapped);
+}
+
+void contended_atomics_lose_nothing(dn_world_t *world)
+{
+    words_t words;
+    const uint64_t others = (uint64_t) world->size - 1;
+    const uint64_t ranks = others * (others + 1) / 2;
+
+    dn_world_start(world);
+    offer(world, &words);
+    for (int which = 0; which < 2; which++) {
+        for (unsigned width = 4; width <= 8; width += 4) {
+            memset(words.base[which], 0, 64);
+            dn_world_barrier(world);
+            if (0 != world->rank) {
+                contend(world, which, width);
+            }
+            dn_world_barrier(world);
+            if (0 == world->rank) {
+                uint64_t swapped = words.base[which][4];
+                for (int i = 1; i < world->size; i++) {
+                    swapped += world->board->seat[i].word[which * 2 + (4 == width ? 0 : 1)];
+                }
+                dn_check_equal(words.base[which][0], ROUNDS * ranks);
+                dn_check_equal(words.base[which][1], ROUNDS * others);
+                dn_check_equal(words.base[which][2], 0);
+                dn_check_equal(words.base[which][3], (ROUNDS - 1) * 16 + others);
+                dn_check_equal(swapped, others * 16 * (ROUNDS * (ROUNDS - 1) / 2) + ROUNDS * ranks);
+            }
+            dn_world_barrier(world);
+        }
+    }
+    retract(world, &words);
+    dn_world_stop(world);
+}
+
+void atomics_meet_the_owners_cpu_atomics(dn_world_t *world)
+{
+    words_t words;
+    const uint64_t count = 3000;
+
+    dn_world_start(world);
+    offer(world, &words);
+    for (int which = 0; which < 2; which++) {
+        dn_world_barrier(world);
+        for (uint64_t i = 0; i < count; i++) {
+            if (0 == world->rank) {
+                const dn_amo_t add = {DN_AMO_ADD, 8, 1, 0, NULL, &world->board->seat[1].key[which], 0, NULL};
+                dn_check_equal(dn_world_atomic(world, world->peer[1], &add), DN_OK);
+            } else {
+                dn_fetch_add_u64(words.base[which], 1);
+                dn_world_progress(world);
+            }
+        }
+        dn_world_barrier(world);
+        dn_check_equal(words.base[which][0], 1 == world->rank ? 2 * count : 0);
+    }
+    retract(world, &words);
+    dn_world_stop(world);
+}
+
+static void refused(dn_world_t *world, const dn_amo_t *amo, dn_status_t wanted)
+{
+    dn_test_log.expected = 1;
+    dn_check_equal(dn_world_atomic(world, world->peer[1 - world->rank], amo), wanted);
+    dn_test_log.expected = 0;
+}
+
+void impossible_atomics_are_refused(dn_world_t *world)
+{
+    static const unsigned width[] = {0, 1, 2, 3, 5, 6, 7, 9, 16, UINT32_MAX};
+    static const uint64_t outside[] = {8 * WORDS, 8 * WORDS + 8, UINT64_MAX - 7, UINT64_MAX - 15,
+                                       UINT64_C(1) << 63};
+    words_t words;
+
+    dn_world_start(world);
+    offer(world, &words);
+    for (int which = 0; which < 2; which++) {
+        const dn_amo_t good = {DN_AMO_ADD, 8,   0, 0, NULL, &world->board->seat[1 - world->rank].key[which],
+                               0,          NULL};
+        dn_amo_t amo = good;
+        for (size_t i = 0; i < sizeof(width) / sizeof(width[0]); i++) {
+            amo.width = width[i];
+            refused(world, &amo, DN_ERR_PARAM);
+        }
+        for (unsigned roff = 1; roff < 8; roff++) {
+            amo = good;
+            amo.roff = roff;
+            refused(world, &amo, DN_ERR_PARAM);
+            amo.width = 4;
+            if (4 != roff) {
+                refused(world, &amo, DN_ERR_PARAM);
+            }
+        }
+        for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+            amo = good;
+            amo.roff = outside[i];
+            refused(world, &amo, DN_ERR_RANGE);
+        }
+        amo = good;
+        amo.op = DN_AMO_OPS;
+        refused(world, &amo, DN_ERR_PARAM);
+        amo.op = (dn_amo_op_t) UINT32_MAX;
+        refused(world, &amo, DN_ERR_PARAM);
+        amo = good;
+        amo.roff = 8 * WORDS - 8;
+        dn_check_equal(dn_world_atomic(world, world->peer[1 - world->rank], &amo), DN_OK);
+    }
+    retract(world, &words);
+    dn_world_stop(world);
+}

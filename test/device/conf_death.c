@@ -1,0 +1,335 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "conformance.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+/** Wait for a process to be dead: its parent may not have reaped it, which must make no difference. */
+static void wait_dead(dn_world_t *world, int rank)
+{
+    char path[64], line[512];
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", world->board->seat[rank].os_pid);
+    for (;;) {
+        FILE *file = fopen(path, "r");
+        if (NULL == file) {
+            return;
+        }
+        const char *end = NULL == fgets(line, sizeof(line), file) ? NULL : strrchr(line, ')');
+        fclose(file);
+        if (NULL == end || 'Z' == end[2] || 'X' == end[2]) {
+            return;
+        }
+        sched_yield();
+    }
+}
+
+/** Every operation says that the peer is gone, and disconnecting is all that is left. */
+static void check_gone(dn_world_t *world, dn_peer_t *peer, const dn_key_t *key)
+{
+    uint8_t data[8] = {0};
+    dn_window_t window;
+    const dn_xfer_t xfer = {.local = data, .key = key, .len = 8};
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .key = key};
+
+    dn_check_equal(dn_peer_check(peer), DN_ERR_UNREACH);
+    dn_check_equal(dn_botf(peer, DN_WORLD_CHAN, 0, data, 8, NULL, 0), DN_ERR_UNREACH);
+    dn_check_equal(dn_botf_reserve(peer, 8, &window), DN_ERR_UNREACH);
+    dn_check_equal(dn_aotf(peer, 0, 0, 8), DN_ERR_UNREACH);
+    dn_check_equal(dn_push(peer, &xfer), DN_ERR_UNREACH);
+    dn_check_equal(dn_pull(peer, &xfer), DN_ERR_UNREACH);
+    dn_check_equal(dn_atomic(peer, &amo), DN_ERR_UNREACH);
+    dn_check_equal(dn_fence(peer), DN_ERR_UNREACH);
+    dn_check_equal(dn_flush(peer), DN_ERR_UNREACH);
+    dn_progress(world->port);
+    dn_disconnect(peer);
+}
+
+static void drop_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) src;
+    (void) tag;
+    (void) data;
+    (void) len;
+    (void) arg;
+}
+
+/** Both connected; an allocated and a registered segment of rank 1 are on the board. */
+static void start_with_segments(dn_world_t *world)
+{
+    static uint8_t memory[1 << 20];
+    dn_segment_t *segment[2];
+
+    dn_world_start(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, drop_message, NULL), DN_OK);
+    dn_check_equal(dn_segment_alloc(world->port, sizeof(memory), &segment[0]), DN_OK);
+    dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment[1]), DN_OK);
+    for (int i = 0; i < 2; i++) {
+        dn_segment_key(segment[i], &world->me->key[i]);
+    }
+    dn_world_barrier(world);
+}
+
+void a_killed_peer_is_found_gone_when_asked(dn_world_t *world)
+{
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_die(world);
+    }
+    wait_dead(world, 1);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_peer_t *peer = NULL;
+    const dn_board_seat_t *seat = &world->board->seat[1];
+    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &peer), DN_ERR_UNREACH);
+    dn_close(world->port);
+}
+
+void sending_to_a_killed_peer_ends(dn_world_t *world)
+{
+    uint8_t data[100] = {0};
+    dn_status_t status = DN_OK;
+
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_die(world);
+    }
+    wait_dead(world, 1);
+    while (DN_OK == status || DN_ERR_AGAIN == status) {
+        status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
+        dn_progress(world->port);
+    }
+    dn_check_equal(status, DN_ERR_UNREACH);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_close(world->port);
+}
+
+void a_full_ring_of_a_killed_peer_ends(dn_world_t *world)
+{
+    uint8_t data[400] = {0};
+    dn_status_t status = DN_OK;
+    unsigned refusals = 0;
+
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_post(world, 0, 1);
+        while (0 == dn_load_acquire(&world->board->seat[0].word[0])) {
+            sched_yield();
+        }
+        dn_world_die(world);
+    }
+    dn_world_await(world, 1, 0, 1);
+    while (refusals < 100) {
+        status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
+        dn_check(DN_OK == status || DN_ERR_AGAIN == status);
+        refusals = DN_OK == status ? 0 : refusals + 1;
+    }
+    dn_world_post(world, 0, 1);
+    wait_dead(world, 1);
+    while (DN_OK == status || DN_ERR_AGAIN == status) {
+        dn_window_t window;
+        status = dn_botf_reserve(world->peer[1], 8, &window);
+        if (DN_OK == status) {
+            dn_botf_kick(world->peer[1], &window, DN_WORLD_CHAN, 0, 8);
+        }
+        dn_progress(world->port);
+    }
+    dn_check_equal(status, DN_ERR_UNREACH);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_close(world->port);
+}
+
+/** A completion counted, with the status it came with. */
+typedef struct ended {
+    dn_comp_t comp;
+    unsigned signals;
+    dn_status_t status;
+} ended_t;
+
+static void note_end(dn_comp_t *comp, dn_status_t status)
+{
+    ended_t *ended = (ended_t *) comp;
+
+    ended->signals++;
+    ended->status = status;
+}
+
+enum { OPERATIONS = 40, PART = 20000 };
+
+/** Every kind of operation, on both kinds of segment. @return what it gave at once. */
+static dn_status_t start_one(dn_world_t *world, uint8_t *data, unsigned i, ended_t *ended)
+{
+    const dn_key_t *key = &world->board->seat[1].key[i % 2];
+    const dn_xfer_t xfer = {
+        .local = data + i * PART, .key = key, .roff = i * PART, .len = PART, .comp = &ended->comp};
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .key = key, .comp = &ended->comp};
+
+    *ended = (ended_t){{note_end}, 0, DN_OK};
+    switch (i / 2 % 3) {
+    case 0:
+        return dn_push(world->peer[1], &xfer);
+    case 1:
+        return dn_pull(world->peer[1], &xfer);
+    default:
+        return dn_atomic(world->peer[1], &amo);
+    }
+}
+
+void transfers_with_a_killed_peer_end(dn_world_t *world)
+{
+    static ended_t ended[OPERATIONS];
+    static dn_status_t status[OPERATIONS];
+    static uint8_t data[OPERATIONS * PART];
+
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    /* The other progresses and dies somewhere among these. A CMA copy may find it gone: that is logged. */
+    dn_test_log.expected = 1;
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        if (OPERATIONS / 2 == i) {
+            dn_world_post(world, 0, 1);
+        }
+        do {
+            status[i] = start_one(world, data, i, &ended[i]);
+            dn_progress(world->port);
+        } while (DN_ERR_AGAIN == status[i]);
+        dn_check(DN_OK == status[i] || DN_INPROGRESS == status[i] || DN_ERR_UNREACH == status[i]);
+    }
+    wait_dead(world, 1);
+    dn_status_t flushed;
+    while (DN_INPROGRESS == (flushed = dn_flush(world->peer[1]))) {
+        dn_peer_check(world->peer[1]);
+    }
+    dn_check(DN_OK == flushed || DN_ERR_UNREACH == flushed);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        dn_check_equal(ended[i].signals, DN_INPROGRESS == status[i]);
+        dn_check(0 == ended[i].signals || DN_OK == ended[i].status || DN_ERR_UNREACH == ended[i].status);
+    }
+    dn_test_log.expected = 0;
+    dn_close(world->port);
+}
+
+static uint64_t heard[DN_WORLD_MAX];
+
+static void count_source(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) src;
+    (void) arg;
+    dn_check_bytes(data, len, tag);
+    heard[tag]++;
+}
+
+void others_go_on_when_one_is_killed(dn_world_t *world)
+{
+    uint8_t data[300];
+    const int victim = 3;
+
+    dn_world_start(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, count_source, NULL), DN_OK);
+    dn_world_barrier(world);
+    dn_test_fill(data, sizeof(data), (uint64_t) world->rank);
+    for (unsigned i = 0; i < 300; i++) {
+        if (victim == world->rank && 100 == i) {
+            dn_world_die(world);
+        }
+        for (int k = 0; k < world->size; k++) {
+            if (k != world->rank && k != victim) {
+                dn_world_send(world, world->peer[k], DN_WORLD_CHAN, (unsigned) world->rank, data,
+                              sizeof(data));
+            }
+        }
+    }
+    for (int k = 0; k < victim; k++) {
+        while (k != world->rank && heard[k] < 300) {
+            dn_world_progress(world);
+        }
+    }
+    wait_dead(world, victim);
+    dn_check_equal(dn_peer_check(world->peer[victim]), DN_ERR_UNREACH);
+    for (int i = 0; i < 100; i++) {
+        dn_progress(world->port);
+    }
+    /* Whole messages or none of the one that was killed; all that it kicked, since they were in our memory. */
+    dn_check(heard[victim] <= 100);
+    dn_disconnect(world->peer[victim]);
+    world->peer[victim] = NULL;
+    for (int k = 0; k < victim; k++) {
+        if (k != world->rank) {
+            dn_world_fence(world, world->peer[k]);
+        }
+    }
+    dn_world_post(world, 1, 1);
+    for (int k = 0; k < victim; k++) {
+        dn_world_await(world, k, 1, 1);
+    }
+    dn_close(world->port);
+}
+
+void sending_to_a_closed_port_ends(dn_world_t *world)
+{
+    uint8_t data[400] = {0};
+    dn_status_t status = DN_OK;
+
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_close(world->port);
+        world->port = NULL;
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 1, 1);
+        return;
+    }
+    dn_world_await(world, 1, 0, 1);
+    while (DN_OK == status || DN_ERR_AGAIN == status) {
+        status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
+        dn_progress(world->port);
+    }
+    dn_check_equal(status, DN_ERR_UNREACH);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_close(world->port);
+    dn_world_post(world, 1, 1);
+}
+
+void closing_drops_what_is_in_flight(dn_world_t *world)
+{
+    static ended_t ended[OPERATIONS];
+    static uint8_t data[OPERATIONS * PART];
+
+    start_with_segments(world);
+    if (0 == world->rank) {
+        unsigned before = 0, after = 0;
+        for (unsigned i = 0; i < OPERATIONS; i++) {
+            (void) start_one(world, data, i, &ended[i]);
+        }
+        for (unsigned i = 0; i < OPERATIONS; i++) {
+            before += ended[i].signals;
+        }
+        dn_close(world->port);
+        world->port = NULL;
+        for (unsigned i = 0; i < OPERATIONS; i++) {
+            after += ended[i].signals;
+        }
+        dn_check_equal(after, before);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 1, 0, 1);
+    } else {
+        /* Asked by nobody any more, and not disturbed by that. */
+        dn_test_log.expected = 1;
+        dn_world_await(world, 0, 0, 1);
+        for (int i = 0; i < 1000; i++) {
+            dn_progress(world->port);
+        }
+        dn_check_equal(dn_peer_check(world->peer[0]), DN_ERR_UNREACH);
+        dn_disconnect(world->peer[0]);
+        dn_close(world->port);
+        world->port = NULL;
+        dn_world_post(world, 0, 1);
+    }
+}

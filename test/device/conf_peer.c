@@ -1,0 +1,451 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "conformance.h"
+
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t heard;
+static dn_peer_t *heard_from;
+
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) tag;
+    (void) arg;
+    dn_check_bytes(data, len, 0x33);
+    heard++;
+    heard_from = src;
+}
+
+static void say(dn_world_t *world, dn_peer_t *peer)
+{
+    uint8_t data[200];
+
+    dn_test_fill(data, sizeof(data), 0x33);
+    dn_world_send(world, peer, DN_WORLD_CHAN, 0, data, sizeof(data));
+}
+
+static void hear_until(dn_world_t *world, uint64_t count)
+{
+    while (heard < count) {
+        dn_world_progress(world);
+    }
+}
+
+static dn_status_t connect_to(dn_world_t *world, int rank, dn_peer_t **peer_p)
+{
+    const dn_board_seat_t *seat = &world->board->seat[rank];
+
+    return dn_connect(world->port, seat->address, seat->address_len, peer_p);
+}
+
+void connecting_twice_gives_the_same_peer(dn_world_t *world)
+{
+    dn_peer_t *again = NULL;
+
+    dn_world_start(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    const int other = 1 - world->rank;
+    for (int i = 0; i < 5; i++) {
+        dn_check_equal(connect_to(world, other, &again), DN_OK);
+        dn_check(again == world->peer[other]);
+    }
+    for (int i = 0; i < 5; i++) {
+        dn_disconnect(again);
+        say(world, world->peer[other]);
+    }
+    hear_until(world, 5);
+    dn_world_stop(world);
+}
+
+void connecting_to_oneself_works(dn_world_t *world)
+{
+    dn_world_open(world);
+    dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    for (uint64_t i = 1; i <= 1000; i++) {
+        say(world, world->peer[0]);
+        hear_until(world, i);
+        dn_check(heard_from == world->peer[0]);
+    }
+    dn_check_equal(dn_peer_check(world->peer[0]), DN_OK);
+    dn_world_stop(world);
+}
+
+void attributes_tell_who_the_peer_is(dn_world_t *world)
+{
+    dn_peer_attr_t attr;
+
+    dn_world_start(world);
+    dn_peer_attr(world->peer[1 - world->rank], &attr);
+    dn_check(0 == strcmp(attr.device, world->variant->device));
+    dn_check_equal(attr.pid, 1 - world->rank);
+    dn_check(0 == memcmp(&attr.pgid, &world->job.pgid, sizeof(attr.pgid)));
+    dn_check_equal(attr.llcm_len, world->config.llcm_bytes);
+    dn_check(!attr.cma || world->config.cma);
+    dn_check(attr.botf_inline < attr.botf_max);
+    dn_world_stop(world);
+}
+
+void a_peer_that_sends_first_is_the_one_connected_to(dn_world_t *world)
+{
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        say(world, world->peer[1]);
+        hear_until(world, 2);
+        dn_check(heard_from == world->peer[1]);
+    } else {
+        hear_until(world, 1);
+        dn_peer_t *first = heard_from;
+        int mark = 0;
+        dn_peer_set_user(first, &mark);
+        /* It came by itself, and can be answered as it is. */
+        say(world, first);
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_check(first == world->peer[0]);
+        dn_check(&mark == dn_peer_user(world->peer[0]));
+        say(world, world->peer[0]);
+    }
+    dn_world_stop(world);
+}
+
+void user_pointers_stay_with_the_peer(dn_world_t *world)
+{
+    int mark[2] = {0, 0};
+
+    dn_world_start(world);
+    dn_peer_t *peer = world->peer[1 - world->rank];
+    dn_check(NULL == dn_peer_user(peer));
+    dn_peer_set_user(peer, &mark[0]);
+    dn_check(&mark[0] == dn_peer_user(peer));
+    dn_peer_set_user(peer, &mark[1]);
+    dn_check(&mark[1] == dn_peer_user(peer));
+    dn_world_stop(world);
+}
+
+/** The two processes are of two groups. */
+static void be_strangers(dn_world_t *world)
+{
+    world->job.pgid.byte[0] ^= (uint8_t) world->rank;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+}
+
+static void admit(dn_world_t *world, int rank)
+{
+    const dn_board_seat_t *seat = &world->board->seat[rank];
+    dn_pgid_t pgid;
+
+    dn_check_equal(dn_address_pgid(seat->address, seat->address_len, &pgid), DN_OK);
+    dn_check(0 != memcmp(&pgid, &world->job.pgid, sizeof(pgid)));
+    dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+    dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+}
+
+void strangers_are_refused_until_admitted(dn_world_t *world)
+{
+    dn_peer_t *peer = NULL;
+
+    be_strangers(world);
+    for (int i = 0; i < 3; i++) {
+        dn_test_log_expect();
+        dn_check_equal(connect_to(world, 1 - world->rank, &peer), DN_ERR_ACCESS);
+        dn_check(dn_test_log_said(1, "group"));
+        dn_check(NULL == peer);
+    }
+    dn_world_barrier(world);
+    admit(world, 1 - world->rank);
+    dn_world_barrier(world);
+    dn_check_equal(connect_to(world, 1 - world->rank, &world->peer[1 - world->rank]), DN_OK);
+    say(world, world->peer[1 - world->rank]);
+    hear_until(world, 1);
+    dn_world_stop(world);
+}
+
+void messages_of_strangers_wait(dn_world_t *world)
+{
+    be_strangers(world);
+    if (0 == world->rank) {
+        admit(world, 1);
+        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        for (int i = 0; i < 3; i++) {
+            say(world, world->peer[1]);
+        }
+        dn_world_fence(world, world->peer[1]);
+    }
+    dn_world_barrier(world);
+    for (int i = 0; i < 200; i++) {
+        dn_progress(world->port);
+    }
+    dn_check_equal(heard, 0);
+    dn_world_barrier(world);
+    if (1 == world->rank) {
+        admit(world, 0);
+        hear_until(world, 3);
+        say(world, heard_from);
+        dn_world_fence(world, heard_from);
+    } else {
+        hear_until(world, 1);
+    }
+    dn_world_stop(world);
+}
+
+void slots_come_back_after_disconnection(dn_world_t *world)
+{
+    world->config.max_peers = 2;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    for (uint64_t round = 1; round <= 40; round++) {
+        if (0 == world->rank) {
+            dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+            say(world, world->peer[1]);
+            if (0 == round % 2) {
+                dn_world_await(world, 1, 0, round);
+            }
+            dn_world_fence(world, world->peer[1]);
+            dn_disconnect(world->peer[1]);
+            world->peer[1] = NULL;
+        } else {
+            hear_until(world, round);
+            dn_world_post(world, 0, round);
+        }
+        dn_world_barrier(world);
+        for (int i = 0; i < 20; i++) {
+            dn_progress(world->port);
+        }
+        dn_world_barrier(world);
+    }
+    dn_world_stop(world);
+}
+
+/** A process of its own that sends one message to the first and ends. */
+static void brief_sender(dn_world_t *parent, int number)
+{
+    dn_world_t world = *parent;
+    dn_peer_t *peer = NULL;
+
+    alarm(DN_WORLD_SECONDS);
+    world.rank = 1 + number;
+    world.me = &world.board->seat[1];
+    world.job.pid = (uint32_t) (1 + number);
+    world.port = NULL;
+    dn_world_here = &world;
+    dn_world_open(&world);
+    dn_check_equal(connect_to(&world, 0, &peer), DN_OK);
+    say(&world, peer);
+    dn_world_fence(&world, peer);
+    if (0 == number % 3) {
+        /* Not even a goodbye. */
+        _Exit(0);
+    }
+    if (0 == number % 2) {
+        dn_disconnect(peer);
+    }
+    dn_close(world.port);
+    _Exit(0);
+}
+
+void slots_come_back_after_processes_end(dn_world_t *world)
+{
+    const uint64_t count = 30;
+
+    world->config.max_peers = 4;
+    world->job.nlocal = 0;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    for (uint64_t i = 0; i < count; i++) {
+        int status = 0;
+        const pid_t pid = fork();
+        if (0 == pid) {
+            brief_sender(world, (int) i);
+        }
+        dn_check(0 < pid);
+        while (0 == waitpid(pid, &status, WNOHANG)) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(status, 0);
+        hear_until(world, i + 1);
+        /* One that ended without a word is found gone when asked for; its slot comes back then. */
+        if (0 == i % 3) {
+            dn_check_equal(dn_peer_check(heard_from), DN_ERR_UNREACH);
+        }
+        for (int k = 0; k < 20; k++) {
+            dn_progress(world->port);
+        }
+    }
+    dn_world_stop(world);
+}
+
+void full_slots_are_refused_with_a_sentence(dn_world_t *world)
+{
+    world->config.max_peers = 0 == world->rank ? 2 : 8;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    if (3 != world->rank && 0 != world->rank) {
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+    }
+    dn_world_barrier(world);
+    if (3 == world->rank) {
+        dn_test_log_expect();
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_ERR_NOMEM);
+        dn_check(dn_test_log_said(1, "max_peers"));
+        dn_check(NULL == world->peer[0]);
+    } else if (0 != world->rank) {
+        say(world, world->peer[0]);
+    }
+    if (0 == world->rank) {
+        hear_until(world, 2);
+    }
+    dn_world_barrier(world);
+    if (1 == world->rank) {
+        dn_world_fence(world, world->peer[0]);
+        dn_disconnect(world->peer[0]);
+        world->peer[0] = NULL;
+    }
+    dn_world_barrier(world);
+    for (int i = 0; i < 50; i++) {
+        dn_progress(world->port);
+    }
+    dn_world_barrier(world);
+    if (3 == world->rank) {
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        say(world, world->peer[0]);
+    }
+    if (0 == world->rank) {
+        hear_until(world, 3);
+    }
+    dn_world_stop(world);
+}
+
+void messages_kicked_before_disconnection_arrive(dn_world_t *world)
+{
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        for (int i = 0; i < 10; i++) {
+            say(world, world->peer[1]);
+        }
+        dn_world_fence(world, world->peer[1]);
+        dn_disconnect(world->peer[1]);
+        world->peer[1] = NULL;
+        dn_world_post(world, 0, 1);
+    } else {
+        /* Nothing is received until the other has gone. */
+        while (0 == dn_load_acquire(&world->board->seat[0].word[0])) {
+            sched_yield();
+        }
+        hear_until(world, 10);
+    }
+    dn_world_stop(world);
+    dn_check_equal(heard, world->rank ? 10 : 0);
+}
+
+void oversubscription_is_seen(dn_world_t *world)
+{
+    cpu_set_t allowed, one;
+
+    dn_check_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &allowed)) {
+        cpu++;
+    }
+    /* All on one processing unit: whatever the machine, it is shared. */
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    dn_check_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    dn_world_open(world);
+    dn_check_equal(dn_oversubscribed(world->port), 0);
+    dn_world_barrier(world);
+    dn_world_connect(world);
+    dn_check(0 != dn_oversubscribed(world->port));
+    dn_world_stop(world);
+}
+
+/** Open files, and mappings shared with other processes, of this one. */
+static void count_resources(unsigned *files, unsigned *mappings)
+{
+    char line[512];
+
+    *files = 0;
+    *mappings = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    dn_check(NULL != dir);
+    while (NULL != readdir(dir)) {
+        (*files)++;
+    }
+    closedir(dir);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    dn_check(NULL != maps);
+    while (NULL != fgets(line, sizeof(line), maps)) {
+        const char *rights = strchr(line, ' ');
+        *mappings += NULL != rights && 5 < strlen(rights) && 's' == rights[4];
+    }
+    fclose(maps);
+}
+
+void opening_and_closing_leaks_nothing(dn_world_t *world)
+{
+    unsigned files[2], mappings[2];
+    dn_segment_t *segment[3];
+    static uint8_t memory[100];
+
+    for (int round = 0; round < 12; round++) {
+        dn_world_open(world);
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        for (int i = 0; i < 3; i++) {
+            dn_check_equal(0 == i ? dn_segment_register(world->port, memory, 100, &segment[i])
+                                  : dn_segment_alloc(world->port, 100000, &segment[i]),
+                           DN_OK);
+        }
+        dn_segment_free(segment[1]);
+        /* The others go with the port. */
+        dn_world_stop(world);
+        world->peer[0] = NULL;
+        if (1 == round) {
+            count_resources(&files[0], &mappings[0]);
+        }
+    }
+    count_resources(&files[1], &mappings[1]);
+    dn_check_equal(files[1], files[0]);
+    dn_check_equal(mappings[1], mappings[0]);
+}
+
+void connecting_and_working_leaks_nothing(dn_world_t *world)
+{
+    unsigned files[2] = {0, 0}, mappings[2] = {0, 0};
+    static uint8_t data[1000];
+
+    for (int round = 0; round < 8; round++) {
+        dn_segment_t *segment = NULL;
+        dn_world_start(world);
+        dn_check_equal(dn_segment_alloc(world->port, sizeof(data), &segment), DN_OK);
+        dn_segment_key(segment, &world->me->key[0]);
+        dn_world_barrier(world);
+        const dn_xfer_t xfer = {
+            .local = data, .key = &world->board->seat[1 - world->rank].key[0], .len = sizeof(data)};
+        dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], &xfer), DN_OK);
+        dn_world_barrier(world);
+        dn_segment_free(segment);
+        dn_world_stop(world);
+        if (1 == round) {
+            count_resources(&files[0], &mappings[0]);
+        }
+        dn_world_barrier(world);
+    }
+    count_resources(&files[1], &mappings[1]);
+    dn_check_equal(files[1], files[0]);
+    dn_check_equal(mappings[1], mappings[0]);
+}

@@ -1,0 +1,728 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * A process that connects properly, and then writes what it likes into the memory that it shares with its
+ * victim: heads, rings, slots, headers, help descriptors, messages to the core processor, keys. The victim
+ * may cut it off, but must not crash, hang, or touch a byte outside of what it offered, and goes on serving
+ * a third process. Headers that are wrong from the start are refused with one sentence each.
+ */
+#include "dn_config.h"
+
+#include "dn_world.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dn_sg.h"
+#include "shm/dn_shm_int.h"
+
+enum { VICTIM, ATTACKER, WITNESS, PROCESSES, OFFERED = 4096, GUARD = 4096, ROUNDS = 400 };
+
+static dn_shm_map_t theirs; /**< attacker: the victim's mapping */
+static uint32_t my_slot;    /**< attacker: in the victim's mapping */
+static dn_line_tx_t my_tx;  /**< attacker: its ring there, used past the library */
+static uint8_t offered[GUARD + OFFERED + GUARD];
+static uint64_t heard;
+
+static dn_shm_where_t where_of(const dn_board_seat_t *seat)
+{
+    dn_shm_where_t where;
+
+    memcpy(&where, seat->address + seat->address_len - sizeof(where), sizeof(where));
+    return where;
+}
+
+/** The attacker's view: everything that its process can write. */
+static void take_position(dn_world_t *world)
+{
+    const dn_shm_where_t where = where_of(&world->board->seat[VICTIM]);
+    const dn_peer_base_t id = {.pid = VICTIM, .pgid = world->job.pgid};
+    const dn_shm_where_t mine = where_of(world->me);
+
+    dn_check_equal(dn_shm_attach(&where, &id, &theirs), DN_OK);
+    while (my_slot < world->config.max_peers
+           && 0 != memcmp(theirs.slot[my_slot].nonce, mine.nonce, sizeof(mine.nonce))) {
+        my_slot++;
+    }
+    dn_check(my_slot < world->config.max_peers);
+    dn_line_tx_init(&my_tx, (dn_ring_t *) (theirs.rings + my_slot * theirs.ring_stride),
+                    world->config.ring_lines, world->config.ring_bulk);
+}
+
+static void scribble(void *memory, size_t len, uint64_t *random)
+{
+    for (size_t i = 0; i < len; i++) {
+        ((volatile uint8_t *) memory)[i] = (uint8_t) dn_test_random(random);
+    }
+}
+
+/** A number that looks useful to an attacker. */
+static uint64_t wicked(uint64_t *random)
+{
+    static const uint64_t edge[] = {0,
+                                    1,
+                                    2,
+                                    8,
+                                    56,
+                                    57,
+                                    64,
+                                    OFFERED,
+                                    OFFERED - 1,
+                                    OFFERED + 1,
+                                    65535,
+                                    65536,
+                                    UINT32_MAX,
+                                    UINT64_MAX,
+                                    UINT64_MAX - 7,
+                                    INT64_MAX,
+                                    UINT64_C(1) << 63,
+                                    UINT64_C(1) << 40};
+
+    return 0 == dn_test_below(random, 4) ? dn_test_random(random)
+                                         : edge[dn_test_below(random, sizeof(edge) / sizeof(edge[0]))];
+}
+
+/* Attacks: one step each */
+
+static void raw_message(dn_world_t *world, unsigned channel, unsigned tag, const void *data, size_t len)
+{
+    /* A victim that has cut us off returns no credit any more. */
+    for (int i = 0; i < 1000 && !dn_line_send(&my_tx, channel, tag, data, len, NULL, 0); i++) {
+        dn_world_progress(world);
+    }
+}
+
+/** Words that a core-processor message consists of, some of them a live segment's. */
+static void attack_core(dn_world_t *world, uint64_t *random)
+{
+    uint64_t word[128];
+    const dn_key_t *key = &world->board->seat[VICTIM].key[dn_test_below(random, 2)];
+
+    for (size_t i = 0; i < 128; i++) {
+        word[i] = wicked(random);
+    }
+    if (0 != dn_test_below(random, 8)) {
+        word[1] = (uint64_t) key->generation << 32 | key->sid;
+        word[2] = dn_test_below(random, 40) | dn_test_below(random, 4) << 32;
+    }
+    const size_t most = 0 == dn_test_below(random, 2) ? 128 : 1024;
+    raw_message(world, DN_CHAN_CORE, (unsigned) dn_test_below(random, 9), word,
+                dn_test_below(random, most + 1));
+}
+
+static void attack_device(dn_world_t *world, uint64_t *random)
+{
+    uint64_t word[8];
+
+    for (size_t i = 0; i < 8; i++) {
+        word[i] = wicked(random);
+    }
+    /* Lengths that a target would work on for minutes are not the point here: no address of that extent is mapped. */
+    word[3] = dn_test_below(random, 12) | dn_test_below(random, 3) << 32;
+    raw_message(world, DN_CHAN_DEVICE, (unsigned) dn_test_below(random, 3), word,
+                0 == dn_test_below(random, 4) ? dn_test_below(random, 65) : 32);
+}
+
+static void attack_channels(dn_world_t *world, uint64_t *random)
+{
+    uint8_t data[2048];
+
+    scribble(data, sizeof(data), random);
+    raw_message(world, (unsigned) (2 + dn_test_below(random, 254)), (unsigned) dn_test_below(random, 256),
+                data, dn_test_length(random, sizeof(data)));
+}
+
+/** A head with the right sequence and any length. */
+static void attack_heads(dn_world_t *world, uint64_t *random)
+{
+    (void) world;
+    if (dn_line_room(&my_tx, 0)) {
+        dn_line_publish(&my_tx, (unsigned) dn_test_below(random, 256), (unsigned) dn_test_below(random, 256),
+                        dn_test_below(random, 65536));
+    }
+}
+
+static void attack_ring(dn_world_t *world, uint64_t *random)
+{
+    uint8_t *ring = (uint8_t *) my_tx.ring;
+
+    (void) world;
+    scribble(ring + dn_test_below(random, theirs.ring_stride - 64), 64, random);
+}
+
+/** Credit of the ring by which the victim sends to us: in our own memory. */
+static void attack_credit(dn_world_t *world, uint64_t *random)
+{
+    const dn_shm_where_t where = where_of(world->me);
+    const dn_peer_base_t id = {.pid = ATTACKER, .pgid = world->job.pgid};
+    static dn_shm_map_t mine;
+
+    if (NULL == mine.header) {
+        dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        dn_ring_t *ring = (dn_ring_t *) (mine.rings + i * mine.ring_stride);
+        dn_store_release(&ring->credit, wicked(random) << 32 | (uint32_t) wicked(random));
+    }
+}
+
+static void attack_slots(dn_world_t *world, uint64_t *random)
+{
+    dn_shm_slot_t *slot = &theirs.slot[dn_test_below(random, world->config.max_peers)];
+    const uint32_t state = slot->state;
+
+    if (WITNESS == slot->pid && DN_SHM_READY == state) {
+        return;
+    }
+    switch (dn_test_below(random, 4)) {
+    case 0:
+        scribble(slot, sizeof(*slot), random);
+        break;
+    case 1:
+        /* The name of somebody who is there already. */
+        memcpy(slot, &theirs.slot[dn_test_below(random, world->config.max_peers)], sizeof(*slot));
+        break;
+    case 2:
+        memcpy(slot, &theirs.slot[my_slot], sizeof(*slot));
+        slot->nonce[dn_test_below(random, 2)] = dn_test_random(random);
+        break;
+    default:
+        break;
+    }
+    dn_store_release_u32(&slot->state, 0 == dn_test_below(random, 4) ? (uint32_t) wicked(random)
+                                                                     : (uint32_t) dn_test_below(random, 4));
+    dn_fetch_add_u32(&theirs.header->arrivals, 1);
+}
+
+static void attack_help(dn_world_t *world, uint64_t *random)
+{
+    (void) world;
+    uint64_t *word = (uint64_t *) &theirs.header->help[dn_test_below(random, DN_SHM_HELPS)];
+    dn_store_release(&word[dn_test_below(random, 3)], wicked(random) << 32 | (wicked(random) & UINT32_MAX));
+}
+
+static void attack_header(dn_world_t *world, uint64_t *random)
+{
+    (void) world;
+    uint32_t *word = (uint32_t *) theirs.header;
+    dn_store_release_u32(&word[dn_test_below(random, DN_SHM_PAGE / 4)], (uint32_t) wicked(random));
+}
+
+static void attack_own_header(dn_world_t *world, uint64_t *random)
+{
+    const dn_shm_where_t where = where_of(world->me);
+    const dn_peer_base_t id = {.pid = ATTACKER, .pgid = world->job.pgid};
+    static dn_shm_map_t mine;
+
+    if (NULL == mine.header) {
+        dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
+    }
+    /* Sizes that are legal, but not those of this mapping. */
+    dn_store_release_u32(&mine.header->max_peers,
+                         0 == dn_test_below(random, 2) ? 16384 : (uint32_t) wicked(random));
+    dn_store_release_u32(&mine.header->ring_lines,
+                         0 == dn_test_below(random, 2) ? 4096 : (uint32_t) wicked(random));
+    dn_store_release_u32(&mine.header->ring_bulk,
+                         0 == dn_test_below(random, 2) ? 1 << 20 : (uint32_t) wicked(random));
+    dn_store_release(&mine.header->llcm_bytes, 0 == dn_test_below(random, 2) ? 16 << 20 : wicked(random));
+}
+
+/* The other two */
+
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    volatile uint8_t sum = 0;
+    dn_peer_attr_t attr;
+
+    (void) arg;
+    (void) tag;
+    dn_peer_attr(src, &attr);
+    for (size_t i = 0; i < len; i++) {
+        sum = (uint8_t) (sum + ((const uint8_t *) data)[i]);
+    }
+    if (WITNESS == attr.pid || VICTIM == attr.pid) {
+        heard++;
+    }
+}
+
+/** Whatever an application does with a peer, whatever comes of it. */
+static void deal_with(dn_world_t *world, dn_peer_t *peer, uint64_t *random)
+{
+    static uint8_t data[1 << 20];
+    const dn_board_seat_t *seat = &world->board->seat[ATTACKER];
+    const dn_xfer_t xfer = {.local = data, .key = &seat->key[dn_test_below(random, 2)], .len = OFFERED};
+    const dn_xfer_t large = {.local = data, .key = &seat->key[2], .len = sizeof(data)};
+    dn_peer_t *again = NULL;
+
+    dn_botf(peer, DN_WORLD_CHAN, 0, data, dn_test_length(random, 1000), NULL, 0);
+    dn_aotf(peer, 8 * dn_test_below(random, 64), 1, 8);
+    if (DN_INPROGRESS != dn_fence(peer)) {
+        /* Not more and more of them: the attacker may never answer. */
+        dn_push(peer, &xfer);
+        dn_pull(peer, 0 == dn_test_below(random, 8) ? &large : &xfer);
+    }
+    if (0 == dn_test_below(random, 8)) {
+        dn_peer_check(peer);
+        if (DN_OK == dn_connect(world->port, seat->address, seat->address_len, &again)) {
+            dn_disconnect(again);
+        }
+    }
+}
+
+/** Nothing outside of what was offered has changed. */
+static void check_guards(void)
+{
+    for (size_t i = 0; i < GUARD; i++) {
+        dn_check_equal(offered[i], 0x5a);
+        dn_check_equal(offered[GUARD + OFFERED + i], 0x5a);
+    }
+}
+
+static void say(dn_world_t *world, dn_peer_t *peer)
+{
+    dn_world_send(world, peer, DN_WORLD_CHAN, 0, "here", 4);
+}
+
+/** Everybody offers an allocated and a registered segment; the third is large, for shared PULLs. */
+static void offer(dn_world_t *world)
+{
+    static uint8_t large[1 << 20];
+    dn_segment_t *segment[3];
+
+    memset(offered, 0x5a, sizeof(offered));
+    dn_check_equal(dn_segment_alloc(world->port, OFFERED, &segment[0]), DN_OK);
+    dn_check_equal(dn_segment_register(world->port, offered + GUARD, OFFERED, &segment[1]), DN_OK);
+    dn_check_equal(dn_segment_register(world->port, large, sizeof(large), &segment[2]), DN_OK);
+    for (int i = 0; i < 3; i++) {
+        dn_segment_key(segment[i], &world->me->key[i]);
+    }
+}
+
+/** One attack after the other by one process, while the two others work. `spares` the connection of the witness. */
+static void fight(dn_world_t *world, void (*attack)(dn_world_t *, uint64_t *), int spares, int reconnects)
+{
+    uint64_t random = 1 + (uint64_t) world->rank;
+
+    world->config.max_peers = 16;
+    world->config.ring_lines = 16;
+    world->config.ring_bulk = 4096;
+    dn_world_open(world);
+    offer(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    dn_world_connect(world);
+    if (ATTACKER == world->rank) {
+        take_position(world);
+        for (uint64_t i = 0; i < ROUNDS; i++) {
+            attack(world, &random);
+            dn_test_log.expected = 1;
+            for (int k = 0; k < 4; k++) {
+                dn_world_progress(world);
+            }
+            dn_world_post(world, 0, i + 1);
+        }
+        dn_world_post(world, 1, 1);
+        dn_world_await(world, VICTIM, 1, 1);
+        _Exit(0);
+    }
+    dn_test_log.expected = 1;
+    if (VICTIM == world->rank) {
+        dn_peer_t *peer = world->peer[ATTACKER];
+        while (0 == dn_load_acquire(&world->board->seat[ATTACKER].word[1])) {
+            dn_world_progress(world);
+            if (NULL != peer) {
+                deal_with(world, peer, &random);
+            }
+            if (reconnects && 0 == dn_test_below(&random, 4)) {
+                const dn_board_seat_t *seat = &world->board->seat[ATTACKER];
+                if (NULL != peer) {
+                    dn_disconnect(peer);
+                }
+                if (DN_OK != dn_connect(world->port, seat->address, seat->address_len, &peer)) {
+                    peer = NULL;
+                }
+            }
+        }
+        check_guards();
+    }
+    if (spares) {
+        say(world, world->peer[VICTIM == world->rank ? WITNESS : VICTIM]);
+        while (0 == heard) {
+            dn_world_progress(world);
+        }
+    }
+    dn_world_post(world, 2, 1);
+    dn_world_await(world, VICTIM + WITNESS - world->rank, 2, 1);
+    dn_close(world->port);
+    world->port = NULL;
+    if (VICTIM == world->rank) {
+        check_guards();
+    }
+    dn_world_post(world, 1, 1);
+}
+
+static void core_messages(dn_world_t *world)
+{
+    fight(world, attack_core, 1, 0);
+}
+
+static void device_messages(dn_world_t *world)
+{
+    fight(world, attack_device, 1, 0);
+}
+
+static void any_channels(dn_world_t *world)
+{
+    fight(world, attack_channels, 1, 0);
+}
+
+static void any_heads(dn_world_t *world)
+{
+    fight(world, attack_heads, 1, 0);
+}
+
+static void any_ring(dn_world_t *world)
+{
+    fight(world, attack_ring, 1, 0);
+}
+
+static void any_credit(dn_world_t *world)
+{
+    fight(world, attack_credit, 1, 0);
+}
+
+static void any_slots(dn_world_t *world)
+{
+    fight(world, attack_slots, 1, 1);
+}
+
+static void any_help(dn_world_t *world)
+{
+    fight(world, attack_help, 1, 0);
+}
+
+/** The witness may be told anything here, for it is the victim's own identity that changes. */
+static void any_header(dn_world_t *world)
+{
+    fight(world, attack_header, 0, 1);
+}
+
+static void sizes_that_change_later(dn_world_t *world)
+{
+    fight(world, attack_own_header, 1, 1);
+}
+
+/* Keys and segments made up */
+
+/** Segments that look right when they are mapped, and shrink then: a copy would meet a bus error. */
+static void a_segment_that_can_shrink(dn_world_t *world)
+{
+    static uint8_t data[65536];
+    const dn_shm_segment_head_t head = {DN_SHM_MAGIC, 77, sizeof(data), 5};
+
+    dn_world_start(world);
+    dn_test_log.expected = 1;
+    if (ATTACKER == world->rank) {
+        const int fd = memfd_create("hostile", MFD_CLOEXEC);
+        dn_check(0 <= fd);
+        dn_check_equal(ftruncate(fd, DN_SHM_PAGE + sizeof(data)), 0);
+        dn_check_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+        world->me->key[0] = (dn_key_t){
+            .sid = 5, .generation = 77, .len = sizeof(data), .kind = DN_SHM_KEY_MAPPED, .fd = (uint32_t) fd};
+        dn_world_barrier(world);
+        dn_world_await(world, VICTIM, 0, 1);
+        dn_check_equal(ftruncate(fd, 0), 0);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_barrier(world);
+        const dn_xfer_t xfer = {
+            .local = data, .key = &world->board->seat[ATTACKER].key[0], .len = sizeof(data)};
+        dn_check(DN_OK > dn_world_pull(world, world->peer[ATTACKER], &xfer));
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, ATTACKER, 0, 1);
+        dn_check(DN_OK > dn_world_pull(world, world->peer[ATTACKER], &xfer));
+    }
+    dn_test_log.expected = 0;
+    dn_world_stop(world);
+}
+
+static void any_keys(dn_world_t *world)
+{
+    static uint8_t data[256];
+    uint64_t random = 3;
+
+    dn_world_open(world);
+    offer(world);
+    dn_world_barrier(world);
+    dn_world_connect(world);
+    dn_test_log.expected = 1;
+    for (int i = 0; VICTIM == world->rank && i < 3000; i++) {
+        dn_key_t key = world->board->seat[ATTACKER].key[dn_test_below(&random, 2)];
+        const uint64_t roff = wicked(&random);
+        switch (dn_test_below(&random, 5)) {
+        case 0:
+            key.len = wicked(&random);
+            break;
+        case 1:
+            key.fd = (uint32_t) wicked(&random);
+            key.sid += 7;
+            break;
+        case 2:
+            key.kind = (uint32_t) dn_test_below(&random, 5);
+            break;
+        case 3:
+            key.generation = (uint32_t) wicked(&random);
+            break;
+        default:
+            scribble(&key, sizeof(key), &random);
+            break;
+        }
+        /* PULL only: what a wrong key reads of the other process is its own affair, and stays there unharmed. */
+        const dn_xfer_t xfer = {
+            .local = data, .key = &key, .roff = roff, .len = dn_test_below(&random, sizeof(data))};
+        dn_world_pull(world, world->peer[ATTACKER], &xfer);
+    }
+    dn_test_log.expected = 0;
+    dn_world_barrier(world);
+    check_guards();
+    dn_world_stop(world);
+}
+
+/* Headers that are wrong from the start */
+
+static dn_shm_header_t right_header(const dn_world_t *world, const uint64_t nonce[2])
+{
+    dn_shm_header_t header = {.version = DN_WIRE_VERSION,
+                              .magic = DN_SHM_MAGIC,
+                              .pgid = world->job.pgid,
+                              .nonce = {nonce[0], nonce[1]},
+                              .pid = 9,
+                              .uid = (uint32_t) geteuid(),
+                              .os_pid = (uint32_t) getpid(),
+                              .max_peers = 4,
+                              .ring_lines = 16,
+                              .ring_bulk = 4096,
+                              .start_time = where_of(world->me).start_time,
+                              .llcm_bytes = 4096};
+    const uint64_t stride = (dn_ring_bytes(16, 4096) + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;
+
+    header.bytes = 3 * DN_SHM_PAGE + header.max_peers * stride;
+    return header;
+}
+
+/** Where the parts of an address lie that a forger changes; found by their values. */
+static size_t find(const uint8_t *bytes, size_t len, const void *part, size_t part_len)
+{
+    for (size_t at = 0; at + part_len <= len; at++) {
+        if (0 == memcmp(bytes + at, part, part_len)) {
+            return at;
+        }
+    }
+    dn_check(0 == part_len);
+    return 0;
+}
+
+/** An address like this process' own, but of the mapping behind fd. @return its length. */
+static size_t forge_address(const dn_world_t *world, int fd, const dn_shm_header_t *header, uint8_t *address)
+{
+    const size_t len = world->me->address_len;
+    dn_shm_where_t where = where_of(world->me);
+    const uint32_t pid = 9;
+
+    memcpy(address, world->me->address, len);
+    const size_t at = find(address, len, where.nonce, sizeof(where.nonce));
+    memcpy(address + at, header->nonce, sizeof(header->nonce));
+    memcpy(address + at + sizeof(header->nonce), &pid, sizeof(pid));
+    memcpy(where.nonce, header->nonce, sizeof(where.nonce));
+    where.fd = fd;
+    where.path[0] = '\0';
+    where.bytes = header->bytes;
+    memcpy(address + len - sizeof(where), &where, sizeof(where));
+    return len;
+}
+
+static unsigned forged;
+
+/** Try a mapping of file_bytes bytes that starts with the header. Owner 0: as it is. */
+static void try_header(dn_world_t *world, const dn_shm_header_t *header, uint64_t file_bytes, uid_t owner,
+                       dn_status_t wanted, const char *word)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    dn_peer_t *peer = NULL;
+    const int fd = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    dn_check(0 <= fd);
+    dn_check_equal(pwrite(fd, header, sizeof(*header), 0), sizeof(*header));
+    dn_check_equal(ftruncate(fd, (off_t) file_bytes), 0);
+    dn_check_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+    if (0 != owner) {
+        dn_check_equal(fchown(fd, owner, (gid_t) -1), 0);
+    }
+    const size_t len = forge_address(world, fd, header, address);
+    dn_test_log_expect();
+    dn_check_equal(dn_connect(world->port, address, len, &peer), wanted);
+    dn_check(dn_test_log_said(DN_OK == wanted ? 0 : 1, word));
+    if (DN_OK == wanted) {
+        dn_disconnect(peer);
+    }
+    close(fd);
+    forged++;
+}
+
+/** A fresh right header to be spoilt. */
+static dn_shm_header_t next_header(const dn_world_t *world)
+{
+    const uint64_t nonce[2] = {0x1234567812345678 + forged, 0x8765432187654321};
+
+    return right_header(world, nonce);
+}
+
+static void try_sizes(dn_world_t *world)
+{
+    static const uint64_t bad[][4] = {
+        /* max_peers, ring_lines, ring_bulk, llcm_bytes */
+        {0, 16, 4096, 4096},
+        {16385, 16, 4096, 4096},
+        {UINT32_MAX, 16, 4096, 4096},
+        {4, 0, 4096, 4096},
+        {4, 17, 4096, 4096},
+        {4, 8192, 4096, 4096},
+        {4, UINT32_MAX, 4096, 4096},
+        {4, 1U << 31, 4096, 4096},
+        {4, 16, 0, 4096},
+        {4, 16, 4097, 4096},
+        {4, 16, 1 << 21, 4096},
+        {4, 16, UINT32_MAX, 4096},
+        {4, 16, UINT32_MAX - 63, 4096},
+        {4, 16, 4096, 0},
+        {4, 16, 4096, 4097},
+        {4, 16, 4096, 32 << 20},
+        {4, 16, 4096, UINT64_MAX},
+        {4, 16, 4096, UINT64_MAX - 4095},
+        {4, 16, 4096, UINT64_C(1) << 63},
+        {8, 16, 4096, 4096},
+        {4, 64, 4096, 4096},
+        {4, 16, 8192, 4096},
+        {4, 16, 4096, 8192},
+        {16384, 4096, 1 << 20, 16 << 20},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        dn_shm_header_t header = next_header(world);
+        const uint64_t right = header.bytes;
+        header.max_peers = (uint32_t) bad[i][0];
+        header.ring_lines = (uint32_t) bad[i][1];
+        header.ring_bulk = (uint32_t) bad[i][2];
+        header.llcm_bytes = bad[i][3];
+        try_header(world, &header, right, 0, DN_ERR_PROTO, "refused");
+    }
+}
+
+static void headers_that_are_wrong(dn_world_t *world)
+{
+    dn_world_open(world);
+    dn_shm_header_t header = next_header(world);
+    const uint64_t right = header.bytes;
+    /* The forgery itself is good: with nothing wrong it connects. */
+    try_header(world, &header, right, 0, DN_OK, NULL);
+    static const uint64_t bytes[] = {0, 1, 8, 100, 4095, 4096, 4097, 8192};
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+        header = next_header(world);
+        try_header(world, &header, bytes[i], 0, DN_ERR_PROTO, "refused");
+    }
+    header = next_header(world);
+    try_header(world, &header, right - 4096, 0, DN_ERR_PROTO, "refused");
+    header = next_header(world);
+    try_header(world, &header, right + 4096, 0, DN_ERR_PROTO, "refused");
+    header = next_header(world);
+    header.bytes = UINT64_MAX;
+    try_header(world, &header, right, 0, DN_ERR_PROTO, "refused");
+    header = next_header(world);
+    header.magic ^= 1;
+    try_header(world, &header, right, 0, DN_ERR_PROTO, "not that of a dimmnet port");
+    header = next_header(world);
+    header.version++;
+    try_header(world, &header, right, 0, DN_ERR_VERSION, "version");
+    header = next_header(world);
+    header.pgid.byte[15] ^= 1;
+    try_header(world, &header, right, 0, DN_ERR_ACCESS, "group");
+    header = next_header(world);
+    header.pid++;
+    try_header(world, &header, right, 0, DN_ERR_ACCESS, "group");
+    if (0 == geteuid()) {
+        header = next_header(world);
+        try_header(world, &header, right, 12345, DN_ERR_ACCESS, "user");
+    } else {
+        printf("headers_that_are_wrong: a file of another user is left out: only root can make one\n");
+    }
+    try_sizes(world);
+    dn_close(world->port);
+    world->port = NULL;
+}
+
+/** Two processes of one group and of two users. */
+static void another_user(dn_world_t *world)
+{
+    if (0 != geteuid()) {
+        printf("another_user: left out: only root can become another user\n");
+        return;
+    }
+    if (1 == world->rank) {
+        dn_check_equal(setgid(65534), 0);
+        dn_check_equal(setuid(65534), 0);
+    }
+    world->job.dir = "/dev/shm";
+    dn_world_open(world);
+    dn_world_barrier(world);
+    dn_peer_t *peer = NULL;
+    const dn_board_seat_t *seat = &world->board->seat[1 - world->rank];
+    dn_test_log_expect();
+    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &peer), DN_ERR_ACCESS);
+    dn_check(dn_test_log_said(1, "user"));
+    dn_check(NULL == peer);
+    dn_world_stop(world);
+}
+
+static const struct {
+    const char *name;
+    int processes;
+    dn_world_fn_t fn;
+} tests[] = {
+    {"headers_that_are_wrong", 1, headers_that_are_wrong},
+    {"another_user", 2, another_user},
+    {"any_keys", 2, any_keys},
+    {"a_segment_that_can_shrink", 2, a_segment_that_can_shrink},
+    {"core_messages", PROCESSES, core_messages},
+    {"device_messages", PROCESSES, device_messages},
+    {"any_channels", PROCESSES, any_channels},
+    {"any_heads", PROCESSES, any_heads},
+    {"any_ring", PROCESSES, any_ring},
+    {"any_credit", PROCESSES, any_credit},
+    {"any_slots", PROCESSES, any_slots},
+    {"any_help", PROCESSES, any_help},
+    {"any_header", PROCESSES, any_header},
+    {"sizes_that_change_later", PROCESSES, sizes_that_change_later},
+};
+
+/** usage: hostile_segment [TEST] */
+int main(int argc, char **argv)
+{
+    const dn_variant_t mapped = {
+        .file = "hostile", .device = "shm", .cma = 1, .backing = "auto", .help_min = 65536};
+    const dn_variant_t ring = {.file = "hostile, ring only", .device = "shm", .cma = 0, .backing = "auto"};
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
+            failed |= dn_world_run(tests[i].name, &mapped, tests[i].processes, tests[i].fn);
+            if (PROCESSES == tests[i].processes) {
+                failed |= dn_world_run(tests[i].name, &ring, tests[i].processes, tests[i].fn);
+            }
+        }
+    }
+    return failed;
+}

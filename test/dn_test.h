@@ -1,0 +1,128 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_test.h
+ * What the unit and device tests share: a seeded generator, byte patterns, and a watch on the error log.
+ */
+#ifndef DN_TEST_H
+#define DN_TEST_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dimmnet.h"
+
+/** Exit status by which automake knows a skip. */
+#define DN_TEST_SKIP 77
+
+/** 64 bits from a generator that any seed starts; the same seed gives the same numbers anywhere. */
+static inline uint64_t dn_test_random(uint64_t *state)
+{
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t x = *state;
+    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    return x ^ (x >> 32);
+}
+
+/** A number in 0 .. bound - 1. */
+static inline uint64_t dn_test_below(uint64_t *state, uint64_t bound)
+{
+    return dn_test_random(state) % bound;
+}
+
+/** A length in 0 .. max, each power of two about equally often. */
+static inline size_t dn_test_length(uint64_t *state, size_t max)
+{
+    const unsigned bits = (unsigned) dn_test_below(state, 64 - (unsigned) __builtin_clzl(max | 1) + 1);
+    const size_t len = 0 == bits ? 0 : (size_t) (dn_test_random(state) >> (64 - bits));
+    return len < max ? len : max;
+}
+
+/** Byte i of the pattern that belongs to a key. */
+static inline uint8_t dn_test_byte(uint64_t key, size_t i)
+{
+    return (uint8_t) (key * 31 + i * 131 + (i >> 8) * 17 + (i >> 16) * 7);
+}
+
+static inline void dn_test_fill(void *buffer, size_t len, uint64_t key)
+{
+    for (size_t i = 0; i < len; i++) {
+        ((uint8_t *) buffer)[i] = dn_test_byte(key, i);
+    }
+}
+
+/** First byte that is not the key's, or len. */
+static inline size_t dn_test_mismatch(const void *buffer, size_t len, uint64_t key)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (((const uint8_t *) buffer)[i] != dn_test_byte(key, i)) {
+            return i;
+        }
+    }
+    return len;
+}
+
+/** What was logged since the last look. */
+typedef struct dn_test_log {
+    unsigned count;
+    int expected; /**< not 0: a sentence is what the test wants; else it ends the process */
+    char last[512];
+} dn_test_log_t;
+
+/** One per program: each test is one translation unit or owns it through dn_world.c. */
+extern dn_test_log_t dn_test_log;
+
+static inline void dn_test_log_note(const char *sentence, void *arg)
+{
+    dn_test_log_t *log = arg;
+
+    log->count++;
+    snprintf(log->last, sizeof(log->last), "%s", sentence);
+    if (!log->expected) {
+        fprintf(stderr, "unexpected error log: %s\n", sentence);
+        fflush(NULL);
+        _Exit(1);
+    }
+}
+
+/** From now on an error log that no dn_test_log_expect() announced ends the process with a failure. */
+static inline void dn_test_log_watch(void)
+{
+    memset(&dn_test_log, 0, sizeof(dn_test_log));
+    dn_log_set(dn_test_log_note, &dn_test_log);
+}
+
+/** Calls that follow are to fail and to say so. */
+static inline void dn_test_log_expect(void)
+{
+    dn_test_log.expected = 1;
+    dn_test_log.count = 0;
+    dn_test_log.last[0] = '\0';
+}
+
+/**
+ * End of what dn_test_log_expect() began.
+ * @return 1 when exactly `count` sentences came, each failure one, and the last is one clear line that
+ *         holds `word` (NULL: any).
+ */
+static inline int dn_test_log_said(unsigned count, const char *word)
+{
+    const int right =
+        count == dn_test_log.count
+        && (0 == count || (NULL == strchr(dn_test_log.last, '\n') && 10 < strlen(dn_test_log.last)))
+        && (NULL == word || NULL != strstr(dn_test_log.last, word));
+
+    if (!right) {
+        fprintf(stderr, "expected %u error log(s) about \"%s\", got %u, the last: \"%s\"\n", count,
+                NULL == word ? "" : word, dn_test_log.count, dn_test_log.last);
+    }
+    dn_test_log.expected = 0;
+    dn_test_log.count = 0;
+    return right;
+}
+
+#endif

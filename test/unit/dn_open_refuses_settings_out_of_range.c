@@ -1,0 +1,162 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * A setting out of its range, an unknown device or a malformed fault schedule is refused by dn_open with
+ * one sentence that names the setting; the ends of each range are taken.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+static const dn_job_t job = {.pgid = {{1}}, .nlocal = 1};
+
+static void refused(const char *spec, const dn_config_t *config, const char *word)
+{
+    dn_port_t *port = NULL;
+
+    dn_test_log_expect();
+    const dn_status_t status = dn_open(spec, &job, config, &port);
+    if (DN_OK == status) {
+        dn_close(port);
+        fail_msg("spec \"%s\" with a bad %s was taken", spec, word);
+    }
+    assert_int_equal(status, DN_ERR_PARAM);
+    assert_true(dn_test_log_said(1, word));
+    assert_null(port);
+}
+
+static void taken(const dn_config_t *config)
+{
+    dn_port_t *port = NULL;
+
+    assert_int_equal(dn_open("shm", &job, config, &port), DN_OK);
+    dn_close(port);
+}
+
+static void defaults(void **state)
+{
+    dn_config_t config;
+
+    memset(&config, 0xff, sizeof(config));
+    dn_config_init(&config);
+    taken(&config);
+    taken(NULL);
+}
+
+static void ring_lines(void **state)
+{
+    static const uint32_t bad[] = {0, 1, 8, 15, 17, 48, 4095, 4097, 8192, UINT32_MAX};
+    dn_config_t config;
+
+    dn_config_init(&config);
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        config.ring_lines = bad[i];
+        refused("shm", &config, "ring_lines");
+    }
+    config.ring_lines = 16;
+    taken(&config);
+    config.ring_lines = 4096;
+    taken(&config);
+}
+
+static void ring_bulk(void **state)
+{
+    static const uint32_t bad[] = {0, 64, 4095, 4097, 4096 + 32, 1048576 + 64, UINT32_MAX, UINT32_MAX - 63};
+    dn_config_t config;
+
+    dn_config_init(&config);
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        config.ring_bulk = bad[i];
+        refused("shm", &config, "ring_bulk");
+    }
+    config.ring_bulk = 4096;
+    taken(&config);
+    config.ring_bulk = 4096 + 64;
+    taken(&config);
+    config.ring_bulk = 1048576;
+    taken(&config);
+}
+
+static void max_peers(void **state)
+{
+    static const uint32_t bad[] = {0, 16385, UINT32_MAX};
+    dn_config_t config;
+
+    dn_config_init(&config);
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        config.max_peers = bad[i];
+        refused("shm", &config, "max_peers");
+    }
+    config.max_peers = 1;
+    taken(&config);
+    config.max_peers = 16384;
+    taken(&config);
+}
+
+static void llcm_bytes(void **state)
+{
+    static const uint32_t bad[] = {0, 4095, 4097, 4096 + 32, 16777216 + 64, UINT32_MAX};
+    dn_config_t config;
+
+    dn_config_init(&config);
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        config.llcm_bytes = bad[i];
+        refused("shm", &config, "llcm_bytes");
+    }
+    config.llcm_bytes = 4096;
+    taken(&config);
+    config.llcm_bytes = 16777216;
+    taken(&config);
+}
+
+static void backing(void **state)
+{
+    static const char *const bad[] = {"", "paper", "Auto", "memfd ", "fil"};
+    static const char *const good[] = {"auto", "memfd", "file"};
+    dn_config_t config;
+
+    dn_config_init(&config);
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        config.backing = bad[i];
+        refused("shm", &config, "backing");
+    }
+    for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        config.backing = good[i];
+        taken(&config);
+    }
+}
+
+static void fault(void **state)
+{
+    dn_config_t config;
+
+    dn_config_init(&config);
+    config.fault = "botf:again";
+    refused("shm", &config, "fault");
+    config.fault = "";
+    taken(&config);
+    config.fault = "botf:again/7,seed=2";
+    taken(&config);
+}
+
+static void devices(void **state)
+{
+    static const char *const bad[] = {"",    "nosuch", "shm,nosuch", "nosuch,shm", "shm:argument",
+                                      "SHM", "shmshm"};
+
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refused(bad[i], NULL, "device");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),  cmocka_unit_test(ring_lines), cmocka_unit_test(ring_bulk),
+        cmocka_unit_test(max_peers), cmocka_unit_test(llcm_bytes), cmocka_unit_test(backing),
+        cmocka_unit_test(fault),     cmocka_unit_test(devices),
+    };
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
