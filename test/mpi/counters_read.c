@@ -1,0 +1,156 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file counters_read.c
+ * Reads the performance variables of btl_dimmnet by MPI_T around known traffic between ranks 0 and 1,
+ * and checks that they counted it. Fails when a variable is missing or did not count.
+ *
+ *   counters_read [--without-cma]
+ */
+#include "dn_config.h"
+
+#include "verify.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SMALL_COUNT 1000
+#define SMALL_BYTES 8
+#define LARGE_COUNT 8
+#define LARGE_BYTES (4 << 20)
+
+enum counter { SENT, BYTES, LINES, WAITS, CMA, RING, MAPPED, HELP, COUNTERS };
+
+static const char *const names[COUNTERS] = {
+    "btl_dimmnet_messages_sent", "btl_dimmnet_bytes_sent", "btl_dimmnet_lines_sent",
+    "btl_dimmnet_credit_waits",  "btl_dimmnet_cma_bytes",  "btl_dimmnet_ring_bytes",
+    "btl_dimmnet_mapped_bytes",  "btl_dimmnet_help_bytes",
+};
+
+static int rank;
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle handles[COUNTERS];
+static size_t widths[COUNTERS];
+
+/** The counter called names[which], checked against how MPI_T describes it. */
+static void open_counter(enum counter which)
+{
+    char description[512] = "";
+    int name_length = 0;
+    int description_length = sizeof(description);
+    int index, verbosity, class, bind, readonly, continuous, atomic, count, width;
+    MPI_Datatype type;
+    MPI_T_enum enumeration;
+
+    if (MPI_SUCCESS != MPI_T_pvar_get_index(names[which], MPI_T_PVAR_CLASS_COUNTER, &index)) {
+        verify_fail("there is no performance variable %s of class counter", names[which]);
+    }
+    MPI_T_pvar_get_info(index, NULL, &name_length, &verbosity, &class, &type, &enumeration, description,
+                        &description_length, &bind, &readonly, &continuous, &atomic);
+    verify_that(MPI_T_BIND_NO_OBJECT == bind, "a counter is bound to an object");
+    verify_that('\0' != description[0], "a counter has no description");
+    if (MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, index, NULL, &handles[which], &count) || 1 != count) {
+        verify_fail("no handle of one element for %s", names[which]);
+    }
+    if (!continuous) {
+        MPI_T_pvar_start(session, handles[which]);
+    }
+    MPI_Type_size(type, &width);
+    widths[which] = (size_t) width;
+    verify_that(4 == width || 8 == width, "a counter is neither of 32 nor of 64 bits");
+}
+
+static void read_all(unsigned long long *values)
+{
+    for (int i = 0; i < COUNTERS; i++) {
+        uint64_t wide = 0;
+        uint32_t narrow = 0;
+        void *to = 8 == widths[i] ? (void *) &wide : (void *) &narrow;
+        if (MPI_SUCCESS != MPI_T_pvar_read(session, handles[i], to)) {
+            verify_fail("cannot read %s", names[i]);
+        }
+        values[i] = 8 == widths[i] ? wide : narrow;
+    }
+}
+
+/** Messages from rank 0 to rank 1; @p grown gets what every counter grew by, over all ranks. */
+static void traffic(int count, size_t size, unsigned long long *grown)
+{
+    unsigned long long before[COUNTERS];
+    unsigned long long after[COUNTERS];
+    unsigned char *buffer = verify_guard_alloc(size, 0);
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    read_all(before);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < count; i++) {
+        if (0 == rank) {
+            verify_fill(buffer, size, (uint64_t) i);
+            MPI_Send(buffer, (int) size, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        } else if (1 == rank) {
+            MPI_Recv(buffer, (int) size, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            verify_expect(buffer, size, (uint64_t) i, "counted message");
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    read_all(after);
+    for (int i = 0; i < COUNTERS; i++) {
+        verify_that(after[i] >= before[i], "a counter went backwards");
+        after[i] -= before[i];
+    }
+    MPI_Allreduce(after, grown, COUNTERS, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
+    verify_guard_free(buffer, size, 0, "counted message");
+}
+
+static void print(const char *what, const unsigned long long *grown)
+{
+    if (0 == rank) {
+        printf("%s\n", what);
+        for (int i = 0; i < COUNTERS; i++) {
+            printf("  %-26s +%llu\n", names[i], grown[i]);
+        }
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long long grown[COUNTERS];
+    int provided;
+    bool cma = 2 != argc || 0 != strcmp(argv[1], "--without-cma");
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < COUNTERS; i++) {
+        open_counter((enum counter) i);
+    }
+
+    traffic(SMALL_COUNT, SMALL_BYTES, grown);
+    print("1000 messages of 8 bytes:", grown);
+    verify_that(grown[SENT] >= SMALL_COUNT, "small messages were sent but not counted");
+    verify_that(grown[BYTES] >= SMALL_COUNT * SMALL_BYTES, "bytes of small messages were not counted");
+    verify_that(grown[LINES] >= SMALL_COUNT, "lines of small messages were not counted");
+    verify_that(grown[SENT] < 2 * SMALL_COUNT, "small messages were counted twice");
+    verify_that(0 == grown[CMA] + grown[MAPPED] + grown[HELP], "small messages were counted as put or get");
+
+    traffic(LARGE_COUNT, LARGE_BYTES, grown);
+    print("8 messages of 4 MiB:", grown);
+    unsigned long long moved = grown[BYTES] + grown[CMA] + grown[RING] + grown[MAPPED] + grown[HELP];
+    verify_that(moved >= (unsigned long long) LARGE_COUNT * LARGE_BYTES,
+                "bytes of large messages are missing");
+    verify_that(cma || 0 == grown[CMA], "CMA was switched off and yet counted");
+    verify_that(!cma || grown[CMA] + grown[MAPPED] > 0, "large messages went neither by CMA nor by mapping");
+
+    for (int i = 0; i < COUNTERS; i++) {
+        MPI_T_pvar_handle_free(session, &handles[i]);
+    }
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    MPI_Finalize();
+    return 0;
+}

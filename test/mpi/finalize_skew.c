@@ -1,0 +1,91 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file finalize_skew.c
+ * Ranks reach MPI_Finalize at very different times, the early ones with small messages still unread at
+ * their receivers. Every message must arrive, whoever has gone into MPI_Finalize meanwhile.
+ *
+ *   finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES]
+ */
+#include "dn_config.h"
+
+#include "verify.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/** Small enough for the eager protocol of any BTL, so that a send ends without its receiver. */
+#define SMALL 200
+
+static int rank;
+static int ranks;
+static uint64_t seed = 1;
+static unsigned delay_ms = 200;
+static int count = 20;
+
+/** All messages to all later ranks; small ones need no receiver to complete. */
+static void send_to_later(void)
+{
+    unsigned char out[SMALL];
+
+    for (int target = rank + 1; target < ranks; target++) {
+        for (int i = 0; i < count; i++) {
+            size_t size = verify_key(seed, (uint64_t) rank, (uint64_t) target, (uint64_t) i) % SMALL;
+            verify_fill(out, size, verify_key(seed + 1, (uint64_t) rank, (uint64_t) target, (uint64_t) i));
+            MPI_Send(out, (int) size, MPI_BYTE, target, i, MPI_COMM_WORLD);
+        }
+    }
+}
+
+/** The messages of earlier ranks, last tag first; the earlier ranks are in MPI_Finalize by now. */
+static void receive_from_earlier(void)
+{
+    unsigned char in[SMALL];
+
+    for (int source = 0; source < rank; source++) {
+        for (int i = count - 1; i >= 0; i--) {
+            size_t size = verify_key(seed, (uint64_t) source, (uint64_t) rank, (uint64_t) i) % SMALL;
+            MPI_Status status;
+            int got;
+            MPI_Recv(in, SMALL, MPI_BYTE, source, i, MPI_COMM_WORLD, &status);
+            MPI_Get_count(&status, MPI_BYTE, &got);
+            verify_that((int) size == got, "a message has another length");
+            verify_expect(in, size, verify_key(seed + 1, (uint64_t) source, (uint64_t) rank, (uint64_t) i),
+                          "message of a rank that is in MPI_Finalize");
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int option;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    while (-1 != (option = getopt(argc, argv, "s:d:n:"))) {
+        switch (option) {
+        case 's':
+            seed = verify_number(optarg, 0, "-s");
+            break;
+        case 'd':
+            delay_ms = (unsigned) verify_number(optarg, 0, "-d");
+            break;
+        case 'n':
+            count = (int) verify_number(optarg, 0, "-n");
+            break;
+        default:
+            fprintf(stderr, "usage: finalize_skew [-s SEED] [-d MILLISECONDS] [-n MESSAGES]\n");
+            exit(2);
+        }
+    }
+    send_to_later();
+    verify_sleep_ms(delay_ms * (unsigned) rank);
+    receive_from_earlier();
+    MPI_Finalize();
+    printf("finalize_skew: rank %d of %d done\n", rank, ranks);
+    return 0;
+}

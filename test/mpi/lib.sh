@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The dimmnet authors
+#
+# What the MPI tests share; each of them sources this file first. From the environment:
+#
+#   abs_builddir   folder of the test programs (default: the working folder)
+#   MPIRUN         default mpirun.openmpi
+#   BTL            list for --mca btl (default self,dimmnet); without dimmnet in it, tests of what only
+#                  dimmnet has are skipped and the others show what Open MPI itself does
+#   SEED           to replay a test; otherwise a new one is chosen and printed
+#   LIMIT          seconds after which a run counts as hanging (default 60)
+#   MPI_ARGS       further words for every mpirun
+#   KEEP           not empty: the scratch folder stays
+#
+# A test prints what it checked. When it fails, the last lines say how to repeat the run that failed.
+#
+# shellcheck shell=bash disable=SC2034,SC2054
+
+set -u
+export LC_ALL=C
+ulimit -c 0
+
+test_name=$(basename "$0")
+test_dir=$(cd "$(dirname "$0")" && pwd -P)
+test_path=$test_dir/$test_name
+bin=${abs_builddir:-$PWD}
+MPIRUN=${MPIRUN:-mpirun.openmpi}
+BTL=${BTL:-self,dimmnet}
+LIMIT=${LIMIT:-60}
+SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
+
+if [[ $(id -u) -eq 0 ]]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
+
+say() { echo "$test_name: $*"; }
+
+skip() {
+    say "skipped: $*"
+    exit 77
+}
+
+# fail SENTENCE
+fail() {
+    say "FAILED: $*"
+    say "to repeat: ${last_run:-} "
+    say "or the whole test: SEED=$SEED BTL=$BTL MPIRUN=$MPIRUN abs_builddir=$bin $test_path"
+    exit 1
+}
+
+has_btl() { [[ ,$BTL, == *,$1,* ]]; }
+
+# For tests that mean nothing without the component.
+need_dimmnet() { has_btl dimmnet || skip "needs dimmnet in the list of BTLs, which is $BTL"; }
+
+need_command() {
+    command -v "$1" >/dev/null || skip "$1 is not installed${2:+ (Debian package $2)}"
+}
+
+# --- scratch folder; Open MPI's session folders go below it too
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/dn-test.XXXXXX") || exit 1
+export TMPDIR=$scratch/tmp
+mkdir "$TMPDIR"
+background=() # process ids to end when the test ends
+
+cleanup() {
+    local pid
+    for pid in ${background[@]+"${background[@]}"}; do
+        kill "$pid" 2>/dev/null
+    done
+    if [[ -n ${KEEP:-} ]]; then
+        say "kept $scratch"
+    else
+        rm -rf "$scratch"
+    fi
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+# --- running MPI programs
+
+# Words for mpirun that switch CMA off, in each BTL that has it.
+without_cma=()
+has_btl dimmnet && without_cma+=(--mca btl_dimmnet_cma 0)
+has_btl vader && without_cma+=(--mca btl_vader_single_copy_mechanism none)
+
+# Words for mpirun that inject faults which no program may notice, beginning with SEED.
+with_faults=()
+has_btl dimmnet && with_faults=(--mca btl_dimmnet_fault
+    "all:again/7,botf:delay/11,all:slow/5,seed=$SEED")
+
+# Words for mpirun that choose osc/rdma, which works on the BTL's put, get and atomics. That of Open MPI
+# 4.1 crashes over vader when a rank is its own target, so without dimmnet others stand in.
+one_sided=(--mca osc rdma)
+has_btl dimmnet || one_sided=(--mca osc "sm,pt2pt")
+
+# Stock BTLs get the help they need on two cores. dimmnet has to do without.
+stock_help=()
+has_btl dimmnet || stock_help=(--mca mpi_yield_when_idle 1)
+
+# mpi_command RANKS [MPIRUN-WORD]... -- PROGRAM [ARGUMENT]...
+# Sets the array command, and last_run to a line for a shell.
+mpi_command() {
+    local ranks=$1 words=()
+    shift
+    while [[ $1 != -- ]]; do
+        words+=("$1")
+        shift
+    done
+    shift
+    # shellcheck disable=SC2206 # MPI_ARGS is a list of words
+    command=("$MPIRUN" --oversubscribe -n "$ranks" --mca pml ob1 --mca btl "$BTL"
+        ${stock_help[@]+"${stock_help[@]}"} ${MPI_ARGS:-} ${words[@]+"${words[@]}"} "$@")
+    last_run=$(printf '%q ' "${command[@]}")
+}
+
+# try_mpi, with the arguments of mpi_command: sets status and leaves the output in $scratch/out.
+# Status 124 is a hang.
+try_mpi() {
+    mpi_command "$@"
+    timeout -k 5 "$LIMIT" "${command[@]}" >"$scratch/out" 2>&1 </dev/null
+    status=$?
+    [[ $status -eq 137 ]] && status=124
+    return 0
+}
+
+show_output() { # the ends of a long output
+    if [[ $(wc -l <"$scratch/out") -gt 60 ]]; then
+        head -n 30 "$scratch/out"
+        echo "..."
+        tail -n 30 "$scratch/out"
+    else
+        cat "$scratch/out"
+    fi
+}
+
+# run_mpi, with the arguments of mpi_command: the job must end well, in time, without a word from the
+# MPI library, and leave nothing behind. Its last line is shown.
+run_mpi() {
+    mark_leftovers
+    try_mpi "$@"
+    if [[ $status -eq 124 ]]; then
+        show_output
+        fail "the job did not end within $LIMIT s"
+    elif [[ $status -ne 0 ]]; then
+        show_output
+        fail "the job ended with status $status"
+    fi
+    check_silence
+    check_leftovers
+    [[ ! -s $scratch/out ]] || say "$(tail -n 1 "$scratch/out")"
+}
+
+# Lines in which the MPI library or the components speak up.
+library_speaks='^\[[^]]*:[0-9]+\] |^-{20,}|^(libmca|btl|mca|dimmnet)[:_]|[Bb]us error|[Ss]egmentation fault'
+
+check_silence() {
+    if grep -qE "$library_speaks" "$scratch/out"; then
+        show_output
+        fail "the job ended well, but the library printed an error or a warning"
+    fi
+}
+
+# --- what a job must not leave behind
+
+# Everything in places where a transport could leave something. A test that needs the certainty that
+# others do not work there at the same time calls use_private_shm first.
+list_leftovers() {
+    find /dev/shm "$TMPDIR" -mindepth 1 2>/dev/null
+    find /tmp -mindepth 1 -maxdepth 1 -name 'dimmnet*' ! -type d -newer "$scratch/tmp.start" 2>/dev/null
+}
+touch "$scratch/tmp.start"
+
+mark_leftovers() { list_leftovers | sort >"$scratch/before"; }
+
+# New entries, one a line; other users' and, outside use_private_shm, other jobs' files do not count.
+new_leftovers() {
+    local path
+    list_leftovers | sort | comm -13 "$scratch/before" - | while IFS= read -r path; do
+        if [[ -n ${DN_PRIVATE_SHM:-} || $path == "$TMPDIR"/* || $path == *dimmnet* ]]; then
+            [[ -e $path ]] && echo "$path"
+        fi
+    done
+}
+
+check_leftovers() {
+    local left
+    left=$(new_leftovers)
+    # Without a /dev/shm of its own, what a running job of somebody else has there is not ours.
+    if [[ -z ${DN_PRIVATE_SHM:-} && -n $left ]]; then
+        left=$(grep -v '^/dev/shm/' <<<"$left")
+    fi
+    [[ -z $left ]] || fail "left behind: $left"
+}
+
+# Run the rest of the test, from its beginning, with an empty /dev/shm of its own of $1 (default 2g)
+# bytes, as root or in a user namespace. Returns 1 when the system does not allow it.
+use_private_shm() {
+    local size=${1:-2g} way
+    [[ -n ${DN_PRIVATE_SHM:-} ]] && return 0
+    for way in "--mount" "--map-root-user --mount"; do
+        # shellcheck disable=SC2086 # several words
+        if unshare $way mount -t tmpfs -o size="$size" tmpfs /dev/shm 2>/dev/null; then
+            rm -rf "$scratch"
+            trap - EXIT
+            unset TMPDIR
+            # shellcheck disable=SC2086,SC2016
+            DN_PRIVATE_SHM=$size SEED=$SEED abs_builddir=$bin exec unshare $way \
+                bash -c 'mount -t tmpfs -o size="$1" tmpfs /dev/shm && exec "$2"' _ "$size" "$test_path"
+        fi
+    done
+    return 1
+}
+
+# Process ids of the program at path $1, which has to be a copy of the test's own.
+pids_of() {
+    find /proc -mindepth 2 -maxdepth 2 -name exe -lname "$1" -printf '%h\n' 2>/dev/null | sed 's|^/proc/||'
+}
+
+# wait_until SECONDS COMMAND...: poll until it succeeds; false when it does not in time.
+wait_until() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [[ $SECONDS -lt $end ]] || return 1
+        sleep 0.02
+    done
+}
+
+# A number in 0 .. $1 - 1, from SEED; set as the variable random.
+RANDOM=$((SEED % 32768))
+draw() { random=$(((RANDOM * 32768 + RANDOM) % $1)); }
