@@ -49,6 +49,8 @@ typedef enum dn_channel {
 } dn_channel_t;
 
 typedef struct dn_port dn_port_t;
+/** A peer lives while it is connected to (dn_connect(), dn_disconnect()). One that came by itself, by
+ * sending, lives until it leaves: who keeps its pointer beyond the handler connects to it. */
 typedef struct dn_peer dn_peer_t;
 typedef struct dn_segment dn_segment_t;
 

@@ -271,6 +271,17 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     }
 }
 
+/** Slots grow scarce: those whose senders ended without a word come back. */
+static void dn_shm_look_for_dead(dn_shm_t *shm)
+{
+    for (uint32_t i = 0; i < shm->nrx; i++) {
+        dn_shm_peer_t *peer = shm->rx[i]->peer;
+        if (!peer->closing && !peer->self && DN_OK != dn_shm_check(&peer->base)) {
+            dn_port_peer_lost(shm->iface.port, &peer->base);
+        }
+    }
+}
+
 static void dn_shm_look_for(dn_shm_t *shm, uint32_t state, int again)
 {
     for (uint32_t i = 0; i < shm->config.max_peers; i++) {
@@ -287,6 +298,9 @@ void dn_shm_look(dn_shm_t *shm, int again)
     /* A sender that left and came back has two slots: what it sent first is read first. */
     dn_shm_look_for(shm, DN_SHM_CLOSED, again);
     dn_shm_look_for(shm, DN_SHM_READY, again);
+    if (shm->nrx > shm->config.max_peers / 2) {
+        dn_shm_look_for_dead(shm);
+    }
     if ('\0' != shm->path[0] && dn_shm_complete(&shm->map)) {
         dn_shm_unlink(shm);
     }
