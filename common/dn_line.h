@@ -295,6 +295,13 @@ static inline int dn_line_peek(const dn_line_rx_t *rx, dn_line_msg_t *msg)
     return 1;
 }
 
+/** Nothing to take, no credit to return: the answer of most polls. */
+static inline int dn_line_quiet(const dn_line_rx_t *rx)
+{
+    const uint64_t head = dn_load_acquire(&rx->ring->line[rx->head & (rx->lines - 1)].head);
+    return (uint32_t) head != rx->head + 1 && rx->head == rx->line_published;
+}
+
 /** Go past the message found by dn_line_peek, whose length has been checked against dn_line_max(). */
 static inline void dn_line_advance(dn_line_rx_t *rx, uint32_t len)
 {

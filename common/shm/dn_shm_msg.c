@@ -157,8 +157,8 @@ static __attribute__((noinline)) void dn_shm_distrust(dn_shm_t *shm, dn_shm_rx_t
     dn_port_peer_lost(shm->iface.port, &rx->peer->base);
 }
 
-/** Take up to @p max messages of one ring. */
-static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
+/** Take up to @p max messages of one ring in which there is one, or credit to return. */
+static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
     dn_line_msg_t msg;
@@ -194,6 +194,12 @@ static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
         dn_line_return_credit(line);
     }
     return n;
+}
+
+/** Look at one ring; the common case is that nothing is there. */
+static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
+{
+    return dn_line_quiet(&rx->line) ? 0 : dn_shm_take(shm, rx, max);
 }
 
 /** Note that a ring was active; it takes the place of the one idle longest. */
