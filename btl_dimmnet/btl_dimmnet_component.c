@@ -186,6 +186,9 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
+/** A limit of the user's cannot be had: no process is reached. */
+static bool limits_refused;
+
 /** Hold one limit within what the port can send: a default is lowered, a value of the user's is refused. */
 static bool limit_fits(const char *name, size_t *limit, size_t longest)
 {
@@ -206,6 +209,9 @@ static bool limit_fits(const char *name, size_t *limit, size_t longest)
     snprintf(full_name, sizeof(full_name), "btl_dimmnet_%s", name);
     dn_ompi_help("bad-limit", opal_process_info.nodename, full_name, (unsigned long) *limit, LIMIT_LOW,
                  (unsigned long) longest);
+    /* pml/ob1 ends the job for a limit of any BTL that is too low for it, even of one that reaches nobody. */
+    *limit = longest;
+    limits_refused = true;
     return false;
 }
 
@@ -213,7 +219,7 @@ bool mca_btl_dimmnet_limits_fit(size_t longest)
 {
     mca_btl_base_module_t *module = &mca_btl_dimmnet.super;
 
-    return limit_fits("eager_limit", &module->btl_eager_limit, longest)
+    return !limits_refused && limit_fits("eager_limit", &module->btl_eager_limit, longest)
            && limit_fits("rndv_eager_limit", &module->btl_rndv_eager_limit, longest)
            && limit_fits("max_send_size", &module->btl_max_send_size, longest);
 }

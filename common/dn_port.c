@@ -163,7 +163,7 @@ static const dn_device_t *dn_device_find(const char *name)
 }
 
 /** Open one device, written NAME or NAME:ARGUMENT. */
-static dn_status_t dn_port_open_device(dn_port_t *port, char *word)
+static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *word)
 {
     char names[128];
     dn_iface_t *iface = NULL;
@@ -174,7 +174,7 @@ static dn_status_t dn_port_open_device(dn_port_t *port, char *word)
     const dn_device_t *device = dn_device_find(word);
     if (NULL == device) {
         dn_device_names(names, sizeof(names));
-        dn_log_error("there is no device \"%s\"; known devices: %s", word, names);
+        dn_log_error("there is no device \"%s\" as in \"%s\"; known devices: %s", word, spec, names);
         return DN_ERR_PARAM;
     }
     const dn_status_t status = device->open(port, &port->config, argument, &iface);
@@ -204,7 +204,7 @@ static dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)
     dn_status_t status = DN_OK;
     for (char *word = strtok_r(list, ",", &rest); NULL != word && DN_OK == status;
          word = strtok_r(NULL, ",", &rest)) {
-        status = dn_port_open_device(port, word);
+        status = dn_port_open_device(port, spec, word);
         if (DN_ERR_UNSUPPORTED == status) {
             status = DN_OK;
         }

@@ -39,6 +39,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     }
     memcpy(shm->cma_probe, dn_port_nonce(port), 2 * sizeof(uint64_t));
     dn_shm_host(shm->host);
+    shm->user_ns = dn_shm_user_ns();
     status = dn_shm_process((uint32_t) getpid(), &shm->start_time);
     if (DN_OK != status) {
         dn_log_error("/proc/self/stat cannot be read; the shm device needs /proc mounted");
@@ -87,6 +88,8 @@ static dn_status_t dn_shm_address(const dn_iface_t *iface, void *buf, size_t *le
         .uid = header->uid,
         .os_pid = header->os_pid,
         .fd = shm->fd,
+        .user_ns = shm->user_ns,
+        .memfd = shm->memfd,
     };
 
     if (sizeof(where) > *len) {

@@ -95,9 +95,11 @@ typedef struct dn_shm_where {
     uint64_t nonce[2];
     uint64_t start_time;
     uint64_t bytes;
+    uint64_t user_ns;
     uint32_t uid;
     uint32_t os_pid;
     int32_t fd;
+    int32_t memfd;              /**< fd is one: found through /proc, within one user namespace only */
     char path[DN_SHM_PATH_MAX]; /**< "" with a memfd */
 } dn_shm_where_t;
 
@@ -199,6 +201,7 @@ typedef struct dn_shm {
     uint64_t *cma_probe;
     uint64_t start_time;
     uint8_t host[16];
+    uint64_t user_ns; /**< inode number of the user namespace */
 
     uint32_t seen; /**< arrivals looked at */
     uint32_t nrx;
@@ -252,6 +255,7 @@ dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uin
 /** Start time and state of a process; DN_ERR_UNREACH when it is gone or a zombie. */
 dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
 void dn_shm_host(uint8_t host[16]);
+uint64_t dn_shm_user_ns(void);
 /** @} */
 
 /** @name dn_shm_peer.c: peers and slots */

@@ -73,6 +73,11 @@ static uint64_t dn_shm_inode(const char *path)
     return 0 == stat(path, &info) ? (uint64_t) info.st_ino : 0;
 }
 
+uint64_t dn_shm_user_ns(void)
+{
+    return dn_shm_inode("/proc/self/ns/user");
+}
+
 void dn_shm_host(uint8_t host[16])
 {
     char text[40] = "";
@@ -126,8 +131,7 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
 /** May peers find our memfd through /proc? Not from another user namespace, nor when we are not dumpable. */
 static int dn_shm_memfd_reachable(void)
 {
-    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)
-           && DN_SHM_INIT_USER_NS == dn_shm_inode("/proc/self/ns/user");
+    return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) && DN_SHM_INIT_USER_NS == dn_shm_user_ns();
 }
 
 /** Remove a file that a killed process of ours left: its header names a process that is gone. */

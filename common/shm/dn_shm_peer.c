@@ -358,6 +358,10 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     if (0 != memcmp(where.host, shm->host, sizeof(where.host))) {
         return DN_ERR_UNREACH;
     }
+    if (where.user_ns != shm->user_ns && (where.memfd || shm->memfd)) {
+        /* The kernel hides one from the other: both must say no, or one would send and never be heard. */
+        return DN_ERR_UNREACH;
+    }
     if (where.uid != shm->map.header->uid) {
         dn_log_error("PID %" PRIu32 " belongs to user %" PRIu32 ", this process to user %" PRIu32 "; refused",
                      id->pid, where.uid, shm->map.header->uid);

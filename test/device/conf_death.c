@@ -10,21 +10,23 @@
 #include <unistd.h>
 
 /** Wait for a process to be dead: its parent may not have reaped it, which must make no difference. */
-static void wait_dead(dn_world_t *world, int rank)
+static int is_dead(const dn_world_t *world, int rank)
 {
     char path[64], line[512];
 
     snprintf(path, sizeof(path), "/proc/%u/stat", world->board->seat[rank].os_pid);
-    for (;;) {
-        FILE *file = fopen(path, "r");
-        if (NULL == file) {
-            return;
-        }
-        const char *end = NULL == fgets(line, sizeof(line), file) ? NULL : strrchr(line, ')');
-        fclose(file);
-        if (NULL == end || 'Z' == end[2] || 'X' == end[2]) {
-            return;
-        }
+    FILE *file = fopen(path, "r");
+    if (NULL == file) {
+        return 1;
+    }
+    const char *end = NULL == fgets(line, sizeof(line), file) ? NULL : strrchr(line, ')');
+    fclose(file);
+    return NULL == end || 'Z' == end[2] || 'X' == end[2];
+}
+
+static void wait_dead(const dn_world_t *world, int rank)
+{
+    while (!is_dead(world, rank)) {
         sched_yield();
     }
 }
@@ -252,7 +254,10 @@ void others_go_on_when_one_is_killed(dn_world_t *world)
             dn_world_progress(world);
         }
     }
-    wait_dead(world, victim);
+    while (!is_dead(world, victim)) {
+        /* It may still wait for room in our ring. */
+        dn_world_progress(world);
+    }
     dn_check_equal(dn_peer_check(world->peer[victim]), DN_ERR_UNREACH);
     for (int i = 0; i < 100; i++) {
         dn_progress(world->port);
