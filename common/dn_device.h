@@ -51,7 +51,7 @@ typedef struct dn_peer_base {
     uint64_t llcm_len;
     size_t botf_inline;
     size_t botf_max;
-    uint32_t outstanding;      /**< core-processor transfers in flight */
+    uint32_t outstanding;      /**< transfers in flight beyond their call */
     int lost;                  /**< DN_ERR_UNREACH from now on */
     void *fault;               /**< of the fault wrapper, NULL without one */
     struct dn_peer_base *next; /**< of the port's list */

@@ -151,6 +151,14 @@ static dn_status_t dn_shm_pull_copy(dn_shm_t *shm, dn_shm_pull_t *pull)
     }
 }
 
+/** Wait until the target writes no more into our memory: its chunks are done, or it is gone. */
+static void dn_shm_pull_wait(const dn_shm_t *shm, const dn_shm_pull_t *pull)
+{
+    while (!dn_shm_pull_done(shm, pull) && !dn_shm_gone(pull->peer->os_pid, pull->peer->start_time)) {
+        sched_yield();
+    }
+}
+
 dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote)
 {
     dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
@@ -160,7 +168,7 @@ dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint6
         UINT32_MAX >= xfer->len / DN_SHM_CHUNK_MAX ? dn_shm_pull_new(shm, peer, xfer, remote) : NULL;
     dn_port_unlock(shm->iface.port);
     if (NULL == pull) {
-        return DN_ERR_AGAIN;
+        return DN_ERR_UNSUPPORTED;
     }
     const dn_shm_help_request_t request = {remote, (uintptr_t) xfer->local, xfer->len,
                                            (uint32_t) (pull - shm->pull), pull->generation};
@@ -171,13 +179,16 @@ dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint6
         dn_pause();
     }
     dn_port_lock(shm->iface.port);
-    if (!dn_shm_pull_done(shm, pull)) {
+    if (!dn_shm_pull_done(shm, pull) && !peer->base.lost) {
         pull->background = 1;
         pull->status = status;
         peer->base.outstanding++;
         status = DN_INPROGRESS;
     } else {
-        status = DN_OK == status ? dn_shm_pull_settle(shm, pull) : status;
+        dn_shm_pull_wait(shm, pull);
+        if (DN_OK == status) {
+            status = dn_shm_pull_done(shm, pull) ? dn_shm_pull_settle(shm, pull) : DN_ERR_UNREACH;
+        }
         dn_shm_pull_free(shm, pull);
     }
     dn_port_unlock(shm->iface.port);
@@ -216,17 +227,12 @@ int dn_shm_help_progress(dn_shm_t *shm)
 
 void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer, int signal)
 {
-    uint64_t start_time;
-
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_pull_t *pull = &shm->pull[i];
         if (peer != pull->peer || !pull->background) {
             continue;
         }
-        while (!dn_shm_pull_done(shm, pull) && DN_OK == dn_shm_process(peer->os_pid, &start_time)
-               && start_time == peer->start_time) {
-            sched_yield();
-        }
+        dn_shm_pull_wait(shm, pull);
         if (!signal) {
             pull->xfer.comp = NULL;
         }

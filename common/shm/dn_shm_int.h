@@ -12,7 +12,8 @@
  *
  * The mapping is sparse: a ring takes memory when its first message is written. A sender claims a slot
  * by compare-and-swap, writes who it is, makes the slot READY and counts `arrivals` up; the owner then
- * attaches to the sender's own mapping and compares identities, and only then reads the ring.
+ * attaches to the sender's own mapping and compares identities, and only then reads the ring. A sender that
+ * has left already cannot be attached to: its slot names a group that was let in, and that has to do.
  */
 #ifndef DN_SHM_INT_H
 #define DN_SHM_INT_H
@@ -56,7 +57,8 @@ typedef struct dn_shm_header {
     uint64_t cma_probe; /**< address of a copy of nonce in the owner's private memory */
     dn_cpumask_t units; /**< where the owner may run */
     uint32_t nlocal;    /**< processes of the group on this host, 0: not known */
-    uint8_t pad0[28];
+    uint8_t host[16];   /**< as in dn_shm_where_t */
+    uint8_t pad0[12];
 
     uint32_t arrivals; /**< counts slots that became READY or CLOSED; polled by the owner */
     uint32_t closed;   /**< the owner has closed its port */
@@ -111,6 +113,7 @@ typedef struct dn_shm_map {
     uint8_t *rings;
     size_t ring_stride;
     size_t bytes;
+    int file; /**< not a memfd: room in it can run out */
     /* Copied from the header when it was checked: a peer may change the header later. */
     uint32_t max_peers;
     uint32_t ring_lines;
@@ -252,8 +255,10 @@ void dn_shm_detach(dn_shm_map_t *map);
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
 /** Give a ring in a file (path not "") its memory now: the file system could run out of it later. */
 dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uint32_t slot);
-/** Start time and state of a process; DN_ERR_UNREACH when it is gone or a zombie. */
+/** Start time of a process. DN_ERR_UNREACH: it is gone or a zombie. DN_ERR_NOMEM: no telling now. */
 dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
+/** Is the process that started then certainly gone? */
+int dn_shm_gone(uint32_t os_pid, uint64_t start_time);
 void dn_shm_host(uint8_t host[16]);
 uint64_t dn_shm_user_ns(void);
 /** @} */
@@ -313,7 +318,7 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer);
 /** One copy between the own memory and a peer's, both contiguous. */
 dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write);
 
-/** PULL a long contiguous block while the target copies a share of it. */
+/** PULL a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: copy it alone. */
 dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote);
 /** The target's side: a message on DN_CHAN_DEVICE. */
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);

@@ -107,7 +107,8 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", os_pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (0 > fd) {
-        return DN_ERR_UNREACH;
+        /* Out of descriptors or memory says nothing of the process. */
+        return ENOENT == errno || ESRCH == errno ? DN_ERR_UNREACH : DN_ERR_NOMEM;
     }
     const ssize_t got = read(fd, text, sizeof(text) - 1);
     close(fd);
@@ -128,6 +129,13 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
     return 'Z' == state || 'X' == state ? DN_ERR_UNREACH : DN_OK;
 }
 
+int dn_shm_gone(uint32_t os_pid, uint64_t start_time)
+{
+    uint64_t seen;
+    const dn_status_t status = dn_shm_process(os_pid, &seen);
+    return DN_ERR_UNREACH == status || (DN_OK == status && seen != start_time);
+}
+
 /** May peers find our memfd through /proc? Not from another user namespace, nor when we are not dumpable. */
 static int dn_shm_memfd_reachable(void)
 {
@@ -139,15 +147,16 @@ static void dn_shm_sweep_file(int folder, const char *name)
 {
     dn_shm_header_t header;
     struct stat info;
-    uint64_t start_time;
+    uint8_t host[16];
 
+    dn_shm_host(host);
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (0 > fd) {
         return;
     }
     if (0 == fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid()
         && (ssize_t) sizeof(header) == pread(fd, &header, sizeof(header), 0) && DN_SHM_MAGIC == header.magic
-        && (DN_OK != dn_shm_process(header.os_pid, &start_time) || start_time != header.start_time)) {
+        && 0 == memcmp(header.host, host, sizeof(host)) && dn_shm_gone(header.os_pid, header.start_time)) {
         unlinkat(folder, name, 0);
     }
     close(fd);
@@ -211,19 +220,20 @@ static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t r
     shm->fd = -1;
     if (0 == strcmp(shm->config.backing, "memfd") || (automatic && dn_shm_memfd_reachable())) {
         shm->fd = memfd_create("dimmnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (0 <= shm->fd && 0 == posix_fallocate(shm->fd, 0, (off_t) reserve)) {
+        const int error = 0 > shm->fd ? errno : posix_fallocate(shm->fd, 0, (off_t) reserve);
+        if (0 == error) {
             shm->memfd = 1;
             return DN_OK;
+        }
+        if (0 <= shm->fd) {
+            close(shm->fd);
         }
         if (!automatic) {
             dn_log_error("shared memory for %" PRIu64
                          " bytes cannot be made by memfd_create (%s); set the backing to "
                          "auto or file",
-                         reserve, strerror(errno));
+                         reserve, strerror(error));
             return DN_ERR_NOMEM;
-        }
-        if (0 <= shm->fd) {
-            close(shm->fd);
         }
     }
     const char *folder = dn_shm_folder(job);
@@ -265,6 +275,7 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         .nlocal = job->nlocal,
     };
     memcpy(header.nonce, dn_port_nonce(shm->iface.port), sizeof(header.nonce));
+    memcpy(header.host, shm->host, sizeof(header.host));
     dn_topo_allowed(&header.units);
 
     dn_status_t status = dn_shm_backing(shm, job, reserve);
@@ -373,7 +384,16 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
 
     const int fd = dn_shm_open_fd(where->os_pid, where->fd, where->path);
     if (0 > fd) {
-        return EACCES == errno || EPERM == errno ? DN_ERR_UNSUPPORTED : DN_ERR_UNREACH;
+        if (EACCES == errno || EPERM == errno) {
+            return DN_ERR_UNSUPPORTED;
+        }
+        if (ENOENT == errno || ESRCH == errno) {
+            return DN_ERR_UNREACH;
+        }
+        dn_log_error("the shared memory of PID %" PRIu32
+                     " cannot be opened (%s); raise the limits of this process",
+                     id->pid, strerror(errno));
+        return DN_ERR_NOMEM;
     }
     dn_status_t status = DN_ERR_PROTO;
     if (0 != fstat(fd, &info) || !S_ISREG(info.st_mode) || (off_t) sizeof(header) > info.st_size
@@ -413,6 +433,7 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
         goto out_close;
     }
     dn_shm_cut(map, mem, &header);
+    map->file = 0 > seals || F_SEAL_SEAL == seals;
 out_close:
     close(fd);
     return status;
@@ -430,7 +451,7 @@ dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uin
 {
     const dn_shm_map_t *map = &peer->map;
 
-    if ('\0' == path[0]) {
+    if (!map->file) {
         return DN_OK;
     }
     const off_t off =

@@ -170,6 +170,24 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
     return DN_OK;
 }
 
+/** Give a slot back, and its ring as zeros to the next sender, unless its sender may still write there. */
+static void dn_shm_free_slot(dn_shm_t *shm, const dn_shm_rx_t *rx)
+{
+    dn_shm_slot_t *slot = &shm->map.slot[rx->slot];
+    const off_t off = (off_t) ((uint8_t *) rx->line.ring - (uint8_t *) shm->map.header);
+
+    if (DN_SHM_CLOSED != dn_load_acquire_u32(&slot->state) && !dn_shm_gone(slot->os_pid, slot->start_time)) {
+        shm->refused[rx->slot] = 1;
+        return;
+    }
+    if (0
+        != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
+                     (off_t) shm->map.ring_stride)) {
+        memset(rx->line.ring, 0, shm->map.ring_stride);
+    }
+    dn_store_release_u32(&slot->state, DN_SHM_FREE);
+}
+
 /** Stop polling a ring; give its memory and its slot back. */
 static void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
 {
@@ -185,15 +203,8 @@ static void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
             break;
         }
     }
-    /* The next sender in this slot starts from a ring of zeros. */
-    if (0
-        != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                     (off_t) ((uint8_t *) rx->line.ring - (uint8_t *) shm->map.header),
-                     (off_t) shm->map.ring_stride)) {
-        memset(rx->line.ring, 0, shm->map.ring_stride);
-    }
+    dn_shm_free_slot(shm, rx);
     rx->peer->rx = NULL;
-    dn_store_release_u32(&shm->map.slot[rx->slot].state, DN_SHM_FREE);
     free(rx);
 }
 
@@ -249,6 +260,12 @@ static dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
     return peer;
 }
 
+/** Let the next progress look at the slots whether something arrived or not. */
+static void dn_shm_look_soon(dn_shm_t *shm)
+{
+    shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals) - 1;
+}
+
 /** One slot that is READY or CLOSED. */
 static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int again)
 {
@@ -263,6 +280,7 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
         return;
     }
     if (NULL == peer->rx && DN_OK != dn_shm_attach_rx(shm, peer, index)) {
+        dn_shm_look_soon(shm);
         return;
     }
     if (index == peer->rx->slot && (DN_SHM_CLOSED == state || NULL == peer->map.header)) {
@@ -278,6 +296,8 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
         dn_shm_peer_t *peer = shm->rx[i]->peer;
         if (!peer->closing && !peer->self && DN_OK != dn_shm_check(&peer->base)) {
             dn_port_peer_lost(shm->iface.port, &peer->base);
+            peer->closing = 1;
+            shm->closing = 1;
         }
     }
 }
@@ -319,6 +339,8 @@ void dn_shm_bury(dn_shm_t *shm)
 
 void dn_shm_reap(dn_shm_t *shm)
 {
+    int left = 0;
+
     shm->closing = 0;
     for (uint32_t i = 0; i < shm->nrx;) {
         dn_shm_peer_t *peer = shm->rx[i]->peer;
@@ -330,14 +352,17 @@ void dn_shm_reap(dn_shm_t *shm)
             continue;
         }
         peer->closing = 0;
+        left = 1;
         dn_shm_detach_rx(shm, peer->rx);
         if (0 == peer->base.connections) {
             dn_port_forget(shm->iface.port, &peer->base);
             dn_shm_free_peer(shm, peer);
         }
     }
-    /* Its next connection may wait in another slot. */
-    dn_shm_look(shm, 0);
+    if (left) {
+        /* Its next connection may wait in another slot. */
+        dn_shm_look(shm, 0);
+    }
 }
 
 dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
@@ -383,6 +408,9 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     }
     if (DN_OK == status) {
         *peer_p = &peer->base;
+        if (NULL == peer->rx) {
+            dn_shm_look_soon(shm);
+        }
     }
     return status;
 }
@@ -421,13 +449,9 @@ void dn_shm_lost(dn_peer_base_t *base)
 dn_status_t dn_shm_check(dn_peer_base_t *base)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
-    uint64_t start_time;
 
     if (0 != dn_load_acquire_u32(&peer->map.header->closed)) {
         return DN_ERR_UNREACH;
     }
-    if (DN_OK != dn_shm_process(peer->os_pid, &start_time) || start_time != peer->start_time) {
-        return DN_ERR_UNREACH;
-    }
-    return DN_OK;
+    return dn_shm_gone(peer->os_pid, peer->start_time) ? DN_ERR_UNREACH : DN_OK;
 }

@@ -146,6 +146,29 @@ static void dn_shm_cpu_copy(const dn_xfer_t *xfer, uint64_t remote, int write)
     }
 }
 
+static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
+{
+    dn_shm_window_t **at = &peer->windows;
+    while (window != *at) {
+        at = &(*at)->next;
+    }
+    *at = window->next;
+    munmap(window->base, DN_SHM_PAGE + window->len);
+    free(window);
+}
+
+/** Unmap the windows whose segments were freed since. */
+static void dn_shm_drop_freed(dn_shm_peer_t *peer)
+{
+    for (dn_shm_window_t *window = peer->windows, *next; NULL != window; window = next) {
+        next = window->next;
+        const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
+        if (0 == window->users && window->generation != dn_load_acquire_u32(&head->live)) {
+            dn_shm_unmap_window(peer, window);
+        }
+    }
+}
+
 /** Map an allocated segment of a peer: a memfd of this user that cannot shrink, as long as the key says. */
 static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key)
 {
@@ -153,6 +176,7 @@ static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *k
     dn_shm_window_t *window = NULL;
     void *mem = MAP_FAILED;
 
+    dn_shm_drop_freed(peer);
     const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) key->fd, "");
     if (0 > fd) {
         return NULL;
@@ -178,17 +202,6 @@ static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *k
     }
     close(fd);
     return window;
-}
-
-static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
-{
-    dn_shm_window_t **at = &peer->windows;
-    while (window != *at) {
-        at = &(*at)->next;
-    }
-    *at = window->next;
-    munmap(window->base, DN_SHM_PAGE + window->len);
-    free(window);
 }
 
 void dn_shm_drop_windows(dn_shm_peer_t *peer)
@@ -285,12 +298,17 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         dn_count(&counters->mapped_bytes, xfer->len);
     } else if (DN_ERR_UNSUPPORTED == status && DN_SHM_KEY_CMA == key->kind && peer->cma) {
         const uint64_t remote = key->device_word + xfer->roff;
+        status = DN_ERR_UNSUPPORTED;
+        if (NULL == xfer->local_sg && NULL == xfer->remote_sg && !write && xfer->len >= peer->help_min
+            && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
+            /* Not where cores are shared: a helper that is not running would hold up the last chunk. */
+            status = dn_shm_pull_shared(peer, xfer, remote);
+        }
+        if (DN_ERR_UNSUPPORTED != status) {
+            return status;
+        }
         if (NULL != xfer->local_sg || NULL != xfer->remote_sg) {
             status = dn_shm_cma_blocks(peer, xfer, remote, write);
-        } else if (!write && xfer->len >= peer->help_min
-                   && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
-            /* Where cores are shared, a helper that is not running would hold up the last chunk. */
-            return dn_shm_pull_shared(peer, xfer, remote);
         } else {
             status = dn_shm_cma_copy(peer, xfer->local, remote, xfer->len, write);
         }
@@ -325,7 +343,11 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
         status = dn_shm_reach(peer, amo->key, &place);
     }
     if (DN_OK == status) {
-        dn_amo_run((void *) (uintptr_t) (place.base + amo->roff), amo);
+        if (0 == (place.base + amo->roff) % amo->width) {
+            dn_amo_run((void *) (uintptr_t) (place.base + amo->roff), amo);
+        } else {
+            status = DN_ERR_PARAM;
+        }
         dn_shm_unreach(peer, &place);
     }
     return status;
