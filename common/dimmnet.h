@@ -67,7 +67,7 @@ DN_API void dn_close(dn_port_t *port);
  * Let peers of another process group in (an entry of Martini's PGIDTBL). A port talks to its own
  * group from the start. Messages from a group not admitted stay in their ring until it is.
  *
- * @retval DN_ERR_NOMEM  64 groups are admitted already: close connections to some.
+ * @retval DN_ERR_NOMEM  memory ran out.
  */
 DN_API dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid);
 
@@ -218,7 +218,7 @@ DN_API int dn_progress(dn_port_t *port);
 
 /**
  * Whether this process shares its cores: not 0 when more processes of its peers than processing units
- * may run where it may (hwloc). A spinning caller then yields after some 200 idle polls.
+ * may run where it may (hwloc). A spinning caller then yields after a few idle polls.
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
 /** @} */

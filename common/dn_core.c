@@ -584,6 +584,9 @@ static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_am
         key = segment->key;
         status = dn_amo_check(&amo);
     }
+    if (DN_OK == status && 0 != ((uintptr_t) segment->base + message->roff) % message->width) {
+        status = DN_ERR_PARAM;
+    }
     if (DN_OK == status) {
         dn_amo_run((uint8_t *) segment->base + message->roff, &amo);
     }

@@ -110,6 +110,10 @@ void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
         dn_fault_detach(port->fault, peer);
     }
     peer->hot.ops = dn_gone_ops;
+    if (NULL == port->fault && NULL != peer->ops.kick) {
+        /* Another thread may have reserved a window and must be able to end it. */
+        peer->hot.ops.kick = peer->ops.kick;
+    }
 }
 
 void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
@@ -150,8 +154,8 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
 
 void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
 {
-    dn_core_lost(port, peer);
     dn_peer_undress(port, peer);
+    dn_core_lost(port, peer);
     for (dn_peer_base_t **at = &port->peers; NULL != *at; at = &(*at)->next) {
         if (peer == *at) {
             *at = peer->next;

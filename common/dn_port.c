@@ -258,6 +258,7 @@ static void dn_port_destroy(dn_port_t *port)
         dn_fault_close(port->fault);
     }
     pthread_mutex_destroy(&port->lock);
+    free(port->group);
     free(port);
 }
 
@@ -276,7 +277,6 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     } else {
         dn_config_init(&port->config);
     }
-    port->group[port->groups++] = job->pgid;
     port->handler[DN_CHAN_CORE] = (dn_handler_t){dn_core_handler, port};
     port->handler[DN_CHAN_DEVICE] = (dn_handler_t){dn_port_device_message, port};
     dn_status_t status = DN_ERR_ACCESS;
@@ -285,6 +285,9 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
         goto err_destroy;
     }
     status = dn_config_check(&port->config);
+    if (DN_OK == status) {
+        status = dn_group_admit(port, &job->pgid);
+    }
     if (DN_OK == status && NULL != port->config.fault && '\0' != port->config.fault[0]) {
         status = dn_fault_open(port->config.fault, job->pid, &port->fault);
     }
@@ -314,17 +317,26 @@ void dn_close(dn_port_t *port)
     dn_port_destroy(port);
 }
 
+static dn_status_t dn_port_add_group(dn_port_t *port, const dn_pgid_t *pgid)
+{
+    dn_pgid_t *group = realloc(port->group, (port->groups + 1) * sizeof(*group));
+    if (NULL == group) {
+        dn_log_error("no memory to let a process group in");
+        return DN_ERR_NOMEM;
+    }
+    port->group = group;
+    group[port->groups++] = *pgid;
+    return DN_OK;
+}
+
 dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid)
 {
     dn_status_t status = DN_OK;
 
     dn_port_lock(port);
     if (!dn_port_admits(port, pgid)) {
-        if (DN_PORT_GROUPS == port->groups) {
-            dn_log_error("%d process groups are connected already; disconnect from some", DN_PORT_GROUPS);
-            status = DN_ERR_NOMEM;
-        } else {
-            port->group[port->groups++] = *pgid;
+        status = dn_port_add_group(port, pgid);
+        if (DN_OK == status) {
             for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
                 if (NULL != iface->device->admitted) {
                     iface->device->admitted(iface);
@@ -605,8 +617,8 @@ void dn_disconnect(dn_peer_t *hot)
 
     dn_port_lock(port);
     if (0 == --peer->connections) {
-        dn_core_lost(port, peer);
         dn_peer_undress(port, peer);
+        dn_core_lost(port, peer);
         peer->user = NULL;
         peer->iface->device->disconnect(peer);
     }

@@ -14,8 +14,6 @@
 #include "dn_device.h"
 #include "fault/dn_fault.h"
 
-#define DN_PORT_GROUPS 64
-
 struct dn_segment {
     dn_port_t *port;
     void *base;
@@ -53,7 +51,7 @@ struct dn_port {
     dn_job_t job;
     dn_config_t config;
     uint64_t nonce[2];
-    dn_pgid_t group[DN_PORT_GROUPS];
+    dn_pgid_t *group; /**< let in */
     uint32_t groups;
     dn_llcm_t llcm;
     dn_segment_table_t segments;
