@@ -185,6 +185,8 @@ static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
     mca_btl_dimmnet_send_forget(endpoint);
     mca_btl_dimmnet_ops_forget(endpoint);
     dn_peer_set_user(endpoint->peer, NULL);
+    /* What is in flight ends with an error now, which is no news of the peer's end. */
+    endpoint->lost = true;
     dn_disconnect(endpoint->peer);
     free(endpoint);
 }

@@ -22,7 +22,12 @@ mca_btl_base_registration_handle_t *mca_btl_dimmnet_register_mem(mca_btl_base_mo
     if (OPAL_UNLIKELY(NULL == registration)) {
         return NULL;
     }
-    if (DN_OK != dn_segment_register(mca_btl_dimmnet_component.port, base, size, &registration->segment)) {
+    /* From an aligned start, so that an aligned word has an aligned offset. */
+    const size_t before = (uintptr_t) base % sizeof(uint64_t);
+
+    base = (char *) base - before;
+    if (DN_OK
+        != dn_segment_register(mca_btl_dimmnet_component.port, base, before + size, &registration->segment)) {
         opal_free_list_return(&mca_btl_dimmnet.registrations, &registration->super);
         return NULL;
     }
@@ -159,41 +164,28 @@ int mca_btl_dimmnet_op_start(mca_btl_dimmnet_op_t *op)
 int mca_btl_dimmnet_ops_waiting(void)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-    mca_btl_dimmnet_op_t **link = &module->ops_waiting;
-    mca_btl_dimmnet_op_t *first = NULL;
-    mca_btl_dimmnet_op_t **done = &first;
-    mca_btl_dimmnet_op_t *last = NULL;
+    mca_btl_dimmnet_op_t *op;
     int count = 0;
 
+    /* Posted without the lock: libdimmnet takes its own, and holds that while it calls back into op_wait. */
     OPAL_THREAD_LOCK(&module->lock);
-    while (NULL != *link) {
-        mca_btl_dimmnet_op_t *op = *link;
+    op = module->ops_waiting;
+    module->ops_waiting = NULL;
+    OPAL_THREAD_UNLOCK(&module->lock);
+    while (NULL != op) {
         mca_btl_dimmnet_op_t *next = op->next;
         dn_status_t status = op_post(op);
 
         if (DN_ERR_AGAIN == status) {
-            last = op;
-            link = &op->next;
-            continue;
+            op_wait(op);
+        } else {
+            count++;
+            /* In progress: it is not ours any more, and may be over already. */
+            if (DN_INPROGRESS != status) {
+                op_finish(op, status);
+            }
         }
-        /* In progress: it is not ours any more, and may be over already. */
-        *link = next;
-        count++;
-        if (DN_INPROGRESS != status) {
-            op->status = status;
-            op->next = NULL;
-            *done = op;
-            done = &op->next;
-        }
-    }
-    module->ops_last = last;
-    OPAL_THREAD_UNLOCK(&module->lock);
-
-    while (NULL != first) {
-        mca_btl_dimmnet_op_t *op = first;
-
-        first = op->next;
-        op_finish(op, op->status);
+        op = next;
     }
     return count;
 }

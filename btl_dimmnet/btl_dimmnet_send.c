@@ -12,9 +12,6 @@
 
 #include "btl_dimmnet_frag.h"
 
-/** Tries of a send on a full ring before it is put off. */
-#define ROOM_TRIES 100
-
 static dn_status_t frag_post(const mca_btl_dimmnet_frag_t *frag)
 {
     const mca_btl_base_segment_t *segment = frag->base.des_segments;
@@ -135,21 +132,6 @@ static inline dn_status_t sendi_once(mca_btl_base_endpoint_t *endpoint, struct o
     return dn_botf(endpoint->peer, DN_CHAN_BTL, tag, header, header_size, data, payload_size);
 }
 
-/** The ring is full, most often because the receiver is busy emptying it: some 2 us of patience are cheaper
- * than a request and a descriptor (perf/dn_bw at 1 KiB). */
-static dn_status_t __attribute__((noinline))
-sendi_again(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, const void *header,
-            size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
-{
-    dn_status_t status = DN_ERR_AGAIN;
-
-    for (int i = 0; i < ROOM_TRIES && DN_ERR_AGAIN == status && !mca_btl_dimmnet_component.oversubscribed;
-         i++) {
-        status = sendi_once(endpoint, convertor, header, header_size, payload_size, tag);
-    }
-    return status;
-}
-
 int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
                           struct opal_convertor_t *convertor, void *header, size_t header_size,
                           size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
@@ -159,9 +141,6 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
 
     if (OPAL_LIKELY(NULL == endpoint->first)) {
         status = sendi_once(endpoint, convertor, header, header_size, payload_size, tag);
-        if (OPAL_UNLIKELY(DN_ERR_AGAIN == status)) {
-            status = sendi_again(endpoint, convertor, header, header_size, payload_size, tag);
-        }
         if (OPAL_LIKELY(DN_OK == status)) {
             return OPAL_SUCCESS;
         }
