@@ -109,7 +109,7 @@ void dn_config_init(dn_config_t *config)
         .max_peers = 1024,
         .llcm_bytes = 64 * 1024,
         .cma = 1,
-        .help_min = 64 * 1024,
+        .help_min = 12 * 1024,
         .backing = "auto",
         .fault = "",
     };

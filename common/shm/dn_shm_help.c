@@ -23,7 +23,7 @@
 
 /** Bytes a copy moves before the ends look again who takes the next: half of the whole within these, since
  * more turns cost more (perf/dn_bw: at 256 KiB 24 GB/s in two parts, 17 GB/s in eight). */
-#define DN_SHM_CHUNK_MIN (32u << 10)
+#define DN_SHM_CHUNK_MIN (8u << 10)
 #define DN_SHM_CHUNK_MAX (128u << 10)
 /** Looks for the target's last chunk before the PULL goes on in the background: some 10 us. */
 #define DN_SHM_SPIN 2000
