@@ -135,11 +135,9 @@ show_output() { # the ends of a long output
     fi
 }
 
-# run_mpi, with the arguments of mpi_command: the job must end well, in time, without a word from the
-# MPI library, and leave nothing behind. Its last line is shown.
-run_mpi() {
-    mark_leftovers
-    try_mpi "$@"
+# The job must have ended well, in time, without a word from the MPI library, and have left nothing
+# behind. Its last line is shown.
+check_run() {
     if [[ $status -eq 124 ]]; then
         show_output
         fail "the job did not end within $LIMIT s"
@@ -150,6 +148,32 @@ run_mpi() {
     check_silence
     check_leftovers
     [[ ! -s $scratch/out ]] || say "$(tail -n 1 "$scratch/out")"
+}
+
+# run_mpi, with the arguments of mpi_command
+run_mpi() {
+    mark_leftovers
+    try_mpi "$@"
+    check_run
+}
+
+# run_spawning, with the arguments of mpi_command: run_mpi for programs that spawn. With Open MPI 4.1 one
+# spawn in some dozens hangs in the launcher, whatever the BTL: a child waits for PMIx in MPI_Init for ever.
+# So a hang with a process in MPI_Init is tried again, three times at most; any other hang is a failure.
+run_spawning() {
+    local attempt
+    mark_leftovers
+    export DN_TEST_IN_INIT=$scratch/in_init
+    for attempt in 1 2 3 4; do
+        rm -rf "$DN_TEST_IN_INIT"
+        mkdir "$DN_TEST_IN_INIT"
+        try_mpi "$@"
+        [[ $status -eq 124 && $attempt -lt 4 && -n $(ls "$DN_TEST_IN_INIT") ]] || break
+        say "attempt $attempt did not end in $LIMIT s, with a spawned process in MPI_Init; once more"
+        rm -rf "${TMPDIR:?}"/*
+    done
+    unset DN_TEST_IN_INIT
+    check_run
 }
 
 # Lines in which the MPI library or the components speak up.

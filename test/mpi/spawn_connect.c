@@ -208,6 +208,24 @@ static void run_meet(const char *path)
     MPI_Comm_disconnect(&other);
 }
 
+/** MPI_Init, with a file in the folder DN_TEST_IN_INIT for as long as it takes. */
+static void init(int *argc, char ***argv)
+{
+    const char *folder = getenv("DN_TEST_IN_INIT");
+    char path[4096];
+    FILE *mark = NULL;
+
+    if (NULL != folder) {
+        snprintf(path, sizeof(path), "%s/%d", folder, (int) getpid());
+        mark = fopen(path, "w");
+    }
+    MPI_Init(argc, argv);
+    if (NULL != mark) {
+        fclose(mark);
+        unlink(path);
+    }
+}
+
 static void bad_usage(void)
 {
     fprintf(stderr,
@@ -220,7 +238,7 @@ int main(int argc, char **argv)
 {
     int option;
 
-    MPI_Init(&argc, &argv);
+    init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     program = argv[0];
     while (-1 != (option = getopt(argc, argv, "s:n:"))) {
