@@ -14,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "dn_inline.h"
+
 /** Read a word whose new value publishes memory written before it. Pairs with dn_store_release. */
 static inline uint64_t dn_load_acquire(const uint64_t *word)
 {
@@ -52,16 +54,6 @@ static inline uint64_t dn_fetch_add_u64(uint64_t *word, uint64_t add)
 static inline uint32_t dn_fetch_add_u32(uint32_t *word, uint32_t add)
 {
     return atomic_fetch_add_explicit((_Atomic uint32_t *) word, add, memory_order_acq_rel);
-}
-
-/** Tell the core that this is a spin loop. */
-static inline void dn_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
 }
 
 /** A test-and-set lock; used only where several threads share a port. */

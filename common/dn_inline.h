@@ -86,4 +86,14 @@ static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t 
     return dn_atomic(peer, &amo);
 }
 
+/** In a loop that tries again at once: let the core save power, or serve its other thread. */
+static inline void dn_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
 #endif

@@ -55,7 +55,6 @@ typedef struct dn_limit {
     uint64_t min;
     uint64_t max;
     uint64_t multiple;
-    int power;
 } dn_limit_t;
 
 void dn_port_lock(dn_port_t *port)
@@ -104,8 +103,7 @@ int dn_port_owns(dn_port_t *port, const dn_key_t *key)
 void dn_config_init(dn_config_t *config)
 {
     *config = (dn_config_t){
-        .ring_lines = 128,
-        .ring_bulk = 24 * 1024 - 128,
+        .ring_lines = 510,
         .max_peers = 1024,
         .llcm_bytes = 64 * 1024,
         .cma = 1,
@@ -118,18 +116,15 @@ void dn_config_init(dn_config_t *config)
 static dn_status_t dn_config_check(const dn_config_t *config)
 {
     const dn_limit_t limit[] = {
-        {"ring_lines", config->ring_lines, 16, 4096, 1, 1},
-        {"ring_bulk", config->ring_bulk, 4096, 1 << 20, 64, 0},
-        {"max_peers", config->max_peers, 1, 16384, 1, 0},
-        {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64, 0},
+        {"ring_lines", config->ring_lines, 64, 4096, 1},
+        {"max_peers", config->max_peers, 1, 16384, 1},
+        {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64},
     };
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         const dn_limit_t *l = &limit[i];
-        if (l->value < l->min || l->value > l->max || 0 != l->value % l->multiple
-            || (l->power && 0 != (l->value & (l->value - 1)))) {
-            dn_log_error("%s is %" PRIu64 "; it must be from %" PRIu64 " to %" PRIu64 "%s%s", l->name,
-                         l->value, l->min, l->max, 1 != l->multiple ? " and a multiple of 64" : "",
-                         l->power ? " and a power of two" : "");
+        if (l->value < l->min || l->value > l->max || 0 != l->value % l->multiple) {
+            dn_log_error("%s is %" PRIu64 "; it must be from %" PRIu64 " to %" PRIu64 "%s", l->name, l->value,
+                         l->min, l->max, 1 != l->multiple ? " and a multiple of 64" : "");
             return DN_ERR_PARAM;
         }
     }

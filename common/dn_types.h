@@ -14,7 +14,7 @@
 #define DN_API __attribute__((visibility("default")))
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 1
+#define DN_WIRE_VERSION 2
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {
@@ -162,8 +162,7 @@ typedef struct dn_job {
 
 /** Settings of a port; dn_config_init() gives the defaults. */
 typedef struct dn_config {
-    uint32_t ring_lines; /**< message lines a direction of a pair: power of two, 16..4096 */
-    uint32_t ring_bulk;  /**< bytes for longer messages beside them: multiple of 64, 4096..1 MiB */
+    uint32_t ring_lines; /**< message lines a direction of a pair: 64..4096 */
     uint32_t max_peers;  /**< slots for processes that may send to this one: 1..16384 */
     uint32_t llcm_bytes; /**< multiple of 64, 4096..16 MiB */
     int cma;             /**< not 0: copy by process_vm_readv/writev where a probe shows it works */

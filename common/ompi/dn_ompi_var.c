@@ -73,8 +73,6 @@ static int accept_dump(mca_base_var_enum_t *self, char **text DN_OMPI_ENUM_DUMP_
                                       accept->words[i].string);
         }
         len = asprintf(text, "%s", words);
-    } else if (0 == accept->multiple) {
-        len = asprintf(text, "a power of two from %u to %u", accept->low, accept->high);
     } else if (1 == accept->multiple) {
         len = asprintf(text, "%u to %u", accept->low, accept->high);
     } else {
@@ -135,7 +133,7 @@ static bool number_parse(const dn_ompi_accept_t *accept, const char *text, int *
         return false;
     }
     *value_p = (int) value;
-    return 0 == accept->multiple ? 0 == (value & (value - 1)) : 0 == value % accept->multiple;
+    return 0 == value % accept->multiple;
 }
 
 /** mca_base_var_enum_t: value_from_string. */
@@ -165,22 +163,17 @@ static void accept_construct(dn_ompi_accept_t *accept)
     accept->words = NULL;
 }
 
-enum { NUMBER_RING_LINES, NUMBER_RING_BULK, NUMBER_MAX_PEERS, NUMBER_LLCM_BYTES, NUMBER_HELP_MIN, NUMBERS };
+enum { NUMBER_RING_LINES, NUMBER_MAX_PEERS, NUMBER_LLCM_BYTES, NUMBER_HELP_MIN, NUMBERS };
 
 /* Ranges as in dn_config_t. They stay below INT_MAX, all that an enumerator can hold. */
 static dn_ompi_number_t dn_ompi_number[NUMBERS] = {
     [NUMBER_RING_LINES] = {.name = "ring_lines",
-                           .help = "Message lines of 64 bytes in each direction of a pair of processes",
+                           .help = "Message lines of 64 bytes in each direction of a pair of processes; the "
+                                   "longest message follows from it",
                            .level = OPAL_INFO_LVL_5,
-                           .low = 16,
-                           .high = 4096},
-    [NUMBER_RING_BULK] = {.name = "ring_bulk",
-                          .help = "Bytes beside the lines of a pair for messages that are longer than a few "
-                                  "lines; the longest message follows from it",
-                          .level = OPAL_INFO_LVL_5,
-                          .low = 4096,
-                          .high = 1 << 20,
-                          .multiple = 64},
+                           .low = 64,
+                           .high = 4096,
+                           .multiple = 1},
     [NUMBER_MAX_PEERS] = {.name = "max_peers",
                           .help = "Processes that may send to one process at the same time",
                           .level = OPAL_INFO_LVL_5,
@@ -294,7 +287,6 @@ static void register_text(const char *name, const char *help, mca_base_var_info_
 static void register_numbers(const dn_config_t *config)
 {
     dn_ompi_number[NUMBER_RING_LINES].standard = config->ring_lines;
-    dn_ompi_number[NUMBER_RING_BULK].standard = config->ring_bulk;
     dn_ompi_number[NUMBER_MAX_PEERS].standard = config->max_peers;
     dn_ompi_number[NUMBER_LLCM_BYTES].standard = config->llcm_bytes;
     dn_ompi_number[NUMBER_HELP_MIN].standard = config->help_min > INT_MAX ? 0 : (unsigned) config->help_min;
@@ -363,7 +355,6 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     }
     dn_config_init(config);
     config->ring_lines = dn_ompi_number[NUMBER_RING_LINES].value;
-    config->ring_bulk = dn_ompi_number[NUMBER_RING_BULK].value;
     config->max_peers = dn_ompi_number[NUMBER_MAX_PEERS].value;
     config->llcm_bytes = dn_ompi_number[NUMBER_LLCM_BYTES].value;
     config->help_min = dn_ompi_number[NUMBER_HELP_MIN].value;

@@ -51,18 +51,18 @@ typedef struct dn_shm_header {
     uint32_t os_pid;
     uint32_t max_peers;
     uint32_t ring_lines;
-    uint32_t ring_bulk;
+    uint32_t pad0;
     uint64_t start_time; /**< of the process, clock ticks since boot */
     uint64_t llcm_bytes;
     uint64_t cma_probe; /**< address of a copy of nonce in the owner's private memory */
     dn_cpumask_t units; /**< where the owner may run */
     uint32_t nlocal;    /**< processes of the group on this host, 0: not known */
     uint8_t host[16];   /**< as in dn_shm_where_t */
-    uint8_t pad0[12];
+    uint8_t pad1[12];
 
     uint32_t arrivals; /**< counts slots that became READY or CLOSED; polled by the owner */
     uint32_t closed;   /**< the owner has closed its port */
-    uint8_t pad1[DN_LINE_BYTES - 2 * sizeof(uint32_t)];
+    uint8_t pad2[DN_LINE_BYTES - 2 * sizeof(uint32_t)];
 
     dn_shm_help_t help[DN_SHM_HELPS];
 } dn_shm_header_t;
@@ -117,7 +117,6 @@ typedef struct dn_shm_map {
     /* Copied from the header when it was checked: a peer may change the header later. */
     uint32_t max_peers;
     uint32_t ring_lines;
-    uint32_t ring_bulk;
     uint64_t llcm_bytes;
     uint64_t cma_probe;
     dn_cpumask_t units;
@@ -136,7 +135,7 @@ typedef struct dn_shm_window {
 
 typedef struct dn_shm_peer {
     dn_peer_base_t base;
-    dn_line_tx_t tx;
+    _Alignas(DN_LINE_BYTES) dn_line_tx_t tx;
     uint32_t slot;     /**< in the peer's mapping */
     uint32_t refusals; /**< since the peer's life was last checked */
     uint32_t suspect;  /**< found gone by a send; the next progress says so */
@@ -162,6 +161,7 @@ typedef struct dn_shm_rx {
     dn_shm_peer_t *peer;
     uint32_t len_limit; /**< messages are shorter; 0: the sender is cut off */
     uint32_t slot;
+    uint8_t pad[64 - sizeof(dn_line_rx_t) - sizeof(void *) - 2 * sizeof(uint32_t)];
 } dn_shm_rx_t;
 
 _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");

@@ -44,9 +44,9 @@ static uint64_t dn_shm_rings_off(uint32_t max_peers, uint64_t llcm_bytes)
     return DN_SHM_PAGE + dn_shm_slots_bytes(max_peers) + dn_shm_align(llcm_bytes);
 }
 
-static uint64_t dn_shm_stride(uint32_t lines, uint32_t bulk)
+static uint64_t dn_shm_stride(uint32_t lines)
 {
-    return dn_shm_align(dn_ring_bytes(lines, bulk));
+    return dn_shm_align(dn_ring_bytes(lines));
 }
 
 /** Cut a mapping into its parts by sizes that have been checked. */
@@ -57,11 +57,10 @@ static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *size
     map->slot = (dn_shm_slot_t *) (base + DN_SHM_PAGE);
     map->llcm = base + DN_SHM_PAGE + dn_shm_slots_bytes(sizes->max_peers);
     map->rings = base + dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes);
-    map->ring_stride = dn_shm_stride(sizes->ring_lines, sizes->ring_bulk);
+    map->ring_stride = dn_shm_stride(sizes->ring_lines);
     map->bytes = sizes->bytes;
     map->max_peers = sizes->max_peers;
     map->ring_lines = sizes->ring_lines;
-    map->ring_bulk = sizes->ring_bulk;
     map->llcm_bytes = sizes->llcm_bytes;
     map->cma_probe = sizes->cma_probe;
     map->units = sizes->units;
@@ -261,14 +260,13 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
     dn_shm_header_t header = {
         .version = DN_WIRE_VERSION,
         .magic = DN_SHM_MAGIC,
-        .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines, config->ring_bulk),
+        .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines),
         .pgid = job->pgid,
         .pid = job->pid,
         .uid = (uint32_t) geteuid(),
         .os_pid = (uint32_t) getpid(),
         .max_peers = config->max_peers,
         .ring_lines = config->ring_lines,
-        .ring_bulk = config->ring_bulk,
         .start_time = shm->start_time,
         .llcm_bytes = config->llcm_bytes,
         .cma_probe = (uintptr_t) shm->cma_probe,
@@ -340,14 +338,12 @@ int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
 static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_bytes)
 {
     const uint32_t lines = header->ring_lines;
-    return header->bytes == file_bytes && 1 <= header->max_peers && header->max_peers <= 16384 && 16 <= lines
-           && lines <= 4096 && 0 == (lines & (lines - 1)) && 4096 <= header->ring_bulk
-           && header->ring_bulk <= (1u << 20) && 0 == header->ring_bulk % DN_LINE_BYTES
-           && 4096 <= header->llcm_bytes && header->llcm_bytes <= (16u << 20)
+    return header->bytes == file_bytes && 1 <= header->max_peers && header->max_peers <= 16384 && 64 <= lines
+           && lines <= 4096 && 4096 <= header->llcm_bytes && header->llcm_bytes <= (16u << 20)
            && 0 == header->llcm_bytes % DN_LINE_BYTES
            && header->bytes
                   == dn_shm_rings_off(header->max_peers, header->llcm_bytes)
-                         + header->max_peers * dn_shm_stride(lines, header->ring_bulk);
+                         + header->max_peers * dn_shm_stride(lines);
 }
 
 /** Compare a copy of a peer's header with who it should be. */

@@ -54,7 +54,7 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
     dn_counters_t *counters = peer->base.iface->counters;
     dn_count(&counters->messages_sent, 1);
     dn_count(&counters->bytes_sent, len);
-    dn_count(&counters->lines_sent, len <= DN_LINE_INLINE ? 1 : 1 + dn_line_units(len));
+    dn_count(&counters->lines_sent, dn_line_units(sizeof(uint64_t) + len));
 }
 
 dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const void *head, size_t head_len,
@@ -159,7 +159,7 @@ static __attribute__((noinline)) void dn_shm_distrust(dn_shm_t *shm, dn_shm_rx_t
     dn_port_peer_lost(shm->iface.port, &rx->peer->base);
 }
 
-/** Take up to @p max messages of one ring in which there is one, or credit to return. */
+/** Take up to @p max messages of one ring in which there is one. */
 static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
@@ -175,16 +175,17 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         }
         if (__builtin_expect(DN_CHAN_MAX <= msg.channel, 0)) {
             dn_count(&shm->iface.counters->dropped, 1);
-            dn_line_advance(line, msg.len);
+            dn_line_advance(line, &msg);
             n++;
             continue;
         }
+        dn_line_prefetch(&msg);
         const dn_handler_t *handler = &shm->iface.handler[msg.channel];
         if (__builtin_expect(NULL == handler->fn, 0)) {
             return n;
         }
         /* Ahead of the call, so that a handler may progress; credit waits until the outermost is done. */
-        dn_line_advance(line, msg.len);
+        dn_line_advance(line, &msg);
         line->depth++;
         handler->fn(&rx->peer->base.hot, msg.tag, msg.data, msg.len, handler->arg);
         line->depth--;
@@ -192,9 +193,6 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         if (0 == line->depth && dn_line_credit_due(line)) {
             dn_line_return_credit(line);
         }
-    }
-    if (0 == n && 0 == line->depth && dn_line_credit_owed(line)) {
-        dn_line_return_credit(line);
     }
     return n;
 }

@@ -85,7 +85,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
 
     dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
     dn_shm_lock_tx(peer);
-    dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines, peer->map.ring_bulk);
+    dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines);
     peer->slot = (uint32_t) index;
     peer->refusals = 0;
     peer->tx_open = 1;
@@ -106,7 +106,7 @@ static void dn_shm_close_tx(dn_shm_peer_t *peer)
     if (peer->tx_open) {
         dn_shm_lock_tx(peer);
         peer->tx_open = 0;
-        dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 0, 0);
+        dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 1);
         dn_shm_unlock_tx(peer);
         dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
         dn_fetch_add_u32(&peer->map.header->arrivals, 1);
@@ -133,13 +133,13 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     memcpy(peer->base.nonce, where->nonce, sizeof(peer->base.nonce));
     peer->base.llcm_len = peer->map.llcm_bytes;
     peer->base.botf_inline = DN_LINE_INLINE;
-    peer->base.botf_max = dn_line_max(peer->map.ring_bulk);
+    peer->base.botf_max = dn_line_max(peer->map.ring_lines);
     peer->threads = shm->threads;
     peer->os_pid = where->os_pid;
     peer->fd = where->fd;
     peer->start_time = where->start_time;
     peer->self = 0 == memcmp(where->nonce, shm->map.header->nonce, sizeof(where->nonce));
-    dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 0, 0);
+    dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 1);
     peer->base.ops = dn_shm_ops;
     peer->cma = shm->config.cma && (peer->self || dn_shm_cma_probe(peer));
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
@@ -161,9 +161,9 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
         return DN_ERR_NOMEM;
     }
     dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) index * shm->map.ring_stride);
-    dn_line_rx_init(&rx->line, ring, shm->config.ring_lines, shm->config.ring_bulk);
+    dn_line_rx_init(&rx->line, ring, shm->config.ring_lines);
     rx->peer = peer;
-    rx->len_limit = dn_line_max(shm->config.ring_bulk) + 1;
+    rx->len_limit = dn_line_max(shm->config.ring_lines) + 1;
     rx->slot = index;
     shm->rx[shm->nrx++] = rx;
     peer->rx = rx;

@@ -254,9 +254,6 @@ static void configure(dn_world_t *world, const char *dir)
     if (0 != variant->ring_lines) {
         world->config.ring_lines = variant->ring_lines;
     }
-    if (0 != variant->ring_bulk) {
-        world->config.ring_bulk = variant->ring_bulk;
-    }
     if (0 != variant->help_min) {
         world->config.help_min = variant->help_min;
     }

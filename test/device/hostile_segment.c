@@ -50,7 +50,7 @@ static void take_position(dn_world_t *world)
     }
     dn_check(my_slot < world->config.max_peers);
     dn_line_tx_init(&my_tx, (dn_ring_t *) (theirs.rings + my_slot * theirs.ring_stride),
-                    world->config.ring_lines, world->config.ring_bulk);
+                    world->config.ring_lines);
 }
 
 static void scribble(void *memory, size_t len, uint64_t *random)
@@ -136,13 +136,18 @@ static void attack_channels(dn_world_t *world, uint64_t *random)
                 data, dn_test_length(random, sizeof(data)));
 }
 
-/** A head with the right sequence and any length. */
+/** A head with the right sequence and any length, rewinding where it should not. */
 static void attack_heads(dn_world_t *world, uint64_t *random)
 {
+    const size_t len = dn_test_length(random, 32767);
+
     (void) world;
-    if (dn_line_room(&my_tx, 0)) {
+    if (len > dn_line_max(my_tx.lines) || 0 == dn_test_below(random, 16)) {
+        dn_store_release(&my_tx.ring->line[my_tx.at].head,
+                         (uint64_t) (my_tx.tail + 1) | (uint64_t) len << 32 | dn_test_random(random) << 47);
+    } else if (dn_line_room(&my_tx, len)) {
         dn_line_publish(&my_tx, (unsigned) dn_test_below(random, 256), (unsigned) dn_test_below(random, 256),
-                        dn_test_below(random, 65536));
+                        len, dn_line_span(my_tx.at, len, my_tx.lines));
     }
 }
 
@@ -166,7 +171,7 @@ static void attack_credit(dn_world_t *world, uint64_t *random)
     }
     for (uint32_t i = 0; i < 4; i++) {
         dn_ring_t *ring = (dn_ring_t *) (mine.rings + i * mine.ring_stride);
-        dn_store_release(&ring->credit, wicked(random) << 32 | (uint32_t) wicked(random));
+        dn_store_release_u32(&ring->credit, (uint32_t) wicked(random));
     }
 }
 
@@ -226,8 +231,6 @@ static void attack_own_header(dn_world_t *world, uint64_t *random)
                          0 == dn_test_below(random, 2) ? 16384 : (uint32_t) wicked(random));
     dn_store_release_u32(&mine.header->ring_lines,
                          0 == dn_test_below(random, 2) ? 4096 : (uint32_t) wicked(random));
-    dn_store_release_u32(&mine.header->ring_bulk,
-                         0 == dn_test_below(random, 2) ? 1 << 20 : (uint32_t) wicked(random));
     dn_store_release(&mine.header->llcm_bytes, 0 == dn_test_below(random, 2) ? 16 << 20 : wicked(random));
 }
 
@@ -308,8 +311,7 @@ static void fight(dn_world_t *world, void (*attack)(dn_world_t *, uint64_t *), i
     uint64_t random = 1 + (uint64_t) world->rank;
 
     world->config.max_peers = 16;
-    world->config.ring_lines = 16;
-    world->config.ring_bulk = 4096;
+    world->config.ring_lines = 64;
     dn_world_open(world);
     offer(world);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
@@ -504,11 +506,10 @@ static dn_shm_header_t right_header(const dn_world_t *world, const uint64_t nonc
                               .uid = (uint32_t) geteuid(),
                               .os_pid = (uint32_t) getpid(),
                               .max_peers = 4,
-                              .ring_lines = 16,
-                              .ring_bulk = 4096,
+                              .ring_lines = 64,
                               .start_time = where_of(world->me).start_time,
                               .llcm_bytes = 4096};
-    const uint64_t stride = (dn_ring_bytes(16, 4096) + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;
+    const uint64_t stride = (dn_ring_bytes(64) + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;
 
     header.bytes = 3 * DN_SHM_PAGE + header.max_peers * stride;
     return header;
@@ -583,32 +584,26 @@ static dn_shm_header_t next_header(const dn_world_t *world)
 
 static void try_sizes(dn_world_t *world)
 {
-    static const uint64_t bad[][4] = {
-        /* max_peers, ring_lines, ring_bulk, llcm_bytes */
-        {0, 16, 4096, 4096},
-        {16385, 16, 4096, 4096},
-        {UINT32_MAX, 16, 4096, 4096},
-        {4, 0, 4096, 4096},
-        {4, 17, 4096, 4096},
-        {4, 8192, 4096, 4096},
-        {4, UINT32_MAX, 4096, 4096},
-        {4, 1U << 31, 4096, 4096},
-        {4, 16, 0, 4096},
-        {4, 16, 4097, 4096},
-        {4, 16, 1 << 21, 4096},
-        {4, 16, UINT32_MAX, 4096},
-        {4, 16, UINT32_MAX - 63, 4096},
-        {4, 16, 4096, 0},
-        {4, 16, 4096, 4097},
-        {4, 16, 4096, 32 << 20},
-        {4, 16, 4096, UINT64_MAX},
-        {4, 16, 4096, UINT64_MAX - 4095},
-        {4, 16, 4096, UINT64_C(1) << 63},
-        {8, 16, 4096, 4096},
-        {4, 64, 4096, 4096},
-        {4, 16, 8192, 4096},
-        {4, 16, 4096, 8192},
-        {16384, 4096, 1 << 20, 16 << 20},
+    static const uint64_t bad[][3] = {
+        /* max_peers, ring_lines, llcm_bytes */
+        {0, 64, 4096},
+        {16385, 64, 4096},
+        {UINT32_MAX, 64, 4096},
+        {4, 0, 4096},
+        {4, 63, 4096},
+        {4, 4097, 4096},
+        {4, UINT32_MAX, 4096},
+        {4, 1U << 31, 4096},
+        {4, 64, 0},
+        {4, 64, 4097},
+        {4, 64, 32 << 20},
+        {4, 64, UINT64_MAX},
+        {4, 64, UINT64_MAX - 4095},
+        {4, 64, UINT64_C(1) << 63},
+        {8, 64, 4096},
+        {4, 200, 4096},
+        {4, 64, 8192},
+        {16384, 4096, 16 << 20},
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -616,8 +611,7 @@ static void try_sizes(dn_world_t *world)
         const uint64_t right = header.bytes;
         header.max_peers = (uint32_t) bad[i][0];
         header.ring_lines = (uint32_t) bad[i][1];
-        header.ring_bulk = (uint32_t) bad[i][2];
-        header.llcm_bytes = bad[i][3];
+        header.llcm_bytes = bad[i][2];
         try_header(world, &header, right, 0, DN_ERR_PROTO, "refused");
     }
 }

@@ -117,12 +117,8 @@ static void stress(dn_world_t *world)
 
 int main(void)
 {
-    const dn_variant_t variant = {.file = "the smallest rings",
-                                  .device = "shm",
-                                  .cma = 1,
-                                  .backing = "auto",
-                                  .ring_lines = 16,
-                                  .ring_bulk = 4096};
+    const dn_variant_t variant = {
+        .file = "the smallest rings", .device = "shm", .cma = 1, .backing = "auto", .ring_lines = 64};
 
     return dn_world_run("stress_lines", &variant, 2, stress);
 }

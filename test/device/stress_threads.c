@@ -155,12 +155,8 @@ static void stress(dn_world_t *here)
 int main(void)
 {
     const dn_variant_t variant = {.file = "threads", .device = "shm", .cma = 1, .backing = "auto"};
-    const dn_variant_t ring = {.file = "threads, ring only",
-                               .device = "shm",
-                               .cma = 0,
-                               .backing = "auto",
-                               .ring_lines = 16,
-                               .ring_bulk = 8192};
+    const dn_variant_t ring = {
+        .file = "threads, ring only", .device = "shm", .cma = 0, .backing = "auto", .ring_lines = 256};
     const dn_variant_t fault = {.file = "threads, faults",
                                 .device = "shm",
                                 .cma = 0,

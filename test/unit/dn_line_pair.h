@@ -18,13 +18,13 @@ typedef struct dn_line_pair {
     dn_ring_t *ring;
 } dn_line_pair_t;
 
-static inline void dn_line_pair_open(dn_line_pair_t *pair, uint32_t lines, uint32_t bulk_bytes)
+static inline void dn_line_pair_open(dn_line_pair_t *pair, uint32_t lines)
 {
-    pair->ring = aligned_alloc(64, dn_ring_bytes(lines, bulk_bytes));
+    pair->ring = aligned_alloc(64, dn_ring_bytes(lines));
     assert_non_null(pair->ring);
-    memset(pair->ring, 0, dn_ring_bytes(lines, bulk_bytes));
-    dn_line_tx_init(&pair->tx, pair->ring, lines, bulk_bytes);
-    dn_line_rx_init(&pair->rx, pair->ring, lines, bulk_bytes);
+    memset(pair->ring, 0, dn_ring_bytes(lines));
+    dn_line_tx_init(&pair->tx, pair->ring, lines);
+    dn_line_rx_init(&pair->rx, pair->ring, lines);
 }
 
 static inline void dn_line_pair_close(dn_line_pair_t *pair)

@@ -46,9 +46,10 @@ static void lines(void **state)
     assert_int_equal(offsetof(dn_line_t, data), 8);
     assert_int_equal(offsetof(dn_ring_t, credit), 0);
     assert_int_equal(offsetof(dn_ring_t, line), 128);
-    assert_int_equal(dn_ring_bytes(16, 4096), 128 + 16 * 64 + 4096);
-    assert_int_equal(dn_line_max(4096), 2048);
-    assert_int_equal(dn_line_max(1048576), 65472);
+    assert_int_equal(dn_ring_bytes(16), 128 + 16 * 64);
+    assert_int_equal(dn_line_max(64), 24 * 64 - 8);
+    assert_int_equal(dn_line_max(510), 192 * 64 - 8);
+    assert_int_equal(dn_line_max(4096), 32704);
 }
 
 /** The head word: sequence, length, tag, channel from the low end. */
@@ -56,14 +57,72 @@ static void heads(void **state)
 {
     static union {
         dn_ring_t ring;
-        uint8_t room[128 + 16 * 64 + 4096];
+        uint8_t room[128 + 16 * 64];
     } memory;
     dn_line_tx_t tx;
 
-    dn_line_tx_init(&tx, &memory.ring, 16, 4096);
+    dn_line_tx_init(&tx, &memory.ring, 16);
     assert_true(dn_line_send(&tx, 0x0b, 0xa5, "12345", 5, NULL, 0));
     assert_true(0x0ba5000500000001 == memory.ring.line[0].head);
     assert_memory_equal(memory.ring.line[0].data, "12345", 5);
+}
+
+/** A message of several lines: its bytes follow the head, or start at line 0 when the ring ends before they do. */
+static void bytes_behind_heads(void **state)
+{
+    static union {
+        dn_ring_t ring;
+        uint8_t room[128 + 16 * 64];
+    } memory;
+    const dn_line_t *line = memory.ring.line;
+    uint8_t data[184];
+    dn_line_tx_t tx;
+
+    dn_test_fill(data, sizeof(data), 1);
+    dn_line_tx_init(&tx, &memory.ring, 16);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(dn_line_send(&tx, 8, 0, data, 10, data + 10, sizeof(data) - 10));
+    }
+    assert_true(0x080000b800000001 == line[0].head);
+    assert_memory_equal(line[0].data, data, sizeof(data));
+    assert_true(0x080000b800000004 == line[3].head);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(dn_line_send(&tx, 8, 0, NULL, 0, data, 120));
+        assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
+    }
+    memory.ring.credit = 6;
+    assert_true(dn_line_send(&tx, 8, 0, data, sizeof(data), NULL, 0));
+    assert_true(0x080000b800000010 == line[15].head);
+    assert_memory_equal(&line[0], data, sizeof(data));
+    memory.ring.credit = 19;
+    assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
+    assert_true(0x0800000000000014 == line[3].head);
+}
+
+/** Beyond the middle, with a quarter free at line 0, the head says that the next one is there. */
+static void rewinding_heads(void **state)
+{
+    static union {
+        dn_ring_t ring;
+        uint8_t room[128 + 16 * 64];
+    } memory;
+    const dn_line_t *line = memory.ring.line;
+    dn_line_tx_t tx;
+
+    dn_line_tx_init(&tx, &memory.ring, 16);
+    for (unsigned i = 0; i < 8; i++) {
+        assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
+    }
+    memory.ring.credit = 4;
+    assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
+    assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
+    memory.ring.credit = 6;
+    assert_true(dn_line_send(&tx, 8, 0, "1", 1, NULL, 0));
+    assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
+    assert_true(0x0800000000000009 == line[8].head);
+    assert_true(0x080000000000000a == line[9].head);
+    assert_true(0x080080010000000b == line[10].head);
+    assert_true(0x0800000000000011 == line[0].head);
 }
 
 static void slots(void **state)
@@ -95,7 +154,6 @@ static void headers(void **state)
     assert_int_equal(offsetof(dn_shm_header_t, os_pid), 56);
     assert_int_equal(offsetof(dn_shm_header_t, max_peers), 60);
     assert_int_equal(offsetof(dn_shm_header_t, ring_lines), 64);
-    assert_int_equal(offsetof(dn_shm_header_t, ring_bulk), 68);
     assert_int_equal(offsetof(dn_shm_header_t, start_time), 72);
     assert_int_equal(offsetof(dn_shm_header_t, llcm_bytes), 80);
     assert_int_equal(offsetof(dn_shm_header_t, cma_probe), 88);
@@ -108,7 +166,7 @@ static void headers(void **state)
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 1);
+    assert_int_equal(DN_WIRE_VERSION, 2);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);
@@ -133,6 +191,8 @@ int main(void)
         cmocka_unit_test(keys),
         cmocka_unit_test(lines),
         cmocka_unit_test(heads),
+        cmocka_unit_test(bytes_behind_heads),
+        cmocka_unit_test(rewinding_heads),
         cmocka_unit_test(slots),
         cmocka_unit_test(headers),
         cmocka_unit_test(codes),
