@@ -79,7 +79,7 @@ int mca_btl_dimmnet_send(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *en
     return dn_ompi_status(status);
 }
 
-/* The two that follow stay out of line: inlined, their registers are saved on every small message. */
+/* What follows stays out of line where it says so: inlined, its registers are saved on every small message. */
 
 /** Data that has to be packed: straight into the peer's window. */
 static dn_status_t __attribute__((noinline))
@@ -100,22 +100,6 @@ sendi_packed(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convert
     return status;
 }
 
-/** Not sent: give the caller a descriptor to fill and send, which then waits. The convertor has not moved. */
-static int __attribute__((noinline))
-sendi_refused(mca_btl_base_endpoint_t *endpoint, dn_status_t status, size_t size, uint8_t order,
-              uint32_t flags, mca_btl_base_descriptor_t **descriptor)
-{
-    if (NULL != descriptor) {
-        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_get(size, order, flags);
-
-        *descriptor = NULL == frag ? NULL : &frag->base;
-    }
-    if (DN_ERR_UNREACH == status) {
-        mca_btl_dimmnet_lost(endpoint);
-    }
-    return dn_ompi_status(status);
-}
-
 /** Send without a descriptor, now or not at all. */
 static inline dn_status_t sendi_once(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor,
                                      const void *header, size_t header_size, size_t payload_size,
@@ -132,6 +116,39 @@ static inline dn_status_t sendi_once(mca_btl_base_endpoint_t *endpoint, struct o
     return dn_botf(endpoint->peer, DN_CHAN_BTL, tag, header, header_size, data, payload_size);
 }
 
+/** Tries to send on a full ring before the message is put aside. While its receiver takes messages, room comes
+ * sooner than a copy to wait with is made. */
+#define SENDI_TRIES 50
+
+static dn_status_t __attribute__((noinline))
+sendi_again(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, const void *header,
+            size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
+{
+    dn_status_t status = DN_ERR_AGAIN;
+
+    for (int i = 0; DN_ERR_AGAIN == status && i < SENDI_TRIES; i++) {
+        dn_pause();
+        status = sendi_once(endpoint, convertor, header, header_size, payload_size, tag);
+    }
+    return status;
+}
+
+/** Not sent: give the caller a descriptor to fill and send, which then waits. The convertor has not moved. */
+static int __attribute__((noinline))
+sendi_refused(mca_btl_base_endpoint_t *endpoint, dn_status_t status, size_t size, uint8_t order,
+              uint32_t flags, mca_btl_base_descriptor_t **descriptor)
+{
+    if (NULL != descriptor) {
+        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_get(size, order, flags);
+
+        *descriptor = NULL == frag ? NULL : &frag->base;
+    }
+    if (DN_ERR_UNREACH == status) {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+    return dn_ompi_status(status);
+}
+
 int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
                           struct opal_convertor_t *convertor, void *header, size_t header_size,
                           size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
@@ -141,6 +158,9 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
 
     if (OPAL_LIKELY(NULL == endpoint->first)) {
         status = sendi_once(endpoint, convertor, header, header_size, payload_size, tag);
+        if (DN_ERR_AGAIN == status) {
+            status = sendi_again(endpoint, convertor, header, header_size, payload_size, tag);
+        }
         if (OPAL_LIKELY(DN_OK == status)) {
             return OPAL_SUCCESS;
         }
