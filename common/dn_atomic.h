@@ -56,6 +56,16 @@ static inline uint32_t dn_fetch_add_u32(uint32_t *word, uint32_t add)
     return atomic_fetch_add_explicit((_Atomic uint32_t *) word, add, memory_order_acq_rel);
 }
 
+/** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain x86-64. */
+static inline void dn_prefetch_own(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *) line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /** A test-and-set lock; used only where several threads share a port. */
 typedef struct dn_lock {
     uint32_t taken;

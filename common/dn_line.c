@@ -41,6 +41,8 @@ int dn_line_send_long(dn_line_tx_t *tx, unsigned channel, unsigned tag, const vo
     if (!dn_line_free(tx, span)) {
         return 0;
     }
+    /* The line of the next head comes while this message is copied. No receiver looks there yet. */
+    dn_prefetch_own(&tx->ring->line[dn_line_next(tx->at, span, tx->lines)]);
     if (0 != body_len) {
         if (head_len <= DN_LINE_INLINE && dn_line_follows(tx->at, len, tx->lines)) {
             /* The receiver looks at the head's line all the time: what else lies there is written last. */

@@ -19,15 +19,15 @@
  * before it publishes that message, and wipes the line's first word in the rare case that it holds the very
  * sequence which comes next. One line always stays empty, so that this one is free to wipe.
  *
- * From the middle of the ring on the sender goes back to line 0 as soon as it knows a quarter of the ring to be
- * free there: the head word before says `rewind`. Lines just used are in both caches, so a sender whose
- * receiver keeps up stays in half of the ring (1 KiB messages: 1.7 to 1.9 times the bandwidth of going round in
- * 32 KiB). A receiver that lags gets the whole ring. A message that does not fit before the end of the ring has its head there
- * and its bytes from line 0 on.
+ * Beyond the first quarter of the ring the sender goes back to line 0 as soon as it knows a quarter to be free
+ * there: the head word before says `rewind`. Lines just used are in both caches, so a sender whose receiver
+ * keeps up stays in a part of the ring (1 KiB messages: 1.9 times the bandwidth of going round in
+ * 32 KiB). A receiver that lags gets the whole ring. A message that does not fit before the end of the ring has
+ * its head there and its bytes from line 0 on.
  *
- * Credit returns lazily: one word, the lines consumed, written by the receiver after a quarter of the ring,
- * read by the sender when it has no room left or could rewind (the producer and consumer ring of the AOTF
- * paper, section 4). A message is at most so long that it fits into the other three quarters wherever it
+ * Credit returns lazily: one word, the lines consumed, written by the receiver after an eighth of the ring, read
+ * by the sender when it has no room left or could rewind (the producer and consumer ring of the AOTF
+ * paper, section 4). A message is at most so long that it fits into the other seven eighths wherever it
  * starts.
  *
  * Memory orders:
@@ -109,10 +109,10 @@ static inline size_t dn_ring_bytes(uint32_t lines)
     return sizeof(dn_ring_t) + (size_t) lines * DN_LINE_BYTES;
 }
 
-/** Longest message: with its head at the worst place it fits beside the quarter whose credit is not back. */
+/** Longest message: with its head at the worst place it fits beside the eighth whose credit is not back. */
 static inline uint32_t dn_line_max(uint32_t lines)
 {
-    const uint32_t longest = (lines - lines / 4 + 1) / 2 * DN_LINE_BYTES - (DN_LINE_BYTES - DN_LINE_INLINE);
+    const uint32_t longest = (lines - lines / 8 + 1) / 2 * DN_LINE_BYTES - (DN_LINE_BYTES - DN_LINE_INLINE);
     return longest < 32704u ? longest : 32704u;
 }
 
@@ -220,7 +220,7 @@ static inline void dn_line_mix(dn_line_tx_t *tx)
     }
 }
 
-/** dn_line_go() beyond the middle of the ring. */
+/** dn_line_go() beyond the first quarter of the ring. */
 uint64_t dn_line_turn(dn_line_tx_t *tx, uint32_t at);
 
 /** Go to where the next head will be. @return DN_LINE_REWIND or 0, as it belongs into the head word before. */
@@ -229,7 +229,7 @@ static inline uint64_t dn_line_go(dn_line_tx_t *tx, uint32_t span)
     const uint32_t at = tx->at + span;
 
     tx->tail += span;
-    if (__builtin_expect(at >= tx->lines / 2, 0)) {
+    if (__builtin_expect(at >= tx->lines / 4, 0)) {
         return dn_line_turn(tx, at);
     }
     tx->at = at;
@@ -355,7 +355,7 @@ static inline void dn_line_advance(dn_line_rx_t *rx, const dn_line_msg_t *msg)
 /** Is so much consumed that the sender should hear of it? */
 static inline int dn_line_credit_due(const dn_line_rx_t *rx)
 {
-    return rx->head - rx->published >= rx->lines / 4;
+    return rx->head - rx->published >= rx->lines / 8;
 }
 
 /** Return all credit (R1). Only when no handler reads from the ring: depth 0. */

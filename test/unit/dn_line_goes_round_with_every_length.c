@@ -123,9 +123,9 @@ static void go_round(uint32_t lines, uint64_t messages)
 
 static void small_rings(void **state)
 {
-    go_round(4, 100000);
-    go_round(5, 100000);
-    go_round(64, 100000);
+    go_round(8, 100000);
+    go_round(9, 100000);
+    go_round(68, 100000);
 }
 
 static void the_usual_ring(void **state)

@@ -51,7 +51,7 @@ static void payload_that_looks_like_a_head(void **state)
 {
     dn_line_pair_t pair;
 
-    for (uint32_t lines = 4; lines < 72; lines += 1 + lines / 4) {
+    for (uint32_t lines = 8; lines < 72; lines += 1 + lines / 4) {
         dn_line_pair_open(&pair, lines);
         some_steps(&pair, 20000, lines);
         dn_line_pair_close(&pair);

@@ -47,8 +47,8 @@ static void lines(void **state)
     assert_int_equal(offsetof(dn_ring_t, credit), 0);
     assert_int_equal(offsetof(dn_ring_t, line), 128);
     assert_int_equal(dn_ring_bytes(16), 128 + 16 * 64);
-    assert_int_equal(dn_line_max(64), 24 * 64 - 8);
-    assert_int_equal(dn_line_max(510), 192 * 64 - 8);
+    assert_int_equal(dn_line_max(64), 28 * 64 - 8);
+    assert_int_equal(dn_line_max(510), 224 * 64 - 8);
     assert_int_equal(dn_line_max(4096), 32704);
 }
 
@@ -99,7 +99,7 @@ static void bytes_behind_heads(void **state)
     assert_true(0x0800000000000014 == line[3].head);
 }
 
-/** Beyond the middle, with a quarter free at line 0, the head says that the next one is there. */
+/** Beyond the first quarter, with a quarter free at line 0, the head says that the next one is there. */
 static void rewinding_heads(void **state)
 {
     static union {
