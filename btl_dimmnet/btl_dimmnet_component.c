@@ -18,7 +18,7 @@
 /** No message limit below this is sensible: pml/ob1 alone wants its longest header and some data in it. */
 #define LIMIT_LOW 256ul
 
-/* Nearly as long as the default ring carries, 12224: at 8 KiB two copies through it move 12 GB/s where one by the kernel,
+/* The default ring carries 14328: at 8 KiB two copies through it move 12 GB/s where one by the kernel,
  * after a rendezvous, moves 4 (perf/dn_bw). */
 #define EAGER_LIMIT   12160
 #define MAX_SEND_SIZE 12160
@@ -260,7 +260,8 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
 /** dn_handler_fn_t of DN_CHAN_BTL. */
 static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
-    if (OPAL_UNLIKELY(!dn_ompi_am_deliver(&mca_btl_dimmnet.super, dn_peer_user(src), tag, data, len))) {
+    if (OPAL_UNLIKELY(
+            !dn_ompi_am_deliver(&mca_btl_dimmnet.super, dn_peer_user(src, DN_CHAN_BTL), tag, data, len))) {
         mca_btl_dimmnet_component.dropped++;
     }
 }

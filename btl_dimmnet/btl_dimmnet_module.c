@@ -112,7 +112,7 @@ static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc)
     }
     endpoint->peer = peer;
     endpoint->proc = proc;
-    dn_peer_set_user(peer, endpoint);
+    dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
     opal_output_verbose(
         10, output,
         "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
@@ -184,7 +184,7 @@ static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
     }
     mca_btl_dimmnet_send_forget(endpoint);
     mca_btl_dimmnet_ops_forget(endpoint);
-    dn_peer_set_user(endpoint->peer, NULL);
+    dn_peer_set_user(endpoint->peer, DN_CHAN_BTL, NULL);
     /* What is in flight ends with an error now, which is no news of the peer's end. */
     endpoint->lost = true;
     dn_disconnect(endpoint->peer);

@@ -122,10 +122,10 @@ DN_API void dn_disconnect(dn_peer_t *peer);
 /** Limits of a peer. */
 DN_API void dn_peer_attr(const dn_peer_t *peer, dn_peer_attr_t *attr);
 
-/** A pointer of the caller's, kept with the peer (NULL at first). A peer that sends first exists
- * before the caller connects to it. */
-DN_API void dn_peer_set_user(dn_peer_t *peer, void *user);
-DN_API void *dn_peer_user(const dn_peer_t *peer);
+/** A pointer of whoever uses a channel, kept with the peer (NULL at first, and for a channel that does not exist).
+ * A peer that sends first exists before the caller connects to it. */
+DN_API void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user);
+DN_API void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
 
 /** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. */
 DN_API dn_status_t dn_peer_check(dn_peer_t *peer);

@@ -193,14 +193,16 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
     };
 }
 
-void dn_peer_set_user(dn_peer_t *peer, void *user)
+void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user)
 {
-    ((dn_peer_base_t *) peer)->user = user;
+    if (DN_CHAN_MAX > channel) {
+        ((dn_peer_base_t *) peer)->user[channel] = user;
+    }
 }
 
-void *dn_peer_user(const dn_peer_t *peer)
+void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
 {
-    return ((const dn_peer_base_t *) peer)->user;
+    return DN_CHAN_MAX > channel ? ((const dn_peer_base_t *) peer)->user[channel] : NULL;
 }
 
 dn_status_t dn_peer_check(dn_peer_t *hot)

@@ -614,7 +614,7 @@ void dn_disconnect(dn_peer_t *hot)
     if (0 == --peer->connections) {
         dn_peer_undress(port, peer);
         dn_core_lost(port, peer);
-        peer->user = NULL;
+        memset(peer->user, 0, sizeof(peer->user));
         peer->iface->device->disconnect(peer);
     }
     dn_port_unlock(port);

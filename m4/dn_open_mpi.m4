@@ -11,6 +11,8 @@ AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks
     dn_mcadir_summary="none"
     AS_IF([test no != "$with_ompi"], [_DN_OMPI_FIND])
     AM_CONDITIONAL([DN_HAVE_OMPI], [test no != "$with_ompi"])
+    # Communicators of Open MPI 5.0 have no number that all their processes share.
+    AM_CONDITIONAL([DN_MTL], [test no != "$with_ompi" && test 4 = "$dn_opal_major"])
     AC_SUBST([MPICC])
     AC_SUBST([MPIRUN])
     AC_SUBST([MPI_CFLAGS])

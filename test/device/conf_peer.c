@@ -106,12 +106,12 @@ void a_peer_that_sends_first_is_the_one_connected_to(dn_world_t *world)
         hear_until(world, 1);
         dn_peer_t *first = heard_from;
         int mark = 0;
-        dn_peer_set_user(first, &mark);
+        dn_peer_set_user(first, DN_WORLD_CHAN, &mark);
         /* It came by itself, and can be answered as it is. */
         say(world, first);
         dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
         dn_check(first == world->peer[0]);
-        dn_check(&mark == dn_peer_user(world->peer[0]));
+        dn_check(&mark == dn_peer_user(world->peer[0], DN_WORLD_CHAN));
         say(world, world->peer[0]);
     }
     dn_world_stop(world);
@@ -123,11 +123,11 @@ void user_pointers_stay_with_the_peer(dn_world_t *world)
 
     dn_world_start(world);
     dn_peer_t *peer = world->peer[1 - world->rank];
-    dn_check(NULL == dn_peer_user(peer));
-    dn_peer_set_user(peer, &mark[0]);
-    dn_check(&mark[0] == dn_peer_user(peer));
-    dn_peer_set_user(peer, &mark[1]);
-    dn_check(&mark[1] == dn_peer_user(peer));
+    dn_check(NULL == dn_peer_user(peer, DN_WORLD_CHAN));
+    dn_peer_set_user(peer, DN_WORLD_CHAN, &mark[0]);
+    dn_check(&mark[0] == dn_peer_user(peer, DN_WORLD_CHAN));
+    dn_peer_set_user(peer, DN_WORLD_CHAN, &mark[1]);
+    dn_check(&mark[1] == dn_peer_user(peer, DN_WORLD_CHAN));
     dn_world_stop(world);
 }
 

@@ -1,0 +1,258 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file mtl_uzura_component.c
+ * The component: MCA variables, initialisation, progress.
+ */
+#include "dn_config.h"
+
+#include "mtl_uzura.h"
+
+#include <sched.h>
+
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+
+/** Bytes from which a message is announced: one copy by the kernel, shared by both ends, is faster from here on. */
+#define EAGER_LIMIT 12288
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+static int component_query(mca_base_module_t **module, int *priority);
+static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads);
+
+mca_mtl_base_component_2_0_0_t mca_mtl_uzura_component = {
+    .mtl_version = {MCA_MTL_BASE_VERSION_2_0_0, .mca_component_name = "uzura",
+                    MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                          OMPI_RELEASE_VERSION),
+                    .mca_open_component = component_open, .mca_close_component = component_close,
+                    .mca_query_component = component_query,
+                    .mca_register_component_params = component_register},
+    .mtl_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .mtl_init = component_init,
+};
+
+dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
+    [MTL_UZURA_PRIORITY] =
+        {.name = "priority",
+         .help = "Priority of this component, and of pml/cm with it, where all processes of the job run "
+                 "on one host; pml/ob1 has 20",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 30,
+         .high = 100,
+         .multiple = 1},
+    [MTL_UZURA_EAGER_LIMIT] = {.name = "eager_limit",
+                               .help =
+                                   "Bytes of data that are sent at once; longer messages are announced first",
+                               .level = OPAL_INFO_LVL_4,
+                               .standard = EAGER_LIMIT,
+                               .high = 1 << 20,
+                               .multiple = 1},
+    [MTL_UZURA_KEPT_LIMIT] =
+        {.name = "unexpected_limit",
+         .help = "Bytes from one process that may wait to be received; beyond, all its messages are "
+                 "announced and fetched when they are received",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 16 << 20,
+         .low = 64 << 10,
+         .high = 1 << 30,
+         .multiple = 1},
+    [MTL_UZURA_SPIN_POLLS] =
+        {.name = "spin_polls",
+         .help = "Polls of the source inside a blocking receive before Open MPI's own waiting",
+         .level = OPAL_INFO_LVL_9,
+         .standard = 10000,
+         .high = 1 << 30,
+         .multiple = 1},
+    [MTL_UZURA_YIELD_POLLS] =
+        {.name = "yield_polls",
+         .help = "Polls without a message after which a process gives its core to others, when "
+                 "there are more processes than cores",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 10,
+         .high = 1 << 30,
+         .multiple = 1},
+};
+
+static int component_register(void)
+{
+    mca_base_component_t *version = &mca_mtl_uzura_component.mtl_version;
+    int rc;
+
+    (void) mca_base_var_group_component_register(version, "dimmnet: two-sided messages by polled memory");
+    rc = dn_ompi_register(version);
+    for (int i = 0; OPAL_SUCCESS == rc && i < MTL_UZURA_NUMBERS; i++) {
+        dn_ompi_number_register(version, &mtl_uzura_number[i]);
+    }
+    return rc;
+}
+
+static int component_open(void)
+{
+    OBJ_CONSTRUCT(&mtl_uzura.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&mtl_uzura.pump_lock, opal_mutex_t);
+    return OPAL_SUCCESS;
+}
+
+static int component_close(void)
+{
+    OBJ_DESTRUCT(&mtl_uzura.pump_lock);
+    OBJ_DESTRUCT(&mtl_uzura.lock);
+    return OPAL_SUCCESS;
+}
+
+/** An MTL cannot leave a process to another one: it takes the job where all run on this host. */
+static int component_query(mca_base_module_t **module, int *priority)
+{
+    const bool all_here =
+        (uint32_t) ompi_process_info.num_procs == (uint32_t) ompi_process_info.num_local_peers + 1;
+
+    *priority = all_here ? (int) mtl_uzura_number[MTL_UZURA_PRIORITY].value : 0;
+    *module = (mca_base_module_t *) &mtl_uzura.super;
+    return OPAL_SUCCESS;
+}
+
+static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
+{
+    uzura_module_t *module = &mtl_uzura;
+    int rc = OPAL_SUCCESS;
+
+    for (int i = 0; i < MTL_UZURA_NUMBERS; i++) {
+        if (mtl_uzura_number[i].refused) {
+            rc = OPAL_ERR_BAD_PARAM;
+        }
+    }
+    if (OPAL_SUCCESS == rc && 0 != uzura_match_init(&module->match)) {
+        rc = OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = dn_ompi_open(&module->port);
+        if (OPAL_SUCCESS != rc) {
+            uzura_match_fini(&module->match);
+        }
+    }
+    if (OPAL_SUCCESS != rc) {
+        opal_output_verbose(1, ompi_mtl_base_framework.framework_output, "mtl:uzura: withdraws: %s",
+                            opal_strerror(rc));
+        return NULL;
+    }
+    /* Others may send as soon as they are through MPI_Init: what they send stays in the ring until here. */
+    if (DN_OK != dn_handler_set(module->port, DN_CHAN_MTL, mtl_uzura_receive, NULL)) {
+        uzura_match_fini(&module->match);
+        module->port = NULL;
+        dn_ompi_close();
+        return NULL;
+    }
+    opal_progress_register(mtl_uzura_progress);
+    mtl_uzura_look_at_cores();
+    return &module->super;
+}
+
+void mtl_uzura_look_at_cores(void)
+{
+    mtl_uzura.oversubscribed = opal_using_threads() || 0 != dn_oversubscribed(mtl_uzura.port);
+}
+
+void mtl_uzura_busy(uzura_request_t *request)
+{
+    uzura_lock();
+    request->next = mtl_uzura.busy;
+    mtl_uzura.busy = request;
+    uzura_unlock();
+}
+
+/** Go through the requests that wait for room or send in pieces. */
+static int pump_busy(void)
+{
+    uzura_request_t *left = NULL;
+    int events = 0;
+
+    uzura_lock();
+    uzura_request_t *request = mtl_uzura.busy;
+    mtl_uzura.busy = NULL;
+    uzura_unlock();
+    while (NULL != request) {
+        uzura_request_t *next = request->next;
+        const bool sends = UZURA_SENDS == request->state;
+
+        if (sends ? mtl_uzura_send_pieces(request, &events) : mtl_uzura_recv_again(request)) {
+            events++;
+        } else {
+            request->next = left;
+            left = request;
+        }
+        request = next;
+    }
+    while (NULL != left) {
+        uzura_request_t *next = left->next;
+
+        mtl_uzura_busy(left);
+        left = next;
+    }
+    return events;
+}
+
+/** Tell a sender to hold back, or to go on. @return false: no room now. */
+static bool tell_hold(uzura_endpoint_t *endpoint)
+{
+    endpoint->hold_due = false;
+    if (DN_ERR_AGAIN
+        == dn_botf(endpoint->peer, DN_CHAN_MTL, endpoint->holding ? UZURA_HOLD : UZURA_RELEASE, NULL, 0, NULL,
+                   0)) {
+        endpoint->hold_due = true;
+    }
+    return !endpoint->hold_due;
+}
+
+/** Go through the endpoints whose sends wait. */
+static int pump_endpoints(void)
+{
+    bool queued = false;
+    int events = 0;
+
+    mtl_uzura.queued = false;
+    for (uzura_endpoint_t *endpoint = mtl_uzura.endpoints; NULL != endpoint; endpoint = endpoint->next) {
+        if (endpoint->hold_due && tell_hold(endpoint)) {
+            events++;
+        }
+        events += mtl_uzura_send_waiting(endpoint);
+        queued = queued || endpoint->hold_due || NULL != endpoint->first;
+    }
+    if (queued) {
+        mtl_uzura.queued = true;
+    }
+    return events;
+}
+
+/** Give the core away after some idle polls. The counter is a hint: threads may race on it. */
+static void __attribute__((noinline)) share_core(int events)
+{
+    if (0 < events) {
+        mtl_uzura.idle_polls = 0;
+    } else if (mtl_uzura.idle_polls < mtl_uzura_number[MTL_UZURA_YIELD_POLLS].value) {
+        mtl_uzura.idle_polls++;
+    } else {
+        sched_yield();
+    }
+}
+
+int mtl_uzura_progress(void)
+{
+    uzura_module_t *module = &mtl_uzura;
+    int events = dn_progress(module->port);
+
+    if (OPAL_UNLIKELY(module->queued || NULL != module->busy)
+        && 0 == opal_mutex_trylock(&module->pump_lock)) {
+        if (module->queued) {
+            events += pump_endpoints();
+        }
+        events += pump_busy();
+        opal_mutex_unlock(&module->pump_lock);
+    }
+    if (module->oversubscribed) {
+        share_core(events);
+    }
+    return events;
+}

@@ -1,0 +1,590 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file mtl_uzura_recv.c
+ * Receiving: messages are matched where they arrive; what nobody waits for is kept.
+ */
+#include "dn_config.h"
+
+#include "mtl_uzura.h"
+
+#include "ompi/message/message.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
+
+/** Polls of one source between two looks at the others, inside a blocking receive. */
+#define POLLS_OF_SOURCE 64u
+
+static void set_status(struct ompi_status_public_t *status, int source, int tag, size_t len, int error)
+{
+    status->MPI_SOURCE = source;
+    status->MPI_TAG = tag;
+    status->MPI_ERROR = error;
+    status->_ucount = len;
+    status->_cancelled = 0;
+}
+
+static void finish(uzura_request_t *request)
+{
+    set_status(&request->super.ompi_req->req_status, request->head.source, request->head.tag, request->wanted,
+               request->error);
+    mtl_uzura_complete(request);
+}
+
+/** Put bytes behind those that came before. What goes beyond the buffer has been cut off. */
+static void fill(uzura_request_t *request, const void *data, size_t len)
+{
+    if (NULL != request->buffer) {
+        memcpy(request->buffer + request->done, data, len);
+    } else if (0 != len) {
+        struct iovec iov = {.iov_base = (void *) (uintptr_t) data, .iov_len = len};
+        uint32_t count = 1;
+        size_t unpacked = len;
+
+        (void) opal_convertor_unpack(request->convertor, &iov, &count, &unpacked);
+    }
+    request->done += len;
+}
+
+/** The message of @p head, @p len bytes long, is this request's. */
+static inline void match(uzura_request_t *request, const uzura_head_t *head, size_t len)
+{
+    request->head = *head;
+    request->done = 0;
+    request->wanted = len;
+    request->error = MPI_SUCCESS;
+    if (OPAL_UNLIKELY(len > request->len)) {
+        request->wanted = request->len;
+        request->error = MPI_ERR_TRUNCATE;
+    }
+}
+
+/** Say that the data is here, then complete. */
+static void answer(uzura_request_t *request)
+{
+    request->state = UZURA_ANSWERS;
+    if (!mtl_uzura_recv_again(request)) {
+        mtl_uzura_busy(request);
+    }
+}
+
+/** dn_comp_fn_t of a PULL. */
+static void pulled(dn_comp_t *comp, dn_status_t status)
+{
+    uzura_request_t *request = (uzura_request_t *) ((uint8_t *) comp - offsetof(uzura_request_t, comp));
+
+    if (DN_ERR_UNREACH == status) {
+        mtl_uzura_lost(request->endpoint);
+    }
+    if (DN_OK != status) {
+        request->error = MPI_ERR_OTHER;
+    }
+    answer(request);
+}
+
+/** Ask for the bytes. */
+static void ask(uzura_request_t *request)
+{
+    if (!mtl_uzura_handle_take(request)) {
+        request->error = MPI_ERR_NO_MEM;
+        request->wanted = 0;
+        answer(request);
+        return;
+    }
+    request->state = UZURA_ASKS;
+    if (!mtl_uzura_recv_again(request)) {
+        mtl_uzura_busy(request);
+    }
+}
+
+/** @return false: no room for a PULL now. */
+static bool start_pull(uzura_request_t *request)
+{
+    const dn_xfer_t xfer = {
+        .local = request->buffer, .key = &request->key, .len = request->wanted, .comp = &request->comp};
+    dn_status_t status;
+
+    request->comp.fn = pulled;
+    request->state = UZURA_PULLS;
+    status = dn_pull(request->endpoint->peer, &xfer);
+    switch (status) {
+    case DN_INPROGRESS:
+        break;
+    case DN_ERR_AGAIN:
+        request->state = UZURA_STARTS;
+        return false;
+    case DN_OK:
+    case DN_ERR_UNREACH:
+        pulled(&request->comp, status);
+        break;
+    default:
+        ask(request);
+        break;
+    }
+    return true;
+}
+
+/** A long message has been matched. */
+static void fetch(uzura_request_t *request, enum uzura_kind kind)
+{
+    if (0 == request->wanted) {
+        answer(request);
+    } else if (UZURA_RTS != kind || NULL == request->buffer) {
+        ask(request);
+    } else if (!start_pull(request)) {
+        mtl_uzura_busy(request);
+    }
+}
+
+bool mtl_uzura_recv_again(uzura_request_t *request)
+{
+    dn_peer_t *peer = request->endpoint->peer;
+    dn_status_t status;
+
+    switch (request->state) {
+    case UZURA_STARTS:
+        return start_pull(request);
+    case UZURA_ASKS: {
+        const uzura_cts_t cts = {request->remote, request->handle, request->wanted};
+        /* Bytes may come before dn_botf() has returned. */
+        request->state = UZURA_WAITS_BYTES;
+        status = dn_botf(peer, DN_CHAN_MTL, UZURA_CTS, &cts, sizeof(cts), NULL, 0);
+        if (DN_ERR_AGAIN == status) {
+            request->state = UZURA_ASKS;
+        }
+        break;
+    }
+    default:
+        status = dn_botf(peer, DN_CHAN_MTL, UZURA_DONE, &request->remote, sizeof(request->remote), NULL, 0);
+        if (DN_ERR_AGAIN != status) {
+            finish(request);
+        }
+        break;
+    }
+    return DN_ERR_AGAIN != status;
+}
+
+/** Account for bytes of a sender that wait unreceived; tell it when they become too many, and when they are few. */
+static void account(uzura_endpoint_t *endpoint, size_t more, size_t less)
+{
+    const size_t limit = mtl_uzura_number[MTL_UZURA_KEPT_LIMIT].value;
+
+    endpoint->kept_bytes += more - less;
+    if (endpoint->holding ? endpoint->kept_bytes < limit / 2 : endpoint->kept_bytes > limit) {
+        endpoint->holding = !endpoint->holding;
+        endpoint->hold_due = true;
+        mtl_uzura.queued = true;
+    }
+}
+
+/** What a kept message counts for: what it takes here. */
+static size_t kept_bytes(const uzura_kept_t *kept)
+{
+    return sizeof(*kept) + (UZURA_EAGER == kept->kind || UZURA_SYNC == kept->kind ? kept->len : 0);
+}
+
+/** Take a kept message off. The lock is held. */
+static void take(uzura_kept_t *kept)
+{
+    uzura_match_take(&mtl_uzura.match, &kept->msg);
+    account(kept->endpoint, 0, kept_bytes(kept));
+}
+
+/** What a message says beyond its envelope. */
+typedef struct arrival {
+    enum uzura_kind kind;
+    uzura_head_t head;
+    uint64_t request;
+    dn_key_t key; /**< UZURA_RTS only */
+    size_t len;   /**< of the whole message */
+    const uint8_t *data;
+} arrival_t;
+
+/** Receive a message that has been matched. */
+static inline void deliver(uzura_request_t *request, const arrival_t *arrival, uzura_endpoint_t *endpoint)
+{
+    match(request, &arrival->head, arrival->len);
+    request->remote = arrival->request;
+    request->endpoint = endpoint;
+    switch (arrival->kind) {
+    case UZURA_EAGER:
+        fill(request, arrival->data, request->wanted);
+        finish(request);
+        break;
+    case UZURA_SYNC:
+        fill(request, arrival->data, request->wanted);
+        answer(request);
+        break;
+    default:
+        request->key = arrival->key;
+        fetch(request, arrival->kind);
+        break;
+    }
+}
+
+static void deliver_kept(uzura_request_t *request, uzura_kept_t *kept)
+{
+    const arrival_t arrival = {.kind = kept->kind,
+                               .head = {.source = kept->msg.source, .tag = kept->msg.tag},
+                               .request = kept->request,
+                               .key = kept->key,
+                               .len = kept->len,
+                               .data = kept->data};
+
+    deliver(request, &arrival, kept->endpoint);
+    free(kept);
+}
+
+/** Nobody waits for this message yet. The lock is held. @return false: memory ran out. */
+static bool keep(uzura_endpoint_t *endpoint, const arrival_t *arrival)
+{
+    const size_t data_len = NULL == arrival->data ? 0 : arrival->len;
+    uzura_kept_t *kept = malloc(sizeof(*kept) + data_len);
+
+    if (NULL == endpoint || NULL == kept) {
+        free(kept);
+        return false;
+    }
+    kept->msg.context = arrival->head.context;
+    kept->msg.source = arrival->head.source;
+    kept->msg.tag = arrival->head.tag;
+    kept->kind = arrival->kind;
+    kept->endpoint = endpoint;
+    kept->request = arrival->request;
+    kept->key = arrival->key;
+    kept->len = arrival->len;
+    if (0 != data_len) {
+        memcpy(kept->data, arrival->data, data_len);
+    }
+    account(endpoint, kept_bytes(kept), 0);
+    uzura_match_keep(&mtl_uzura.match, &kept->msg);
+    return true;
+}
+
+/** Find the receive for a message, or keep the message. */
+static void arrive(dn_peer_t *src, const arrival_t *arrival)
+{
+    const uzura_head_t *head = &arrival->head;
+    uzura_endpoint_t *endpoint = NULL;
+    bool kept = false;
+
+    uzura_lock();
+    uzura_recv_t *found = uzura_match_arrive(&mtl_uzura.match, head->context, head->source, head->tag);
+    uzura_request_t *request = (uzura_request_t *) ((uint8_t *) found - offsetof(uzura_request_t, posted));
+    if (NULL == found || UZURA_EAGER != arrival->kind) {
+        endpoint = mtl_uzura_endpoint_of(src);
+    }
+    if (OPAL_LIKELY(NULL != found)) {
+        /* No longer to be cancelled. */
+        request->state = UZURA_MATCHED;
+    } else {
+        kept = keep(endpoint, arrival);
+    }
+    uzura_unlock();
+    if (OPAL_LIKELY(NULL != found)) {
+        deliver(request, arrival, endpoint);
+    } else if (!kept) {
+        dn_ompi_help("no-memory", opal_process_info.nodename);
+        ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+    }
+}
+
+/** Bytes of a piece. */
+static void take_piece(dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(handle, src, UZURA_WAITS_BYTES);
+
+    if (NULL == request || len > request->wanted - request->done) {
+        mtl_uzura.dropped++;
+        return;
+    }
+    fill(request, data, len);
+    if (request->done == request->wanted) {
+        mtl_uzura_handle_drop(request);
+        finish(request);
+    }
+}
+
+static void set_hold(dn_peer_t *src, bool hold)
+{
+    uzura_lock();
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
+    if (NULL != endpoint) {
+        endpoint->hold = hold;
+    }
+    uzura_unlock();
+}
+
+/** What follows the envelope, by kind. @return false: the message is malformed. */
+static inline bool read_arrival(arrival_t *arrival, const uint8_t *data, size_t len)
+{
+    uzura_rts_t rts;
+
+    if (sizeof(arrival->head) > len) {
+        return false;
+    }
+    memcpy(&arrival->head, data, sizeof(arrival->head));
+    arrival->request = 0;
+    arrival->data = data + sizeof(arrival->head);
+    arrival->len = len - sizeof(arrival->head);
+    switch (arrival->kind) {
+    case UZURA_EAGER:
+        return true;
+    case UZURA_SYNC:
+        if (sizeof(arrival->request) > arrival->len) {
+            return false;
+        }
+        memcpy(&arrival->request, arrival->data, sizeof(arrival->request));
+        arrival->data += sizeof(arrival->request);
+        arrival->len -= sizeof(arrival->request);
+        return true;
+    default:
+        if (sizeof(rts) != len) {
+            return false;
+        }
+        memcpy(&rts, data, sizeof(rts));
+        arrival->request = rts.request;
+        arrival->key = rts.key;
+        arrival->len = rts.len;
+        arrival->data = NULL;
+        return UZURA_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
+    }
+}
+
+void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    uint64_t handle = 0;
+    uzura_cts_t cts;
+    arrival_t arrival;
+
+    (void) arg;
+    switch (tag) {
+    case UZURA_EAGER:
+    case UZURA_SYNC:
+    case UZURA_RTS:
+    case UZURA_RTS_PACKED:
+        arrival.kind = (enum uzura_kind) tag;
+        if (OPAL_LIKELY(read_arrival(&arrival, data, len))) {
+            arrive(src, &arrival);
+            return;
+        }
+        break;
+    case UZURA_CTS:
+        if (sizeof(cts) == len) {
+            memcpy(&cts, data, sizeof(cts));
+            mtl_uzura_take_cts(src, &cts);
+            return;
+        }
+        break;
+    case UZURA_FRAG:
+    case UZURA_DONE:
+        if (sizeof(handle) <= len) {
+            memcpy(&handle, data, sizeof(handle));
+            if (UZURA_DONE == tag) {
+                mtl_uzura_take_done(src, handle);
+            } else {
+                take_piece(src, handle, (const uint8_t *) data + sizeof(handle), len - sizeof(handle));
+            }
+            return;
+        }
+        break;
+    case UZURA_HOLD:
+    case UZURA_RELEASE:
+        set_hold(src, UZURA_HOLD == tag);
+        return;
+    default:
+        break;
+    }
+    mtl_uzura.dropped++;
+}
+
+/** Where to put what comes. */
+static void prepare(uzura_request_t *request, struct opal_convertor_t *convertor)
+{
+    void *buffer = NULL;
+
+    request->convertor = convertor;
+    opal_convertor_get_packed_size(convertor, &request->len);
+    if (0 != request->len && !opal_convertor_need_buffers(convertor)) {
+        opal_convertor_get_current_pointer(convertor, &buffer);
+    }
+    request->buffer = buffer;
+    request->handle = 0;
+    request->state = UZURA_MATCHED;
+}
+
+/**
+ * pml/cm keeps the request of a blocking receive on its stack, right above ours. Should another one ever
+ * lie so, it is polled for some time and no harm is done.
+ */
+static inline bool is_blocking(const uzura_request_t *request)
+{
+    return (uintptr_t) request - (uintptr_t) __builtin_frame_address(0) < 4096;
+}
+
+/** Poll the source of a blocking receive; pml/cm goes on waiting where this ends. */
+static void poll_source(uzura_request_t *request, uzura_endpoint_t *endpoint)
+{
+    const volatile enum uzura_state *state = &request->state;
+    const unsigned polls = mtl_uzura_number[MTL_UZURA_SPIN_POLLS].value;
+
+    for (unsigned i = 1; UZURA_COMPLETE != *state && i <= polls; i++) {
+        if (0 == i % POLLS_OF_SOURCE) {
+            opal_progress();
+        } else if (UZURA_POSTED == *state && NULL != endpoint) {
+            (void) dn_recv(endpoint->peer, 1);
+        } else {
+            (void) dn_progress(mtl_uzura.port);
+        }
+    }
+}
+
+int mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
+                    struct opal_convertor_t *convertor, struct mca_mtl_request_t *mtl_request)
+{
+    uzura_request_t *request = (uzura_request_t *) mtl_request;
+    const uint32_t context = (uint32_t) comm->c_contextid;
+    uzura_endpoint_t *endpoint = NULL;
+    uzura_msg_t *msg = NULL;
+
+    if (MPI_ANY_SOURCE != source) {
+        endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, source));
+        if (OPAL_UNLIKELY(NULL == endpoint)) {
+            return OMPI_ERR_UNREACH;
+        }
+    }
+    prepare(request, convertor);
+    request->state = UZURA_POSTED;
+    request->posted.context = context;
+    request->posted.source = source;
+    request->posted.tag = tag;
+    uzura_lock();
+    msg = uzura_match_find(&mtl_uzura.match, context, source, tag);
+    if (OPAL_LIKELY(NULL == msg)) {
+        uzura_match_post(&mtl_uzura.match, &request->posted);
+        uzura_unlock();
+        if (is_blocking(request) && !mtl_uzura.oversubscribed) {
+            poll_source(request, endpoint);
+        }
+        return OMPI_SUCCESS;
+    }
+    take((uzura_kept_t *) msg);
+    uzura_unlock();
+    deliver_kept(request, (uzura_kept_t *) msg);
+    return OMPI_SUCCESS;
+}
+
+/** The first message that a receive would take; with @p out, taken out of matching. */
+static uzura_kept_t *probe(uint32_t context, int source, int tag, bool out)
+{
+    uzura_lock();
+    uzura_kept_t *kept = (uzura_kept_t *) uzura_match_find(&mtl_uzura.match, context, source, tag);
+    if (NULL != kept && out) {
+        take(kept);
+    }
+    uzura_unlock();
+    return kept;
+}
+
+/** As probe(), after a look at what has arrived when nothing is there at first. */
+static uzura_kept_t *probe_twice(const struct ompi_communicator_t *comm, int source, int tag, bool out,
+                                 struct ompi_status_public_t *status)
+{
+    const uint32_t context = (uint32_t) comm->c_contextid;
+    uzura_kept_t *kept = probe(context, source, tag, out);
+
+    if (NULL == kept) {
+        opal_progress();
+        kept = probe(context, source, tag, out);
+    }
+    if (NULL != kept && MPI_STATUS_IGNORE != status) {
+        set_status(status, kept->msg.source, kept->msg.tag, kept->len, MPI_SUCCESS);
+    }
+    return kept;
+}
+
+int mtl_uzura_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
+                     int *flag, struct ompi_status_public_t *status)
+{
+    *flag = NULL != probe_twice(comm, source, tag, false, status);
+    return OMPI_SUCCESS;
+}
+
+int mtl_uzura_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source,
+                      int tag, int *matched, struct ompi_message_t **message,
+                      struct ompi_status_public_t *status)
+{
+    ompi_message_t *handle = ompi_message_alloc();
+
+    if (NULL == handle) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    uzura_kept_t *kept = probe_twice(comm, source, tag, true, status);
+    *matched = NULL != kept;
+    if (NULL == kept) {
+        ompi_message_return(handle);
+        return OMPI_SUCCESS;
+    }
+    handle->comm = comm;
+    handle->req_ptr = kept;
+    handle->peer = kept->msg.source;
+    handle->count = kept->len;
+    *message = handle;
+    return OMPI_SUCCESS;
+}
+
+int mtl_uzura_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor,
+                     struct ompi_message_t **message, struct mca_mtl_request_t *mtl_request)
+{
+    uzura_request_t *request = (uzura_request_t *) mtl_request;
+    uzura_kept_t *kept = (*message)->req_ptr;
+
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+    prepare(request, convertor);
+    deliver_kept(request, kept);
+    return OMPI_SUCCESS;
+}
+
+int mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request, int flag)
+{
+    uzura_request_t *request = (uzura_request_t *) mtl_request;
+
+    uzura_lock();
+    const bool posted = UZURA_POSTED == request->state;
+    if (posted) {
+        uzura_match_cancel(&mtl_uzura.match, &request->posted);
+    }
+    uzura_unlock();
+    if (posted) {
+        request->super.ompi_req->req_status._cancelled = true;
+        mtl_uzura_complete(request);
+    }
+    return OMPI_SUCCESS;
+}
+
+/** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all. */
+static void forget(const uint32_t *context, const uzura_endpoint_t *endpoint)
+{
+    uzura_lock();
+    for (uzura_msg_t *next, *msg = uzura_match_next_kept(&mtl_uzura.match, context, NULL); NULL != msg;
+         msg = next) {
+        next = uzura_match_next_kept(&mtl_uzura.match, context, msg);
+        if (NULL == endpoint || ((uzura_kept_t *) msg)->endpoint == endpoint) {
+            take((uzura_kept_t *) msg);
+            free(msg);
+        }
+    }
+    uzura_unlock();
+}
+
+void mtl_uzura_forget_sender(const uzura_endpoint_t *endpoint)
+{
+    forget(NULL, endpoint);
+}
+
+void mtl_uzura_forget_context(uint32_t context)
+{
+    forget(&context, NULL);
+}

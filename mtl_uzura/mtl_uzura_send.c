@@ -1,0 +1,345 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file mtl_uzura_send.c
+ * Sending: at once when there is room, else in order behind what waits already.
+ */
+#include "dn_config.h"
+
+#include "mtl_uzura.h"
+
+#include "opal/datatype/opal_convertor.h"
+#include "opal/datatype/opal_datatype_internal.h"
+#include "opal/runtime/opal_progress.h"
+
+/** The bytes to send: where they lie together, or NULL when they have to be packed. */
+static uint8_t *source_of(struct opal_convertor_t *convertor, size_t *len)
+{
+    void *data = NULL;
+
+    /* pml/cm leaves the convertor of contiguous data half prepared. */
+    if (NULL != convertor->pDesc && 0 == (CONVERTOR_COMPLETED & convertor->flags)
+        && opal_datatype_is_contiguous_memory_layout(convertor->pDesc, (int32_t) convertor->count)) {
+        *len = convertor->local_size;
+        return convertor->pBaseBuf;
+    }
+    opal_convertor_get_packed_size(convertor, len);
+    if (0 != *len && !opal_convertor_need_buffers(convertor)) {
+        opal_convertor_get_current_pointer(convertor, &data);
+    }
+    return data;
+}
+
+/** Pack up to @p room bytes from where the convertor stands. @return how many. */
+static size_t pack(struct opal_convertor_t *convertor, void *to, size_t room)
+{
+    struct iovec iov = {.iov_base = to, .iov_len = room};
+    uint32_t count = 1;
+    size_t packed = room;
+
+    (void) opal_convertor_pack(convertor, &iov, &count, &packed);
+    return packed;
+}
+
+/** A message of envelope, perhaps the request's handle, and data that has to be packed. */
+static dn_status_t send_packed(uzura_request_t *request, size_t head_len, const void *head)
+{
+    dn_window_t window;
+    dn_status_t status = dn_botf_reserve(request->endpoint->peer, head_len + request->len, &window);
+
+    if (DN_OK == status) {
+        memcpy(window.data, head, head_len);
+        (void) pack(request->convertor, (uint8_t *) window.data + head_len, request->len);
+        dn_botf_kick(request->endpoint->peer, &window, DN_CHAN_MTL, request->kind, head_len + request->len);
+    }
+    return status;
+}
+
+/** The first message of a request. */
+static dn_status_t post(uzura_request_t *request)
+{
+    dn_peer_t *peer = request->endpoint->peer;
+    struct {
+        uzura_head_t head;
+        uint64_t handle;
+    } sync = {request->head, request->handle};
+    const size_t head_len = UZURA_SYNC == request->kind ? sizeof(sync) : sizeof(request->head);
+    uzura_rts_t rts;
+
+    switch (request->kind) {
+    case UZURA_EAGER:
+    case UZURA_SYNC:
+        if (NULL == request->buffer && 0 != request->len) {
+            return send_packed(request, head_len, &sync);
+        }
+        return dn_botf(peer, DN_CHAN_MTL, request->kind, &sync, head_len, request->buffer, request->len);
+    default:
+        memset(&rts, 0, sizeof(rts));
+        rts.head = request->head;
+        rts.request = request->handle;
+        rts.len = request->len;
+        if (NULL != request->segment) {
+            dn_segment_key(request->segment, &rts.key);
+        }
+        return dn_botf(peer, DN_CHAN_MTL, request->kind, &rts, sizeof(rts), NULL, 0);
+    }
+}
+
+static void finish(uzura_request_t *request)
+{
+    if (NULL != request->segment) {
+        dn_segment_free(request->segment);
+        request->segment = NULL;
+    }
+    if (NULL != request->super.ompi_req) {
+        request->super.ompi_req->req_status.MPI_ERROR = MPI_SUCCESS;
+    }
+    mtl_uzura_complete(request);
+}
+
+/** The first message has left. */
+static void posted(uzura_request_t *request)
+{
+    if (UZURA_EAGER == request->kind) {
+        finish(request);
+    }
+}
+
+/** Wait for room, behind what waits already. */
+static void wait_in_line(uzura_request_t *request)
+{
+    uzura_endpoint_t *endpoint = request->endpoint;
+
+    request->next = NULL;
+    uzura_lock();
+    if (NULL == endpoint->first) {
+        endpoint->first = request;
+    } else {
+        endpoint->last->next = request;
+    }
+    endpoint->last = request;
+    mtl_uzura.queued = true;
+    uzura_unlock();
+}
+
+/**
+ * Send the first message or have it wait.
+ * The state is set before: the answer may come, and complete the request, while dn_botf() returns.
+ */
+static int start(uzura_request_t *request)
+{
+    dn_status_t status = DN_ERR_AGAIN;
+
+    if (NULL == request->endpoint->first) {
+        status = post(request);
+    }
+    if (DN_OK == status) {
+        posted(request);
+        return OMPI_SUCCESS;
+    }
+    if (DN_ERR_AGAIN == status) {
+        wait_in_line(request);
+        return OMPI_SUCCESS;
+    }
+    if (DN_ERR_UNREACH == status) {
+        mtl_uzura_lost(request->endpoint);
+    }
+    if (0 != request->handle) {
+        mtl_uzura_handle_drop(request);
+    }
+    if (NULL != request->segment) {
+        dn_segment_free(request->segment);
+    }
+    return dn_ompi_status(status);
+}
+
+int mtl_uzura_send_waiting(uzura_endpoint_t *endpoint)
+{
+    int events = 0;
+
+    while (NULL != endpoint->first) {
+        uzura_request_t *request = endpoint->first;
+        dn_status_t status = post(request);
+
+        if (DN_ERR_AGAIN == status) {
+            break;
+        }
+        if (DN_OK != status) {
+            mtl_uzura_lost(endpoint);
+            break;
+        }
+        uzura_lock();
+        endpoint->first = request->next;
+        uzura_unlock();
+        posted(request);
+        events++;
+    }
+    return events;
+}
+
+/** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */
+static bool plan(uzura_request_t *request, bool synchronous)
+{
+    const uzura_endpoint_t *endpoint = request->endpoint;
+
+    request->segment = NULL;
+    request->handle = 0;
+    request->done = 0;
+    request->state = UZURA_WAITS_REPLY;
+    if (request->len <= endpoint->eager_limit && !endpoint->hold) {
+        request->kind = synchronous ? UZURA_SYNC : UZURA_EAGER;
+    } else {
+        request->kind = UZURA_RTS_PACKED;
+        if (NULL != request->buffer
+            && DN_OK
+                   == dn_segment_register(mtl_uzura.port, request->buffer, request->len, &request->segment)) {
+            request->kind = UZURA_RTS;
+        }
+    }
+    if (UZURA_EAGER == request->kind || mtl_uzura_handle_take(request)) {
+        return true;
+    }
+    if (NULL != request->segment) {
+        dn_segment_free(request->segment);
+    }
+    return false;
+}
+
+static inline uzura_head_t envelope(const struct ompi_communicator_t *comm, int tag)
+{
+    return (uzura_head_t){.context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = tag};
+}
+
+int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+                    struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
+                    mca_mtl_request_t *mtl_request)
+{
+    uzura_request_t *request = (uzura_request_t *) mtl_request;
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, dest));
+
+    if (OPAL_UNLIKELY(NULL == endpoint)) {
+        return OMPI_ERR_UNREACH;
+    }
+    request->endpoint = endpoint;
+    request->convertor = convertor;
+    request->buffer = source_of(convertor, &request->len);
+    request->head = envelope(comm, tag);
+    if (OPAL_UNLIKELY(!plan(request, MCA_PML_BASE_SEND_SYNCHRONOUS == mode))) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    return start(request);
+}
+
+/** A request on the stack of mtl_uzura_send(). It has no ompi_request_t. */
+typedef struct blocking {
+    uzura_request_t request;
+    volatile bool returned; /**< nobody touches the request any more */
+} blocking_t;
+
+static void blocking_complete(struct mca_mtl_request_t *mtl_request)
+{
+    ((blocking_t *) mtl_request)->returned = true;
+}
+
+/** A blocking send that is not one eager message of contiguous data. */
+static int __attribute__((noinline))
+send_long(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+          struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    blocking_t blocking = {.request.super.completion_callback = blocking_complete};
+    int rc = mtl_uzura_isend(mtl, comm, dest, tag, convertor, mode, true, &blocking.request.super);
+
+    while (OMPI_SUCCESS == rc && !blocking.returned) {
+        opal_progress();
+    }
+    return rc;
+}
+
+int mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
+                   struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, dest));
+    size_t len;
+
+    if (OPAL_UNLIKELY(NULL == endpoint)) {
+        return OMPI_ERR_UNREACH;
+    }
+    const uint8_t *data = source_of(convertor, &len);
+    if (OPAL_LIKELY(len <= endpoint->eager_limit && (NULL != data || 0 == len) && NULL == endpoint->first
+                    && !endpoint->hold && MCA_PML_BASE_SEND_SYNCHRONOUS != mode)) {
+        const uzura_head_t head = envelope(comm, tag);
+        if (OPAL_LIKELY(
+                DN_OK == dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_EAGER, &head, sizeof(head), data, len))) {
+            return OMPI_SUCCESS;
+        }
+    }
+    return send_long(mtl, comm, dest, tag, convertor, mode);
+}
+
+void mtl_uzura_take_done(dn_peer_t *src, uint64_t handle)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(handle, src, UZURA_WAITS_REPLY);
+
+    if (NULL == request) {
+        mtl_uzura.dropped++;
+        return;
+    }
+    mtl_uzura_handle_drop(request);
+    finish(request);
+}
+
+void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(cts->request, src, UZURA_WAITS_REPLY);
+
+    if (NULL == request || cts->len > request->len) {
+        mtl_uzura.dropped++;
+        return;
+    }
+    mtl_uzura_handle_drop(request);
+    request->remote = cts->receiver;
+    request->wanted = cts->len;
+    request->state = UZURA_SENDS;
+    mtl_uzura_busy(request);
+}
+
+/** The next piece: handle of the receiver's request, bytes. */
+static dn_status_t send_piece(uzura_request_t *request, size_t len)
+{
+    dn_peer_t *peer = request->endpoint->peer;
+    dn_window_t window;
+
+    if (NULL != request->buffer) {
+        return dn_botf(peer, DN_CHAN_MTL, UZURA_FRAG, &request->remote, sizeof(request->remote),
+                       request->buffer + request->done, len);
+    }
+    dn_status_t status = dn_botf_reserve(peer, sizeof(request->remote) + len, &window);
+    if (DN_OK == status) {
+        memcpy(window.data, &request->remote, sizeof(request->remote));
+        (void) pack(request->convertor, (uint8_t *) window.data + sizeof(request->remote), len);
+        dn_botf_kick(peer, &window, DN_CHAN_MTL, UZURA_FRAG, sizeof(request->remote) + len);
+    }
+    return status;
+}
+
+bool mtl_uzura_send_pieces(uzura_request_t *request, int *events)
+{
+    while (request->done < request->wanted) {
+        const size_t left = request->wanted - request->done;
+        const size_t len = left < request->endpoint->eager_limit ? left : request->endpoint->eager_limit;
+        dn_status_t status = send_piece(request, len);
+
+        if (DN_ERR_AGAIN == status) {
+            return false;
+        }
+        if (DN_OK != status) {
+            mtl_uzura_lost(request->endpoint);
+            return false;
+        }
+        request->done += len;
+        (*events)++;
+    }
+    finish(request);
+    return true;
+}

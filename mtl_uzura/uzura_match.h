@@ -1,0 +1,251 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file uzura_match.h
+ * Tag matching: which posted receive takes a message, and which unexpected message a receive takes, in the
+ * order that MPI demands.
+ *
+ * Receives that are posted and messages that are kept stand in two lists, oldest first. The oldest UZURA_NEAR
+ * of each are looked at one by one: in most programs these are all there are. An entry that comes behind
+ * so many others is found through an index, a hash table of queues; a queue holds the entries that one key
+ * fits, oldest first:
+ *
+ *     list     E - E - E - E - E - E - E - E      by age
+ *              `-- near ---'   |   |   |   |
+ *     bucket ------------------E - - - E   |      chain of the queues' first entries
+ *                              |       |   |
+ *                              E       `---'      ring of the entries with the same key
+ *
+ * A receive is in the one queue that its own values name, wild ones included. A message is in a queue for each
+ * kind of receive that may look for it, but for those kinds only that have done so since none was kept.
+ *
+ * Cost:       no call but init, fini and uzura_match_next_*() depends on the number of entries: each entry is put
+ *             into a queue once, and the index doubles with the number of its queues. It does not shrink.
+ * Ordering:   of the receives that a message matches the earliest posted takes it; of the messages that a receive
+ *             matches it takes the earliest kept.
+ * Ownership:  receives and messages are the caller's memory, lent from post or keep until they are returned by
+ *             arrive, cancelled or taken, and not to be moved or changed meanwhile.
+ * Threads:    none of this locks. One thread at a time; arrive together with the keep that follows it is one
+ *             critical section, and find with the post or take that follows it another.
+ * Errors:     only init can fail. An index that cannot grow is slower, not wrong.
+ *
+ * Pinned by test/unit/uzura_match_follows_mpi_order.c.
+ */
+#ifndef UZURA_MATCH_H
+#define UZURA_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Values of a receive that match more than one. Any tag is any of 0 and more: the others belong to collectives. */
+#define UZURA_ANY_SOURCE (-1)
+#define UZURA_ANY_TAG    (-1)
+
+/** Entries of a list that are looked at one by one. */
+#define UZURA_NEAR 4
+
+/** What is wild in a key: every kind of queue has a number below UZURA_KINDS. */
+enum uzura_wild { UZURA_WILD_SOURCE = 1 << 0, UZURA_WILD_TAG = 1 << 1, UZURA_KINDS = 1 << 2 };
+
+/** A place in a ring: the head of a list, or one of its entries. */
+typedef struct uzura_node {
+    struct uzura_node *next;
+    struct uzura_node *prev;
+} uzura_node_t;
+
+/** What the entries of one queue have in common. */
+typedef struct uzura_key {
+    uint32_t context;
+    int32_t source;
+    int32_t tag;
+    uint32_t wild; /**< uzura_wild: a wild value differs from every value of a message, even a wrong one */
+} uzura_key_t;
+
+/** A place in the index. */
+typedef struct uzura_link {
+    uzura_node_t ring;            /**< the queue, oldest first and round again; next NULL: not in the index */
+    struct uzura_link *chain;     /**< first of a queue: of the next queue in the bucket */
+    struct uzura_link **chain_at; /**< first of a queue: the pointer to this; all others: NULL */
+    uzura_key_t key;
+} uzura_link_t;
+
+/** A posted receive. The caller sets context, source and tag; the rest is private. */
+typedef struct uzura_recv {
+    uzura_node_t node;
+    uint32_t context;
+    int32_t source; /**< or UZURA_ANY_SOURCE */
+    int32_t tag;    /**< or UZURA_ANY_TAG */
+    uint64_t order; /**< in the index: rises with every receive; elsewhere undefined */
+    uzura_link_t link;
+} uzura_recv_t;
+
+/** An unexpected message. The caller sets context, source and tag, none of them wild; the rest is private. */
+typedef struct uzura_msg {
+    uzura_node_t node;
+    uint32_t context;
+    int32_t source;
+    int32_t tag;
+    uzura_link_t link[UZURA_KINDS];
+} uzura_msg_t;
+
+/** Queues by their keys. */
+typedef struct uzura_index {
+    uzura_link_t **bucket;
+    unsigned bits;      /**< log2 of the number of buckets */
+    unsigned grow_bits; /**< it is to grow when it has this power of 2 of queues */
+    size_t queues;
+} uzura_index_t;
+
+/** The engine. All private. Holds its own address: not to be moved. */
+typedef struct uzura_match {
+    uzura_node_t posted;
+    uzura_node_t kept;
+    size_t nposted;
+    size_t nkept;
+    uint64_t order;              /**< of the next receive in the index */
+    size_t indexed[UZURA_KINDS]; /**< receives in the index */
+    unsigned sought; /**< bit k: messages are in the queues of kind k, but those that were kept near */
+    uzura_index_t posted_index;
+    uzura_index_t kept_index;
+} uzura_match_t;
+
+/**
+ * Begin with nothing posted and nothing kept.
+ * @retval 0
+ * @retval -1  out of memory: report it; uzura_match_fini() is allowed, nothing else.
+ */
+int uzura_match_init(uzura_match_t *m);
+
+/** Free the indexes. Entries that are still in are forgotten and not touched: go through them before. */
+void uzura_match_fini(uzura_match_t *m);
+
+/** @name Slow cases of the inline functions below */
+/** @{ */
+void uzura_match_index(uzura_match_t *m, uzura_recv_t *recv);
+void uzura_match_unindex(uzura_match_t *m, uzura_recv_t *recv);
+uzura_recv_t *uzura_match_arrive_far(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag);
+uzura_msg_t *uzura_match_find_kept(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag);
+
+/** Put @p node behind all others of the ring that @p head begins. */
+static inline void uzura_node_append(uzura_node_t *head, uzura_node_t *node)
+{
+    node->next = head;
+    node->prev = head->prev;
+    head->prev->next = node;
+    head->prev = node;
+}
+
+static inline void uzura_node_remove(uzura_node_t *node)
+{
+    node->prev->next = node->next;
+    node->next->prev = node->prev;
+}
+
+/** Whether a receive of these values, @p want_source and @p want_tag maybe wild, takes a message of one context. */
+static inline bool uzura_takes(int32_t want_source, int32_t want_tag, int32_t source, int32_t tag)
+{
+    return (want_source == source || UZURA_ANY_SOURCE == want_source)
+           && (want_tag == tag || (UZURA_ANY_TAG == want_tag && 0 <= tag));
+}
+/** @} */
+
+/** Post a receive. The caller has looked for a kept message first: see uzura_match_find(). */
+static inline void uzura_match_post(uzura_match_t *m, uzura_recv_t *recv)
+{
+    recv->link.ring.next = NULL;
+    uzura_node_append(&m->posted, &recv->node);
+    if (UZURA_NEAR < ++m->nposted) {
+        uzura_match_index(m, recv);
+    }
+}
+
+/** Take back a receive that is still posted. */
+static inline void uzura_match_cancel(uzura_match_t *m, uzura_recv_t *recv)
+{
+    if (NULL != recv->link.ring.next) {
+        uzura_match_unindex(m, recv);
+    }
+    uzura_node_remove(&recv->node);
+    m->nposted--;
+}
+
+/**
+ * A message has arrived: take out the receive that it is for.
+ *
+ * @param[in] m        Initialised.
+ * @param[in] context  Of the message, as are:
+ * @param[in] source   0 or more.
+ * @param[in] tag      Anything but UZURA_ANY_TAG. The caller checks what a peer sent; where it did not, a message
+ *                     may match or not, but no harm is done.
+ *
+ * @return the earliest posted receive that matches, the caller's again; NULL: keep the message.
+ */
+static inline uzura_recv_t *uzura_match_arrive(uzura_match_t *m, uint32_t context, int32_t source,
+                                               int32_t tag)
+{
+    uzura_node_t *node = m->posted.next;
+
+    for (unsigned near = 0; &m->posted != node; near++, node = node->next) {
+        uzura_recv_t *recv = (uzura_recv_t *) node;
+
+        if (UZURA_NEAR == near) {
+            return uzura_match_arrive_far(m, context, source, tag);
+        }
+        if (recv->context == context && uzura_takes(recv->source, recv->tag, source, tag)) {
+            uzura_match_cancel(m, recv);
+            return recv;
+        }
+    }
+    return NULL;
+}
+
+/** Remember a message that no posted receive matches: see uzura_match_arrive(). */
+void uzura_match_keep(uzura_match_t *m, uzura_msg_t *msg);
+
+/**
+ * Find the message that a receive would take.
+ * @param[in] m        Initialised.
+ * @param[in] context  Of the receive, as are:
+ * @param[in] source   Or UZURA_ANY_SOURCE.
+ * @param[in] tag      Or UZURA_ANY_TAG.
+ * @return the earliest kept message that matches; it stays kept. NULL: post the receive.
+ */
+static inline uzura_msg_t *uzura_match_find(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag)
+{
+    return &m->kept == m->kept.next ? NULL : uzura_match_find_kept(m, context, source, tag);
+}
+
+/** Forget a kept message. */
+void uzura_match_take(uzura_match_t *m, uzura_msg_t *msg);
+
+/**
+ * Go through what is posted, or kept, oldest first: all entries, or those of one context.
+ *
+ * Reads every entry on its way, whatever its context. An entry may be cancelled or taken once the one after it has
+ * been asked for.
+ *
+ * @param[in] m        Initialised.
+ * @param[in] context  NULL: all.
+ * @param[in] after    Where to go on; NULL: from the oldest.
+ * @return NULL: no more.
+ */
+uzura_recv_t *uzura_match_next_posted(const uzura_match_t *m, const uint32_t *context,
+                                      const uzura_recv_t *after);
+uzura_msg_t *uzura_match_next_kept(const uzura_match_t *m, const uint32_t *context, const uzura_msg_t *after);
+
+/** @name How many there are */
+/** @{ */
+static inline size_t uzura_match_posted_count(const uzura_match_t *m)
+{
+    return m->nposted;
+}
+
+static inline size_t uzura_match_kept_count(const uzura_match_t *m)
+{
+    return m->nkept;
+}
+/** @} */
+
+#endif
