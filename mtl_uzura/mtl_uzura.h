@@ -210,6 +210,13 @@ static inline uzura_endpoint_t *mtl_uzura_endpoint(ompi_proc_t *proc)
 }
 /** @} */
 
+/** @name mtl_uzura_direct.c */
+/** @{ */
+/** Take the common cases over from pml/cm, or give them back. */
+void mtl_uzura_direct_open(void);
+void mtl_uzura_direct_close(void);
+/** @} */
+
 /** @name mtl_uzura_send.c */
 /** @{ */
 int mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
@@ -217,6 +224,10 @@ int mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
 int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
                     struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
                     mca_mtl_request_t *mtl_request);
+static inline uzura_head_t mtl_uzura_envelope(const struct ompi_communicator_t *comm, int tag)
+{
+    return (uzura_head_t){.context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = tag};
+}
 /** Messages that a send waits for. */
 void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts);
 void mtl_uzura_take_done(dn_peer_t *src, uint64_t handle);
@@ -238,6 +249,9 @@ int mtl_uzura_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicato
 int mtl_uzura_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor,
                      struct ompi_message_t **message, struct mca_mtl_request_t *mtl_request);
 int mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request, int flag);
+/** Receive into memory that lies together. @param blocking  poll the source for a while. */
+int mtl_uzura_start_receive(uzura_request_t *request, const struct ompi_communicator_t *comm, int source,
+                            int tag, void *buffer, size_t len, bool blocking);
 /** dn_handler_fn_t of DN_CHAN_MTL. */
 void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 /** Try again what a receive waits to say. @return true: it waits no more. */

@@ -84,6 +84,8 @@ uzura_endpoint_t *mtl_uzura_endpoint_make(ompi_proc_t *proc)
 
 static int module_add_procs(struct mca_mtl_base_module_t *mtl, size_t nprocs, struct ompi_proc_t **procs)
 {
+    /* By now pml/cm has been chosen. */
+    mtl_uzura_direct_open();
     for (size_t i = 0; i < nprocs; i++) {
         if (NULL == mtl_uzura_endpoint(procs[i])) {
             return OMPI_ERR_UNREACH;
@@ -156,6 +158,7 @@ static int module_finalize(struct mca_mtl_base_module_t *mtl)
     if (NULL == module->port) {
         return OMPI_SUCCESS;
     }
+    mtl_uzura_direct_close();
     opal_progress_unregister(mtl_uzura_progress);
     dn_handler_clear(module->port, DN_CHAN_MTL);
     while (NULL != module->endpoints) {

@@ -400,18 +400,26 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
 }
 
 /** Where to put what comes. */
-static void prepare(uzura_request_t *request, struct opal_convertor_t *convertor)
+static inline void prepare(uzura_request_t *request, struct opal_convertor_t *convertor, void *buffer,
+                           size_t len)
 {
-    void *buffer = NULL;
-
     request->convertor = convertor;
-    opal_convertor_get_packed_size(convertor, &request->len);
-    if (0 != request->len && !opal_convertor_need_buffers(convertor)) {
-        opal_convertor_get_current_pointer(convertor, &buffer);
-    }
     request->buffer = buffer;
+    request->len = len;
     request->handle = 0;
     request->state = UZURA_MATCHED;
+}
+
+static void prepare_convertor(uzura_request_t *request, struct opal_convertor_t *convertor)
+{
+    void *buffer = NULL;
+    size_t len;
+
+    opal_convertor_get_packed_size(convertor, &len);
+    if (0 != len && !opal_convertor_need_buffers(convertor)) {
+        opal_convertor_get_current_pointer(convertor, &buffer);
+    }
+    prepare(request, convertor, buffer, len);
 }
 
 /**
@@ -440,39 +448,54 @@ static void poll_source(uzura_request_t *request, uzura_endpoint_t *endpoint)
     }
 }
 
-int mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
-                    struct opal_convertor_t *convertor, struct mca_mtl_request_t *mtl_request)
+/** Post a receive that has been prepared, or give it the message that is here. */
+static inline int start(uzura_request_t *request, const struct ompi_communicator_t *comm, int source, int tag,
+                        bool blocking)
 {
-    uzura_request_t *request = (uzura_request_t *) mtl_request;
     const uint32_t context = (uint32_t) comm->c_contextid;
     uzura_endpoint_t *endpoint = NULL;
-    uzura_msg_t *msg = NULL;
 
     if (MPI_ANY_SOURCE != source) {
-        endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, source));
+        endpoint = mtl_uzura_endpoint(
+            ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, source));
         if (OPAL_UNLIKELY(NULL == endpoint)) {
             return OMPI_ERR_UNREACH;
         }
     }
-    prepare(request, convertor);
-    request->state = UZURA_POSTED;
     request->posted.context = context;
     request->posted.source = source;
     request->posted.tag = tag;
     uzura_lock();
-    msg = uzura_match_find(&mtl_uzura.match, context, source, tag);
-    if (OPAL_LIKELY(NULL == msg)) {
+    uzura_kept_t *kept = (uzura_kept_t *) uzura_match_find(&mtl_uzura.match, context, source, tag);
+    if (OPAL_LIKELY(NULL == kept)) {
+        request->state = UZURA_POSTED;
         uzura_match_post(&mtl_uzura.match, &request->posted);
         uzura_unlock();
-        if (is_blocking(request) && !mtl_uzura.oversubscribed) {
+        if (blocking && !mtl_uzura.oversubscribed) {
             poll_source(request, endpoint);
         }
         return OMPI_SUCCESS;
     }
-    take((uzura_kept_t *) msg);
+    take(kept);
     uzura_unlock();
-    deliver_kept(request, (uzura_kept_t *) msg);
+    deliver_kept(request, kept);
     return OMPI_SUCCESS;
+}
+
+int mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,
+                    struct opal_convertor_t *convertor, struct mca_mtl_request_t *mtl_request)
+{
+    uzura_request_t *request = (uzura_request_t *) mtl_request;
+
+    prepare_convertor(request, convertor);
+    return start(request, comm, source, tag, is_blocking(request));
+}
+
+int mtl_uzura_start_receive(uzura_request_t *request, const struct ompi_communicator_t *comm, int source,
+                            int tag, void *buffer, size_t len, bool blocking)
+{
+    prepare(request, NULL, buffer, len);
+    return start(request, comm, source, tag, blocking);
 }
 
 /** The first message that a receive would take; with @p out, taken out of matching. */
@@ -542,7 +565,7 @@ int mtl_uzura_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t 
 
     ompi_message_return(*message);
     *message = MPI_MESSAGE_NULL;
-    prepare(request, convertor);
+    prepare_convertor(request, convertor);
     deliver_kept(request, kept);
     return OMPI_SUCCESS;
 }

@@ -206,11 +206,6 @@ static bool plan(uzura_request_t *request, bool synchronous)
     return false;
 }
 
-static inline uzura_head_t envelope(const struct ompi_communicator_t *comm, int tag)
-{
-    return (uzura_head_t){.context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = tag};
-}
-
 int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
                     struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
                     mca_mtl_request_t *mtl_request)
@@ -224,7 +219,7 @@ int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
     request->endpoint = endpoint;
     request->convertor = convertor;
     request->buffer = source_of(convertor, &request->len);
-    request->head = envelope(comm, tag);
+    request->head = mtl_uzura_envelope(comm, tag);
     if (OPAL_UNLIKELY(!plan(request, MCA_PML_BASE_SEND_SYNCHRONOUS == mode))) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -268,7 +263,7 @@ int mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
     const uint8_t *data = source_of(convertor, &len);
     if (OPAL_LIKELY(len <= endpoint->eager_limit && (NULL != data || 0 == len) && NULL == endpoint->first
                     && !endpoint->hold && MCA_PML_BASE_SEND_SYNCHRONOUS != mode)) {
-        const uzura_head_t head = envelope(comm, tag);
+        const uzura_head_t head = mtl_uzura_envelope(comm, tag);
         if (OPAL_LIKELY(
                 DN_OK == dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_EAGER, &head, sizeof(head), data, len))) {
             return OMPI_SUCCESS;

@@ -118,6 +118,7 @@ static void insert(uzura_index_t *index, uzura_link_t *link)
     }
 }
 
+/** Take out an entry that is about to leave altogether. */
 static void extract(uzura_index_t *index, uzura_link_t *link)
 {
     if (NULL != link->chain_at) {
@@ -131,7 +132,6 @@ static void extract(uzura_index_t *index, uzura_link_t *link)
         }
     }
     uzura_node_remove(&link->ring);
-    link->ring.next = NULL;
 }
 
 static bool index_init(uzura_index_t *index)

@@ -43,7 +43,10 @@
 #define UZURA_ANY_SOURCE (-1)
 #define UZURA_ANY_TAG    (-1)
 
-/** Entries of a list that are looked at one by one. */
+/**
+ * Entries of a list that are looked at one by one. To post and match one of so few receives takes 5 to 7 ns; through
+ * the index alone 25 ns; a far one, in spite of the looks in vain, 13 to 20 ns. With 8, far ones take 3 ns more.
+ */
 #define UZURA_NEAR 4
 
 /** What is wild in a key: every kind of queue has a number below UZURA_KINDS. */
