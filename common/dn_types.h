@@ -14,7 +14,7 @@
 #define DN_API __attribute__((visibility("default")))
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 2
+#define DN_WIRE_VERSION 3
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {
@@ -147,7 +147,7 @@ typedef struct dn_window {
 /**
  * Receives one message. data: len bytes, aligned to 8, valid until return, and in memory that the
  * sender can still write: copy a field before checking it. May send, start transfers and call
- * dn_progress(); must not disconnect src.
+ * dn_progress(); must not disconnect src, nor wait for room: credit goes back when the outermost handler is done.
  */
 typedef void (*dn_handler_fn_t)(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 

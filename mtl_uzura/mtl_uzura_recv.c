@@ -262,6 +262,11 @@ static bool keep(uzura_endpoint_t *endpoint, const arrival_t *arrival)
     return true;
 }
 
+static inline uzura_request_t *request_of(uzura_recv_t *posted)
+{
+    return (uzura_request_t *) ((uint8_t *) posted - offsetof(uzura_request_t, posted));
+}
+
 /** Find the receive for a message, or keep the message. */
 static void arrive(dn_peer_t *src, const arrival_t *arrival)
 {
@@ -271,7 +276,7 @@ static void arrive(dn_peer_t *src, const arrival_t *arrival)
 
     uzura_lock();
     uzura_recv_t *found = uzura_match_arrive(&mtl_uzura.match, head->context, head->source, head->tag);
-    uzura_request_t *request = (uzura_request_t *) ((uint8_t *) found - offsetof(uzura_request_t, posted));
+    uzura_request_t *request = NULL == found ? NULL : request_of(found);
     if (NULL == found || UZURA_EAGER != arrival->kind) {
         endpoint = mtl_uzura_endpoint_of(src);
     }
@@ -325,6 +330,9 @@ static inline bool read_arrival(arrival_t *arrival, const uint8_t *data, size_t 
         return false;
     }
     memcpy(&arrival->head, data, sizeof(arrival->head));
+    if (0 > arrival->head.source || MPI_ANY_TAG == arrival->head.tag) {
+        return false;
+    }
     arrival->request = 0;
     arrival->data = data + sizeof(arrival->head);
     arrival->len = len - sizeof(arrival->head);

@@ -166,6 +166,9 @@ typedef struct dn_shm_rx {
 
 _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
 
+/** In dn_shm_t::refused: its ring has been read, so a reader would not know where to begin; its sender may still write. */
+#define DN_SHM_SPENT 2
+
 /** With more rings than DN_SHM_POLL_ALL, a poll looks at the recently active ones and at a few others. */
 #define DN_SHM_POLL_ALL 6
 #define DN_SHM_HOT      4
@@ -212,7 +215,7 @@ typedef struct dn_shm {
     uint32_t sweep;
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
-    uint8_t *refused;  /**< by slot: not attached for good, until a group is admitted */
+    uint8_t *refused;  /**< by slot: 1 not attached until a group is admitted; or DN_SHM_SPENT */
     int closing;       /**< some peer's closing is set */
     uint32_t suspects; /**< some peer's suspect is set */
 

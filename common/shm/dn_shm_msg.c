@@ -159,6 +159,14 @@ static __attribute__((noinline)) void dn_shm_distrust(dn_shm_t *shm, dn_shm_rx_t
     dn_port_peer_lost(shm->iface.port, &rx->peer->base);
 }
 
+/** Return credit when it is due. Inside of a handler it waits: an outer one still reads from the ring. */
+static inline void dn_shm_give_credit(dn_line_rx_t *line)
+{
+    if (0 == line->depth && dn_line_credit_due(line)) {
+        dn_line_return_credit(line);
+    }
+}
+
 /** Take up to @p max messages of one ring in which there is one. */
 static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
@@ -176,6 +184,7 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         if (__builtin_expect(DN_CHAN_MAX <= msg.channel, 0)) {
             dn_count(&shm->iface.counters->dropped, 1);
             dn_line_advance(line, &msg);
+            dn_shm_give_credit(line);
             n++;
             continue;
         }
@@ -190,9 +199,7 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         handler->fn(&rx->peer->base.hot, msg.tag, msg.data, msg.len, handler->arg);
         line->depth--;
         n++;
-        if (0 == line->depth && dn_line_credit_due(line)) {
-            dn_line_return_credit(line);
-        }
+        dn_shm_give_credit(line);
     }
     return n;
 }

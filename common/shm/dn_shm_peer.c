@@ -113,16 +113,24 @@ static void dn_shm_close_tx(dn_shm_peer_t *peer)
     }
 }
 
+/** A peer of zeros, to be freed with free(). */
+static dn_shm_peer_t *dn_shm_alloc_peer(void)
+{
+    dn_shm_peer_t *peer = aligned_alloc(_Alignof(dn_shm_peer_t), sizeof(*peer));
+    if (NULL != peer) {
+        memset(peer, 0, sizeof(*peer));
+    }
+    return peer;
+}
+
 /** Map a process and make it a peer; dn_shm_open_tx() comes when there is something to send. */
 static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
                                     dn_shm_peer_t **peer_p)
 {
-    dn_shm_peer_t *peer =
-        aligned_alloc(DN_LINE_BYTES, (sizeof(*peer) + DN_LINE_BYTES - 1) / DN_LINE_BYTES * DN_LINE_BYTES);
+    dn_shm_peer_t *peer = dn_shm_alloc_peer();
     if (NULL == peer) {
         return DN_ERR_NOMEM;
     }
-    memset(peer, 0, sizeof(*peer));
     dn_status_t status = dn_shm_attach(where, id, &peer->map);
     if (DN_OK != status) {
         goto err_free;
@@ -170,22 +178,31 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
     return DN_OK;
 }
 
-/** Give a slot back, and its ring as zeros to the next sender, unless its sender may still write there. */
-static void dn_shm_free_slot(dn_shm_t *shm, const dn_shm_rx_t *rx)
+/** Give a slot, and its ring as zeros, to the next sender. Nobody writes there any more. */
+static void dn_shm_free_slot(dn_shm_t *shm, uint32_t index)
 {
-    dn_shm_slot_t *slot = &shm->map.slot[rx->slot];
-    const off_t off = (off_t) ((uint8_t *) rx->line.ring - (uint8_t *) shm->map.header);
+    uint8_t *ring = shm->map.rings + (size_t) index * shm->map.ring_stride;
+    const off_t off = (off_t) (ring - (uint8_t *) shm->map.header);
 
-    if (DN_SHM_CLOSED != dn_load_acquire_u32(&slot->state) && !dn_shm_gone(slot->os_pid, slot->start_time)) {
-        shm->refused[rx->slot] = 1;
-        return;
-    }
     if (0
         != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
                      (off_t) shm->map.ring_stride)) {
-        memset(rx->line.ring, 0, shm->map.ring_stride);
+        memset(ring, 0, shm->map.ring_stride);
     }
-    dn_store_release_u32(&slot->state, DN_SHM_FREE);
+    shm->refused[index] = 0;
+    dn_store_release_u32(&shm->map.slot[index].state, DN_SHM_FREE);
+}
+
+/** Give a slot back when its ring is read no more, unless its sender may still write there. */
+static void dn_shm_leave_slot(dn_shm_t *shm, uint32_t index)
+{
+    const dn_shm_slot_t *slot = &shm->map.slot[index];
+
+    if (DN_SHM_CLOSED != dn_load_acquire_u32(&slot->state) && !dn_shm_gone(slot->os_pid, slot->start_time)) {
+        shm->refused[index] = DN_SHM_SPENT;
+    } else {
+        dn_shm_free_slot(shm, index);
+    }
 }
 
 /** Stop polling a ring; give its memory and its slot back. */
@@ -203,7 +220,7 @@ static void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
             break;
         }
     }
-    dn_shm_free_slot(shm, rx);
+    dn_shm_leave_slot(shm, rx->slot);
     rx->peer->rx = NULL;
     free(rx);
 }
@@ -224,7 +241,7 @@ static void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
 /** A sender that has left already: only what lies in its ring is to be had. */
 static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slot)
 {
-    dn_shm_peer_t *peer = calloc(1, sizeof(*peer));
+    dn_shm_peer_t *peer = dn_shm_alloc_peer();
     if (NULL == peer) {
         return NULL;
     }
@@ -271,6 +288,12 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
 {
     dn_shm_slot_t slot = shm->map.slot[index];
     slot.state = state;
+    if (DN_SHM_SPENT == shm->refused[index]) {
+        if (DN_SHM_CLOSED == state) {
+            dn_shm_free_slot(shm, index);
+        }
+        return;
+    }
     dn_shm_peer_t *peer = (dn_shm_peer_t *) dn_port_find_peer(shm->iface.port, slot.nonce);
     if (NULL == peer && (again || !shm->refused[index])) {
         peer = dn_shm_meet(shm, &slot);

@@ -17,6 +17,16 @@
 
 enum { MESSAGES = 30000, LINES = 64 };
 
+/** Every word of a message is a head that the receiver will soon wait for: the sender has to wipe. */
+static void look_like_heads(uint8_t *data, size_t len, uint32_t tail, unsigned i)
+{
+    const uint64_t head = (uint64_t) (uint32_t) (tail + 1 + LINES + i % LINES) | UINT64_C(8) << 56;
+
+    for (size_t k = 0; k < len; k++) {
+        data[k] = (uint8_t) (head >> (8 * (k % 8)));
+    }
+}
+
 static void *sender(void *arg)
 {
     dn_line_pair_t *pair = arg;
@@ -25,7 +35,7 @@ static void *sender(void *arg)
 
     for (unsigned i = 0; i < MESSAGES; i++) {
         const size_t len = dn_test_length(&random, dn_line_max(LINES));
-        dn_test_fill(data, len, i);
+        look_like_heads(data, len, pair->tx.tail, i);
         while (!dn_line_send(&pair->tx, 8, i & 0xff, data, len / 2, data + len / 2, len - len / 2)) {
             sched_yield();
         }
@@ -39,6 +49,7 @@ static void two_threads_keep_order(void **state)
     pthread_t thread;
     uint64_t random = 11;
     dn_line_msg_t msg = {NULL, 0, 0, 0, 0, 0};
+    uint8_t expected[4096];
 
     dn_line_pair_open(&pair, LINES);
     assert_int_equal(pthread_create(&thread, NULL, sender, &pair), 0);
@@ -49,7 +60,8 @@ static void two_threads_keep_order(void **state)
         const size_t len = dn_test_length(&random, dn_line_max(LINES));
         assert_int_equal(msg.len, len);
         assert_int_equal(msg.tag, i & 0xff);
-        assert_int_equal(dn_test_mismatch(msg.data, len, i), len);
+        look_like_heads(expected, len, pair.rx.head, i);
+        assert_memory_equal(msg.data, expected, len);
         dn_line_advance(&pair.rx, &msg);
         if (dn_line_credit_due(&pair.rx)) {
             dn_line_return_credit(&pair.rx);

@@ -102,6 +102,7 @@ static void near_the_wrap(dn_line_pair_t *pair, uint32_t start)
     pair->rx.head = start;
     dn_line_return_credit(&pair->rx);
     pair->tx.limit = start + lines - 1;
+    pair->tx.clean = 0;
 }
 
 static void sequence_wraps(void **state)
@@ -128,6 +129,32 @@ static void short_messages_at_the_wrap(void **state)
     }
     assert_in_range(pair.tx.tail, 60, UINT32_MAX / 2);
     dn_line_pair_close(&pair);
+}
+
+/** Zeros, and lines never written, look like a head where the sequence is 0. */
+static void zeros_where_the_sequence_is_zero(void **state)
+{
+    static const uint8_t zero[512];
+    dn_line_msg_t msg = {NULL, 0, 0, 0, 0, 0};
+
+    for (uint32_t back = 1; back <= 32; back++) {
+        dn_line_pair_t pair;
+        uint64_t random = back;
+        dn_line_pair_open(&pair, 16);
+        near_the_wrap(&pair, 0 - back);
+        for (unsigned i = 0; i < 64; i++) {
+            const size_t len = dn_test_below(&random, dn_line_max(16) + 1);
+            assert_true(dn_line_send(&pair.tx, 8, 0, zero, len, NULL, 0));
+            assert_true(dn_line_peek(&pair.rx, &msg));
+            assert_int_equal(msg.len, len);
+            dn_line_advance(&pair.rx, &msg);
+            assert_false(dn_line_peek(&pair.rx, &msg));
+            if (dn_line_credit_due(&pair.rx)) {
+                dn_line_return_credit(&pair.rx);
+            }
+        }
+        dn_line_pair_close(&pair);
+    }
 }
 
 static void full_ring_at_the_wrap(void **state)
@@ -159,6 +186,7 @@ int main(void)
         cmocka_unit_test(sequence_wraps),
         cmocka_unit_test(short_messages_at_the_wrap),
         cmocka_unit_test(full_ring_at_the_wrap),
+        cmocka_unit_test(zeros_where_the_sequence_is_zero),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
