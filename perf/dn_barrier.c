@@ -10,6 +10,15 @@
 
 static const dn_bench_tier_t tiers[] = {{SIZE_MAX, 1000, 100}};
 
+static const dn_bench_options_t defaults = {
+    .tiers = tiers,
+    .num_tiers = 1,
+    .warmup = -1,
+    .batches = 1,
+    .window = 1,
+    .precision = 2,
+};
+
 static void step(dn_bench_run_t *run)
 {
     (void) run;
@@ -37,7 +46,7 @@ int main(int argc, char **argv)
     static const dn_bench_program_t program = {
         .usage = {"dn_barrier", "Time of MPI_Barrier: mean, least and most over the ranks.", "ixPBf", false},
         .title = "dimmnet MPI Barrier Latency Test",
-        .defaults = {.tiers = tiers, .num_tiers = 1, .warmup = -1, .batches = 1, .window = 1, .precision = 2},
+        .defaults = &defaults,
         .every_rank = true,
         .step = step,
         .header = header,

@@ -20,6 +20,9 @@
 #define MAX_SIZE      ((size_t) 1 << 40)
 #define MAX_BATCHES   1000
 #define MAX_PRECISION 9
+#define MAX_ENTRIES   10000000
+/* Floats of such a matrix are still below 2 GiB. */
+#define MAX_ORDER 23170
 
 /* Letters are the identity of an option: a program accepts a subset. */
 typedef struct {
@@ -32,6 +35,8 @@ typedef struct {
 static const option_row_t option_rows[] = {
     {'m', "message-size", "[MIN:]MAX",
      "message sizes in bytes, doubled from MIN to MAX; K, M and G are understood"},
+    {'e', "entries", "[MIN:]MAX", "entries ahead of the message: 0, then tenfold from 1 to MAX"},
+    {'n', "order", "[MIN:]MAX", "rows and columns of the matrix, doubled from MIN to MAX"},
     {'i', "iterations", "N", "timed iterations of every size"},
     {'x', "warmup", "N", "untimed iterations before them"},
     {'b', "batches", "N", "time N batches of the iterations"},
@@ -43,6 +48,8 @@ static const option_row_t option_rows[] = {
     {'p', "num-pairs", "N", "pairs of ranks that communicate (default half of the ranks)"},
     {'R', "print-rate", "0|1", "print the message rate (default 1)"},
     {'f', "full", NULL, "accepted for scripts: all columns are always printed"},
+    {'D', "ddt", "TYPE", "send a derived datatype: cont, vect:STRIDE:BLOCK (bytes) or indx:FILE"},
+    {'q', "queue", "NAME", "where the entries are: posted (default) or unexpected"},
     {'C', "cores", "A,B", "CPUs to run on, as the operating system numbers them"},
     {'d', "device", "SPEC", "device list, such as shm"},
     {'t', "test", "NAME", "what to measure"},
@@ -53,9 +60,26 @@ static const option_row_t option_rows[] = {
 
 #define NUM_ROWS ((int) (sizeof(option_rows) / sizeof(option_rows[0])))
 
+/* A program sweeps what one of these names. */
+#define SWEEP_LETTERS "men"
+
 static bool accepts(const dn_bench_usage_t *usage, char letter)
 {
     return 'h' == letter || NULL != strchr(usage->accepts, letter);
+}
+
+static void print_tiers(const char *swept, const dn_bench_options_t *options)
+{
+    printf("\nDefault --%s: %zu:%zu. Default iterations and warm-up by that:\n", swept, options->min_size,
+           options->max_size);
+    for (int i = 0; i < options->num_tiers; i++) {
+        const dn_bench_tier_t *tier = &options->tiers[i];
+        if (i + 1 < options->num_tiers) {
+            printf("  up to %8zu  %6d %5d\n", tier->max_size, tier->iterations, tier->warmup);
+        } else {
+            printf("  above that    %6d %5d\n", tier->iterations, tier->warmup);
+        }
+    }
 }
 
 static void print_help(const dn_bench_usage_t *usage, const dn_bench_options_t *options)
@@ -70,16 +94,9 @@ static void print_help(const dn_bench_usage_t *usage, const dn_bench_options_t *
             printf("  %-34s %s\n", left, row->help);
         }
     }
-    if (accepts(usage, 'm')) {
-        printf("\nDefault sizes: %zu:%zu. Default iterations and warm-up by size:\n", options->min_size,
-               options->max_size);
-        for (int i = 0; i < options->num_tiers; i++) {
-            const dn_bench_tier_t *tier = &options->tiers[i];
-            if (i + 1 < options->num_tiers) {
-                printf("  up to %8zu B  %6d %5d\n", tier->max_size, tier->iterations, tier->warmup);
-            } else {
-                printf("  above that      %6d %5d\n", tier->iterations, tier->warmup);
-            }
+    for (int i = 0; i < NUM_ROWS; i++) {
+        if (accepts(usage, option_rows[i].letter) && NULL != strchr(SWEEP_LETTERS, option_rows[i].letter)) {
+            print_tiers(option_rows[i].name, options);
         }
     }
 }
@@ -120,14 +137,14 @@ static bool parse_int(const char *text, int min, int max, int *value_p)
 }
 
 /* MAX, MIN:, :MAX or MIN:MAX. */
-static bool parse_range(const char *text, dn_bench_options_t *options)
+static bool parse_range(const char *text, size_t limit, dn_bench_options_t *options)
 {
     char left[32];
     size_t min = options->min_size;
     size_t max = options->max_size;
     const char *colon = strchr(text, ':');
     if (NULL == colon) {
-        if (!parse_number(text, true, MAX_SIZE, &max)) {
+        if (!parse_number(text, true, limit, &max)) {
             return false;
         }
         min = min < max ? min : max;
@@ -138,8 +155,8 @@ static bool parse_range(const char *text, dn_bench_options_t *options)
         }
         memcpy(left, text, len);
         left[len] = '\0';
-        if ((0 != len && !parse_number(left, true, MAX_SIZE, &min))
-            || ('\0' != colon[1] && !parse_number(colon + 1, true, MAX_SIZE, &max))) {
+        if ((0 != len && !parse_number(left, true, limit, &min))
+            || ('\0' != colon[1] && !parse_number(colon + 1, true, limit, &max))) {
             return false;
         }
     }
@@ -154,7 +171,16 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
     int flag;
     switch (letter) {
     case 'm':
-        return parse_range(arg, o) ? NULL : "MAX, MIN: or MIN:MAX in bytes, such as 1:4M";
+        return parse_range(arg, MAX_SIZE, o) ? NULL : "MAX, MIN: or MIN:MAX in bytes, such as 1:4M";
+    case 'e':
+        return parse_range(arg, MAX_ENTRIES, o) ? NULL : "MAX, MIN: or MIN:MAX, at most 10000000";
+    case 'n':
+        return parse_range(arg, MAX_ORDER, o) ? NULL : "MAX, MIN: or MIN:MAX, at most 23170";
+    case 'D':
+        return dn_bench_ddt_parse(arg, &o->ddt);
+    case 'q':
+        o->unexpected = (0 == strcmp(arg, "unexpected"));
+        return o->unexpected || 0 == strcmp(arg, "posted") ? NULL : "posted or unexpected";
     case 'i':
         return parse_int(arg, 1, INT_MAX, &o->iterations) ? NULL : "a number of at least 1";
     case 'x':
@@ -311,10 +337,10 @@ void *dn_bench_alloc(size_t len)
     void *mem = NULL;
     len = 0 == len ? 1 : len;
     if (0 != posix_memalign(&mem, 4096, len)) {
-        fprintf(stderr, "no memory for %zu bytes; use smaller sizes (-m) or a smaller window\n", len);
+        fprintf(stderr, "no memory for %zu bytes; use smaller sizes or a smaller window\n", len);
         exit(1);
     }
-    memset(mem, 0x5a, len);
+    memset(mem, DN_BENCH_FILLER, len);
     return mem;
 }
 
@@ -391,12 +417,17 @@ double dn_bench_median(double *values, int n)
 
 void dn_bench_print_header(const dn_bench_options_t *options, const char *const *titles)
 {
-    printf("%-*s", DN_BENCH_SIZE_WIDTH, "# Size");
+    char first[DN_BENCH_SIZE_WIDTH + 1];
+    snprintf(first, sizeof(first), "# %s", NULL == options->first_column ? "Size" : options->first_column);
+    printf("%-*s", DN_BENCH_SIZE_WIDTH, first);
     for (; NULL != *titles; titles++) {
         printf("%*s", DN_BENCH_FIELD_WIDTH, *titles);
     }
     if (options->check) {
         printf("%*s", DN_BENCH_FIELD_WIDTH, "Validation");
+    }
+    if (DN_BENCH_PLAIN != options->ddt.kind) {
+        printf("%*s", DN_BENCH_FIELD_WIDTH, "Transmit Size");
     }
     printf("\n");
     fflush(stdout);
@@ -411,6 +442,9 @@ void dn_bench_print_row(const dn_bench_options_t *options, size_t size, const do
     }
     if (options->check) {
         printf("%*s", DN_BENCH_FIELD_WIDTH, failed ? "Fail" : "Pass");
+    }
+    if (DN_BENCH_PLAIN != options->ddt.kind) {
+        printf("%*zu", DN_BENCH_FIELD_WIDTH, dn_bench_layout(&options->ddt, size).bytes);
     }
     printf("\n");
     fflush(stdout);

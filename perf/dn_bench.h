@@ -12,12 +12,18 @@
  * The option letters and the shape of the output follow the OSU
  * micro-benchmarks, so that scripts written for those read these: comment
  * lines start with '#', the first column is the size in bytes (10 characters,
- * left aligned), every further column is 20 characters, right aligned.
+ * left aligned), every further column is 20 characters, right aligned. Under -D
+ * the size is that of the memory, and the last column that of the data.
+ *
+ * What OSU has no program for sweeps something else than a size, which then
+ * stands in the first column.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "dn_bench_layout.h"
 
 #define DN_BENCH_SIZE_WIDTH  10
 #define DN_BENCH_FIELD_WIDTH 20
@@ -47,9 +53,12 @@ typedef struct {
     int precision;  /**< decimals */
     int check_warmup;
     size_t mem_limit; /**< bytes of one window; 0: no limit */
+    dn_bench_ddt_t ddt;
     bool check;
     bool rate;
     bool machine;
+    bool unexpected;          /**< the queue: of unexpected messages, else of posted receives */
+    const char *first_column; /**< its title; NULL: Size */
     const char *cores;
     const char *device;
     const char *test;
@@ -93,7 +102,7 @@ static inline size_t dn_bench_next_size(size_t size)
 /** Monotonic time in ns. */
 uint64_t dn_bench_now_ns(void);
 
-/** Page-aligned memory, touched; ends the program with a sentence when there is none. */
+/** Page-aligned memory, every byte DN_BENCH_FILLER; ends the program with a sentence when there is none. */
 void *dn_bench_alloc(size_t len);
 
 /** A seed that differs for every size, iteration, sender and slot of a window. */
@@ -108,12 +117,12 @@ size_t dn_bench_check(const void *buf, size_t len, uint64_t seed);
 /** Median of @p n values, n >= 1; sorts them. */
 double dn_bench_median(double *values, int n);
 
-/** Print a header line: '# Size' and the titles of the columns, NULL ends. */
+/** Print a header line: '# Size', or what stands for it, and the titles of the columns, NULL ends. */
 void dn_bench_print_header(const dn_bench_options_t *options, const char *const *titles);
 
 /**
- * Print a line of results: size, @p n values, and Pass or Fail under -c.
- * Flushed, so that a run cut short shows what it had.
+ * Print a line of results: size, @p n values, Pass or Fail under -c, and the
+ * bytes of data under -D. Flushed, so that a run cut short shows what it had.
  */
 void dn_bench_print_row(const dn_bench_options_t *options, size_t size, const double *values, int n,
                         bool failed);

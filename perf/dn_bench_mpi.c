@@ -7,30 +7,77 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dn_bench_mpi.h"
 
 /* Wrong bytes reported one by one; after that only the verdict. */
 #define MAX_REPORTS 3
 
-const dn_bench_tier_t dn_bench_window_tiers[DN_BENCH_WINDOW_TIERS] = {
+/* A few ms to 0.5 s a size. */
+static const dn_bench_tier_t window_tiers[] = {
     {8192, 1000, 100},
     {262144, 100, 10},
     {4194304, 20, 2},
     {SIZE_MAX, 10, 1},
 };
 
+const dn_bench_options_t dn_bench_window_defaults = {
+    .min_size = 1,
+    .max_size = 4194304,
+    .tiers = window_tiers,
+    .num_tiers = 4,
+    .warmup = -1,
+    .batches = 1,
+    .window = 64,
+    .precision = 2,
+    .rate = true,
+};
+
+void dn_bench_send(const dn_bench_run_t *run)
+{
+    MPI_Send(run->send_buf, run->out.count, run->out.type, run->peer, DN_BENCH_TAG, MPI_COMM_WORLD);
+}
+
+void dn_bench_recv(const dn_bench_run_t *run)
+{
+    MPI_Recv(run->recv_buf, run->in.count, run->in.type, run->peer, DN_BENCH_TAG, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+}
+
+void dn_bench_step_ping_pong(dn_bench_run_t *run)
+{
+    if (run->first) {
+        dn_bench_send(run);
+        dn_bench_recv(run);
+    } else {
+        dn_bench_recv(run);
+        dn_bench_send(run);
+    }
+}
+
+void dn_bench_header_latency(const dn_bench_run_t *run)
+{
+    static const char *const titles[] = {"Latency (us)", NULL};
+    dn_bench_print_header(&run->options, titles);
+}
+
+void dn_bench_report_latency(const dn_bench_run_t *run, const dn_bench_time_t *time)
+{
+    double us = time->mean * 1e6 / 2;
+    dn_bench_print_row(&run->options, run->size, &us, 1, time->failed);
+}
+
 static void post_window(dn_bench_run_t *run, bool send, MPI_Request *requests)
 {
-    int count = (int) run->size;
     for (int i = 0; i < run->window; i++) {
         size_t offset = (size_t) i * run->stride;
         if (send) {
-            MPI_Isend(run->send_buf + offset, count, MPI_CHAR, run->peer, DN_BENCH_TAG, MPI_COMM_WORLD,
-                      &requests[i]);
+            MPI_Isend(run->send_buf + offset, run->out.count, run->out.type, run->peer, DN_BENCH_TAG,
+                      MPI_COMM_WORLD, &requests[i]);
         } else {
-            MPI_Irecv(run->recv_buf + offset, count, MPI_CHAR, run->peer, DN_BENCH_TAG, MPI_COMM_WORLD,
-                      &requests[i]);
+            MPI_Irecv(run->recv_buf + offset, run->in.count, run->in.type, run->peer, DN_BENCH_TAG,
+                      MPI_COMM_WORLD, &requests[i]);
         }
     }
 }
@@ -80,27 +127,104 @@ void dn_bench_header_bandwidth(const dn_bench_run_t *run)
 
 double dn_bench_megabytes(const dn_bench_run_t *run, const dn_bench_time_t *time)
 {
-    return (double) run->size * run->window * run->pairs / time->mean / 1e6;
+    return (double) run->out.layout.bytes * run->window * run->pairs / time->mean / 1e6;
+}
+
+void dn_bench_describe_bytes(dn_bench_run_t *run, size_t bytes)
+{
+    run->out = (dn_bench_end_t){dn_bench_layout_grid(1, 0, 1, 0, bytes), (int) bytes, MPI_CHAR};
+    run->in = run->out;
+}
+
+static MPI_Datatype indexed_type(const dn_bench_ddt_t *ddt)
+{
+    MPI_Datatype type;
+    size_t len = (size_t) ddt->list_len * sizeof(int);
+    int *lens = dn_bench_alloc(len);
+    int *offsets = dn_bench_alloc(len);
+    for (int i = 0; i < ddt->list_len; i++) {
+        lens[i] = ddt->list[i].len;
+        offsets[i] = ddt->list[i].offset;
+    }
+    MPI_Type_indexed(ddt->list_len, lens, offsets, MPI_CHAR, &type);
+    free(lens);
+    free(offsets);
+    return type;
+}
+
+static dn_bench_end_t derived_end(const dn_bench_ddt_t *ddt, size_t size)
+{
+    dn_bench_end_t end = {.layout = dn_bench_layout(ddt, size), .count = 1};
+    switch (ddt->kind) {
+    case DN_BENCH_VECT:
+        MPI_Type_vector((int) end.layout.blocks, ddt->len, ddt->stride, MPI_CHAR, &end.type);
+        break;
+    case DN_BENCH_INDX:
+        end.type = indexed_type(ddt);
+        break;
+    default:
+        MPI_Type_contiguous((int) size, MPI_CHAR, &end.type);
+        break;
+    }
+    MPI_Type_commit(&end.type);
+    return end;
+}
+
+static void describe(dn_bench_run_t *run, const dn_bench_program_t *program)
+{
+    const dn_bench_ddt_t *ddt = &run->options.ddt;
+    if (NULL != program->describe) {
+        program->describe(run);
+    } else if (DN_BENCH_PLAIN == ddt->kind) {
+        dn_bench_describe_bytes(run, run->size);
+    } else {
+        run->out = derived_end(ddt, run->size);
+        run->in = derived_end(ddt, run->size);
+    }
+}
+
+static void free_type(dn_bench_end_t *end)
+{
+    int n;
+    int combiner;
+    MPI_Type_get_envelope(end->type, &n, &n, &n, &combiner);
+    if (MPI_COMBINER_NAMED != combiner) {
+        MPI_Type_free(&end->type);
+    }
 }
 
 /* Buffers for one size. Without -c all messages share one, as large windows
-   would otherwise measure the memory and not the transport. */
-static void set_size(dn_bench_run_t *run, size_t size)
+   would otherwise measure the memory and not the transport. The memory between
+   the blocks differs at both ends: bytes of it that were sent along show. */
+static void set_size(dn_bench_run_t *run, const dn_bench_program_t *program, size_t size)
 {
     run->size = size;
-    run->window = dn_bench_window(&run->options, size);
-    size_t slot = (size + DN_BENCH_LINE - 1) / DN_BENCH_LINE * DN_BENCH_LINE;
+    describe(run, program);
+    size_t sent = run->out.layout.extent;
+    size_t received = run->in.layout.extent;
+    size_t extent = sent > received ? sent : received;
+    run->window = dn_bench_window(&run->options, extent);
+    size_t slot = (extent + DN_BENCH_LINE - 1) / DN_BENCH_LINE * DN_BENCH_LINE;
     run->stride = run->options.check ? slot : 0;
     size_t len = slot + (size_t) (run->window - 1) * run->stride;
     run->send_buf = dn_bench_alloc(len);
     run->recv_buf = dn_bench_alloc(len);
+    memset(run->send_buf, 0xff ^ DN_BENCH_FILLER, len);
+}
+
+static void free_size(dn_bench_run_t *run)
+{
+    free_type(&run->out);
+    free_type(&run->in);
+    free(run->send_buf);
+    free(run->recv_buf);
 }
 
 static void fill_window(dn_bench_run_t *run, uint64_t iteration)
 {
     for (int i = 0; run->sends && i < run->window; i++) {
-        dn_bench_fill(run->send_buf + (size_t) i * run->stride, run->size,
-                      dn_bench_seed(run->size, iteration, run->rank, i));
+        dn_bench_layout_fill(&run->out.layout, run->send_buf + (size_t) i * run->stride,
+                             dn_bench_seed(run->size, iteration, run->rank, i));
     }
 }
 
@@ -108,9 +232,9 @@ static int check_window(dn_bench_run_t *run, uint64_t iteration, int reports)
 {
     int errors = 0;
     for (int i = 0; run->receives && i < run->window; i++) {
-        const char *message = run->recv_buf + (size_t) i * run->stride;
-        size_t at = dn_bench_check(message, run->size, dn_bench_seed(run->size, iteration, run->peer, i));
-        if (at == run->size) {
+        size_t at = dn_bench_layout_check(&run->in.layout, run->recv_buf + (size_t) i * run->stride,
+                                          run->stride, dn_bench_seed(run->size, iteration, run->peer, i));
+        if (at == run->stride) {
             continue;
         }
         if (reports + errors < MAX_REPORTS) {
@@ -189,7 +313,13 @@ static dn_bench_time_t measure(dn_bench_run_t *run, const dn_bench_program_t *pr
     int errors = 0;
     int failed = 0;
     dn_bench_time_t time = {0};
+    if (NULL != program->begin) {
+        program->begin(run);
+    }
     double mine = time_steps(run, program, &errors);
+    if (NULL != program->end) {
+        errors += program->end(run);
+    }
     double sum = run->first ? mine : 0.0;
     double min = run->first ? mine : 1e9;
     MPI_Allreduce(&sum, &time.mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -240,15 +370,14 @@ static bool run_sizes(dn_bench_run_t *run, const dn_bench_program_t *program)
         program->header(run);
     }
     for (size_t size = run->options.min_size; size <= run->options.max_size;
-         size = dn_bench_next_size(size)) {
-        set_size(run, size);
+         size = NULL == program->next ? dn_bench_next_size(size) : program->next(size)) {
+        set_size(run, program, size);
         dn_bench_time_t time = measure(run, program);
         failed = failed || time.failed;
         if (0 == run->rank) {
             program->report(run, &time);
         }
-        free(run->send_buf);
-        free(run->recv_buf);
+        free_size(run);
     }
     free(run->requests);
     return failed;
@@ -256,7 +385,7 @@ static bool run_sizes(dn_bench_run_t *run, const dn_bench_program_t *program)
 
 int dn_bench_main(int argc, char **argv, const dn_bench_program_t *program)
 {
-    dn_bench_run_t run = {.options = program->defaults};
+    dn_bench_run_t run = {.options = *program->defaults};
     int status = 0;
 
     MPI_Init(&argc, &argv);

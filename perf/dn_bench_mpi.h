@@ -14,25 +14,35 @@
  *
  * Verification (-c): before each iteration the senders write a pattern of the
  * size, iteration, sender and slot into every message of the window, and after
- * it the receivers compare every byte. Each iteration is then timed by itself,
- * between barriers, so that neither is part of the time.
+ * it the receivers compare every byte, and see that the memory between and
+ * behind the data is as it was. Each iteration is then timed by itself, between
+ * barriers, so that neither is part of the time.
  */
 
 #include <mpi.h>
 
 #include "dn_bench.h"
 
+/** One end of the measured messages. */
+typedef struct {
+    dn_bench_layout_t layout; /**< what the other two members say to MPI */
+    int count;
+    MPI_Datatype type;
+} dn_bench_end_t;
+
 typedef struct {
     dn_bench_options_t options;
     int rank;
     int ranks;
     int pairs;
-    int peer;      /**< -1: this rank sits out */
-    bool first;    /**< starts the exchange, and its time counts */
-    bool sends;    /**< sends the measured messages */
-    bool receives; /**< receives them */
-    size_t size;   /**< of the messages now measured */
-    int window;    /**< messages in one iteration */
+    int peer;           /**< -1: this rank sits out */
+    bool first;         /**< starts the exchange, and its time counts */
+    bool sends;         /**< sends the measured messages */
+    bool receives;      /**< receives them */
+    size_t size;        /**< of the messages now measured, or what else is swept */
+    int window;         /**< messages in one iteration */
+    dn_bench_end_t out; /**< what is sent from send_buf */
+    dn_bench_end_t in;  /**< how it is received into recv_buf */
     char *send_buf;
     char *recv_buf;
     size_t stride;         /**< bytes from slot to slot; 0: all messages use one buffer */
@@ -55,14 +65,33 @@ typedef enum {
 typedef struct {
     dn_bench_usage_t usage;
     const char *title; /**< '# <title>' opens the output */
-    dn_bench_options_t defaults;
+    const dn_bench_options_t *defaults;
     dn_bench_flow_t flow;
-    int max_pairs;   /**< 0: any number */
-    bool every_rank; /**< no pairs: all ranks take part and all times count */
+    int max_pairs;                         /**< 0: any number */
+    bool every_rank;                       /**< no pairs: all ranks take part and all times count */
+    size_t (*next)(size_t size);           /**< NULL: dn_bench_next_size() */
+    void (*describe)(dn_bench_run_t *run); /**< both ends for run->size; NULL: that many bytes under -D */
+    void (*begin)(dn_bench_run_t *run);    /**< before the first iteration of a size; NULL: nothing */
+    int (*end)(dn_bench_run_t *run);       /**< after the last; returns wrong messages */
     void (*step)(dn_bench_run_t *run);
     void (*header)(const dn_bench_run_t *run);
     void (*report)(const dn_bench_run_t *run, const dn_bench_time_t *time);
 } dn_bench_program_t;
+
+/** The defaults of all programs that send windows of messages. */
+extern const dn_bench_options_t dn_bench_window_defaults;
+
+/** Messages of @p bytes contiguous bytes. */
+void dn_bench_describe_bytes(dn_bench_run_t *run, size_t bytes);
+
+/** Send one message, receive one. */
+void dn_bench_send(const dn_bench_run_t *run);
+void dn_bench_recv(const dn_bench_run_t *run);
+
+/** One message there and one back; and the column of half of that time. */
+void dn_bench_step_ping_pong(dn_bench_run_t *run);
+void dn_bench_header_latency(const dn_bench_run_t *run);
+void dn_bench_report_latency(const dn_bench_run_t *run, const dn_bench_time_t *time);
 
 /** Post all sends or all receives of a window; returns the number of requests. */
 int dn_bench_isend_window(dn_bench_run_t *run, MPI_Request *requests);
@@ -84,9 +113,5 @@ int dn_bench_main(int argc, char **argv, const dn_bench_program_t *program);
 
 #define DN_BENCH_TAG     1
 #define DN_BENCH_TAG_ACK 2
-
-/* Iterations by size for windows of messages: a few ms to 0.5 s a size. */
-extern const dn_bench_tier_t dn_bench_window_tiers[];
-#define DN_BENCH_WINDOW_TIERS 4
 
 #endif

@@ -29,17 +29,10 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_bibw", "Bandwidth of windows of messages in both directions at once.", "mixcuWMPB",
+        .usage = {"dn_bibw", "Bandwidth of windows of messages in both directions at once.", "mixcuWMPBD",
                   false},
         .title = "dimmnet MPI Bi-Directional Bandwidth Test",
-        .defaults = {.min_size = 1,
-                     .max_size = 4194304,
-                     .tiers = dn_bench_window_tiers,
-                     .num_tiers = DN_BENCH_WINDOW_TIERS,
-                     .warmup = -1,
-                     .batches = 1,
-                     .window = 64,
-                     .precision = 2},
+        .defaults = &dn_bench_window_defaults,
         .flow = DN_BENCH_BOTH_WAYS,
         .max_pairs = 1,
         .step = step,

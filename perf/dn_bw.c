@@ -15,16 +15,9 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_bw", "Bandwidth of windows of messages from rank 0 to rank 1.", "mixcuWMPB", false},
+        .usage = {"dn_bw", "Bandwidth of windows of messages from rank 0 to rank 1.", "mixcuWMPBD", false},
         .title = "dimmnet MPI Bandwidth Test",
-        .defaults = {.min_size = 1,
-                     .max_size = 4194304,
-                     .tiers = dn_bench_window_tiers,
-                     .num_tiers = DN_BENCH_WINDOW_TIERS,
-                     .warmup = -1,
-                     .batches = 1,
-                     .window = 64,
-                     .precision = 2},
+        .defaults = &dn_bench_window_defaults,
         .flow = DN_BENCH_ONE_WAY,
         .max_pairs = 1,
         .step = dn_bench_step_window,

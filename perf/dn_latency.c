@@ -14,59 +14,28 @@ static const dn_bench_tier_t tiers[] = {
     {SIZE_MAX, 20, 2},
 };
 
-static void send_one(dn_bench_run_t *run)
-{
-    MPI_Send(run->send_buf, (int) run->size, MPI_CHAR, run->peer, DN_BENCH_TAG, MPI_COMM_WORLD);
-}
-
-static void recv_one(dn_bench_run_t *run)
-{
-    MPI_Recv(run->recv_buf, (int) run->size, MPI_CHAR, run->peer, DN_BENCH_TAG, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
-}
-
-static void step(dn_bench_run_t *run)
-{
-    if (run->first) {
-        send_one(run);
-        recv_one(run);
-    } else {
-        recv_one(run);
-        send_one(run);
-    }
-}
-
-static void header(const dn_bench_run_t *run)
-{
-    static const char *const titles[] = {"Latency (us)", NULL};
-    dn_bench_print_header(&run->options, titles);
-}
-
-/* One way: half of the time there and back. */
-static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
-{
-    double us = time->mean * 1e6 / 2;
-    dn_bench_print_row(&run->options, run->size, &us, 1, time->failed);
-}
+static const dn_bench_options_t defaults = {
+    .min_size = 0,
+    .max_size = 4194304,
+    .tiers = tiers,
+    .num_tiers = 4,
+    .warmup = -1,
+    .batches = 1,
+    .window = 1,
+    .precision = 2,
+};
 
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_latency", "One-way time of blocking messages between two ranks.", "mixcuPB", false},
+        .usage = {"dn_latency", "One-way time of blocking messages between two ranks.", "mixcuPBD", false},
         .title = "dimmnet MPI Latency Test",
-        .defaults = {.min_size = 0,
-                     .max_size = 4194304,
-                     .tiers = tiers,
-                     .num_tiers = 4,
-                     .warmup = -1,
-                     .batches = 1,
-                     .window = 1,
-                     .precision = 2},
+        .defaults = &defaults,
         .flow = DN_BENCH_BOTH_WAYS,
         .max_pairs = 1,
-        .step = step,
-        .header = header,
-        .report = report,
+        .step = dn_bench_step_ping_pong,
+        .header = dn_bench_header_latency,
+        .report = dn_bench_report_latency,
     };
     return dn_bench_main(argc, argv, &program);
 }
