@@ -19,6 +19,7 @@
 #define MTL_UZURA_H
 
 #include "dn_ompi.h"
+#include "dn_ompi_prog.h"
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/mca/mtl/mtl.h"
@@ -102,12 +103,12 @@ typedef struct uzura_request {
     struct mca_mtl_request_t super;
     uzura_recv_t posted; /**< receive: what it takes */
     enum uzura_state state;
-    int error; /**< MPI_SUCCESS, or what the status will say */
-    struct opal_convertor_t *convertor;
-    uint8_t *buffer; /**< the user's memory when contiguous, else NULL */
-    size_t len;      /**< send: bytes; receive: room */
-    size_t wanted;   /**< bytes of this message that the receiver takes */
-    size_t done;     /**< of these, sent or received in pieces */
+    int error;                          /**< MPI_SUCCESS, or what the status will say */
+    struct opal_convertor_t *convertor; /**< where memory is not contiguous and has no program */
+    uint8_t *buffer;                    /**< the user's memory when contiguous, else NULL */
+    size_t len;                         /**< send: bytes; receive: room */
+    size_t wanted;                      /**< bytes of this message that the receiver takes */
+    size_t done;                        /**< of these, sent or received in pieces */
     uzura_endpoint_t *endpoint;
     struct uzura_request *next; /**< in one queue at most */
     enum uzura_kind kind;       /**< send: of its first message */
@@ -117,6 +118,8 @@ typedef struct uzura_request {
     dn_segment_t *segment;      /**< send: the registered buffer; NULL: none */
     dn_key_t key;               /**< receive: of the sender's buffer */
     dn_comp_t comp;
+    bool walks;              /**< memory is not contiguous and has a program */
+    dn_prog_cursor_t cursor; /**< of that program, where done bytes are behind */
 } uzura_request_t;
 
 /** An unexpected message. Eager data follows. */

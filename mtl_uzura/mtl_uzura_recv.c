@@ -37,6 +37,8 @@ static void fill(uzura_request_t *request, const void *data, size_t len)
 {
     if (NULL != request->buffer) {
         memcpy(request->buffer + request->done, data, len);
+    } else if (request->walks) {
+        (void) dn_prog_scatter(&request->cursor, data, len);
     } else if (0 != len) {
         struct iovec iov = {.iov_base = (void *) (uintptr_t) data, .iov_len = len};
         uint32_t count = 1;
@@ -415,6 +417,7 @@ static inline void prepare(uzura_request_t *request, struct opal_convertor_t *co
     request->buffer = buffer;
     request->len = len;
     request->handle = 0;
+    request->walks = false;
     request->state = UZURA_MATCHED;
 }
 
@@ -428,6 +431,9 @@ static void prepare_convertor(uzura_request_t *request, struct opal_convertor_t 
         opal_convertor_get_current_pointer(convertor, &buffer);
     }
     prepare(request, convertor, buffer, len);
+    request->walks = NULL == buffer && 0 != len
+                     && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
+                                           convertor->count, convertor->pBaseBuf);
 }
 
 /**

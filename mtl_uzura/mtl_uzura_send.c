@@ -31,15 +31,17 @@ static uint8_t *source_of(struct opal_convertor_t *convertor, size_t *len)
     return data;
 }
 
-/** Pack up to @p room bytes from where the convertor stands. @return how many. */
-static size_t pack(struct opal_convertor_t *convertor, void *to, size_t room)
+/** Pack the next @p len bytes. */
+static void pack(uzura_request_t *request, void *to, size_t len)
 {
-    struct iovec iov = {.iov_base = to, .iov_len = room};
+    struct iovec iov = {.iov_base = to, .iov_len = len};
     uint32_t count = 1;
-    size_t packed = room;
 
-    (void) opal_convertor_pack(convertor, &iov, &count, &packed);
-    return packed;
+    if (OPAL_LIKELY(request->walks)) {
+        (void) dn_prog_gather(to, &request->cursor, len);
+    } else {
+        (void) opal_convertor_pack(request->convertor, &iov, &count, &len);
+    }
 }
 
 /** A message of envelope, perhaps the request's handle, and data that has to be packed. */
@@ -50,7 +52,7 @@ static dn_status_t send_packed(uzura_request_t *request, size_t head_len, const 
 
     if (DN_OK == status) {
         memcpy(window.data, head, head_len);
-        (void) pack(request->convertor, (uint8_t *) window.data + head_len, request->len);
+        pack(request, (uint8_t *) window.data + head_len, request->len);
         dn_botf_kick(request->endpoint->peer, &window, DN_CHAN_MTL, request->kind, head_len + request->len);
     }
     return status;
@@ -219,6 +221,9 @@ int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
     request->endpoint = endpoint;
     request->convertor = convertor;
     request->buffer = source_of(convertor, &request->len);
+    request->walks = NULL == request->buffer && 0 != request->len
+                     && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
+                                           convertor->count, convertor->pBaseBuf);
     request->head = mtl_uzura_envelope(comm, tag);
     if (OPAL_UNLIKELY(!plan(request, MCA_PML_BASE_SEND_SYNCHRONOUS == mode))) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -312,7 +317,7 @@ static dn_status_t send_piece(uzura_request_t *request, size_t len)
     dn_status_t status = dn_botf_reserve(peer, sizeof(request->remote) + len, &window);
     if (DN_OK == status) {
         memcpy(window.data, &request->remote, sizeof(request->remote));
-        (void) pack(request->convertor, (uint8_t *) window.data + sizeof(request->remote), len);
+        pack(request, (uint8_t *) window.data + sizeof(request->remote), len);
         dn_botf_kick(peer, &window, DN_CHAN_MTL, UZURA_FRAG, sizeof(request->remote) + len);
     }
     return status;

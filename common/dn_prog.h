@@ -1,0 +1,267 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_prog.h
+ * Scatter/gather programs: the compiled form of a derived datatype, which either side of a transfer can run.
+ *
+ * A program says where the bytes of an instance lie, in the order of the byte stream, relative to an origin:
+ *
+ *   RUN   count blocks of len bytes, block i at `at + i * stride`
+ *   LOOP  the `inside` ops that follow, count times, turn i moved by `at + i * stride`
+ *
+ * A matrix column is one RUN, a subarray LOOPs around a RUN, an indexed type a row of RUNs of one block. Zero
+ * counts and lengths, negative places and strides, and blocks that overlap are ordinary input.
+ * dn_prog_create() brings them to a normal form with the same bytes in the same order:
+ *
+ *   - nothing is empty, no loop has one turn only, and a loop's own `at` has moved into its ops;
+ *   - blocks that follow each other are one block, at a constant distance one RUN;
+ *   - a loop around one RUN or LOOP whose stride continues that is one op with it;
+ *   - blocks of one length at irregular places are one LIST: 8 bytes a block, in a table beside the ops.
+ *
+ * A use repeats a program: instance i has its origin at `i * extent`. A cursor walks a use and holds no pointer
+ * into itself: a copy of it keeps a place to come back to.
+ *
+ * All sizes have 64 bits. What a use covers is known before it runs, and a walk touches nothing else, whoever
+ * encoded the program.
+ *
+ * Threads: a program never changes and may be used by any number of threads; a cursor belongs to one.
+ * None of these functions logs: the caller knows where the ops or bytes come from.
+ */
+#ifndef DN_PROG_H
+#define DN_PROG_H
+
+#include "dn_types.h"
+
+/** Loops around a block in the normal form; a cursor has room for these. */
+#define DN_PROG_DEPTH_MAX 16
+/** Loops around a block as given to dn_prog_create(): most of them vanish. */
+#define DN_PROG_NEST_MAX 64
+
+typedef enum dn_prog_kind {
+    DN_PROG_RUN = 1,
+    DN_PROG_LOOP = 2,
+    DN_PROG_LIST = 3, /**< made by dn_prog_create(), not accepted by it */
+} dn_prog_kind_t;
+
+/** One op. The ops of a loop follow it at once. */
+typedef struct dn_prog_op {
+    uint32_t kind;   /**< dn_prog_kind_t */
+    uint32_t inside; /**< LOOP: ops inside it, those of loops within counted; else 0 */
+    int64_t at;      /**< bytes from the origin to the first block, or to the first turn's origin */
+    uint64_t len;    /**< bytes of a block; of no meaning in a LOOP */
+    uint64_t count;  /**< blocks, or turns */
+    int64_t stride;  /**< bytes from one to the next */
+} dn_prog_op_t;
+
+typedef struct dn_prog dn_prog_t;
+
+/** What there is to know about a program. */
+typedef struct dn_prog_info {
+    uint64_t id;     /**< number of this program in this process, from 1 on, never given again */
+    uint64_t size;   /**< bytes of an instance */
+    uint64_t blocks; /**< blocks of an instance: size / blocks is their mean length */
+    int64_t low;     /**< lowest byte, from the origin; 0 when size is 0 */
+    int64_t high;    /**< one beyond the highest byte */
+    uint32_t ops;    /**< in the normal form */
+    uint32_t depth;  /**< loops around its innermost blocks */
+} dn_prog_info_t;
+
+/** Instances of a program side by side. */
+typedef struct dn_prog_use {
+    const dn_prog_t *prog;
+    uint64_t count;
+    int64_t extent; /**< bytes from the origin of one instance to the next; any value */
+} dn_prog_use_t;
+
+/** What a use covers: bytes, and where they lie from the origin of its first instance. */
+typedef struct dn_prog_span {
+    uint64_t size;
+    int64_t low;
+    int64_t high;
+} dn_prog_span_t;
+
+/** What dn_prog_decode() is willing to take. */
+typedef struct dn_prog_limits {
+    uint32_t max_ops;
+    uint32_t max_places; /**< blocks in LISTs */
+    uint32_t max_depth;  /**< up to DN_PROG_DEPTH_MAX */
+} dn_prog_limits_t;
+
+/** @name Programs */
+/** @{ */
+
+/**
+ * Compile a program.
+ *
+ * @param[in]  ops     Read only, the caller's again on return.
+ * @param[in]  n       Number of them, 0 is legal: no bytes.
+ * @param[out] prog_p  The program; the caller's until dn_prog_free().
+ *
+ * @retval DN_ERR_PARAM        an unknown kind, or `inside` does not fit: correct the ops.
+ * @retval DN_ERR_RANGE        2^64 bytes or more, or a byte whose place is no int64: no memory holds that.
+ * @retval DN_ERR_UNSUPPORTED  deeper than DN_PROG_NEST_MAX as given, or than DN_PROG_DEPTH_MAX in the normal
+ *                             form: choose another path for this datatype.
+ * @retval DN_ERR_NOMEM        memory ran out.
+ *
+ * Pinned by test/unit/dn_prog_create_makes_few_ops_in_order.c, dn_prog_refuses_what_no_memory_holds.c.
+ */
+DN_API dn_status_t dn_prog_create(const dn_prog_op_t *ops, size_t n, dn_prog_t **prog_p);
+
+/** Free a program; NULL is legal. No cursor and no use of it may be left. */
+DN_API void dn_prog_free(dn_prog_t *prog);
+
+/** What is known about a program; lives as long as it. */
+DN_API const dn_prog_info_t *dn_prog_info(const dn_prog_t *prog);
+/** @} */
+
+/** @name Uses */
+/** @{ */
+
+/**
+ * What a use covers.
+ * @retval DN_ERR_RANGE  2^64 bytes or more, or a byte whose place is no int64: do not start it.
+ */
+DN_API dn_status_t dn_prog_span(const dn_prog_use_t *use, dn_prog_span_t *span_p);
+
+/**
+ * Check one side of a transfer, as dn_sg_check() does: the use has exactly @p len bytes, and none of them
+ * leaves 0 .. limit when its origin is placed at @p base.
+ * @retval DN_ERR_PARAM  the use has another number of bytes, or more than 64 bits can count.
+ * @retval DN_ERR_RANGE  a byte leaves the limit.
+ */
+DN_API dn_status_t dn_prog_check(const dn_prog_use_t *use, uint64_t base, uint64_t len, uint64_t limit);
+
+/**
+ * Is a use one block of bytes that lie together in order? Then it needs no program. The use has been checked.
+ *
+ * @param[out] at_p   Where the block starts, from the origin.
+ * @param[out] len_p  Its length, 0 when there are no bytes.
+ * @return 1 when it is; else 0, and nothing is set.
+ */
+DN_API int dn_prog_contiguous(const dn_prog_use_t *use, int64_t *at_p, uint64_t *len_p);
+/** @} */
+
+/** @name Programs on the wire
+ *
+ * 64-bit words in the machine's order; the first one tells another order or version:
+ *
+ *   magic:32 version:16 depth:16 | ops:32 places:32 | size | low | high | ops of 40 bytes | places of 8 bytes
+ */
+/** @{ */
+
+/**
+ * Write a program down for a peer.
+ *
+ * @param[in,out] len  In: size of @p buf. Out: bytes used, or needed when DN_ERR_RANGE is returned.
+ * @retval DN_ERR_RANGE  @p buf is too small: retry with *len bytes.
+ */
+DN_API dn_status_t dn_prog_encode(const dn_prog_t *prog, void *buf, size_t *len);
+
+/**
+ * Make a program of a peer's bytes. They may be anything: accepted is what dn_prog_encode() writes, to the
+ * byte, and that covers exactly what it declares. Use dn_prog_check() before running it.
+ *
+ * @param[in]  bytes   Any alignment. In memory that the peer cannot change meanwhile.
+ * @param[in]  limits  NULL: 65536 ops, 1048576 places, DN_PROG_DEPTH_MAX.
+ * @param[out] prog_p  As from dn_prog_create(), with an id of this process.
+ *
+ * Takes memory in proportion to @p len, and only once the limits are kept.
+ *
+ * @retval DN_ERR_PROTO    malformed: a faulty or hostile peer.
+ * @retval DN_ERR_VERSION  another version of the encoding.
+ * @retval DN_ERR_RANGE    larger than the limits: take the bytes of this transfer another way.
+ * @retval DN_ERR_NOMEM    memory ran out.
+ *
+ * Pinned by test/unit/dn_prog_decode_takes_only_what_was_encoded.c and test/fuzz.
+ */
+DN_API dn_status_t dn_prog_decode(const void *bytes, size_t len, const dn_prog_limits_t *limits,
+                                  dn_prog_t **prog_p);
+/** @} */
+
+/** @name Cursors
+ *
+ * In a copy every address is one of this process. Blocks of the source may overlap. Where target and source
+ * overlap, or blocks of the target do, the bytes found there afterwards are unspecified.
+ */
+/** @{ */
+
+/** One open loop of a walk. */
+typedef struct dn_prog_level {
+    uint64_t base;  /**< origin of the present turn */
+    uint64_t turns; /**< left, the present one included */
+} dn_prog_level_t;
+
+/** Where a walk stands; all fields are private. */
+typedef struct dn_prog_cursor {
+    uint64_t left;         /**< bytes of the whole walk that are ahead */
+    uint64_t blocks;       /**< of the present op that are ahead, the present one included */
+    uint64_t len;          /**< bytes of each */
+    uint64_t done;         /**< bytes of the present block that are behind, less than len */
+    uint64_t at;           /**< the present block, or what a LIST's places are added to */
+    int64_t stride;        /**< to the next block */
+    const int64_t *place;  /**< LIST: place of the present block; else NULL */
+    const dn_prog_t *prog; /**< NULL: the whole walk is the present op */
+    uint64_t base;         /**< of the first instance, or the first block of all */
+    uint64_t size;         /**< bytes of the whole walk */
+    uint64_t count;
+    int64_t extent;
+    uint32_t node; /**< the present op */
+    uint32_t depth;
+    dn_prog_level_t level[1 + DN_PROG_DEPTH_MAX];
+} dn_prog_cursor_t;
+
+/** Start a walk over a use whose origin is at @p base. The use has been checked. */
+DN_API void dn_prog_start(dn_prog_cursor_t *cursor, const dn_prog_use_t *use, uint64_t base);
+
+/** Start a walk over @p len bytes that lie together at @p base. */
+DN_API void dn_prog_start_bytes(dn_prog_cursor_t *cursor, uint64_t base, uint64_t len);
+
+/** Bytes ahead. */
+static inline uint64_t dn_prog_left(const dn_prog_cursor_t *cursor)
+{
+    return cursor->left;
+}
+
+/**
+ * Take the next run of bytes that lie together, at most @p max.
+ * @param[out] at_p  Where it is.
+ * @return its length; 0 only when nothing is left or max is 0.
+ */
+DN_API uint64_t dn_prog_next(dn_prog_cursor_t *cursor, uint64_t max, uint64_t *at_p);
+
+/** Go to byte @p position of the walk, or to its end. Takes a step per loop and per doubling of the ops. */
+DN_API void dn_prog_seek(dn_prog_cursor_t *cursor, uint64_t position);
+
+/** Go @p len bytes ahead. */
+DN_API void dn_prog_skip(dn_prog_cursor_t *cursor, uint64_t len);
+
+/** Copy @p len bytes from one walk to another; fewer when one of them ends. @return bytes copied. */
+DN_API uint64_t dn_prog_copy(dn_prog_cursor_t *to, dn_prog_cursor_t *from, uint64_t len);
+
+/** Copy @p len bytes between a buffer and a walk, fewer when that ends. @return bytes copied. */
+DN_API uint64_t dn_prog_gather(void *buffer, dn_prog_cursor_t *from, uint64_t len);
+DN_API uint64_t dn_prog_scatter(dn_prog_cursor_t *to, const void *buffer, uint64_t len);
+/** @} */
+
+/** @name Inside of a program: for dn_prog.c and dn_prog_run.c only */
+/** @{ */
+
+/** An op and its place in the whole. */
+typedef struct dn_prog_node {
+    dn_prog_op_t op; /**< LOOP: at 0, len is the bytes of a turn. LIST: at 0, stride 0 */
+    uint64_t start;  /**< bytes of an instance before it, on the first turn of every loop around it */
+    uint32_t parent; /**< the loop that it is in */
+    uint32_t first;  /**< LIST: its first place */
+} dn_prog_node_t;
+
+/** Node 0 is a loop around everything: its turns are the instances of a use. */
+struct dn_prog {
+    dn_prog_info_t info;
+    uint64_t places;
+    int64_t *place;
+    dn_prog_node_t node[];
+};
+/** @} */
+
+#endif

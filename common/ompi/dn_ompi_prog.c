@@ -1,0 +1,126 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ompi_prog.h"
+
+#include <mpi.h>
+
+#include "opal/datatype/opal_datatype_internal.h"
+
+/** In the field of a datatype: no program, and no use trying again. */
+#define NO_PROGRAM UINT64_C(1)
+
+static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
+
+/** By which a program is freed with its datatype. */
+static int keyval = MPI_KEYVAL_INVALID;
+
+/** MPI_Type_delete_attr_function. */
+static int free_with_type(MPI_Datatype type, int key, void *value, void *extra)
+{
+    type->pml_data = NO_PROGRAM;
+    dn_prog_free(value);
+    return MPI_SUCCESS;
+}
+
+/** One element of the description. @return false: nested beyond what a program may be. */
+static bool add_op(const union dt_elem_desc *elem, dn_prog_op_t *op, size_t *n, size_t *open, unsigned *depth)
+{
+    dn_prog_op_t *next = &op[*n];
+
+    switch (elem->elem.common.type) {
+    case OPAL_DATATYPE_LOOP:
+        if (DN_PROG_NEST_MAX == *depth) {
+            return false;
+        }
+        *next = (dn_prog_op_t){.kind = DN_PROG_LOOP, .count = elem->loop.loops, .stride = elem->loop.extent};
+        open[(*depth)++] = (*n)++;
+        return true;
+    case OPAL_DATATYPE_END_LOOP:
+        if (0 == *depth) {
+            return false;
+        }
+        --*depth;
+        op[open[*depth]].inside = (uint32_t) (*n - open[*depth] - 1);
+        return true;
+    default:
+        *next = (dn_prog_op_t){.kind = DN_PROG_RUN,
+                               .at = elem->elem.disp,
+                               .len = elem->elem.blocklen
+                                      * opal_datatype_basicDatatypes[elem->elem.common.type]->size,
+                               .count = elem->elem.count,
+                               .stride = elem->elem.extent};
+        (*n)++;
+        return true;
+    }
+}
+
+/** @return NULL: see dn_ompi_prog(). */
+static dn_prog_t *compile(const opal_datatype_t *type)
+{
+    const dt_type_desc_t *desc =
+        NULL != type->opt_desc.desc && 0 != type->opt_desc.used ? &type->opt_desc : &type->desc;
+    dn_prog_op_t *op = calloc(desc->used + 1, sizeof(*op));
+    size_t open[DN_PROG_NEST_MAX];
+    dn_prog_t *prog = NULL;
+    unsigned depth = 0;
+    size_t n = 0;
+    bool good = NULL != op;
+
+    for (size_t i = 0; good && i < desc->used; i++) {
+        good = add_op(&desc->desc[i], op, &n, open, &depth);
+    }
+    if (good && 0 == depth && DN_OK != dn_prog_create(op, n, &prog)) {
+        prog = NULL;
+    }
+    free(op);
+    if (NULL != prog && dn_prog_info(prog)->size != type->size) {
+        dn_prog_free(prog);
+        prog = NULL;
+    }
+    return prog;
+}
+
+/** Have the program freed with the datatype. Predefined datatypes outlive this library. */
+static bool keep(ompi_datatype_t *type, dn_prog_t *prog)
+{
+    if (ompi_datatype_is_predefined(type)) {
+        return true;
+    }
+    if (MPI_KEYVAL_INVALID == keyval
+        && MPI_SUCCESS != PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, free_with_type, &keyval, NULL)) {
+        return false;
+    }
+    return MPI_SUCCESS == PMPI_Type_set_attr(type, keyval, prog);
+}
+
+static uint64_t __attribute__((noinline)) compile_once(ompi_datatype_t *type)
+{
+    OPAL_THREAD_LOCK(&lock);
+    uint64_t word = type->pml_data;
+    if (0 == word) {
+        dn_prog_t *prog = compile(&type->super);
+
+        word = NULL == prog ? NO_PROGRAM : (uintptr_t) prog;
+        if (NULL != prog && !keep(type, prog)) {
+            dn_prog_free(prog);
+            word = NO_PROGRAM;
+        }
+        __atomic_store_n(&type->pml_data, word, __ATOMIC_RELEASE);
+    }
+    OPAL_THREAD_UNLOCK(&lock);
+    return word;
+}
+
+const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type)
+{
+    uint64_t word = __atomic_load_n(&type->pml_data, __ATOMIC_ACQUIRE);
+
+    if (OPAL_UNLIKELY(0 == word)) {
+        word = compile_once(type);
+    }
+    return NO_PROGRAM == word ? NULL : (const dn_prog_t *) (uintptr_t) word;
+}
