@@ -242,6 +242,18 @@ DN_API dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len
 /** Free a segment; allocated memory is unmapped here. Its key is stale from then on. */
 DN_API void dn_segment_free(dn_segment_t *segment);
 
+/**
+ * An allocated segment of a peer in this process' own address space, to read and write as one's own memory. The
+ * caller orders what both sides do there, by messages or by atomics in it. It stays mapped until the peer is
+ * disconnected, also when its owner has freed it.
+ *
+ * @param[out] base_p  Its first byte.
+ *
+ * @retval DN_ERR_UNSUPPORTED  it is not memory that this process can map: PUSH and PULL.
+ * @retval DN_ERR_RANGE        the key is stale or made up.
+ */
+DN_API dn_status_t dn_segment_map(dn_peer_t *peer, const dn_key_t *key, void **base_p);
+
 /** Start of a segment in this process. */
 DN_API void *dn_segment_base(const dn_segment_t *segment);
 /** The key by which peers name it. */

@@ -109,6 +109,9 @@ struct dn_device {
     /** Fill the key's opaque words for the user's memory. NULL: peers reach it by the ring only. */
     void (*segment_register)(dn_iface_t *iface, void *base, dn_key_t *key);
 
+    /** Where an allocated segment of this peer lies here; it stays there until the peer is freed. NULL: nowhere. */
+    dn_status_t (*map)(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
+
     /** Is the private memory of this peer reached without its CPU? NULL: no. */
     int (*single_copy)(const dn_peer_base_t *peer);
     /** Does this process share its cores with peers? NULL: no. */

@@ -169,3 +169,16 @@ void dn_segment_free_all(dn_port_t *port)
     }
     free(table->entry);
 }
+
+dn_status_t dn_segment_map(dn_peer_t *hot, const dn_key_t *key, void **base_p)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+    dn_status_t status = DN_ERR_UNSUPPORTED;
+
+    dn_port_lock(peer->iface->port);
+    if (NULL != peer->iface->device->map && !peer->lost) {
+        status = peer->iface->device->map(peer, key, base_p);
+    }
+    dn_port_unlock(peer->iface->port);
+    return status;
+}

@@ -39,6 +39,7 @@ enum uzura_kind {
     UZURA_RTS_PACKED, /**< uzura_rts_t without a key: memory is not contiguous, or nothing is to be PULLed */
     UZURA_CTS,        /**< uzura_cts_t: send the bytes */
     UZURA_FRAG,       /**< handle of the receiver's request, bytes that follow those before */
+    UZURA_STAGED,     /**< uzura_staged_t: bytes that follow those before lie in the sender's stage */
     UZURA_DONE,       /**< handle of the sender's request: it may complete */
     UZURA_HOLD,       /**< announce all messages from now on: too much has arrived that nobody receives */
     UZURA_RELEASE,    /**< as before again */
@@ -57,14 +58,22 @@ typedef struct uzura_rts {
     uzura_head_t head;
     uint64_t request; /**< handle at the sender */
     uint64_t len;
-    dn_key_t key; /**< of the sender's memory, UZURA_RTS only */
+    dn_key_t key;   /**< of the sender's memory, UZURA_RTS only */
+    dn_key_t stage; /**< of the sender's stage; len 0: none */
 } uzura_rts_t;
 
 typedef struct uzura_cts {
     uint64_t request;  /**< handle at the sender */
     uint64_t receiver; /**< handle at the receiver, for UZURA_FRAG */
     uint64_t len;      /**< bytes wanted */
+    uint64_t staged;   /**< not 0: by the stage, whose key the sender has given */
 } uzura_cts_t;
+
+typedef struct uzura_staged {
+    uint64_t receiver; /**< handle at the receiver */
+    uint64_t chunk;    /**< number in the stage */
+    uint64_t len;
+} uzura_staged_t;
 
 struct uzura_request;
 
@@ -81,6 +90,8 @@ typedef struct uzura_endpoint {
     bool holding;                /**< we want that of it */
     bool hold_due;               /**< holding has changed and it does not know */
     bool lost;
+    void *stage;        /**< its stage, mapped here; NULL: not yet */
+    dn_key_t stage_key; /**< of that */
 } uzura_endpoint_t;
 
 /** What a request waits for. */
@@ -118,6 +129,10 @@ typedef struct uzura_request {
     dn_segment_t *segment;      /**< send: the registered buffer; NULL: none */
     dn_key_t key;               /**< receive: of the sender's buffer */
     dn_comp_t comp;
+    bool by_stage;           /**< bytes go through the stage */
+    size_t staged;           /**< send: bytes in a chunk that the receiver does not know of */
+    size_t staged_at;        /**< that chunk */
+    dn_key_t stage;          /**< receive: of the sender's stage; len 0: none */
     bool walks;              /**< memory is not contiguous and has a program */
     dn_prog_cursor_t cursor; /**< of that program, where done bytes are behind */
 } uzura_request_t;
@@ -129,6 +144,7 @@ typedef struct uzura_kept {
     uzura_endpoint_t *endpoint;
     uint64_t request; /**< handle at the sender; UZURA_EAGER: 0 */
     dn_key_t key;
+    dn_key_t stage;
     size_t len; /**< of the whole message */
     uint8_t data[];
 } uzura_kept_t;
@@ -144,6 +160,16 @@ typedef struct uzura_handles {
     uint32_t first_free;
 } uzura_handles_t;
 
+/** The stage of this process: see mtl_uzura_stage.c. */
+typedef struct uzura_stage {
+    bool tried;
+    dn_segment_t *segment;
+    dn_key_t key;
+    void *chunk; /**< NULL: there is none */
+    size_t count;
+    size_t next; /**< chunk to be filled next */
+} uzura_stage_t;
+
 /** MCA variables. */
 enum {
     MTL_UZURA_PRIORITY,
@@ -151,6 +177,8 @@ enum {
     MTL_UZURA_KEPT_LIMIT,  /**< bytes of one sender that wait unreceived until it has to announce */
     MTL_UZURA_SPIN_POLLS,  /**< polls of the source inside a blocking receive */
     MTL_UZURA_YIELD_POLLS, /**< idle polls before the core is given away, when it is shared */
+    MTL_UZURA_STAGE_BYTES,
+    MTL_UZURA_STAGE_MIN, /**< bytes of a message from which it may go through the stage */
     MTL_UZURA_NUMBERS
 };
 extern dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS];
@@ -165,6 +193,7 @@ typedef struct uzura_module {
     /* protected by lock */
     uzura_match_t match;
     uzura_handles_t handles;
+    uzura_stage_t stage;
     uzura_endpoint_t *endpoints;
     uzura_request_t *busy;  /**< that wait for room, or send in pieces: progress goes through them */
     bool queued;            /**< some endpoint has sends that wait, or a hold to tell */
@@ -238,6 +267,24 @@ void mtl_uzura_take_done(dn_peer_t *src, uint64_t handle);
 int mtl_uzura_send_waiting(uzura_endpoint_t *endpoint);
 /** Send the next pieces. @return true: the request is complete. */
 bool mtl_uzura_send_pieces(uzura_request_t *request, int *events);
+/** @} */
+
+/** Pack the next @p len bytes of a request. */
+void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len);
+
+/** @name mtl_uzura_stage.c */
+/** @{ */
+/** The key by which the receiver may map the stage; unchanged when this message is not to use it. */
+void mtl_uzura_stage_offer(const uzura_request_t *request, dn_key_t *key);
+/** Map the stage of a sender. @return false: it is not to be had. */
+bool mtl_uzura_stage_take(uzura_endpoint_t *endpoint, const dn_key_t *key);
+/** Send the next chunk. DN_ERR_AGAIN: no chunk is free, or no room to tell. */
+dn_status_t mtl_uzura_stage_send(uzura_request_t *request);
+/** Where the bytes of a chunk are. NULL: there is no such chunk. */
+const uint8_t *mtl_uzura_stage_find(const uzura_endpoint_t *endpoint, const uzura_staged_t *staged);
+/** They have been read. */
+void mtl_uzura_stage_clear(uzura_endpoint_t *endpoint, const uzura_staged_t *staged);
+void mtl_uzura_stage_close(void);
 /** @} */
 
 /** @name mtl_uzura_recv.c */

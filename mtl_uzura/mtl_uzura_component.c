@@ -66,6 +66,21 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
          .standard = 10000,
          .high = 1 << 30,
          .multiple = 1},
+    [MTL_UZURA_STAGE_BYTES] =
+        {.name = "stage_bytes",
+         .help = "Memory through which a process sends long messages that are not contiguous; it is "
+                 "taken with the first of them, and should exceed the caches of a core",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 4 << 20,
+         .high = 1 << 30,
+         .multiple = 1},
+    [MTL_UZURA_STAGE_MIN] = {.name = "stage_min",
+                             .help =
+                                 "Bytes from which a message that is not contiguous goes through that memory",
+                             .level = OPAL_INFO_LVL_5,
+                             .standard = 64 << 10,
+                             .high = 1 << 30,
+                             .multiple = 1},
     [MTL_UZURA_YIELD_POLLS] =
         {.name = "yield_polls",
          .help = "Polls without a message after which a process gives its core to others, when "

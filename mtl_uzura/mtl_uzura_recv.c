@@ -94,6 +94,7 @@ static void ask(uzura_request_t *request)
         answer(request);
         return;
     }
+    request->by_stage = mtl_uzura_stage_take(request->endpoint, &request->stage);
     request->state = UZURA_ASKS;
     if (!mtl_uzura_recv_again(request)) {
         mtl_uzura_busy(request);
@@ -148,7 +149,7 @@ bool mtl_uzura_recv_again(uzura_request_t *request)
     case UZURA_STARTS:
         return start_pull(request);
     case UZURA_ASKS: {
-        const uzura_cts_t cts = {request->remote, request->handle, request->wanted};
+        const uzura_cts_t cts = {request->remote, request->handle, request->wanted, request->by_stage};
         /* Bytes may come before dn_botf() has returned. */
         request->state = UZURA_WAITS_BYTES;
         status = dn_botf(peer, DN_CHAN_MTL, UZURA_CTS, &cts, sizeof(cts), NULL, 0);
@@ -199,7 +200,8 @@ typedef struct arrival {
     uzura_head_t head;
     uint64_t request;
     dn_key_t key; /**< UZURA_RTS only */
-    size_t len;   /**< of the whole message */
+    dn_key_t stage;
+    size_t len; /**< of the whole message */
     const uint8_t *data;
 } arrival_t;
 
@@ -220,6 +222,7 @@ static inline void deliver(uzura_request_t *request, const arrival_t *arrival, u
         break;
     default:
         request->key = arrival->key;
+        request->stage = arrival->stage;
         fetch(request, arrival->kind);
         break;
     }
@@ -231,6 +234,7 @@ static void deliver_kept(uzura_request_t *request, uzura_kept_t *kept)
                                .head = {.source = kept->msg.source, .tag = kept->msg.tag},
                                .request = kept->request,
                                .key = kept->key,
+                               .stage = kept->stage,
                                .len = kept->len,
                                .data = kept->data};
 
@@ -255,6 +259,7 @@ static bool keep(uzura_endpoint_t *endpoint, const arrival_t *arrival)
     kept->endpoint = endpoint;
     kept->request = arrival->request;
     kept->key = arrival->key;
+    kept->stage = arrival->stage;
     kept->len = arrival->len;
     if (0 != data_len) {
         memcpy(kept->data, arrival->data, data_len);
@@ -297,6 +302,30 @@ static void arrive(dn_peer_t *src, const arrival_t *arrival)
     }
 }
 
+/** Bytes of a piece have been taken: complete after the last. */
+static void took_piece(uzura_request_t *request)
+{
+    if (request->done == request->wanted) {
+        mtl_uzura_handle_drop(request);
+        finish(request);
+    }
+}
+
+/** A piece that lies in the sender's stage. */
+static void take_staged(dn_peer_t *src, const uzura_staged_t *staged)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(staged->receiver, src, UZURA_WAITS_BYTES);
+    const uint8_t *data = NULL == request ? NULL : mtl_uzura_stage_find(request->endpoint, staged);
+
+    if (NULL == data || staged->len > request->wanted - request->done) {
+        mtl_uzura.dropped++;
+        return;
+    }
+    fill(request, data, staged->len);
+    mtl_uzura_stage_clear(request->endpoint, staged);
+    took_piece(request);
+}
+
 /** Bytes of a piece. */
 static void take_piece(dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
 {
@@ -307,10 +336,7 @@ static void take_piece(dn_peer_t *src, uint64_t handle, const uint8_t *data, siz
         return;
     }
     fill(request, data, len);
-    if (request->done == request->wanted) {
-        mtl_uzura_handle_drop(request);
-        finish(request);
-    }
+    took_piece(request);
 }
 
 static void set_hold(dn_peer_t *src, bool hold)
@@ -356,6 +382,7 @@ static inline bool read_arrival(arrival_t *arrival, const uint8_t *data, size_t 
         memcpy(&rts, data, sizeof(rts));
         arrival->request = rts.request;
         arrival->key = rts.key;
+        arrival->stage = rts.stage;
         arrival->len = rts.len;
         arrival->data = NULL;
         return UZURA_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
@@ -366,6 +393,7 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
 {
     uint64_t handle = 0;
     uzura_cts_t cts;
+    uzura_staged_t staged;
     arrival_t arrival;
 
     (void) arg;
@@ -384,6 +412,13 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
         if (sizeof(cts) == len) {
             memcpy(&cts, data, sizeof(cts));
             mtl_uzura_take_cts(src, &cts);
+            return;
+        }
+        break;
+    case UZURA_STAGED:
+        if (sizeof(staged) == len) {
+            memcpy(&staged, data, sizeof(staged));
+            take_staged(src, &staged);
             return;
         }
         break;

@@ -31,13 +31,14 @@ static uint8_t *source_of(struct opal_convertor_t *convertor, size_t *len)
     return data;
 }
 
-/** Pack the next @p len bytes. */
-static void pack(uzura_request_t *request, void *to, size_t len)
+void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len)
 {
     struct iovec iov = {.iov_base = to, .iov_len = len};
     uint32_t count = 1;
 
-    if (OPAL_LIKELY(request->walks)) {
+    if (NULL != request->buffer) {
+        memcpy(to, request->buffer + request->done, len);
+    } else if (OPAL_LIKELY(request->walks)) {
         (void) dn_prog_gather(to, &request->cursor, len);
     } else {
         (void) opal_convertor_pack(request->convertor, &iov, &count, &len);
@@ -52,7 +53,7 @@ static dn_status_t send_packed(uzura_request_t *request, size_t head_len, const 
 
     if (DN_OK == status) {
         memcpy(window.data, head, head_len);
-        pack(request, (uint8_t *) window.data + head_len, request->len);
+        mtl_uzura_pack(request, (uint8_t *) window.data + head_len, request->len);
         dn_botf_kick(request->endpoint->peer, &window, DN_CHAN_MTL, request->kind, head_len + request->len);
     }
     return status;
@@ -84,6 +85,7 @@ static dn_status_t post(uzura_request_t *request)
         if (NULL != request->segment) {
             dn_segment_key(request->segment, &rts.key);
         }
+        mtl_uzura_stage_offer(request, &rts.stage);
         return dn_botf(peer, DN_CHAN_MTL, request->kind, &rts, sizeof(rts), NULL, 0);
     }
 }
@@ -300,25 +302,26 @@ void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
     mtl_uzura_handle_drop(request);
     request->remote = cts->receiver;
     request->wanted = cts->len;
+    request->by_stage = 0 != cts->staged && NULL != mtl_uzura.stage.chunk;
+    request->staged = 0;
     request->state = UZURA_SENDS;
     mtl_uzura_busy(request);
 }
 
 /** The next piece: handle of the receiver's request, bytes. */
-static dn_status_t send_piece(uzura_request_t *request, size_t len)
+static dn_status_t send_piece(uzura_request_t *request)
 {
+    const size_t left = request->wanted - request->done;
+    const size_t len = left < request->endpoint->eager_limit ? left : request->endpoint->eager_limit;
     dn_peer_t *peer = request->endpoint->peer;
     dn_window_t window;
 
-    if (NULL != request->buffer) {
-        return dn_botf(peer, DN_CHAN_MTL, UZURA_FRAG, &request->remote, sizeof(request->remote),
-                       request->buffer + request->done, len);
-    }
     dn_status_t status = dn_botf_reserve(peer, sizeof(request->remote) + len, &window);
     if (DN_OK == status) {
         memcpy(window.data, &request->remote, sizeof(request->remote));
-        pack(request, (uint8_t *) window.data + sizeof(request->remote), len);
+        mtl_uzura_pack(request, (uint8_t *) window.data + sizeof(request->remote), len);
         dn_botf_kick(peer, &window, DN_CHAN_MTL, UZURA_FRAG, sizeof(request->remote) + len);
+        request->done += len;
     }
     return status;
 }
@@ -326,9 +329,7 @@ static dn_status_t send_piece(uzura_request_t *request, size_t len)
 bool mtl_uzura_send_pieces(uzura_request_t *request, int *events)
 {
     while (request->done < request->wanted) {
-        const size_t left = request->wanted - request->done;
-        const size_t len = left < request->endpoint->eager_limit ? left : request->endpoint->eager_limit;
-        dn_status_t status = send_piece(request, len);
+        dn_status_t status = request->by_stage ? mtl_uzura_stage_send(request) : send_piece(request);
 
         if (DN_ERR_AGAIN == status) {
             return false;
@@ -337,7 +338,6 @@ bool mtl_uzura_send_pieces(uzura_request_t *request, int *events)
             mtl_uzura_lost(request->endpoint);
             return false;
         }
-        request->done += len;
         (*events)++;
     }
     finish(request);

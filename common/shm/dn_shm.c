@@ -136,6 +136,7 @@ const dn_device_t dn_device_shm = {
     .segment_alloc = dn_shm_segment_alloc,
     .segment_release = dn_shm_segment_release,
     .segment_register = dn_shm_segment_register,
+    .map = dn_shm_map,
     .single_copy = dn_shm_single_copy,
     .oversubscribed = dn_shm_oversubscribed,
 };

@@ -315,6 +315,7 @@ dn_status_t dn_shm_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
 void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key);
 void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
+dn_status_t dn_shm_map(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
 void dn_shm_drop_windows(dn_shm_peer_t *peer);
 /** Does the kernel let us read this peer's memory? One real read decides. */
 int dn_shm_cma_probe(const dn_shm_peer_t *peer);

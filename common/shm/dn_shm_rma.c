@@ -250,6 +250,22 @@ static dn_shm_window_t *dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t 
     return window;
 }
 
+dn_status_t dn_shm_map(dn_peer_base_t *base, const dn_key_t *key, void **base_p)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+
+    if (DN_SHM_KEY_MAPPED != key->kind) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    /* Entered for good: it is not unmapped while the peer is there. */
+    dn_shm_window_t *window = dn_shm_enter_window(peer, key);
+    if (NULL == window) {
+        return DN_ERR_RANGE;
+    }
+    *base_p = window->base + DN_SHM_PAGE;
+    return DN_OK;
+}
+
 /** Where the remote side of an operation lies for this CPU. */
 typedef struct dn_shm_place {
     uint64_t base;
