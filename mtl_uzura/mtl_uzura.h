@@ -167,7 +167,8 @@ typedef struct uzura_stage {
     dn_key_t key;
     void *chunk; /**< NULL: there is none */
     size_t count;
-    size_t next; /**< chunk to be filled next */
+    size_t next;                     /**< chunk to be filled next */
+    const uzura_endpoint_t **reader; /**< by chunk: who was to read it last */
 } uzura_stage_t;
 
 /** MCA variables. */
@@ -179,6 +180,7 @@ enum {
     MTL_UZURA_YIELD_POLLS, /**< idle polls before the core is given away, when it is shared */
     MTL_UZURA_STAGE_BYTES,
     MTL_UZURA_STAGE_MIN, /**< bytes of a message from which it may go through the stage */
+    MTL_UZURA_STAGE_MAX, /**< bytes of a contiguous one up to which it does */
     MTL_UZURA_NUMBERS
 };
 extern dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS];
@@ -278,7 +280,8 @@ void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len);
 void mtl_uzura_stage_offer(const uzura_request_t *request, dn_key_t *key);
 /** Map the stage of a sender. @return false: it is not to be had. */
 bool mtl_uzura_stage_take(uzura_endpoint_t *endpoint, const dn_key_t *key);
-/** Send the next chunk. DN_ERR_AGAIN: no chunk is free, or no room to tell. */
+/** Send the next chunk. DN_ERR_AGAIN: none is free, or no room to tell. DN_ERR_UNSUPPORTED: send this piece another way,
+ * as the stage is full of what others have not read. */
 dn_status_t mtl_uzura_stage_send(uzura_request_t *request);
 /** Where the bytes of a chunk are. NULL: there is no such chunk. */
 const uint8_t *mtl_uzura_stage_find(const uzura_endpoint_t *endpoint, const uzura_staged_t *staged);

@@ -78,7 +78,13 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
                              .help =
                                  "Bytes from which a message that is not contiguous goes through that memory",
                              .level = OPAL_INFO_LVL_5,
-                             .standard = 64 << 10,
+                             .standard = 16 << 10,
+                             .high = 1 << 30,
+                             .multiple = 1},
+    [MTL_UZURA_STAGE_MAX] = {.name = "stage_max",
+                             .help = "Bytes of a contiguous message up to which it goes through that memory",
+                             .level = OPAL_INFO_LVL_5,
+                             .standard = 2 << 20,
                              .high = 1 << 30,
                              .multiple = 1},
     [MTL_UZURA_YIELD_POLLS] =

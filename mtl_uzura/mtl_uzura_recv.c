@@ -128,12 +128,18 @@ static bool start_pull(uzura_request_t *request)
     return true;
 }
 
+/** Whether a contiguous message moves faster by two copies through the stage than by one that the kernel makes. */
+static bool better_staged(const uzura_request_t *request)
+{
+    return 0 != request->stage.len && request->wanted <= mtl_uzura_number[MTL_UZURA_STAGE_MAX].value;
+}
+
 /** A long message has been matched. */
 static void fetch(uzura_request_t *request, enum uzura_kind kind)
 {
     if (0 == request->wanted) {
         answer(request);
-    } else if (UZURA_RTS != kind || NULL == request->buffer) {
+    } else if (UZURA_RTS != kind || NULL == request->buffer || better_staged(request)) {
         ask(request);
     } else if (!start_pull(request)) {
         mtl_uzura_busy(request);

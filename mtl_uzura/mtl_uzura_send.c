@@ -329,7 +329,11 @@ static dn_status_t send_piece(uzura_request_t *request)
 bool mtl_uzura_send_pieces(uzura_request_t *request, int *events)
 {
     while (request->done < request->wanted) {
-        dn_status_t status = request->by_stage ? mtl_uzura_stage_send(request) : send_piece(request);
+        dn_status_t status = request->by_stage ? mtl_uzura_stage_send(request) : DN_ERR_UNSUPPORTED;
+
+        if (DN_ERR_UNSUPPORTED == status) {
+            status = send_piece(request);
+        }
 
         if (DN_ERR_AGAIN == status) {
             return false;

@@ -34,7 +34,8 @@ static bool stage_made(void)
     uzura_lock();
     if (!stage->tried) {
         stage->tried = true;
-        if (0 != count
+        stage->reader = 0 == count ? NULL : calloc(count, sizeof(stage->reader[0]));
+        if (NULL != stage->reader
             && DN_OK == dn_segment_alloc(mtl_uzura.port, count * sizeof(uzura_chunk_t), &stage->segment)) {
             stage->chunk = dn_segment_base(stage->segment);
             stage->count = count;
@@ -50,6 +51,7 @@ void mtl_uzura_stage_close(void)
     if (NULL != mtl_uzura.stage.segment) {
         dn_segment_free(mtl_uzura.stage.segment);
     }
+    free(mtl_uzura.stage.reader);
     memset(&mtl_uzura.stage, 0, sizeof(mtl_uzura.stage));
 }
 
@@ -78,33 +80,39 @@ bool mtl_uzura_stage_take(uzura_endpoint_t *endpoint, const dn_key_t *key)
     return true;
 }
 
-/** Fill the next chunk, if it is free. @return false: it is not. */
-static bool fill_chunk(uzura_request_t *request)
+/**
+ * Fill the next chunk.
+ * @retval DN_ERR_AGAIN        the receiver of this message has not read it yet: it will.
+ * @retval DN_ERR_UNSUPPORTED  another receiver has not, and may not for long.
+ */
+static dn_status_t fill_chunk(uzura_request_t *request)
 {
     uzura_stage_t *stage = &mtl_uzura.stage;
     uzura_chunk_t *chunk = (uzura_chunk_t *) stage->chunk + stage->next;
     const size_t left = request->wanted - request->done;
 
     if (0 != __atomic_load_n(&chunk->full, __ATOMIC_ACQUIRE)) {
-        return false;
+        return request->endpoint == stage->reader[stage->next] ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
     }
     request->staged = left < CHUNK_BYTES ? left : CHUNK_BYTES;
     request->staged_at = stage->next;
     mtl_uzura_pack(request, chunk->data, request->staged);
     /* Seen by the receiver after the message that names the chunk. */
     __atomic_store_n(&chunk->full, 1, __ATOMIC_RELAXED);
+    stage->reader[stage->next] = request->endpoint;
     stage->next = stage->next + 1 == stage->count ? 0 : stage->next + 1;
-    return true;
+    return DN_OK;
 }
 
 dn_status_t mtl_uzura_stage_send(uzura_request_t *request)
 {
-    if (0 == request->staged && !fill_chunk(request)) {
-        return DN_ERR_AGAIN;
+    dn_status_t status = 0 == request->staged ? fill_chunk(request) : DN_OK;
+
+    if (DN_OK != status) {
+        return status;
     }
     const uzura_staged_t staged = {request->remote, request->staged_at, request->staged};
-    const dn_status_t status =
-        dn_botf(request->endpoint->peer, DN_CHAN_MTL, UZURA_STAGED, &staged, sizeof(staged), NULL, 0);
+    status = dn_botf(request->endpoint->peer, DN_CHAN_MTL, UZURA_STAGED, &staged, sizeof(staged), NULL, 0);
     if (DN_OK == status) {
         request->done += request->staged;
         request->staged = 0;
