@@ -181,22 +181,24 @@ static int dn_prog_is_block(const dn_prog_op_t *op)
 /** Take a RUN that continues the one before it. Two blocks apart are left to dn_prog_gather_lists(). */
 static int dn_prog_join(dn_prog_op_t *a, const dn_prog_op_t *b)
 {
+    dn_prog_op_t both = *a;
     int64_t next;
 
     if (dn_prog_is_block(a) && dn_prog_is_block(b)) {
-        return !__builtin_add_overflow(a->at, a->len, &next) && next == b->at
-               && !__builtin_add_overflow(a->len, b->len, &a->len);
+        if (__builtin_add_overflow(a->at, a->len, &next) || next != b->at
+            || __builtin_add_overflow(a->len, b->len, &both.len)) {
+            return 0;
+        }
+    } else {
+        both.stride = 1 == a->count ? b->stride : a->stride;
+        if (a->len != b->len || (1 != b->count && both.stride != b->stride)
+            || __builtin_mul_overflow(a->count, both.stride, &next)
+            || __builtin_add_overflow(a->at, next, &next) || next != b->at
+            || __builtin_add_overflow(a->count, b->count, &both.count)) {
+            return 0;
+        }
     }
-    if (a->len != b->len) {
-        return 0;
-    }
-    const int64_t stride = 1 == a->count ? b->stride : a->stride;
-    if ((1 != b->count && stride != b->stride) || __builtin_mul_overflow(a->count, stride, &next)
-        || __builtin_add_overflow(a->at, next, &next) || next != b->at
-        || __builtin_add_overflow(a->count, b->count, &a->count)) {
-        return 0;
-    }
-    a->stride = stride;
+    *a = both;
     return 1;
 }
 

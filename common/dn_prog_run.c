@@ -630,12 +630,6 @@ static inline uint64_t dn_prog_reach(const dn_prog_cursor_t *a, const dn_prog_cu
     return a->len > b->len ? a->len : b->len;
 }
 
-/** Is the rest of a walk one block? */
-static inline int dn_prog_is_last(const dn_prog_cursor_t *cursor)
-{
-    return NULL == cursor->prog && 1 == cursor->blocks;
-}
-
 /** Copy by way of a buffer that stays in the nearest cache. */
 static __attribute__((noinline)) uint64_t dn_prog_bounce(dn_prog_cursor_t *to, dn_prog_cursor_t *from,
                                                          uint64_t len)
@@ -664,7 +658,7 @@ static uint64_t dn_prog_copy_on(dn_prog_cursor_t *to, dn_prog_cursor_t *from, ui
         dn_prog_skip(to, n);
         return n;
     }
-    if (DN_PROG_BOUNCE_BELOW > reach && reach < len && !dn_prog_is_last(to) && !dn_prog_is_last(from)) {
+    if (DN_PROG_BOUNCE_BELOW > reach && reach < len) {
         return dn_prog_bounce(to, from, len);
     }
     if (dn_prog_is_fresh(from) && from->blocks * from->len <= to_rest) {

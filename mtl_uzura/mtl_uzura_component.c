@@ -40,7 +40,7 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
          .help = "Priority of this component, and of pml/cm with it, where all processes of the job run "
                  "on one host; pml/ob1 has 20",
          .level = OPAL_INFO_LVL_5,
-         .standard = 30,
+         .standard = 10,
          .high = 100,
          .multiple = 1},
     [MTL_UZURA_EAGER_LIMIT] = {.name = "eager_limit",
@@ -81,12 +81,14 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
                              .standard = 16 << 10,
                              .high = 1 << 30,
                              .multiple = 1},
-    [MTL_UZURA_STAGE_MAX] = {.name = "stage_max",
-                             .help = "Bytes of a contiguous message up to which it goes through that memory",
-                             .level = OPAL_INFO_LVL_5,
-                             .standard = 2 << 20,
-                             .high = 1 << 30,
-                             .multiple = 1},
+    [MTL_UZURA_STAGE_MAX] =
+        {.name = "stage_max",
+         .help = "Bytes of a contiguous message up to which it goes through that memory; faster than "
+                 "one copy by the kernel where the cores share a cache, slower elsewhere",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 0,
+         .high = 1 << 30,
+         .multiple = 1},
     [MTL_UZURA_YIELD_POLLS] =
         {.name = "yield_polls",
          .help = "Polls without a message after which a process gives its core to others, when "

@@ -57,7 +57,11 @@ void mtl_uzura_stage_close(void)
 
 void mtl_uzura_stage_offer(const uzura_request_t *request, dn_key_t *key)
 {
-    if (request->len >= mtl_uzura_number[MTL_UZURA_STAGE_MIN].value && stage_made()) {
+    const bool wanted =
+        NULL == request->buffer || request->len <= mtl_uzura_number[MTL_UZURA_STAGE_MAX].value;
+
+    if (request->len >= mtl_uzura_number[MTL_UZURA_STAGE_MIN].value
+        && (NULL != mtl_uzura.stage.chunk || (wanted && stage_made()))) {
         *key = mtl_uzura.stage.key;
     }
 }

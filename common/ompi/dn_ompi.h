@@ -65,7 +65,7 @@ typedef struct dn_ompi_number {
     mca_base_var_info_lvl_t level;
     unsigned standard;  /**< value when the user gives none */
     unsigned low, high; /**< at most INT_MAX */
-    unsigned multiple;  /**< 0: a power of two; else a multiple of this */
+    unsigned multiple;  /**< of which the value has to be one; 1: any value */
     unsigned value;     /**< out */
     bool refused;       /**< out: the user's value was not accepted, value is standard */
 } dn_ompi_number_t;

@@ -222,53 +222,115 @@ void atomics_meet_the_owners_cpu_atomics(dn_world_t *world)
     dn_world_stop(world);
 }
 
-static void refused(dn_world_t *world, const dn_amo_t *amo, dn_status_t wanted)
+/** Refused with the status, and no result is given. */
+static void refused(dn_world_t *world, dn_peer_t *peer, const dn_amo_t *amo, dn_status_t wanted)
 {
+    uint8_t result[16];
+    dn_amo_t mine = *amo;
+
+    memset(result, 0xcc, sizeof(result));
+    mine.result = result;
     dn_test_log.expected = 1;
-    dn_check_equal(dn_world_atomic(world, world->peer[1 - world->rank], amo), wanted);
+    dn_check_equal(dn_world_atomic(world, peer, &mine), wanted);
     dn_test_log.expected = 0;
+    for (size_t i = 0; i < sizeof(result); i++) {
+        dn_check_equal(result[i], 0xcc);
+    }
 }
 
-void impossible_atomics_are_refused(dn_world_t *world)
+/** Everything that cannot be asked of a segment of 8 * WORDS bytes. */
+static void refuse_impossible(dn_world_t *world, dn_peer_t *peer, const dn_key_t *key)
 {
     static const unsigned width[] = {0, 1, 2, 3, 5, 6, 7, 9, 16, UINT32_MAX};
     static const uint64_t outside[] = {8 * WORDS, 8 * WORDS + 8, UINT64_MAX - 7, UINT64_MAX - 15,
                                        UINT64_C(1) << 63};
+    const dn_amo_t good = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .key = key};
+    dn_amo_t amo = good;
+
+    for (size_t i = 0; i < sizeof(width) / sizeof(width[0]); i++) {
+        amo.width = width[i];
+        refused(world, peer, &amo, DN_ERR_PARAM);
+    }
+    for (unsigned roff = 1; roff < 8; roff++) {
+        amo = good;
+        amo.roff = roff;
+        refused(world, peer, &amo, DN_ERR_PARAM);
+        amo.width = 4;
+        if (4 != roff) {
+            refused(world, peer, &amo, DN_ERR_PARAM);
+        }
+    }
+    for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+        amo = good;
+        amo.roff = outside[i];
+        refused(world, peer, &amo, DN_ERR_RANGE);
+    }
+    amo = good;
+    amo.op = DN_AMO_OPS;
+    refused(world, peer, &amo, DN_ERR_PARAM);
+    amo.op = (dn_amo_op_t) UINT32_MAX;
+    refused(world, peer, &amo, DN_ERR_PARAM);
+}
+
+void impossible_atomics_are_refused(dn_world_t *world)
+{
     words_t words;
 
     dn_world_start(world);
     offer(world, &words);
+    dn_peer_t *peer = world->peer[1 - world->rank];
     for (int which = 0; which < 2; which++) {
-        const dn_amo_t good = {DN_AMO_ADD, 8,   0, 0, NULL, &world->board->seat[1 - world->rank].key[which],
-                               0,          NULL};
-        dn_amo_t amo = good;
-        for (size_t i = 0; i < sizeof(width) / sizeof(width[0]); i++) {
-            amo.width = width[i];
-            refused(world, &amo, DN_ERR_PARAM);
-        }
-        for (unsigned roff = 1; roff < 8; roff++) {
-            amo = good;
-            amo.roff = roff;
-            refused(world, &amo, DN_ERR_PARAM);
-            amo.width = 4;
-            if (4 != roff) {
-                refused(world, &amo, DN_ERR_PARAM);
-            }
-        }
-        for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
-            amo = good;
-            amo.roff = outside[i];
-            refused(world, &amo, DN_ERR_RANGE);
-        }
-        amo = good;
-        amo.op = DN_AMO_OPS;
-        refused(world, &amo, DN_ERR_PARAM);
-        amo.op = (dn_amo_op_t) UINT32_MAX;
-        refused(world, &amo, DN_ERR_PARAM);
-        amo = good;
-        amo.roff = 8 * WORDS - 8;
-        dn_check_equal(dn_world_atomic(world, world->peer[1 - world->rank], &amo), DN_OK);
+        const dn_key_t *key = &world->board->seat[1 - world->rank].key[which];
+        dn_test_fill(words.base[which], 8 * WORDS, 5);
+        dn_world_barrier(world);
+        refuse_impossible(world, peer, key);
+        dn_world_barrier(world);
+        dn_check_bytes(words.base[which], 8 * WORDS, 5);
+        dn_world_barrier(world);
+        const dn_amo_t last = {.op = DN_AMO_SWAP, .width = 8, .key = key, .roff = 8 * WORDS - 8};
+        dn_check_equal(dn_world_atomic(world, peer, &last), DN_OK);
+        dn_world_barrier(world);
+        dn_check_bytes(words.base[which], 8 * WORDS - 8, 5);
+        dn_check_equal(words.base[which][WORDS - 1], 0);
     }
     retract(world, &words);
+    dn_world_stop(world);
+}
+
+/** A segment may begin anywhere: what counts is where the word lies, in another process or the own. */
+void atomics_on_misaligned_words_are_refused(dn_world_t *world)
+{
+    static _Alignas(64) uint8_t memory[64];
+    dn_peer_t *self = NULL;
+    dn_segment_t *segment = NULL;
+
+    dn_world_start(world);
+    dn_check_equal(dn_connect(world->port, world->me->address, world->me->address_len, &self), DN_OK);
+    for (unsigned start = 1; start < 8; start++) {
+        dn_test_fill(memory, sizeof(memory), start);
+        dn_check_equal(dn_segment_register(world->port, memory + start, 40, &segment), DN_OK);
+        dn_segment_key(segment, &world->me->key[0]);
+        dn_world_barrier(world);
+        for (int rank = 0; rank < world->size; rank++) {
+            dn_peer_t *peer = rank == world->rank ? self : world->peer[rank];
+            dn_amo_t amo = {
+                .op = DN_AMO_ADD, .width = 8, .operand = 1, .key = &world->board->seat[rank].key[0]};
+            refused(world, peer, &amo, DN_ERR_PARAM);
+            amo.roff = 32;
+            refused(world, peer, &amo, DN_ERR_PARAM);
+            amo.width = 4;
+            if (0 != start % 4) {
+                refused(world, peer, &amo, DN_ERR_PARAM);
+            } else {
+                amo.operand = 0;
+                dn_check_equal(dn_world_atomic(world, peer, &amo), DN_OK);
+            }
+        }
+        dn_world_barrier(world);
+        dn_check_bytes(memory, sizeof(memory), start);
+        dn_segment_free(segment);
+        dn_world_barrier(world);
+    }
+    dn_disconnect(self);
     dn_world_stop(world);
 }

@@ -6,6 +6,7 @@
 
 #include "conformance.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -91,22 +92,28 @@ void a_killed_peer_is_found_gone_when_asked(dn_world_t *world)
     dn_close(world->port);
 }
 
-void sending_to_a_killed_peer_ends(dn_world_t *world)
+/** Rank 1 takes nothing any more: messages fill its ring, and then it is found gone. */
+static void send_until_gone(dn_world_t *world)
 {
-    uint8_t data[100] = {0};
+    uint8_t data[400] = {0};
     dn_status_t status = DN_OK;
 
-    start_with_segments(world);
-    if (1 == world->rank) {
-        dn_world_die(world);
-    }
-    wait_dead(world, 1);
     while (DN_OK == status || DN_ERR_AGAIN == status) {
         status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
         dn_progress(world->port);
     }
     dn_check_equal(status, DN_ERR_UNREACH);
     check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+}
+
+void sending_to_a_killed_peer_ends(dn_world_t *world)
+{
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_die(world);
+    }
+    wait_dead(world, 1);
+    send_until_gone(world);
     dn_close(world->port);
 }
 
@@ -119,9 +126,7 @@ void a_full_ring_of_a_killed_peer_ends(dn_world_t *world)
     start_with_segments(world);
     if (1 == world->rank) {
         dn_world_post(world, 0, 1);
-        while (0 == dn_load_acquire(&world->board->seat[0].word[0])) {
-            sched_yield();
-        }
+        dn_world_sleep(world, 0, 0, 1);
         dn_world_die(world);
     }
     dn_world_await(world, 1, 0, 1);
@@ -145,32 +150,17 @@ void a_full_ring_of_a_killed_peer_ends(dn_world_t *world)
     dn_close(world->port);
 }
 
-/** A completion counted, with the status it came with. */
-typedef struct ended {
-    dn_comp_t comp;
-    unsigned signals;
-    dn_status_t status;
-} ended_t;
-
-static void note_end(dn_comp_t *comp, dn_status_t status)
-{
-    ended_t *ended = (ended_t *) comp;
-
-    ended->signals++;
-    ended->status = status;
-}
-
 enum { OPERATIONS = 40, PART = 20000 };
 
 /** Every kind of operation, on both kinds of segment. @return what it gave at once. */
-static dn_status_t start_one(dn_world_t *world, uint8_t *data, unsigned i, ended_t *ended)
+static dn_status_t start_one(dn_world_t *world, uint8_t *data, unsigned i, dn_world_comp_t *ended)
 {
     const dn_key_t *key = &world->board->seat[1].key[i % 2];
     const dn_xfer_t xfer = {
         .local = data + i * PART, .key = key, .roff = i * PART, .len = PART, .comp = &ended->comp};
     const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .key = key, .comp = &ended->comp};
 
-    *ended = (ended_t){{note_end}, 0, DN_OK};
+    *ended = dn_world_comp();
     switch (i / 2 % 3) {
     case 0:
         return dn_push(world->peer[1], &xfer);
@@ -183,7 +173,7 @@ static dn_status_t start_one(dn_world_t *world, uint8_t *data, unsigned i, ended
 
 void transfers_with_a_killed_peer_end(dn_world_t *world)
 {
-    static ended_t ended[OPERATIONS];
+    static dn_world_comp_t ended[OPERATIONS];
     static dn_status_t status[OPERATIONS];
     static uint8_t data[OPERATIONS * PART];
 
@@ -280,9 +270,6 @@ void others_go_on_when_one_is_killed(dn_world_t *world)
 
 void sending_to_a_closed_port_ends(dn_world_t *world)
 {
-    uint8_t data[400] = {0};
-    dn_status_t status = DN_OK;
-
     start_with_segments(world);
     if (1 == world->rank) {
         dn_close(world->port);
@@ -292,19 +279,14 @@ void sending_to_a_closed_port_ends(dn_world_t *world)
         return;
     }
     dn_world_await(world, 1, 0, 1);
-    while (DN_OK == status || DN_ERR_AGAIN == status) {
-        status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
-        dn_progress(world->port);
-    }
-    dn_check_equal(status, DN_ERR_UNREACH);
-    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    send_until_gone(world);
     dn_close(world->port);
     dn_world_post(world, 1, 1);
 }
 
 void closing_drops_what_is_in_flight(dn_world_t *world)
 {
-    static ended_t ended[OPERATIONS];
+    static dn_world_comp_t ended[OPERATIONS];
     static uint8_t data[OPERATIONS * PART];
 
     start_with_segments(world);
@@ -337,4 +319,155 @@ void closing_drops_what_is_in_flight(dn_world_t *world)
         world->port = NULL;
         dn_world_post(world, 0, 1);
     }
+}
+
+/** An operation whose completion starts the next one towards the same peer. */
+typedef struct retry {
+    dn_world_comp_t counted;
+    dn_comp_t comp; /**< of the first */
+    dn_peer_t *peer;
+    dn_status_t status; /**< of the first */
+    dn_status_t next;   /**< what starting the second gave */
+    dn_xfer_t xfer;
+} retry_t;
+
+static void start_again(dn_comp_t *comp, dn_status_t status)
+{
+    retry_t *retry = (retry_t *) ((char *) comp - offsetof(retry_t, comp));
+
+    retry->status = status;
+    retry->xfer.comp = &retry->counted.comp;
+    retry->next = dn_pull(retry->peer, &retry->xfer);
+}
+
+enum { RETRIES = 6 };
+
+static retry_t retry[RETRIES];
+
+/** Operations towards a peer that does not answer; without CMA the core processor has them in flight. */
+static void start_retries(dn_world_t *world, dn_peer_t *peer)
+{
+    static uint8_t data[RETRIES][100];
+
+    for (int i = 0; i < RETRIES; i++) {
+        retry[i] = (retry_t){.counted = dn_world_comp(), .comp = {start_again}, .peer = peer};
+        retry[i].xfer = (dn_xfer_t){.local = data[i],
+                                    .key = &world->board->seat[1].key[1],
+                                    .len = sizeof(data[i]),
+                                    .comp = &retry[i].comp};
+        dn_status_t status;
+        do {
+            status = 0 == i % 2 ? dn_pull(peer, &retry[i].xfer) : dn_push(peer, &retry[i].xfer);
+            dn_progress(world->port);
+        } while (DN_ERR_AGAIN == status);
+        dn_check_equal(status, DN_INPROGRESS);
+    }
+}
+
+/** All have ended, and what they started was refused. */
+static void check_retries(void)
+{
+    for (int i = 0; i < RETRIES; i++) {
+        dn_check_equal(retry[i].status, DN_ERR_UNREACH);
+        dn_check_equal(retry[i].next, DN_ERR_UNREACH);
+        dn_check_equal(retry[i].counted.signals, 0);
+    }
+}
+
+void completions_at_disconnection_find_the_peer_gone(dn_world_t *world)
+{
+    world->config.cma = 0;
+    start_with_segments(world);
+    if (0 == world->rank) {
+        start_retries(world, world->peer[1]);
+        dn_disconnect(world->peer[1]);
+        world->peer[1] = NULL;
+        check_retries();
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_sleep(world, 0, 0, 1);
+    }
+    dn_world_stop(world);
+}
+
+static dn_peer_t *visitor;
+
+static void note_visitor(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) tag;
+    (void) data;
+    (void) len;
+    (void) arg;
+    visitor = src;
+}
+
+void completions_after_a_visitor_left_find_it_gone(dn_world_t *world)
+{
+    static uint8_t memory[100];
+    dn_segment_t *segment = NULL;
+
+    world->config.cma = 0;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, note_visitor, NULL), DN_OK);
+    if (1 == world->rank) {
+        dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment), DN_OK);
+        dn_segment_key(segment, &world->me->key[1]);
+    }
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        while (NULL == visitor) {
+            dn_world_progress(world);
+        }
+        dn_world_send(world, visitor, DN_WORLD_CHAN, 0, "here", 4);
+        dn_world_fence(world, visitor);
+        start_retries(world, visitor);
+        dn_world_post(world, 0, 1);
+        while (DN_OK == retry[RETRIES - 1].status) {
+            dn_world_progress(world);
+        }
+        check_retries();
+        dn_world_post(world, 0, 2);
+    } else {
+        const dn_board_seat_t *seat = &world->board->seat[0];
+        dn_peer_t *peer = NULL;
+        dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &peer), DN_OK);
+        dn_world_send(world, peer, DN_WORLD_CHAN, 0, "here", 4);
+        dn_world_fence(world, peer);
+        dn_world_sleep(world, 0, 0, 1);
+        dn_disconnect(peer);
+        dn_world_sleep(world, 0, 0, 2);
+    }
+    dn_world_stop(world);
+}
+
+/** Find rank 1 gone, from another thread than the one that holds a window to it. */
+static void *find_gone(void *arg)
+{
+    dn_world_t *world = arg;
+
+    wait_dead(world, 1);
+    dn_check_equal(dn_peer_check(world->peer[1]), DN_ERR_UNREACH);
+    return NULL;
+}
+
+void a_window_can_be_kicked_after_its_peer_was_lost(dn_world_t *world)
+{
+    dn_window_t window = {NULL, 0, 0};
+    pthread_t thread;
+
+    world->job.threads = 1;
+    world->config.fault = NULL;
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    dn_check_equal(dn_botf_reserve(world->peer[1], 500, &window), DN_OK);
+    dn_world_post(world, 0, 1);
+    dn_check_equal(pthread_create(&thread, NULL, find_gone, world), 0);
+    dn_check_equal(pthread_join(thread, NULL), 0);
+    memset(window.data, 0xee, window.len);
+    dn_botf_kick(world->peer[1], &window, DN_WORLD_CHAN, 0, window.len);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_close(world->port);
 }

@@ -340,9 +340,7 @@ void recv_takes_from_one_source_only(dn_world_t *world)
     } else {
         /* Both senders are known by now; from here on nothing but dn_recv() is called. */
         for (int i = 1; i < 3; i++) {
-            while (0 == dn_load_acquire(&world->board->seat[i].word[0])) {
-                sched_yield();
-            }
+            dn_world_sleep(world, i, 0, 1);
         }
         int got = dn_recv(world->peer[1], 3);
         dn_check(0 <= got && got <= 3);
@@ -445,9 +443,7 @@ void counters_grow(dn_world_t *world)
         }
         dn_world_post(world, 0, 1);
     } else {
-        while (0 == dn_load_acquire(&world->board->seat[0].word[0])) {
-            sched_yield();
-        }
+        dn_world_sleep(world, 0, 0, 1);
     }
     dn_world_stop(world);
 }

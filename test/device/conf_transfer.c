@@ -233,39 +233,35 @@ void push_and_pull_join_any_blocks(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** A completion that is counted in one place. */
-typedef struct counted {
-    dn_comp_t comp;
-    int signals;
-    dn_status_t status;
-} counted_t;
-
-static unsigned in_flight;
-
-static void count_signal(dn_comp_t *comp, dn_status_t status)
-{
-    counted_t *counted = (counted_t *) comp;
-
-    dn_check_equal(counted->signals, 0);
-    counted->signals++;
-    counted->status = status;
-    in_flight--;
-}
-
-/** Start one; counts it when it goes on in the background. */
-static void start(dn_world_t *world, dn_peer_t *peer, dn_xfer_t *xfer, counted_t *counted, int push)
+/** Start one; its completion says how it ended, also when it did so at once. */
+static void start(dn_world_t *world, dn_peer_t *peer, dn_xfer_t *xfer, dn_world_comp_t *comp, int push)
 {
     dn_status_t status;
 
-    *counted = (counted_t){{count_signal}, 0, DN_OK};
-    xfer->comp = &counted->comp;
-    in_flight++;
+    *comp = dn_world_comp();
+    xfer->comp = &comp->comp;
     while (DN_ERR_AGAIN == (status = push ? dn_push(peer, xfer) : dn_pull(peer, xfer))) {
         dn_world_progress(world);
     }
     dn_check(DN_OK == status || DN_INPROGRESS == status);
     if (DN_OK == status) {
-        in_flight--;
+        dn_check_equal(comp->signals, 0);
+        comp->signals = 1;
+        comp->status = DN_OK;
+    }
+}
+
+/** Wait until all have ended, once each and well. */
+static void finish(dn_world_t *world, const dn_world_comp_t *comp, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        while (0 == comp[i].signals) {
+            dn_world_progress(world);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        dn_check_equal(comp[i].signals, 1);
+        dn_check_equal(comp[i].status, DN_OK);
     }
 }
 
@@ -273,7 +269,7 @@ void long_transfers_go_both_ways_at_once(dn_world_t *world)
 {
     area_t area;
     uint8_t *pushed = malloc(ROOM);
-    counted_t counted[2];
+    dn_world_comp_t comp[2];
 
     dn_world_start(world);
     offer(world, &area, ROOM);
@@ -283,13 +279,9 @@ void long_transfers_go_both_ways_at_once(dn_world_t *world)
     dn_world_barrier(world);
     dn_xfer_t pull = {.local = area.local, .key = key_of(world, 1 - world->rank, REGISTERED), .len = ROOM};
     dn_xfer_t push = {.local = pushed, .key = key_of(world, 1 - world->rank, ALLOCATED), .len = ROOM};
-    start(world, peer, &pull, &counted[0], 0);
-    start(world, peer, &push, &counted[1], 1);
-    while (0 < in_flight) {
-        dn_world_progress(world);
-    }
-    dn_check_equal(counted[0].status, DN_OK);
-    dn_check_equal(counted[1].status, DN_OK);
+    start(world, peer, &pull, &comp[0], 0);
+    start(world, peer, &push, &comp[1], 1);
+    finish(world, comp, 2);
     dn_check_bytes(area.local, ROOM, 11 - (uint64_t) world->rank);
     dn_world_barrier(world);
     dn_check_bytes(area.base[ALLOCATED], ROOM, 21 - (uint64_t) world->rank);
@@ -303,7 +295,7 @@ enum { FLIGHT = 400, FLIGHT_BYTES = 3000 };
 void many_transfers_may_be_in_flight(dn_world_t *world)
 {
     area_t area;
-    static counted_t counted[FLIGHT];
+    static dn_world_comp_t comp[FLIGHT];
 
     dn_world_start(world);
     offer(world, &area, FLIGHT * FLIGHT_BYTES);
@@ -321,14 +313,9 @@ void many_transfers_may_be_in_flight(dn_world_t *world)
                                   .key = key_of(world, 1 - world->rank, which),
                                   .roff = at,
                                   .len = FLIGHT_BYTES};
-                start(world, peer, &xfer, &counted[i], push);
+                start(world, peer, &xfer, &comp[i], push);
             }
-            while (0 < in_flight) {
-                dn_world_progress(world);
-            }
-            for (size_t i = 0; i < FLIGHT; i++) {
-                dn_check_equal(counted[i].status, DN_OK);
-            }
+            finish(world, comp, FLIGHT);
             dn_world_barrier(world);
             dn_check_bytes(push ? area.base[which] : area.local, area.len,
                            (push ? 31 - (uint64_t) world->rank : 30 + (uint64_t) world->rank));

@@ -85,6 +85,13 @@ void dn_world_await(dn_world_t *world, int rank, int word, uint64_t value)
     }
 }
 
+void dn_world_sleep(const dn_world_t *world, int rank, int word, uint64_t value)
+{
+    while (dn_load_acquire(&world->board->seat[rank].word[word]) < value) {
+        sched_yield();
+    }
+}
+
 void dn_world_die(dn_world_t *world)
 {
     dn_store_release_u32(&world->me->dies, 1);
@@ -157,44 +164,42 @@ void dn_world_aotf(dn_world_t *world, dn_peer_t *peer, uint64_t off, uint64_t va
     dn_check_equal(status, DN_OK);
 }
 
-/** A completion that counts how often it is signalled. */
-typedef struct waiting {
-    dn_comp_t comp;
-    int signals;
-    dn_status_t status;
-} waiting_t;
-
 static void signalled(dn_comp_t *comp, dn_status_t status)
 {
-    waiting_t *waiting = (waiting_t *) comp;
+    dn_world_comp_t *counted = (dn_world_comp_t *) comp;
 
-    waiting->signals++;
-    waiting->status = status;
+    counted->signals++;
+    counted->status = status;
+}
+
+dn_world_comp_t dn_world_comp(void)
+{
+    return (dn_world_comp_t){{signalled}, 0, DN_INPROGRESS};
 }
 
 /** What an operation gave at once, or what its completion says: exactly one of the two. */
-static dn_status_t settle(dn_world_t *world, dn_status_t status, waiting_t *waiting)
+static dn_status_t settle(dn_world_t *world, dn_status_t status, const dn_world_comp_t *comp)
 {
-    while (DN_INPROGRESS == status && 0 == waiting->signals) {
+    while (DN_INPROGRESS == status && 0 == comp->signals) {
         dn_world_progress(world);
     }
-    dn_check_equal(waiting->signals, DN_INPROGRESS == status);
-    status = DN_INPROGRESS == status ? waiting->status : status;
+    dn_check_equal(comp->signals, DN_INPROGRESS == status);
+    status = DN_INPROGRESS == status ? comp->status : status;
     dn_check(DN_INPROGRESS != status && DN_ERR_AGAIN != status);
     return status;
 }
 
 static dn_status_t transfer(dn_world_t *world, dn_peer_t *peer, const dn_xfer_t *xfer, int push)
 {
-    waiting_t waiting = {{signalled}, 0, DN_INPROGRESS};
+    dn_world_comp_t comp = dn_world_comp();
     dn_xfer_t mine = *xfer;
     dn_status_t status;
 
-    mine.comp = &waiting.comp;
+    mine.comp = &comp.comp;
     while (DN_ERR_AGAIN == (status = push ? dn_push(peer, &mine) : dn_pull(peer, &mine))) {
         dn_world_progress(world);
     }
-    return settle(world, status, &waiting);
+    return settle(world, status, &comp);
 }
 
 dn_status_t dn_world_push(dn_world_t *world, dn_peer_t *peer, const dn_xfer_t *xfer)
@@ -209,15 +214,15 @@ dn_status_t dn_world_pull(dn_world_t *world, dn_peer_t *peer, const dn_xfer_t *x
 
 dn_status_t dn_world_atomic(dn_world_t *world, dn_peer_t *peer, const dn_amo_t *amo)
 {
-    waiting_t waiting = {{signalled}, 0, DN_INPROGRESS};
+    dn_world_comp_t comp = dn_world_comp();
     dn_amo_t mine = *amo;
     dn_status_t status;
 
-    mine.comp = &waiting.comp;
+    mine.comp = &comp.comp;
     while (DN_ERR_AGAIN == (status = dn_atomic(peer, &mine))) {
         dn_world_progress(world);
     }
-    return settle(world, status, &waiting);
+    return settle(world, status, &comp);
 }
 
 void dn_world_fence(dn_world_t *world, dn_peer_t *peer)

@@ -97,8 +97,20 @@ void dn_world_barrier(dn_world_t *world);
 void dn_world_post(dn_world_t *world, int word, uint64_t value);
 /** Wait until a word of another's seat is at least value. */
 void dn_world_await(dn_world_t *world, int rank, int word, uint64_t value);
+/** The same without progress: nothing is received meanwhile. */
+void dn_world_sleep(const dn_world_t *world, int rank, int word, uint64_t value);
 /** End by SIGKILL, as announced to the parent. */
 void dn_world_die(dn_world_t *world) __attribute__((noreturn));
+
+/** A completion that counts how often it is signalled, and keeps the last status. */
+typedef struct dn_world_comp {
+    dn_comp_t comp;
+    unsigned signals;
+    dn_status_t status; /**< DN_INPROGRESS until it is signalled */
+} dn_world_comp_t;
+
+/** A new one; it may be copied until its comp is given to an operation. */
+dn_world_comp_t dn_world_comp(void);
 
 /** Send, as often as it takes. */
 void dn_world_send(dn_world_t *world, dn_peer_t *peer, unsigned channel, unsigned tag, const void *data,

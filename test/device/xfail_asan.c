@@ -7,27 +7,20 @@
  */
 #include "dn_config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "../dn_test.h"
-
-#if !defined(__SANITIZE_ADDRESS__) && defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        define __SANITIZE_ADDRESS__ 1
-#    endif
-#endif
+#include "xfail.h"
 
 int main(int argc, char **argv)
 {
+    (void) argc;
     (void) argv;
-#ifndef __SANITIZE_ADDRESS__
-    printf("skipped: this build has no address sanitizer (--enable-sanitizer=address)\n");
-    return 0 < argc ? DN_TEST_SKIP : 0;
-#else
+#ifdef __SANITIZE_ADDRESS__
     volatile char *memory = malloc(64);
     memory[63 + argc] = 1;
     free((void *) memory);
     return 0;
+#else
+    return xfail_skip("address", "address");
 #endif
 }

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TAG 3
 
@@ -42,7 +41,7 @@ typedef MPI_Datatype (*build_fn_t)(size_t block, int runs, layout_t *layout);
 static int rank;
 static int ranks;
 static uint64_t seed = 1;
-static size_t largest = 1 << 20;
+static uint64_t largest = 1 << 20;
 static unsigned long long messages;
 
 static void add_block(layout_t *layout, ptrdiff_t offset, size_t length)
@@ -430,25 +429,13 @@ static void run_kind(size_t kind)
 
 int main(int argc, char **argv)
 {
+    const verify_option_t options[] = {{'s', "SEED", &seed, 0}, {'m', "LARGEST_MESSAGE", &largest, 1}, {0}};
     unsigned long long total = 0;
-    int option;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    while (-1 != (option = getopt(argc, argv, "s:m:"))) {
-        switch (option) {
-        case 's':
-            seed = verify_number(optarg, 0, "-s");
-            break;
-        case 'm':
-            largest = verify_number(optarg, 1, "-m");
-            break;
-        default:
-            fprintf(stderr, "usage: derived_types [-s SEED] [-m LARGEST_MESSAGE]\n");
-            exit(2);
-        }
-    }
+    verify_options(argc, argv, options);
     for (size_t kind = 0; kind < KINDS; kind++) {
         run_kind(kind);
     }

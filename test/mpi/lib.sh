@@ -7,6 +7,7 @@
 #   MPIRUN         default mpirun.openmpi
 #   BTL            list for --mca btl (default self,dimmnet); without dimmnet in it, tests of what only
 #                  dimmnet has are skipped and the others show what Open MPI itself does
+#   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; uzura: pml/cm over mtl_uzura, BTLs for osc/rdma alone
 #   SEED           to replay a test; otherwise a new one is chosen and printed
 #   LIMIT          seconds after which a run counts as hanging (default 60)
 #   MPI_ARGS       further words for every mpirun
@@ -26,6 +27,7 @@ test_path=$test_dir/$test_name
 bin=${abs_builddir:-$PWD}
 MPIRUN=${MPIRUN:-mpirun.openmpi}
 BTL=${BTL:-self,dimmnet}
+TRANSPORT=${TRANSPORT:-ob1}
 LIMIT=${LIMIT:-60}
 SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
 
@@ -44,7 +46,7 @@ skip() {
 fail() {
     say "FAILED: $*"
     say "to repeat: ${last_run:-} "
-    say "or the whole test: SEED=$SEED BTL=$BTL MPIRUN=$MPIRUN abs_builddir=$bin $test_path"
+    say "or the whole test: SEED=$SEED TRANSPORT=$TRANSPORT BTL=$BTL MPIRUN=$MPIRUN abs_builddir=$bin $test_path"
     exit 1
 }
 
@@ -80,14 +82,27 @@ trap 'exit 130' INT TERM
 
 # --- running MPI programs
 
-# Words for mpirun that switch CMA off, in each BTL that has it.
+# Words for mpirun that choose how two-sided messages go.
+transport() {
+    case $TRANSPORT in
+    ob1) echo "--mca pml ob1 --mca btl $BTL" ;;
+    uzura) echo "--mca pml cm --mca mtl uzura --mca btl $BTL" ;;
+    *) fail "TRANSPORT is ob1 or uzura, not \"$TRANSPORT\"" ;;
+    esac
+}
+
+# Parameters that all components share also go by the name of each that is loaded.
+shared=btl_dimmnet
+[[ $TRANSPORT != uzura ]] || shared=mtl_uzura
+
+# Words for mpirun that switch CMA off, in each transport that has it.
 without_cma=()
-has_btl dimmnet && without_cma+=(--mca btl_dimmnet_cma 0)
+has_btl dimmnet && without_cma+=(--mca "${shared}_cma" 0)
 has_btl vader && without_cma+=(--mca btl_vader_single_copy_mechanism none)
 
 # Words for mpirun that inject faults which no program may notice, beginning with SEED.
 with_faults=()
-has_btl dimmnet && with_faults=(--mca btl_dimmnet_fault
+has_btl dimmnet && with_faults=(--mca "${shared}_fault"
     "all:again/7,botf:delay/11,all:slow/5,seed=$SEED")
 
 # Words for mpirun that choose osc/rdma, which works on the BTL's put, get and atomics. That of Open MPI
@@ -109,8 +124,8 @@ mpi_command() {
         shift
     done
     shift
-    # shellcheck disable=SC2206 # MPI_ARGS is a list of words
-    command=("$MPIRUN" --oversubscribe -n "$ranks" --mca pml ob1 --mca btl "$BTL"
+    # shellcheck disable=SC2206,SC2046 # lists of words
+    command=("$MPIRUN" --oversubscribe -n "$ranks" $(transport)
         ${stock_help[@]+"${stock_help[@]}"} ${MPI_ARGS:-} ${words[@]+"${words[@]}"} "$@")
     last_run=$(printf '%q ' "${command[@]}")
 }

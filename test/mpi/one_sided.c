@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /** How operations on a window are opened and completed. */
 enum sync_mode { SYNC_FENCE, SYNC_LOCK, SYNC_LOCK_ALL, SYNC_POST_START, SYNC_COUNT };
@@ -32,7 +31,7 @@ static const char *const window_names[WINDOW_COUNT] = {"allocate", "create", "cr
 static int rank;
 static int ranks;
 static uint64_t seed = 1;
-static size_t largest = 1 << 20;
+static uint64_t largest = 1 << 20;
 static unsigned long long operations;
 
 /** A window, this rank's memory in it, and where each rank's memory begins as MPI counts it. */
@@ -354,6 +353,36 @@ static void neighbours(window_t *w)
     operations += 100;
 }
 
+/** A window may begin anywhere: its words lie on their own boundaries all the same. */
+static void words_behind_any_start(size_t skew)
+{
+    const int64_t one = 1;
+    const MPI_Aint at = (MPI_Aint) (8 - skew);
+    const size_t size = 4096;
+    unsigned char *memory = verify_guard_alloc(size, skew);
+    int64_t old = 0;
+    int64_t sum = -1;
+    MPI_Win win;
+
+    memset(memory, 0, size);
+    MPI_Win_create(memory, (MPI_Aint) size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < ADDITIONS; i++) {
+        MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, at, MPI_SUM, win);
+        MPI_Win_flush(0, win);
+        verify_that(0 <= old && old < (int64_t) ADDITIONS * ranks, "fetch_and_op: a value out of range");
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Get(&sum, 1, MPI_INT64_T, 0, at, 1, MPI_INT64_T, win);
+    MPI_Win_unlock(0, win);
+    verify_that((int64_t) ADDITIONS * ranks == sum, "fetch_and_op behind an odd start: the sum is wrong");
+    MPI_Win_free(&win);
+    verify_guard_free(memory, size, skew, "memory of a window that begins anywhere");
+    operations += ADDITIONS + 1;
+}
+
 static void run_window(enum window_kind kind)
 {
     static const size_t sizes[] = {1, 2, 4, 8, 9, 41, 64, 100, 4096, 5001, 65536, 300001, 1 << 20, 16 << 20};
@@ -377,27 +406,18 @@ static void run_window(enum window_kind kind)
 
 int main(int argc, char **argv)
 {
+    const verify_option_t options[] = {{'s', "SEED", &seed, 0}, {'m', "LARGEST", &largest, 1}, {0}};
     unsigned long long total = 0;
-    int option;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    while (-1 != (option = getopt(argc, argv, "s:m:"))) {
-        switch (option) {
-        case 's':
-            seed = verify_number(optarg, 0, "-s");
-            break;
-        case 'm':
-            largest = verify_number(optarg, 1, "-m");
-            break;
-        default:
-            fprintf(stderr, "usage: one_sided [-s SEED] [-m LARGEST]\n");
-            exit(2);
-        }
-    }
+    verify_options(argc, argv, options);
     for (int kind = 0; kind < WINDOW_COUNT; kind++) {
         run_window((enum window_kind) kind);
+    }
+    for (size_t skew = 1; skew < 8; skew++) {
+        words_behind_any_start(skew);
     }
     MPI_Reduce(&operations, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (0 == rank) {

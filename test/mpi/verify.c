@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GUARD_SIZE 64
 #define GUARD_BYTE 0xA5
@@ -210,6 +211,39 @@ uint64_t verify_number(const char *text, uint64_t low, const char *option)
         exit(2);
     }
     return value;
+}
+
+static _Noreturn void show_usage(const verify_option_t *options)
+{
+    fprintf(stderr, "usage: %s", program_invocation_short_name);
+    for (; 0 != options->letter; options++) {
+        fprintf(stderr, " [-%c %s]", options->letter, options->name);
+    }
+    fprintf(stderr, "\n");
+    exit(2);
+}
+
+void verify_options(int argc, char **argv, const verify_option_t *options)
+{
+    char letters[64] = "";
+    int found;
+
+    for (size_t i = 0; 0 != options[i].letter && 2 * i + 2 < sizeof(letters); i++) {
+        snprintf(letters + 2 * i, sizeof(letters) - 2 * i, "%c:", options[i].letter);
+    }
+    while (-1 != (found = getopt(argc, argv, letters))) {
+        const verify_option_t *option = options;
+        while (0 != option->letter && found != option->letter) {
+            option++;
+        }
+        if (0 == option->letter) {
+            show_usage(options);
+        }
+        *option->value = verify_number(optarg, option->low, (const char[]){'-', option->letter, '\0'});
+    }
+    if (optind < argc) {
+        show_usage(options);
+    }
 }
 
 double verify_seconds(void)

@@ -71,6 +71,17 @@ void verify_that(bool condition, const char *what);
 /** Read a whole number at least @p low, or end with a sentence naming @p option. */
 uint64_t verify_number(const char *text, uint64_t low, const char *option);
 
+/** An option that takes a whole number: -letter NAME. */
+typedef struct {
+    char letter; /**< 0 ends a list */
+    const char *name;
+    uint64_t *value; /**< in: the default */
+    uint64_t low;
+} verify_option_t;
+
+/** Read the command line, or end with a sentence that says what it may hold. */
+void verify_options(int argc, char **argv, const verify_option_t *options);
+
 /** Seconds of the monotonic clock. */
 double verify_seconds(void);
 

@@ -1,0 +1,564 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * What the shm device does when slots, shared PULLs, files and their owners end in an order that only a
+ * process which writes past the library can bring about: how long each lives, and who gets it next.
+ */
+#include "dn_config.h"
+
+#include "dn_world.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm/dn_shm_int.h"
+
+/** What is behind a seat's address. */
+static dn_shm_where_t where_of(const dn_board_seat_t *seat)
+{
+    dn_shm_where_t where;
+
+    memcpy(&where, seat->address + seat->address_len - sizeof(where), sizeof(where));
+    return where;
+}
+
+/** A mapping of another process' memory beside that of the library. */
+static dn_shm_map_t map_of(const dn_world_t *world, int rank)
+{
+    const dn_shm_where_t where = where_of(&world->board->seat[rank]);
+    const dn_peer_base_t id = {.pid = (uint32_t) rank, .pgid = world->job.pgid};
+    dn_shm_map_t map;
+
+    dn_check_equal(dn_shm_attach(&where, &id, &map), DN_OK);
+    return map;
+}
+
+static void connect_to(dn_world_t *world, int rank)
+{
+    const dn_board_seat_t *seat = &world->board->seat[rank];
+
+    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
+}
+
+static uint64_t heard;
+static dn_peer_t *heard_from;
+
+/** Numbered messages in their order. */
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) arg;
+    dn_check_equal(tag, heard & 0xff);
+    dn_check_bytes(data, len, heard);
+    heard++;
+    heard_from = src;
+}
+
+static void say(dn_world_t *world, dn_peer_t *peer, uint64_t number)
+{
+    uint8_t data[200];
+
+    dn_test_fill(data, sizeof(data), number);
+    dn_world_send(world, peer, DN_WORLD_CHAN, number & 0xff, data, sizeof(data));
+}
+
+static void hear_until(dn_world_t *world, uint64_t count)
+{
+    while (heard < count) {
+        dn_world_progress(world);
+    }
+}
+
+/* Slots */
+
+enum { OWNER, LIAR, FIRST, SECOND };
+
+/** The liar's ring at the owner, which it alone may write. */
+static dn_ring_t *own_ring(const dn_world_t *world, const dn_shm_map_t *owner)
+{
+    const dn_shm_where_t mine = where_of(world->me);
+    uint32_t slot = 0;
+
+    while (slot < owner->max_peers && 0 != memcmp(owner->slot[slot].nonce, mine.nonce, sizeof(mine.nonce))) {
+        slot++;
+    }
+    dn_check(slot < owner->max_peers);
+    return (dn_ring_t *) (owner->rings + slot * owner->ring_stride);
+}
+
+/** The liar takes the first slot and writes a head that no sender writes; the owner is told and cuts it off. */
+static dn_ring_t *lie(dn_world_t *world, uint32_t max_peers)
+{
+    dn_ring_t *ring = NULL;
+
+    world->config.max_peers = max_peers;
+    world->config.ring_lines = 64;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    if (LIAR == world->rank) {
+        connect_to(world, OWNER);
+        const dn_shm_map_t owner = map_of(world, OWNER);
+        ring = own_ring(world, &owner);
+    } else if (OWNER == world->rank) {
+        connect_to(world, LIAR);
+        dn_test_log_expect();
+    }
+    dn_world_barrier(world);
+    if (LIAR == world->rank) {
+        dn_store_release(&ring->line[0].head, 1 | UINT64_C(0x7fff) << 32);
+    } else if (OWNER == world->rank) {
+        while (DN_ERR_UNREACH != dn_fence(world->peer[LIAR])) {
+            dn_world_progress(world);
+        }
+        dn_check(dn_test_log_said(1, "cut off"));
+    }
+    dn_world_barrier(world);
+    return ring;
+}
+
+/** Cut off and disconnected from, the liar goes on writing: nobody else is given that ring. */
+static void a_sender_cut_off_keeps_its_slot_while_it_lives(dn_world_t *world)
+{
+    const uint64_t count = 3000;
+    uint64_t random = 9;
+    dn_ring_t *ring = lie(world, 8);
+
+    if (OWNER == world->rank) {
+        dn_disconnect(world->peer[LIAR]);
+        world->peer[LIAR] = NULL;
+    }
+    dn_world_barrier(world);
+    switch (world->rank) {
+    case OWNER:
+        hear_until(world, count);
+        dn_world_post(world, 0, 1);
+        break;
+    case LIAR:
+        while (0 == dn_load_acquire(&world->board->seat[OWNER].word[0])) {
+            const uint64_t at = dn_test_below(&random, 64);
+            dn_store_release(&ring->line[at].head, dn_test_random(&random));
+            dn_store_release_u32(&ring->credit, (uint32_t) dn_test_random(&random));
+        }
+        break;
+    default:
+        connect_to(world, OWNER);
+        for (uint64_t i = 0; i < count; i++) {
+            say(world, world->peer[OWNER], i);
+        }
+        break;
+    }
+    dn_world_stop(world);
+}
+
+/** Cut off but not disconnected from: its slot comes back when it has ended and others need one. */
+static void the_slot_of_a_sender_cut_off_comes_back_when_it_ends(dn_world_t *world)
+{
+    lie(world, 2);
+    if (LIAR == world->rank) {
+        dn_world_die(world);
+    }
+    while (0 == kill((pid_t) world->board->seat[LIAR].os_pid, 0)) {
+        sched_yield();
+    }
+    if (OWNER == world->rank) {
+        /* Two slots, three senders: each is heard, and all that follows from its arrival done, before the next. */
+        for (uint64_t i = 1; i <= 2; i++) {
+            hear_until(world, i);
+            for (int k = 0; k < 20; k++) {
+                dn_progress(world->port);
+            }
+            dn_world_post(world, 0, i);
+        }
+        dn_disconnect(world->peer[LIAR]);
+    } else {
+        const uint64_t number = (uint64_t) world->rank - FIRST;
+        dn_world_await(world, OWNER, 0, number);
+        connect_to(world, OWNER);
+        say(world, world->peer[OWNER], number);
+        dn_world_fence(world, world->peer[OWNER]);
+    }
+    dn_world_await(world, OWNER, 0, 2);
+    dn_close(world->port);
+}
+
+/* PULLs that the target helps with */
+
+enum { INITIATOR, TARGET, PARTS = 4 };
+
+/** Bytes of a PULL: one of many chunks, and one that takes long. */
+#define SHORT_BYTES (UINT64_C(1) << 20)
+#define LONG_BYTES  (UINT64_C(64) << 20)
+
+/** Connected, memory of the target's on the board. @return 0: PULLs are not shared here, nothing to see. */
+static int start_sharing(dn_world_t *world, uint8_t *memory, size_t len)
+{
+    dn_peer_attr_t attr;
+    dn_segment_t *segment = NULL;
+
+    world->config.help_min = 65536;
+    dn_world_start(world);
+    if (TARGET == world->rank) {
+        dn_test_fill(memory, len, 1);
+        dn_check_equal(dn_segment_register(world->port, memory, len, &segment), DN_OK);
+        dn_segment_key(segment, &world->me->key[0]);
+    } else {
+        dn_peer_attr(world->peer[TARGET], &attr);
+        world->me->word[15] = attr.cma && !dn_oversubscribed(world->port);
+    }
+    dn_world_barrier(world);
+    if (0 == world->board->seat[INITIATOR].word[15]) {
+        printf("%s: left out: PULLs are shared only with CMA and a core for each process\n", world->test);
+        dn_world_stop(world);
+        return 0;
+    }
+    return 1;
+}
+
+/** The target takes a chunk of the initiator's PULL, as its library would, and does not copy it. */
+static int take_chunk(const dn_shm_map_t *theirs, uint32_t index, uint64_t *held)
+{
+    dn_shm_help_t *help = &theirs->header->help[index];
+    const uint64_t word = dn_load_acquire(&help->next);
+    uint64_t found = word;
+
+    /* A long PULL has more chunks than that, so that this one is not over. */
+    if (0 == word >> 32 || *held >> 32 == word >> 32 || PARTS <= (uint32_t) word) {
+        return 0;
+    }
+    if (!atomic_compare_exchange_strong((_Atomic uint64_t *) &help->next, &found, word + 1)) {
+        return 0;
+    }
+    *held = word;
+    return 1;
+}
+
+/** One of each PULL of the initiator's, until it says that it is enough. @return where its descriptors lie. */
+static dn_shm_map_t take_chunks(const dn_world_t *world, uint64_t held[DN_SHM_HELPS])
+{
+    const dn_shm_map_t theirs = map_of(world, INITIATOR);
+
+    while (0 == dn_load_acquire(&world->board->seat[INITIATOR].word[0])) {
+        for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+            take_chunk(&theirs, i, &held[i]);
+        }
+    }
+    return theirs;
+}
+
+/** Say that the chunk could not be copied. */
+static void give_chunk_back(const dn_shm_map_t *theirs, uint32_t index, uint64_t held)
+{
+    dn_shm_help_t *help = &theirs->header->help[index];
+
+    dn_store_release(&help->failed, (uint64_t) (uint32_t) held + 1);
+    dn_fetch_add_u64(&help->done, 1);
+}
+
+/** PULL until the target has a chunk of it. The bytes are looked at where it had not. */
+static void pull_until_shared(dn_world_t *world, uint8_t *local, dn_world_comp_t *comp)
+{
+    const dn_xfer_t xfer = {
+        .local = local, .key = &world->board->seat[TARGET].key[0], .len = SHORT_BYTES, .comp = &comp->comp};
+    dn_status_t status = DN_OK;
+
+    *comp = dn_world_comp();
+    while (DN_INPROGRESS != (status = dn_pull(world->peer[TARGET], &xfer))) {
+        dn_check_equal(status, DN_OK);
+        dn_check_bytes(local, SHORT_BYTES, 1);
+        memset(local, 0, SHORT_BYTES);
+    }
+}
+
+/** The target holds a chunk of as many PULLs as can be shared: one more is copied by the initiator alone. */
+static void pulls_beyond_those_shared_are_copied_alone(dn_world_t *world)
+{
+    static uint8_t memory[DN_SHM_HELPS + 1][SHORT_BYTES];
+    dn_world_comp_t comp[DN_SHM_HELPS];
+
+    if (!start_sharing(world, memory[0], SHORT_BYTES)) {
+        return;
+    }
+    if (INITIATOR == world->rank) {
+        for (int i = 0; i < DN_SHM_HELPS; i++) {
+            pull_until_shared(world, memory[i], &comp[i]);
+        }
+        const dn_xfer_t more = {
+            .local = memory[DN_SHM_HELPS], .key = &world->board->seat[TARGET].key[0], .len = SHORT_BYTES};
+        dn_check_equal(dn_pull(world->peer[TARGET], &more), DN_OK);
+        dn_check_bytes(memory[DN_SHM_HELPS], SHORT_BYTES, 1);
+        for (int i = 0; i < 1000; i++) {
+            dn_progress(world->port);
+        }
+        for (int i = 0; i < DN_SHM_HELPS; i++) {
+            dn_check_equal(comp[i].signals, 0);
+        }
+        dn_world_post(world, 0, 1);
+        for (int i = 0; i < DN_SHM_HELPS; i++) {
+            while (0 == comp[i].signals) {
+                dn_world_progress(world);
+            }
+            dn_check_equal(comp[i].status, DN_OK);
+            dn_check_bytes(memory[i], SHORT_BYTES, 1);
+        }
+    } else {
+        uint64_t held[DN_SHM_HELPS] = {0};
+        const dn_shm_map_t theirs = take_chunks(world, held);
+        for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+            give_chunk_back(&theirs, i, held[i]);
+        }
+    }
+    dn_world_stop(world);
+}
+
+static void a_pull_ends_when_its_helper_is_killed(dn_world_t *world)
+{
+    static uint8_t memory[SHORT_BYTES];
+    dn_world_comp_t comp;
+
+    if (!start_sharing(world, memory, sizeof(memory))) {
+        return;
+    }
+    if (TARGET == world->rank) {
+        uint64_t held[DN_SHM_HELPS] = {0};
+        take_chunks(world, held);
+        dn_world_die(world);
+    }
+    pull_until_shared(world, memory, &comp);
+    dn_world_post(world, 0, 1);
+    while (0 == comp.signals) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(comp.status, DN_ERR_UNREACH);
+    for (int i = 0; i < 100; i++) {
+        dn_progress(world->port);
+    }
+    dn_check_equal(comp.signals, 1);
+    dn_disconnect(world->peer[TARGET]);
+    dn_close(world->port);
+}
+
+/** What the two threads of the initiator share. */
+enum { CHECKED = 1, PULLED };
+
+/** Find the target gone while the other thread PULLs from it. */
+static void *find_gone(void *arg)
+{
+    dn_world_t *world = arg;
+
+    dn_world_sleep(world, TARGET, 0, 1);
+    dn_check_equal(dn_peer_check(world->peer[TARGET]), DN_ERR_UNREACH);
+    dn_world_post(world, CHECKED, 1);
+    return NULL;
+}
+
+/** The target takes a chunk, closes, and is found gone before the PULL has gone into the background. */
+static void a_pull_whose_target_is_lost_meanwhile_ends(dn_world_t *world)
+{
+    static uint8_t memory[LONG_BYTES];
+    dn_world_comp_t comp = dn_world_comp();
+    pthread_t thread;
+
+    world->job.threads = 1;
+    if (!start_sharing(world, memory, sizeof(memory))) {
+        return;
+    }
+    if (TARGET == world->rank) {
+        const dn_shm_map_t theirs = map_of(world, INITIATOR);
+        const dn_shm_map_t mine = map_of(world, TARGET);
+        const dn_board_seat_t *initiator = &world->board->seat[INITIATOR];
+        uint64_t held = 0;
+        while (!take_chunk(&theirs, 0, &held)) {
+        }
+        dn_store_release_u32(&mine.header->closed, 1);
+        dn_world_post(world, 0, 1);
+        while (0 == dn_load_acquire(&initiator->word[CHECKED])
+               && 0 == dn_load_acquire(&initiator->word[PULLED])) {
+            sched_yield();
+        }
+        dn_world_die(world);
+    }
+    const dn_xfer_t xfer = {
+        .local = memory, .key = &world->board->seat[TARGET].key[0], .len = LONG_BYTES, .comp = &comp.comp};
+    /* A copy may meet the end of the target: that is logged. */
+    dn_test_log.expected = 1;
+    dn_check_equal(pthread_create(&thread, NULL, find_gone, world), 0);
+    dn_status_t status;
+    while (DN_OK == (status = dn_pull(world->peer[TARGET], &xfer))) {
+        /* The target did not run. */
+    }
+    dn_check(DN_INPROGRESS == status || DN_ERR_UNREACH == status);
+    dn_world_post(world, PULLED, 1);
+    while (DN_INPROGRESS == status && 0 == comp.signals) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(pthread_join(thread, NULL), 0);
+    dn_test_log.expected = 0;
+    dn_check_equal(comp.signals, DN_INPROGRESS == status);
+    dn_check_equal(DN_INPROGRESS == status ? comp.status : status, DN_ERR_UNREACH);
+    dn_disconnect(world->peer[TARGET]);
+    dn_close(world->port);
+}
+
+/* Files */
+
+/** A file of a port of a process that started then. */
+static void leave_file(const dn_world_t *world, const char *name, const dn_shm_header_t *header)
+{
+    char path[DN_SHM_PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/dimmnet.%s", world->job.dir, name);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    dn_check(0 <= fd);
+    dn_check_equal(write(fd, header, sizeof(*header)), sizeof(*header));
+    close(fd);
+}
+
+/** Remove a file. @return whether it was there. */
+static int remove_file(const dn_world_t *world, const char *name)
+{
+    char path[DN_SHM_PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/dimmnet.%s", world->job.dir, name);
+    return 0 == unlink(path);
+}
+
+static void files_of_dead_processes_of_this_host_alone_are_swept(dn_world_t *world)
+{
+    dn_shm_header_t header = {.magic = DN_SHM_MAGIC};
+    int status;
+
+    const pid_t ended = fork();
+    if (0 == ended) {
+        _Exit(0);
+    }
+    dn_check_equal(waitpid(ended, &status, 0), ended);
+    dn_shm_host(header.host);
+    header.os_pid = (uint32_t) getpid();
+    dn_check_equal(dn_shm_process(header.os_pid, &header.start_time), DN_OK);
+    leave_file(world, "living", &header);
+    header.os_pid = (uint32_t) ended;
+    leave_file(world, "dead", &header);
+    header.host[0] ^= 1;
+    leave_file(world, "elsewhere", &header);
+    world->config.backing = "file";
+    dn_world_open(world);
+    dn_check(remove_file(world, "living"));
+    dn_check(!remove_file(world, "dead"));
+    dn_check(remove_file(world, "elsewhere"));
+    dn_world_stop(world);
+}
+
+/** The number that the next file to be opened gets. */
+static int next_file(void)
+{
+    const int fd = dup(STDIN_FILENO);
+
+    close(fd);
+    return fd;
+}
+
+static void a_port_without_room_is_refused_and_leaves_nothing_open(dn_world_t *world)
+{
+    static const struct {
+        const char *backing, *word;
+    } refused[] = {{"memfd", "memfd_create"}, {"auto", "no room"}, {"file", "no room"}};
+    const struct rlimit limit = {DN_SHM_PAGE, DN_SHM_PAGE};
+    const int before = next_file();
+
+    dn_check_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        world->config.backing = refused[i].backing;
+        dn_test_log_expect();
+        dn_check_equal(dn_open("shm", &world->job, &world->config, &world->port), DN_ERR_NOMEM);
+        dn_check(NULL != strstr(dn_test_log.last, strerror(EFBIG)));
+        dn_check(dn_test_log_said(1, refused[i].word));
+        dn_check_equal(next_file(), before);
+    }
+}
+
+/** Bytes that the files of a folder take. */
+static uint64_t room_taken(const char *dir)
+{
+    uint64_t bytes = 0;
+    struct stat info;
+    DIR *folder = opendir(dir);
+
+    dn_check(NULL != folder);
+    for (struct dirent *entry = readdir(folder); NULL != entry; entry = readdir(folder)) {
+        if ('.' != entry->d_name[0]) {
+            dn_check_equal(fstatat(dirfd(folder), entry->d_name, &info, 0), 0);
+            bytes += (uint64_t) info.st_blocks * 512;
+        }
+    }
+    closedir(folder);
+    return bytes;
+}
+
+/** The file system may be full later: a ring in a file has all of its memory before it is written to. */
+static void a_ring_in_a_file_has_its_room_before_an_answer(dn_world_t *world)
+{
+    world->config.backing = "file";
+    world->config.ring_lines = 1024;
+    /* Not known, so that no file is unlinked before the end. */
+    world->job.nlocal = 0;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
+    dn_world_barrier(world);
+    uint64_t before = room_taken(world->job.dir);
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        connect_to(world, 1);
+        dn_check(before + 1024 * DN_LINE_BYTES <= room_taken(world->job.dir));
+        say(world, world->peer[1], 0);
+    } else {
+        hear_until(world, 1);
+        before = room_taken(world->job.dir);
+        /* It came by itself: the way back is opened by the first answer. */
+        say(world, heard_from, 0);
+        dn_check(before + 1024 * DN_LINE_BYTES <= room_taken(world->job.dir));
+    }
+    hear_until(world, 1);
+    dn_world_stop(world);
+}
+
+static const struct {
+    const char *name;
+    int processes;
+    dn_world_fn_t fn;
+} tests[] = {
+    {"a_sender_cut_off_keeps_its_slot_while_it_lives", 3, a_sender_cut_off_keeps_its_slot_while_it_lives},
+    {"the_slot_of_a_sender_cut_off_comes_back_when_it_ends", 4,
+     the_slot_of_a_sender_cut_off_comes_back_when_it_ends},
+    {"pulls_beyond_those_shared_are_copied_alone", 2, pulls_beyond_those_shared_are_copied_alone},
+    {"a_pull_ends_when_its_helper_is_killed", 2, a_pull_ends_when_its_helper_is_killed},
+    {"a_pull_whose_target_is_lost_meanwhile_ends", 2, a_pull_whose_target_is_lost_meanwhile_ends},
+    {"files_of_dead_processes_of_this_host_alone_are_swept", 1,
+     files_of_dead_processes_of_this_host_alone_are_swept},
+    {"a_port_without_room_is_refused_and_leaves_nothing_open", 1,
+     a_port_without_room_is_refused_and_leaves_nothing_open},
+    {"a_ring_in_a_file_has_its_room_before_an_answer", 2, a_ring_in_a_file_has_its_room_before_an_answer},
+};
+
+/** usage: shm_lifetimes [TEST] */
+int main(int argc, char **argv)
+{
+    const dn_variant_t variant = {.file = "shm_lifetimes", .device = "shm", .cma = 1, .backing = "auto"};
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
+            failed |= dn_world_run(tests[i].name, &variant, tests[i].processes, tests[i].fn);
+        }
+    }
+    return failed;
+}
