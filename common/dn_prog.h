@@ -19,8 +19,8 @@
  *   - a loop around one RUN or LOOP whose stride continues that is one op with it;
  *   - blocks of one length at irregular places are one LIST: 8 bytes a block, in a table beside the ops.
  *
- * A use repeats a program: instance i has its origin at `i * extent`. A cursor walks a use and holds no pointer
- * into itself: a copy of it keeps a place to come back to.
+ * A use repeats a program: instance i has its origin at `i * extent`. A cursor walks a use; it holds no
+ * pointer into itself, so a copy of it keeps a place to come back to.
  *
  * All sizes have 64 bits. What a use covers is known before it runs, and a walk touches nothing else, whoever
  * encoded the program.

@@ -488,7 +488,7 @@ static inline uint64_t dn_prog_fit(const dn_prog_cursor_t *cursor, uint64_t room
 
 /**
  * Copy whole ops of a walk. The cursor in memory is left alone meanwhile: 1.5 ns a block where single blocks
- * follow each other, against 23 ns by dn_prog_copy_some().
+ * follow each other, against 14 ns by dn_prog_copy_some().
  *
  * @param cursor   Walks a program and is at the start of an op.
  * @param other    The other side: address of its next byte, or how far it is from the walk everywhere.
@@ -630,7 +630,7 @@ static inline uint64_t dn_prog_reach(const dn_prog_cursor_t *a, const dn_prog_cu
     return a->len > b->len ? a->len : b->len;
 }
 
-/** Copy by way of a buffer that stays in the nearest cache. */
+/** Copy by way of a buffer that stays in the nearest cache. Not for a walk whose rest is one block. */
 static __attribute__((noinline)) uint64_t dn_prog_bounce(dn_prog_cursor_t *to, dn_prog_cursor_t *from,
                                                          uint64_t len)
 {
@@ -658,6 +658,7 @@ static uint64_t dn_prog_copy_on(dn_prog_cursor_t *to, dn_prog_cursor_t *from, ui
         dn_prog_skip(to, n);
         return n;
     }
+    /* One block that is left has all of len, and so is never below it. */
     if (DN_PROG_BOUNCE_BELOW > reach && reach < len) {
         return dn_prog_bounce(to, from, len);
     }

@@ -145,6 +145,9 @@ static int direct_irecv(void *buf, size_t count, struct ompi_datatype_t *type, i
     direct->ompi.req_complete = REQUEST_PENDING;
     direct->ompi.req_complete_cb = NULL;
     direct->ompi.req_state = OMPI_REQUEST_ACTIVE;
+    /* Open MPI looks for errors in requests that have not ended, too. */
+    direct->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+    direct->ompi.req_status._cancelled = 0;
     direct->ompi.req_mpi_object.comm = comm;
     OBJ_RETAIN(comm);
     *request = &direct->ompi;
@@ -172,7 +175,6 @@ static void direct_construct(direct_t *direct)
     ompi->req_start = NULL;
     ompi->req_free = direct_free;
     ompi->req_cancel = direct_cancel;
-    ompi->req_status._cancelled = 0;
     direct->request.super.ompi_req = ompi;
     direct->request.super.completion_callback = direct_complete;
 }

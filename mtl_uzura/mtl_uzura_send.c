@@ -18,9 +18,8 @@ static uint8_t *source_of(struct opal_convertor_t *convertor, size_t *len)
 {
     void *data = NULL;
 
-    /* pml/cm leaves the convertor of contiguous data half prepared. */
-    if (NULL != convertor->pDesc && 0 == (CONVERTOR_COMPLETED & convertor->flags)
-        && opal_datatype_is_contiguous_memory_layout(convertor->pDesc, (int32_t) convertor->count)) {
+    /* For contiguous data pml/cm mostly sets these fields alone; what it prepares in full is flagged. */
+    if (0 == (CONVERTOR_SEND & convertor->flags)) {
         *len = convertor->local_size;
         return convertor->pBaseBuf;
     }

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Scatter/gather programs of anything: bytes as a hostile peer might send them, encodings with a head that is
- * right for their ops, and ops for dn_prog_create(). Whether each is taken is held against a judge that knows
+ * Scatter/gather programs of anything: bytes as a hostile peer might send them, encodings with a head that
+ * is right for their ops, and ops for dn_prog_create(). Whether each is taken is held against a judge that knows
  * the definition only; what is taken must cover exactly what it declares, and move bytes as defined, in memory
  * that ends where its bounds end.
  */
@@ -456,9 +456,24 @@ typedef struct wire {
     int64_t high;
 } wire_t;
 
+/** Is each op as it must be written? */
+static int is_canonical(const dn_prog_op_t *ops, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const dn_prog_op_t *op = &ops[i];
+        const int loop = DN_PROG_LOOP == op->kind, list = DN_PROG_LIST == op->kind;
+        if (loop == (0 == op->inside) || loop == (0 != op->len) || 0 == op->count
+            || (1 == op->count && (loop || list || 0 != op->stride)) || ((loop || list) && 0 != op->at)
+            || (list && 0 != op->stride)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /**
- * The ops that an encoding means: its own, with a RUN for each block of a LIST.
- * @return their number; SIZE_MAX when an op is not as it must be written.
+ * The ops that an encoding means, canonical or not: its own, with a RUN for each block of a LIST.
+ * @return their number; SIZE_MAX when they have no meaning.
  */
 static size_t expand(const dn_prog_op_t *ops, size_t n, const int64_t *place, size_t places,
                      dn_prog_op_t *out, size_t room)
@@ -469,18 +484,16 @@ static size_t expand(const dn_prog_op_t *ops, size_t n, const int64_t *place, si
         const dn_prog_op_t *op = &ops[i];
         const int loop = DN_PROG_LOOP == op->kind, list = DN_PROG_LIST == op->kind;
         start[i] = to;
-        if ((!loop && !list && DN_PROG_RUN != op->kind) || (loop == (0 == op->inside)) || op->inside >= n - i
-            || (loop == (0 != op->len)) || 0 == op->count
-            || (1 == op->count && (loop || list || 0 != op->stride)) || ((loop || list) && 0 != op->at)
-            || (list && (0 != op->stride || op->count > places - first))
-            || to + (list ? op->count : 1) > room) {
+        if ((!loop && !list && DN_PROG_RUN != op->kind) || (!loop && 0 != op->inside)
+            || (list && op->count > places - first) || to + (list ? op->count : 1) > room) {
             return SIZE_MAX;
         }
         for (uint64_t k = 0; list && k < op->count; k++) {
             out[to++] = (dn_prog_op_t){DN_PROG_RUN, 0, place[first++], op->len, 1, 0};
         }
         if (!list) {
-            out[to++] = *op;
+            out[to] = *op;
+            out[to++].at = loop ? 0 : op->at;
         }
     }
     start[n] = to;
@@ -532,9 +545,10 @@ static void try_wire(const wire_t *head, const dn_prog_op_t *ops, const int64_t 
     if (SIZE_MAX != n) {
         cover = judge_ops(&judge, meant, n, 0, 0);
     }
-    const int right = SIZE_MAX != n && !judge.wrong && !judge.deep && depth == head->depth
-                      && DN_PROG_DEPTH_MAX >= depth && (uint64_t) cover.size == head->size
-                      && cover.low == head->low && cover.high == head->high;
+    const int right = is_canonical(ops, head->ops) && SIZE_MAX != n && !judge.wrong && !judge.deep
+                      && depth == head->depth && DN_PROG_DEPTH_MAX >= depth
+                      && (uint64_t) cover.size == head->size && cover.low == head->low
+                      && cover.high == head->high;
     const dn_status_t status = dn_prog_decode(bytes, len, NULL, &prog);
     DN_FUZZ_CHECK((DN_OK == status) == right);
     if (DN_OK == status) {

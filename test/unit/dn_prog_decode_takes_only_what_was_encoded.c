@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * A program survives its encoding. Of other bytes each kind is refused with its status; whatever is accepted is
- * the encoding of what came of it, to the byte.
+ * A program survives its encoding. Of other bytes each kind is refused with its status; whatever is accepted
+ * is the encoding of what came of it, to the byte.
  */
 #include "dn_config.h"
 

@@ -168,7 +168,7 @@ static void seeks(const side_t *from, uint64_t *random)
     assert_int_equal(dn_prog_gather(some, &cursor, 1), 0);
 }
 
-static void expect_memory(const side_t *to, const uint8_t *wanted)
+static void expect_bytes(const side_t *to, const uint8_t *wanted)
 {
     assert_memory_equal(to->memory, wanted, (size_t) (to->high - to->low));
 }
@@ -204,13 +204,13 @@ static void copies(const side_t *from, side_t *to, uint64_t *random)
         assert_int_equal(dn_prog_left(&from_at), from_left - done);
     }
     assert_int_equal(dn_prog_copy(&to_at, &from_at, UINT64_MAX), 0);
-    expect_memory(to, wanted);
+    expect_bytes(to, wanted);
 
     memset(to->memory, 0xee, room);
     dn_prog_seek(&from_at, from_first);
     dn_prog_seek(&to_at, to_first);
     assert_int_equal(dn_prog_copy(&to_at, &from_at, UINT64_MAX), most);
-    expect_memory(to, wanted);
+    expect_bytes(to, wanted);
     free(wanted);
 }
 
@@ -235,7 +235,7 @@ static void scatters(side_t *to, uint64_t *random)
         done += part;
     }
     assert_int_equal(dn_prog_scatter(&cursor, stream, 1), 0);
-    expect_memory(to, wanted);
+    expect_bytes(to, wanted);
     free(wanted);
 }
 
@@ -280,16 +280,22 @@ static void any_two_programs(void **state)
     }
 }
 
-/** A side of one op. */
-static void open_run(side_t *side, uint64_t len, uint64_t count, int64_t stride)
+/** One instance of ops that are there. */
+static void open_ops(side_t *side, size_t ops)
 {
-    side->op[0] = (dn_prog_op_t){DN_PROG_RUN, 0, 0, len, count, stride};
-    side->ops = 1;
+    side->ops = ops;
     side->use = (dn_prog_use_t){NULL, 1, 0};
     side->naive = (dn_naive_t){side->place, 0, BYTES};
     dn_naive_use(&side->naive, side->op, side->ops, 1, 0);
+    assert_in_range(side->naive.n, 0, BYTES);
     take_memory(side);
     compile(side);
+}
+
+static void open_run(side_t *side, uint64_t len, uint64_t count, int64_t stride)
+{
+    side->op[0] = (dn_prog_op_t){DN_PROG_RUN, 0, 0, len, count, stride};
+    open_ops(side, 1);
 }
 
 /** The blocks of a side at places of no pattern. */
@@ -297,15 +303,11 @@ static void open_list(side_t *side, uint64_t len, uint64_t count, uint64_t *rand
 {
     int64_t place = 0;
 
-    for (side->ops = 0; side->ops < count; side->ops++) {
-        side->op[side->ops] = (dn_prog_op_t){DN_PROG_RUN, 0, place, len, 1, 0};
+    for (uint64_t i = 0; i < count; i++) {
+        side->op[i] = (dn_prog_op_t){DN_PROG_RUN, 0, place, len, 1, 0};
         place += (int64_t) (len + 1 + dn_test_below(random, 20));
     }
-    side->use = (dn_prog_use_t){NULL, 1, 0};
-    side->naive = (dn_naive_t){side->place, 0, BYTES};
-    dn_naive_use(&side->naive, side->op, side->ops, 1, 0);
-    take_memory(side);
-    compile(side);
+    open_ops(side, count);
 }
 
 static void every_length_of_blocks(void **state)
@@ -343,6 +345,29 @@ static void every_length_of_blocks(void **state)
     }
 }
 
+/** Rows that end at different blocks, of one length. */
+static void rows_of_one_length(void **state)
+{
+    static side_t one, two;
+    uint64_t random = 9;
+
+    for (uint64_t len = 1; len <= 300; len += 11) {
+        const int64_t own = (int64_t) len;
+        open_run(&one, len, 20, 2 * own);
+        two.op[0] = (dn_prog_op_t){DN_PROG_RUN, 0, 0, len, 8, own + 4};
+        two.op[1] = (dn_prog_op_t){DN_PROG_RUN, 0, 50 * own, len, 12, -own - 9};
+        open_ops(&two, 2);
+        for (unsigned turn = 0; turn < 10; turn++) {
+            fill(&one, turn);
+            copies(&one, &two, &random);
+            fill(&two, turn);
+            copies(&two, &one, &random);
+        }
+        close_side(&one);
+        close_side(&two);
+    }
+}
+
 static void bytes_that_lie_together(void **state)
 {
     dn_prog_cursor_t cursor;
@@ -375,7 +400,7 @@ static void bytes_that_lie_together(void **state)
     assert_int_equal(to[sizeof(to) - 1], 0xee);
 }
 
-/** Sides may overlap in memory: nothing is promised of the bytes, but the rest stays, and each block is whole. */
+/** A block is read before it is written, so that source and target may overlap. */
 static void a_block_moves_within_itself(void **state)
 {
     for (uint64_t len = 1; len <= 200; len++) {
@@ -395,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_two_programs),
         cmocka_unit_test(every_length_of_blocks),
+        cmocka_unit_test(rows_of_one_length),
         cmocka_unit_test(bytes_that_lie_together),
         cmocka_unit_test(a_block_moves_within_itself),
     };
