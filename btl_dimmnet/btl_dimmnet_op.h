@@ -32,7 +32,6 @@ typedef struct mca_btl_dimmnet_op_t {
     void *cbcontext;
     void *cbdata;
     struct mca_btl_dimmnet_op_t *next; /**< that waits for room */
-    dn_status_t status;                /**< when it has waited */
 } mca_btl_dimmnet_op_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_op_t);
 

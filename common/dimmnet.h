@@ -249,7 +249,8 @@ DN_API void dn_segment_free(dn_segment_t *segment);
  *
  * @param[out] base_p  Its first byte.
  *
- * @retval DN_ERR_UNSUPPORTED  it is not memory that this process can map: PUSH and PULL.
+ * @retval DN_ERR_UNSUPPORTED  it is not memory that this process can map, or it has no descriptor or address
+ *                             space left for it now: PUSH and PULL.
  * @retval DN_ERR_RANGE        the key is stale or made up.
  */
 DN_API dn_status_t dn_segment_map(dn_peer_t *peer, const dn_key_t *key, void **base_p);
@@ -278,6 +279,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
  * Ownership:  xfer and its arrays are the caller's again on return; the memory they name, comp and
  *             local_status are lent until completion.
+ * Sharing:    a long PULL (dn_config_t::help_min) may be copied by both processes at once. At most 8 of a
+ *             port are at a time; what is more is copied by this process alone, with the same result.
  *
  * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.
  * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.

@@ -27,7 +27,7 @@
 
 #define DN_SHM_MAGIC    0x6e6d6964u /* "dimn" */
 #define DN_SHM_PAGE     4096u
-#define DN_SHM_HELPS    8
+#define DN_SHM_HELPS    8 /**< PULLs shared at once; one more is copied by its initiator alone */
 #define DN_SHM_PATH_MAX 200
 
 /** A PULL that its target may help with: chunks are taken from `next` by whoever comes. */
@@ -139,6 +139,7 @@ typedef struct dn_shm_peer {
     uint32_t slot;     /**< in the peer's mapping */
     uint32_t refusals; /**< since the peer's life was last checked */
     uint32_t suspect;  /**< found gone by a send; the next progress says so */
+    uint32_t lost;     /**< dn_peer_base_t::lost, for threads that wait for the lock */
     dn_lock_t lock;    /**< of tx and windows, where several threads send */
     int32_t fd;        /**< of the mapping, in the peer */
     int threads;
@@ -229,12 +230,20 @@ static inline int dn_shm_shares_cores(const dn_shm_t *shm)
     return 0 != shm->units && shm->contenders > shm->units;
 }
 
-/** Hold a peer's sending end, where several threads send. Taken after the port's lock, never before. */
-static inline void dn_shm_lock_tx(dn_shm_peer_t *peer)
+/**
+ * Hold a peer's sending end, where several threads send. Taken after the port's lock, never before.
+ * @return 0: not held, and never to be, since the peer was lost: the kick of a window that was reserved
+ *         before does not come here when the peer's ops were taken away meanwhile: the lock stays taken.
+ */
+static inline __attribute__((warn_unused_result)) int dn_shm_lock_tx(dn_shm_peer_t *peer)
 {
-    if (peer->threads) {
-        dn_lock(&peer->lock);
+    while (peer->threads && !dn_trylock(&peer->lock)) {
+        if (0 != dn_load_acquire_u32(&peer->lost)) {
+            return 0;
+        }
+        dn_pause();
     }
+    return 1;
 }
 
 static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
@@ -322,7 +331,8 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer);
 /** One copy between the own memory and a peer's, both contiguous. */
 dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write);
 
-/** PULL a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: copy it alone. */
+/** PULL a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: DN_SHM_HELPS of
+ * them are under way, or it is too long: copy it alone. */
 dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote);
 /** The target's side: a message on DN_CHAN_DEVICE. */
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);

@@ -66,7 +66,9 @@ dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     if (__builtin_expect(len > peer->base.botf_max || len < body_len, 0)) {
         return DN_ERR_RANGE;
     }
-    dn_shm_lock_tx(peer);
+    if (!dn_shm_lock_tx(peer)) {
+        return DN_ERR_UNREACH;
+    }
     const int sent = dn_line_send(&peer->tx, channel, tag, head, head_len, body, body_len);
     dn_shm_unlock_tx(peer);
     if (__builtin_expect(!sent, 0)) {
@@ -83,7 +85,9 @@ dn_status_t dn_shm_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
     if (__builtin_expect(len > peer->base.botf_max, 0)) {
         return DN_ERR_RANGE;
     }
-    dn_shm_lock_tx(peer);
+    if (!dn_shm_lock_tx(peer)) {
+        return DN_ERR_UNREACH;
+    }
     void *data = dn_line_reserve(&peer->tx, len);
     if (__builtin_expect(NULL == data, 0)) {
         dn_shm_unlock_tx(peer);

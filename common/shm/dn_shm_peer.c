@@ -65,6 +65,8 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     }
     const int64_t index = dn_shm_claim_slot(&peer->map, peer->map.max_peers);
     if (0 > index) {
+        /* The owner looks at its slots: those whose senders are gone are free at the next try. */
+        dn_fetch_add_u32(&theirs->arrivals, 1);
         dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there",
                      peer->map.max_peers, peer->base.pid);
         return DN_ERR_NOMEM;
@@ -84,7 +86,10 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     slot->bytes = mine->bytes;
 
     dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
-    dn_shm_lock_tx(peer);
+    if (!dn_shm_lock_tx(peer)) {
+        dn_store_release_u32(&slot->state, DN_SHM_FREE);
+        return DN_ERR_UNREACH;
+    }
     dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines);
     peer->slot = (uint32_t) index;
     peer->refusals = 0;
@@ -104,10 +109,13 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
 static void dn_shm_close_tx(dn_shm_peer_t *peer)
 {
     if (peer->tx_open) {
-        dn_shm_lock_tx(peer);
+        /* Not held: the peer was lost and is about to be freed, so that nobody sends any more. */
+        const int held = dn_shm_lock_tx(peer);
         peer->tx_open = 0;
         dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 1);
-        dn_shm_unlock_tx(peer);
+        if (held) {
+            dn_shm_unlock_tx(peer);
+        }
         dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
         dn_fetch_add_u32(&peer->map.header->arrivals, 1);
     }
@@ -289,7 +297,7 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     dn_shm_slot_t slot = shm->map.slot[index];
     slot.state = state;
     if (DN_SHM_SPENT == shm->refused[index]) {
-        if (DN_SHM_CLOSED == state) {
+        if (DN_SHM_CLOSED == state || dn_shm_gone(slot.os_pid, slot.start_time)) {
             dn_shm_free_slot(shm, index);
         }
         return;
@@ -461,6 +469,7 @@ void dn_shm_lost(dn_peer_base_t *base)
     dn_shm_t *shm = (dn_shm_t *) base->iface;
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
 
+    dn_store_release_u32(&peer->lost, 1);
     dn_shm_help_end(shm, peer, 1);
     if (NULL != peer->rx && DN_OK != dn_shm_check(base)) {
         /* Nobody writes into its ring any more: as if it had closed it. */

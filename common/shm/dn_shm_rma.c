@@ -169,39 +169,59 @@ static void dn_shm_drop_freed(dn_shm_peer_t *peer)
     }
 }
 
-/** Map an allocated segment of a peer: a memfd of this user that cannot shrink, as long as the key says. */
-static dn_shm_window_t *dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key)
+/** What a failed call says of a key: nothing, when this process has reached one of its limits. */
+static dn_status_t dn_shm_map_error(void)
 {
-    struct stat info;
+    return EMFILE == errno || ENFILE == errno || ENOMEM == errno ? DN_ERR_UNSUPPORTED : DN_ERR_RANGE;
+}
+
+/**
+ * Map an allocated segment of a peer: a memfd of this user that cannot shrink, as long as the key says.
+ * DN_ERR_RANGE: it is none. DN_ERR_UNSUPPORTED: no descriptor or memory for it now.
+ */
+static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_window_t **window_p)
+{
+    const uint64_t bytes = DN_SHM_PAGE + key->len;
     dn_shm_window_t *window = NULL;
-    void *mem = MAP_FAILED;
+    dn_status_t status = DN_ERR_RANGE;
+    struct stat info;
 
     dn_shm_drop_freed(peer);
     const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) key->fd, "");
     if (0 > fd) {
-        return NULL;
+        return dn_shm_map_error();
     }
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (0 < seals && 0 != (seals & F_SEAL_SHRINK) && 0 == fstat(fd, &info) && info.st_uid == geteuid()
-        && (uint64_t) info.st_size == DN_SHM_PAGE + key->len) {
-        mem = mmap(NULL, DN_SHM_PAGE + key->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (0 >= seals || 0 == (seals & F_SEAL_SHRINK) || 0 != fstat(fd, &info) || info.st_uid != geteuid()
+        || (uint64_t) info.st_size != bytes) {
+        goto out_close;
+    }
+    void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (MAP_FAILED == mem) {
+        status = dn_shm_map_error();
+        goto out_close;
     }
     const dn_shm_segment_head_t *head = mem;
-    if (MAP_FAILED != mem && DN_SHM_MAGIC == head->magic && head->len == key->len && head->sid == key->sid) {
-        window = malloc(sizeof(*window));
+    if (DN_SHM_MAGIC != head->magic || head->len != key->len || head->sid != key->sid) {
+        goto err_unmap;
     }
-    if (NULL != window) {
-        *window = (dn_shm_window_t){.next = peer->windows,
-                                    .sid = key->sid,
-                                    .generation = key->generation,
-                                    .len = key->len,
-                                    .base = mem};
-        peer->windows = window;
-    } else if (MAP_FAILED != mem) {
-        munmap(mem, DN_SHM_PAGE + key->len);
+    window = malloc(sizeof(*window));
+    if (NULL == window) {
+        status = DN_ERR_UNSUPPORTED;
+        goto err_unmap;
     }
+    *window = (dn_shm_window_t){
+        .next = peer->windows, .sid = key->sid, .generation = key->generation, .len = key->len, .base = mem};
+    peer->windows = window;
+    *window_p = window;
+    status = DN_OK;
+    goto out_close;
+
+err_unmap:
+    munmap(mem, bytes);
+out_close:
     close(fd);
-    return window;
+    return status;
 }
 
 void dn_shm_drop_windows(dn_shm_peer_t *peer)
@@ -222,11 +242,16 @@ static void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
     dn_port_unlock(peer->base.iface->port);
 }
 
-/** The mapping of a peer's allocated segment, to be left after use. NULL: the key is stale or made up. */
-static dn_shm_window_t *dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key)
+/**
+ * The mapping of a peer's allocated segment, to be left after use.
+ * DN_ERR_RANGE: the key is stale or made up. DN_ERR_UNSUPPORTED: it cannot be mapped now.
+ */
+static dn_status_t dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_window_t **window_p)
 {
+    dn_status_t status = DN_OK;
+
     if (INT64_MAX - DN_SHM_PAGE < key->len) {
-        return NULL;
+        return DN_ERR_RANGE;
     }
     dn_port_lock(peer->base.iface->port);
     dn_shm_window_t *window = peer->windows;
@@ -235,35 +260,37 @@ static dn_shm_window_t *dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t 
         window = window->next;
     }
     if (NULL == window) {
-        window = dn_shm_map_window(peer, key);
+        status = dn_shm_map_window(peer, key, &window);
     }
-    if (NULL != window) {
+    if (DN_OK == status) {
         const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
         window->users++;
         if (key->generation != dn_load_acquire_u32(&head->live)) {
             window->stale = 1;
             dn_shm_leave_window(peer, window);
-            window = NULL;
+            status = DN_ERR_RANGE;
+        } else {
+            *window_p = window;
         }
     }
     dn_port_unlock(peer->base.iface->port);
-    return window;
+    return status;
 }
 
 dn_status_t dn_shm_map(dn_peer_base_t *base, const dn_key_t *key, void **base_p)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
+    dn_shm_window_t *window;
 
     if (DN_SHM_KEY_MAPPED != key->kind) {
         return DN_ERR_UNSUPPORTED;
     }
     /* Entered for good: it is not unmapped while the peer is there. */
-    dn_shm_window_t *window = dn_shm_enter_window(peer, key);
-    if (NULL == window) {
-        return DN_ERR_RANGE;
+    const dn_status_t status = dn_shm_enter_window(peer, key, &window);
+    if (DN_OK == status) {
+        *base_p = window->base + DN_SHM_PAGE;
     }
-    *base_p = window->base + DN_SHM_PAGE;
-    return DN_OK;
+    return status;
 }
 
 /** Where the remote side of an operation lies for this CPU. */
@@ -272,17 +299,16 @@ typedef struct dn_shm_place {
     dn_shm_window_t *window; /**< NULL: own memory */
 } dn_shm_place_t;
 
-/** Find it. DN_ERR_UNSUPPORTED: this CPU cannot touch it. After DN_OK comes dn_shm_unreach(). */
+/** Find it. DN_ERR_UNSUPPORTED: this CPU cannot touch it, or not now. After DN_OK comes dn_shm_unreach(). */
 static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_place_t *place)
 {
     *place = (dn_shm_place_t){.base = key->device_word};
     if (DN_SHM_KEY_MAPPED == key->kind) {
-        place->window = dn_shm_enter_window(peer, key);
-        if (NULL == place->window) {
-            return DN_ERR_RANGE;
+        const dn_status_t status = dn_shm_enter_window(peer, key, &place->window);
+        if (DN_OK == status) {
+            place->base = (uintptr_t) place->window->base + DN_SHM_PAGE;
         }
-        place->base = (uintptr_t) place->window->base + DN_SHM_PAGE;
-        return DN_OK;
+        return status;
     }
     if (DN_SHM_KEY_CMA == key->kind && peer->self) {
         return dn_port_owns(peer->base.iface->port, key) ? DN_OK : DN_ERR_RANGE;

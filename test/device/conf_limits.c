@@ -67,6 +67,43 @@ static void work_with_segments(dn_world_t *world, uint64_t key)
     }
 }
 
+/** An atomic operation on a word of rank 1. */
+static void add_one(dn_world_t *world, const dn_key_t *key, uint64_t before)
+{
+    uint64_t old = UINT64_MAX;
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .result = &old, .key = key};
+
+    dn_check_equal(dn_world_atomic(world, world->peer[1], &amo), DN_OK);
+    dn_check_equal(old, before);
+}
+
+/** Nothing of rank 1 is mapped yet, and cannot be for want of a file: it is reached all the same. */
+static void reach_what_cannot_be_mapped(dn_world_t *world)
+{
+    /* Else the device may have it in private memory, which nobody maps. */
+    const int mapped = 0 != strcmp(world->variant->backing, "file");
+    const dn_key_t *key = world->board->seat[1].key;
+    dn_key_t stale = key[2];
+    uint64_t word = 0;
+    const dn_xfer_t xfer = {.local = &word, .key = &stale, .len = sizeof(word)};
+    void *base = NULL;
+
+    const struct rlimit before = close_files();
+    work_with_segments(world, 1);
+    add_one(world, &key[2], 0);
+    dn_check_equal(dn_segment_map(world->peer[1], &key[0], &base), DN_ERR_UNSUPPORTED);
+    stale.generation++;
+    if (mapped) {
+        dn_check_equal(dn_world_push(world, world->peer[1], &xfer), DN_ERR_RANGE);
+    }
+    open_files(&before);
+    add_one(world, &key[2], 1);
+    if (mapped) {
+        dn_check_equal(dn_segment_map(world->peer[1], &key[0], &base), DN_OK);
+        dn_check_bytes(base, 500, 1);
+    }
+}
+
 /**
  * Send to a peer that takes nothing: after so many refusals its life is looked at, more than once.
  * @return messages accepted.
@@ -92,18 +129,20 @@ static uint64_t offer_in_vain(dn_world_t *world, dn_peer_t *peer)
 void a_peer_is_not_dead_because_files_ran_out(dn_world_t *world)
 {
     static uint8_t memory[500];
-    dn_segment_t *segment[2];
+    dn_segment_t *segment[3];
 
     dn_world_start(world);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
     dn_check_equal(dn_segment_alloc(world->port, sizeof(memory), &segment[0]), DN_OK);
     dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment[1]), DN_OK);
-    for (int which = 0; which < 2; which++) {
+    dn_check_equal(dn_segment_alloc(world->port, sizeof(uint64_t), &segment[2]), DN_OK);
+    for (int which = 0; which < 3; which++) {
         dn_segment_key(segment[which], &world->me->key[which]);
     }
     dn_world_barrier(world);
     if (0 == world->rank) {
         dn_peer_t *peer = world->peer[1];
+        reach_what_cannot_be_mapped(world);
         /* Often, since faults let some go by another way: in the end the segment is mapped. */
         for (uint64_t i = 10; i < 40; i++) {
             work_with_segments(world, i);

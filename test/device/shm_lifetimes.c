@@ -126,10 +126,24 @@ static dn_ring_t *lie(dn_world_t *world, uint32_t max_peers)
     return ring;
 }
 
-/** Cut off and disconnected from, the liar goes on writing: nobody else is given that ring. */
+/** The owner hears more, does all that follows from a sender's arrival, and says how many these were. */
+static void hear_next(dn_world_t *world, uint64_t count)
+{
+    hear_until(world, count);
+    for (int k = 0; k < 20; k++) {
+        dn_progress(world->port);
+    }
+    dn_world_post(world, 0, count);
+}
+
+/**
+ * Cut off and disconnected from, the liar goes on writing: nobody else is given that ring, neither the first
+ * sender nor one that comes after the owner has looked at its slots again.
+ */
 static void a_sender_cut_off_keeps_its_slot_while_it_lives(dn_world_t *world)
 {
-    const uint64_t count = 3000;
+    const uint64_t count = 1500;
+    const uint64_t before = LIAR < world->rank ? ((uint64_t) world->rank - FIRST) * count : 0;
     uint64_t random = 9;
     dn_ring_t *ring = lie(world, 8);
 
@@ -140,46 +154,44 @@ static void a_sender_cut_off_keeps_its_slot_while_it_lives(dn_world_t *world)
     dn_world_barrier(world);
     switch (world->rank) {
     case OWNER:
-        hear_until(world, count);
-        dn_world_post(world, 0, 1);
+        hear_next(world, count);
+        hear_next(world, 2 * count);
         break;
     case LIAR:
-        while (0 == dn_load_acquire(&world->board->seat[OWNER].word[0])) {
+        while (2 * count > dn_load_acquire(&world->board->seat[OWNER].word[0])) {
             const uint64_t at = dn_test_below(&random, 64);
             dn_store_release(&ring->line[at].head, dn_test_random(&random));
             dn_store_release_u32(&ring->credit, (uint32_t) dn_test_random(&random));
         }
         break;
     default:
+        dn_world_await(world, OWNER, 0, before);
         connect_to(world, OWNER);
         for (uint64_t i = 0; i < count; i++) {
-            say(world, world->peer[OWNER], i);
+            say(world, world->peer[OWNER], before + i);
         }
         break;
     }
     dn_world_stop(world);
 }
 
-/** Cut off but not disconnected from: its slot comes back when it has ended and others need one. */
-static void the_slot_of_a_sender_cut_off_comes_back_when_it_ends(dn_world_t *world)
+/** The liar ends; the others see it before they go on. */
+static void end_liar(dn_world_t *world)
 {
-    lie(world, 2);
     if (LIAR == world->rank) {
         dn_world_die(world);
     }
     while (0 == kill((pid_t) world->board->seat[LIAR].os_pid, 0)) {
         sched_yield();
     }
+}
+
+/** The other senders come one after the other. */
+static void meet_two(dn_world_t *world)
+{
     if (OWNER == world->rank) {
-        /* Two slots, three senders: each is heard, and all that follows from its arrival done, before the next. */
-        for (uint64_t i = 1; i <= 2; i++) {
-            hear_until(world, i);
-            for (int k = 0; k < 20; k++) {
-                dn_progress(world->port);
-            }
-            dn_world_post(world, 0, i);
-        }
-        dn_disconnect(world->peer[LIAR]);
+        hear_next(world, 1);
+        hear_next(world, 2);
     } else {
         const uint64_t number = (uint64_t) world->rank - FIRST;
         dn_world_await(world, OWNER, 0, number);
@@ -187,7 +199,107 @@ static void the_slot_of_a_sender_cut_off_comes_back_when_it_ends(dn_world_t *wor
         say(world, world->peer[OWNER], number);
         dn_world_fence(world, world->peer[OWNER]);
     }
+}
+
+/** Cut off but not disconnected from: its slot comes back when it has ended and others need one. */
+static void the_slot_of_a_sender_cut_off_comes_back_when_it_ends(dn_world_t *world)
+{
+    /* Two slots, three senders. */
+    lie(world, 2);
+    end_liar(world);
+    meet_two(world);
+    if (OWNER == world->rank) {
+        dn_disconnect(world->peer[LIAR]);
+    }
     dn_world_await(world, OWNER, 0, 2);
+    dn_close(world->port);
+}
+
+/** The owner cuts the liar off and disconnects from it while it lives. */
+static void lie_and_leave(dn_world_t *world)
+{
+    lie(world, 2);
+    if (OWNER == world->rank) {
+        dn_disconnect(world->peer[LIAR]);
+        world->peer[LIAR] = NULL;
+    }
+    dn_world_barrier(world);
+}
+
+/** Disconnected from as well, so that nothing but the slot is left of it: the same. */
+static void the_slot_of_a_sender_left_alone_comes_back_when_it_ends(dn_world_t *world)
+{
+    lie_and_leave(world);
+    end_liar(world);
+    meet_two(world);
+    dn_world_await(world, OWNER, 0, 2);
+    dn_close(world->port);
+}
+
+/** No slot was free when it ended, so that nobody arrives and has the owner look: who was refused comes again. */
+static void a_slot_comes_back_to_a_sender_that_was_refused(dn_world_t *world)
+{
+    const dn_board_seat_t *owner = &world->board->seat[OWNER];
+
+    lie_and_leave(world);
+    if (FIRST == world->rank) {
+        connect_to(world, OWNER);
+        say(world, world->peer[OWNER], 0);
+    } else if (OWNER == world->rank) {
+        hear_next(world, 1);
+    }
+    dn_world_barrier(world);
+    end_liar(world);
+    if (SECOND == world->rank) {
+        dn_status_t status;
+        dn_test_log.expected = 1;
+        do {
+            status = dn_connect(world->port, owner->address, owner->address_len, &world->peer[OWNER]);
+            sched_yield();
+        } while (DN_ERR_NOMEM == status);
+        dn_test_log.expected = 0;
+        dn_check_equal(status, DN_OK);
+        say(world, world->peer[OWNER], 1);
+    } else if (OWNER == world->rank) {
+        hear_next(world, 2);
+    }
+    dn_world_await(world, OWNER, 0, 2);
+    dn_close(world->port);
+}
+
+/* Windows */
+
+/** Inside of the device from before the peer was lost, where a window that is never kicked holds it up. */
+static void *send_behind_window(void *arg)
+{
+    dn_world_t *world = arg;
+    dn_window_t window;
+
+    dn_world_post(world, 0, 1);
+    dn_check_equal(dn_shm_botf(world->peer[1], DN_WORLD_CHAN, 0, "behind", 6, NULL, 0), DN_ERR_UNREACH);
+    dn_check_equal(dn_shm_reserve(world->peer[1], 6, &window), DN_ERR_UNREACH);
+    return NULL;
+}
+
+/** As when the fault wrapper is between: the kick does not reach the device any more. */
+static void senders_end_behind_a_window_to_a_lost_peer(dn_world_t *world)
+{
+    dn_window_t window;
+    pthread_t sender;
+
+    world->job.threads = 1;
+    dn_world_start(world);
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    dn_check_equal(dn_botf_reserve(world->peer[1], 500, &window), DN_OK);
+    dn_check_equal(pthread_create(&sender, NULL, send_behind_window, world), 0);
+    while (DN_OK == dn_peer_check(world->peer[1])) {
+        sched_yield();
+    }
+    dn_check_equal(pthread_join(sender, NULL), 0);
+    dn_disconnect(world->peer[1]);
     dn_close(world->port);
 }
 
@@ -536,9 +648,13 @@ static const struct {
     int processes;
     dn_world_fn_t fn;
 } tests[] = {
-    {"a_sender_cut_off_keeps_its_slot_while_it_lives", 3, a_sender_cut_off_keeps_its_slot_while_it_lives},
+    {"a_sender_cut_off_keeps_its_slot_while_it_lives", 4, a_sender_cut_off_keeps_its_slot_while_it_lives},
     {"the_slot_of_a_sender_cut_off_comes_back_when_it_ends", 4,
      the_slot_of_a_sender_cut_off_comes_back_when_it_ends},
+    {"the_slot_of_a_sender_left_alone_comes_back_when_it_ends", 4,
+     the_slot_of_a_sender_left_alone_comes_back_when_it_ends},
+    {"a_slot_comes_back_to_a_sender_that_was_refused", 4, a_slot_comes_back_to_a_sender_that_was_refused},
+    {"senders_end_behind_a_window_to_a_lost_peer", 2, senders_end_behind_a_window_to_a_lost_peer},
     {"pulls_beyond_those_shared_are_copied_alone", 2, pulls_beyond_those_shared_are_copied_alone},
     {"a_pull_ends_when_its_helper_is_killed", 2, a_pull_ends_when_its_helper_is_killed},
     {"a_pull_whose_target_is_lost_meanwhile_ends", 2, a_pull_whose_target_is_lost_meanwhile_ends},
