@@ -65,10 +65,11 @@ typedef struct dn_line {
 
 _Static_assert(sizeof(dn_line_t) == DN_LINE_BYTES, "a message line is one cache line");
 
-/** Start of a ring in shared memory; the credit has a pair of lines to itself (adjacent-line prefetch). */
+/** Start of a ring in shared memory; what the receiver writes has a pair of lines to itself (adjacent-line prefetch). */
 typedef struct dn_ring {
     uint32_t credit;
-    uint8_t pad[2 * DN_LINE_BYTES - sizeof(uint32_t)];
+    uint32_t attached; /**< not the ring's own: the receiver reads the sender's mapping, too */
+    uint8_t pad[2 * DN_LINE_BYTES - 2 * sizeof(uint32_t)];
     dn_line_t line[];
 } dn_ring_t;
 

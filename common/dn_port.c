@@ -106,6 +106,8 @@ void dn_config_init(dn_config_t *config)
         .ring_lines = 510,
         .max_peers = 1024,
         .llcm_bytes = 64 * 1024,
+        .stage_bytes = 4 << 20,
+        .stage_min = 1024,
         .cma = 1,
         .help_min = 12 * 1024,
         .backing = "auto",
@@ -119,6 +121,7 @@ static dn_status_t dn_config_check(const dn_config_t *config)
         {"ring_lines", config->ring_lines, 64, 4096, 1},
         {"max_peers", config->max_peers, 1, 16384, 1},
         {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64},
+        {"stage_bytes", config->stage_bytes, 0, DN_STAGE_BYTES_MAX, 64},
     };
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         const dn_limit_t *l = &limit[i];

@@ -14,7 +14,7 @@
 #define DN_API __attribute__((visibility("default")))
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 3
+#define DN_WIRE_VERSION 4
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {
@@ -160,11 +160,16 @@ typedef struct dn_job {
     int threads;     /**< not 0: several threads may use the port at once */
 } dn_job_t;
 
+#define DN_STAGE_BYTES_MAX (1u << 30)
+
 /** Settings of a port; dn_config_init() gives the defaults. */
 typedef struct dn_config {
     uint32_t ring_lines; /**< message lines a direction of a pair: 64..4096 */
     uint32_t max_peers;  /**< slots for processes that may send to this one: 1..16384 */
     uint32_t llcm_bytes; /**< multiple of 64, 4096..16 MiB */
+    uint32_t
+        stage_bytes; /**< memory through which this process sends longer messages, 0 or 32 KiB..1 GiB; at best more than the caches of two cores */
+    uint32_t stage_min;  /**< bytes of a message from which it goes there */
     int cma;             /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
     uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL */
     const char *backing; /**< "auto", "memfd" or "file" */

@@ -163,7 +163,15 @@ static void accept_construct(dn_ompi_accept_t *accept)
     accept->words = NULL;
 }
 
-enum { NUMBER_RING_LINES, NUMBER_MAX_PEERS, NUMBER_LLCM_BYTES, NUMBER_HELP_MIN, NUMBERS };
+enum {
+    NUMBER_RING_LINES,
+    NUMBER_MAX_PEERS,
+    NUMBER_LLCM_BYTES,
+    NUMBER_STAGE_BYTES,
+    NUMBER_STAGE_MIN,
+    NUMBER_HELP_MIN,
+    NUMBERS
+};
 
 /* Ranges as in dn_config_t. They stay below INT_MAX, all that an enumerator can hold. */
 static dn_ompi_number_t dn_ompi_number[NUMBERS] = {
@@ -186,6 +194,19 @@ static dn_ompi_number_t dn_ompi_number[NUMBERS] = {
                            .low = 4096,
                            .high = 16 << 20,
                            .multiple = 64},
+    [NUMBER_STAGE_BYTES] = {.name = "stage_bytes",
+                            .help =
+                                "Memory through which a process sends its longer messages; it should exceed "
+                                "the caches of two cores, and is taken as such messages come; 0: none, they "
+                                "go through the rings",
+                            .level = OPAL_INFO_LVL_5,
+                            .high = DN_STAGE_BYTES_MAX,
+                            .multiple = 64},
+    [NUMBER_STAGE_MIN] = {.name = "stage_min",
+                          .help = "Bytes of a message above which it goes through that memory",
+                          .level = OPAL_INFO_LVL_5,
+                          .high = INT_MAX,
+                          .multiple = 1},
     [NUMBER_HELP_MIN] = {.name = "help_min",
                          .help = "Bytes of a transfer from which both processes copy a part of it; 0: never",
                          .level = OPAL_INFO_LVL_5,
@@ -289,6 +310,8 @@ static void register_numbers(const dn_config_t *config)
     dn_ompi_number[NUMBER_RING_LINES].standard = config->ring_lines;
     dn_ompi_number[NUMBER_MAX_PEERS].standard = config->max_peers;
     dn_ompi_number[NUMBER_LLCM_BYTES].standard = config->llcm_bytes;
+    dn_ompi_number[NUMBER_STAGE_BYTES].standard = config->stage_bytes;
+    dn_ompi_number[NUMBER_STAGE_MIN].standard = config->stage_min;
     dn_ompi_number[NUMBER_HELP_MIN].standard = config->help_min > INT_MAX ? 0 : (unsigned) config->help_min;
     for (int i = 0; i < NUMBERS; i++) {
         number_register(&dn_ompi_owner, &dn_ompi_number[i]);
@@ -357,6 +380,8 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     config->ring_lines = dn_ompi_number[NUMBER_RING_LINES].value;
     config->max_peers = dn_ompi_number[NUMBER_MAX_PEERS].value;
     config->llcm_bytes = dn_ompi_number[NUMBER_LLCM_BYTES].value;
+    config->stage_bytes = dn_ompi_number[NUMBER_STAGE_BYTES].value;
+    config->stage_min = dn_ompi_number[NUMBER_STAGE_MIN].value;
     config->help_min = dn_ompi_number[NUMBER_HELP_MIN].value;
     if (0 == config->help_min) {
         config->help_min = UINT64_MAX;

@@ -49,6 +49,11 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     if (DN_OK != status) {
         goto err_free;
     }
+    status = dn_shm_stage_open(shm);
+    if (DN_OK != status) {
+        dn_shm_destroy(shm);
+        goto err_free;
+    }
     if (config->cma) {
         /* Where Yama restricts ptrace, and so CMA, to descendants: our peers are siblings. */
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -72,6 +77,7 @@ static void dn_shm_close(dn_iface_t *iface)
 
     dn_store_release_u32(&shm->map.header->closed, 1);
     dn_shm_destroy(shm);
+    dn_shm_stage_close(shm);
     free(shm->cma_probe);
     free(shm->refused);
     free(shm->rx);

@@ -9,8 +9,9 @@
  *   slots_off    a slot a sender: who writes into ring i             dn_shm_slot_t, 64 B each
  *   llcm_off     LLCM
  *   rings_off    ring i, for the sender in slot i                    dn_ring_t
+ *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c
  *
- * The mapping is sparse: a ring takes memory when its first message is written. A sender claims a slot
+ * The mapping is sparse: a ring takes memory when its first message is written, and so does the stage. A sender claims a slot
  * by compare-and-swap, writes who it is, makes the slot READY and counts `arrivals` up; the owner then
  * attaches to the sender's own mapping and compares identities, and only then reads the ring. A sender that
  * has left already cannot be attached to: its slot names a group that was let in, and that has to do.
@@ -29,6 +30,9 @@
 #define DN_SHM_PAGE     4096u
 #define DN_SHM_HELPS    8 /**< PULLs shared at once; one more is copied by its initiator alone */
 #define DN_SHM_PATH_MAX 200
+
+#define DN_SHM_GRANULE (32u << 10) /**< bytes of the stage that serve one pair at a time */
+#define DN_SHM_STAGED  0x80u       /**< in the channel of a line: the message lies in the sender's stage */
 
 /** A PULL that its target may help with: chunks are taken from `next` by whoever comes. */
 typedef struct dn_shm_help {
@@ -51,8 +55,8 @@ typedef struct dn_shm_header {
     uint32_t os_pid;
     uint32_t max_peers;
     uint32_t ring_lines;
-    uint32_t pad0;
-    uint64_t start_time; /**< of the process, clock ticks since boot */
+    uint32_t stage_bytes; /**< multiple of DN_SHM_GRANULE */
+    uint64_t start_time;  /**< of the process, clock ticks since boot */
     uint64_t llcm_bytes;
     uint64_t cma_probe; /**< address of a copy of nonce in the owner's private memory */
     dn_cpumask_t units; /**< where the owner may run */
@@ -112,11 +116,13 @@ typedef struct dn_shm_map {
     uint8_t *llcm;
     uint8_t *rings;
     size_t ring_stride;
+    uint8_t *stage;
     size_t bytes;
     int file; /**< not a memfd: room in it can run out */
     /* Copied from the header when it was checked: a peer may change the header later. */
     uint32_t max_peers;
     uint32_t ring_lines;
+    uint32_t stage_bytes;
     uint64_t llcm_bytes;
     uint64_t cma_probe;
     dn_cpumask_t units;
@@ -133,15 +139,33 @@ typedef struct dn_shm_window {
     int stale;      /**< its segment was freed: unmap it when nobody copies */
 } dn_shm_window_t;
 
+/** What a sender keeps for a granule of its stage. */
+typedef struct dn_shm_granule {
+    uint32_t put;             /**< messages; by the pair that it is open for, else fixed */
+    uint32_t open;            /**< some pair still adds to it */
+    struct dn_shm_peer *peer; /**< whose messages it holds, or held last */
+} dn_shm_granule_t;
+
+typedef struct dn_shm_stage {
+    dn_lock_t lock; /**< of all below; taken after a peer's */
+    uint32_t count;
+    uint32_t next; /**< to be looked at next */
+    dn_shm_granule_t *granule;
+} dn_shm_stage_t;
+
 typedef struct dn_shm_peer {
     dn_peer_base_t base;
     _Alignas(DN_LINE_BYTES) dn_line_tx_t tx;
-    uint32_t slot;     /**< in the peer's mapping */
-    uint32_t refusals; /**< since the peer's life was last checked */
-    uint32_t suspect;  /**< found gone by a send; the next progress says so */
-    uint32_t lost;     /**< dn_peer_base_t::lost, for threads that wait for the lock */
-    dn_lock_t lock;    /**< of tx and windows, where several threads send */
-    int32_t fd;        /**< of the mapping, in the peer */
+    size_t line_max;           /**< longer messages may go through the stage */
+    dn_shm_granule_t *granule; /**< open for this peer; NULL: none */
+    uint32_t granule_used;     /**< bytes */
+    int staging;               /**< it has attached to our mapping */
+    uint32_t slot;             /**< in the peer's mapping */
+    uint32_t refusals;         /**< since the peer's life was last checked */
+    uint32_t suspect;          /**< found gone by a send; the next progress says so */
+    uint32_t lost;             /**< dn_peer_base_t::lost, for threads that wait for the lock */
+    dn_lock_t lock;            /**< of tx and windows, where several threads send */
+    int32_t fd;                /**< of the mapping, in the peer */
     int threads;
     int tx_open;
     int cma;
@@ -219,6 +243,8 @@ typedef struct dn_shm {
     uint8_t *refused;  /**< by slot: 1 not attached until a group is admitted; or DN_SHM_SPENT */
     int closing;       /**< some peer's closing is set */
     uint32_t suspects; /**< some peer's suspect is set */
+
+    dn_shm_stage_t stage;
 
     uint32_t npulls; /**< in flight beyond their call */
     dn_shm_pull_t pull[DN_SHM_HELPS];
@@ -303,6 +329,33 @@ dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t si
 dn_status_t dn_shm_fence(dn_peer_t *peer);
 int dn_shm_progress(dn_iface_t *iface);
 int dn_shm_recv(dn_peer_base_t *peer, int max);
+/** @} */
+
+/** @name dn_shm_stage.c: longer messages */
+/** @{ */
+/** Where receivers count the messages taken out of a granule: a line each, behind the last granule. */
+static inline uint32_t *dn_shm_taken(const dn_shm_map_t *map, uint32_t granule)
+{
+    return (uint32_t *) (map->stage + map->stage_bytes + (size_t) granule * DN_LINE_BYTES);
+}
+
+dn_status_t dn_shm_stage_open(dn_shm_t *shm);
+void dn_shm_stage_close(dn_shm_t *shm);
+/**
+ * Place for a message of at most botf_max bytes; there is room for its line, too. The peer's tx is held until it is kicked.
+ * DN_ERR_AGAIN: the peer has to read first. DN_ERR_UNSUPPORTED: send this message through the ring.
+ */
+dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p);
+void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size_t len);
+/** Make a line with DN_SHM_STAGED the message that it stands for. @return where to count it; NULL: malformed. */
+uint32_t *dn_shm_stage_find(const dn_shm_rx_t *rx, dn_line_msg_t *msg);
+/** Its bytes have been read (S1). */
+static inline void dn_shm_stage_took(uint32_t *taken)
+{
+    dn_store_release_u32(taken, *taken + 1);
+}
+/** Nothing more is sent to this peer, which still has its mapping. */
+void dn_shm_stage_leave(dn_shm_peer_t *peer);
 /** @} */
 
 /** @name dn_shm_rma.c, dn_shm_help.c: PUSH, PULL, atomics, segments */

@@ -49,6 +49,12 @@ static uint64_t dn_shm_stride(uint32_t lines)
     return dn_shm_align(dn_ring_bytes(lines));
 }
 
+/** Bytes of the stage with the counts behind it. */
+static uint64_t dn_shm_stage_stride(uint32_t stage_bytes)
+{
+    return stage_bytes + dn_shm_align((uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES);
+}
+
 /** Cut a mapping into its parts by sizes that have been checked. */
 static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *sizes)
 {
@@ -58,9 +64,11 @@ static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *size
     map->llcm = base + DN_SHM_PAGE + dn_shm_slots_bytes(sizes->max_peers);
     map->rings = base + dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes);
     map->ring_stride = dn_shm_stride(sizes->ring_lines);
+    map->stage = map->rings + sizes->max_peers * map->ring_stride;
     map->bytes = sizes->bytes;
     map->max_peers = sizes->max_peers;
     map->ring_lines = sizes->ring_lines;
+    map->stage_bytes = sizes->stage_bytes;
     map->llcm_bytes = sizes->llcm_bytes;
     map->cma_probe = sizes->cma_probe;
     map->units = sizes->units;
@@ -257,16 +265,24 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
 {
     const dn_config_t *config = &shm->config;
     const uint64_t reserve = dn_shm_rings_off(config->max_peers, config->llcm_bytes);
+    dn_status_t status = dn_shm_backing(shm, job, reserve);
+    if (DN_OK != status) {
+        return status;
+    }
+    /* A file would need room for all of it from the start. */
+    const uint32_t stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
     dn_shm_header_t header = {
         .version = DN_WIRE_VERSION,
         .magic = DN_SHM_MAGIC,
-        .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines),
+        .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines)
+                 + dn_shm_stage_stride(stage_bytes),
         .pgid = job->pgid,
         .pid = job->pid,
         .uid = (uint32_t) geteuid(),
         .os_pid = (uint32_t) getpid(),
         .max_peers = config->max_peers,
         .ring_lines = config->ring_lines,
+        .stage_bytes = stage_bytes,
         .start_time = shm->start_time,
         .llcm_bytes = config->llcm_bytes,
         .cma_probe = (uintptr_t) shm->cma_probe,
@@ -276,10 +292,6 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
     memcpy(header.host, shm->host, sizeof(header.host));
     dn_topo_allowed(&header.units);
 
-    dn_status_t status = dn_shm_backing(shm, job, reserve);
-    if (DN_OK != status) {
-        return status;
-    }
     if (0 != ftruncate(shm->fd, (off_t) header.bytes)) {
         goto err_destroy;
     }
@@ -340,10 +352,12 @@ static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_byte
     const uint32_t lines = header->ring_lines;
     return header->bytes == file_bytes && 1 <= header->max_peers && header->max_peers <= 16384 && 64 <= lines
            && lines <= 4096 && 4096 <= header->llcm_bytes && header->llcm_bytes <= (16u << 20)
-           && 0 == header->llcm_bytes % DN_LINE_BYTES
+           && 0 == header->llcm_bytes % DN_LINE_BYTES && 0 == header->stage_bytes % DN_SHM_GRANULE
+           && header->stage_bytes <= DN_STAGE_BYTES_MAX
            && header->bytes
                   == dn_shm_rings_off(header->max_peers, header->llcm_bytes)
-                         + header->max_peers * dn_shm_stride(lines);
+                         + header->max_peers * dn_shm_stride(lines)
+                         + dn_shm_stage_stride(header->stage_bytes);
 }
 
 /** Compare a copy of a peer's header with who it should be. */

@@ -7,6 +7,7 @@
 #include "dn_shm_int.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "dn_log.h"
 
@@ -57,14 +58,49 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
     dn_count(&counters->lines_sent, dn_line_units(sizeof(uint64_t) + len));
 }
 
+/** A message that may go through the stage, or is too long. */
+static __attribute__((noinline)) dn_status_t dn_shm_botf_long(dn_shm_peer_t *peer, unsigned channel,
+                                                              unsigned tag, const void *head, size_t head_len,
+                                                              const void *body, size_t body_len)
+{
+    const size_t len = head_len + body_len;
+    uint8_t *place;
+
+    if (len > peer->base.botf_max || len < body_len) {
+        return DN_ERR_RANGE;
+    }
+    if (!dn_shm_lock_tx(peer)) {
+        return DN_ERR_UNREACH;
+    }
+    const dn_status_t status = dn_shm_stage_reserve(peer, len, &place);
+    int sent = DN_OK == status;
+    if (sent) {
+        if (0 != head_len) {
+            memcpy(place, head, head_len);
+        }
+        if (0 != body_len) {
+            memcpy(place + head_len, body, body_len);
+        }
+        dn_shm_stage_kick(peer, channel, tag, len);
+    } else if (DN_ERR_UNSUPPORTED == status) {
+        sent = dn_line_send(&peer->tx, channel, tag, head, head_len, body, body_len);
+    }
+    dn_shm_unlock_tx(peer);
+    if (!sent) {
+        return dn_shm_refused(peer);
+    }
+    dn_shm_count_message(peer, len);
+    return DN_OK;
+}
+
 dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
     const size_t len = head_len + body_len;
 
-    if (__builtin_expect(len > peer->base.botf_max || len < body_len, 0)) {
-        return DN_ERR_RANGE;
+    if (__builtin_expect(len > peer->line_max || len < body_len, 0)) {
+        return dn_shm_botf_long(peer, channel, tag, head, head_len, body, body_len);
     }
     if (!dn_shm_lock_tx(peer)) {
         return DN_ERR_UNREACH;
@@ -85,26 +121,33 @@ dn_status_t dn_shm_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
     if (__builtin_expect(len > peer->base.botf_max, 0)) {
         return DN_ERR_RANGE;
     }
+    uint8_t *data = NULL;
     if (!dn_shm_lock_tx(peer)) {
         return DN_ERR_UNREACH;
     }
-    void *data = dn_line_reserve(&peer->tx, len);
+    dn_status_t status = len > peer->line_max ? dn_shm_stage_reserve(peer, len, &data) : DN_ERR_UNSUPPORTED;
+    window->mark = DN_OK == status;
+    if (DN_ERR_UNSUPPORTED == status) {
+        data = dn_line_reserve(&peer->tx, len);
+    }
     if (__builtin_expect(NULL == data, 0)) {
         dn_shm_unlock_tx(peer);
         return dn_shm_refused(peer);
     }
     window->data = data;
     window->len = len;
-    window->mark = 0;
     return DN_OK;
 }
 
 void dn_shm_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
-    (void) window;
 
-    dn_line_kick(&peer->tx, channel, tag, len);
+    if (0 != window->mark) {
+        dn_shm_stage_kick(peer, channel, tag, len);
+    } else {
+        dn_line_kick(&peer->tx, channel, tag, len);
+    }
     dn_shm_unlock_tx(peer);
     dn_shm_count_message(peer, len);
 }
@@ -185,6 +228,10 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
             }
             return n;
         }
+        uint32_t *taken = NULL;
+        if (__builtin_expect(0 != (msg.channel & DN_SHM_STAGED), 0)) {
+            taken = dn_shm_stage_find(rx, &msg);
+        }
         if (__builtin_expect(DN_CHAN_MAX <= msg.channel, 0)) {
             dn_count(&shm->iface.counters->dropped, 1);
             dn_line_advance(line, &msg);
@@ -203,6 +250,9 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         handler->fn(&rx->peer->base.hot, msg.tag, msg.data, msg.len, handler->arg);
         line->depth--;
         n++;
+        if (NULL != taken) {
+            dn_shm_stage_took(taken);
+        }
         dn_shm_give_credit(line);
     }
     return n;

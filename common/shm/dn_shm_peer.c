@@ -150,6 +150,8 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     peer->base.llcm_len = peer->map.llcm_bytes;
     peer->base.botf_inline = DN_LINE_INLINE;
     peer->base.botf_max = dn_line_max(peer->map.ring_lines);
+    peer->line_max =
+        shm->config.stage_min < peer->base.botf_max ? shm->config.stage_min : peer->base.botf_max;
     peer->threads = shm->threads;
     peer->os_pid = where->os_pid;
     peer->fd = where->fd;
@@ -181,6 +183,9 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
     rx->peer = peer;
     rx->len_limit = dn_line_max(shm->config.ring_lines) + 1;
     rx->slot = index;
+    if (NULL != peer->map.header) {
+        dn_store_release_u32(&ring->attached, 1);
+    }
     shm->rx[shm->nrx++] = rx;
     peer->rx = rx;
     return DN_OK;
@@ -239,6 +244,7 @@ static void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
         dn_shm_detach_rx(shm, peer->rx);
     }
     dn_shm_close_tx(peer);
+    dn_shm_stage_leave(peer);
     shm->contenders -= (uint32_t) peer->contends;
     dn_shm_help_end(shm, peer, 0);
     dn_shm_drop_windows(peer);

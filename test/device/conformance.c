@@ -9,7 +9,7 @@
  *
  * A line of the file is a setting and its value:
  *   device NAME          for dn_open(), default shm
- *   cma 0|1, backing NAME, ring_lines N, help_min N    of dn_config_t
+ *   cma 0|1, backing NAME, ring_lines N, stage_bytes N, stage_min N, help_min N    of dn_config_t
  *   fault SCHEDULE       without a seed
  *   seed N               run everything with this seed; may be given again
  *   exclude TEST REASON  what the variant cannot do, and why
@@ -76,6 +76,10 @@ static void set(const char *name, const char *value)
         snprintf(variant.backing, sizeof(variant.backing), "%s", value);
     } else if (0 == strcmp(name, "ring_lines")) {
         variant.ring_lines = (uint32_t) strtoul(value, NULL, 0);
+    } else if (0 == strcmp(name, "stage_bytes")) {
+        variant.stage_bytes = (uint32_t) strtoul(value, NULL, 0);
+    } else if (0 == strcmp(name, "stage_min")) {
+        variant.stage_min = (uint32_t) strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "help_min")) {
         variant.help_min = strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "fault")) {

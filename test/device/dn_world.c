@@ -259,6 +259,12 @@ static void configure(dn_world_t *world, const char *dir)
     if (0 != variant->ring_lines) {
         world->config.ring_lines = variant->ring_lines;
     }
+    if (0 != variant->stage_bytes) {
+        world->config.stage_bytes = variant->stage_bytes;
+    }
+    if (0 != variant->stage_min) {
+        world->config.stage_min = variant->stage_min;
+    }
     if (0 != variant->help_min) {
         world->config.help_min = variant->help_min;
     }

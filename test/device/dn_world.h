@@ -36,6 +36,8 @@ typedef struct dn_variant {
     int cma;
     char backing[16];
     uint32_t ring_lines; /**< 0: the default, as those below */
+    uint32_t stage_bytes;
+    uint32_t stage_min;
     uint64_t help_min;
     char fault[256]; /**< with its seed; "": none */
 } dn_variant_t;

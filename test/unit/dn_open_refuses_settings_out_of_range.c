@@ -95,6 +95,23 @@ static void llcm_bytes(void **state)
     taken(&config);
 }
 
+static void stage_bytes(void **state)
+{
+    static const uint32_t bad[] = {32768 + 32, (1u << 30) + 64, UINT32_MAX};
+    static const uint32_t good[] = {0, 64, 32768, 1u << 30};
+    dn_config_t config;
+
+    dn_config_init(&config);
+    for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        config.stage_bytes = bad[i];
+        refused("shm", &config, "stage_bytes");
+    }
+    for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        config.stage_bytes = good[i];
+        taken(&config);
+    }
+}
+
 static void backing(void **state)
 {
     static const char *const bad[] = {"", "paper", "Auto", "memfd ", "fil"};
@@ -138,9 +155,9 @@ static void devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),   cmocka_unit_test(ring_lines), cmocka_unit_test(max_peers),
-        cmocka_unit_test(llcm_bytes), cmocka_unit_test(backing),    cmocka_unit_test(fault),
-        cmocka_unit_test(devices),
+        cmocka_unit_test(defaults),   cmocka_unit_test(ring_lines),  cmocka_unit_test(max_peers),
+        cmocka_unit_test(llcm_bytes), cmocka_unit_test(stage_bytes), cmocka_unit_test(backing),
+        cmocka_unit_test(fault),      cmocka_unit_test(devices),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

@@ -154,6 +154,7 @@ static void headers(void **state)
     assert_int_equal(offsetof(dn_shm_header_t, os_pid), 56);
     assert_int_equal(offsetof(dn_shm_header_t, max_peers), 60);
     assert_int_equal(offsetof(dn_shm_header_t, ring_lines), 64);
+    assert_int_equal(offsetof(dn_shm_header_t, stage_bytes), 68);
     assert_int_equal(offsetof(dn_shm_header_t, start_time), 72);
     assert_int_equal(offsetof(dn_shm_header_t, llcm_bytes), 80);
     assert_int_equal(offsetof(dn_shm_header_t, cma_probe), 88);
@@ -166,7 +167,7 @@ static void headers(void **state)
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 3);
+    assert_int_equal(DN_WIRE_VERSION, 4);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);
