@@ -7,8 +7,9 @@
  *
  * A short message is one BOTF message, matched where it arrives (uzura_match.h). A long one is announced by
  * its envelope; the receiver, once it has matched, PULLs the data and says that it is done, or asks for
- * the packed bytes in pieces when memory on either side is not contiguous (DIMM_Send/DIMM_Recv paper, protocol
- * B: the sender comes first). What finds no room in the peer's ring waits, in order, and is retried by
+ * the packed bytes in pieces when memory on either side is not contiguous, or pieces are faster (DIMM_Send/DIMM_Recv
+ * paper, protocol B: the sender comes first). Where the receiver comes first, the sender may PUSH at once: see
+ * mtl_uzura_announce.c. What finds no room in the peer's ring waits, in order, and is retried by
  * the progress function.
  *
  * Threads: the module's lock protects matching, handles and queues, and is never held while libdimmnet is called:
@@ -17,6 +18,8 @@
  */
 #ifndef MTL_UZURA_H
 #define MTL_UZURA_H
+
+#include <time.h>
 
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
@@ -30,6 +33,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #include "uzura_match.h"
+#include "uzura_pace.h"
 
 /** What a message is: its BOTF tag. */
 enum uzura_kind {
@@ -39,10 +43,14 @@ enum uzura_kind {
     UZURA_RTS_PACKED, /**< uzura_rts_t without a key: memory is not contiguous, or nothing is to be PULLed */
     UZURA_CTS,        /**< uzura_cts_t: send the bytes */
     UZURA_FRAG,       /**< handle of the receiver's request, bytes that follow those before */
-    UZURA_STAGED,     /**< uzura_staged_t: bytes that follow those before lie in the sender's stage */
     UZURA_DONE,       /**< handle of the sender's request: it may complete */
-    UZURA_HOLD,       /**< announce all messages from now on: too much has arrived that nobody receives */
-    UZURA_RELEASE,    /**< as before again */
+    UZURA_ANNOUNCE,   /**< uzura_announce_t: a receive waits for a long message */
+    UZURA_TAKES,      /**< uzura_takes_t: such a receive is matched, its message is being PUSHed */
+    UZURA_PUSHED,     /**< uzura_pushed_t: that has ended */
+    UZURA_RETRACT, /**< handle of an announced receive: do not PUSH; answered by UZURA_RETRACTED or not needed */
+    UZURA_RETRACTED, /**< that handle: nothing will be PUSHed */
+    UZURA_HOLD,      /**< announce all messages from now on: too much has arrived that nobody receives */
+    UZURA_RELEASE,   /**< as before again */
 };
 
 /** The envelope. A message of up to 40 bytes travels in one line with it. */
@@ -58,22 +66,37 @@ typedef struct uzura_rts {
     uzura_head_t head;
     uint64_t request; /**< handle at the sender */
     uint64_t len;
-    dn_key_t key;   /**< of the sender's memory, UZURA_RTS only */
-    dn_key_t stage; /**< of the sender's stage; len 0: none */
+    dn_key_t key; /**< of the sender's memory, UZURA_RTS only */
 } uzura_rts_t;
 
 typedef struct uzura_cts {
     uint64_t request;  /**< handle at the sender */
     uint64_t receiver; /**< handle at the receiver, for UZURA_FRAG */
     uint64_t len;      /**< bytes wanted */
-    uint64_t staged;   /**< not 0: by the stage, whose key the sender has given */
 } uzura_cts_t;
 
-typedef struct uzura_staged {
+typedef struct uzura_announce {
+    uint32_t context;
+    int32_t tag;
+    uint32_t seen; /**< messages from the process that this goes to */
+    uint32_t pad;
+    uint64_t request; /**< handle at the receiver */
+    uint64_t len;     /**< room */
+    dn_key_t key;     /**< of that */
+} uzura_announce_t;
+
+typedef struct uzura_takes {
     uint64_t receiver; /**< handle at the receiver */
-    uint64_t chunk;    /**< number in the stage */
+    uint64_t request;  /**< handle at the sender */
     uint64_t len;
-} uzura_staged_t;
+    int32_t source; /**< rank of the sender in the communicator */
+    uint32_t pad;
+} uzura_takes_t;
+
+typedef struct uzura_pushed {
+    uint64_t receiver; /**< handle at the receiver */
+    uint64_t done;     /**< 0: the bytes are to be asked for */
+} uzura_pushed_t;
 
 struct uzura_request;
 
@@ -85,13 +108,20 @@ typedef struct uzura_endpoint {
     struct uzura_request *last;  /**< undefined while first is NULL */
     struct uzura_endpoint *next; /**< in uzura_module_t::endpoints */
     size_t eager_limit;          /**< bytes of data in an eager message to it */
+    size_t piece_max;            /**< bytes of data in a UZURA_FRAG to it */
+    uzura_pace_t pace;           /**< of long messages from it */
     size_t kept_bytes;           /**< of its messages that nobody has received yet */
     bool hold;                   /**< it wants every message announced */
     bool holding;                /**< we want that of it */
     bool hold_due;               /**< holding has changed and it does not know */
     bool lost;
-    void *stage;        /**< its stage, mapped here; NULL: not yet */
-    dn_key_t stage_key; /**< of that */
+    bool offered;                    /**< what it announced still waits: offer */
+    uint32_t sent;                   /**< messages put into its ring that are matched there */
+    uint32_t seen;                   /**< such messages from it */
+    struct uzura_request *announced; /**< to it, one at a time; NULL: none */
+    uint64_t retract;                /**< handle of that, to be taken back; 0: none, or told */
+    uint64_t retracted;              /**< handle that it wants back, to be answered; 0: none, or told */
+    uzura_announce_t offer;
 } uzura_endpoint_t;
 
 /** What a request waits for. */
@@ -99,8 +129,12 @@ enum uzura_state {
     UZURA_WAITS_ROOM,  /**< send: for room for its first message */
     UZURA_WAITS_REPLY, /**< send: for UZURA_CTS or UZURA_DONE */
     UZURA_SENDS,       /**< send: packed bytes are on their way */
+    UZURA_PUSH_STARTS, /**< send: for room for the PUSH */
+    UZURA_PUSHES,      /**< send: for the PUSH */
+    UZURA_TELLS,       /**< send: for room for UZURA_PUSHED */
     UZURA_POSTED,      /**< receive: for a match */
     UZURA_MATCHED,     /**< receive: for nothing, its message is here */
+    UZURA_IS_PUSHED,   /**< receive: for UZURA_PUSHED */
     UZURA_STARTS,      /**< receive: for room for the PULL */
     UZURA_PULLS,       /**< receive: for the PULL */
     UZURA_WAITS_BYTES, /**< receive: for UZURA_FRAG */
@@ -126,13 +160,11 @@ typedef struct uzura_request {
     uzura_head_t head;          /**< send: the envelope; receive: that of the message matched */
     uint64_t handle;            /**< of this request, 0: none yet */
     uint64_t remote;            /**< handle of the other side's request */
-    dn_segment_t *segment;      /**< send: the registered buffer; NULL: none */
-    dn_key_t key;               /**< receive: of the sender's buffer */
+    dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
+    dn_key_t key;          /**< of the other side's buffer */
     dn_comp_t comp;
-    bool by_stage;           /**< bytes go through the stage */
-    size_t staged;           /**< send: bytes in a chunk that the receiver does not know of */
-    size_t staged_at;        /**< that chunk */
-    dn_key_t stage;          /**< receive: of the sender's stage; len 0: none */
+    enum uzura_way way;      /**< receive: how a long contiguous message comes */
+    uint64_t started;        /**< receive: when that began, in ns */
     bool walks;              /**< memory is not contiguous and has a program */
     dn_prog_cursor_t cursor; /**< of that program, where done bytes are behind */
 } uzura_request_t;
@@ -144,7 +176,6 @@ typedef struct uzura_kept {
     uzura_endpoint_t *endpoint;
     uint64_t request; /**< handle at the sender; UZURA_EAGER: 0 */
     dn_key_t key;
-    dn_key_t stage;
     size_t len; /**< of the whole message */
     uint8_t data[];
 } uzura_kept_t;
@@ -160,27 +191,15 @@ typedef struct uzura_handles {
     uint32_t first_free;
 } uzura_handles_t;
 
-/** The stage of this process: see mtl_uzura_stage.c. */
-typedef struct uzura_stage {
-    bool tried;
-    dn_segment_t *segment;
-    dn_key_t key;
-    void *chunk; /**< NULL: there is none */
-    size_t count;
-    size_t next;                     /**< chunk to be filled next */
-    const uzura_endpoint_t **reader; /**< by chunk: who was to read it last */
-} uzura_stage_t;
-
 /** MCA variables. */
 enum {
     MTL_UZURA_PRIORITY,
-    MTL_UZURA_EAGER_LIMIT, /**< bytes; longer messages are announced */
-    MTL_UZURA_KEPT_LIMIT,  /**< bytes of one sender that wait unreceived until it has to announce */
-    MTL_UZURA_SPIN_POLLS,  /**< polls of the source inside a blocking receive */
-    MTL_UZURA_YIELD_POLLS, /**< idle polls before the core is given away, when it is shared */
-    MTL_UZURA_STAGE_BYTES,
-    MTL_UZURA_STAGE_MIN, /**< bytes of a message from which it may go through the stage */
-    MTL_UZURA_STAGE_MAX, /**< bytes of a contiguous one up to which it does */
+    MTL_UZURA_EAGER_LIMIT,  /**< bytes; longer messages are announced */
+    MTL_UZURA_KEPT_LIMIT,   /**< bytes of one sender that wait unreceived until it has to announce */
+    MTL_UZURA_SPIN_POLLS,   /**< polls of the source inside a blocking receive */
+    MTL_UZURA_YIELD_POLLS,  /**< idle polls before the core is given away, when it is shared */
+    MTL_UZURA_ANNOUNCE_MIN, /**< bytes above which a receive is announced; 0: none is */
+    MTL_UZURA_STREAM,       /**< whether long contiguous messages come in pieces: enum uzura_stream */
     MTL_UZURA_NUMBERS
 };
 extern dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS];
@@ -195,11 +214,13 @@ typedef struct uzura_module {
     /* protected by lock */
     uzura_match_t match;
     uzura_handles_t handles;
-    uzura_stage_t stage;
     uzura_endpoint_t *endpoints;
-    uzura_request_t *busy;  /**< that wait for room, or send in pieces: progress goes through them */
-    bool queued;            /**< some endpoint has sends that wait, or a hold to tell */
-    opal_mutex_t pump_lock; /**< held by the thread that goes through what waits */
+    uzura_request_t
+        *busy; /**< that wait for room, or send in pieces: progress goes through them, oldest first */
+    uzura_request_t *busy_last; /**< undefined while busy is NULL */
+    bool parted;                /**< some process was left: counts of messages may have begun anew */
+    bool queued;                /**< some endpoint has sends that wait, or a hold to tell */
+    opal_mutex_t pump_lock;     /**< held by the thread that goes through what waits */
 } uzura_module_t;
 
 OMPI_DECLSPEC extern mca_mtl_base_component_2_0_0_t mca_mtl_uzura_component;
@@ -221,6 +242,15 @@ int mtl_uzura_progress(void);
 /** Look again whether this process shares its cores. */
 void mtl_uzura_look_at_cores(void);
 /** @} */
+
+/** Nanoseconds of a clock that never goes back. Long messages only: a look takes 20 to 30. */
+static inline uint64_t mtl_uzura_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
 
 /** @name mtl_uzura_module.c: processes, handles */
 /** @{ */
@@ -262,6 +292,17 @@ static inline uzura_head_t mtl_uzura_envelope(const struct ompi_communicator_t *
 {
     return (uzura_head_t){.context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = tag};
 }
+/** A message that is matched at the receiver was put into its ring. */
+static inline void mtl_uzura_sent(uzura_endpoint_t *endpoint, const uzura_head_t *head)
+{
+    endpoint->sent++;
+    if (OPAL_UNLIKELY(endpoint->offered) && endpoint->offer.context == head->context
+        && endpoint->offer.tag == head->tag) {
+        endpoint->offered = false;
+    }
+}
+/** A send is complete. */
+void mtl_uzura_send_finish(uzura_request_t *request);
 /** Messages that a send waits for. */
 void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts);
 void mtl_uzura_take_done(dn_peer_t *src, uint64_t handle);
@@ -274,20 +315,23 @@ bool mtl_uzura_send_pieces(uzura_request_t *request, int *events);
 /** Pack the next @p len bytes of a request. */
 void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len);
 
-/** @name mtl_uzura_stage.c */
+/** @name mtl_uzura_announce.c */
 /** @{ */
-/** The key by which the receiver may map the stage; unchanged when this message is not to use it. */
-void mtl_uzura_stage_offer(const uzura_request_t *request, dn_key_t *key);
-/** Map the stage of a sender. @return false: it is not to be had. */
-bool mtl_uzura_stage_take(uzura_endpoint_t *endpoint, const dn_key_t *key);
-/** Send the next chunk. DN_ERR_AGAIN: none is free, or no room to tell. DN_ERR_UNSUPPORTED: send this piece another way,
- * as the stage is full of what others have not read. */
-dn_status_t mtl_uzura_stage_send(uzura_request_t *request);
-/** Where the bytes of a chunk are. NULL: there is no such chunk. */
-const uint8_t *mtl_uzura_stage_find(const uzura_endpoint_t *endpoint, const uzura_staged_t *staged);
-/** They have been read. */
-void mtl_uzura_stage_clear(uzura_endpoint_t *endpoint, const uzura_staged_t *staged);
-void mtl_uzura_stage_close(void);
+/** Whether a receive from @p endpoint is to be announced once it is posted. */
+bool mtl_uzura_announces(const uzura_request_t *request, const uzura_endpoint_t *endpoint);
+/** Announce it, if it is the next one and there is room. */
+void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint);
+/** An announced receive is matched otherwise, or cancelled. */
+void mtl_uzura_announce_end(uzura_request_t *request);
+/** PUSH a message if its receive has been announced. @return false: send it another way. */
+bool mtl_uzura_push(uzura_request_t *request);
+/** Try again. @return true: it waits no more. */
+bool mtl_uzura_push_again(uzura_request_t *request);
+/** Messages. */
+void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce);
+void mtl_uzura_take_retract(dn_peer_t *src, uint64_t handle);
+/** Tell what is due. @return false: no room now. */
+bool mtl_uzura_tell_retract(uzura_endpoint_t *endpoint);
 /** @} */
 
 /** @name mtl_uzura_recv.c */

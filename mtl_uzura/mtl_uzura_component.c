@@ -17,6 +17,9 @@
 /** Bytes from which a message is announced: one copy by the kernel, shared by both ends, is faster from here on. */
 #define EAGER_LIMIT 12288
 
+/** Bytes from which it is as fast that the sender writes a message as that both ends fetch it. */
+#define ANNOUNCE_MIN (256 << 10)
+
 static int component_register(void);
 static int component_open(void);
 static int component_close(void);
@@ -66,28 +69,23 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
          .standard = 10000,
          .high = 1 << 30,
          .multiple = 1},
-    [MTL_UZURA_STAGE_BYTES] =
-        {.name = "stage_bytes",
-         .help = "Memory through which a process sends long messages that are not contiguous; it is "
-                 "taken with the first of them, and should exceed the caches of a core",
+    [MTL_UZURA_ANNOUNCE_MIN] = {.name = "announce_min",
+                                .help = "Bytes above which a receive that names its source is announced to "
+                                        "it, so that the message can be "
+                                        "written there at once; 0: never. Not with MPI_THREAD_MULTIPLE",
+                                .level = OPAL_INFO_LVL_5,
+                                .standard = ANNOUNCE_MIN,
+                                .high = 1 << 30,
+                                .multiple = 1},
+    [MTL_UZURA_STREAM] =
+        {.name = "stream",
+         .help =
+             "Whether long messages that lie together in memory come in pieces through the sender's stage, "
+             "rather than by one copy that the kernel makes; 0: never, 1: from whom this has been faster so "
+             "far, 2: always",
          .level = OPAL_INFO_LVL_5,
-         .standard = 4 << 20,
-         .high = 1 << 30,
-         .multiple = 1},
-    [MTL_UZURA_STAGE_MIN] = {.name = "stage_min",
-                             .help =
-                                 "Bytes from which a message that is not contiguous goes through that memory",
-                             .level = OPAL_INFO_LVL_5,
-                             .standard = 16 << 10,
-                             .high = 1 << 30,
-                             .multiple = 1},
-    [MTL_UZURA_STAGE_MAX] =
-        {.name = "stage_max",
-         .help = "Bytes of a contiguous message up to which it goes through that memory; faster than "
-                 "one copy by the kernel where the cores share a cache, slower elsewhere",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 0,
-         .high = 1 << 30,
+         .standard = UZURA_STREAM_AUTO,
+         .high = UZURA_STREAM_ALWAYS,
          .multiple = 1},
     [MTL_UZURA_YIELD_POLLS] =
         {.name = "yield_polls",
@@ -180,16 +178,36 @@ void mtl_uzura_look_at_cores(void)
 
 void mtl_uzura_busy(uzura_request_t *request)
 {
+    request->next = NULL;
     uzura_lock();
-    request->next = mtl_uzura.busy;
-    mtl_uzura.busy = request;
+    if (NULL == mtl_uzura.busy) {
+        mtl_uzura.busy = request;
+    } else {
+        mtl_uzura.busy_last->next = request;
+    }
+    mtl_uzura.busy_last = request;
     uzura_unlock();
+}
+
+/** @return true: the request waits no more. */
+static bool go_on(uzura_request_t *request, int *events)
+{
+    switch (request->state) {
+    case UZURA_SENDS:
+        return mtl_uzura_send_pieces(request, events);
+    case UZURA_PUSH_STARTS:
+    case UZURA_TELLS:
+        return mtl_uzura_push_again(request);
+    default:
+        return mtl_uzura_recv_again(request);
+    }
 }
 
 /** Go through the requests that wait for room or send in pieces. */
 static int pump_busy(void)
 {
     uzura_request_t *left = NULL;
+    uzura_request_t *last = NULL;
     int events = 0;
 
     uzura_lock();
@@ -198,21 +216,25 @@ static int pump_busy(void)
     uzura_unlock();
     while (NULL != request) {
         uzura_request_t *next = request->next;
-        const bool sends = UZURA_SENDS == request->state;
 
-        if (sends ? mtl_uzura_send_pieces(request, &events) : mtl_uzura_recv_again(request)) {
+        if (go_on(request, &events)) {
             events++;
         } else {
-            request->next = left;
-            left = request;
+            request->next = NULL;
+            *(NULL == left ? &left : &last->next) = request;
+            last = request;
         }
         request = next;
     }
-    while (NULL != left) {
-        uzura_request_t *next = left->next;
-
-        mtl_uzura_busy(left);
-        left = next;
+    if (NULL != left) {
+        /* Before those that have come meanwhile. */
+        uzura_lock();
+        last->next = mtl_uzura.busy;
+        if (NULL == mtl_uzura.busy) {
+            mtl_uzura.busy_last = last;
+        }
+        mtl_uzura.busy = left;
+        uzura_unlock();
     }
     return events;
 }
@@ -240,8 +262,9 @@ static int pump_endpoints(void)
         if (endpoint->hold_due && tell_hold(endpoint)) {
             events++;
         }
+        const bool told = mtl_uzura_tell_retract(endpoint);
         events += mtl_uzura_send_waiting(endpoint);
-        queued = queued || endpoint->hold_due || NULL != endpoint->first;
+        queued = queued || endpoint->hold_due || !told || NULL != endpoint->first;
     }
     if (queued) {
         mtl_uzura.queued = true;

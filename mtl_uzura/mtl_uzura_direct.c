@@ -57,13 +57,18 @@ static inline bool send_eager(const void *buf, size_t count, const ompi_datatype
                       || (MCA_PML_BASE_SEND_STANDARD != mode && MCA_PML_BASE_SEND_READY != mode))) {
         return false;
     }
-    const uzura_endpoint_t *endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, dst));
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, dst));
     if (OPAL_UNLIKELY(NULL == endpoint || NULL != endpoint->first || endpoint->hold
                       || len > endpoint->eager_limit)) {
         return false;
     }
     const uzura_head_t head = mtl_uzura_envelope(comm, tag);
-    return DN_OK == dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_EAGER, &head, sizeof(head), data, len);
+    if (OPAL_UNLIKELY(DN_OK
+                      != dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_EAGER, &head, sizeof(head), data, len))) {
+        return false;
+    }
+    mtl_uzura_sent(endpoint, &head);
+    return true;
 }
 
 static int direct_send(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,

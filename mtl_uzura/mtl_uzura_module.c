@@ -17,6 +17,9 @@
 /** Longest envelope before eager data. */
 #define HEAD_MAX (sizeof(uzura_head_t) + sizeof(uint64_t))
 
+/** Pieces are whole numbers of so many bytes: blocks of derived types, and cache lines, are seldom cut. */
+#define PIECE_UNIT 512
+
 static uzura_endpoint_t *endpoint_new(dn_peer_t *peer)
 {
     uzura_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
@@ -31,6 +34,7 @@ static uzura_endpoint_t *endpoint_new(dn_peer_t *peer)
     if (endpoint->eager_limit > attr.botf_max - HEAD_MAX) {
         endpoint->eager_limit = attr.botf_max - HEAD_MAX;
     }
+    endpoint->piece_max = (attr.botf_max - sizeof(uint64_t)) & ~(size_t) (PIECE_UNIT - 1);
     dn_peer_set_user(peer, DN_CHAN_MTL, endpoint);
     endpoint->next = mtl_uzura.endpoints;
     mtl_uzura.endpoints = endpoint;
@@ -130,6 +134,7 @@ static int module_del_procs(struct mca_mtl_base_module_t *mtl, size_t nprocs, st
         uzura_endpoint_t *endpoint = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
 
         if (NULL != endpoint) {
+            mtl_uzura.parted = true;
             mtl_uzura_forget_sender(endpoint);
             endpoint_unlink(endpoint);
             endpoint_free(endpoint);
@@ -168,7 +173,6 @@ static int module_finalize(struct mca_mtl_base_module_t *mtl)
         module->endpoints = endpoint->next;
         endpoint_free(endpoint);
     }
-    mtl_uzura_stage_close();
     uzura_match_fini(&module->match);
     free(module->handles.slot);
     memset(&module->handles, 0, sizeof(module->handles));

@@ -71,6 +71,26 @@ static void answer(uzura_request_t *request)
     }
 }
 
+/** Choose the way of a long message whose memory lies together at both ends. */
+static void choose_way(uzura_request_t *request)
+{
+    uzura_lock();
+    request->way = uzura_pace_choose(&request->endpoint->pace, mtl_uzura_number[MTL_UZURA_STREAM].value,
+                                     request->wanted);
+    uzura_unlock();
+    request->started = mtl_uzura_now();
+}
+
+/** The bytes of a message whose way was chosen are here. */
+static void learn_way(uzura_request_t *request)
+{
+    const uint64_t now = mtl_uzura_now();
+
+    uzura_lock();
+    uzura_pace_learn(&request->endpoint->pace, request->way, request->wanted, request->started, now);
+    uzura_unlock();
+}
+
 /** dn_comp_fn_t of a PULL. */
 static void pulled(dn_comp_t *comp, dn_status_t status)
 {
@@ -82,6 +102,7 @@ static void pulled(dn_comp_t *comp, dn_status_t status)
     if (DN_OK != status) {
         request->error = MPI_ERR_OTHER;
     }
+    learn_way(request);
     answer(request);
 }
 
@@ -94,7 +115,6 @@ static void ask(uzura_request_t *request)
         answer(request);
         return;
     }
-    request->by_stage = mtl_uzura_stage_take(request->endpoint, &request->stage);
     request->state = UZURA_ASKS;
     if (!mtl_uzura_recv_again(request)) {
         mtl_uzura_busy(request);
@@ -122,16 +142,11 @@ static bool start_pull(uzura_request_t *request)
         pulled(&request->comp, status);
         break;
     default:
+        request->way = UZURA_ONLY;
         ask(request);
         break;
     }
     return true;
-}
-
-/** Whether a contiguous message moves faster by two copies through the stage than by one that the kernel makes. */
-static bool better_staged(const uzura_request_t *request)
-{
-    return 0 != request->stage.len && request->wanted <= mtl_uzura_number[MTL_UZURA_STAGE_MAX].value;
 }
 
 /** A long message has been matched. */
@@ -139,7 +154,13 @@ static void fetch(uzura_request_t *request, enum uzura_kind kind)
 {
     if (0 == request->wanted) {
         answer(request);
-    } else if (UZURA_RTS != kind || NULL == request->buffer || better_staged(request)) {
+        return;
+    }
+    request->way = UZURA_ONLY;
+    if (UZURA_RTS == kind && NULL != request->buffer) {
+        choose_way(request);
+    }
+    if (UZURA_PULL != request->way) {
         ask(request);
     } else if (!start_pull(request)) {
         mtl_uzura_busy(request);
@@ -155,7 +176,7 @@ bool mtl_uzura_recv_again(uzura_request_t *request)
     case UZURA_STARTS:
         return start_pull(request);
     case UZURA_ASKS: {
-        const uzura_cts_t cts = {request->remote, request->handle, request->wanted, request->by_stage};
+        const uzura_cts_t cts = {request->remote, request->handle, request->wanted};
         /* Bytes may come before dn_botf() has returned. */
         request->state = UZURA_WAITS_BYTES;
         status = dn_botf(peer, DN_CHAN_MTL, UZURA_CTS, &cts, sizeof(cts), NULL, 0);
@@ -206,14 +227,16 @@ typedef struct arrival {
     uzura_head_t head;
     uint64_t request;
     dn_key_t key; /**< UZURA_RTS only */
-    dn_key_t stage;
-    size_t len; /**< of the whole message */
+    size_t len;   /**< of the whole message */
     const uint8_t *data;
 } arrival_t;
 
 /** Receive a message that has been matched. */
 static inline void deliver(uzura_request_t *request, const arrival_t *arrival, uzura_endpoint_t *endpoint)
 {
+    if (OPAL_UNLIKELY(0 != request->handle)) {
+        mtl_uzura_announce_end(request);
+    }
     match(request, &arrival->head, arrival->len);
     request->remote = arrival->request;
     request->endpoint = endpoint;
@@ -228,7 +251,6 @@ static inline void deliver(uzura_request_t *request, const arrival_t *arrival, u
         break;
     default:
         request->key = arrival->key;
-        request->stage = arrival->stage;
         fetch(request, arrival->kind);
         break;
     }
@@ -240,7 +262,6 @@ static void deliver_kept(uzura_request_t *request, uzura_kept_t *kept)
                                .head = {.source = kept->msg.source, .tag = kept->msg.tag},
                                .request = kept->request,
                                .key = kept->key,
-                               .stage = kept->stage,
                                .len = kept->len,
                                .data = kept->data};
 
@@ -265,7 +286,6 @@ static bool keep(uzura_endpoint_t *endpoint, const arrival_t *arrival)
     kept->endpoint = endpoint;
     kept->request = arrival->request;
     kept->key = arrival->key;
-    kept->stage = arrival->stage;
     kept->len = arrival->len;
     if (0 != data_len) {
         memcpy(kept->data, arrival->data, data_len);
@@ -284,14 +304,14 @@ static inline uzura_request_t *request_of(uzura_recv_t *posted)
 static void arrive(dn_peer_t *src, const arrival_t *arrival)
 {
     const uzura_head_t *head = &arrival->head;
-    uzura_endpoint_t *endpoint = NULL;
     bool kept = false;
 
     uzura_lock();
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
     uzura_recv_t *found = uzura_match_arrive(&mtl_uzura.match, head->context, head->source, head->tag);
     uzura_request_t *request = NULL == found ? NULL : request_of(found);
-    if (NULL == found || UZURA_EAGER != arrival->kind) {
-        endpoint = mtl_uzura_endpoint_of(src);
+    if (OPAL_LIKELY(NULL != endpoint)) {
+        endpoint->seen++;
     }
     if (OPAL_LIKELY(NULL != found)) {
         /* No longer to be cancelled. */
@@ -308,31 +328,7 @@ static void arrive(dn_peer_t *src, const arrival_t *arrival)
     }
 }
 
-/** Bytes of a piece have been taken: complete after the last. */
-static void took_piece(uzura_request_t *request)
-{
-    if (request->done == request->wanted) {
-        mtl_uzura_handle_drop(request);
-        finish(request);
-    }
-}
-
-/** A piece that lies in the sender's stage. */
-static void take_staged(dn_peer_t *src, const uzura_staged_t *staged)
-{
-    uzura_request_t *request = mtl_uzura_handle_find(staged->receiver, src, UZURA_WAITS_BYTES);
-    const uint8_t *data = NULL == request ? NULL : mtl_uzura_stage_find(request->endpoint, staged);
-
-    if (NULL == data || staged->len > request->wanted - request->done) {
-        mtl_uzura.dropped++;
-        return;
-    }
-    fill(request, data, staged->len);
-    mtl_uzura_stage_clear(request->endpoint, staged);
-    took_piece(request);
-}
-
-/** Bytes of a piece. */
+/** Bytes of a piece: complete after the last. */
 static void take_piece(dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
 {
     uzura_request_t *request = mtl_uzura_handle_find(handle, src, UZURA_WAITS_BYTES);
@@ -342,7 +338,73 @@ static void take_piece(dn_peer_t *src, uint64_t handle, const uint8_t *data, siz
         return;
     }
     fill(request, data, len);
-    took_piece(request);
+    if (request->done == request->wanted) {
+        mtl_uzura_handle_drop(request);
+        if (UZURA_ONLY != request->way) {
+            learn_way(request);
+        }
+        finish(request);
+    }
+}
+
+/** The message of an announced receive is on its way. */
+static void take_takes(dn_peer_t *src, const uzura_takes_t *takes)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(takes->receiver, src, UZURA_POSTED);
+
+    if (NULL == request || takes->len > request->len || 0 > takes->source) {
+        mtl_uzura.dropped++;
+        return;
+    }
+    const uzura_head_t head = {.source = takes->source, .tag = request->posted.tag};
+    uzura_lock();
+    uzura_match_cancel(&mtl_uzura.match, &request->posted);
+    request->state = UZURA_IS_PUSHED;
+    uzura_unlock();
+    request->endpoint->announced = NULL;
+    request->endpoint->retract = 0;
+    match(request, &head, takes->len);
+    request->remote = takes->request;
+}
+
+/** It has been written, or could not be. */
+static void take_pushed(dn_peer_t *src, const uzura_pushed_t *pushed)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(pushed->receiver, src, UZURA_IS_PUSHED);
+
+    if (NULL == request) {
+        mtl_uzura.dropped++;
+        return;
+    }
+    mtl_uzura_handle_drop(request);
+    dn_segment_free(request->segment);
+    if (0 != pushed->done) {
+        finish(request);
+    } else {
+        request->way = UZURA_ONLY;
+        ask(request);
+    }
+}
+
+/** A receive is no longer posted and never was matched. */
+static void cancelled(uzura_request_t *request)
+{
+    request->super.ompi_req->req_status._cancelled = true;
+    mtl_uzura_complete(request);
+}
+
+static void take_retracted(dn_peer_t *src, uint64_t handle)
+{
+    uzura_request_t *request = mtl_uzura_handle_find(handle, src, UZURA_POSTED);
+
+    /* NULL: its message came first. */
+    if (NULL != request) {
+        mtl_uzura_announce_end(request);
+        uzura_lock();
+        uzura_match_cancel(&mtl_uzura.match, &request->posted);
+        uzura_unlock();
+        cancelled(request);
+    }
 }
 
 static void set_hold(dn_peer_t *src, bool hold)
@@ -388,18 +450,41 @@ static inline bool read_arrival(arrival_t *arrival, const uint8_t *data, size_t 
         memcpy(&rts, data, sizeof(rts));
         arrival->request = rts.request;
         arrival->key = rts.key;
-        arrival->stage = rts.stage;
         arrival->len = rts.len;
         arrival->data = NULL;
         return UZURA_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
     }
 }
 
+/** A message that begins with a handle. */
+static void take_handle(dn_peer_t *src, enum uzura_kind kind, uint64_t handle, const uint8_t *data,
+                        size_t len)
+{
+    switch (kind) {
+    case UZURA_FRAG:
+        take_piece(src, handle, data, len);
+        break;
+    case UZURA_DONE:
+        mtl_uzura_take_done(src, handle);
+        break;
+    case UZURA_RETRACT:
+        mtl_uzura_take_retract(src, handle);
+        break;
+    default:
+        take_retracted(src, handle);
+        break;
+    }
+}
+
 void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     uint64_t handle = 0;
-    uzura_cts_t cts;
-    uzura_staged_t staged;
+    union {
+        uzura_cts_t cts;
+        uzura_announce_t announce;
+        uzura_takes_t takes;
+        uzura_pushed_t pushed;
+    } message;
     arrival_t arrival;
 
     (void) arg;
@@ -415,28 +500,41 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
         }
         break;
     case UZURA_CTS:
-        if (sizeof(cts) == len) {
-            memcpy(&cts, data, sizeof(cts));
-            mtl_uzura_take_cts(src, &cts);
+        if (sizeof(message.cts) == len) {
+            memcpy(&message.cts, data, len);
+            mtl_uzura_take_cts(src, &message.cts);
             return;
         }
         break;
-    case UZURA_STAGED:
-        if (sizeof(staged) == len) {
-            memcpy(&staged, data, sizeof(staged));
-            take_staged(src, &staged);
+    case UZURA_ANNOUNCE:
+        if (sizeof(message.announce) == len) {
+            memcpy(&message.announce, data, len);
+            mtl_uzura_take_announce(src, &message.announce);
+            return;
+        }
+        break;
+    case UZURA_TAKES:
+        if (sizeof(message.takes) == len) {
+            memcpy(&message.takes, data, len);
+            take_takes(src, &message.takes);
+            return;
+        }
+        break;
+    case UZURA_PUSHED:
+        if (sizeof(message.pushed) == len) {
+            memcpy(&message.pushed, data, len);
+            take_pushed(src, &message.pushed);
             return;
         }
         break;
     case UZURA_FRAG:
     case UZURA_DONE:
+    case UZURA_RETRACT:
+    case UZURA_RETRACTED:
         if (sizeof(handle) <= len) {
             memcpy(&handle, data, sizeof(handle));
-            if (UZURA_DONE == tag) {
-                mtl_uzura_take_done(src, handle);
-            } else {
-                take_piece(src, handle, (const uint8_t *) data + sizeof(handle), len - sizeof(handle));
-            }
+            take_handle(src, (enum uzura_kind) tag, handle, (const uint8_t *) data + sizeof(handle),
+                        len - sizeof(handle));
             return;
         }
         break;
@@ -526,6 +624,9 @@ static inline int start(uzura_request_t *request, const struct ompi_communicator
         request->state = UZURA_POSTED;
         uzura_match_post(&mtl_uzura.match, &request->posted);
         uzura_unlock();
+        if (OPAL_UNLIKELY(!blocking && mtl_uzura_announces(request, endpoint))) {
+            mtl_uzura_announce(request, endpoint);
+        }
         if (blocking && !mtl_uzura.oversubscribed) {
             poll_source(request, endpoint);
         }
@@ -631,13 +732,15 @@ int mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_r
 
     uzura_lock();
     const bool posted = UZURA_POSTED == request->state;
-    if (posted) {
+    if (posted && 0 == request->handle) {
         uzura_match_cancel(&mtl_uzura.match, &request->posted);
     }
     uzura_unlock();
-    if (posted) {
-        request->super.ompi_req->req_status._cancelled = true;
-        mtl_uzura_complete(request);
+    if (posted && 0 == request->handle) {
+        cancelled(request);
+    } else if (posted) {
+        request->endpoint->retract = request->handle;
+        mtl_uzura.queued = true;
     }
     return OMPI_SUCCESS;
 }

@@ -84,12 +84,11 @@ static dn_status_t post(uzura_request_t *request)
         if (NULL != request->segment) {
             dn_segment_key(request->segment, &rts.key);
         }
-        mtl_uzura_stage_offer(request, &rts.stage);
         return dn_botf(peer, DN_CHAN_MTL, request->kind, &rts, sizeof(rts), NULL, 0);
     }
 }
 
-static void finish(uzura_request_t *request)
+void mtl_uzura_send_finish(uzura_request_t *request)
 {
     if (NULL != request->segment) {
         dn_segment_free(request->segment);
@@ -104,8 +103,9 @@ static void finish(uzura_request_t *request)
 /** The first message has left. */
 static void posted(uzura_request_t *request)
 {
+    mtl_uzura_sent(request->endpoint, &request->head);
     if (UZURA_EAGER == request->kind) {
-        finish(request);
+        mtl_uzura_send_finish(request);
     }
 }
 
@@ -186,9 +186,6 @@ static bool plan(uzura_request_t *request, bool synchronous)
 {
     const uzura_endpoint_t *endpoint = request->endpoint;
 
-    request->segment = NULL;
-    request->handle = 0;
-    request->done = 0;
     request->state = UZURA_WAITS_REPLY;
     if (request->len <= endpoint->eager_limit && !endpoint->hold) {
         request->kind = synchronous ? UZURA_SYNC : UZURA_EAGER;
@@ -226,6 +223,12 @@ int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
                      && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
                                            convertor->count, convertor->pBaseBuf);
     request->head = mtl_uzura_envelope(comm, tag);
+    request->segment = NULL;
+    request->handle = 0;
+    request->done = 0;
+    if (mtl_uzura_push(request)) {
+        return OMPI_SUCCESS;
+    }
     if (OPAL_UNLIKELY(!plan(request, MCA_PML_BASE_SEND_SYNCHRONOUS == mode))) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -272,6 +275,7 @@ int mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t
         const uzura_head_t head = mtl_uzura_envelope(comm, tag);
         if (OPAL_LIKELY(
                 DN_OK == dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_EAGER, &head, sizeof(head), data, len))) {
+            mtl_uzura_sent(endpoint, &head);
             return OMPI_SUCCESS;
         }
     }
@@ -287,7 +291,7 @@ void mtl_uzura_take_done(dn_peer_t *src, uint64_t handle)
         return;
     }
     mtl_uzura_handle_drop(request);
-    finish(request);
+    mtl_uzura_send_finish(request);
 }
 
 void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
@@ -301,8 +305,6 @@ void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
     mtl_uzura_handle_drop(request);
     request->remote = cts->receiver;
     request->wanted = cts->len;
-    request->by_stage = 0 != cts->staged && NULL != mtl_uzura.stage.chunk;
-    request->staged = 0;
     request->state = UZURA_SENDS;
     mtl_uzura_busy(request);
 }
@@ -311,7 +313,7 @@ void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
 static dn_status_t send_piece(uzura_request_t *request)
 {
     const size_t left = request->wanted - request->done;
-    const size_t len = left < request->endpoint->eager_limit ? left : request->endpoint->eager_limit;
+    const size_t len = left < request->endpoint->piece_max ? left : request->endpoint->piece_max;
     dn_peer_t *peer = request->endpoint->peer;
     dn_window_t window;
 
@@ -328,11 +330,7 @@ static dn_status_t send_piece(uzura_request_t *request)
 bool mtl_uzura_send_pieces(uzura_request_t *request, int *events)
 {
     while (request->done < request->wanted) {
-        dn_status_t status = request->by_stage ? mtl_uzura_stage_send(request) : DN_ERR_UNSUPPORTED;
-
-        if (DN_ERR_UNSUPPORTED == status) {
-            status = send_piece(request);
-        }
+        const dn_status_t status = send_piece(request);
 
         if (DN_ERR_AGAIN == status) {
             return false;
@@ -343,6 +341,6 @@ bool mtl_uzura_send_pieces(uzura_request_t *request, int *events)
         }
         (*events)++;
     }
-    finish(request);
+    mtl_uzura_send_finish(request);
     return true;
 }

@@ -1,0 +1,77 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "uzura_pace.h"
+
+/** Messages between two tries of the slower way, where both take about as long; more the slower it is. */
+#define LEAST_LEFT 64.0f
+#define MOST_LEFT  2048.0f
+
+/** How much of what is new goes into a cost that has risen; one that has fallen is believed at once, for
+ * whatever disturbs makes a message slower. */
+#define RISE 0.125f
+
+static struct uzura_pace_class *class_of(uzura_pace_t *pace, size_t len)
+{
+    unsigned class = 0;
+
+    for (size_t most = (size_t) 16 << 10; len > most && class + 1 < UZURA_PACE_CLASSES; most *= 2) {
+        class ++;
+    }
+    return &pace->class[class];
+}
+
+/** The way that costs less; one that has not ended yet costs more. */
+static enum uzura_way better(const struct uzura_pace_class *class)
+{
+    const float *cost = class->cost;
+
+    return 0 != cost[UZURA_PIECES] && (0 == cost[UZURA_PULL] || cost[UZURA_PIECES] < cost[UZURA_PULL])
+               ? UZURA_PIECES
+               : UZURA_PULL;
+}
+
+/** Messages until the other way's turn: its loss is a small part of the time until then. */
+static uint16_t next_try(const struct uzura_pace_class *class, enum uzura_way way)
+{
+    const float ratio = class->cost[UZURA_PIECES + UZURA_PULL - way] / class->cost[way];
+    const float left = LEAST_LEFT * ratio;
+
+    return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
+}
+
+enum uzura_way uzura_pace_choose(uzura_pace_t *pace, enum uzura_stream stream, size_t len)
+{
+    struct uzura_pace_class *class = class_of(pace, len);
+
+    if (UZURA_STREAM_AUTO != stream) {
+        return UZURA_STREAM_NEVER == stream ? UZURA_PULL : UZURA_PIECES;
+    }
+    if (UZURA_WAYS * UZURA_PACE_TRIES > class->tried) {
+        return UZURA_PACE_TRIES > class->tried++ ? UZURA_PULL : UZURA_PIECES;
+    }
+    const enum uzura_way way = better(class);
+    if (0 == class->cost[UZURA_PULL] || 0 == class->cost[UZURA_PIECES]) {
+        return way;
+    }
+    if (0 == class->left) {
+        class->left = next_try(class, way);
+    } else if (0 == --class->left) {
+        return UZURA_PIECES + UZURA_PULL - way;
+    }
+    return way;
+}
+
+void uzura_pace_learn(uzura_pace_t *pace, enum uzura_way way, size_t len, uint64_t started, uint64_t now)
+{
+    const uint64_t since = started > pace->last ? started : pace->last;
+    const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;
+    float *known = &class_of(pace, len)->cost[way];
+
+    *known =
+        0 == *known || cost < *known ? cost : *known + (cost < 2 * *known ? cost - *known : *known) * RISE;
+    pace->last = now;
+}
