@@ -19,8 +19,12 @@
 enum {
     OPS = 24,
     PLACES = 48,
-    STREAM = 3000, /**< bytes of a program that are looked at one by one */
-    MEMORY = 1 << 16,
+    STREAM = 600, /**< bytes of a program that are looked at one by one */
+    MEMORY = 1 << 12,
+    LONG_STREAM = 6000, /**< of one in LONG: more than is moved by way of a buffer at once */
+    LONG_MEMORY = 1 << 16,
+    LONG = 64,
+    PATTERN = 256,
     WIRE = 40 * (OPS + 1) + 8 * PLACES
 };
 
@@ -33,15 +37,34 @@ typedef struct input {
     size_t len;
 } input_t;
 
-static uint64_t take(input_t *input, size_t bytes)
+/** A byte of the input; behind its end there are zeros. */
+static inline uint64_t take_byte(input_t *input)
+{
+    if (0 == input->len) {
+        return 0;
+    }
+    input->len--;
+    return *input->data++;
+}
+
+static uint64_t take(input_t *input, unsigned bytes)
 {
     uint64_t value = 0;
 
-    bytes = bytes < input->len ? bytes : input->len;
-    memcpy(&value, input->data, bytes);
-    input->data += bytes;
-    input->len -= bytes;
+    for (unsigned i = 0; i < bytes; i++) {
+        value |= take_byte(input) << 8 * i;
+    }
     return value;
+}
+
+/** How many bytes to move next, below `most` and often few; all of them when the input has ended. */
+static uint64_t take_part(input_t *input, uint64_t most)
+{
+    if (0 == input->len) {
+        return UINT64_MAX;
+    }
+    const uint64_t factor = take_byte(input);
+    return 1 + factor * take_byte(input) % most;
 }
 
 /** A number: mostly small, else near an edge, or any. */
@@ -49,16 +72,16 @@ static int64_t take_number(input_t *input)
 {
     static const uint64_t edge[] = {
         0, 1, UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 62, UINT64_C(1) << 63};
-    const uint64_t kind = take(input, 1);
+    const uint64_t kind = take_byte(input);
 
     if (160 > kind) {
         return (int64_t) (kind % 32);
     }
     if (208 > kind) {
-        return (int8_t) take(input, 1) * (1 + (int64_t) (kind % 4) * 3);
+        return (int8_t) take_byte(input) * (1 + (int64_t) (kind % 4) * 3);
     }
     if (240 > kind) {
-        return (int64_t) (edge[kind % 6] + (uint64_t) (int8_t) (take(input, 1) % 5) - 2);
+        return (int64_t) (edge[kind % 6] + (uint64_t) (int8_t) (take_byte(input) % 5) - 2);
     }
     return (int64_t) take(input, 8);
 }
@@ -66,10 +89,10 @@ static int64_t take_number(input_t *input)
 /** Ops in a row; what is inside of a loop may be wrong. @return their number. */
 static size_t take_ops(input_t *input, dn_prog_op_t *ops)
 {
-    const size_t n = take(input, 1) % (OPS + 1);
+    const size_t n = take_byte(input) % (OPS + 1);
 
     for (size_t i = 0; i < n; i++) {
-        const uint64_t kind = take(input, 1);
+        const uint64_t kind = take_byte(input);
         dn_prog_op_t *op = &ops[i];
         op->kind = 250 < kind ? (uint32_t) kind % 8 : 0 == kind % 3 ? DN_PROG_LOOP : DN_PROG_RUN;
         op->inside = 0;
@@ -171,19 +194,20 @@ typedef struct subject {
     size_t ops;
     dn_prog_use_t use;
     cover_t cover; /**< of the use */
-    int64_t place[STREAM];
-    dn_naive_t naive; /**< of the use; its first STREAM bytes */
+    int64_t place[LONG_STREAM];
+    dn_naive_t naive; /**< of the use; its first bytes, as many as are looked at */
+    size_t room;      /**< bytes between its bounds that may be had */
     uint8_t *memory;
     uint64_t base;
 } subject_t;
 
 static size_t known(const subject_t *subject)
 {
-    return subject->naive.n < STREAM ? subject->naive.n : STREAM;
+    return subject->naive.n < subject->naive.room ? subject->naive.n : subject->naive.room;
 }
 
-/** Judge and flatten a use. @return 0 when it is not to be started. */
-static int open_use(subject_t *subject, uint64_t count, int64_t extent)
+/** Judge a use, and flatten it up to a limit. @return 0 when it is not to be started. */
+static int open_use(subject_t *subject, uint64_t count, int64_t extent, int is_long)
 {
     judge_t judge = {0};
     dn_prog_span_t span;
@@ -201,9 +225,10 @@ static int open_use(subject_t *subject, uint64_t count, int64_t extent)
     }
     DN_FUZZ_CHECK(span.size == (uint64_t) subject->cover.size);
     DN_FUZZ_CHECK(span.low == (int64_t) subject->cover.low && span.high == (int64_t) subject->cover.high);
-    subject->naive = (dn_naive_t){subject->place, 0, STREAM};
+    subject->naive = (dn_naive_t){subject->place, 0, is_long ? LONG_STREAM : STREAM};
+    subject->room = is_long ? LONG_MEMORY : MEMORY;
     dn_naive_use(&subject->naive, subject->op, subject->ops, count, extent);
-    DN_FUZZ_CHECK(span.size == subject->naive.n || STREAM < subject->naive.n);
+    DN_FUZZ_CHECK(span.size == subject->naive.n || subject->naive.room < subject->naive.n);
     return 1;
 }
 
@@ -218,7 +243,8 @@ static void check_next(const subject_t *subject, dn_prog_cursor_t *cursor, uint6
     DN_FUZZ_CHECK(
         0 == run
         || ((int64_t) at >= subject->cover.low && (int64_t) at + (wide_t) run <= subject->cover.high));
-    for (uint64_t i = position; i < position + run && i < known(subject); i++) {
+    const uint64_t end = position + run < known(subject) ? position + run : known(subject);
+    for (uint64_t i = position; i < end; i++) {
         DN_FUZZ_CHECK((int64_t) (at + i - position) == subject->place[i]);
     }
 }
@@ -233,8 +259,7 @@ static void check_walk(const subject_t *subject, input_t *input)
     dn_prog_start(&cursor, &subject->use, 0);
     DN_FUZZ_CHECK(dn_prog_left(&cursor) == size);
     for (uint64_t i = 0; i < known(subject);) {
-        const uint64_t max = 1 + take(input, 1) % 100;
-        check_next(subject, &cursor, i, max);
+        check_next(subject, &cursor, i, take_part(input, 100));
         i = size - dn_prog_left(&cursor);
     }
     for (unsigned i = 0; i < 8 && 0 != size; i++) {
@@ -244,7 +269,7 @@ static void check_walk(const subject_t *subject, input_t *input)
         other = cursor;
         check_next(subject, &cursor, position, UINT64_MAX);
         /* The same byte, by a skip from an earlier one. */
-        const uint64_t back = take(input, 1) % 200;
+        const uint64_t back = take_byte(input) % 200;
         dn_prog_seek(&cursor, position < back ? 0 : position - back);
         dn_prog_skip(&cursor, position < back ? position : back);
         DN_FUZZ_CHECK(1 == dn_prog_next(&cursor, 1, &at));
@@ -255,17 +280,34 @@ static void check_walk(const subject_t *subject, input_t *input)
     DN_FUZZ_CHECK(0 == dn_prog_next(&cursor, UINT64_MAX, &at));
 }
 
+static size_t room_of(const subject_t *subject)
+{
+    return (size_t) (subject->cover.high - subject->cover.low);
+}
+
+/** What a use's memory holds at first; uses that differ in their bounds mostly differ in it. */
+static const uint8_t *pattern_of(const subject_t *subject)
+{
+    static uint8_t pattern[PATTERN + LONG_MEMORY];
+
+    if (0 == pattern[1]) {
+        dn_test_fill(pattern, sizeof(pattern), 0);
+    }
+    return pattern + room_of(subject) % PATTERN;
+}
+
 /** Memory of exactly the bounds of a use. @return 0 when that is too much, or not every byte is known. */
 static int take_memory(subject_t *subject)
 {
-    const size_t room = (size_t) (subject->cover.high - subject->cover.low);
+    const size_t room = room_of(subject);
 
-    if (subject->cover.high - subject->cover.low > MEMORY || subject->cover.size > STREAM) {
+    if (subject->cover.high - subject->cover.low > (wide_t) subject->room
+        || subject->cover.size > (wide_t) subject->naive.room) {
         return 0;
     }
     subject->memory = malloc(room + (0 == room));
     DN_FUZZ_CHECK(NULL != subject->memory);
-    dn_test_fill(subject->memory, room, room);
+    memcpy(subject->memory, pattern_of(subject), room);
     subject->base = (uintptr_t) subject->memory - (uint64_t) subject->cover.low;
     /* An origin that is no address may still have all bytes of its use in memory. */
     const wide_t origin = (wide_t) (uintptr_t) subject->memory - subject->cover.low;
@@ -277,20 +319,20 @@ static int take_memory(subject_t *subject)
     return 1;
 }
 
-static uint8_t *byte_of(const subject_t *subject, size_t i)
+static inline uint8_t *byte_of(const subject_t *subject, size_t i)
 {
     return (uint8_t *) (uintptr_t) (subject->base + (uint64_t) subject->place[i]);
 }
 
 static void check_gather(const subject_t *subject, input_t *input)
 {
-    uint8_t stream[STREAM];
+    static uint8_t stream[LONG_STREAM];
     dn_prog_cursor_t cursor;
     const size_t n = subject->naive.n;
 
     dn_prog_start(&cursor, &subject->use, subject->base);
     for (size_t done = 0; done < n;) {
-        const size_t most = 1 + take(input, 1) * take(input, 1) % 500;
+        const uint64_t most = take_part(input, 500);
         const size_t part = most < n - done ? most : n - done;
         DN_FUZZ_CHECK(part == dn_prog_gather(stream + done, &cursor, part));
         done += part;
@@ -299,10 +341,9 @@ static void check_gather(const subject_t *subject, input_t *input)
         DN_FUZZ_CHECK(stream[i] == *byte_of(subject, i));
     }
     /* Back to where it came from: nothing changes, even where blocks overlap. */
-    const size_t room = (size_t) (subject->cover.high - subject->cover.low);
     dn_prog_start(&cursor, &subject->use, subject->base);
     DN_FUZZ_CHECK(n == dn_prog_scatter(&cursor, stream, UINT64_MAX));
-    DN_FUZZ_CHECK(room == dn_test_mismatch(subject->memory, room, room));
+    DN_FUZZ_CHECK(0 == memcmp(subject->memory, pattern_of(subject), room_of(subject)));
 }
 
 /** To a program at random that covers as much, and back again. */
@@ -321,7 +362,7 @@ static void check_copy(const subject_t *subject, input_t *input)
     partner.prog = prog;
     const uint64_t size = dn_prog_info(prog)->size;
     const uint64_t count = 0 == size ? 0 : (subject->naive.n + size - 1) / size;
-    if (!open_use(&partner, count, extent) || !take_memory(&partner)) {
+    if (!open_use(&partner, count, extent, 1) || !take_memory(&partner)) {
         dn_prog_free(prog);
         return;
     }
@@ -329,8 +370,7 @@ static void check_copy(const subject_t *subject, input_t *input)
     dn_prog_start(&from, &subject->use, subject->base);
     dn_prog_start(&to, &partner.use, partner.base);
     while (done < n) {
-        const uint64_t part = 1 + take(input, 1) * take(input, 1) % 999;
-        done += dn_prog_copy(&to, &from, part);
+        done += dn_prog_copy(&to, &from, take_part(input, 999));
     }
     DN_FUZZ_CHECK(done == n && 0 == dn_prog_copy(&to, &from, 1));
     for (size_t i = 0; i < n; i++) {
@@ -339,8 +379,7 @@ static void check_copy(const subject_t *subject, input_t *input)
     dn_prog_seek(&from, 0);
     dn_prog_seek(&to, 0);
     DN_FUZZ_CHECK(n == dn_prog_copy(&from, &to, UINT64_MAX));
-    const size_t room = (size_t) (subject->cover.high - subject->cover.low);
-    DN_FUZZ_CHECK(room == dn_test_mismatch(subject->memory, room, room));
+    DN_FUZZ_CHECK(0 == memcmp(subject->memory, pattern_of(subject), room_of(subject)));
     free(partner.memory);
     dn_prog_free(prog);
 }
@@ -348,7 +387,7 @@ static void check_copy(const subject_t *subject, input_t *input)
 /** To the same program elsewhere: every byte arrives, even where blocks overlap, and none between them. */
 static void check_twin(const subject_t *subject, input_t *input)
 {
-    const size_t room = (size_t) (subject->cover.high - subject->cover.low), n = subject->naive.n;
+    const size_t room = room_of(subject), n = subject->naive.n;
     uint8_t *memory = calloc(1, room + 1), *wanted = calloc(1, room + 1);
     dn_prog_cursor_t from, to;
 
@@ -356,8 +395,7 @@ static void check_twin(const subject_t *subject, input_t *input)
     dn_prog_start(&from, &subject->use, subject->base);
     dn_prog_start(&to, &subject->use, (uintptr_t) memory - (uint64_t) subject->cover.low);
     for (uint64_t done = 0; done < n;) {
-        const uint64_t part = 1 + take(input, 1) * take(input, 1) % 999;
-        done += dn_prog_copy(&to, &from, part);
+        done += dn_prog_copy(&to, &from, take_part(input, 999));
     }
     for (size_t i = 0; i < n; i++) {
         wanted[subject->place[i] - subject->cover.low] = *byte_of(subject, i);
@@ -372,7 +410,7 @@ static void check_use(subject_t *subject, uint64_t count, int64_t extent, input_
     int64_t at = 0;
     uint64_t len = 0;
 
-    if (!open_use(subject, count, extent)) {
+    if (!open_use(subject, count, extent, 0 == take_byte(input) % LONG)) {
         return;
     }
     check_walk(subject, input);
@@ -416,7 +454,7 @@ static void check_taken(dn_prog_t *prog, const dn_prog_op_t *ops, size_t n, inpu
     subject.ops = n;
     check_encoding(prog);
     check_use(&subject, 1, 0, input);
-    const uint64_t count = take(input, 1) % 8;
+    const uint64_t count = take_byte(input) % 8;
     check_use(&subject, count, take_number(input), input);
     check_use(&subject, (uint64_t) take_number(input), take_number(input), input);
     dn_prog_free(prog);
@@ -565,6 +603,23 @@ static size_t put_wire(uint8_t *bytes, const wire_t *head, const dn_prog_op_t *o
     return sizeof(*head) + head->ops * sizeof(*ops) + head->places * sizeof(*place);
 }
 
+/** Take blocks from the first LIST for the last one: the sum stays right, in 64 bits. */
+static void shift_blocks(dn_prog_op_t *ops, size_t n, uint64_t blocks)
+{
+    dn_prog_op_t *first = NULL, *last = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        if (DN_PROG_LIST == ops[i].kind) {
+            first = NULL == first ? &ops[i] : first;
+            last = &ops[i];
+        }
+    }
+    if (first != last) {
+        first->count -= blocks;
+        last->count += blocks;
+    }
+}
+
 /** Ops as a peer may write them, below a head that the judge finds right for them, or nearly so. */
 static void try_decode_ops(input_t *input)
 {
@@ -576,7 +631,7 @@ static void try_decode_ops(input_t *input)
     wire_t head = {0x67706e64, 1, 0, (uint32_t) n, 0, 0, 0, 0};
 
     for (size_t i = 0; i < n; i++) {
-        const uint64_t how = take(input, 1);
+        const uint64_t how = take_byte(input);
         dn_prog_op_t *op = &ops[i];
         if (0 == how) {
             continue; /* as it came */
@@ -591,6 +646,9 @@ static void try_decode_ops(input_t *input)
         op->len = DN_PROG_LOOP == op->kind ? 0 : op->len;
         op->stride = 1 == op->count ? 0 : op->stride;
     }
+    if (1 == take_byte(input) % 16) {
+        shift_blocks(ops, n, (uint64_t) take_number(input));
+    }
     if (is_nested(ops, n)) {
         const size_t m = expand(ops, n, place, head.places, meant, OPS + PLACES);
         if (SIZE_MAX != m) {
@@ -602,9 +660,9 @@ static void try_decode_ops(input_t *input)
         }
     }
     const size_t len = put_wire(bytes, &head, ops, place);
-    const uint64_t spoil = take(input, 1);
+    const uint64_t spoil = take_byte(input);
     if (250 < spoil) {
-        bytes[8 * (spoil % 5) + take(input, 1) % 8] ^= (uint8_t) (1u << take(input, 1) % 8);
+        bytes[8 * (spoil % 5) + take_byte(input) % 8] ^= (uint8_t) (1u << take_byte(input) % 8);
         dn_prog_t *prog = NULL;
         DN_FUZZ_CHECK(DN_OK != dn_prog_decode(bytes, len, NULL, &prog));
         return;
@@ -640,7 +698,7 @@ static void try_decode(input_t *input)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     input_t input = {data, len};
-    const uint64_t kind = take(&input, 1) % 3;
+    const uint64_t kind = take_byte(&input) % 3;
 
     if (0 == kind) {
         try_create(&input);
@@ -652,22 +710,69 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     return 0;
 }
 
+/** Write ops down as take_ops() reads them: each a loop around all that follow, with some turns. */
+static void seed_nest(uint64_t *random, uint8_t *to, size_t n)
+{
+    for (; 0 != n; n--) {
+        const uint8_t op[] = {(uint8_t) (1 == n ? 1 : 3 * (n - 1)), (uint8_t) dn_test_below(random, 160),
+                              (uint8_t) dn_test_below(random, 160), (uint8_t) (1 + dn_test_below(random, 4)),
+                              (uint8_t) dn_test_below(random, 160)};
+        memcpy(to, op, sizeof(op));
+        to += sizeof(op);
+    }
+}
+
+/** The same, with single blocks of one length, some of them far apart. */
+static void seed_blocks(uint64_t *random, uint8_t *to, size_t n)
+{
+    for (; 0 != n; n--) {
+        *to++ = 1;
+        if (0 == dn_test_below(random, 4)) {
+            *to++ = (uint8_t) (208 + dn_test_below(random, 32));
+            *to++ = (uint8_t) dn_test_random(random);
+        } else {
+            *to++ = (uint8_t) dn_test_below(random, 160);
+        }
+        *to++ = 4; /* len */
+        *to++ = 1; /* count */
+        *to++ = 0;
+    }
+}
+
+/** Bytes of which loops, small numbers and few ops come out more often than of bytes at random. */
+static size_t seed_ops(uint64_t *random, uint8_t *data)
+{
+    const size_t n = dn_test_below(random, OPS + 1);
+    const size_t len = 6 * OPS + dn_test_below(random, 256);
+    const uint64_t any_one_in = 0 == dn_test_below(random, 8) ? 4 : 16;
+    const uint64_t shape = dn_test_below(random, 32);
+
+    for (size_t i = 0; i < len; i += 4) {
+        const uint64_t any = dn_test_random(random);
+        for (size_t k = 0; k < 4; k++) {
+            const uint64_t part = any >> 16 * k;
+            data[i + k] = (uint8_t) (0 == part % any_one_in ? part >> 8 : (part >> 8) % 256 * 160 / 256);
+        }
+    }
+    data[0] = (uint8_t) n;
+    if (0 == shape) {
+        seed_nest(random, data + 1, n);
+    } else if (1 == shape) {
+        seed_blocks(random, data + 1, n);
+    }
+    return len;
+}
+
 size_t dn_fuzz_seed(uint64_t *random, uint8_t *data)
 {
     static dn_prog_op_t ops[DN_NAIVE_OPS];
     dn_prog_t *prog = NULL;
-    size_t len = 200 + dn_test_below(random, 800);
+    size_t len;
     int64_t extent;
 
     data[0] = (uint8_t) dn_test_below(random, 3);
     if (2 != data[0]) {
-        /* Loops, small numbers and few ops more often than bytes at random give them. */
-        for (size_t i = 1; i < len; i++) {
-            data[i] = (uint8_t) (0 == dn_test_below(random, 16) ? dn_test_random(random)
-                                                                : dn_test_below(random, 160));
-        }
-        data[1] = (uint8_t) dn_test_below(random, OPS + 1);
-        return len;
+        return 1 + seed_ops(random, data + 1);
     }
     do {
         dn_prog_free(prog);

@@ -5,9 +5,10 @@
 /** @file
  * Drives a fuzz target without libFuzzer, with inputs that a seed decides.
  *
- * usage: fuzz_... RUNS [SEED [FIRST]]
+ * usage: fuzz_... RUNS [SEED [FIRST [JOBS]]]
  *
- * Run i of a seed is the same whatever ran before it: a failure names the call that repeats it alone.
+ * Run i of a seed is the same whatever ran before it: a failure names the call that repeats it alone. So does
+ * an input that takes a minute or more. Several jobs share the runs.
  */
 #include "dn_config.h"
 
@@ -15,16 +16,46 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../dn_test.h"
 
-static char replay[128];
+enum {
+    DIGITS = 20,    /**< of a number of 64 bits */
+    HANG_S = 60,    /**< seconds; an input takes some microseconds */
+    MOST_JOBS = 256 /**< processes */
+};
 
+static char replay[128 + DIGITS];
+static size_t replay_len; /**< of what comes before the number of the run */
+static volatile uint64_t run;
+
+/** Called by signals, perhaps from malloc(): no stdio. */
 static void say_replay(int number)
 {
-    const ssize_t written = write(STDERR_FILENO, replay, strlen(replay));
+    char text[DIGITS + 1];
+    size_t at = sizeof(text) - 1;
+
+    text[at] = '\n';
+    for (uint64_t left = run; at == sizeof(text) - 1 || 0 != left; left /= 10) {
+        text[--at] = (char) ('0' + left % 10);
+    }
+    memcpy(replay + replay_len, text + at, sizeof(text) - at);
+    const ssize_t written = write(STDERR_FILENO, replay, replay_len + sizeof(text) - at);
     _exit(0 < written ? 1 : 2);
+}
+
+static void watch(int number)
+{
+    static uint64_t seen = UINT64_MAX;
+
+    if (seen == run) {
+        say_replay(number);
+    }
+    seen = run;
+    alarm(HANG_S);
 }
 
 /** Change some bytes, cut, or repeat a part. @return the new length. */
@@ -75,23 +106,15 @@ static size_t make_input(uint64_t *random, uint8_t *data)
     return 0 == dn_test_below(random, 4) ? len : mutate(random, data, len);
 }
 
-int main(int argc, char **argv)
+/** Try every JOBS-th run from the first on. */
+static int try_runs(uint64_t first, uint64_t end, uint64_t seed, uint64_t jobs)
 {
     static uint8_t data[DN_FUZZ_MAX];
-    const uint64_t runs = 1 < argc ? strtoull(argv[1], NULL, 0) : 100000;
-    const uint64_t seed = 2 < argc ? strtoull(argv[2], NULL, 0) : 1;
-    const uint64_t first = 3 < argc ? strtoull(argv[3], NULL, 0) : 0;
 
-    signal(SIGABRT, say_replay);
-    signal(SIGSEGV, say_replay);
-    signal(SIGBUS, say_replay);
-    signal(SIGFPE, say_replay);
-    signal(SIGILL, say_replay);
-    for (uint64_t i = first; i < first + runs; i++) {
+    alarm(HANG_S);
+    for (run = first; run < end; run += jobs) {
         uint64_t random = seed;
-        random = dn_test_random(&random) ^ (i * UINT64_C(0xd1342543de82ef95));
-        snprintf(replay, sizeof(replay), "to repeat: %s 1 %llu %llu\n", argv[0], (unsigned long long) seed,
-                 (unsigned long long) i);
+        random = dn_test_random(&random) ^ (run * UINT64_C(0xd1342543de82ef95));
         const size_t len = make_input(&random, data);
         /* in memory of exactly its length, so that a sanitizer sees a byte too far */
         uint8_t *exact = malloc(len + (0 == len));
@@ -102,6 +125,60 @@ int main(int argc, char **argv)
         LLVMFuzzerTestOneInput(exact, len);
         free(exact);
     }
-    printf("%llu inputs of seed %llu\n", (unsigned long long) runs, (unsigned long long) seed);
+    signal(SIGABRT, SIG_DFL); /* a leak that is reported at the exit belongs to no run in particular */
     return 0;
+}
+
+/** Have processes of their own share the runs. The first that fails ends the others. */
+static int share_runs(uint64_t first, uint64_t end, uint64_t seed, uint64_t jobs)
+{
+    pid_t child[MOST_JOBS];
+    int status, wrong = 0;
+
+    for (uint64_t i = 0; i < jobs; i++) {
+        child[i] = fork();
+        if (0 == child[i]) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            exit(try_runs(first + i, end, seed, jobs));
+        }
+        wrong |= 0 > child[i];
+    }
+    for (pid_t ended = 0; 0 <= ended; ended = wait(&status)) {
+        const int ill = 0 != ended && 0 != status;
+        if (ill && !wrong) {
+            fprintf(stderr, "process %d ended with status 0x%x\n", (int) ended, (unsigned) status);
+        }
+        wrong |= ill;
+        for (uint64_t i = 0; i < jobs; i++) {
+            child[i] = ended == child[i] ? 0 : child[i];
+            if (wrong && 0 < child[i]) {
+                kill(child[i], SIGKILL);
+            }
+        }
+    }
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const uint64_t runs = 1 < argc ? strtoull(argv[1], NULL, 0) : 100000;
+    const uint64_t seed = 2 < argc ? strtoull(argv[2], NULL, 0) : 1;
+    const uint64_t first = 3 < argc ? strtoull(argv[3], NULL, 0) : 0;
+    const uint64_t wanted = 4 < argc ? strtoull(argv[4], NULL, 0) : 1;
+    const uint64_t jobs = wanted < MOST_JOBS ? wanted : MOST_JOBS;
+
+    for (size_t i = 0; i < sizeof(deadly) / sizeof(*deadly); i++) {
+        signal(deadly[i], say_replay);
+    }
+    signal(SIGALRM, watch);
+    const int len = snprintf(replay, sizeof(replay) - DIGITS, "to repeat: %s 1 %llu ", argv[0],
+                             (unsigned long long) seed);
+    replay_len = (size_t) len < sizeof(replay) - DIGITS ? (size_t) len : sizeof(replay) - DIGITS - 1;
+    const int wrong =
+        2 > jobs ? try_runs(first, first + runs, seed, 1) : share_runs(first, first + runs, seed, jobs);
+    if (!wrong) {
+        printf("%llu inputs of seed %llu\n", (unsigned long long) runs, (unsigned long long) seed);
+    }
+    return wrong;
 }
