@@ -157,12 +157,34 @@ static int start(uzura_request_t *request)
     return dn_ompi_status(status);
 }
 
+/** What the receiver needs to fetch the message, instead of its bytes. */
+static void offer_bytes(uzura_request_t *request)
+{
+    request->kind = UZURA_RTS_PACKED;
+    if (NULL != request->buffer
+        && DN_OK == dn_segment_register(mtl_uzura.port, request->buffer, request->len, &request->segment)) {
+        request->kind = UZURA_RTS;
+    }
+}
+
+/** A message that has waited while its receiver has had too many: announce it. Without a handle it goes as planned. */
+static void hold_back(uzura_request_t *request)
+{
+    if (OPAL_UNLIKELY(request->endpoint->hold)
+        && (UZURA_SYNC == request->kind
+            || (UZURA_EAGER == request->kind && mtl_uzura_handle_take(request)))) {
+        offer_bytes(request);
+    }
+}
+
 int mtl_uzura_send_waiting(uzura_endpoint_t *endpoint)
 {
     int events = 0;
 
     while (NULL != endpoint->first) {
         uzura_request_t *request = endpoint->first;
+
+        hold_back(request);
         dn_status_t status = post(request);
 
         if (DN_ERR_AGAIN == status) {
@@ -190,12 +212,7 @@ static bool plan(uzura_request_t *request, bool synchronous)
     if (request->len <= endpoint->eager_limit && !endpoint->hold) {
         request->kind = synchronous ? UZURA_SYNC : UZURA_EAGER;
     } else {
-        request->kind = UZURA_RTS_PACKED;
-        if (NULL != request->buffer
-            && DN_OK
-                   == dn_segment_register(mtl_uzura.port, request->buffer, request->len, &request->segment)) {
-            request->kind = UZURA_RTS;
-        }
+        offer_bytes(request);
     }
     if (UZURA_EAGER == request->kind || mtl_uzura_handle_take(request)) {
         return true;

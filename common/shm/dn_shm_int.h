@@ -28,13 +28,13 @@
 
 #define DN_SHM_MAGIC    0x6e6d6964u /* "dimn" */
 #define DN_SHM_PAGE     4096u
-#define DN_SHM_HELPS    8 /**< PULLs shared at once; one more is copied by its initiator alone */
+#define DN_SHM_HELPS    8 /**< transfers shared at once; one more is copied by its initiator alone */
 #define DN_SHM_PATH_MAX 200
 
 #define DN_SHM_GRANULE (32u << 10) /**< bytes of the stage that serve one pair at a time */
 #define DN_SHM_STAGED  0x80u       /**< in the channel of a line: the message lies in the sender's stage */
 
-/** A PULL that its target may help with: chunks are taken from `next` by whoever comes. */
+/** A transfer that its target may help with: chunks are taken from `next` by whoever comes. */
 typedef struct dn_shm_help {
     uint64_t next;   /**< generation:32 | first chunk not taken:32 */
     uint64_t done;   /**< chunks finished by the target */
@@ -174,7 +174,7 @@ typedef struct dn_shm_peer {
     int closing;  /**< sends no more; forget it when its ring is drained */
     uint32_t os_pid;
     uint64_t start_time;
-    uint64_t help_min; /**< bytes from which a PULL is shared with it */
+    uint64_t help_min; /**< bytes from which a transfer is shared with it */
     dn_shm_map_t map;
     dn_shm_window_t *windows;
     struct dn_shm_rx *rx; /**< what it sends to us; NULL: nothing attached */
@@ -206,8 +206,8 @@ typedef struct dn_shm_hot {
     uint32_t idle;
 } dn_shm_hot_t;
 
-/** A PULL that the target may help with, as its initiator keeps it. */
-typedef struct dn_shm_pull {
+/** A transfer that the target may help with, as its initiator keeps it. */
+typedef struct dn_shm_share {
     dn_shm_peer_t *peer; /**< NULL: free */
     uint32_t generation;
     uint32_t chunks;
@@ -216,8 +216,9 @@ typedef struct dn_shm_pull {
     dn_status_t status; /**< of our own share */
     uint32_t waits;     /**< looks in vain, until the target's life is checked */
     uint64_t remote;
+    int write;      /**< a PUSH */
     dn_xfer_t xfer; /**< contiguous; its key is not kept */
-} dn_shm_pull_t;
+} dn_shm_share_t;
 
 typedef struct dn_shm {
     dn_iface_t iface;
@@ -246,8 +247,8 @@ typedef struct dn_shm {
 
     dn_shm_stage_t stage;
 
-    uint32_t npulls; /**< in flight beyond their call */
-    dn_shm_pull_t pull[DN_SHM_HELPS];
+    uint32_t nshares; /**< in flight beyond their call */
+    dn_shm_share_t share[DN_SHM_HELPS];
 } dn_shm_t;
 
 /** Do more processes than processing units run where this one may? */
@@ -384,14 +385,16 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer);
 /** One copy between the own memory and a peer's, both contiguous. */
 dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write);
 
-/** PULL a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: DN_SHM_HELPS of
+/** PULL or PUSH a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: DN_SHM_HELPS of
  * them are under way, or it is too long: copy it alone. */
-dn_status_t dn_shm_pull_shared(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote);
+dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write);
+/** Write the status words of a transfer that is complete. */
+void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer);
 /** The target's side: a message on DN_CHAN_DEVICE. */
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
-/** Finish PULLs whose last chunks have arrived. @return how many. */
+/** Finish transfers whose last chunks have arrived. @return how many. */
 int dn_shm_help_progress(dn_shm_t *shm);
-/** Wait until the target copies nothing more into our memory, or is gone; then forget its PULLs.
+/** Wait until the target copies nothing more into our memory, or is gone; then forget its transfers.
  * signal: tell their owners. */
 void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer, int signal);
 /** @} */

@@ -330,7 +330,7 @@ int dn_shm_progress(dn_iface_t *iface)
     if (__builtin_expect(0 != dn_load_acquire_u32(&shm->suspects), 0)) {
         dn_shm_bury(shm);
     }
-    if (__builtin_expect(0 != shm->npulls, 0)) {
+    if (__builtin_expect(0 != shm->nshares, 0)) {
         n += dn_shm_help_progress(shm);
     }
     if (__builtin_expect(shm->closing, 0)) {

@@ -323,6 +323,16 @@ static void dn_shm_unreach(dn_shm_peer_t *peer, const dn_shm_place_t *place)
     }
 }
 
+void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer)
+{
+    if (0 != (xfer->flags & DN_XFER_STATUS_REMOTE)) {
+        dn_shm_aotf(&peer->base.hot, xfer->remote_status, xfer->remote_value, sizeof(uint64_t));
+    }
+    if (0 != (xfer->flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(xfer->local_status, xfer->local_value);
+    }
+}
+
 static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     dn_counters_t *counters = peer->base.iface->counters;
@@ -341,10 +351,10 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
     } else if (DN_ERR_UNSUPPORTED == status && DN_SHM_KEY_CMA == key->kind && peer->cma) {
         const uint64_t remote = key->device_word + xfer->roff;
         status = DN_ERR_UNSUPPORTED;
-        if (NULL == xfer->local_sg && NULL == xfer->remote_sg && !write && xfer->len >= peer->help_min
+        if (NULL == xfer->local_sg && NULL == xfer->remote_sg && xfer->len >= peer->help_min
             && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
             /* Not where cores are shared: a helper that is not running would hold up the last chunk. */
-            status = dn_shm_pull_shared(peer, xfer, remote);
+            status = dn_shm_share(peer, xfer, remote, write);
         }
         if (DN_ERR_UNSUPPORTED != status) {
             return status;
@@ -356,11 +366,8 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         }
         dn_count(&counters->cma_bytes, DN_OK == status ? xfer->len : 0);
     }
-    if (DN_OK == status && 0 != (xfer->flags & DN_XFER_STATUS_REMOTE)) {
-        dn_shm_aotf(&peer->base.hot, xfer->remote_status, xfer->remote_value, sizeof(uint64_t));
-    }
-    if (DN_OK == status && 0 != (xfer->flags & DN_XFER_STATUS_LOCAL)) {
-        dn_store_release(xfer->local_status, xfer->local_value);
+    if (DN_OK == status) {
+        dn_shm_signal(peer, xfer);
     }
     return status;
 }

@@ -1,0 +1,189 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file edges_cancel.c
+ * Cancelling, before and after the match and in between.
+ */
+#include "dn_config.h"
+
+#include "edges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void cancel_after_the_match_does_nothing(void)
+{
+    for (size_t i = 0; i < EDGES_LENGTHS; i++) {
+        if (0 == edges.rank) {
+            edges_meet();
+            edges_send(edges_lengths[i], i, 1, EDGES_TAG, edges.world);
+            continue;
+        }
+        unsigned char *in = verify_guard_alloc(edges_lengths[i], 0);
+        MPI_Request request;
+        MPI_Status status;
+        int cancelled = 1;
+        edges_must(MPI_Irecv(in, (int) edges_lengths[i], MPI_BYTE, 0, EDGES_TAG, edges.world, &request),
+                   "MPI_Irecv");
+        edges_meet();
+        for (int done = 0; !done;) {
+            edges_must(MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE), "MPI_Request_get_status");
+        }
+        edges_must(MPI_Cancel(&request), "MPI_Cancel");
+        edges_must(MPI_Wait(&request, &status), "MPI_Wait");
+        MPI_Test_cancelled(&status, &cancelled);
+        verify_that(!cancelled, "a receive was cancelled after it had its message");
+        edges_status(&status, 0, EDGES_TAG, edges_lengths[i]);
+        verify_expect(in, edges_lengths[i], i, "message of a receive that was cancelled too late");
+        verify_guard_free(in, edges_lengths[i], 0, "receive that was cancelled too late");
+    }
+}
+
+static void cancel_and_wait(MPI_Request *request)
+{
+    MPI_Status status;
+    int cancelled = 0;
+
+    edges_must(MPI_Cancel(request), "MPI_Cancel");
+    edges_must(MPI_Wait(request, &status), "MPI_Wait");
+    MPI_Test_cancelled(&status, &cancelled);
+    verify_that(cancelled, "a receive without a message was not cancelled");
+}
+
+/* Every second of many receives is cancelled, from both ends by turns; the messages go to the others. */
+static void cancel_before_the_match_leaves_the_others(void)
+{
+    enum { COUNT = 1000 };
+    static MPI_Request requests[2 * COUNT];
+    static uint64_t values[2 * COUNT];
+    static const int sources[] = {0, MPI_ANY_SOURCE};
+
+    if (0 == edges.rank) {
+        edges_meet();
+        for (int i = 0; i < COUNT; i++) {
+            uint64_t value = (uint64_t) i;
+            edges_must(MPI_Send(&value, 1, MPI_UINT64_T, 1, EDGES_TAG, edges.world), "MPI_Send");
+        }
+        return;
+    }
+    for (int i = 0; i < 2 * COUNT; i++) {
+        values[i] = UINT64_MAX;
+        edges_must(MPI_Irecv(&values[i], 1, MPI_UINT64_T, sources[i / 2 % 2], i % 3 ? EDGES_TAG : MPI_ANY_TAG,
+                             edges.world, &requests[i]),
+                   "MPI_Irecv");
+    }
+    for (int i = 0; i < COUNT; i++) {
+        int half = i / 2;
+        cancel_and_wait(&requests[0 == i % 2 ? 2 * half : 2 * (COUNT - 1 - half)]);
+    }
+    edges_meet();
+    for (int i = 0; i < COUNT; i++) {
+        edges_must(MPI_Wait(&requests[2 * i + 1], MPI_STATUS_IGNORE), "MPI_Wait");
+        verify_that((uint64_t) i == values[2 * i + 1],
+                    "a message went to another receive than the first left");
+        verify_that(UINT64_MAX == values[2 * i], "a cancelled receive changed its buffer");
+    }
+}
+
+/* A persistent receive can be started again after it was cancelled. */
+static void cancelled_persistent_receive_starts_again(void)
+{
+    uint64_t value = 1;
+    MPI_Request request;
+
+    if (0 == edges.rank) {
+        edges_meet();
+        value = 5;
+        edges_must(MPI_Send(&value, 1, MPI_UINT64_T, 1, EDGES_TAG, edges.world), "MPI_Send");
+        return;
+    }
+    edges_must(MPI_Recv_init(&value, 1, MPI_UINT64_T, MPI_ANY_SOURCE, EDGES_TAG, edges.world, &request),
+               "MPI_Recv_init");
+    for (int i = 0; i < 100; i++) {
+        edges_must(MPI_Start(&request), "MPI_Start");
+        cancel_and_wait(&request);
+    }
+    verify_that(1 == value, "a cancelled receive changed its buffer");
+    edges_must(MPI_Start(&request), "MPI_Start");
+    edges_meet();
+    edges_must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    verify_that(5 == value, "a receive started again after a cancel got something else");
+    edges_must(MPI_Request_free(&request), "MPI_Request_free");
+}
+
+/* A cancel that meets its message: it comes with this receive, or it is there for the next one. */
+static void cancel_while_it_arrives_loses_nothing(void)
+{
+    enum { ROUNDS = 500 };
+
+    for (int i = 0; i < ROUNDS; i++) {
+        const size_t length = edges_lengths[(size_t) i % EDGES_LENGTHS];
+        if (0 == edges.rank) {
+            edges_send(length, (uint64_t) i, 1, EDGES_TAG, edges.pair);
+            continue;
+        }
+        unsigned char *in = verify_guard_alloc(length, 0);
+        unsigned char *zeros = edges_get(length, 1);
+        MPI_Request request;
+        MPI_Status status;
+        int cancelled = 0;
+        memset(in, 0, length);
+        edges_must(MPI_Irecv(in, (int) length, MPI_BYTE, 0, EDGES_TAG, edges.pair, &request), "MPI_Irecv");
+        for (int looks = i % 7; looks > 0; looks--) {
+            (void) edges_is_there(0, EDGES_OTHER, edges.pair);
+        }
+        edges_must(MPI_Cancel(&request), "MPI_Cancel");
+        edges_must(MPI_Wait(&request, &status), "MPI_Wait");
+        MPI_Test_cancelled(&status, &cancelled);
+        if (cancelled) {
+            verify_that(0 == memcmp(in, zeros, length), "a cancelled receive changed its buffer");
+            edges_receive(length, (uint64_t) i, 0, EDGES_TAG, 0, EDGES_TAG, edges.pair);
+        } else {
+            edges_status(&status, 0, EDGES_TAG, length);
+            verify_expect(in, length, (uint64_t) i, "message of a receive that a cancel met");
+        }
+        free(zeros);
+        verify_guard_free(in, length, 0, "receive that a cancel met");
+    }
+}
+
+/* A send that is cancelled arrives, or says that it was cancelled and does not. */
+static void cancelled_send_arrives_or_says_so(void)
+{
+    for (size_t i = 0; i < EDGES_LENGTHS; i++) {
+        const int length = (int) edges_lengths[i];
+        unsigned char *bytes = edges_data(edges_lengths[i], i);
+        MPI_Request request;
+        MPI_Status status;
+        int cancelled = 0;
+        if (0 == edges.rank) {
+            edges_must(MPI_Isend(bytes, length, MPI_BYTE, 1, EDGES_TAG, edges.world, &request), "MPI_Isend");
+            edges_must(MPI_Cancel(&request), "MPI_Cancel of a send");
+            edges_must(MPI_Wait(&request, &status), "MPI_Wait");
+            MPI_Test_cancelled(&status, &cancelled);
+            edges_must(MPI_Send(&cancelled, 1, MPI_INT, 1, EDGES_OTHER, edges.world), "MPI_Send");
+        } else {
+            memset(bytes, 0, edges_lengths[i]);
+            edges_must(MPI_Irecv(bytes, length, MPI_BYTE, 0, EDGES_TAG, edges.world, &request), "MPI_Irecv");
+            edges_must(MPI_Recv(&cancelled, 1, MPI_INT, 0, EDGES_OTHER, edges.world, MPI_STATUS_IGNORE),
+                       "MPI_Recv");
+            if (cancelled) {
+                cancel_and_wait(&request);
+            } else {
+                edges_must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+                verify_expect(bytes, edges_lengths[i], i, "message of a send that was cancelled in vain");
+            }
+        }
+        free(bytes);
+    }
+}
+
+const edges_check_t edges_cancel[] = {
+    {"cancel_after_the_match_does_nothing", cancel_after_the_match_does_nothing, false},
+    {"cancel_before_the_match_leaves_the_others", cancel_before_the_match_leaves_the_others, false},
+    {"cancelled_persistent_receive_starts_again", cancelled_persistent_receive_starts_again, false},
+    {"cancel_while_it_arrives_loses_nothing", cancel_while_it_arrives_loses_nothing, false},
+    {"cancelled_send_arrives_or_says_so", cancelled_send_arrives_or_says_so, false},
+    {0},
+};
