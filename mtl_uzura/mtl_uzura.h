@@ -145,28 +145,30 @@ enum uzura_state {
 
 /** The part of a request that is ours: pml/cm allocates it behind mca_mtl_request_t. */
 typedef struct uzura_request {
+    /* What a short message touches stands first: a window of 64 receives is to stay in the first-level cache. */
     struct mca_mtl_request_t super;
+    uint8_t *buffer;     /**< the user's memory when contiguous, else NULL */
+    size_t len;          /**< send: bytes; receive: room */
     uzura_recv_t posted; /**< receive: what it takes */
     enum uzura_state state;
-    int error;                          /**< MPI_SUCCESS, or what the status will say */
+    int error;       /**< MPI_SUCCESS, or what the status will say */
+    uint64_t handle; /**< of this request, 0: none yet */
+    size_t wanted;   /**< bytes of this message that the receiver takes */
+    size_t done;     /**< of these, sent or received in pieces */
+    bool walks;      /**< memory is not contiguous and has a program */
+
+    enum uzura_kind kind;               /**< send: of its first message */
     struct opal_convertor_t *convertor; /**< where memory is not contiguous and has no program */
-    uint8_t *buffer;                    /**< the user's memory when contiguous, else NULL */
-    size_t len;                         /**< send: bytes; receive: room */
-    size_t wanted;                      /**< bytes of this message that the receiver takes */
-    size_t done;                        /**< of these, sent or received in pieces */
     uzura_endpoint_t *endpoint;
     struct uzura_request *next; /**< in one queue at most */
-    enum uzura_kind kind;       /**< send: of its first message */
-    uzura_head_t head;          /**< send: the envelope; receive: that of the message matched */
-    uint64_t handle;            /**< of this request, 0: none yet */
+    uzura_head_t head;          /**< send: the envelope */
     uint64_t remote;            /**< handle of the other side's request */
     dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
     dn_key_t key;          /**< of the other side's buffer */
     dn_comp_t comp;
     enum uzura_way way;      /**< receive: how a long contiguous message comes */
     uint64_t started;        /**< receive: when that began, in ns */
-    bool walks;              /**< memory is not contiguous and has a program */
-    dn_prog_cursor_t cursor; /**< of that program, where done bytes are behind */
+    dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
 } uzura_request_t;
 
 /** An unexpected message. Eager data follows. */
@@ -317,9 +319,7 @@ void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len);
 
 /** @name mtl_uzura_announce.c */
 /** @{ */
-/** Whether a receive from @p endpoint is to be announced once it is posted. */
-bool mtl_uzura_announces(const uzura_request_t *request, const uzura_endpoint_t *endpoint);
-/** Announce it, if it is the next one and there is room. */
+/** Announce a long receive from @p endpoint that was just posted, if it is worth it and allowed. */
 void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint);
 /** An announced receive is matched otherwise, or cancelled. */
 void mtl_uzura_announce_end(uzura_request_t *request);

@@ -33,11 +33,12 @@
 
 #include "opal/runtime/opal_progress.h"
 
-bool mtl_uzura_announces(const uzura_request_t *request, const uzura_endpoint_t *endpoint)
+/** Is a receive worth it, and does the rest allow it? */
+static bool announces(const uzura_request_t *request, const uzura_endpoint_t *endpoint)
 {
-    return NULL != endpoint && NULL == endpoint->announced && NULL != request->buffer
-           && request->len > mtl_uzura_number[MTL_UZURA_ANNOUNCE_MIN].value
-           && request->len > endpoint->eager_limit && 0 != mtl_uzura_number[MTL_UZURA_ANNOUNCE_MIN].value
+    const unsigned least = mtl_uzura_number[MTL_UZURA_ANNOUNCE_MIN].value;
+
+    return 0 != least && request->len > least && NULL == endpoint->announced && NULL != request->buffer
            && MPI_ANY_TAG != request->posted.tag && !endpoint->lost && !opal_using_threads();
 }
 
@@ -66,7 +67,7 @@ void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint)
                                  .seen = endpoint->seen,
                                  .len = request->len};
 
-    if (!is_first(&request->posted) || !mtl_uzura_handle_take(request)) {
+    if (!announces(request, endpoint) || !is_first(&request->posted) || !mtl_uzura_handle_take(request)) {
         return;
     }
     request->endpoint = endpoint;

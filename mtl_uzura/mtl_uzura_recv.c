@@ -25,10 +25,14 @@ static void set_status(struct ompi_status_public_t *status, int source, int tag,
     status->_cancelled = 0;
 }
 
+/** All is here; match() has set the rest of the status. */
 static void finish(uzura_request_t *request)
 {
-    set_status(&request->super.ompi_req->req_status, request->head.source, request->head.tag, request->wanted,
-               request->error);
+    struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
+
+    status->MPI_ERROR = request->error;
+    status->_ucount = request->wanted;
+    status->_cancelled = 0;
     mtl_uzura_complete(request);
 }
 
@@ -52,7 +56,10 @@ static void fill(uzura_request_t *request, const void *data, size_t len)
 /** The message of @p head, @p len bytes long, is this request's. */
 static inline void match(uzura_request_t *request, const uzura_head_t *head, size_t len)
 {
-    request->head = *head;
+    struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
+
+    status->MPI_SOURCE = head->source;
+    status->MPI_TAG = head->tag;
     request->done = 0;
     request->wanted = len;
     request->error = MPI_SUCCESS;
@@ -238,13 +245,14 @@ static inline void deliver(uzura_request_t *request, const arrival_t *arrival, u
         mtl_uzura_announce_end(request);
     }
     match(request, &arrival->head, arrival->len);
+    if (OPAL_LIKELY(UZURA_EAGER == arrival->kind)) {
+        fill(request, arrival->data, request->wanted);
+        finish(request);
+        return;
+    }
     request->remote = arrival->request;
     request->endpoint = endpoint;
     switch (arrival->kind) {
-    case UZURA_EAGER:
-        fill(request, arrival->data, request->wanted);
-        finish(request);
-        break;
     case UZURA_SYNC:
         fill(request, arrival->data, request->wanted);
         answer(request);
@@ -549,10 +557,8 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
 }
 
 /** Where to put what comes. */
-static inline void prepare(uzura_request_t *request, struct opal_convertor_t *convertor, void *buffer,
-                           size_t len)
+static inline void prepare(uzura_request_t *request, void *buffer, size_t len)
 {
-    request->convertor = convertor;
     request->buffer = buffer;
     request->len = len;
     request->handle = 0;
@@ -569,7 +575,8 @@ static void prepare_convertor(uzura_request_t *request, struct opal_convertor_t 
     if (0 != len && !opal_convertor_need_buffers(convertor)) {
         opal_convertor_get_current_pointer(convertor, &buffer);
     }
-    prepare(request, convertor, buffer, len);
+    prepare(request, buffer, len);
+    request->convertor = convertor;
     request->walks = NULL == buffer && 0 != len
                      && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
                                            convertor->count, convertor->pBaseBuf);
@@ -624,7 +631,7 @@ static inline int start(uzura_request_t *request, const struct ompi_communicator
         request->state = UZURA_POSTED;
         uzura_match_post(&mtl_uzura.match, &request->posted);
         uzura_unlock();
-        if (OPAL_UNLIKELY(!blocking && mtl_uzura_announces(request, endpoint))) {
+        if (!blocking && NULL != endpoint && OPAL_UNLIKELY(request->len > endpoint->eager_limit)) {
             mtl_uzura_announce(request, endpoint);
         }
         if (blocking && !mtl_uzura.oversubscribed) {
@@ -650,7 +657,7 @@ int mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
 int mtl_uzura_start_receive(uzura_request_t *request, const struct ompi_communicator_t *comm, int source,
                             int tag, void *buffer, size_t len, bool blocking)
 {
-    prepare(request, NULL, buffer, len);
+    prepare(request, buffer, len);
     return start(request, comm, source, tag, blocking);
 }
 

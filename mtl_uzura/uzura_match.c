@@ -158,7 +158,7 @@ void uzura_match_fini(uzura_match_t *m)
 
 /** @name Posted receives */
 /** @{ */
-void uzura_match_index(uzura_match_t *m, uzura_recv_t *recv)
+static void index_recv(uzura_match_t *m, uzura_recv_t *recv)
 {
     const unsigned wild = wild_of(recv->source, recv->tag);
 
@@ -174,12 +174,22 @@ void uzura_match_unindex(uzura_match_t *m, uzura_recv_t *recv)
     extract(&m->posted_index, &recv->link);
 }
 
-/** None of the near receives matches, and those that are not in the index are among them. */
+/** Put all into the index that have been posted since it was last needed. */
+static void index_fresh(uzura_match_t *m)
+{
+    for (uzura_recv_t *recv = m->fresh; NULL != recv; recv = uzura_match_next_posted(m, NULL, recv)) {
+        index_recv(m, recv);
+    }
+    m->fresh = NULL;
+}
+
+/** None of the near receives matches, and those that are not in the index then are among them. */
 uzura_recv_t *uzura_match_arrive_far(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag)
 {
     const unsigned kinds = 0 > tag ? UZURA_WILD_TAG : UZURA_KINDS;
     uzura_recv_t *found = NULL;
 
+    index_fresh(m);
     for (unsigned wild = 0; wild < kinds; wild++) {
         if (0 == m->indexed[wild]) {
             continue;
