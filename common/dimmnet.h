@@ -279,7 +279,7 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
  * Ownership:  xfer and its arrays are the caller's again on return; the memory they name, comp and
  *             local_status are lent until completion.
- * Sharing:    a long PULL (dn_config_t::help_min) may be copied by both processes at once. At most 8 of a
+ * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once. At most 8 of a
  *             port are at a time; what is more is copied by this process alone, with the same result.
  *
  * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.

@@ -171,7 +171,7 @@ typedef struct dn_config {
         stage_bytes; /**< memory through which this process sends longer messages, 0 or 32 KiB..1 GiB; at best more than the caches of two cores */
     uint32_t stage_min;  /**< bytes of a message from which it goes there */
     int cma;             /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
-    uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL */
+    uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL or PUSH */
     const char *backing; /**< "auto", "memfd" or "file" */
     const char *fault;   /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
 } dn_config_t;
@@ -184,7 +184,7 @@ typedef struct dn_counters {
     uint64_t credit_waits; /**< sends refused because the peer's ring was full */
     uint64_t mapped_bytes; /**< PUSH, PULL by CPU copies on mapped memory */
     uint64_t cma_bytes;    /**< by process_vm_readv/writev in this process */
-    uint64_t help_bytes;   /**< copied by this process on behalf of a peer that PULLs */
+    uint64_t help_bytes;   /**< copied by this process on behalf of a peer that PULLs or PUSHes */
     uint64_t ring_bytes;   /**< through the ring, run by the core processor */
     uint64_t dropped;      /**< malformed or refused messages from peers */
 } dn_counters_t;

@@ -124,3 +124,77 @@ const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type)
     }
     return NO_PROGRAM == word ? NULL : (const dn_prog_t *) (uintptr_t) word;
 }
+
+/** Start a walk where a convertor stands. */
+static bool start_there(dn_prog_cursor_t *cursor, const opal_convertor_t *convertor)
+{
+    ompi_datatype_t *type = (ompi_datatype_t *) (uintptr_t) convertor->pDesc;
+
+    if (!dn_ompi_prog_start(cursor, type, convertor->count, convertor->pBaseBuf)) {
+        return false;
+    }
+    if (0 != convertor->bConverted) {
+        dn_prog_seek(cursor, convertor->bConverted);
+    }
+    return true;
+}
+
+/** The convertor's own stack stays where it is: nothing that packs by the program looks at it. */
+static void pass(opal_convertor_t *convertor, size_t len)
+{
+    convertor->bConverted += len;
+    if (convertor->bConverted == convertor->local_size) {
+        convertor->flags |= CONVERTOR_COMPLETED;
+    }
+}
+
+/** convertor_advance_fct_t. @return 1: all of the data is packed; 0: more is left. */
+static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t *iov_count, size_t *len)
+{
+    dn_prog_cursor_t cursor;
+    uint32_t i;
+
+    *len = 0;
+    if (!start_there(&cursor, convertor)) {
+        return OPAL_ERROR;
+    }
+    for (i = 0; i < *iov_count && 0 != dn_prog_left(&cursor); i++) {
+        iov[i].iov_len = dn_prog_gather(iov[i].iov_base, &cursor, iov[i].iov_len);
+        *len += iov[i].iov_len;
+    }
+    *iov_count = i;
+    pass(convertor, *len);
+    return 0 == dn_prog_left(&cursor);
+}
+
+bool dn_ompi_prog_adopt(opal_convertor_t *convertor)
+{
+    /* Prepared to send, in full, and to bytes that are the same as in memory. */
+    if ((CONVERTOR_SEND | CONVERTOR_HOMOGENEOUS) != (CONVERTOR_TYPE_MASK & convertor->flags)
+        || NULL == dn_ompi_prog((ompi_datatype_t *) (uintptr_t) convertor->pDesc)) {
+        return false;
+    }
+    convertor->fAdvance = advance;
+    return true;
+}
+
+/** A multiple of the size of every basic datatype, and of the blocks that opal_convertor_unpack() is slow with
+ * when they are cut. */
+#define CUT 64
+
+size_t dn_ompi_prog_take(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p)
+{
+    const size_t left = convertor->local_size - convertor->bConverted;
+    size_t len = left;
+
+    if (max < left) {
+        const size_t beyond = (convertor->bConverted + max) % CUT;
+
+        len = beyond < max ? max - beyond : max;
+    }
+    if (0 == len || !start_there(cursor_p, convertor)) {
+        return 0;
+    }
+    pass(convertor, len);
+    return len;
+}

@@ -13,6 +13,7 @@
 #include "compat.h"
 
 #include "ompi/datatype/ompi_datatype.h"
+#include "opal/datatype/opal_convertor.h"
 
 /**
  * The program of a datatype: compiled from Open MPI's own description at first use, kept with the datatype in the
@@ -39,5 +40,27 @@ static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *
     dn_prog_start(cursor, &use, (uintptr_t) buf);
     return 1;
 }
+
+/**
+ * Have a convertor pack by the program of its datatype, from where it stands. It stays a convertor like any
+ * other: whoever calls opal_convertor_pack() or sets it to its beginning need not know.
+ *
+ * Nothing is done to one that converts, sums, or copies from a device, nor to one of contiguous data.
+ *
+ * @param[in] convertor  Prepared. Its datatype is an ompi_datatype_t.
+ *
+ * @return false: it packs as before.
+ */
+DN_API bool dn_ompi_prog_adopt(opal_convertor_t *convertor);
+
+/**
+ * Take the next bytes from an adopted convertor, to gather them later. The convertor is behind them then.
+ *
+ * @param[in]  max       Bytes, at least 1.
+ * @param[out] cursor_p  Stands before these bytes. Good for as long as the datatype and the user's memory.
+ *
+ * @return bytes: @p max or what is left; less, when more is left, for a cut that suits the receiver.
+ */
+DN_API size_t dn_ompi_prog_take(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p);
 
 #endif
