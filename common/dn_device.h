@@ -34,8 +34,9 @@ typedef struct dn_iface {
     dn_port_t *port;
     dn_handler_t *handler;   /**< the port's, DN_CHAN_MAX of them */
     dn_counters_t *counters; /**< the port's; a thread-safe port may lose a count */
-    void *llcm;              /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed */
-    struct dn_iface *next;   /**< of the port's list, in the order of dn_open()'s */
+    void *llcm;            /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed. NULL after
+                                  open: any memory does, the port sets it */
+    struct dn_iface *next; /**< of the port's list, in the order of dn_open()'s */
 } dn_iface_t;
 
 /** Floor 2's part of a peer; a device embeds it first in its own. */
@@ -108,6 +109,8 @@ struct dn_device {
     void (*segment_release)(dn_iface_t *iface, void *base, const dn_key_t *key);
     /** Fill the key's opaque words for the user's memory. NULL: peers reach it by the ring only. */
     void (*segment_register)(dn_iface_t *iface, void *base, dn_key_t *key);
+    /** Undo segment_register: the memory may go after this. NULL: there is nothing to undo. */
+    void (*segment_unregister)(dn_iface_t *iface, const dn_key_t *key);
 
     /** Where an allocated segment of this peer lies here; it stays there until the peer is freed. NULL: nowhere. */
     dn_status_t (*map)(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);

@@ -112,6 +112,7 @@ void dn_config_init(dn_config_t *config)
         .help_min = 12 * 1024,
         .backing = "auto",
         .fault = "",
+        .timeout_s = 0,
     };
 }
 
@@ -226,6 +227,28 @@ static void dn_port_device_message(dn_peer_t *src, unsigned tag, const void *dat
     peer->iface->device->message(peer, tag, data, len);
 }
 
+/** The LLCM is where a device needs it to be; the others take what is there. */
+static dn_status_t dn_port_place_llcm(dn_port_t *port)
+{
+    void *memory = NULL;
+
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface && NULL == memory; iface = iface->next) {
+        memory = iface->llcm;
+    }
+    if (NULL == memory) {
+        memory = aligned_alloc(64, port->config.llcm_bytes);
+        if (NULL == memory) {
+            return DN_ERR_NOMEM;
+        }
+        memset(memory, 0, port->config.llcm_bytes);
+        port->llcm_memory = memory;
+    }
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        iface->llcm = NULL == iface->llcm ? memory : iface->llcm;
+    }
+    return dn_llcm_open(&port->llcm, memory, port->config.llcm_bytes);
+}
+
 static void dn_port_init_lock(dn_port_t *port)
 {
     pthread_mutexattr_t attr;
@@ -252,6 +275,7 @@ static void dn_port_destroy(dn_port_t *port)
         port->ifaces = iface->next;
         iface->device->close(iface);
     }
+    free(port->llcm_memory);
     if (NULL != port->fault) {
         dn_fault_close(port->fault);
     }
@@ -293,7 +317,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
         status = dn_port_open_devices(port, spec);
     }
     if (DN_OK == status) {
-        status = dn_llcm_open(&port->llcm, port->ifaces->llcm, port->config.llcm_bytes);
+        status = dn_port_place_llcm(port);
     }
     if (DN_OK != status) {
         goto err_destroy;

@@ -129,6 +129,9 @@ void dn_segment_free(dn_segment_t *segment)
 
     dn_port_lock(port);
     segment->live = 0;
+    if (NULL == segment->owner && NULL != port->ifaces->device->segment_unregister) {
+        port->ifaces->device->segment_unregister(port->ifaces, &segment->key);
+    }
     if (NULL != segment->owner) {
         segment->owner->device->segment_release(segment->owner, segment->base, &segment->key);
     } else if (segment->mapped) {

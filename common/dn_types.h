@@ -174,6 +174,8 @@ typedef struct dn_config {
     uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL or PUSH */
     const char *backing; /**< "auto", "memfd" or "file" */
     const char *fault;   /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
+    uint32_t timeout_s;  /**< silence after which a network device gives a peer up, 0: never; longer than any
+                              process stays away from dn_progress() */
 } dn_config_t;
 
 /** Counters of a port; each only grows. */

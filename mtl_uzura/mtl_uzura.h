@@ -47,10 +47,8 @@ enum uzura_kind {
     UZURA_ANNOUNCE,   /**< uzura_announce_t: a receive waits for a long message */
     UZURA_TAKES,      /**< uzura_takes_t: such a receive is matched, its message is being PUSHed */
     UZURA_PUSHED,     /**< uzura_pushed_t: that has ended */
-    UZURA_RETRACT, /**< handle of an announced receive: do not PUSH; answered by UZURA_RETRACTED or not needed */
-    UZURA_RETRACTED, /**< that handle: nothing will be PUSHed */
-    UZURA_HOLD,      /**< announce all messages from now on: too much has arrived that nobody receives */
-    UZURA_RELEASE,   /**< as before again */
+    UZURA_HOLD,       /**< announce all messages from now on: too much has arrived that nobody receives */
+    UZURA_RELEASE,    /**< as before again */
 };
 
 /** The envelope. A message of up to 40 bytes travels in one line with it. */
@@ -78,19 +76,20 @@ typedef struct uzura_cts {
 typedef struct uzura_announce {
     uint32_t context;
     int32_t tag;
-    uint32_t seen; /**< messages from the process that this goes to */
+    uint32_t seen;   /**< messages from the process that this goes to */
+    uint32_t claim;  /**< index in claims */
+    uint32_t number; /**< that stands there until it is taken */
     uint32_t pad;
     uint64_t request; /**< handle at the receiver */
     uint64_t len;     /**< room */
     dn_key_t key;     /**< of that */
+    dn_key_t claims;
 } uzura_announce_t;
 
 typedef struct uzura_takes {
     uint64_t receiver; /**< handle at the receiver */
     uint64_t request;  /**< handle at the sender */
     uint64_t len;
-    int32_t source; /**< rank of the sender in the communicator */
-    uint32_t pad;
 } uzura_takes_t;
 
 typedef struct uzura_pushed {
@@ -119,9 +118,8 @@ typedef struct uzura_endpoint {
     uint32_t sent;                   /**< messages put into its ring that are matched there */
     uint32_t seen;                   /**< such messages from it */
     struct uzura_request *announced; /**< to it, one at a time; NULL: none */
-    uint64_t retract;                /**< handle of that, to be taken back; 0: none, or told */
-    uint64_t retracted;              /**< handle that it wants back, to be answered; 0: none, or told */
     uzura_announce_t offer;
+    uint32_t *offer_claim; /**< its claim, mapped */
 } uzura_endpoint_t;
 
 /** What a request waits for. */
@@ -166,6 +164,8 @@ typedef struct uzura_request {
     dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
     dn_key_t key;          /**< of the other side's buffer */
     dn_comp_t comp;
+    uint32_t *claim;         /**< receive: of its announcement */
+    uint32_t claimed;        /**< that claim's number */
     enum uzura_way way;      /**< receive: how a long contiguous message comes */
     uint64_t started;        /**< receive: when that began, in ns */
     dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
@@ -193,6 +193,15 @@ typedef struct uzura_handles {
     uint32_t first_free;
 } uzura_handles_t;
 
+/** Words by which sides agree who has an announced buffer: see mtl_uzura_announce.c. */
+typedef struct uzura_claims {
+    bool tried;
+    dn_segment_t *segment;
+    uint32_t *word; /**< NULL: there are none */
+    uint32_t next;
+    uint32_t number; /**< of the last one */
+} uzura_claims_t;
+
 /** MCA variables. */
 enum {
     MTL_UZURA_PRIORITY,
@@ -216,6 +225,7 @@ typedef struct uzura_module {
     /* protected by lock */
     uzura_match_t match;
     uzura_handles_t handles;
+    uzura_claims_t claims;
     uzura_endpoint_t *endpoints;
     uzura_request_t
         *busy; /**< that wait for room, or send in pieces: progress goes through them, oldest first */
@@ -321,17 +331,17 @@ void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len);
 /** @{ */
 /** Announce a long receive from @p endpoint that was just posted, if it is worth it and allowed. */
 void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint);
-/** An announced receive is matched otherwise, or cancelled. */
+/** An announced receive is matched otherwise. */
 void mtl_uzura_announce_end(uzura_request_t *request);
+/** Take an announcement back. @return false: its message is on its way. */
+bool mtl_uzura_announce_cancel(uzura_request_t *request);
 /** PUSH a message if its receive has been announced. @return false: send it another way. */
 bool mtl_uzura_push(uzura_request_t *request);
 /** Try again. @return true: it waits no more. */
 bool mtl_uzura_push_again(uzura_request_t *request);
 /** Messages. */
 void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce);
-void mtl_uzura_take_retract(dn_peer_t *src, uint64_t handle);
-/** Tell what is due. @return false: no room now. */
-bool mtl_uzura_tell_retract(uzura_endpoint_t *endpoint);
+void mtl_uzura_claims_close(void);
 /** @} */
 
 /** @name mtl_uzura_recv.c */

@@ -23,15 +23,19 @@
  *
  * UZURA_TAKES goes through the same ring as all messages, so what is sent after it is matched after it. An
  * announcement may be forgotten at any time: the message is then sent as others are, and the receive is where it was.
- * A cancelled receive has to hear from the sender (UZURA_RETRACT, UZURA_RETRACTED) that nothing will be PUSHed.
  *
- * Threads: with several, A1 and A2 would cost a lock with every message. They announce nothing.
+ * MPI_Cancel has to end without the sender's doing. So each announcement has a claim, a word in memory that the
+ * receiver's peers map: its number until one side takes it by compare-and-swap, the sender before UZURA_TAKES or the
+ * receiver that is cancelled. Who comes second gives up. Both sides' swaps acquire and release, though no data hangs on
+ * them: the buffer belongs to the one who took the claim.
+ *
+ * Threads: with MPI_THREAD_MULTIPLE, A1 and A2 would cost a lock with every message. Nothing is announced then.
  */
 #include "dn_config.h"
 
 #include "mtl_uzura.h"
 
-#include "opal/runtime/opal_progress.h"
+#include <stdatomic.h>
 
 /** Is a receive worth it, and does the rest allow it? */
 static bool announces(const uzura_request_t *request, const uzura_endpoint_t *endpoint)
@@ -39,7 +43,7 @@ static bool announces(const uzura_request_t *request, const uzura_endpoint_t *en
     const unsigned least = mtl_uzura_number[MTL_UZURA_ANNOUNCE_MIN].value;
 
     return 0 != least && request->len > least && NULL == endpoint->announced && NULL != request->buffer
-           && MPI_ANY_TAG != request->posted.tag && !endpoint->lost && !opal_using_threads();
+           && MPI_ANY_TAG != request->posted.tag && !endpoint->lost && !ompi_mpi_thread_multiple;
 }
 
 /** Receives that are looked at for one which would take the message first. */
@@ -60,6 +64,51 @@ static bool is_first(const uzura_recv_t *posted)
     return posted == other;
 }
 
+/** Claims of a process: announced receives at one time. */
+#define CLAIMS 512u
+
+/** Take a claim: true for one of those who try. */
+static bool claim_take(uint32_t *word, uint32_t number)
+{
+    return atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) word, &number, 0,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
+
+/** Words that a new claim looks at for a free one. */
+#define CLAIM_LOOKS 8
+
+/** A word that nobody's claim stands in, with a new number in it. NULL: there is none. */
+static uint32_t *claim_new(uint32_t *number_p)
+{
+    uzura_claims_t *claims = &mtl_uzura.claims;
+
+    if (!claims->tried) {
+        claims->tried = true;
+        if (DN_OK == dn_segment_alloc(mtl_uzura.port, CLAIMS * sizeof(uint32_t), &claims->segment)) {
+            claims->word = dn_segment_base(claims->segment);
+        }
+    }
+    for (int i = 0; NULL != claims->word && i < CLAIM_LOOKS; i++) {
+        uint32_t *word = &claims->word[claims->next++ % CLAIMS];
+
+        if (0 == atomic_load_explicit((_Atomic uint32_t *) word, memory_order_acquire)) {
+            claims->number += 0 == claims->number + 1 ? 2 : 1;
+            *number_p = claims->number;
+            atomic_store_explicit((_Atomic uint32_t *) word, claims->number, memory_order_release);
+            return word;
+        }
+    }
+    return NULL;
+}
+
+void mtl_uzura_claims_close(void)
+{
+    if (NULL != mtl_uzura.claims.segment) {
+        dn_segment_free(mtl_uzura.claims.segment);
+    }
+    memset(&mtl_uzura.claims, 0, sizeof(mtl_uzura.claims));
+}
+
 void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint)
 {
     uzura_announce_t announce = {.context = request->posted.context,
@@ -71,9 +120,17 @@ void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint)
         return;
     }
     request->endpoint = endpoint;
+    request->claim = claim_new(&announce.number);
+    if (NULL == request->claim) {
+        mtl_uzura_handle_drop(request);
+        return;
+    }
+    request->claimed = announce.number;
     if (DN_OK == dn_segment_register(mtl_uzura.port, request->buffer, request->len, &request->segment)) {
         announce.request = request->handle;
+        announce.claim = (uint32_t) (request->claim - mtl_uzura.claims.word);
         dn_segment_key(request->segment, &announce.key);
+        dn_segment_key(mtl_uzura.claims.segment, &announce.claims);
         if (DN_OK
             == dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_ANNOUNCE, &announce, sizeof(announce), NULL, 0)) {
             endpoint->announced = request;
@@ -81,26 +138,44 @@ void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint)
         }
         dn_segment_free(request->segment);
     }
+    (void) claim_take(request->claim, request->claimed);
     mtl_uzura_handle_drop(request);
 }
 
 void mtl_uzura_announce_end(uzura_request_t *request)
 {
+    (void) claim_take(request->claim, request->claimed);
+
     request->endpoint->announced = NULL;
-    request->endpoint->retract = 0;
     dn_segment_free(request->segment);
     mtl_uzura_handle_drop(request);
 }
 
+bool mtl_uzura_announce_cancel(uzura_request_t *request)
+{
+    if (!claim_take(request->claim, request->claimed)) {
+        return false;
+    }
+    mtl_uzura_announce_end(request);
+    return true;
+}
+
 void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce)
 {
-    uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
+    void *claims = NULL;
 
-    if (NULL != endpoint) {
-        /* A1; and A2 with what was sent before the counts began anew. */
-        endpoint->offered = announce->seen == endpoint->sent && !mtl_uzura.parted && !opal_using_threads();
-        endpoint->offer = *announce;
+    uzura_lock();
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
+    uzura_unlock();
+    if (NULL == endpoint || announce->claim >= announce->claims.len / sizeof(uint32_t)) {
+        mtl_uzura.dropped++;
+        return;
     }
+    /* A1; and A2 with what was sent before the counts began anew. */
+    endpoint->offered = announce->seen == endpoint->sent && !mtl_uzura.parted && !ompi_mpi_thread_multiple
+                        && DN_OK == dn_segment_map(src, &announce->claims, &claims);
+    endpoint->offer = *announce;
+    endpoint->offer_claim = (uint32_t *) claims + (endpoint->offered ? announce->claim : 0);
 }
 
 bool mtl_uzura_push(uzura_request_t *request)
@@ -109,19 +184,18 @@ bool mtl_uzura_push(uzura_request_t *request)
     const uzura_announce_t *offer = &endpoint->offer;
 
     if (!endpoint->offered || NULL != endpoint->first || NULL == request->buffer
-        || offer->context != request->head.context || offer->tag != request->head.tag
-        || offer->len < request->len || !mtl_uzura_handle_take(request)) {
-        return false;
-    }
-    const uzura_takes_t takes = {.receiver = offer->request,
-                                 .request = request->handle,
-                                 .len = request->len,
-                                 .source = request->head.source};
-    if (DN_OK != dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_TAKES, &takes, sizeof(takes), NULL, 0)) {
-        mtl_uzura_handle_drop(request);
+        || request->len <= endpoint->eager_limit || offer->context != request->head.context
+        || offer->tag != request->head.tag || offer->len < request->len || !mtl_uzura_handle_take(request)) {
         return false;
     }
     endpoint->offered = false;
+    const uzura_takes_t takes = {offer->request, request->handle, request->len};
+    if (!claim_take(endpoint->offer_claim, offer->number)
+        || DN_OK != dn_botf(endpoint->peer, DN_CHAN_MTL, UZURA_TAKES, &takes, sizeof(takes), NULL, 0)) {
+        /* It takes the receive as any message would, unless that was cancelled. */
+        mtl_uzura_handle_drop(request);
+        return false;
+    }
     request->key = offer->key;
     request->remote = offer->request;
     request->state = UZURA_PUSH_STARTS;
@@ -129,40 +203,6 @@ bool mtl_uzura_push(uzura_request_t *request)
         mtl_uzura_busy(request);
     }
     return true;
-}
-
-void mtl_uzura_take_retract(dn_peer_t *src, uint64_t handle)
-{
-    uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
-
-    if (NULL == endpoint) {
-        return;
-    }
-    if (endpoint->offered && handle == endpoint->offer.request) {
-        endpoint->offered = false;
-    }
-    /* Where it is being PUSHed already, UZURA_TAKES came to the receiver before this answer does. */
-    endpoint->retracted = handle;
-    mtl_uzura.queued = true;
-}
-
-/** @return false: no room now. */
-static bool tell_handle(uzura_endpoint_t *endpoint, enum uzura_kind kind, uint64_t *handle)
-{
-    const uint64_t told = *handle;
-
-    if (0 != told
-        && DN_ERR_AGAIN != dn_botf(endpoint->peer, DN_CHAN_MTL, kind, &told, sizeof(told), NULL, 0)) {
-        *handle = 0;
-    }
-    return 0 == *handle;
-}
-
-bool mtl_uzura_tell_retract(uzura_endpoint_t *endpoint)
-{
-    const bool told = tell_handle(endpoint, UZURA_RETRACT, &endpoint->retract);
-
-    return tell_handle(endpoint, UZURA_RETRACTED, &endpoint->retracted) && told;
 }
 
 /** The PUSH is over: tell the receiver. @return false: no room now. */

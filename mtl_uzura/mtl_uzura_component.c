@@ -72,7 +72,7 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
     [MTL_UZURA_ANNOUNCE_MIN] = {.name = "announce_min",
                                 .help = "Bytes above which a receive that names its source is announced to "
                                         "it, so that the message can be "
-                                        "written there at once; 0: never. Not with MPI_THREAD_MULTIPLE",
+                                        "written there at once; 0: never, as with MPI_THREAD_MULTIPLE",
                                 .level = OPAL_INFO_LVL_5,
                                 .standard = ANNOUNCE_MIN,
                                 .high = 1 << 30,
@@ -173,7 +173,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
 
 void mtl_uzura_look_at_cores(void)
 {
-    mtl_uzura.oversubscribed = opal_using_threads() || 0 != dn_oversubscribed(mtl_uzura.port);
+    mtl_uzura.oversubscribed = ompi_mpi_thread_multiple || 0 != dn_oversubscribed(mtl_uzura.port);
 }
 
 void mtl_uzura_busy(uzura_request_t *request)
@@ -262,9 +262,8 @@ static int pump_endpoints(void)
         if (endpoint->hold_due && tell_hold(endpoint)) {
             events++;
         }
-        const bool told = mtl_uzura_tell_retract(endpoint);
         events += mtl_uzura_send_waiting(endpoint);
-        queued = queued || endpoint->hold_due || !told || NULL != endpoint->first;
+        queued = queued || endpoint->hold_due || NULL != endpoint->first;
     }
     if (queued) {
         mtl_uzura.queued = true;

@@ -109,7 +109,9 @@ static void pulled(dn_comp_t *comp, dn_status_t status)
     if (DN_OK != status) {
         request->error = MPI_ERR_OTHER;
     }
-    learn_way(request);
+    if (DN_OK == status) {
+        learn_way(request);
+    }
     answer(request);
 }
 
@@ -360,17 +362,16 @@ static void take_takes(dn_peer_t *src, const uzura_takes_t *takes)
 {
     uzura_request_t *request = mtl_uzura_handle_find(takes->receiver, src, UZURA_POSTED);
 
-    if (NULL == request || takes->len > request->len || 0 > takes->source) {
+    if (NULL == request || takes->len > request->len) {
         mtl_uzura.dropped++;
         return;
     }
-    const uzura_head_t head = {.source = takes->source, .tag = request->posted.tag};
+    const uzura_head_t head = {.source = request->posted.source, .tag = request->posted.tag};
     uzura_lock();
     uzura_match_cancel(&mtl_uzura.match, &request->posted);
     request->state = UZURA_IS_PUSHED;
     uzura_unlock();
     request->endpoint->announced = NULL;
-    request->endpoint->retract = 0;
     match(request, &head, takes->len);
     request->remote = takes->request;
 }
@@ -391,27 +392,6 @@ static void take_pushed(dn_peer_t *src, const uzura_pushed_t *pushed)
     } else {
         request->way = UZURA_ONLY;
         ask(request);
-    }
-}
-
-/** A receive is no longer posted and never was matched. */
-static void cancelled(uzura_request_t *request)
-{
-    request->super.ompi_req->req_status._cancelled = true;
-    mtl_uzura_complete(request);
-}
-
-static void take_retracted(dn_peer_t *src, uint64_t handle)
-{
-    uzura_request_t *request = mtl_uzura_handle_find(handle, src, UZURA_POSTED);
-
-    /* NULL: its message came first. */
-    if (NULL != request) {
-        mtl_uzura_announce_end(request);
-        uzura_lock();
-        uzura_match_cancel(&mtl_uzura.match, &request->posted);
-        uzura_unlock();
-        cancelled(request);
     }
 }
 
@@ -461,26 +441,6 @@ static inline bool read_arrival(arrival_t *arrival, const uint8_t *data, size_t 
         arrival->len = rts.len;
         arrival->data = NULL;
         return UZURA_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
-    }
-}
-
-/** A message that begins with a handle. */
-static void take_handle(dn_peer_t *src, enum uzura_kind kind, uint64_t handle, const uint8_t *data,
-                        size_t len)
-{
-    switch (kind) {
-    case UZURA_FRAG:
-        take_piece(src, handle, data, len);
-        break;
-    case UZURA_DONE:
-        mtl_uzura_take_done(src, handle);
-        break;
-    case UZURA_RETRACT:
-        mtl_uzura_take_retract(src, handle);
-        break;
-    default:
-        take_retracted(src, handle);
-        break;
     }
 }
 
@@ -537,12 +497,13 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
         break;
     case UZURA_FRAG:
     case UZURA_DONE:
-    case UZURA_RETRACT:
-    case UZURA_RETRACTED:
         if (sizeof(handle) <= len) {
             memcpy(&handle, data, sizeof(handle));
-            take_handle(src, (enum uzura_kind) tag, handle, (const uint8_t *) data + sizeof(handle),
-                        len - sizeof(handle));
+            if (UZURA_DONE == tag) {
+                mtl_uzura_take_done(src, handle);
+            } else {
+                take_piece(src, handle, (const uint8_t *) data + sizeof(handle), len - sizeof(handle));
+            }
             return;
         }
         break;
@@ -738,16 +699,20 @@ int mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_r
     uzura_request_t *request = (uzura_request_t *) mtl_request;
 
     uzura_lock();
-    const bool posted = UZURA_POSTED == request->state;
-    if (posted && 0 == request->handle) {
+    const bool announced = 0 != request->handle;
+    bool cancelled = UZURA_POSTED == request->state && !announced;
+    if (cancelled) {
         uzura_match_cancel(&mtl_uzura.match, &request->posted);
     }
     uzura_unlock();
-    if (posted && 0 == request->handle) {
-        cancelled(request);
-    } else if (posted) {
-        request->endpoint->retract = request->handle;
-        mtl_uzura.queued = true;
+    /* With announcements there is one thread: the state is still the same. */
+    if (announced && UZURA_POSTED == request->state && mtl_uzura_announce_cancel(request)) {
+        uzura_match_cancel(&mtl_uzura.match, &request->posted);
+        cancelled = true;
+    }
+    if (cancelled) {
+        request->super.ompi_req->req_status._cancelled = true;
+        mtl_uzura_complete(request);
     }
     return OMPI_SUCCESS;
 }

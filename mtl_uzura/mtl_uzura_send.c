@@ -115,6 +115,7 @@ static void wait_in_line(uzura_request_t *request)
     uzura_endpoint_t *endpoint = request->endpoint;
 
     request->next = NULL;
+    request->state = UZURA_WAITS_ROOM;
     uzura_lock();
     if (NULL == endpoint->first) {
         endpoint->first = request;
@@ -185,9 +186,11 @@ int mtl_uzura_send_waiting(uzura_endpoint_t *endpoint)
         uzura_request_t *request = endpoint->first;
 
         hold_back(request);
+        request->state = UZURA_WAITS_REPLY;
         dn_status_t status = post(request);
 
         if (DN_ERR_AGAIN == status) {
+            request->state = UZURA_WAITS_ROOM;
             break;
         }
         if (DN_OK != status) {

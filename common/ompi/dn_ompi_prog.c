@@ -167,15 +167,34 @@ static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t 
     return 0 == dn_prog_left(&cursor);
 }
 
+/** Prepared to send, in full, and to bytes that are the same as in memory. */
+static bool is_plain(const opal_convertor_t *convertor)
+{
+    return (CONVERTOR_SEND | CONVERTOR_HOMOGENEOUS) == (CONVERTOR_TYPE_MASK & convertor->flags);
+}
+
 bool dn_ompi_prog_adopt(opal_convertor_t *convertor)
 {
-    /* Prepared to send, in full, and to bytes that are the same as in memory. */
-    if ((CONVERTOR_SEND | CONVERTOR_HOMOGENEOUS) != (CONVERTOR_TYPE_MASK & convertor->flags)
-        || NULL == dn_ompi_prog((ompi_datatype_t *) (uintptr_t) convertor->pDesc)) {
+    if (!is_plain(convertor) || NULL == dn_ompi_prog((ompi_datatype_t *) (uintptr_t) convertor->pDesc)) {
         return false;
     }
     convertor->fAdvance = advance;
     return true;
+}
+
+size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len)
+{
+    struct iovec iov = {.iov_base = to, .iov_len = len};
+    dn_prog_cursor_t cursor;
+    uint32_t iov_count = 1;
+
+    if (OPAL_LIKELY(is_plain(convertor) && start_there(&cursor, convertor))) {
+        convertor->fAdvance = advance;
+        len = dn_prog_gather(to, &cursor, len);
+        pass(convertor, len);
+        return len;
+    }
+    return 0 > opal_convertor_pack(convertor, &iov, &iov_count, &len) ? 0 : len;
 }
 
 /** A multiple of the size of every basic datatype, and of the blocks that opal_convertor_unpack() is slow with

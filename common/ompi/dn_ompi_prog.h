@@ -54,6 +54,12 @@ static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *
 DN_API bool dn_ompi_prog_adopt(opal_convertor_t *convertor);
 
 /**
+ * As opal_convertor_pack(), for any convertor that packs: adopted at once, where that is possible.
+ * @return bytes packed, at most @p len; 0 also when it fails.
+ */
+DN_API size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len);
+
+/**
  * Take the next bytes from an adopted convertor, to gather them later. The convertor is behind them then.
  *
  * @param[in]  max       Bytes, at least 1.

@@ -143,13 +143,16 @@ typedef struct dn_shm_window {
 typedef struct dn_shm_granule {
     uint32_t put;             /**< messages; by the pair that it is open for, else fixed */
     uint32_t open;            /**< some pair still adds to it */
-    struct dn_shm_peer *peer; /**< whose messages it holds, or held last */
+    struct dn_shm_peer *peer; /**< whose messages it holds, or held last; NULL: it was left */
+    uint32_t os_pid;          /**< not 0: a process that was left and has unread messages here */
+    uint64_t start_time;      /**< of that */
 } dn_shm_granule_t;
 
 typedef struct dn_shm_stage {
     dn_lock_t lock; /**< of all below; taken after a peer's */
     uint32_t count;
-    uint32_t next; /**< to be looked at next */
+    uint32_t next;   /**< to be looked at next */
+    uint32_t misses; /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
 

@@ -93,6 +93,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines);
     peer->slot = (uint32_t) index;
     peer->refusals = 0;
+    peer->staging = 0;
     peer->tx_open = 1;
     dn_shm_unlock_tx(peer);
     /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */

@@ -37,6 +37,11 @@
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
+/** Looks in vain between two at whether readers live that were left with unread messages. */
+#define DN_SHM_STAGE_MISSES 4096
+
+_Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE, "the longest message fits into a granule");
+
 /** A message on its way through the stage: the bytes of its line. */
 typedef struct dn_shm_staged {
     uint32_t off; /**< from the start of the sender's stage, a multiple of DN_LINE_BYTES */
@@ -57,6 +62,24 @@ void dn_shm_stage_close(dn_shm_t *shm)
     free(shm->stage.granule);
 }
 
+static int dn_shm_stage_read(const dn_shm_t *shm, const dn_shm_granule_t *granule)
+{
+    const uint32_t index = (uint32_t) (granule - shm->stage.granule);
+    return dn_load_acquire_u32(dn_shm_taken(&shm->map, index)) == granule->put;
+}
+
+/** Granules whose reader was left alive, and is not any more. The lock is held. */
+static void dn_shm_stage_reclaim(dn_shm_t *shm)
+{
+    for (uint32_t i = 0; i < shm->stage.count; i++) {
+        dn_shm_granule_t *granule = &shm->stage.granule[i];
+        if (0 != granule->os_pid && dn_shm_gone(granule->os_pid, granule->start_time)) {
+            granule->put = dn_load_acquire_u32(dn_shm_taken(&shm->map, i));
+            granule->os_pid = 0;
+        }
+    }
+}
+
 /** Let go of the granule that a peer's messages went to and open another. @return 0: none is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
@@ -69,29 +92,27 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
         dn_shm_granule_t *granule = &stage->granule[index];
 
         stage->next = index + 1 == stage->count ? 0 : index + 1;
-        if (!granule->open && dn_load_acquire_u32(dn_shm_taken(&shm->map, index)) == granule->put) {
+        if (!granule->open && dn_shm_stage_read(shm, granule)) {
             if (NULL != peer->granule) {
                 peer->granule->open = 0;
             }
             granule->open = 1;
             granule->peer = peer;
+            granule->os_pid = 0;
             peer->granule = granule;
             peer->granule_used = 0;
             found = 1;
         }
     }
+    if (!found && NULL != peer->granule && dn_shm_stage_read(shm, peer->granule)) {
+        peer->granule_used = 0;
+        found = 1;
+    }
+    if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
+        dn_shm_stage_reclaim(shm);
+    }
     dn_unlock(&stage->lock);
     return found;
-}
-
-/** Has the peer not read all that was put into its granule? */
-static int dn_shm_stage_lags(const dn_shm_t *shm, const dn_shm_peer_t *peer)
-{
-    const dn_shm_granule_t *granule = peer->granule;
-
-    return NULL != granule
-           && dn_load_acquire_u32(dn_shm_taken(&shm->map, (uint32_t) (granule - shm->stage.granule)))
-                  != granule->put;
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
@@ -109,7 +130,8 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     if ((NULL == peer->granule || len > DN_SHM_GRANULE - peer->granule_used)
         && !dn_shm_stage_turn(shm, peer)) {
-        return dn_shm_stage_lags(shm, peer) ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
+        /* With a granule, it has not read all that is there. */
+        return NULL != peer->granule ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
     }
     *place_p =
         shm->map.stage + (size_t) (peer->granule - shm->stage.granule) * DN_SHM_GRANULE + peer->granule_used;
@@ -155,15 +177,13 @@ void dn_shm_stage_leave(dn_shm_peer_t *peer)
     dn_lock(&stage->lock);
     for (uint32_t i = 0; i < stage->count; i++) {
         dn_shm_granule_t *granule = &stage->granule[i];
-        if (peer != granule->peer) {
-            continue;
-        }
-        const uint32_t taken = dn_load_acquire_u32(dn_shm_taken(&shm->map, i));
-        granule->open = 0;
-        granule->peer = NULL;
-        if (taken != granule->put && DN_OK != dn_shm_check(&peer->base)) {
-            /* Nobody reads these any more. */
-            granule->put = taken;
+        if (peer == granule->peer) {
+            granule->open = 0;
+            granule->peer = NULL;
+            if (!dn_shm_stage_read(shm, granule)) {
+                granule->os_pid = peer->os_pid;
+                granule->start_time = peer->start_time;
+            }
         }
     }
     dn_unlock(&stage->lock);

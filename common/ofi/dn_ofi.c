@@ -1,0 +1,135 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+static void dn_ofi_free(dn_ofi_t *ofi)
+{
+    pthread_mutex_destroy(&ofi->lock);
+    free(ofi->stream);
+    free(ofi->mr);
+    while (NULL != ofi->parts) {
+        dn_ofi_part_t *part = ofi->parts;
+        ofi->parts = part->next;
+        free(part);
+    }
+    while (NULL != ofi->nodes) {
+        dn_ofi_node_t *node = ofi->nodes;
+        ofi->nodes = node->next;
+        free(node);
+    }
+    free(ofi);
+}
+
+static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const char *argument,
+                               dn_iface_t **iface_p)
+{
+    dn_ofi_t *ofi = calloc(1, sizeof(*ofi));
+    if (NULL == ofi) {
+        return DN_ERR_NOMEM;
+    }
+    pthread_mutex_init(&ofi->lock, NULL);
+    ofi->iface.port = port;
+    ofi->threads = dn_port_job(port)->threads;
+    ofi->max_peers = config->max_peers;
+    ofi->timeout_ns = config->timeout_s * UINT64_C(1000000000);
+    ofi->rma_wanted = config->cma;
+    ofi->contenders = 1;
+    ofi->ready_tail = &ofi->ready;
+    ofi->done_tail = &ofi->done;
+    ofi->small = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
+    ofi->large = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
+    dn_status_t status = dn_ofi_fabric_open(ofi, argument);
+    if (DN_OK != status) {
+        dn_ofi_free(ofi);
+        return status;
+    }
+    dn_ofi_host(ofi->where.host);
+    memcpy(ofi->where.nonce, dn_port_nonce(port), sizeof(ofi->where.nonce));
+    ofi->where.llcm_bytes = config->llcm_bytes;
+    ofi->where.os_pid = (uint32_t) getpid();
+    ofi->where.window = config->ring_lines;
+    /* Half a window, so that one goes out while the credit of another is on its way. */
+    const uint32_t half = config->ring_lines / 2 * DN_OFI_LINE - DN_OFI_LINE;
+    const uint32_t most = ofi->large.room - (uint32_t) sizeof(dn_ofi_head_t);
+    ofi->where.botf_max = half < most ? half : most;
+    if (DN_OK == dn_topo_allowed(&ofi->where.units)) {
+        ofi->units = dn_cpumask_weight(&ofi->where.units);
+    }
+    *iface_p = &ofi->iface;
+    return DN_OK;
+}
+
+static void dn_ofi_close(dn_iface_t *iface)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    ofi->closing = 1;
+    /* Those that the port did not know: of groups that were not let in. */
+    while (NULL != ofi->peers) {
+        dn_ofi_release(&ofi->peers->base);
+    }
+    dn_ofi_linger(ofi);
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        free(ofi->stream[i]);
+    }
+    dn_ofi_fabric_close(ofi);
+    dn_ofi_free(ofi);
+}
+
+static dn_status_t dn_ofi_address(const dn_iface_t *iface, void *buf, size_t *len)
+{
+    const dn_ofi_t *ofi = (const dn_ofi_t *) iface;
+
+    if (sizeof(ofi->where) > *len) {
+        *len = sizeof(ofi->where);
+        return DN_ERR_RANGE;
+    }
+    memcpy(buf, &ofi->where, sizeof(ofi->where));
+    *len = sizeof(ofi->where);
+    return DN_OK;
+}
+
+static int dn_ofi_single_copy(const dn_peer_base_t *base)
+{
+    const dn_ofi_t *ofi = (const dn_ofi_t *) base->iface;
+    return ofi->rma && !((const dn_ofi_peer_t *) base)->self;
+}
+
+static int dn_ofi_oversubscribed(const dn_iface_t *iface)
+{
+    const dn_ofi_t *ofi = (const dn_ofi_t *) iface;
+    return 0 != ofi->units && ofi->contenders > ofi->units;
+}
+
+const dn_device_t dn_device_ofi = {
+    .name = "ofi",
+    .open = dn_ofi_open,
+    .close = dn_ofi_close,
+    .address = dn_ofi_address,
+    .connect = dn_ofi_connect,
+    .disconnect = dn_ofi_disconnect,
+    .release = dn_ofi_release,
+    .progress = dn_ofi_progress,
+    .recv = dn_ofi_recv,
+    .check = dn_ofi_check,
+    .lost = dn_ofi_lost,
+    .message = NULL,
+    .admitted = dn_ofi_admitted,
+    .segment_alloc = NULL,
+    .segment_release = NULL,
+    .segment_register = dn_ofi_segment_register,
+    .segment_unregister = dn_ofi_segment_unregister,
+    .map = NULL,
+    .single_copy = dn_ofi_single_copy,
+    .oversubscribed = dn_ofi_oversubscribed,
+};

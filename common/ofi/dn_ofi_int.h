@@ -1,0 +1,423 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ofi_int.h
+ * The ofi device: any network that libfabric has an RDM endpoint for. One endpoint, completion queue and
+ * address vector a port; every message goes through them.
+ *
+ * A sender opens a *stream* to a peer with a HELLO that says who it is and names the stream by a token of
+ * its own; all later messages of the stream carry that token and a number. The receiver puts them in order
+ * by the number, so a provider need not keep order (FI_ORDER_SAS). AOTF is such a message, too, stored by
+ * the target's progress: a provider's RMA write would promise neither one store nor an order after messages.
+ *
+ * Credit: the receiver lets a stream have `window` lines of 64 B in its memory; beyond that the sender keeps
+ * as much again, then answers DN_ERR_AGAIN. A stream ends with LEAVE, acknowledged by LEFT.
+ *
+ * PUSH and PULL are fi_writemsg with FI_DELIVERY_COMPLETE, and fi_readmsg, on keys made by
+ * dn_ofi_segment_register(); what does not fit that returns DN_ERR_UNSUPPORTED and is the core processor's,
+ * as are all atomic operations.
+ *
+ * Locks: ofi->lock guards everything here and serialises calls of libfabric. It is a leaf: taken after the
+ * port's, and no handler, completion or dn_port_peer_lost() is called under it.
+ */
+#ifndef DN_OFI_INT_H
+#define DN_OFI_INT_H
+
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "dn_atomic.h"
+#include "dn_device.h"
+#include "dn_sg.h"
+#include "dn_topo.h"
+
+#define DN_OFI_MAGIC        0x696f6e64u /* "dnoi" */
+#define DN_OFI_NAME_MAX     192         /**< bytes of an endpoint's name */
+#define DN_OFI_PROVIDER_MAX 40
+#define DN_OFI_LINE         64u
+#define DN_OFI_INLINE       56u /**< payload that costs one line of credit */
+#define DN_OFI_MESSAGE_MAX \
+    (16u * 1024)              /**< bytes of a message with its head: rxm sends these without a rendezvous */
+#define DN_OFI_SMALL     512u /**< bytes of a small buffer */
+#define DN_OFI_RX        64u /**< receives kept posted where the provider holds back senders (FI_RM_ENABLED) */
+#define DN_OFI_IOV       8u  /**< iovecs given to one call */
+#define DN_OFI_PART      (8u << 20)           /**< longest single RMA operation */
+#define DN_OFI_STRAYS    256u                 /**< messages kept that came ahead of what they belong to */
+#define DN_OFI_PUSH_NS   UINT64_C(10000000)   /**< for which disconnecting sends what it can */
+#define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
+#define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
+
+/** Kinds of messages. Those before HELLO are numbered; the others are not, and may overtake them. */
+enum dn_ofi_kind {
+    DN_OFI_BOTF = 1,
+    DN_OFI_AOTF = 2,   /**< dn_ofi_store_t */
+    DN_OFI_LEAVE = 3,  /**< the last of a stream */
+    DN_OFI_CLOSE = 4,  /**< LEAVE of a port that closes: nothing is taken any more, either */
+    DN_OFI_HELLO = 5,  /**< dn_ofi_hello_t; opens a stream */
+    DN_OFI_CREDIT = 6, /**< value: lines taken from the stream named by the token */
+    DN_OFI_LEFT = 7,   /**< LEAVE of that stream came */
+    DN_OFI_REFUSE = 8, /**< that stream is not or no more taken; value: dn_ofi_refusal */
+    DN_OFI_PING = 9,   /**< what came of that stream, which is the sender's? */
+    DN_OFI_PONG = 10,  /**< value: the number expected next */
+};
+
+enum dn_ofi_refusal {
+    DN_OFI_WELCOME = 0,
+    DN_OFI_FULL = 1,     /**< no slot */
+    DN_OFI_STRANGER = 2, /**< another process has that address now */
+    DN_OFI_CLOSED = 3,   /**< the port closes */
+};
+
+typedef struct dn_ofi_head {
+    uint64_t token;
+    uint32_t number; /**< of the message in its stream */
+    uint32_t len;    /**< bytes that follow */
+    uint8_t kind;
+    uint8_t channel;
+    uint8_t tag;
+    uint8_t pad[5];
+} dn_ofi_head_t;
+
+_Static_assert(sizeof(dn_ofi_head_t) == 24, "what follows a head is aligned to 8");
+
+typedef struct dn_ofi_store {
+    uint64_t off;
+    uint64_t value;
+    uint64_t size;
+} dn_ofi_store_t;
+
+/** How to reach a process: this device's part of an address. */
+typedef struct dn_ofi_where {
+    uint8_t host[16]; /**< kernel boot and PID namespace, folded */
+    uint64_t nonce[2];
+    uint64_t llcm_bytes;
+    uint32_t os_pid;
+    uint32_t window;   /**< lines that a stream to it may have there */
+    uint32_t botf_max; /**< longest message that it takes */
+    uint32_t name_len;
+    dn_cpumask_t units; /**< where it may run */
+    char provider[DN_OFI_PROVIDER_MAX];
+    uint8_t name[DN_OFI_NAME_MAX]; /**< of its endpoint */
+} dn_ofi_where_t;
+
+typedef struct dn_ofi_hello {
+    uint32_t magic;
+    uint32_t version; /**< DN_WIRE_VERSION */
+    uint32_t pid;
+    uint32_t pad;
+    dn_pgid_t pgid;
+    uint64_t to[2]; /**< nonce of whom it is meant for */
+    dn_ofi_where_t where;
+} dn_ofi_hello_t;
+
+/** What an op_context points to; libfabric owns `context` until the operation completes. */
+typedef struct dn_ofi_request {
+    struct fi_context2 context;
+    enum { DN_OFI_SEND, DN_OFI_RECV, DN_OFI_RMA } role;
+} dn_ofi_request_t;
+
+/** An address of the vector, shared by what names it. */
+typedef struct dn_ofi_node {
+    struct dn_ofi_node *next;
+    fi_addr_t addr;
+    uint32_t users;
+    uint32_t len;
+    uint8_t name[];
+} dn_ofi_node_t;
+
+/** Memory for one message, to send or received. The message begins at bytes. */
+typedef struct dn_ofi_buffer {
+    dn_ofi_request_t request;
+    struct dn_ofi_buffer *next;
+    struct dn_ofi_stream *stream; /**< it is sent on */
+    void *desc;                   /**< of its registration, where the provider wants one */
+    uint32_t room;
+    uint32_t lines; /**< of credit */
+    _Alignas(8) uint8_t bytes[];
+} dn_ofi_buffer_t;
+
+/** Buffers of one size; grows, and shrinks only when the port closes. */
+typedef struct dn_ofi_slab {
+    struct dn_ofi_slab *next;
+    struct fid_mr *mr;
+    _Alignas(64) uint8_t bytes[];
+} dn_ofi_slab_t;
+
+typedef struct dn_ofi_pool {
+    dn_ofi_buffer_t *free;
+    dn_ofi_slab_t *slab;
+    uint32_t room;
+    uint32_t each; /**< buffers a slab */
+} dn_ofi_pool_t;
+
+/** What we send to a peer. Outlives the peer until all of it has been taken. */
+typedef struct dn_ofi_stream {
+    uint64_t token; /**< low half: place in ofi->stream */
+    struct dn_ofi_peer *peer;
+    dn_ofi_node_t *node;
+    uint64_t back; /**< token of the peer's stream to us when the peer was freed, 0: none */
+    uint32_t number;
+    uint32_t window;
+    uint32_t sent;                 /**< lines, ever */
+    uint32_t credit;               /**< lines taken, ever */
+    uint32_t held;                 /**< lines of first .. last, and of windows not yet kicked */
+    uint32_t flying;               /**< buffers that the provider has */
+    dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
+    uint32_t stores;               /**< number behind its last AOTF */
+    uint32_t stored;               /**< numbers below are known to have come */
+    int asked;                     /**< a PING is on its way */
+    int leaving;                   /**< its LEAVE is queued */
+    int dead;                      /**< nothing more is sent */
+} dn_ofi_stream_t;
+
+typedef struct dn_ofi_peer {
+    dn_peer_base_t base;
+    dn_ofi_stream_t *tx; /**< NULL: not open */
+    dn_ofi_node_t *node;
+    uint32_t window; /**< lines that it lets us have there */
+    int self;
+    int contends;      /**< runs only where we may */
+    int pidfd;         /**< of its process when that is on this host, else -1 */
+    int suspect;       /**< found gone; the next progress says so */
+    uint32_t refusals; /**< since its life was last looked at */
+    int stranger;      /**< of a group not let in: not the port's yet */
+
+    uint64_t rx_token;             /**< of its stream to us, 0: none */
+    struct dn_ofi_peer *rx_next;   /**< of its bucket */
+    uint32_t rx_number;            /**< expected next */
+    uint32_t rx_lines;             /**< that came, ever */
+    uint32_t rx_taken;             /**< lines whose handlers have run, ever */
+    uint32_t rx_told;              /**< of which the sender knows */
+    uint32_t depth;                /**< its handlers running, one inside the other */
+    int rx_left;                   /**< its LEAVE came */
+    int left_due, pong_due;        /**< LEFT or PONG wait for room */
+    int queued;                    /**< is in ofi->ready */
+    dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
+    dn_ofi_buffer_t *first, *last; /**< for handlers */
+    struct dn_ofi_peer *ready_next;
+
+    struct dn_ofi_op *op, **op_tail; /**< in flight, oldest first */
+    uint32_t signs;                  /**< of life, counted */
+    uint32_t signs_at;               /**< when `since` was set */
+    uint64_t since;
+
+    struct dn_ofi_peer *next; /**< of ofi->peers */
+} dn_ofi_peer_t;
+
+/** A PUSH or PULL. */
+typedef struct dn_ofi_op {
+    struct dn_ofi_op *next;
+    dn_ofi_peer_t *peer;
+    dn_xfer_t xfer; /**< its sg, if any, are copies in block */
+    dn_sg_t local_sg, remote_sg;
+    dn_block_t *block;
+    dn_sg_cursor_t local_at, remote_at;
+    uint64_t remote; /**< what the provider wants added to a place in the segment */
+    uint64_t key;
+    struct fid_mr *mr;        /**< of the local memory, where the provider wants that */
+    struct dn_ofi_part *part; /**< those that the provider has */
+    int write;
+    dn_status_t status;
+} dn_ofi_op_t;
+
+/** One call of fi_writemsg or fi_readmsg. */
+typedef struct dn_ofi_part {
+    dn_ofi_request_t request;
+    dn_ofi_op_t *op;          /**< NULL: given up */
+    struct dn_ofi_part *next; /**< of op->part, or of ofi->parts */
+} dn_ofi_part_t;
+
+typedef struct dn_ofi {
+    dn_iface_t iface;
+    pthread_mutex_t lock;
+    int threads;
+    uint32_t max_peers;
+    uint64_t timeout_ns;
+    dn_ofi_where_t where; /**< of this process */
+    uint32_t units;
+    uint32_t contenders;
+
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_cq *cq;
+    struct fid_av *av;
+    struct fid_ep *ep;
+    int rma_wanted;         /**< by the configuration */
+    int rma;                /**< PULL by fi_read */
+    int delivery;           /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
+    int ordered;            /**< FI_ORDER_SAS */
+    int writes_after_sends; /**< FI_ORDER_WAS and FI_ORDER_RAS */
+    uint64_t mr_mode;
+    int local;          /**< reaches processes of this host only */
+    uint64_t first_key; /**< keys from here on are for registrations of our own */
+    uint64_t next_key;
+    size_t inject;
+    uint32_t tx_left; /**< operations that the provider still takes */
+    uint32_t rx_want; /**< receives to be kept posted */
+    uint32_t rx_posted;
+
+    dn_ofi_pool_t small, large;
+    dn_ofi_part_t *parts; /**< free */
+    dn_ofi_node_t *nodes;
+    dn_ofi_stream_t **stream; /**< by number, NULL: free */
+    uint32_t nstreams;
+    uint32_t draining; /**< streams without a peer */
+    dn_ofi_peer_t *peers;
+    uint32_t npeers;
+    uint32_t nsenders; /**< peers with a stream to us */
+    dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
+    dn_ofi_peer_t *ready, **ready_tail; /**< with messages for handlers */
+    uint32_t nready;
+    dn_ofi_buffer_t *stray;
+    uint32_t nstrays;
+    dn_ofi_op_t *done, **done_tail; /**< to be signalled */
+    struct fid_mr **mr;             /**< of segments, by SID */
+    uint32_t nmr;
+
+    int work;     /**< something waits for room */
+    int retry;    /**< strays may be at home now */
+    int suspects; /**< some peer's suspect is set */
+    int reap;     /**< some peer may be freed */
+    int closing;
+    uint32_t idle;    /**< polls left out */
+    uint32_t ticks;   /**< progress calls since the clock was read */
+    uint64_t watched; /**< when it was read */
+} dn_ofi_t;
+
+static inline void dn_ofi_lock(dn_ofi_t *ofi)
+{
+    if (ofi->threads) {
+        pthread_mutex_lock(&ofi->lock);
+    }
+}
+
+static inline void dn_ofi_unlock(dn_ofi_t *ofi)
+{
+    if (ofi->threads) {
+        pthread_mutex_unlock(&ofi->lock);
+    }
+}
+
+/** Lines of credit that a message of so many bytes costs. */
+static inline uint32_t dn_ofi_lines(size_t len)
+{
+    return len <= DN_OFI_INLINE ? 1 : (uint32_t) ((sizeof(uint64_t) + len + DN_OFI_LINE - 1) / DN_OFI_LINE);
+}
+
+static inline dn_ofi_head_t *dn_ofi_head(dn_ofi_buffer_t *buffer)
+{
+    return (dn_ofi_head_t *) buffer->bytes;
+}
+
+/** @name dn_ofi_fabric.c: libfabric's objects, memory, the completion queue */
+/** @{ */
+/** Choose a provider and open its objects. argument: PROVIDER, PROVIDER@DOMAIN, @DOMAIN or NULL. */
+dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const char *argument);
+void dn_ofi_fabric_close(dn_ofi_t *ofi);
+/** Register memory with the provider. key 0: ours to choose. NULL: it cannot be. */
+struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t access, uint64_t key);
+/** A buffer of at least so many bytes; NULL: no memory. */
+dn_ofi_buffer_t *dn_ofi_buffer(dn_ofi_t *ofi, size_t bytes);
+void dn_ofi_buffer_free(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
+/** The address of an endpoint's name, entered once and counted. NULL: the provider does not take it. */
+dn_ofi_node_t *dn_ofi_node(dn_ofi_t *ofi, const uint8_t *name, uint32_t len);
+void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node);
+/** Keep receives posted. */
+void dn_ofi_refill(dn_ofi_t *ofi);
+/** Take what completed. Needs the port's lock, too. @return events. */
+int dn_ofi_poll(dn_ofi_t *ofi);
+/** Nanoseconds since some time. */
+uint64_t dn_ofi_clock(void);
+/** @} */
+
+/** @name dn_ofi_msg.c, dn_ofi_recv.c: AOTF and BOTF */
+/** @{ */
+dn_status_t dn_ofi_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                        const void *body, size_t body_len);
+dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
+void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
+dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+dn_status_t dn_ofi_fence(dn_peer_t *peer);
+int dn_ofi_progress(dn_iface_t *iface);
+int dn_ofi_recv(dn_peer_base_t *peer, int max);
+/** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
+dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+/** Queue a message without regard to credit: HELLO or LEAVE. */
+dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_kind kind, const void *data,
+                           size_t len);
+/** Send what waits on a stream, as far as credit and the provider go. */
+void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
+/** An operation found no room: now and then, look whether the peer lives. DN_ERR_AGAIN or DN_ERR_UNREACH. */
+dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** A word outside of any order. 0: the provider has no room. */
+int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
+                   uint32_t value);
+/** Ask what of a stream has come. */
+void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
+/** A message came. The buffer is the callee's. */
+void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len);
+/** Store what an AOTF says. */
+void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
+/** Have its handlers run in progress. */
+void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** @} */
+
+/** @name dn_ofi_peer.c: peers and streams */
+/** @{ */
+dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                           dn_peer_base_t **peer_p);
+void dn_ofi_disconnect(dn_peer_base_t *peer);
+void dn_ofi_release(dn_peer_base_t *peer);
+void dn_ofi_lost(dn_peer_base_t *peer);
+dn_status_t dn_ofi_check(dn_peer_base_t *peer);
+void dn_ofi_admitted(dn_iface_t *iface);
+/** Open a stream to a peer that has none. */
+dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Free a stream if nothing of it is left. */
+void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
+/** Our stream of this token, or NULL. */
+dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token);
+/** The sender of this token, or NULL. */
+dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token);
+/** HELLO came. 0: it has to wait; else the buffer is free again. */
+int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
+/** Something failed towards it. */
+void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Declare the suspects lost, forget those who left. Without the device's lock. */
+void dn_ofi_bury(dn_ofi_t *ofi);
+/** Look for peers from which nothing is heard. */
+void dn_ofi_watch(dn_ofi_t *ofi);
+/** Wait for what still has to go out, for a while. */
+void dn_ofi_linger(dn_ofi_t *ofi);
+void dn_ofi_host(uint8_t host[16]);
+/** @} */
+
+/** @name dn_ofi_rma.c: PUSH, PULL, segments */
+/** @{ */
+#define DN_OFI_KEY_OFFSET  (DN_KEY_DEVICE + 16) /**< device_word: the provider's key */
+#define DN_OFI_KEY_ADDRESS (DN_KEY_DEVICE + 17) /**< device_word: the segment's address there, fd: the key */
+
+dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
+void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
+void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
+/** A part completed. */
+void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, dn_status_t status);
+/** Go on with operations that waited for room. @return whether some still do. */
+int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Signal what is done. Without the device's lock. @return how many. */
+int dn_ofi_signal(dn_ofi_t *ofi);
+/** End the operations of a peer with DN_ERR_UNREACH, once the provider has let go of their memory or a
+ * while has passed. They are signalled by dn_ofi_signal(), or dropped when !signal. */
+void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal);
+/** @} */
+
+#endif

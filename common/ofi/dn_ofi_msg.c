@@ -1,0 +1,400 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <string.h>
+
+/** Refused sends between two looks at whether the peer still lives. */
+#define DN_OFI_REFUSALS 4096
+
+static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
+{
+    dn_counters_t *counters = ofi->iface.counters;
+    dn_count(&counters->messages_sent, 1);
+    dn_count(&counters->bytes_sent, len);
+    dn_count(&counters->lines_sent, dn_ofi_lines(len));
+}
+
+/** Give a buffer to the provider. 0, or what it said. */
+static ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
+{
+    if (0 == ofi->tx_left) {
+        return -FI_EAGAIN;
+    }
+    buffer->request.role = DN_OFI_SEND;
+    const ssize_t ret = fi_send(ofi->ep, buffer->bytes, sizeof(dn_ofi_head_t) + dn_ofi_head(buffer)->len,
+                                buffer->desc, node->addr, &buffer->request.context);
+    if (0 == ret) {
+        ofi->tx_left--;
+    }
+    return ret;
+}
+
+/** The provider said something else than that it has no room. */
+static void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    stream->dead = 1;
+    if (NULL != stream->peer) {
+        dn_ofi_suspect(ofi, stream->peer);
+    }
+}
+
+void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    while (NULL != stream->first && !stream->dead) {
+        dn_ofi_buffer_t *buffer = stream->first;
+        if (stream->sent - stream->credit + buffer->lines > stream->window) {
+            return;
+        }
+        dn_ofi_buffer_t *next = buffer->next;
+        const ssize_t ret = dn_ofi_post(ofi, buffer, stream->node);
+        if (-FI_EAGAIN == ret) {
+            ofi->work = 1;
+            return;
+        }
+        if (0 != ret) {
+            dn_ofi_broken(ofi, stream);
+            return;
+        }
+        stream->flying++;
+        stream->sent += buffer->lines;
+        stream->held -= buffer->lines;
+        stream->first = next;
+    }
+}
+
+/** Append a message to what waits on a stream, its head filled in but for the number. */
+static void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_head_t *head = dn_ofi_head(buffer);
+
+    head->token = stream->token;
+    if (DN_OFI_HELLO != head->kind) {
+        head->number = stream->number++;
+    }
+    if (DN_OFI_AOTF == head->kind) {
+        stream->stores = stream->number;
+    }
+    buffer->stream = stream;
+    buffer->next = NULL;
+    if (NULL == stream->first) {
+        stream->first = buffer;
+    } else {
+        stream->last->next = buffer;
+    }
+    stream->last = buffer;
+    dn_ofi_advance(ofi, stream);
+}
+
+dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_kind kind, const void *data,
+                           size_t len)
+{
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(dn_ofi_head_t) + len);
+
+    if (NULL == buffer) {
+        return DN_ERR_NOMEM;
+    }
+    *dn_ofi_head(buffer) = (dn_ofi_head_t){.kind = (uint8_t) kind, .len = (uint32_t) len};
+    if (0 != len) {
+        memcpy(buffer->bytes + sizeof(dn_ofi_head_t), data, len);
+    }
+    dn_ofi_append(ofi, stream, buffer);
+    return DN_OK;
+}
+
+int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
+                   uint32_t value)
+{
+    const dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
+
+    if (sizeof(word) <= ofi->inject) {
+        return -FI_EAGAIN != fi_inject(ofi->ep, &word, sizeof(word), node->addr);
+    }
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(word));
+    if (NULL == buffer) {
+        return 0;
+    }
+    buffer->stream = NULL;
+    memcpy(buffer->bytes, &word, sizeof(word));
+    const ssize_t ret = dn_ofi_post(ofi, buffer, node);
+    if (0 != ret) {
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+    return -FI_EAGAIN != ret;
+}
+
+/** Append to what its own handlers are to get. */
+static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+{
+    peer->rx_lines += buffer->lines;
+    buffer->next = NULL;
+    if (NULL == peer->first) {
+        peer->first = buffer;
+    } else {
+        peer->last->next = buffer;
+    }
+    peer->last = buffer;
+    dn_ofi_make_ready(ofi, peer);
+}
+
+/** Is there room for a message of so many lines? Opens the stream when there is none. */
+static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t lines)
+{
+    if (peer->suspect) {
+        return DN_ERR_UNREACH;
+    }
+    if (peer->self) {
+        return peer->rx_lines - peer->rx_taken + lines <= 2 * peer->window ? DN_OK : DN_ERR_AGAIN;
+    }
+    if (NULL == peer->tx) {
+        const dn_status_t status = dn_ofi_open_stream(ofi, peer);
+        if (DN_OK != status) {
+            return DN_ERR_NOMEM == status ? DN_ERR_AGAIN : status;
+        }
+    }
+    return peer->tx->held + lines <= peer->tx->window ? DN_OK : DN_ERR_AGAIN;
+}
+
+dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 != ++peer->refusals % DN_OFI_REFUSALS || peer->self) {
+        return DN_ERR_AGAIN;
+    }
+    if (DN_OK == dn_ofi_check(&peer->base)) {
+        /* On another host, sending tells. */
+        if (NULL != peer->tx && 0 > peer->pidfd) {
+            dn_ofi_inquire(ofi, peer->tx);
+        }
+        return DN_ERR_AGAIN;
+    }
+    dn_ofi_suspect(ofi, peer);
+    return DN_ERR_UNREACH;
+}
+
+/** A buffer for a message of @p len bytes, with room for it made sure. */
+static dn_status_t dn_ofi_take(dn_ofi_t *ofi, dn_ofi_peer_t *peer, size_t len, dn_ofi_buffer_t **buffer_p)
+{
+    const uint32_t lines = dn_ofi_lines(len);
+
+    const dn_status_t status = dn_ofi_room(ofi, peer, lines);
+    if (DN_OK != status) {
+        if (DN_ERR_AGAIN != status) {
+            return status;
+        }
+        dn_count(&ofi->iface.counters->credit_waits, 1);
+        return dn_ofi_no_room(ofi, peer);
+    }
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(dn_ofi_head_t) + len);
+    if (NULL == buffer) {
+        return DN_ERR_AGAIN;
+    }
+    buffer->lines = lines;
+    if (!peer->self) {
+        peer->tx->held += lines;
+    }
+    *buffer_p = buffer;
+    return DN_OK;
+}
+
+/** Send a buffer from dn_ofi_take(). */
+static void dn_ofi_give(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+{
+    if (peer->self) {
+        dn_ofi_append_self(ofi, peer, buffer);
+    } else if (NULL == peer->tx) {
+        /* Lost or disconnected since. */
+        dn_ofi_buffer_free(ofi, buffer);
+    } else {
+        dn_ofi_append(ofi, peer->tx, buffer);
+    }
+}
+
+/** A short message while nothing waits: without a buffer of ours. 0: it has to go the longer way. */
+static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head, const void *first,
+                         size_t first_len, const void *second, size_t second_len)
+{
+    uint8_t bytes[DN_OFI_SMALL];
+    dn_ofi_stream_t *stream = peer->tx;
+    const size_t size = sizeof(head) + head.len;
+    const uint32_t lines = dn_ofi_lines(head.len);
+
+    if (NULL == stream || NULL != stream->first || size > ofi->inject || sizeof(bytes) < size || peer->suspect
+        || stream->sent - stream->credit + lines > stream->window) {
+        return 0;
+    }
+    head.token = stream->token;
+    head.number = stream->number;
+    memcpy(bytes, &head, sizeof(head));
+    if (0 != first_len) {
+        memcpy(bytes + sizeof(head), first, first_len);
+    }
+    if (0 != second_len) {
+        memcpy(bytes + sizeof(head) + first_len, second, second_len);
+    }
+    if (0 != fi_inject(ofi->ep, bytes, size, stream->node->addr)) {
+        return 0;
+    }
+    stream->number++;
+    stream->sent += lines;
+    if (DN_OFI_AOTF == head.kind) {
+        stream->stores = stream->number;
+    }
+    return 1;
+}
+
+dn_status_t dn_ofi_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const void *first, size_t first_len,
+                        const void *second, size_t second_len)
+{
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) hot;
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+    const size_t len = first_len + second_len;
+    const dn_ofi_head_t head = {
+        .len = (uint32_t) len, .kind = DN_OFI_BOTF, .channel = (uint8_t) channel, .tag = (uint8_t) tag};
+    dn_ofi_buffer_t *buffer = NULL;
+    dn_status_t status = DN_OK;
+
+    if (len > peer->base.botf_max || len < second_len) {
+        return DN_ERR_RANGE;
+    }
+    dn_ofi_lock(ofi);
+    if (!dn_ofi_inject(ofi, peer, head, first, first_len, second, second_len)) {
+        status = dn_ofi_take(ofi, peer, len, &buffer);
+        if (DN_OK == status) {
+            uint8_t *body = buffer->bytes + sizeof(head);
+            *dn_ofi_head(buffer) = head;
+            if (0 != first_len) {
+                memcpy(body, first, first_len);
+            }
+            if (0 != second_len) {
+                memcpy(body + first_len, second, second_len);
+            }
+            dn_ofi_give(ofi, peer, buffer);
+        }
+    }
+    dn_ofi_unlock(ofi);
+    if (DN_OK == status) {
+        dn_ofi_count_message(ofi, len);
+    }
+    return status;
+}
+
+dn_status_t dn_ofi_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
+{
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) hot;
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+    dn_ofi_buffer_t *buffer = NULL;
+
+    if (len > peer->base.botf_max) {
+        return DN_ERR_RANGE;
+    }
+    dn_ofi_lock(ofi);
+    const dn_status_t status = dn_ofi_take(ofi, peer, len, &buffer);
+    dn_ofi_unlock(ofi);
+    if (DN_OK != status) {
+        return status;
+    }
+    window->data = buffer->bytes + sizeof(dn_ofi_head_t);
+    window->len = len;
+    window->mark = (uintptr_t) buffer;
+    return DN_OK;
+}
+
+void dn_ofi_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
+{
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) hot;
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+    dn_ofi_buffer_t *buffer = (dn_ofi_buffer_t *) (uintptr_t) window->mark;
+    const uint32_t lines = dn_ofi_lines(len);
+
+    *dn_ofi_head(buffer) = (dn_ofi_head_t){
+        .len = (uint32_t) len, .kind = DN_OFI_BOTF, .channel = (uint8_t) channel, .tag = (uint8_t) tag};
+    dn_ofi_lock(ofi);
+    if (!peer->self && NULL != peer->tx) {
+        peer->tx->held -= buffer->lines - lines;
+    }
+    buffer->lines = lines;
+    dn_ofi_give(ofi, peer, buffer);
+    dn_ofi_unlock(ofi);
+    dn_ofi_count_message(ofi, len);
+}
+
+dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size)
+{
+    const dn_ofi_store_t store = {off, value, size};
+    const dn_ofi_head_t head = {.len = sizeof(store), .kind = DN_OFI_AOTF};
+    dn_ofi_buffer_t *buffer = NULL;
+
+    if (dn_ofi_inject(ofi, peer, head, &store, sizeof(store), NULL, 0)) {
+        return DN_OK;
+    }
+    const dn_status_t status = dn_ofi_take(ofi, peer, sizeof(store), &buffer);
+    if (DN_OK != status) {
+        return status;
+    }
+    *dn_ofi_head(buffer) = head;
+    memcpy(buffer->bytes + sizeof(head), &store, sizeof(store));
+    if (peer->self) {
+        dn_ofi_apply(ofi, buffer);
+        dn_ofi_buffer_free(ofi, buffer);
+    } else {
+        dn_ofi_give(ofi, peer, buffer);
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t size)
+{
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) hot;
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+
+    if (0 == size || 8 < size || off > peer->base.llcm_len || size > peer->base.llcm_len - off) {
+        return DN_ERR_RANGE;
+    }
+    dn_ofi_lock(ofi);
+    const dn_status_t status = dn_ofi_store(ofi, peer, off, value, size);
+    dn_ofi_unlock(ofi);
+    return status;
+}
+
+/** Are all its AOTFs known to be stored? */
+static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
+{
+    return 0 >= (int32_t) (stream->stores - stream->stored);
+}
+
+void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    const int greeted = NULL == stream->first || DN_OFI_HELLO != dn_ofi_head(stream->first)->kind;
+
+    if (!stream->asked && greeted) {
+        stream->asked = dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, 0);
+    }
+}
+
+dn_status_t dn_ofi_fence(dn_peer_t *hot)
+{
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) hot;
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+    dn_status_t status = DN_OK;
+
+    dn_ofi_lock(ofi);
+    dn_ofi_stream_t *stream = peer->tx;
+    if (peer->suspect) {
+        status = DN_ERR_UNREACH;
+    } else if (0 != peer->base.outstanding || NULL != peer->op) {
+        status = DN_INPROGRESS;
+    } else if (NULL != stream && !dn_ofi_is_stored(stream)) {
+        dn_ofi_inquire(ofi, stream);
+        status = DN_INPROGRESS;
+    } else if (NULL != stream
+               && (NULL != stream->first || (!ofi->writes_after_sends && 0 != stream->flying))) {
+        /* Messages are in order among themselves, but RMA goes beside those that still wait here. */
+        status = DN_INPROGRESS;
+    }
+    dn_ofi_unlock(ofi);
+    return status;
+}

@@ -1,0 +1,674 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+/* Processes of this host */
+
+/** Mix bytes into a word (FNV-1a). */
+static uint64_t dn_ofi_fold(uint64_t word, const void *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        word = (word ^ ((const uint8_t *) bytes)[i]) * UINT64_C(0x100000001b3);
+    }
+    return word;
+}
+
+void dn_ofi_host(uint8_t host[16])
+{
+    char boot[64] = "";
+    struct stat space = {0};
+    uint64_t word[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x9ae16a3b2f90404f)};
+
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (0 <= fd) {
+        if (0 > read(fd, boot, sizeof(boot) - 1)) {
+            boot[0] = '\0';
+        }
+        close(fd);
+    }
+    if (0 != stat("/proc/self/ns/pid", &space)) {
+        space.st_ino = 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        word[i] = dn_ofi_fold(dn_ofi_fold(word[i], boot, sizeof(boot)), &space.st_ino, sizeof(space.st_ino));
+    }
+    memcpy(host, word, sizeof(word));
+}
+
+/** A handle on a process of this host, which tells when it has ended. -1: there is none. */
+static int dn_ofi_open_process(uint32_t os_pid)
+{
+#ifdef SYS_pidfd_open
+    return (int) syscall(SYS_pidfd_open, (pid_t) os_pid, 0);
+#else
+    (void) os_pid;
+    return -1;
+#endif
+}
+
+static int dn_ofi_has_ended(int pidfd)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    return 0 <= pidfd && 1 == poll(&end, 1, 0);
+}
+
+/* Streams */
+
+dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token)
+{
+    const uint32_t number = (uint32_t) token;
+    return number < ofi->nstreams && NULL != ofi->stream[number] && token == ofi->stream[number]->token
+               ? ofi->stream[number]
+               : NULL;
+}
+
+/** A free place in the table of streams. */
+static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
+{
+    uint32_t number = 0;
+
+    while (number < ofi->nstreams && NULL != ofi->stream[number]) {
+        number++;
+    }
+    if (number == ofi->nstreams) {
+        dn_ofi_stream_t **table = realloc(ofi->stream, (number + 1) * sizeof(*table));
+        if (NULL == table) {
+            return DN_ERR_NOMEM;
+        }
+        ofi->stream = table;
+        ofi->stream[number] = NULL;
+        ofi->nstreams++;
+    }
+    *number_p = number;
+    return DN_OK;
+}
+
+dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    const dn_job_t *job = dn_port_job(ofi->iface.port);
+    uint32_t number;
+    uint32_t secret;
+    dn_ofi_hello_t hello = {
+        .magic = DN_OFI_MAGIC,
+        .version = DN_WIRE_VERSION,
+        .pid = job->pid,
+        .pgid = job->pgid,
+        .to = {peer->base.nonce[0], peer->base.nonce[1]},
+        .where = ofi->where,
+    };
+
+    dn_ofi_stream_t *stream = calloc(1, sizeof(*stream));
+    if (NULL == stream || DN_OK != dn_ofi_place(ofi, &number)
+        || sizeof(secret) != getrandom(&secret, sizeof(secret), 0)) {
+        free(stream);
+        return DN_ERR_NOMEM;
+    }
+    /* Never 0, which stands for no stream. */
+    stream->token = (uint64_t) (secret | 1) << 32 | number;
+    stream->peer = peer;
+    stream->node = peer->node;
+    stream->window = peer->window;
+    if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_HELLO, &hello, sizeof(hello))) {
+        free(stream);
+        return DN_ERR_NOMEM;
+    }
+    peer->node->users++;
+    ofi->stream[number] = stream;
+    peer->tx = stream;
+    return DN_OK;
+}
+
+void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    if (NULL != stream->peer || !stream->dead || 0 != stream->flying) {
+        return;
+    }
+    while (NULL != stream->first) {
+        dn_ofi_buffer_t *buffer = stream->first;
+        stream->first = buffer->next;
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+    ofi->stream[(uint32_t) stream->token] = NULL;
+    ofi->draining--;
+    dn_ofi_node_leave(ofi, stream->node);
+    free(stream);
+}
+
+/** Send no more on it but LEAVE or CLOSE; what was accepted still goes out. */
+static void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
+{
+    dn_ofi_stream_t *stream = peer->tx;
+
+    if (NULL == stream) {
+        return;
+    }
+    peer->tx = NULL;
+    stream->peer = NULL;
+    stream->back = peer->rx_token;
+    stream->leaving = 1;
+    ofi->draining++;
+    if (!stream->dead && DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0)) {
+        stream->dead = 1;
+    }
+    dn_ofi_settle_stream(ofi, stream);
+}
+
+/* Senders */
+
+static dn_ofi_peer_t **dn_ofi_bucket(dn_ofi_t *ofi, uint64_t token)
+{
+    return &ofi->bucket[(token ^ token >> 32) % DN_OFI_BUCKETS];
+}
+
+dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token)
+{
+    dn_ofi_peer_t *peer = *dn_ofi_bucket((dn_ofi_t *) ofi, token);
+    while (NULL != peer && token != peer->rx_token) {
+        peer = peer->rx_next;
+    }
+    return peer;
+}
+
+/** Its stream to us is over. */
+static void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 == peer->rx_token) {
+        return;
+    }
+    dn_ofi_peer_t **at = dn_ofi_bucket(ofi, peer->rx_token);
+    while (peer != *at) {
+        at = &(*at)->rx_next;
+    }
+    *at = peer->rx_next;
+    peer->rx_token = 0;
+    peer->rx_left = 0;
+    peer->left_due = 0;
+    peer->pong_due = 0;
+    ofi->nsenders--;
+    while (NULL != peer->early) {
+        dn_ofi_buffer_t *buffer = peer->early;
+        peer->early = buffer->next;
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+}
+
+/** Take its messages of this token from now on; those of a stream before may still wait for handlers. */
+static void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token)
+{
+    dn_ofi_end_rx(ofi, peer);
+    for (dn_ofi_buffer_t *buffer = peer->first; NULL != buffer; buffer = buffer->next) {
+        buffer->lines = 0;
+    }
+    peer->rx_token = token;
+    peer->rx_number = 0;
+    peer->rx_lines = 0;
+    peer->rx_taken = 0;
+    peer->rx_told = 0;
+    peer->rx_next = *dn_ofi_bucket(ofi, token);
+    *dn_ofi_bucket(ofi, token) = peer;
+    ofi->nsenders++;
+}
+
+/* Peers */
+
+static const dn_peer_ops_t dn_ofi_ops = {
+    .botf = dn_ofi_botf,
+    .reserve = dn_ofi_reserve,
+    .kick = dn_ofi_kick,
+    .aotf = dn_ofi_aotf,
+    .push = dn_ofi_push,
+    .pull = dn_ofi_pull,
+    .atomic = NULL,
+    .fence = dn_ofi_fence,
+};
+
+/** Is what a process says of itself possible? */
+static int dn_ofi_is_sound(const dn_ofi_where_t *where)
+{
+    return 0 < where->name_len && DN_OFI_NAME_MAX >= where->name_len && 64 <= where->window
+           && 4096 >= where->window && DN_OFI_MESSAGE_MAX >= where->botf_max
+           && where->botf_max / DN_OFI_LINE + 2 <= where->window && 464 <= where->botf_max
+           && '\0' == where->provider[DN_OFI_PROVIDER_MAX - 1] && (16u << 20) >= where->llcm_bytes;
+}
+
+static int dn_ofi_same_host(const dn_ofi_t *ofi, const dn_ofi_where_t *where)
+{
+    return 0 == memcmp(where->host, ofi->where.host, sizeof(where->host));
+}
+
+static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where,
+                                    dn_ofi_peer_t **peer_p)
+{
+    dn_ofi_peer_t *peer = calloc(1, sizeof(*peer));
+    if (NULL == peer) {
+        return DN_ERR_NOMEM;
+    }
+    peer->node = dn_ofi_node(ofi, where->name, where->name_len);
+    if (NULL == peer->node) {
+        free(peer);
+        return DN_ERR_UNREACH;
+    }
+    peer->base.iface = &ofi->iface;
+    peer->base.pid = id->pid;
+    peer->base.pgid = id->pgid;
+    memcpy(peer->base.nonce, where->nonce, sizeof(peer->base.nonce));
+    peer->base.llcm_len = where->llcm_bytes;
+    peer->base.botf_inline = DN_OFI_INLINE;
+    peer->base.botf_max = where->botf_max < ofi->where.botf_max ? where->botf_max : ofi->where.botf_max;
+    peer->base.ops = dn_ofi_ops;
+    peer->window = where->window;
+    peer->self = 0 == memcmp(where->nonce, ofi->where.nonce, sizeof(where->nonce));
+    peer->pidfd = -1;
+    if (dn_ofi_same_host(ofi, where) && !peer->self) {
+        peer->pidfd = dn_ofi_open_process(where->os_pid);
+        peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
+    }
+    ofi->contenders += (uint32_t) peer->contends;
+    peer->op_tail = &peer->op;
+    peer->since = dn_ofi_clock();
+    peer->next = ofi->peers;
+    ofi->peers = peer;
+    *peer_p = peer;
+    return DN_OK;
+}
+
+/** Free a peer that the port knows no more. */
+static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 != peer->rx_token && !peer->rx_left) {
+        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
+    }
+    dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
+    dn_ofi_end_rx(ofi, peer);
+    while (NULL != peer->first) {
+        dn_ofi_buffer_t *buffer = peer->first;
+        peer->first = buffer->next;
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+    dn_ofi_unready(ofi, peer);
+    dn_ofi_peer_t **at = &ofi->peers;
+    while (peer != *at) {
+        at = &(*at)->next;
+    }
+    *at = peer->next;
+    ofi->contenders -= (uint32_t) peer->contends;
+    ofi->retry = NULL != ofi->stray;
+    if (0 <= peer->pidfd) {
+        close(peer->pidfd);
+    }
+    dn_ofi_node_leave(ofi, peer->node);
+    free(peer);
+}
+
+void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    peer->suspect = 1;
+    ofi->suspects = 1;
+}
+
+static dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])
+{
+    dn_ofi_peer_t *peer = ofi->peers;
+    while (NULL != peer && 0 != memcmp(peer->base.nonce, nonce, sizeof(peer->base.nonce))) {
+        peer = peer->next;
+    }
+    return peer;
+}
+
+/** Slots are scarce: suspect the senders whose processes have ended. @return whether there are such. */
+static int dn_ofi_find_dead(dn_ofi_t *ofi)
+{
+    int found = 0;
+
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (0 != peer->rx_token && DN_OK != dn_ofi_check(&peer->base)) {
+            dn_ofi_suspect(ofi, peer);
+            found = 1;
+        }
+    }
+    return found;
+}
+
+/** Who says HELLO may have a stream here? 0: the sender has been told no. *peer_p: the peer if it is known. */
+static enum dn_ofi_refusal dn_ofi_judge(dn_ofi_t *ofi, const dn_ofi_hello_t *hello, dn_ofi_peer_t *peer)
+{
+    if (0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))) {
+        return DN_OFI_STRANGER;
+    }
+    if (ofi->closing || (NULL != peer && (peer->base.lost || peer->suspect))) {
+        return DN_OFI_CLOSED;
+    }
+    if ((NULL == peer || 0 == peer->rx_token) && ofi->nsenders >= ofi->max_peers) {
+        return DN_OFI_FULL;
+    }
+    return DN_OFI_WELCOME;
+}
+
+int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_head_t head;
+    dn_ofi_hello_t hello;
+
+    memcpy(&head, buffer->bytes, sizeof(head));
+    memcpy(&hello, buffer->bytes + sizeof(head), sizeof(hello));
+    if (DN_OFI_MAGIC != hello.magic || DN_WIRE_VERSION != hello.version || !dn_ofi_is_sound(&hello.where)
+        || 0 == head.token || NULL != dn_ofi_find_sender(ofi, head.token)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return 1;
+    }
+    dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, hello.where.nonce);
+    if (NULL != peer && 0 != peer->rx_token && !peer->rx_left) {
+        /* Its LEAVE is still on the way. */
+        return 0;
+    }
+    const enum dn_ofi_refusal why = dn_ofi_judge(ofi, &hello, peer);
+    if (DN_OFI_FULL == why && dn_ofi_find_dead(ofi)) {
+        return 0;
+    }
+    if (DN_OFI_WELCOME != why) {
+        dn_ofi_node_t *node = dn_ofi_node(ofi, hello.where.name, hello.where.name_len);
+        if (NULL != node) {
+            dn_ofi_control(ofi, node, DN_OFI_REFUSE, head.token, why);
+            dn_ofi_node_leave(ofi, node);
+        }
+        return 1;
+    }
+    if (NULL == peer) {
+        const dn_peer_base_t id = {.pid = hello.pid, .pgid = hello.pgid};
+        if (DN_OK != dn_ofi_make_peer(ofi, &id, &hello.where, &peer)) {
+            dn_count(&ofi->iface.counters->dropped, 1);
+            return 1;
+        }
+        peer->stranger = !dn_port_admits(ofi->iface.port, &hello.pgid);
+        if (!peer->stranger) {
+            dn_port_adopt(ofi->iface.port, &peer->base);
+        }
+    } else if (0 != memcmp(&peer->base.pgid, &hello.pgid, sizeof(hello.pgid))) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return 1;
+    }
+    dn_ofi_begin_rx(ofi, peer, head.token);
+    return 1;
+}
+
+void dn_ofi_admitted(dn_iface_t *iface)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    dn_ofi_lock(ofi);
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (peer->stranger && dn_port_admits(iface->port, &peer->base.pgid)) {
+            peer->stranger = 0;
+            dn_port_adopt(iface->port, &peer->base);
+            dn_ofi_make_ready(ofi, peer);
+        }
+    }
+    dn_ofi_unlock(ofi);
+}
+
+/** Can this process be there, and be reached from here? */
+static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *where)
+{
+    if (0 != strcmp(where->provider, ofi->where.provider)) {
+        return DN_ERR_UNREACH;
+    }
+    if (!dn_ofi_same_host(ofi, where)) {
+        return ofi->local ? DN_ERR_UNREACH : DN_OK;
+    }
+    const int pidfd = dn_ofi_open_process(where->os_pid);
+    const int ended = 0 > pidfd ? ESRCH == errno : dn_ofi_has_ended(pidfd);
+    if (0 <= pidfd) {
+        close(pidfd);
+    }
+    return ended ? DN_ERR_UNREACH : DN_OK;
+}
+
+dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                           dn_peer_base_t **peer_p)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) *peer_p;
+    dn_ofi_where_t where;
+
+    if (sizeof(where) == len) {
+        memcpy(&where, address, sizeof(where));
+    }
+    if (sizeof(where) != len || !dn_ofi_is_sound(&where)
+        || 0 != memcmp(where.nonce, id->nonce, sizeof(where.nonce))) {
+        dn_log_error("the ofi part of the address of PID %" PRIu32 " is malformed; refused", id->pid);
+        return DN_ERR_PROTO;
+    }
+    dn_status_t status = dn_ofi_reachable(ofi, &where);
+    if (DN_OK != status) {
+        return status;
+    }
+    dn_ofi_lock(ofi);
+    if (NULL == peer) {
+        status = dn_ofi_make_peer(ofi, id, &where, &peer);
+    }
+    if (DN_OK == status && peer->self) {
+        peer->rx_left = 0;
+    } else if (DN_OK == status && NULL == peer->tx) {
+        status = dn_ofi_open_stream(ofi, peer);
+        if (DN_OK != status && NULL == *peer_p) {
+            dn_ofi_free_peer(ofi, peer);
+        }
+    }
+    dn_ofi_unlock(ofi);
+    if (DN_OK == status) {
+        *peer_p = &peer->base;
+    }
+    return status;
+}
+
+/** Give a stream that was left the time to go out: its owner may be long before it progresses again. */
+static void dn_ofi_push_out(dn_ofi_t *ofi, uint64_t token)
+{
+    const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
+
+    for (;;) {
+        dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, token);
+        if (NULL == stream || NULL == stream->first || stream->dead || dn_ofi_clock() > until) {
+            return;
+        }
+        dn_ofi_advance(ofi, stream);
+        dn_ofi_poll(ofi);
+    }
+}
+
+void dn_ofi_disconnect(dn_peer_base_t *base)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
+
+    dn_ofi_lock(ofi);
+    dn_ofi_rma_end(ofi, peer, 1);
+    if (NULL != peer->tx) {
+        const uint64_t token = peer->tx->token;
+        dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
+        dn_ofi_push_out(ofi, token);
+    }
+    if (peer->self) {
+        /* Freed when it has heard all that it told itself. */
+        peer->rx_left = 1;
+        ofi->reap = 1;
+    }
+    const int stays = (0 != peer->rx_token && !base->lost) || peer->self;
+    dn_ofi_unlock(ofi);
+    dn_ofi_signal(ofi);
+    if (!stays) {
+        dn_port_forget(ofi->iface.port, base);
+        dn_ofi_lock(ofi);
+        dn_ofi_free_peer(ofi, peer);
+        dn_ofi_unlock(ofi);
+    }
+}
+
+void dn_ofi_release(dn_peer_base_t *base)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
+
+    dn_ofi_lock(ofi);
+    dn_ofi_rma_end(ofi, (dn_ofi_peer_t *) base, 0);
+    dn_ofi_leave(ofi, (dn_ofi_peer_t *) base, DN_OFI_CLOSE);
+    dn_ofi_free_peer(ofi, (dn_ofi_peer_t *) base);
+    dn_ofi_unlock(ofi);
+}
+
+void dn_ofi_lost(dn_peer_base_t *base)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
+
+    dn_ofi_lock(ofi);
+    peer->suspect = 1;
+    if (NULL != peer->tx) {
+        peer->tx->dead = 1;
+    }
+    dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
+    dn_ofi_rma_end(ofi, peer, 1);
+    ofi->reap = 1;
+    dn_ofi_unlock(ofi);
+    dn_ofi_signal(ofi);
+}
+
+dn_status_t dn_ofi_check(dn_peer_base_t *base)
+{
+    const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) base;
+    return peer->suspect || dn_ofi_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
+}
+
+/** The next peer to be declared lost, or NULL. */
+static dn_ofi_peer_t *dn_ofi_next_suspect(const dn_ofi_t *ofi)
+{
+    dn_ofi_peer_t *peer = ofi->peers;
+    while (NULL != peer && (!peer->suspect || peer->base.lost)) {
+        peer = peer->next;
+    }
+    return peer;
+}
+
+/** May it be forgotten: it sends no more, all that it sent is handled, and nobody is connected to it? */
+static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
+{
+    return ((peer->rx_left && !peer->left_due) || peer->base.lost) && NULL == peer->first && 0 == peer->depth
+           && 0 == peer->base.connections;
+}
+
+/** Free those who are over, one a call, since it may change the list. @return whether there was one. */
+static int dn_ofi_reap_one(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    dn_ofi_peer_t *peer = ofi->peers;
+    while (NULL != peer && !dn_ofi_is_over(peer)) {
+        if (peer->rx_left && !peer->left_due && !peer->self && NULL == peer->first && 0 == peer->depth) {
+            dn_ofi_end_rx(ofi, peer);
+            ofi->retry = NULL != ofi->stray;
+        }
+        ofi->reap |= peer->rx_left;
+        peer = peer->next;
+    }
+    dn_ofi_unlock(ofi);
+    if (NULL == peer) {
+        return 0;
+    }
+    dn_port_forget(ofi->iface.port, &peer->base);
+    dn_ofi_lock(ofi);
+    dn_ofi_rma_end(ofi, peer, 1);
+    dn_ofi_unlock(ofi);
+    dn_ofi_signal(ofi);
+    dn_ofi_lock(ofi);
+    dn_ofi_free_peer(ofi, peer);
+    dn_ofi_unlock(ofi);
+    return 1;
+}
+
+void dn_ofi_bury(dn_ofi_t *ofi)
+{
+    dn_ofi_peer_t *peer;
+
+    if (ofi->suspects) {
+        ofi->suspects = 0;
+        while (NULL != (peer = dn_ofi_next_suspect(ofi))) {
+            if (peer->stranger) {
+                dn_ofi_lock(ofi);
+                dn_ofi_free_peer(ofi, peer);
+                dn_ofi_unlock(ofi);
+            } else {
+                dn_port_peer_lost(ofi->iface.port, &peer->base);
+            }
+        }
+    }
+    if (ofi->reap) {
+        ofi->reap = 0;
+        while (dn_ofi_reap_one(ofi)) {
+        }
+    }
+}
+
+/** Does something sent to it wait for an answer? */
+static int dn_ofi_waits(const dn_ofi_peer_t *peer)
+{
+    const dn_ofi_stream_t *stream = peer->tx;
+
+    return NULL != peer->op
+           || (NULL != stream && (stream->asked || NULL != stream->first || 0 != stream->flying));
+}
+
+void dn_ofi_watch(dn_ofi_t *ofi)
+{
+    const uint64_t now = dn_ofi_clock();
+    const int away = now - ofi->watched > ofi->timeout_ns / 4;
+
+    ofi->watched = now;
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (away || peer->self || peer->suspect || peer->signs != peer->signs_at) {
+            /* After some time elsewhere we may not have read yet what it said. */
+            peer->signs_at = peer->signs;
+            peer->since = now;
+        } else if (dn_ofi_waits(peer) && now - peer->since > ofi->timeout_ns) {
+            dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64 " s; it is given up",
+                         peer->base.pid, ofi->timeout_ns / UINT64_C(1000000000));
+            dn_ofi_suspect(ofi, peer);
+        } else if (!dn_ofi_waits(peer) && NULL != peer->tx && now - peer->since > ofi->timeout_ns / 2) {
+            dn_ofi_inquire(ofi, peer->tx);
+        }
+    }
+}
+
+void dn_ofi_linger(dn_ofi_t *ofi)
+{
+    const uint64_t until = dn_ofi_clock() + DN_OFI_LINGER_NS;
+
+    dn_ofi_lock(ofi);
+    while (0 != ofi->draining && dn_ofi_clock() < until) {
+        if (0 == dn_ofi_poll(ofi)) {
+            sched_yield();
+        }
+        for (uint32_t i = 0; i < ofi->nstreams; i++) {
+            if (NULL != ofi->stream[i]) {
+                dn_ofi_advance(ofi, ofi->stream[i]);
+                dn_ofi_settle_stream(ofi, ofi->stream[i]);
+            }
+        }
+    }
+    dn_ofi_unlock(ofi);
+}

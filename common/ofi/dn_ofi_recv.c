@@ -1,0 +1,494 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "dn_log.h"
+
+/** Polls left out, of so many, while there is no peer: another device of the list has them all. */
+#define DN_OFI_IDLE 64
+/** Progress calls between two looks at the clock. */
+#define DN_OFI_TICKS 1024
+
+void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (!peer->queued && !peer->stranger && NULL != peer->first) {
+        peer->queued = 1;
+        peer->ready_next = NULL;
+        *ofi->ready_tail = peer;
+        ofi->ready_tail = &peer->ready_next;
+        ofi->nready++;
+    }
+}
+
+void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (!peer->queued) {
+        return;
+    }
+    dn_ofi_peer_t **at = &ofi->ready;
+    while (peer != *at) {
+        at = &(*at)->ready_next;
+    }
+    *at = peer->ready_next;
+    if (&peer->ready_next == ofi->ready_tail) {
+        ofi->ready_tail = at;
+    }
+    peer->queued = 0;
+    ofi->nready--;
+}
+
+void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_store_t store;
+
+    memcpy(&store, buffer->bytes + sizeof(dn_ofi_head_t), sizeof(store));
+    if (0 == store.size || 8 < store.size || store.off > ofi->where.llcm_bytes
+        || store.size > ofi->where.llcm_bytes - store.off) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return;
+    }
+    uint8_t *word = (uint8_t *) ofi->iface.llcm + store.off;
+    const int whole = 0 == store.off % store.size;
+    if (whole && 8 == store.size) {
+        __atomic_store_n((uint64_t *) word, store.value, __ATOMIC_RELEASE);
+    } else if (whole && 4 == store.size) {
+        __atomic_store_n((uint32_t *) word, (uint32_t) store.value, __ATOMIC_RELEASE);
+    } else if (whole && 2 == store.size) {
+        __atomic_store_n((uint16_t *) word, (uint16_t) store.value, __ATOMIC_RELEASE);
+    } else {
+        for (uint64_t i = 0; i < store.size; i++) {
+            __atomic_store_n(word + i, (uint8_t) (store.value >> (8 * i)), __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/** Tell the sender how much has been taken, when that is worth a word. */
+static void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 != peer->depth || 0 == peer->rx_token || peer->rx_left || peer->base.lost
+        || peer->rx_taken - peer->rx_told < ofi->where.window / 4) {
+        return;
+    }
+    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, peer->rx_taken)) {
+        peer->rx_told = peer->rx_taken;
+    } else {
+        ofi->work = 1;
+    }
+}
+
+/** Send the words that its stream is owed, now or when there is room. */
+static void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (peer->pong_due) {
+        peer->pong_due = !dn_ofi_control(ofi, peer->node, DN_OFI_PONG, peer->rx_token, peer->rx_number);
+    }
+    if (peer->left_due && !peer->pong_due) {
+        peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, 0);
+    }
+    ofi->work |= peer->pong_due || peer->left_due;
+}
+
+/** Bytes that no sender of ours writes: it is cut off. */
+static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what)
+{
+    dn_count(&ofi->iface.counters->dropped, 1);
+    if (!peer->suspect) {
+        dn_log_error("PID %" PRIu32 " sent %s over ofi; it is cut off", peer->base.pid, what);
+        dn_ofi_suspect(ofi, peer);
+    }
+}
+
+/** Keep a short message in a short buffer: the long ones are for receiving. */
+static dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const size_t size = sizeof(dn_ofi_head_t) + dn_ofi_head(buffer)->len;
+
+    if (size > ofi->small.room || buffer->room == ofi->small.room) {
+        return buffer;
+    }
+    dn_ofi_buffer_t *small = dn_ofi_buffer(ofi, size);
+    if (NULL == small) {
+        return buffer;
+    }
+    memcpy(small->bytes, buffer->bytes, size);
+    small->lines = buffer->lines;
+    dn_ofi_buffer_free(ofi, buffer);
+    return small;
+}
+
+/** The next message of a stream, in order. */
+static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+
+    peer->rx_number++;
+    if (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind) {
+        if (DN_OFI_CLOSE == head->kind) {
+            dn_ofi_suspect(ofi, peer);
+        }
+        peer->rx_left = 1;
+        ofi->reap = 1;
+        ofi->retry = NULL != ofi->stray;
+        peer->left_due = 1;
+        dn_ofi_answer(ofi, peer);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
+    buffer->lines = dn_ofi_lines(head->len);
+    peer->rx_lines += buffer->lines;
+    if (peer->rx_lines - peer->rx_told > ofi->where.window) {
+        dn_ofi_buffer_free(ofi, buffer);
+        dn_ofi_distrust(ofi, peer, "more than it had credit for");
+        return;
+    }
+    if (DN_OFI_AOTF == head->kind && !peer->stranger) {
+        dn_ofi_apply(ofi, buffer);
+        peer->rx_taken += buffer->lines;
+        dn_ofi_buffer_free(ofi, buffer);
+        dn_ofi_give_credit(ofi, peer);
+        return;
+    }
+    buffer = dn_ofi_shrink(ofi, buffer);
+    buffer->next = NULL;
+    if (NULL == peer->first) {
+        peer->first = buffer;
+    } else {
+        peer->last->next = buffer;
+    }
+    peer->last = buffer;
+    dn_ofi_make_ready(ofi, peer);
+}
+
+/** A numbered message: deliver it in its turn. */
+static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+{
+    const uint32_t ahead = dn_ofi_head(buffer)->number - peer->rx_number;
+
+    peer->signs++;
+    if (0 != ahead) {
+        /* A stream has no more messages on the way than lines, and the LEAVE. */
+        if (ofi->ordered || ahead > ofi->where.window + 1) {
+            dn_ofi_buffer_free(ofi, buffer);
+            dn_ofi_distrust(ofi, peer, "a message out of its turn");
+            return;
+        }
+        dn_ofi_buffer_t **at = &peer->early;
+        while (NULL != *at && dn_ofi_head(*at)->number - peer->rx_number < ahead) {
+            at = &(*at)->next;
+        }
+        buffer->next = *at;
+        *at = buffer;
+        return;
+    }
+    dn_ofi_deliver(ofi, peer, buffer);
+    while (NULL != peer->early && dn_ofi_head(peer->early)->number == peer->rx_number) {
+        dn_ofi_buffer_t *next = peer->early;
+        peer->early = next->next;
+        dn_ofi_deliver(ofi, peer, next);
+    }
+}
+
+/** Keep a message for which its sender's HELLO, or room for that, is missing. */
+static void dn_ofi_keep(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    if (DN_OFI_STRAYS <= ofi->nstrays || ofi->closing) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
+    dn_ofi_buffer_t **at = &ofi->stray;
+    while (NULL != *at) {
+        at = &(*at)->next;
+    }
+    buffer = dn_ofi_shrink(ofi, buffer);
+    buffer->next = NULL;
+    *at = buffer;
+    ofi->nstrays++;
+}
+
+/** A numbered message of nobody we know. */
+static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+
+    if (!ofi->ordered || 0 != ofi->nstrays) {
+        dn_ofi_keep(ofi, buffer);
+        return;
+    }
+    const int leaves = DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind;
+
+    for (uint32_t i = 0; leaves && i < ofi->nstreams; i++) {
+        dn_ofi_stream_t *stream = ofi->stream[i];
+        if (NULL != stream && NULL == stream->peer && stream->back == head->token) {
+            /* Both close: each other's LEAVE is the acknowledgement. */
+            dn_ofi_control(ofi, stream->node, DN_OFI_LEFT, head->token, 0);
+            stream->dead = 1;
+            dn_ofi_settle_stream(ofi, stream);
+            break;
+        }
+    }
+    if (!leaves) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+    }
+    dn_ofi_buffer_free(ofi, buffer);
+}
+
+static void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint32_t why)
+{
+    stream->dead = 1;
+    if (NULL == stream->peer) {
+        dn_ofi_settle_stream(ofi, stream);
+        return;
+    }
+    if (DN_OFI_FULL == why && !stream->peer->suspect) {
+        dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", stream->peer->base.pid);
+    }
+    dn_ofi_suspect(ofi, stream->peer);
+}
+
+/** A word about a stream of ours. */
+static void dn_ofi_word(dn_ofi_t *ofi, const dn_ofi_head_t *head)
+{
+    dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, head->token);
+
+    if (NULL == stream) {
+        /* Of one that is over: it may come late. */
+        return;
+    }
+    if (NULL != stream->peer) {
+        stream->peer->signs++;
+    }
+    if (DN_OFI_CREDIT == head->kind) {
+        if (head->number - stream->credit <= stream->sent - stream->credit) {
+            stream->credit = head->number;
+            dn_ofi_advance(ofi, stream);
+        } else if (stream->credit - head->number > stream->window) {
+            dn_count(&ofi->iface.counters->dropped, 1);
+        }
+    } else if (DN_OFI_LEFT == head->kind && stream->leaving) {
+        stream->dead = 1;
+        dn_ofi_settle_stream(ofi, stream);
+    } else if (DN_OFI_PONG == head->kind) {
+        stream->asked = 0;
+        if (stream->number - head->number <= stream->number - stream->stored) {
+            stream->stored = head->number;
+        }
+    } else if (DN_OFI_REFUSE == head->kind) {
+        dn_ofi_refused(ofi, stream, head->number);
+    }
+}
+
+/** Does a message have a form that one of its kind can have? */
+static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, size_t len)
+{
+    if (sizeof(*head) > len || len - sizeof(*head) != head->len) {
+        return 0;
+    }
+    switch (head->kind) {
+    case DN_OFI_BOTF:
+        return head->len <= ofi->where.botf_max && DN_CHAN_MAX > head->channel;
+    case DN_OFI_AOTF:
+        return sizeof(dn_ofi_store_t) == head->len;
+    case DN_OFI_HELLO:
+        return sizeof(dn_ofi_hello_t) == head->len;
+    default:
+        return 0 == head->len && 0 < head->kind && DN_OFI_PONG >= head->kind;
+    }
+}
+
+void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+
+    if (!dn_ofi_well_formed(ofi, head, len)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
+    if (DN_OFI_HELLO == head->kind) {
+        if (dn_ofi_hello(ofi, buffer)) {
+            ofi->retry = NULL != ofi->stray;
+            dn_ofi_buffer_free(ofi, buffer);
+        } else {
+            dn_ofi_keep(ofi, buffer);
+        }
+        return;
+    }
+    if (DN_OFI_HELLO < head->kind && DN_OFI_PING != head->kind) {
+        dn_ofi_word(ofi, head);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
+    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
+    if (DN_OFI_PING == head->kind) {
+        if (NULL != peer) {
+            peer->signs++;
+            peer->pong_due = 1;
+            dn_ofi_answer(ofi, peer);
+        }
+        dn_ofi_buffer_free(ofi, buffer);
+    } else if (NULL == peer || peer->rx_left) {
+        dn_ofi_unknown(ofi, buffer);
+    } else {
+        dn_ofi_sequence(ofi, peer, buffer);
+    }
+}
+
+/** Strays once more, in the order in which they came. */
+static void dn_ofi_retry(dn_ofi_t *ofi)
+{
+    dn_ofi_buffer_t *buffer = ofi->stray;
+
+    ofi->retry = 0;
+    ofi->stray = NULL;
+    ofi->nstrays = 0;
+    while (NULL != buffer) {
+        dn_ofi_buffer_t *next = buffer->next;
+        dn_ofi_arrived(ofi, buffer, sizeof(dn_ofi_head_t) + dn_ofi_head(buffer)->len);
+        buffer = next;
+    }
+}
+
+/** Run the handlers of up to @p max messages of one peer; the device's lock is let go for each. */
+static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
+{
+    int n = 0;
+
+    while (n < max && NULL != peer->first) {
+        dn_ofi_buffer_t *buffer = peer->first;
+        const dn_ofi_head_t *head = dn_ofi_head(buffer);
+        const dn_handler_t *handler = &ofi->iface.handler[head->channel];
+        if (DN_OFI_BOTF == head->kind && NULL == handler->fn) {
+            break;
+        }
+        peer->first = buffer->next;
+        if (DN_OFI_AOTF == head->kind) {
+            dn_ofi_apply(ofi, buffer);
+        } else {
+            /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
+            peer->depth++;
+            dn_ofi_unlock(ofi);
+            handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
+            dn_ofi_lock(ofi);
+            peer->depth--;
+        }
+        peer->rx_taken += buffer->lines;
+        dn_ofi_buffer_free(ofi, buffer);
+        dn_ofi_give_credit(ofi, peer);
+        n++;
+    }
+    return n;
+}
+
+/** Messages taken from one peer before the next has its turn. */
+#define DN_OFI_TURN 32
+
+/** Every peer with messages has its turn; those that still have some come again at the end. */
+static int dn_ofi_dispatch_all(dn_ofi_t *ofi)
+{
+    int n = 0;
+
+    for (uint32_t turns = ofi->nready; 0 != turns && NULL != ofi->ready; turns--) {
+        dn_ofi_peer_t *peer = ofi->ready;
+        dn_ofi_unready(ofi, peer);
+        n += dn_ofi_dispatch(ofi, peer, DN_OFI_TURN);
+        dn_ofi_make_ready(ofi, peer);
+    }
+    return n;
+}
+
+/** Go on with all that waited for room. */
+static void dn_ofi_go_on(dn_ofi_t *ofi)
+{
+    ofi->work = 0;
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        if (NULL != ofi->stream[i]) {
+            dn_ofi_advance(ofi, ofi->stream[i]);
+            dn_ofi_settle_stream(ofi, ofi->stream[i]);
+        }
+    }
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        dn_ofi_give_credit(ofi, peer);
+        dn_ofi_answer(ofi, peer);
+        if (NULL != peer->op && dn_ofi_rma_advance(ofi, peer)) {
+            ofi->work = 1;
+        }
+    }
+}
+
+/** Look at the network and do what needs no handler. */
+static int dn_ofi_turn(dn_ofi_t *ofi)
+{
+    const int n = dn_ofi_poll(ofi);
+
+    if (ofi->retry) {
+        dn_ofi_retry(ofi);
+    }
+    if (ofi->work) {
+        dn_ofi_go_on(ofi);
+    }
+    if (0 != ofi->timeout_ns && DN_OFI_TICKS <= ++ofi->ticks) {
+        ofi->ticks = 0;
+        dn_ofi_watch(ofi);
+    }
+    return n;
+}
+
+/** After handlers, and without the lock: completions, the lost, those who left. */
+static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
+{
+    int n = 0;
+
+    if (__builtin_expect(more, 0)) {
+        n = dn_ofi_signal(ofi);
+        dn_ofi_bury(ofi);
+    }
+    return n;
+}
+
+/** Is there something for dn_ofi_end_turn()? */
+static int dn_ofi_has_more(const dn_ofi_t *ofi)
+{
+    return NULL != ofi->done || ofi->suspects || ofi->reap;
+}
+
+int dn_ofi_progress(dn_iface_t *iface)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+    int n = 0;
+
+    if (NULL == ofi->peers && 0 == ofi->draining && 0 != ++ofi->idle % DN_OFI_IDLE) {
+        return 0;
+    }
+    dn_ofi_lock(ofi);
+    if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
+        n = dn_ofi_dispatch_all(ofi);
+    }
+    const int more = dn_ofi_has_more(ofi);
+    dn_ofi_unlock(ofi);
+    return n + dn_ofi_end_turn(ofi, more);
+}
+
+int dn_ofi_recv(dn_peer_base_t *base, int max)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
+
+    dn_ofi_lock(ofi);
+    if (NULL == peer->first) {
+        dn_ofi_turn(ofi);
+    }
+    const int n = dn_ofi_dispatch(ofi, peer, max);
+    dn_ofi_make_ready(ofi, peer);
+    const int more = dn_ofi_has_more(ofi);
+    dn_ofi_unlock(ofi);
+    dn_ofi_end_turn(ofi, more);
+    return n;
+}

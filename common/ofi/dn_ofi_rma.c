@@ -1,0 +1,497 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "dn_xfer.h"
+
+/** Blocks shorter than this on average are gathered into messages and scattered by the target. */
+#define DN_OFI_BLOCK_MIN 1024u
+
+/* Segments */
+
+void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    if (!ofi->rma || 0 == key->len) {
+        return;
+    }
+    dn_ofi_lock(ofi);
+    if (key->sid >= ofi->nmr) {
+        const uint32_t room = 2 * key->sid + 64;
+        struct fid_mr **table = realloc(ofi->mr, room * sizeof(*table));
+        if (NULL == table) {
+            dn_ofi_unlock(ofi);
+            return;
+        }
+        memset(table + ofi->nmr, 0, (room - ofi->nmr) * sizeof(*table));
+        ofi->mr = table;
+        ofi->nmr = room;
+    }
+    /* Where the provider leaves the choice to us: by generation, so that a stale key is not the next one's. */
+    const uint64_t wanted = ((uint64_t) key->generation << 32 | key->sid) & (ofi->first_key - 1);
+    struct fid_mr *mr = dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE, wanted);
+    if (NULL != mr) {
+        const uint64_t name = fi_mr_key(mr);
+        if (0 == (ofi->mr_mode & FI_MR_VIRT_ADDR)) {
+            key->kind = DN_OFI_KEY_OFFSET;
+            key->device_word = name;
+        } else if (UINT32_MAX >= name) {
+            key->kind = DN_OFI_KEY_ADDRESS;
+            key->device_word = (uintptr_t) base;
+            key->fd = (uint32_t) name;
+        } else {
+            /* Address and key do not both fit: the core processor serves this segment. */
+            fi_close(&mr->fid);
+            mr = NULL;
+        }
+    }
+    ofi->mr[key->sid] = mr;
+    dn_ofi_unlock(ofi);
+}
+
+void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+
+    dn_ofi_lock(ofi);
+    if (key->sid < ofi->nmr && NULL != ofi->mr[key->sid]) {
+        fi_close(&ofi->mr[key->sid]->fid);
+        ofi->mr[key->sid] = NULL;
+    }
+    dn_ofi_unlock(ofi);
+}
+
+/* Parts */
+
+static dn_ofi_part_t *dn_ofi_part_new(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    dn_ofi_part_t *part = ofi->parts;
+
+    if (NULL != part) {
+        ofi->parts = part->next;
+    } else {
+        part = calloc(1, sizeof(*part));
+    }
+    if (NULL != part) {
+        part->request.role = DN_OFI_RMA;
+        part->op = op;
+        part->next = op->part;
+        op->part = part;
+    }
+    return part;
+}
+
+static void dn_ofi_part_free(dn_ofi_t *ofi, dn_ofi_part_t *part)
+{
+    if (NULL != part->op) {
+        dn_ofi_part_t **at = &part->op->part;
+        while (part != *at) {
+            at = &(*at)->next;
+        }
+        *at = part->next;
+    }
+    part->next = ofi->parts;
+    ofi->parts = part;
+}
+
+/** The next runs of a walk, at most @p max bytes in @p limit of them. @return bytes. */
+static uint64_t dn_ofi_runs(dn_sg_cursor_t *at, dn_block_t *run, size_t limit, size_t *count, uint64_t max)
+{
+    uint64_t total = 0;
+
+    for (*count = 0; *count < limit; (*count)++) {
+        const uint64_t len = dn_sg_next(at, max - total, &run[*count].at);
+        if (0 == len) {
+            break;
+        }
+        run[*count].len = len;
+        total += len;
+    }
+    return total;
+}
+
+static size_t dn_ofi_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/** Hand the next part of an operation to the provider. 0, or what it said; then nothing has changed. */
+static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    const struct fi_info *info = ofi->info;
+    dn_block_t ours[DN_OFI_IOV], theirs[DN_OFI_IOV];
+    struct iovec iov[DN_OFI_IOV];
+    struct fi_rma_iov rma[DN_OFI_IOV];
+    void *desc[DN_OFI_IOV];
+    size_t nours, ntheirs;
+    dn_sg_cursor_t local_at = op->local_at;
+    dn_sg_cursor_t remote_at = op->remote_at;
+    const uint64_t most = dn_ofi_least(info->ep_attr->max_msg_size, DN_OFI_PART);
+
+    if (0 == ofi->tx_left) {
+        return -FI_EAGAIN;
+    }
+    uint64_t len =
+        dn_ofi_runs(&local_at, ours, dn_ofi_least(info->tx_attr->iov_limit, DN_OFI_IOV), &nours, most);
+    const uint64_t other = dn_ofi_runs(&remote_at, theirs,
+                                       dn_ofi_least(info->tx_attr->rma_iov_limit, DN_OFI_IOV), &ntheirs, len);
+    if (other < len) {
+        /* The remote list filled up first: take the local one again, as far as it reached. */
+        local_at = op->local_at;
+        len = dn_ofi_runs(&local_at, ours, DN_OFI_IOV, &nours, other);
+    }
+    dn_ofi_part_t *part = dn_ofi_part_new(ofi, op);
+    if (NULL == part) {
+        return -FI_EAGAIN;
+    }
+    for (size_t i = 0; i < nours; i++) {
+        iov[i] = (struct iovec){(void *) (uintptr_t) ours[i].at, ours[i].len};
+        desc[i] = NULL != op->mr ? fi_mr_desc(op->mr) : NULL;
+    }
+    for (size_t i = 0; i < ntheirs; i++) {
+        rma[i] = (struct fi_rma_iov){.addr = op->remote + theirs[i].at, .len = theirs[i].len, .key = op->key};
+    }
+    const struct fi_msg_rma msg = {
+        .msg_iov = iov,
+        .desc = desc,
+        .iov_count = nours,
+        .addr = op->peer->node->addr,
+        .rma_iov = rma,
+        .rma_iov_count = ntheirs,
+        .context = &part->request.context,
+    };
+    const ssize_t ret = op->write ? fi_writemsg(ofi->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE)
+                                  : fi_readmsg(ofi->ep, &msg, FI_COMPLETION);
+    if (0 != ret) {
+        dn_ofi_part_free(ofi, part);
+        return ret;
+    }
+    ofi->tx_left--;
+    op->local_at = local_at;
+    op->remote_at = remote_at;
+    return 0;
+}
+
+/* Operations */
+
+static void dn_ofi_op_free(dn_ofi_op_t *op)
+{
+    if (NULL != op->mr) {
+        fi_close(&op->mr->fid);
+    }
+    free(op->block);
+    free(op);
+}
+
+/** Off its peer's list. */
+static void dn_ofi_op_unlink(dn_ofi_op_t *op)
+{
+    dn_ofi_peer_t *peer = op->peer;
+    dn_ofi_op_t **at = &peer->op;
+
+    while (op != *at) {
+        at = &(*at)->next;
+    }
+    *at = op->next;
+    peer->op_tail = &peer->op;
+    while (NULL != *peer->op_tail) {
+        peer->op_tail = &(*peer->op_tail)->next;
+    }
+    op->next = NULL;
+}
+
+static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    dn_ofi_op_unlink(op);
+    *ofi->done_tail = op;
+    ofi->done_tail = &op->next;
+}
+
+/** Everything has been handed over and has come back: store the target's status word, then it is done.
+ * @return whether it waits for room for that. */
+static int dn_ofi_op_settle(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    if (NULL != op->part || (DN_OK == op->status && 0 != op->local_at.left)) {
+        return 0;
+    }
+    if (DN_OK == op->status && 0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
+        const dn_status_t status =
+            dn_ofi_store(ofi, op->peer, op->xfer.remote_status, op->xfer.remote_value, sizeof(uint64_t));
+        if (DN_ERR_AGAIN == status) {
+            ofi->work = 1;
+            return 1;
+        }
+        op->status = status;
+    }
+    dn_ofi_op_done(ofi, op);
+    return 0;
+}
+
+/** Hand over what the provider takes. @return whether some is left. */
+static int dn_ofi_op_advance(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    while (DN_OK == op->status && 0 != op->local_at.left) {
+        const ssize_t ret = dn_ofi_issue(ofi, op);
+        if (-FI_EAGAIN == ret) {
+            ofi->work = 1;
+            return 1;
+        }
+        if (0 != ret) {
+            op->status = DN_ERR_UNREACH;
+            dn_ofi_suspect(ofi, op->peer);
+        }
+    }
+    return 0;
+}
+
+int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    int waits = 0;
+
+    for (dn_ofi_op_t *op = peer->op, *next; NULL != op && !waits; op = next) {
+        next = op->next;
+        waits = dn_ofi_op_advance(ofi, op) || dn_ofi_op_settle(ofi, op);
+    }
+    return waits;
+}
+
+void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, dn_status_t status)
+{
+    dn_ofi_op_t *op = part->op;
+
+    dn_ofi_part_free(ofi, part);
+    if (NULL != op) {
+        op->peer->signs++;
+        if (DN_OK != status) {
+            op->status = DN_OK == op->status ? status : op->status;
+            if (DN_ERR_UNREACH == status) {
+                dn_ofi_suspect(ofi, op->peer);
+            }
+        }
+        dn_ofi_op_settle(ofi, op);
+    }
+}
+
+int dn_ofi_signal(dn_ofi_t *ofi)
+{
+    int n = 0;
+
+    for (;;) {
+        dn_ofi_lock(ofi);
+        dn_ofi_op_t *op = ofi->done;
+        if (NULL != op) {
+            ofi->done = op->next;
+            if (NULL == ofi->done) {
+                ofi->done_tail = &ofi->done;
+            }
+        }
+        dn_ofi_unlock(ofi);
+        if (NULL == op) {
+            return n;
+        }
+        dn_comp_t *comp = op->xfer.comp;
+        const dn_status_t status = op->status;
+        if (DN_OK == status && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
+            dn_store_release(op->xfer.local_status, op->xfer.local_value);
+        }
+        dn_ofi_op_free(op);
+        if (NULL != comp) {
+            comp->fn(comp, status);
+        }
+        n++;
+    }
+}
+
+/** Has the provider nothing of this peer's operations any more? */
+static int dn_ofi_rma_idle(const dn_ofi_peer_t *peer)
+{
+    for (const dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+        if (NULL != op->part) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/** Forget an operation whose parts the provider may still have. */
+static void dn_ofi_op_abandon(dn_ofi_op_t *op)
+{
+    while (NULL != op->part) {
+        dn_ofi_part_t *part = op->part;
+        op->part = part->next;
+        part->op = NULL;
+    }
+}
+
+void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
+{
+    const uint64_t until = NULL != peer->op && signal ? dn_ofi_clock() + DN_OFI_LINGER_NS : 0;
+
+    for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+        op->status = DN_ERR_UNREACH;
+    }
+    while (!dn_ofi_rma_idle(peer) && 0 != until && dn_ofi_clock() < until) {
+        if (0 == dn_ofi_poll(ofi)) {
+            sched_yield();
+        }
+    }
+    while (NULL != peer->op) {
+        dn_ofi_op_t *op = peer->op;
+        dn_ofi_op_abandon(op);
+        if (signal) {
+            dn_ofi_op_done(ofi, op);
+        } else {
+            dn_ofi_op_unlink(op);
+            dn_ofi_op_free(op);
+        }
+    }
+}
+
+/* PUSH and PULL */
+
+/** Copy the block lists of a transfer: the caller's may go. */
+static dn_status_t dn_ofi_copy_blocks(dn_ofi_op_t *op)
+{
+    const size_t nlocal = NULL != op->xfer.local_sg ? op->xfer.local_sg->count : 0;
+    const size_t nremote = NULL != op->xfer.remote_sg ? op->xfer.remote_sg->count : 0;
+
+    if (0 == nlocal + nremote) {
+        return DN_OK;
+    }
+    op->block = calloc(nlocal + nremote, sizeof(*op->block));
+    if (NULL == op->block) {
+        return DN_ERR_NOMEM;
+    }
+    op->local_sg = (dn_sg_t){op->block, nlocal};
+    op->remote_sg = (dn_sg_t){op->block + nlocal, nremote};
+    if (0 != nlocal) {
+        memcpy(op->block, op->xfer.local_sg->block, nlocal * sizeof(*op->block));
+        op->xfer.local_sg = &op->local_sg;
+    }
+    if (0 != nremote) {
+        memcpy(op->block + nlocal, op->xfer.remote_sg->block, nremote * sizeof(*op->block));
+        op->xfer.remote_sg = &op->remote_sg;
+    }
+    return DN_OK;
+}
+
+/** Is this better done by RMA than by the core processor, and possible? */
+static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
+{
+    const size_t blocks = (NULL != xfer->local_sg ? xfer->local_sg->count : 1)
+                          + (NULL != xfer->remote_sg ? xfer->remote_sg->count : 1);
+
+    if (peer->self || 0 == xfer->len || (write ? !ofi->delivery : !ofi->rma)
+        || (DN_OFI_KEY_OFFSET != xfer->key->kind && DN_OFI_KEY_ADDRESS != xfer->key->kind)) {
+        return 0;
+    }
+    if (NULL != xfer->local_sg && 0 != (ofi->mr_mode & FI_MR_LOCAL)) {
+        /* One registration a block costs more than gathering them. */
+        return 0;
+    }
+    return 2 == blocks || xfer->len / blocks >= DN_OFI_BLOCK_MIN / 2;
+}
+
+static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
+{
+    dn_ofi_op_t *op = calloc(1, sizeof(*op));
+
+    if (NULL == op) {
+        return NULL;
+    }
+    op->peer = peer;
+    op->xfer = *xfer;
+    op->write = write;
+    if (DN_OFI_KEY_ADDRESS == xfer->key->kind) {
+        op->remote = xfer->key->device_word;
+        op->key = xfer->key->fd;
+    } else {
+        op->key = xfer->key->device_word;
+    }
+    if (DN_OK != dn_ofi_copy_blocks(op)) {
+        goto err_free;
+    }
+    if (0 != (ofi->mr_mode & FI_MR_LOCAL)) {
+        /* Providers that want this keep a cache of registrations themselves. */
+        op->mr = dn_ofi_mr(ofi, xfer->local, xfer->len, write ? FI_WRITE : FI_READ, 0);
+        if (NULL == op->mr) {
+            goto err_free;
+        }
+    }
+    dn_sg_start(&op->local_at, op->xfer.local_sg, (uintptr_t) xfer->local, xfer->len);
+    dn_sg_start(&op->remote_at, op->xfer.remote_sg, xfer->roff, xfer->len);
+    return op;
+
+err_free:
+    dn_ofi_op_free(op);
+    return NULL;
+}
+
+static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
+{
+    if (peer->suspect) {
+        return DN_ERR_UNREACH;
+    }
+    for (const dn_ofi_op_t *older = peer->op; NULL != older; older = older->next) {
+        if (0 != older->local_at.left) {
+            return DN_ERR_AGAIN;
+        }
+    }
+    dn_ofi_op_t *op = dn_ofi_op_new(ofi, peer, xfer, write);
+    if (NULL == op) {
+        return DN_ERR_NOMEM;
+    }
+    const ssize_t ret = dn_ofi_issue(ofi, op);
+    if (0 != ret) {
+        dn_ofi_op_free(op);
+        if (-FI_EAGAIN == ret) {
+            return DN_ERR_AGAIN;
+        }
+        dn_ofi_suspect(ofi, peer);
+        return DN_ERR_UNREACH;
+    }
+    *peer->op_tail = op;
+    peer->op_tail = &op->next;
+    dn_ofi_op_advance(ofi, op);
+    return DN_INPROGRESS;
+}
+
+static dn_status_t dn_ofi_transfer(dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+
+    dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
+    if (DN_OK != status) {
+        return status;
+    }
+    if (!dn_ofi_fits(ofi, peer, xfer, write)) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    dn_ofi_lock(ofi);
+    status = dn_ofi_start(ofi, peer, xfer, write);
+    if (DN_ERR_AGAIN == status) {
+        status = dn_ofi_no_room(ofi, peer);
+    }
+    dn_ofi_unlock(ofi);
+    return status;
+}
+
+dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    return dn_ofi_transfer((dn_ofi_peer_t *) peer, xfer, 1);
+}
+
+dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    return dn_ofi_transfer((dn_ofi_peer_t *) peer, xfer, 0);
+}
