@@ -9,8 +9,10 @@
 
 #include "edges.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void cancel_after_the_match_does_nothing(void)
 {
@@ -179,7 +181,57 @@ static void cancelled_send_arrives_or_says_so(void)
     }
 }
 
+/** A file that both ranks have open, and that has no name. */
+static int shared_file(void)
+{
+    char path[] = "/tmp/dimmnet_edges.XXXXXX";
+    int file = -1;
+
+    if (0 == edges.rank) {
+        file = mkstemp(path);
+        verify_that(0 <= file, "no file can be made in /tmp");
+        edges_must(MPI_Send(path, sizeof(path), MPI_CHAR, 1, EDGES_OTHER, edges.world), "MPI_Send");
+        edges_meet();
+        unlink(path);
+    } else {
+        edges_must(MPI_Recv(path, sizeof(path), MPI_CHAR, 0, EDGES_OTHER, edges.world, MPI_STATUS_IGNORE),
+                   "MPI_Recv");
+        file = open(path, O_RDWR);
+        edges_meet();
+        verify_that(0 <= file, "the file of the other rank cannot be opened");
+    }
+    return file;
+}
+
+/* The source of a cancelled receive may be anywhere but in MPI, waiting for the receiver, say. */
+static void cancelled_receive_needs_nothing_of_its_source(void)
+{
+    enum { LOOKS = 2000, MICROSECONDS = 10000 };
+
+    for (size_t i = 0; i < EDGES_LENGTHS; i++) {
+        const int file = shared_file();
+        char byte = 1;
+        if (0 == edges.rank) {
+            int looks = 0;
+            while (1 != pread(file, &byte, 1, 0) && LOOKS > looks++) {
+                usleep(MICROSECONDS);
+            }
+            verify_that(LOOKS >= looks, "a cancelled receive waits for its source to enter MPI");
+        } else {
+            unsigned char *in = verify_guard_alloc(edges_lengths[i], 0);
+            MPI_Request request;
+            edges_must(MPI_Irecv(in, (int) edges_lengths[i], MPI_BYTE, 0, EDGES_TAG, edges.world, &request),
+                       "MPI_Irecv");
+            cancel_and_wait(&request);
+            verify_that(1 == pwrite(file, &byte, 1, 0), "the file cannot be written");
+            verify_guard_free(in, edges_lengths[i], 0, "receive that was cancelled");
+        }
+        close(file);
+    }
+}
+
 const edges_check_t edges_cancel[] = {
+    {"cancelled_receive_needs_nothing_of_its_source", cancelled_receive_needs_nothing_of_its_source, false},
     {"cancel_after_the_match_does_nothing", cancel_after_the_match_does_nothing, false},
     {"cancel_before_the_match_leaves_the_others", cancel_before_the_match_leaves_the_others, false},
     {"cancelled_persistent_receive_starts_again", cancelled_persistent_receive_starts_again, false},
