@@ -4,11 +4,13 @@
  */
 /** @file btl_dimmnet_frag.h
  * A descriptor of a message: room for its bytes, or for its header with the data where the user has it.
+ * Data of the user stays as it is until the upper layer is told that it was sent, and so does its datatype.
  */
 #ifndef MCA_BTL_DIMMNET_FRAG_H
 #define MCA_BTL_DIMMNET_FRAG_H
 
 #include "btl_dimmnet.h"
+#include "dn_ompi_prog.h"
 
 /** Bytes in a small fragment: the longest header of pml/ob1 (RGET, 72) with a registration handle (48). */
 #define MCA_BTL_DIMMNET_SMALL 256
@@ -21,6 +23,8 @@ typedef struct mca_btl_dimmnet_frag_t {
     struct mca_btl_dimmnet_frag_t *next; /**< that waits for the same endpoint */
     int status;                          /**< OPAL_*, when it has waited */
     mca_btl_base_tag_t tag;
+    bool walks;              /**< the bytes of [1] are gathered when they are sent */
+    dn_prog_cursor_t cursor; /**< from where */
     uint64_t data[];
 } mca_btl_dimmnet_frag_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_frag_t);
@@ -48,6 +52,7 @@ static inline mca_btl_dimmnet_frag_t *mca_btl_dimmnet_frag_get(size_t size, uint
         frag->base.des_cbfunc = NULL;
         frag->base.des_flags = flags;
         frag->base.order = order;
+        frag->walks = false;
     }
     return frag;
 }

@@ -255,7 +255,7 @@ static int module_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *de
     return OPAL_SUCCESS;
 }
 
-/** Contiguous data stays with the user until it is sent, which is its only copy; other data is packed. */
+/** Data stays with the user until it is sent, which is its only copy, unless only the convertor can pack it. */
 static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
                                                      mca_btl_base_endpoint_t *endpoint,
                                                      struct opal_convertor_t *convertor, uint8_t order,
@@ -271,7 +271,14 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
     if (OPAL_UNLIKELY(NULL == frag)) {
         return NULL;
     }
-    if (pack) {
+    if (pack && dn_ompi_prog_adopt(convertor)) {
+        *size = dn_ompi_prog_take(convertor, *size, &frag->cursor);
+        frag->walks = true;
+        frag->segments[0].seg_len = reserve;
+        frag->segments[1].seg_addr.pval = NULL;
+        frag->segments[1].seg_len = *size;
+        frag->base.des_segment_count = 2;
+    } else if (pack) {
         struct iovec iov = {.iov_base = (char *) frag->data + reserve, .iov_len = *size};
         uint32_t iov_count = 1;
 

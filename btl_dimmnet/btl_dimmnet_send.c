@@ -12,11 +12,30 @@
 
 #include "btl_dimmnet_frag.h"
 
-static dn_status_t frag_post(const mca_btl_dimmnet_frag_t *frag)
+/** Gather data straight into the peer's window. */
+static dn_status_t frag_gather(mca_btl_dimmnet_frag_t *frag)
+{
+    const mca_btl_base_segment_t *segment = frag->base.des_segments;
+    const size_t len = segment[0].seg_len + segment[1].seg_len;
+    dn_window_t window;
+    dn_status_t status = dn_botf_reserve(frag->endpoint->peer, len, &window);
+
+    if (DN_OK == status) {
+        memcpy(window.data, segment[0].seg_addr.pval, segment[0].seg_len);
+        (void) dn_prog_gather((char *) window.data + segment[0].seg_len, &frag->cursor, segment[1].seg_len);
+        dn_botf_kick(frag->endpoint->peer, &window, DN_CHAN_BTL, frag->tag, len);
+    }
+    return status;
+}
+
+static dn_status_t frag_post(mca_btl_dimmnet_frag_t *frag)
 {
     const mca_btl_base_segment_t *segment = frag->base.des_segments;
     const bool body = 1 < frag->base.des_segment_count;
 
+    if (frag->walks) {
+        return frag_gather(frag);
+    }
     return dn_botf(frag->endpoint->peer, DN_CHAN_BTL, frag->tag, segment[0].seg_addr.pval, segment[0].seg_len,
                    body ? segment[1].seg_addr.pval : NULL, body ? segment[1].seg_len : 0);
 }
@@ -81,7 +100,7 @@ int mca_btl_dimmnet_send(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *en
 
 /* What follows stays out of line where it says so: inlined, its registers are saved on every small message. */
 
-/** Data that has to be packed: straight into the peer's window. */
+/** Data that has to be packed: straight into the peer's window, by its program where it has one. */
 static dn_status_t __attribute__((noinline))
 sendi_packed(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, const void *header,
              size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
@@ -90,11 +109,8 @@ sendi_packed(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convert
     dn_status_t status = dn_botf_reserve(endpoint->peer, header_size + payload_size, &window);
 
     if (OPAL_LIKELY(DN_OK == status)) {
-        struct iovec iov = {.iov_base = (char *) window.data + header_size, .iov_len = payload_size};
-        uint32_t iov_count = 1;
-
         memcpy(window.data, header, header_size);
-        (void) opal_convertor_pack(convertor, &iov, &iov_count, &payload_size);
+        (void) dn_ompi_prog_pack(convertor, (char *) window.data + header_size, payload_size);
         dn_botf_kick(endpoint->peer, &window, DN_CHAN_BTL, tag, header_size + payload_size);
     }
     return status;
@@ -135,13 +151,17 @@ sendi_again(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *converto
 
 /** Not sent: give the caller a descriptor to fill and send, which then waits. The convertor has not moved. */
 static int __attribute__((noinline))
-sendi_refused(mca_btl_base_endpoint_t *endpoint, dn_status_t status, size_t size, uint8_t order,
-              uint32_t flags, mca_btl_base_descriptor_t **descriptor)
+sendi_refused(mca_btl_base_endpoint_t *endpoint, dn_status_t status, struct opal_convertor_t *convertor,
+              size_t header_size, size_t payload_size, uint8_t order, uint32_t flags,
+              mca_btl_base_descriptor_t **descriptor)
 {
     if (NULL != descriptor) {
-        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_get(size, order, flags);
+        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_get(header_size + payload_size, order, flags);
 
         *descriptor = NULL == frag ? NULL : &frag->base;
+        if (0 != payload_size) {
+            (void) dn_ompi_prog_adopt(convertor);
+        }
     }
     if (DN_ERR_UNREACH == status) {
         mca_btl_dimmnet_lost(endpoint);
@@ -165,7 +185,7 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
             return OPAL_SUCCESS;
         }
     }
-    return sendi_refused(endpoint, status, header_size + payload_size, order, flags, descriptor);
+    return sendi_refused(endpoint, status, convertor, header_size, payload_size, order, flags, descriptor);
 }
 
 /** Move what can leave from an endpoint's queue to *done. The lock is held. @return messages moved. */
