@@ -7,12 +7,16 @@
 #include "uzura_pace.h"
 
 /** Messages between two tries of the slower way, where both take about as long; more the slower it is. */
-#define LEAST_LEFT 64.0f
-#define MOST_LEFT  2048.0f
+#define LEAST_LEFT 256.0f
+#define MOST_LEFT  8192.0f
 
-/** How much of what is new goes into a cost that has risen; one that has fallen is believed at once, for
- * whatever disturbs makes a message slower. */
-#define RISE 0.125f
+/** How much of a message's cost goes into the known one. A message that took far longer was disturbed: no more of it
+ * counts than this multiple. */
+#define WEIGHT    0.25f
+#define DISTURBED 2.0f
+
+/** Pieces keep two cores busy that might have had something else to do: they have to be faster by this much. */
+#define HANDICAP 1.15f
 
 static struct uzura_pace_class *class_of(uzura_pace_t *pace, size_t len)
 {
@@ -24,12 +28,13 @@ static struct uzura_pace_class *class_of(uzura_pace_t *pace, size_t len)
     return &pace->class[class];
 }
 
-/** The way that costs less; one that has not ended yet costs more. */
+/** The way to go; one by which nothing has come yet is not. */
 static enum uzura_way better(const struct uzura_pace_class *class)
 {
     const float *cost = class->cost;
 
-    return 0 != cost[UZURA_PIECES] && (0 == cost[UZURA_PULL] || cost[UZURA_PIECES] < cost[UZURA_PULL])
+    return 0 != cost[UZURA_PIECES]
+                   && (0 == cost[UZURA_PULL] || cost[UZURA_PIECES] * HANDICAP < cost[UZURA_PULL])
                ? UZURA_PIECES
                : UZURA_PULL;
 }
@@ -38,7 +43,7 @@ static enum uzura_way better(const struct uzura_pace_class *class)
 static uint16_t next_try(const struct uzura_pace_class *class, enum uzura_way way)
 {
     const float ratio = class->cost[UZURA_PIECES + UZURA_PULL - way] / class->cost[way];
-    const float left = LEAST_LEFT * ratio;
+    const float left = LEAST_LEFT * (1 < ratio ? ratio : 1);
 
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
@@ -59,10 +64,8 @@ enum uzura_way uzura_pace_choose(uzura_pace_t *pace, enum uzura_stream stream, s
     }
     if (0 == class->left) {
         class->left = next_try(class, way);
-    } else if (0 == --class->left) {
-        return UZURA_PIECES + UZURA_PULL - way;
     }
-    return way;
+    return UZURA_PACE_TRIES > --class->left ? UZURA_PIECES + UZURA_PULL - way : way;
 }
 
 void uzura_pace_learn(uzura_pace_t *pace, enum uzura_way way, size_t len, uint64_t started, uint64_t now)
@@ -71,7 +74,10 @@ void uzura_pace_learn(uzura_pace_t *pace, enum uzura_way way, size_t len, uint64
     const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;
     float *known = &class_of(pace, len)->cost[way];
 
-    *known =
-        0 == *known || cost < *known ? cost : *known + (cost < 2 * *known ? cost - *known : *known) * RISE;
+    if (0 == *known) {
+        *known = cost;
+    } else {
+        *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
+    }
     pace->last = now;
 }

@@ -9,7 +9,7 @@
  * That depends on what no table knows: the caches that the two cores share (pieces: 30 GB/s where they share one, 6.5
  * where they do not; PULL: 6 to 22, by length), whether the sender waits in the library, who else runs. So the
  * receiver tries both ways and goes on with the one that took less time; now and then, so rarely that it costs some
- * 2 percent (more where that is over 32 times slower), it tries the other one again.
+ * 2 percent (more where that is over 30 times slower), it tries the other one again.
  *
  * Units:      bytes, nanoseconds of any monotonic clock.
  * Threads:    none of this locks: one thread at a time.
@@ -35,8 +35,8 @@ enum uzura_stream { UZURA_STREAM_NEVER, UZURA_STREAM_AUTO, UZURA_STREAM_ALWAYS }
 /** Lengths are told apart by powers of 2, from 16 KiB and less to 2 MiB and more. */
 #define UZURA_PACE_CLASSES 8
 
-/** Messages of each class and way until the first judgement. */
-#define UZURA_PACE_TRIES 2
+/** Messages in a row by which a way is tried. */
+#define UZURA_PACE_TRIES 4
 
 /** All zero at first. Private. */
 typedef struct uzura_pace {
