@@ -40,7 +40,7 @@ static void finish(uzura_request_t *request)
 static void fill(uzura_request_t *request, const void *data, size_t len)
 {
     if (NULL != request->buffer) {
-        memcpy(request->buffer + request->done, data, len);
+        dn_copy(request->buffer + request->done, data, len);
     } else if (request->walks) {
         (void) dn_prog_scatter(&request->cursor, data, len);
     } else if (0 != len) {

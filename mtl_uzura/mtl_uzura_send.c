@@ -36,7 +36,7 @@ void mtl_uzura_pack(uzura_request_t *request, void *to, size_t len)
     uint32_t count = 1;
 
     if (NULL != request->buffer) {
-        memcpy(to, request->buffer + request->done, len);
+        dn_copy(to, request->buffer + request->done, len);
     } else if (OPAL_LIKELY(request->walks)) {
         (void) dn_prog_gather(to, &request->cursor, len);
     } else {

@@ -79,7 +79,7 @@ static __attribute__((noinline)) dn_status_t dn_shm_botf_long(dn_shm_peer_t *pee
             memcpy(place, head, head_len);
         }
         if (0 != body_len) {
-            memcpy(place + head_len, body, body_len);
+            dn_copy(place + head_len, body, body_len);
         }
         dn_shm_stage_kick(peer, channel, tag, len);
     } else if (DN_ERR_UNSUPPORTED == status) {
