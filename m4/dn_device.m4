@@ -9,6 +9,7 @@
 # common/dn_devices.h gets a line DN_DEVICE(<name>) for an X-macro.
 AC_DEFUN([DN_DEVICES], [
     dn_devices=
+    dn_devices_without=
     m4_foreach_w([dn_dev], [$1], [
         AC_ARG_ENABLE([device-]dn_dev,
             [AS_HELP_STRING([--disable-device-]dn_dev, [leave out the device ]dn_dev)],
@@ -17,7 +18,8 @@ AC_DEFUN([DN_DEVICES], [
             [m4_indir([DN_DEVICE_]dn_dev[_CONFIG], [dn_usable=yes], [dn_usable=no])
              AS_IF([test yesno = "$enable_device_]dn_dev[$dn_usable"],
                  [AC_MSG_ERROR([--enable-device-]dn_dev[: $dn_device_]dn_dev[_why])])])
-        AS_IF([test yes = "$dn_usable"], [dn_devices="${dn_devices:+$dn_devices }dn_dev"])
+        AS_IF([test yes = "$dn_usable"], [dn_devices="${dn_devices:+$dn_devices }dn_dev"],
+            [dn_devices_without="$dn_devices_without, not ]dn_dev[ (${dn_device_]dn_dev[_why:-left out by --disable-device-]dn_dev[})"])
         AM_CONDITIONAL([DN_DEVICE_]m4_toupper(dn_dev), [test yes = "$dn_usable"])
     ])
     AS_IF([test -z "$dn_devices"],

@@ -4,7 +4,7 @@
  */
 /** @file
  * A process that connects properly, and then writes what it likes into the memory that it shares with its
- * victim: heads, rings, slots, headers, help descriptors, messages to the core processor, keys. The victim
+ * victim: heads, rings, slots, headers, stages, help descriptors, messages to the core processor, keys. The victim
  * may cut it off, but must not crash, hang, or touch a byte outside of what it offered, and goes on serving
  * a third process. Headers that are wrong from the start are refused with one sentence each.
  */
@@ -21,6 +21,9 @@
 #include "shm/dn_shm_int.h"
 
 enum { VICTIM, ATTACKER, WITNESS, PROCESSES, OFFERED = 4096, GUARD = 4096, ROUNDS = 400 };
+
+/** Bytes of a stage: two granules. */
+#define STAGE (2 * DN_SHM_GRANULE)
 
 static dn_shm_map_t theirs; /**< attacker: the victim's mapping */
 static uint32_t my_slot;    /**< attacker: in the victim's mapping */
@@ -51,6 +54,19 @@ static void take_position(dn_world_t *world)
     dn_check(my_slot < world->config.max_peers);
     dn_line_tx_init(&my_tx, (dn_ring_t *) (theirs.rings + my_slot * theirs.ring_stride),
                     world->config.ring_lines);
+}
+
+/** The attacker's own mapping beside that of the library. */
+static const dn_shm_map_t *own_map(const dn_world_t *world)
+{
+    static dn_shm_map_t mine;
+
+    if (NULL == mine.header) {
+        const dn_shm_where_t where = where_of(world->me);
+        const dn_peer_base_t id = {.pid = (uint32_t) world->rank, .pgid = world->job.pgid};
+        dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
+    }
+    return &mine;
 }
 
 static void scribble(void *memory, size_t len, uint64_t *random)
@@ -162,15 +178,10 @@ static void attack_ring(dn_world_t *world, uint64_t *random)
 /** Credit of the ring by which the victim sends to us: in our own memory. */
 static void attack_credit(dn_world_t *world, uint64_t *random)
 {
-    const dn_shm_where_t where = where_of(world->me);
-    const dn_peer_base_t id = {.pid = ATTACKER, .pgid = world->job.pgid};
-    static dn_shm_map_t mine;
+    const dn_shm_map_t *mine = own_map(world);
 
-    if (NULL == mine.header) {
-        dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
-    }
     for (uint32_t i = 0; i < 4; i++) {
-        dn_ring_t *ring = (dn_ring_t *) (mine.rings + i * mine.ring_stride);
+        dn_ring_t *ring = (dn_ring_t *) (mine->rings + i * mine->ring_stride);
         dn_store_release_u32(&ring->credit, (uint32_t) wicked(random));
     }
 }
@@ -214,24 +225,48 @@ static void attack_header(dn_world_t *world, uint64_t *random)
 {
     (void) world;
     uint32_t *word = (uint32_t *) theirs.header;
-    dn_store_release_u32(&word[dn_test_below(random, DN_SHM_PAGE / 4)], (uint32_t) wicked(random));
+    /* Every second time identity and sizes, which are few. */
+    const size_t bytes = 0 == dn_test_below(random, 2) ? offsetof(dn_shm_header_t, arrivals) : DN_SHM_PAGE;
+    dn_store_release_u32(&word[dn_test_below(random, bytes / 4)], (uint32_t) wicked(random));
 }
 
 static void attack_own_header(dn_world_t *world, uint64_t *random)
 {
-    const dn_shm_where_t where = where_of(world->me);
-    const dn_peer_base_t id = {.pid = ATTACKER, .pgid = world->job.pgid};
-    static dn_shm_map_t mine;
+    dn_shm_header_t *header = own_map(world)->header;
+    /* Behind the stage that there is, but within the largest that a header may name. */
+    const uint32_t staged[] = {(uint32_t) (2 + dn_test_below(random, 2000)) * DN_SHM_GRANULE, 64};
 
-    if (NULL == mine.header) {
-        dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
-    }
     /* Sizes that are legal, but not those of this mapping. */
-    dn_store_release_u32(&mine.header->max_peers,
+    dn_store_release_u32(&header->max_peers,
                          0 == dn_test_below(random, 2) ? 16384 : (uint32_t) wicked(random));
-    dn_store_release_u32(&mine.header->ring_lines,
+    dn_store_release_u32(&header->ring_lines,
                          0 == dn_test_below(random, 2) ? 4096 : (uint32_t) wicked(random));
-    dn_store_release(&mine.header->llcm_bytes, 0 == dn_test_below(random, 2) ? 16 << 20 : wicked(random));
+    dn_store_release_u32(&header->stage_bytes,
+                         0 == dn_test_below(random, 2) ? DN_STAGE_BYTES_MAX : (uint32_t) wicked(random));
+    dn_store_release(&header->llcm_bytes, 0 == dn_test_below(random, 2) ? 16 << 20 : wicked(random));
+    raw_message(world, DN_WORLD_CHAN | DN_SHM_STAGED, 0, staged, sizeof(staged));
+}
+
+/** Lines that name any place in a stage; in the victim's own, the counts and what waits there for the attacker. */
+static void attack_stage(dn_world_t *world, uint64_t *random)
+{
+    const uint32_t word[16] = {(uint32_t) wicked(random) & ~(0 == dn_test_below(random, 4) ? 0 : 63u),
+                               (uint32_t) wicked(random)};
+
+    switch (dn_test_below(random, 4)) {
+    case 0:
+        dn_store_release_u32(
+            dn_shm_taken(&theirs, (uint32_t) dn_test_below(random, theirs.stage_bytes / DN_SHM_GRANULE)),
+            (uint32_t) wicked(random));
+        break;
+    case 1:
+        scribble(theirs.stage + dn_test_below(random, theirs.stage_bytes - 64), 64, random);
+        break;
+    default:
+        raw_message(world, (0 == dn_test_below(random, 4) ? 127u : DN_WORLD_CHAN) | DN_SHM_STAGED, 0, word,
+                    0 == dn_test_below(random, 4) ? dn_test_below(random, sizeof(word)) : 8);
+        break;
+    }
 }
 
 /* The other two */
@@ -312,6 +347,8 @@ static void fight(dn_world_t *world, void (*attack)(dn_world_t *, uint64_t *), i
 
     world->config.max_peers = 16;
     world->config.ring_lines = 64;
+    world->config.stage_bytes = STAGE;
+    world->config.stage_min = 256;
     dn_world_open(world);
     offer(world);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
@@ -407,6 +444,11 @@ static void any_help(dn_world_t *world)
     fight(world, attack_help, 1, 0);
 }
 
+static void any_stage(dn_world_t *world)
+{
+    fight(world, attack_stage, 1, 0);
+}
+
 /** The witness may be told anything here, for it is the victim's own identity that changes. */
 static void any_header(dn_world_t *world)
 {
@@ -416,6 +458,152 @@ static void any_header(dn_world_t *world)
 static void sizes_that_change_later(dn_world_t *world)
 {
     fight(world, attack_own_header, 1, 1);
+}
+
+/* Lines that say that a message lies in the stage */
+
+enum { MAPPED = ATTACKER, STAGELESS, ORPHAN, LIARS_AND_VICTIM };
+
+/** Tags of what must not be heard, and of a message in the ring. The others are places in true_lines. */
+enum { TAG_LIE = 254, TAG_PLAIN };
+
+/** Longest message of a ring of 1024 lines. */
+#define LONGEST 28664u
+
+typedef struct staged_line {
+    unsigned channel; /**< without the bit */
+    size_t len;       /**< of the line; 8 is right */
+    uint32_t word[2]; /**< offset and length in the stage */
+} staged_line_t;
+
+static const staged_line_t false_lines[] = {
+    {DN_WORLD_CHAN, 0, {0, 8}},
+    {DN_WORLD_CHAN, 4, {0, 8}},
+    {DN_WORLD_CHAN, 7, {0, 8}},
+    {DN_WORLD_CHAN, 9, {0, 8}},
+    {DN_WORLD_CHAN, 16, {0, 8}},
+    {DN_WORLD_CHAN, 1000, {0, 8}},
+    {DN_WORLD_CHAN, 8, {1, 8}},
+    {DN_WORLD_CHAN, 8, {32, 8}},
+    {DN_WORLD_CHAN, 8, {DN_SHM_GRANULE + 63, 1}},
+    {DN_WORLD_CHAN, 8, {STAGE, 0}},
+    {DN_WORLD_CHAN, 8, {STAGE, 8}},
+    {DN_WORLD_CHAN, 8, {STAGE + 64, 8}},
+    {DN_WORLD_CHAN, 8, {1U << 31, 8}},
+    {DN_WORLD_CHAN, 8, {UINT32_MAX - 63, 64}},
+    {DN_WORLD_CHAN, 8, {UINT32_MAX, UINT32_MAX}},
+    {DN_WORLD_CHAN, 8, {0, LONGEST + 1}},
+    {DN_WORLD_CHAN, 8, {0, DN_SHM_GRANULE}},
+    {DN_WORLD_CHAN, 8, {0, DN_SHM_GRANULE + 1}},
+    {DN_WORLD_CHAN, 8, {0, UINT32_MAX}},
+    {DN_WORLD_CHAN, 8, {DN_SHM_GRANULE - 64, 65}},
+    {DN_WORLD_CHAN, 8, {DN_SHM_GRANULE - 64, LONGEST}},
+    {DN_WORLD_CHAN, 8, {STAGE - 64, 65}},
+    {DN_WORLD_CHAN, 8, {STAGE - 64, LONGEST}},
+    {DN_CHAN_MAX, 8, {0, 8}},
+    {DN_SHM_STAGED - 1, 8, {0, 8}},
+};
+
+static const staged_line_t true_lines[] = {
+    {DN_WORLD_CHAN, 8, {0, LONGEST}},        {DN_WORLD_CHAN, 8, {DN_SHM_GRANULE - 64, 64}},
+    {DN_WORLD_CHAN, 8, {DN_SHM_GRANULE, 1}}, {DN_WORLD_CHAN, 8, {DN_SHM_GRANULE + 64, 0}},
+    {DN_WORLD_CHAN, 8, {STAGE - 64, 64}},
+};
+
+enum { FALSE_LINES = sizeof(false_lines) / sizeof(false_lines[0]) };
+enum { TRUE_LINES = sizeof(true_lines) / sizeof(true_lines[0]) };
+
+static void hear_true_lines(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) src;
+    (void) arg;
+    dn_check(TAG_PLAIN == tag || tag < TRUE_LINES);
+    dn_check_equal(len, TAG_PLAIN == tag ? 4 : true_lines[tag].word[1]);
+    dn_check_bytes(data, len, tag);
+    heard++;
+}
+
+static void write_line(dn_world_t *world, const staged_line_t *line, unsigned tag)
+{
+    uint8_t data[1000] = {0};
+
+    memcpy(data, line->word, sizeof(line->word));
+    raw_message(world, line->channel | DN_SHM_STAGED, tag, data, line->len);
+}
+
+/** All false lines, between them the true ones, then a message in the ring. */
+static void write_lines(dn_world_t *world)
+{
+    const dn_shm_map_t *mine = own_map(world);
+    uint8_t plain[4];
+
+    dn_test_fill(plain, sizeof(plain), TAG_PLAIN);
+    for (unsigned i = 0; i < FALSE_LINES || i < TRUE_LINES; i++) {
+        if (i < TRUE_LINES) {
+            if (MAPPED == world->rank) {
+                dn_test_fill(mine->stage + true_lines[i].word[0], true_lines[i].word[1], i);
+            }
+            write_line(world, &true_lines[i], i);
+        }
+        if (i < FALSE_LINES) {
+            write_line(world, &false_lines[i], TAG_LIE);
+        }
+    }
+    raw_message(world, DN_WORLD_CHAN, TAG_PLAIN, plain, sizeof(plain));
+}
+
+/** The victim reads what a liar has written. */
+static void read_lines(dn_world_t *world, int liar, uint64_t dropped, uint64_t true_ones)
+{
+    dn_counters_t before, after;
+
+    dn_counters(world->port, &before);
+    heard = 0;
+    dn_world_post(world, liar, 1);
+    dn_world_sleep(world, liar, 0, 1);
+    for (int i = 0; i < 1000; i++) {
+        dn_progress(world->port);
+    }
+    dn_counters(world->port, &after);
+    dn_check_equal(after.dropped - before.dropped, dropped);
+    dn_check_equal(heard, true_ones);
+    dn_world_post(world, LIARS_AND_VICTIM + liar, 1);
+}
+
+/** By a sender with a stage, by one without, and by one that is gone: then even true lines name nothing. */
+static void false_staged_lines(dn_world_t *world)
+{
+    const int own = world->rank;
+    const dn_board_seat_t *seat = &world->board->seat[VICTIM];
+
+    world->config.ring_lines = 1024;
+    world->config.stage_bytes = STAGELESS == own ? 0 : STAGE;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear_true_lines, NULL), DN_OK);
+    dn_world_barrier(world);
+    if (VICTIM == own) {
+        read_lines(world, STAGELESS, FALSE_LINES + TRUE_LINES, 1);
+        read_lines(world, MAPPED, FALSE_LINES, TRUE_LINES + 1);
+        read_lines(world, ORPHAN, FALSE_LINES + TRUE_LINES, 1);
+        dn_close(world->port);
+        return;
+    }
+    dn_world_await(world, VICTIM, own, 1);
+    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[VICTIM]), DN_OK);
+    take_position(world);
+    write_lines(world);
+    if (ORPHAN == own) {
+        dn_close(world->port);
+        dn_world_post(world, 0, 1);
+        return;
+    }
+    dn_world_post(world, 0, 1);
+    dn_world_await(world, VICTIM, LIARS_AND_VICTIM + own, 1);
+    if (MAPPED == own) {
+        dn_check_equal(*dn_shm_taken(own_map(world), 0), 2);
+        dn_check_equal(*dn_shm_taken(own_map(world), 1), 3);
+    }
+    dn_close(world->port);
 }
 
 /* Keys and segments made up */
@@ -434,7 +622,7 @@ static void a_segment_that_can_shrink(dn_world_t *world)
         dn_check_equal(ftruncate(fd, DN_SHM_PAGE + sizeof(data)), 0);
         dn_check_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
         world->me->key[0] = (dn_key_t){
-            .sid = 5, .generation = 77, .len = sizeof(data), .kind = DN_SHM_KEY_MAPPED, .fd = (uint32_t) fd};
+            .sid = 5, .generation = 77, .len = sizeof(data), .way = {{DN_SHM_KEY_MAPPED, (uint32_t) fd, {0}}}};
         dn_world_barrier(world);
         dn_world_await(world, VICTIM, 0, 1);
         dn_check_equal(ftruncate(fd, 0), 0);
@@ -470,11 +658,11 @@ static void any_keys(dn_world_t *world)
             key.len = wicked(&random);
             break;
         case 1:
-            key.fd = (uint32_t) wicked(&random);
+            key.way[0].fd = (uint32_t) wicked(&random);
             key.sid += 7;
             break;
         case 2:
-            key.kind = (uint32_t) dn_test_below(&random, 5);
+            key.way[dn_test_below(&random, DN_KEY_WAYS)].kind = (uint32_t) dn_test_below(&random, 5);
             break;
         case 3:
             key.generation = (uint32_t) wicked(&random);
@@ -616,6 +804,53 @@ static void try_sizes(dn_world_t *world)
     }
 }
 
+/** Bytes that a header with such a stage would have to be followed by. */
+static uint64_t stage_room(uint32_t stage_bytes)
+{
+    const uint64_t counts = (uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES;
+
+    return stage_bytes + (counts + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;
+}
+
+static void try_stages(dn_world_t *world)
+{
+    static const struct {
+        uint32_t bytes;
+        int64_t more; /**< than it would have to be */
+        dn_status_t wanted;
+    } stage[] = {
+        {DN_SHM_GRANULE, 0, DN_OK},
+        {3 * DN_SHM_GRANULE, 0, DN_OK},
+        {DN_STAGE_BYTES_MAX, 0, DN_OK},
+        /* Not whole granules. */
+        {1, 0, DN_ERR_PROTO},
+        {64, 0, DN_ERR_PROTO},
+        {DN_SHM_PAGE, 0, DN_ERR_PROTO},
+        {DN_SHM_GRANULE - 1, 0, DN_ERR_PROTO},
+        {DN_SHM_GRANULE - DN_SHM_PAGE, 0, DN_ERR_PROTO},
+        {3 * DN_SHM_GRANULE + DN_SHM_PAGE, 0, DN_ERR_PROTO},
+        /* Too large. */
+        {DN_STAGE_BYTES_MAX + DN_SHM_GRANULE, 0, DN_ERR_PROTO},
+        {1U << 31, 0, DN_ERR_PROTO},
+        /* More, or less, than there is. */
+        {DN_SHM_GRANULE, -(int64_t) (DN_SHM_GRANULE + DN_SHM_PAGE), DN_ERR_PROTO},
+        {DN_SHM_GRANULE, -(int64_t) DN_SHM_GRANULE, DN_ERR_PROTO},
+        {DN_SHM_GRANULE, -(int64_t) DN_SHM_PAGE, DN_ERR_PROTO},
+        {DN_SHM_GRANULE, DN_SHM_PAGE, DN_ERR_PROTO},
+        {65 * DN_SHM_GRANULE, -(int64_t) DN_SHM_PAGE, DN_ERR_PROTO},
+        {DN_STAGE_BYTES_MAX, -(int64_t) DN_STAGE_BYTES_MAX, DN_ERR_PROTO},
+        {0, DN_SHM_GRANULE + DN_SHM_PAGE, DN_ERR_PROTO},
+    };
+
+    for (size_t i = 0; i < sizeof(stage) / sizeof(stage[0]); i++) {
+        dn_shm_header_t header = next_header(world);
+        header.stage_bytes = stage[i].bytes;
+        header.bytes += stage_room(stage[i].bytes) + (uint64_t) stage[i].more;
+        try_header(world, &header, header.bytes, 0, stage[i].wanted,
+                   DN_OK == stage[i].wanted ? NULL : "refused");
+    }
+}
+
 static void headers_that_are_wrong(dn_world_t *world)
 {
     dn_world_open(world);
@@ -654,6 +889,7 @@ static void headers_that_are_wrong(dn_world_t *world)
         printf("headers_that_are_wrong: a file of another user is left out: only root can make one\n");
     }
     try_sizes(world);
+    try_stages(world);
     dn_close(world->port);
     world->port = NULL;
 }
@@ -688,6 +924,7 @@ static const struct {
 } tests[] = {
     {"headers_that_are_wrong", 1, headers_that_are_wrong},
     {"another_user", 2, another_user},
+    {"false_staged_lines", LIARS_AND_VICTIM, false_staged_lines},
     {"any_keys", 2, any_keys},
     {"a_segment_that_can_shrink", 2, a_segment_that_can_shrink},
     {"core_messages", PROCESSES, core_messages},
@@ -696,6 +933,7 @@ static const struct {
     {"any_heads", PROCESSES, any_heads},
     {"any_ring", PROCESSES, any_ring},
     {"any_credit", PROCESSES, any_credit},
+    {"any_stage", PROCESSES, any_stage},
     {"any_slots", PROCESSES, any_slots},
     {"any_help", PROCESSES, any_help},
     {"any_header", PROCESSES, any_header},

@@ -1,0 +1,488 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The stage of the shm device: receivers that do not read, that are killed, that progress inside of a handler; senders
+ * that leave before anybody has read, and that come again. Every message is numbered, and all of its bytes are looked at.
+ */
+#include "dn_config.h"
+
+#include "dn_world.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "shm/dn_shm_int.h"
+
+enum { SENDER, FIRST, SECOND, THIRD };
+
+/** Words on the board. */
+enum { HEARD, STAGED, GO };
+
+/** Longest message: a granule takes three of these. */
+#define LONGEST 10000u
+
+static uint8_t data[LONGEST];
+static uint64_t heard;
+static uint64_t staged; /**< of these, in the stage of their sender */
+
+/** Messages of up to so many bytes go through the ring. */
+#define SHORT 64u
+
+/** The first is short, the others are not. */
+static size_t length_of(uint64_t number)
+{
+    uint64_t random = number;
+
+    return 0 == number ? SHORT : SHORT + 1 + dn_test_below(&random, LONGEST - SHORT);
+}
+
+static uint64_t key_of(int receiver, uint64_t number)
+{
+    return number * DN_WORLD_MAX + (uint64_t) receiver;
+}
+
+static int in_stage(dn_peer_t *src, const uint8_t *at)
+{
+    const dn_shm_map_t *map = &((const dn_shm_peer_t *) src)->map;
+
+    return NULL != map->header && map->stage <= at && at < map->stage + map->stage_bytes;
+}
+
+/** The next one, whole. */
+static void check_message(dn_peer_t *src, unsigned tag, const void *bytes, size_t len)
+{
+    dn_check_equal(tag, heard & 0xff);
+    dn_check_equal(len, length_of(heard));
+    dn_check_bytes(bytes, len, key_of(dn_world_here->rank, heard));
+    staged += (uint64_t) in_stage(src, bytes);
+    heard++;
+}
+
+static void hear(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, void *arg)
+{
+    (void) arg;
+    check_message(src, tag, bytes, len);
+}
+
+/** Send one, now or not at all. */
+static dn_status_t try_to_say(dn_world_t *world, int rank, uint64_t number)
+{
+    const size_t len = length_of(number);
+
+    dn_test_fill(data, len, key_of(rank, number));
+    return dn_botf(world->peer[rank], DN_WORLD_CHAN, number & 0xff, data, len / 3, data + len / 3,
+                   len - len / 3);
+}
+
+static void say(dn_world_t *world, int rank, uint64_t number)
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = try_to_say(world, rank, number))) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(status, DN_OK);
+}
+
+/** Read until so many have come, and keep the board up to date. What is on it has been counted in the stage, too. */
+static void hear_until(dn_world_t *world, uint64_t count)
+{
+    while (heard < count) {
+        dn_world_progress(world);
+        dn_world_post(world, STAGED, staged);
+        dn_world_post(world, HEARD, heard);
+    }
+}
+
+/** Send from *number to before end; each is read before the next. @return how many of them went through the stage. */
+static uint64_t say_in_step(dn_world_t *world, int rank, uint64_t *number, uint64_t end)
+{
+    const uint64_t before = dn_load_acquire(&world->board->seat[rank].word[STAGED]);
+
+    for (; *number < end; (*number)++) {
+        say(world, rank, *number);
+        dn_world_await(world, rank, HEARD, *number + 1);
+    }
+    return dn_load_acquire(&world->board->seat[rank].word[STAGED]) - before;
+}
+
+/** Send until the receiver, which does not read, would have to. @return the number of the next one. */
+static uint64_t say_all_that_fits(dn_world_t *world, int rank, uint64_t number)
+{
+    dn_status_t status;
+
+    while (DN_OK == (status = try_to_say(world, rank, number))) {
+        number++;
+    }
+    dn_check_equal(status, DN_ERR_AGAIN);
+    return number;
+}
+
+static void open_staged(dn_world_t *world, uint32_t granules, dn_handler_fn_t handler)
+{
+    world->config.ring_lines = 1024;
+    world->config.stage_bytes = granules * DN_SHM_GRANULE;
+    world->config.stage_min = SHORT;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, handler, world), DN_OK);
+    dn_world_barrier(world);
+}
+
+static void connect_to(dn_world_t *world, int rank)
+{
+    const dn_board_seat_t *seat = &world->board->seat[rank];
+
+    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
+}
+
+/** The sender has connected, its receivers have attached: what is sent now may go through the stage, still unused. */
+static void start_staged(dn_world_t *world, uint32_t granules)
+{
+    open_staged(world, granules, hear);
+    if (SENDER != world->rank) {
+        hear_until(world, 1);
+        return;
+    }
+    for (int rank = FIRST; rank < world->size; rank++) {
+        uint64_t number = 0;
+        connect_to(world, rank);
+        say_in_step(world, rank, &number, 1);
+    }
+}
+
+static void a_receiver_that_does_not_read_keeps_its_own_granules_only(dn_world_t *world)
+{
+    enum { LIES = 6, SOME = 400, MORE = 600, END = 700 };
+    uint64_t number[] = {0, 1, 1, 1};
+
+    start_staged(world, 8);
+    switch (world->rank) {
+    case SENDER:
+        /* Three granules at most. */
+        for (; number[FIRST] <= LIES; number[FIRST]++) {
+            dn_check_equal(try_to_say(world, FIRST, number[FIRST]), DN_OK);
+        }
+        dn_check_equal(say_in_step(world, SECOND, &number[SECOND], SOME), SOME - 1);
+        /* All but the one that is open for the second, who goes on with it; for the third there is none. */
+        number[FIRST] = say_all_that_fits(world, FIRST, number[FIRST]);
+        dn_check(LIES + 10 < number[FIRST]);
+        dn_check_equal(say_in_step(world, SECOND, &number[SECOND], MORE), MORE - SOME);
+        dn_check_equal(say_in_step(world, THIRD, &number[THIRD], MORE), 0);
+        dn_world_post(world, GO, number[FIRST]);
+        dn_world_await(world, FIRST, HEARD, number[FIRST]);
+        dn_check_equal(say_in_step(world, SECOND, &number[SECOND], END), END - MORE);
+        dn_check_equal(say_in_step(world, THIRD, &number[THIRD], END), END - MORE);
+        break;
+    case FIRST:
+        dn_world_sleep(world, SENDER, GO, 1);
+        hear_until(world, dn_load_acquire(&world->board->seat[SENDER].word[GO]));
+        break;
+    default:
+        hear_until(world, END);
+        break;
+    }
+    dn_world_stop(world);
+}
+
+/** Messages to all as they come, while one of them often looks away; at first it has the whole stage. */
+static void a_full_stage_loses_and_reorders_nothing(dn_world_t *world)
+{
+    enum { COUNT = 2000 };
+    uint64_t number[] = {COUNT, 1, 1, 1};
+
+    start_staged(world, 4);
+    if (SENDER == world->rank) {
+        number[FIRST] = say_all_that_fits(world, FIRST, number[FIRST]);
+        while (number[FIRST] < COUNT || number[SECOND] < COUNT || number[THIRD] < COUNT) {
+            const int rank = (int) dn_test_below(&world->random, THIRD + 1);
+            const dn_status_t status =
+                number[rank] < COUNT ? try_to_say(world, rank, number[rank]) : DN_ERR_AGAIN;
+            number[rank] += DN_OK == status;
+            if (DN_OK != status) {
+                dn_check_equal(status, DN_ERR_AGAIN);
+                dn_world_progress(world);
+            }
+            if (COUNT / 10 == number[SECOND]) {
+                dn_world_post(world, GO, 1);
+            }
+        }
+        dn_world_barrier(world);
+        dn_check(COUNT - COUNT / 10 >= world->board->seat[SECOND].word[STAGED]);
+        dn_check(0 < world->board->seat[SECOND].word[STAGED]);
+    } else {
+        if (FIRST == world->rank) {
+            dn_world_sleep(world, SENDER, GO, 1);
+        }
+        while (heard < COUNT) {
+            const uint64_t more = 1 + dn_test_below(&world->random, 60);
+            hear_until(world, heard + more < COUNT ? heard + more : COUNT);
+            for (int i = FIRST == world->rank ? 100 : 0; 0 < i; i--) {
+                sched_yield();
+            }
+        }
+        dn_world_barrier(world);
+    }
+    dn_world_stop(world);
+}
+
+enum { READS, DIES, DIES_LATER };
+
+/** The sender leaves a receiver that has all of the stage; before or after it has ended, or it reads all that there is. */
+static void leave_with_a_full_stage(dn_world_t *world, int how)
+{
+    /* So many messages that find no granule until the ends of readers are looked for. */
+    enum { HELD = 100, LOOKED = 10000, END = LOOKED + 100 };
+    uint64_t number[] = {0, 1, 1};
+
+    start_staged(world, 8);
+    switch (world->rank) {
+    case SENDER:
+        number[FIRST] = say_all_that_fits(world, FIRST, number[FIRST]);
+        dn_check_equal(say_in_step(world, SECOND, &number[SECOND], HELD), 0);
+        if (DIES != how) {
+            dn_disconnect(world->peer[FIRST]);
+        }
+        dn_world_post(world, GO, READS != how);
+        if (DIES == how) {
+            while (DN_OK == dn_peer_check(world->peer[FIRST])) {
+                sched_yield();
+            }
+            dn_disconnect(world->peer[FIRST]);
+        }
+        for (; number[SECOND] < LOOKED; number[SECOND]++) {
+            say(world, SECOND, number[SECOND]);
+        }
+        dn_world_await(world, SECOND, HEARD, number[SECOND]);
+        if (READS == how) {
+            /* It lives, and has not read. */
+            dn_check_equal(world->board->seat[SECOND].word[STAGED], 0);
+            dn_world_post(world, GO, number[FIRST]);
+            dn_world_await(world, FIRST, HEARD, number[FIRST]);
+        }
+        dn_check_equal(say_in_step(world, SECOND, &number[SECOND], END), END - LOOKED);
+        break;
+    case FIRST:
+        dn_world_sleep(world, SENDER, GO, 1);
+        if (READS != how) {
+            dn_world_die(world);
+        }
+        hear_until(world, dn_load_acquire(&world->board->seat[SENDER].word[GO]));
+        break;
+    default:
+        hear_until(world, END);
+        break;
+    }
+    dn_close(world->port);
+}
+
+static void granules_come_back_from_a_receiver_that_was_killed(dn_world_t *world)
+{
+    leave_with_a_full_stage(world, DIES);
+}
+
+static void granules_come_back_from_a_receiver_that_is_killed_later(dn_world_t *world)
+{
+    leave_with_a_full_stage(world, DIES_LATER);
+}
+
+static void granules_come_back_from_a_receiver_that_reads_later(dn_world_t *world)
+{
+    leave_with_a_full_stage(world, READS);
+}
+
+/** Nothing more can come: what is not there now is lost. */
+static void hear_the_rest(dn_world_t *world, uint64_t count)
+{
+    for (int i = 0; i < 1000; i++) {
+        dn_progress(world->port);
+    }
+    dn_check_equal(heard, count);
+}
+
+static void leave_before_anybody_reads(dn_world_t *world, int dies)
+{
+    enum { COUNT = 8 };
+
+    open_staged(world, 8, hear);
+    if (SENDER == world->rank) {
+        connect_to(world, FIRST);
+        for (uint64_t i = 0; i < COUNT; i++) {
+            dn_check_equal(try_to_say(world, FIRST, i), DN_OK);
+        }
+        if (dies) {
+            dn_world_die(world);
+        }
+        dn_close(world->port);
+        dn_world_post(world, GO, 1);
+        return;
+    }
+    if (dies) {
+        while (0 == kill((pid_t) world->board->seat[SENDER].os_pid, 0)) {
+            sched_yield();
+        }
+    } else {
+        dn_world_sleep(world, SENDER, GO, 1);
+    }
+    hear_the_rest(world, COUNT);
+    dn_check_equal(staged, 0);
+    dn_close(world->port);
+}
+
+static void a_sender_that_left_before_anybody_read_is_heard(dn_world_t *world)
+{
+    leave_before_anybody_reads(world, 0);
+}
+
+static void a_sender_that_was_killed_before_anybody_read_is_heard(dn_world_t *world)
+{
+    leave_before_anybody_reads(world, 1);
+}
+
+/** Handlers that run one inside the other. */
+static int depth;
+
+/** Look at the message again after others have come behind it. */
+static void hear_nested(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, void *arg)
+{
+    dn_world_t *world = arg;
+    const uint64_t number = heard;
+
+    check_message(src, tag, bytes, len);
+    if (3 > depth) {
+        depth++;
+        for (int i = 0; i < 20; i++) {
+            dn_world_progress(world);
+        }
+        depth--;
+    }
+    dn_check_bytes(bytes, len, key_of(world->rank, number));
+}
+
+static void a_handler_that_progresses_keeps_its_message(dn_world_t *world)
+{
+    enum { COUNT = 2000 };
+
+    open_staged(world, 2, hear_nested);
+    dn_world_connect(world);
+    if (SENDER == world->rank) {
+        for (uint64_t i = 0; i < COUNT; i++) {
+            say(world, FIRST, i);
+        }
+    } else {
+        hear_until(world, COUNT);
+        dn_check(COUNT / 10 < staged);
+    }
+    dn_world_stop(world);
+}
+
+static void a_sender_that_comes_again_is_heard_in_order(dn_world_t *world)
+{
+    enum { LIVES = 40, EACH = 10 };
+    uint64_t number = 0;
+
+    open_staged(world, 4, hear);
+    if (SENDER == world->rank) {
+        for (int i = 0; i < LIVES; i++) {
+            connect_to(world, FIRST);
+            if (0 == i % 2) {
+                say_in_step(world, FIRST, &number, number + EACH / 2);
+            }
+            for (uint64_t end = (uint64_t) (i + 1) * EACH; number < end; number++) {
+                say(world, FIRST, number);
+            }
+            dn_disconnect(world->peer[FIRST]);
+            world->peer[FIRST] = NULL;
+        }
+    } else {
+        hear_until(world, LIVES * EACH);
+        dn_check(LIVES * EACH / 10 < staged);
+    }
+    dn_world_stop(world);
+}
+
+static void ignore(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, void *arg)
+{
+    (void) src;
+    (void) tag;
+    (void) bytes;
+    (void) len;
+    *(int *) arg = 1;
+}
+
+/** What it had of the receiver before, which has forgotten it, does not count any more. */
+static void a_sender_that_comes_again_and_leaves_at_once_is_heard(dn_world_t *world)
+{
+    enum { BEFORE = 4, COUNT = 8 };
+    uint64_t number = 0;
+    int answered = 0;
+
+    open_staged(world, 4, hear);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN + 1, ignore, &answered), DN_OK);
+    connect_to(world, 1 - world->rank);
+    if (SENDER == world->rank) {
+        say_in_step(world, FIRST, &number, BEFORE);
+        while (!answered) {
+            dn_world_progress(world);
+        }
+        dn_disconnect(world->peer[FIRST]);
+        dn_world_post(world, GO, 1);
+        dn_world_sleep(world, FIRST, GO, 1);
+        connect_to(world, FIRST);
+        for (; number < COUNT; number++) {
+            dn_check_equal(try_to_say(world, FIRST, number), DN_OK);
+        }
+        dn_close(world->port);
+        dn_world_post(world, GO, 2);
+        return;
+    }
+    hear_until(world, BEFORE);
+    dn_check(0 < staged);
+    dn_world_send(world, world->peer[SENDER], DN_WORLD_CHAN + 1, 0, "back", 4);
+    dn_world_await(world, SENDER, GO, 1);
+    hear_the_rest(world, BEFORE);
+    dn_disconnect(world->peer[SENDER]);
+    dn_world_post(world, GO, 1);
+    dn_world_sleep(world, SENDER, GO, 2);
+    hear_the_rest(world, COUNT);
+    dn_close(world->port);
+}
+
+static const struct {
+    const char *name;
+    int processes;
+    dn_world_fn_t fn;
+} tests[] = {
+    {"a_receiver_that_does_not_read_keeps_its_own_granules_only", 4,
+     a_receiver_that_does_not_read_keeps_its_own_granules_only},
+    {"a_full_stage_loses_and_reorders_nothing", 4, a_full_stage_loses_and_reorders_nothing},
+    {"granules_come_back_from_a_receiver_that_was_killed", 3,
+     granules_come_back_from_a_receiver_that_was_killed},
+    {"granules_come_back_from_a_receiver_that_is_killed_later", 3,
+     granules_come_back_from_a_receiver_that_is_killed_later},
+    {"granules_come_back_from_a_receiver_that_reads_later", 3,
+     granules_come_back_from_a_receiver_that_reads_later},
+    {"a_sender_that_left_before_anybody_read_is_heard", 2, a_sender_that_left_before_anybody_read_is_heard},
+    {"a_sender_that_was_killed_before_anybody_read_is_heard", 2,
+     a_sender_that_was_killed_before_anybody_read_is_heard},
+    {"a_handler_that_progresses_keeps_its_message", 2, a_handler_that_progresses_keeps_its_message},
+    {"a_sender_that_comes_again_is_heard_in_order", 2, a_sender_that_comes_again_is_heard_in_order},
+    {"a_sender_that_comes_again_and_leaves_at_once_is_heard", 2,
+     a_sender_that_comes_again_and_leaves_at_once_is_heard},
+};
+
+/** usage: shm_stage [TEST] */
+int main(int argc, char **argv)
+{
+    const dn_variant_t variant = {.file = "shm_stage", .device = "shm", .cma = 1, .backing = "memfd"};
+    int failed = 0;
+
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
+            failed |= dn_world_run(tests[i].name, &variant, tests[i].processes, tests[i].fn);
+        }
+    }
+    return failed;
+}
