@@ -107,7 +107,7 @@ void dn_config_init(dn_config_t *config)
         .max_peers = 1024,
         .llcm_bytes = 64 * 1024,
         .stage_bytes = 4 << 20,
-        .stage_min = 1024,
+        .stage_min = 1536,
         .cma = 1,
         .help_min = 12 * 1024,
         .backing = "auto",

@@ -163,6 +163,7 @@ typedef struct dn_shm_peer {
     dn_shm_granule_t *granule; /**< open for this peer; NULL: none */
     uint32_t granule_used;     /**< bytes */
     int staging;               /**< it has attached to our mapping */
+    uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
     uint32_t slot;             /**< in the peer's mapping */
     uint32_t refusals;         /**< since the peer's life was last checked */
     uint32_t suspect;          /**< found gone by a send; the next progress says so */
