@@ -42,7 +42,7 @@ enum uzura_kind {
     UZURA_RTS, /**< uzura_rts_t: long message of contiguous memory; answered by UZURA_CTS or UZURA_DONE */
     UZURA_RTS_PACKED, /**< uzura_rts_t without a key: memory is not contiguous, or nothing is to be PULLed */
     UZURA_CTS,        /**< uzura_cts_t: send the bytes */
-    UZURA_FRAG,       /**< handle of the receiver's request, bytes that follow those before */
+    UZURA_FRAG,       /**< uzura_frag_t, bytes that follow those before */
     UZURA_DONE,       /**< handle of the sender's request: it may complete */
     UZURA_ANNOUNCE,   /**< uzura_announce_t: a receive waits for a long message */
     UZURA_TAKES,      /**< uzura_takes_t: such a receive is matched, its message is being PUSHed */
@@ -72,6 +72,12 @@ typedef struct uzura_cts {
     uint64_t receiver; /**< handle at the receiver, for UZURA_FRAG */
     uint64_t len;      /**< bytes wanted */
 } uzura_cts_t;
+
+/** A line: the bytes behind it begin where a line does, as copy kernels like it. */
+typedef struct uzura_frag {
+    uint64_t receiver; /**< handle at the receiver */
+    uint8_t pad[56];
+} uzura_frag_t;
 
 typedef struct uzura_announce {
     uint32_t context;

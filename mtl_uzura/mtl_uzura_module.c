@@ -34,7 +34,7 @@ static uzura_endpoint_t *endpoint_new(dn_peer_t *peer)
     if (endpoint->eager_limit > attr.botf_max - HEAD_MAX) {
         endpoint->eager_limit = attr.botf_max - HEAD_MAX;
     }
-    endpoint->piece_max = (attr.botf_max - sizeof(uint64_t)) & ~(size_t) (PIECE_UNIT - 1);
+    endpoint->piece_max = (attr.botf_max - sizeof(uzura_frag_t)) & ~(size_t) (PIECE_UNIT - 1);
     dn_peer_set_user(peer, DN_CHAN_MTL, endpoint);
     endpoint->next = mtl_uzura.endpoints;
     mtl_uzura.endpoints = endpoint;

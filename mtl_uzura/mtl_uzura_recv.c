@@ -496,14 +496,17 @@ void mtl_uzura_receive(dn_peer_t *src, unsigned tag, const void *data, size_t le
         }
         break;
     case UZURA_FRAG:
-    case UZURA_DONE:
-        if (sizeof(handle) <= len) {
+        if (sizeof(uzura_frag_t) <= len) {
             memcpy(&handle, data, sizeof(handle));
-            if (UZURA_DONE == tag) {
-                mtl_uzura_take_done(src, handle);
-            } else {
-                take_piece(src, handle, (const uint8_t *) data + sizeof(handle), len - sizeof(handle));
-            }
+            take_piece(src, handle, (const uint8_t *) data + sizeof(uzura_frag_t),
+                       len - sizeof(uzura_frag_t));
+            return;
+        }
+        break;
+    case UZURA_DONE:
+        if (sizeof(handle) == len) {
+            memcpy(&handle, data, sizeof(handle));
+            mtl_uzura_take_done(src, handle);
             return;
         }
         break;

@@ -329,19 +329,20 @@ void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
     mtl_uzura_busy(request);
 }
 
-/** The next piece: handle of the receiver's request, bytes. */
+/** The next piece. */
 static dn_status_t send_piece(uzura_request_t *request)
 {
     const size_t left = request->wanted - request->done;
     const size_t len = left < request->endpoint->piece_max ? left : request->endpoint->piece_max;
+    const uzura_frag_t frag = {.receiver = request->remote};
     dn_peer_t *peer = request->endpoint->peer;
     dn_window_t window;
 
-    dn_status_t status = dn_botf_reserve(peer, sizeof(request->remote) + len, &window);
+    dn_status_t status = dn_botf_reserve(peer, sizeof(frag) + len, &window);
     if (DN_OK == status) {
-        memcpy(window.data, &request->remote, sizeof(request->remote));
-        mtl_uzura_pack(request, (uint8_t *) window.data + sizeof(request->remote), len);
-        dn_botf_kick(peer, &window, DN_CHAN_MTL, UZURA_FRAG, sizeof(request->remote) + len);
+        memcpy(window.data, &frag, sizeof(frag));
+        mtl_uzura_pack(request, (uint8_t *) window.data + sizeof(frag), len);
+        dn_botf_kick(peer, &window, DN_CHAN_MTL, UZURA_FRAG, sizeof(frag) + len);
         request->done += len;
     }
     return status;
