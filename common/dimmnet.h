@@ -95,6 +95,13 @@ DN_API void dn_counters(const dn_port_t *port, dn_counters_t *counters);
 typedef void (*dn_log_fn_t)(const char *sentence, void *arg);
 DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
 
+/** Where answers that are no errors are written, in the same way: why dn_open() passes a device over, and why
+ * dn_connect() does not reach a peer by one. NULL, as at first: nowhere. Process-wide. */
+DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
+
+/** The name of the i-th device of this build, as dn_open() takes it; NULL when there are no more. */
+DN_API const char *dn_device_name(size_t i);
+
 /** A few words for a status, never NULL. */
 DN_API const char *dn_strerror(dn_status_t status);
 /** @} */
@@ -154,7 +161,8 @@ DN_API void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len);
  * @param[in] value  The bytes, in the machine's order, from the low end.
  * @param[in] size   1 to 8 bytes. Atomic when 1, 2, 4 or 8 and @p off is a multiple of it.
  *
- * Completion: DN_OK: @p value is taken; it becomes visible without further calls.
+ * Completion: DN_OK: @p value is taken; it becomes visible without further calls where this process maps
+ *             the LLCM, else as both ends progress.
  * Ordering:   after the messages, PUSHes and AOTFs to the same peer that an earlier dn_fence() covers.
  *
  * @retval DN_ERR_AGAIN    no credit: progress, retry.
@@ -292,7 +300,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.
  * @retval DN_ERR_RANGE    the remote blocks leave the segment, or the key is stale or made up: a caller
  *                         bug. Found where memory is mapped or the peer's core processor is asked; where
- *                         the kernel copies, only an address that is not mapped is.
+ *                         the kernel copies, only an address that is not mapped is; a network that is
+ *                         given a wrong key may end the connection: DN_ERR_UNREACH.
  * @retval DN_ERR_UNREACH  the peer is gone.
  */
 static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer);

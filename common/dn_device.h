@@ -104,10 +104,11 @@ struct dn_device {
     /** A group was admitted: look again at who was waiting. NULL: nothing waits. */
     void (*admitted)(dn_iface_t *iface);
 
-    /** Allocate memory that peers can map; fills the key's opaque words. NULL: register is used. */
+    /** Allocate memory that peers can map; adds its way to the key. NULL: register is used. */
     dn_status_t (*segment_alloc)(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
     void (*segment_release)(dn_iface_t *iface, void *base, const dn_key_t *key);
-    /** Fill the key's opaque words for the user's memory. NULL: peers reach it by the ring only. */
+    /** Add a way to the key by which peers reach memory that this device did not allocate. NULL, or no way
+     * added: by messages only. */
     void (*segment_register)(dn_iface_t *iface, void *base, dn_key_t *key);
     /** Undo segment_register: the memory may go after this. NULL: there is nothing to undo. */
     void (*segment_unregister)(dn_iface_t *iface, const dn_key_t *key);
@@ -121,11 +122,34 @@ struct dn_device {
     int (*oversubscribed)(const dn_iface_t *iface);
 };
 
-/** Values of dn_key_t::kind. */
+/** Values of dn_key_way_t::kind. No two devices have one in common. */
 enum {
-    DN_KEY_RING = 0,   /**< only the owner can touch it: core-processor transfers */
-    DN_KEY_DEVICE = 1, /**< first value that a device may define */
+    DN_KEY_NONE = 0, /**< no way */
+    DN_KEY_SHM = 1,  /**< the first of a device's own */
+    DN_KEY_OFI = 16,
 };
+
+/** The way of a kind in a key, or NULL. */
+static inline const dn_key_way_t *dn_key_way(const dn_key_t *key, uint32_t kind)
+{
+    for (int i = 0; i < DN_KEY_WAYS; i++) {
+        if (kind == key->way[i].kind) {
+            return &key->way[i];
+        }
+    }
+    return NULL;
+}
+
+/** Add a way to a key. When there is no room for it, the core processor serves who would have come by it. */
+static inline void dn_key_add(dn_key_t *key, dn_key_way_t way)
+{
+    for (int i = 0; i < DN_KEY_WAYS; i++) {
+        if (DN_KEY_NONE == key->way[i].kind) {
+            key->way[i] = way;
+            return;
+        }
+    }
+}
 
 /** @name What the port offers to a device (dn_port.c) */
 /** @{ */

@@ -15,11 +15,19 @@
 
 static dn_log_fn_t dn_log_fn;
 static void *dn_log_arg;
+static dn_log_fn_t dn_log_answer_fn;
+static void *dn_log_answer_arg;
 
 void dn_log_set(dn_log_fn_t fn, void *arg)
 {
     dn_log_arg = arg;
     dn_log_fn = fn;
+}
+
+void dn_log_answers_set(dn_log_fn_t fn, void *arg)
+{
+    dn_log_answer_arg = arg;
+    dn_log_answer_fn = fn;
 }
 
 void dn_log_error(const char *format, ...)
@@ -35,6 +43,20 @@ void dn_log_error(const char *format, ...)
     } else {
         fprintf(stderr, "dimmnet: %s\n", sentence);
     }
+}
+
+void dn_log_answer(const char *format, ...)
+{
+    char sentence[DN_SENTENCE_MAX];
+    va_list args;
+
+    if (NULL == dn_log_answer_fn) {
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    dn_log_answer_fn(sentence, dn_log_answer_arg);
 }
 
 const char *dn_strerror(dn_status_t status)

@@ -11,4 +11,7 @@
 /** Write one sentence: what is wrong, with which value, and what to do. No newline. */
 void dn_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/** Write one such sentence where dn_log_answers_set() wants it: a device is passed over, and that is no error. */
+void dn_log_answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

@@ -170,11 +170,23 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         return;
     }
     peer->lost = 1;
+    dn_count(&port->counters.peers_lost, 1);
     dn_peer_undress(port, peer);
     if (NULL != peer->iface->device->lost) {
         peer->iface->device->lost(peer);
     }
     dn_core_lost(port, peer);
+}
+
+static unsigned dn_peer_caps(const dn_peer_base_t *peer)
+{
+    unsigned caps = 0;
+
+    caps |= NULL != peer->ops.push ? DN_CAP_PUSH : 0;
+    caps |= NULL != peer->ops.pull ? DN_CAP_PULL : 0;
+    caps |= NULL != peer->ops.atomic ? DN_CAP_ATOMIC : 0;
+    caps |= NULL != peer->iface->device->map ? DN_CAP_MAP : 0;
+    return caps;
 }
 
 void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
@@ -190,6 +202,7 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
         .botf_max = peer->botf_max,
         .llcm_len = peer->llcm_len,
         .cma = NULL != device->single_copy && device->single_copy(peer),
+        .caps = dn_peer_caps(peer),
     };
 }
 

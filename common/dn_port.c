@@ -112,7 +112,9 @@ void dn_config_init(dn_config_t *config)
         .help_min = 12 * 1024,
         .backing = "auto",
         .fault = "",
-        .timeout_s = 0,
+        .timeout_s = 60,
+        .provider_include = "",
+        .provider_exclude = "shm,sockets,net,udp,rstream,usnic",
     };
 }
 
@@ -123,6 +125,7 @@ static dn_status_t dn_config_check(const dn_config_t *config)
         {"max_peers", config->max_peers, 1, 16384, 1},
         {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64},
         {"stage_bytes", config->stage_bytes, 0, DN_STAGE_BYTES_MAX, 64},
+        {"timeout_s", config->timeout_s, 0, 86400, 1},
     };
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         const dn_limit_t *l = &limit[i];
@@ -149,6 +152,11 @@ static void dn_device_names(char *text, size_t size)
     for (size_t i = 0; i < DN_DEVICES && used < size; i++) {
         used += (size_t) snprintf(text + used, size - used, "%s%s", 0 == i ? "" : ", ", dn_devices[i]->name);
     }
+}
+
+const char *dn_device_name(size_t i)
+{
+    return i < DN_DEVICES ? dn_devices[i]->name : NULL;
 }
 
 static const dn_device_t *dn_device_find(const char *name)
@@ -326,6 +334,8 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     port->job.dir = NULL;
     port->config.backing = NULL;
     port->config.fault = NULL;
+    port->config.provider_include = NULL;
+    port->config.provider_exclude = NULL;
     *port_p = port;
     return DN_OK;
 
@@ -591,6 +601,8 @@ static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const d
             return status;
         }
         if (NULL == part || (NULL != *peer_p && iface != (*peer_p)->iface)) {
+            dn_log_answer("%s does not reach PID %" PRIu32 ": %s", iface->device->name, head->pid,
+                          NULL == part ? "it has not opened that device" : "it came by another device");
             continue;
         }
         status = iface->device->connect(iface, &id, part, len, peer_p);

@@ -57,11 +57,13 @@ static void dn_segment_give(dn_segment_t *segment)
     table->free = segment;
 }
 
-/** Let the device say how peers reach memory that it did not allocate. */
+/** Let every device say how its peers reach memory that it did not allocate. */
 static void dn_segment_describe(dn_port_t *port, dn_segment_t *segment)
 {
-    if (NULL != port->ifaces->device->segment_register) {
-        port->ifaces->device->segment_register(port->ifaces, segment->base, &segment->key);
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (iface != segment->owner && NULL != iface->device->segment_register) {
+            iface->device->segment_register(iface, segment->base, &segment->key);
+        }
     }
 }
 
@@ -80,22 +82,33 @@ dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len, dn_se
 }
 
 /** Private memory for a segment that no device can make mappable. */
-static dn_status_t dn_segment_private(dn_port_t *port, dn_segment_t *segment)
+static dn_status_t dn_segment_private(dn_segment_t *segment)
 {
     segment->base = mmap(NULL, segment->key.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (MAP_FAILED == segment->base) {
         return DN_ERR_NOMEM;
     }
     segment->mapped = 1;
-    dn_segment_describe(port, segment);
     return DN_OK;
+}
+
+/** Memory of the first device that has some which its peers can map. */
+static dn_status_t dn_segment_shared(dn_port_t *port, dn_segment_t *segment)
+{
+    dn_status_t status = DN_ERR_UNSUPPORTED;
+
+    for (dn_iface_t *iface = port->ifaces; NULL != iface && DN_ERR_UNSUPPORTED == status;
+         iface = iface->next) {
+        if (NULL != iface->device->segment_alloc) {
+            status = iface->device->segment_alloc(iface, segment->key.len, &segment->base, &segment->key);
+            segment->owner = DN_OK == status ? iface : NULL;
+        }
+    }
+    return status;
 }
 
 dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p)
 {
-    dn_iface_t *iface = port->ifaces;
-    dn_status_t status = DN_ERR_UNSUPPORTED;
-
     if (0 == len) {
         return DN_ERR_PARAM;
     }
@@ -105,15 +118,12 @@ dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segme
         dn_port_unlock(port);
         return DN_ERR_NOMEM;
     }
-    if (NULL != iface->device->segment_alloc) {
-        status = iface->device->segment_alloc(iface, len, &segment->base, &segment->key);
+    dn_status_t status = dn_segment_shared(port, segment);
+    if (DN_ERR_UNSUPPORTED == status) {
+        status = dn_segment_private(segment);
     }
     if (DN_OK == status) {
-        segment->owner = iface;
-    } else if (DN_ERR_UNSUPPORTED == status) {
-        status = dn_segment_private(port, segment);
-    }
-    if (DN_OK == status) {
+        dn_segment_describe(port, segment);
         segment->live = 1;
         *segment_p = segment;
     } else {
@@ -129,8 +139,10 @@ void dn_segment_free(dn_segment_t *segment)
 
     dn_port_lock(port);
     segment->live = 0;
-    if (NULL == segment->owner && NULL != port->ifaces->device->segment_unregister) {
-        port->ifaces->device->segment_unregister(port->ifaces, &segment->key);
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (iface != segment->owner && NULL != iface->device->segment_unregister) {
+            iface->device->segment_unregister(iface, &segment->key);
+        }
     }
     if (NULL != segment->owner) {
         segment->owner->device->segment_release(segment->owner, segment->base, &segment->key);

@@ -14,7 +14,7 @@
 #define DN_API __attribute__((visibility("default")))
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 4
+#define DN_WIRE_VERSION 5
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {
@@ -54,17 +54,26 @@ typedef struct dn_port dn_port_t;
 typedef struct dn_peer dn_peer_t;
 typedef struct dn_segment dn_segment_t;
 
+/** How one device reaches a segment; opaque outside that device. */
+typedef struct dn_key_way {
+    uint32_t kind; /**< tells the device and what it may do; 0: no way */
+    uint32_t fd;
+    uint64_t word[2];
+} dn_key_way_t;
+
+/** Ways in a key, so devices of a list that reach registered memory by themselves. */
+#define DN_KEY_WAYS 2
+
 /**
- * Names a segment of another process: its SID, generation and length, plus one word that only the
- * owning device reads. Plain bytes: copy it, send it by any channel. Never holds a pointer to use.
+ * Names a segment of another process: its SID, generation and length, plus what the owner's devices say of it,
+ * so that each peer finds the words of the device by which it comes. Plain bytes: copy it, send it by any
+ * channel. Never holds a pointer to use.
  */
 typedef struct dn_key {
     uint32_t sid;
     uint32_t generation;
-    uint64_t len;         /**< bytes in the segment */
-    uint64_t device_word; /**< opaque outside the device that made the key */
-    uint32_t kind;        /**< opaque: how the device reaches it */
-    uint32_t fd;          /**< opaque */
+    uint64_t len; /**< bytes in the segment */
+    dn_key_way_t way[DN_KEY_WAYS];
 } dn_key_t;
 
 /** A piece of memory: `at` bytes from the base that the transfer names, `len` bytes long. */
@@ -174,8 +183,13 @@ typedef struct dn_config {
     uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL or PUSH */
     const char *backing; /**< "auto", "memfd" or "file" */
     const char *fault;   /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
-    uint32_t timeout_s;  /**< silence after which a network device gives a peer up, 0: never; longer than any
-                              process stays away from dn_progress() */
+    uint32_t
+        timeout_s; /**< seconds, 0..86400: a peer on a network that is silent for so long, though asked, is
+                              lost; 0: never. A process that computes is not silent, one that is stopped is */
+    const char
+        *provider_include; /**< providers of a network library that may be used, separated by commas; NULL or
+                                       "": all but those of provider_exclude */
+    const char *provider_exclude; /**< that are not used unless dn_open()'s list or FI_PROVIDER names them */
 } dn_config_t;
 
 /** Counters of a port; each only grows. */
@@ -189,7 +203,18 @@ typedef struct dn_counters {
     uint64_t help_bytes;   /**< copied by this process on behalf of a peer that PULLs or PUSHes */
     uint64_t ring_bytes;   /**< through the ring, run by the core processor */
     uint64_t dropped;      /**< malformed or refused messages from peers */
+    uint64_t peers_lost;   /**< found gone, or closed, while they were peers: who waits for one looks at
+                                dn_peer_check() when this has grown */
 } dn_counters_t;
+
+/** What the device does by itself towards a peer, read from what it fills in; the rest is done by the core
+ * processors of both ends, with the same result. */
+enum {
+    DN_CAP_PUSH = 1 << 0,
+    DN_CAP_PULL = 1 << 1,
+    DN_CAP_ATOMIC = 1 << 2,
+    DN_CAP_MAP = 1 << 3, /**< the peer's LLCM and allocated segments are mapped here */
+};
 
 /** Limits of what reaches one peer. */
 typedef struct dn_peer_attr {
@@ -200,6 +225,7 @@ typedef struct dn_peer_attr {
     size_t botf_max;    /**< longest message */
     uint64_t llcm_len;  /**< bytes of the peer's LLCM */
     int cma;            /**< not 0: private memory is reached without the peer's CPU */
+    unsigned caps;      /**< DN_CAP_* */
 } dn_peer_attr_t;
 
 #endif

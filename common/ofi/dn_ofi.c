@@ -15,6 +15,7 @@
 static void dn_ofi_free(dn_ofi_t *ofi)
 {
     pthread_mutex_destroy(&ofi->lock);
+    pthread_cond_destroy(&ofi->wake);
     free(ofi->stream);
     free(ofi->mr);
     while (NULL != ofi->parts) {
@@ -38,8 +39,9 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
         return DN_ERR_NOMEM;
     }
     pthread_mutex_init(&ofi->lock, NULL);
+    dn_ofi_watch_open(ofi);
     ofi->iface.port = port;
-    ofi->threads = dn_port_job(port)->threads;
+    ofi->threads = dn_port_job(port)->threads || 0 != config->timeout_s;
     ofi->max_peers = config->max_peers;
     ofi->timeout_ns = config->timeout_s * UINT64_C(1000000000);
     ofi->rma_wanted = config->cma;
@@ -48,7 +50,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->done_tail = &ofi->done;
     ofi->small = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
     ofi->large = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
-    dn_status_t status = dn_ofi_fabric_open(ofi, argument);
+    dn_status_t status = dn_ofi_fabric_open(ofi, config, argument);
     if (DN_OK != status) {
         dn_ofi_free(ofi);
         return status;
@@ -73,7 +75,7 @@ static void dn_ofi_close(dn_iface_t *iface)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
-    ofi->closing = 1;
+    dn_ofi_watch_close(ofi);
     /* Those that the port did not know: of groups that were not let in. */
     while (NULL != ofi->peers) {
         dn_ofi_release(&ofi->peers->base);

@@ -12,8 +12,6 @@
 
 #include "dn_log.h"
 
-/** What we were written against; a newer library keeps to it. */
-#define DN_OFI_API FI_VERSION(1, 9)
 /** Completions read at once. */
 #define DN_OFI_BATCH 16
 
@@ -22,118 +20,6 @@ uint64_t dn_ofi_clock(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
-
-/** What we can live with; a provider clears the mode bits that it does not need. */
-static struct fi_info *dn_ofi_hints(const char *provider, uint64_t caps, uint64_t order, uint64_t op_flags)
-{
-    struct fi_info *hints = fi_allocinfo();
-
-    if (NULL == hints) {
-        return NULL;
-    }
-    hints->caps = caps;
-    hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->domain_attr->mr_mode =
-        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    hints->tx_attr->msg_order = order;
-    hints->rx_attr->msg_order = order;
-    hints->tx_attr->op_flags = op_flags;
-    if (NULL != provider && '\0' != provider[0]) {
-        hints->fabric_attr->prov_name = strdup(provider);
-    }
-    return hints;
-}
-
-/** Only with processes of this host? */
-static int dn_ofi_is_local(const struct fi_info *info)
-{
-    return 0 == strcmp(info->fabric_attr->prov_name, "shm") || 0 == strcmp(info->domain_attr->name, "lo");
-}
-
-/** The first that fits; unless it was asked for, one that leaves this host comes before one that does not. */
-static const struct fi_info *dn_ofi_choose(const struct fi_info *list, const char *provider,
-                                           const char *domain)
-{
-    const struct fi_info *local = NULL;
-
-    for (const struct fi_info *info = list; NULL != info; info = info->next) {
-        if (NULL != domain && 0 != strcmp(info->domain_attr->name, domain)) {
-            continue;
-        }
-        if (DN_OFI_PROVIDER_MAX <= strlen(info->fabric_attr->prov_name)
-            || info->ep_attr->max_msg_size < DN_OFI_SMALL) {
-            continue;
-        }
-        if (NULL != domain || '\0' != provider[0] || !dn_ofi_is_local(info)) {
-            return info;
-        }
-        local = NULL == local ? info : local;
-    }
-    return local;
-}
-
-/** One question to libfabric. @return a copy of what fits, NULL: nothing. */
-static struct fi_info *dn_ofi_ask(const char *provider, const char *domain, uint64_t caps, uint64_t order,
-                                  uint64_t op_flags)
-{
-    struct fi_info *list = NULL;
-    struct fi_info *found = NULL;
-    struct fi_info *hints = dn_ofi_hints(provider, caps, order, op_flags);
-
-    if (NULL != hints && 0 == fi_getinfo(DN_OFI_API, NULL, NULL, 0, hints, &list)) {
-        const struct fi_info *info = dn_ofi_choose(list, provider, domain);
-        found = NULL == info ? NULL : fi_dupinfo(info);
-        fi_freeinfo(list);
-    }
-    if (NULL != hints) {
-        fi_freeinfo(hints);
-    }
-    return found;
-}
-
-/** Choose a provider: with RMA and order where it can be had. */
-static dn_status_t dn_ofi_select(dn_ofi_t *ofi, const char *argument)
-{
-    static const uint64_t caps[] = {FI_MSG | FI_RMA, FI_MSG};
-    static const uint64_t order[] = {FI_ORDER_SAS | FI_ORDER_WAS | FI_ORDER_RAS, FI_ORDER_SAS, 0};
-    char text[128] = "";
-
-    if (NULL != argument) {
-        if (sizeof(text) <= strlen(argument)) {
-            dn_log_error("\"ofi:%s\" is too long; write ofi:PROVIDER@DOMAIN", argument);
-            return DN_ERR_PARAM;
-        }
-        memcpy(text, argument, strlen(argument) + 1);
-    }
-    char *domain = strrchr(text, '@');
-    if (NULL != domain) {
-        *domain++ = '\0';
-    }
-    for (size_t c = 0; c < 2 && NULL == ofi->info; c++) {
-        for (size_t o = 0; o < 3 && NULL == ofi->info; o++) {
-            ofi->info = dn_ofi_ask(text, domain, caps[c], order[o], 0);
-            ofi->ordered = 0 != (order[o] & FI_ORDER_SAS);
-            ofi->writes_after_sends = 0 != (order[o] & FI_ORDER_WAS);
-            ofi->rma = ofi->rma_wanted && 0 != (caps[c] & FI_RMA);
-        }
-    }
-    if (NULL == ofi->info) {
-        if (NULL != argument) {
-            dn_log_error("libfabric has no provider with an RDM endpoint for \"ofi:%s\"; see fi_info",
-                         argument);
-        }
-        return DN_ERR_UNSUPPORTED;
-    }
-    struct fi_info *sure = dn_ofi_ask(ofi->info->fabric_attr->prov_name, ofi->info->domain_attr->name,
-                                      FI_MSG | FI_RMA, 0, FI_DELIVERY_COMPLETE);
-    ofi->delivery = ofi->rma && NULL != sure;
-    if (NULL != sure) {
-        fi_freeinfo(sure);
-    }
-    return DN_OK;
 }
 
 /** A call of libfabric that must succeed. */
@@ -145,6 +31,31 @@ static dn_status_t dn_ofi_try(const dn_ofi_t *ofi, const char *what, int ret)
     dn_log_error("provider %s of libfabric: %s failed: %s", ofi->info->fabric_attr->prov_name, what,
                  fi_strerror(-ret));
     return -FI_ENOMEM == ret ? DN_ERR_NOMEM : DN_ERR_UNSUPPORTED;
+}
+
+/** An endpoint that is enabled. 0, or what the provider said; then there is none. */
+static int dn_ofi_open_endpoint(dn_ofi_t *ofi, const char **what_p)
+{
+    *what_p = "fi_endpoint";
+    int ret = fi_endpoint(ofi->domain, ofi->info, &ofi->ep, NULL);
+    if (0 != ret) {
+        ofi->ep = NULL;
+        return ret;
+    }
+    *what_p = "fi_ep_bind";
+    ret = fi_ep_bind(ofi->ep, &ofi->av->fid, 0);
+    if (0 == ret) {
+        ret = fi_ep_bind(ofi->ep, &ofi->cq->fid, FI_TRANSMIT | FI_RECV);
+    }
+    if (0 == ret) {
+        *what_p = "fi_enable";
+        ret = fi_enable(ofi->ep);
+    }
+    if (0 != ret) {
+        fi_close(&ofi->ep->fid);
+        ofi->ep = NULL;
+    }
+    return ret;
 }
 
 static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
@@ -165,25 +76,22 @@ static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
         status = dn_ofi_try(ofi, "fi_av_open", fi_av_open(ofi->domain, &av, &ofi->av, NULL));
     }
     if (DN_OK == status) {
-        status = dn_ofi_try(ofi, "fi_endpoint", fi_endpoint(ofi->domain, info, &ofi->ep, NULL));
-    }
-    if (DN_OK == status) {
-        status = dn_ofi_try(ofi, "fi_ep_bind", fi_ep_bind(ofi->ep, &ofi->av->fid, 0));
-    }
-    if (DN_OK == status) {
-        status = dn_ofi_try(ofi, "fi_ep_bind", fi_ep_bind(ofi->ep, &ofi->cq->fid, FI_TRANSMIT | FI_RECV));
-    }
-    if (DN_OK == status) {
-        status = dn_ofi_try(ofi, "fi_enable", fi_enable(ofi->ep));
+        const char *what;
+        int ret = dn_ofi_open_endpoint(ofi, &what);
+        if (-FI_EBUSY == ret) {
+            /* The provider shm names files by process: it has met, and removed, that of a killed one. */
+            ret = dn_ofi_open_endpoint(ofi, &what);
+        }
+        status = dn_ofi_try(ofi, what, ret);
     }
     return status;
 }
 
-dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const char *argument)
+dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
 {
     size_t len = sizeof(ofi->where.name);
 
-    dn_status_t status = dn_ofi_select(ofi, argument);
+    dn_status_t status = dn_ofi_select(ofi, config, argument);
     if (DN_OK != status) {
         return status;
     }
@@ -220,23 +128,59 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const char *argument)
     return status;
 }
 
+static void dn_ofi_pool_unregister(dn_ofi_pool_t *pool)
+{
+    for (dn_ofi_slab_t *slab = pool->slab; NULL != slab; slab = slab->next) {
+        if (NULL != slab->mr && 0 == fi_close(&slab->mr->fid)) {
+            slab->mr = NULL;
+        }
+    }
+}
+
 static void dn_ofi_pool_close(dn_ofi_pool_t *pool)
 {
+    dn_ofi_pool_unregister(pool);
     while (NULL != pool->slab) {
         dn_ofi_slab_t *slab = pool->slab;
         pool->slab = slab->next;
-        if (NULL != slab->mr) {
-            fi_close(&slab->mr->fid);
-        }
         free(slab);
     }
 }
 
-void dn_ofi_fabric_close(dn_ofi_t *ofi)
+static void dn_ofi_close_endpoint(dn_ofi_t *ofi)
 {
-    if (NULL != ofi->ep) {
+    if (NULL != ofi->ep && 0 != fi_close(&ofi->ep->fid)) {
+        /* With FI_MR_ENDPOINT what is bound to it may have to go first; its memory stays. */
+        dn_ofi_pool_unregister(&ofi->small);
+        dn_ofi_pool_unregister(&ofi->large);
         fi_close(&ofi->ep->fid);
     }
+    ofi->ep = NULL;
+}
+
+void dn_ofi_break(dn_ofi_t *ofi)
+{
+    dn_ofi_close_endpoint(ofi);
+    while (0 != dn_ofi_poll(ofi)) {
+    }
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        dn_ofi_stream_t *stream = ofi->stream[i];
+        if (NULL != stream) {
+            stream->dead = 1;
+            stream->flying = 0;
+        }
+    }
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (!peer->self) {
+            dn_ofi_suspect(ofi, peer);
+        }
+    }
+    ofi->work = 1;
+}
+
+void dn_ofi_fabric_close(dn_ofi_t *ofi)
+{
+    dn_ofi_close_endpoint(ofi);
     /* The provider may use buffers until the endpoint is closed. */
     dn_ofi_pool_close(&ofi->small);
     dn_ofi_pool_close(&ofi->large);
@@ -269,7 +213,8 @@ struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t acces
     if (0 != fi_mr_reg(ofi->domain, base, len, access, 0, key, 0, &mr, NULL)) {
         return NULL;
     }
-    if (0 != (ofi->mr_mode & FI_MR_ENDPOINT)
+    /* After the endpoint was closed there is none to bind to, and nobody to reach it. */
+    if (0 != (ofi->mr_mode & FI_MR_ENDPOINT) && NULL != ofi->ep
         && (0 != fi_mr_bind(mr, &ofi->ep->fid, 0) || 0 != fi_mr_enable(mr))) {
         fi_close(&mr->fid);
         return NULL;
@@ -374,7 +319,7 @@ void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node)
 
 void dn_ofi_refill(dn_ofi_t *ofi)
 {
-    while (ofi->rx_posted < ofi->rx_want) {
+    while (ofi->rx_posted < ofi->rx_want && NULL != ofi->ep) {
         dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, ofi->large.room);
         if (NULL == buffer) {
             return;

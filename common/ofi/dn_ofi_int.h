@@ -19,7 +19,8 @@
  * as are all atomic operations.
  *
  * Locks: ofi->lock guards everything here and serialises calls of libfabric. It is a leaf: taken after the
- * port's, and no handler, completion or dn_port_peer_lost() is called under it.
+ * port's, and no handler, completion or dn_port_peer_lost() is called under it. With a time limit it is taken in
+ * a process of one thread, too, for there is the watcher's (dn_ofi_watch.c), which never has the port's.
  */
 #ifndef DN_OFI_INT_H
 #define DN_OFI_INT_H
@@ -47,10 +48,11 @@
 #define DN_OFI_SMALL     512u /**< bytes of a small buffer */
 #define DN_OFI_RX        64u /**< receives kept posted where the provider holds back senders (FI_RM_ENABLED) */
 #define DN_OFI_IOV       8u  /**< iovecs given to one call */
-#define DN_OFI_PART      (8u << 20)           /**< longest single RMA operation */
-#define DN_OFI_STRAYS    256u                 /**< messages kept that came ahead of what they belong to */
-#define DN_OFI_PUSH_NS   UINT64_C(10000000)   /**< for which disconnecting sends what it can */
-#define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
+#define DN_OFI_PART      (1u << 20)         /**< longest single RMA operation */
+#define DN_OFI_FLYING    (4u << 20)         /**< bytes of RMA with a peer at a time: words wait behind them */
+#define DN_OFI_STRAYS    256u               /**< messages kept that came ahead of what they belong to */
+#define DN_OFI_PUSH_NS   UINT64_C(10000000) /**< for which disconnecting sends what it can */
+#define DN_OFI_BUCKETS   1024u              /**< of the table of incoming streams */
 #define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
 
 /** Kinds of messages. Those before HELLO are numbered; the others are not, and may overtake them. */
@@ -182,11 +184,11 @@ typedef struct dn_ofi_peer {
     dn_ofi_node_t *node;
     uint32_t window; /**< lines that it lets us have there */
     int self;
-    int contends;      /**< runs only where we may */
-    int pidfd;         /**< of its process when that is on this host, else -1 */
-    int suspect;       /**< found gone; the next progress says so */
-    uint32_t refusals; /**< since its life was last looked at */
-    int stranger;      /**< of a group not let in: not the port's yet */
+    int contends;        /**< runs only where we may */
+    int pidfd;           /**< of its process when that is on this host, else -1 */
+    _Atomic int suspect; /**< found gone; the next progress says so */
+    uint32_t refusals;   /**< since its life was last looked at */
+    int stranger;        /**< of a group not let in: not the port's yet */
 
     uint64_t rx_token;             /**< of its stream to us, 0: none */
     struct dn_ofi_peer *rx_next;   /**< of its bucket */
@@ -203,6 +205,7 @@ typedef struct dn_ofi_peer {
     struct dn_ofi_peer *ready_next;
 
     struct dn_ofi_op *op, **op_tail; /**< in flight, oldest first */
+    uint64_t flying;                 /**< bytes of their parts that the provider has */
     uint32_t signs;                  /**< of life, counted */
     uint32_t signs_at;               /**< when `since` was set */
     uint64_t since;
@@ -229,7 +232,8 @@ typedef struct dn_ofi_op {
 /** One call of fi_writemsg or fi_readmsg. */
 typedef struct dn_ofi_part {
     dn_ofi_request_t request;
-    dn_ofi_op_t *op;          /**< NULL: given up */
+    dn_ofi_op_t *op; /**< NULL: given up */
+    uint64_t len;
     struct dn_ofi_part *next; /**< of op->part, or of ofi->parts */
 } dn_ofi_part_t;
 
@@ -238,7 +242,7 @@ typedef struct dn_ofi {
     pthread_mutex_t lock;
     int threads;
     uint32_t max_peers;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns;  /**< 0: nobody is given up for being silent */
     dn_ofi_where_t where; /**< of this process */
     uint32_t units;
     uint32_t contenders;
@@ -248,11 +252,10 @@ typedef struct dn_ofi {
     struct fid_domain *domain;
     struct fid_cq *cq;
     struct fid_av *av;
-    struct fid_ep *ep;
+    struct fid_ep *ep;      /**< NULL: closed, and everybody is lost */
     int rma_wanted;         /**< by the configuration */
     int rma;                /**< PULL by fi_read */
     int delivery;           /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
-    int ordered;            /**< FI_ORDER_SAS */
     int writes_after_sends; /**< FI_ORDER_WAS and FI_ORDER_RAS */
     uint64_t mr_mode;
     int local;          /**< reaches processes of this host only */
@@ -281,14 +284,19 @@ typedef struct dn_ofi {
     struct fid_mr **mr;             /**< of segments, by SID */
     uint32_t nmr;
 
-    int work;     /**< something waits for room */
-    int retry;    /**< strays may be at home now */
-    int suspects; /**< some peer's suspect is set */
-    int reap;     /**< some peer may be freed */
+    int work;             /**< something waits for room */
+    int retry;            /**< strays may be at home now */
+    _Atomic int suspects; /**< some peer's suspect is set */
+    _Atomic int reap;     /**< some peer may be freed */
     int closing;
-    uint32_t idle;    /**< polls left out */
-    uint32_t ticks;   /**< progress calls since the clock was read */
-    uint64_t watched; /**< when it was read */
+    uint32_t idle; /**< polls left out */
+
+    pthread_t watcher;
+    pthread_cond_t wake; /**< with lock: the port closes */
+    int watching;        /**< there is a watcher */
+    int beating;         /**< it is reading what came, without the port's lock */
+    uint64_t turns;      /**< in which somebody else did */
+    uint64_t watched;    /**< when it last looked at peers */
 } dn_ofi_t;
 
 static inline void dn_ofi_lock(dn_ofi_t *ofi)
@@ -319,8 +327,14 @@ static inline dn_ofi_head_t *dn_ofi_head(dn_ofi_buffer_t *buffer)
 /** @name dn_ofi_fabric.c: libfabric's objects, memory, the completion queue */
 /** @{ */
 /** Choose a provider and open its objects. argument: PROVIDER, PROVIDER@DOMAIN, @DOMAIN or NULL. */
-dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const char *argument);
+dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument);
 void dn_ofi_fabric_close(dn_ofi_t *ofi);
+/** Choose a provider (dn_ofi_select.c). */
+dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *argument);
+/** Only with processes of this host? */
+int dn_ofi_is_local(const struct fi_info *info);
+/** Close the endpoint, so that the provider lets go of all memory at once. Every peer is suspected. */
+void dn_ofi_break(dn_ofi_t *ofi);
 /** Register memory with the provider. key 0: ours to choose. NULL: it cannot be. */
 struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t access, uint64_t key);
 /** A buffer of at least so many bytes; NULL: no memory. */
@@ -345,6 +359,8 @@ dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ofi_fence(dn_peer_t *peer);
+/** Look at the network and do what needs no handler. @return events. */
+int dn_ofi_turn(dn_ofi_t *ofi);
 int dn_ofi_progress(dn_iface_t *iface);
 int dn_ofi_recv(dn_peer_base_t *peer, int max);
 /** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
@@ -393,17 +409,24 @@ int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
 void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Declare the suspects lost, forget those who left. Without the device's lock. */
 void dn_ofi_bury(dn_ofi_t *ofi);
-/** Look for peers from which nothing is heard. */
-void dn_ofi_watch(dn_ofi_t *ofi);
+void dn_ofi_host(uint8_t host[16]);
+/** @} */
+
+/** @name dn_ofi_watch.c: peers that fall silent */
+/** @{ */
+void dn_ofi_watch_open(dn_ofi_t *ofi);
+/** There are peers from now on. */
+void dn_ofi_watch_start(dn_ofi_t *ofi);
+/** The port closes. */
+void dn_ofi_watch_close(dn_ofi_t *ofi);
 /** Wait for what still has to go out, for a while. */
 void dn_ofi_linger(dn_ofi_t *ofi);
-void dn_ofi_host(uint8_t host[16]);
 /** @} */
 
 /** @name dn_ofi_rma.c: PUSH, PULL, segments */
 /** @{ */
-#define DN_OFI_KEY_OFFSET  (DN_KEY_DEVICE + 16) /**< device_word: the provider's key */
-#define DN_OFI_KEY_ADDRESS (DN_KEY_DEVICE + 17) /**< device_word: the segment's address there, fd: the key */
+/** word[0]: the provider's key; word[1]: what the provider wants added to a place in the segment. */
+#define DN_OFI_KEY DN_KEY_OFI
 
 dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
@@ -415,8 +438,8 @@ void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, dn_status_t status);
 int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Signal what is done. Without the device's lock. @return how many. */
 int dn_ofi_signal(dn_ofi_t *ofi);
-/** End the operations of a peer with DN_ERR_UNREACH, once the provider has let go of their memory or a
- * while has passed. They are signalled by dn_ofi_signal(), or dropped when !signal. */
+/** End the operations of a peer with DN_ERR_UNREACH, once the provider writes no more to their memory: when it
+ * does not let go of it, the endpoint is closed. They are signalled by dn_ofi_signal(), or dropped when !signal. */
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal);
 /** @} */
 

@@ -22,6 +22,9 @@ static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
 /** Give a buffer to the provider. 0, or what it said. */
 static ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
 {
+    if (NULL == ofi->ep) {
+        return -FI_ESHUTDOWN;
+    }
     if (0 == ofi->tx_left) {
         return -FI_EAGAIN;
     }
@@ -111,6 +114,9 @@ int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind ki
 {
     const dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
 
+    if (NULL == ofi->ep) {
+        return 1;
+    }
     if (sizeof(word) <= ofi->inject) {
         return -FI_EAGAIN != fi_inject(ofi->ep, &word, sizeof(word), node->addr);
     }
@@ -222,8 +228,8 @@ static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head,
     const size_t size = sizeof(head) + head.len;
     const uint32_t lines = dn_ofi_lines(head.len);
 
-    if (NULL == stream || NULL != stream->first || size > ofi->inject || sizeof(bytes) < size || peer->suspect
-        || stream->sent - stream->credit + lines > stream->window) {
+    if (NULL == stream || NULL == ofi->ep || NULL != stream->first || size > ofi->inject
+        || sizeof(bytes) < size || peer->suspect || stream->sent - stream->credit + lines > stream->window) {
         return 0;
     }
     head.token = stream->token;

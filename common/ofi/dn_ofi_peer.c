@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -264,6 +263,8 @@ static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, con
     peer->node = dn_ofi_node(ofi, where->name, where->name_len);
     if (NULL == peer->node) {
         free(peer);
+        dn_log_answer("ofi does not reach process %" PRIu32 ": provider %s does not take its address",
+                      where->os_pid, ofi->where.provider);
         return DN_ERR_UNREACH;
     }
     peer->base.iface = &ofi->iface;
@@ -286,6 +287,9 @@ static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, con
     peer->since = dn_ofi_clock();
     peer->next = ofi->peers;
     ofi->peers = peer;
+    if (!peer->self) {
+        dn_ofi_watch_start(ofi);
+    }
     *peer_p = peer;
     return DN_OK;
 }
@@ -347,7 +351,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
     return found;
 }
 
-/** Who says HELLO may have a stream here? 0: the sender has been told no. *peer_p: the peer if it is known. */
+/** May who says HELLO have a stream here? @param peer NULL: it is not known yet. */
 static enum dn_ofi_refusal dn_ofi_judge(dn_ofi_t *ofi, const dn_ofi_hello_t *hello, dn_ofi_peer_t *peer)
 {
     if (0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))) {
@@ -428,15 +432,25 @@ void dn_ofi_admitted(dn_iface_t *iface)
 static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *where)
 {
     if (0 != strcmp(where->provider, ofi->where.provider)) {
+        dn_log_answer("ofi does not reach process %" PRIu32 ": it uses provider %s, this process %s",
+                      where->os_pid, where->provider, ofi->where.provider);
         return DN_ERR_UNREACH;
     }
     if (!dn_ofi_same_host(ofi, where)) {
+        if (ofi->local) {
+            dn_log_answer("ofi does not reach process %" PRIu32
+                          ": it is on another host, and provider %s does not leave this one",
+                          where->os_pid, ofi->where.provider);
+        }
         return ofi->local ? DN_ERR_UNREACH : DN_OK;
     }
     const int pidfd = dn_ofi_open_process(where->os_pid);
     const int ended = 0 > pidfd ? ESRCH == errno : dn_ofi_has_ended(pidfd);
     if (0 <= pidfd) {
         close(pidfd);
+    }
+    if (ended) {
+        dn_log_answer("ofi does not reach process %" PRIu32 ": it is gone", where->os_pid);
     }
     return ended ? DN_ERR_UNREACH : DN_OK;
 }
@@ -622,53 +636,4 @@ void dn_ofi_bury(dn_ofi_t *ofi)
         while (dn_ofi_reap_one(ofi)) {
         }
     }
-}
-
-/** Does something sent to it wait for an answer? */
-static int dn_ofi_waits(const dn_ofi_peer_t *peer)
-{
-    const dn_ofi_stream_t *stream = peer->tx;
-
-    return NULL != peer->op
-           || (NULL != stream && (stream->asked || NULL != stream->first || 0 != stream->flying));
-}
-
-void dn_ofi_watch(dn_ofi_t *ofi)
-{
-    const uint64_t now = dn_ofi_clock();
-    const int away = now - ofi->watched > ofi->timeout_ns / 4;
-
-    ofi->watched = now;
-    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (away || peer->self || peer->suspect || peer->signs != peer->signs_at) {
-            /* After some time elsewhere we may not have read yet what it said. */
-            peer->signs_at = peer->signs;
-            peer->since = now;
-        } else if (dn_ofi_waits(peer) && now - peer->since > ofi->timeout_ns) {
-            dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64 " s; it is given up",
-                         peer->base.pid, ofi->timeout_ns / UINT64_C(1000000000));
-            dn_ofi_suspect(ofi, peer);
-        } else if (!dn_ofi_waits(peer) && NULL != peer->tx && now - peer->since > ofi->timeout_ns / 2) {
-            dn_ofi_inquire(ofi, peer->tx);
-        }
-    }
-}
-
-void dn_ofi_linger(dn_ofi_t *ofi)
-{
-    const uint64_t until = dn_ofi_clock() + DN_OFI_LINGER_NS;
-
-    dn_ofi_lock(ofi);
-    while (0 != ofi->draining && dn_ofi_clock() < until) {
-        if (0 == dn_ofi_poll(ofi)) {
-            sched_yield();
-        }
-        for (uint32_t i = 0; i < ofi->nstreams; i++) {
-            if (NULL != ofi->stream[i]) {
-                dn_ofi_advance(ofi, ofi->stream[i]);
-                dn_ofi_settle_stream(ofi, ofi->stream[i]);
-            }
-        }
-    }
-    dn_ofi_unlock(ofi);
 }

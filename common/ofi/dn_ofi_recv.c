@@ -13,8 +13,6 @@
 
 /** Polls left out, of so many, while there is no peer: another device of the list has them all. */
 #define DN_OFI_IDLE 64
-/** Progress calls between two looks at the clock. */
-#define DN_OFI_TICKS 1024
 
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -173,15 +171,17 @@ static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t 
 
     peer->signs++;
     if (0 != ahead) {
-        /* A stream has no more messages on the way than lines, and the LEAVE. */
-        if (ofi->ordered || ahead > ofi->where.window + 1) {
-            dn_ofi_buffer_free(ofi, buffer);
-            dn_ofi_distrust(ofi, peer, "a message out of its turn");
-            return;
-        }
+        /* FI_ORDER_SAS is the order of matching: a short message may be complete before a long one. */
         dn_ofi_buffer_t **at = &peer->early;
         while (NULL != *at && dn_ofi_head(*at)->number - peer->rx_number < ahead) {
             at = &(*at)->next;
+        }
+        /* A stream has no more messages on the way than lines, and the LEAVE. */
+        if (ahead > ofi->where.window + 1
+            || (NULL != *at && dn_ofi_head(*at)->number - peer->rx_number == ahead)) {
+            dn_ofi_buffer_free(ofi, buffer);
+            dn_ofi_distrust(ofi, peer, "a message out of its turn");
+            return;
         }
         buffer->next = *at;
         *at = buffer;
@@ -195,13 +195,20 @@ static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t 
     }
 }
 
-/** Keep a message for which its sender's HELLO, or room for that, is missing. */
+/** Keep a message for which its sender's HELLO, or room for that, is missing. The oldest make room: they are
+ * of streams that are over. */
 static void dn_ofi_keep(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
-    if (DN_OFI_STRAYS <= ofi->nstrays || ofi->closing) {
-        dn_count(&ofi->iface.counters->dropped, 1);
+    if (ofi->closing) {
         dn_ofi_buffer_free(ofi, buffer);
         return;
+    }
+    if (DN_OFI_STRAYS <= ofi->nstrays) {
+        dn_ofi_buffer_t *oldest = ofi->stray;
+        ofi->stray = oldest->next;
+        ofi->nstrays--;
+        dn_ofi_buffer_free(ofi, oldest);
+        dn_count(&ofi->iface.counters->dropped, 1);
     }
     dn_ofi_buffer_t **at = &ofi->stray;
     while (NULL != *at) {
@@ -218,10 +225,6 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
 
-    if (!ofi->ordered || 0 != ofi->nstrays) {
-        dn_ofi_keep(ofi, buffer);
-        return;
-    }
     const int leaves = DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind;
 
     for (uint32_t i = 0; leaves && i < ofi->nstreams; i++) {
@@ -231,13 +234,11 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
             dn_ofi_control(ofi, stream->node, DN_OFI_LEFT, head->token, 0);
             stream->dead = 1;
             dn_ofi_settle_stream(ofi, stream);
-            break;
+            dn_ofi_buffer_free(ofi, buffer);
+            return;
         }
     }
-    if (!leaves) {
-        dn_count(&ofi->iface.counters->dropped, 1);
-    }
-    dn_ofi_buffer_free(ofi, buffer);
+    dn_ofi_keep(ofi, buffer);
 }
 
 static void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint32_t why)
@@ -313,7 +314,11 @@ void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
         return;
     }
     if (DN_OFI_HELLO == head->kind) {
-        if (dn_ofi_hello(ofi, buffer)) {
+        if (ofi->beating) {
+            /* A peer is entered where the port's lock is held. */
+            dn_ofi_keep(ofi, buffer);
+            ofi->retry = 1;
+        } else if (dn_ofi_hello(ofi, buffer)) {
             ofi->retry = NULL != ofi->stray;
             dn_ofi_buffer_free(ofi, buffer);
         } else {
@@ -332,8 +337,11 @@ void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
             peer->signs++;
             peer->pong_due = 1;
             dn_ofi_answer(ofi, peer);
+            dn_ofi_buffer_free(ofi, buffer);
+        } else {
+            /* It has overtaken the HELLO, and whoever asks does so once. */
+            dn_ofi_keep(ofi, buffer);
         }
-        dn_ofi_buffer_free(ofi, buffer);
     } else if (NULL == peer || peer->rx_left) {
         dn_ofi_unknown(ofi, buffer);
     } else {
@@ -423,20 +431,15 @@ static void dn_ofi_go_on(dn_ofi_t *ofi)
     }
 }
 
-/** Look at the network and do what needs no handler. */
-static int dn_ofi_turn(dn_ofi_t *ofi)
+int dn_ofi_turn(dn_ofi_t *ofi)
 {
     const int n = dn_ofi_poll(ofi);
 
-    if (ofi->retry) {
+    if (ofi->retry && !ofi->beating) {
         dn_ofi_retry(ofi);
     }
     if (ofi->work) {
         dn_ofi_go_on(ofi);
-    }
-    if (0 != ofi->timeout_ns && DN_OFI_TICKS <= ++ofi->ticks) {
-        ofi->ticks = 0;
-        dn_ofi_watch(ofi);
     }
     return n;
 }
@@ -468,6 +471,7 @@ int dn_ofi_progress(dn_iface_t *iface)
         return 0;
     }
     dn_ofi_lock(ofi);
+    ofi->turns++;
     if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
         n = dn_ofi_dispatch_all(ofi);
     }
@@ -482,6 +486,7 @@ int dn_ofi_recv(dn_peer_base_t *base, int max)
     dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
 
     dn_ofi_lock(ofi);
+    ofi->turns++;
     if (NULL == peer->first) {
         dn_ofi_turn(ofi);
     }

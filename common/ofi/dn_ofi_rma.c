@@ -6,11 +6,13 @@
 
 #include "dn_ofi_int.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
+#include "dn_log.h"
 #include "dn_xfer.h"
 
 /** Blocks shorter than this on average are gathered into messages and scattered by the target. */
@@ -41,19 +43,8 @@ void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
     const uint64_t wanted = ((uint64_t) key->generation << 32 | key->sid) & (ofi->first_key - 1);
     struct fid_mr *mr = dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE, wanted);
     if (NULL != mr) {
-        const uint64_t name = fi_mr_key(mr);
-        if (0 == (ofi->mr_mode & FI_MR_VIRT_ADDR)) {
-            key->kind = DN_OFI_KEY_OFFSET;
-            key->device_word = name;
-        } else if (UINT32_MAX >= name) {
-            key->kind = DN_OFI_KEY_ADDRESS;
-            key->device_word = (uintptr_t) base;
-            key->fd = (uint32_t) name;
-        } else {
-            /* Address and key do not both fit: the core processor serves this segment. */
-            fi_close(&mr->fid);
-            mr = NULL;
-        }
+        const uint64_t start = 0 != (ofi->mr_mode & FI_MR_VIRT_ADDR) ? (uintptr_t) base : 0;
+        dn_key_add(key, (dn_key_way_t){.kind = DN_OFI_KEY, .word = {fi_mr_key(mr), start}});
     }
     ofi->mr[key->sid] = mr;
     dn_ofi_unlock(ofi);
@@ -73,7 +64,7 @@ void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
 
 /* Parts */
 
-static dn_ofi_part_t *dn_ofi_part_new(dn_ofi_t *ofi, dn_ofi_op_t *op)
+static dn_ofi_part_t *dn_ofi_part_new(dn_ofi_t *ofi, dn_ofi_op_t *op, uint64_t len)
 {
     dn_ofi_part_t *part = ofi->parts;
 
@@ -85,8 +76,10 @@ static dn_ofi_part_t *dn_ofi_part_new(dn_ofi_t *ofi, dn_ofi_op_t *op)
     if (NULL != part) {
         part->request.role = DN_OFI_RMA;
         part->op = op;
+        part->len = len;
         part->next = op->part;
         op->part = part;
+        op->peer->flying += len;
     }
     return part;
 }
@@ -99,6 +92,7 @@ static void dn_ofi_part_free(dn_ofi_t *ofi, dn_ofi_part_t *part)
             at = &(*at)->next;
         }
         *at = part->next;
+        part->op->peer->flying -= part->len;
     }
     part->next = ofi->parts;
     ofi->parts = part;
@@ -138,7 +132,10 @@ static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
     dn_sg_cursor_t remote_at = op->remote_at;
     const uint64_t most = dn_ofi_least(info->ep_attr->max_msg_size, DN_OFI_PART);
 
-    if (0 == ofi->tx_left) {
+    if (NULL == ofi->ep) {
+        return -FI_ESHUTDOWN;
+    }
+    if (0 == ofi->tx_left || DN_OFI_FLYING <= op->peer->flying) {
         return -FI_EAGAIN;
     }
     uint64_t len =
@@ -150,7 +147,7 @@ static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
         local_at = op->local_at;
         len = dn_ofi_runs(&local_at, ours, DN_OFI_IOV, &nours, other);
     }
-    dn_ofi_part_t *part = dn_ofi_part_new(ofi, op);
+    dn_ofi_part_t *part = dn_ofi_part_new(ofi, op, len);
     if (NULL == part) {
         return -FI_EAGAIN;
     }
@@ -312,42 +309,73 @@ int dn_ofi_signal(dn_ofi_t *ofi)
     }
 }
 
-/** Has the provider nothing of this peer's operations any more? */
-static int dn_ofi_rma_idle(const dn_ofi_peer_t *peer)
+/** Has the provider parts of this peer's operations? */
+static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads_only)
 {
     for (const dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
-        if (NULL != op->part) {
-            return 0;
+        if (NULL != op->part && !(reads_only && op->write)) {
+            return 1;
         }
     }
-    return 1;
+    return 0;
 }
 
-/** Forget an operation whose parts the provider may still have. */
-static void dn_ofi_op_abandon(dn_ofi_op_t *op)
+/** Wait for those parts. From a peer that is only disconnected they come in the end, or it falls silent. */
+static void dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int patient)
+{
+    uint64_t flying = peer->flying;
+    uint64_t since = dn_ofi_clock();
+
+    while (NULL != ofi->ep && dn_ofi_rma_flies(peer, 0)) {
+        const uint64_t now = dn_ofi_clock();
+        since = flying != peer->flying ? now : since;
+        flying = peer->flying;
+        if (!patient || peer->suspect) {
+            if (now - since > DN_OFI_LINGER_NS) {
+                return;
+            }
+        } else if (0 != ofi->timeout_ns && now - since > ofi->timeout_ns) {
+            return;
+        }
+        if (0 == dn_ofi_poll(ofi)) {
+            sched_yield();
+        }
+    }
+}
+
+/** Forget an operation whose parts the provider may still have; their completions, if any, will be nobody's. */
+static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     while (NULL != op->part) {
         dn_ofi_part_t *part = op->part;
-        op->part = part->next;
-        part->op = NULL;
+        if (NULL == ofi->ep) {
+            dn_ofi_part_free(ofi, part);
+        } else {
+            op->part = part->next;
+            op->peer->flying -= part->len;
+            part->op = NULL;
+        }
     }
 }
 
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
 {
-    const uint64_t until = NULL != peer->op && signal ? dn_ofi_clock() + DN_OFI_LINGER_NS : 0;
-
     for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
         op->status = DN_ERR_UNREACH;
     }
-    while (!dn_ofi_rma_idle(peer) && 0 != until && dn_ofi_clock() < until) {
-        if (0 == dn_ofi_poll(ofi)) {
-            sched_yield();
+    dn_ofi_rma_await(ofi, peer, signal);
+    if (NULL != ofi->ep && dn_ofi_rma_flies(peer, 1)) {
+        /* A PULL would write to memory that its owner is about to have back. */
+        if (signal) {
+            dn_log_error("provider %s does not give up a PULL from PID %" PRIu32
+                         "; its endpoint is closed, and no peer is reached by it any more",
+                         ofi->where.provider, peer->base.pid);
         }
+        dn_ofi_break(ofi);
     }
     while (NULL != peer->op) {
         dn_ofi_op_t *op = peer->op;
-        dn_ofi_op_abandon(op);
+        dn_ofi_op_abandon(ofi, op);
         if (signal) {
             dn_ofi_op_done(ofi, op);
         } else {
@@ -392,7 +420,7 @@ static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_
                           + (NULL != xfer->remote_sg ? xfer->remote_sg->count : 1);
 
     if (peer->self || 0 == xfer->len || (write ? !ofi->delivery : !ofi->rma)
-        || (DN_OFI_KEY_OFFSET != xfer->key->kind && DN_OFI_KEY_ADDRESS != xfer->key->kind)) {
+        || NULL == dn_key_way(xfer->key, DN_OFI_KEY)) {
         return 0;
     }
     if (NULL != xfer->local_sg && 0 != (ofi->mr_mode & FI_MR_LOCAL)) {
@@ -412,17 +440,14 @@ static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_x
     op->peer = peer;
     op->xfer = *xfer;
     op->write = write;
-    if (DN_OFI_KEY_ADDRESS == xfer->key->kind) {
-        op->remote = xfer->key->device_word;
-        op->key = xfer->key->fd;
-    } else {
-        op->key = xfer->key->device_word;
-    }
+    const dn_key_way_t *way = dn_key_way(xfer->key, DN_OFI_KEY);
+    op->key = way->word[0];
+    op->remote = way->word[1];
     if (DN_OK != dn_ofi_copy_blocks(op)) {
         goto err_free;
     }
     if (0 != (ofi->mr_mode & FI_MR_LOCAL)) {
-        /* Providers that want this keep a cache of registrations themselves. */
+        /* Providers for which this is dear keep registrations in a cache of libfabric's, behind fi_mr_reg(). */
         op->mr = dn_ofi_mr(ofi, xfer->local, xfer->len, write ? FI_WRITE : FI_READ, 0);
         if (NULL == op->mr) {
             goto err_free;

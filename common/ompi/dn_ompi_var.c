@@ -170,6 +170,7 @@ enum {
     NUMBER_STAGE_BYTES,
     NUMBER_STAGE_MIN,
     NUMBER_HELP_MIN,
+    NUMBER_TIMEOUT_S,
     NUMBERS
 };
 
@@ -213,6 +214,14 @@ static dn_ompi_number_t dn_ompi_number[NUMBERS] = {
                          .low = 0,
                          .high = INT_MAX,
                          .multiple = 1},
+    [NUMBER_TIMEOUT_S] = {.name = "timeout_s",
+                          .help =
+                              "Seconds after which a process on a network that answers no more is given up, "
+                              "as when its host was cut off; a process that computes answers, one that is "
+                              "stopped does not; 0: never",
+                          .level = OPAL_INFO_LVL_3,
+                          .high = 86400,
+                          .multiple = 1},
 };
 
 /* The first word of a value is the one that is shown. */
@@ -222,6 +231,8 @@ static const mca_base_var_enum_value_t bool_words[] = {{1, "true"}, {0, "false"}
 
 static char *dn_ompi_devices;
 static char *dn_ompi_fault;
+static char *dn_ompi_provider_include;
+static char *dn_ompi_provider_exclude;
 static int dn_ompi_cma;
 static int dn_ompi_backing;
 static bool dn_ompi_refused; /**< a word */
@@ -313,6 +324,7 @@ static void register_numbers(const dn_config_t *config)
     dn_ompi_number[NUMBER_STAGE_BYTES].standard = config->stage_bytes;
     dn_ompi_number[NUMBER_STAGE_MIN].standard = config->stage_min;
     dn_ompi_number[NUMBER_HELP_MIN].standard = config->help_min > INT_MAX ? 0 : (unsigned) config->help_min;
+    dn_ompi_number[NUMBER_TIMEOUT_S].standard = config->timeout_s;
     for (int i = 0; i < NUMBERS; i++) {
         number_register(&dn_ompi_owner, &dn_ompi_number[i]);
     }
@@ -320,13 +332,15 @@ static void register_numbers(const dn_config_t *config)
 
 static void register_all(void)
 {
+    char exclude_help[400];
     dn_config_t config;
 
     dn_config_init(&config);
     dn_ompi_refused = false;
     register_text("devices",
                   "Devices that carry messages, separated by commas; a process is reached by the first that "
-                  "can (default: shm; accepted: shm)",
+                  "can, so shm,ofi spans hosts; ofi:PROVIDER@DOMAIN asks libfabric for these (default: shm; "
+                  "accepted: shm, and ofi where it was built with libfabric)",
                   OPAL_INFO_LVL_3, "shm", &dn_ompi_devices);
     register_word("cma",
                   "Copy between processes by process_vm_readv and process_vm_writev, where the kernel allows "
@@ -337,6 +351,20 @@ static void register_all(void)
                   "or auto: the first of these that works (default: auto; accepted: auto, memfd, file)",
                   backing_words, 0, &dn_ompi_backing);
     register_numbers(&config);
+    register_text(
+        "provider_include",
+        "Providers of libfabric of which the device ofi uses the first that works, separated by "
+        "commas; tcp is tcp;ofi_rxm, too (default: empty, any but those of provider_exclude; accepted: "
+        "names that fi_info shows, not together with provider_exclude)",
+        OPAL_INFO_LVL_3, NULL, &dn_ompi_provider_include);
+    (void) snprintf(
+        exclude_help, sizeof(exclude_help),
+        "Providers of libfabric that the device ofi does not use, separated by commas; not heeded "
+        "where FI_PROVIDER names some (default: %s; accepted: names that fi_info shows, not "
+        "together with provider_include)",
+        config.provider_exclude);
+    register_text("provider_exclude", exclude_help, OPAL_INFO_LVL_3, config.provider_exclude,
+                  &dn_ompi_provider_exclude);
     register_text("fault",
                   "Faults to inject, for tests: rules OPERATION:FAULT/N separated by commas, such as "
                   "push:again/7,seed=1 (default: empty, none)",
@@ -350,7 +378,8 @@ bool dn_ompi_var_registered(void)
 
 void dn_ompi_var_register(const mca_base_component_t *component)
 {
-    static const char *const word_names[] = {"devices", "cma", "backing", "fault"};
+    static const char *const word_names[] = {"devices",         "cma", "backing", "fault", "provider_include",
+                                             "provider_exclude"};
     const size_t words = sizeof(word_names) / sizeof(word_names[0]);
 
     if (!dn_ompi_var_registered()) {
@@ -376,6 +405,11 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     for (int i = 0; i < NUMBERS; i++) {
         settings->refused = settings->refused || dn_ompi_number[i].refused;
     }
+    if (OPAL_SUCCESS
+        != mca_base_var_check_exclusive(PROJECT, FRAMEWORK, COMPONENT, "provider_include", FRAMEWORK,
+                                        COMPONENT, "provider_exclude")) {
+        settings->refused = true; /* Open MPI has said why */
+    }
     dn_config_init(config);
     config->ring_lines = dn_ompi_number[NUMBER_RING_LINES].value;
     config->max_peers = dn_ompi_number[NUMBER_MAX_PEERS].value;
@@ -389,4 +423,7 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     config->cma = dn_ompi_cma;
     config->backing = backing_words[dn_ompi_backing].string;
     config->fault = dn_ompi_fault;
+    config->timeout_s = dn_ompi_number[NUMBER_TIMEOUT_S].value;
+    config->provider_include = dn_ompi_provider_include;
+    config->provider_exclude = dn_ompi_provider_exclude;
 }

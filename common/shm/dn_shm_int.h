@@ -365,8 +365,8 @@ void dn_shm_stage_leave(dn_shm_peer_t *peer);
 
 /** @name dn_shm_rma.c, dn_shm_help.c: PUSH, PULL, atomics, segments */
 /** @{ */
-#define DN_SHM_KEY_CMA    DN_KEY_DEVICE       /**< device_word: the address of the segment's start */
-#define DN_SHM_KEY_MAPPED (DN_KEY_DEVICE + 1) /**< fd: its memfd */
+#define DN_SHM_KEY_CMA    DN_KEY_SHM       /**< word[0]: the address of the segment's start */
+#define DN_SHM_KEY_MAPPED (DN_KEY_SHM + 1) /**< fd: its memfd */
 
 /** First page of an allocated segment; the user's memory follows. */
 typedef struct dn_shm_segment_head {

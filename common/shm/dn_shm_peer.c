@@ -419,10 +419,14 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     }
     where.path[DN_SHM_PATH_MAX - 1] = '\0';
     if (0 != memcmp(where.host, shm->host, sizeof(where.host))) {
+        dn_log_answer("shm does not reach PID %" PRIu32
+                      ": it is on another host, or in another PID or IPC namespace",
+                      id->pid);
         return DN_ERR_UNREACH;
     }
     if (where.user_ns != shm->user_ns && (where.memfd || shm->memfd)) {
         /* The kernel hides one from the other: both must say no, or one would send and never be heard. */
+        dn_log_answer("shm does not reach PID %" PRIu32 ": it is in another user namespace", id->pid);
         return DN_ERR_UNREACH;
     }
     if (where.uid != shm->map.header->uid) {
@@ -449,6 +453,10 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         if (NULL == peer->rx) {
             dn_shm_look_soon(shm);
         }
+    } else if (DN_ERR_UNREACH == status) {
+        dn_log_answer("shm does not reach PID %" PRIu32
+                      ": it is gone, or its memory cannot be mapped from here",
+                      id->pid);
     }
     return status;
 }

@@ -176,7 +176,7 @@ static dn_status_t dn_shm_map_error(void)
 }
 
 /**
- * Map an allocated segment of a peer: a memfd of this user that cannot shrink, as long as the key says.
+ * Map an allocated segment of a peer, which the key says it is: a memfd of this user that cannot shrink, as long as the key says.
  * DN_ERR_RANGE: it is none. DN_ERR_UNSUPPORTED: no descriptor or memory for it now.
  */
 static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_window_t **window_p)
@@ -187,7 +187,8 @@ static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, d
     struct stat info;
 
     dn_shm_drop_freed(peer);
-    const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) key->fd, "");
+    const dn_key_way_t *way = dn_key_way(key, DN_SHM_KEY_MAPPED);
+    const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) way->fd, "");
     if (0 > fd) {
         return dn_shm_map_error();
     }
@@ -282,7 +283,7 @@ dn_status_t dn_shm_map(dn_peer_base_t *base, const dn_key_t *key, void **base_p)
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
     dn_shm_window_t *window;
 
-    if (DN_SHM_KEY_MAPPED != key->kind) {
+    if (NULL == dn_key_way(key, DN_SHM_KEY_MAPPED)) {
         return DN_ERR_UNSUPPORTED;
     }
     /* Entered for good: it is not unmapped while the peer is there. */
@@ -302,18 +303,20 @@ typedef struct dn_shm_place {
 /** Find it. DN_ERR_UNSUPPORTED: this CPU cannot touch it, or not now. After DN_OK comes dn_shm_unreach(). */
 static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_place_t *place)
 {
-    *place = (dn_shm_place_t){.base = key->device_word};
-    if (DN_SHM_KEY_MAPPED == key->kind) {
+    *place = (dn_shm_place_t){0};
+    if (NULL != dn_key_way(key, DN_SHM_KEY_MAPPED)) {
         const dn_status_t status = dn_shm_enter_window(peer, key, &place->window);
         if (DN_OK == status) {
             place->base = (uintptr_t) place->window->base + DN_SHM_PAGE;
         }
         return status;
     }
-    if (DN_SHM_KEY_CMA == key->kind && peer->self) {
-        return dn_port_owns(peer->base.iface->port, key) ? DN_OK : DN_ERR_RANGE;
+    const dn_key_way_t *way = peer->self ? dn_key_way(key, DN_SHM_KEY_CMA) : NULL;
+    if (NULL == way) {
+        return DN_ERR_UNSUPPORTED;
     }
-    return DN_ERR_UNSUPPORTED;
+    place->base = way->word[0];
+    return dn_port_owns(peer->base.iface->port, key) ? DN_OK : DN_ERR_RANGE;
 }
 
 static void dn_shm_unreach(dn_shm_peer_t *peer, const dn_shm_place_t *place)
@@ -337,6 +340,7 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
 {
     dn_counters_t *counters = peer->base.iface->counters;
     const dn_key_t *key = xfer->key;
+    const dn_key_way_t *way;
     dn_shm_place_t place;
 
     dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
@@ -348,8 +352,8 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         dn_shm_cpu_copy(xfer, place.base + xfer->roff, write);
         dn_shm_unreach(peer, &place);
         dn_count(&counters->mapped_bytes, xfer->len);
-    } else if (DN_ERR_UNSUPPORTED == status && DN_SHM_KEY_CMA == key->kind && peer->cma) {
-        const uint64_t remote = key->device_word + xfer->roff;
+    } else if (DN_ERR_UNSUPPORTED == status && peer->cma && NULL != (way = dn_key_way(key, DN_SHM_KEY_CMA))) {
+        const uint64_t remote = way->word[0] + xfer->roff;
         status = DN_ERR_UNSUPPORTED;
         if (NULL == xfer->local_sg && NULL == xfer->remote_sg && xfer->len >= peer->help_min
             && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
@@ -455,8 +459,7 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
     head->len = len;
     head->sid = key->sid;
     dn_store_release_u32(&head->live, key->generation);
-    key->kind = DN_SHM_KEY_MAPPED;
-    key->fd = (uint32_t) fd;
+    dn_key_add(key, (dn_key_way_t){.kind = DN_SHM_KEY_MAPPED, .fd = (uint32_t) fd});
     *base_p = (uint8_t *) mem + DN_SHM_PAGE;
     return DN_OK;
 }
@@ -468,12 +471,11 @@ void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key)
 
     dn_store_release_u32(&head->live, 0);
     munmap(head, DN_SHM_PAGE + key->len);
-    close((int) key->fd);
+    close((int) dn_key_way(key, DN_SHM_KEY_MAPPED)->fd);
 }
 
 void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
 {
     (void) iface;
-    key->kind = DN_SHM_KEY_CMA;
-    key->device_word = (uintptr_t) base;
+    dn_key_add(key, (dn_key_way_t){.kind = DN_SHM_KEY_CMA, .word = {(uintptr_t) base}});
 }

@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-/** Wait for a process to be dead: its parent may not have reaped it, which must make no difference. */
+/** Is a process dead? Its parent may not have reaped it, which must make no difference; its threads, of a provider
+ * or a device, may end after the first of them. */
 static int is_dead(const dn_world_t *world, int rank)
 {
-    char path[64], line[512];
+    char path[64], line[512], state = '\0';
+    long threads = 0;
 
     snprintf(path, sizeof(path), "/proc/%u/stat", world->board->seat[rank].os_pid);
     FILE *file = fopen(path, "r");
@@ -22,7 +24,11 @@ static int is_dead(const dn_world_t *world, int rank)
     }
     const char *end = NULL == fgets(line, sizeof(line), file) ? NULL : strrchr(line, ')');
     fclose(file);
-    return NULL == end || 'Z' == end[2] || 'X' == end[2];
+    return NULL == end
+           || (2
+                   == sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
+                             &state, &threads)
+               && ('Z' == state || 'X' == state) && 1 >= threads);
 }
 
 static void wait_dead(const dn_world_t *world, int rank)

@@ -146,6 +146,9 @@ static int is_here(void)
         const dn_job_t job = {.nlocal = 1};
         dn_port_t *port = NULL;
         const dn_status_t opened = dn_open(variant.device, &job, NULL, &port);
+        if (DN_OK == opened) {
+            dn_close(port);
+        }
         _Exit(DN_ERR_UNSUPPORTED == opened ? DN_TEST_SKIP : 0);
     }
     return 0 > asked || asked != waitpid(asked, &status, 0) || !WIFEXITED(status)

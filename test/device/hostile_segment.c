@@ -621,8 +621,10 @@ static void a_segment_that_can_shrink(dn_world_t *world)
         dn_check(0 <= fd);
         dn_check_equal(ftruncate(fd, DN_SHM_PAGE + sizeof(data)), 0);
         dn_check_equal(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
-        world->me->key[0] = (dn_key_t){
-            .sid = 5, .generation = 77, .len = sizeof(data), .kind = DN_SHM_KEY_MAPPED, .fd = (uint32_t) fd};
+        world->me->key[0] = (dn_key_t){.sid = 5,
+                                       .generation = 77,
+                                       .len = sizeof(data),
+                                       .way = {{DN_SHM_KEY_MAPPED, (uint32_t) fd, {0}}}};
         dn_world_barrier(world);
         dn_world_await(world, VICTIM, 0, 1);
         dn_check_equal(ftruncate(fd, 0), 0);
@@ -658,11 +660,11 @@ static void any_keys(dn_world_t *world)
             key.len = wicked(&random);
             break;
         case 1:
-            key.fd = (uint32_t) wicked(&random);
+            key.way[0].fd = (uint32_t) wicked(&random);
             key.sid += 7;
             break;
         case 2:
-            key.kind = (uint32_t) dn_test_below(&random, 5);
+            key.way[dn_test_below(&random, DN_KEY_WAYS)].kind = (uint32_t) dn_test_below(&random, 5);
             break;
         case 3:
             key.generation = (uint32_t) wicked(&random);

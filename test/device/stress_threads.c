@@ -152,9 +152,11 @@ static void stress(dn_world_t *here)
     dn_check_equal(completed, THREADS * TRANSFERS);
 }
 
-int main(void)
+/** usage: stress_threads [DEVICE] */
+int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "threads", .device = "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {
+        .file = "threads", .device = 1 < argc ? argv[1] : "shm", .cma = 1, .backing = "auto"};
     const dn_variant_t ring = {
         .file = "threads, ring only", .device = "shm", .cma = 0, .backing = "auto", .ring_lines = 256};
     const dn_variant_t fault = {.file = "threads, faults",
@@ -163,6 +165,9 @@ int main(void)
                                 .backing = "auto",
                                 .fault = "botf:again/5,botf:delay/20,all:slow/3,seed=3"};
 
+    if (1 < argc) {
+        return dn_world_run("stress_threads", &variant, 2, stress);
+    }
     return dn_world_run("stress_threads", &variant, 2, stress)
            | dn_world_run("stress_threads", &ring, 2, stress)
            | dn_world_run("stress_threads", &fault, 2, stress);

@@ -112,6 +112,19 @@ static void stage_bytes(void **state)
     }
 }
 
+static void timeout_s(void **state)
+{
+    dn_config_t config;
+
+    dn_config_init(&config);
+    config.timeout_s = 86401;
+    refused("shm", &config, "timeout_s");
+    config.timeout_s = 86400;
+    taken(&config);
+    config.timeout_s = 0;
+    taken(&config);
+}
+
 static void backing(void **state)
 {
     static const char *const bad[] = {"", "paper", "Auto", "memfd ", "fil"};
@@ -156,8 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),   cmocka_unit_test(ring_lines),  cmocka_unit_test(max_peers),
-        cmocka_unit_test(llcm_bytes), cmocka_unit_test(stage_bytes), cmocka_unit_test(backing),
-        cmocka_unit_test(fault),      cmocka_unit_test(devices),
+        cmocka_unit_test(llcm_bytes), cmocka_unit_test(stage_bytes), cmocka_unit_test(timeout_s),
+        cmocka_unit_test(backing),    cmocka_unit_test(fault),       cmocka_unit_test(devices),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

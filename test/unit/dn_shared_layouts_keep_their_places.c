@@ -28,13 +28,17 @@ static void the_hot_part_of_a_peer_is_one_line(void **state)
 
 static void keys(void **state)
 {
-    assert_int_equal(sizeof(dn_key_t), 32);
+    assert_int_equal(sizeof(dn_key_t), 64);
     assert_int_equal(offsetof(dn_key_t, sid), 0);
     assert_int_equal(offsetof(dn_key_t, generation), 4);
     assert_int_equal(offsetof(dn_key_t, len), 8);
-    assert_int_equal(offsetof(dn_key_t, device_word), 16);
-    assert_int_equal(offsetof(dn_key_t, kind), 24);
-    assert_int_equal(offsetof(dn_key_t, fd), 28);
+    assert_int_equal(offsetof(dn_key_t, way), 16);
+    assert_int_equal(sizeof(dn_key_way_t), 24);
+    assert_int_equal(offsetof(dn_key_way_t, kind), 0);
+    assert_int_equal(offsetof(dn_key_way_t, fd), 4);
+    assert_int_equal(offsetof(dn_key_way_t, word), 8);
+    assert_int_equal(DN_KEY_SHM, 1);
+    assert_int_equal(DN_KEY_OFI, 16);
     assert_int_equal(sizeof(dn_block_t), 16);
     assert_int_equal(sizeof(dn_pgid_t), 16);
 }
@@ -167,7 +171,7 @@ static void headers(void **state)
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 4);
+    assert_int_equal(DN_WIRE_VERSION, 5);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);

@@ -1,0 +1,153 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Who is still there. A peer that is silent for half of the time limit is asked, and lost when it has not
+ * answered at its end. A process may compute for longer than that: so a thread that sleeps nearly always answers
+ * in its place, and looks after the peers. It starts with the first peer, and runs no handler and no completion.
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include "dn_log.h"
+
+/** Looks in one time limit. */
+#define DN_OFI_LOOKS 8
+/** Turns in which the thread reads what came. */
+#define DN_OFI_CATCH_UP 1000
+
+/** Ask a silent peer. One that only sends to us has no stream of ours yet. */
+static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (NULL != peer->tx || DN_OK == dn_ofi_open_stream(ofi, peer)) {
+        dn_ofi_inquire(ofi, peer->tx);
+    }
+}
+
+/** Does anything connect us with it, so that it should answer? */
+static int dn_ofi_is_watched(const dn_ofi_peer_t *peer)
+{
+    return !peer->self && !peer->suspect && !peer->stranger
+           && (NULL != peer->tx || (0 != peer->rx_token && !peer->rx_left));
+}
+
+static void dn_ofi_look(dn_ofi_t *ofi)
+{
+    const uint64_t now = dn_ofi_clock();
+    /* After some time without looking we may not have read yet what they said. */
+    const int away = now - ofi->watched > ofi->timeout_ns / 2;
+
+    ofi->watched = now;
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (away || !dn_ofi_is_watched(peer) || peer->signs != peer->signs_at) {
+            peer->signs_at = peer->signs;
+            peer->since = now;
+        } else if (now - peer->since > ofi->timeout_ns) {
+            dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
+                         " s (timeout_s); it is given up",
+                         peer->base.pid, ofi->timeout_ns / UINT64_C(1000000000));
+            dn_ofi_suspect(ofi, peer);
+        } else if (now - peer->since > ofi->timeout_ns / 2) {
+            dn_ofi_probe(ofi, peer);
+        }
+    }
+}
+
+/** Wait for the next look, or until the thread is to end. */
+static void dn_ofi_rest(dn_ofi_t *ofi)
+{
+    const uint64_t until = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
+    const struct timespec end = {(time_t) (until / UINT64_C(1000000000)),
+                                 (long) (until % UINT64_C(1000000000))};
+
+    while (!ofi->closing && ETIMEDOUT != pthread_cond_timedwait(&ofi->wake, &ofi->lock, &end)) {
+    }
+}
+
+static void *dn_ofi_beat(void *arg)
+{
+    dn_ofi_t *ofi = arg;
+    uint64_t turns = 0;
+
+    dn_ofi_lock(ofi);
+    for (dn_ofi_rest(ofi); !ofi->closing; dn_ofi_rest(ofi)) {
+        if (turns == ofi->turns) {
+            ofi->beating = 1;
+            for (int i = 0; i < DN_OFI_CATCH_UP && 0 != dn_ofi_turn(ofi); i++) {
+            }
+            ofi->beating = 0;
+        }
+        turns = ofi->turns;
+        dn_ofi_look(ofi);
+    }
+    dn_ofi_unlock(ofi);
+    return NULL;
+}
+
+void dn_ofi_watch_open(dn_ofi_t *ofi)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ofi->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void dn_ofi_watch_start(dn_ofi_t *ofi)
+{
+    sigset_t all, before;
+
+    if (0 == ofi->timeout_ns || ofi->watching) {
+        return;
+    }
+    ofi->watched = dn_ofi_clock();
+    /* Signals are for threads of the application. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    ofi->watching = 0 == pthread_create(&ofi->watcher, NULL, dn_ofi_beat, ofi);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!ofi->watching) {
+        ofi->timeout_ns = 0;
+        dn_log_error("no thread can be made to look after peers; one that falls silent is waited for");
+    }
+}
+
+void dn_ofi_watch_close(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    ofi->closing = 1;
+    pthread_cond_signal(&ofi->wake);
+    dn_ofi_unlock(ofi);
+    if (ofi->watching) {
+        pthread_join(ofi->watcher, NULL);
+        ofi->watching = 0;
+    }
+}
+
+void dn_ofi_linger(dn_ofi_t *ofi)
+{
+    const uint64_t until = dn_ofi_clock() + DN_OFI_LINGER_NS;
+
+    dn_ofi_lock(ofi);
+    while (0 != ofi->draining && dn_ofi_clock() < until) {
+        if (0 == dn_ofi_poll(ofi)) {
+            sched_yield();
+        }
+        for (uint32_t i = 0; i < ofi->nstreams; i++) {
+            if (NULL != ofi->stream[i]) {
+                dn_ofi_advance(ofi, ofi->stream[i]);
+                dn_ofi_settle_stream(ofi, ofi->stream[i]);
+            }
+        }
+    }
+    dn_ofi_unlock(ofi);
+}
