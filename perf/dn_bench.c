@@ -23,6 +23,7 @@
 #define MAX_ENTRIES   10000000
 /* Floats of such a matrix are still below 2 GiB. */
 #define MAX_ORDER 23170
+#define MAX_PORT  65535
 
 /* Letters are the identity of an option: a program accepts a subset. */
 typedef struct {
@@ -40,7 +41,7 @@ static const option_row_t option_rows[] = {
     {'i', "iterations", "N", "timed iterations of every size"},
     {'x', "warmup", "N", "untimed iterations before them"},
     {'b', "batches", "N", "time N batches of the iterations"},
-    {'B', "batches", "N", "print the median of N batches of the iterations (default 1)"},
+    {'B', "batches", "N", "print the median of N batches of the iterations"},
     {'c', "validation", NULL, "verify every byte received; the exit status tells"},
     {'u', "validation-warmup", "N", "with -c, untimed iterations before every verified one"},
     {'W', "window-size", "N", "messages in flight"},
@@ -51,10 +52,15 @@ static const option_row_t option_rows[] = {
     {'D', "ddt", "TYPE", "send a derived datatype: cont, vect:STRIDE:BLOCK (bytes) or indx:FILE"},
     {'q', "queue", "NAME", "where the entries are: posted (default) or unexpected"},
     {'C', "cores", "A,B", "CPUs to run on, as the operating system numbers them"},
-    {'d', "device", "SPEC", "device list, such as shm"},
+    {'d', "device", "SPEC", "device list, such as shm,ofi"},
     {'t', "test", "NAME", "what to measure"},
-    {'P', "precision", "N", "decimals of the results (default 2)"},
+    {'P', "precision", "N", "decimals of the results"},
     {'L', "machine", NULL, "print key=value lines only"},
+    {'O', "port", "N", "TCP port of the server (default 13003); 0: any that is free, which it prints"},
+    {'I', "bind", "ADDRESS", "where the server waits (default 127.0.0.1: this host only)"},
+    {'K', "keep", NULL, "go on waiting when a client is done"},
+    {'l', "local", NULL, "start both processes here, on two cores"},
+    {'j', "json", NULL, "print one JSON document"},
     {'h', "help", NULL, "show this text"},
 };
 
@@ -68,10 +74,24 @@ static bool accepts(const dn_bench_usage_t *usage, char letter)
     return 'h' == letter || NULL != strchr(usage->accepts, letter);
 }
 
+/* The letter that users of this program write. */
+static char written(const dn_bench_usage_t *usage, char letter)
+{
+    for (const char *pair = usage->renamed; NULL != pair && '\0' != *pair; pair += 2) {
+        if (letter == pair[0]) {
+            return pair[1];
+        }
+    }
+    return letter;
+}
+
 static void print_tiers(const char *swept, const dn_bench_options_t *options)
 {
-    printf("\nDefault --%s: %zu:%zu. Default iterations and warm-up by that:\n", swept, options->min_size,
-           options->max_size);
+    char range[64] = "by test";
+    if (SIZE_MAX != options->min_size) {
+        snprintf(range, sizeof(range), "%zu:%zu", options->min_size, options->max_size);
+    }
+    printf("\nDefault --%s: %s. Default iterations and warm-up by that:\n", swept, range);
     for (int i = 0; i < options->num_tiers; i++) {
         const dn_bench_tier_t *tier = &options->tiers[i];
         if (i + 1 < options->num_tiers) {
@@ -84,12 +104,13 @@ static void print_tiers(const char *swept, const dn_bench_options_t *options)
 
 static void print_help(const dn_bench_usage_t *usage, const dn_bench_options_t *options)
 {
-    printf("Usage: %s [options]\n%s\n\nOptions:\n", usage->name, usage->purpose);
+    printf("Usage: %s [options]%s%s%s\n%s\n\nOptions:\n", usage->name, NULL == usage->operand ? "" : " [",
+           NULL == usage->operand ? "" : usage->operand, NULL == usage->operand ? "" : "]", usage->purpose);
     for (int i = 0; i < NUM_ROWS; i++) {
         const option_row_t *row = &option_rows[i];
         if (accepts(usage, row->letter)) {
             char left[64];
-            snprintf(left, sizeof(left), "-%c, --%s %s", row->letter, row->name,
+            snprintf(left, sizeof(left), "-%c, --%s %s", written(usage, row->letter), row->name,
                      NULL == row->argument ? "" : row->argument);
             printf("  %-34s %s\n", left, row->help);
         }
@@ -210,6 +231,20 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
     case 'L':
         o->machine = true;
         return NULL;
+    case 'O':
+        return parse_int(arg, 0, MAX_PORT, &o->port) ? NULL : "a number of 0 to 65535";
+    case 'I':
+        o->bind = arg;
+        return NULL;
+    case 'K':
+        o->keep = true;
+        return NULL;
+    case 'l':
+        o->local = true;
+        return NULL;
+    case 'j':
+        o->json = true;
+        return NULL;
     case 'C':
         o->cores = arg;
         return NULL;
@@ -246,6 +281,7 @@ dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *
 {
     struct option longs[NUM_ROWS + 1];
     char shorts[2 * NUM_ROWS + 2];
+    char known[UCHAR_MAX + 1] = {0};
     int n = 0;
     int end = 0;
     shorts[end++] = ':'; /* a missing value is told from an unknown option */
@@ -255,8 +291,9 @@ dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *
             continue;
         }
         longs[n++] = (struct option){row->name, NULL == row->argument ? no_argument : required_argument, NULL,
-                                     row->letter};
-        shorts[end++] = row->letter;
+                                     written(usage, row->letter)};
+        shorts[end++] = written(usage, row->letter);
+        known[(unsigned char) written(usage, row->letter)] = row->letter;
         if (NULL != row->argument) {
             shorts[end++] = ':';
         }
@@ -279,15 +316,18 @@ dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *
                      argv[optind - 1], "-h lists the options");
             return DN_BENCH_USAGE_ERROR;
         }
-        const char *expected = apply((char) letter, optarg, options);
+        const char *expected = apply(known[letter], optarg, options);
         if (NULL != expected) {
             char what[64];
-            snprintf(what, sizeof(what), "--%s takes not ", option_name((char) letter));
+            snprintf(what, sizeof(what), "--%s takes not ", option_name(known[letter]));
             char advice[96];
             snprintf(advice, sizeof(advice), "give %s", expected);
             complain(usage, what, optarg, advice);
             return DN_BENCH_USAGE_ERROR;
         }
+    }
+    if (NULL != usage->operand && optind < argc) {
+        options->operand = argv[optind++];
     }
     if (optind < argc) {
         complain(usage, "there is nothing to do with ", argv[optind],

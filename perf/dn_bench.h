@@ -62,6 +62,12 @@ typedef struct {
     const char *cores;
     const char *device;
     const char *test;
+    const char *bind;    /**< address to wait at */
+    const char *operand; /**< what stands beside the options; NULL: nothing */
+    int port;            /**< of TCP */
+    bool json;
+    bool local;
+    bool keep;
 } dn_bench_options_t;
 
 /** What a program says of itself to the option parser. */
@@ -70,6 +76,8 @@ typedef struct {
     const char *purpose; /**< one sentence for -h */
     const char *accepts; /**< letters of the options it takes, see dn_bench.c */
     bool quiet;          /**< parse, but leave all text to another rank */
+    const char *renamed; /**< pairs of letters: the one in dn_bench.c, the one that users write; NULL: none */
+    const char *operand; /**< what may stand beside the options; NULL: nothing */
 } dn_bench_usage_t;
 
 typedef enum { DN_BENCH_RUN, DN_BENCH_HELP, DN_BENCH_USAGE_ERROR } dn_bench_parsed_t;

@@ -100,7 +100,7 @@ void *dn_bench_shared(size_t len)
     return mem;
 }
 
-static void bind_to(int cpu)
+void dn_bench_bind(int cpu)
 {
     hwloc_topology_t topology = load_topology();
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -175,7 +175,7 @@ int dn_bench_fork(int n, const int *cpus, int ncpus, dn_bench_child_fn_t fn, voi
             if (parent != getppid()) {
                 _exit(1);
             }
-            bind_to(cpus[i % ncpus]);
+            dn_bench_bind(cpus[i % ncpus]);
             int status = fn(i, arg);
             fflush(NULL);
             _exit(status);

@@ -27,6 +27,9 @@ typedef int (*dn_bench_child_fn_t)(int index, void *arg);
  */
 int dn_bench_cpus(const char *program, const char *list, int *cpus, int n);
 
+/** Bind this process to a CPU; says so on stderr when that cannot be. */
+void dn_bench_bind(int cpu);
+
 /** Zeroed memory shared with processes forked later; ends the program when there is none. */
 void *dn_bench_shared(size_t len);
 
