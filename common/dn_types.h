@@ -178,7 +178,7 @@ typedef struct dn_config {
     uint32_t llcm_bytes; /**< multiple of 64, 4096..16 MiB */
     uint32_t
         stage_bytes; /**< memory through which this process sends longer messages, 0 or 32 KiB..1 GiB; at best more than the caches of two cores */
-    uint32_t stage_min;  /**< bytes of a message from which it goes there */
+    uint32_t stage_min;  /**< bytes of a message above which it goes there */
     int cma;             /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
     uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL or PUSH */
     const char *backing; /**< "auto", "memfd" or "file" */
