@@ -144,6 +144,14 @@ typedef struct dn_ofi_buffer {
     _Alignas(8) uint8_t bytes[];
 } dn_ofi_buffer_t;
 
+/** Put a message behind those that wait. last is undefined while first is NULL. */
+static inline void dn_ofi_put_last(dn_ofi_buffer_t **first, dn_ofi_buffer_t **last, dn_ofi_buffer_t *buffer)
+{
+    buffer->next = NULL;
+    *(NULL == *first ? first : &(*last)->next) = buffer;
+    *last = buffer;
+}
+
 /** Buffers of one size; grows, and shrinks only when the port closes. */
 typedef struct dn_ofi_slab {
     struct dn_ofi_slab *next;

@@ -83,13 +83,7 @@ static void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_
         stream->stores = stream->number;
     }
     buffer->stream = stream;
-    buffer->next = NULL;
-    if (NULL == stream->first) {
-        stream->first = buffer;
-    } else {
-        stream->last->next = buffer;
-    }
-    stream->last = buffer;
+    dn_ofi_put_last(&stream->first, &stream->last, buffer);
     dn_ofi_advance(ofi, stream);
 }
 
@@ -137,13 +131,7 @@ int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind ki
 static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
     peer->rx_lines += buffer->lines;
-    buffer->next = NULL;
-    if (NULL == peer->first) {
-        peer->first = buffer;
-    } else {
-        peer->last->next = buffer;
-    }
-    peer->last = buffer;
+    dn_ofi_put_last(&peer->first, &peer->last, buffer);
     dn_ofi_make_ready(ofi, peer);
 }
 

@@ -154,13 +154,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         return;
     }
     buffer = dn_ofi_shrink(ofi, buffer);
-    buffer->next = NULL;
-    if (NULL == peer->first) {
-        peer->first = buffer;
-    } else {
-        peer->last->next = buffer;
-    }
-    peer->last = buffer;
+    dn_ofi_put_last(&peer->first, &peer->last, buffer);
     dn_ofi_make_ready(ofi, peer);
 }
 
