@@ -254,6 +254,24 @@ static inline void uzura_unlock(void)
     OPAL_THREAD_UNLOCK(&mtl_uzura.lock);
 }
 
+/** Put a request behind those of a queue. last is undefined while first is NULL. */
+static inline void uzura_put_last(uzura_request_t **first, uzura_request_t **last, uzura_request_t *request)
+{
+    request->next = NULL;
+    *(NULL == *first ? first : &(*last)->next) = request;
+    *last = request;
+}
+
+/** Walk memory that does not lie together by the program of its datatype, if that has one. */
+static inline void uzura_find_program(uzura_request_t *request)
+{
+    const struct opal_convertor_t *convertor = request->convertor;
+
+    request->walks = NULL == request->buffer && 0 != request->len
+                     && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
+                                           convertor->count, convertor->pBaseBuf);
+}
+
 /** @name mtl_uzura_component.c */
 /** @{ */
 int mtl_uzura_progress(void);

@@ -178,14 +178,8 @@ void mtl_uzura_look_at_cores(void)
 
 void mtl_uzura_busy(uzura_request_t *request)
 {
-    request->next = NULL;
     uzura_lock();
-    if (NULL == mtl_uzura.busy) {
-        mtl_uzura.busy = request;
-    } else {
-        mtl_uzura.busy_last->next = request;
-    }
-    mtl_uzura.busy_last = request;
+    uzura_put_last(&mtl_uzura.busy, &mtl_uzura.busy_last, request);
     uzura_unlock();
 }
 
@@ -220,9 +214,7 @@ static int pump_busy(void)
         if (go_on(request, &events)) {
             events++;
         } else {
-            request->next = NULL;
-            *(NULL == left ? &left : &last->next) = request;
-            last = request;
+            uzura_put_last(&left, &last, request);
         }
         request = next;
     }

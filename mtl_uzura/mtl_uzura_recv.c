@@ -541,9 +541,7 @@ static void prepare_convertor(uzura_request_t *request, struct opal_convertor_t 
     }
     prepare(request, buffer, len);
     request->convertor = convertor;
-    request->walks = NULL == buffer && 0 != len
-                     && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
-                                           convertor->count, convertor->pBaseBuf);
+    uzura_find_program(request);
 }
 
 /**

@@ -114,15 +114,9 @@ static void wait_in_line(uzura_request_t *request)
 {
     uzura_endpoint_t *endpoint = request->endpoint;
 
-    request->next = NULL;
     request->state = UZURA_WAITS_ROOM;
     uzura_lock();
-    if (NULL == endpoint->first) {
-        endpoint->first = request;
-    } else {
-        endpoint->last->next = request;
-    }
-    endpoint->last = request;
+    uzura_put_last(&endpoint->first, &endpoint->last, request);
     mtl_uzura.queued = true;
     uzura_unlock();
 }
@@ -239,9 +233,7 @@ int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
     request->endpoint = endpoint;
     request->convertor = convertor;
     request->buffer = source_of(convertor, &request->len);
-    request->walks = NULL == request->buffer && 0 != request->len
-                     && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
-                                           convertor->count, convertor->pBaseBuf);
+    uzura_find_program(request);
     request->head = mtl_uzura_envelope(comm, tag);
     request->segment = NULL;
     request->handle = 0;

@@ -39,10 +39,15 @@ static enum uzura_way better(const struct uzura_pace_class *class)
                : UZURA_PULL;
 }
 
+static enum uzura_way other(enum uzura_way way)
+{
+    return UZURA_PULL == way ? UZURA_PIECES : UZURA_PULL;
+}
+
 /** Messages until the other way's turn: its loss is a small part of the time until then. */
 static uint16_t next_try(const struct uzura_pace_class *class, enum uzura_way way)
 {
-    const float ratio = class->cost[UZURA_PIECES + UZURA_PULL - way] / class->cost[way];
+    const float ratio = class->cost[other(way)] / class->cost[way];
     const float left = LEAST_LEFT * (1 < ratio ? ratio : 1);
 
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
@@ -65,7 +70,7 @@ enum uzura_way uzura_pace_choose(uzura_pace_t *pace, enum uzura_stream stream, s
     if (0 == class->left) {
         class->left = next_try(class, way);
     }
-    return UZURA_PACE_TRIES > --class->left ? UZURA_PIECES + UZURA_PULL - way : way;
+    return UZURA_PACE_TRIES > --class->left ? other(way) : way;
 }
 
 void uzura_pace_learn(uzura_pace_t *pace, enum uzura_way way, size_t len, uint64_t started, uint64_t now)
