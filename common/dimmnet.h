@@ -219,6 +219,20 @@ static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned c
 DN_API int dn_recv(dn_peer_t *src, int max);
 
 /**
+ * Look at the next message of one peer where it lies, for a caller that waits for just this one: half of the
+ * instructions of a handler's call. It stays the next one until dn_take(); until then call nothing else of this port
+ * but dn_peek(). Whoever gets no DN_OK for long calls dn_progress() now and then.
+ *
+ * @retval DN_OK               it is on @p channel: @p message tells what it is.
+ * @retval DN_ERR_AGAIN        nothing has come from this peer. Not logged.
+ * @retval DN_ERR_UNSUPPORTED  what comes, on this or another channel, is to be received by dn_recv(): where several threads
+ *                             use the port, it is always so. Not logged.
+ */
+static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, dn_message_t *message);
+/** Go past the message that dn_peek() has just shown; its bytes are the sender's again. */
+static inline void dn_take(dn_peer_t *src, const dn_message_t *message);
+
+/**
  * Receive from all peers, run core-processor work and signal completions.
  * @return messages and completions handled; 0: nothing was there.
  */

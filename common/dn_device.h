@@ -9,7 +9,7 @@
  * A device fills the entries that it can do. For push, pull and atomic the port has a version of its
  * own, run by the core processor over BOTF (dn_core.h): it is used where the device's entry is NULL and
  * whenever that returns DN_ERR_UNSUPPORTED. So what a device is able to do is read from its table and
- * never declared apart.
+ * never declared apart. Without peek and take, callers receive by handlers only.
  *
  * Threads: where dn_job_t::threads is set, the port calls the entries of dn_device_t under its lock, and
  * the ops of dn_peer_ops_t without: these the device makes safe itself.

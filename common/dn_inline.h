@@ -21,9 +21,11 @@ typedef struct dn_peer_ops {
     dn_status_t (*pull)(dn_peer_t *peer, const dn_xfer_t *xfer);
     dn_status_t (*atomic)(dn_peer_t *peer, const dn_amo_t *amo);
     dn_status_t (*fence)(dn_peer_t *peer);
+    dn_status_t (*peek)(dn_peer_t *peer, unsigned channel, dn_message_t *message);
+    void (*take)(dn_peer_t *peer, const dn_message_t *message);
 } dn_peer_ops_t;
 
-/** The part of a peer that inline code reads: its first cache line. */
+/** The part of a peer that inline code reads: its first cache lines. */
 struct dn_peer {
     dn_peer_ops_t ops;
 };
@@ -48,6 +50,16 @@ static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned c
                                 size_t len)
 {
     peer->ops.kick(peer, window, channel, tag, len);
+}
+
+static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, dn_message_t *message)
+{
+    return src->ops.peek(src, channel, message);
+}
+
+static inline void dn_take(dn_peer_t *src, const dn_message_t *message)
+{
+    src->ops.take(src, message);
 }
 
 static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer)

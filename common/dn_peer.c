@@ -71,6 +71,15 @@ static dn_status_t dn_gone_fence(dn_peer_t *peer)
     return DN_ERR_UNREACH;
 }
 
+/** Where a device has no entry of its own, and when the peer is gone. */
+static dn_status_t dn_no_peek(dn_peer_t *peer, unsigned channel, dn_message_t *message)
+{
+    (void) peer;
+    (void) channel;
+    (void) message;
+    return DN_ERR_UNSUPPORTED;
+}
+
 static const dn_peer_ops_t dn_gone_ops = {
     .botf = dn_gone_botf,
     .reserve = dn_gone_reserve,
@@ -80,6 +89,7 @@ static const dn_peer_ops_t dn_gone_ops = {
     .pull = dn_gone_transfer,
     .atomic = dn_gone_atomic,
     .fence = dn_gone_fence,
+    .peek = dn_no_peek,
 };
 /** @} */
 
@@ -129,6 +139,9 @@ void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
     if (NULL != port->fault && DN_OK != dn_fault_attach(port->fault, peer)) {
         dn_log_error("no memory to inject faults towards PID %" PRIu32, peer->pid);
     }
+    /* Faults happen where messages are sent. */
+    peer->hot.ops.peek = NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek;
+    peer->hot.ops.take = peer->ops.take;
 }
 
 dn_peer_base_t *dn_port_peers(dn_port_t *port)

@@ -153,6 +153,14 @@ typedef struct dn_window {
     uint64_t mark; /**< the device's own */
 } dn_window_t;
 
+/** A message that has come, looked at where it lies: dn_peek(). */
+typedef struct dn_message {
+    const void *data; /**< len bytes, aligned to 8, in memory that the sender can still write */
+    size_t len;
+    unsigned tag;
+    uint64_t mark; /**< the device's own */
+} dn_message_t;
+
 /**
  * Receives one message. data: len bytes, aligned to 8, valid until return, and in memory that the
  * sender can still write: copy a field before checking it. May send, start transfers and call

@@ -368,6 +368,19 @@ void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce);
 void mtl_uzura_claims_close(void);
 /** @} */
 
+/** Polls of one source between two looks at the others, inside a blocking receive. */
+#define UZURA_POLLS_OF_SOURCE 64u
+
+static inline void mtl_uzura_set_status(struct ompi_status_public_t *status, int source, int tag, size_t len,
+                                        int error)
+{
+    status->MPI_SOURCE = source;
+    status->MPI_TAG = tag;
+    status->MPI_ERROR = error;
+    status->_ucount = len;
+    status->_cancelled = 0;
+}
+
 /** @name mtl_uzura_recv.c */
 /** @{ */
 int mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int source, int tag,

@@ -102,6 +102,64 @@ static void waiting_complete(struct mca_mtl_request_t *mtl_request)
     ((waiting_t *) mtl_request)->returned = true;
 }
 
+/** Is the receive about to be posted the only one, and nothing kept that it could take? */
+static inline bool next_in_order(void)
+{
+    return 0 == uzura_match_posted_count(&mtl_uzura.match) && 0 == uzura_match_kept_count(&mtl_uzura.match);
+}
+
+/**
+ * Wait a while for an eager message that is the next one of its source, and take it where it lies: no handler is
+ * called, nothing is posted and matched. As long as nothing else is posted or kept, it is this receive's by MPI's
+ * order, too.
+ */
+static inline bool take_next(uint8_t *to, size_t room, int src, int tag, struct ompi_communicator_t *comm,
+                             ompi_status_public_t *status)
+{
+    const uint32_t context = (uint32_t) comm->c_contextid;
+    const unsigned polls = mtl_uzura.oversubscribed ? 1 : mtl_uzura_number[MTL_UZURA_SPIN_POLLS].value;
+    uzura_endpoint_t *endpoint;
+    dn_message_t message;
+    uzura_head_t head;
+    dn_status_t seen;
+
+    if (MPI_ANY_SOURCE == src || opal_using_threads() || !next_in_order()) {
+        return false;
+    }
+    endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, src));
+    if (OPAL_UNLIKELY(NULL == endpoint)) {
+        return false;
+    }
+    for (unsigned i = 1; DN_ERR_AGAIN == (seen = dn_peek(endpoint->peer, DN_CHAN_MTL, &message)); i++) {
+        if (i >= polls) {
+            return false;
+        }
+        if (OPAL_UNLIKELY(0 == i % UZURA_POLLS_OF_SOURCE)) {
+            opal_progress();
+            if (!next_in_order()) {
+                return false;
+            }
+        }
+    }
+    if (OPAL_UNLIKELY(DN_OK != seen || UZURA_EAGER != message.tag || sizeof(head) > message.len)) {
+        return false;
+    }
+    memcpy(&head, message.data, sizeof(head));
+    const size_t len = message.len - sizeof(head);
+    if (OPAL_UNLIKELY(head.context != context || head.source != src
+                      || !uzura_takes(src, tag, head.source, head.tag) || MPI_ANY_TAG == head.tag
+                      || len > room)) {
+        return false;
+    }
+    dn_copy(to, (const uint8_t *) message.data + sizeof(head), len);
+    dn_take(endpoint->peer, &message);
+    endpoint->seen++;
+    if (MPI_STATUS_IGNORE != status) {
+        mtl_uzura_set_status(status, src, head.tag, len, MPI_SUCCESS);
+    }
+    return true;
+}
+
 static int direct_recv(void *buf, size_t count, struct ompi_datatype_t *type, int src, int tag,
                        struct ompi_communicator_t *comm, ompi_status_public_t *status)
 {
@@ -112,6 +170,9 @@ static int direct_recv(void *buf, size_t count, struct ompi_datatype_t *type, in
 
     if (OPAL_UNLIKELY(!contiguous(buf, count, type, &data, &len))) {
         return cm_recv(buf, count, type, src, tag, comm, status);
+    }
+    if (OPAL_LIKELY(take_next(data, len, src, tag, comm, status))) {
+        return MPI_SUCCESS;
     }
     waiting.request.super.ompi_req = &ompi;
     waiting.request.super.completion_callback = waiting_complete;

@@ -13,18 +13,6 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Polls of one source between two looks at the others, inside a blocking receive. */
-#define POLLS_OF_SOURCE 64u
-
-static void set_status(struct ompi_status_public_t *status, int source, int tag, size_t len, int error)
-{
-    status->MPI_SOURCE = source;
-    status->MPI_TAG = tag;
-    status->MPI_ERROR = error;
-    status->_ucount = len;
-    status->_cancelled = 0;
-}
-
 /** All is here; match() has set the rest of the status. */
 static void finish(uzura_request_t *request)
 {
@@ -560,7 +548,7 @@ static void poll_source(uzura_request_t *request, uzura_endpoint_t *endpoint)
     const unsigned polls = mtl_uzura_number[MTL_UZURA_SPIN_POLLS].value;
 
     for (unsigned i = 1; UZURA_COMPLETE != *state && i <= polls; i++) {
-        if (0 == i % POLLS_OF_SOURCE) {
+        if (0 == i % UZURA_POLLS_OF_SOURCE) {
             opal_progress();
         } else if (UZURA_POSTED == *state && NULL != endpoint) {
             (void) dn_recv(endpoint->peer, 1);
@@ -647,7 +635,7 @@ static uzura_kept_t *probe_twice(const struct ompi_communicator_t *comm, int sou
         kept = probe(context, source, tag, out);
     }
     if (NULL != kept && MPI_STATUS_IGNORE != status) {
-        set_status(status, kept->msg.source, kept->msg.tag, kept->len, MPI_SUCCESS);
+        mtl_uzura_set_status(status, kept->msg.source, kept->msg.tag, kept->len, MPI_SUCCESS);
     }
     return kept;
 }

@@ -336,6 +336,40 @@ static int dn_shm_poll_many(dn_shm_t *shm)
     return n;
 }
 
+dn_status_t dn_shm_peek(dn_peer_t *hot, unsigned channel, dn_message_t *message)
+{
+    const dn_shm_peer_t *peer = (const dn_shm_peer_t *) hot;
+    const dn_shm_rx_t *rx = peer->rx;
+    dn_line_msg_t msg;
+
+    if (__builtin_expect(NULL == rx || peer->threads, 0)) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    if (!dn_line_peek(&rx->line, &msg)) {
+        return DN_ERR_AGAIN;
+    }
+    /* The channel of a message on the stage is no caller's. */
+    if (__builtin_expect(msg.channel != channel || msg.len >= rx->len_limit, 0)) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    dn_line_prefetch(&msg);
+    message->data = msg.data;
+    message->len = msg.len;
+    message->tag = msg.tag;
+    message->mark = (uint64_t) msg.rewind << 32 | msg.span;
+    return DN_OK;
+}
+
+void dn_shm_take_peeked(dn_peer_t *hot, const dn_message_t *message)
+{
+    dn_line_rx_t *line = &((dn_shm_peer_t *) hot)->rx->line;
+    /* What was checked, not what the sender may have written there since. */
+    const dn_line_msg_t msg = {.span = (uint32_t) message->mark, .rewind = (uint32_t) (message->mark >> 32)};
+
+    dn_line_advance(line, &msg);
+    dn_shm_give_credit(line);
+}
+
 int dn_shm_progress(dn_iface_t *iface)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;

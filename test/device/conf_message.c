@@ -115,6 +115,55 @@ void messages_arrive_in_order(dn_world_t *world)
     exchange(world, 5000);
 }
 
+/** Whether a message that dn_peek() shows is the next one of an exchange, and stays it until it is taken. */
+static void check_shown(dn_peer_t *src, const dn_message_t *shown)
+{
+    dn_message_t again;
+
+    dn_check_equal(dn_peek(src, DN_WORLD_CHAN + 1, &again), DN_ERR_UNSUPPORTED);
+    dn_check_equal(dn_peek(src, DN_WORLD_CHAN, &again), DN_OK);
+    dn_check(shown->data == again.data && shown->len == again.len && shown->tag == again.tag);
+    check_numbered(src, shown->tag, shown->data, shown->len, NULL);
+    dn_take(src, shown);
+}
+
+void messages_are_taken_where_they_lie_or_by_handlers_in_order(dn_world_t *world)
+{
+    enum { COUNT = 3000, OTHER = 7 };
+    uint8_t *data = malloc(1 << 20);
+    uint64_t random = 4;
+
+    dn_world_start(world);
+    dn_peer_t *peer = world->peer[1 - world->rank];
+    const dn_peer_attr_t attr = attributes(peer);
+    seen.random = random;
+    seen.max = attr.botf_max;
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, check_numbered, NULL), DN_OK);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN + 1, check_numbered, NULL), DN_OK);
+    for (uint64_t i = 0; 0 == world->rank && i < COUNT; i++) {
+        const size_t len = length_of(i, &random, &attr);
+        dn_test_fill(data, len, i);
+        dn_world_send(world, peer, DN_WORLD_CHAN + (0 == i % OTHER), i & 0xff, data, len);
+    }
+    while (1 == world->rank && seen.messages < COUNT) {
+        dn_message_t message;
+        const dn_status_t status = dn_peek(peer, DN_WORLD_CHAN, &message);
+
+        if (DN_OK == status) {
+            check_shown(peer, &message);
+        } else if (DN_ERR_UNSUPPORTED == status) {
+            dn_recv(peer, 1);
+        } else {
+            dn_check_equal(status, DN_ERR_AGAIN);
+        }
+        if (DN_OK != status) {
+            dn_world_progress(world);
+        }
+    }
+    dn_world_stop(world);
+    free(data);
+}
+
 static void note_order(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     (void) src;

@@ -8,6 +8,7 @@
 /* conf_message.c */
 CONF_TEST(messages_of_every_length_arrive_whole, 2)
 CONF_TEST(messages_arrive_in_order, 2)
+CONF_TEST(messages_are_taken_where_they_lie_or_by_handlers_in_order, 2)
 CONF_TEST(messages_wait_for_their_handler, 2)
 CONF_TEST(windows_are_kicked_whole_or_shorter, 2)
 CONF_TEST(messages_too_long_are_refused, 2)

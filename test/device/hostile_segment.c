@@ -295,7 +295,12 @@ static void deal_with(dn_world_t *world, dn_peer_t *peer, uint64_t *random)
     const dn_xfer_t xfer = {.local = data, .key = &seat->key[dn_test_below(random, 2)], .len = OFFERED};
     const dn_xfer_t large = {.local = data, .key = &seat->key[2], .len = sizeof(data)};
     dn_peer_t *again = NULL;
+    dn_message_t message;
 
+    if (DN_OK == dn_peek(peer, DN_WORLD_CHAN, &message)) {
+        hear(peer, message.tag, message.data, message.len, world);
+        dn_take(peer, &message);
+    }
     dn_botf(peer, DN_WORLD_CHAN, 0, data, dn_test_length(random, 1000), NULL, 0);
     dn_aotf(peer, 8 * dn_test_below(random, 64), 1, 8);
     if (DN_INPROGRESS != dn_fence(peer)) {

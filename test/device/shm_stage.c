@@ -450,6 +450,57 @@ static void a_sender_that_comes_again_and_leaves_at_once_is_heard(dn_world_t *wo
     dn_close(world->port);
 }
 
+/** What is next: until it has come, and then not gone by itself. */
+static dn_status_t look(dn_peer_t *src, dn_message_t *message)
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = dn_peek(src, DN_WORLD_CHAN, message))) {
+        sched_yield();
+    }
+    return status;
+}
+
+static void messages_in_the_ring_are_shown_and_others_left_to_handlers(dn_world_t *world)
+{
+    enum { SOME = 50 };
+    dn_message_t message;
+
+    open_staged(world, 4, hear);
+    connect_to(world, 1 - world->rank);
+    dn_world_barrier(world);
+    if (SENDER == world->rank) {
+        for (uint64_t i = 0; i < SOME; i++) {
+            dn_test_fill(data, SHORT, i);
+            dn_world_send(world, world->peer[FIRST], DN_WORLD_CHAN, 5, data, SHORT);
+        }
+        dn_world_await(world, FIRST, GO, 1);
+        say(world, FIRST, 1);
+    } else {
+        dn_peer_t *src = world->peer[SENDER];
+        /* Attached by the first progress that sees it. */
+        while (NULL == ((dn_shm_peer_t *) src)->rx) {
+            dn_world_progress(world);
+        }
+        for (uint64_t i = 0; i < SOME; i++) {
+            dn_check_equal(look(src, &message), DN_OK);
+            dn_check_equal(message.tag, 5);
+            dn_check_equal(message.len, SHORT);
+            dn_check_bytes(message.data, SHORT, i);
+            dn_take(src, &message);
+        }
+        dn_check_equal(dn_peek(src, DN_WORLD_CHAN, &message), DN_ERR_AGAIN);
+        dn_world_post(world, GO, 1);
+        dn_check_equal(look(src, &message), DN_ERR_UNSUPPORTED);
+        heard = 1;
+        hear_until(world, 2);
+        dn_check_equal(staged, 1);
+        dn_check_equal(dn_peek(src, DN_WORLD_CHAN, &message), DN_ERR_AGAIN);
+    }
+    dn_world_barrier(world);
+    dn_close(world->port);
+}
+
 static const struct {
     const char *name;
     int processes;
@@ -468,6 +519,8 @@ static const struct {
     {"a_sender_that_was_killed_before_anybody_read_is_heard", 2,
      a_sender_that_was_killed_before_anybody_read_is_heard},
     {"a_handler_that_progresses_keeps_its_message", 2, a_handler_that_progresses_keeps_its_message},
+    {"messages_in_the_ring_are_shown_and_others_left_to_handlers", 2,
+     messages_in_the_ring_are_shown_and_others_left_to_handlers},
     {"a_sender_that_comes_again_is_heard_in_order", 2, a_sender_that_comes_again_is_heard_in_order},
     {"a_sender_that_comes_again_and_leaves_at_once_is_heard", 2,
      a_sender_that_comes_again_and_leaves_at_once_is_heard},

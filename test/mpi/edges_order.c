@@ -100,6 +100,56 @@ static void short_and_long_keep_their_order(void)
     }
 }
 
+/* Receives that were posted before take what comes first, although a blocking one polls for it. */
+static void blocking_receives_come_after_posted_ones(void)
+{
+    enum { COUNT = 60 };
+
+    for (int i = 0; i < COUNT; i++) {
+        const size_t length = mixed_length(i);
+        MPI_Request request;
+
+        if (0 == edges.rank) {
+            edges_meet();
+            edges_send(length, 2 * (uint64_t) i, 1, EDGES_TAG, edges.world);
+            edges_send(length, 2 * (uint64_t) i + 1, 1, EDGES_TAG, edges.world);
+            continue;
+        }
+        unsigned char *first = edges_get(length, 1);
+        edges_must(MPI_Irecv(first, (int) length, MPI_BYTE, i % 2 ? MPI_ANY_SOURCE : 0,
+                             i % 3 ? MPI_ANY_TAG : EDGES_TAG, edges.world, &request),
+                   "MPI_Irecv");
+        edges_meet();
+        edges_receive(length, 2 * (uint64_t) i + 1, 0, EDGES_TAG, 0, EDGES_TAG, edges.world);
+        edges_must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+        verify_expect(first, length, 2 * (uint64_t) i, "message before that of a blocking receive");
+        free(first);
+    }
+}
+
+/* What a blocking receive polls for may come behind messages that are alike but for one thing. */
+static void blocking_receives_pass_over_what_is_not_theirs(void)
+{
+    enum { COUNT = 60 };
+
+    for (int i = 0; i < COUNT; i++) {
+        /* So short that a send does not wait. */
+        const size_t length = edges_lengths[i % 7];
+        const MPI_Comm comm = i % 2 ? edges.world : edges.pair;
+        const int tag = i % 2 ? EDGES_OTHER : EDGES_TAG;
+
+        if (0 == edges.rank) {
+            edges_meet();
+            edges_send(length, 0, 1, tag, comm);
+            edges_send(length, 1, 1, EDGES_TAG, edges.world);
+            continue;
+        }
+        edges_meet();
+        edges_receive(length, 1, 0, EDGES_TAG, 0, EDGES_TAG, edges.world);
+        edges_receive(length, 0, 0, tag, 0, tag, comm);
+    }
+}
+
 static void any_source_keeps_the_order_of_each(void)
 {
     enum { COUNT = 400 };
@@ -337,6 +387,8 @@ static void messages_are_taken_in_the_order_of_sending(void)
 const edges_check_t edges_order[] = {
     {"matched_probe_takes_its_message_out", matched_probe_takes_its_message_out, false},
     {"short_and_long_keep_their_order", short_and_long_keep_their_order, false},
+    {"blocking_receives_come_after_posted_ones", blocking_receives_come_after_posted_ones, false},
+    {"blocking_receives_pass_over_what_is_not_theirs", blocking_receives_pass_over_what_is_not_theirs, false},
     {"any_source_keeps_the_order_of_each", any_source_keeps_the_order_of_each, true},
     {"wildcards_do_not_see_collectives", wildcards_do_not_see_collectives, true},
     {"outermost_tags_match", outermost_tags_match, false},
