@@ -170,6 +170,34 @@ DN_API void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len);
  * @retval DN_ERR_UNREACH  the peer is gone.
  */
 static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+
+/** Bytes of data beside the flag of a line. */
+#define DN_AOTF_LINE_MAX 56
+
+/**
+ * Put a line into a peer's LLCM: data, and a flag in the line's last word that becomes visible after them. The owner
+ * polls the flag and finds the data in the same line, so that both cost the transfer of one line between caches (BOTF
+ * of one line into LLCM).
+ *
+ * @param[in] off   Offset of the line in the peer's LLCM, a multiple of 64.
+ * @param[in] data  Goes to the start of the line; what lies between its end and the flag is left as it was.
+ * @param[in] len   0 to DN_AOTF_LINE_MAX bytes.
+ * @param[in] flag  The line's last word, 8 bytes at offset DN_AOTF_LINE_MAX; in one store. The owner reads it by an
+ *                  acquire load, then the data.
+ *
+ * Completion: DN_OK: @p data may be reused; the line becomes visible without further calls where this process maps
+ *             the LLCM, else as both ends progress.
+ * Ordering:   not before the lines and AOTFs that the same caller has put there before; towards messages and PUSHes as
+ *             dn_aotf().
+ *
+ * @retval DN_ERR_AGAIN    no credit: progress, retry. Not logged.
+ * @retval DN_ERR_RANGE    outside the peer's LLCM, not at a line's start, or too long.
+ * @retval DN_ERR_UNREACH  the peer is gone.
+ *
+ * Pinned by test/device/conf_memory.c.
+ */
+static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
+                                       uint64_t flag);
 /** @} */
 
 /** @name BOTF: messages (AOTF paper section 2.5) */

@@ -20,6 +20,8 @@
 /** Messages sent for one answer before the next has its turn. */
 #define DN_CORE_TURN 16
 
+#define DN_CORE_LINE_BYTES (DN_AOTF_LINE_MAX + sizeof(uint64_t))
+
 /** Tags on DN_CHAN_CORE. */
 enum dn_core_tag {
     DN_CORE_PUSH = 1,      /**< dn_core_request_t, blocks, their data */
@@ -28,6 +30,7 @@ enum dn_core_tag {
     DN_CORE_PUSH_DONE = 4, /**< dn_core_reply_t */
     DN_CORE_PULL_DATA = 5, /**< dn_core_reply_t, data */
     DN_CORE_AMO_DONE = 6,  /**< dn_core_reply_t, off is the old value */
+    DN_CORE_LINE = 7,      /**< dn_core_line_t, data */
 };
 
 /** An operation of the initiator, as replies name it. */
@@ -69,6 +72,12 @@ typedef struct dn_core_reply {
     uint64_t off; /**< PULL: place of the data in the byte stream */
     uint64_t len; /**< PULL: bytes that this reply settles; with an error none follow */
 } dn_core_reply_t;
+
+/** A line for the LLCM; its data follow. */
+typedef struct dn_core_line {
+    uint64_t off;
+    uint64_t flag;
+} dn_core_line_t;
 
 _Static_assert(sizeof(dn_core_amo_t) <= 56, "an atomic operation is one line");
 
@@ -123,6 +132,13 @@ void dn_core_close(dn_core_t *core)
         free(answer);
     }
     *core = (dn_core_t){.answer_tail = &core->answering};
+}
+
+/** Is this a line of an LLCM of @p llcm_len bytes? */
+static int dn_core_line_fits(uint64_t off, size_t len, uint64_t llcm_len)
+{
+    return DN_AOTF_LINE_MAX >= len && 0 == off % DN_CORE_LINE_BYTES && off < llcm_len
+           && DN_CORE_LINE_BYTES <= llcm_len - off;
 }
 
 /** @name The initiator's side */
@@ -402,6 +418,16 @@ dn_status_t dn_core_atomic(dn_peer_t *hot, const dn_amo_t *amo)
     return status;
 }
 
+dn_status_t dn_core_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, size_t len, uint64_t flag)
+{
+    const dn_core_line_t line = {.off = off, .flag = flag};
+
+    if (!dn_core_line_fits(off, len, ((dn_peer_base_t *) hot)->llcm_len)) {
+        return DN_ERR_RANGE;
+    }
+    return dn_botf(hot, DN_CHAN_CORE, DN_CORE_LINE, &line, sizeof(line), data, len);
+}
+
 /** A PUSH is stored at the target, or an atomic operation done there. */
 static int dn_core_on_done(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const dn_core_reply_t *reply)
 {
@@ -595,6 +621,21 @@ static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_am
     return 1;
 }
 
+static int dn_core_on_line(dn_port_t *port, const uint8_t *bytes, size_t len)
+{
+    dn_core_line_t head;
+
+    memcpy(&head, bytes, sizeof(head));
+    len -= sizeof(head);
+    if (!dn_core_line_fits(head.off, len, port->config.llcm_bytes)) {
+        return 0;
+    }
+    uint8_t *line = port->llcm.base + head.off;
+    memcpy(line, bytes + sizeof(head), len);
+    dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), head.flag);
+    return 1;
+}
+
 /** Send up to a turn's messages of one answer. DN_OK: it is complete. */
 static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
 {
@@ -649,6 +690,8 @@ void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len,
         dn_core_amo_t message;
         memcpy(&message, bytes, sizeof(message));
         good = dn_core_on_amo(port, src, &message);
+    } else if (DN_CORE_LINE == tag && sizeof(dn_core_line_t) <= len) {
+        good = dn_core_on_line(port, bytes, len);
     } else if (sizeof(dn_core_reply_t) <= len) {
         dn_core_reply_t reply;
         memcpy(&reply, bytes, sizeof(reply));

@@ -34,6 +34,8 @@ void dn_core_close(dn_core_t *core);
 dn_status_t dn_core_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_core_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+/** As dn_aotf_line(), by one message. */
+dn_status_t dn_core_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 
 /** Handler of DN_CHAN_CORE; arg is the port. */
 void dn_core_handler(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);

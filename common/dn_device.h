@@ -9,7 +9,7 @@
  * A device fills the entries that it can do. For push, pull and atomic the port has a version of its
  * own, run by the core processor over BOTF (dn_core.h): it is used where the device's entry is NULL and
  * whenever that returns DN_ERR_UNSUPPORTED. So what a device is able to do is read from its table and
- * never declared apart. Without peek and take, callers receive by handlers only.
+ * never declared apart. So has it for aotf_line, where that is NULL. Without peek and take, callers receive by handlers only.
  *
  * Threads: where dn_job_t::threads is set, the port calls the entries of dn_device_t under its lock, and
  * the ops of dn_peer_ops_t without: these the device makes safe itself.
@@ -42,7 +42,7 @@ typedef struct dn_iface {
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
     dn_peer_t hot;     /**< what callers use: made of ops by the port */
-    dn_peer_ops_t ops; /**< the device's own; push, pull, atomic may be NULL */
+    dn_peer_ops_t ops; /**< the device's own; push, pull, atomic, aotf_line may be NULL */
     dn_iface_t *iface;
     void *user[DN_CHAN_MAX];
     uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer came by itself */

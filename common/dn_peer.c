@@ -51,6 +51,17 @@ static dn_status_t dn_gone_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, s
     return DN_ERR_UNREACH;
 }
 
+static dn_status_t dn_gone_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
+                                     uint64_t flag)
+{
+    (void) peer;
+    (void) off;
+    (void) data;
+    (void) len;
+    (void) flag;
+    return DN_ERR_UNREACH;
+}
+
 static dn_status_t dn_gone_transfer(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
     (void) peer;
@@ -85,6 +96,7 @@ static const dn_peer_ops_t dn_gone_ops = {
     .reserve = dn_gone_reserve,
     .kick = dn_gone_kick,
     .aotf = dn_gone_aotf,
+    .aotf_line = dn_gone_aotf_line,
     .push = dn_gone_transfer,
     .pull = dn_gone_transfer,
     .atomic = dn_gone_atomic,
@@ -133,6 +145,9 @@ void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
         return;
     }
     peer->hot.ops = peer->ops;
+    if (NULL == peer->ops.aotf_line) {
+        peer->hot.ops.aotf_line = dn_core_aotf_line;
+    }
     peer->hot.ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
     peer->hot.ops.pull = NULL != peer->ops.pull ? dn_peer_pull : dn_core_pull;
     peer->hot.ops.atomic = NULL != peer->ops.atomic ? dn_peer_atomic : dn_core_atomic;

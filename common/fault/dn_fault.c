@@ -405,6 +405,23 @@ static dn_status_t dn_fault_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, 
     }
 }
 
+static dn_status_t dn_fault_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
+                                      uint64_t flag)
+{
+    dn_fault_peer_t *fp = dn_fault_of(peer);
+
+    switch (dn_fault_roll(fp, OP_AOTF)) {
+    case FAULT_AGAIN:
+        return DN_ERR_AGAIN;
+    case FAULT_KILL:
+        return DN_ERR_UNREACH;
+    case FAULT_DROP:
+        return DN_OK;
+    default:
+        return fp->inner.aotf_line(peer, off, data, len, flag);
+    }
+}
+
 static dn_status_t dn_fault_push(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
     dn_fault_peer_t *fp = dn_fault_of(peer);
@@ -473,6 +490,7 @@ static const dn_peer_ops_t dn_fault_ops = {
     .reserve = dn_fault_reserve,
     .kick = dn_fault_kick,
     .aotf = dn_fault_aotf,
+    .aotf_line = dn_fault_aotf_line,
     .push = dn_fault_push,
     .pull = dn_fault_pull,
     .atomic = dn_fault_atomic,

@@ -333,6 +333,7 @@ void dn_shm_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigne
 dn_status_t dn_shm_peek(dn_peer_t *src, unsigned channel, dn_message_t *message);
 void dn_shm_take_peeked(dn_peer_t *src, const dn_message_t *message);
 dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+dn_status_t dn_shm_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_shm_fence(dn_peer_t *peer);
 int dn_shm_progress(dn_iface_t *iface);
 int dn_shm_recv(dn_peer_base_t *peer, int max);

@@ -207,6 +207,20 @@ dn_status_t dn_shm_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
     return DN_OK;
 }
 
+dn_status_t dn_shm_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, size_t len, uint64_t flag)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
+
+    if (__builtin_expect(DN_AOTF_LINE_MAX < len || 0 != off % DN_LINE_BYTES || off >= peer->base.llcm_len,
+                         0)) {
+        return DN_ERR_RANGE;
+    }
+    uint8_t *line = peer->map.llcm + off;
+    dn_copy_inline(line, data, len);
+    dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), flag);
+    return DN_OK;
+}
+
 dn_status_t dn_shm_fence(dn_peer_t *hot)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;

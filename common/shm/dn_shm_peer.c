@@ -46,6 +46,7 @@ static const dn_peer_ops_t dn_shm_ops = {
     .kick = dn_shm_kick,
     .peek = dn_shm_peek,
     .take = dn_shm_take_peeked,
+    .aotf_line = dn_shm_aotf_line,
     .aotf = dn_shm_aotf,
     .push = dn_shm_push,
     .pull = dn_shm_pull_op,

@@ -30,6 +30,12 @@ CONF_TEST(misplaced_status_words_are_refused, 2)
 CONF_TEST(a_fence_orders_push_before_aotf, 2)
 CONF_TEST(a_fence_orders_messages_before_aotf, 2)
 CONF_TEST(a_fence_orders_push_and_aotf_before_messages, 2)
+/* conf_tree.c */
+CONF_TEST(lines_show_their_data_with_their_flag, 2)
+CONF_TEST(lines_out_of_place_are_refused, 2)
+CONF_TEST(a_tree_of_two_agrees, 2)
+CONF_TEST(a_flat_tree_agrees, 5)
+CONF_TEST(a_deep_tree_agrees, 12)
 /* conf_transfer.c */
 CONF_TEST(push_and_pull_move_every_size, 2)
 CONF_TEST(push_and_pull_join_any_blocks, 2)

@@ -13,9 +13,9 @@
 #include "dn_line.h"
 #include "shm/dn_shm_int.h"
 
-static void the_hot_part_of_a_peer_is_one_line(void **state)
+static void the_hot_part_of_a_peer(void **state)
 {
-    assert_int_equal(sizeof(dn_peer_t), 64);
+    assert_int_equal(sizeof(dn_peer_t), 88);
     assert_int_equal(offsetof(dn_peer_t, ops.botf), 0);
     assert_int_equal(offsetof(dn_peer_t, ops.reserve), 8);
     assert_int_equal(offsetof(dn_peer_t, ops.kick), 16);
@@ -24,6 +24,9 @@ static void the_hot_part_of_a_peer_is_one_line(void **state)
     assert_int_equal(offsetof(dn_peer_t, ops.pull), 40);
     assert_int_equal(offsetof(dn_peer_t, ops.atomic), 48);
     assert_int_equal(offsetof(dn_peer_t, ops.fence), 56);
+    assert_int_equal(offsetof(dn_peer_t, ops.peek), 64);
+    assert_int_equal(offsetof(dn_peer_t, ops.take), 72);
+    assert_int_equal(offsetof(dn_peer_t, ops.aotf_line), 80);
 }
 
 static void keys(void **state)
@@ -171,7 +174,7 @@ static void headers(void **state)
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 5);
+    assert_int_equal(DN_WIRE_VERSION, 6);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);
@@ -192,7 +195,7 @@ static void codes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_hot_part_of_a_peer_is_one_line),
+        cmocka_unit_test(the_hot_part_of_a_peer),
         cmocka_unit_test(keys),
         cmocka_unit_test(lines),
         cmocka_unit_test(heads),

@@ -1,0 +1,164 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree.h
+ * Barrier, broadcast, reductions and small exchanges in lines of LLCM (AOTF paper, section 5).
+ *
+ * Members of a group write lines into each other's LLCM. Up to `radix` processes are one group, in which everybody
+ * writes to everybody: one line's time. More are a tree of groups: those that are close together (a cache, a NUMA node, a
+ * package, a host) are grouped first, the first of a group represents it in the next one.
+ *
+ * Between two members there is a link: `depth` lines each way, used in turn. The flag of a line is
+ *
+ *   number of the line:32 | lines taken from the other direction:32
+ *
+ * so no flag is ever cleared, and a number is met again only after 2^32 lines. A line is written when the number of
+ * lines under way is below `depth`. What the other side has taken comes back in its own lines; a side that takes
+ * half of them and has nothing to send says so in a word of the other's LLCM. So consecutive collectives cannot
+ * overwrite each other, whatever they are: a broadcast's root runs ahead by at most `depth` lines.
+ *
+ * When a process has done its part of all collectives, no peer writes lines to it any more, since each line is
+ * taken by the call that it is for. A word may still come while half of the lines it sent, or more, are not known to be
+ * taken; with fewer the other side never says a word (it counts from what it has said last). That is how
+ * dn_tree_free() knows when the memory may go.
+ *
+ * Operations are started, then tested until they are complete; nothing here waits, reads a clock or calls
+ * dn_progress(): the caller does between two tests. Every operation has to be called by all processes of the
+ * tree, in the same order. One at a time is under way.
+ *
+ * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)), and values of
+ * groups in the same way. All processes get the same bits, and get them again in each run of the same shape. Where
+ * dn_tree_ordered() says so this is the order of ranks, as operations that do not commute need it.
+ *
+ * Threads: one at a time uses a tree; different trees may be used at once where the port has threads.
+ */
+#ifndef DN_TREE_H
+#define DN_TREE_H
+
+#include "dimmnet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DN_TREE_RADIX_MAX 64 /**< members of a group */
+#define DN_TREE_LEVELS    16 /**< groups that a process may be a member of */
+#define DN_TREE_KEYS      4
+/** Longest operation, in lines. */
+#define DN_TREE_LINES 16
+
+typedef struct dn_tree dn_tree_t;
+
+/** Where a process runs, from the widest to the narrowest: host, package, NUMA node, cache. Processes whose first
+ * keys are equal are close. */
+typedef struct dn_tree_place {
+    uint32_t key[DN_TREE_KEYS];
+} dn_tree_place_t;
+
+/** The shape of a tree; the same in all its processes, but for rank. */
+typedef struct dn_tree_config {
+    uint32_t ranks; /**< at least 2 */
+    uint32_t rank;
+    uint32_t radix;               /**< most members of a group: 2..DN_TREE_RADIX_MAX */
+    uint32_t depth;               /**< lines of a link in each direction: a power of two, 4..64 */
+    uint32_t first;               /**< number before that of the first line */
+    const dn_tree_place_t *place; /**< of each rank, lent for the call; NULL: all are as close */
+} dn_tree_config_t;
+
+/** What a process has to tell the others: its LLCM offsets by level. */
+typedef struct dn_tree_card {
+    uint32_t off[DN_TREE_LEVELS];
+} dn_tree_card_t;
+
+typedef struct dn_tree_reduction dn_tree_reduction_t;
+/** inout[i] = in[i] op inout[i] for count elements. in may be aligned to 8 bytes only. */
+typedef void (*dn_tree_fold_fn_t)(const dn_tree_reduction_t *reduction, const void *in, void *inout,
+                                  size_t count);
+/** An operation and the type of its operands; embedded in what the caller's fold needs. Lent until completion. */
+struct dn_tree_reduction {
+    dn_tree_fold_fn_t fold;
+    size_t size; /**< bytes of an element, 1..DN_AOTF_LINE_MAX */
+};
+
+/**
+ * Make the part of a tree that is this process': find its groups, take LLCM for the links.
+ *
+ * @param[out] card    To be given to the others, who give it to dn_tree_connect().
+ * @param[out] tree_p  The caller's until dn_tree_free() says that it is gone.
+ *
+ * @retval DN_ERR_PARAM  a field is out of its range.
+ * @retval DN_ERR_NOMEM  no memory, or no LLCM.
+ */
+DN_API dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *config, dn_tree_card_t *card,
+                                  dn_tree_t **tree_p);
+
+/** Bytes of LLCM that dn_tree_create() takes. @retval DN_ERR_PARAM, DN_ERR_NOMEM  as there. */
+DN_API dn_status_t dn_tree_llcm_bytes(const dn_tree_config_t *config, size_t *bytes_p);
+
+/** The ranks that this process has links to: the i-th, or -1 when there are no more. */
+DN_API int64_t dn_tree_linked(const dn_tree_t *tree, size_t i);
+
+/**
+ * Give a tree the card and the peer of every rank that dn_tree_linked() names; others are not looked at.
+ *
+ * @param[in] card  By rank.
+ * @param[in] peer  By rank; lent until the tree is freed.
+ */
+DN_API void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *const *peer);
+
+/**
+ * Free a tree whose operations are complete.
+ *
+ * @retval DN_OK          gone.
+ * @retval DN_INPROGRESS  a peer may still write a word into its LLCM: call again, some time after others have gone on.
+ *                        The peers may be disconnected by now; nothing is sent to them.
+ */
+DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
+
+/** Not 0: reductions are folded in the order of ranks. */
+DN_API int dn_tree_ordered(const dn_tree_t *tree);
+/** Not 0: all are one group, so that dn_tree_allgather() and dn_tree_alltoall() work. */
+DN_API int dn_tree_is_flat(const dn_tree_t *tree);
+/** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
+DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
+
+/** Most bytes of an operation on elements of @p size bytes (1..DN_AOTF_LINE_MAX). */
+static inline size_t dn_tree_max(size_t size)
+{
+    return DN_AOTF_LINE_MAX / size * size * DN_TREE_LINES;
+}
+
+/** @name Operations
+ * Each starts one, once the last is complete. Buffers are lent until completion.
+ *
+ * @retval DN_OK           complete.
+ * @retval DN_INPROGRESS   dn_tree_test() until it is.
+ * @retval DN_ERR_UNREACH  a peer is gone; so is the tree, but for dn_tree_free(): it never completes an operation again.
+ */
+/** @{ */
+/** Nobody leaves before all have come. */
+DN_API dn_status_t dn_tree_barrier(dn_tree_t *tree);
+/** @p len bytes, at most dn_tree_max(1), of @p root to everybody. */
+DN_API dn_status_t dn_tree_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len);
+/** Fold @p in of everybody into @p out of @p root, which may be @p in; elsewhere out is not used. count elements, at most
+ * dn_tree_max(size) bytes. */
+DN_API dn_status_t dn_tree_reduce(dn_tree_t *tree, uint32_t root, const void *in, void *out, size_t count,
+                                  const dn_tree_reduction_t *reduction);
+/** As dn_tree_reduce(), to everybody. */
+DN_API dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
+                                     const dn_tree_reduction_t *reduction);
+/** Block i of @p out is rank i's @p in: at most dn_tree_max(1) bytes. in may be the own block. Flat trees only. */
+DN_API dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len);
+/** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_max(1) bytes. Flat trees only. */
+DN_API dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len);
+
+/** Go on with the operation that was started last. */
+DN_API dn_status_t dn_tree_test(dn_tree_t *tree);
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,120 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_int.h
+ * Inside of dn_tree, for its files and its unit tests.
+ */
+#ifndef DN_TREE_INT_H
+#define DN_TREE_INT_H
+
+#include "dn_atomic.h"
+#include "dn_tree.h"
+
+#define DN_TREE_NONE UINT32_MAX
+
+/** A line of a link. */
+typedef struct dn_tree_line {
+    uint8_t data[DN_AOTF_LINE_MAX];
+    uint64_t flag;
+} dn_tree_line_t;
+
+_Static_assert(64 == sizeof(dn_tree_line_t), "a line is a cache line");
+
+/** One end of a link. Lines are numbered from config.first + 1 on; all numbers wrap. */
+typedef struct dn_tree_link {
+    dn_peer_t *peer;
+    dn_tree_line_t *in;     /**< here, written by the peer */
+    const uint64_t *credit; /**< here: lines the peer has taken, written by it when it sends no line */
+    uint64_t out_off;       /**< of the lines there */
+    uint64_t credit_off;    /**< of the word there */
+    uint32_t sent;
+    uint32_t acked; /**< of sent, those known to be taken */
+    uint32_t taken;
+    uint32_t told; /**< of taken, those the peer has been told of */
+    uint64_t pad;
+} dn_tree_link_t;
+
+_Static_assert(64 == sizeof(dn_tree_link_t), "a link is looked at in one line");
+
+/** A group that this process is a member of. */
+typedef struct dn_tree_group {
+    uint32_t level;
+    uint32_t members;
+    uint32_t self;        /**< our place among the members */
+    uint32_t *start;      /**< members + 1 positions: what member i stands for begins at start[i] */
+    dn_tree_link_t *link; /**< by member; our own is not used */
+} dn_tree_group_t;
+
+/** What becomes of received lines. */
+typedef enum dn_tree_use { DN_TREE_IGNORE, DN_TREE_STORE, DN_TREE_FOLD } dn_tree_use_t;
+
+/** Lines to some members of a group, and from some. */
+typedef struct dn_tree_step {
+    uint64_t to; /**< bits, by member */
+    uint64_t from;
+    uint8_t group; /**< index into dn_tree_t::group */
+    uint8_t use;
+} dn_tree_step_t;
+
+/** An operation: steps, each with the same number of lines to every member that it names. */
+typedef struct dn_tree_op {
+    dn_tree_step_t step[2 * DN_TREE_LEVELS];
+    uint32_t steps;
+    uint32_t at; /**< step under way */
+    const uint8_t *in;
+    uint8_t *out;
+    size_t len;
+    size_t in_stride;  /**< bytes from what goes to one rank to that of the next */
+    size_t out_stride; /**< of what comes */
+    size_t piece;      /**< bytes in a line */
+    uint32_t lines;
+    const dn_tree_reduction_t *reduction;
+    /* Of the step under way: */
+    uint32_t put;    /**< lines sent to all */
+    uint64_t put_to; /**< members who still get line `put` */
+    uint32_t got;    /**< lines received from all */
+    uint32_t
+        got_next; /**< members whose line `got` is to come, plus 1 for ourselves: from the last to the first */
+    _Alignas(64) uint8_t fold[64]; /**< of line `got` */
+} dn_tree_op_t;
+
+struct dn_tree {
+    dn_port_t *port;
+    uint32_t ranks;
+    uint32_t rank;
+    uint32_t depth;
+    uint32_t first;
+    uint32_t groups;
+    int ordered;
+    int mapped;
+    int failed;
+    int debts; /**< some peer is to be told what was taken */
+    dn_tree_group_t group[DN_TREE_LEVELS];
+    uint32_t *position; /**< by rank */
+    uint32_t *at;       /**< ranks by position */
+    uint64_t llcm_off;
+    size_t llcm_bytes;
+    uint8_t *llcm;
+    dn_tree_op_t op;
+    uint8_t scratch[DN_AOTF_LINE_MAX * DN_TREE_LINES];
+};
+
+/** Order the ranks and find the groups of config->rank; the links are not set. */
+dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config);
+void dn_tree_shape_free(dn_tree_t *tree);
+
+/** Bytes of LLCM for the links of a group: lines from each other member, then their words. */
+static inline size_t dn_tree_group_bytes(uint32_t members, uint32_t depth)
+{
+    const size_t others = members - 1;
+    return others * depth * sizeof(dn_tree_line_t) + (others * sizeof(uint64_t) + 63) / 64 * 64;
+}
+
+/** The place of member @p of among the others of member @p at. */
+static inline uint32_t dn_tree_seat(uint32_t at, uint32_t of)
+{
+    return of < at ? of : of - 1;
+}
+
+#endif

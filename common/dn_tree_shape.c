@@ -1,0 +1,179 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_shape.c
+ * Which processes form a group: the same answer in each of them.
+ *
+ * Ranks are put in the order of their places. From the narrowest key to the widest, what lies in the same place is
+ * cut into groups of at most `radix` members, and the groups into groups, until one is left in each place; then
+ * all that is left. A group stands for an interval of positions, and its first member for the group.
+ */
+#include "dn_config.h"
+
+#include "dn_tree_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** What dn_tree_shape() works on. */
+typedef struct dn_tree_cut {
+    const dn_tree_config_t *config;
+    dn_tree_t *tree;
+    uint32_t *unit; /**< positions where units begin, then config->ranks */
+    uint32_t units;
+    uint32_t self; /**< unit that we stand for, or DN_TREE_NONE */
+    uint32_t level;
+} dn_tree_cut_t;
+
+static int dn_tree_compare(const dn_tree_config_t *config, uint32_t a, uint32_t b, int keys)
+{
+    for (int i = 0; i < keys && NULL != config->place; i++) {
+        const uint32_t x = config->place[a].key[i];
+        const uint32_t y = config->place[b].key[i];
+        if (x != y) {
+            return x < y ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
+/** Stable, so that equal places keep the order of ranks: merge sort of tree->at[from .. to - 1]. */
+static void dn_tree_sort(const dn_tree_config_t *config, uint32_t *at, uint32_t *spare, uint32_t count)
+{
+    if (2 > count) {
+        return;
+    }
+    const uint32_t half = count / 2;
+    dn_tree_sort(config, at, spare, half);
+    dn_tree_sort(config, at + half, spare, count - half);
+    memcpy(spare, at, half * sizeof(*at));
+    for (uint32_t i = 0, j = half, to = 0; i < half; to++) {
+        const int second = j < count && 0 < dn_tree_compare(config, spare[i], at[j], DN_TREE_KEYS);
+        at[to] = second ? at[j++] : spare[i++];
+    }
+}
+
+/** Note a group of units first .. first + members - 1 if we are one of them. */
+static dn_status_t dn_tree_note_group(dn_tree_cut_t *cut, uint32_t first, uint32_t members)
+{
+    dn_tree_t *tree = cut->tree;
+
+    if (2 > members || DN_TREE_NONE == cut->self || cut->self < first || cut->self >= first + members) {
+        return DN_OK;
+    }
+    dn_tree_group_t *group = &tree->group[tree->groups];
+    group->start = calloc(members + 1, sizeof(*group->start));
+    if (NULL == group->start) {
+        return DN_ERR_NOMEM;
+    }
+    memcpy(group->start, &cut->unit[first], (members + 1) * sizeof(*group->start));
+    group->level = cut->level;
+    group->members = members;
+    group->self = cut->self - first;
+    tree->groups++;
+    return DN_OK;
+}
+
+/** Cut a run of units into groups of nearly equal size; they are the units from *made on. */
+static dn_status_t dn_tree_cut_run(dn_tree_cut_t *cut, uint32_t first, uint32_t count, uint32_t *made,
+                                   uint32_t *self)
+{
+    const uint32_t parts = (count + cut->config->radix - 1) / cut->config->radix;
+    dn_status_t status = DN_OK;
+
+    for (uint32_t part = 0; part < parts && DN_OK == status; part++) {
+        const uint32_t begin = first + (uint32_t) ((uint64_t) count * part / parts);
+        const uint32_t end = first + (uint32_t) ((uint64_t) count * (part + 1) / parts);
+        status = dn_tree_note_group(cut, begin, end - begin);
+        if (begin == cut->self) {
+            *self = *made;
+        }
+        cut->unit[(*made)++] = cut->unit[begin];
+    }
+    return status;
+}
+
+/** Cut all that lies in the same place by the first @p keys keys. @return 0: nothing was left to cut. */
+static int dn_tree_cut_level(dn_tree_cut_t *cut, int keys, dn_status_t *status)
+{
+    const uint32_t *at = cut->tree->at;
+    const uint32_t units = cut->units;
+    uint32_t self = DN_TREE_NONE;
+    uint32_t made = 0;
+
+    for (uint32_t first = 0, end; first < units && DN_OK == *status; first = end) {
+        end = first + 1;
+        while (end < units
+               && 0 == dn_tree_compare(cut->config, at[cut->unit[first]], at[cut->unit[end]], keys)) {
+            end++;
+        }
+        *status = dn_tree_cut_run(cut, first, end - first, &made, &self);
+    }
+    cut->unit[made] = cut->config->ranks;
+    cut->units = made;
+    cut->self = self;
+    cut->level++;
+    return made < units && DN_OK == *status;
+}
+
+static dn_status_t dn_tree_cut_all(dn_tree_cut_t *cut)
+{
+    dn_status_t status = DN_OK;
+    int keys = cut->config->ranks <= cut->config->radix ? 0 : DN_TREE_KEYS;
+
+    for (; 0 <= keys && DN_OK == status; keys--) {
+        while (1 < cut->units) {
+            const uint32_t level = cut->level;
+            if (DN_TREE_LEVELS == level) {
+                return DN_ERR_PARAM;
+            }
+            if (!dn_tree_cut_level(cut, keys, &status)) {
+                cut->level = level;
+                break;
+            }
+        }
+    }
+    return status;
+}
+
+dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config)
+{
+    const uint32_t ranks = config->ranks;
+    dn_tree_cut_t cut = {.config = config, .tree = tree, .units = ranks};
+
+    tree->at = calloc(ranks, sizeof(*tree->at));
+    tree->position = calloc(ranks, sizeof(*tree->position));
+    cut.unit = calloc((size_t) ranks + 1, sizeof(*cut.unit));
+    dn_status_t status =
+        NULL == tree->at || NULL == tree->position || NULL == cut.unit ? DN_ERR_NOMEM : DN_OK;
+    if (DN_OK == status) {
+        for (uint32_t i = 0; i < ranks; i++) {
+            tree->at[i] = i;
+        }
+        /* position is spare memory until the order is known. */
+        dn_tree_sort(config, tree->at, tree->position, ranks <= config->radix ? 0 : ranks);
+        tree->ordered = 1;
+        for (uint32_t i = 0; i < ranks; i++) {
+            tree->position[tree->at[i]] = i;
+            tree->ordered = tree->ordered && i == tree->at[i];
+        }
+        for (uint32_t i = 0; i <= ranks; i++) {
+            cut.unit[i] = i;
+        }
+        cut.self = tree->position[config->rank];
+        status = dn_tree_cut_all(&cut);
+    }
+    free(cut.unit);
+    return status;
+}
+
+void dn_tree_shape_free(dn_tree_t *tree)
+{
+    for (uint32_t i = 0; i < tree->groups; i++) {
+        free(tree->group[i].start);
+        free(tree->group[i].link);
+    }
+    free(tree->position);
+    free(tree->at);
+}

@@ -1,0 +1,232 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "conformance.h"
+
+#include "dn_tree.h"
+
+enum { LINES = 8, PUTS = 5000 };
+
+static void put_line(dn_world_t *world, dn_peer_t *peer, uint64_t off, const void *data, size_t len,
+                     uint64_t flag)
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = dn_aotf_line(peer, off, data, len, flag))) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(status, DN_OK);
+}
+
+/** Who sees the flag of a line sees its data; a word comes back for each line taken. */
+void lines_show_their_data_with_their_flag(dn_world_t *world)
+{
+    uint8_t data[DN_AOTF_LINE_MAX];
+    void *mem = NULL;
+
+    dn_world_start(world);
+    dn_check_equal(dn_llcm_alloc(world->port, (LINES + 1) * 64, &world->me->off[0], &mem), DN_OK);
+    dn_world_barrier(world);
+    dn_peer_t *peer = world->peer[1 - world->rank];
+    const uint64_t off = world->board->seat[1 - world->rank].off[0];
+    const uint8_t *lines = mem;
+    uint64_t random = 1;
+    for (uint64_t i = 1; i <= PUTS; i++) {
+        const uint64_t at = i % LINES * 64;
+        const size_t len = dn_test_below(&random, DN_AOTF_LINE_MAX + 1);
+        if (0 == world->rank) {
+            while (i > LINES && dn_load_acquire((const uint64_t *) (lines + LINES * 64)) < i - LINES) {
+                dn_world_progress(world);
+            }
+            dn_test_fill(data, len, i);
+            put_line(world, peer, off + at, data, len, i);
+        } else {
+            while (i != dn_load_acquire((const uint64_t *) (lines + at + DN_AOTF_LINE_MAX))) {
+                dn_world_progress(world);
+            }
+            dn_check_bytes(lines + at, len, i);
+            dn_world_aotf(world, peer, off + LINES * 64, i, 8);
+        }
+    }
+    dn_world_stop(world);
+}
+
+static void line_refused(dn_world_t *world, dn_peer_t *peer, uint64_t off, size_t len)
+{
+    static const uint8_t data[256];
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = dn_aotf_line(peer, off, data, len, 1))) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(status, DN_ERR_RANGE);
+}
+
+void lines_out_of_place_are_refused(dn_world_t *world)
+{
+    dn_peer_attr_t attr;
+
+    dn_world_start(world);
+    dn_peer_t *peer = world->peer[1 - world->rank];
+    dn_peer_attr(peer, &attr);
+    line_refused(world, peer, attr.llcm_len, 0);
+    line_refused(world, peer, UINT64_MAX - 63, 8);
+    line_refused(world, peer, UINT64_MAX, 8);
+    line_refused(world, peer, 8, 8);
+    line_refused(world, peer, 0, DN_AOTF_LINE_MAX + 1);
+    line_refused(world, peer, 0, SIZE_MAX);
+    put_line(world, peer, attr.llcm_len - 64, "", 0, 1);
+    dn_world_stop(world);
+}
+
+/** A tree of all processes of the world, its cards by way of the board. */
+static dn_tree_t *plant(dn_world_t *world, uint32_t radix, uint32_t depth)
+{
+    dn_tree_card_t card[DN_WORLD_MAX];
+    dn_tree_t *tree = NULL;
+    const dn_tree_config_t config = {.ranks = (uint32_t) world->size,
+                                     .rank = (uint32_t) world->rank,
+                                     .radix = radix,
+                                     .depth = depth,
+                                     .first = UINT32_MAX - 50};
+
+    _Static_assert(sizeof(dn_tree_card_t) <= sizeof(world->me->key), "a card goes where keys do");
+    dn_check_equal(dn_tree_create(world->port, &config, &card[0], &tree), DN_OK);
+    memcpy(world->me->key, &card[0], sizeof(card[0]));
+    dn_world_barrier(world);
+    for (int i = 0; i < world->size; i++) {
+        memcpy(&card[i], world->board->seat[i].key, sizeof(card[i]));
+    }
+    dn_tree_connect(tree, card, world->peer);
+    dn_world_barrier(world);
+    return tree;
+}
+
+static void fell(dn_world_t *world, dn_tree_t *tree)
+{
+    while (DN_INPROGRESS == dn_tree_free(tree)) {
+        dn_world_progress(world);
+    }
+}
+
+static void complete(dn_world_t *world, dn_tree_t *tree, dn_status_t status)
+{
+    while (DN_INPROGRESS == status) {
+        dn_world_progress(world);
+        status = dn_tree_test(tree);
+    }
+    dn_check_equal(status, DN_OK);
+}
+
+/** Words of 64 bits, digits of which tell which rank stood where: 31 a + b does not commute. */
+static void fold_digits(const dn_tree_reduction_t *reduction, const void *left, void *right, size_t count)
+{
+    (void) reduction;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *l = (const uint32_t *) left + 2 * i;
+        uint32_t *r = (uint32_t *) right + 2 * i;
+        const uint32_t b = l[0] * r[1] + l[1];
+        r[0] = l[0] * r[0];
+        r[1] = b;
+    }
+}
+
+static void digits_of(uint32_t *words, uint64_t key, size_t count, int rank)
+{
+    for (size_t i = 0; i < count; i++) {
+        words[2 * i] = (uint32_t) (key + i * 2) | 1;
+        words[2 * i + 1] = (uint32_t) (key >> 32) + 1000 * (uint32_t) rank + (uint32_t) i;
+    }
+}
+
+static void digits_of_all(uint32_t *words, uint64_t key, size_t count, int ranks)
+{
+    uint32_t one[2 * 112];
+
+    digits_of(words, key, count, ranks - 1);
+    for (int rank = ranks - 2; 0 <= rank; rank--) {
+        digits_of(one, key, count, rank);
+        fold_digits(NULL, one, words, count);
+    }
+}
+
+static void reduce_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
+{
+    static const dn_tree_reduction_t reduction = {fold_digits, 8};
+    uint32_t in[2 * 112], out[2 * 112], wanted[2 * 112];
+    const uint64_t key = dn_test_random(random);
+    const uint32_t root = (uint32_t) dn_test_below(random, (uint64_t) world->size);
+    const size_t count = 1 + dn_test_below(random, 112);
+
+    digits_of(in, key, count, world->rank);
+    digits_of_all(wanted, key, count, world->size);
+    if (0 == key % 2) {
+        complete(world, tree, dn_tree_allreduce(tree, in, out, count, &reduction));
+    } else {
+        complete(world, tree, dn_tree_reduce(tree, root, in, out, count, &reduction));
+    }
+    if (0 == key % 2 || (uint32_t) world->rank == root) {
+        dn_check(0 == memcmp(out, wanted, count * 8));
+    }
+}
+
+static void bcast_some(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
+{
+    uint8_t bytes[DN_AOTF_LINE_MAX * DN_TREE_LINES];
+    const uint32_t root = (uint32_t) dn_test_below(random, (uint64_t) world->size);
+
+    for (uint64_t n = dn_test_below(random, 20); 0 < n; n--) {
+        const uint64_t key = dn_test_random(random);
+        const size_t len = dn_test_length(random, sizeof(bytes));
+        dn_test_fill(bytes, len, (uint32_t) world->rank == root ? key : ~key);
+        complete(world, tree, dn_tree_bcast(tree, root, bytes, len));
+        dn_check_bytes(bytes, len, key);
+    }
+}
+
+/** Nobody is through a barrier before all have come to it, however late some are. */
+static void barrier_once(dn_world_t *world, dn_tree_t *tree, uint64_t number, uint64_t *own)
+{
+    for (uint64_t n = 0 == dn_test_below(own, 4) ? dn_test_below(own, 20) : 0; 0 < n; n--) {
+        dn_world_progress(world);
+    }
+    dn_world_post(world, 0, number);
+    complete(world, tree, dn_tree_barrier(tree));
+    for (int i = 0; i < world->size; i++) {
+        dn_check(number <= dn_load_acquire(&world->board->seat[i].word[0]));
+    }
+}
+
+static void grow(dn_world_t *world, uint32_t radix, uint32_t depth, int rounds)
+{
+    uint64_t random = 17;
+    uint64_t own = world->random;
+
+    dn_world_start(world);
+    dn_tree_t *tree = plant(world, radix, depth);
+    for (int i = 1; i <= rounds; i++) {
+        barrier_once(world, tree, (uint64_t) i, &own);
+        reduce_once(world, tree, &random);
+        bcast_some(world, tree, &random);
+    }
+    fell(world, tree);
+    dn_world_stop(world);
+}
+
+void a_tree_of_two_agrees(dn_world_t *world)
+{
+    grow(world, 8, 8, 300);
+}
+
+void a_flat_tree_agrees(dn_world_t *world)
+{
+    grow(world, 8, 4, 60);
+}
+
+void a_deep_tree_agrees(dn_world_t *world)
+{
+    grow(world, 3, 4, 30);
+}

@@ -1,0 +1,164 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Groups of a tree: at most `radix` members, close ones first, each rank in one group of a level at most, and the same
+ * groups seen from each of their members.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "dn_tree_int.h"
+
+enum { RANKS_MAX = 300 };
+
+static dn_tree_place_t place[RANKS_MAX];
+static dn_tree_t tree[RANKS_MAX];
+
+static void shape(uint32_t ranks, uint32_t radix)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        const dn_tree_config_t config = {
+            .ranks = ranks, .rank = rank, .radix = radix, .depth = 4, .place = place};
+        memset(&tree[rank], 0, sizeof(tree[rank]));
+        tree[rank].ranks = ranks;
+        assert_int_equal(dn_tree_shape(&tree[rank], &config), DN_OK);
+    }
+}
+
+static void forget(uint32_t ranks)
+{
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        dn_tree_shape_free(&tree[rank]);
+    }
+}
+
+static const dn_tree_group_t *group_of_level(uint32_t rank, uint32_t level)
+{
+    for (uint32_t g = 0; g < tree[rank].groups; g++) {
+        if (level == tree[rank].group[g].level) {
+            return &tree[rank].group[g];
+        }
+    }
+    return NULL;
+}
+
+/** All members of a group have it, with their own place in it. */
+static void check_group(uint32_t ranks, uint32_t rank, const dn_tree_group_t *group, uint32_t radix)
+{
+    const uint32_t *at = tree[rank].at;
+
+    assert_in_range(group->members, 2, radix);
+    assert_int_equal(at[group->start[group->self]], rank);
+    for (uint32_t m = 0; m < group->members; m++) {
+        const uint32_t other = at[group->start[m]];
+        assert_true(other < ranks && group->start[m] < group->start[m + 1]);
+        const dn_tree_group_t *same = group_of_level(other, group->level);
+        assert_non_null(same);
+        assert_int_equal(same->members, group->members);
+        assert_int_equal(same->self, m);
+        assert_memory_equal(same->start, group->start, (group->members + 1) * sizeof(*group->start));
+    }
+}
+
+/** Who is not the first of a group is in none above it; one group stands for all. */
+static void check_rank(uint32_t ranks, uint32_t rank, uint32_t radix)
+{
+    const dn_tree_t *t = &tree[rank];
+
+    assert_in_range(t->groups, 1, DN_TREE_LEVELS);
+    for (uint32_t g = 0; g < t->groups; g++) {
+        const dn_tree_group_t *group = &t->group[g];
+        const int last = g == t->groups - 1;
+        const int top = 0 == group->start[0] && ranks == group->start[group->members];
+        check_group(ranks, rank, group, radix);
+        assert_int_equal(last, top || 0 != group->self);
+        assert_true(0 == g || group->level > t->group[g - 1].level);
+    }
+    for (uint32_t i = 0; i < ranks; i++) {
+        assert_int_equal(t->at[i], tree[0].at[i]);
+        assert_int_equal(t->position[t->at[i]], i);
+    }
+}
+
+static void every_member_sees_the_same(void **state)
+{
+    uint64_t random = 3;
+
+    for (int round = 0; round < 300; round++) {
+        const uint32_t ranks = 2 + (uint32_t) dn_test_length(&random, RANKS_MAX - 2);
+        const uint32_t radix = 2 + (uint32_t) dn_test_below(&random, 9);
+        const uint64_t spread = 1 + dn_test_below(&random, 5);
+        for (uint32_t i = 0; i < ranks; i++) {
+            for (int key = 0; key < DN_TREE_KEYS; key++) {
+                place[i].key[key] = (uint32_t) dn_test_below(&random, spread);
+            }
+        }
+        shape(ranks, radix);
+        for (uint32_t rank = 0; rank < ranks; rank++) {
+            check_rank(ranks, rank, radix);
+        }
+        forget(ranks);
+    }
+}
+
+/** Two hosts of two packages each, ranks dealt out in turns: package by package, then host by host. */
+static void the_closest_come_first(void **state)
+{
+    for (uint32_t i = 0; i < 24; i++) {
+        place[i] = (dn_tree_place_t){{i % 2, i / 2 % 2, 0, 0}};
+    }
+    shape(24, 8);
+    for (uint32_t i = 0; i < 24; i++) {
+        const dn_tree_group_t *first = &tree[i].group[0];
+        assert_int_equal(first->members, 6);
+        for (uint32_t m = 0; m < 6; m++) {
+            assert_int_equal(tree[i].at[first->start[m]] % 4, i % 4);
+        }
+        assert_false(tree[i].ordered);
+    }
+    /* Rank 0 stands for its package, its host, and all. */
+    assert_int_equal(tree[0].groups, 3);
+    assert_int_equal(tree[0].group[1].members, 2);
+    assert_int_equal(tree[0].at[tree[0].group[1].start[1]], 2);
+    assert_int_equal(tree[0].group[2].members, 2);
+    assert_int_equal(tree[0].at[tree[0].group[2].start[1]], 1);
+    forget(24);
+}
+
+static void few_are_one_group(void **state)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        place[i] = (dn_tree_place_t){{7 - i, i % 3, 0, i}};
+    }
+    shape(8, 8);
+    for (uint32_t i = 0; i < 8; i++) {
+        assert_int_equal(tree[i].groups, 1);
+        assert_int_equal(tree[i].group[0].members, 8);
+        assert_true(tree[i].ordered);
+    }
+    forget(8);
+}
+
+static void equal_places_keep_the_order_of_ranks(void **state)
+{
+    memset(place, 0, sizeof(place));
+    shape(100, 8);
+    assert_true(tree[0].ordered);
+    assert_int_equal(tree[0].groups, 3);
+    assert_true(tree[99].ordered);
+    forget(100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_member_sees_the_same),
+        cmocka_unit_test(the_closest_come_first),
+        cmocka_unit_test(few_are_one_group),
+        cmocka_unit_test(equal_places_keep_the_order_of_ranks),
+    };
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
