@@ -1,0 +1,345 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet.h
+ * Open MPI's one-sided communication on libdimmnet, for windows whose memory all processes of the window map.
+ *
+ * Put, get and accumulate are loads and stores of the origin; the target takes no part. So an operation is
+ * complete when its call returns, a flush is a memory fence, and requests are complete from the start.
+ *
+ * A window is a *block* of each process (osc_block_t): a control part, then the memory of the window. Words of
+ * the control part are written by the processes that synchronise with its owner, and polled with acquire loads;
+ * all but the two locks have one writer each.
+ *
+ * Threads: several may use one window. What an epoch opens is told from the rest by the state of each target
+ * and of the window, which change under the module's lock; operations read them without it.
+ */
+#ifndef OSC_DIMMNET_H
+#define OSC_DIMMNET_H
+
+#include "dn_ompi.h"
+#include "dn_ompi_prog.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/mca/osc/base/base.h"
+#include "ompi/mca/osc/osc.h"
+#include "ompi/proc/proc.h"
+#include "ompi/win/win.h"
+
+#define OSC_LINE 64
+
+/** A line that only one process of the window writes: its notes to the owner of the block. */
+typedef struct osc_notes {
+    uint64_t posts;     /**< exposure epochs that it has opened to the owner */
+    uint64_t completes; /**< access epochs to the owner that it has ended */
+    uint64_t pad[6];
+} osc_notes_t;
+_Static_assert(OSC_LINE == sizeof(osc_notes_t), "notes of two processes share no line");
+
+/**
+ * The control part of a block.
+ *
+ * The lock of passive target: who wants it draws `next`. A shared holder gets in when `read` is its number, and
+ * lets the next one look at once; an exclusive holder gets in when `write` is, so when all before it have left.
+ * Numbers are served in order: nobody starves.
+ */
+typedef struct osc_control {
+    uint32_t next;  /**< the next number to draw */
+    uint32_t read;  /**< numbers before this one do not keep out shared holders */
+    uint32_t write; /**< numbers given back */
+    uint32_t pad_lock[13];
+    uint32_t accumulates; /**< not 0: a process accumulates here what has no atomic instruction */
+    uint32_t pad_accumulates[15];
+    osc_notes_t notes[]; /**< by rank */
+} osc_control_t;
+_Static_assert(2 * OSC_LINE == sizeof(osc_control_t), "each lock has a line of its own");
+
+/** Bits of an epoch: why operations on a target are legal now. */
+enum osc_epoch {
+    OSC_FENCE = 1,      /**< a fence opened it; all targets */
+    OSC_START = 2,      /**< MPI_Win_start named the target */
+    OSC_SHARED = 4,     /**< the target is locked; with osc_module_t::epochs: all are */
+    OSC_EXCLUSIVE = 8,  /**< likewise */
+    OSC_UNCHECKED = 16, /**< likewise, by MPI_MODE_NOCHECK: the lock was not taken */
+    OSC_PASSIVE = OSC_SHARED | OSC_EXCLUSIVE | OSC_UNCHECKED
+};
+
+/** A process of a window, as this one sees it. */
+typedef struct osc_target {
+    uint8_t *base;          /**< its window, in the address space of this process */
+    uint64_t size;          /**< bytes */
+    uint64_t unit;          /**< of displacements */
+    osc_control_t *control; /**< of its block */
+    unsigned epochs;        /**< osc_epoch bits */
+    uint32_t number;        /**< by which the lock is held */
+    uint64_t posts;         /**< of its notes, taken by MPI_Win_start */
+    uint64_t completes;     /**< of its notes, taken by MPI_Win_wait */
+} osc_target_t;
+
+/** Memory of this process that its peers map: a piece of a segment. */
+typedef struct osc_block {
+    struct osc_arena *arena; /**< NULL: no memory */
+    uint64_t off;
+    uint64_t len;
+    uint8_t *base;
+} osc_block_t;
+
+/** The processes that MPI_Win_post or MPI_Win_start named, by their ranks in the window. */
+typedef struct osc_group {
+    int *rank;
+    int count;
+    bool open;
+} osc_group_t;
+
+/** A window. */
+typedef struct osc_module {
+    ompi_osc_base_module_t super;
+    osc_target_t *target; /**< by rank */
+    unsigned epochs;      /**< osc_epoch bits of all targets */
+    int rank;
+    int size;
+    int locks; /**< targets that are locked one by one */
+    int flavor;
+    bool noncontig; /**< MPI_WIN_FLAVOR_SHARED: each process has its own memory */
+    bool threads;   /**< several may call at once */
+    ompi_communicator_t *comm;
+    osc_control_t *control; /**< of the own block */
+    osc_block_t block;
+    osc_group_t posted;
+    osc_group_t started;
+    opal_mutex_t lock;
+} osc_module_t;
+
+/** What the processes of a job have in common. */
+typedef struct osc_component {
+    ompi_osc_base_component_t super;
+    dn_ompi_number_t priority;
+    dn_port_t *port; /**< NULL until the first window */
+    bool failed;     /**< the port cannot be opened */
+    bool maps;       /**< what this process allocates can be mapped by others */
+    bool oversubscribed;
+    opal_hash_table_t peers; /**< dn_peer_t by process name */
+    opal_mutex_t lock;
+} osc_component_t;
+
+OMPI_DECLSPEC extern osc_component_t mca_osc_dimmnet_component;
+extern const ompi_osc_base_module_t ompi_osc_dimmnet_module;
+
+static inline osc_module_t *osc_module(const ompi_win_t *win)
+{
+    return (osc_module_t *) win->w_osc_module;
+}
+
+/** @name Waiting */
+/** @{ */
+
+/** Between two polls of a word that another process will change. @p polls begins with 0. */
+void ompi_osc_dimmnet_wait(unsigned *polls);
+
+static inline uint32_t osc_load_u32(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static inline uint64_t osc_load_u64(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static inline void osc_store_u32(uint32_t *word, uint32_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/** Add to a word that nobody else writes, after all that was written before. */
+static inline void osc_publish(uint64_t *word)
+{
+    __atomic_store_n(word, *word + 1, __ATOMIC_RELEASE);
+}
+
+/** What was put before is seen by whoever looks after what comes: x86 would read ahead of its own stores. */
+static inline void osc_complete(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+/** @} */
+
+/** @name Peers (osc_dimmnet_peer.c) */
+/** @{ */
+
+/**
+ * Can all processes of a communicator map each other's memory? Collective, with one answer for all.
+ * Connects to those that are new.
+ */
+bool ompi_osc_dimmnet_reach(ompi_communicator_t *comm);
+
+/** The peer of a rank, once ompi_osc_dimmnet_reach() has said yes. */
+dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank);
+
+/** Part from all peers and close the port. */
+void ompi_osc_dimmnet_peers_close(void);
+/** @} */
+
+/** @name Memory (osc_dimmnet_memory.c) */
+/** @{ */
+
+/** Take zeroed memory of @p len bytes, aligned to a page. @return false: there is none. */
+bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block);
+
+/** Give it back. A block of no memory is legal. */
+void ompi_osc_dimmnet_memory_give(osc_block_t *block);
+
+/** By which peers find a block: the key of its segment. */
+void ompi_osc_dimmnet_memory_key(const osc_block_t *block, dn_key_t *key_p);
+
+/** Give all segments back to the port. */
+void ompi_osc_dimmnet_memory_close(void);
+/** @} */
+
+/** @name Windows (osc_dimmnet_window.c) */
+/** @{ */
+int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int disp_unit,
+                                 ompi_communicator_t *comm, opal_info_t *info, int flavor);
+int ompi_osc_dimmnet_free(ompi_win_t *win);
+int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *disp_unit, void *baseptr);
+int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len);
+int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base);
+/** @} */
+
+/** @name Synchronisation (osc_dimmnet_active.c, osc_dimmnet_passive.c) */
+/** @{ */
+int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win);
+int ompi_osc_dimmnet_start(ompi_group_t *group, int assert, ompi_win_t *win);
+int ompi_osc_dimmnet_complete(ompi_win_t *win);
+int ompi_osc_dimmnet_post(ompi_group_t *group, int assert, ompi_win_t *win);
+int ompi_osc_dimmnet_test(ompi_win_t *win, int *flag);
+int ompi_osc_dimmnet_wait_posted(ompi_win_t *win);
+int ompi_osc_dimmnet_lock(int type, int target, int assert, ompi_win_t *win);
+int ompi_osc_dimmnet_unlock(int target, ompi_win_t *win);
+int ompi_osc_dimmnet_lock_all(int assert, ompi_win_t *win);
+int ompi_osc_dimmnet_unlock_all(ompi_win_t *win);
+int ompi_osc_dimmnet_sync(ompi_win_t *win);
+int ompi_osc_dimmnet_flush(int target, ompi_win_t *win);
+int ompi_osc_dimmnet_flush_all(ompi_win_t *win);
+/** @} */
+
+/** @name Operations: one side of each */
+/** @{ */
+
+/** Instances of a datatype in memory. */
+typedef struct osc_side {
+    const void *buf;
+    size_t count;
+    ompi_datatype_t *type;
+} osc_side_t;
+
+static inline uint64_t osc_side_bytes(const osc_side_t *side)
+{
+    return side->count * side->type->super.size;
+}
+
+/** Do the bytes of a side lie together, so that a pointer to the first is all there is to know? */
+static inline bool osc_side_contiguous(const osc_side_t *side)
+{
+    return 1 >= side->count ? 0 != (side->type->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS)
+                            : (OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS)
+                                  == (side->type->super.flags
+                                      & (OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS));
+}
+
+/** Where they begin. */
+static inline uint8_t *osc_side_at(const osc_side_t *side)
+{
+    return (uint8_t *) (uintptr_t) side->buf + side->type->super.true_lb;
+}
+
+/** Start a walk over a side. @return false: its datatype has no program. */
+static inline bool osc_side_start(const osc_side_t *side, dn_prog_cursor_t *cursor)
+{
+    if (osc_side_contiguous(side)) {
+        dn_prog_start_bytes(cursor, (uintptr_t) osc_side_at(side), osc_side_bytes(side));
+        return true;
+    }
+    return 0 != dn_ompi_prog_start(cursor, side->type, side->count, side->buf);
+}
+
+/**
+ * The side of an operation that lies in a window.
+ *
+ * @param[in]  disp    As the user gave it.
+ * @param[out] side_p  Its memory here.
+ * @retval OMPI_ERR_RMA_SYNC   no epoch allows operations on the target.
+ * @retval OMPI_ERR_RMA_RANGE  a byte is outside of the window.
+ */
+static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, int count,
+                            ompi_datatype_t *type, osc_side_t *side_p);
+
+/** The rest of osc_reach() for a datatype with gaps: is every byte at or behind @p at in the window? */
+int ompi_osc_dimmnet_within(const osc_target_t *to, uint64_t at, const osc_side_t *side);
+
+static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, int count,
+                            ompi_datatype_t *type, osc_side_t *side_p)
+{
+    const osc_target_t *to = &module->target[target];
+    uint64_t at, first;
+
+    if (OPAL_UNLIKELY(0 == (to->epochs | module->epochs))) {
+        return OMPI_ERR_RMA_SYNC;
+    }
+    if (OPAL_UNLIKELY(__builtin_mul_overflow((uint64_t) disp, to->unit, &at))) {
+        return OMPI_ERR_RMA_RANGE;
+    }
+    *side_p = (osc_side_t){to->base + at, (size_t) count, type};
+    if (OPAL_UNLIKELY(!osc_side_contiguous(side_p))) {
+        return ompi_osc_dimmnet_within(to, at, side_p);
+    }
+    first = at + (uint64_t) type->super.true_lb;
+    const uint64_t len = osc_side_bytes(side_p);
+    /* Nothing of nothing is outside. */
+    if (OPAL_UNLIKELY((first > to->size || len > to->size - first) && 0 != len)) {
+        return OMPI_ERR_RMA_RANGE;
+    }
+    return OMPI_SUCCESS;
+}
+/** @} */
+
+/** @name Operations (osc_dimmnet_move.c, osc_dimmnet_accumulate.c) */
+/** @{ */
+int ompi_osc_dimmnet_put(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                         ompi_win_t *win);
+int ompi_osc_dimmnet_get(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                         ompi_win_t *win);
+int ompi_osc_dimmnet_rput(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                          ompi_win_t *win, ompi_request_t **request);
+int ompi_osc_dimmnet_rget(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                          ompi_win_t *win, ompi_request_t **request);
+int ompi_osc_dimmnet_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
+                                int target, ptrdiff_t target_disp, int target_count,
+                                ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win);
+int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
+                                    void *result_addr, int result_count, ompi_datatype_t *result_type,
+                                    int target, ptrdiff_t target_disp, int target_count,
+                                    ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win);
+int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
+                                 int target, ptrdiff_t target_disp, int target_count,
+                                 ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
+                                 ompi_request_t **request);
+int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
+                                     void *result_addr, int result_count, ompi_datatype_t *result_type,
+                                     int target, ptrdiff_t target_disp, int target_count,
+                                     ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
+                                     ompi_request_t **request);
+int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, ompi_datatype_t *type,
+                                  int target, ptrdiff_t target_disp, MPI_Op op, ompi_win_t *win);
+int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr,
+                                      ompi_datatype_t *type, int target, ptrdiff_t target_disp,
+                                      ompi_win_t *win);
+/** @} */
+
+#endif

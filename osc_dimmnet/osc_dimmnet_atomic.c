@@ -1,0 +1,319 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet_atomic.h"
+
+#include "opal/datatype/opal_datatype_internal.h"
+
+/** Bytes that are changed at a time where they have to be brought to an alignment first. */
+#define ALIGNED_BYTES 1024
+
+/** Bytes that are changed in one holding of the lock, so that others get in between. */
+#define HOLD_BYTES (64u << 10)
+
+static MPI_Op const handles[OSC_OPS] = {
+    [OSC_SUM] = MPI_SUM,       [OSC_REPLACE] = MPI_REPLACE, [OSC_NO_OP] = MPI_NO_OP, [OSC_BAND] = MPI_BAND,
+    [OSC_BOR] = MPI_BOR,       [OSC_BXOR] = MPI_BXOR,       [OSC_MAX] = MPI_MAX,     [OSC_MIN] = MPI_MIN,
+    [OSC_PROD] = MPI_PROD,     [OSC_LAND] = MPI_LAND,       [OSC_LOR] = MPI_LOR,     [OSC_LXOR] = MPI_LXOR,
+    [OSC_MAXLOC] = MPI_MAXLOC, [OSC_MINLOC] = MPI_MINLOC,
+};
+
+osc_op_t ompi_osc_dimmnet_op(MPI_Op op)
+{
+    int i = 0;
+
+    while (OSC_OPS > i && op != handles[i]) {
+        i++;
+    }
+    return (osc_op_t) i;
+}
+
+MPI_Op ompi_osc_dimmnet_op_handle(osc_op_t op)
+{
+    return handles[op];
+}
+
+osc_element_t ompi_osc_dimmnet_element(ompi_datatype_t *type)
+{
+    ompi_datatype_t *basic =
+        ompi_datatype_is_predefined(type) ? type : ompi_datatype_get_single_predefined_type_from_args(type);
+    osc_element_t element = {.type = basic};
+
+    if (NULL == basic) {
+        /* Of several kinds: only MPI_REPLACE and MPI_NO_OP get here, which take them as bytes. */
+        element.size = element.extent = element.align = 1;
+        return element;
+    }
+    element.size = (uint32_t) basic->super.size;
+    element.extent = (uint32_t) (basic->super.ub - basic->super.lb);
+    element.align = 0 == basic->super.align ? 1 : basic->super.align;
+    if (32 > basic->super.id && 0 != (OSC_WORD_IDS & 1u << basic->super.id)) {
+        element.words = 8 >= element.size;
+        element.is_signed = 0 != (OSC_SIGNED_IDS & 1u << basic->super.id);
+    }
+    return element;
+}
+
+void ompi_osc_dimmnet_guard_take(uint32_t *lock)
+{
+    unsigned polls = 0;
+
+    while (0 != __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
+        while (0 != osc_load_u32(lock)) {
+            ompi_osc_dimmnet_wait(&polls);
+        }
+    }
+}
+
+/** What an operation makes of a word; both come extended to 64 bits. */
+static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64_t operand)
+{
+    const bool less = is_signed ? (int64_t) old < (int64_t) operand : old < operand;
+
+    switch (op) {
+    case OSC_SUM:
+        return old + operand;
+    case OSC_BAND:
+        return old & operand;
+    case OSC_BOR:
+        return old | operand;
+    case OSC_BXOR:
+        return old ^ operand;
+    case OSC_MAX:
+        return less ? operand : old;
+    case OSC_MIN:
+        return less ? old : operand;
+    case OSC_PROD:
+        return old * operand;
+    case OSC_LAND:
+        return 0 != old && 0 != operand;
+    case OSC_LOR:
+        return 0 != old || 0 != operand;
+    case OSC_LXOR:
+        return (0 != old) != (0 != operand);
+    default:
+        return operand;
+    }
+}
+
+/** Words of each size: bits, unsigned type, signed type. */
+#define WORDS(X)             \
+    X(8, uint8_t, int8_t)    \
+    X(16, uint16_t, int16_t) \
+    X(32, uint32_t, int32_t) \
+    X(64, uint64_t, int64_t)
+
+/**
+ * change_*: a word by one atomic instruction, or by a loop around one; returns what was there. change_row_*: words side by side, aligned.
+ * plain_row_*: while nobody else looks at them, of any alignment.
+ */
+#define CHANGE(bits, word_t, signed_t)                                                                       \
+    static inline word_t combine_##bits(osc_op_t op, bool is_signed, word_t old, word_t operand)             \
+    {                                                                                                        \
+        return (word_t) (is_signed                                                                           \
+                             ? combine(op, true, (uint64_t) (signed_t) old, (uint64_t) (signed_t) operand)   \
+                             : combine(op, false, old, operand));                                            \
+    }                                                                                                        \
+                                                                                                             \
+    static inline word_t change_##bits(osc_op_t op, bool is_signed, word_t *at, word_t operand)              \
+    {                                                                                                        \
+        word_t old;                                                                                          \
+                                                                                                             \
+        switch (op) {                                                                                        \
+        case OSC_SUM:                                                                                        \
+            return __atomic_fetch_add(at, operand, __ATOMIC_SEQ_CST);                                        \
+        case OSC_REPLACE:                                                                                    \
+            return __atomic_exchange_n(at, operand, __ATOMIC_SEQ_CST);                                       \
+        case OSC_NO_OP:                                                                                      \
+            return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                    \
+        case OSC_BAND:                                                                                       \
+            return __atomic_fetch_and(at, operand, __ATOMIC_SEQ_CST);                                        \
+        case OSC_BOR:                                                                                        \
+            return __atomic_fetch_or(at, operand, __ATOMIC_SEQ_CST);                                         \
+        case OSC_BXOR:                                                                                       \
+            return __atomic_fetch_xor(at, operand, __ATOMIC_SEQ_CST);                                        \
+        default:                                                                                             \
+            old = __atomic_load_n(at, __ATOMIC_RELAXED);                                                     \
+            while (!__atomic_compare_exchange_n(at, &old, combine_##bits(op, is_signed, old, operand), true, \
+                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {                       \
+            }                                                                                                \
+            return old;                                                                                      \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
+    static void change_row_##bits(osc_op_t op, bool is_signed, void *at, const uint8_t *operand,             \
+                                  uint8_t *result, uint64_t n)                                               \
+    {                                                                                                        \
+        for (uint64_t i = 0; i < n; i++) {                                                                   \
+            word_t word = 0;                                                                                 \
+                                                                                                             \
+            if (OSC_NO_OP != op) {                                                                           \
+                memcpy(&word, operand + i * sizeof(word), sizeof(word));                                     \
+            }                                                                                                \
+            word = change_##bits(op, is_signed, (word_t *) at + i, word);                                    \
+            if (NULL != result) {                                                                            \
+                memcpy(result + i * sizeof(word), &word, sizeof(word));                                      \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
+    static void plain_row_##bits(osc_op_t op, bool is_signed, uint8_t *at, const uint8_t *operand,           \
+                                 uint64_t n)                                                                 \
+    {                                                                                                        \
+        for (uint64_t i = 0; i < n * sizeof(word_t); i += sizeof(word_t)) {                                  \
+            word_t old, word;                                                                                \
+                                                                                                             \
+            memcpy(&old, at + i, sizeof(old));                                                               \
+            memcpy(&word, operand + i, sizeof(word));                                                        \
+            word = combine_##bits(op, is_signed, old, word);                                                 \
+            memcpy(at + i, &word, sizeof(word));                                                             \
+        }                                                                                                    \
+    }
+WORDS(CHANGE)
+
+static void change_words(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
+                         void *result, uint64_t n)
+{
+    switch (element->size) {
+    case 1:
+        change_row_8(op, element->is_signed, at, operand, result, n);
+        break;
+    case 2:
+        change_row_16(op, element->is_signed, at, operand, result, n);
+        break;
+    case 4:
+        change_row_32(op, element->is_signed, at, operand, result, n);
+        break;
+    default:
+        change_row_64(op, element->is_signed, at, operand, result, n);
+        break;
+    }
+}
+
+uint64_t ompi_osc_dimmnet_swap_word(void *at, uint32_t size, uint64_t compare, uint64_t value)
+{
+    uint8_t c8 = (uint8_t) compare;
+    uint16_t c16 = (uint16_t) compare;
+    uint32_t c32 = (uint32_t) compare;
+
+    switch (size) {
+    case 1:
+        __atomic_compare_exchange_n((uint8_t *) at, &c8, (uint8_t) value, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+        return c8;
+    case 2:
+        __atomic_compare_exchange_n((uint16_t *) at, &c16, (uint16_t) value, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+        return c16;
+    case 4:
+        __atomic_compare_exchange_n((uint32_t *) at, &c32, (uint32_t) value, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+        return c32;
+    default:
+        __atomic_compare_exchange_n((uint64_t *) at, &compare, value, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+        return compare;
+    }
+}
+
+/**
+ * Words that nobody else looks at now. Not by MPI's own loops: those of Open MPI 4.1 stop at the greatest number when sums of
+ * 8 or 16 bits overflow in a vector (op/avx), where the atomic instructions, and C, wrap around.
+ */
+static void plain_words(const osc_element_t *element, osc_op_t op, void *at, const void *operand, uint64_t n)
+{
+    switch (element->size) {
+    case 1:
+        plain_row_8(op, element->is_signed, at, operand, n);
+        break;
+    case 2:
+        plain_row_16(op, element->is_signed, at, operand, n);
+        break;
+    case 4:
+        plain_row_32(op, element->is_signed, at, operand, n);
+        break;
+    default:
+        plain_row_64(op, element->is_signed, at, operand, n);
+        break;
+    }
+}
+
+/** MPI's own loops, where nobody else is. Both sides are aligned. */
+static void reduce(const osc_element_t *element, osc_op_t op, void *at, const void *operand, uint64_t n)
+{
+    while (0 != n) {
+        const int some = INT32_MAX < n ? INT32_MAX : (int) n;
+
+        (void) PMPI_Reduce_local(operand, at, some, element->type, handles[op]);
+        at = (uint8_t *) at + (uint64_t) some * element->extent;
+        operand = (const uint8_t *) operand + (uint64_t) some * element->extent;
+        n -= (uint64_t) some;
+    }
+}
+
+/** The same by way of aligned memory. */
+static void reduce_unaligned(const osc_element_t *element, osc_op_t op, uint8_t *at, const uint8_t *operand,
+                             uint64_t n)
+{
+    uint8_t old[ALIGNED_BYTES] __attribute__((aligned(64)));
+    uint8_t value[ALIGNED_BYTES] __attribute__((aligned(64)));
+
+    while (0 != n) {
+        const uint64_t most = sizeof(old) / element->extent;
+        const uint64_t some = most < n ? most : n;
+        const uint64_t bytes = some * element->extent;
+
+        memcpy(old, at, bytes);
+        memcpy(value, operand, bytes);
+        reduce(element, op, old, value, some);
+        memcpy(at, old, bytes);
+        at += bytes;
+        operand += bytes;
+        n -= some;
+    }
+}
+
+/** Change elements that nobody else looks at now. */
+static void change_alone(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
+                         void *result, uint64_t n)
+{
+    const uint64_t bytes = n * element->size;
+
+    if (NULL != result) {
+        memcpy(result, at, bytes);
+    }
+    if (OSC_REPLACE == op) {
+        memcpy(at, operand, bytes);
+    } else if (OSC_NO_OP == op) {
+        return;
+    } else if (element->words) {
+        plain_words(element, op, at, operand, n);
+    } else if (0 == (((uintptr_t) at | (uintptr_t) operand) & (element->align - 1))) {
+        reduce(element, op, at, operand, n);
+    } else {
+        reduce_unaligned(element, op, at, operand, n);
+    }
+}
+
+void ompi_osc_dimmnet_apply(osc_guard_t guard, const osc_element_t *element, osc_op_t op, void *at,
+                            const void *operand, void *result, uint64_t n)
+{
+    const uint64_t most = HOLD_BYTES / element->size;
+
+    if (NULL != guard.lock && osc_is_word(element, at)) {
+        change_words(element, op, at, operand, result, n);
+        return;
+    }
+    for (uint64_t done = 0, some; done < n; done += some) {
+        const uint64_t off = done * element->size;
+
+        some = most < n - done ? most : n - done;
+        osc_guard_enter(&guard);
+        change_alone(element, op, (uint8_t *) at + off, (const uint8_t *) operand + off,
+                     NULL == result ? NULL : (uint8_t *) result + off, some);
+        osc_guard_leave(&guard);
+    }
+}

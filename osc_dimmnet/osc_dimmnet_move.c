@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_move.c
+ * Put and get: copies between the origin's memory and the target's, which is mapped here.
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet.h"
+
+/** Bytes from which a call for the copy is worth it: what does not come from this core's caches. */
+#define COPY_MIN 128
+
+/** Copy bytes that lie together. One word in one store: who polls for it sees all of it at once. */
+static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
+{
+    uint64_t word;
+
+    if (sizeof(word) == len) {
+        memcpy(&word, from, sizeof(word));
+        memcpy(to, &word, sizeof(word));
+    } else if (COPY_MIN > len) {
+        memcpy(to, from, len);
+    } else {
+        dn_copy(to, from, len);
+    }
+}
+
+/** Copy between layouts, of which one has gaps. */
+static int __attribute__((noinline)) copy_blocks(const osc_side_t *to, const osc_side_t *from)
+{
+    dn_prog_cursor_t write, read;
+
+    if (OPAL_UNLIKELY(!osc_side_start(to, &write) || !osc_side_start(from, &read))) {
+        return ompi_datatype_sndrcv((void *) (uintptr_t) from->buf, (int32_t) from->count, from->type,
+                                    (void *) (uintptr_t) to->buf, (int32_t) to->count, to->type);
+    }
+    (void) dn_prog_copy(&write, &read, UINT64_MAX);
+    return OMPI_SUCCESS;
+}
+
+static inline int copy(const osc_side_t *to, const osc_side_t *from)
+{
+    const uint64_t len = osc_side_bytes(from);
+
+    if (OPAL_UNLIKELY(len > osc_side_bytes(to))) {
+        return MPI_ERR_TRUNCATE;
+    }
+    if (OPAL_UNLIKELY(!osc_side_contiguous(to) || !osc_side_contiguous(from))) {
+        return copy_blocks(to, from);
+    }
+    copy_bytes(osc_side_at(to), osc_side_at(from), len);
+    return OMPI_SUCCESS;
+}
+
+int ompi_osc_dimmnet_put(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                         ompi_win_t *win)
+{
+    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
+    osc_side_t there;
+    int rc = osc_reach(osc_module(win), target, target_disp, target_count, target_type, &there);
+
+    return OPAL_LIKELY(OMPI_SUCCESS == rc) ? copy(&there, &origin) : rc;
+}
+
+int ompi_osc_dimmnet_get(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                         ompi_win_t *win)
+{
+    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
+    osc_side_t there;
+    int rc = osc_reach(osc_module(win), target, target_disp, target_count, target_type, &there);
+
+    return OPAL_LIKELY(OMPI_SUCCESS == rc) ? copy(&origin, &there) : rc;
+}
+
+int ompi_osc_dimmnet_rput(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                          ompi_win_t *win, ompi_request_t **request)
+{
+    *request = &ompi_request_empty;
+    return ompi_osc_dimmnet_put(origin_addr, origin_count, origin_type, target, target_disp, target_count,
+                                target_type, win);
+}
+
+int ompi_osc_dimmnet_rget(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
+                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
+                          ompi_win_t *win, ompi_request_t **request)
+{
+    *request = &ompi_request_empty;
+    return ompi_osc_dimmnet_get(origin_addr, origin_count, origin_type, target, target_disp, target_count,
+                                target_type, win);
+}

@@ -1,0 +1,214 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_peer.c
+ * The port, and the peers that windows have brought together.
+ *
+ * The port is opened for the first window, so after the modex: addresses travel by the communicator of the
+ * window. They come from processes that MPI has connected, so their process groups are let in.
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet.h"
+
+/** An address as all processes of a window tell theirs. */
+typedef struct osc_address {
+    uint64_t len; /**< 0: none */
+    uint8_t byte[DN_ADDRESS_MAX];
+} osc_address_t;
+
+static uint64_t key_of(const ompi_communicator_t *comm, int rank)
+{
+    const ompi_proc_t *proc = ompi_comm_peer_lookup((ompi_communicator_t *) (uintptr_t) comm, rank);
+
+    return (uint64_t) proc->super.proc_name.jobid << 32 | proc->super.proc_name.vpid;
+}
+
+dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank)
+{
+    void *peer = NULL;
+
+    opal_mutex_lock(&mca_osc_dimmnet_component.lock);
+    (void) opal_hash_table_get_value_uint64(&mca_osc_dimmnet_component.peers, key_of(comm, rank), &peer);
+    opal_mutex_unlock(&mca_osc_dimmnet_component.lock);
+    return peer;
+}
+
+static bool read_address(osc_address_t *address)
+{
+    size_t len = sizeof(address->byte);
+
+    memset(address, 0, sizeof(*address));
+    if (DN_OK != dn_address(mca_osc_dimmnet_component.port, address->byte, &len)) {
+        return false;
+    }
+    address->len = len;
+    return true;
+}
+
+/** Connect to a process unless it is known, as processes of an earlier window are. */
+static bool peer_connect(ompi_communicator_t *comm, int rank, const osc_address_t *address)
+{
+    osc_component_t *component = &mca_osc_dimmnet_component;
+    dn_peer_t *peer;
+    dn_pgid_t pgid;
+
+    if (NULL != ompi_osc_dimmnet_peer(comm, rank)) {
+        return true;
+    }
+    if (0 == address->len || sizeof(address->byte) < address->len
+        || DN_OK != dn_address_pgid(address->byte, address->len, &pgid)
+        || DN_OK != dn_group_admit(component->port, &pgid)
+        || DN_OK != dn_connect(component->port, address->byte, address->len, &peer)) {
+        return false;
+    }
+    opal_mutex_lock(&component->lock);
+    int rc = opal_hash_table_set_value_uint64(&component->peers, key_of(comm, rank), peer);
+    opal_mutex_unlock(&component->lock);
+    if (OPAL_SUCCESS != rc) {
+        dn_disconnect(peer);
+    }
+    return OPAL_SUCCESS == rc;
+}
+
+/** Collective: tell addresses, and connect to all. @return whether this process could. */
+static bool introduce(ompi_communicator_t *comm)
+{
+    const int size = ompi_comm_size(comm);
+    osc_address_t *address = calloc((size_t) size + 1, sizeof(*address));
+    bool good = NULL != address;
+    int all_good;
+    int mine;
+
+    good = good && read_address(&address[size]);
+    mine = good;
+    /* A process without memory cannot take part in the exchange of addresses, so all agree first. */
+    if (OMPI_SUCCESS
+            != comm->c_coll->coll_allreduce(&mine, &all_good, 1, MPI_INT, MPI_MIN, comm,
+                                            comm->c_coll->coll_allreduce_module)
+        || 0 == all_good) {
+        free(address);
+        return false;
+    }
+    good =
+        OMPI_SUCCESS
+        == comm->c_coll->coll_allgather(&address[size], sizeof(*address), MPI_BYTE, address, sizeof(*address),
+                                        MPI_BYTE, comm, comm->c_coll->coll_allgather_module);
+    for (int rank = 0; good && rank < size; rank++) {
+        good = peer_connect(comm, rank, &address[rank]);
+    }
+    free(address);
+    mca_osc_dimmnet_component.oversubscribed = 0 != dn_oversubscribed(mca_osc_dimmnet_component.port);
+    return good;
+}
+
+/** Do others find what this process allocates? It finds out for itself: the first segment tells. */
+static bool has_mapped_memory(void)
+{
+    osc_component_t *component = &mca_osc_dimmnet_component;
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    osc_block_t block = {0};
+    bool maps = false;
+    dn_peer_t *self;
+    dn_key_t key;
+    void *base;
+
+    if (DN_OK != dn_address(component->port, address, &len)
+        || DN_OK != dn_connect(component->port, address, len, &self)) {
+        return false;
+    }
+    if (ompi_osc_dimmnet_memory_take(1, &block)) {
+        ompi_osc_dimmnet_memory_key(&block, &key);
+        maps = DN_OK == dn_segment_map(self, &key, &base);
+        ompi_osc_dimmnet_memory_give(&block);
+    }
+    dn_disconnect(self);
+    return maps;
+}
+
+/** Open the port for the first window. @return whether this process can serve windows. */
+static bool port_ready(void)
+{
+    osc_component_t *component = &mca_osc_dimmnet_component;
+    bool first;
+
+    opal_mutex_lock(&component->lock);
+    first = NULL == component->port && !component->failed;
+    if (first && (component->priority.refused || OPAL_SUCCESS != dn_ompi_open(&component->port))) {
+        component->port = NULL;
+        component->failed = true;
+    }
+    opal_mutex_unlock(&component->lock);
+    if (first && !component->failed) {
+        component->maps = has_mapped_memory();
+    }
+    return component->maps;
+}
+
+static bool knows_all(ompi_communicator_t *comm)
+{
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        if (NULL == ompi_osc_dimmnet_peer(comm, rank)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_mapped(ompi_communicator_t *comm)
+{
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        dn_peer_attr_t attr;
+
+        dn_peer_attr(ompi_osc_dimmnet_peer(comm, rank), &attr);
+        if (0 == (attr.caps & DN_CAP_MAP)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
+{
+    const bool able = port_ready();
+    int mine[2] = {able, able && knows_all(comm)};
+    int all[2];
+    int reached;
+
+    mine[0] = mine[0] && (!mine[1] || all_mapped(comm));
+    if (OMPI_SUCCESS
+            != comm->c_coll->coll_allreduce(mine, all, 2, MPI_INT, MPI_MIN, comm,
+                                            comm->c_coll->coll_allreduce_module)
+        || 0 == all[0]) {
+        return false;
+    }
+    if (0 != all[1]) {
+        return true;
+    }
+    mine[0] = introduce(comm) && all_mapped(comm);
+    return OMPI_SUCCESS
+               == comm->c_coll->coll_allreduce(mine, &reached, 1, MPI_INT, MPI_MIN, comm,
+                                               comm->c_coll->coll_allreduce_module)
+           && 0 != reached;
+}
+
+void ompi_osc_dimmnet_peers_close(void)
+{
+    osc_component_t *component = &mca_osc_dimmnet_component;
+    uint64_t key;
+    void *peer;
+
+    if (NULL == component->port) {
+        return;
+    }
+    OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &component->peers)
+    {
+        dn_disconnect(peer);
+    }
+    opal_hash_table_remove_all(&component->peers);
+    ompi_osc_dimmnet_memory_close();
+    component->port = NULL;
+    dn_ompi_close();
+}

@@ -1,0 +1,418 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_window.c
+ * Windows come and go; what they tell about themselves.
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet.h"
+
+#include <stdio.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/util/info.h"
+#include "opal/util/info_subscriber.h"
+
+/** Windows of a page and more begin with one. */
+#define PAGE 4096u
+
+/** What each process tells the others of a new window. */
+typedef struct osc_offer {
+    dn_key_t key; /**< of the segment that its block is in */
+    uint64_t off; /**< of the block in it */
+    uint64_t size;
+    int64_t unit;
+    uint64_t good; /**< 0: it has no memory for its part */
+} osc_offer_t;
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static uint64_t control_bytes(const osc_module_t *module)
+{
+    return sizeof(osc_control_t) + (uint64_t) module->size * sizeof(osc_notes_t);
+}
+
+/** Where the memory of a window begins in a block. Small windows share pages with the control part. */
+static uint64_t memory_off(const osc_module_t *module, uint64_t bytes)
+{
+    return round_up(control_bytes(module), PAGE <= bytes ? PAGE : OSC_LINE);
+}
+
+/** One process has the memory of all, side by side. */
+static bool has_one_owner(const osc_module_t *module)
+{
+    return MPI_WIN_FLAVOR_SHARED == module->flavor && !module->noncontig;
+}
+
+/** Bytes of all windows. */
+static uint64_t total_bytes(const osc_module_t *module)
+{
+    uint64_t total = 0;
+
+    for (int rank = 0; rank < module->size; rank++) {
+        total += module->target[rank].size;
+    }
+    return total;
+}
+
+/** Bytes of window memory in the block of a rank. */
+static uint64_t bytes_of(const osc_module_t *module, int rank)
+{
+    if (has_one_owner(module)) {
+        return 0 == rank ? total_bytes(module) : 0;
+    }
+    return module->target[rank].size;
+}
+
+/** The block of a rank, in the address space of this process. */
+static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t *offer)
+{
+    void *base;
+
+    if (rank == module->rank) {
+        return module->block.base;
+    }
+    if (DN_OK != dn_segment_map(ompi_osc_dimmnet_peer(module->comm, rank), &offer->key, &base)) {
+        return NULL;
+    }
+    return (uint8_t *) base + offer->off;
+}
+
+/** Find the blocks of all. @return false: one cannot be mapped. */
+static bool place_targets(osc_module_t *module, const osc_offer_t *offers)
+{
+    uint8_t *behind = NULL;
+
+    for (int rank = 0; rank < module->size; rank++) {
+        osc_target_t *target = &module->target[rank];
+        uint8_t *block = block_of(module, rank, &offers[rank]);
+
+        if (NULL == block) {
+            return false;
+        }
+        target->control = (osc_control_t *) (void *) block;
+        target->unit = (uint64_t) offers[rank].unit;
+        if (has_one_owner(module) && 0 != rank) {
+            target->base = behind;
+        } else {
+            target->base = block + memory_off(module, bytes_of(module, rank));
+        }
+        behind = target->base + target->size;
+    }
+    module->control = module->target[module->rank].control;
+    return true;
+}
+
+static int gather(const osc_module_t *module, const void *mine, void *all, int bytes)
+{
+    return module->comm->c_coll->coll_allgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, module->comm,
+                                                module->comm->c_coll->coll_allgather_module);
+}
+
+/** Whether all processes say yes; also, all of them have come here. */
+static bool agree(const osc_module_t *module, bool mine)
+{
+    int good = mine;
+    int all = 0;
+
+    return OMPI_SUCCESS
+               == module->comm->c_coll->coll_allreduce(&good, &all, 1, MPI_INT, MPI_MIN, module->comm,
+                                                       module->comm->c_coll->coll_allreduce_module)
+           && 0 != all;
+}
+
+/** Collective: memory of each process, known to all. */
+static int share_memory(osc_module_t *module, osc_offer_t *mine, osc_offer_t *offers)
+{
+    int rc;
+
+    if (has_one_owner(module)) {
+        /* The owner has to know the sizes before it offers. */
+        uint64_t *sizes = calloc((size_t) module->size, sizeof(*sizes));
+
+        if (!agree(module, NULL != sizes)) {
+            free(sizes);
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+        rc = gather(module, &mine->size, sizes, sizeof(*sizes));
+        for (int rank = 0; rank < module->size; rank++) {
+            module->target[rank].size = sizes[rank];
+        }
+        free(sizes);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    } else {
+        module->target[module->rank].size = mine->size;
+    }
+    const uint64_t bytes = bytes_of(module, module->rank);
+    const uint64_t off = memory_off(module, bytes);
+    mine->good = UINT64_MAX - bytes > off && ompi_osc_dimmnet_memory_take(off + bytes, &module->block);
+    if (0 != mine->good) {
+        ompi_osc_dimmnet_memory_key(&module->block, &mine->key);
+        mine->off = module->block.off;
+    }
+    rc = gather(module, mine, offers, sizeof(*offers));
+    for (int rank = 0; OMPI_SUCCESS == rc && rank < module->size; rank++) {
+        module->target[rank].size = offers[rank].size;
+        rc = 0 != offers[rank].good ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    return rc;
+}
+
+/** @name What MPI_Win_get_info() shows: what holds, not what was asked for
+ *
+ * Each is an opal_key_interest_callback_t.
+ */
+/** @{ */
+static char *true_or_false(bool value)
+{
+    static char yes[] = "true";
+    static char no[] = "false";
+
+    return value ? yes : no;
+}
+
+static char *info_no_locks(opal_infosubscriber_t *object, char *key, char *value)
+{
+    ompi_win_t *win = (ompi_win_t *) object;
+    bool no_locks = 0 == strcmp(value, "true");
+
+    if (no_locks) {
+        win->w_flags |= OMPI_WIN_NO_LOCKS;
+    } else {
+        win->w_flags &= (uint16_t) ~OMPI_WIN_NO_LOCKS;
+    }
+    return true_or_false(no_locks);
+}
+
+static char *info_noncontig(opal_infosubscriber_t *object, char *key, char *value)
+{
+    return true_or_false(osc_module((const ompi_win_t *) (const void *) object)->noncontig);
+}
+
+static char *info_same_size(opal_infosubscriber_t *object, char *key, char *value)
+{
+    const osc_module_t *module = osc_module((const ompi_win_t *) (const void *) object);
+    bool same = true;
+
+    for (int rank = 1; rank < module->size; rank++) {
+        same = same && module->target[rank].size == module->target[0].size;
+    }
+    return true_or_false(same);
+}
+
+static char *info_same_unit(opal_infosubscriber_t *object, char *key, char *value)
+{
+    const osc_module_t *module = osc_module((const ompi_win_t *) (const void *) object);
+    bool same = true;
+
+    for (int rank = 1; rank < module->size; rank++) {
+        same = same && module->target[rank].unit == module->target[0].unit;
+    }
+    return true_or_false(same);
+}
+
+/** Accumulates take effect in the order of the calls, whatever is asked for. */
+static char *info_ordering(opal_infosubscriber_t *object, char *key, char *value)
+{
+    static char all[] = "rar,raw,war,waw";
+
+    return all;
+}
+
+static char *info_operations(opal_infosubscriber_t *object, char *key, char *value)
+{
+    static char any[] = "same_op_no_op";
+    static char one[] = "same_op";
+
+    return OMPI_WIN_ACCUMULATE_OPS_SAME_OP == ((const ompi_win_t *) (const void *) object)->w_acc_ops ? one
+                                                                                                      : any;
+}
+
+static void subscribe(ompi_win_t *win)
+{
+    static const struct {
+        const char *key;
+        const char *standard;
+        opal_key_interest_callback_t *tell;
+    } keys[] = {
+        {"no_locks", "false", info_no_locks},
+        {"same_size", "false", info_same_size},
+        {"same_disp_unit", "false", info_same_unit},
+        {"accumulate_ordering", "rar,raw,war,waw", info_ordering},
+        {"accumulate_ops", "same_op_no_op", info_operations},
+        {"alloc_shared_noncontig", "false", info_noncontig},
+    };
+    const bool shared = MPI_WIN_FLAVOR_SHARED == osc_module(win)->flavor;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) - !shared; i++) {
+        char *key = (char *) (uintptr_t) keys[i].key;
+
+        /* What is handed over here is shown when the user gave no value, whatever the callback says of it. */
+        (void) opal_infosubscribe_subscribe(
+            &win->super, key, keys[i].tell(&win->super, key, (char *) (uintptr_t) keys[i].standard),
+            keys[i].tell);
+    }
+}
+/** @} */
+
+static void module_free(osc_module_t *module)
+{
+    ompi_osc_dimmnet_memory_give(&module->block);
+    if (NULL != module->comm) {
+        ompi_comm_free(&module->comm);
+    }
+    free(module->posted.rank);
+    free(module->started.rank);
+    free(module->target);
+    OBJ_DESTRUCT(&module->lock);
+    free(module);
+}
+
+/** What a process has for itself of a new window. */
+static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, int flavor)
+{
+    osc_module_t *module = calloc(1, sizeof(*module));
+    int given;
+
+    if (NULL == module) {
+        return NULL;
+    }
+    OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
+    module->super = ompi_osc_dimmnet_module;
+    module->size = ompi_comm_size(comm);
+    module->rank = ompi_comm_rank(comm);
+    module->flavor = flavor;
+    module->threads = ompi_mpi_thread_multiple;
+    if (NULL == info
+        || OPAL_SUCCESS
+               != opal_info_get_bool(info, (char *) (uintptr_t) "alloc_shared_noncontig", &module->noncontig,
+                                     &given)) {
+        module->noncontig = false;
+    }
+    module->target = calloc((size_t) module->size, sizeof(*module->target));
+    module->posted.rank = calloc((size_t) module->size, sizeof(int));
+    module->started.rank = calloc((size_t) module->size, sizeof(int));
+    if (NULL == module->target || NULL == module->posted.rank || NULL == module->started.rank) {
+        module_free(module);
+        return NULL;
+    }
+    return module;
+}
+
+int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int disp_unit,
+                                 ompi_communicator_t *comm, opal_info_t *info, int flavor)
+{
+    osc_offer_t mine = {.size = size, .unit = disp_unit};
+    osc_module_t *module = module_make(comm, info, flavor);
+    osc_offer_t *offers = NULL == module ? NULL : calloc((size_t) module->size, sizeof(*offers));
+    int good = NULL != offers;
+    int all = 0;
+    int rc;
+
+    /* As below, but there may be no module here. */
+    rc = comm->c_coll->coll_allreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm,
+                                      comm->c_coll->coll_allreduce_module);
+    if (OMPI_SUCCESS == rc && 0 == all) {
+        rc = OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = ompi_comm_dup(comm, &module->comm);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = share_memory(module, &mine, offers);
+    }
+    if (OMPI_SUCCESS == rc && !agree(module, place_targets(module, offers))) {
+        rc = OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    free(offers);
+    if (OMPI_SUCCESS != rc) {
+        if (NULL != module) {
+            module_free(module);
+        }
+        return rc;
+    }
+    win->w_osc_module = &module->super;
+    *base = module->target[module->rank].base;
+    subscribe(win);
+    return OMPI_SUCCESS;
+}
+
+int ompi_osc_dimmnet_free(ompi_win_t *win)
+{
+    osc_module_t *module = osc_module(win);
+
+    /* Others may still write here until they come to the same place. */
+    int rc = module->comm->c_coll->coll_barrier(module->comm, module->comm->c_coll->coll_barrier_module);
+
+    module_free(module);
+    win->w_osc_module = NULL;
+    return rc;
+}
+
+int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *disp_unit, void *baseptr)
+{
+    const osc_module_t *module = osc_module(win);
+
+    if (MPI_WIN_FLAVOR_SHARED != module->flavor) {
+        return OMPI_ERR_RMA_FLAVOR;
+    }
+    if (MPI_PROC_NULL == rank) {
+        /* The first process with memory. */
+        for (rank = 0; rank < module->size && 0 == module->target[rank].size; rank++) {
+        }
+    }
+    if (module->size == rank) {
+        *size = 0;
+        *disp_unit = 0;
+        *(void **) baseptr = NULL;
+    } else {
+        *size = module->target[rank].size;
+        *disp_unit = (int) module->target[rank].unit;
+        *(void **) baseptr = module->target[rank].base;
+    }
+    return OMPI_SUCCESS;
+}
+
+int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
+{
+    return OMPI_ERR_RMA_FLAVOR;
+}
+
+int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base)
+{
+    return OMPI_ERR_RMA_FLAVOR;
+}
+
+int ompi_osc_dimmnet_within(const osc_target_t *to, uint64_t at, const osc_side_t *side)
+{
+    const dn_prog_t *prog = 0 == osc_side_bytes(side) ? NULL : dn_ompi_prog(side->type);
+    const ompi_datatype_t *type = side->type;
+    dn_prog_span_t span = {0};
+
+    if (0 == osc_side_bytes(side)) {
+        return OMPI_SUCCESS;
+    }
+    if (NULL != prog) {
+        const dn_prog_use_t use = {prog, side->count, type->super.ub - type->super.lb};
+
+        if (DN_OK != dn_prog_span(&use, &span)) {
+            return OMPI_ERR_RMA_RANGE;
+        }
+    } else {
+        /* The same of the datatype alone. */
+        const int64_t last = (int64_t) (side->count - 1) * (type->super.ub - type->super.lb);
+
+        span.low = type->super.true_lb + (0 > last ? last : 0);
+        span.high = type->super.true_ub + (0 < last ? last : 0);
+    }
+    const uint64_t low = at + (uint64_t) span.low;
+    const uint64_t len = (uint64_t) span.high - (uint64_t) span.low;
+    return low > to->size || len > to->size - low ? OMPI_ERR_RMA_RANGE : OMPI_SUCCESS;
+}
