@@ -1,0 +1,178 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_model.h
+ * Run programs over dimmnet.h on network interfaces that are not there: the device `model`.
+ *
+ * dn_model_run() makes N nodes in this process. Each is a coroutine that runs ordinary code: it opens a port
+ * with dn_open("model"), tells its address, connects, sends, polls. What that costs on the NIC of a profile is
+ * counted by a virtual clock in picoseconds; nothing depends on how fast this machine is. The same call gives the
+ * same result, always; another seed gives another order of what happens at the same time, and other
+ * moments at which polls look.
+ *
+ * Time passes in calls of dimmnet.h and of this file only. A store costs CPU time; dn_progress() and dn_recv()
+ * cost one poll (dn_model_poll()). A second poll in vain gives the core to the other nodes until something
+ * arrives, and the poll that then finds it comes at a random moment of the polling interval. Who waits for
+ * something that comes by no message has to call dn_progress() or dn_model_yield() too: nodes share this
+ * thread.
+ *
+ * Rings of messages lie in the NIC's LLCM where its profile has no host_read_line: a first dn_botf() to a peer whose LLCM
+ * has no room for one more gets DN_ERR_NOMEM.
+ *
+ * Threads: one run at a time in a thread. A port of the model belongs to the node that opened it.
+ */
+#ifndef DN_MODEL_H
+#define DN_MODEL_H
+
+#include "dimmnet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How the nodes are joined. */
+typedef enum dn_model_fabric {
+    DN_MODEL_PAIR,     /**< each two nodes back to back by a cable */
+    DN_MODEL_INTERNAL, /**< looped back inside the NIC: packets to oneself only */
+    DN_MODEL_EXTERNAL, /**< looped back by a cable: packets to oneself only */
+    DN_MODEL_STAR,     /**< one switch with a port for each node */
+    DN_MODEL_CHAIN,    /**< dn_model_config_t::switches between each two nodes, not shared */
+    DN_MODEL_TREE,     /**< fat tree of switches with the profile's ports, half of them upwards */
+} dn_model_fabric_t;
+
+/** One run. */
+typedef struct dn_model_config {
+    const char
+        *profile; /**< a file, or a name of the folder DN_MODEL_PROFILES names, else of the installed ones */
+    uint32_t nodes; /**< 1..131072 */
+    uint64_t seed;  /**< 0: what happens at the same time happens in the order in which it was started */
+    dn_model_fabric_t fabric;
+    const char
+        *fabric_profile; /**< whose switches and cables, as `profile`; NULL: those of the NIC's profile */
+    uint32_t switches;   /**< DN_MODEL_CHAIN: between two nodes */
+    uint32_t cable_m;    /**< cable from node to node in metres, beyond what the profile's link holds */
+    size_t stack_bytes;  /**< of a node, touched memory only is used; 0: 256 KiB */
+} dn_model_config_t;
+
+/** What a run came to: counts over all nodes. */
+typedef struct dn_model_report {
+    uint64_t end_ps; /**< virtual time when the last node ended */
+    uint64_t events;
+    uint64_t packets;
+    uint64_t wire_bytes;
+    uint64_t aotf;         /**< packets of one store */
+    uint64_t botf;         /**< packets built in a window */
+    uint64_t push_packets; /**< with data of PUSHes */
+    uint64_t pull_packets; /**< with data of PULLs */
+    uint64_t pull_requests;
+    uint64_t acks;
+    uint64_t header_misses; /**< HTLB */
+    uint64_t tlb_misses;    /**< PATLB and RVATLB */
+    uint64_t credit_checks; /**< reads of the transaction FIFO's state when credits had run out */
+    uint64_t window_checks; /**< reads of a window's state */
+    uint64_t window_waits;  /**< of these, those that found the window still in use */
+    uint64_t
+        refused; /**< packets that named what their group may not name: dropped, or answered by an error */
+    uint64_t interrupts; /**< of the core processor: misses, interrupt AOTF */
+    uint64_t multicasts;
+    uint64_t llcm_bytes; /**< most LLCM in use at one node: the port's and the message rings' */
+} dn_model_report_t;
+
+typedef void (*dn_model_fn_t)(uint32_t node, void *arg);
+
+/** All fields of a run: 2 nodes, back to back, seed 0. */
+DN_API void dn_model_config_init(dn_model_config_t *config);
+
+/**
+ * Run fn in every node until all have returned.
+ *
+ * @param[out] report_p  NULL: not wanted.
+ *
+ * @retval DN_ERR_PARAM    a field out of its range, or a mistake in the profile: the log line says which.
+ * @retval DN_ERR_NOMEM    no memory for the nodes.
+ * @retval DN_ERR_UNREACH  all nodes wait and nothing is under way: a deadlock of the program. Their stacks are
+ *                         gone, what they held is lost.
+ *
+ * Pinned by test/unit/dn_model_runs_nodes_in_virtual_time.c.
+ */
+DN_API dn_status_t dn_model_run(const dn_model_config_t *config, dn_model_fn_t fn, void *arg,
+                                dn_model_report_t *report_p);
+
+/** @name For the code of a node */
+/** @{ */
+/** This node's number; UINT32_MAX: not called by a node. */
+DN_API uint32_t dn_model_node(void);
+/** This node's clock in picoseconds since the run began. */
+DN_API uint64_t dn_model_now(void);
+/** Spend CPU time. */
+DN_API void dn_model_compute(uint64_t ps);
+/** Let the other nodes run. */
+DN_API void dn_model_yield(void);
+/** Let the nodes look that wait: what they wait for may have come by no message. Without it they look when nothing is
+ * under way any more. */
+DN_API void dn_model_wake(void);
+/** A value of the run's profile: times in picoseconds, clocks in kHz, sizes in bytes, rates in bytes a second;
+ * 0 for a key that is not there. */
+DN_API uint64_t dn_model_value(const char *key);
+/** What one poll of this node reads from now on. As at first: 8 bytes in one access. */
+typedef enum dn_model_read {
+    DN_MODEL_READ_8,       /**< 8 bytes in one access, by MMX on a 32-bit processor */
+    DN_MODEL_READ_4,       /**< up to 4 bytes */
+    DN_MODEL_READ_8_PLAIN, /**< 8 bytes without MMX */
+    DN_MODEL_READ_NOTHING, /**< takes no time: to learn when something arrives */
+} dn_model_read_t;
+DN_API void dn_model_poll(dn_model_read_t what);
+/** Spend the time of one such read. */
+DN_API void dn_model_read(dn_model_read_t what);
+
+/** How dn_push() of this node sends from now on. */
+typedef enum dn_model_way {
+    DN_MODEL_WAY_SIZE, /**< up to the longest packet that a window holds by BOTF, longer ones by DMA */
+    DN_MODEL_WAY_BOTF,
+    DN_MODEL_WAY_DMA,
+} dn_model_way_t;
+DN_API void dn_model_push_by(dn_model_way_t way);
+
+/** Exchange the SO-DIMMs: the bank that was the NIC's faces the host. Costs the profile's time. */
+DN_API void dn_model_switch_banks(void);
+
+/**
+ * AOTF with a command that the hardware does not know: the target's core processor adds the value to a list in
+ * its LLCM. The list's first word counts the entries, entry i is the 8 bytes at @p off + 64 * i, i from 1 on.
+ *
+ * @retval DN_ERR_UNSUPPORTED  the peer is not one of the model.
+ * Else as dn_aotf().
+ */
+DN_API dn_status_t dn_model_aotf_interrupt(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+
+/**
+ * One AOTF to several peers: one packet, which the switch sends to all of them.
+ *
+ * @retval DN_ERR_UNSUPPORTED  the fabric is no star, or a peer is not one of the model.
+ * Else as dn_aotf().
+ */
+DN_API dn_status_t dn_model_aotf_multicast(dn_peer_t *const *peer, size_t count, uint64_t off, uint64_t value,
+                                           size_t size);
+/** @} */
+
+/** @name Profiles */
+/** @{ */
+typedef struct dn_model_profile dn_model_profile_t;
+/**
+ * Read a profile. Values are as dn_model_value() gives them.
+ * @retval DN_ERR_PARAM  a mistake in the file: the log line says where, and what is accepted.
+ * @retval DN_ERR_NOMEM  memory ran out.
+ */
+DN_API dn_status_t dn_model_profile_open(const char *name, dn_model_profile_t **profile_p);
+DN_API void dn_model_profile_close(dn_model_profile_t *profile);
+DN_API uint64_t dn_model_profile_value(const dn_model_profile_t *profile, const char *key);
+/** The i-th key of all that there are, and its one-line meaning; NULL when there are no more. */
+DN_API const char *dn_model_key(size_t i, const char **meaning_p);
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
