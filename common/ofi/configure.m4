@@ -7,6 +7,7 @@ AC_DEFUN([DN_DEVICE_ofi_CONFIG], [
         [AS_HELP_STRING([--with-ofi=DIR], [libfabric 1.9 or newer in DIR @<:@where pkg-config finds it@:>@])],
         [], [with_ofi=check])
     dn_device_ofi_why=
+    dn_ofi_rpath=
     AS_CASE([$with_ofi],
         [no], [dn_device_ofi_why="left out by --without-ofi"],
         [yes|check],
@@ -16,6 +17,7 @@ AC_DEFUN([DN_DEVICE_ofi_CONFIG], [
          AS_IF([test -d "$with_ofi/lib64"], [dn_ofi_lib=$with_ofi/lib64])
          OFI_CFLAGS="-I$with_ofi/include"
          OFI_LIBS="-L$dn_ofi_lib -Wl,-rpath,$dn_ofi_lib -lfabric"
+         dn_ofi_rpath="-Wl,-rpath,$dn_ofi_lib"
          AC_SUBST([OFI_CFLAGS])
          AC_SUBST([OFI_LIBS])])
     AS_IF([test -z "$dn_device_ofi_why"], [
@@ -38,6 +40,8 @@ fi_freeinfo(info);]])],
         CFLAGS=$dn_save_CFLAGS
         LIBS=$dn_save_LIBS
     ])
+    # The device loads it: dn_ofi_lib.c.
+    OFI_LIBS=$dn_ofi_rpath
     AS_CASE([$with_ofi], [no|check], [],
         [AS_IF([test -n "$dn_device_ofi_why"], [AC_MSG_ERROR([--with-ofi: $dn_device_ofi_why])])])
     AS_IF([test -z "$dn_device_ofi_why"], [$1], [$2])

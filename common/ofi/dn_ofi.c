@@ -60,10 +60,12 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->where.llcm_bytes = config->llcm_bytes;
     ofi->where.os_pid = (uint32_t) getpid();
     ofi->where.window = config->ring_lines;
-    /* Half a window, so that one goes out while the credit of another is on its way. */
+    /* Half a window, so that one goes out while the credit of another is on its
+   * way. */
     const uint32_t half = config->ring_lines / 2 * DN_OFI_LINE - DN_OFI_LINE;
     const uint32_t most = ofi->large.room - (uint32_t) sizeof(dn_ofi_head_t);
     ofi->where.botf_max = half < most ? half : most;
+    ofi->iface.provider = ofi->where.provider;
     if (DN_OK == dn_topo_allowed(&ofi->where.units)) {
         ofi->units = dn_cpumask_weight(&ofi->where.units);
     }
@@ -83,6 +85,11 @@ static void dn_ofi_close(dn_iface_t *iface)
     dn_ofi_linger(ofi);
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         free(ofi->stream[i]);
+    }
+    while (NULL != ofi->done) {
+        dn_ofi_op_t *op = ofi->done;
+        ofi->done = op->next;
+        dn_ofi_op_free(op);
     }
     dn_ofi_fabric_close(ofi);
     dn_ofi_free(ofi);

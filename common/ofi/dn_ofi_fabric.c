@@ -8,12 +8,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "dn_log.h"
 
 /** Completions read at once. */
 #define DN_OFI_BATCH 16
+/** Keys tried for a registration. */
+#define DN_OFI_KEY_TRIES 16
 
 uint64_t dn_ofi_clock(void)
 {
@@ -29,33 +32,36 @@ static dn_status_t dn_ofi_try(const dn_ofi_t *ofi, const char *what, int ret)
         return DN_OK;
     }
     dn_log_error("provider %s of libfabric: %s failed: %s", ofi->info->fabric_attr->prov_name, what,
-                 fi_strerror(-ret));
+                 ofi->lib->strerror(-ret));
     return -FI_ENOMEM == ret ? DN_ERR_NOMEM : DN_ERR_UNSUPPORTED;
 }
 
-/** An endpoint that is enabled. 0, or what the provider said; then there is none. */
-static int dn_ofi_open_endpoint(dn_ofi_t *ofi, const char **what_p)
+/** An endpoint that is enabled. 0, or what the provider said; then there is
+ * none. */
+static int dn_ofi_open_endpoint(dn_ofi_t *ofi, struct fid_ep **ep_p, const char **what_p)
 {
+    struct fid_ep *ep;
+
     *what_p = "fi_endpoint";
-    int ret = fi_endpoint(ofi->domain, ofi->info, &ofi->ep, NULL);
+    int ret = fi_endpoint(ofi->domain, ofi->info, &ep, NULL);
     if (0 != ret) {
-        ofi->ep = NULL;
         return ret;
     }
     *what_p = "fi_ep_bind";
-    ret = fi_ep_bind(ofi->ep, &ofi->av->fid, 0);
+    ret = fi_ep_bind(ep, &ofi->av->fid, 0);
     if (0 == ret) {
-        ret = fi_ep_bind(ofi->ep, &ofi->cq->fid, FI_TRANSMIT | FI_RECV);
+        ret = fi_ep_bind(ep, &ofi->cq->fid, FI_TRANSMIT | FI_RECV);
     }
     if (0 == ret) {
         *what_p = "fi_enable";
-        ret = fi_enable(ofi->ep);
+        ret = fi_enable(ep);
     }
     if (0 != ret) {
-        fi_close(&ofi->ep->fid);
-        ofi->ep = NULL;
+        fi_close(&ep->fid);
+        return ret;
     }
-    return ret;
+    *ep_p = ep;
+    return 0;
 }
 
 static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
@@ -65,7 +71,8 @@ static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
         .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE, .size = ofi->tx_left + ofi->rx_want + 16};
     struct fi_av_attr av = {.type = info->domain_attr->av_type};
 
-    dn_status_t status = dn_ofi_try(ofi, "fi_fabric", fi_fabric(info->fabric_attr, &ofi->fabric, NULL));
+    dn_status_t status =
+        dn_ofi_try(ofi, "fi_fabric", ofi->lib->fabric(info->fabric_attr, &ofi->fabric, NULL));
     if (DN_OK == status) {
         status = dn_ofi_try(ofi, "fi_domain", fi_domain(ofi->fabric, info, &ofi->domain, NULL));
     }
@@ -77,14 +84,20 @@ static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
     }
     if (DN_OK == status) {
         const char *what;
-        int ret = dn_ofi_open_endpoint(ofi, &what);
+        int ret = dn_ofi_open_endpoint(ofi, &ofi->ep, &what);
         if (-FI_EBUSY == ret) {
-            /* The provider shm names files by process: it has met, and removed, that of a killed one. */
-            ret = dn_ofi_open_endpoint(ofi, &what);
+            /* The provider shm names files by process: it has met, and removed, that
+       * of a killed one. */
+            ret = dn_ofi_open_endpoint(ofi, &ofi->ep, &what);
         }
         status = dn_ofi_try(ofi, what, ret);
     }
     return status;
+}
+
+static size_t dn_ofi_between(size_t value, size_t least, size_t most)
+{
+    return value < least ? least : value > most ? most : value;
 }
 
 dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
@@ -103,9 +116,15 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
     ofi->rx_want =
         FI_RM_ENABLED == info->domain_attr->resource_mgmt && DN_OFI_RX < rx_size ? DN_OFI_RX : rx_size;
     ofi->local = dn_ofi_is_local(info);
-    ofi->first_key =
-        UINT64_C(1) << (8 * (info->domain_attr->mr_key_size < 8 ? info->domain_attr->mr_key_size : 8) - 1);
-    ofi->next_key = ofi->first_key;
+    if (sizeof(ofi->key_state) != getrandom(&ofi->key_state, sizeof(ofi->key_state), 0)) {
+        dn_log_error("getrandom gives no random numbers; allow it in the sandbox");
+        dn_ofi_fabric_close(ofi);
+        return DN_ERR_ACCESS;
+    }
+    const size_t key_size = info->domain_attr->mr_key_size;
+    ofi->key_mask = key_size < sizeof(uint64_t) ? (UINT64_C(1) << 8 * key_size) - 1 : UINT64_MAX;
+    ofi->iov_limit = dn_ofi_between(info->tx_attr->iov_limit, 1, DN_OFI_IOV);
+    ofi->rma_iov_limit = dn_ofi_between(info->tx_attr->rma_iov_limit, 1, DN_OFI_IOV);
     if (info->ep_attr->max_msg_size < ofi->large.room) {
         ofi->large.room = (uint32_t) info->ep_attr->max_msg_size & ~7u;
     }
@@ -147,12 +166,34 @@ static void dn_ofi_pool_close(dn_ofi_pool_t *pool)
     }
 }
 
-static void dn_ofi_close_endpoint(dn_ofi_t *ofi)
+struct fid_ep *dn_ofi_rma_endpoint(dn_ofi_t *ofi)
 {
+    const char *what;
+
+    if (NULL == ofi->rma_ep && NULL != ofi->ep
+        && (0 != (ofi->mr_mode & FI_MR_ENDPOINT) || 0 != dn_ofi_open_endpoint(ofi, &ofi->rma_ep, &what))) {
+        ofi->rma_ep = ofi->ep;
+    }
+    return ofi->rma_ep;
+}
+
+void dn_ofi_rma_close(dn_ofi_t *ofi)
+{
+    if (NULL != ofi->rma_ep && ofi->rma_ep != ofi->ep) {
+        fi_close(&ofi->rma_ep->fid);
+    }
+    ofi->rma_ep = NULL;
+}
+
+static void dn_ofi_close_endpoints(dn_ofi_t *ofi)
+{
+    dn_ofi_rma_close(ofi);
     if (NULL != ofi->ep && 0 != fi_close(&ofi->ep->fid)) {
-        /* With FI_MR_ENDPOINT what is bound to it may have to go first; its memory stays. */
+        /* With FI_MR_ENDPOINT what is bound to it may have to go first; its memory
+     * stays. */
         dn_ofi_pool_unregister(&ofi->small);
         dn_ofi_pool_unregister(&ofi->large);
+        dn_ofi_rma_unregister(ofi);
         fi_close(&ofi->ep->fid);
     }
     ofi->ep = NULL;
@@ -160,7 +201,7 @@ static void dn_ofi_close_endpoint(dn_ofi_t *ofi)
 
 void dn_ofi_break(dn_ofi_t *ofi)
 {
-    dn_ofi_close_endpoint(ofi);
+    dn_ofi_close_endpoints(ofi);
     while (0 != dn_ofi_poll(ofi)) {
     }
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
@@ -180,7 +221,7 @@ void dn_ofi_break(dn_ofi_t *ofi)
 
 void dn_ofi_fabric_close(dn_ofi_t *ofi)
 {
-    dn_ofi_close_endpoint(ofi);
+    dn_ofi_close_endpoints(ofi);
     /* The provider may use buffers until the endpoint is closed. */
     dn_ofi_pool_close(&ofi->small);
     dn_ofi_pool_close(&ofi->large);
@@ -197,23 +238,37 @@ void dn_ofi_fabric_close(dn_ofi_t *ofi)
         fi_close(&ofi->fabric->fid);
     }
     if (NULL != ofi->info) {
-        fi_freeinfo(ofi->info);
+        ofi->lib->freeinfo(ofi->info);
     }
 }
 
 /* Memory */
 
-struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t access, uint64_t key)
+/** A key that nobody guesses who has seen none, where the provider leaves the
+ * choice to us (splitmix64). */
+static uint64_t dn_ofi_new_key(dn_ofi_t *ofi)
+{
+    uint64_t key = ofi->key_state += UINT64_C(0x9e3779b97f4a7c15);
+
+    key = (key ^ key >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    key = (key ^ key >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (key ^ key >> 31) & ofi->key_mask;
+}
+
+struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t access)
 {
     struct fid_mr *mr = NULL;
+    int ret = -FI_ENOKEY;
 
-    if (0 == key) {
-        key = ofi->next_key++;
+    /* Keys may be short, and taken. */
+    for (int tries = 0; - FI_ENOKEY == ret && tries < DN_OFI_KEY_TRIES; tries++) {
+        ret = fi_mr_reg(ofi->domain, base, len, access, 0, dn_ofi_new_key(ofi), 0, &mr, NULL);
     }
-    if (0 != fi_mr_reg(ofi->domain, base, len, access, 0, key, 0, &mr, NULL)) {
+    if (0 != ret) {
         return NULL;
     }
-    /* After the endpoint was closed there is none to bind to, and nobody to reach it. */
+    /* After the endpoint was closed there is none to bind to, and nobody to reach
+   * it. */
     if (0 != (ofi->mr_mode & FI_MR_ENDPOINT) && NULL != ofi->ep
         && (0 != fi_mr_bind(mr, &ofi->ep->fid, 0) || 0 != fi_mr_enable(mr))) {
         fi_close(&mr->fid);
@@ -232,7 +287,7 @@ static int dn_ofi_pool_grow(dn_ofi_t *ofi, dn_ofi_pool_t *pool)
     }
     memset(slab, 0, sizeof(*slab) + pool->each * stride);
     if (0 != (ofi->mr_mode & FI_MR_LOCAL)) {
-        slab->mr = dn_ofi_mr(ofi, slab->bytes, pool->each * stride, FI_SEND | FI_RECV, 0);
+        slab->mr = dn_ofi_mr(ofi, slab->bytes, pool->each * stride, FI_SEND | FI_RECV);
         if (NULL == slab->mr) {
             free(slab);
             return 0;
@@ -377,12 +432,11 @@ static void dn_ofi_complete(dn_ofi_t *ofi, const struct fi_cq_msg_entry *entry)
         break;
     default:
         ofi->tx_left++;
-        dn_ofi_part_done(ofi, (dn_ofi_part_t *) request, DN_OK);
+        dn_ofi_part_done(ofi, (dn_ofi_part_t *) request, 0);
         break;
     }
 }
 
-/** An operation failed: towards a peer it is gone, unless it refuses just this access to its memory. */
 static int dn_ofi_failed(dn_ofi_t *ofi)
 {
     struct fi_cq_err_entry error = {0};
@@ -407,11 +461,7 @@ static int dn_ofi_failed(dn_ofi_t *ofi)
         break;
     default:
         ofi->tx_left++;
-        dn_ofi_part_done(ofi, (dn_ofi_part_t *) request,
-                         FI_EACCES == error.err || FI_EINVAL == error.err || FI_EFAULT == error.err
-                                 || FI_EPERM == error.err || FI_ENOKEY == error.err
-                             ? DN_ERR_RANGE
-                             : DN_ERR_UNREACH);
+        dn_ofi_part_done(ofi, (dn_ofi_part_t *) request, 1);
         break;
     }
     return 1;

@@ -3,24 +3,30 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ofi_int.h
- * The ofi device: any network that libfabric has an RDM endpoint for. One endpoint, completion queue and
- * address vector a port; every message goes through them.
+ * The ofi device: any network that libfabric has an RDM endpoint for. One
+ * endpoint, completion queue and address vector a port; every message goes
+ * through them.
  *
- * A sender opens a *stream* to a peer with a HELLO that says who it is and names the stream by a token of
- * its own; all later messages of the stream carry that token and a number. The receiver puts them in order
- * by the number, so a provider need not keep order (FI_ORDER_SAS). AOTF is such a message, too, stored by
- * the target's progress: a provider's RMA write would promise neither one store nor an order after messages.
+ * A sender opens a *stream* to a peer with a HELLO that says who it is and
+ * names the stream by a token of its own; all later messages of the stream
+ * carry that token and a number. The receiver puts them in order by the number,
+ * so a provider need not keep order (FI_ORDER_SAS). AOTF is such a message,
+ * too, stored by the target's progress: a provider's RMA write would promise
+ * neither one store nor an order after messages.
  *
- * Credit: the receiver lets a stream have `window` lines of 64 B in its memory; beyond that the sender keeps
- * as much again, then answers DN_ERR_AGAIN. A stream ends with LEAVE, acknowledged by LEFT.
+ * Credit: the receiver lets a stream have `window` lines of 64 B in its memory;
+ * beyond that the sender keeps as much again, then answers DN_ERR_AGAIN. A
+ * stream ends with LEAVE, acknowledged by LEFT.
  *
- * PUSH and PULL are fi_writemsg with FI_DELIVERY_COMPLETE, and fi_readmsg, on keys made by
- * dn_ofi_segment_register(); what does not fit that returns DN_ERR_UNSUPPORTED and is the core processor's,
- * as are all atomic operations.
+ * PUSH and PULL are fi_writemsg with FI_DELIVERY_COMPLETE, and fi_readmsg, on
+ * keys made by dn_ofi_segment_register(); what does not fit that returns
+ * DN_ERR_UNSUPPORTED and is the core processor's, as are all atomic operations.
  *
- * Locks: ofi->lock guards everything here and serialises calls of libfabric. It is a leaf: taken after the
- * port's, and no handler, completion or dn_port_peer_lost() is called under it. With a time limit it is taken in
- * a process of one thread, too, for there is the watcher's (dn_ofi_watch.c), which never has the port's.
+ * Locks: ofi->lock guards everything here and serialises calls of libfabric. It
+ * is a leaf: taken after the port's, and no handler, completion or
+ * dn_port_peer_lost() is called under it. With a time limit it is taken in a
+ * process of one thread, too, for there is the watcher's (dn_ofi_watch.c),
+ * which never has the port's.
  */
 #ifndef DN_OFI_INT_H
 #define DN_OFI_INT_H
@@ -44,18 +50,24 @@
 #define DN_OFI_LINE         64u
 #define DN_OFI_INLINE       56u /**< payload that costs one line of credit */
 #define DN_OFI_MESSAGE_MAX \
-    (16u * 1024)              /**< bytes of a message with its head: rxm sends these without a rendezvous */
-#define DN_OFI_SMALL     512u /**< bytes of a small buffer */
-#define DN_OFI_RX        64u /**< receives kept posted where the provider holds back senders (FI_RM_ENABLED) */
-#define DN_OFI_IOV       8u  /**< iovecs given to one call */
-#define DN_OFI_PART      (1u << 20)         /**< longest single RMA operation */
-#define DN_OFI_FLYING    (4u << 20)         /**< bytes of RMA with a peer at a time: words wait behind them */
-#define DN_OFI_STRAYS    256u               /**< messages kept that came ahead of what they belong to */
-#define DN_OFI_PUSH_NS   UINT64_C(10000000) /**< for which disconnecting sends what it can */
-#define DN_OFI_BUCKETS   1024u              /**< of the table of incoming streams */
+    (16u * 1024)          /**< bytes of a message with its head: rxm sends these without  \
+                  a rendezvous */
+#define DN_OFI_SMALL 512u /**< bytes of a small buffer */
+#define DN_OFI_RX \
+    64u                          /**< receives kept posted where the provider holds back senders          \
+         (FI_RM_ENABLED) */
+#define DN_OFI_IOV  8u           /**< iovecs given to one call */
+#define DN_OFI_PART (256u << 10) /**< longest single RMA operation */
+#define DN_OFI_FLYING \
+    (2u << 20)                /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
+                GB/s; 4 MiB in parts of 1 MiB: 1.7) */
+#define DN_OFI_STRAYS    256u /**< messages kept that came ahead of what they belong to */
+#define DN_OFI_PUSH_NS   UINT64_C(10000000)   /**< for which disconnecting sends what it can */
+#define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
 #define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
 
-/** Kinds of messages. Those before HELLO are numbered; the others are not, and may overtake them. */
+/** Kinds of messages. Those before HELLO are numbered; the others are not, and
+ * may overtake them. */
 enum dn_ofi_kind {
     DN_OFI_BOTF = 1,
     DN_OFI_AOTF = 2,   /**< dn_ofi_store_t */
@@ -75,6 +87,18 @@ enum dn_ofi_refusal {
     DN_OFI_STRANGER = 2, /**< another process has that address now */
     DN_OFI_CLOSED = 3,   /**< the port closes */
 };
+
+/** What is called of libfabric by name; the rest is reached through its
+ * objects. */
+typedef struct dn_ofi_lib {
+    uint32_t (*version)(void);
+    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+                   const struct fi_info *hints, struct fi_info **info);
+    void (*freeinfo)(struct fi_info *info);
+    struct fi_info *(*dupinfo)(const struct fi_info *info);
+    const char *(*strerror)(int error);
+    int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+} dn_ofi_lib_t;
 
 typedef struct dn_ofi_head {
     uint64_t token;
@@ -118,7 +142,8 @@ typedef struct dn_ofi_hello {
     dn_ofi_where_t where;
 } dn_ofi_hello_t;
 
-/** What an op_context points to; libfabric owns `context` until the operation completes. */
+/** What an op_context points to; libfabric owns `context` until the operation
+ * completes. */
 typedef struct dn_ofi_request {
     struct fi_context2 context;
     enum { DN_OFI_SEND, DN_OFI_RECV, DN_OFI_RMA } role;
@@ -140,11 +165,13 @@ typedef struct dn_ofi_buffer {
     struct dn_ofi_stream *stream; /**< it is sent on */
     void *desc;                   /**< of its registration, where the provider wants one */
     uint32_t room;
+    uint32_t size;  /**< bytes in it */
     uint32_t lines; /**< of credit */
     _Alignas(8) uint8_t bytes[];
 } dn_ofi_buffer_t;
 
-/** Put a message behind those that wait. last is undefined while first is NULL. */
+/** Put a message behind those that wait. last is undefined while first is NULL.
+ */
 static inline void dn_ofi_put_last(dn_ofi_buffer_t **first, dn_ofi_buffer_t **last, dn_ofi_buffer_t *buffer)
 {
     buffer->next = NULL;
@@ -171,7 +198,8 @@ typedef struct dn_ofi_stream {
     uint64_t token; /**< low half: place in ofi->stream */
     struct dn_ofi_peer *peer;
     dn_ofi_node_t *node;
-    uint64_t back; /**< token of the peer's stream to us when the peer was freed, 0: none */
+    uint64_t back; /**< token of the peer's stream to us when the peer was freed,
+                    0: none */
     uint32_t number;
     uint32_t window;
     uint32_t sent;                 /**< lines, ever */
@@ -182,8 +210,15 @@ typedef struct dn_ofi_stream {
     uint32_t stores;               /**< number behind its last AOTF */
     uint32_t stored;               /**< numbers below are known to have come */
     int asked;                     /**< a PING is on its way */
-    int leaving;                   /**< its LEAVE is queued */
-    int dead;                      /**< nothing more is sent */
+    uint64_t turn;                 /**< ofi->turns when its burst began */
+    uint32_t burst;                /**< messages since */
+    uint64_t sent_at;              /**< when the last of them was sent */
+    int gathers;                   /**< is in ofi->gathering */
+    struct dn_ofi_stream *gathering_next;
+    uint32_t unheard; /**< looks since what came of it has grown */
+    uint32_t seen;    /**< stored at the last look */
+    int leaving;      /**< its LEAVE is queued */
+    int dead;         /**< nothing more is sent */
 } dn_ofi_stream_t;
 
 typedef struct dn_ofi_peer {
@@ -213,6 +248,9 @@ typedef struct dn_ofi_peer {
     struct dn_ofi_peer *ready_next;
 
     struct dn_ofi_op *op, **op_tail; /**< in flight, oldest first */
+    uint32_t handed;                 /**< of those no more in flight, for the core processor */
+    uint32_t fenced;                 /**< number of the message behind which RMA may start */
+    int fences;                      /**< there is one */
     uint64_t flying;                 /**< bytes of their parts that the provider has */
     uint32_t signs;                  /**< of life, counted */
     uint32_t signs_at;               /**< when `since` was set */
@@ -225,8 +263,10 @@ typedef struct dn_ofi_peer {
 typedef struct dn_ofi_op {
     struct dn_ofi_op *next;
     dn_ofi_peer_t *peer;
-    dn_xfer_t xfer; /**< its sg, if any, are copies in block */
+    dn_xfer_t xfer; /**< what it points to are copies: the next five */
+    dn_key_t whole_key;
     dn_sg_t local_sg, remote_sg;
+    dn_prog_use_t local_use;
     dn_block_t *block;
     dn_sg_cursor_t local_at, remote_at;
     uint64_t remote; /**< what the provider wants added to a place in the segment */
@@ -234,6 +274,7 @@ typedef struct dn_ofi_op {
     struct fid_mr *mr;        /**< of the local memory, where the provider wants that */
     struct dn_ofi_part *part; /**< those that the provider has */
     int write;
+    int failed; /**< by the provider: the core processor is to do it again */
     dn_status_t status;
 } dn_ofi_op_t;
 
@@ -255,20 +296,24 @@ typedef struct dn_ofi {
     uint32_t units;
     uint32_t contenders;
 
+    const dn_ofi_lib_t *lib;
     struct fi_info *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_cq *cq;
     struct fid_av *av;
-    struct fid_ep *ep;      /**< NULL: closed, and everybody is lost */
-    int rma_wanted;         /**< by the configuration */
-    int rma;                /**< PULL by fi_read */
-    int delivery;           /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
-    int writes_after_sends; /**< FI_ORDER_WAS and FI_ORDER_RAS */
+    struct fid_ep *ep;     /**< NULL: closed, and everybody is lost */
+    struct fid_ep *rma_ep; /**< by which PUSH and PULL are started:
+                            dn_ofi_rma_endpoint(). NULL: none yet */
+    int rma_wanted;        /**< by the configuration */
+    int rma;               /**< PULL by fi_read */
+    int delivery;          /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
     uint64_t mr_mode;
     int local;          /**< reaches processes of this host only */
-    uint64_t first_key; /**< keys from here on are for registrations of our own */
-    uint64_t next_key;
+    uint64_t key_mask;  /**< bits of a key */
+    uint64_t key_state; /**< of what makes them */
+    size_t iov_limit;   /**< of ours in one call of RMA */
+    size_t rma_iov_limit;
     size_t inject;
     uint32_t tx_left; /**< operations that the provider still takes */
     uint32_t rx_want; /**< receives to be kept posted */
@@ -288,16 +333,23 @@ typedef struct dn_ofi {
     uint32_t nready;
     dn_ofi_buffer_t *stray;
     uint32_t nstrays;
-    dn_ofi_op_t *done, **done_tail; /**< to be signalled */
+    dn_ofi_op_t *done, **done_tail; /**< to be signalled, or to be done by the core processor */
+    int resetting;                  /**< failures of RMA are of our own making */
     struct fid_mr **mr;             /**< of segments, by SID */
     uint32_t nmr;
+
+    dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
+    int guarding;               /**< the watcher sends these soon, whatever the application does
+                 */
+    int calls;                  /**< the watcher is to be told so */
 
     int work;             /**< something waits for room */
     int retry;            /**< strays may be at home now */
     _Atomic int suspects; /**< some peer's suspect is set */
     _Atomic int reap;     /**< some peer may be freed */
     int closing;
-    uint32_t idle; /**< polls left out */
+    uint32_t idle;   /**< polls left out */
+    uint64_t looked; /**< at the network, while there was no peer */
 
     pthread_t watcher;
     pthread_cond_t wake; /**< with lock: the port closes */
@@ -334,21 +386,35 @@ static inline dn_ofi_head_t *dn_ofi_head(dn_ofi_buffer_t *buffer)
 
 /** @name dn_ofi_fabric.c: libfabric's objects, memory, the completion queue */
 /** @{ */
-/** Choose a provider and open its objects. argument: PROVIDER, PROVIDER@DOMAIN, @DOMAIN or NULL. */
+/** Choose a provider and open its objects. argument: PROVIDER, PROVIDER@DOMAIN,
+ * @DOMAIN or NULL. */
 dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument);
 void dn_ofi_fabric_close(dn_ofi_t *ofi);
+/** libfabric, or NULL with what is wrong (dn_ofi_lib.c). */
+const dn_ofi_lib_t *dn_ofi_lib_load(const char **wrong_p);
 /** Choose a provider (dn_ofi_select.c). */
 dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *argument);
 /** Only with processes of this host? */
 int dn_ofi_is_local(const struct fi_info *info);
-/** Close the endpoint, so that the provider lets go of all memory at once. Every peer is suspected. */
+/** Close the endpoint, so that the provider lets go of all memory at once.
+ * Every peer is suspected. */
 void dn_ofi_break(dn_ofi_t *ofi);
-/** Register memory with the provider. key 0: ours to choose. NULL: it cannot be. */
-struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t access, uint64_t key);
+/**
+ * The endpoint by which RMA is started: one of its own, so that giving up a
+ * PULL, or a key that the target does not know, ends what is in flight there,
+ * and no message. Where there can be only one endpoint, it is that. NULL: it is
+ * closed.
+ */
+struct fid_ep *dn_ofi_rma_endpoint(dn_ofi_t *ofi);
+/** Close it; the next operation opens another. */
+void dn_ofi_rma_close(dn_ofi_t *ofi);
+/** Register memory with the provider. NULL: it cannot be. */
+struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t access);
 /** A buffer of at least so many bytes; NULL: no memory. */
 dn_ofi_buffer_t *dn_ofi_buffer(dn_ofi_t *ofi, size_t bytes);
 void dn_ofi_buffer_free(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
-/** The address of an endpoint's name, entered once and counted. NULL: the provider does not take it. */
+/** The address of an endpoint's name, entered once and counted. NULL: the
+ * provider does not take it. */
 dn_ofi_node_t *dn_ofi_node(dn_ofi_t *ofi, const uint8_t *name, uint32_t len);
 void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node);
 /** Keep receives posted. */
@@ -371,6 +437,8 @@ dn_status_t dn_ofi_fence(dn_peer_t *peer);
 int dn_ofi_turn(dn_ofi_t *ofi);
 int dn_ofi_progress(dn_iface_t *iface);
 int dn_ofi_recv(dn_peer_base_t *peer, int max);
+/** Send what was gathered. */
+void dn_ofi_let_go(dn_ofi_t *ofi);
 /** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
 dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 /** Queue a message without regard to credit: HELLO or LEAVE. */
@@ -378,11 +446,15 @@ dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_k
                            size_t len);
 /** Send what waits on a stream, as far as credit and the provider go. */
 void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
-/** An operation found no room: now and then, look whether the peer lives. DN_ERR_AGAIN or DN_ERR_UNREACH. */
+/** An operation found no room: now and then, look whether the peer lives.
+ * DN_ERR_AGAIN or DN_ERR_UNREACH. */
 dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** A word outside of any order. 0: the provider has no room. */
 int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
                    uint32_t value);
+/** Does RMA to this peer have to wait for messages that were sent before a
+ * fence? */
+int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Ask what of a stream has come. */
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** A message came. The buffer is the callee's. */
@@ -415,7 +487,8 @@ dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token);
 int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
 /** Something failed towards it. */
 void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Declare the suspects lost, forget those who left. Without the device's lock. */
+/** Declare the suspects lost, forget those who left. Without the device's lock.
+ */
 void dn_ofi_bury(dn_ofi_t *ofi);
 void dn_ofi_host(uint8_t host[16]);
 /** @} */
@@ -433,21 +506,29 @@ void dn_ofi_linger(dn_ofi_t *ofi);
 
 /** @name dn_ofi_rma.c: PUSH, PULL, segments */
 /** @{ */
-/** word[0]: the provider's key; word[1]: what the provider wants added to a place in the segment. */
+/** word[0]: the provider's key; word[1]: what the provider wants added to a
+ * place in the segment. */
 #define DN_OFI_KEY DN_KEY_OFI
 
 dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
-/** A part completed. */
-void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, dn_status_t status);
-/** Go on with operations that waited for room. @return whether some still do. */
+/** A part completed, or failed. */
+void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed);
+/** Take back every registration of segments and of operations: the endpoint
+ * that they are bound to closes. */
+void dn_ofi_rma_unregister(dn_ofi_t *ofi);
+/** Go on with operations that waited for room. @return whether some still do.
+ */
 int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Signal what is done. Without the device's lock. @return how many. */
 int dn_ofi_signal(dn_ofi_t *ofi);
-/** End the operations of a peer with DN_ERR_UNREACH, once the provider writes no more to their memory: when it
- * does not let go of it, the endpoint is closed. They are signalled by dn_ofi_signal(), or dropped when !signal. */
+/** Free an operation that is off every list. */
+void dn_ofi_op_free(dn_ofi_op_t *op);
+/** End the operations of a peer with DN_ERR_UNREACH, once the provider writes
+ * no more to their memory: when it does not let go of it, the endpoint for RMA
+ * is closed. They are signalled by dn_ofi_signal(), or dropped when !signal. */
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal);
 /** @} */
 

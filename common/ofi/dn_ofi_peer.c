@@ -52,7 +52,8 @@ void dn_ofi_host(uint8_t host[16])
     memcpy(host, word, sizeof(word));
 }
 
-/** A handle on a process of this host, which tells when it has ended. -1: there is none. */
+/** A handle on a process of this host, which tells when it has ended. -1: there
+ * is none. */
 static int dn_ofi_open_process(uint32_t os_pid)
 {
 #ifdef SYS_pidfd_open
@@ -145,6 +146,13 @@ void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         stream->first = buffer->next;
         dn_ofi_buffer_free(ofi, buffer);
     }
+    dn_ofi_stream_t **at = &ofi->gathering;
+    while (stream->gathers && stream != *at) {
+        at = &(*at)->gathering_next;
+    }
+    if (stream->gathers) {
+        *at = stream->gathering_next;
+    }
     ofi->stream[(uint32_t) stream->token] = NULL;
     ofi->draining--;
     dn_ofi_node_leave(ofi, stream->node);
@@ -209,7 +217,8 @@ static void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
-/** Take its messages of this token from now on; those of a stream before may still wait for handlers. */
+/** Take its messages of this token from now on; those of a stream before may
+ * still wait for handlers. */
 static void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token)
 {
     dn_ofi_end_rx(ofi, peer);
@@ -337,7 +346,8 @@ static dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce
     return peer;
 }
 
-/** Slots are scarce: suspect the senders whose processes have ended. @return whether there are such. */
+/** Slots are scarce: suspect the senders whose processes have ended. @return
+ * whether there are such. */
 static int dn_ofi_find_dead(dn_ofi_t *ofi)
 {
     int found = 0;
@@ -351,7 +361,8 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
     return found;
 }
 
-/** May who says HELLO have a stream here? @param peer NULL: it is not known yet. */
+/** May who says HELLO have a stream here? @param peer NULL: it is not known
+ * yet. */
 static enum dn_ofi_refusal dn_ofi_judge(dn_ofi_t *ofi, const dn_ofi_hello_t *hello, dn_ofi_peer_t *peer)
 {
     if (0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))) {
@@ -493,7 +504,8 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     return status;
 }
 
-/** Give a stream that was left the time to go out: its owner may be long before it progresses again. */
+/** Give a stream that was left the time to go out: its owner may be long before
+ * it progresses again. */
 static void dn_ofi_push_out(dn_ofi_t *ofi, uint64_t token)
 {
     const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
@@ -580,14 +592,16 @@ static dn_ofi_peer_t *dn_ofi_next_suspect(const dn_ofi_t *ofi)
     return peer;
 }
 
-/** May it be forgotten: it sends no more, all that it sent is handled, and nobody is connected to it? */
+/** May it be forgotten: it sends no more, all that it sent is handled, and
+ * nobody is connected to it? */
 static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
 {
     return ((peer->rx_left && !peer->left_due) || peer->base.lost) && NULL == peer->first && 0 == peer->depth
            && 0 == peer->base.connections;
 }
 
-/** Free those who are over, one a call, since it may change the list. @return whether there was one. */
+/** Free those who are over, one a call, since it may change the list. @return
+ * whether there was one. */
 static int dn_ofi_reap_one(dn_ofi_t *ofi)
 {
     dn_ofi_lock(ofi);

@@ -11,8 +11,12 @@
 
 #include "dn_log.h"
 
-/** Polls left out, of so many, while there is no peer: another device of the list has them all. */
-#define DN_OFI_IDLE 64
+/** While there is no peer, another device of the list has them all: one poll of
+ * so many looks at the clock, */
+#define DN_OFI_IDLE 32
+/** and at the network when so much time has gone by: a system call costs more
+ * than a message in shared memory. */
+#define DN_OFI_IDLE_NS UINT64_C(500000)
 
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -165,7 +169,8 @@ static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t 
 
     peer->signs++;
     if (0 != ahead) {
-        /* FI_ORDER_SAS is the order of matching: a short message may be complete before a long one. */
+        /* FI_ORDER_SAS is the order of matching: a short message may be complete
+     * before a long one. */
         dn_ofi_buffer_t **at = &peer->early;
         while (NULL != *at && dn_ofi_head(*at)->number - peer->rx_number < ahead) {
             at = &(*at)->next;
@@ -189,8 +194,8 @@ static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t 
     }
 }
 
-/** Keep a message for which its sender's HELLO, or room for that, is missing. The oldest make room: they are
- * of streams that are over. */
+/** Keep a message for which its sender's HELLO, or room for that, is missing.
+ * The oldest make room: they are of streams that are over. */
 static void dn_ofi_keep(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     if (ofi->closing) {
@@ -298,7 +303,8 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
     }
 }
 
-void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
+/** One message came. The buffer is the callee's. */
+static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
 
@@ -343,6 +349,48 @@ void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
     }
 }
 
+/** The memory is gone for a message that came with others: nothing that its
+ * sender sends later can be in order. */
+static void dn_ofi_forgo(dn_ofi_t *ofi, uint64_t token)
+{
+    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, token);
+
+    dn_count(&ofi->iface.counters->dropped, 1);
+    if (NULL != peer && !peer->suspect) {
+        dn_log_error("no memory to receive from PID %" PRIu32 "; it is cut off", peer->base.pid);
+        dn_ofi_suspect(ofi, peer);
+    }
+}
+
+void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
+{
+    size_t at = 0;
+
+    while (at + sizeof(dn_ofi_head_t) <= len) {
+        const dn_ofi_head_t *head = (const dn_ofi_head_t *) (buffer->bytes + at);
+        const uint64_t size = sizeof(*head) + (uint64_t) head->len;
+        if (0 == at && size == len) {
+            dn_ofi_one_arrived(ofi, buffer, len);
+            return;
+        }
+        if (size > len - at) {
+            break;
+        }
+        dn_ofi_buffer_t *one = dn_ofi_buffer(ofi, size);
+        if (NULL != one) {
+            memcpy(one->bytes, head, size);
+            dn_ofi_one_arrived(ofi, one, size);
+        } else {
+            dn_ofi_forgo(ofi, head->token);
+        }
+        at += (size + 7) & ~UINT64_C(7);
+    }
+    if (at < len || 0 == len) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+    }
+    dn_ofi_buffer_free(ofi, buffer);
+}
+
 /** Strays once more, in the order in which they came. */
 static void dn_ofi_retry(dn_ofi_t *ofi)
 {
@@ -358,7 +406,8 @@ static void dn_ofi_retry(dn_ofi_t *ofi)
     }
 }
 
-/** Run the handlers of up to @p max messages of one peer; the device's lock is let go for each. */
+/** Run the handlers of up to @p max messages of one peer; the device's lock is
+ * let go for each. */
 static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
 {
     int n = 0;
@@ -374,7 +423,8 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
         if (DN_OFI_AOTF == head->kind) {
             dn_ofi_apply(ofi, buffer);
         } else {
-            /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
+            /* Ahead of the next, so that a handler may progress; credit waits until
+       * the outermost is done. */
             peer->depth++;
             dn_ofi_unlock(ofi);
             handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
@@ -392,7 +442,8 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
 /** Messages taken from one peer before the next has its turn. */
 #define DN_OFI_TURN 32
 
-/** Every peer with messages has its turn; those that still have some come again at the end. */
+/** Every peer with messages has its turn; those that still have some come again
+ * at the end. */
 static int dn_ofi_dispatch_all(dn_ofi_t *ofi)
 {
     int n = 0;
@@ -427,6 +478,7 @@ static void dn_ofi_go_on(dn_ofi_t *ofi)
 
 int dn_ofi_turn(dn_ofi_t *ofi)
 {
+    dn_ofi_let_go(ofi);
     const int n = dn_ofi_poll(ofi);
 
     if (ofi->retry && !ofi->beating) {
@@ -438,7 +490,8 @@ int dn_ofi_turn(dn_ofi_t *ofi)
     return n;
 }
 
-/** After handlers, and without the lock: completions, the lost, those who left. */
+/** After handlers, and without the lock: completions, the lost, those who left.
+ */
 static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 {
     int n = 0;
@@ -456,18 +509,34 @@ static int dn_ofi_has_more(const dn_ofi_t *ofi)
     return NULL != ofi->done || ofi->suspects || ofi->reap;
 }
 
+/** Can a poll be left out, with nobody there who could have sent but one who
+ * says HELLO? */
+static int dn_ofi_rests(dn_ofi_t *ofi)
+{
+    if (0 != ++ofi->idle % DN_OFI_IDLE) {
+        return 1;
+    }
+    const uint64_t now = dn_ofi_clock();
+    if (now - ofi->looked < DN_OFI_IDLE_NS) {
+        return 1;
+    }
+    ofi->looked = now;
+    return 0;
+}
+
 int dn_ofi_progress(dn_iface_t *iface)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
     int n = 0;
 
-    if (NULL == ofi->peers && 0 == ofi->draining && 0 != ++ofi->idle % DN_OFI_IDLE) {
+    if (NULL == ofi->peers && 0 == ofi->draining && dn_ofi_rests(ofi)) {
         return 0;
     }
     dn_ofi_lock(ofi);
     ofi->turns++;
     if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
         n = dn_ofi_dispatch_all(ofi);
+        dn_ofi_let_go(ofi);
     }
     const int more = dn_ofi_has_more(ofi);
     dn_ofi_unlock(ofi);
@@ -485,6 +554,7 @@ int dn_ofi_recv(dn_peer_base_t *base, int max)
         dn_ofi_turn(ofi);
     }
     const int n = dn_ofi_dispatch(ofi, peer, max);
+    dn_ofi_let_go(ofi);
     dn_ofi_make_ready(ofi, peer);
     const int more = dn_ofi_has_more(ofi);
     dn_ofi_unlock(ofi);

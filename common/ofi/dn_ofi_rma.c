@@ -15,8 +15,28 @@
 #include "dn_log.h"
 #include "dn_xfer.h"
 
-/** Blocks shorter than this on average are gathered into messages and scattered by the target. */
+/** Blocks shorter than this on average are gathered into messages and scattered
+ * by the target. */
 #define DN_OFI_BLOCK_MIN 1024u
+/** What the provider is given to say what it knows of a peer that is lost. */
+#define DN_OFI_GRACE_NS UINT64_C(20000000)
+
+static void dn_ofi_op_unregister(dn_ofi_op_t *op)
+{
+    if (NULL != op->mr) {
+        fi_close(&op->mr->fid);
+        op->mr = NULL;
+    }
+}
+
+/** What a key is besides its words: a key whose parts do not belong together is
+ * the core processor's to refuse. */
+static uint32_t dn_ofi_key_sum(const dn_key_t *key)
+{
+    const uint64_t sum = (key->len ^ key->len >> 29) + UINT64_C(0x9e3779b1) * key->sid
+                         + UINT64_C(0x85ebca77) * key->generation;
+    return (uint32_t) (sum ^ sum >> 32);
+}
 
 /* Segments */
 
@@ -39,12 +59,11 @@ void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
         ofi->mr = table;
         ofi->nmr = room;
     }
-    /* Where the provider leaves the choice to us: by generation, so that a stale key is not the next one's. */
-    const uint64_t wanted = ((uint64_t) key->generation << 32 | key->sid) & (ofi->first_key - 1);
-    struct fid_mr *mr = dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE, wanted);
+    struct fid_mr *mr = dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE);
     if (NULL != mr) {
         const uint64_t start = 0 != (ofi->mr_mode & FI_MR_VIRT_ADDR) ? (uintptr_t) base : 0;
-        dn_key_add(key, (dn_key_way_t){.kind = DN_OFI_KEY, .word = {fi_mr_key(mr), start}});
+        dn_key_add(key, (dn_key_way_t){
+                            .kind = DN_OFI_KEY, .fd = dn_ofi_key_sum(key), .word = {fi_mr_key(mr), start}});
     }
     ofi->mr[key->sid] = mr;
     dn_ofi_unlock(ofi);
@@ -60,6 +79,24 @@ void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
         ofi->mr[key->sid] = NULL;
     }
     dn_ofi_unlock(ofi);
+}
+
+void dn_ofi_rma_unregister(dn_ofi_t *ofi)
+{
+    for (uint32_t sid = 0; sid < ofi->nmr; sid++) {
+        if (NULL != ofi->mr[sid]) {
+            fi_close(&ofi->mr[sid]->fid);
+            ofi->mr[sid] = NULL;
+        }
+    }
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+            dn_ofi_op_unregister(op);
+        }
+    }
+    for (dn_ofi_op_t *op = ofi->done; NULL != op; op = op->next) {
+        dn_ofi_op_unregister(op);
+    }
 }
 
 /* Parts */
@@ -98,7 +135,8 @@ static void dn_ofi_part_free(dn_ofi_t *ofi, dn_ofi_part_t *part)
     ofi->parts = part;
 }
 
-/** The next runs of a walk, at most @p max bytes in @p limit of them. @return bytes. */
+/** The next runs of a walk, at most @p max bytes in @p limit of them. @return
+ * bytes. */
 static uint64_t dn_ofi_runs(dn_sg_cursor_t *at, dn_block_t *run, size_t limit, size_t *count, uint64_t max)
 {
     uint64_t total = 0;
@@ -114,15 +152,10 @@ static uint64_t dn_ofi_runs(dn_sg_cursor_t *at, dn_block_t *run, size_t limit, s
     return total;
 }
 
-static size_t dn_ofi_least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/** Hand the next part of an operation to the provider. 0, or what it said; then nothing has changed. */
+/** Hand the next part of an operation to the provider. 0, or what it said; then
+ * nothing has changed. */
 static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
-    const struct fi_info *info = ofi->info;
     dn_block_t ours[DN_OFI_IOV], theirs[DN_OFI_IOV];
     struct iovec iov[DN_OFI_IOV];
     struct fi_rma_iov rma[DN_OFI_IOV];
@@ -130,20 +163,21 @@ static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
     size_t nours, ntheirs;
     dn_sg_cursor_t local_at = op->local_at;
     dn_sg_cursor_t remote_at = op->remote_at;
-    const uint64_t most = dn_ofi_least(info->ep_attr->max_msg_size, DN_OFI_PART);
+    const uint64_t longest = ofi->info->ep_attr->max_msg_size;
 
-    if (NULL == ofi->ep) {
-        return -FI_ESHUTDOWN;
-    }
     if (0 == ofi->tx_left || DN_OFI_FLYING <= op->peer->flying) {
         return -FI_EAGAIN;
     }
+    struct fid_ep *ep = dn_ofi_rma_endpoint(ofi);
+    if (NULL == ep) {
+        return -FI_ESHUTDOWN;
+    }
     uint64_t len =
-        dn_ofi_runs(&local_at, ours, dn_ofi_least(info->tx_attr->iov_limit, DN_OFI_IOV), &nours, most);
-    const uint64_t other = dn_ofi_runs(&remote_at, theirs,
-                                       dn_ofi_least(info->tx_attr->rma_iov_limit, DN_OFI_IOV), &ntheirs, len);
+        dn_ofi_runs(&local_at, ours, ofi->iov_limit, &nours, longest < DN_OFI_PART ? longest : DN_OFI_PART);
+    const uint64_t other = dn_ofi_runs(&remote_at, theirs, ofi->rma_iov_limit, &ntheirs, len);
     if (other < len) {
-        /* The remote list filled up first: take the local one again, as far as it reached. */
+        /* The remote list filled up first: take the local one again, as far as it
+     * reached. */
         local_at = op->local_at;
         len = dn_ofi_runs(&local_at, ours, DN_OFI_IOV, &nours, other);
     }
@@ -167,8 +201,8 @@ static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
         .rma_iov_count = ntheirs,
         .context = &part->request.context,
     };
-    const ssize_t ret = op->write ? fi_writemsg(ofi->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE)
-                                  : fi_readmsg(ofi->ep, &msg, FI_COMPLETION);
+    const ssize_t ret = op->write ? fi_writemsg(ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE)
+                                  : fi_readmsg(ep, &msg, FI_COMPLETION);
     if (0 != ret) {
         dn_ofi_part_free(ofi, part);
         return ret;
@@ -181,11 +215,9 @@ static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
 
 /* Operations */
 
-static void dn_ofi_op_free(dn_ofi_op_t *op)
+void dn_ofi_op_free(dn_ofi_op_t *op)
 {
-    if (NULL != op->mr) {
-        fi_close(&op->mr->fid);
-    }
+    dn_ofi_op_unregister(op);
     free(op->block);
     free(op);
 }
@@ -210,18 +242,26 @@ static void dn_ofi_op_unlink(dn_ofi_op_t *op)
 static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     dn_ofi_op_unlink(op);
+    op->peer->handed += (uint32_t) op->failed;
     *ofi->done_tail = op;
     ofi->done_tail = &op->next;
 }
 
-/** Everything has been handed over and has come back: store the target's status word, then it is done.
+/** Is no more of it to be handed over? */
+static int dn_ofi_is_ended(const dn_ofi_op_t *op)
+{
+    return op->failed || DN_OK != op->status;
+}
+
+/** Everything has been handed over and has come back: store the target's status
+ * word, then it is done.
  * @return whether it waits for room for that. */
 static int dn_ofi_op_settle(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
-    if (NULL != op->part || (DN_OK == op->status && 0 != op->local_at.left)) {
+    if (NULL != op->part || (!dn_ofi_is_ended(op) && 0 != op->local_at.left)) {
         return 0;
     }
-    if (DN_OK == op->status && 0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
+    if (!dn_ofi_is_ended(op) && 0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
         const dn_status_t status =
             dn_ofi_store(ofi, op->peer, op->xfer.remote_status, op->xfer.remote_value, sizeof(uint64_t));
         if (DN_ERR_AGAIN == status) {
@@ -237,16 +277,13 @@ static int dn_ofi_op_settle(dn_ofi_t *ofi, dn_ofi_op_t *op)
 /** Hand over what the provider takes. @return whether some is left. */
 static int dn_ofi_op_advance(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
-    while (DN_OK == op->status && 0 != op->local_at.left) {
+    while (!dn_ofi_is_ended(op) && 0 != op->local_at.left) {
         const ssize_t ret = dn_ofi_issue(ofi, op);
         if (-FI_EAGAIN == ret) {
             ofi->work = 1;
             return 1;
         }
-        if (0 != ret) {
-            op->status = DN_ERR_UNREACH;
-            dn_ofi_suspect(ofi, op->peer);
-        }
+        op->failed = 0 != ret;
     }
     return 0;
 }
@@ -262,20 +299,47 @@ int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     return waits;
 }
 
-void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, dn_status_t status)
+void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed)
 {
     dn_ofi_op_t *op = part->op;
 
     dn_ofi_part_free(ofi, part);
-    if (NULL != op) {
-        op->peer->signs++;
-        if (DN_OK != status) {
-            op->status = DN_OK == op->status ? status : op->status;
-            if (DN_ERR_UNREACH == status) {
-                dn_ofi_suspect(ofi, op->peer);
-            }
-        }
-        dn_ofi_op_settle(ofi, op);
+    if (NULL == op || (failed && ofi->resetting)) {
+        return;
+    }
+    op->peer->signs += !failed;
+    op->failed |= failed;
+    dn_ofi_op_settle(ofi, op);
+}
+
+/** Signal the end of an operation that is off every list. */
+static void dn_ofi_op_signal(dn_ofi_op_t *op)
+{
+    dn_comp_t *comp = op->xfer.comp;
+    const dn_status_t status = op->status;
+
+    if (DN_OK == status && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(op->xfer.local_status, op->xfer.local_value);
+    }
+    dn_ofi_op_free(op);
+    if (NULL != comp) {
+        comp->fn(comp, status);
+    }
+}
+
+/** The provider failed, and does not say reliably why: over a key that the peer
+ * does not know, or a connection that broke. The core processor does it again,
+ * finds out, and signals. */
+static void dn_ofi_hand_over(dn_ofi_op_t *op)
+{
+    op->peer->handed--;
+    if (DN_OK == op->status) {
+        op->status = dn_port_transfer(&op->peer->base, &op->xfer, op->write);
+    }
+    if (DN_INPROGRESS == op->status) {
+        dn_ofi_op_free(op);
+    } else {
+        dn_ofi_op_signal(op);
     }
 }
 
@@ -296,54 +360,92 @@ int dn_ofi_signal(dn_ofi_t *ofi)
         if (NULL == op) {
             return n;
         }
-        dn_comp_t *comp = op->xfer.comp;
-        const dn_status_t status = op->status;
-        if (DN_OK == status && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
-            dn_store_release(op->xfer.local_status, op->xfer.local_value);
-        }
-        dn_ofi_op_free(op);
-        if (NULL != comp) {
-            comp->fn(comp, status);
+        if (op->failed) {
+            dn_ofi_hand_over(op);
+        } else {
+            dn_ofi_op_signal(op);
         }
         n++;
     }
 }
 
-/** Has the provider parts of this peer's operations? */
-static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads_only)
+/** Has the provider parts of this peer's reads, or writes? */
+static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
 {
     for (const dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
-        if (NULL != op->part && !(reads_only && op->write)) {
+        if (NULL != op->part && (op->write ? writes : reads)) {
             return 1;
         }
     }
     return 0;
 }
 
-/** Wait for those parts. From a peer that is only disconnected they come in the end, or it falls silent. */
-static void dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int patient)
+/** Wait until the provider has no parts of writes any more, nor of reads if
+ * they count. From a peer that lives they come in the end, or it falls silent.
+ * @return whether it has none. */
+static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads, uint64_t patience_ns)
 {
     uint64_t flying = peer->flying;
     uint64_t since = dn_ofi_clock();
 
-    while (NULL != ofi->ep && dn_ofi_rma_flies(peer, 0)) {
+    while (dn_ofi_rma_flies(peer, reads, 1)) {
         const uint64_t now = dn_ofi_clock();
         since = flying != peer->flying ? now : since;
         flying = peer->flying;
-        if (!patient || peer->suspect) {
-            if (now - since > DN_OFI_LINGER_NS) {
-                return;
-            }
-        } else if (0 != ofi->timeout_ns && now - since > ofi->timeout_ns) {
-            return;
+        if (NULL == ofi->ep || now - since > patience_ns) {
+            return 0;
         }
         if (0 == dn_ofi_poll(ofi)) {
             sched_yield();
         }
     }
+    return 1;
 }
 
-/** Forget an operation whose parts the provider may still have; their completions, if any, will be nobody's. */
+/** For how long it may take between two parts of a peer that lives. */
+static uint64_t dn_ofi_patience(const dn_ofi_t *ofi)
+{
+    return 0 != ofi->timeout_ns ? ofi->timeout_ns : UINT64_MAX;
+}
+
+/** Take back the parts of an operation that the provider has lost, and begin it
+ * again: nothing is promised of its bytes until it is complete. */
+static void dn_ofi_op_restart(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    while (NULL != op->part) {
+        dn_ofi_part_free(ofi, op->part);
+        ofi->tx_left++;
+    }
+    dn_sg_start(&op->local_at, op->xfer.local_sg, (uintptr_t) op->xfer.local, op->xfer.len);
+    dn_sg_start(&op->remote_at, op->xfer.remote_sg, op->xfer.roff, op->xfer.len);
+}
+
+/** Have the provider let go of all RMA at once. What others than @p gone have
+ * in flight is begun again. */
+static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
+{
+    /* First, what others write: bytes on their way could arrive behind those of
+   * the second time, and of later ones. */
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (peer != gone && !peer->suspect && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
+            dn_ofi_suspect(ofi, peer);
+        }
+    }
+    ofi->resetting = 1;
+    dn_ofi_rma_close(ofi);
+    while (0 != dn_ofi_poll(ofi)) {
+    }
+    ofi->resetting = 0;
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+            dn_ofi_op_restart(ofi, op);
+        }
+    }
+    ofi->work = 1;
+}
+
+/** Forget an operation whose parts the provider may still have; their
+ * completions, if any, will be nobody's. */
 static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     while (NULL != op->part) {
@@ -360,18 +462,25 @@ static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
 
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
 {
+    const int alone = NULL != ofi->rma_ep && ofi->rma_ep == ofi->ep;
+    const uint64_t last_ns = alone ? DN_OFI_LINGER_NS : DN_OFI_GRACE_NS;
+
     for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
         op->status = DN_ERR_UNREACH;
     }
-    dn_ofi_rma_await(ofi, peer, signal);
-    if (NULL != ofi->ep && dn_ofi_rma_flies(peer, 1)) {
-        /* A PULL would write to memory that its owner is about to have back. */
-        if (signal) {
-            dn_log_error("provider %s does not give up a PULL from PID %" PRIu32
-                         "; its endpoint is closed, and no peer is reached by it any more",
-                         ofi->where.provider, peer->base.pid);
+    /* A PULL would write to memory that its owner is about to have back. */
+    if (!dn_ofi_rma_await(ofi, peer, 1, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
+        && NULL != ofi->ep && dn_ofi_rma_flies(peer, 1, 0)) {
+        if (!alone) {
+            dn_ofi_rma_reset(ofi, peer);
+        } else {
+            if (signal) {
+                dn_log_error("provider %s does not give up a PULL from PID %" PRIu32
+                             "; its endpoint is closed, and no peer is reached by it any more",
+                             ofi->where.provider, peer->base.pid);
+            }
+            dn_ofi_break(ofi);
         }
-        dn_ofi_break(ofi);
     }
     while (NULL != peer->op) {
         dn_ofi_op_t *op = peer->op;
@@ -387,28 +496,33 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
 
 /* PUSH and PULL */
 
-/** Copy the block lists of a transfer: the caller's may go. */
-static dn_status_t dn_ofi_copy_blocks(dn_ofi_op_t *op)
+/** Copy what a transfer points to: the caller's may go. */
+static dn_status_t dn_ofi_copy_parts(dn_ofi_op_t *op)
 {
-    const size_t nlocal = NULL != op->xfer.local_sg ? op->xfer.local_sg->count : 0;
-    const size_t nremote = NULL != op->xfer.remote_sg ? op->xfer.remote_sg->count : 0;
+    const size_t nlocal = dn_sg_listed(op->xfer.local_sg);
+    const size_t nremote = dn_sg_listed(op->xfer.remote_sg);
 
-    if (0 == nlocal + nremote) {
-        return DN_OK;
-    }
-    op->block = calloc(nlocal + nremote, sizeof(*op->block));
-    if (NULL == op->block) {
-        return DN_ERR_NOMEM;
-    }
-    op->local_sg = (dn_sg_t){op->block, nlocal};
-    op->remote_sg = (dn_sg_t){op->block + nlocal, nremote};
-    if (0 != nlocal) {
-        memcpy(op->block, op->xfer.local_sg->block, nlocal * sizeof(*op->block));
-        op->xfer.local_sg = &op->local_sg;
+    op->whole_key = *op->xfer.key;
+    op->xfer.key = &op->whole_key;
+    if (0 != nlocal + nremote) {
+        op->block = calloc(nlocal + nremote, sizeof(*op->block));
+        if (NULL == op->block) {
+            return DN_ERR_NOMEM;
+        }
     }
     if (0 != nremote) {
         memcpy(op->block + nlocal, op->xfer.remote_sg->block, nremote * sizeof(*op->block));
+        op->remote_sg = (dn_sg_t){.block = op->block + nlocal, .count = nremote};
         op->xfer.remote_sg = &op->remote_sg;
+    }
+    if (0 != nlocal) {
+        memcpy(op->block, op->xfer.local_sg->block, nlocal * sizeof(*op->block));
+        op->local_sg = (dn_sg_t){.block = op->block, .count = nlocal};
+        op->xfer.local_sg = &op->local_sg;
+    } else if (NULL != op->xfer.local_sg && NULL != op->xfer.local_sg->use) {
+        op->local_use = *op->xfer.local_sg->use;
+        op->local_sg = (dn_sg_t){.use = &op->local_use};
+        op->xfer.local_sg = &op->local_sg;
     }
     return DN_OK;
 }
@@ -416,11 +530,16 @@ static dn_status_t dn_ofi_copy_blocks(dn_ofi_op_t *op)
 /** Is this better done by RMA than by the core processor, and possible? */
 static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
-    const size_t blocks = (NULL != xfer->local_sg ? xfer->local_sg->count : 1)
-                          + (NULL != xfer->remote_sg ? xfer->remote_sg->count : 1);
+    const uint64_t blocks = dn_sg_blocks(xfer->local_sg) + dn_sg_blocks(xfer->remote_sg);
 
-    if (peer->self || 0 == xfer->len || (write ? !ofi->delivery : !ofi->rma)
-        || NULL == dn_key_way(xfer->key, DN_OFI_KEY)) {
+    const dn_key_way_t *way = dn_key_way(xfer->key, DN_OFI_KEY);
+
+    if (peer->self || 0 == xfer->len || (write ? !ofi->delivery : !ofi->rma) || NULL == way
+        || way->fd != dn_ofi_key_sum(xfer->key)) {
+        return 0;
+    }
+    if (NULL != xfer->remote_sg && NULL != xfer->remote_sg->use) {
+        /* One message with the program's number, in the place of many writes. */
         return 0;
     }
     if (NULL != xfer->local_sg && 0 != (ofi->mr_mode & FI_MR_LOCAL)) {
@@ -430,6 +549,7 @@ static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_
     return 2 == blocks || xfer->len / blocks >= DN_OFI_BLOCK_MIN / 2;
 }
 
+/** NULL: there is no memory, or it cannot be registered. */
 static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     dn_ofi_op_t *op = calloc(1, sizeof(*op));
@@ -443,12 +563,13 @@ static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_x
     const dn_key_way_t *way = dn_key_way(xfer->key, DN_OFI_KEY);
     op->key = way->word[0];
     op->remote = way->word[1];
-    if (DN_OK != dn_ofi_copy_blocks(op)) {
+    if (DN_OK != dn_ofi_copy_parts(op)) {
         goto err_free;
     }
     if (0 != (ofi->mr_mode & FI_MR_LOCAL)) {
-        /* Providers for which this is dear keep registrations in a cache of libfabric's, behind fi_mr_reg(). */
-        op->mr = dn_ofi_mr(ofi, xfer->local, xfer->len, write ? FI_WRITE : FI_READ, 0);
+        /* Providers for which this is dear keep registrations in a cache of
+     * libfabric's, behind fi_mr_reg(). */
+        op->mr = dn_ofi_mr(ofi, xfer->local, xfer->len, write ? FI_WRITE : FI_READ);
         if (NULL == op->mr) {
             goto err_free;
         }
@@ -467,6 +588,9 @@ static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfe
     if (peer->suspect) {
         return DN_ERR_UNREACH;
     }
+    if (dn_ofi_is_fenced(ofi, peer)) {
+        return DN_ERR_AGAIN;
+    }
     for (const dn_ofi_op_t *older = peer->op; NULL != older; older = older->next) {
         if (0 != older->local_at.left) {
             return DN_ERR_AGAIN;
@@ -474,16 +598,12 @@ static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfe
     }
     dn_ofi_op_t *op = dn_ofi_op_new(ofi, peer, xfer, write);
     if (NULL == op) {
-        return DN_ERR_NOMEM;
+        return DN_ERR_UNSUPPORTED;
     }
     const ssize_t ret = dn_ofi_issue(ofi, op);
     if (0 != ret) {
         dn_ofi_op_free(op);
-        if (-FI_EAGAIN == ret) {
-            return DN_ERR_AGAIN;
-        }
-        dn_ofi_suspect(ofi, peer);
-        return DN_ERR_UNREACH;
+        return -FI_EAGAIN == ret ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
     }
     *peer->op_tail = op;
     peer->op_tail = &op->next;
@@ -494,11 +614,13 @@ static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfe
 static dn_status_t dn_ofi_transfer(dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+    dn_xfer_t plain;
 
     dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
     if (DN_OK != status) {
         return status;
     }
+    xfer = dn_xfer_plain(xfer, &plain);
     if (!dn_ofi_fits(ofi, peer, xfer, write)) {
         return DN_ERR_UNSUPPORTED;
     }

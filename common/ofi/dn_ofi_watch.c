@@ -3,9 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Who is still there. A peer that is silent for half of the time limit is asked, and lost when it has not
- * answered at its end. A process may compute for longer than that: so a thread that sleeps nearly always answers
- * in its place, and looks after the peers. It starts with the first peer, and runs no handler and no completion.
+ * Who is still there. A peer that is silent for half of the time limit is
+ * asked, and lost when it has not answered at its end. A process may compute
+ * for longer than that: so a thread that sleeps nearly always answers in its
+ * place, and looks after the peers. It also sends what was gathered when the
+ * application does not progress (dn_ofi_msg.c). It starts with the first peer,
+ * and runs no handler and no completion.
  */
 #include "dn_config.h"
 
@@ -21,6 +24,9 @@
 
 /** Looks in one time limit. */
 #define DN_OFI_LOOKS 8
+/** For which messages of a burst wait at most, should the application not
+ * progress. */
+#define DN_OFI_GUARD_NS UINT64_C(200000)
 /** Turns in which the thread reads what came. */
 #define DN_OFI_CATCH_UP 1000
 
@@ -32,6 +38,27 @@ static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
+/** Has all come that was handed to the provider? It says nothing of short
+ * messages (fi_inject), and a connection that breaks takes along what it held,
+ * though the next message opens another. */
+static void dn_ofi_count_lost(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    dn_ofi_stream_t *stream = peer->tx;
+    const uint32_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
+
+    if (sent == stream->stored || stream->seen != stream->stored) {
+        stream->unheard = 0;
+        stream->seen = stream->stored;
+    } else if (!stream->asked && DN_OFI_LOOKS < ++stream->unheard) {
+        dn_log_error("a connection to PID %" PRIu32 " broke, and messages were lost; it is given up",
+                     peer->base.pid);
+        dn_ofi_suspect(ofi, peer);
+    }
+    if (sent != stream->stored) {
+        dn_ofi_inquire(ofi, stream);
+    }
+}
+
 /** Does anything connect us with it, so that it should answer? */
 static int dn_ofi_is_watched(const dn_ofi_peer_t *peer)
 {
@@ -39,6 +66,7 @@ static int dn_ofi_is_watched(const dn_ofi_peer_t *peer)
            && (NULL != peer->tx || (0 != peer->rx_token && !peer->rx_left));
 }
 
+/** Look after all peers. */
 static void dn_ofi_look(dn_ofi_t *ofi)
 {
     const uint64_t now = dn_ofi_clock();
@@ -47,6 +75,9 @@ static void dn_ofi_look(dn_ofi_t *ofi)
 
     ofi->watched = now;
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (NULL != peer->tx && !peer->suspect && !away) {
+            dn_ofi_count_lost(ofi, peer);
+        }
         if (away || !dn_ofi_is_watched(peer) || peer->signs != peer->signs_at) {
             peer->signs_at = peer->signs;
             peer->since = now;
@@ -61,14 +92,16 @@ static void dn_ofi_look(dn_ofi_t *ofi)
     }
 }
 
-/** Wait for the next look, or until the thread is to end. */
-static void dn_ofi_rest(dn_ofi_t *ofi)
+/** Wait until some time, until there is something to guard, or until the thread
+ * is to end. */
+static void dn_ofi_rest(dn_ofi_t *ofi, uint64_t until)
 {
-    const uint64_t until = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
+    const int guarding = ofi->guarding;
     const struct timespec end = {(time_t) (until / UINT64_C(1000000000)),
                                  (long) (until % UINT64_C(1000000000))};
 
-    while (!ofi->closing && ETIMEDOUT != pthread_cond_timedwait(&ofi->wake, &ofi->lock, &end)) {
+    while (!ofi->closing && guarding == ofi->guarding
+           && ETIMEDOUT != pthread_cond_timedwait(&ofi->wake, &ofi->lock, &end)) {
     }
 }
 
@@ -76,9 +109,20 @@ static void *dn_ofi_beat(void *arg)
 {
     dn_ofi_t *ofi = arg;
     uint64_t turns = 0;
+    uint64_t look_at = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
 
     dn_ofi_lock(ofi);
-    for (dn_ofi_rest(ofi); !ofi->closing; dn_ofi_rest(ofi)) {
+    while (!ofi->closing) {
+        const int guarding = ofi->guarding;
+        dn_ofi_rest(ofi, guarding ? dn_ofi_clock() + DN_OFI_GUARD_NS : look_at);
+        if (guarding) {
+            /* What the application has not sent since by its progress. */
+            ofi->guarding = NULL != ofi->gathering;
+            dn_ofi_let_go(ofi);
+        }
+        if (dn_ofi_clock() < look_at) {
+            continue;
+        }
         if (turns == ofi->turns) {
             ofi->beating = 1;
             for (int i = 0; i < DN_OFI_CATCH_UP && 0 != dn_ofi_turn(ofi); i++) {
@@ -87,6 +131,7 @@ static void *dn_ofi_beat(void *arg)
         }
         turns = ofi->turns;
         dn_ofi_look(ofi);
+        look_at = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
     }
     dn_ofi_unlock(ofi);
     return NULL;
@@ -117,7 +162,8 @@ void dn_ofi_watch_start(dn_ofi_t *ofi)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!ofi->watching) {
         ofi->timeout_ns = 0;
-        dn_log_error("no thread can be made to look after peers; one that falls silent is waited for");
+        dn_log_error("no thread can be made to look after peers; one that falls "
+                     "silent is waited for");
     }
 }
 

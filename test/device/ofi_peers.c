@@ -11,8 +11,10 @@
 
 #include "dn_world.h"
 
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +23,13 @@
 #define NETWORK "ofi:tcp;ofi_rxm@lo"
 
 enum { BYTES = 300000, LONG_BYTES = 64 << 20 };
+
+/** sockets' own RDM endpoints, and those that a layer makes above them. */
+static const dn_variant_t networks[] = {
+    {.file = "ofi_peers over tcp", .device = "ofi:tcp@lo", .cma = 1, .backing = "auto"},
+    {.file = "ofi_peers over tcp;ofi_rxm", .device = NETWORK, .cma = 1, .backing = "auto"},
+};
+static dn_variant_t network;
 
 static uint64_t heard;
 
@@ -53,6 +62,14 @@ static void hear_until(dn_world_t *world, uint64_t count)
     while (heard < count) {
         dn_world_progress(world);
     }
+}
+
+static uint64_t lost(const dn_world_t *world)
+{
+    dn_counters_t counters;
+
+    dn_counters(world->port, &counters);
+    return counters.peers_lost;
 }
 
 /* A list */
@@ -130,17 +147,112 @@ static void each_peer_finds_its_words_in_a_key(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/* Silence */
+/* Bursts */
 
-static const dn_variant_t network = {.file = "ofi_peers", .device = NETWORK, .cma = 1, .backing = "auto"};
-
-static uint64_t lost(const dn_world_t *world)
+/** Short messages that follow each other closely are sent together, later; but not only when their sender progresses. */
+static void a_burst_arrives_while_its_sender_sleeps(dn_world_t *world)
 {
-    dn_counters_t counters;
+    enum { BURST = 50 };
 
-    dn_counters(world->port, &counters);
-    return counters.peers_lost;
+    /* So that nobody looks after peers meanwhile. */
+    world->config.timeout_s = 3600;
+    open_over(world, &network);
+    dn_world_barrier(world);
+    dn_world_connect(world);
+    dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
+    hear_until(world, 1);
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        for (unsigned tag = 1; tag <= BURST; tag++) {
+            dn_check_equal(dn_botf(world->peer[1], DN_WORLD_CHAN, tag, NULL, 0, NULL, 0), DN_OK);
+        }
+        dn_world_sleep(world, 1, 0, 1);
+    } else {
+        hear_until(world, 1 + BURST);
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
 }
+
+/* Keys */
+
+/** PULL what lies in the good segment of rank 1. */
+static void pull_good(dn_world_t *world, uint8_t *to)
+{
+    const dn_xfer_t xfer = {.local = to, .key = &world->board->seat[1].key[1], .len = BYTES};
+
+    memset(to, 0, BYTES);
+    dn_check_equal(dn_world_pull(world, world->peer[1], &xfer), DN_OK);
+    dn_check_bytes(to, BYTES, 1);
+}
+
+/** Use a stale key while a PULL of another segment is in flight. */
+static void use_stale_key(dn_world_t *world, int write)
+{
+    static uint8_t mine[BYTES], other[BYTES];
+    dn_world_comp_t comp = dn_world_comp();
+    dn_peer_t *peer = world->peer[1];
+    const dn_xfer_t good = {
+        .local = mine, .key = &world->board->seat[1].key[1], .len = BYTES, .comp = &comp.comp};
+    const dn_xfer_t stale = {.local = other, .key = &world->board->seat[1].key[0], .len = BYTES};
+    dn_status_t status;
+
+    memset(mine, 0, BYTES);
+    while (DN_ERR_AGAIN == (status = dn_pull(peer, &good))) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(status, DN_INPROGRESS);
+    dn_test_log.expected = 1;
+    dn_check_equal(write ? dn_world_push(world, peer, &stale) : dn_world_pull(world, peer, &stale),
+                   DN_ERR_RANGE);
+    dn_test_log.expected = 0;
+    while (0 == comp.signals) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(comp.status, DN_OK);
+    dn_check_bytes(mine, BYTES, 1);
+}
+
+/**
+ * The provider ends a connection over a key that the target does not know. That costs neither the peer, nor other
+ * transfers, nor messages; and RMA comes back, which is seen from nothing going by messages.
+ */
+static void a_stale_key_spoils_nothing(dn_world_t *world)
+{
+    enum { ROUNDS = 4 };
+    static uint8_t memory[2][BYTES], mine[BYTES];
+    dn_segment_t *segment[2];
+
+    open_over(world, &network);
+    for (int k = 0; k < 2; k++) {
+        dn_check_equal(dn_segment_register(world->port, memory[k], BYTES, &segment[k]), DN_OK);
+        dn_segment_key(segment[k], &world->me->key[k]);
+    }
+    dn_test_fill(memory[1], BYTES, 1);
+    dn_segment_free(segment[0]);
+    dn_world_barrier(world);
+    dn_world_connect(world);
+    if (0 == world->rank) {
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            use_stale_key(world, round % 2);
+            dn_world_send(world, world->peer[1], DN_WORLD_CHAN, round, NULL, 0);
+            uint64_t before;
+            do {
+                before = moved(world, 1);
+                pull_good(world, mine);
+            } while (before != moved(world, 1));
+        }
+    } else {
+        hear_until(world, ROUNDS);
+    }
+    dn_world_barrier(world);
+    dn_check_equal(lost(world), 0);
+    dn_segment_free(segment[1]);
+    dn_world_stop(world);
+}
+
+/* Silence */
 
 /** Nobody progresses in rank 1 for several time limits, yet rank 0 keeps it. */
 static void a_peer_that_computes_is_kept(dn_world_t *world)
@@ -240,13 +352,16 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
         }
     }
     hear_until(world, 1);
+    /* Connects what RMA goes by. */
+    dn_xfer_t xfer = {.local = mine, .key = &world->board->seat[1].key[0], .len = 1};
+    dn_check_equal(dn_world_pull(world, world->peer[1], &xfer), DN_OK);
     dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
     dn_world_await(world, 1, 0, 1);
     const pid_t other = (pid_t) world->board->seat[1].os_pid;
     const struct timespec while_it_stops = {0, 100000000};
     nanosleep(&while_it_stops, NULL);
-    const dn_xfer_t xfer = {
-        .local = mine, .key = &world->board->seat[1].key[0], .len = LONG_BYTES, .comp = &comp.comp};
+    xfer.len = LONG_BYTES;
+    xfer.comp = &comp.comp;
     dn_check_equal(dn_pull(world->peer[1], &xfer), DN_INPROGRESS);
     wait_for_a_loss(world);
     while (0 == comp.signals) {
@@ -269,14 +384,82 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
     dn_test_log.expected = 0;
 }
 
+/** Lose what the kernel has of connections of this process, as a reset on the way does: both ends still live. */
+static void lose_connections(void)
+{
+    enum { DESCRIPTORS = 256 };
+
+    for (int fd = 3; fd < DESCRIPTORS; fd++) {
+        struct sockaddr_in other;
+        socklen_t len = sizeof(other);
+        if (0 == getpeername(fd, (struct sockaddr *) &other, &len) && AF_INET == other.sin_family) {
+            const int dead = socket(AF_INET, SOCK_STREAM, 0);
+            dup2(dead, fd);
+            close(dead);
+        }
+    }
+}
+
+/** Rank 1: lose connections before each message, until rank 0 is done. */
+static void lose_messages(dn_world_t *world)
+{
+    const uint64_t *done = &world->board->seat[0].word[0];
+
+    dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+    hear_until(world, 1);
+    for (uint64_t round = 1; 0 == dn_load_acquire(done); round++) {
+        lose_connections();
+        dn_world_post(world, 0, round);
+        while (heard < 1 + round && 0 == dn_load_acquire(done)) {
+            dn_progress(world->port);
+        }
+        dn_world_post(world, 1, heard);
+    }
+}
+
+/**
+ * Rank 1 lives and answers, but sooner or later a short message to it goes with a connection. Rank 0, which is not
+ * told by its provider, does not take it for delivered for ever.
+ */
+static void a_peer_is_given_up_when_messages_are_lost(dn_world_t *world)
+{
+    const dn_board_seat_t *other = &world->board->seat[1];
+    dn_status_t status = DN_OK;
+
+    world->config.timeout_s = 1;
+    open_over(world, &network);
+    dn_world_barrier(world);
+    dn_world_connect(world);
+    dn_test_log.expected = 1;
+    if (1 == world->rank) {
+        lose_messages(world);
+    } else {
+        hear_until(world, 1);
+        dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
+        for (uint64_t round = 1; 0 == lost(world); round++) {
+            dn_world_sleep(world, 1, 0, round);
+            status = dn_botf(world->peer[1], DN_WORLD_CHAN, (unsigned) round, NULL, 0, NULL, 0);
+            while (DN_OK == status && 0 == lost(world) && dn_load_acquire(&other->word[1]) < 1 + round) {
+                dn_progress(world->port);
+            }
+        }
+        dn_world_post(world, 0, 1);
+    }
+    dn_close(world->port);
+    dn_test_log.expected = 0;
+}
+
 static const struct {
     const char *name;
     int processes;
     dn_world_fn_t fn;
 } tests[] = {
     {"each_peer_finds_its_words_in_a_key", 3, each_peer_finds_its_words_in_a_key},
+    {"a_burst_arrives_while_its_sender_sleeps", 2, a_burst_arrives_while_its_sender_sleeps},
+    {"a_stale_key_spoils_nothing", 2, a_stale_key_spoils_nothing},
     {"a_peer_that_computes_is_kept", 2, a_peer_that_computes_is_kept},
     {"a_silent_sender_is_lost_to_who_only_receives", 2, a_silent_sender_is_lost_to_who_only_receives},
+    {"a_peer_is_given_up_when_messages_are_lost", 2, a_peer_is_given_up_when_messages_are_lost},
     {"a_pull_from_a_silent_peer_ends_and_writes_no_more", 2,
      a_pull_from_a_silent_peer_ends_and_writes_no_more},
 };
@@ -285,9 +468,12 @@ int main(int argc, char **argv)
 {
     int failed = 0;
 
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
-            failed |= dn_world_run(tests[i].name, &network, tests[i].processes, tests[i].fn);
+    for (size_t n = 0; n < sizeof(networks) / sizeof(networks[0]); n++) {
+        network = networks[n];
+        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+            if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
+                failed |= dn_world_run(tests[i].name, &network, tests[i].processes, tests[i].fn);
+            }
         }
     }
     return failed;
