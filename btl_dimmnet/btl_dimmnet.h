@@ -20,9 +20,9 @@
 struct mca_btl_dimmnet_frag_t;
 struct mca_btl_dimmnet_op_t;
 
-/** A process that is reached. One for each process of the job, so it is kept to one cache line. */
+/** A process that is reached by one of the modules, so it is kept to one cache line. */
 struct mca_btl_base_endpoint_t {
-    dn_peer_t *peer;
+    dn_peer_t *peer;                              /**< NULL: this process itself */
     struct mca_btl_dimmnet_frag_t *first;         /**< messages that wait for room, oldest first */
     struct mca_btl_dimmnet_frag_t *last;          /**< undefined while first is NULL */
     struct mca_btl_base_endpoint_t *next_waiting; /**< in mca_btl_dimmnet_t::waiting */
@@ -88,6 +88,8 @@ typedef struct mca_btl_dimmnet_t {
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
 extern mca_btl_dimmnet_t mca_btl_dimmnet;
+/** See btl_dimmnet_module.c. All its state is mca_btl_dimmnet's. */
+extern mca_btl_base_module_t mca_btl_dimmnet_windows;
 
 /** @name btl_dimmnet_component.c */
 /** @{ */
@@ -103,6 +105,12 @@ bool mca_btl_dimmnet_limits_fit(size_t longest);
 void mca_btl_dimmnet_look_at_cores(void);
 /** A process is gone: say so once and tell the upper layer, which may not return. Call it without locks. */
 void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
+/** @} */
+
+/** @name btl_dimmnet_module.c */
+/** @{ */
+/** Give atomics to the module of windows alone. @return false: the user wants none, so it is of no use. */
+bool mca_btl_dimmnet_split(void);
 /** @} */
 
 /** @name btl_dimmnet_send.c */

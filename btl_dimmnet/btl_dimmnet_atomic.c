@@ -91,8 +91,8 @@ static int atomic(mca_btl_base_endpoint_t *endpoint, void *local_address, uint64
     mca_btl_dimmnet_op_t *op;
     uint64_t roff;
 
-    if (NULL == endpoint || NULL == remote_handle) {
-        /* osc/rdma compares and swaps this way in its own process and in memory that it has mapped itself. */
+    if (NULL == endpoint || NULL == endpoint->peer || NULL == remote_handle) {
+        /* osc/rdma compares and swaps without an endpoint in its own process and in memory that it has mapped itself. */
         amo_here(amo, (void *) (uintptr_t) remote_address, width, operand, compare, local_address);
         if (NULL != cbfunc) {
             cbfunc(&mca_btl_dimmnet.super, NULL, local_address, local_handle, cbcontext, cbdata,

@@ -245,7 +245,7 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
                             opal_strerror(rc));
         return NULL;
     }
-    modules = malloc(sizeof(*modules));
+    modules = malloc(2 * sizeof(*modules));
     if (NULL == modules) {
         dn_ompi_close();
         return NULL;
@@ -253,7 +253,8 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
     component->port = port;
     mca_btl_dimmnet_look_at_cores();
     modules[0] = &mca_btl_dimmnet.super;
-    *num_btls = 1;
+    modules[1] = &mca_btl_dimmnet_windows;
+    *num_btls = mca_btl_dimmnet_split() ? 2 : 1;
     return modules;
 }
 
@@ -266,6 +267,32 @@ static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
     }
 }
 
+/** The upper layer is told that a process is gone, and may not return. No reason: a help text has said it. */
+static void tell_lost(opal_proc_t *proc)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    dn_ompi_say_lost(proc);
+    if (NULL != module->error_cb) {
+        module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, proc, NULL);
+    }
+}
+
+/** dn_lost_fn_t of DN_CHAN_BTL. Where nobody takes errors, nobody is there who waits for the process by this BTL. */
+static void lost(dn_peer_t *peer, void *arg)
+{
+    mca_btl_base_endpoint_t *endpoint = dn_peer_user(peer, DN_CHAN_BTL);
+
+    if (NULL == mca_btl_dimmnet.error_cb || !dn_ompi_loss_matters(NULL == endpoint ? NULL : endpoint->proc)) {
+        return;
+    }
+    if (NULL == endpoint) {
+        tell_lost(NULL);
+    } else {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+}
+
 int mca_btl_dimmnet_listen(void)
 {
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
@@ -274,6 +301,7 @@ int mca_btl_dimmnet_listen(void)
     if (!component->listening) {
         status = dn_handler_set(component->port, DN_CHAN_BTL, receive, NULL);
         component->listening = DN_OK == status;
+        (void) dn_lost_set(component->port, DN_CHAN_BTL, lost, NULL);
     }
     return dn_ompi_status(status);
 }
@@ -282,7 +310,7 @@ void mca_btl_dimmnet_look_at_cores(void)
 {
     /* Nobody tells how many threads poll: with several, one that gets nothing stands in the others' way. */
     mca_btl_dimmnet_component.oversubscribed =
-        opal_using_threads() || 0 != dn_oversubscribed(mca_btl_dimmnet_component.port);
+        opal_using_threads() || dn_ompi_yields() || 0 != dn_oversubscribed(mca_btl_dimmnet_component.port);
 }
 
 /** Give the core away after some idle polls. The counter is a hint: threads may race on it. */
@@ -322,16 +350,8 @@ int mca_btl_dimmnet_progress(void)
 
 void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint)
 {
-    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-
-    if (endpoint->lost) {
-        return;
-    }
-    endpoint->lost = true;
-    dn_ompi_help("peer-lost", opal_process_info.nodename, OPAL_NAME_PRINT(endpoint->proc->proc_name));
-    if (NULL != module->error_cb) {
-        static char reason[] = "btl:dimmnet: a process that messages are sent to has ended";
-
-        module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc, reason);
+    if (!endpoint->lost) {
+        endpoint->lost = true;
+        tell_lost(endpoint->proc);
     }
 }

@@ -3,7 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_module.c
- * The module: processes come and go, descriptors are made.
+ * The modules: processes come and go, descriptors are made.
+ *
+ * There are two, with the same functions. What reaches a process by mca_btl_dimmnet sends to it, and puts and gets for
+ * pml/ob1. mca_btl_dimmnet_windows puts, gets and has atomics; osc/rdma takes the one module that has them for all
+ * processes, and that of Open MPI 4.1 looks for itself there, too, once a window spans hosts. One module that reached
+ * the process itself would have pml/ob1 send that way, for of two BTLs that send it takes the one that is more exclusive,
+ * and that would be this one rather than btl/self; and it puts and gets by none that it does not send by.
  */
 #include "dn_config.h"
 
@@ -88,37 +94,69 @@ static int lists_make(mca_btl_dimmnet_t *module)
     return rc;
 }
 
-/** @return NULL: leave the process to another BTL. */
-static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc)
+static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc, dn_peer_t *peer)
 {
+    mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
+
+    if (NULL != endpoint && OPAL_SUCCESS != lists_make(&mca_btl_dimmnet)) {
+        free(endpoint);
+        endpoint = NULL;
+    }
+    if (NULL != endpoint) {
+        endpoint->peer = peer;
+        endpoint->proc = proc;
+    }
+    return endpoint;
+}
+
+/** Does another BTL send to this process itself? */
+static bool self_is_sent_to(void)
+{
+    mca_btl_base_selected_module_t *selected;
+
+    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        if (0 == strcmp("self", selected->btl_component->btl_version.mca_component_name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** @return NULL: leave the process to another BTL. */
+static mca_btl_base_endpoint_t *endpoint_connect(const mca_btl_base_module_t *btl, opal_proc_t *proc)
+{
+    const bool sends = &mca_btl_dimmnet.super == btl;
     const int output = opal_btl_base_framework.framework_output;
-    mca_btl_base_endpoint_t *endpoint;
+    mca_btl_base_endpoint_t *endpoint = NULL;
     dn_peer_attr_t attr;
     dn_peer_t *peer;
-    int rc = dn_ompi_connect(proc, &peer);
+    int rc;
 
+    if (opal_proc_local_get() == proc) {
+        return !sends && self_is_sent_to() ? endpoint_make(proc, NULL) : NULL;
+    }
+    rc = dn_ompi_connect(proc, &peer);
     if (OPAL_SUCCESS != rc) {
         opal_output_verbose(10, output, "btl:dimmnet: %s is not reached: %s",
                             OPAL_NAME_PRINT(proc->proc_name), opal_strerror(rc));
         return NULL;
     }
     dn_peer_attr(peer, &attr);
-    endpoint = calloc(1, sizeof(*endpoint));
-    if (NULL == endpoint || !takes_our_messages(proc, &attr)
-        || OPAL_SUCCESS != lists_make(&mca_btl_dimmnet)) {
-        free(endpoint);
-        dn_disconnect(peer);
-        return NULL;
+    /* Of both: who is reached by windows alone cannot be sent to, and pml/ob1 does not see that. */
+    if (takes_our_messages(proc, &attr)) {
+        endpoint = endpoint_make(proc, peer);
     }
-    endpoint->peer = peer;
-    endpoint->proc = proc;
-    dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
-    opal_output_verbose(
-        10, output,
-        "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
-        OPAL_NAME_PRINT(proc->proc_name), attr.device,
-        attr.cma ? "mapped memory and single copy" : "mapped memory only", (unsigned long) attr.botf_inline,
-        (unsigned long) attr.botf_max);
+    if (NULL == endpoint) {
+        dn_disconnect(peer);
+    } else if (sends) {
+        dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
+        opal_output_verbose(
+            10, output,
+            "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
+            OPAL_NAME_PRINT(proc->proc_name), attr.device, attr.cma ? "single copy" : "no single copy",
+            (unsigned long) attr.botf_inline, (unsigned long) attr.botf_max);
+    }
     return endpoint;
 }
 
@@ -126,19 +164,10 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
                             mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-    const opal_proc_t *self = opal_proc_local_get();
     int rc = OPAL_SUCCESS;
 
     for (size_t i = 0; OPAL_SUCCESS == rc && i < nprocs; i++) {
-        /* Where the processes of other jobs run is known when their address has been seen, not before. */
-        bool here = procs[i]->proc_name.jobid != self->proc_name.jobid
-                    || OPAL_PROC_ON_LOCAL_NODE(procs[i]->proc_flags);
-
-        endpoints[i] = NULL;
-        if (procs[i] == self || !here) {
-            continue;
-        }
-        endpoints[i] = endpoint_make(procs[i]);
+        endpoints[i] = endpoint_connect(btl, procs[i]);
         if (NULL == endpoints[i]) {
             continue;
         }
@@ -179,12 +208,18 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
 
 static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
 {
+    if (NULL == endpoint->peer) {
+        free(endpoint);
+        return;
+    }
     for (int polls = 0; NULL != endpoint->first && !endpoint->lost && polls < LAST_POLLS; polls++) {
         (void) mca_btl_dimmnet_progress();
     }
     mca_btl_dimmnet_send_forget(endpoint);
     mca_btl_dimmnet_ops_forget(endpoint);
-    dn_peer_set_user(endpoint->peer, DN_CHAN_BTL, NULL);
+    if (endpoint == dn_peer_user(endpoint->peer, DN_CHAN_BTL)) {
+        dn_peer_set_user(endpoint->peer, DN_CHAN_BTL, NULL);
+    }
     /* What is in flight ends with an error now, which is no news of the peer's end. */
     endpoint->lost = true;
     dn_disconnect(endpoint->peer);
@@ -228,6 +263,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     /* First of all: receivers are gone from here on. */
     if (component->listening) {
         dn_handler_clear(component->port, DN_CHAN_BTL);
+        (void) dn_lost_set(component->port, DN_CHAN_BTL, NULL, NULL);
         component->listening = false;
     }
     while (NULL != module->endpoints) {
@@ -293,6 +329,21 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
         frag->base.des_segment_count = 2;
     }
     return &frag->base;
+}
+
+mca_btl_base_module_t mca_btl_dimmnet_windows;
+
+bool mca_btl_dimmnet_split(void)
+{
+    const uint32_t atomics = MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
+    mca_btl_base_module_t *sends = &mca_btl_dimmnet.super;
+
+    mca_btl_dimmnet_windows = *sends;
+    mca_btl_dimmnet_windows.btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_SEND;
+    /* pml/ob1 divides what it puts and gets by bandwidth. */
+    mca_btl_dimmnet_windows.btl_bandwidth = 1;
+    sends->btl_flags &= ~atomics;
+    return 0 != (atomics & mca_btl_dimmnet_windows.btl_flags);
 }
 
 mca_btl_dimmnet_t mca_btl_dimmnet = {

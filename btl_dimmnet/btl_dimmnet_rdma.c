@@ -212,16 +212,39 @@ void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
+/** Put or get in this process itself, where an address is one. */
+static int transfer_here(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint, void *local_address,
+                         uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                         size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    void *remote = (void *) (uintptr_t) remote_address;
+
+    if (MCA_BTL_DIMMNET_PUT == kind) {
+        memmove(remote, local_address, size);
+    } else {
+        memmove(local_address, remote, size);
+    }
+    if (NULL != cbfunc) {
+        cbfunc(&mca_btl_dimmnet.super, endpoint, local_address, local_handle, cbcontext, cbdata,
+               OPAL_SUCCESS);
+    }
+    return OPAL_SUCCESS;
+}
+
 static int transfer(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint, void *local_address,
                     uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                     mca_btl_base_registration_handle_t *remote_handle, size_t size,
                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     uint64_t roff;
-    mca_btl_dimmnet_op_t *op =
-        mca_btl_dimmnet_op_get(kind, endpoint, local_address, local_handle, remote_address, remote_handle,
-                               cbfunc, cbcontext, cbdata, &roff);
+    mca_btl_dimmnet_op_t *op;
 
+    if (OPAL_UNLIKELY(NULL == endpoint->peer)) {
+        return transfer_here(kind, endpoint, local_address, remote_address, local_handle, size, cbfunc,
+                             cbcontext, cbdata);
+    }
+    op = mca_btl_dimmnet_op_get(kind, endpoint, local_address, local_handle, remote_address, remote_handle,
+                                cbfunc, cbcontext, cbdata, &roff);
     if (OPAL_UNLIKELY(NULL == op)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }

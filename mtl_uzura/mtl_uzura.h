@@ -265,11 +265,8 @@ static inline void uzura_put_last(uzura_request_t **first, uzura_request_t **las
 /** Walk memory that does not lie together by the program of its datatype, if that has one. */
 static inline void uzura_find_program(uzura_request_t *request)
 {
-    const struct opal_convertor_t *convertor = request->convertor;
-
     request->walks = NULL == request->buffer && 0 != request->len
-                     && dn_ompi_prog_start(&request->cursor, (ompi_datatype_t *) (uintptr_t) convertor->pDesc,
-                                           convertor->count, convertor->pBaseBuf);
+                     && dn_ompi_prog_walk(&request->cursor, request->convertor);
 }
 
 /** @name mtl_uzura_component.c */

@@ -41,7 +41,8 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
     [MTL_UZURA_PRIORITY] =
         {.name = "priority",
          .help = "Priority of this component, and of pml/cm with it, where all processes of the job run "
-                 "on one host; pml/ob1 has 20",
+                 "on one host, or common_dimmnet_devices names a device that reaches other hosts; pml/ob1 "
+                 "has 20",
          .level = OPAL_INFO_LVL_5,
          .standard = 10,
          .high = 100,
@@ -124,15 +125,46 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
-/** An MTL cannot leave a process to another one: it takes the job where all run on this host. */
+/**
+ * An MTL cannot leave a process to another one: it takes the job where its list of devices reaches all processes. All
+ * of them have to say the same here, so only that is asked which they all know.
+ */
 static int component_query(mca_base_module_t **module, int *priority)
 {
     const bool all_here =
         (uint32_t) ompi_process_info.num_procs == (uint32_t) ompi_process_info.num_local_peers + 1;
 
-    *priority = all_here ? (int) mtl_uzura_number[MTL_UZURA_PRIORITY].value : 0;
+    *priority = all_here || dn_ompi_leaves_host() ? (int) mtl_uzura_number[MTL_UZURA_PRIORITY].value : 0;
     *module = (mca_base_module_t *) &mtl_uzura.super;
     return OPAL_SUCCESS;
+}
+
+/** Does a request of our own here wait for an answer from it? */
+static bool waits_for(const uzura_endpoint_t *endpoint)
+{
+    const uzura_handles_t *handles = &mtl_uzura.handles;
+    bool waits = false;
+
+    uzura_lock();
+    for (uint32_t i = 0; i < handles->count; i++) {
+        const uzura_request_t *request = handles->slot[i].request;
+
+        waits = waits || (NULL != request && endpoint == request->endpoint);
+    }
+    uzura_unlock();
+    return waits;
+}
+
+/** dn_lost_fn_t of DN_CHAN_MTL. */
+static void lost(dn_peer_t *peer, void *arg)
+{
+    uzura_endpoint_t *endpoint = dn_peer_user(peer, DN_CHAN_MTL);
+
+    if (NULL != endpoint
+        && (dn_ompi_loss_matters(NULL == endpoint->proc ? NULL : &endpoint->proc->super)
+            || waits_for(endpoint))) {
+        mtl_uzura_lost(endpoint);
+    }
 }
 
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
@@ -166,6 +198,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
         dn_ompi_close();
         return NULL;
     }
+    (void) dn_lost_set(module->port, DN_CHAN_MTL, lost, NULL);
     opal_progress_register(mtl_uzura_progress);
     mtl_uzura_look_at_cores();
     return &module->super;
@@ -173,7 +206,8 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
 
 void mtl_uzura_look_at_cores(void)
 {
-    mtl_uzura.oversubscribed = ompi_mpi_thread_multiple || 0 != dn_oversubscribed(mtl_uzura.port);
+    mtl_uzura.oversubscribed =
+        ompi_mpi_thread_multiple || dn_ompi_yields() || 0 != dn_oversubscribed(mtl_uzura.port);
 }
 
 void mtl_uzura_busy(uzura_request_t *request)

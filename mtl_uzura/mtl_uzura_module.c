@@ -80,7 +80,7 @@ uzura_endpoint_t *mtl_uzura_endpoint_make(ompi_proc_t *proc)
 
     if (OPAL_SUCCESS != rc) {
         dn_ompi_help("not-reached", opal_process_info.nodename, OPAL_NAME_PRINT(proc->super.proc_name),
-                     opal_strerror(rc));
+                     opal_get_proc_hostname(&proc->super), opal_strerror(rc));
         return NULL;
     }
     return proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
@@ -166,6 +166,7 @@ static int module_finalize(struct mca_mtl_base_module_t *mtl)
     mtl_uzura_direct_close();
     opal_progress_unregister(mtl_uzura_progress);
     dn_handler_clear(module->port, DN_CHAN_MTL);
+    (void) dn_lost_set(module->port, DN_CHAN_MTL, NULL, NULL);
     while (NULL != module->endpoints) {
         uzura_endpoint_t *endpoint = module->endpoints;
 
@@ -188,8 +189,7 @@ void mtl_uzura_lost(uzura_endpoint_t *endpoint)
         return;
     }
     endpoint->lost = true;
-    dn_ompi_help("peer-lost", opal_process_info.nodename,
-                 NULL == endpoint->proc ? "unknown" : OPAL_NAME_PRINT(endpoint->proc->super.proc_name));
+    dn_ompi_say_lost(NULL == endpoint->proc ? NULL : &endpoint->proc->super);
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
 }
 

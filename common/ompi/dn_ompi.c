@@ -47,17 +47,6 @@ static struct {
     int count;
 } dn_ompi_shown = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/** FNV-1a. */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = 14695981039346656037ull;
-
-    for (const char *c = text; '\0' != *c; c++) {
-        hash = (hash ^ (unsigned char) *c) * 1099511628211ull;
-    }
-    return hash;
-}
-
 /** Has this process not shown the text yet? A collision hides a text, nothing worse. */
 static bool new_in_process(uint64_t hash)
 {
@@ -94,7 +83,7 @@ static bool new_on_host(uint64_t hash)
     }
     /* A leading 0: no file. */
     len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "dimmnet-said-%016llx-%016llx",
-                   (unsigned long long) hash_of(job), (unsigned long long) hash);
+                   (unsigned long long) dn_ompi_hash(DN_OMPI_HASH, job), (unsigned long long) hash);
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (0 > fd) {
         return true;
@@ -109,36 +98,55 @@ static bool new_on_host(uint64_t hash)
     return !taken;
 }
 
-void dn_ompi_help(const char *topic, ...)
+/** The caller's to free(), NULL: no memory. */
+static char *help_text(const char *topic, va_list args)
 {
-    char *text = NULL;
-    uint64_t hash;
-    va_list args;
+    char *text = dn_ompi.have_help ? opal_show_help_vstring(HELP_FILE, topic, true, args) : NULL;
 
-    if (dn_ompi.have_help) {
-        va_start(args, topic);
-        text = opal_show_help_vstring(HELP_FILE, topic, true, args);
-        va_end(args);
-    }
     if (NULL == text
         && 0 > asprintf(&text,
                         "dimmnet: %s (%s, which explains this, was not found: name its folder in "
                         "DIMMNET_HELPDIR)\n",
                         topic, HELP_FILE)) {
-        return;
+        return NULL;
     }
-    hash = hash_of(text);
-    if (new_in_process(hash) && new_on_host(hash)) {
+    return text;
+}
+
+/** @param text  Freed here. */
+static void show_once(uint64_t key, char *text)
+{
+    if (NULL != text && new_in_process(key) && new_on_host(key)) {
         fputs(text, stderr);
     }
     free(text);
+}
+
+void dn_ompi_help(const char *topic, ...)
+{
+    va_list args;
+
+    va_start(args, topic);
+    char *text = help_text(topic, args);
+    va_end(args);
+    show_once(NULL == text ? 0 : dn_ompi_hash(DN_OMPI_HASH, text), text);
+}
+
+void dn_ompi_help_once(uint64_t key, const char *topic, ...)
+{
+    va_list args;
+
+    va_start(args, topic);
+    char *text = help_text(topic, args);
+    va_end(args);
+    show_once(key, text);
 }
 
 /** dn_log_fn_t: errors of libdimmnet become help texts. */
 static void show_sentence(const char *sentence, void *arg)
 {
     if (dn_ompi.have_help) {
-        dn_ompi_help("libdimmnet", opal_process_info.nodename, sentence);
+        dn_ompi_help_once(dn_ompi_lost_key(sentence), "libdimmnet", opal_process_info.nodename, sentence);
     } else {
         opal_output(0, "dimmnet: %s", sentence);
     }
@@ -308,6 +316,7 @@ void dn_ompi_close(void)
     dn_close(dn_ompi.port);
     dn_ompi.port = NULL;
     dn_log_set(NULL, NULL);
+    dn_ompi_lost_forget();
 }
 
 void dn_ompi_counters(dn_counters_t *counters)
@@ -344,6 +353,7 @@ int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
     }
     status = admit(address, len);
     if (DN_OK == status) {
+        dn_ompi_lost_note(proc);
         status = dn_connect(dn_ompi.port, address, len, peer_p);
     }
     free(address);

@@ -37,8 +37,18 @@ DN_API int dn_ompi_register(const mca_base_component_t *component);
  */
 DN_API int dn_ompi_open(dn_port_t **port_p);
 
+/**
+ * Whether Open MPI itself gives its core away when it waits: its user says so, or its launcher knows of more processes
+ * than cores. On cores that several hosts share, as virtual ones may, only the user knows.
+ */
+DN_API bool dn_ompi_yields(void);
+
 /** Undo one dn_ompi_open(). The last closes the port. */
 DN_API void dn_ompi_close(void);
+
+/** Whether the list of devices names one that reaches other hosts: the same on all hosts, while to open it may fail on
+ * one of them. */
+DN_API bool dn_ompi_leaves_host(void);
 
 /** Counters of the open port, or of the last one that was open; zeros before. */
 DN_API void dn_ompi_counters(dn_counters_t *counters);
@@ -53,6 +63,19 @@ DN_API void dn_ompi_counters(dn_counters_t *counters);
  * @retval other             libdimmnet has said why; leave the process to another transport too.
  */
 DN_API int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p);
+
+/**
+ * Whether the job ends with a process that libdimmnet has lost and says so unasked (dn_lost_set()). Of the own job:
+ * unless MPI_Finalize has begun here, for then it may have left in order. A process of another job may finalize while
+ * this one goes on: its end matters only to who still waits for it.
+ *
+ * @param[in] proc  NULL: one that has sent, and that has not been connected to.
+ */
+DN_API bool dn_ompi_loss_matters(const opal_proc_t *proc);
+
+/** Say that a process is lost, once for its host, unless libdimmnet has just said more of one there.
+ * @param[in] proc  NULL: which one is not known. */
+DN_API void dn_ompi_say_lost(const opal_proc_t *proc);
 
 /**
  * A numeric MCA variable: lowest .. highest, and which of these. Open MPI's own parser takes "12x" for 12

@@ -24,4 +24,29 @@ bool dn_ompi_var_registered(void);
 /** Read them. */
 void dn_ompi_var_get(dn_ompi_settings_t *settings);
 
+/** A hash of nothing yet (FNV-1a). */
+#define DN_OMPI_HASH UINT64_C(14695981039346656037)
+
+/** Add a text to a hash. */
+static inline uint64_t dn_ompi_hash(uint64_t hash, const char *text)
+{
+    for (const char *c = text; '\0' != *c; c++) {
+        hash = (hash ^ (unsigned char) *c) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+/** As dn_ompi_help(), for texts of which the first with this key is enough. */
+void dn_ompi_help_once(uint64_t key, const char *topic, ...);
+
+/** @name dn_ompi_lost.c */
+/** @{ */
+/** Note where a process runs that was connected to. */
+void dn_ompi_lost_note(const opal_proc_t *proc);
+/** The port is closed. */
+void dn_ompi_lost_forget(void);
+/** A key for a sentence of libdimmnet: one for all sentences that tell the same of processes of one host. */
+uint64_t dn_ompi_lost_key(const char *sentence);
+/** @} */
+
 #endif

@@ -125,12 +125,18 @@ const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type)
     return NO_PROGRAM == word ? NULL : (const dn_prog_t *) (uintptr_t) word;
 }
 
-/** Start a walk where a convertor stands. */
-static bool start_there(dn_prog_cursor_t *cursor, const opal_convertor_t *convertor)
+/** Does it pack or unpack, in full, bytes that are the same as in memory? */
+static bool is_plain(const opal_convertor_t *convertor)
+{
+    return CONVERTOR_HOMOGENEOUS
+           == (CONVERTOR_TYPE_MASK & ~(CONVERTOR_SEND | CONVERTOR_RECV) & convertor->flags);
+}
+
+bool dn_ompi_prog_walk(dn_prog_cursor_t *cursor, const opal_convertor_t *convertor)
 {
     ompi_datatype_t *type = (ompi_datatype_t *) (uintptr_t) convertor->pDesc;
 
-    if (!dn_ompi_prog_start(cursor, type, convertor->count, convertor->pBaseBuf)) {
+    if (!is_plain(convertor) || !dn_ompi_prog_start(cursor, type, convertor->count, convertor->pBaseBuf)) {
         return false;
     }
     if (0 != convertor->bConverted) {
@@ -155,7 +161,7 @@ static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t 
     uint32_t i;
 
     *len = 0;
-    if (!start_there(&cursor, convertor)) {
+    if (!dn_ompi_prog_walk(&cursor, convertor)) {
         return OPAL_ERROR;
     }
     for (i = 0; i < *iov_count && 0 != dn_prog_left(&cursor); i++) {
@@ -167,15 +173,10 @@ static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t 
     return 0 == dn_prog_left(&cursor);
 }
 
-/** Prepared to send, in full, and to bytes that are the same as in memory. */
-static bool is_plain(const opal_convertor_t *convertor)
-{
-    return (CONVERTOR_SEND | CONVERTOR_HOMOGENEOUS) == (CONVERTOR_TYPE_MASK & convertor->flags);
-}
-
 bool dn_ompi_prog_adopt(opal_convertor_t *convertor)
 {
-    if (!is_plain(convertor) || NULL == dn_ompi_prog((ompi_datatype_t *) (uintptr_t) convertor->pDesc)) {
+    if (0 == (CONVERTOR_SEND & convertor->flags) || !is_plain(convertor)
+        || NULL == dn_ompi_prog((ompi_datatype_t *) (uintptr_t) convertor->pDesc)) {
         return false;
     }
     convertor->fAdvance = advance;
@@ -188,7 +189,7 @@ size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len)
     dn_prog_cursor_t cursor;
     uint32_t iov_count = 1;
 
-    if (OPAL_LIKELY(is_plain(convertor) && start_there(&cursor, convertor))) {
+    if (OPAL_LIKELY(dn_ompi_prog_walk(&cursor, convertor))) {
         convertor->fAdvance = advance;
         len = dn_prog_gather(to, &cursor, len);
         pass(convertor, len);
@@ -211,7 +212,7 @@ size_t dn_ompi_prog_take(opal_convertor_t *convertor, size_t max, dn_prog_cursor
 
         len = beyond < max ? max - beyond : max;
     }
-    if (0 == len || !start_there(cursor_p, convertor)) {
+    if (0 == len || !dn_ompi_prog_walk(cursor_p, convertor)) {
         return 0;
     }
     pass(convertor, len);

@@ -27,7 +27,7 @@
  */
 DN_API const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type);
 
-/** Count instances of a datatype at @p buf: what to walk. @return 0 when there is no program. */
+/** Walk count instances of a datatype at @p buf, for which there is no convertor. @return 0 when it has no program. */
 static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *type, size_t count,
                                      const void *buf)
 {
@@ -42,12 +42,23 @@ static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *
 }
 
 /**
+ * Walk what a convertor is prepared to pack or unpack, from where it stands, without it.
+ *
+ * Not for one that converts, sums, or copies from a device, nor for one of contiguous data.
+ *
+ * @param[in] convertor  Its datatype is an ompi_datatype_t.
+ *
+ * @return false: only the convertor can do it.
+ */
+DN_API bool dn_ompi_prog_walk(dn_prog_cursor_t *cursor, const opal_convertor_t *convertor);
+
+/**
  * Have a convertor pack by the program of its datatype, from where it stands. It stays a convertor like any
  * other: whoever calls opal_convertor_pack() or sets it to its beginning need not know.
  *
- * Nothing is done to one that converts, sums, or copies from a device, nor to one of contiguous data.
+ * Nothing is done where dn_ompi_prog_walk() is not for it.
  *
- * @param[in] convertor  Prepared. Its datatype is an ompi_datatype_t.
+ * @param[in] convertor  Prepared to pack. Its datatype is an ompi_datatype_t.
  *
  * @return false: it packs as before.
  */

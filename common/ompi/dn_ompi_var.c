@@ -396,6 +396,33 @@ void dn_ompi_var_register(const mca_base_component_t *component)
     }
 }
 
+bool dn_ompi_leaves_host(void)
+{
+    /** The one device that reaches processes of its own host alone. */
+    static const char on_host[] = "shm";
+    const char *word = dn_ompi_devices;
+
+    while (NULL != word && '\0' != *word) {
+        const size_t name = strcspn(word, ":,");
+
+        if (strlen(on_host) != name || 0 != strncmp(word, on_host, name)) {
+            return true;
+        }
+        word += strcspn(word, ",");
+        word += ',' == *word;
+    }
+    return false;
+}
+
+bool dn_ompi_yields(void)
+{
+    const int index = mca_base_var_find("ompi", "mpi", NULL, "yield_when_idle");
+    const bool *yields = NULL;
+
+    return 0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, &yields, NULL, NULL) && NULL != yields
+           && *yields;
+}
+
 void dn_ompi_var_get(dn_ompi_settings_t *settings)
 {
     dn_config_t *config = &settings->config;

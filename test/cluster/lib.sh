@@ -4,8 +4,10 @@
 # What the tests on several hosts share; each of them sources this file first. It is ../mpi/lib.sh, and:
 #
 #   use_hosts N     from here on, ranks are dealt out to the hosts h1 .. hN (1 to 4), one after the other
+#   at_length SHORT LONG   print the one that is wanted
 #   on_host HOST COMMAND...
 #   cut_off HOST    pull its network cable
+#   plug_in HOST    put it back
 #   slow_down HOST RATE
 #
 # The hosts are name spaces of the kernel: each has its own network, host name, process ids, SysV IPC and
@@ -16,6 +18,7 @@
 # From the environment, beside what ../mpi/lib.sh takes:
 #
 #   DEVICES   list for common_dimmnet_devices (default shm,ofi)
+#   LONG      not empty: the long forms of the tests, which take some five minutes in all on two cores, not two
 #
 # shellcheck shell=bash disable=SC2034
 
@@ -26,6 +29,7 @@ cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 
 DEVICES=${DEVICES:-shm,ofi}
 HOSTS_MAX=4
+tcp_retries=$(</proc/sys/net/ipv4/tcp_retries2)
 NET=10.77.0
 
 # --- the outer part: makes the name spaces, runs the test in them, removes its scratch folder
@@ -68,6 +72,8 @@ run_in_name_spaces() {
     status=$?
     exit "$status"
 }
+
+at_length() { [[ -z ${LONG:-} ]] && echo "$1" || echo "$2"; }
 
 [[ -n ${DN_CLUSTER:-} ]] || run_in_name_spaces
 
@@ -121,8 +127,13 @@ on_host() { "$cluster/enter_host" "$@"; }
 # mpirun tells the daemons to end, and waits for one that it cannot reach until TCP gives up: a quarter of an
 # hour, unless head tries less often.
 cut_off() {
-    echo 4 >/proc/sys/net/ipv4/tcp_retries2 || fail "head cannot be told when TCP gives up"
+    echo 1 >/proc/sys/net/ipv4/tcp_retries2 || fail "head cannot be told when TCP gives up"
     ip link set "$1" down || fail "the cable of $1 stays in"
+}
+
+plug_in() {
+    ip link set "$1" up || fail "the cable of $1 stays out"
+    echo "$tcp_retries" >/proc/sys/net/ipv4/tcp_retries2 || fail "head cannot be told when TCP gives up"
 }
 
 # In both directions. tbf takes whole segments of up to 64 KiB, which it cuts itself.

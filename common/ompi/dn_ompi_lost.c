@@ -1,0 +1,145 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi_lost.c
+ * Processes that are lost: which of them end the job, and how people read of it once for each host. For when a host
+ * is cut off, every process elsewhere loses every process there.
+ */
+#include "dn_config.h"
+
+#include "dn_ompi_int.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "ompi/runtime/params.h"
+
+/** Seconds for which what libdimmnet has said of a host stands for what could be said of its processes. */
+#define SAID_FOR 10
+
+/** How libdimmnet names a process in its sentences. */
+#define NAMED_AS "PID "
+
+/** Where a process runs that was connected to. */
+typedef struct place {
+    uint64_t host; /**< hash of its name, 0: not known */
+    time_t said;   /**< when libdimmnet last spoke of that host, 0: never */
+} place_t;
+
+static struct {
+    opal_mutex_t lock; /**< libdimmnet speaks from threads of its own, too */
+    place_t *place;    /**< by rank in the job; of ranks that several jobs have, the last connected to */
+    size_t places;
+    bool other_jobs; /**< processes of them are connected */
+} dn_ompi_lost = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+static time_t seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + 1;
+}
+
+/** The place of a rank, NULL: nothing is known of it. The lock is held. */
+static place_t *place_of(uintmax_t rank)
+{
+    return rank < dn_ompi_lost.places && 0 != dn_ompi_lost.place[rank].host ? &dn_ompi_lost.place[rank]
+                                                                            : NULL;
+}
+
+/** Room for the place of a rank. The lock is held. @return false: no memory. */
+static bool make_room(uint32_t rank)
+{
+    const size_t places = 2 * ((size_t) rank + 1);
+    place_t *place;
+
+    if (rank < dn_ompi_lost.places) {
+        return true;
+    }
+    place = realloc(dn_ompi_lost.place, places * sizeof(*place));
+    if (NULL == place) {
+        return false;
+    }
+    memset(place + dn_ompi_lost.places, 0, (places - dn_ompi_lost.places) * sizeof(*place));
+    dn_ompi_lost.place = place;
+    dn_ompi_lost.places = places;
+    return true;
+}
+
+void dn_ompi_lost_note(const opal_proc_t *proc)
+{
+    const uint64_t host = dn_ompi_hash(DN_OMPI_HASH, opal_get_proc_hostname(proc));
+    const uint32_t rank = proc->proc_name.vpid;
+
+    opal_mutex_lock(&dn_ompi_lost.lock);
+    dn_ompi_lost.other_jobs = dn_ompi_lost.other_jobs || OPAL_PROC_MY_NAME.jobid != proc->proc_name.jobid;
+    if (make_room(rank) && host != dn_ompi_lost.place[rank].host) {
+        dn_ompi_lost.place[rank] = (place_t){.host = host};
+    }
+    opal_mutex_unlock(&dn_ompi_lost.lock);
+}
+
+void dn_ompi_lost_forget(void)
+{
+    opal_mutex_lock(&dn_ompi_lost.lock);
+    free(dn_ompi_lost.place);
+    dn_ompi_lost.place = NULL;
+    dn_ompi_lost.places = 0;
+    opal_mutex_unlock(&dn_ompi_lost.lock);
+}
+
+uint64_t dn_ompi_lost_key(const char *sentence)
+{
+    const char *name = strstr(sentence, NAMED_AS);
+    uint64_t key = dn_ompi_hash(DN_OMPI_HASH, sentence);
+    char *rest;
+
+    if (NULL == name) {
+        return key;
+    }
+    const uintmax_t rank = strtoumax(name + strlen(NAMED_AS), &rest, 10);
+    opal_mutex_lock(&dn_ompi_lost.lock);
+    const place_t *about = place_of(rank);
+    if (NULL != about) {
+        const uint64_t host = about->host;
+
+        for (size_t i = 0; i < dn_ompi_lost.places; i++) {
+            if (host == dn_ompi_lost.place[i].host) {
+                dn_ompi_lost.place[i].said = seconds();
+            }
+        }
+        /* What follows the number tells what has happened. */
+        key = dn_ompi_hash(host, rest);
+    }
+    opal_mutex_unlock(&dn_ompi_lost.lock);
+    return key;
+}
+
+bool dn_ompi_loss_matters(const opal_proc_t *proc)
+{
+    const bool mine =
+        NULL == proc ? !dn_ompi_lost.other_jobs : OPAL_PROC_MY_NAME.jobid == proc->proc_name.jobid;
+
+    return mine && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state && !ompi_async_mpi_finalize;
+}
+
+void dn_ompi_say_lost(const opal_proc_t *proc)
+{
+    const char *host = opal_get_proc_hostname(proc);
+    const uint64_t key = dn_ompi_hash(dn_ompi_hash(DN_OMPI_HASH, "peer-lost"), host);
+    bool said = false;
+
+    if (NULL != proc) {
+        opal_mutex_lock(&dn_ompi_lost.lock);
+        const place_t *place = place_of(proc->proc_name.vpid);
+        said = NULL != place && 0 != place->said && seconds() - place->said <= SAID_FOR;
+        opal_mutex_unlock(&dn_ompi_lost.lock);
+    }
+    if (!said) {
+        dn_ompi_help_once(key, "peer-lost", opal_process_info.nodename,
+                          NULL == proc ? "unknown" : OPAL_NAME_PRINT(proc->proc_name), host);
+    }
+}
