@@ -296,7 +296,7 @@ static double time_steps(dn_bench_run_t *run, const dn_bench_program_t *program,
     MPI_Barrier(MPI_COMM_WORLD);
     for (int b = 0; b < batches; b++) {
         uint64_t ns = 0;
-        if (o->check) {
+        if (o->check && !program->every_rank) {
             *errors_p += run_checked(run, program, each, &iteration, &ns);
         } else if (0 <= run->peer) {
             ns = run_plain(run, program, each);
@@ -397,6 +397,9 @@ int dn_bench_main(int argc, char **argv, const dn_bench_program_t *program)
     dn_bench_parsed_t parsed = dn_bench_parse(argc, argv, &usage, &run.options);
     if (DN_BENCH_RUN == parsed) {
         const char *obstacle = assign_ranks(&run, program);
+        if (NULL == obstacle && NULL != program->obstacle) {
+            obstacle = program->obstacle(&run);
+        }
         if (NULL == obstacle) {
             status = run_sizes(&run, program) ? 1 : 0;
         } else {

@@ -67,9 +67,11 @@ typedef struct {
     const char *title; /**< '# <title>' opens the output */
     const dn_bench_options_t *defaults;
     dn_bench_flow_t flow;
-    int max_pairs;                         /**< 0: any number */
-    bool every_rank;                       /**< no pairs: all ranks take part and all times count */
-    size_t (*next)(size_t size);           /**< NULL: dn_bench_next_size() */
+    int max_pairs;               /**< 0: any number */
+    bool every_rank;             /**< no pairs: all ranks take part and all times count */
+    size_t (*next)(size_t size); /**< NULL: dn_bench_next_size() */
+    /** Why the options cannot be had, or NULL. NULL: they can. */
+    const char *(*obstacle)(const dn_bench_run_t *run);
     void (*describe)(dn_bench_run_t *run); /**< both ends for run->size; NULL: that many bytes under -D */
     void (*begin)(dn_bench_run_t *run);    /**< before the first iteration of a size; NULL: nothing */
     int (*end)(dn_bench_run_t *run);       /**< after the last; returns wrong messages */

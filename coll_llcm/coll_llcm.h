@@ -1,0 +1,176 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm.h
+ * The coll component llcm: collectives of short data in polled lines (dn_tree.h), on intracommunicators.
+ *
+ * A communicator gets its module cheaply. The tree is set up in the first collective that could use it, by the functions
+ * that the module took the place of: they gather where the processes run and where their lines lie, and so
+ * all agree whether there is a tree. Without one, and for what a tree is not for, those functions do the work. Which
+ * of the two it is follows from what is the same in all processes: the bytes of data, the operation, the shape
+ * of the tree.
+ *
+ * Threads: those of MPI: one collective of a communicator at a time, several communicators at once.
+ */
+#ifndef COLL_LLCM_H
+#define COLL_LLCM_H
+
+#include "dn_ompi.h"
+#include "dn_tree.h"
+
+#include "ompi_config.h"
+
+#include "mpi.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/coll.h"
+#include "opal/runtime/opal_progress.h"
+
+/** MCA variables. */
+enum {
+    COLL_LLCM_PRIORITY,
+    COLL_LLCM_RADIX,       /**< most members of a group */
+    COLL_LLCM_DEPTH,       /**< lines of a link, as a power of two */
+    COLL_LLCM_SPIN_POLLS,  /**< polls between two looks at everything else */
+    COLL_LLCM_YIELD_POLLS, /**< polls until the core is given away, when it is shared */
+    COLL_LLCM_NUMBERS
+};
+extern dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS];
+
+/** What has become of a communicator's tree. */
+typedef enum coll_llcm_state {
+    COLL_LLCM_NEW,    /**< nothing has been tried */
+    COLL_LLCM_BUSY,   /**< being set up: collectives called for that are not ours */
+    COLL_LLCM_READY,  /**< it is there */
+    COLL_LLCM_REFUSED /**< there will be none */
+} coll_llcm_state_t;
+
+typedef struct coll_llcm_module {
+    mca_coll_base_module_t super;
+    dn_tree_t *tree; /**< NULL unless COLL_LLCM_READY */
+    bool mapped;     /**< lines come without dn_progress() */
+    coll_llcm_state_t state;
+    mca_coll_base_comm_coll_t saved; /**< functions that this module took the place of, retained */
+    dn_peer_t **peer;                /**< by rank: connected to for the tree; NULL: not */
+    int size;
+    size_t llcm_bytes; /**< of the tree */
+} coll_llcm_module_t;
+
+OBJ_CLASS_DECLARATION(coll_llcm_module_t);
+
+/** A tree whose communicator is gone, but to which a peer may still write a word. */
+typedef struct coll_llcm_left {
+    struct coll_llcm_left *next;
+    dn_tree_t *tree;
+    size_t llcm_bytes;
+} coll_llcm_left_t;
+
+typedef struct coll_llcm {
+    dn_port_t *port; /**< NULL: it did not open, and there are no trees */
+    bool oversubscribed;
+    opal_mutex_t lock; /**< of all below */
+    coll_llcm_left_t *left;
+    size_t llcm_used; /**< by trees */
+} coll_llcm_t;
+
+extern coll_llcm_t coll_llcm;
+OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
+
+/** @name coll_llcm_component.c */
+/** @{ */
+/** Look again whether this process shares its cores. */
+void coll_llcm_look_at_cores(void);
+int coll_llcm_progress(void);
+/** @} */
+
+/** @name coll_llcm_module.c */
+/** @{ */
+mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, int *priority);
+/** @} */
+
+/** @name coll_llcm_setup.c */
+/** @{ */
+/** Set the tree of a communicator up; collective. @return whether there is one now. */
+bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm);
+/** The communicator goes: give back what coll_llcm_set_up() took. */
+void coll_llcm_tear_down(coll_llcm_module_t *module);
+/** Free the trees that nobody writes to any more. @param all  or may do so: the port closes. */
+void coll_llcm_free_left(bool all);
+/** @} */
+
+/** Has this communicator a tree? Called by all its processes in the same collective. */
+static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+{
+    return OPAL_LIKELY(NULL != module->tree)
+           || (COLL_LLCM_NEW == module->state && coll_llcm_set_up(module, comm));
+}
+
+/** What else there is to do while an operation is under way. @param polls  so far in vain. */
+void coll_llcm_idle(const coll_llcm_module_t *module, unsigned polls);
+
+/** Wait for the operation that was started. */
+static inline int coll_llcm_wait(const coll_llcm_module_t *module, dn_status_t status)
+{
+    for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
+        if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
+            coll_llcm_idle(module, polls);
+        }
+        status = dn_tree_test(module->tree);
+    }
+    return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+}
+
+/** Bytes of data. */
+static inline size_t coll_llcm_bytes(int count, const ompi_datatype_t *type)
+{
+    return (size_t) count * type->super.size;
+}
+
+/** Do so many elements lie together? */
+static inline bool coll_llcm_is_contiguous(int count, const ompi_datatype_t *type)
+{
+    return opal_datatype_is_contiguous_memory_layout(&type->super, count);
+}
+
+/** Where elements that lie together begin. */
+static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type)
+{
+    return (uint8_t *) (uintptr_t) buf + type->super.true_lb;
+}
+
+/** @name coll_llcm_move.c */
+/** @{ */
+/** Copy elements into a contiguous buffer, or out of it. */
+void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t *type);
+void coll_llcm_unpack(void *buf, int count, const ompi_datatype_t *type, const void *from);
+
+int coll_llcm_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
+                    struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+/** @} */
+
+/** @name coll_llcm_reduce.c */
+/** @{ */
+int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                        struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                        mca_coll_base_module_t *module);
+int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                     struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
+                     mca_coll_base_module_t *module);
+/** @} */
+
+/** @name coll_llcm_exchange.c */
+/** @{ */
+int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
+                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
+                        mca_coll_base_module_t *module);
+int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
+                       struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
+                       mca_coll_base_module_t *module);
+/** @} */
+
+#endif

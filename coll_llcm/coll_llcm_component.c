@@ -1,0 +1,160 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm_component.c
+ * The component: MCA variables, the port, progress.
+ */
+#include "dn_config.h"
+
+#include "coll_llcm.h"
+
+#include <sched.h>
+
+#include "opal/util/output.h"
+
+static int component_register(void);
+static int component_open(void);
+static int component_close(void);
+static int component_init(bool progress_threads, bool mpi_threads);
+
+mca_coll_base_component_t mca_coll_llcm_component = {
+    .collm_version = {MCA_COLL_BASE_VERSION_2_0_0, .mca_component_name = "llcm",
+                      MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                            OMPI_RELEASE_VERSION),
+                      .mca_open_component = component_open, .mca_close_component = component_close,
+                      .mca_register_component_params = component_register},
+    .collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .collm_init_query = component_init,
+    .collm_comm_query = coll_llcm_comm_query,
+};
+
+coll_llcm_t coll_llcm;
+
+dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS] = {
+    [COLL_LLCM_PRIORITY] = {.name = "priority",
+                            .help = "Priority of this component; coll/tuned has 30; 0: it is not used",
+                            .level = OPAL_INFO_LVL_5,
+                            .standard = 40,
+                            .high = 100,
+                            .multiple = 1},
+    [COLL_LLCM_RADIX] =
+        {.name = "radix",
+         .help = "Most processes in a group, in which all write to all; more form a tree of groups",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 8,
+         .low = 2,
+         .high = DN_TREE_RADIX_MAX,
+         .multiple = 1},
+    [COLL_LLCM_DEPTH] =
+        {.name = "depth",
+         .help = "Lines of 64 bytes from one process of a group to another, as a power of two: by so "
+                 "many the root of broadcasts may be ahead",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 3,
+         .low = 2,
+         .high = 6,
+         .multiple = 1},
+    [COLL_LLCM_SPIN_POLLS] = {.name = "spin_polls",
+                              .help = "Polls of a line between two looks at the messages of other transports",
+                              .level = OPAL_INFO_LVL_9,
+                              .standard = 1024,
+                              .low = 1,
+                              .high = 1 << 30,
+                              .multiple = 1},
+    [COLL_LLCM_YIELD_POLLS] =
+        {.name = "yield_polls",
+         .help = "Polls in vain after which a process gives its core to others, when there are "
+                 "more processes than cores",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 10,
+         .high = 1 << 30,
+         .multiple = 1},
+};
+
+static int component_register(void)
+{
+    mca_base_component_t *version = &mca_coll_llcm_component.collm_version;
+    int rc;
+
+    (void) mca_base_var_group_component_register(version, "dimmnet: collectives in polled lines");
+    rc = dn_ompi_register(version);
+    for (int i = 0; OPAL_SUCCESS == rc && i < COLL_LLCM_NUMBERS; i++) {
+        dn_ompi_number_register(version, &coll_llcm_number[i]);
+    }
+    return rc;
+}
+
+/** Addresses are exchanged before Open MPI asks its coll components whether they want to run: so the port is opened here. */
+static int component_open(void)
+{
+    int rc = OPAL_SUCCESS;
+
+    OBJ_CONSTRUCT(&coll_llcm.lock, opal_mutex_t);
+    for (int i = 0; i < COLL_LLCM_NUMBERS; i++) {
+        if (coll_llcm_number[i].refused) {
+            rc = OPAL_ERR_BAD_PARAM;
+        }
+    }
+    if (0 != coll_llcm_number[COLL_LLCM_PRIORITY].value && OPAL_SUCCESS == rc) {
+        rc = dn_ompi_open(&coll_llcm.port);
+    }
+    if (OPAL_SUCCESS != rc) {
+        /* Others may have a port: this process stays, so that all have the same modules, and says no. */
+        coll_llcm.port = NULL;
+        opal_output_verbose(1, ompi_coll_base_framework.framework_output, "coll:llcm: without a port: %s",
+                            opal_strerror(rc));
+    }
+    return OPAL_SUCCESS;
+}
+
+static int component_init(bool progress_threads, bool mpi_threads)
+{
+    (void) progress_threads;
+    (void) mpi_threads;
+    if (NULL != coll_llcm.port) {
+        /* For what peers ask while this process is in no collective: other components of dimmnet may not be in use. */
+        opal_progress_register_lp(coll_llcm_progress);
+    }
+    return OMPI_SUCCESS;
+}
+
+static int component_close(void)
+{
+    if (NULL != coll_llcm.port) {
+        opal_progress_unregister(coll_llcm_progress);
+        coll_llcm_free_left(true);
+        dn_ompi_close();
+        coll_llcm.port = NULL;
+    }
+    OBJ_DESTRUCT(&coll_llcm.lock);
+    return OPAL_SUCCESS;
+}
+
+int coll_llcm_progress(void)
+{
+    return dn_progress(coll_llcm.port);
+}
+
+void coll_llcm_look_at_cores(void)
+{
+    coll_llcm.oversubscribed = ompi_mpi_thread_multiple || 0 != dn_oversubscribed(coll_llcm.port);
+}
+
+void coll_llcm_idle(const coll_llcm_module_t *module, unsigned polls)
+{
+    if (!module->mapped) {
+        (void) dn_progress(coll_llcm.port);
+    }
+    if (coll_llcm.oversubscribed) {
+        if (polls < coll_llcm_number[COLL_LLCM_YIELD_POLLS].value) {
+            return;
+        }
+        if (0 == polls % 8) {
+            opal_progress();
+        }
+        (void) sched_yield();
+    } else if (0 == polls % coll_llcm_number[COLL_LLCM_SPIN_POLLS].value) {
+        opal_progress();
+    }
+}

@@ -1,0 +1,88 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm_module.c
+ * The module of a communicator: made, put in front of what is there, and gone.
+ */
+#include "dn_config.h"
+
+#include "coll_llcm.h"
+
+/** Functions that a tree may leave to what was there before, and those by which it is set up. */
+static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[6])
+{
+    module[0] = coll->coll_allgather_module;
+    module[1] = coll->coll_allreduce_module;
+    module[2] = coll->coll_alltoall_module;
+    module[3] = coll->coll_barrier_module;
+    module[4] = coll->coll_bcast_module;
+    module[5] = coll->coll_reduce_module;
+}
+
+static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    mca_coll_base_module_t *saved[6];
+
+    saved_modules(comm->c_coll, saved);
+    for (int i = 0; i < 6; i++) {
+        if (NULL == saved[i]) {
+            return OMPI_ERR_NOT_FOUND;
+        }
+    }
+    module->saved = *comm->c_coll;
+    for (int i = 0; i < 6; i++) {
+        OBJ_RETAIN(saved[i]);
+    }
+    return OMPI_SUCCESS;
+}
+
+static void module_construct(coll_llcm_module_t *module)
+{
+    module->tree = NULL;
+    module->state = COLL_LLCM_NEW;
+    memset(&module->saved, 0, sizeof(module->saved));
+    module->peer = NULL;
+    module->size = 0;
+}
+
+static void module_destruct(coll_llcm_module_t *module)
+{
+    mca_coll_base_module_t *saved[6];
+
+    coll_llcm_tear_down(module);
+    saved_modules(&module->saved, saved);
+    for (int i = 0; i < 6; i++) {
+        if (NULL != saved[i]) {
+            OBJ_RELEASE(saved[i]);
+        }
+    }
+}
+
+OBJ_CLASS_INSTANCE(coll_llcm_module_t, mca_coll_base_module_t, module_construct, module_destruct);
+
+mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, int *priority)
+{
+    coll_llcm_module_t *module;
+
+    /* On one host mpirun ends those who poll for a process that was lost. */
+    if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm)
+        || ompi_group_have_remote_peers(comm->c_local_group)
+        || 0 == coll_llcm_number[COLL_LLCM_PRIORITY].value) {
+        return NULL;
+    }
+    module = OBJ_NEW(coll_llcm_module_t);
+    if (NULL == module) {
+        return NULL;
+    }
+    *priority = (int) coll_llcm_number[COLL_LLCM_PRIORITY].value;
+    module->super.coll_module_enable = module_enable;
+    module->super.coll_allgather = coll_llcm_allgather;
+    module->super.coll_allreduce = coll_llcm_allreduce;
+    module->super.coll_alltoall = coll_llcm_alltoall;
+    module->super.coll_barrier = coll_llcm_barrier;
+    module->super.coll_bcast = coll_llcm_bcast;
+    module->super.coll_reduce = coll_llcm_reduce;
+    return &module->super;
+}

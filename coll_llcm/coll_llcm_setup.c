@@ -1,0 +1,227 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm_setup.c
+ * A communicator's tree: agreed on in its first collective, given back with it.
+ */
+#include "dn_config.h"
+
+#include "coll_llcm.h"
+
+#include "opal/util/output.h"
+
+/** Of the LLCM, so much is for trees; the rest is left to others. */
+#define LLCM_SHARE(bytes) ((bytes) / 4 * 3)
+
+/** What each process tells the others in the end. */
+typedef struct answer {
+    dn_tree_card_t card;
+    uint32_t good; /**< whether it could do its part */
+} answer_t;
+
+static int gather(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *own, void *all,
+                  size_t len)
+{
+    ompi_datatype_t *byte = &ompi_mpi_byte.dt;
+
+    return module->saved.coll_allgather(own, (int) len, byte, all, (int) len, byte, comm,
+                                        module->saved.coll_allgather_module);
+}
+
+/** Where this process runs; its host by the lowest rank there. */
+static void find_place(struct ompi_communicator_t *comm, dn_tree_place_t *place)
+{
+    dn_tree_place_here(place);
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        if (OPAL_PROC_ON_LOCAL_NODE(ompi_comm_peer_lookup(comm, rank)->super.proc_flags)) {
+            place->key[0] = (uint32_t) rank;
+            return;
+        }
+    }
+}
+
+/** Bytes of LLCM that trees may take; more would be refused with a word to the user. */
+static size_t whole_share(void)
+{
+    const unsigned *bytes = NULL;
+    const int index = mca_base_var_find("opal", "common", "dimmnet", "llcm_bytes");
+
+    return 0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, &bytes, NULL, NULL)
+               ? LLCM_SHARE(*bytes)
+               : 0;
+}
+
+/** Take some of it. @return false: too much of it is taken. */
+static bool take_share(size_t bytes)
+{
+    const size_t whole = whole_share();
+
+    coll_llcm_free_left(false);
+    opal_mutex_lock(&coll_llcm.lock);
+    const bool room = bytes <= whole && coll_llcm.llcm_used <= whole - bytes;
+    if (room) {
+        coll_llcm.llcm_used += bytes;
+    }
+    opal_mutex_unlock(&coll_llcm.lock);
+    return room;
+}
+
+static void give_share(size_t bytes)
+{
+    opal_mutex_lock(&coll_llcm.lock);
+    coll_llcm.llcm_used -= bytes;
+    opal_mutex_unlock(&coll_llcm.lock);
+}
+
+/** Connect to the processes that the tree has links to. @return whether all are reached. */
+static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+{
+    int64_t rank;
+
+    module->peer = calloc((size_t) ompi_comm_size(comm), sizeof(*module->peer));
+    if (NULL == module->peer) {
+        return false;
+    }
+    module->size = ompi_comm_size(comm);
+    for (size_t i = 0; 0 <= (rank = dn_tree_linked(module->tree, i)); i++) {
+        ompi_proc_t *proc = ompi_comm_peer_lookup(comm, (int) rank);
+        if (NULL == module->peer[rank]
+            && OPAL_SUCCESS != dn_ompi_connect(&proc->super, &module->peer[rank])) {
+            module->peer[rank] = NULL;
+            return false;
+        }
+    }
+    return true;
+}
+
+/** Our part of the tree. @return whether it could be done. */
+static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                      const dn_tree_place_t *place, dn_tree_card_t *card)
+{
+    const dn_tree_config_t config = {.ranks = (uint32_t) ompi_comm_size(comm),
+                                     .rank = (uint32_t) ompi_comm_rank(comm),
+                                     .radix = coll_llcm_number[COLL_LLCM_RADIX].value,
+                                     .depth = 1u << coll_llcm_number[COLL_LLCM_DEPTH].value,
+                                     .spin = coll_llcm.oversubscribed ? 0 : 64,
+                                     .place = place};
+    size_t bytes;
+
+    if (NULL == coll_llcm.port || DN_OK != dn_tree_llcm_bytes(&config, &bytes) || !take_share(bytes)) {
+        return false;
+    }
+    if (DN_OK != dn_tree_create(coll_llcm.port, &config, card, &module->tree)) {
+        give_share(bytes);
+        return false;
+    }
+    module->llcm_bytes = bytes;
+    return connect_peers(module, comm);
+}
+
+/** Tell whether we are ready, hear of the others. @return whether all are. */
+static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const answer_t *own)
+{
+    const size_t size = (size_t) ompi_comm_size(comm);
+    answer_t *answer = calloc(size, sizeof(*answer));
+    dn_tree_card_t *card = calloc(size, sizeof(*card));
+    bool good =
+        NULL != answer && NULL != card && OMPI_SUCCESS == gather(module, comm, own, answer, sizeof(*own));
+
+    for (size_t i = 0; good && i < size; i++) {
+        good = 0 != answer[i].good;
+        card[i] = answer[i].card;
+    }
+    if (good) {
+        dn_tree_connect(module->tree, card, module->peer);
+    }
+    free(card);
+    free(answer);
+    return good;
+}
+
+bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+{
+    const size_t size = (size_t) ompi_comm_size(comm);
+    dn_tree_place_t *place = NULL;
+    answer_t own = {.good = 0};
+    bool good = true;
+
+    module->state = COLL_LLCM_BUSY;
+    if (size > coll_llcm_number[COLL_LLCM_RADIX].value) {
+        dn_tree_place_t here;
+        place = calloc(size, sizeof(*place));
+        find_place(comm, &here);
+        good = NULL != place && OMPI_SUCCESS == gather(module, comm, &here, place, sizeof(here));
+    }
+    own.good = good && make_part(module, comm, place, &own.card);
+    free(place);
+    if (!agree(module, comm, &own)) {
+        coll_llcm_tear_down(module);
+        module->state = COLL_LLCM_REFUSED;
+        opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:llcm: no tree for %s",
+                            comm->c_name);
+        return false;
+    }
+    module->mapped = 0 != dn_tree_is_mapped(module->tree);
+    module->state = COLL_LLCM_READY;
+    coll_llcm_look_at_cores();
+    return true;
+}
+
+/** Keep a tree until nobody writes to it. */
+static void leave(dn_tree_t *tree, size_t bytes)
+{
+    coll_llcm_left_t *left = malloc(sizeof(*left));
+
+    if (NULL == left) {
+        dn_tree_abandon(tree);
+        return;
+    }
+    left->tree = tree;
+    left->llcm_bytes = bytes;
+    opal_mutex_lock(&coll_llcm.lock);
+    left->next = coll_llcm.left;
+    coll_llcm.left = left;
+    opal_mutex_unlock(&coll_llcm.lock);
+}
+
+void coll_llcm_tear_down(coll_llcm_module_t *module)
+{
+    if (NULL != module->tree) {
+        if (DN_OK == dn_tree_free(module->tree)) {
+            give_share(module->llcm_bytes);
+        } else {
+            leave(module->tree, module->llcm_bytes);
+        }
+        module->tree = NULL;
+    }
+    for (int rank = 0; rank < module->size; rank++) {
+        if (NULL != module->peer[rank]) {
+            dn_disconnect(module->peer[rank]);
+        }
+    }
+    free(module->peer);
+    module->peer = NULL;
+    module->size = 0;
+}
+
+void coll_llcm_free_left(bool all)
+{
+    opal_mutex_lock(&coll_llcm.lock);
+    for (coll_llcm_left_t **at = &coll_llcm.left; NULL != *at;) {
+        coll_llcm_left_t *left = *at;
+        const bool gone = DN_OK == dn_tree_free(left->tree);
+
+        if (!gone && !all) {
+            at = &left->next;
+            continue;
+        }
+        if (!gone) {
+            dn_tree_abandon(left->tree);
+        }
+        coll_llcm.llcm_used -= left->llcm_bytes;
+        *at = left->next;
+        free(left);
+    }
+    opal_mutex_unlock(&coll_llcm.lock);
+}

@@ -1,0 +1,247 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file collectives.c
+ * Short collectives of every kind on communicators of every shape, against references that each rank computes.
+ *
+ *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS]
+ *
+ *   -n  rounds of random collectives on each communicator
+ *   -a  all operations on all types, in counts about the length of a line and of the longest operation in lines
+ *   -b  barriers, of which none may be left before all ranks have come to it
+ *   -c  communicators made, used and freed
+ *   -t  threads that do what -n says at once, each on communicators of its own
+ */
+#include "dn_config.h"
+
+#include "collectives.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 8, LONGEST = 3000, COMMS = 6 };
+
+static uint64_t seed = 1;
+static uint64_t rounds;
+static uint64_t all;
+static uint64_t barriers;
+static uint64_t communicators;
+static uint64_t threads;
+static int rank;
+static int ranks;
+static atomic_ullong checked;
+static MPI_Comm of_thread[MOST_THREADS][COMMS];
+
+void collectives_count(void)
+{
+    atomic_fetch_add(&checked, 1);
+}
+
+/** Communicators of every kind: the world, its ranks reversed, halves, pairs, all but one, a rank alone. */
+static void make_comms(MPI_Comm comm[COMMS])
+{
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm[0]);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm[1]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comm[2]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, -rank, &comm[3]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank == ranks - 1 ? MPI_UNDEFINED : 0, rank, &comm[4]);
+    MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &comm[5]);
+}
+
+static void free_comms(MPI_Comm comm[COMMS])
+{
+    for (int i = 0; i < COMMS; i++) {
+        if (MPI_COMM_NULL != comm[i]) {
+            MPI_Comm_free(&comm[i]);
+        }
+    }
+}
+
+static void some(MPI_Comm comm, verify_rng_t *rng)
+{
+    const int most = 0 == verify_below(rng, 4) ? LONGEST : 64;
+
+    switch (verify_below(rng, 6)) {
+    case 0:
+        MPI_Barrier(comm);
+        collectives_count();
+        break;
+    case 1:
+        collectives_bcast(comm, rng, most);
+        break;
+    case 2:
+        collectives_allgather(comm, rng, most);
+        break;
+    case 3:
+        collectives_alltoall(comm, rng, most);
+        break;
+    default:
+        collectives_reduce_some(comm, rng, most / 4);
+        break;
+    }
+}
+
+/** Rounds of random collectives, in turns on communicators that overlap. */
+static void random_rounds(MPI_Comm comm[COMMS], uint64_t salt)
+{
+    verify_rng_t rng[COMMS];
+
+    for (int i = 0; i < COMMS; i++) {
+        /* The same in all members, whatever else they are in. */
+        rng[i].state = verify_key(seed, salt, (uint64_t) i, 0);
+    }
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (int i = 0; i < COMMS; i++) {
+            if (MPI_COMM_NULL != comm[i]) {
+                some(comm[i], &rng[i]);
+            }
+        }
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    const uint64_t number = (uint64_t) (uintptr_t) arg;
+
+    random_rounds(of_thread[number], number);
+    return NULL;
+}
+
+static void run_threads(void)
+{
+    pthread_t thread[MOST_THREADS];
+
+    for (uint64_t i = 0; i < threads; i++) {
+        make_comms(of_thread[i]);
+    }
+    for (uint64_t i = 0; i < threads; i++) {
+        verify_that(0 == pthread_create(&thread[i], NULL, thread_main, (void *) (uintptr_t) i),
+                    "no thread can be started");
+    }
+    for (uint64_t i = 0; i < threads; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    for (uint64_t i = 0; i < threads; i++) {
+        free_comms(of_thread[i]);
+    }
+}
+
+static void run_all_operations(void)
+{
+    static const int counts[] = {1, 2, 3, 7, 8, 14, 56, 57, 112, 113, 224, 225, 896, 897};
+    verify_rng_t rng = {.state = verify_key(seed, 99, 0, 0)};
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        collectives_reduce_all(MPI_COMM_WORLD, &rng, counts[i]);
+    }
+}
+
+/** Each rank says in memory that all see to which barrier it has come. */
+static void run_barriers(void)
+{
+    verify_rng_t rng = {.state = verify_key(seed, (uint64_t) rank, 5, 0)};
+    atomic_ullong *own;
+    atomic_ullong *of[64];
+    MPI_Aint size;
+    MPI_Win window;
+    int unit;
+
+    verify_that(64 >= ranks, "-b is for 64 ranks at most");
+    MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window);
+    for (int i = 0; i < ranks; i++) {
+        MPI_Win_shared_query(window, i, &size, &unit, &of[i]);
+    }
+    atomic_store(own, 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (uint64_t number = 1; number <= barriers; number++) {
+        if (0 == verify_below(&rng, 64)) {
+            for (volatile uint64_t n = verify_below(&rng, 2000); 0 < n; n--) {
+            }
+        }
+        if (0 == verify_below(&rng, 2000)) {
+            sched_yield();
+        }
+        atomic_store_explicit(own, number, memory_order_relaxed);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; i < ranks; i++) {
+            verify_that(number <= atomic_load_explicit(of[i], memory_order_relaxed),
+                        "a rank left a barrier before another had come to it");
+        }
+        collectives_count();
+    }
+    MPI_Win_free(&window);
+}
+
+/** Make, use and free; some live on while others come and go. */
+static void run_communicators(void)
+{
+    enum { KEPT = 5 };
+    verify_rng_t rng = {.state = verify_key(seed, 6, 0, 0)};
+    MPI_Comm kept[KEPT];
+
+    for (int i = 0; i < KEPT; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &kept[i]);
+    }
+    for (uint64_t i = 0; i < communicators; i++) {
+        MPI_Comm *comm = &kept[verify_below(&rng, KEPT)];
+        MPI_Comm_free(comm);
+        MPI_Comm_dup(MPI_COMM_WORLD, comm);
+        /* The root of broadcasts is ahead when it frees the communicator. */
+        for (uint64_t n = verify_below(&rng, 12); 0 < n; n--) {
+            collectives_bcast(*comm, &rng, 40);
+        }
+        some(kept[verify_below(&rng, KEPT)], &rng);
+    }
+    for (int i = 0; i < KEPT; i++) {
+        MPI_Comm_free(&kept[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const verify_option_t options[] = {
+        {'s', "SEED", &seed, 0},
+        {'n', "ROUNDS", &rounds, 0},
+        {'a', "0|1", &all, 0},
+        {'b', "BARRIERS", &barriers, 0},
+        {'c', "COMMUNICATORS", &communicators, 0},
+        {'t', "THREADS", &threads, 0},
+        {0, NULL, NULL, 0},
+    };
+    unsigned long long total = 0;
+    MPI_Comm comm[COMMS];
+    int level;
+
+    verify_options(argc, argv, options);
+    MPI_Init_thread(&argc, &argv, 0 < threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    verify_that(MOST_THREADS >= threads && (0 == threads || MPI_THREAD_MULTIPLE == level),
+                "so many threads cannot be had");
+    collectives_reduce_begin();
+    if (0 != all) {
+        run_all_operations();
+    }
+    run_barriers();
+    run_communicators();
+    if (0 < threads) {
+        run_threads();
+    } else {
+        make_comms(comm);
+        random_rounds(comm, 0);
+        free_comms(comm);
+    }
+    collectives_reduce_end();
+    const unsigned long long own = atomic_load(&checked);
+    MPI_Reduce(&own, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (0 == rank) {
+        printf("collectives: %d ranks, %llu collectives verified\n", ranks, total);
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file collectives.h
+ * The parts of the program collectives: each checks one collective, called alike by all ranks of a communicator.
+ */
+#ifndef DN_TEST_MPI_COLLECTIVES_H
+#define DN_TEST_MPI_COLLECTIVES_H
+
+#include "verify.h"
+
+#include <mpi.h>
+
+/** Make the operations and types that reductions are tried with, and free them. */
+void collectives_reduce_begin(void);
+void collectives_reduce_end(void);
+
+/** Every operation on every type that it is defined for: MPI_Allreduce and MPI_Reduce to some root, in place or not, of
+ * so many elements. */
+void collectives_reduce_all(MPI_Comm comm, verify_rng_t *rng, int count);
+/** One of those, of any number of elements up to @p most. */
+void collectives_reduce_some(MPI_Comm comm, verify_rng_t *rng, int most);
+
+/** Broadcast, allgather, alltoall of up to @p most bytes a block, with types that differ between the ranks. */
+void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most);
+void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
+void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
+
+/** What was checked so far. May be used by several threads. */
+void collectives_count(void);
+
+#endif

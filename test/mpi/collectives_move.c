@@ -1,0 +1,170 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file collectives_move.c
+ * Collectives that only move data, with types that are other ones in each rank and have the same bytes.
+ */
+#include "dn_config.h"
+
+#include "collectives.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNIT = 4, GAP = 3 }; /* bytes of a block of the type with gaps, and between two */
+
+/** Memory of a type: `count` elements hold `bytes` bytes of data. */
+typedef struct layout {
+    MPI_Datatype type;
+    int count;
+    size_t extent; /**< of all elements */
+    int gaps;
+} layout_t;
+
+/** Any layout for so many bytes, a multiple of UNIT where it has gaps. */
+static layout_t draw_layout(verify_rng_t *rng, size_t bytes)
+{
+    layout_t layout = {MPI_BYTE, (int) bytes, bytes, 0};
+
+    if (0 == bytes % UNIT && 0 != bytes && 0 == verify_below(rng, 2)) {
+        MPI_Datatype block;
+        MPI_Type_contiguous(UNIT, MPI_BYTE, &block);
+        MPI_Type_create_resized(block, 0, UNIT + GAP, &layout.type);
+        MPI_Type_free(&block);
+        MPI_Type_commit(&layout.type);
+        layout.count = (int) bytes / UNIT;
+        layout.extent = bytes / UNIT * (UNIT + GAP);
+        layout.gaps = 1;
+    }
+    return layout;
+}
+
+static void free_layout(layout_t *layout)
+{
+    if (layout->gaps) {
+        MPI_Type_free(&layout->type);
+    }
+}
+
+/** Where byte i of the data lies. */
+static size_t place_of(const layout_t *layout, size_t i)
+{
+    return layout->gaps ? i / UNIT * (UNIT + GAP) + i % UNIT : i;
+}
+
+/** Put data of some keys into memory of a layout: `bytes` bytes of each key. Gaps hold 0x77. */
+static void put(unsigned char *to, const layout_t *layout, size_t bytes, uint64_t key)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        to[place_of(layout, i)] = verify_byte(key, i);
+    }
+}
+
+static void check(const unsigned char *from, const layout_t *layout, size_t bytes, uint64_t key,
+                  const char *what)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        verify_that(verify_byte(key, i) == from[place_of(layout, i)], what);
+    }
+    for (size_t i = 0; layout->gaps && i < layout->extent; i++) {
+        verify_that(UNIT > i % (UNIT + GAP) || 0x77 == from[i], "a gap was written");
+    }
+}
+
+/** About every second block has gaps in some rank: then it is a number of units. */
+static size_t draw_bytes(verify_rng_t *rng, int most)
+{
+    const size_t bytes = verify_size(rng, (size_t) most);
+
+    return 0 == verify_below(rng, 2) ? bytes : bytes / UNIT * UNIT;
+}
+
+void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    const size_t bytes = draw_bytes(rng, most);
+    const uint64_t key = verify_random(rng);
+    int rank, ranks;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    const int root = (int) verify_below(rng, (uint64_t) ranks);
+    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 0, 0)};
+    layout_t layout = draw_layout(&own, bytes);
+    unsigned char *buffer = verify_guard_alloc(layout.extent, 0);
+    memset(buffer, 0x77, layout.extent);
+    put(buffer, &layout, bytes, rank == root ? key : ~key);
+    MPI_Bcast(buffer, layout.count, layout.type, root, comm);
+    check(buffer, &layout, bytes, key, "MPI_Bcast: a byte is wrong");
+    verify_guard_free(buffer, layout.extent, 0, "MPI_Bcast");
+    free_layout(&layout);
+    collectives_count();
+}
+
+void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    const size_t bytes = draw_bytes(rng, most);
+    const uint64_t key = verify_random(rng);
+    const int in_place = 0 == verify_below(rng, 3);
+    int rank, ranks;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 1, 0)};
+    layout_t in_layout = draw_layout(&own, bytes);
+    layout_t layout = draw_layout(&own, bytes);
+    unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
+    unsigned char *out = verify_guard_alloc(layout.extent * (size_t) ranks, 0);
+    memset(in, 0x77, in_layout.extent);
+    memset(out, 0x77, layout.extent * (size_t) ranks);
+    put(in, &in_layout, bytes, key + (uint64_t) rank);
+    if (in_place) {
+        put(out + layout.extent * (size_t) rank, &layout, bytes, key + (uint64_t) rank);
+    }
+    MPI_Allgather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, out, layout.count,
+                  layout.type, comm);
+    for (int i = 0; i < ranks; i++) {
+        check(out + layout.extent * (size_t) i, &layout, bytes, key + (uint64_t) i,
+              "MPI_Allgather: a byte is wrong");
+    }
+    check(in, &in_layout, bytes, key + (uint64_t) rank, "MPI_Allgather changed what was sent");
+    verify_guard_free(out, layout.extent * (size_t) ranks, 0, "MPI_Allgather");
+    verify_guard_free(in, in_layout.extent, 0, "MPI_Allgather");
+    free_layout(&layout);
+    free_layout(&in_layout);
+    collectives_count();
+}
+
+void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    const size_t bytes = draw_bytes(rng, most);
+    const uint64_t key = verify_random(rng);
+    const int in_place = 0 == verify_below(rng, 3);
+    int rank, ranks;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 2, 0)};
+    layout_t in_layout = draw_layout(&own, bytes);
+    layout_t layout = draw_layout(&own, bytes);
+    const layout_t *from = in_place ? &layout : &in_layout;
+    unsigned char *in = verify_guard_alloc(in_layout.extent * (size_t) ranks, 0);
+    unsigned char *out = verify_guard_alloc(layout.extent * (size_t) ranks, 0);
+    memset(in, 0x77, in_layout.extent * (size_t) ranks);
+    memset(out, 0x77, layout.extent * (size_t) ranks);
+    for (int to = 0; to < ranks; to++) {
+        put((in_place ? out : in) + from->extent * (size_t) to, from, bytes,
+            verify_key(key, (uint64_t) rank, (uint64_t) to, 3));
+    }
+    MPI_Alltoall(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, out, layout.count,
+                 layout.type, comm);
+    for (int i = 0; i < ranks; i++) {
+        check(out + layout.extent * (size_t) i, &layout, bytes,
+              verify_key(key, (uint64_t) i, (uint64_t) rank, 3), "MPI_Alltoall: a byte is wrong");
+    }
+    verify_guard_free(out, layout.extent * (size_t) ranks, 0, "MPI_Alltoall");
+    verify_guard_free(in, in_layout.extent * (size_t) ranks, 0, "MPI_Alltoall");
+    free_layout(&layout);
+    free_layout(&in_layout);
+    collectives_count();
+}
