@@ -3,10 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet.h
- * Open MPI's one-sided communication on libdimmnet, for windows whose memory all processes of the window map.
+ * Open MPI's one-sided communication on libdimmnet.
  *
- * Put, get and accumulate are loads and stores of the origin; the target takes no part. So an operation is
- * complete when its call returns, a flush is a memory fence, and requests are complete from the start.
+ * Where the origin maps the memory of a target, put, get and accumulate are its own loads and stores; the target
+ * takes no part. So an operation is complete when its call returns, a flush is a memory fence, and requests are complete
+ * from the start. A target whose memory is not mapped is *far*: put and get are PUSHes and PULLs, accumulates are
+ * messages that the target carries out when it progresses (osc_dimmnet_message.h), and a flush waits for all of
+ * these.
  *
  * A window is a *block* of each process (osc_block_t): a control part, then the memory of the window. Words of
  * the control part are written by the processes that synchronise with its owner, and polled with acquire loads;
@@ -68,10 +71,10 @@ enum osc_epoch {
 
 /** A process of a window, as this one sees it. */
 typedef struct osc_target {
-    uint8_t *base;          /**< its window, in the address space of this process */
+    uint8_t *base;          /**< its window, in the address space of this process; NULL: not there */
     uint64_t size;          /**< bytes */
     uint64_t unit;          /**< of displacements */
-    osc_control_t *control; /**< of its block */
+    osc_control_t *control; /**< of its block; NULL: not in the address space of this process */
     unsigned epochs;        /**< osc_epoch bits */
     uint32_t number;        /**< by which the lock is held */
     uint64_t posts;         /**< of its notes, taken by MPI_Win_start */
@@ -93,10 +96,33 @@ typedef struct osc_group {
     bool open;
 } osc_group_t;
 
+/** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
+typedef struct osc_far {
+    dn_peer_t *peer;
+    dn_key_t key;        /**< of the segment that its window is in, but for dynamic ones */
+    uint64_t roff;       /**< where its window begins in there */
+    uint32_t window;     /**< number of the window in that process */
+    uint32_t generation; /**< of the number */
+    uint32_t pending;    /**< operations to it that are not complete */
+    int error;           /**< of the first that failed since it was last asked for; OMPI_SUCCESS: none */
+    uint64_t prog;       /**< program that accumulates to it used last: it has this one */
+    uint32_t granted;    /**< not 0: its lock has been granted to us */
+    uint32_t number;     /**< by which it holds our lock */
+    bool exclusive;
+    dn_prog_t *its_prog; /**< program that its accumulates to us use */
+    uint8_t *its_bytes;  /**< of the next one, as far as they have come */
+    uint64_t its_have;
+    uint64_t its_total;
+    uint32_t mapped_sid; /**< dynamic window: segment that was mapped last */
+    uint32_t mapped_generation;
+    uint8_t *mapped;
+} osc_far_t;
+
 /** A window. */
 typedef struct osc_module {
     ompi_osc_base_module_t super;
     osc_target_t *target; /**< by rank */
+    osc_far_t *far;       /**< by rank; NULL: everybody maps everything */
     unsigned epochs;      /**< osc_epoch bits of all targets */
     int rank;
     int size;
@@ -106,6 +132,11 @@ typedef struct osc_module {
     bool threads;   /**< several may call at once */
     ompi_communicator_t *comm;
     osc_control_t *control; /**< of the own block */
+    ompi_win_t *win;
+    dn_segment_t *segment;   /**< the user's own memory, made one; NULL: none */
+    dn_segment_t **attached; /**< dynamic window: that of each region, or NULL */
+    uint32_t window;         /**< number by which messages name it, with far targets */
+    uint32_t generation;
     osc_block_t block;
     osc_group_t posted;
     osc_group_t started;
@@ -118,6 +149,7 @@ typedef struct osc_component {
     dn_ompi_number_t priority;
     dn_port_t *port; /**< NULL until the first window */
     bool failed;     /**< the port cannot be opened */
+    int far_windows; /**< windows that need messages */
     bool maps;       /**< what this process allocates can be mapped by others */
     bool oversubscribed;
     opal_hash_table_t peers; /**< dn_peer_t by process name */
@@ -169,11 +201,14 @@ static inline void osc_complete(void)
 /** @name Peers (osc_dimmnet_peer.c) */
 /** @{ */
 
-/**
- * Can all processes of a communicator map each other's memory? Collective, with one answer for all.
- * Connects to those that are new.
- */
-bool ompi_osc_dimmnet_reach(ompi_communicator_t *comm);
+/** How the processes of a communicator reach each other. */
+enum osc_reached { OSC_NOT_ALL, OSC_ALL_CONNECTED, OSC_ALL_MAPPED };
+
+/** How do they? Collective, with one answer for all. Connects to those that are new. */
+enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm);
+
+/** How does this process reach all of a communicator that it is connected to? Others may have another answer. */
+enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm);
 
 /** The peer of a rank, once ompi_osc_dimmnet_reach() has said yes. */
 dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank);
@@ -194,6 +229,9 @@ void ompi_osc_dimmnet_memory_give(osc_block_t *block);
 /** By which peers find a block: the key of its segment. */
 void ompi_osc_dimmnet_memory_key(const osc_block_t *block, dn_key_t *key_p);
 
+/** Is memory of the user's in one of these segments? @return its offset there in @p *off_p, and the key. */
+bool ompi_osc_dimmnet_memory_find(const void *base, uint64_t len, dn_key_t *key_p, uint64_t *off_p);
+
 /** Give all segments back to the port. */
 void ompi_osc_dimmnet_memory_close(void);
 /** @} */
@@ -204,8 +242,17 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
                                  ompi_communicator_t *comm, opal_info_t *info, int flavor);
 int ompi_osc_dimmnet_free(ompi_win_t *win);
 int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *disp_unit, void *baseptr);
+/** Regions of a dynamic window (osc_dimmnet_dynamic.c). */
 int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len);
 int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base);
+/** @} */
+
+/** @name Locks: the words of osc_control_t, also on behalf of others (osc_dimmnet_passive.c) */
+/** @{ */
+uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control);
+/** Is it the turn of a number? If so, it holds the lock from now on. */
+bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number);
+void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t number);
 /** @} */
 
 /** @name Synchronisation (osc_dimmnet_active.c, osc_dimmnet_passive.c) */
@@ -302,6 +349,24 @@ static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t di
         return OMPI_ERR_RMA_RANGE;
     }
     return OMPI_SUCCESS;
+}
+/** @} */
+
+/** @name Far targets (osc_dimmnet_far.c) */
+/** @{ */
+
+/** Put or get. The side that lies in the window has its offset there for an address. @p request NULL: not wanted. */
+int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t *origin,
+                              const osc_side_t *there, bool write, ompi_request_t **request);
+
+/** Wait until operations to a target, or to all (-1), are complete there. @return the error of one that failed. */
+int ompi_osc_dimmnet_settle(osc_module_t *module, int target);
+
+/** What was started before is complete: by a fence where memory is mapped. */
+static inline int osc_settle(osc_module_t *module, int target)
+{
+    osc_complete();
+    return OPAL_LIKELY(NULL == module->far) ? OMPI_SUCCESS : ompi_osc_dimmnet_settle(module, target);
 }
 /** @} */
 

@@ -7,7 +7,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_atomic.h"
+#include "osc_dimmnet_message.h"
 
 #include "opal/datatype/opal_datatype_internal.h"
 
@@ -16,17 +16,6 @@
 
 /** Bytes of the longest pair. */
 #define PAIR_MAX 64u
-
-/** An accumulate under way. */
-typedef struct osc_walk {
-    osc_guard_t guard;
-    osc_element_t element;
-    osc_op_t op;
-    bool fetches;
-    dn_prog_cursor_t target;
-    dn_prog_cursor_t origin;
-    dn_prog_cursor_t result;
-} osc_walk_t;
 
 /** Elements without gaps: the next @p len bytes. */
 static void walk_rows(osc_walk_t *walk, const uint8_t *operands, uint8_t *results, uint64_t len)
@@ -81,15 +70,14 @@ static void walk_pairs(osc_walk_t *walk, const uint8_t *operands, uint8_t *resul
     }
 }
 
-/** All elements of an accumulate, chunk by chunk. */
-static void walk_all(osc_walk_t *walk)
+void ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t left)
 {
     const bool pairs = walk->element.size != walk->element.extent;
     const uint64_t most = CHUNK / walk->element.size * walk->element.size;
     uint8_t operands[CHUNK] __attribute__((aligned(64)));
     uint8_t results[CHUNK] __attribute__((aligned(64)));
 
-    for (uint64_t left = dn_prog_left(&walk->target), len; 0 != left; left -= len) {
+    for (uint64_t len; 0 != left; left -= len) {
         len = most < left ? most : left;
         if (OSC_NO_OP != walk->op) {
             (void) dn_prog_gather(operands, &walk->origin, len);
@@ -105,59 +93,94 @@ static void walk_all(osc_walk_t *walk)
     }
 }
 
-/**
- * @param[in] origin  Not looked at by MPI_NO_OP.
- * @param[in] result  NULL: not wanted.
- */
-static int accumulate(const osc_module_t *module, const osc_target_t *to, const osc_side_t *origin,
-                      const osc_side_t *result, const osc_side_t *there, MPI_Op op)
+/** On memory that is here. */
+static int accumulate_here(osc_guard_t guard, const osc_side_t *origin, const osc_side_t *result,
+                           const osc_side_t *there, osc_op_t op)
 {
     const uint64_t bytes = osc_side_bytes(there);
     osc_walk_t walk;
-    bool together;
 
-    walk.op = ompi_osc_dimmnet_op(op);
-    walk.fetches = NULL != result;
-    if (OSC_OPS == walk.op) {
-        return MPI_ERR_OP;
-    }
-    if ((OSC_NO_OP != walk.op && bytes != osc_side_bytes(origin))
-        || (NULL != result && bytes != osc_side_bytes(result))) {
-        return MPI_ERR_TRUNCATE;
-    }
     walk.element = ompi_osc_dimmnet_element(there->type);
-    walk.guard = osc_guard(module, to);
-    if (0 == bytes || (OSC_NO_OP == walk.op && NULL == result)) {
-        return OMPI_SUCCESS;
-    }
-    together = walk.element.size == walk.element.extent && osc_side_contiguous(there)
-               && (OSC_NO_OP == walk.op || osc_side_contiguous(origin))
-               && (NULL == result || osc_side_contiguous(result));
-    if (OPAL_LIKELY(together)) {
-        ompi_osc_dimmnet_apply(walk.guard, &walk.element, walk.op, osc_side_at(there),
-                               OSC_NO_OP == walk.op ? NULL : osc_side_at(origin),
+    if (OPAL_LIKELY(walk.element.size == walk.element.extent && osc_side_contiguous(there)
+                    && (OSC_NO_OP == op || osc_side_contiguous(origin))
+                    && (NULL == result || osc_side_contiguous(result)))) {
+        ompi_osc_dimmnet_apply(guard, &walk.element, op, osc_side_at(there),
+                               OSC_NO_OP == op ? NULL : osc_side_at(origin),
                                NULL == result ? NULL : osc_side_at(result), bytes / walk.element.size);
         return OMPI_SUCCESS;
     }
-    if (!osc_side_start(there, &walk.target)
-        || (OSC_NO_OP != walk.op && !osc_side_start(origin, &walk.origin))
+    walk.guard = guard;
+    walk.op = op;
+    walk.fetches = NULL != result;
+    if (!osc_side_start(there, &walk.target) || (OSC_NO_OP != op && !osc_side_start(origin, &walk.origin))
         || (NULL != result && !osc_side_start(result, &walk.result))) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return OMPI_ERR_NOT_SUPPORTED;
     }
-    walk_all(&walk);
+    ompi_osc_dimmnet_walk(&walk, bytes);
     return OMPI_SUCCESS;
+}
+
+/**
+ * Find memory of a dynamic window in the address space of this process, with the words that guard it.
+ * @param[in,out] there  Its address becomes that here.
+ * @return false: it is for the target to do, or to refuse.
+ */
+static bool is_here(osc_module_t *module, int target, osc_side_t *there)
+{
+    const uint64_t at = (uintptr_t) there->buf;
+    osc_region_t region;
+    dn_prog_span_t span;
+
+    if (NULL == module->target[target].control || !ompi_osc_dimmnet_span(there, &span)
+        || OMPI_SUCCESS
+               != ompi_osc_dimmnet_region(module, target, at + (uint64_t) span.low,
+                                          (uint64_t) (span.high - span.low), &region)) {
+        return false;
+    }
+    const uint8_t *here = ompi_osc_dimmnet_region_here(module, target, &region);
+    there->buf = NULL == here ? there->buf : here + (at - region.base);
+    return NULL != here;
+}
+
+/**
+ * @param[in] origin   Not looked at by MPI_NO_OP.
+ * @param[in] result   NULL: not wanted.
+ * @param[in] request  NULL: not wanted.
+ */
+static int accumulate(osc_module_t *module, int target, const osc_side_t *origin, const osc_side_t *result,
+                      osc_side_t *there, MPI_Op handle, ompi_request_t **request)
+{
+    const osc_target_t *to = &module->target[target];
+    const osc_op_t op = ompi_osc_dimmnet_op(handle);
+    const uint64_t bytes = osc_side_bytes(there);
+
+    if (OSC_OPS == op) {
+        return MPI_ERR_OP;
+    }
+    if ((OSC_NO_OP != op && bytes != osc_side_bytes(origin))
+        || (NULL != result && bytes != osc_side_bytes(result))) {
+        return MPI_ERR_TRUNCATE;
+    }
+    if (0 == bytes || (OSC_NO_OP == op && NULL == result)) {
+        return OMPI_SUCCESS;
+    }
+    if (OPAL_UNLIKELY(NULL == to->base)
+        && (MPI_WIN_FLAVOR_DYNAMIC != module->flavor || !is_here(module, target, there))) {
+        return ompi_osc_dimmnet_far_accumulate(module, target, origin, result, NULL, there, op, request);
+    }
+    return accumulate_here(osc_guard(module, to), origin, result, there, op);
 }
 
 int ompi_osc_dimmnet_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
                                 int target, ptrdiff_t target_disp, int target_count,
                                 ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win)
 {
-    const osc_module_t *module = osc_module(win);
+    osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
     osc_side_t there;
     int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
-    return OMPI_SUCCESS == rc ? accumulate(module, &module->target[target], &origin, NULL, &there, op) : rc;
+    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, NULL, &there, op, NULL) : rc;
 }
 
 int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
@@ -165,14 +188,13 @@ int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, o
                                     int target, ptrdiff_t target_disp, int target_count,
                                     ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win)
 {
-    const osc_module_t *module = osc_module(win);
+    osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
     const osc_side_t result = {result_addr, (size_t) result_count, result_type};
     osc_side_t there;
     int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
-    return OMPI_SUCCESS == rc ? accumulate(module, &module->target[target], &origin, &result, &there, op)
-                              : rc;
+    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, &result, &there, op, NULL) : rc;
 }
 
 int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
@@ -180,9 +202,13 @@ int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi
                                  ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
                                  ompi_request_t **request)
 {
+    osc_module_t *module = osc_module(win);
+    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
+    osc_side_t there;
+    int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
+
     *request = &ompi_request_empty;
-    return ompi_osc_dimmnet_accumulate(origin_addr, origin_count, origin_type, target, target_disp,
-                                       target_count, target_type, op, win);
+    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, NULL, &there, op, request) : rc;
 }
 
 int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
@@ -191,16 +217,20 @@ int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, 
                                      ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
                                      ompi_request_t **request)
 {
+    osc_module_t *module = osc_module(win);
+    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
+    const osc_side_t result = {result_addr, (size_t) result_count, result_type};
+    osc_side_t there;
+    int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
+
     *request = &ompi_request_empty;
-    return ompi_osc_dimmnet_get_accumulate(origin_addr, origin_count, origin_type, result_addr, result_count,
-                                           result_type, target, target_disp, target_count, target_type, op,
-                                           win);
+    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, &result, &there, op, request) : rc;
 }
 
 int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, ompi_datatype_t *type,
                                   int target, ptrdiff_t target_disp, MPI_Op op, ompi_win_t *win)
 {
-    const osc_module_t *module = osc_module(win);
+    osc_module_t *module = osc_module(win);
     osc_side_t there;
     int rc = osc_reach(module, target, target_disp, 1, type, &there);
 
@@ -209,7 +239,8 @@ int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, om
     }
     uint8_t *at = osc_side_at(&there);
     /* The counter that everybody has: by the shortest way. It is a word for all who come the long one, too. */
-    if (OPAL_LIKELY(MPI_SUM == op && sizeof(uint64_t) == type->super.size && 32 > type->super.id
+    if (OPAL_LIKELY(MPI_SUM == op && NULL != module->target[target].base
+                    && sizeof(uint64_t) == type->super.size && 32 > type->super.id
                     && 0 != (OSC_WORD_IDS & 1u << type->super.id)
                     && 0 == ((uintptr_t) at & (sizeof(uint64_t) - 1)))) {
         uint64_t word;
@@ -221,16 +252,14 @@ int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, om
     }
     const osc_side_t origin = {origin_addr, 1, type};
     const osc_side_t result = {result_addr, 1, type};
-    return accumulate(module, &module->target[target], &origin, &result, &there, op);
+    return accumulate(module, target, &origin, &result, &there, op, NULL);
 }
 
 int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr,
                                       ompi_datatype_t *type, int target, ptrdiff_t target_disp,
                                       ompi_win_t *win)
 {
-    const osc_module_t *module = osc_module(win);
-    uint64_t compare = 0;
-    uint64_t value = 0;
+    osc_module_t *module = osc_module(win);
     osc_side_t there;
     int rc = osc_reach(module, target, target_disp, 1, type, &there);
 
@@ -238,26 +267,18 @@ int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compa
         return rc;
     }
     const osc_element_t element = ompi_osc_dimmnet_element(type);
-    uint8_t *at = osc_side_at(&there);
     if (OPAL_UNLIKELY(!element.words)) {
         return MPI_ERR_TYPE;
     }
-    memcpy(&compare, compare_addr, element.size);
-    memcpy(&value, origin_addr, element.size);
-    if (OPAL_LIKELY(osc_is_word(&element, at))) {
-        value = ompi_osc_dimmnet_swap_word(at, element.size, compare, value);
-    } else {
-        const osc_guard_t guard = osc_guard(module, &module->target[target]);
-        uint64_t old = 0;
+    if (OPAL_UNLIKELY(NULL == module->target[target].base)
+        && (MPI_WIN_FLAVOR_DYNAMIC != module->flavor || !is_here(module, target, &there))) {
+        const osc_side_t origin = {origin_addr, 1, type};
+        const osc_side_t result = {result_addr, 1, type};
 
-        osc_guard_enter(&guard);
-        memcpy(&old, at, element.size);
-        if (old == compare) {
-            memcpy(at, &value, element.size);
-        }
-        osc_guard_leave(&guard);
-        value = old;
+        return ompi_osc_dimmnet_far_accumulate(module, target, &origin, &result, compare_addr, &there,
+                                               OSC_REPLACE, NULL);
     }
-    memcpy(result_addr, &value, element.size);
+    ompi_osc_dimmnet_compare(osc_guard(module, &module->target[target]), &element, osc_side_at(&there),
+                             origin_addr, compare_addr, result_addr);
     return OMPI_SUCCESS;
 }

@@ -7,7 +7,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet.h"
+#include "osc_dimmnet_message.h"
 
 #include "ompi/group/group.h"
 #include "opal/runtime/opal_progress.h"
@@ -39,6 +39,20 @@ static int group_open(const ompi_win_t *win, ompi_group_t *named, osc_group_t *g
     return rc;
 }
 
+/** Count an epoch in the notes that @p target keeps about this process. */
+static void note(osc_module_t *module, int target, bool completes)
+{
+    osc_target_t *to = &module->target[target];
+
+    if (NULL == to->control) {
+        ompi_osc_dimmnet_send_note(module, target, completes);
+    } else {
+        /* A release: what was put, or stored, comes before. */
+        osc_publish(completes ? &to->control->notes[module->rank].completes
+                              : &to->control->notes[module->rank].posts);
+    }
+}
+
 int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
@@ -54,8 +68,10 @@ int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win)
     if (open) {
         return OMPI_ERR_RMA_SYNC;
     }
-    osc_complete();
-    return module->comm->c_coll->coll_barrier(module->comm, module->comm->c_coll->coll_barrier_module);
+    const int settled = osc_settle(module, -1);
+    const int rc =
+        module->comm->c_coll->coll_barrier(module->comm, module->comm->c_coll->coll_barrier_module);
+    return OMPI_SUCCESS == rc ? settled : rc;
 }
 
 int ompi_osc_dimmnet_start(ompi_group_t *named, int assert, ompi_win_t *win)
@@ -90,22 +106,20 @@ int ompi_osc_dimmnet_complete(ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
     osc_group_t *group = &module->started;
+    int rc = OMPI_ERR_RMA_SYNC;
 
-    OPAL_THREAD_LOCK(&module->lock);
     if (!group->open) {
-        OPAL_THREAD_UNLOCK(&module->lock);
-        return OMPI_ERR_RMA_SYNC;
+        return rc;
     }
+    rc = osc_settle(module, -1);
+    OPAL_THREAD_LOCK(&module->lock);
     for (int i = 0; i < group->count; i++) {
-        osc_target_t *to = &module->target[group->rank[i]];
-
-        to->epochs = 0;
-        /* A release: what was put comes before. */
-        osc_publish(&to->control->notes[module->rank].completes);
+        module->target[group->rank[i]].epochs = 0;
+        note(module, group->rank[i], true);
     }
     group->open = false;
     OPAL_THREAD_UNLOCK(&module->lock);
-    return OMPI_SUCCESS;
+    return rc;
 }
 
 int ompi_osc_dimmnet_post(ompi_group_t *named, int assert, ompi_win_t *win)
@@ -123,10 +137,8 @@ int ompi_osc_dimmnet_post(ompi_group_t *named, int assert, ompi_win_t *win)
     }
     /* Also with MPI_MODE_NOCHECK: epochs are counted at both ends. */
     for (int i = 0; OMPI_SUCCESS == rc && i < group->count; i++) {
-        osc_target_t *origin = &module->target[group->rank[i]];
-
-        osc_publish(&origin->control->notes[module->rank].posts);
-        origin->completes++;
+        module->target[group->rank[i]].completes++;
+        note(module, group->rank[i], false);
     }
     OPAL_THREAD_UNLOCK(&module->lock);
     return rc;

@@ -317,3 +317,25 @@ void ompi_osc_dimmnet_apply(osc_guard_t guard, const osc_element_t *element, osc
         osc_guard_leave(&guard);
     }
 }
+
+void ompi_osc_dimmnet_compare(osc_guard_t guard, const osc_element_t *element, void *at, const void *value,
+                              const void *compare, void *old)
+{
+    uint64_t wanted = 0;
+    uint64_t stored = 0;
+    uint64_t found = 0;
+
+    memcpy(&stored, value, element->size);
+    memcpy(&wanted, compare, element->size);
+    if (OPAL_LIKELY(osc_is_word(element, at))) {
+        found = ompi_osc_dimmnet_swap_word(at, element->size, wanted, stored);
+    } else {
+        osc_guard_enter(&guard);
+        memcpy(&found, at, element->size);
+        if (found == wanted) {
+            memcpy(at, &stored, element->size);
+        }
+        osc_guard_leave(&guard);
+    }
+    memcpy(old, &found, element->size);
+}

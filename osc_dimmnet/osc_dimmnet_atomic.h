@@ -117,6 +117,24 @@ static inline void osc_guard_leave(const osc_guard_t *guard)
 void ompi_osc_dimmnet_apply(osc_guard_t guard, const osc_element_t *element, osc_op_t op, void *at,
                             const void *operand, void *result, uint64_t n);
 
+/** An accumulate under way. */
+typedef struct osc_walk {
+    osc_guard_t guard;
+    osc_element_t element;
+    osc_op_t op;
+    bool fetches;
+    dn_prog_cursor_t target;
+    dn_prog_cursor_t origin; /**< OSC_NO_OP: not looked at */
+    dn_prog_cursor_t result; /**< likewise, unless fetches */
+} osc_walk_t;
+
+/** Go @p len bytes of elements ahead (osc_dimmnet_accumulate.c). */
+void ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t len);
+
+/** compare_and_swap of one word, whatever its alignment: its size is the element's, as is that of the others. */
+void ompi_osc_dimmnet_compare(osc_guard_t guard, const osc_element_t *element, void *at, const void *value,
+                              const void *compare, void *old);
+
 /** One word: store @p value if @p compare is there. @return what was there. */
 uint64_t ompi_osc_dimmnet_swap_word(void *at, uint32_t size, uint64_t compare, uint64_t value);
 

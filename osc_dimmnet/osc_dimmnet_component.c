@@ -11,9 +11,10 @@
 
 #include <sched.h>
 
+#include "ompi/group/group.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Above osc/sm (100) and osc/rdma (99 at most by its own rules). */
+/** Above osc/sm, which has 100. */
 #define PRIORITY 200
 
 /** Polls before Open MPI's own progress gets a turn: others may wait for messages of this process. */
@@ -92,10 +93,15 @@ static int component_finalize(void)
 static int component_query(ompi_win_t *win, void **base, size_t size, int disp_unit,
                            ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
-    if (MPI_WIN_FLAVOR_ALLOCATE != flavor && MPI_WIN_FLAVOR_SHARED != flavor) {
-        return -1;
+    const enum osc_reached needed = MPI_WIN_FLAVOR_SHARED == flavor ? OSC_ALL_MAPPED : OSC_ALL_CONNECTED;
+
+    if (needed <= ompi_osc_dimmnet_reach(comm)) {
+        return (int) mca_osc_dimmnet_component.priority.value;
     }
-    return ompi_osc_dimmnet_reach(comm) ? (int) mca_osc_dimmnet_component.priority.value : -1;
+    /* The one error that Open MPI hands on: nobody else can share memory with another host, either. */
+    return MPI_WIN_FLAVOR_SHARED == flavor && ompi_group_have_remote_peers(comm->c_local_group)
+               ? OMPI_ERR_RMA_SHARED
+               : -1;
 }
 
 static int component_select(ompi_win_t *win, void **base, size_t size, int disp_unit,

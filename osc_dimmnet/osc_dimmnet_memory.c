@@ -162,6 +162,22 @@ void ompi_osc_dimmnet_memory_key(const osc_block_t *block, dn_key_t *key_p)
     dn_segment_key(block->arena->segment, key_p);
 }
 
+bool ompi_osc_dimmnet_memory_find(const void *base, uint64_t len, dn_key_t *key_p, uint64_t *off_p)
+{
+    bool found = false;
+
+    opal_mutex_lock(&mca_osc_dimmnet_component.lock);
+    for (osc_arena_t *arena = arenas; NULL != arena && !found; arena = arena->next) {
+        const uint64_t off = (uintptr_t) base - (uintptr_t) dn_segment_base(arena->segment);
+
+        dn_segment_key(arena->segment, key_p);
+        found = off <= key_p->len && len <= key_p->len - off;
+        *off_p = off;
+    }
+    opal_mutex_unlock(&mca_osc_dimmnet_component.lock);
+    return found;
+}
+
 void ompi_osc_dimmnet_memory_close(void)
 {
     while (NULL != arenas) {

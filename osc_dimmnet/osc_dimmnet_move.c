@@ -54,26 +54,38 @@ static inline int copy(const osc_side_t *to, const osc_side_t *from)
     return OMPI_SUCCESS;
 }
 
+/** Put or get. */
+static inline __attribute__((always_inline)) int
+move(osc_module_t *module, const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
+     int target, ptrdiff_t disp, int count, ompi_datatype_t *type, bool write, ompi_request_t **request)
+{
+    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
+    osc_side_t there;
+    int rc = osc_reach(module, target, disp, count, type, &there);
+
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        return rc;
+    }
+    if (OPAL_UNLIKELY(NULL == module->target[target].base)) {
+        return ompi_osc_dimmnet_far_move(module, target, &origin, &there, write, request);
+    }
+    return write ? copy(&there, &origin) : copy(&origin, &there);
+}
+
 int ompi_osc_dimmnet_put(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
                          ompi_win_t *win)
 {
-    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
-    osc_side_t there;
-    int rc = osc_reach(osc_module(win), target, target_disp, target_count, target_type, &there);
-
-    return OPAL_LIKELY(OMPI_SUCCESS == rc) ? copy(&there, &origin) : rc;
+    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
+                target_type, true, NULL);
 }
 
 int ompi_osc_dimmnet_get(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
                          ompi_win_t *win)
 {
-    const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
-    osc_side_t there;
-    int rc = osc_reach(osc_module(win), target, target_disp, target_count, target_type, &there);
-
-    return OPAL_LIKELY(OMPI_SUCCESS == rc) ? copy(&origin, &there) : rc;
+    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
+                target_type, false, NULL);
 }
 
 int ompi_osc_dimmnet_rput(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
@@ -81,8 +93,8 @@ int ompi_osc_dimmnet_rput(const void *origin_addr, int origin_count, ompi_dataty
                           ompi_win_t *win, ompi_request_t **request)
 {
     *request = &ompi_request_empty;
-    return ompi_osc_dimmnet_put(origin_addr, origin_count, origin_type, target, target_disp, target_count,
-                                target_type, win);
+    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
+                target_type, true, request);
 }
 
 int ompi_osc_dimmnet_rget(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
@@ -90,6 +102,6 @@ int ompi_osc_dimmnet_rget(void *origin_addr, int origin_count, ompi_datatype_t *
                           ompi_win_t *win, ompi_request_t **request)
 {
     *request = &ompi_request_empty;
-    return ompi_osc_dimmnet_get(origin_addr, origin_count, origin_type, target, target_disp, target_count,
-                                target_type, win);
+    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
+                target_type, false, request);
 }

@@ -7,27 +7,29 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet.h"
+#include "osc_dimmnet_message.h"
 
-/** Draw a number and wait for it. osc_control_t says how. @return the number, to be given back. */
-static uint32_t take(osc_control_t *control, bool exclusive)
+#include "opal/runtime/opal_progress.h"
+
+uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control)
 {
-    const uint32_t number = __atomic_fetch_add(&control->next, 1, __ATOMIC_RELAXED);
-    const uint32_t *turn = exclusive ? &control->write : &control->read;
-    unsigned polls = 0;
+    return __atomic_fetch_add(&control->next, 1, __ATOMIC_RELAXED);
+}
 
-    /* Pairs with the stores of those who come before: here in take(), or in give(). */
-    while (number != osc_load_u32(turn)) {
-        ompi_osc_dimmnet_wait(&polls);
+bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number)
+{
+    /* Pairs with the stores of those who come before: here, or in ompi_osc_dimmnet_lock_give(). */
+    if (number != osc_load_u32(exclusive ? &control->write : &control->read)) {
+        return false;
     }
     if (!exclusive) {
         /* Nobody else may write `read` now: it is the turn of this number. */
         osc_store_u32(&control->read, number + 1);
     }
-    return number;
+    return true;
 }
 
-static void give(osc_control_t *control, bool exclusive, uint32_t number)
+void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t number)
 {
     if (exclusive) {
         osc_store_u32(&control->read, number + 1);
@@ -35,6 +37,34 @@ static void give(osc_control_t *control, bool exclusive, uint32_t number)
     } else {
         /* Several may leave at once. */
         __atomic_fetch_add(&control->write, 1, __ATOMIC_RELEASE);
+    }
+}
+
+/** Get the lock of a target. */
+static int take(osc_module_t *module, int target, bool exclusive)
+{
+    osc_target_t *to = &module->target[target];
+    unsigned polls = 0;
+
+    if (NULL == to->control) {
+        ompi_osc_dimmnet_ask_lock(module, target, exclusive);
+        return ompi_osc_dimmnet_await_lock(module, target);
+    }
+    to->number = ompi_osc_dimmnet_lock_draw(to->control);
+    while (!ompi_osc_dimmnet_lock_try(to->control, exclusive, to->number)) {
+        ompi_osc_dimmnet_wait(&polls);
+    }
+    return OMPI_SUCCESS;
+}
+
+static void give(osc_module_t *module, int target, bool exclusive)
+{
+    osc_target_t *to = &module->target[target];
+
+    if (NULL == to->control) {
+        ompi_osc_dimmnet_give_lock(module, target);
+    } else {
+        ompi_osc_dimmnet_lock_give(to->control, exclusive, to->number);
     }
 }
 
@@ -64,7 +94,7 @@ int ompi_osc_dimmnet_lock(int type, int target, int assert, ompi_win_t *win)
     }
     OPAL_THREAD_UNLOCK(&module->lock);
     if (OMPI_SUCCESS == rc && OSC_UNCHECKED != epoch) {
-        to->number = take(to->control, OSC_EXCLUSIVE == epoch);
+        rc = take(module, target, OSC_EXCLUSIVE == epoch);
     }
     return rc;
 }
@@ -78,15 +108,15 @@ int ompi_osc_dimmnet_unlock(int target, ompi_win_t *win)
     if (0 == epoch) {
         return OMPI_ERR_RMA_SYNC;
     }
-    osc_complete();
+    const int rc = osc_settle(module, target);
     if (OSC_UNCHECKED != epoch) {
-        give(to->control, OSC_EXCLUSIVE == epoch, to->number);
+        give(module, target, OSC_EXCLUSIVE == epoch);
     }
     OPAL_THREAD_LOCK(&module->lock);
     to->epochs = 0;
     module->locks--;
     OPAL_THREAD_UNLOCK(&module->lock);
-    return OMPI_SUCCESS;
+    return rc;
 }
 
 int ompi_osc_dimmnet_lock_all(int assert, ompi_win_t *win)
@@ -102,8 +132,13 @@ int ompi_osc_dimmnet_lock_all(int assert, ompi_win_t *win)
         module->epochs = epoch;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
-    for (int rank = 0; OMPI_SUCCESS == rc && OSC_UNCHECKED != epoch && rank < module->size; rank++) {
-        (void) take(module->target[rank].control, false);
+    if (OMPI_SUCCESS != rc || OSC_UNCHECKED == epoch) {
+        return rc;
+    }
+    /* One after the other, in the same order everywhere: two that ask for all at once may each hold what an exclusive
+     * waiter keeps from the other. */
+    for (int rank = 0; OMPI_SUCCESS == rc && rank < module->size; rank++) {
+        rc = take(module, rank, false);
     }
     return rc;
 }
@@ -116,40 +151,41 @@ int ompi_osc_dimmnet_unlock_all(ompi_win_t *win)
     if (0 == epoch) {
         return OMPI_ERR_RMA_SYNC;
     }
-    osc_complete();
+    const int rc = osc_settle(module, -1);
     for (int rank = 0; OSC_UNCHECKED != epoch && rank < module->size; rank++) {
-        give(module->target[rank].control, false, 0);
+        give(module, rank, false);
     }
     OPAL_THREAD_LOCK(&module->lock);
     module->epochs = 0;
     OPAL_THREAD_UNLOCK(&module->lock);
-    return OMPI_SUCCESS;
+    return rc;
 }
 
 int ompi_osc_dimmnet_sync(ompi_win_t *win)
 {
     osc_complete();
+    if (NULL != osc_module(win)->far) {
+        opal_progress();
+    }
     return OMPI_SUCCESS;
 }
 
 int ompi_osc_dimmnet_flush(int target, ompi_win_t *win)
 {
-    const osc_module_t *module = osc_module(win);
+    osc_module_t *module = osc_module(win);
 
     if (OPAL_UNLIKELY(0 == ((module->epochs | module->target[target].epochs) & OSC_PASSIVE))) {
         return OMPI_ERR_RMA_SYNC;
     }
-    osc_complete();
-    return OMPI_SUCCESS;
+    return osc_settle(module, target);
 }
 
 int ompi_osc_dimmnet_flush_all(ompi_win_t *win)
 {
-    const osc_module_t *module = osc_module(win);
+    osc_module_t *module = osc_module(win);
 
     if (0 == (module->epochs & OSC_PASSIVE) && 0 == module->locks) {
         return OMPI_ERR_RMA_SYNC;
     }
-    osc_complete();
-    return OMPI_SUCCESS;
+    return osc_settle(module, -1);
 }

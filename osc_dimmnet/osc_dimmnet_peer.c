@@ -10,7 +10,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet.h"
+#include "osc_dimmnet_message.h"
 
 /** An address as all processes of a window tell theirs. */
 typedef struct osc_address {
@@ -143,8 +143,9 @@ static bool port_ready(void)
     opal_mutex_unlock(&component->lock);
     if (first && !component->failed) {
         component->maps = has_mapped_memory();
+        component->failed = OMPI_SUCCESS != ompi_osc_dimmnet_messages_open();
     }
-    return component->maps;
+    return !component->failed;
 }
 
 static bool knows_all(ompi_communicator_t *comm)
@@ -157,41 +158,44 @@ static bool knows_all(ompi_communicator_t *comm)
     return true;
 }
 
-static bool all_mapped(ompi_communicator_t *comm)
+enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm)
 {
+    enum osc_reached how = mca_osc_dimmnet_component.maps ? OSC_ALL_MAPPED : OSC_ALL_CONNECTED;
+
     for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
         dn_peer_attr_t attr;
 
         dn_peer_attr(ompi_osc_dimmnet_peer(comm, rank), &attr);
         if (0 == (attr.caps & DN_CAP_MAP)) {
-            return false;
+            how = OSC_ALL_CONNECTED;
         }
     }
-    return true;
+    return how;
 }
 
-bool ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
+enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
 {
     const bool able = port_ready();
-    int mine[2] = {able, able && knows_all(comm)};
-    int all[2];
-    int reached;
+    const bool known = able && knows_all(comm);
+    int mine[3] = {able, known, known ? ompi_osc_dimmnet_reached(comm) : OSC_ALL_MAPPED};
+    int all[3];
 
-    mine[0] = mine[0] && (!mine[1] || all_mapped(comm));
     if (OMPI_SUCCESS
-            != comm->c_coll->coll_allreduce(mine, all, 2, MPI_INT, MPI_MIN, comm,
+            != comm->c_coll->coll_allreduce(mine, all, 3, MPI_INT, MPI_MIN, comm,
                                             comm->c_coll->coll_allreduce_module)
         || 0 == all[0]) {
-        return false;
+        return OSC_NOT_ALL;
     }
     if (0 != all[1]) {
-        return true;
+        return (enum osc_reached) all[2];
     }
-    mine[0] = introduce(comm) && all_mapped(comm);
-    return OMPI_SUCCESS
-               == comm->c_coll->coll_allreduce(mine, &reached, 1, MPI_INT, MPI_MIN, comm,
-                                               comm->c_coll->coll_allreduce_module)
-           && 0 != reached;
+    mine[0] = introduce(comm) ? (int) ompi_osc_dimmnet_reached(comm) : OSC_NOT_ALL;
+    if (OMPI_SUCCESS
+        != comm->c_coll->coll_allreduce(mine, all, 1, MPI_INT, MPI_MIN, comm,
+                                        comm->c_coll->coll_allreduce_module)) {
+        return OSC_NOT_ALL;
+    }
+    return (enum osc_reached) all[0];
 }
 
 void ompi_osc_dimmnet_peers_close(void)
@@ -203,6 +207,7 @@ void ompi_osc_dimmnet_peers_close(void)
     if (NULL == component->port) {
         return;
     }
+    ompi_osc_dimmnet_messages_close();
     OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &component->peers)
     {
         dn_disconnect(peer);

@@ -7,7 +7,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet.h"
+#include "osc_dimmnet_message.h"
 
 #include <stdio.h>
 
@@ -24,7 +24,12 @@ typedef struct osc_offer {
     uint64_t off; /**< of the block in it */
     uint64_t size;
     int64_t unit;
-    uint64_t good; /**< 0: it has no memory for its part */
+    uint32_t good;       /**< 0: it has no memory for its part */
+    uint32_t mapped;     /**< not 0: the user's memory is in an allocated segment */
+    dn_key_t memory_key; /**< of the segment that the user's memory is in */
+    uint64_t memory_off;
+    uint32_t window; /**< number by which messages name the window */
+    uint32_t generation;
 } osc_offer_t;
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
@@ -34,7 +39,15 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 
 static uint64_t control_bytes(const osc_module_t *module)
 {
-    return sizeof(osc_control_t) + (uint64_t) module->size * sizeof(osc_notes_t);
+    const uint64_t regions = MPI_WIN_FLAVOR_DYNAMIC == module->flavor ? ompi_osc_dimmnet_regions_bytes() : 0;
+
+    return sizeof(osc_control_t) + (uint64_t) module->size * sizeof(osc_notes_t) + regions;
+}
+
+/** Windows of memory that others cannot count on mapping. */
+static bool is_users(const osc_module_t *module)
+{
+    return MPI_WIN_FLAVOR_CREATE == module->flavor || MPI_WIN_FLAVOR_DYNAMIC == module->flavor;
 }
 
 /** Where the memory of a window begins in a block. Small windows share pages with the control part. */
@@ -66,25 +79,61 @@ static uint64_t bytes_of(const osc_module_t *module, int rank)
     if (has_one_owner(module)) {
         return 0 == rank ? total_bytes(module) : 0;
     }
-    return module->target[rank].size;
+    return is_users(module) ? 0 : module->target[rank].size;
 }
 
-/** The block of a rank, in the address space of this process. */
-static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t *offer)
+/** A place in a segment of a rank, in the address space of this process; NULL: not there. */
+static uint8_t *map(const osc_module_t *module, int rank, const dn_key_t *key, uint64_t off)
 {
     void *base;
 
-    if (rank == module->rank) {
-        return module->block.base;
-    }
-    if (DN_OK != dn_segment_map(ompi_osc_dimmnet_peer(module->comm, rank), &offer->key, &base)) {
+    if (DN_OK != dn_segment_map(ompi_osc_dimmnet_peer(module->comm, rank), key, &base)) {
         return NULL;
     }
-    return (uint8_t *) base + offer->off;
+    return (uint8_t *) base + off;
 }
 
-/** Find the blocks of all. @return false: one cannot be mapped. */
-static bool place_targets(osc_module_t *module, const osc_offer_t *offers)
+/** The block of a rank. */
+static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t *offer)
+{
+    return rank == module->rank ? module->block.base : map(module, rank, &offer->key, offer->off);
+}
+
+/** The window of a rank whose block is here. */
+static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_t *offer, uint8_t *block,
+                          uint8_t *users)
+{
+    if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
+        return NULL;
+    }
+    if (MPI_WIN_FLAVOR_CREATE != module->flavor) {
+        return block + memory_off(module, bytes_of(module, rank));
+    }
+    if (rank == module->rank) {
+        return users;
+    }
+    return 0 == offer->mapped ? NULL : map(module, rank, &offer->memory_key, offer->memory_off);
+}
+
+/** What messages and transfers to a rank need. */
+static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
+{
+    osc_far_t *far = &module->far[rank];
+
+    far->peer = ompi_osc_dimmnet_peer(module->comm, rank);
+    far->window = offer->window;
+    far->generation = offer->generation;
+    if (is_users(module)) {
+        far->key = offer->memory_key;
+        far->roff = offer->memory_off;
+    } else {
+        far->key = offer->key;
+        far->roff = offer->off + memory_off(module, bytes_of(module, rank));
+    }
+}
+
+/** Find the windows of all. @return false: one cannot be mapped, but must be. */
+static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8_t *users)
 {
     uint8_t *behind = NULL;
 
@@ -92,7 +141,7 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers)
         osc_target_t *target = &module->target[rank];
         uint8_t *block = block_of(module, rank, &offers[rank]);
 
-        if (NULL == block) {
+        if (NULL == block && NULL == module->far) {
             return false;
         }
         target->control = (osc_control_t *) (void *) block;
@@ -100,9 +149,17 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers)
         if (has_one_owner(module) && 0 != rank) {
             target->base = behind;
         } else {
-            target->base = block + memory_off(module, bytes_of(module, rank));
+            target->base = NULL == block ? NULL : window_of(module, rank, &offers[rank], block, users);
         }
         behind = target->base + target->size;
+        if (NULL != module->far) {
+            place_far(module, rank, &offers[rank]);
+        }
+        if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
+            /* Displacements are addresses; which of them are legal is up to the table of regions. */
+            target->size = UINT64_MAX;
+            target->unit = 1;
+        }
     }
     module->control = module->target[module->rank].control;
     return true;
@@ -126,8 +183,49 @@ static bool agree(const osc_module_t *module, bool mine)
            && 0 != all;
 }
 
+/** What others need to reach the user's own memory. */
+static bool offer_users(osc_module_t *module, void *users, osc_offer_t *mine)
+{
+    if (MPI_WIN_FLAVOR_CREATE != module->flavor) {
+        return true;
+    }
+    if (0 != mine->size
+        && ompi_osc_dimmnet_memory_find(users, mine->size, &mine->memory_key, &mine->memory_off)) {
+        mine->mapped = 1;
+        return true;
+    }
+    if (DN_OK != dn_segment_register(mca_osc_dimmnet_component.port, users, mine->size, &module->segment)) {
+        return false;
+    }
+    dn_segment_key(module->segment, &mine->memory_key);
+    mine->memory_off = 0;
+    return true;
+}
+
+/** Have room for far targets, where there may be some. Messages of theirs may come from here on. */
+static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mine)
+{
+    if (!is_users(module) && OSC_ALL_MAPPED == how) {
+        return true;
+    }
+    module->far = calloc((size_t) module->size, sizeof(*module->far));
+    if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
+        module->attached = ompi_osc_dimmnet_regions_open();
+    }
+    if (NULL == module->far || (MPI_WIN_FLAVOR_DYNAMIC == module->flavor && NULL == module->attached)
+        || !ompi_osc_dimmnet_messages_join(module)) {
+        free(module->far);
+        module->far = NULL;
+        return false;
+    }
+    mine->window = module->window;
+    mine->generation = module->generation;
+    return true;
+}
+
 /** Collective: memory of each process, known to all. */
-static int share_memory(osc_module_t *module, osc_offer_t *mine, osc_offer_t *offers)
+static int share_memory(osc_module_t *module, void *users, enum osc_reached how, osc_offer_t *mine,
+                        osc_offer_t *offers)
 {
     int rc;
 
@@ -152,7 +250,8 @@ static int share_memory(osc_module_t *module, osc_offer_t *mine, osc_offer_t *of
     }
     const uint64_t bytes = bytes_of(module, module->rank);
     const uint64_t off = memory_off(module, bytes);
-    mine->good = UINT64_MAX - bytes > off && ompi_osc_dimmnet_memory_take(off + bytes, &module->block);
+    mine->good = UINT64_MAX - bytes > off && ompi_osc_dimmnet_memory_take(off + bytes, &module->block)
+                 && offer_users(module, users, mine) && meet_far(module, how, mine);
     if (0 != mine->good) {
         ompi_osc_dimmnet_memory_key(&module->block, &mine->key);
         mine->off = module->block.off;
@@ -264,6 +363,18 @@ static void subscribe(ompi_win_t *win)
 
 static void module_free(osc_module_t *module)
 {
+    if (NULL != module->far) {
+        ompi_osc_dimmnet_messages_leave(module);
+    }
+    for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
+        dn_prog_free(module->far[rank].its_prog);
+        free(module->far[rank].its_bytes);
+    }
+    free(module->far);
+    ompi_osc_dimmnet_regions_close(module);
+    if (NULL != module->segment) {
+        dn_segment_free(module->segment);
+    }
     ompi_osc_dimmnet_memory_give(&module->block);
     if (NULL != module->comm) {
         ompi_comm_free(&module->comm);
@@ -309,26 +420,29 @@ static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, i
 int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int disp_unit,
                                  ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
+    /* Of the other kinds of window nothing is there yet. */
+    void *users = MPI_WIN_FLAVOR_CREATE == flavor ? *base : NULL;
     osc_offer_t mine = {.size = size, .unit = disp_unit};
     osc_module_t *module = module_make(comm, info, flavor);
     osc_offer_t *offers = NULL == module ? NULL : calloc((size_t) module->size, sizeof(*offers));
-    int good = NULL != offers;
-    int all = 0;
+    int good[2] = {NULL != offers, (int) ompi_osc_dimmnet_reached(comm)};
+    int all[2] = {0, 0};
     int rc;
 
     /* As below, but there may be no module here. */
-    rc = comm->c_coll->coll_allreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm,
+    rc = comm->c_coll->coll_allreduce(good, all, 2, MPI_INT, MPI_MIN, comm,
                                       comm->c_coll->coll_allreduce_module);
-    if (OMPI_SUCCESS == rc && 0 == all) {
+    if (OMPI_SUCCESS == rc && 0 == all[0]) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (OMPI_SUCCESS == rc) {
         rc = ompi_comm_dup(comm, &module->comm);
     }
     if (OMPI_SUCCESS == rc) {
-        rc = share_memory(module, &mine, offers);
+        module->win = win;
+        rc = share_memory(module, users, (enum osc_reached) all[1], &mine, offers);
     }
-    if (OMPI_SUCCESS == rc && !agree(module, place_targets(module, offers))) {
+    if (OMPI_SUCCESS == rc && !agree(module, place_targets(module, offers, users))) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
     }
     free(offers);
@@ -339,7 +453,9 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
         return rc;
     }
     win->w_osc_module = &module->super;
-    *base = module->target[module->rank].base;
+    if (!is_users(module)) {
+        *base = module->target[module->rank].base;
+    }
     subscribe(win);
     return OMPI_SUCCESS;
 }
@@ -380,37 +496,15 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *
     return OMPI_SUCCESS;
 }
 
-int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
-{
-    return OMPI_ERR_RMA_FLAVOR;
-}
-
-int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base)
-{
-    return OMPI_ERR_RMA_FLAVOR;
-}
-
 int ompi_osc_dimmnet_within(const osc_target_t *to, uint64_t at, const osc_side_t *side)
 {
-    const dn_prog_t *prog = 0 == osc_side_bytes(side) ? NULL : dn_ompi_prog(side->type);
-    const ompi_datatype_t *type = side->type;
-    dn_prog_span_t span = {0};
+    dn_prog_span_t span;
 
     if (0 == osc_side_bytes(side)) {
         return OMPI_SUCCESS;
     }
-    if (NULL != prog) {
-        const dn_prog_use_t use = {prog, side->count, type->super.ub - type->super.lb};
-
-        if (DN_OK != dn_prog_span(&use, &span)) {
-            return OMPI_ERR_RMA_RANGE;
-        }
-    } else {
-        /* The same of the datatype alone. */
-        const int64_t last = (int64_t) (side->count - 1) * (type->super.ub - type->super.lb);
-
-        span.low = type->super.true_lb + (0 > last ? last : 0);
-        span.high = type->super.true_ub + (0 < last ? last : 0);
+    if (!ompi_osc_dimmnet_span(side, &span)) {
+        return OMPI_ERR_RMA_RANGE;
     }
     const uint64_t low = at + (uint64_t) span.low;
     const uint64_t len = (uint64_t) span.high - (uint64_t) span.low;

@@ -408,6 +408,15 @@ static void long_sums_are_complete(void)
     clear();
     together(add_long);
     look();
+    /* The same by an accumulate that only reads, with an answer longer than a message. */
+    static double fetched[LONG_COUNT];
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Get_accumulate(NULL, 0, MPI_DOUBLE, fetched, LONG_COUNT, MPI_DOUBLE, 0, start, LONG_COUNT, MPI_DOUBLE,
+                       MPI_NO_OP, win);
+    MPI_Win_unlock(0, win);
+    for (int i = 0; i < LONG_COUNT; i++) {
+        verify_that(fetched[i] == 0.5 * i * all, "a long accumulate brought back something else");
+    }
     for (int i = 0; 0 == rank && i < LONG_COUNT; i++) {
         double half;
         int32_t number[2];

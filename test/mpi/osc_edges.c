@@ -6,9 +6,10 @@
  * Corners of one-sided communication: error classes, what windows tell about themselves, nothing at all, nobody,
  * oneself, datatypes of other programs' making.
  *
- *   osc_edges [-k KINDS]
+ *   osc_edges [-k KINDS] [-r REFUSED]
  *
  * KINDS is a sum: 1 MPI_Win_allocate, 2 MPI_Win_allocate_shared, 4 MPI_Win_create, 8 MPI_Win_create_dynamic.
+ * With REFUSED not 0 the ranks are on several hosts, so MPI_Win_allocate_shared is an error.
  */
 #include "dn_config.h"
 
@@ -26,6 +27,7 @@ enum { ALLOCATE, SHARED, CREATE, DYNAMIC, KINDS };
 static int rank;
 static int ranks;
 static uint64_t kinds = (1 << KINDS) - 1;
+static uint64_t refused;
 
 static MPI_Win win;
 static uint8_t *memory;
@@ -425,10 +427,13 @@ static void empty_windows(void)
     MPI_Win w;
     int unit;
 
-    MPI_Win_allocate_shared(0 == rank ? 0 : 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
-    MPI_Win_shared_query(w, MPI_PROC_NULL, &size, &unit, &base);
-    verify_that((1 == ranks ? 0 : 8) == size, "the first memory is not that of the first rank that has some");
-    MPI_Win_free(&w);
+    if (0 != (kinds >> SHARED & 1)) {
+        MPI_Win_allocate_shared(0 == rank ? 0 : 8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
+        MPI_Win_shared_query(w, MPI_PROC_NULL, &size, &unit, &base);
+        verify_that((1 == ranks ? 0 : 8) == size,
+                    "the first memory is not that of the first rank that has some");
+        MPI_Win_free(&w);
+    }
     MPI_Win_allocate(0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
     MPI_Win_set_errhandler(w, MPI_ERRORS_RETURN);
     MPI_Win_fence(0, w);
@@ -436,6 +441,18 @@ static void empty_windows(void)
     expect(MPI_ERR_RMA_RANGE, MPI_Put(&unit, 1, MPI_INT, 0, 0, 1, MPI_INT, w), "a put into nothing");
     MPI_Win_fence(MPI_MODE_NOSUCCEED, w);
     MPI_Win_free(&w);
+}
+
+/** Memory of several hosts cannot be shared, and the communicator's error handler hears of it. */
+static void shared_is_refused(void)
+{
+    void *base;
+    MPI_Win w;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    expect(MPI_ERR_RMA_SHARED, MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w),
+           "memory shared between hosts");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
 /** Windows of parts of the job, in another order of ranks, and of one rank alone, beside each other. */
@@ -469,7 +486,7 @@ static void other_communicators(void)
 
 int main(int argc, char **argv)
 {
-    const verify_option_t options[] = {{'k', "KINDS", &kinds, 1}, {0}};
+    const verify_option_t options[] = {{'k', "KINDS", &kinds, 1}, {'r', "REFUSED", &refused, 0}, {0}};
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -495,6 +512,9 @@ int main(int argc, char **argv)
         window_close(kind);
     }
     empty_windows();
+    if (0 != refused) {
+        shared_is_refused();
+    }
     other_communicators();
     if (0 == rank) {
         printf("osc_edges: %d ranks, all as the standard says\n", ranks);

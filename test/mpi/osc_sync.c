@@ -7,7 +7,7 @@
  *
  *   osc_sync [-n TIMES] [-k KINDS] [-b BUSY]
  *
- * KINDS is a sum: 1 MPI_Win_allocate, 2 MPI_Win_allocate_shared, 4 MPI_Win_create. Between kinds the promises are the same.
+ * KINDS is a sum: 1 MPI_Win_allocate, 2 MPI_Win_allocate_shared, 4 MPI_Win_create.
  * With BUSY not 0 (default 1) targets that compute without calling MPI are served, too.
  */
 #include "dn_config.h"

@@ -1,0 +1,176 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_message.h
+ * What far targets are asked by messages on DN_CHAN_OSC, and do when they progress (Martini paper, section 9: what the
+ * hardware cannot do is left to the core processor).
+ *
+ * Requests of an origin travel in the order in which it makes them, and are carried out in this order. Each part of an
+ * accumulate is answered; the answer has what was there before, if that is wanted. A layout of the target's memory is sent ahead,
+ * as a program (dn_prog.h), when it is not the one used last.
+ */
+#ifndef OSC_DIMMNET_MESSAGE_H
+#define OSC_DIMMNET_MESSAGE_H
+
+#include "osc_dimmnet_atomic.h"
+
+#include "ompi/request/request.h"
+
+/** What a message is: its BOTF tag. */
+enum osc_message {
+    OSC_ACCUMULATE = 1, /**< osc_head_t, operands */
+    OSC_PROGRAM,        /**< osc_head_t, bytes of an encoded program from `skip` on, of `count` */
+    OSC_ANSWER,         /**< osc_answer_t, bytes */
+    OSC_LOCK,           /**< osc_head_t: wants the lock, `flags` says which; answered by OSC_GRANT */
+    OSC_GRANT,          /**< osc_head_t */
+    OSC_UNLOCK,         /**< osc_head_t */
+    OSC_POST,           /**< osc_head_t: an exposure epoch is open */
+    OSC_COMPLETE,       /**< osc_head_t: an access epoch has ended */
+    OSC_FIND, /**< osc_head_t: which region holds `len` bytes at `at`? Answered with an osc_region_t */
+};
+
+/** Bits of osc_head_t::flags. */
+enum {
+    OSC_FETCHES = 1,    /**< the answer is to have what was there */
+    OSC_BY_PROGRAM = 2, /**< `count` instances of the program, `extent` apart; else bytes that lie together */
+    OSC_COMPARES = 4,   /**< compare_and_swap: value, then what it is compared with */
+    OSC_EXCLUSIVELY = 8, /**< OSC_LOCK */
+};
+
+typedef struct osc_head {
+    uint32_t window; /**< of the receiver */
+    uint32_t generation;
+    int32_t rank; /**< of the sender in it */
+    uint32_t flags;
+    uint64_t task;  /**< of the sender: it comes back with the answer */
+    uint64_t at;    /**< in the window: origin of the layout */
+    uint64_t count; /**< instances; OSC_PROGRAM: bytes in all */
+    int64_t extent;
+    uint64_t skip; /**< bytes of data before these */
+    uint64_t len;  /**< bytes of data in this part */
+    int32_t type;  /**< Fortran's number of the predefined datatype */
+    uint32_t op;   /**< osc_op_t */
+} osc_head_t;
+
+typedef struct osc_answer {
+    uint64_t task;
+    uint64_t off; /**< OSC_ACCUMULATE: bytes of data before these */
+    int32_t error;
+    uint32_t pad;
+} osc_answer_t;
+
+/** Memory attached to a dynamic window. */
+typedef struct osc_region {
+    uint64_t base; /**< address in its process */
+    uint64_t len;
+    uint64_t roff; /**< of base in the segment */
+    dn_key_t key;
+} osc_region_t;
+
+/** An operation on a far target that is not complete. */
+typedef struct osc_task {
+    dn_comp_t comp; /**< first: what libdimmnet gives back */
+    osc_far_t *far;
+    ompi_request_t *request;   /**< NULL: nobody waits for this one alone */
+    ompi_datatype_t *types[2]; /**< in use until it is complete; NULL: none */
+    uint64_t handle;           /**< for answers; 0: it gets none */
+    uint32_t parts;            /**< that are not answered */
+    bool fetches;
+    osc_side_t result;
+    osc_region_t *region; /**< OSC_FIND: where it goes */
+} osc_task_t;
+
+/** @name Tasks (osc_dimmnet_far.c) */
+/** @{ */
+
+/** A task that counts as pending, with a request if one is wanted. @return NULL: no memory. */
+osc_task_t *ompi_osc_dimmnet_task_new(osc_far_t *far, ompi_win_t *win, ompi_request_t **request);
+
+/** It is complete. */
+void ompi_osc_dimmnet_task_end(osc_task_t *task, int error);
+/** @} */
+
+/** @name Messages (osc_dimmnet_message.c) */
+/** @{ */
+int ompi_osc_dimmnet_messages_open(void);
+void ompi_osc_dimmnet_messages_close(void);
+
+/** An answer, on its way or without room. */
+typedef struct osc_queued {
+    struct osc_queued *next;
+    dn_peer_t *peer;
+    unsigned tag;
+    size_t len;
+    uint8_t bytes[];
+} osc_queued_t;
+
+/** An answer of @p len bytes, to be filled; NULL: no memory. */
+osc_queued_t *ompi_osc_dimmnet_answer_new(dn_peer_t *peer, unsigned tag, size_t len);
+/** Send it, now or when there is room; it is taken over. */
+void ompi_osc_dimmnet_answer(osc_queued_t *queued);
+
+/** The head of a request to a target. */
+osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target);
+
+/** An answer has come. */
+void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, const uint8_t *data,
+                               size_t len);
+
+/** The window of a number, NULL: there is none. */
+osc_module_t *ompi_osc_dimmnet_window(uint32_t number);
+
+/** From here on messages find the window. @return false: no memory. */
+bool ompi_osc_dimmnet_messages_join(osc_module_t *module);
+void ompi_osc_dimmnet_messages_leave(osc_module_t *module);
+
+/** Accumulate at a far target. @p compare: not NULL for compare_and_swap. @p origin and @p result as in accumulate(). */
+int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
+                                    const osc_side_t *result, const void *compare, const osc_side_t *there,
+                                    osc_op_t op, ompi_request_t **request);
+
+void ompi_osc_dimmnet_ask_lock(osc_module_t *module, int target, bool exclusive);
+int ompi_osc_dimmnet_await_lock(osc_module_t *module, int target);
+void ompi_osc_dimmnet_give_lock(osc_module_t *module, int target);
+void ompi_osc_dimmnet_send_note(osc_module_t *module, int target, bool completes);
+
+/** Ask a process for the region of its dynamic window that holds these bytes. */
+int ompi_osc_dimmnet_ask_region(osc_module_t *module, int target, uint64_t at, uint64_t len,
+                                osc_region_t *region);
+/** @} */
+
+/** @name The target's side (osc_dimmnet_serve.c) */
+/** @{ */
+
+/** dn_handler_fn_t of DN_CHAN_OSC. */
+void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
+
+/** Look at those who wait for a lock of this process. @return locks granted. */
+int ompi_osc_dimmnet_grant_waiting(void);
+/** @} */
+
+/** @name Dynamic windows (osc_dimmnet_dynamic.c) */
+/** @{ */
+
+/** Bytes of a block that the table of regions takes, behind the notes. */
+uint64_t ompi_osc_dimmnet_regions_bytes(void);
+
+/** Find the region that holds bytes of a target, in its table or by asking. OMPI_ERR_RMA_RANGE: there is none. */
+int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len,
+                            osc_region_t *region);
+
+/** The same in the own table. */
+int ompi_osc_dimmnet_own_region(const osc_module_t *module, uint64_t at, uint64_t len, osc_region_t *region);
+
+/** Its memory in the address space of this process; NULL: not there. */
+uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const osc_region_t *region);
+
+/** Room for the segments of its regions; NULL: no memory. */
+dn_segment_t **ompi_osc_dimmnet_regions_open(void);
+void ompi_osc_dimmnet_regions_close(osc_module_t *module);
+/** @} */
+
+/** Which bytes, from the displacement, a side covers. @return false: more than memory holds. */
+bool ompi_osc_dimmnet_span(const osc_side_t *side, dn_prog_span_t *span);
+
+#endif

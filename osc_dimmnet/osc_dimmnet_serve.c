@@ -1,0 +1,281 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_serve.c
+ * The target's side of the channel: what origins ask is checked and carried out, inside of dn_progress().
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet_message.h"
+
+/** Bytes of an encoded program that are taken from a peer. */
+#define PROGRAM_MAX ((uint64_t) 64 << 20)
+
+/** A process that waits for the lock of this one. */
+typedef struct osc_waiting {
+    struct osc_waiting *next;
+    osc_module_t *module;
+    int rank;
+} osc_waiting_t;
+
+static osc_waiting_t *waiting_first;
+static opal_mutex_t waiting_lock = OPAL_MUTEX_STATIC_INIT;
+
+/** The window of a request, checked. NULL: it is from nobody who shares such a window. */
+static osc_module_t *window_of(const dn_peer_t *src, const osc_head_t *head)
+{
+    osc_module_t *module = ompi_osc_dimmnet_window(head->window);
+
+    if (NULL == module || head->generation != module->generation || 0 > head->rank
+        || module->size <= head->rank || src != module->far[head->rank].peer) {
+        return NULL;
+    }
+    return module;
+}
+
+static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, const void *more,
+                   size_t more_len)
+{
+    osc_queued_t *queued = ompi_osc_dimmnet_answer_new(src, tag, len + more_len);
+
+    if (NULL == queued) {
+        return;
+    }
+    memcpy(queued->bytes, bytes, len);
+    if (0 != more_len) {
+        memcpy(queued->bytes + len, more, more_len);
+    }
+    ompi_osc_dimmnet_answer(queued);
+}
+
+/** Start the walk over the elements that a request names, where they are in the window. @return an error for the origin. */
+static int target_walk(osc_module_t *module, const osc_head_t *head, dn_prog_cursor_t *cursor)
+{
+    const osc_far_t *far = &module->far[head->rank];
+    const osc_target_t *own = &module->target[module->rank];
+    const bool dynamic = MPI_WIN_FLAVOR_DYNAMIC == module->flavor;
+    const uint64_t base = dynamic ? 0 : (uintptr_t) own->base;
+    const dn_prog_use_t use = {far->its_prog, head->count, head->extent};
+    dn_prog_span_t span = {.size = head->count, .low = 0, .high = (int64_t) head->count};
+    osc_region_t region;
+
+    if (0 != (head->flags & OSC_BY_PROGRAM)
+        && (NULL == far->its_prog || DN_OK != dn_prog_span(&use, &span))) {
+        return OMPI_ERR_RMA_RANGE;
+    }
+    const uint64_t low = head->at + (uint64_t) span.low;
+    const uint64_t len = (uint64_t) span.high - (uint64_t) span.low;
+    if (head->skip > span.size || head->len > span.size - head->skip
+        || (dynamic ? OMPI_SUCCESS != ompi_osc_dimmnet_own_region(module, low, len, &region)
+                    : low > own->size || len > own->size - low)) {
+        return OMPI_ERR_RMA_RANGE;
+    }
+    if (0 != (head->flags & OSC_BY_PROGRAM)) {
+        dn_prog_start(cursor, &use, base + head->at);
+    } else {
+        dn_prog_start_bytes(cursor, base + head->at, head->count);
+    }
+    dn_prog_seek(cursor, head->skip);
+    return OMPI_SUCCESS;
+}
+
+/** compare_and_swap on one element, whose operands are in @p data. */
+static void compare_here(osc_walk_t *walk, const uint8_t *data, uint8_t *old)
+{
+    uint64_t at;
+
+    (void) dn_prog_next(&walk->target, walk->element.size, &at);
+    ompi_osc_dimmnet_compare(walk->guard, &walk->element, (void *) (uintptr_t) at, data,
+                             data + walk->element.size, old);
+}
+
+static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t *head, const uint8_t *data,
+                          size_t len)
+{
+    ompi_datatype_t *type = (ompi_datatype_t *) PMPI_Type_f2c(head->type);
+    const bool compares = 0 != (head->flags & OSC_COMPARES);
+    const bool fetches = 0 != (head->flags & OSC_FETCHES);
+    osc_walk_t walk = {.op = (osc_op_t) head->op, .fetches = fetches};
+    osc_answer_t reply = {.task = head->task, .off = head->skip, .error = OMPI_ERR_BAD_PARAM};
+    dn_peer_attr_t attr;
+
+    dn_peer_attr(src, &attr);
+    if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type) || OSC_OPS <= head->op
+        || head->len > attr.botf_max) {
+        answer(src, OSC_ANSWER, &reply, sizeof(reply), NULL, 0);
+        return;
+    }
+    walk.element = ompi_osc_dimmnet_element(type);
+    walk.guard = (osc_guard_t){&module->control->accumulates};
+    const uint64_t wanted = compares               ? 2 * (uint64_t) walk.element.size
+                            : OSC_NO_OP == walk.op ? 0
+                                                   : head->len;
+    if (wanted == len && 0 != walk.element.size && 0 == head->len % walk.element.size
+        && (!compares || (walk.element.words && head->len == walk.element.size))) {
+        reply.error = target_walk(module, head, &walk.target);
+    }
+    osc_queued_t *queued =
+        ompi_osc_dimmnet_answer_new(src, OSC_ANSWER, sizeof(reply) + (fetches ? head->len : 0));
+    if (NULL == queued) {
+        return;
+    }
+    uint8_t *results = queued->bytes + sizeof(reply);
+    if (OMPI_SUCCESS != reply.error) {
+        queued->len = sizeof(reply);
+    } else if (compares) {
+        compare_here(&walk, data, results);
+    } else {
+        dn_prog_start_bytes(&walk.origin, (uintptr_t) data, len);
+        dn_prog_start_bytes(&walk.result, (uintptr_t) results, fetches ? head->len : 0);
+        ompi_osc_dimmnet_walk(&walk, head->len);
+    }
+    memcpy(queued->bytes, &reply, sizeof(reply));
+    ompi_osc_dimmnet_answer(queued);
+}
+
+/** A piece of a program; with the last one it becomes what accumulates of this rank use. */
+static void on_program(osc_far_t *far, const osc_head_t *head, const uint8_t *data, size_t len)
+{
+    if (0 == head->skip && PROGRAM_MAX >= head->count) {
+        free(far->its_bytes);
+        far->its_bytes = malloc(head->count);
+        far->its_have = 0;
+        far->its_total = head->count;
+    }
+    if (NULL == far->its_bytes || head->skip != far->its_have || len > far->its_total - far->its_have) {
+        return;
+    }
+    memcpy(far->its_bytes + far->its_have, data, len);
+    far->its_have += len;
+    if (far->its_have == far->its_total) {
+        dn_prog_free(far->its_prog);
+        far->its_prog = NULL;
+        (void) dn_prog_decode(far->its_bytes, far->its_total, NULL, &far->its_prog);
+        free(far->its_bytes);
+        far->its_bytes = NULL;
+    }
+}
+
+/** Grant the lock if it is the turn of this rank. */
+static bool grant(osc_module_t *module, int rank)
+{
+    const osc_far_t *far = &module->far[rank];
+
+    if (!ompi_osc_dimmnet_lock_try(module->control, far->exclusive, far->number)) {
+        return false;
+    }
+    const osc_head_t head = ompi_osc_dimmnet_head(module, rank);
+    answer(far->peer, OSC_GRANT, &head, sizeof(head), NULL, 0);
+    return true;
+}
+
+static void on_lock(osc_module_t *module, const osc_head_t *head)
+{
+    osc_far_t *far = &module->far[head->rank];
+
+    far->number = ompi_osc_dimmnet_lock_draw(module->control);
+    far->exclusive = 0 != (head->flags & OSC_EXCLUSIVELY);
+    if (grant(module, head->rank)) {
+        return;
+    }
+    osc_waiting_t *waiting = malloc(sizeof(*waiting));
+    if (NULL == waiting) {
+        ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+        return;
+    }
+    opal_mutex_lock(&waiting_lock);
+    *waiting = (osc_waiting_t){waiting_first, module, head->rank};
+    waiting_first = waiting;
+    opal_mutex_unlock(&waiting_lock);
+}
+
+int ompi_osc_dimmnet_grant_waiting(void)
+{
+    osc_waiting_t *all, *next;
+    int granted = 0;
+
+    if (NULL == waiting_first) {
+        return 0;
+    }
+
+    opal_mutex_lock(&waiting_lock);
+    all = waiting_first;
+    waiting_first = NULL;
+    opal_mutex_unlock(&waiting_lock);
+    for (; NULL != all; all = next) {
+        next = all->next;
+        if (grant(all->module, all->rank)) {
+            free(all);
+            granted++;
+        } else {
+            opal_mutex_lock(&waiting_lock);
+            all->next = waiting_first;
+            waiting_first = all;
+            opal_mutex_unlock(&waiting_lock);
+        }
+    }
+    return granted;
+}
+
+static void on_find(osc_module_t *module, dn_peer_t *src, const osc_head_t *head)
+{
+    osc_answer_t reply = {.task = head->task};
+    osc_region_t region = {0};
+
+    if (OMPI_SUCCESS != ompi_osc_dimmnet_own_region(module, head->at, head->len, &region)) {
+        region.len = 0;
+    }
+    answer(src, OSC_ANSWER, &reply, sizeof(reply), &region, sizeof(region));
+}
+
+/** dn_handler_fn_t of DN_CHAN_OSC. */
+void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    osc_answer_t reply;
+    osc_head_t head;
+
+    if (OSC_ANSWER == tag && sizeof(reply) <= len) {
+        memcpy(&reply, data, sizeof(reply));
+        ompi_osc_dimmnet_answered(src, &reply, (const uint8_t *) data + sizeof(reply), len - sizeof(reply));
+        return;
+    }
+    if (sizeof(head) > len) {
+        return;
+    }
+    memcpy(&head, data, sizeof(head));
+    osc_module_t *module = window_of(src, &head);
+    if (NULL == module) {
+        return;
+    }
+    osc_far_t *far = &module->far[head.rank];
+    const uint8_t *body = (const uint8_t *) data + sizeof(head);
+    switch (tag) {
+    case OSC_ACCUMULATE:
+        on_accumulate(module, src, &head, body, len - sizeof(head));
+        break;
+    case OSC_PROGRAM:
+        on_program(far, &head, body, len - sizeof(head));
+        break;
+    case OSC_LOCK:
+        on_lock(module, &head);
+        break;
+    case OSC_GRANT:
+        osc_store_u32(&far->granted, 1);
+        break;
+    case OSC_UNLOCK:
+        ompi_osc_dimmnet_lock_give(module->control, far->exclusive, far->number);
+        break;
+    case OSC_POST:
+        osc_publish(&module->control->notes[head.rank].posts);
+        break;
+    case OSC_COMPLETE:
+        osc_publish(&module->control->notes[head.rank].completes);
+        break;
+    case OSC_FIND:
+        on_find(module, src, &head);
+        break;
+    default:
+        break;
+    }
+}
