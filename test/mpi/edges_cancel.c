@@ -201,7 +201,16 @@ static int open_pipe(void)
     }
     edges_meet();
     if (0 == edges.rank) {
+        struct pollfd waits = {.fd = end[0], .events = POLLIN};
+        char met;
+        /* What the other one needs to leave the meeting may be held back until this one progresses. */
+        while (0 == poll(&waits, 1, 0)) {
+            (void) edges_is_there(MPI_ANY_SOURCE, EDGES_OTHER, edges.world);
+        }
+        verify_that(1 == read(end[0], &met, 1), "the other rank's pipe is gone");
         close(end[1]);
+    } else {
+        verify_that(1 == write(end[0], "", 1), "the pipe cannot be written");
     }
     return end[0];
 }
