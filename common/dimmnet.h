@@ -8,7 +8,7 @@
  * A process opens a *port*, learns its *address*, carries that to other processes by any channel it
  * has (PMIx, a file, a pipe) and *connects* to theirs. A connected *peer* offers the primitives of
  * DIMMnet-1 and Martini: AOTF (one store into the peer's polled memory), BOTF (a message built in a
- * window), PUSH and PULL (remote write and read with blocks on both sides), and atomics on remote
+ * window), PUSH and PULL (remote write and read, with blocks or programs on both sides), and atomics on remote
  * words. Which device carries them is decided by dn_open()'s list and never shows in a call.
  *
  * Errors: every call that can fail returns dn_status_t; outputs are set only on DN_OK. DN_ERR_AGAIN
@@ -136,6 +136,31 @@ DN_API void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
 
 /** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. */
 DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
+
+/** Takes the news that a peer is lost: see dn_lost_set(). */
+typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
+
+/**
+ * Say who of a channel hears of peers that are lost: whose process has ended or has closed its port, that were silent
+ * for dn_config_t::timeout_s, or were cut off for what they sent. Otherwise only an operation towards such a peer
+ * tells, and who waits for its messages waits for ever.
+ *
+ * @param[in] channel  DN_CHAN_BTL .. DN_CHAN_MAX - 1.
+ * @param[in] fn       Called once a peer, connected to or not; NULL: nobody is told from now on.
+ *
+ * Completion: fn is called from inside of dn_progress(), dn_recv() or dn_peer_check(), after the peer's transfers have
+ *             been signalled. That a process is gone is found by a device that looks after its peers, as those of a
+ *             network do, else when something is sent to it.
+ * Ordering:   messages that came before may be handled after it. A peer that disconnects is not lost while its port
+ *             stays open; whether one whose port has closed has left in order, the users of the channel know.
+ * Ownership:  the peer is lent for the call, unless it is connected to.
+ * Threads:    the port's lock is held; fn must not wait, connect or disconnect.
+ *
+ * @retval DN_ERR_PARAM  the channel is reserved or out of range.
+ *
+ * Pinned by test/cluster/host_cut_off_ends_the_job.
+ */
+DN_API dn_status_t dn_lost_set(dn_port_t *port, unsigned channel, dn_lost_fn_t fn, void *arg);
 /** @} */
 
 /** @name LLCM and AOTF (AOTF paper sections 2 and 3) */
@@ -194,7 +219,7 @@ static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value,
  * @retval DN_ERR_RANGE    outside the peer's LLCM, not at a line's start, or too long.
  * @retval DN_ERR_UNREACH  the peer is gone.
  *
- * Pinned by test/device/conf_memory.c.
+ * Pinned by test/device/conf_tree.c.
  */
 static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
                                        uint64_t flag);
@@ -321,7 +346,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
 /** @{ */
 
 /**
- * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks.
+ * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks. Either side may be a
+ * use of a scatter/gather program (dn_prog.h) instead.
  *
  * Size:       xfer->len bytes, 0 is legal; each sg adds up to exactly as many.
  * Completion: exactly one of
@@ -333,8 +359,10 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  *             Status words are stored (release) after the bytes, the local one even on DN_OK. The
  *             remote one is what Martini defined and left out: the target may poll for it.
  * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
- * Ownership:  xfer and its arrays are the caller's again on return; the memory they name, comp and
+ * Ownership:  xfer and its arrays are the caller's again on return; the memory they name, programs, comp and
  *             local_status are lent until completion.
+ * Programs:   where the target runs one, it is sent there before its first use and kept; the messages of later uses
+ *             name it.
  * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once. At most 8 of a
  *             port are at a time; what is more is copied by this process alone, with the same result.
  *

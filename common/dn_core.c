@@ -4,82 +4,12 @@
  */
 #include "dn_config.h"
 
-#include "dn_core.h"
+#include "dn_core_int.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dn_log.h"
-#include "dn_port.h"
-#include "dn_sg.h"
 #include "dn_xfer.h"
-
-/** Blocks described in one message. */
-#define DN_CORE_BLOCKS 32
-/** Messages sent for one answer before the next has its turn. */
-#define DN_CORE_TURN 16
-
-#define DN_CORE_LINE_BYTES (DN_AOTF_LINE_MAX + sizeof(uint64_t))
-
-/** Tags on DN_CHAN_CORE. */
-enum dn_core_tag {
-    DN_CORE_PUSH = 1,      /**< dn_core_request_t, blocks, their data */
-    DN_CORE_PULL = 2,      /**< dn_core_request_t, blocks */
-    DN_CORE_AMO = 3,       /**< dn_core_amo_t */
-    DN_CORE_PUSH_DONE = 4, /**< dn_core_reply_t */
-    DN_CORE_PULL_DATA = 5, /**< dn_core_reply_t, data */
-    DN_CORE_AMO_DONE = 6,  /**< dn_core_reply_t, off is the old value */
-    DN_CORE_LINE = 7,      /**< dn_core_line_t, data */
-};
-
-/** An operation of the initiator, as replies name it. */
-typedef struct dn_core_id {
-    uint32_t number;
-    uint32_t generation;
-} dn_core_id_t;
-
-enum {
-    DN_CORE_LAST = 1 << 0,   /**< of a PUSH: reply */
-    DN_CORE_STATUS = 1 << 1, /**< store the status word before the reply */
-};
-
-typedef struct dn_core_request {
-    dn_core_id_t id;
-    uint32_t sid;
-    uint32_t sid_generation;
-    uint32_t blocks; /**< dn_block_t that follow, places from the segment's start */
-    uint32_t flags;
-    uint64_t off; /**< PULL: place of these blocks in the byte stream; PUSH: the status word's offset */
-    uint64_t value;
-} dn_core_request_t;
-
-typedef struct dn_core_amo {
-    dn_core_id_t id;
-    uint32_t sid;
-    uint32_t sid_generation;
-    uint64_t roff;
-    uint64_t operand;
-    uint64_t compare;
-    uint32_t op;
-    uint32_t width;
-} dn_core_amo_t;
-
-typedef struct dn_core_reply {
-    dn_core_id_t id;
-    int32_t status;
-    uint32_t pad;
-    uint64_t off; /**< PULL: place of the data in the byte stream */
-    uint64_t len; /**< PULL: bytes that this reply settles; with an error none follow */
-} dn_core_reply_t;
-
-/** A line for the LLCM; its data follow. */
-typedef struct dn_core_line {
-    uint64_t off;
-    uint64_t flag;
-} dn_core_line_t;
-
-_Static_assert(sizeof(dn_core_amo_t) <= 56, "an atomic operation is one line");
 
 enum dn_core_kind { DN_CORE_FREE, DN_CORE_OP_PUSH, DN_CORE_OP_PULL, DN_CORE_OP_AMO };
 
@@ -91,28 +21,23 @@ struct dn_core_op {
     dn_core_id_t id;
     dn_status_t status;
     dn_key_t key;
-    dn_xfer_t xfer; /**< PUSH, PULL; its arrays are copies, in blocks */
-    dn_sg_t local_sg;
-    dn_sg_t remote_sg;
-    dn_block_t *blocks;
+    dn_xfer_t xfer;           /**< PUSH, PULL */
+    dn_xfer_sides_t sides;    /**< of it */
+    int ships;                /**< the remote side is a use, and travels as such */
+    uint32_t slot;            /**< of its program at the peer; DN_SHIP_SLOTS: not taken yet */
     dn_sg_cursor_t local_at;  /**< PUSH: next byte to send */
-    dn_sg_cursor_t remote_at; /**< next byte to send or to ask for */
+    dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; when it ships, in the byte stream */
     uint64_t settled;         /**< PULL: bytes that came or failed */
     dn_amo_t amo;
 };
 
-/** What a peer asked: bytes to send (PULL), or a ready reply. */
-struct dn_core_answer {
-    dn_core_answer_t *next;
-    dn_peer_base_t *peer;
-    unsigned tag;
-    dn_core_reply_t reply;
-    uint32_t sid;
-    uint32_t sid_generation;
-    dn_sg_cursor_t at; /**< PULL: addresses of this process; left 0 with a ready reply */
-    dn_sg_t sg;
-    dn_block_t block[]; /**< of sg */
-};
+dn_ship_t *dn_core_ship(dn_peer_base_t *peer)
+{
+    if (NULL == peer->ship) {
+        peer->ship = calloc(1, sizeof(*peer->ship));
+    }
+    return peer->ship;
+}
 
 void dn_core_open(dn_core_t *core)
 {
@@ -122,27 +47,14 @@ void dn_core_open(dn_core_t *core)
 void dn_core_close(dn_core_t *core)
 {
     for (uint32_t i = 0; i < core->count; i++) {
-        free(core->op[i]->blocks);
+        dn_xfer_drop(&core->op[i]->sides);
         free(core->op[i]);
     }
     free(core->op);
-    while (NULL != core->answering) {
-        dn_core_answer_t *answer = core->answering;
-        core->answering = answer->next;
-        free(answer);
-    }
+    dn_core_serve_lost(core, NULL);
     *core = (dn_core_t){.answer_tail = &core->answering};
 }
 
-/** Is this a line of an LLCM of @p llcm_len bytes? */
-static int dn_core_line_fits(uint64_t off, size_t len, uint64_t llcm_len)
-{
-    return DN_AOTF_LINE_MAX >= len && 0 == off % DN_CORE_LINE_BYTES && off < llcm_len
-           && DN_CORE_LINE_BYTES <= llcm_len - off;
-}
-
-/** @name The initiator's side */
-/** @{ */
 static dn_core_op_t *dn_core_op_new(dn_core_t *core)
 {
     if (NULL == core->free) {
@@ -191,8 +103,10 @@ static void dn_core_unlink(dn_core_t *core, const dn_core_op_t *op)
 /** Give an operation and its memory back. */
 static void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op)
 {
-    free(op->blocks);
-    op->blocks = NULL;
+    if (op->ships && DN_SHIP_SLOTS != op->slot) {
+        dn_ship_out_leave(&op->peer->ship->out, op->slot);
+    }
+    dn_xfer_drop(&op->sides);
     op->kind = DN_CORE_FREE;
     op->next = core->free;
     core->free = op;
@@ -233,6 +147,32 @@ static uint64_t dn_core_take_blocks(dn_sg_cursor_t *at, dn_block_t *block, uint3
     return total;
 }
 
+/** See to it that the peer has the program that an operation names, before its messages. DN_OK: it has. */
+static dn_status_t dn_core_send_program(dn_core_op_t *op)
+{
+    dn_ship_t *ship = dn_core_ship(op->peer);
+    dn_ship_piece_t piece;
+    const uint8_t *bytes;
+    size_t n;
+
+    dn_status_t status = NULL == ship ? DN_ERR_NOMEM : DN_OK;
+    if (DN_OK == status && DN_SHIP_SLOTS == op->slot) {
+        status = dn_ship_out_take(&ship->out, op->sides.remote_use.prog, &op->slot);
+    }
+    while (DN_OK == status) {
+        status =
+            dn_ship_out_next(&ship->out, op->slot, op->peer->botf_max - sizeof(piece), &piece, &bytes, &n);
+        if (DN_INPROGRESS != status) {
+            return status;
+        }
+        status = dn_botf(&op->peer->hot, DN_CHAN_CORE, DN_CORE_PROG, &piece, sizeof(piece), bytes, n);
+        if (DN_OK == status && dn_ship_out_sent(&ship->out, &piece, n)) {
+            dn_count(&op->peer->iface->port->counters.progs_sent, 1);
+        }
+    }
+    return status;
+}
+
 /** Send the next message of a PUSH or PULL. DN_OK: sent. */
 static dn_status_t dn_core_send_next(dn_core_op_t *op)
 {
@@ -240,12 +180,25 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     dn_block_t block[DN_CORE_BLOCKS];
     dn_window_t window;
     dn_core_request_t request = {.id = op->id, .sid = op->key.sid, .sid_generation = op->key.generation};
+    dn_core_use_t use = {.roff = op->xfer.roff, .len = op->xfer.len};
     dn_sg_cursor_t after = op->remote_at;
-    const uint64_t room = op->peer->botf_max - sizeof(request) - sizeof(block);
+    const void *side = op->ships ? (const void *) &use : block;
+    size_t side_len = op->ships ? sizeof(use) : sizeof(block);
+    const uint64_t room = push ? op->peer->botf_max - sizeof(request) - side_len : UINT64_MAX;
+    uint64_t len;
 
-    const uint64_t len = dn_core_take_blocks(&after, block, &request.blocks, push ? room : UINT64_MAX);
-    const size_t list = request.blocks * sizeof(block[0]);
-    const size_t size = sizeof(request) + list + (push ? len : 0);
+    if (op->ships) {
+        len = dn_sg_next(&after, room, &use.at);
+        use.id = dn_prog_info(op->sides.remote_use.prog)->id;
+        use.count = op->sides.remote_use.count;
+        use.extent = op->sides.remote_use.extent;
+        request.blocks = op->slot;
+        request.flags = DN_CORE_USE;
+    } else {
+        len = dn_core_take_blocks(&after, block, &request.blocks, room);
+        side_len = request.blocks * sizeof(block[0]);
+    }
+    const size_t size = sizeof(request) + side_len + (push ? len : 0);
     const dn_status_t status = dn_botf_reserve(&op->peer->hot, size, &window);
     if (DN_OK != status) {
         return status;
@@ -253,7 +206,7 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     if (!push) {
         request.off = op->xfer.len - op->remote_at.left;
     } else if (0 == after.left) {
-        request.flags = DN_CORE_LAST;
+        request.flags |= DN_CORE_LAST;
         if (0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
             request.flags |= DN_CORE_STATUS;
             request.off = op->xfer.remote_status;
@@ -262,9 +215,9 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     }
     op->remote_at = after;
     memcpy(window.data, &request, sizeof(request));
-    memcpy((uint8_t *) window.data + sizeof(request), block, list);
+    memcpy((uint8_t *) window.data + sizeof(request), side, side_len);
     if (push) {
-        dn_sg_gather((uint8_t *) window.data + sizeof(request) + list, &op->local_at, len);
+        dn_sg_gather((uint8_t *) window.data + sizeof(request) + side_len, &op->local_at, len);
     }
     dn_botf_kick(&op->peer->hot, &window, DN_CHAN_CORE, push ? DN_CORE_PUSH : DN_CORE_PULL, size);
     return DN_OK;
@@ -291,7 +244,10 @@ static dn_status_t dn_core_advance(dn_core_op_t *op)
     if (DN_CORE_OP_AMO == op->kind) {
         return dn_core_send_amo(op);
     }
-    dn_status_t status;
+    dn_status_t status = op->ships ? dn_core_send_program(op) : DN_OK;
+    if (DN_OK != status) {
+        return status;
+    }
     do {
         status = dn_core_send_next(op);
     } while (DN_OK == status && 0 != op->remote_at.left);
@@ -322,41 +278,32 @@ static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
     return DN_INPROGRESS;
 }
 
-/** Copy the block lists of a transfer: the caller's may go. */
-static dn_status_t dn_core_copy_blocks(dn_core_op_t *op, const dn_xfer_t *xfer)
+/** Walk both sides from their start. Of a program that is too long to be shipped, the blocks are sent. */
+static void dn_core_start_walks(dn_core_op_t *op)
 {
-    const size_t nlocal = NULL != xfer->local_sg ? xfer->local_sg->count : 0;
-    const size_t nremote = NULL != xfer->remote_sg ? xfer->remote_sg->count : 0;
+    const dn_xfer_t *xfer = &op->xfer;
 
-    if (0 == nlocal + nremote) {
-        return DN_OK;
+    op->slot = DN_SHIP_SLOTS;
+    op->ships = NULL != op->sides.remote_use.prog && dn_ship_fits(op->sides.remote_use.prog);
+    dn_sg_start(&op->local_at, xfer->local_sg, (uintptr_t) xfer->local, xfer->len);
+    if (op->ships) {
+        dn_sg_start(&op->remote_at, NULL, 0, xfer->len);
+    } else {
+        dn_sg_start(&op->remote_at, xfer->remote_sg, xfer->roff, xfer->len);
     }
-    op->blocks = calloc(nlocal + nremote, sizeof(*op->blocks));
-    if (NULL == op->blocks) {
-        return DN_ERR_NOMEM;
-    }
-    if (NULL != xfer->local_sg) {
-        memcpy(op->blocks, xfer->local_sg->block, nlocal * sizeof(*op->blocks));
-        op->local_sg = (dn_sg_t){op->blocks, nlocal};
-        op->xfer.local_sg = &op->local_sg;
-    }
-    if (NULL != xfer->remote_sg) {
-        memcpy(op->blocks + nlocal, xfer->remote_sg->block, nremote * sizeof(*op->blocks));
-        op->remote_sg = (dn_sg_t){op->blocks + nlocal, nremote};
-        op->xfer.remote_sg = &op->remote_sg;
-    }
-    return DN_OK;
 }
 
 static dn_status_t dn_core_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, enum dn_core_kind kind)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) hot;
     dn_port_t *port = peer->iface->port;
+    dn_xfer_t plain;
 
     dn_status_t status = dn_xfer_check(xfer, DN_CORE_OP_PUSH == kind, peer->llcm_len);
     if (DN_OK != status) {
         return status;
     }
+    xfer = dn_xfer_plain(xfer, &plain);
     if (0 == xfer->len && DN_CORE_OP_PULL == kind) {
         if (0 != (xfer->flags & DN_XFER_STATUS_LOCAL)) {
             dn_store_release(xfer->local_status, xfer->local_value);
@@ -371,11 +318,10 @@ static dn_status_t dn_core_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, enum 
         op->kind = kind;
         op->key = *xfer->key;
         op->xfer = *xfer;
-        status = dn_core_copy_blocks(op, xfer);
+        status = dn_xfer_keep(&op->xfer, &op->sides);
     }
     if (DN_OK == status) {
-        dn_sg_start(&op->local_at, op->xfer.local_sg, (uintptr_t) xfer->local, xfer->len);
-        dn_sg_start(&op->remote_at, op->xfer.remote_sg, xfer->roff, xfer->len);
+        dn_core_start_walks(op);
         status = dn_core_start(port, op);
     } else if (NULL != op) {
         dn_core_op_drop(&port->core, op);
@@ -472,234 +418,21 @@ static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     }
     return 1;
 }
-/** @} */
-
-/** @name The target's side */
-/** @{ */
-static void dn_core_enqueue(dn_core_t *core, dn_core_answer_t *answer)
-{
-    answer->next = NULL;
-    *core->answer_tail = answer;
-    core->answer_tail = &answer->next;
-}
-
-/** Reply now, or when there is credit. */
-static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, const dn_core_reply_t *reply)
-{
-    /* Not ahead of those that wait. */
-    if (NULL == port->core.answering
-        && DN_ERR_AGAIN != dn_botf(&peer->hot, DN_CHAN_CORE, tag, reply, sizeof(*reply), NULL, 0)) {
-        return;
-    }
-    dn_core_answer_t *answer = calloc(1, sizeof(*answer));
-    if (NULL == answer) {
-        dn_log_error("no memory to answer PID %" PRIu32 "; it is cut off", peer->pid);
-        dn_port_peer_lost(port, peer);
-        return;
-    }
-    answer->peer = peer;
-    answer->tag = tag;
-    answer->reply = *reply;
-    dn_core_enqueue(&port->core, answer);
-}
-
-/** Copy the blocks out of the message and check them. @return their total, in *status_p what is wrong. */
-static uint64_t dn_core_read_blocks(dn_port_t *port, const dn_core_request_t *request, const uint8_t *bytes,
-                                    size_t len, dn_block_t *block, dn_segment_t **segment_p,
-                                    dn_status_t *status_p)
-{
-    uint64_t total = 0;
-
-    *status_p = DN_ERR_PROTO;
-    if (DN_CORE_BLOCKS < request->blocks || len < request->blocks * sizeof(*block)) {
-        return 0;
-    }
-    memcpy(block, bytes, request->blocks * sizeof(*block));
-    for (uint32_t i = 0; i < request->blocks; i++) {
-        if (__builtin_add_overflow(total, block[i].len, &total)) {
-            return 0;
-        }
-    }
-    const dn_sg_t sg = {block, request->blocks};
-    *segment_p = dn_segment_find(port, request->sid, request->sid_generation);
-    *status_p = NULL == *segment_p ? DN_ERR_RANGE : dn_sg_check(&sg, 0, total, (*segment_p)->key.len);
-    return total;
-}
-
-static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
-                           const uint8_t *bytes, size_t len)
-{
-    dn_block_t block[DN_CORE_BLOCKS];
-    dn_segment_t *segment;
-    dn_status_t status;
-
-    const uint64_t total = dn_core_read_blocks(port, request, bytes, len, block, &segment, &status);
-    if (DN_ERR_PROTO == status || len - request->blocks * sizeof(block[0]) != total) {
-        return 0;
-    }
-    if (DN_OK == status) {
-        const dn_sg_t sg = {block, request->blocks};
-        dn_sg_cursor_t to;
-        dn_sg_start(&to, &sg, (uintptr_t) segment->base, total);
-        dn_sg_scatter(&to, bytes + request->blocks * sizeof(block[0]), total);
-        if (0 != (request->flags & DN_CORE_STATUS)) {
-            if (0 != request->off % sizeof(uint64_t) || request->off >= port->config.llcm_bytes) {
-                status = DN_ERR_RANGE;
-            } else {
-                dn_store_release((uint64_t *) (port->llcm.base + request->off), request->value);
-            }
-        }
-    }
-    if (DN_OK != status || 0 != (request->flags & DN_CORE_LAST)) {
-        const dn_core_reply_t reply = {.id = request->id, .status = status};
-        dn_core_reply(port, src, DN_CORE_PUSH_DONE, &reply);
-    }
-    return 1;
-}
-
-static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
-                           const uint8_t *bytes, size_t len)
-{
-    dn_block_t block[DN_CORE_BLOCKS];
-    dn_segment_t *segment;
-    dn_status_t status;
-
-    const uint64_t total = dn_core_read_blocks(port, request, bytes, len, block, &segment, &status);
-    if (DN_ERR_PROTO == status || 0 == total) {
-        return 0;
-    }
-    const dn_core_reply_t reply = {.id = request->id, .status = status, .off = request->off, .len = total};
-    if (DN_OK != status) {
-        dn_core_reply(port, src, DN_CORE_PULL_DATA, &reply);
-        return 1;
-    }
-    dn_core_answer_t *answer = calloc(1, sizeof(*answer) + request->blocks * sizeof(block[0]));
-    if (NULL == answer) {
-        dn_log_error("no memory to answer PID %" PRIu32 "; it is cut off", src->pid);
-        dn_port_peer_lost(port, src);
-        return 1;
-    }
-    answer->peer = src;
-    answer->tag = DN_CORE_PULL_DATA;
-    answer->reply = reply;
-    answer->sid = request->sid;
-    answer->sid_generation = request->sid_generation;
-    memcpy(answer->block, block, request->blocks * sizeof(block[0]));
-    answer->sg = (dn_sg_t){answer->block, request->blocks};
-    dn_sg_start(&answer->at, &answer->sg, (uintptr_t) segment->base, total);
-    dn_core_enqueue(&port->core, answer);
-    return 1;
-}
-
-static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_amo_t *message)
-{
-    uint64_t old = 0;
-    dn_key_t key = {0};
-    const dn_amo_t amo = {
-        .op = (dn_amo_op_t) message->op,
-        .width = message->width,
-        .operand = message->operand,
-        .compare = message->compare,
-        .result = &old,
-        .key = &key,
-        .roff = message->roff,
-    };
-    const dn_segment_t *segment = dn_segment_find(port, message->sid, message->sid_generation);
-    dn_status_t status = DN_ERR_RANGE;
-    if (NULL != segment) {
-        key = segment->key;
-        status = dn_amo_check(&amo);
-    }
-    if (DN_OK == status && 0 != ((uintptr_t) segment->base + message->roff) % message->width) {
-        status = DN_ERR_PARAM;
-    }
-    if (DN_OK == status) {
-        dn_amo_run((uint8_t *) segment->base + message->roff, &amo);
-    }
-    const dn_core_reply_t reply = {.id = message->id, .status = status, .off = old};
-    dn_core_reply(port, src, DN_CORE_AMO_DONE, &reply);
-    return 1;
-}
-
-static int dn_core_on_line(dn_port_t *port, const uint8_t *bytes, size_t len)
-{
-    dn_core_line_t head;
-
-    memcpy(&head, bytes, sizeof(head));
-    len -= sizeof(head);
-    if (!dn_core_line_fits(head.off, len, port->config.llcm_bytes)) {
-        return 0;
-    }
-    uint8_t *line = port->llcm.base + head.off;
-    memcpy(line, bytes + sizeof(head), len);
-    dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), head.flag);
-    return 1;
-}
-
-/** Send up to a turn's messages of one answer. DN_OK: it is complete. */
-static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
-{
-    dn_peer_t *peer = &answer->peer->hot;
-    dn_window_t window;
-
-    if (0 == answer->at.left) {
-        return dn_botf(peer, DN_CHAN_CORE, answer->tag, &answer->reply, sizeof(answer->reply), NULL, 0);
-    }
-    if (NULL == dn_segment_find(port, answer->sid, answer->sid_generation)) {
-        /* Freed since it was asked for. */
-        answer->reply.status = DN_ERR_RANGE;
-        answer->reply.len = answer->at.left;
-        answer->at.left = 0;
-        return DN_ERR_AGAIN;
-    }
-    const uint64_t most = answer->peer->botf_max - sizeof(answer->reply);
-    for (int turn = 0; 0 != answer->at.left; turn++) {
-        if (DN_CORE_TURN == turn) {
-            return DN_ERR_AGAIN;
-        }
-        answer->reply.len = answer->at.left < most ? answer->at.left : most;
-        const size_t size = sizeof(answer->reply) + answer->reply.len;
-        const dn_status_t status = dn_botf_reserve(peer, size, &window);
-        if (DN_OK != status) {
-            return status;
-        }
-        memcpy(window.data, &answer->reply, sizeof(answer->reply));
-        dn_sg_gather((uint8_t *) window.data + sizeof(answer->reply), &answer->at, answer->reply.len);
-        dn_botf_kick(peer, &window, DN_CHAN_CORE, answer->tag, size);
-        answer->reply.off += answer->reply.len;
-    }
-    return DN_OK;
-}
-/** @} */
-
 void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len, void *arg)
 {
     dn_port_t *port = arg;
     dn_peer_base_t *src = (dn_peer_base_t *) hot;
     const uint8_t *bytes = data;
+    dn_core_reply_t reply;
     int good = 0;
 
-    if ((DN_CORE_PUSH == tag || DN_CORE_PULL == tag) && sizeof(dn_core_request_t) <= len) {
-        dn_core_request_t request;
-        memcpy(&request, bytes, sizeof(request));
-        bytes += sizeof(request);
-        len -= sizeof(request);
-        good = DN_CORE_PUSH == tag ? dn_core_on_push(port, src, &request, bytes, len)
-                                   : dn_core_on_pull(port, src, &request, bytes, len);
-    } else if (DN_CORE_AMO == tag && sizeof(dn_core_amo_t) == len) {
-        dn_core_amo_t message;
-        memcpy(&message, bytes, sizeof(message));
-        good = dn_core_on_amo(port, src, &message);
-    } else if (DN_CORE_LINE == tag && sizeof(dn_core_line_t) <= len) {
-        good = dn_core_on_line(port, bytes, len);
-    } else if (sizeof(dn_core_reply_t) <= len) {
-        dn_core_reply_t reply;
+    if (DN_CORE_PULL_DATA != tag && DN_CORE_PUSH_DONE != tag && DN_CORE_AMO_DONE != tag) {
+        good = dn_core_serve(port, src, tag, bytes, len);
+    } else if (sizeof(reply) <= len) {
         memcpy(&reply, bytes, sizeof(reply));
-        if (DN_CORE_PULL_DATA == tag) {
-            good = dn_core_on_data(port, src, &reply, bytes + sizeof(reply), len - sizeof(reply));
-        } else if (DN_CORE_PUSH_DONE == tag || DN_CORE_AMO_DONE == tag) {
-            good = dn_core_on_done(port, src, tag, &reply);
-        }
+        good = DN_CORE_PULL_DATA == tag
+                   ? dn_core_on_data(port, src, &reply, bytes + sizeof(reply), len - sizeof(reply))
+                   : dn_core_on_done(port, src, tag, &reply);
     }
     if (!good) {
         dn_count(&port->counters.dropped, 1);
@@ -731,43 +464,9 @@ static int dn_core_progress_sending(dn_port_t *port)
     return n;
 }
 
-static int dn_core_progress_answering(dn_port_t *port)
-{
-    dn_core_t *core = &port->core;
-    dn_core_answer_t *stay = NULL;
-    dn_core_answer_t **stay_tail = &stay;
-    int n = 0;
-
-    /* Taken off the list meanwhile: a message that is sent here cannot find itself in it. */
-    dn_core_answer_t *answer = core->answering;
-    core->answering = NULL;
-    core->answer_tail = &core->answering;
-    while (NULL != answer) {
-        dn_core_answer_t *next = answer->next;
-        if (DN_ERR_AGAIN == dn_core_answer(port, answer)) {
-            answer->next = NULL;
-            *stay_tail = answer;
-            stay_tail = &answer->next;
-        } else {
-            free(answer);
-            n++;
-        }
-        answer = next;
-    }
-    *stay_tail = core->answering;
-    if (NULL == core->answering) {
-        core->answer_tail = stay_tail;
-    }
-    core->answering = stay;
-    if (NULL == core->answering) {
-        core->answer_tail = &core->answering;
-    }
-    return n;
-}
-
 int dn_core_progress(dn_port_t *port)
 {
-    const int answered = NULL != port->core.answering ? dn_core_progress_answering(port) : 0;
+    const int answered = NULL != port->core.answering ? dn_core_serve_progress(port) : 0;
     return answered + (NULL != port->core.sending ? dn_core_progress_sending(port) : 0);
 }
 
@@ -780,17 +479,18 @@ void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
             dn_core_finish(port, core->op[i], DN_ERR_UNREACH);
         }
     }
-    for (dn_core_answer_t **at = &core->answering; NULL != *at;) {
-        dn_core_answer_t *answer = *at;
-        if (peer == answer->peer) {
-            *at = answer->next;
-            free(answer);
-        } else {
-            at = &answer->next;
-        }
+    dn_core_serve_lost(core, peer);
+    if (NULL != peer->ship) {
+        /* What it shipped stays: a peer that we have disconnected from may still send. */
+        dn_ship_out_reset(&peer->ship->out);
     }
-    core->answer_tail = &core->answering;
-    while (NULL != *core->answer_tail) {
-        core->answer_tail = &(*core->answer_tail)->next;
+}
+
+void dn_core_forget(dn_peer_base_t *peer)
+{
+    if (NULL != peer->ship) {
+        dn_ship_in_clear(&peer->ship->in);
+        free(peer->ship);
+        peer->ship = NULL;
     }
 }

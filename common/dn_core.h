@@ -7,7 +7,8 @@
  * DN_CHAN_CORE and done there by its dn_progress() (Martini paper, section 9: substitution).
  *
  * PUSH travels as blocks with their data, PULL as a request answered by data, an atomic operation as
- * one line each way. Every number in a message is checked against the table of live segments.
+ * one line each way. Where the remote side is a use of a program, that is shipped once (dn_ship.h), and the messages
+ * name it: the target scatters and gathers. Every number in a message is checked against the table of live segments.
  */
 #ifndef DN_CORE_H
 #define DN_CORE_H
@@ -51,5 +52,8 @@ int dn_core_progress(dn_port_t *port);
 
 /** Signal the operations towards a lost peer, drop its questions. */
 void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer);
+
+/** The peer is about to be freed, and was lost to the core processor: forget its programs. */
+void dn_core_forget(dn_peer_base_t *peer);
 
 #endif

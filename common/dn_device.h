@@ -36,6 +36,7 @@ typedef struct dn_iface {
     dn_counters_t *counters; /**< the port's; a thread-safe port may lose a count */
     void *llcm;            /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed. NULL after
                                   open: any memory does, the port sets it */
+    const char *provider;  /**< of a network library that the device has chosen; NULL: it uses none */
     struct dn_iface *next; /**< of the port's list, in the order of dn_open()'s */
 } dn_iface_t;
 
@@ -52,9 +53,10 @@ typedef struct dn_peer_base {
     uint64_t llcm_len;
     size_t botf_inline;
     size_t botf_max;
-    uint32_t outstanding;      /**< transfers in flight beyond their call */
-    int lost;                  /**< DN_ERR_UNREACH from now on */
-    void *fault;               /**< of the fault wrapper, NULL without one */
+    uint32_t outstanding; /**< transfers in flight beyond their call */
+    int lost;             /**< DN_ERR_UNREACH from now on */
+    void *fault;          /**< of the fault wrapper, NULL without one */
+    struct dn_ship *ship; /**< of the core processor: programs that each has of the other; NULL: none yet */
     struct dn_peer_base *next; /**< of the port's list */
 } dn_peer_base_t;
 
@@ -170,6 +172,8 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
 void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: its ops answer DN_ERR_UNREACH from now on, its transfers are signalled so. */
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
+/** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same comp. */
+dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
 void dn_port_lock(dn_port_t *port);
 void dn_port_unlock(dn_port_t *port);

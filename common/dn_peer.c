@@ -184,12 +184,18 @@ void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_undress(port, peer);
     dn_core_lost(port, peer);
+    dn_core_forget(peer);
     for (dn_peer_base_t **at = &port->peers; NULL != *at; at = &(*at)->next) {
         if (peer == *at) {
             *at = peer->next;
             return;
         }
     }
+}
+
+dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write)
+{
+    return write ? dn_core_push(&peer->hot, xfer) : dn_core_pull(&peer->hot, xfer);
 }
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
@@ -204,6 +210,24 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         peer->iface->device->lost(peer);
     }
     dn_core_lost(port, peer);
+    for (unsigned channel = 0; channel < DN_CHAN_MAX; channel++) {
+        if (NULL != port->lost[channel].fn) {
+            port->lost[channel].fn(&peer->hot, port->lost[channel].arg);
+        }
+    }
+}
+
+dn_status_t dn_lost_set(dn_port_t *port, unsigned channel, dn_lost_fn_t fn, void *arg)
+{
+    if (DN_CHAN_DEVICE >= channel || DN_CHAN_MAX <= channel) {
+        dn_log_error("channel %u cannot be told of lost peers; use %d to %d", channel, DN_CHAN_BTL,
+                     DN_CHAN_MAX - 1);
+        return DN_ERR_PARAM;
+    }
+    dn_port_lock(port);
+    port->lost[channel] = (dn_lost_t){fn, arg};
+    dn_port_unlock(port);
+    return DN_OK;
 }
 
 static unsigned dn_peer_caps(const dn_peer_base_t *peer)
@@ -224,6 +248,7 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
 
     *attr = (dn_peer_attr_t){
         .device = device->name,
+        .provider = peer->iface->provider,
         .pgid = peer->pgid,
         .pid = peer->pid,
         .botf_inline = peer->botf_inline,

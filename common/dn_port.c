@@ -114,7 +114,7 @@ void dn_config_init(dn_config_t *config)
         .fault = "",
         .timeout_s = 60,
         .provider_include = "",
-        .provider_exclude = "shm,sockets,net,udp,rstream,usnic",
+        .provider_exclude = "shm,sockets,udp,rstream,usnic",
     };
 }
 

@@ -39,12 +39,19 @@ typedef struct dn_llcm {
     uint64_t *taken;
 } dn_llcm_t;
 
+/** Who of a channel hears of lost peers; fn NULL: nobody. */
+typedef struct dn_lost {
+    dn_lost_fn_t fn;
+    void *arg;
+} dn_lost_t;
+
 struct dn_port {
     dn_iface_t *ifaces;
     dn_core_t core;
     dn_fault_t *fault;
     int threads;
     dn_handler_t handler[DN_CHAN_MAX];
+    dn_lost_t lost[DN_CHAN_MAX];
     dn_counters_t counters;
     dn_peer_base_t *peers;
     pthread_mutex_t lock; /**< recursive; taken only with threads */

@@ -13,6 +13,9 @@ dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t
     if (NULL == sg) {
         return base > limit || len > limit - base ? DN_ERR_RANGE : DN_OK;
     }
+    if (NULL != sg->use) {
+        return dn_prog_check(sg->use, base, len, limit);
+    }
     uint64_t sum = 0;
     for (size_t i = 0; i < sg->count; i++) {
         uint64_t at;
@@ -27,13 +30,27 @@ dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t
     return sum == len ? DN_OK : DN_ERR_PARAM;
 }
 
+uint64_t dn_sg_blocks(const dn_sg_t *sg)
+{
+    if (NULL == sg) {
+        return 1;
+    }
+    return NULL == sg->use ? sg->count : dn_prog_info(sg->use->prog)->blocks * sg->use->count;
+}
+
 void dn_sg_start(dn_sg_cursor_t *cursor, const dn_sg_t *sg, uint64_t base, uint64_t len)
 {
+    cursor->left = len;
     cursor->sg = sg;
     cursor->base = base;
     cursor->index = 0;
     cursor->done = 0;
-    cursor->left = len;
+    cursor->walks = NULL != sg && NULL != sg->use;
+    if (cursor->walks) {
+        /* Neither the side nor the use is looked at again. */
+        cursor->sg = NULL;
+        dn_prog_start(&cursor->walk, sg->use, base);
+    }
 }
 
 uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p)
@@ -42,9 +59,7 @@ uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p)
     if (0 == run) {
         return 0;
     }
-    if (NULL == cursor->sg) {
-        *at_p = cursor->base + cursor->done;
-    } else {
+    if (NULL != cursor->sg) {
         const dn_block_t *block = &cursor->sg->block[cursor->index];
         while (cursor->done == block->len) {
             block++;
@@ -53,6 +68,10 @@ uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p)
         }
         *at_p = cursor->base + block->at + cursor->done;
         run = run < block->len - cursor->done ? run : block->len - cursor->done;
+    } else if (!cursor->walks) {
+        *at_p = cursor->base + cursor->done;
+    } else {
+        run = dn_prog_next(&cursor->walk, run, at_p);
     }
     cursor->done += run;
     cursor->left -= run;
@@ -62,6 +81,11 @@ uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p)
 void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len)
 {
     uint64_t at;
+    if (cursor->walks) {
+        dn_prog_skip(&cursor->walk, len);
+        cursor->left = dn_prog_left(&cursor->walk);
+        return;
+    }
     while (0 != len) {
         const uint64_t run = dn_sg_next(cursor, len, &at);
         if (0 == run) {
@@ -71,7 +95,8 @@ void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len)
     }
 }
 
-void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
+/** Between sides of which neither is a use. */
+static void dn_sg_copy_blocks(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
 {
     while (0 != len) {
         uint64_t to_at;
@@ -90,6 +115,42 @@ void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
             to_at += part;
             run -= part;
         }
+    }
+}
+
+/** Copy some bytes, at least 1, to or from a use; both sides have `len`. @return bytes copied. */
+static uint64_t dn_sg_copy_some(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
+{
+    uint64_t at = 0;
+
+    if (to->walks && from->walks) {
+        dn_prog_copy(&to->walk, &from->walk, len);
+        to->left -= len;
+        from->left -= len;
+        return len;
+    }
+    if (to->walks) {
+        len = dn_sg_next(from, len, &at);
+        dn_prog_scatter(&to->walk, (const void *) (uintptr_t) at, len);
+        to->left -= len;
+    } else {
+        len = dn_sg_next(to, len, &at);
+        dn_prog_gather((void *) (uintptr_t) at, &from->walk, len);
+        from->left -= len;
+    }
+    return len;
+}
+
+void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
+{
+    if (!to->walks && !from->walks) {
+        dn_sg_copy_blocks(to, from, len);
+        return;
+    }
+    len = len < to->left ? len : to->left;
+    len = len < from->left ? len : from->left;
+    while (0 != len) {
+        len -= dn_sg_copy_some(to, from, len);
     }
 }
 

@@ -3,30 +3,43 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_sg.h
- * Walking the blocks of one side of a transfer (dn_sg_t), and copying between two sides.
+ * Walking one side of a transfer (dn_sg_t), and copying between two sides.
  */
 #ifndef DN_SG_H
 #define DN_SG_H
 
+#include "dn_prog.h"
 #include "dn_types.h"
 
-/** Where a walk through one side stands. sg NULL: one contiguous block. */
+/** Where a walk through one side stands. */
 typedef struct dn_sg_cursor {
-    const dn_sg_t *sg;
-    uint64_t base; /**< added to every block's place */
-    size_t index;  /**< block */
-    uint64_t done; /**< bytes of it that are behind */
-    uint64_t left; /**< bytes of the whole walk that are ahead */
+    uint64_t left;     /**< bytes of the whole walk that are ahead */
+    const dn_sg_t *sg; /**< of blocks; NULL: one contiguous block, or a use */
+    uint64_t base;     /**< added to every block's place */
+    size_t index;      /**< block */
+    uint64_t done;     /**< bytes of it that are behind */
+    int walks; /**< not 0: through a use, by `walk`; the three above have no meaning. Blocks by themselves are
+                              passed in half the time */
+    dn_prog_cursor_t walk;
 } dn_sg_cursor_t;
 
 /**
- * Check one side: its blocks add up to @p len, and none leaves 0 .. limit when placed at @p base.
+ * Check one side: it has @p len bytes, and none of its blocks leaves 0 .. limit when it is placed at @p base.
  * @retval DN_ERR_PARAM  the sum differs, or an address overflows.
  * @retval DN_ERR_RANGE  a block leaves the limit.
  */
 dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t limit);
 
-/** Start a walk over @p len bytes. The side has been checked. */
+/** Blocks in its list; sg NULL, or a use: none. */
+static inline size_t dn_sg_listed(const dn_sg_t *sg)
+{
+    return NULL != sg && NULL == sg->use ? sg->count : 0;
+}
+
+/** In how many blocks it lies; sg NULL: one. The side has been checked. */
+uint64_t dn_sg_blocks(const dn_sg_t *sg);
+
+/** Start a walk over @p len bytes; sg NULL: they lie together. The side has been checked. */
 void dn_sg_start(dn_sg_cursor_t *cursor, const dn_sg_t *sg, uint64_t base, uint64_t len);
 
 /**

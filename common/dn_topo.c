@@ -37,6 +37,42 @@ err_free_set:
     return status;
 }
 
+/** The number of the only object of a type that has all of these units, or 0. */
+static uint32_t dn_topo_object_of(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_const_bitmap_t set)
+{
+    for (hwloc_obj_t obj = hwloc_get_next_obj_by_type(topology, type, NULL); NULL != obj;
+         obj = hwloc_get_next_obj_by_type(topology, type, obj)) {
+        if (hwloc_bitmap_isincluded(set, obj->cpuset)) {
+            return obj->logical_index + 1;
+        }
+    }
+    return 0;
+}
+
+void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS])
+{
+    static const hwloc_obj_type_t type[DN_TOPO_DEPTHS] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_NUMANODE,
+                                                          HWLOC_OBJ_L3CACHE};
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    hwloc_topology_t topology;
+
+    memset(number, 0, DN_TOPO_DEPTHS * sizeof(*number));
+    if (NULL != set && 0 == hwloc_topology_init(&topology)) {
+        hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+        for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
+            hwloc_topology_set_type_filter(topology, type[i], HWLOC_TYPE_FILTER_KEEP_ALL);
+        }
+        if (0 == hwloc_topology_load(topology)
+            && 0 == hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS)) {
+            for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
+                number[i] = dn_topo_object_of(topology, type[i], set);
+            }
+        }
+        hwloc_topology_destroy(topology);
+    }
+    hwloc_bitmap_free(set);
+}
+
 unsigned dn_cpumask_weight(const dn_cpumask_t *mask)
 {
     unsigned weight = 0;

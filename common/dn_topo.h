@@ -22,6 +22,12 @@ typedef struct dn_cpumask {
 /** The units where this process may run. @retval DN_ERR_UNSUPPORTED  hwloc cannot tell; the mask is empty. */
 dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
 
+/** Package, NUMA node, L3 cache. */
+#define DN_TOPO_DEPTHS 3
+
+/** Where this process runs: of each of those its number, from 1 on; 0 where it may run in several, or hwloc cannot tell. */
+void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS]);
+
 /** Number of units in a mask. */
 unsigned dn_cpumask_weight(const dn_cpumask_t *mask);
 

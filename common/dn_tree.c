@@ -2,27 +2,18 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The dimmnet authors
  */
+/** @file dn_tree.c
+ * Trees come and go; what a link does now and then.
+ */
 #include "dn_config.h"
 
-#include "dn_tree_int.h"
+#include "dn_tree_link.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "dn_line.h"
-
-/** @name Links */
-/** @{ */
-/** The other side has taken so many of our lines, unless that is old news. */
-static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
-{
-    if (0 < (int32_t) (taken - link->acked)) {
-        link->acked = taken;
-    }
-}
-
 /** What the other side has taken is in its word, or in lines of its that wait for their turn. */
-static __attribute__((noinline)) int dn_tree_find_room(const dn_tree_t *tree, dn_tree_link_t *link)
+int dn_tree_find_room(const dn_tree_t *tree, dn_tree_link_t *link)
 {
     dn_tree_heard(link, (uint32_t) dn_load_acquire(link->credit));
     for (uint32_t number = link->taken + 1; number - link->taken <= tree->depth; number++) {
@@ -35,48 +26,7 @@ static __attribute__((noinline)) int dn_tree_find_room(const dn_tree_t *tree, dn
     return link->sent - link->acked < tree->depth;
 }
 
-static inline int dn_tree_has_room(const dn_tree_t *tree, dn_tree_link_t *link)
-{
-    return __builtin_expect(link->sent - link->acked < tree->depth, 1) || dn_tree_find_room(tree, link);
-}
-
-/** Send one line. DN_ERR_AGAIN: not now. */
-static inline dn_status_t dn_tree_put(dn_tree_t *tree, dn_tree_link_t *link, const void *data, size_t len)
-{
-    if (!dn_tree_has_room(tree, link)) {
-        return DN_ERR_AGAIN;
-    }
-    const uint64_t off = link->out_off + (uint64_t) (link->sent & (tree->depth - 1)) * sizeof(dn_tree_line_t);
-    const uint64_t flag = (uint64_t) (link->sent + 1) | (uint64_t) link->taken << 32;
-    const dn_status_t status = dn_aotf_line(link->peer, off, data, len, flag);
-    if (__builtin_expect(DN_OK == status, 1)) {
-        link->sent++;
-        link->told = link->taken;
-    }
-    return status;
-}
-
-/** The next line of a link, or NULL. */
-static inline const uint8_t *dn_tree_look(const dn_tree_t *tree, dn_tree_link_t *link)
-{
-    const dn_tree_line_t *line = &link->in[link->taken & (tree->depth - 1)];
-    const uint64_t flag = dn_load_acquire(&line->flag);
-
-    if ((uint32_t) flag != link->taken + 1) {
-        return NULL;
-    }
-    dn_tree_heard(link, (uint32_t) (flag >> 32));
-    return line->data;
-}
-
-/** Has the other side to be told what was taken? It may wait for room. */
-static inline int dn_tree_owes(const dn_tree_t *tree, const dn_tree_link_t *link)
-{
-    return link->taken - link->told >= tree->depth / 2;
-}
-
-/** Tell it. */
-static void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link)
+void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link)
 {
     const dn_status_t status = dn_aotf(link->peer, link->credit_off, link->taken, sizeof(uint64_t));
 
@@ -89,17 +39,7 @@ static void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link)
     }
 }
 
-/** Done with the line that dn_tree_look() showed. */
-static inline void dn_tree_take(dn_tree_t *tree, dn_tree_link_t *link)
-{
-    link->taken++;
-    if (__builtin_expect(dn_tree_owes(tree, link), 0)) {
-        dn_tree_tell(tree, link);
-    }
-}
-
-/** Tell those who could not be told. */
-static __attribute__((noinline)) void dn_tree_pay(dn_tree_t *tree)
+void dn_tree_pay(dn_tree_t *tree)
 {
     tree->debts = 0;
     for (uint32_t i = 0; i < tree->groups; i++) {
@@ -111,8 +51,6 @@ static __attribute__((noinline)) void dn_tree_pay(dn_tree_t *tree)
         }
     }
 }
-/** @} */
-
 /** @name Life */
 /** @{ */
 static dn_status_t dn_tree_check(const dn_tree_config_t *config)
@@ -147,6 +85,7 @@ static dn_status_t dn_tree_make(const dn_tree_config_t *config, dn_tree_t **tree
     tree->rank = config->rank;
     tree->depth = config->depth;
     tree->first = config->first;
+    tree->spin = config->spin;
     status = dn_tree_shape(tree, config);
     if (DN_OK != status) {
         dn_tree_destroy(tree);
@@ -235,12 +174,6 @@ dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *config, dn_t
     return DN_OK;
 }
 
-/** The rank of a member. */
-static uint32_t dn_tree_member_rank(const dn_tree_t *tree, const dn_tree_group_t *group, uint32_t member)
-{
-    return tree->at[group->start[member]];
-}
-
 int64_t dn_tree_linked(const dn_tree_t *tree, size_t i)
 {
     for (uint32_t g = 0; g < tree->groups; g++) {
@@ -258,6 +191,7 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
     dn_peer_attr_t attr;
 
     tree->mapped = 1;
+    tree->pair = 2 == tree->ranks ? &tree->group[0].link[1 - tree->group[0].self] : NULL;
     for (uint32_t g = 0; g < tree->groups; g++) {
         dn_tree_group_t *group = &tree->group[g];
         for (uint32_t m = 0; m < group->members; m++) {
@@ -307,6 +241,11 @@ dn_status_t dn_tree_free(dn_tree_t *tree)
     return DN_OK;
 }
 
+void dn_tree_abandon(dn_tree_t *tree)
+{
+    dn_tree_destroy(tree);
+}
+
 int dn_tree_ordered(const dn_tree_t *tree)
 {
     return tree->ordered;
@@ -320,361 +259,5 @@ int dn_tree_is_flat(const dn_tree_t *tree)
 int dn_tree_is_mapped(const dn_tree_t *tree)
 {
     return tree->mapped;
-}
-/** @} */
-
-/** @name Steps */
-/** @{ */
-static void dn_tree_begin_step(dn_tree_t *tree)
-{
-    dn_tree_op_t *op = &tree->op;
-
-    if (op->at < op->steps) {
-        op->put = 0;
-        op->got = 0;
-        op->put_to = op->step[op->at].to;
-        op->got_next = tree->group[op->step[op->at].group].members;
-    }
-}
-
-/** Bytes of a line of the operation. */
-static inline size_t dn_tree_line_len(const dn_tree_op_t *op, uint32_t line)
-{
-    const size_t left = op->len - line * op->piece;
-    return left < op->piece ? left : op->piece;
-}
-
-/** Send the lines of the step, as far as there is room. */
-static dn_status_t dn_tree_send(dn_tree_t *tree, const dn_tree_step_t *step)
-{
-    dn_tree_op_t *op = &tree->op;
-    dn_tree_group_t *group = &tree->group[step->group];
-
-    while (0 != op->put_to) {
-        const uint32_t member = (uint32_t) __builtin_ctzll(op->put_to);
-        const uint8_t *data = op->in + op->put * op->piece;
-        if (0 != op->in_stride) {
-            data += op->in_stride * dn_tree_member_rank(tree, group, member);
-        }
-        const dn_status_t status =
-            dn_tree_put(tree, &group->link[member], data, dn_tree_line_len(op, op->put));
-        if (DN_OK != status) {
-            return status;
-        }
-        op->put_to &= op->put_to - 1;
-        if (0 == op->put_to) {
-            op->put++;
-            op->put_to = op->put < op->lines ? step->to : 0;
-        }
-    }
-    return DN_OK;
-}
-
-/** Use a member's share of the line under way: what it sent, or our own. */
-static inline void dn_tree_use(dn_tree_t *tree, const dn_tree_step_t *step, uint32_t member,
-                               const uint8_t *data)
-{
-    dn_tree_op_t *op = &tree->op;
-    const size_t len = dn_tree_line_len(op, op->got);
-
-    if (DN_TREE_STORE == step->use) {
-        uint8_t *to = op->out + op->got * op->piece;
-        if (0 != op->out_stride) {
-            to += op->out_stride * dn_tree_member_rank(tree, &tree->group[step->group], member);
-        }
-        dn_copy_inline(to, data, len);
-    } else if (DN_TREE_FOLD == step->use) {
-        if (member == tree->group[step->group].members - 1) {
-            dn_copy_inline(op->fold, data, len);
-        } else {
-            op->reduction->fold(op->reduction, data, op->fold, len / op->reduction->size);
-        }
-    }
-}
-
-/** Receive lines of the step, as far as they are there. @return not 0: all are. */
-static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
-{
-    dn_tree_op_t *op = &tree->op;
-    dn_tree_group_t *group = &tree->group[step->group];
-    /* In an exchange a result may be put where what is to be sent lies. */
-    const uint32_t lines = 0 != step->to ? op->put : op->lines;
-
-    for (; op->got < lines; op->got++, op->got_next = group->members) {
-        while (0 != op->got_next) {
-            const uint32_t member = op->got_next - 1;
-            if (member == group->self && DN_TREE_FOLD == step->use) {
-                dn_tree_use(tree, step, member, op->in + op->got * op->piece);
-            } else if (0 != (step->from & (UINT64_C(1) << member))) {
-                const uint8_t *data = dn_tree_look(tree, &group->link[member]);
-                if (NULL == data) {
-                    return 0;
-                }
-                dn_tree_use(tree, step, member, data);
-                dn_tree_take(tree, &group->link[member]);
-            }
-            op->got_next--;
-        }
-        if (DN_TREE_FOLD == step->use) {
-            dn_copy_inline(op->out + op->got * op->piece, op->fold, dn_tree_line_len(op, op->got));
-        }
-    }
-    return op->got == op->lines;
-}
-
-/** One step. */
-static dn_status_t dn_tree_run_step(dn_tree_t *tree, const dn_tree_step_t *step)
-{
-    const dn_status_t status = dn_tree_send(tree, step);
-
-    if (DN_OK != status && DN_ERR_AGAIN != status) {
-        tree->failed = 1;
-        return status;
-    }
-    if (0 != step->from && !dn_tree_receive(tree, step)) {
-        return DN_INPROGRESS;
-    }
-    return DN_OK == status ? DN_OK : DN_INPROGRESS;
-}
-
-dn_status_t dn_tree_test(dn_tree_t *tree)
-{
-    dn_tree_op_t *op = &tree->op;
-
-    if (__builtin_expect(tree->debts, 0)) {
-        dn_tree_pay(tree);
-    }
-    while (op->at < op->steps) {
-        const dn_tree_step_t *step = &op->step[op->at];
-        const dn_status_t status = dn_tree_run_step(tree, step);
-        if (DN_OK != status) {
-            return status;
-        }
-        if (DN_TREE_IGNORE != step->use && 0 != step->from && 0 == op->out_stride) {
-            /* What came is what goes on. */
-            op->in = op->out;
-        }
-        op->at++;
-        dn_tree_begin_step(tree);
-    }
-    if (__builtin_expect(tree->failed, 0)) {
-        return DN_ERR_UNREACH;
-    }
-    return tree->debts ? DN_INPROGRESS : DN_OK;
-}
-/** @} */
-
-/** @name Operations */
-/** @{ */
-static inline uint64_t dn_tree_bit(uint32_t member)
-{
-    return UINT64_C(1) << member;
-}
-
-static inline uint64_t dn_tree_others(const dn_tree_group_t *group)
-{
-    return ((DN_TREE_RADIX_MAX == group->members ? 0 : dn_tree_bit(group->members)) - 1)
-           & ~dn_tree_bit(group->self);
-}
-
-static void dn_tree_step(dn_tree_t *tree, uint32_t group, uint64_t to, uint64_t from, dn_tree_use_t use)
-{
-    tree->op.step[tree->op.steps++] =
-        (dn_tree_step_t){.to = to, .from = from, .group = (uint8_t) group, .use = (uint8_t) use};
-}
-
-/** All others to one member, or one to all others, seen from us. */
-static void dn_tree_step_in(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree_use_t use)
-{
-    const dn_tree_group_t *group = &tree->group[g];
-
-    if (root == group->self) {
-        dn_tree_step(tree, g, 0, dn_tree_others(group), use);
-    } else {
-        dn_tree_step(tree, g, dn_tree_bit(root), 0, DN_TREE_IGNORE);
-    }
-}
-
-static void dn_tree_step_out(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree_use_t use)
-{
-    const dn_tree_group_t *group = &tree->group[g];
-
-    if (root == group->self) {
-        dn_tree_step(tree, g, dn_tree_others(group), 0, DN_TREE_IGNORE);
-    } else {
-        dn_tree_step(tree, g, 0, dn_tree_bit(root), use);
-    }
-}
-
-/** Does a group stand for all ranks? */
-static inline int dn_tree_is_top(const dn_tree_t *tree, const dn_tree_group_t *group)
-{
-    return group->start[group->members] - group->start[0] == tree->ranks;
-}
-
-/** The member of a group that stands for a position, or DN_TREE_NONE. */
-static uint32_t dn_tree_standing_for(const dn_tree_group_t *group, uint32_t position)
-{
-    uint32_t member = 0;
-
-    if (position < group->start[0] || position >= group->start[group->members]) {
-        return DN_TREE_NONE;
-    }
-    while (position >= group->start[member + 1]) {
-        member++;
-    }
-    return member;
-}
-
-/** Begin to describe an operation. */
-static void dn_tree_describe(dn_tree_t *tree, const void *in, void *out, size_t len, size_t piece)
-{
-    dn_tree_op_t *op = &tree->op;
-
-    op->steps = 0;
-    op->at = 0;
-    op->in = in;
-    op->out = out;
-    op->len = len;
-    op->in_stride = 0;
-    op->out_stride = 0;
-    op->piece = piece;
-    op->lines = len <= piece ? 1 : (uint32_t) ((len + piece - 1) / piece);
-}
-
-static dn_status_t dn_tree_start(dn_tree_t *tree)
-{
-    dn_tree_begin_step(tree);
-    return dn_tree_test(tree);
-}
-
-/** From all to the first of each group up to the top, where all exchange; and back. */
-static dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t use)
-{
-    const uint32_t last = tree->groups - 1;
-    const dn_tree_use_t back = DN_TREE_IGNORE == use ? DN_TREE_IGNORE : DN_TREE_STORE;
-
-    for (uint32_t g = 0; g < last; g++) {
-        dn_tree_step_in(tree, g, 0, use);
-    }
-    if (dn_tree_is_top(tree, &tree->group[last])) {
-        const uint64_t others = dn_tree_others(&tree->group[last]);
-        dn_tree_step(tree, last, others, others, use);
-    } else {
-        dn_tree_step_in(tree, last, 0, use);
-        dn_tree_step_out(tree, last, 0, back);
-    }
-    for (uint32_t g = last; 0 < g; g--) {
-        dn_tree_step_out(tree, g - 1, 0, back);
-    }
-    return dn_tree_start(tree);
-}
-
-dn_status_t dn_tree_barrier(dn_tree_t *tree)
-{
-    dn_tree_describe(tree, NULL, NULL, 0, DN_AOTF_LINE_MAX);
-    return dn_tree_all(tree, DN_TREE_IGNORE);
-}
-
-dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
-                              const dn_tree_reduction_t *reduction)
-{
-    dn_tree_describe(tree, in, out, count * reduction->size,
-                     DN_AOTF_LINE_MAX / reduction->size * reduction->size);
-    tree->op.reduction = reduction;
-    return dn_tree_all(tree, DN_TREE_FOLD);
-}
-
-dn_status_t dn_tree_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len)
-{
-    const uint32_t last = tree->groups - 1;
-    uint32_t member = DN_TREE_NONE;
-    uint32_t g = 0;
-
-    dn_tree_describe(tree, buf, buf, len, DN_AOTF_LINE_MAX);
-    while (g <= last
-           && DN_TREE_NONE == (member = dn_tree_standing_for(&tree->group[g], tree->position[root]))) {
-        g++;
-    }
-    if (g > last) {
-        /* It comes from beyond: through the first of our last group. */
-        g = last;
-        member = 0;
-    }
-    dn_tree_step_out(tree, g, member, DN_TREE_STORE);
-    for (uint32_t up = g + 1; up <= last; up++) {
-        dn_tree_step_out(tree, up, tree->group[up].self, DN_TREE_STORE);
-    }
-    for (uint32_t down = g; 0 < down; down--) {
-        dn_tree_step_out(tree, down - 1, 0, DN_TREE_STORE);
-    }
-    return dn_tree_start(tree);
-}
-
-/** From the top down to @p root: what the one that stands for it has. */
-static void dn_tree_pass_down(dn_tree_t *tree, uint32_t g, uint32_t root)
-{
-    const dn_tree_group_t *group = &tree->group[g];
-    const uint32_t member = dn_tree_standing_for(group, tree->position[root]);
-
-    if (DN_TREE_NONE == member || 0 == member) {
-        return;
-    }
-    if (0 == group->self) {
-        dn_tree_step(tree, g, dn_tree_bit(member), 0, DN_TREE_IGNORE);
-    } else if (member == group->self) {
-        dn_tree_step(tree, g, 0, dn_tree_bit(0), DN_TREE_STORE);
-    }
-}
-
-dn_status_t dn_tree_reduce(dn_tree_t *tree, uint32_t root, const void *in, void *out, size_t count,
-                           const dn_tree_reduction_t *reduction)
-{
-    const uint32_t last = tree->groups - 1;
-
-    dn_tree_describe(tree, in, root == tree->rank ? out : tree->scratch, count * reduction->size,
-                     DN_AOTF_LINE_MAX / reduction->size * reduction->size);
-    tree->op.reduction = reduction;
-    for (uint32_t g = 0; g < last; g++) {
-        dn_tree_step_in(tree, g, 0, DN_TREE_FOLD);
-    }
-    if (dn_tree_is_top(tree, &tree->group[last])) {
-        dn_tree_step_in(tree, last, dn_tree_standing_for(&tree->group[last], tree->position[root]),
-                        DN_TREE_FOLD);
-    } else {
-        dn_tree_step_in(tree, last, 0, DN_TREE_FOLD);
-        dn_tree_pass_down(tree, last, root);
-    }
-    for (uint32_t g = last; 0 < g; g--) {
-        dn_tree_pass_down(tree, g - 1, root);
-    }
-    return dn_tree_start(tree);
-}
-
-/** Everybody to everybody in a flat tree, and our own block to ourselves. */
-static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t *out, size_t len,
-                                    size_t in_stride)
-{
-    const uint64_t others = dn_tree_others(&tree->group[0]);
-    const uint8_t *own = in + in_stride * tree->rank;
-
-    dn_tree_describe(tree, in, out, len, DN_AOTF_LINE_MAX);
-    tree->op.in_stride = in_stride;
-    tree->op.out_stride = len;
-    if (own != out + len * tree->rank && 0 != len) {
-        memcpy(out + len * tree->rank, own, len);
-    }
-    dn_tree_step(tree, 0, others, others, DN_TREE_STORE);
-    return dn_tree_start(tree);
-}
-
-dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len)
-{
-    return dn_tree_exchange(tree, in, out, len, 0);
-}
-
-dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len)
-{
-    return dn_tree_exchange(tree, in, out, len, len);
 }
 /** @} */

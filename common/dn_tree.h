@@ -23,8 +23,8 @@
  * taken; with fewer the other side never says a word (it counts from what it has said last). That is how
  * dn_tree_free() knows when the memory may go.
  *
- * Operations are started, then tested until they are complete; nothing here waits, reads a clock or calls
- * dn_progress(): the caller does between two tests. Every operation has to be called by all processes of the
+ * Operations are started, then tested until they are complete; nothing here waits (but for the few looks of
+ * dn_tree_config_t::spin), reads a clock or calls dn_progress(): the caller does between two tests. Every operation has to be called by all processes of the
  * tree, in the same order. One at a time is under way.
  *
  * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)), and values of
@@ -60,9 +60,10 @@ typedef struct dn_tree_place {
 typedef struct dn_tree_config {
     uint32_t ranks; /**< at least 2 */
     uint32_t rank;
-    uint32_t radix;               /**< most members of a group: 2..DN_TREE_RADIX_MAX */
-    uint32_t depth;               /**< lines of a link in each direction: a power of two, 4..64 */
-    uint32_t first;               /**< number before that of the first line */
+    uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
+    uint32_t depth; /**< lines of a link in each direction: a power of two, 4..64 */
+    uint32_t first; /**< number before that of the first line */
+    uint32_t spin;  /**< most looks for a line that one call takes where there is nothing else to do */
     const dn_tree_place_t *place; /**< of each rank, lent for the call; NULL: all are as close */
 } dn_tree_config_t;
 
@@ -115,6 +116,12 @@ DN_API void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer
  *                        The peers may be disconnected by now; nothing is sent to them.
  */
 DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
+
+/** Free a tree at once; its LLCM stays taken until the port closes. */
+DN_API void dn_tree_abandon(dn_tree_t *tree);
+
+/** Where this process runs, but for its host: key[0] is 0. Takes milliseconds at the first time. */
+DN_API void dn_tree_place_here(dn_tree_place_t *place);
 
 /** Not 0: reductions are folded in the order of ranks. */
 DN_API int dn_tree_ordered(const dn_tree_t *tree);

@@ -80,16 +80,18 @@ typedef struct dn_tree_op {
 } dn_tree_op_t;
 
 struct dn_tree {
+    dn_tree_link_t *pair; /**< to the other of two; NULL: there are more */
+    int failed;
+    int debts; /**< some peer is to be told what was taken */
+    uint32_t depth;
+    uint32_t spin;
     dn_port_t *port;
     uint32_t ranks;
     uint32_t rank;
-    uint32_t depth;
     uint32_t first;
     uint32_t groups;
     int ordered;
     int mapped;
-    int failed;
-    int debts; /**< some peer is to be told what was taken */
     dn_tree_group_t group[DN_TREE_LEVELS];
     uint32_t *position; /**< by rank */
     uint32_t *at;       /**< ranks by position */
@@ -103,6 +105,14 @@ struct dn_tree {
 /** Order the ranks and find the groups of config->rank; the links are not set. */
 dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config);
 void dn_tree_shape_free(dn_tree_t *tree);
+
+/** As dn_tree_barrier() and so on, whatever the tree is. */
+dn_status_t dn_tree_start_barrier(dn_tree_t *tree);
+dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len);
+dn_status_t dn_tree_start_reduce(dn_tree_t *tree, uint32_t root, const void *in, void *out, size_t count,
+                                 const dn_tree_reduction_t *reduction);
+dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
+                                    const dn_tree_reduction_t *reduction);
 
 /** Bytes of LLCM for the links of a group: lines from each other member, then their words. */
 static inline size_t dn_tree_group_bytes(uint32_t members, uint32_t depth)

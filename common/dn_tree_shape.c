@@ -11,6 +11,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_topo.h"
 #include "dn_tree_int.h"
 
 #include <stdlib.h>
@@ -176,4 +177,11 @@ void dn_tree_shape_free(dn_tree_t *tree)
     }
     free(tree->position);
     free(tree->at);
+}
+
+void dn_tree_place_here(dn_tree_place_t *place)
+{
+    _Static_assert(1 + DN_TOPO_DEPTHS == DN_TREE_KEYS, "host, package, NUMA node, cache");
+    place->key[0] = 0;
+    dn_topo_place(&place->key[1]);
 }

@@ -57,7 +57,7 @@ typedef struct dn_segment dn_segment_t;
 /** How one device reaches a segment; opaque outside that device. */
 typedef struct dn_key_way {
     uint32_t kind; /**< tells the device and what it may do; 0: no way */
-    uint32_t fd;
+    uint32_t fd;   /**< or what else the device keeps there */
     uint64_t word[2];
 } dn_key_way_t;
 
@@ -83,12 +83,13 @@ typedef struct dn_block {
 } dn_block_t;
 
 /**
- * Layout of one side of a transfer: blocks in the order in which the byte stream fills them.
- * Blocks of length 0 are legal. (Strided programs will be a second kind.)
+ * Layout of one side of a transfer, in the order in which the byte stream fills it: blocks, of which any may be
+ * empty, or a use of a scatter/gather program (dn_prog.h). The program is lent to the library until completion.
  */
 typedef struct dn_sg {
     const dn_block_t *block;
     size_t count;
+    const struct dn_prog_use *use; /**< not NULL: this, and no blocks */
 } dn_sg_t;
 
 typedef struct dn_comp dn_comp_t;
@@ -108,10 +109,10 @@ enum {
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */
 typedef struct dn_xfer {
     void *local;              /**< base of the local side */
-    const dn_sg_t *local_sg;  /**< blocks relative to local; NULL: contiguous */
+    const dn_sg_t *local_sg;  /**< relative to local; NULL: contiguous */
     const dn_key_t *key;      /**< the remote segment */
     uint64_t roff;            /**< ROFS: base of the remote side, bytes from the segment's start */
-    const dn_sg_t *remote_sg; /**< blocks relative to roff; NULL: contiguous */
+    const dn_sg_t *remote_sg; /**< relative to roff; NULL: contiguous */
     uint64_t len;             /**< bytes to move, 0 is legal; an sg holds exactly as many */
     dn_comp_t *comp;          /**< signalled when DN_INPROGRESS was returned; NULL: use dn_flush() */
     unsigned flags;           /**< DN_XFER_* */
@@ -213,6 +214,7 @@ typedef struct dn_counters {
     uint64_t dropped;      /**< malformed or refused messages from peers */
     uint64_t peers_lost;   /**< found gone, or closed, while they were peers: who waits for one looks at
                                 dn_peer_check() when this has grown */
+    uint64_t progs_sent;   /**< scatter/gather programs that peers were given to run */
 } dn_counters_t;
 
 /** What the device does by itself towards a peer, read from what it fills in; the rest is done by the core
@@ -226,13 +228,14 @@ enum {
 
 /** Limits of what reaches one peer. */
 typedef struct dn_peer_attr {
-    const char *device; /**< name, such as "shm" */
+    const char *device;   /**< name, such as "shm" */
+    const char *provider; /**< of a network library, such as "tcp;ofi_rxm"; NULL: the device uses none */
     dn_pgid_t pgid;
     uint32_t pid;
     size_t botf_inline; /**< longest message that travels in one line */
     size_t botf_max;    /**< longest message */
     uint64_t llcm_len;  /**< bytes of the peer's LLCM */
-    int cma;            /**< not 0: private memory is reached without the peer's CPU */
+    int cma;            /**< not 0: private memory is reached without the peer's CPU, where blocks are long */
     unsigned caps;      /**< DN_CAP_* */
 } dn_peer_attr_t;
 

@@ -7,6 +7,7 @@
 #include "dn_xfer.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dn_sg.h"
@@ -38,6 +39,77 @@ dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
         }
     }
     return status;
+}
+
+/** Where the one block of a side is that needs no program. @return 0: it needs one, or has none. */
+static int dn_xfer_is_block(const dn_sg_t *sg, int64_t *at_p)
+{
+    uint64_t len;
+    return NULL != sg && NULL != sg->use && dn_prog_contiguous(sg->use, at_p, &len);
+}
+
+const dn_xfer_t *dn_xfer_plain(const dn_xfer_t *xfer, dn_xfer_t *room)
+{
+    int64_t local_at = 0;
+    int64_t remote_at = 0;
+    const int local = dn_xfer_is_block(xfer->local_sg, &local_at);
+    const int remote = dn_xfer_is_block(xfer->remote_sg, &remote_at);
+
+    if (!local && !remote) {
+        return xfer;
+    }
+    *room = *xfer;
+    if (local) {
+        room->local = (void *) ((uintptr_t) xfer->local + (uintptr_t) local_at);
+        room->local_sg = NULL;
+    }
+    if (remote) {
+        room->roff = xfer->roff + (uint64_t) remote_at;
+        room->remote_sg = NULL;
+    }
+    return room;
+}
+
+/** Put a copy of one side in its place. @return where the next one's blocks go. */
+static dn_block_t *dn_xfer_keep_side(const dn_sg_t **side, dn_sg_t *copy, dn_prog_use_t *use,
+                                     dn_block_t *block)
+{
+    const size_t n = dn_sg_listed(*side);
+
+    if (NULL == *side) {
+        return block;
+    }
+    *copy = **side;
+    if (NULL != copy->use) {
+        *use = *copy->use;
+        copy->use = use;
+    } else if (0 != n) {
+        memcpy(block, copy->block, n * sizeof(*block));
+        copy->block = block;
+    }
+    *side = copy;
+    return block + n;
+}
+
+dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides)
+{
+    const size_t n = dn_sg_listed(xfer->local_sg) + dn_sg_listed(xfer->remote_sg);
+
+    if (0 != n) {
+        sides->blocks = calloc(n, sizeof(*sides->blocks));
+        if (NULL == sides->blocks) {
+            return DN_ERR_NOMEM;
+        }
+    }
+    dn_block_t *next = dn_xfer_keep_side(&xfer->local_sg, &sides->local_sg, &sides->local_use, sides->blocks);
+    dn_xfer_keep_side(&xfer->remote_sg, &sides->remote_sg, &sides->remote_use, next);
+    return DN_OK;
+}
+
+void dn_xfer_drop(dn_xfer_sides_t *sides)
+{
+    free(sides->blocks);
+    sides->blocks = NULL;
 }
 
 dn_status_t dn_amo_check(const dn_amo_t *amo)

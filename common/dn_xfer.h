@@ -8,6 +8,7 @@
 #ifndef DN_XFER_H
 #define DN_XFER_H
 
+#include "dn_prog.h"
 #include "dn_types.h"
 
 /**
@@ -16,6 +17,28 @@
  * @retval DN_ERR_RANGE  the remote side leaves the key's segment, or the status word the target's LLCM.
  */
 dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
+
+/**
+ * The same transfer without programs on sides that lie together all the same, so that these go the ways of such sides.
+ * @param xfer  Checked.
+ * @param room  Memory for it.
+ * @return @p xfer, or @p room.
+ */
+const dn_xfer_t *dn_xfer_plain(const dn_xfer_t *xfer, dn_xfer_t *room);
+
+/** What describes the sides of a transfer that outlives its call, where the caller's may go. */
+typedef struct dn_xfer_sides {
+    dn_sg_t local_sg;
+    dn_sg_t remote_sg;
+    dn_prog_use_t local_use;
+    dn_prog_use_t remote_use;
+    dn_block_t *blocks; /**< of both */
+} dn_xfer_sides_t;
+
+/** Copy it to @p sides, all zero before, and let @p xfer name the copies. DN_ERR_NOMEM: not done. */
+dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides);
+/** Give its memory back; again is legal. */
+void dn_xfer_drop(dn_xfer_sides_t *sides);
 
 /** Check an atomic operation: width, alignment, range. */
 dn_status_t dn_amo_check(const dn_amo_t *amo);

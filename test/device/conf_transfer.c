@@ -4,53 +4,11 @@
  */
 #include "dn_config.h"
 
-#include "conformance.h"
+#include "conf_area.h"
 
 #include <sys/resource.h>
 
-enum { ROOM = 5 << 20, ALLOCATED = 0, REGISTERED = 1 };
-
-/** An allocated and a registered segment of each process, keys on the board. */
-typedef struct area {
-    dn_segment_t *segment[2];
-    uint8_t *base[2];
-    uint8_t *local;
-    size_t len;
-} area_t;
-
-static void offer(dn_world_t *world, area_t *area, size_t len)
-{
-    area->len = len;
-    area->local = malloc(len);
-    area->base[REGISTERED] = malloc(len);
-    dn_check(NULL != area->local && NULL != area->base[REGISTERED]);
-    dn_check_equal(dn_segment_alloc(world->port, len, &area->segment[ALLOCATED]), DN_OK);
-    dn_check_equal(dn_segment_register(world->port, area->base[REGISTERED], len, &area->segment[REGISTERED]),
-                   DN_OK);
-    area->base[ALLOCATED] = dn_segment_base(area->segment[ALLOCATED]);
-    for (int i = 0; i < 2; i++) {
-        dn_check(area->base[i] == dn_segment_base(area->segment[i]));
-        dn_segment_key(area->segment[i], &world->me->key[i]);
-        dn_check_equal(world->me->key[i].len, len);
-        memset(area->base[i], 0x55, len);
-    }
-    dn_world_barrier(world);
-}
-
-static void retract(dn_world_t *world, area_t *area)
-{
-    dn_world_barrier(world);
-    for (int i = 0; i < 2; i++) {
-        dn_segment_free(area->segment[i]);
-    }
-    free(area->local);
-    free(area->base[REGISTERED]);
-}
-
-static const dn_key_t *key_of(const dn_world_t *world, int rank, int which)
-{
-    return &world->board->seat[rank].key[which];
-}
+enum { ROOM = 5 << 20 };
 
 /** Does the target hold the pattern in its place and nothing else changed? 64 bytes around are looked at. */
 static void check_place(const uint8_t *base, size_t room, size_t off, size_t len, uint64_t key)
@@ -68,20 +26,20 @@ static void check_place(const uint8_t *base, size_t room, size_t off, size_t len
 }
 
 /** PUSH a pattern, PULL it back into another place; both ends look. */
-static void there_and_back(dn_world_t *world, area_t *area, size_t len, size_t off, int which)
+static void there_and_back(dn_world_t *world, conf_area_t *area, size_t len, size_t off, int which)
 {
     const uint64_t key = len + off;
 
     if (0 == world->rank) {
         dn_test_fill(area->local, len, key);
         const dn_xfer_t push = {
-            .local = area->local, .key = key_of(world, 1, which), .roff = off, .len = len};
+            .local = area->local, .key = conf_key(world, 1, which), .roff = off, .len = len};
         dn_check_equal(dn_world_push(world, world->peer[1], &push), DN_OK);
         dn_check_bytes(area->local, len, key);
         dn_world_post(world, 0, world->me->word[0] + 1);
         memset(area->local, 0x77, len);
         const dn_xfer_t pull = {
-            .local = area->local, .key = key_of(world, 1, which), .roff = off, .len = len};
+            .local = area->local, .key = conf_key(world, 1, which), .roff = off, .len = len};
         dn_check_equal(dn_world_pull(world, world->peer[1], &pull), DN_OK);
         dn_check_bytes(area->local, len, key);
         dn_world_post(world, 0, world->me->word[0] + 1);
@@ -97,7 +55,7 @@ static void there_and_back(dn_world_t *world, area_t *area, size_t len, size_t o
 
 void push_and_pull_move_every_size(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     static const size_t size[] = {0,      1,      2,      3,      7,       8,       9,      31,     40,
                                   55,     56,     57,     64,     65,      127,     128,    463,    464,
                                   465,    1023,   1024,   1025,   2047,    2048,    2049,   4095,   4096,
@@ -106,7 +64,7 @@ void push_and_pull_move_every_size(dn_world_t *world)
                                   131073, 262143, 262144, 262145, 1048576, 1048577, 4194305};
 
     dn_world_start(world);
-    offer(world, &area, ROOM);
+    conf_offer(world, &area, ROOM);
     for (int which = 0; which < 2; which++) {
         for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
             there_and_back(world, &area, size[i], 0, which);
@@ -116,7 +74,7 @@ void push_and_pull_move_every_size(dn_world_t *world)
             }
         }
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
@@ -151,7 +109,7 @@ static void cut_at_random(cut_t *cut, size_t len, uint64_t *random)
         cut->block[i - 1] = cut->block[j];
         cut->block[j] = block;
     }
-    cut->sg = (dn_sg_t){cut->block, count};
+    cut->sg = (dn_sg_t){.block = cut->block, .count = count};
 }
 
 /** Byte i of the stream goes to its place, or is what is found there. */
@@ -178,7 +136,7 @@ static void check_spread(const uint8_t *base, const cut_t *cut, uint64_t key)
     }
 }
 
-static void join_once(dn_world_t *world, area_t *area, uint64_t round)
+static void join_once(dn_world_t *world, conf_area_t *area, uint64_t round)
 {
     static cut_t local, remote;
     uint64_t random = round;
@@ -190,7 +148,7 @@ static void join_once(dn_world_t *world, area_t *area, uint64_t round)
     cut_at_random(&remote, len, &random);
     const dn_xfer_t xfer = {.local = area->local,
                             .local_sg = 0 == round % 5 ? NULL : &local.sg,
-                            .key = key_of(world, 1, which),
+                            .key = conf_key(world, 1, which),
                             .roff = roff,
                             .remote_sg = &remote.sg,
                             .len = len};
@@ -222,70 +180,39 @@ static void join_once(dn_world_t *world, area_t *area, uint64_t round)
 
 void push_and_pull_join_any_blocks(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
 
     dn_world_start(world);
-    offer(world, &area, CUT_ROOM + 200);
+    conf_offer(world, &area, CUT_ROOM + 200);
     for (uint64_t round = 1; round <= 120; round++) {
         join_once(world, &area, round);
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
-}
-
-/** Start one; its completion says how it ended, also when it did so at once. */
-static void start(dn_world_t *world, dn_peer_t *peer, dn_xfer_t *xfer, dn_world_comp_t *comp, int push)
-{
-    dn_status_t status;
-
-    *comp = dn_world_comp();
-    xfer->comp = &comp->comp;
-    while (DN_ERR_AGAIN == (status = push ? dn_push(peer, xfer) : dn_pull(peer, xfer))) {
-        dn_world_progress(world);
-    }
-    dn_check(DN_OK == status || DN_INPROGRESS == status);
-    if (DN_OK == status) {
-        dn_check_equal(comp->signals, 0);
-        comp->signals = 1;
-        comp->status = DN_OK;
-    }
-}
-
-/** Wait until all have ended, once each and well. */
-static void finish(dn_world_t *world, const dn_world_comp_t *comp, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        while (0 == comp[i].signals) {
-            dn_world_progress(world);
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        dn_check_equal(comp[i].signals, 1);
-        dn_check_equal(comp[i].status, DN_OK);
-    }
 }
 
 void long_transfers_go_both_ways_at_once(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     uint8_t *pushed = malloc(ROOM);
     dn_world_comp_t comp[2];
 
     dn_world_start(world);
-    offer(world, &area, ROOM);
+    conf_offer(world, &area, ROOM);
     dn_peer_t *peer = world->peer[1 - world->rank];
-    dn_test_fill(area.base[REGISTERED], ROOM, 10 + (uint64_t) world->rank);
+    dn_test_fill(area.base[CONF_REGISTERED], ROOM, 10 + (uint64_t) world->rank);
     dn_test_fill(pushed, ROOM, 20 + (uint64_t) world->rank);
     dn_world_barrier(world);
-    dn_xfer_t pull = {.local = area.local, .key = key_of(world, 1 - world->rank, REGISTERED), .len = ROOM};
-    dn_xfer_t push = {.local = pushed, .key = key_of(world, 1 - world->rank, ALLOCATED), .len = ROOM};
-    start(world, peer, &pull, &comp[0], 0);
-    start(world, peer, &push, &comp[1], 1);
-    finish(world, comp, 2);
+    dn_xfer_t pull = {
+        .local = area.local, .key = conf_key(world, 1 - world->rank, CONF_REGISTERED), .len = ROOM};
+    dn_xfer_t push = {.local = pushed, .key = conf_key(world, 1 - world->rank, CONF_ALLOCATED), .len = ROOM};
+    conf_start(world, peer, &pull, &comp[0], 0);
+    conf_start(world, peer, &push, &comp[1], 1);
+    conf_finish(world, comp, 2);
     dn_check_bytes(area.local, ROOM, 11 - (uint64_t) world->rank);
     dn_world_barrier(world);
-    dn_check_bytes(area.base[ALLOCATED], ROOM, 21 - (uint64_t) world->rank);
-    retract(world, &area);
+    dn_check_bytes(area.base[CONF_ALLOCATED], ROOM, 21 - (uint64_t) world->rank);
+    conf_retract(world, &area);
     dn_world_stop(world);
     free(pushed);
 }
@@ -294,11 +221,11 @@ enum { FLIGHT = 400, FLIGHT_BYTES = 3000 };
 
 void many_transfers_may_be_in_flight(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     static dn_world_comp_t comp[FLIGHT];
 
     dn_world_start(world);
-    offer(world, &area, FLIGHT * FLIGHT_BYTES);
+    conf_offer(world, &area, FLIGHT * FLIGHT_BYTES);
     dn_peer_t *peer = world->peer[1 - world->rank];
     for (int which = 0; which < 2; which++) {
         for (int push = 1; 0 <= push; push--) {
@@ -310,35 +237,35 @@ void many_transfers_may_be_in_flight(dn_world_t *world)
             for (size_t i = 0; i < FLIGHT; i++) {
                 const size_t at = (i * 7 % FLIGHT) * FLIGHT_BYTES;
                 dn_xfer_t xfer = {.local = area.local + at,
-                                  .key = key_of(world, 1 - world->rank, which),
+                                  .key = conf_key(world, 1 - world->rank, which),
                                   .roff = at,
                                   .len = FLIGHT_BYTES};
-                start(world, peer, &xfer, &comp[i], push);
+                conf_start(world, peer, &xfer, &comp[i], push);
             }
-            finish(world, comp, FLIGHT);
+            conf_finish(world, comp, FLIGHT);
             dn_world_barrier(world);
             dn_check_bytes(push ? area.base[which] : area.local, area.len,
                            (push ? 31 - (uint64_t) world->rank : 30 + (uint64_t) world->rank));
             dn_world_barrier(world);
         }
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
 void flush_waits_for_transfers_without_completion(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
 
     dn_world_start(world);
-    offer(world, &area, FLIGHT * FLIGHT_BYTES);
+    conf_offer(world, &area, FLIGHT * FLIGHT_BYTES);
     dn_peer_t *peer = world->peer[1 - world->rank];
     for (int which = 0; which < 2; which++) {
         dn_test_fill(area.local, area.len, 40 + (uint64_t) which);
         for (size_t i = 0; i < FLIGHT; i++) {
             const size_t at = i * FLIGHT_BYTES;
             const dn_xfer_t xfer = {.local = area.local + at,
-                                    .key = key_of(world, 1 - world->rank, which),
+                                    .key = conf_key(world, 1 - world->rank, which),
                                     .roff = at,
                                     .len = FLIGHT_BYTES};
             dn_status_t status;
@@ -353,7 +280,7 @@ void flush_waits_for_transfers_without_completion(dn_world_t *world)
         dn_check_bytes(area.base[which], area.len, 40 + (uint64_t) which);
         dn_world_barrier(world);
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
@@ -394,17 +321,17 @@ static void chain_signalled(dn_comp_t *comp, dn_status_t status)
 
 void completions_may_start_transfers(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
 
     dn_world_start(world);
-    offer(world, &area, 600000);
-    dn_test_fill(area.base[REGISTERED], area.len, 50 + (uint64_t) world->rank);
+    conf_offer(world, &area, 600000);
+    dn_test_fill(area.base[CONF_REGISTERED], area.len, 50 + (uint64_t) world->rank);
     dn_world_barrier(world);
     chain_t chain = {
         .comp = {chain_signalled},
         .world = world,
         .xfer = {.local = area.local,
-                 .key = key_of(world, 1 - world->rank, REGISTERED),
+                 .key = conf_key(world, 1 - world->rank, CONF_REGISTERED),
                  .len = area.len,
                  .comp = &chain.comp},
         .left = CHAIN,
@@ -414,29 +341,29 @@ void completions_may_start_transfers(dn_world_t *world)
         dn_world_progress(world);
     }
     dn_check_bytes(area.local, area.len, 51 - (uint64_t) world->rank);
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
 void transfers_to_oneself_work(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
 
     dn_world_open(world);
     dn_check_equal(dn_connect(world->port, world->me->address, world->me->address_len, &world->peer[0]),
                    DN_OK);
-    offer(world, &area, 100000);
+    conf_offer(world, &area, 100000);
     for (int which = 0; which < 2; which++) {
         dn_test_fill(area.local, 90000, 60);
         const dn_xfer_t xfer = {
-            .local = area.local, .key = key_of(world, 0, which), .roff = 77, .len = 90000};
+            .local = area.local, .key = conf_key(world, 0, which), .roff = 77, .len = 90000};
         dn_check_equal(dn_world_push(world, world->peer[0], &xfer), DN_OK);
         dn_check_bytes(area.base[which] + 77, 90000, 60);
         dn_test_fill(area.base[which] + 77, 90000, 61);
         dn_check_equal(dn_world_pull(world, world->peer[0], &xfer), DN_OK);
         dn_check_bytes(area.local, 90000, 61);
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
@@ -453,7 +380,7 @@ static void refused_block(dn_world_t *world, const dn_key_t *key, uint8_t *local
                           uint64_t len)
 {
     const dn_block_t block[] = {{0, 8}, {at, len}};
-    const dn_sg_t sg = {block, 2};
+    const dn_sg_t sg = {.block = block, .count = 2};
     const dn_xfer_t xfer = {.local = local, .key = key, .roff = roff, .remote_sg = &sg, .len = 8 + len};
 
     dn_test_log.expected = 1;
@@ -466,14 +393,14 @@ static void refused_block(dn_world_t *world, const dn_key_t *key, uint8_t *local
 
 void transfers_out_of_range_are_refused(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     const uint64_t len = 10000;
 
     dn_world_start(world);
-    offer(world, &area, len);
+    conf_offer(world, &area, len);
     memset(area.local, 0x66, len);
     for (int which = 0; which < 2; which++) {
-        const dn_key_t *key = key_of(world, 1 - world->rank, which);
+        const dn_key_t *key = conf_key(world, 1 - world->rank, which);
         const uint64_t bad[][2] = {{len, 1},
                                    {len + 1, 0},
                                    {len - 1, 2},
@@ -508,21 +435,21 @@ void transfers_out_of_range_are_refused(dn_world_t *world)
             dn_check_equal(area.base[which][i], 0x55);
         }
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
 void transfers_that_do_not_add_up_are_refused(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     const dn_block_t block[] = {{0, 100}, {200, 0}, {300, 50}};
-    const dn_sg_t sg = {block, 3};
-    const dn_sg_t none = {NULL, 0};
+    const dn_sg_t sg = {.block = block, .count = 3};
+    const dn_sg_t none = {.count = 0};
 
     dn_world_start(world);
-    offer(world, &area, 1000);
+    conf_offer(world, &area, 1000);
     for (int which = 0; which < 2; which++) {
-        const dn_key_t *key = key_of(world, 1 - world->rank, which);
+        const dn_key_t *key = conf_key(world, 1 - world->rank, which);
         const dn_xfer_t bad[] = {
             {.local = area.local, .key = key, .local_sg = &sg, .len = 149},
             {.local = area.local, .key = key, .local_sg = &sg, .len = 151},
@@ -540,7 +467,7 @@ void transfers_that_do_not_add_up_are_refused(dn_world_t *world)
         dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], &empty), DN_OK);
         dn_check_equal(dn_world_pull(world, world->peer[1 - world->rank], &empty), DN_OK);
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
@@ -550,17 +477,17 @@ void transfers_that_do_not_add_up_are_refused(dn_world_t *world)
  */
 void stale_keys_are_refused(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     dn_peer_attr_t attr;
     dn_segment_t *again[2];
 
     dn_world_start(world);
-    offer(world, &area, 5000);
+    conf_offer(world, &area, 5000);
     dn_peer_t *peer = world->peer[1 - world->rank];
     dn_peer_attr(peer, &attr);
     for (int which = 0; which < 2; which++) {
         const dn_xfer_t warm = {
-            .local = area.local, .key = key_of(world, 1 - world->rank, which), .len = 100};
+            .local = area.local, .key = conf_key(world, 1 - world->rank, which), .len = 100};
         dn_check_equal(dn_world_pull(world, peer, &warm), DN_OK);
     }
     dn_world_barrier(world);
@@ -570,14 +497,15 @@ void stale_keys_are_refused(dn_world_t *world)
             dn_segment_free(area.segment[1]);
         } else {
             dn_check_equal(dn_segment_alloc(world->port, 5000, &again[0]), DN_OK);
-            dn_check_equal(dn_segment_register(world->port, area.base[REGISTERED], 5000, &again[1]), DN_OK);
+            dn_check_equal(dn_segment_register(world->port, area.base[CONF_REGISTERED], 5000, &again[1]),
+                           DN_OK);
         }
         dn_world_barrier(world);
         for (int which = 0; which < 2; which++) {
-            const dn_key_t *key = key_of(world, 1 - world->rank, which);
+            const dn_key_t *key = conf_key(world, 1 - world->rank, which);
             const dn_xfer_t xfer = {.local = area.local, .key = key, .len = 100};
             uint64_t old = 0;
-            if (ALLOCATED == which || !attr.cma) {
+            if (CONF_ALLOCATED == which || !attr.cma) {
                 refused(world, &xfer, DN_ERR_RANGE);
             }
             const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .result = &old, .key = key};
@@ -589,12 +517,12 @@ void stale_keys_are_refused(dn_world_t *world)
     }
     dn_segment_key(again[0], &world->me->key[0]);
     dn_world_barrier(world);
-    const dn_xfer_t fresh = {.local = area.local, .key = key_of(world, 1 - world->rank, 0), .len = 5000};
+    const dn_xfer_t fresh = {.local = area.local, .key = conf_key(world, 1 - world->rank, 0), .len = 5000};
     dn_check_equal(dn_world_pull(world, peer, &fresh), DN_OK);
     dn_world_barrier(world);
     dn_segment_free(again[0]);
     dn_segment_free(again[1]);
-    free(area.base[REGISTERED]);
+    free(area.base[CONF_REGISTERED]);
     free(area.local);
     dn_world_stop(world);
 }
@@ -602,23 +530,23 @@ void stale_keys_are_refused(dn_world_t *world)
 /** Keys are bytes that any peer may have made up: what they say must not lead out of the segment. */
 void forged_keys_are_refused(dn_world_t *world)
 {
-    area_t area;
+    conf_area_t area;
     static const uint64_t len[] = {5001,      65536, UINT64_C(1) << 40, UINT64_MAX - 4095, UINT64_MAX - 5000,
                                    UINT64_MAX};
 
     dn_world_start(world);
-    offer(world, &area, 5000);
+    conf_offer(world, &area, 5000);
     dn_peer_t *peer = world->peer[1 - world->rank];
     for (int warm = 0; warm < 2; warm++) {
         for (size_t i = 0; i < sizeof(len) / sizeof(len[0]); i++) {
-            dn_key_t key = *key_of(world, 1 - world->rank, ALLOCATED);
+            dn_key_t key = *conf_key(world, 1 - world->rank, CONF_ALLOCATED);
             key.len = len[i];
             const dn_xfer_t end = {.local = area.local, .key = &key, .roff = len[i] - 64, .len = 64};
             const dn_xfer_t near = {.local = area.local, .key = &key, .roff = 4990, .len = 11};
             refused(world, &end, DN_ERR_RANGE);
             refused(world, &near, DN_ERR_RANGE);
         }
-        dn_key_t key = *key_of(world, 1 - world->rank, ALLOCATED);
+        dn_key_t key = *conf_key(world, 1 - world->rank, CONF_ALLOCATED);
         const dn_xfer_t xfer = {.local = area.local, .key = &key, .len = 64};
         key.generation++;
         refused(world, &xfer, DN_ERR_RANGE);
@@ -629,7 +557,7 @@ void forged_keys_are_refused(dn_world_t *world)
         dn_check_equal(dn_world_pull(world, peer, &xfer), DN_OK);
         dn_world_barrier(world);
     }
-    retract(world, &area);
+    conf_retract(world, &area);
     dn_world_stop(world);
 }
 
@@ -642,7 +570,7 @@ void empty_segments_are_legal(dn_world_t *world)
     dn_check_equal(dn_segment_register(world->port, NULL, 0, &segment), DN_OK);
     dn_segment_key(segment, &world->me->key[0]);
     dn_world_barrier(world);
-    dn_xfer_t xfer = {.local = &byte, .key = key_of(world, 1 - world->rank, 0), .len = 0};
+    dn_xfer_t xfer = {.local = &byte, .key = conf_key(world, 1 - world->rank, 0), .len = 0};
     dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], &xfer), DN_OK);
     dn_check_equal(dn_world_pull(world, world->peer[1 - world->rank], &xfer), DN_OK);
     xfer.len = 1;

@@ -4,8 +4,8 @@
  */
 /** @file
  * A process that connects properly, and then writes what it likes into the memory that it shares with its
- * victim: heads, rings, slots, headers, stages, help descriptors, messages to the core processor, keys. The victim
- * may cut it off, but must not crash, hang, or touch a byte outside of what it offered, and goes on serving
+ * victim: heads, rings, slots, headers, stages, help descriptors, messages to the core processor, programs, keys.
+ * The victim may cut it off, but must not crash, hang, or touch a byte outside of what it offered, and goes on serving
  * a third process. Headers that are wrong from the start are refused with one sentence each.
  */
 #include "dn_config.h"
@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dn_sg.h"
+#include "dn_core_int.h"
 #include "shm/dn_shm_int.h"
 
 enum { VICTIM, ATTACKER, WITNESS, PROCESSES, OFFERED = 4096, GUARD = 4096, ROUNDS = 400 };
@@ -128,6 +128,83 @@ static void attack_core(dn_world_t *world, uint64_t *random)
     const size_t most = 0 == dn_test_below(random, 2) ? 128 : 1024;
     raw_message(world, DN_CHAN_CORE, (unsigned) dn_test_below(random, 9), word,
                 dn_test_below(random, most + 1));
+}
+
+/** What fits, or at times something wicked. */
+static uint64_t perhaps(uint64_t *random, uint64_t fits)
+{
+    return 0 == dn_test_below(random, 12) ? wicked(random) : fits;
+}
+
+/** A program of two rows of blocks that reaches below its origin. @return bytes of its encoding; of an instance in *size_p. */
+static size_t encode(uint8_t *bytes, size_t room, uint64_t *size_p)
+{
+    const dn_prog_op_t op[] = {{DN_PROG_RUN, 0, -64, 8, 10, 24}, {DN_PROG_RUN, 0, 300, 24, 5, -40}};
+    dn_prog_t *prog = NULL;
+
+    dn_check_equal(dn_prog_create(op, 2, &prog), DN_OK);
+    dn_check_equal(dn_prog_encode(prog, bytes, &room), DN_OK);
+    *size_p = dn_prog_info(prog)->size;
+    dn_prog_free(prog);
+    return room;
+}
+
+/** A piece of a program for one of three slots: whole, or wrong somewhere. */
+static void attack_slot(dn_world_t *world, uint64_t *random)
+{
+    uint8_t message[sizeof(dn_ship_piece_t) + 512];
+    uint8_t *bytes = message + sizeof(dn_ship_piece_t);
+    uint64_t size;
+    const size_t len = encode(bytes, 512, &size);
+    const uint32_t slot = (uint32_t) dn_test_below(random, 3);
+    const dn_ship_piece_t piece = {.id = perhaps(random, 1 + slot),
+                                   .slot = (uint32_t) perhaps(random, slot),
+                                   .flags = (uint32_t) perhaps(random, 0),
+                                   .len = (uint32_t) perhaps(random, len),
+                                   .at = (uint32_t) perhaps(random, 0)};
+
+    memcpy(message, &piece, sizeof(piece));
+    if (0 == dn_test_below(random, 3)) {
+        const uint64_t word = wicked(random);
+        memcpy(bytes + 8 * dn_test_below(random, len / 8), &word, sizeof(word));
+    }
+    const size_t n = 0 == dn_test_below(random, 8) ? dn_test_below(random, 512) : len;
+    raw_message(world, DN_CHAN_CORE, DN_CORE_PROG, message, sizeof(piece) + n);
+}
+
+/** A PUSH or PULL that names such a program, on a live segment, and fits into it or not. */
+static void attack_programs(dn_world_t *world, uint64_t *random)
+{
+    uint8_t message[1500];
+    uint64_t size;
+    const dn_key_t *key = &world->board->seat[VICTIM].key[dn_test_below(random, 2)];
+    const uint64_t slot = dn_test_below(random, 3);
+    const uint64_t count = dn_test_below(random, 12);
+
+    if (0 == dn_test_below(random, 3)) {
+        attack_slot(world, random);
+        return;
+    }
+    encode(message, sizeof(message), &size);
+    const dn_core_use_t use = {.id = perhaps(random, 1 + slot),
+                               .count = perhaps(random, count),
+                               .extent = (int64_t) perhaps(random, dn_test_below(random, 400)),
+                               .roff = perhaps(random, dn_test_below(random, OFFERED)),
+                               .len = perhaps(random, size * count),
+                               .at = perhaps(random, dn_test_below(random, 1 + size * count))};
+    const dn_core_request_t request = {.sid = key->sid,
+                                       .sid_generation = key->generation,
+                                       .blocks = (uint32_t) perhaps(random, slot),
+                                       .flags = DN_CORE_USE | (uint32_t) dn_test_below(random, 4),
+                                       .off = perhaps(random, 8 * dn_test_below(random, 10))};
+    scribble(message, sizeof(message), random);
+    memcpy(message, &request, sizeof(request));
+    memcpy(message + sizeof(request), &use, sizeof(use));
+    const size_t head = sizeof(request) + sizeof(use);
+    const uint64_t data =
+        use.len > use.at && use.len - use.at < sizeof(message) - head ? use.len - use.at : 300;
+    raw_message(world, DN_CHAN_CORE, 0 == dn_test_below(random, 3) ? DN_CORE_PULL : DN_CORE_PUSH, message,
+                0 == dn_test_below(random, 12) ? dn_test_below(random, sizeof(message)) : head + data);
 }
 
 static void attack_device(dn_world_t *world, uint64_t *random)
@@ -412,6 +489,11 @@ static void fight(dn_world_t *world, void (*attack)(dn_world_t *, uint64_t *), i
 static void core_messages(dn_world_t *world)
 {
     fight(world, attack_core, 1, 0);
+}
+
+static void programs(dn_world_t *world)
+{
+    fight(world, attack_programs, 1, 0);
 }
 
 static void device_messages(dn_world_t *world)
@@ -935,6 +1017,7 @@ static const struct {
     {"any_keys", 2, any_keys},
     {"a_segment_that_can_shrink", 2, a_segment_that_can_shrink},
     {"core_messages", PROCESSES, core_messages},
+    {"programs", PROCESSES, programs},
     {"device_messages", PROCESSES, device_messages},
     {"any_channels", PROCESSES, any_channels},
     {"any_heads", PROCESSES, any_heads},

@@ -239,14 +239,24 @@ static void scatters(side_t *to, uint64_t *random)
     free(wanted);
 }
 
-/** From the same program at another place, used the same way and another. */
+/** An extent that is farther from 0, at which instances do not overlap. */
+static int64_t farther(const dn_prog_use_t *use, uint64_t *random)
+{
+    const dn_prog_info_t *info = dn_prog_info(use->prog);
+    const int64_t width = info->high - info->low, own = 0 > use->extent ? -use->extent : use->extent;
+    const int64_t extent = (own > width ? own : width) + 1 + (int64_t) dn_test_length(random, 50);
+
+    return 0 > use->extent ? -extent : extent;
+}
+
+/** From the same program at another place and to it, used the same way and another. */
 static void copies_alike(side_t *side, uint64_t *random)
 {
     static side_t twin;
 
     for (int64_t more = 0; more < 2; more++) {
         memcpy(&twin, side, sizeof(twin));
-        twin.use.extent += more * (1 + (int64_t) dn_test_length(random, 50));
+        twin.use.extent = 0 == more ? side->use.extent : farther(&side->use, random);
         twin.use.count += (uint64_t) more;
         twin.naive = (dn_naive_t){twin.place, 0, BYTES};
         dn_naive_use(&twin.naive, twin.op, twin.ops, twin.use.count, twin.use.extent);
@@ -256,6 +266,8 @@ static void copies_alike(side_t *side, uint64_t *random)
         take_memory(&twin);
         fill(&twin, *random);
         copies(&twin, side, random);
+        fill(side, *random);
+        copies(side, &twin, random);
         free(twin.memory);
     }
 }

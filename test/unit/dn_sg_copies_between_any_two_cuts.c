@@ -43,7 +43,7 @@ static void cut(side_t *side, uint64_t *random)
         side->block[i - 1] = side->block[j];
         side->block[j] = block;
     }
-    side->sg = (dn_sg_t){side->block, count};
+    side->sg = (dn_sg_t){.block = side->block, .count = count};
     size_t stream = 0;
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < side->block[i].len; k++) {
@@ -108,7 +108,7 @@ static void any_two_cuts(void **state)
 static void nothing_is_left_at_the_end(void **state)
 {
     const dn_block_t block[] = {{4, 0}, {8, 3}, {1, 0}, {2, 0}};
-    const dn_sg_t sg = {block, 4};
+    const dn_sg_t sg = {.block = block, .count = 4};
     dn_sg_cursor_t cursor;
     uint64_t at = 0;
 

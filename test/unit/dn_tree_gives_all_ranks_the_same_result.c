@@ -239,6 +239,7 @@ static void any_shape(uint32_t ranks, uint64_t seed)
         forest.config = (dn_tree_config_t){
             .radix = 2 + (uint32_t) dn_test_below(&random, 8),
             .depth = 4u << dn_test_below(&random, 3),
+            .spin = shape % 4,
             /* The numbers of the lines wrap early, or not at all. */
             .first = (uint32_t) (0 == shape % 3 ? 0 : 0 - dn_test_below(&random, 100)),
         };

@@ -1,0 +1,113 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_core_int.h
+ * Inside of the core processor: the messages, and what its two sides share. dn_core.c is the initiator's side,
+ * dn_core_serve.c the target's.
+ */
+#ifndef DN_CORE_INT_H
+#define DN_CORE_INT_H
+
+#include "dn_core.h"
+#include "dn_port.h"
+#include "dn_sg.h"
+#include "dn_ship.h"
+
+/** Blocks described in one message. */
+#define DN_CORE_BLOCKS     32
+#define DN_CORE_LINE_BYTES (DN_AOTF_LINE_MAX + sizeof(uint64_t))
+
+/** Tags on DN_CHAN_CORE. */
+enum dn_core_tag {
+    DN_CORE_PUSH = 1,      /**< dn_core_request_t, blocks or dn_core_use_t, their data */
+    DN_CORE_PULL = 2,      /**< dn_core_request_t, blocks or dn_core_use_t */
+    DN_CORE_AMO = 3,       /**< dn_core_amo_t */
+    DN_CORE_PUSH_DONE = 4, /**< dn_core_reply_t */
+    DN_CORE_PULL_DATA = 5, /**< dn_core_reply_t, data */
+    DN_CORE_AMO_DONE = 6,  /**< dn_core_reply_t, off is the old value */
+    DN_CORE_LINE = 7,      /**< dn_core_line_t, data */
+    DN_CORE_PROG = 8,      /**< dn_ship_piece_t, bytes of the program */
+};
+
+/** An operation of the initiator, as replies name it. */
+typedef struct dn_core_id {
+    uint32_t number;
+    uint32_t generation;
+} dn_core_id_t;
+
+enum {
+    DN_CORE_LAST = 1 << 0,   /**< of a PUSH: reply */
+    DN_CORE_STATUS = 1 << 1, /**< store the status word before the reply */
+    DN_CORE_USE = 1 << 2,    /**< a dn_core_use_t follows, no blocks */
+};
+
+typedef struct dn_core_request {
+    dn_core_id_t id;
+    uint32_t sid;
+    uint32_t sid_generation;
+    uint32_t blocks; /**< dn_block_t that follow, from the segment's start; of a use: its program's slot */
+    uint32_t flags;
+    uint64_t off; /**< PULL: place of these blocks in the byte stream; PUSH: the status word's offset */
+    uint64_t value;
+} dn_core_request_t;
+
+/** The remote side of a transfer: a use of a program that the target has. */
+typedef struct dn_core_use {
+    uint64_t id; /**< of the program, at the initiator */
+    uint64_t count;
+    int64_t extent;
+    uint64_t roff; /**< of its origin */
+    uint64_t len;  /**< bytes of the whole transfer */
+    uint64_t at;   /**< PUSH: place of the data that follow in the byte stream; PULL: 0 */
+} dn_core_use_t;
+
+typedef struct dn_core_amo {
+    dn_core_id_t id;
+    uint32_t sid;
+    uint32_t sid_generation;
+    uint64_t roff;
+    uint64_t operand;
+    uint64_t compare;
+    uint32_t op;
+    uint32_t width;
+} dn_core_amo_t;
+
+typedef struct dn_core_reply {
+    dn_core_id_t id;
+    int32_t status;
+    uint32_t pad;
+    uint64_t off; /**< PULL: place of the data in the byte stream */
+    uint64_t len; /**< PULL: bytes that this reply settles; with an error none follow */
+} dn_core_reply_t;
+
+/** A line for the LLCM; its data follow. */
+typedef struct dn_core_line {
+    uint64_t off;
+    uint64_t flag;
+} dn_core_line_t;
+
+_Static_assert(sizeof(dn_core_amo_t) <= 56, "an atomic operation is one line");
+_Static_assert(sizeof(dn_core_request_t) == 40, "peers agree on the layout");
+_Static_assert(sizeof(dn_core_use_t) == 48, "peers agree on the layout");
+
+/** Is this a line of an LLCM of @p llcm_len bytes? */
+static inline int dn_core_line_fits(uint64_t off, size_t len, uint64_t llcm_len)
+{
+    return DN_AOTF_LINE_MAX >= len && 0 == off % DN_CORE_LINE_BYTES && off < llcm_len
+           && DN_CORE_LINE_BYTES <= llcm_len - off;
+}
+
+/** The programs that this process and a peer have of each other. NULL: memory ran out. */
+dn_ship_t *dn_core_ship(dn_peer_base_t *peer);
+
+/** Do what a message asks for. @return 0: it is malformed. */
+int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint8_t *bytes, size_t len);
+
+/** Send what waits for credit at the target. @return answers that are complete. */
+int dn_core_serve_progress(dn_port_t *port);
+
+/** Drop the answers to a peer, NULL: to all. */
+void dn_core_serve_lost(dn_core_t *core, const dn_peer_base_t *peer);
+
+#endif

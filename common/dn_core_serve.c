@@ -1,0 +1,399 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_core_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dn_log.h"
+#include "dn_xfer.h"
+
+/** Messages sent for one answer before the next has its turn. */
+#define DN_CORE_TURN 16
+
+/** What a peer asked: bytes to send (PULL), or a ready reply. */
+struct dn_core_answer {
+    dn_core_answer_t *next;
+    dn_peer_base_t *peer;
+    unsigned tag;
+    dn_core_reply_t reply;
+    uint32_t sid;
+    uint32_t sid_generation;
+    dn_ship_prog_t *prog; /**< PULL: kept for `at`, or NULL */
+    dn_sg_cursor_t at;    /**< PULL: addresses of this process; left 0 with a ready reply */
+    dn_sg_t sg;
+    dn_block_t block[]; /**< of sg */
+};
+
+static void dn_core_answer_free(dn_core_answer_t *answer)
+{
+    if (NULL != answer->prog) {
+        dn_ship_in_leave(&answer->peer->ship->in, answer->prog);
+    }
+    free(answer);
+}
+
+static void dn_core_enqueue(dn_core_t *core, dn_core_answer_t *answer)
+{
+    answer->next = NULL;
+    *core->answer_tail = answer;
+    core->answer_tail = &answer->next;
+}
+
+/** There is no memory to serve a peer. */
+static void dn_core_cut_off(dn_port_t *port, dn_peer_base_t *peer)
+{
+    dn_log_error("no memory to answer PID %" PRIu32 "; it is cut off", peer->pid);
+    dn_port_peer_lost(port, peer);
+}
+
+/** Reply now, or when there is credit. */
+static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, const dn_core_reply_t *reply)
+{
+    /* Not ahead of those that wait. */
+    if (NULL == port->core.answering
+        && DN_ERR_AGAIN != dn_botf(&peer->hot, DN_CHAN_CORE, tag, reply, sizeof(*reply), NULL, 0)) {
+        return;
+    }
+    dn_core_answer_t *answer = calloc(1, sizeof(*answer));
+    if (NULL == answer) {
+        dn_core_cut_off(port, peer);
+        return;
+    }
+    answer->peer = peer;
+    answer->tag = tag;
+    answer->reply = *reply;
+    dn_core_enqueue(&port->core, answer);
+}
+
+/** The remote side of a transfer, as a message describes it to the target. */
+typedef struct dn_core_side {
+    dn_segment_t *segment;
+    dn_sg_t sg; /**< of block, or use */
+    dn_block_t block[DN_CORE_BLOCKS];
+    dn_prog_use_t use;
+    dn_ship_prog_t *prog; /**< of use */
+    uint64_t base;        /**< bytes from the segment's start */
+    uint64_t total;       /**< bytes of all of it */
+    uint64_t at;          /**< of these, before the data of this message */
+    size_t len;           /**< bytes of the message that describe it */
+} dn_core_side_t;
+
+/** Copy the blocks out of a message. DN_ERR_PROTO: malformed. */
+static dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request,
+                                       const uint8_t *bytes, size_t len)
+{
+    side->len = request->blocks * sizeof(side->block[0]);
+    if (DN_CORE_BLOCKS < request->blocks || len < side->len) {
+        return DN_ERR_PROTO;
+    }
+    memcpy(side->block, bytes, side->len);
+    for (uint32_t i = 0; i < request->blocks; i++) {
+        if (__builtin_add_overflow(side->total, side->block[i].len, &side->total)) {
+            return DN_ERR_PROTO;
+        }
+    }
+    side->sg = (dn_sg_t){.block = side->block, .count = request->blocks};
+    return DN_OK;
+}
+
+/** Copy a use out of a message, and find its program. DN_ERR_PROTO: malformed, or that was not shipped. */
+static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
+                                    const dn_core_request_t *request, const uint8_t *bytes, size_t len)
+{
+    dn_core_use_t use;
+
+    if (sizeof(use) > len || NULL == src->ship) {
+        return DN_ERR_PROTO;
+    }
+    memcpy(&use, bytes, sizeof(use));
+    if (use.at > use.len) {
+        return DN_ERR_PROTO;
+    }
+    side->len = sizeof(use);
+    side->base = use.roff;
+    side->total = use.len;
+    side->at = use.at;
+    const dn_status_t status = dn_ship_in_find(&src->ship->in, request->blocks, use.id, &side->prog);
+    if (DN_OK == status) {
+        side->use = (dn_prog_use_t){side->prog->prog, use.count, use.extent};
+        side->sg = (dn_sg_t){.use = &side->use};
+    }
+    return status;
+}
+
+/** Copy the description of a side out of a message and check it. */
+static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src, dn_core_side_t *side,
+                                     const dn_core_request_t *request, const uint8_t *bytes, size_t len)
+{
+    side->prog = NULL;
+    side->base = side->total = side->at = 0;
+    dn_status_t status = 0 != (request->flags & DN_CORE_USE)
+                             ? dn_core_read_use(src, side, request, bytes, len)
+                             : dn_core_read_blocks(side, request, bytes, len);
+    if (DN_OK == status) {
+        side->segment = dn_segment_find(port, request->sid, request->sid_generation);
+        status = NULL == side->segment
+                     ? DN_ERR_RANGE
+                     : dn_sg_check(&side->sg, side->base, side->total, side->segment->key.len);
+    }
+    return status;
+}
+
+/** Start a walk through a side that is good. */
+static void dn_core_start_side(dn_sg_cursor_t *cursor, const dn_core_side_t *side, const dn_sg_t *sg)
+{
+    dn_sg_start(cursor, sg, (uintptr_t) side->segment->base + side->base, side->total);
+}
+
+static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
+                           const uint8_t *bytes, size_t len)
+{
+    dn_core_side_t side;
+
+    dn_status_t status = dn_core_read_side(port, src, &side, request, bytes, len);
+    if (DN_ERR_PROTO == status) {
+        return 0;
+    }
+    const uint64_t data = len - side.len;
+    if (0 != (request->flags & DN_CORE_USE) ? data > side.total - side.at : data != side.total) {
+        return 0;
+    }
+    if (DN_OK == status) {
+        dn_sg_cursor_t to;
+        dn_core_start_side(&to, &side, &side.sg);
+        dn_sg_skip(&to, side.at);
+        dn_sg_scatter(&to, bytes + side.len, data);
+        if (0 != (request->flags & DN_CORE_STATUS)) {
+            if (0 != request->off % sizeof(uint64_t) || request->off >= port->config.llcm_bytes) {
+                status = DN_ERR_RANGE;
+            } else {
+                dn_store_release((uint64_t *) (port->llcm.base + request->off), request->value);
+            }
+        }
+    }
+    if (DN_OK != status || 0 != (request->flags & DN_CORE_LAST)) {
+        const dn_core_reply_t reply = {.id = request->id, .status = status};
+        dn_core_reply(port, src, DN_CORE_PUSH_DONE, &reply);
+    }
+    return 1;
+}
+
+static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_request_t *request,
+                           const uint8_t *bytes, size_t len)
+{
+    dn_core_side_t side;
+
+    dn_status_t status = dn_core_read_side(port, src, &side, request, bytes, len);
+    if (DN_ERR_PROTO == status || 0 == side.total) {
+        return 0;
+    }
+    const dn_core_reply_t reply = {
+        .id = request->id, .status = status, .off = request->off, .len = side.total};
+    if (DN_OK != status) {
+        dn_core_reply(port, src, DN_CORE_PULL_DATA, &reply);
+        return 1;
+    }
+    const size_t list = dn_sg_listed(&side.sg) * sizeof(side.block[0]);
+    dn_core_answer_t *answer = calloc(1, sizeof(*answer) + list);
+    if (NULL == answer) {
+        dn_core_cut_off(port, src);
+        return 1;
+    }
+    answer->peer = src;
+    answer->tag = DN_CORE_PULL_DATA;
+    answer->reply = reply;
+    answer->sid = request->sid;
+    answer->sid_generation = request->sid_generation;
+    if (NULL != side.prog) {
+        dn_ship_in_keep(side.prog);
+        answer->prog = side.prog;
+        dn_core_start_side(&answer->at, &side, &side.sg);
+    } else {
+        memcpy(answer->block, side.block, list);
+        answer->sg = (dn_sg_t){.block = answer->block, .count = side.sg.count};
+        dn_core_start_side(&answer->at, &side, &answer->sg);
+    }
+    dn_core_enqueue(&port->core, answer);
+    return 1;
+}
+
+/** A piece of a program that transfers are to name. */
+static int dn_core_on_program(dn_port_t *port, dn_peer_base_t *src, const uint8_t *bytes, size_t len)
+{
+    dn_ship_t *ship = dn_core_ship(src);
+    dn_ship_piece_t piece;
+
+    if (NULL == ship) {
+        dn_core_cut_off(port, src);
+        return 1;
+    }
+    memcpy(&piece, bytes, sizeof(piece));
+    return dn_ship_in_piece(&ship->in, &piece, bytes + sizeof(piece), len - sizeof(piece));
+}
+
+static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_amo_t *message)
+{
+    uint64_t old = 0;
+    dn_key_t key = {0};
+    const dn_amo_t amo = {
+        .op = (dn_amo_op_t) message->op,
+        .width = message->width,
+        .operand = message->operand,
+        .compare = message->compare,
+        .result = &old,
+        .key = &key,
+        .roff = message->roff,
+    };
+    const dn_segment_t *segment = dn_segment_find(port, message->sid, message->sid_generation);
+    dn_status_t status = DN_ERR_RANGE;
+    if (NULL != segment) {
+        key = segment->key;
+        status = dn_amo_check(&amo);
+    }
+    if (DN_OK == status && 0 != ((uintptr_t) segment->base + message->roff) % message->width) {
+        status = DN_ERR_PARAM;
+    }
+    if (DN_OK == status) {
+        dn_amo_run((uint8_t *) segment->base + message->roff, &amo);
+    }
+    const dn_core_reply_t reply = {.id = message->id, .status = status, .off = old};
+    dn_core_reply(port, src, DN_CORE_AMO_DONE, &reply);
+    return 1;
+}
+
+static int dn_core_on_line(dn_port_t *port, const uint8_t *bytes, size_t len)
+{
+    dn_core_line_t head;
+
+    memcpy(&head, bytes, sizeof(head));
+    len -= sizeof(head);
+    if (!dn_core_line_fits(head.off, len, port->config.llcm_bytes)) {
+        return 0;
+    }
+    uint8_t *line = port->llcm.base + head.off;
+    memcpy(line, bytes + sizeof(head), len);
+    dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), head.flag);
+    return 1;
+}
+
+/** Send up to a turn's messages of one answer. DN_OK: it is complete. */
+static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
+{
+    dn_peer_t *peer = &answer->peer->hot;
+    dn_window_t window;
+
+    if (0 == answer->at.left) {
+        return dn_botf(peer, DN_CHAN_CORE, answer->tag, &answer->reply, sizeof(answer->reply), NULL, 0);
+    }
+    if (NULL == dn_segment_find(port, answer->sid, answer->sid_generation)) {
+        /* Freed since it was asked for. */
+        answer->reply.status = DN_ERR_RANGE;
+        answer->reply.len = answer->at.left;
+        answer->at.left = 0;
+        return DN_ERR_AGAIN;
+    }
+    const uint64_t most = answer->peer->botf_max - sizeof(answer->reply);
+    for (int turn = 0; 0 != answer->at.left; turn++) {
+        if (DN_CORE_TURN == turn) {
+            return DN_ERR_AGAIN;
+        }
+        answer->reply.len = answer->at.left < most ? answer->at.left : most;
+        const size_t size = sizeof(answer->reply) + answer->reply.len;
+        const dn_status_t status = dn_botf_reserve(peer, size, &window);
+        if (DN_OK != status) {
+            return status;
+        }
+        memcpy(window.data, &answer->reply, sizeof(answer->reply));
+        dn_sg_gather((uint8_t *) window.data + sizeof(answer->reply), &answer->at, answer->reply.len);
+        dn_botf_kick(peer, &window, DN_CHAN_CORE, answer->tag, size);
+        answer->reply.off += answer->reply.len;
+    }
+    return DN_OK;
+}
+int dn_core_serve_progress(dn_port_t *port)
+{
+    dn_core_t *core = &port->core;
+    dn_core_answer_t *stay = NULL;
+    dn_core_answer_t **stay_tail = &stay;
+    int n = 0;
+
+    /* Taken off the list meanwhile: a message that is sent here cannot find itself in it. */
+    dn_core_answer_t *answer = core->answering;
+    core->answering = NULL;
+    core->answer_tail = &core->answering;
+    while (NULL != answer) {
+        dn_core_answer_t *next = answer->next;
+        if (DN_ERR_AGAIN == dn_core_answer(port, answer)) {
+            answer->next = NULL;
+            *stay_tail = answer;
+            stay_tail = &answer->next;
+        } else {
+            dn_core_answer_free(answer);
+            n++;
+        }
+        answer = next;
+    }
+    *stay_tail = core->answering;
+    if (NULL == core->answering) {
+        core->answer_tail = stay_tail;
+    }
+    core->answering = stay;
+    if (NULL == core->answering) {
+        core->answer_tail = &core->answering;
+    }
+    return n;
+}
+
+void dn_core_serve_lost(dn_core_t *core, const dn_peer_base_t *peer)
+{
+    for (dn_core_answer_t **at = &core->answering; NULL != *at;) {
+        dn_core_answer_t *answer = *at;
+        if (NULL == peer || peer == answer->peer) {
+            *at = answer->next;
+            dn_core_answer_free(answer);
+        } else {
+            at = &answer->next;
+        }
+    }
+    core->answer_tail = &core->answering;
+    while (NULL != *core->answer_tail) {
+        core->answer_tail = &(*core->answer_tail)->next;
+    }
+}
+
+int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint8_t *bytes, size_t len)
+{
+    dn_core_request_t request;
+    dn_core_amo_t amo;
+
+    switch (tag) {
+    case DN_CORE_PUSH:
+    case DN_CORE_PULL:
+        if (sizeof(request) > len) {
+            return 0;
+        }
+        memcpy(&request, bytes, sizeof(request));
+        bytes += sizeof(request);
+        len -= sizeof(request);
+        return DN_CORE_PUSH == tag ? dn_core_on_push(port, src, &request, bytes, len)
+                                   : dn_core_on_pull(port, src, &request, bytes, len);
+    case DN_CORE_AMO:
+        if (sizeof(amo) != len) {
+            return 0;
+        }
+        memcpy(&amo, bytes, sizeof(amo));
+        return dn_core_on_amo(port, src, &amo);
+    case DN_CORE_LINE:
+        return sizeof(dn_core_line_t) <= len && dn_core_on_line(port, bytes, len);
+    case DN_CORE_PROG:
+        return sizeof(dn_ship_piece_t) <= len && dn_core_on_program(port, src, bytes, len);
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,130 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_link.h
+ * Hot path of dn_tree: lines of a link, and how an operation is described.
+ */
+#ifndef DN_TREE_LINK_H
+#define DN_TREE_LINK_H
+
+#include "dn_tree_int.h"
+
+/** The other side has taken so many of our lines, unless that is old news. */
+static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
+{
+    if (0 < (int32_t) (taken - link->acked)) {
+        link->acked = taken;
+    }
+}
+
+/** Look for what the other side has taken where it may say so. @return whether there is room for a line. */
+int dn_tree_find_room(const dn_tree_t *tree, dn_tree_link_t *link);
+/** Tell the other side what was taken, or note that it is to be told. */
+void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link);
+/** Tell those who could not be told. */
+void dn_tree_pay(dn_tree_t *tree);
+
+static inline int dn_tree_has_room(const dn_tree_t *tree, dn_tree_link_t *link)
+{
+    return __builtin_expect(link->sent - link->acked < tree->depth, 1) || dn_tree_find_room(tree, link);
+}
+
+/** Send one line. DN_ERR_AGAIN: not now. */
+static inline dn_status_t dn_tree_put(dn_tree_t *tree, dn_tree_link_t *link, const void *data, size_t len)
+{
+    if (!dn_tree_has_room(tree, link)) {
+        return DN_ERR_AGAIN;
+    }
+    const uint64_t off = link->out_off + (uint64_t) (link->sent & (tree->depth - 1)) * sizeof(dn_tree_line_t);
+    const uint64_t flag = (uint64_t) (link->sent + 1) | (uint64_t) link->taken << 32;
+    const dn_status_t status = dn_aotf_line(link->peer, off, data, len, flag);
+    if (__builtin_expect(DN_OK == status, 1)) {
+        link->sent++;
+        link->told = link->taken;
+    }
+    return status;
+}
+
+/** The next line of a link, or NULL. */
+static inline const uint8_t *dn_tree_look(const dn_tree_t *tree, dn_tree_link_t *link)
+{
+    const dn_tree_line_t *line = &link->in[link->taken & (tree->depth - 1)];
+    const uint64_t flag = dn_load_acquire(&line->flag);
+
+    if ((uint32_t) flag != link->taken + 1) {
+        return NULL;
+    }
+    dn_tree_heard(link, (uint32_t) (flag >> 32));
+    return line->data;
+}
+
+/** Has the other side to be told what was taken? It may wait for room. */
+static inline int dn_tree_owes(const dn_tree_t *tree, const dn_tree_link_t *link)
+{
+    return link->taken - link->told >= tree->depth / 2;
+}
+
+/** Done with the line that dn_tree_look() showed. */
+static inline void dn_tree_take(dn_tree_t *tree, dn_tree_link_t *link)
+{
+    link->taken++;
+    if (__builtin_expect(dn_tree_owes(tree, link), 0)) {
+        dn_tree_tell(tree, link);
+    }
+}
+
+/** The rank of a member. */
+static inline uint32_t dn_tree_member_rank(const dn_tree_t *tree, const dn_tree_group_t *group,
+                                           uint32_t member)
+{
+    return tree->at[group->start[member]];
+}
+
+static inline uint64_t dn_tree_bit(uint32_t member)
+{
+    return UINT64_C(1) << member;
+}
+
+static inline uint64_t dn_tree_others(const dn_tree_group_t *group)
+{
+    return ((DN_TREE_RADIX_MAX == group->members ? 0 : dn_tree_bit(group->members)) - 1)
+           & ~dn_tree_bit(group->self);
+}
+
+static inline void dn_tree_step(dn_tree_t *tree, uint32_t group, uint64_t to, uint64_t from,
+                                dn_tree_use_t use)
+{
+    tree->op.step[tree->op.steps++] =
+        (dn_tree_step_t){.to = to, .from = from, .group = (uint8_t) group, .use = (uint8_t) use};
+}
+
+/** Begin to describe an operation. */
+static inline void dn_tree_describe(dn_tree_t *tree, const void *in, void *out, size_t len, size_t piece)
+{
+    dn_tree_op_t *op = &tree->op;
+
+    op->steps = 0;
+    op->at = 0;
+    op->in = in;
+    op->out = out;
+    op->len = len;
+    op->in_stride = 0;
+    op->out_stride = 0;
+    op->piece = piece;
+    op->lines = len <= piece ? 1 : (uint32_t) ((len + piece - 1) / piece);
+}
+
+static inline void dn_tree_begin_step(dn_tree_t *tree)
+{
+    dn_tree_op_t *op = &tree->op;
+
+    if (op->at < op->steps) {
+        op->put = 0;
+        op->got = 0;
+        op->put_to = op->step[op->at].to;
+        op->got_next = tree->group[op->step[op->at].group].members;
+    }
+}
+
+#endif

@@ -1,0 +1,326 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_op.c
+ * Operations as steps: lines to some members of a group, and from some.
+ */
+#include "dn_config.h"
+
+#include "dn_tree_link.h"
+
+#include <string.h>
+
+#include "dn_line.h"
+
+/** @name Steps */
+/** @{ */
+/** Bytes of a line of the operation. */
+static inline size_t dn_tree_line_len(const dn_tree_op_t *op, uint32_t line)
+{
+    const size_t left = op->len - line * op->piece;
+    return left < op->piece ? left : op->piece;
+}
+
+/** Send the lines of the step, as far as there is room. */
+static dn_status_t dn_tree_send(dn_tree_t *tree, const dn_tree_step_t *step)
+{
+    dn_tree_op_t *op = &tree->op;
+    dn_tree_group_t *group = &tree->group[step->group];
+
+    while (0 != op->put_to) {
+        const uint32_t member = (uint32_t) __builtin_ctzll(op->put_to);
+        const uint8_t *data = op->in + op->put * op->piece;
+        if (0 != op->in_stride) {
+            data += op->in_stride * dn_tree_member_rank(tree, group, member);
+        }
+        const dn_status_t status =
+            dn_tree_put(tree, &group->link[member], data, dn_tree_line_len(op, op->put));
+        if (DN_OK != status) {
+            return status;
+        }
+        op->put_to &= op->put_to - 1;
+        if (0 == op->put_to) {
+            op->put++;
+            op->put_to = op->put < op->lines ? step->to : 0;
+        }
+    }
+    return DN_OK;
+}
+
+/** Use a member's share of the line under way: what it sent, or our own. */
+static inline void dn_tree_use(dn_tree_t *tree, const dn_tree_step_t *step, uint32_t member,
+                               const uint8_t *data)
+{
+    dn_tree_op_t *op = &tree->op;
+    const size_t len = dn_tree_line_len(op, op->got);
+
+    if (DN_TREE_STORE == step->use) {
+        uint8_t *to = op->out + op->got * op->piece;
+        if (0 != op->out_stride) {
+            to += op->out_stride * dn_tree_member_rank(tree, &tree->group[step->group], member);
+        }
+        dn_copy_inline(to, data, len);
+    } else if (DN_TREE_FOLD == step->use) {
+        if (member == tree->group[step->group].members - 1) {
+            dn_copy_inline(op->fold, data, len);
+        } else {
+            op->reduction->fold(op->reduction, data, op->fold, len / op->reduction->size);
+        }
+    }
+}
+
+/** Receive lines of the step, as far as they are there. @return not 0: all are. */
+static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
+{
+    dn_tree_op_t *op = &tree->op;
+    dn_tree_group_t *group = &tree->group[step->group];
+    /* In an exchange a result may be put where what is to be sent lies. */
+    const uint32_t lines = 0 != step->to ? op->put : op->lines;
+
+    for (; op->got < lines; op->got++, op->got_next = group->members) {
+        while (0 != op->got_next) {
+            const uint32_t member = op->got_next - 1;
+            if (member == group->self && DN_TREE_FOLD == step->use) {
+                dn_tree_use(tree, step, member, op->in + op->got * op->piece);
+            } else if (0 != (step->from & (UINT64_C(1) << member))) {
+                const uint8_t *data = dn_tree_look(tree, &group->link[member]);
+                if (NULL == data) {
+                    return 0;
+                }
+                dn_tree_use(tree, step, member, data);
+                dn_tree_take(tree, &group->link[member]);
+            }
+            op->got_next--;
+        }
+        if (DN_TREE_FOLD == step->use) {
+            dn_copy_inline(op->out + op->got * op->piece, op->fold, dn_tree_line_len(op, op->got));
+        }
+    }
+    return op->got == op->lines;
+}
+
+/** One step. */
+static dn_status_t dn_tree_run_step(dn_tree_t *tree, const dn_tree_step_t *step)
+{
+    const dn_status_t status = dn_tree_send(tree, step);
+
+    if (DN_OK != status && DN_ERR_AGAIN != status) {
+        tree->failed = 1;
+        return status;
+    }
+    if (0 != step->from && !dn_tree_receive(tree, step)) {
+        return DN_INPROGRESS;
+    }
+    return DN_OK == status ? DN_OK : DN_INPROGRESS;
+}
+
+dn_status_t dn_tree_test(dn_tree_t *tree)
+{
+    dn_tree_op_t *op = &tree->op;
+
+    if (__builtin_expect(tree->debts, 0)) {
+        dn_tree_pay(tree);
+    }
+    while (op->at < op->steps) {
+        const dn_tree_step_t *step = &op->step[op->at];
+        const dn_status_t status = dn_tree_run_step(tree, step);
+        if (DN_OK != status) {
+            return status;
+        }
+        if (DN_TREE_IGNORE != step->use && 0 != step->from && 0 == op->out_stride) {
+            /* What came is what goes on. */
+            op->in = op->out;
+        }
+        op->at++;
+        dn_tree_begin_step(tree);
+    }
+    if (__builtin_expect(tree->failed, 0)) {
+        return DN_ERR_UNREACH;
+    }
+    return tree->debts ? DN_INPROGRESS : DN_OK;
+}
+/** @} */
+
+/** @name Operations */
+/** @{ */
+/** All others to one member, or one to all others, seen from us. */
+static void dn_tree_step_in(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree_use_t use)
+{
+    const dn_tree_group_t *group = &tree->group[g];
+
+    if (root == group->self) {
+        dn_tree_step(tree, g, 0, dn_tree_others(group), use);
+    } else {
+        dn_tree_step(tree, g, dn_tree_bit(root), 0, DN_TREE_IGNORE);
+    }
+}
+
+static void dn_tree_step_out(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree_use_t use)
+{
+    const dn_tree_group_t *group = &tree->group[g];
+
+    if (root == group->self) {
+        dn_tree_step(tree, g, dn_tree_others(group), 0, DN_TREE_IGNORE);
+    } else {
+        dn_tree_step(tree, g, 0, dn_tree_bit(root), use);
+    }
+}
+
+/** Does a group stand for all ranks? */
+static inline int dn_tree_is_top(const dn_tree_t *tree, const dn_tree_group_t *group)
+{
+    return group->start[group->members] - group->start[0] == tree->ranks;
+}
+
+/** The member of a group that stands for a position, or DN_TREE_NONE. */
+static uint32_t dn_tree_standing_for(const dn_tree_group_t *group, uint32_t position)
+{
+    uint32_t member = 0;
+
+    if (position < group->start[0] || position >= group->start[group->members]) {
+        return DN_TREE_NONE;
+    }
+    while (position >= group->start[member + 1]) {
+        member++;
+    }
+    return member;
+}
+
+static dn_status_t dn_tree_start(dn_tree_t *tree)
+{
+    dn_tree_begin_step(tree);
+    return dn_tree_test(tree);
+}
+
+/** From all to the first of each group up to the top, where all exchange; and back. */
+static dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t use)
+{
+    const uint32_t last = tree->groups - 1;
+    const dn_tree_use_t back = DN_TREE_IGNORE == use ? DN_TREE_IGNORE : DN_TREE_STORE;
+
+    for (uint32_t g = 0; g < last; g++) {
+        dn_tree_step_in(tree, g, 0, use);
+    }
+    if (dn_tree_is_top(tree, &tree->group[last])) {
+        const uint64_t others = dn_tree_others(&tree->group[last]);
+        dn_tree_step(tree, last, others, others, use);
+    } else {
+        dn_tree_step_in(tree, last, 0, use);
+        dn_tree_step_out(tree, last, 0, back);
+    }
+    for (uint32_t g = last; 0 < g; g--) {
+        dn_tree_step_out(tree, g - 1, 0, back);
+    }
+    return dn_tree_start(tree);
+}
+
+dn_status_t dn_tree_start_barrier(dn_tree_t *tree)
+{
+    dn_tree_describe(tree, NULL, NULL, 0, DN_AOTF_LINE_MAX);
+    return dn_tree_all(tree, DN_TREE_IGNORE);
+}
+
+dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
+                                    const dn_tree_reduction_t *reduction)
+{
+    dn_tree_describe(tree, in, out, count * reduction->size,
+                     DN_AOTF_LINE_MAX / reduction->size * reduction->size);
+    tree->op.reduction = reduction;
+    return dn_tree_all(tree, DN_TREE_FOLD);
+}
+
+dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len)
+{
+    const uint32_t last = tree->groups - 1;
+    uint32_t member = DN_TREE_NONE;
+    uint32_t g = 0;
+
+    dn_tree_describe(tree, buf, buf, len, DN_AOTF_LINE_MAX);
+    while (g <= last
+           && DN_TREE_NONE == (member = dn_tree_standing_for(&tree->group[g], tree->position[root]))) {
+        g++;
+    }
+    if (g > last) {
+        /* It comes from beyond: through the first of our last group. */
+        g = last;
+        member = 0;
+    }
+    dn_tree_step_out(tree, g, member, DN_TREE_STORE);
+    for (uint32_t up = g + 1; up <= last; up++) {
+        dn_tree_step_out(tree, up, tree->group[up].self, DN_TREE_STORE);
+    }
+    for (uint32_t down = g; 0 < down; down--) {
+        dn_tree_step_out(tree, down - 1, 0, DN_TREE_STORE);
+    }
+    return dn_tree_start(tree);
+}
+
+/** From the top down to @p root: what the one that stands for it has. */
+static void dn_tree_pass_down(dn_tree_t *tree, uint32_t g, uint32_t root)
+{
+    const dn_tree_group_t *group = &tree->group[g];
+    const uint32_t member = dn_tree_standing_for(group, tree->position[root]);
+
+    if (DN_TREE_NONE == member || 0 == member) {
+        return;
+    }
+    if (0 == group->self) {
+        dn_tree_step(tree, g, dn_tree_bit(member), 0, DN_TREE_IGNORE);
+    } else if (member == group->self) {
+        dn_tree_step(tree, g, 0, dn_tree_bit(0), DN_TREE_STORE);
+    }
+}
+
+dn_status_t dn_tree_start_reduce(dn_tree_t *tree, uint32_t root, const void *in, void *out, size_t count,
+                                 const dn_tree_reduction_t *reduction)
+{
+    const uint32_t last = tree->groups - 1;
+    const size_t len = count * reduction->size;
+
+    dn_tree_describe(tree, in, root == tree->rank ? out : tree->scratch, len,
+                     DN_AOTF_LINE_MAX / reduction->size * reduction->size);
+    tree->op.reduction = reduction;
+    for (uint32_t g = 0; g < last; g++) {
+        dn_tree_step_in(tree, g, 0, DN_TREE_FOLD);
+    }
+    if (dn_tree_is_top(tree, &tree->group[last])) {
+        dn_tree_step_in(tree, last, dn_tree_standing_for(&tree->group[last], tree->position[root]),
+                        DN_TREE_FOLD);
+    } else {
+        dn_tree_step_in(tree, last, 0, DN_TREE_FOLD);
+        dn_tree_pass_down(tree, last, root);
+    }
+    for (uint32_t g = last; 0 < g; g--) {
+        dn_tree_pass_down(tree, g - 1, root);
+    }
+    return dn_tree_start(tree);
+}
+
+/** Everybody to everybody in a flat tree, and our own block to ourselves. */
+static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t *out, size_t len,
+                                    size_t in_stride)
+{
+    const uint64_t others = dn_tree_others(&tree->group[0]);
+    const uint8_t *own = in + in_stride * tree->rank;
+
+    dn_tree_describe(tree, in, out, len, DN_AOTF_LINE_MAX);
+    tree->op.in_stride = in_stride;
+    tree->op.out_stride = len;
+    if (own != out + len * tree->rank && 0 != len) {
+        memcpy(out + len * tree->rank, own, len);
+    }
+    dn_tree_step(tree, 0, others, others, DN_TREE_STORE);
+    return dn_tree_start(tree);
+}
+
+dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len)
+{
+    return dn_tree_exchange(tree, in, out, len, 0);
+}
+
+dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len)
+{
+    return dn_tree_exchange(tree, in, out, len, len);
+}
+/** @} */
