@@ -307,7 +307,8 @@ static void counters(window_t *w)
         value++;
         MPI_Put(&value, 1, MPI_INT64_T, owner, w->start[owner] + 128, 1, MPI_INT64_T, w->win);
         MPI_Win_flush(owner, w->win);
-        MPI_Fetch_and_op(&zero, &old, MPI_INT64_T, owner, w->start[owner] + 64, MPI_REPLACE, w->win);
+        /* Not by MPI_REPLACE, which osc/rdma stores with a memcpy(): glibc's stores eight bytes twice. */
+        MPI_Compare_and_swap(&zero, &taken, &old, MPI_INT64_T, owner, w->start[owner] + 64, w->win);
         MPI_Win_flush(owner, w->win);
         verify_that(1 == old, "compare_and_swap: the lock was lost while it was held");
     }
