@@ -65,7 +65,7 @@ run_in_name_spaces() {
     process $$ >"$scratch/owner"
     # shellcheck disable=SC2086
     DN_CLUSTER=$scratch/hosts SEED=$SEED TMPDIR=$scratch \
-        $way setpriv --pdeathsig KILL unshare "${head_space[@]}" "$test_path" &
+        $way setpriv --pdeathsig KILL unshare "${head_space[@]}" "$test_path" "$@" &
     inside=$!
     trap 'kill -KILL "$inside" 2>/dev/null; exit 130' INT TERM
     wait "$inside"
@@ -75,7 +75,7 @@ run_in_name_spaces() {
 
 at_length() { [[ -z ${LONG:-} ]] && echo "$1" || echo "$2"; }
 
-[[ -n ${DN_CLUSTER:-} ]] || run_in_name_spaces
+[[ -n ${DN_CLUSTER:-} ]] || run_in_name_spaces "$@"
 
 # --- the inner part: hosts
 
