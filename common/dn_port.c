@@ -536,7 +536,11 @@ static inline int dn_port_progress(dn_port_t *port)
 {
     int n = 0;
     for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        n += iface->device->progress(iface);
+        if (0 != iface->rest) {
+            iface->rest--;
+        } else {
+            n += iface->device->progress(iface);
+        }
     }
     if (__builtin_expect(dn_core_busy(&port->core) || NULL != port->fault, 0)) {
         n += dn_port_side_work(port);

@@ -481,7 +481,8 @@ int dn_ofi_poll(dn_ofi_t *ofi)
     } else if (-FI_EAVAIL == got) {
         n = dn_ofi_failed(ofi);
     }
-    if (ofi->rx_posted < ofi->rx_want) {
+    /* Not between a message and its answer, while enough buffers are there. */
+    if (ofi->rx_posted < ofi->rx_want && (0 == n || ofi->rx_posted < ofi->rx_want / 2)) {
         dn_ofi_refill(ofi);
     }
     return n;

@@ -11,12 +11,17 @@
 
 #include "dn_log.h"
 
-/** While there is no peer, another device of the list has them all: one poll of
- * so many looks at the clock, */
-#define DN_OFI_IDLE 32
-/** and at the network when so much time has gone by: a system call costs more
- * than a message in shared memory. */
-#define DN_OFI_IDLE_NS UINT64_C(500000)
+/* A system call costs more than a message in shared memory, which may be what is waited for. */
+
+/** While there is no peer, another device of the list has them all: so many calls are left out between two looks
+ * at the clock, */
+#define DN_OFI_ALONE 127
+/** and the network is looked at when so much time has gone by. */
+#define DN_OFI_ALONE_NS UINT64_C(500000)
+/** While nothing comes and nothing is in flight, so many calls are left out between two looks at the network, */
+#define DN_OFI_QUIET 15
+/** unless the caller does other things between its calls, so that they take longer than this. */
+#define DN_OFI_QUIET_NS UINT64_C(2000)
 
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -157,7 +162,9 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         dn_ofi_give_credit(ofi, peer);
         return;
     }
-    buffer = dn_ofi_shrink(ofi, buffer);
+    if (NULL != peer->first) {
+        buffer = dn_ofi_shrink(ofi, buffer);
+    }
     dn_ofi_put_last(&peer->first, &peer->last, buffer);
     dn_ofi_make_ready(ofi, peer);
 }
@@ -513,15 +520,24 @@ static int dn_ofi_has_more(const dn_ofi_t *ofi)
  * says HELLO? */
 static int dn_ofi_rests(dn_ofi_t *ofi)
 {
-    if (0 != ++ofi->idle % DN_OFI_IDLE) {
-        return 1;
-    }
     const uint64_t now = dn_ofi_clock();
-    if (now - ofi->looked < DN_OFI_IDLE_NS) {
+
+    ofi->iface.rest = DN_OFI_ALONE;
+    if (now - ofi->looked < DN_OFI_ALONE_NS) {
         return 1;
     }
     ofi->looked = now;
     return 0;
+}
+
+/** Nothing came: how many calls can be left out? */
+static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
+{
+    const uint64_t now = dn_ofi_clock();
+    const uint64_t gap = now - ofi->looked;
+
+    ofi->looked = now;
+    return gap < DN_OFI_QUIET_NS && !ofi->work ? DN_OFI_QUIET : 0;
 }
 
 int dn_ofi_progress(dn_iface_t *iface)
@@ -537,6 +553,8 @@ int dn_ofi_progress(dn_iface_t *iface)
     if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
+    } else {
+        iface->rest = dn_ofi_quiet(ofi);
     }
     const int more = dn_ofi_has_more(ofi);
     dn_ofi_unlock(ofi);
