@@ -28,8 +28,9 @@ struct mca_btl_base_endpoint_t {
     struct mca_btl_base_endpoint_t *next_waiting; /**< in mca_btl_dimmnet_t::waiting */
     struct mca_btl_base_endpoint_t *next;         /**< in mca_btl_dimmnet_t::endpoints */
     opal_proc_t *proc;
-    dn_ompi_count_t active; /**< puts, gets and atomics not complete */
-    bool lost;              /**< the process is gone, and this has been reported */
+    mca_btl_base_module_t *module; /**< by which it is reached */
+    dn_ompi_count_t active;        /**< puts, gets and atomics not complete */
+    bool lost;                     /**< the process is gone, and this has been reported */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
 _Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cache line");
@@ -48,12 +49,16 @@ typedef struct mca_btl_dimmnet_registration_t {
 } mca_btl_dimmnet_registration_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
 
+/** Modules at most. */
+#define MCA_BTL_DIMMNET_MODULES 3
+
 /** MCA variables. */
 enum {
     MCA_BTL_DIMMNET_LIST_NUM,   /**< descriptors of each size at first */
     MCA_BTL_DIMMNET_LIST_MAX,   /**< with data, of each size; 0: no limit */
     MCA_BTL_DIMMNET_LIST_INC,   /**< when more are needed */
     MCA_BTL_DIMMNET_SPIN_POLLS, /**< idle polls before the core is given away, when it is shared */
+    MCA_BTL_DIMMNET_LONG_SEND,  /**< max_send_size towards who takes so much */
     MCA_BTL_DIMMNET_NUMBERS
 };
 extern dn_ompi_number_t mca_btl_dimmnet_number[MCA_BTL_DIMMNET_NUMBERS];
@@ -88,8 +93,9 @@ typedef struct mca_btl_dimmnet_t {
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
 extern mca_btl_dimmnet_t mca_btl_dimmnet;
-/** See btl_dimmnet_module.c. All its state is mca_btl_dimmnet's. */
+/** See btl_dimmnet_module.c. All their state is mca_btl_dimmnet's. */
 extern mca_btl_base_module_t mca_btl_dimmnet_windows;
+extern mca_btl_base_module_t mca_btl_dimmnet_long;
 
 /** @name btl_dimmnet_component.c */
 /** @{ */
@@ -109,8 +115,10 @@ void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
 
 /** @name btl_dimmnet_module.c */
 /** @{ */
-/** Give atomics to the module of windows alone. @return false: the user wants none, so it is of no use. */
-bool mca_btl_dimmnet_split(void);
+/** Make the other modules out of mca_btl_dimmnet. @param modules  room for all. @return how many are of use. */
+int mca_btl_dimmnet_split(mca_btl_base_module_t **modules);
+/** The one that sends to a process. @param endpoint  NULL: not known yet. */
+mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_base_endpoint_t *endpoint);
 /** @} */
 
 /** @name btl_dimmnet_send.c */

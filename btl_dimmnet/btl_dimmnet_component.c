@@ -65,6 +65,15 @@ dn_ompi_number_t mca_btl_dimmnet_number[MCA_BTL_DIMMNET_NUMBERS] = {
                                     .standard = 10,
                                     .high = 1 << 30,
                                     .multiple = 1},
+    [MCA_BTL_DIMMNET_LONG_SEND] = {.name = "long_send_size",
+                                   .help =
+                                       "As max_send_size, towards processes that take messages of this "
+                                       "size, as those on other hosts do; not above max_send_size: no other "
+                                       "length for them",
+                                   .level = OPAL_INFO_LVL_5,
+                                   .standard = 60000,
+                                   .high = 1 << 30,
+                                   .multiple = 1},
 };
 
 /** Performance variables: all are counters that only grow. */
@@ -245,24 +254,24 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
                             opal_strerror(rc));
         return NULL;
     }
-    modules = malloc(2 * sizeof(*modules));
+    modules = malloc(MCA_BTL_DIMMNET_MODULES * sizeof(*modules));
     if (NULL == modules) {
         dn_ompi_close();
         return NULL;
     }
     component->port = port;
     mca_btl_dimmnet_look_at_cores();
-    modules[0] = &mca_btl_dimmnet.super;
-    modules[1] = &mca_btl_dimmnet_windows;
-    *num_btls = mca_btl_dimmnet_split() ? 2 : 1;
+    *num_btls = mca_btl_dimmnet_split(modules);
     return modules;
 }
 
 /** dn_handler_fn_t of DN_CHAN_BTL. */
 static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
+    mca_btl_base_endpoint_t *endpoint = dn_peer_user(src, DN_CHAN_BTL);
+
     if (OPAL_UNLIKELY(
-            !dn_ompi_am_deliver(&mca_btl_dimmnet.super, dn_peer_user(src, DN_CHAN_BTL), tag, data, len))) {
+            !dn_ompi_am_deliver(mca_btl_dimmnet_module_of(src, endpoint), endpoint, tag, data, len))) {
         mca_btl_dimmnet_component.dropped++;
     }
 }

@@ -5,8 +5,10 @@
 /** @file btl_dimmnet_module.c
  * The modules: processes come and go, descriptors are made.
  *
- * There are two, with the same functions. What reaches a process by mca_btl_dimmnet sends to it, and puts and gets for
- * pml/ob1. mca_btl_dimmnet_windows puts, gets and has atomics; osc/rdma takes the one module that has them for all
+ * There are three, with the same functions. What reaches a process by mca_btl_dimmnet sends to it, and puts and gets for
+ * pml/ob1. mca_btl_dimmnet_long does so for processes that take longer messages, as devices of a network have them: the
+ * length of ob1's fragments is the module's (1 MiB in blocks of 64 B to another host takes a third of the time).
+ * mca_btl_dimmnet_windows puts, gets and has atomics; osc/rdma takes the one module that has them for all
  * processes, and that of Open MPI 4.1 looks for itself there, too, once a window spans hosts. One module that reached
  * the process itself would have pml/ob1 send that way, for of two BTLs that send it takes the one that is more exclusive,
  * and that would be this one rather than btl/self; and it puts and gets by none that it does not send by.
@@ -94,7 +96,7 @@ static int lists_make(mca_btl_dimmnet_t *module)
     return rc;
 }
 
-static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc, dn_peer_t *peer)
+static mca_btl_base_endpoint_t *endpoint_make(mca_btl_base_module_t *btl, opal_proc_t *proc, dn_peer_t *peer)
 {
     mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
 
@@ -103,6 +105,7 @@ static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc, dn_peer_t *peer
         endpoint = NULL;
     }
     if (NULL != endpoint) {
+        endpoint->module = btl;
         endpoint->peer = peer;
         endpoint->proc = proc;
     }
@@ -123,10 +126,29 @@ static bool self_is_sent_to(void)
     return false;
 }
 
-/** @return NULL: leave the process to another BTL. */
-static mca_btl_base_endpoint_t *endpoint_connect(const mca_btl_base_module_t *btl, opal_proc_t *proc)
+/** The one that sends to who takes such messages. */
+static mca_btl_base_module_t *module_for(const dn_peer_attr_t *attr)
 {
-    const bool sends = &mca_btl_dimmnet.super == btl;
+    const size_t size = mca_btl_dimmnet_long.btl_max_send_size;
+
+    return 0 != size && size <= attr->botf_max ? &mca_btl_dimmnet_long : &mca_btl_dimmnet.super;
+}
+
+mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_base_endpoint_t *endpoint)
+{
+    dn_peer_attr_t attr;
+
+    if (OPAL_LIKELY(NULL != endpoint)) {
+        return endpoint->module;
+    }
+    dn_peer_attr(peer, &attr);
+    return module_for(&attr);
+}
+
+/** @return NULL: leave the process to another module, or to another BTL. */
+static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opal_proc_t *proc)
+{
+    const bool sends = &mca_btl_dimmnet_windows != btl;
     const int output = opal_btl_base_framework.framework_output;
     mca_btl_base_endpoint_t *endpoint = NULL;
     dn_peer_attr_t attr;
@@ -134,7 +156,7 @@ static mca_btl_base_endpoint_t *endpoint_connect(const mca_btl_base_module_t *bt
     int rc;
 
     if (opal_proc_local_get() == proc) {
-        return !sends && self_is_sent_to() ? endpoint_make(proc, NULL) : NULL;
+        return !sends && self_is_sent_to() ? endpoint_make(btl, proc, NULL) : NULL;
     }
     rc = dn_ompi_connect(proc, &peer);
     if (OPAL_SUCCESS != rc) {
@@ -143,9 +165,9 @@ static mca_btl_base_endpoint_t *endpoint_connect(const mca_btl_base_module_t *bt
         return NULL;
     }
     dn_peer_attr(peer, &attr);
-    /* Of both: who is reached by windows alone cannot be sent to, and pml/ob1 does not see that. */
-    if (takes_our_messages(proc, &attr)) {
-        endpoint = endpoint_make(proc, peer);
+    /* Of all: who is reached by windows alone cannot be sent to, and pml/ob1 does not see that. */
+    if ((!sends || module_for(&attr) == btl) && takes_our_messages(proc, &attr)) {
+        endpoint = endpoint_make(btl, proc, peer);
     }
     if (NULL == endpoint) {
         dn_disconnect(peer);
@@ -297,9 +319,15 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
                                                      struct opal_convertor_t *convertor, uint8_t order,
                                                      size_t reserve, size_t *size, uint32_t flags)
 {
-    const bool pack = opal_convertor_need_buffers(convertor);
+    const bool scattered = opal_convertor_need_buffers(convertor);
+    const bool walks = scattered && dn_ompi_prog_adopt(convertor);
+    const bool pack = scattered && !walks;
     mca_btl_dimmnet_frag_t *frag;
 
+    if (pack) {
+        /* Into a fragment, and those have this module's size. */
+        btl = &mca_btl_dimmnet.super;
+    }
     if (reserve + *size > btl->btl_max_send_size && reserve + *size > btl->btl_eager_limit) {
         *size = btl->btl_max_send_size - reserve;
     }
@@ -307,7 +335,7 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
     if (OPAL_UNLIKELY(NULL == frag)) {
         return NULL;
     }
-    if (pack && dn_ompi_prog_adopt(convertor)) {
+    if (walks) {
         *size = dn_ompi_prog_take(convertor, *size, &frag->cursor);
         frag->walks = true;
         frag->segments[0].seg_len = reserve;
@@ -332,10 +360,12 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
 }
 
 mca_btl_base_module_t mca_btl_dimmnet_windows;
+mca_btl_base_module_t mca_btl_dimmnet_long;
 
-bool mca_btl_dimmnet_split(void)
+int mca_btl_dimmnet_split(mca_btl_base_module_t **modules)
 {
     const uint32_t atomics = MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
+    const size_t longer = mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LONG_SEND].value;
     mca_btl_base_module_t *sends = &mca_btl_dimmnet.super;
 
     mca_btl_dimmnet_windows = *sends;
@@ -343,7 +373,18 @@ bool mca_btl_dimmnet_split(void)
     /* pml/ob1 divides what it puts and gets by bandwidth. */
     mca_btl_dimmnet_windows.btl_bandwidth = 1;
     sends->btl_flags &= ~atomics;
-    return 0 != (atomics & mca_btl_dimmnet_windows.btl_flags);
+    mca_btl_dimmnet_long = *sends;
+    mca_btl_dimmnet_long.btl_max_send_size = sends->btl_max_send_size < longer ? longer : 0;
+    int n = 0;
+    modules[n++] = sends;
+    if (0 != mca_btl_dimmnet_long.btl_max_send_size) {
+        modules[n++] = &mca_btl_dimmnet_long;
+    }
+    /* Without atomics, if the user wants none, it is of no use. */
+    if (0 != (atomics & mca_btl_dimmnet_windows.btl_flags)) {
+        modules[n++] = &mca_btl_dimmnet_windows;
+    }
+    return n;
 }
 
 mca_btl_dimmnet_t mca_btl_dimmnet = {
