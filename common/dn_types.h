@@ -182,7 +182,8 @@ typedef struct dn_job {
 
 /** Settings of a port; dn_config_init() gives the defaults. */
 typedef struct dn_config {
-    uint32_t ring_lines; /**< message lines a direction of a pair: 64..4096 */
+    /** message lines a direction of a pair: 64..4096. Over ofi 8 times as many, at most 4096 */
+    uint32_t ring_lines;
     uint32_t max_peers;  /**< slots for processes that may send to this one: 1..16384 */
     uint32_t llcm_bytes; /**< multiple of 64, 4096..16 MiB */
     uint32_t

@@ -350,7 +350,8 @@ typedef struct dn_ofi {
     _Atomic int suspects; /**< some peer's suspect is set */
     _Atomic int reap;     /**< some peer may be freed */
     int closing;
-    uint64_t looked; /**< at the network, and nothing came */
+    uint64_t looked; /**< at the network, while there was no peer */
+    uint64_t called; /**< progress, last */
 
     pthread_t watcher;
     pthread_cond_t wake; /**< with lock: the port closes */

@@ -18,10 +18,11 @@
 #define DN_OFI_ALONE 127
 /** and the network is looked at when so much time has gone by. */
 #define DN_OFI_ALONE_NS UINT64_C(500000)
-/** While nothing comes and nothing is in flight, so many calls are left out between two looks at the network, */
+/** While nothing comes and nothing is to go out, so many calls are left out between two looks at the network. */
 #define DN_OFI_QUIET 15
-/** unless the caller does other things between its calls, so that they take longer than this. */
-#define DN_OFI_QUIET_NS UINT64_C(2000)
+/* That is for those who poll without end: none is left out when the last calls, with those left out, took longer. */
+#define DN_OFI_ALONE_CALLS_NS UINT64_C(100000)
+#define DN_OFI_QUIET_CALLS_NS UINT64_C(4000)
 
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -522,7 +523,8 @@ static int dn_ofi_rests(dn_ofi_t *ofi)
 {
     const uint64_t now = dn_ofi_clock();
 
-    ofi->iface.rest = DN_OFI_ALONE;
+    ofi->iface.rest = now - ofi->called < DN_OFI_ALONE_CALLS_NS ? DN_OFI_ALONE : 0;
+    ofi->called = now;
     if (now - ofi->looked < DN_OFI_ALONE_NS) {
         return 1;
     }
@@ -530,14 +532,28 @@ static int dn_ofi_rests(dn_ofi_t *ofi)
     return 0;
 }
 
+/** Is there a message or a transfer that waits for room or credit, or is in flight? */
+static int dn_ofi_is_busy(const dn_ofi_t *ofi)
+{
+    int busy = ofi->work;
+
+    for (uint32_t i = 0; !busy && i < ofi->nstreams; i++) {
+        busy = NULL != ofi->stream[i] && NULL != ofi->stream[i]->first;
+    }
+    for (const dn_ofi_peer_t *peer = ofi->peers; !busy && NULL != peer; peer = peer->next) {
+        busy = NULL != peer->op;
+    }
+    return busy;
+}
+
 /** Nothing came: how many calls can be left out? */
 static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
 {
     const uint64_t now = dn_ofi_clock();
-    const uint64_t gap = now - ofi->looked;
+    const uint64_t gap = now - ofi->called;
 
-    ofi->looked = now;
-    return gap < DN_OFI_QUIET_NS && !ofi->work ? DN_OFI_QUIET : 0;
+    ofi->called = now;
+    return gap < DN_OFI_QUIET_CALLS_NS && !dn_ofi_is_busy(ofi) ? DN_OFI_QUIET : 0;
 }
 
 int dn_ofi_progress(dn_iface_t *iface)
@@ -553,7 +569,8 @@ int dn_ofi_progress(dn_iface_t *iface)
     if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
-    } else {
+        iface->rest = 0;
+    } else if (NULL != ofi->peers) {
         iface->rest = dn_ofi_quiet(ofi);
     }
     const int more = dn_ofi_has_more(ofi);
