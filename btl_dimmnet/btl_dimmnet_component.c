@@ -228,9 +228,14 @@ bool mca_btl_dimmnet_limits_fit(size_t longest)
 {
     mca_btl_base_module_t *module = &mca_btl_dimmnet.super;
 
-    return !limits_refused && limit_fits("eager_limit", &module->btl_eager_limit, longest)
-           && limit_fits("rndv_eager_limit", &module->btl_rndv_eager_limit, longest)
-           && limit_fits("max_send_size", &module->btl_max_send_size, longest);
+    const bool fit = !limits_refused && limit_fits("eager_limit", &module->btl_eager_limit, longest)
+                     && limit_fits("rndv_eager_limit", &module->btl_rndv_eager_limit, longest)
+                     && limit_fits("max_send_size", &module->btl_max_send_size, longest);
+
+    /* Messages made in a buffer are as long as this module's for all, or no fragment would take them. */
+    mca_btl_dimmnet_long.btl_eager_limit = module->btl_eager_limit;
+    mca_btl_dimmnet_long.btl_rndv_eager_limit = module->btl_rndv_eager_limit;
+    return fit;
 }
 
 static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threads, bool mpi_threads)

@@ -145,7 +145,32 @@ mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_
     return module_for(&attr);
 }
 
-/** @return NULL: leave the process to another module, or to another BTL. */
+static void endpoint_link(mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    endpoint->next = module->endpoints;
+    module->endpoints = endpoint;
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
+/** The endpoint by which messages go to a process; the other module that sends may have made it. */
+static mca_btl_base_endpoint_t *endpoint_find(const opal_proc_t *proc)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    mca_btl_base_endpoint_t *endpoint;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    endpoint = module->endpoints;
+    while (NULL != endpoint && (proc != endpoint->proc || &mca_btl_dimmnet_windows == endpoint->module)) {
+        endpoint = endpoint->next;
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return endpoint;
+}
+
+/** @return NULL: leave the process to another BTL. */
 static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opal_proc_t *proc)
 {
     const bool sends = &mca_btl_dimmnet_windows != btl;
@@ -156,7 +181,11 @@ static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opa
     int rc;
 
     if (opal_proc_local_get() == proc) {
-        return !sends && self_is_sent_to() ? endpoint_make(btl, proc, NULL) : NULL;
+        endpoint = !sends && self_is_sent_to() ? endpoint_make(btl, proc, NULL) : NULL;
+        if (NULL != endpoint) {
+            endpoint_link(endpoint);
+        }
+        return endpoint;
     }
     rc = dn_ompi_connect(proc, &peer);
     if (OPAL_SUCCESS != rc) {
@@ -166,12 +195,15 @@ static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opa
     }
     dn_peer_attr(peer, &attr);
     /* Of all: who is reached by windows alone cannot be sent to, and pml/ob1 does not see that. */
-    if ((!sends || module_for(&attr) == btl) && takes_our_messages(proc, &attr)) {
-        endpoint = endpoint_make(btl, proc, peer);
+    if (takes_our_messages(proc, &attr)) {
+        endpoint = endpoint_make(sends ? module_for(&attr) : btl, proc, peer);
     }
     if (NULL == endpoint) {
         dn_disconnect(peer);
-    } else if (sends) {
+        return NULL;
+    }
+    endpoint_link(endpoint);
+    if (sends) {
         dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
         opal_output_verbose(
             10, output,
@@ -185,19 +217,14 @@ static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opa
 static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                             mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
-    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
     int rc = OPAL_SUCCESS;
 
     for (size_t i = 0; OPAL_SUCCESS == rc && i < nprocs; i++) {
-        endpoints[i] = endpoint_connect(btl, procs[i]);
-        if (NULL == endpoints[i]) {
-            continue;
-        }
-        OPAL_THREAD_LOCK(&module->lock);
-        endpoints[i]->next = module->endpoints;
-        module->endpoints = endpoints[i];
-        OPAL_THREAD_UNLOCK(&module->lock);
-        if (NULL != reachable) {
+        mca_btl_base_endpoint_t *endpoint = &mca_btl_dimmnet_windows == btl ? NULL : endpoint_find(procs[i]);
+
+        endpoint = NULL == endpoint ? endpoint_connect(btl, procs[i]) : endpoint;
+        endpoints[i] = NULL != endpoint && btl == endpoint->module ? endpoint : NULL;
+        if (NULL != endpoints[i] && NULL != reachable) {
             rc = opal_bitmap_set_bit(reachable, (int) i);
         }
     }
