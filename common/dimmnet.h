@@ -158,7 +158,7 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *
  * @retval DN_ERR_PARAM  the channel is reserved or out of range.
  *
- * Pinned by test/cluster/host_cut_off_ends_the_job.
+ * Pinned by test/device/conf_death.c and test/cluster/host_cut_off_ends_the_job.
  */
 DN_API dn_status_t dn_lost_set(dn_port_t *port, unsigned channel, dn_lost_fn_t fn, void *arg);
 /** @} */

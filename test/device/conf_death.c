@@ -480,3 +480,66 @@ void a_window_can_be_kicked_after_its_peer_was_lost(dn_world_t *world)
     check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
     dn_close(world->port);
 }
+
+/** What was heard of losses, and of a transfer when it was. */
+typedef struct news {
+    unsigned count;
+    const dn_peer_t *of;
+    const dn_world_comp_t *transfer;
+    unsigned signals;
+} news_t;
+
+static void note_news(dn_peer_t *peer, void *arg)
+{
+    news_t *news = arg;
+
+    news->count++;
+    news->of = peer;
+    news->signals = news->transfer->signals;
+}
+
+void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
+{
+    enum { DEAF_CHAN = DN_WORLD_CHAN + 1, LATER = 100 };
+    static uint8_t data[100];
+    dn_world_comp_t comp = dn_world_comp();
+    news_t news = {.transfer = &comp}, none = {.transfer = &comp};
+
+    world->config.cma = 0;
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_sleep(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    dn_test_log.expected = 1;
+    dn_check_equal(dn_lost_set(world->port, DN_CHAN_DEVICE, note_news, &none), DN_ERR_PARAM);
+    dn_check_equal(dn_lost_set(world->port, DN_CHAN_MAX, note_news, &none), DN_ERR_PARAM);
+    dn_test_log.expected = 0;
+    dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);
+    dn_check_equal(dn_lost_set(world->port, DEAF_CHAN, note_news, &none), DN_OK);
+    dn_check_equal(dn_lost_set(world->port, DEAF_CHAN, NULL, NULL), DN_OK);
+    const dn_xfer_t xfer = {
+        .local = data, .key = &world->board->seat[1].key[1], .len = sizeof(data), .comp = &comp.comp};
+    dn_status_t status;
+    while (DN_ERR_AGAIN == (status = dn_pull(world->peer[1], &xfer))) {
+        dn_progress(world->port);
+    }
+    dn_check_equal(status, DN_INPROGRESS);
+    dn_world_post(world, 0, 1);
+    wait_dead(world, 1);
+    while (0 == news.count) {
+        dn_progress(world->port);
+        (void) dn_peer_check(world->peer[1]);
+    }
+    dn_check(news.of == world->peer[1]);
+    dn_check_equal(news.signals, 1);
+    dn_check_equal(comp.status, DN_ERR_UNREACH);
+    for (int i = 0; i < LATER; i++) {
+        dn_progress(world->port);
+        dn_check_equal(dn_peer_check(world->peer[1]), DN_ERR_UNREACH);
+    }
+    dn_check_equal(news.count, 1);
+    dn_check_equal(none.count, 0);
+    dn_disconnect(world->peer[1]);
+    dn_close(world->port);
+}
