@@ -433,11 +433,14 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
         } else {
             /* Ahead of the next, so that a handler may progress; credit waits until
        * the outermost is done. */
+            const uint64_t token = peer->rx_token;
             peer->depth++;
             dn_ofi_unlock(ofi);
             handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
             dn_ofi_lock(ofi);
             peer->depth--;
+            /* The next stream may have begun meanwhile, which has a count of its own. */
+            buffer->lines = token == peer->rx_token ? buffer->lines : 0;
         }
         peer->rx_taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
