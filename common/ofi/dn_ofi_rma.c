@@ -20,6 +20,8 @@
 #define DN_OFI_BLOCK_MIN 1024u
 /** What the provider is given to say what it knows of a peer that is lost. */
 #define DN_OFI_GRACE_NS UINT64_C(20000000)
+/** For how long a part is waited for, when its peer would be given up never. */
+#define DN_OFI_PATIENCE_NS UINT64_C(10000000000)
 
 static void dn_ofi_op_unregister(dn_ofi_op_t *op)
 {
@@ -312,7 +314,7 @@ void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed)
     dn_ofi_op_settle(ofi, op);
 }
 
-/** Signal the end of an operation that is off every list. */
+/** Signal the end of an operation that is off every list and holds nothing of the provider's. */
 static void dn_ofi_op_signal(dn_ofi_op_t *op)
 {
     dn_comp_t *comp = op->xfer.comp;
@@ -330,12 +332,15 @@ static void dn_ofi_op_signal(dn_ofi_op_t *op)
 /** The provider failed, and does not say reliably why: over a key that the peer
  * does not know, or a connection that broke. The core processor does it again,
  * finds out, and signals. */
-static void dn_ofi_hand_over(dn_ofi_op_t *op)
+static void dn_ofi_hand_over(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
-    op->peer->handed--;
     if (DN_OK == op->status) {
         op->status = dn_port_transfer(&op->peer->base, &op->xfer, op->write);
     }
+    /* Not before: a fence that another thread asks for meanwhile finds it in one place or the other. */
+    dn_ofi_lock(ofi);
+    op->peer->handed--;
+    dn_ofi_unlock(ofi);
     if (DN_INPROGRESS == op->status) {
         dn_ofi_op_free(op);
     } else {
@@ -355,13 +360,15 @@ int dn_ofi_signal(dn_ofi_t *ofi)
             if (NULL == ofi->done) {
                 ofi->done_tail = &ofi->done;
             }
+            /* While others cannot call the provider. */
+            dn_ofi_op_unregister(op);
         }
         dn_ofi_unlock(ofi);
         if (NULL == op) {
             return n;
         }
         if (op->failed) {
-            dn_ofi_hand_over(op);
+            dn_ofi_hand_over(ofi, op);
         } else {
             dn_ofi_op_signal(op);
         }
@@ -405,7 +412,7 @@ static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads,
 /** For how long it may take between two parts of a peer that lives. */
 static uint64_t dn_ofi_patience(const dn_ofi_t *ofi)
 {
-    return 0 != ofi->timeout_ns ? ofi->timeout_ns : UINT64_MAX;
+    return 0 != ofi->timeout_ns ? ofi->timeout_ns : DN_OFI_PATIENCE_NS;
 }
 
 /** Take back the parts of an operation that the provider has lost, and begin it
