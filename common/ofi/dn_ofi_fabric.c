@@ -109,10 +109,10 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
         return status;
     }
     const struct fi_info *info = ofi->info;
-    const uint32_t rx_size = (uint32_t) info->rx_attr->size;
+    const uint32_t rx_size = (uint32_t) dn_ofi_between(info->rx_attr->size, 1, DN_OFI_QUEUE_MAX);
     ofi->mr_mode = (uint64_t) info->domain_attr->mr_mode;
     ofi->inject = info->tx_attr->inject_size;
-    ofi->tx_left = (uint32_t) info->tx_attr->size;
+    ofi->tx_left = (uint32_t) dn_ofi_between(info->tx_attr->size, 1, DN_OFI_QUEUE_MAX);
     ofi->rx_want =
         FI_RM_ENABLED == info->domain_attr->resource_mgmt && DN_OFI_RX < rx_size ? DN_OFI_RX : rx_size;
     ofi->local = dn_ofi_is_local(info);
@@ -339,11 +339,10 @@ dn_ofi_node_t *dn_ofi_node(dn_ofi_t *ofi, const uint8_t *name, uint32_t len)
         node->users++;
         return node;
     }
-    node = calloc(1, sizeof(*node) + len + 1);
+    node = calloc(1, sizeof(*node));
     if (NULL == node) {
         return NULL;
     }
-    /* One byte more, 0: some names are strings. */
     memcpy(node->name, name, len);
     if (1 != fi_av_insert(ofi->av, node->name, 1, &node->addr, 0, NULL)) {
         free(node);

@@ -57,9 +57,11 @@
     8u /**< a window in the ring_lines of the configuration: credit is longer on its way here */
 #define DN_OFI_WINDOW_MAX 4096u /**< lines */
 /** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
-#define DN_OFI_RX   16u
-#define DN_OFI_IOV  8u           /**< iovecs given to one call */
-#define DN_OFI_PART (256u << 10) /**< longest single RMA operation */
+#define DN_OFI_RX 16u
+/** Operations of each kind in flight at most, whatever the provider would take. */
+#define DN_OFI_QUEUE_MAX 1024u
+#define DN_OFI_IOV       8u           /**< iovecs given to one call */
+#define DN_OFI_PART      (256u << 10) /**< longest single RMA operation */
 #define DN_OFI_FLYING \
     (2u << 20)                /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
                 GB/s; 4 MiB in parts of 1 MiB: 1.7) */
@@ -157,7 +159,8 @@ typedef struct dn_ofi_node {
     fi_addr_t addr;
     uint32_t users;
     uint32_t len;
-    uint8_t name[];
+    uint8_t
+        name[DN_OFI_NAME_MAX + 1]; /**< 0 behind it: a provider reads as many bytes as its own names have */
 } dn_ofi_node_t;
 
 /** Memory for one message, to send or received. The message begins at bytes. */
@@ -368,10 +371,16 @@ static inline void dn_ofi_lock(dn_ofi_t *ofi)
     }
 }
 
+/** Let go of the lock, and tell the watcher of what was gathered under it: it needs the lock. */
 static inline void dn_ofi_unlock(dn_ofi_t *ofi)
 {
     if (ofi->threads) {
+        const int calls = ofi->calls;
+        ofi->calls = 0;
         pthread_mutex_unlock(&ofi->lock);
+        if (calls) {
+            pthread_cond_signal(&ofi->wake);
+        }
     }
 }
 

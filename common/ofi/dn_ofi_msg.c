@@ -172,19 +172,6 @@ void dn_ofi_let_go(dn_ofi_t *ofi)
     }
 }
 
-/** Let go of the lock after sending, and tell the watcher if it is to be told:
- * it needs the lock. */
-static void dn_ofi_unlock_sent(dn_ofi_t *ofi)
-{
-    const int calls = ofi->calls;
-
-    ofi->calls = 0;
-    dn_ofi_unlock(ofi);
-    if (calls) {
-        pthread_cond_signal(&ofi->wake);
-    }
-}
-
 /** Append a message to what waits on a stream, its head filled in but for the
  * number. */
 static void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_t *buffer, int gathers)
@@ -394,7 +381,7 @@ dn_status_t dn_ofi_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
             dn_ofi_give(ofi, peer, buffer, gathers);
         }
     }
-    dn_ofi_unlock_sent(ofi);
+    dn_ofi_unlock(ofi);
     if (DN_OK == status) {
         dn_ofi_count_message(ofi, len);
     }
@@ -437,7 +424,7 @@ void dn_ofi_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned
     }
     buffer->lines = lines;
     dn_ofi_give(ofi, peer, buffer, dn_ofi_gathers(ofi, peer->tx, len));
-    dn_ofi_unlock_sent(ofi);
+    dn_ofi_unlock(ofi);
     dn_ofi_count_message(ofi, len);
 }
 
@@ -476,7 +463,7 @@ dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
     }
     dn_ofi_lock(ofi);
     const dn_status_t status = dn_ofi_store(ofi, peer, off, value, size);
-    dn_ofi_unlock_sent(ofi);
+    dn_ofi_unlock(ofi);
     return status;
 }
 
