@@ -105,6 +105,7 @@ typedef struct osc_far {
     uint32_t generation; /**< of the number */
     uint32_t pending;    /**< operations to it that are not complete */
     int error;           /**< of the first that failed since it was last asked for; OMPI_SUCCESS: none */
+    uint32_t lost;       /**< not 0: nothing of it will be answered */
     uint64_t prog;       /**< program that accumulates to it used last: it has this one */
     uint32_t granted;    /**< not 0: its lock has been granted to us */
     uint32_t number;     /**< by which it holds our lock */
@@ -137,6 +138,7 @@ typedef struct osc_module {
     dn_segment_t **attached; /**< dynamic window: that of each region, or NULL */
     uint32_t window;         /**< number by which messages name it, with far targets */
     uint32_t generation;
+    uint32_t holders; /**< who looks at it for messages (osc_dimmnet_message.c) */
     osc_block_t block;
     osc_group_t posted;
     osc_group_t started;
@@ -149,7 +151,6 @@ typedef struct osc_component {
     dn_ompi_number_t priority;
     dn_port_t *port; /**< NULL until the first window */
     bool failed;     /**< the port cannot be opened */
-    int far_windows; /**< windows that need messages */
     bool maps;       /**< what this process allocates can be mapped by others */
     bool oversubscribed;
     opal_hash_table_t peers; /**< dn_peer_t by process name */
@@ -169,6 +170,9 @@ static inline osc_module_t *osc_module(const ompi_win_t *win)
 
 /** Between two polls of a word that another process will change. @p polls begins with 0. */
 void ompi_osc_dimmnet_wait(unsigned *polls);
+
+/** The same where no progress may be made, as in handlers: what is awaited needs nothing but the core. */
+void ompi_osc_dimmnet_pause(unsigned *polls);
 
 static inline uint32_t osc_load_u32(const uint32_t *word)
 {

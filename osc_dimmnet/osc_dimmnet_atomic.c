@@ -62,8 +62,9 @@ void ompi_osc_dimmnet_guard_take(uint32_t *lock)
     unsigned polls = 0;
 
     while (0 != __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
+        /* Without progress, in which a message may change what this operation is about to use: the holder needs nobody. */
         while (0 != osc_load_u32(lock)) {
-            ompi_osc_dimmnet_wait(&polls);
+            ompi_osc_dimmnet_pause(&polls);
         }
     }
 }

@@ -123,6 +123,15 @@ void ompi_osc_dimmnet_wait(unsigned *polls)
     }
 }
 
+void ompi_osc_dimmnet_pause(unsigned *polls)
+{
+    if (0 != ++*polls % POLLS) {
+        dn_pause();
+    } else {
+        sched_yield();
+    }
+}
+
 const ompi_osc_base_module_t ompi_osc_dimmnet_module = {
     .osc_win_shared_query = ompi_osc_dimmnet_shared_query,
     .osc_win_attach = ompi_osc_dimmnet_attach,

@@ -76,6 +76,8 @@ typedef struct osc_task {
     ompi_datatype_t *types[2]; /**< in use until it is complete; NULL: none */
     uint64_t handle;           /**< for answers; 0: it gets none */
     uint32_t parts;            /**< that are not answered */
+    uint32_t holders;          /**< who looks at it, also when all parts are answered */
+    int error;                 /**< of the first part that failed */
     bool fetches;
     osc_side_t result;
     osc_region_t *region; /**< OSC_FIND: where it goes */
@@ -105,24 +107,39 @@ typedef struct osc_queued {
     uint8_t bytes[];
 } osc_queued_t;
 
-/** An answer of @p len bytes, to be filled; NULL: no memory. */
+/** End the job, with a sentence: an origin that gets no answer would wait for ever. */
+void ompi_osc_dimmnet_no_memory(void) __attribute__((noreturn));
+
+/** An answer of @p len bytes, to be filled. */
 osc_queued_t *ompi_osc_dimmnet_answer_new(dn_peer_t *peer, unsigned tag, size_t len);
 /** Send it, now or when there is room; it is taken over. */
 void ompi_osc_dimmnet_answer(osc_queued_t *queued);
 
-/** The head of a request to a target. */
-osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target);
+/** Give a task its handle, by which @p parts answers find it, and hold it. @return false: no memory. */
+bool ompi_osc_dimmnet_task_await(osc_task_t *task, uint32_t parts);
+/** Hold it no more: @p parts of it are over, or all that are left. It ends with the last. */
+void ompi_osc_dimmnet_task_leave(osc_task_t *task, uint32_t parts, int error);
 
 /** An answer has come. */
 void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, const uint8_t *data,
                                size_t len);
 
-/** The window of a number, NULL: there is none. */
+/** Hold the window of a number, NULL: there is none. */
 osc_module_t *ompi_osc_dimmnet_window(uint32_t number);
+/** Hold it no more. */
+void ompi_osc_dimmnet_window_leave(osc_module_t *module);
 
 /** From here on messages find the window. @return false: no memory. */
 bool ompi_osc_dimmnet_messages_join(osc_module_t *module);
+/** Messages do not find it any more, and nobody holds it. */
 void ompi_osc_dimmnet_messages_leave(osc_module_t *module);
+/** @} */
+
+/** @name Requests of an origin (osc_dimmnet_request.c) */
+/** @{ */
+
+/** The head of a request to a target. */
+osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target);
 
 /** Accumulate at a far target. @p compare: not NULL for compare_and_swap. @p origin and @p result as in accumulate(). */
 int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
@@ -147,6 +164,9 @@ void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, si
 
 /** Look at those who wait for a lock of this process. @return locks granted. */
 int ompi_osc_dimmnet_grant_waiting(void);
+
+/** Who waits for a lock of this window will not get it. */
+void ompi_osc_dimmnet_forget_waiting(osc_module_t *module);
 /** @} */
 
 /** @name Dynamic windows (osc_dimmnet_dynamic.c) */

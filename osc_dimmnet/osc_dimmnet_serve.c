@@ -22,16 +22,11 @@ typedef struct osc_waiting {
 static osc_waiting_t *waiting_first;
 static opal_mutex_t waiting_lock = OPAL_MUTEX_STATIC_INIT;
 
-/** The window of a request, checked. NULL: it is from nobody who shares such a window. */
-static osc_module_t *window_of(const dn_peer_t *src, const osc_head_t *head)
+/** Is a request from one who shares the window that it names? */
+static bool is_for(const osc_module_t *module, const dn_peer_t *src, const osc_head_t *head)
 {
-    osc_module_t *module = ompi_osc_dimmnet_window(head->window);
-
-    if (NULL == module || head->generation != module->generation || 0 > head->rank
-        || module->size <= head->rank || src != module->far[head->rank].peer) {
-        return NULL;
-    }
-    return module;
+    return head->generation == module->generation && 0 <= head->rank && head->rank < module->size
+           && src == module->far[head->rank].peer;
 }
 
 static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, const void *more,
@@ -39,9 +34,6 @@ static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, 
 {
     osc_queued_t *queued = ompi_osc_dimmnet_answer_new(src, tag, len + more_len);
 
-    if (NULL == queued) {
-        return;
-    }
     memcpy(queued->bytes, bytes, len);
     if (0 != more_len) {
         memcpy(queued->bytes + len, more, more_len);
@@ -117,9 +109,6 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     }
     osc_queued_t *queued =
         ompi_osc_dimmnet_answer_new(src, OSC_ANSWER, sizeof(reply) + (fetches ? head->len : 0));
-    if (NULL == queued) {
-        return;
-    }
     uint8_t *results = queued->bytes + sizeof(reply);
     if (OMPI_SUCCESS != reply.error) {
         queued->len = sizeof(reply);
@@ -137,9 +126,12 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
 /** A piece of a program; with the last one it becomes what accumulates of this rank use. */
 static void on_program(osc_far_t *far, const osc_head_t *head, const uint8_t *data, size_t len)
 {
-    if (0 == head->skip && PROGRAM_MAX >= head->count) {
+    if (0 == head->skip) {
+        /* The one before is not meant any more, whatever becomes of this one. */
+        dn_prog_free(far->its_prog);
+        far->its_prog = NULL;
         free(far->its_bytes);
-        far->its_bytes = malloc(head->count);
+        far->its_bytes = PROGRAM_MAX >= head->count ? malloc(head->count) : NULL;
         far->its_have = 0;
         far->its_total = head->count;
     }
@@ -149,8 +141,6 @@ static void on_program(osc_far_t *far, const osc_head_t *head, const uint8_t *da
     memcpy(far->its_bytes + far->its_have, data, len);
     far->its_have += len;
     if (far->its_have == far->its_total) {
-        dn_prog_free(far->its_prog);
-        far->its_prog = NULL;
         (void) dn_prog_decode(far->its_bytes, far->its_total, NULL, &far->its_prog);
         free(far->its_bytes);
         far->its_bytes = NULL;
@@ -170,6 +160,14 @@ static bool grant(osc_module_t *module, int rank)
     return true;
 }
 
+static void wait_for_lock(osc_waiting_t *waiting)
+{
+    opal_mutex_lock(&waiting_lock);
+    waiting->next = waiting_first;
+    waiting_first = waiting;
+    opal_mutex_unlock(&waiting_lock);
+}
+
 static void on_lock(osc_module_t *module, const osc_head_t *head)
 {
     osc_far_t *far = &module->far[head->rank];
@@ -181,13 +179,15 @@ static void on_lock(osc_module_t *module, const osc_head_t *head)
     }
     osc_waiting_t *waiting = malloc(sizeof(*waiting));
     if (NULL == waiting) {
-        ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+        ompi_osc_dimmnet_no_memory();
+    }
+    /* Another hold, besides that of the message. None: the window is going. */
+    if (NULL == ompi_osc_dimmnet_window(module->window)) {
+        free(waiting);
         return;
     }
-    opal_mutex_lock(&waiting_lock);
-    *waiting = (osc_waiting_t){waiting_first, module, head->rank};
-    waiting_first = waiting;
-    opal_mutex_unlock(&waiting_lock);
+    *waiting = (osc_waiting_t){NULL, module, head->rank};
+    wait_for_lock(waiting);
 }
 
 int ompi_osc_dimmnet_grant_waiting(void)
@@ -206,16 +206,31 @@ int ompi_osc_dimmnet_grant_waiting(void)
     for (; NULL != all; all = next) {
         next = all->next;
         if (grant(all->module, all->rank)) {
+            ompi_osc_dimmnet_window_leave(all->module);
             free(all);
             granted++;
         } else {
-            opal_mutex_lock(&waiting_lock);
-            all->next = waiting_first;
-            waiting_first = all;
-            opal_mutex_unlock(&waiting_lock);
+            wait_for_lock(all);
         }
     }
     return granted;
+}
+
+void ompi_osc_dimmnet_forget_waiting(osc_module_t *module)
+{
+    opal_mutex_lock(&waiting_lock);
+    for (osc_waiting_t **at = &waiting_first; NULL != *at;) {
+        osc_waiting_t *waiting = *at;
+
+        if (module == waiting->module) {
+            *at = waiting->next;
+            free(waiting);
+            ompi_osc_dimmnet_window_leave(module);
+        } else {
+            at = &waiting->next;
+        }
+    }
+    opal_mutex_unlock(&waiting_lock);
 }
 
 static void on_find(osc_module_t *module, dn_peer_t *src, const osc_head_t *head)
@@ -229,7 +244,42 @@ static void on_find(osc_module_t *module, dn_peer_t *src, const osc_head_t *head
     answer(src, OSC_ANSWER, &reply, sizeof(reply), &region, sizeof(region));
 }
 
-/** dn_handler_fn_t of DN_CHAN_OSC. */
+/** A request from one who shares the window. */
+static void on_request(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
+                       const uint8_t *body, size_t len)
+{
+    osc_far_t *far = &module->far[head->rank];
+
+    switch (tag) {
+    case OSC_ACCUMULATE:
+        on_accumulate(module, src, head, body, len);
+        break;
+    case OSC_PROGRAM:
+        on_program(far, head, body, len);
+        break;
+    case OSC_LOCK:
+        on_lock(module, head);
+        break;
+    case OSC_GRANT:
+        osc_store_u32(&far->granted, 1);
+        break;
+    case OSC_UNLOCK:
+        ompi_osc_dimmnet_lock_give(module->control, far->exclusive, far->number);
+        break;
+    case OSC_POST:
+        osc_publish(&module->control->notes[head->rank].posts);
+        break;
+    case OSC_COMPLETE:
+        osc_publish(&module->control->notes[head->rank].completes);
+        break;
+    case OSC_FIND:
+        on_find(module, src, head);
+        break;
+    default:
+        break;
+    }
+}
+
 void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     osc_answer_t reply;
@@ -244,38 +294,12 @@ void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, si
         return;
     }
     memcpy(&head, data, sizeof(head));
-    osc_module_t *module = window_of(src, &head);
+    osc_module_t *module = ompi_osc_dimmnet_window(head.window);
     if (NULL == module) {
         return;
     }
-    osc_far_t *far = &module->far[head.rank];
-    const uint8_t *body = (const uint8_t *) data + sizeof(head);
-    switch (tag) {
-    case OSC_ACCUMULATE:
-        on_accumulate(module, src, &head, body, len - sizeof(head));
-        break;
-    case OSC_PROGRAM:
-        on_program(far, &head, body, len - sizeof(head));
-        break;
-    case OSC_LOCK:
-        on_lock(module, &head);
-        break;
-    case OSC_GRANT:
-        osc_store_u32(&far->granted, 1);
-        break;
-    case OSC_UNLOCK:
-        ompi_osc_dimmnet_lock_give(module->control, far->exclusive, far->number);
-        break;
-    case OSC_POST:
-        osc_publish(&module->control->notes[head.rank].posts);
-        break;
-    case OSC_COMPLETE:
-        osc_publish(&module->control->notes[head.rank].completes);
-        break;
-    case OSC_FIND:
-        on_find(module, src, &head);
-        break;
-    default:
-        break;
+    if (is_for(module, src, &head)) {
+        on_request(module, src, tag, &head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
     }
+    ompi_osc_dimmnet_window_leave(module);
 }
