@@ -27,7 +27,9 @@
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/op/op.h"
 #include "opal/runtime/opal_progress.h"
 
 /** MCA variables. */
@@ -49,10 +51,17 @@ typedef enum coll_llcm_state {
     COLL_LLCM_REFUSED /**< there will be none */
 } coll_llcm_state_t;
 
+typedef struct coll_llcm_request coll_llcm_request_t;
+
 typedef struct coll_llcm_module {
     mca_coll_base_module_t super;
     dn_tree_t *tree; /**< NULL unless COLL_LLCM_READY */
-    bool mapped;     /**< lines come without dn_progress() */
+    /** Nonblocking operations of which not all are complete; 0: the tree is the caller's of the next collective. */
+    uint64_t pending;
+    struct coll_llcm_module *next; /**< of those with nonblocking operations */
+    coll_llcm_request_t *first;    /**< these operations, in the order of the calls */
+    coll_llcm_request_t **last;    /**< where the next one goes */
+    bool mapped;                   /**< lines come without dn_progress() */
     coll_llcm_state_t state;
     mca_coll_base_comm_coll_t saved; /**< functions that this module took the place of, retained */
     dn_peer_t **peer;                /**< by rank: connected to for the tree; NULL: not */
@@ -61,6 +70,28 @@ typedef struct coll_llcm_module {
 } coll_llcm_module_t;
 
 OBJ_CLASS_DECLARATION(coll_llcm_module_t);
+
+/** An operation of Open MPI on a type, as the tree folds it. */
+typedef struct coll_llcm_reduction {
+    dn_tree_reduction_t super;
+    ompi_op_t *op;
+    ompi_datatype_t *type;
+} coll_llcm_reduction_t;
+
+/** A nonblocking operation. */
+struct coll_llcm_request {
+    ompi_coll_base_nbc_request_t super; /**< Open MPI notes there what it retains */
+    coll_llcm_request_t *next;
+    coll_llcm_module_t *module;
+    bool reduces; /**< else it is a barrier */
+    const void *in;
+    void *out;
+    size_t count;
+    coll_llcm_reduction_t reduction;
+    dn_status_t status; /**< once it is complete */
+};
+
+OBJ_CLASS_DECLARATION(coll_llcm_request_t);
 
 /** A tree whose communicator is gone, but to which a peer may still write a word. */
 typedef struct coll_llcm_left {
@@ -75,6 +106,13 @@ typedef struct coll_llcm {
     opal_mutex_t lock; /**< of all below */
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
+    struct {
+        opal_mutex_t lock;           /**< of what follows, and of trees with operations that are pending */
+        coll_llcm_module_t *modules; /**< those with operations, in no order */
+        uint64_t operations;         /**< pending; read without the lock */
+        bool registered;             /**< Open MPI calls coll_llcm_advance() */
+        opal_free_list_t requests;   /**< has a lock of its own */
+    } nonblocking;
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
@@ -102,9 +140,34 @@ void coll_llcm_tear_down(coll_llcm_module_t *module);
 void coll_llcm_free_left(bool all);
 /** @} */
 
-/** Has this communicator a tree? Called by all its processes in the same collective. */
+/** @name coll_llcm_nonblocking.c
+ * Operations of one communicator take their turns on its tree: all its processes call them in the same order. Where there
+ * is no tree yet they are left to the functions that were there before, since to set it up means to wait.
+ */
+/** @{ */
+int coll_llcm_nonblocking_open(void);
+void coll_llcm_nonblocking_close(void);
+/** Go on with the operations of all communicators. @return how many were completed. */
+int coll_llcm_advance(void);
+/** Wait until the nonblocking operations of a communicator are complete. */
+void coll_llcm_drain(coll_llcm_module_t *module);
+
+int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
+                       mca_coll_base_module_t *module);
+/** Data that fits into lines; the rest goes to the function that was there before. */
+int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                         struct ompi_op_t *op, struct ompi_communicator_t *comm, ompi_request_t **request,
+                         mca_coll_base_module_t *module);
+/** @} */
+
+/** Has this communicator a tree? Called by all its processes in the same blocking collective, which then has the tree to
+ * itself. */
 static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
+    /* Another thread may have completed the last nonblocking operation: pairs with the release in settle(). */
+    if (OPAL_UNLIKELY(0 != __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE))) {
+        coll_llcm_drain(module);
+    }
     return OPAL_LIKELY(NULL != module->tree)
            || (COLL_LLCM_NEW == module->state && coll_llcm_set_up(module, comm));
 }
@@ -155,6 +218,9 @@ int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
 
 /** @name coll_llcm_reduce.c */
 /** @{ */
+/** Describe a reduction. @return whether the data fits into lines; the same in all processes. */
+bool coll_llcm_reduction_fits(int count, ompi_datatype_t *type, ompi_op_t *op,
+                              coll_llcm_reduction_t *reduction);
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
                         struct ompi_op_t *op, struct ompi_communicator_t *comm,
                         mca_coll_base_module_t *module);

@@ -91,6 +91,9 @@ static int component_open(void)
     int rc = OPAL_SUCCESS;
 
     OBJ_CONSTRUCT(&coll_llcm.lock, opal_mutex_t);
+    if (OPAL_SUCCESS != coll_llcm_nonblocking_open()) {
+        rc = OPAL_ERR_OUT_OF_RESOURCE;
+    }
     for (int i = 0; i < COLL_LLCM_NUMBERS; i++) {
         if (coll_llcm_number[i].refused) {
             rc = OPAL_ERR_BAD_PARAM;
@@ -127,6 +130,7 @@ static int component_close(void)
         dn_ompi_close();
         coll_llcm.port = NULL;
     }
+    coll_llcm_nonblocking_close();
     OBJ_DESTRUCT(&coll_llcm.lock);
     return OPAL_SUCCESS;
 }

@@ -9,8 +9,10 @@
 
 #include "coll_llcm.h"
 
+enum { SAVED = 8 };
+
 /** Functions that a tree may leave to what was there before, and those by which it is set up. */
-static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[6])
+static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
 {
     module[0] = coll->coll_allgather_module;
     module[1] = coll->coll_allreduce_module;
@@ -18,21 +20,23 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
     module[3] = coll->coll_barrier_module;
     module[4] = coll->coll_bcast_module;
     module[5] = coll->coll_reduce_module;
+    module[6] = coll->coll_iallreduce_module;
+    module[7] = coll->coll_ibarrier_module;
 }
 
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    mca_coll_base_module_t *saved[6];
+    mca_coll_base_module_t *saved[SAVED];
 
     saved_modules(comm->c_coll, saved);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < SAVED; i++) {
         if (NULL == saved[i]) {
             return OMPI_ERR_NOT_FOUND;
         }
     }
     module->saved = *comm->c_coll;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < SAVED; i++) {
         OBJ_RETAIN(saved[i]);
     }
     return OMPI_SUCCESS;
@@ -41,6 +45,8 @@ static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator
 static void module_construct(coll_llcm_module_t *module)
 {
     module->tree = NULL;
+    module->pending = 0;
+    module->first = NULL;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));
     module->peer = NULL;
@@ -49,11 +55,11 @@ static void module_construct(coll_llcm_module_t *module)
 
 static void module_destruct(coll_llcm_module_t *module)
 {
-    mca_coll_base_module_t *saved[6];
+    mca_coll_base_module_t *saved[SAVED];
 
     coll_llcm_tear_down(module);
     saved_modules(&module->saved, saved);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < SAVED; i++) {
         if (NULL != saved[i]) {
             OBJ_RELEASE(saved[i]);
         }
@@ -84,5 +90,7 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     module->super.coll_barrier = coll_llcm_barrier;
     module->super.coll_bcast = coll_llcm_bcast;
     module->super.coll_reduce = coll_llcm_reduce;
+    module->super.coll_iallreduce = coll_llcm_iallreduce;
+    module->super.coll_ibarrier = coll_llcm_ibarrier;
     return &module->super;
 }

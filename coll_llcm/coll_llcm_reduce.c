@@ -9,18 +9,9 @@
 
 #include "coll_llcm.h"
 
-#include "ompi/op/op.h"
-
-/** An operation on a type, as the tree folds it. */
-typedef struct reduction {
-    dn_tree_reduction_t super;
-    ompi_op_t *op;
-    ompi_datatype_t *type;
-} reduction_t;
-
 static void fold(const dn_tree_reduction_t *super, const void *in, void *inout, size_t count)
 {
-    const reduction_t *reduction = (const reduction_t *) super;
+    const coll_llcm_reduction_t *reduction = (const coll_llcm_reduction_t *) super;
 
     ompi_op_reduce(reduction->op, (void *) (uintptr_t) in, inout, count, reduction->type);
 }
@@ -48,15 +39,21 @@ static size_t stride_of(int count, const ompi_datatype_t *type)
     return (size_t) extent;
 }
 
-/** Is this one for the tree? Fills in the reduction. */
-static inline bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
-                         ompi_datatype_t *type, ompi_op_t *op, reduction_t *reduction)
+bool coll_llcm_reduction_fits(int count, ompi_datatype_t *type, ompi_op_t *op,
+                              coll_llcm_reduction_t *reduction)
 {
     reduction->super.fold = fold;
     reduction->super.size = stride_of(count, type);
     reduction->op = op;
     reduction->type = type;
-    return OPAL_LIKELY(0 != reduction->super.size) && coll_llcm_ready(module, comm)
+    return 0 != reduction->super.size;
+}
+
+/** Is this one for the tree? Fills in the reduction. */
+static inline bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
+                         ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+{
+    return OPAL_LIKELY(coll_llcm_reduction_fits(count, type, op, reduction)) && coll_llcm_ready(module, comm)
            && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree));
 }
 
@@ -64,7 +61,7 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
                         struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    reduction_t reduction;
+    coll_llcm_reduction_t reduction;
 
     if (OPAL_UNLIKELY(!takes(module, comm, count, type, op, &reduction))) {
         return module->saved.coll_allreduce(sbuf, rbuf, count, type, op, comm,
@@ -79,7 +76,7 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
                      mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    reduction_t reduction;
+    coll_llcm_reduction_t reduction;
 
     if (OPAL_UNLIKELY(!takes(module, comm, count, type, op, &reduction))) {
         return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,

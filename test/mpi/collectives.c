@@ -66,7 +66,14 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
 {
     const int most = 0 == verify_below(rng, 4) ? LONGEST : 64;
 
-    switch (verify_below(rng, 6)) {
+    switch (verify_below(rng, 7)) {
+    case 6:
+        if (0 == verify_below(rng, 4)) {
+            collectives_idup(comm, rng);
+        } else {
+            collectives_nonblocking(comm, rng);
+        }
+        break;
     case 0:
         MPI_Barrier(comm);
         collectives_count();
@@ -90,6 +97,7 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
 static void random_rounds(MPI_Comm comm[COMMS], uint64_t salt)
 {
     verify_rng_t rng[COMMS];
+    verify_rng_t here = {.state = verify_key(seed, salt, (uint64_t) rank, 7)};
 
     for (int i = 0; i < COMMS; i++) {
         /* The same in all members, whatever else they are in. */
@@ -101,6 +109,7 @@ static void random_rounds(MPI_Comm comm[COMMS], uint64_t salt)
                 some(comm[i], &rng[i]);
             }
         }
+        collectives_nonblocking_on_all(comm, rng, COMMS, &here);
     }
 }
 
@@ -141,6 +150,19 @@ static void run_all_operations(void)
     }
 }
 
+/** Come to a barrier, leave it; of every four one is nonblocking. */
+static void pass_barrier(uint64_t number)
+{
+    MPI_Request request;
+
+    if (0 == number % 4) {
+        MPI_Ibarrier(MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
 /** Each rank says in memory that all see to which barrier it has come. */
 static void run_barriers(void)
 {
@@ -167,7 +189,7 @@ static void run_barriers(void)
             sched_yield();
         }
         atomic_store_explicit(own, number, memory_order_relaxed);
-        MPI_Barrier(MPI_COMM_WORLD);
+        pass_barrier(number);
         for (int i = 0; i < ranks; i++) {
             verify_that(number <= atomic_load_explicit(of[i], memory_order_relaxed),
                         "a rank left a barrier before another had come to it");
@@ -194,6 +216,9 @@ static void run_communicators(void)
         /* The root of broadcasts is ahead when it frees the communicator. */
         for (uint64_t n = verify_below(&rng, 12); 0 < n; n--) {
             collectives_bcast(*comm, &rng, 40);
+        }
+        if (0 == verify_below(&rng, 4)) {
+            collectives_nonblocking_outlive(*comm, &rng);
         }
         some(kept[verify_below(&rng, KEPT)], &rng);
     }

@@ -27,6 +27,15 @@ void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
 
+/** Some nonblocking barriers and sums, with a blocking collective in their midst. */
+void collectives_nonblocking(MPI_Comm comm, verify_rng_t *rng);
+/** A communicator made by MPI_Comm_idup(), with blocking collectives meanwhile. */
+void collectives_idup(MPI_Comm comm, verify_rng_t *rng);
+/** Some on each of several communicators at once, in an order of this rank's own. @param here  differs between ranks. */
+void collectives_nonblocking_on_all(MPI_Comm *comm, verify_rng_t *rng, int comms, verify_rng_t *here);
+/** Some on a communicator that is freed before they are complete. */
+void collectives_nonblocking_outlive(MPI_Comm comm, verify_rng_t *rng);
+
 /** What was checked so far. May be used by several threads. */
 void collectives_count(void);
 

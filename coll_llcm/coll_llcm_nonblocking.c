@@ -1,0 +1,257 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm_nonblocking.c
+ * Nonblocking barriers and short reductions: started by their call, completed by Open MPI's progress.
+ *
+ * A module's operations queue for its tree, which has one under way. From the call of the first until the last is complete,
+ * the tree belongs to the holder of the lock; a blocking collective waits for that (coll_llcm_drain()). Nothing is called
+ * under the lock that may come back here: requests are completed, and communicators released, after it.
+ */
+#include "dn_config.h"
+
+#include "coll_llcm.h"
+
+/** Requests that are made at a time. */
+#define REQUESTS_MORE 16
+
+static int request_free(ompi_request_t **request)
+{
+    ompi_request_t *own = *request;
+
+    if (!REQUEST_COMPLETE(own)) {
+        return MPI_ERR_REQUEST;
+    }
+    OMPI_REQUEST_FINI(own);
+    opal_free_list_return(&coll_llcm.nonblocking.requests, (opal_free_list_item_t *) own);
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/** MPI has no way to cancel a collective. */
+static int request_cancel(ompi_request_t *request, int complete)
+{
+    (void) request;
+    (void) complete;
+    return MPI_ERR_REQUEST;
+}
+
+static void request_construct(coll_llcm_request_t *request)
+{
+    request->super.super.req_type = OMPI_REQUEST_COLL;
+    request->super.super.req_free = request_free;
+    request->super.super.req_cancel = request_cancel;
+    request->super.super.req_status._cancelled = 0;
+}
+
+OBJ_CLASS_INSTANCE(coll_llcm_request_t, ompi_coll_base_nbc_request_t, request_construct, NULL);
+
+int coll_llcm_nonblocking_open(void)
+{
+    OBJ_CONSTRUCT(&coll_llcm.nonblocking.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&coll_llcm.nonblocking.requests, opal_free_list_t);
+    return opal_free_list_init(&coll_llcm.nonblocking.requests, sizeof(coll_llcm_request_t),
+                               opal_cache_line_size, OBJ_CLASS(coll_llcm_request_t), 0, 0, 0, -1,
+                               REQUESTS_MORE, NULL, 0, NULL, NULL, NULL);
+}
+
+void coll_llcm_nonblocking_close(void)
+{
+    if (coll_llcm.nonblocking.registered) {
+        opal_progress_unregister(coll_llcm_advance);
+        coll_llcm.nonblocking.registered = false;
+    }
+    OBJ_DESTRUCT(&coll_llcm.nonblocking.requests);
+    OBJ_DESTRUCT(&coll_llcm.nonblocking.lock);
+}
+
+static dn_status_t start(coll_llcm_request_t *request)
+{
+    return request->reduces ? dn_tree_allreduce(request->module->tree, request->in, request->out,
+                                                request->count, &request->reduction.super)
+                            : dn_tree_barrier(request->module->tree);
+}
+
+/** Put an operation behind those of its module. The lock is held. */
+static void enqueue(coll_llcm_request_t *request)
+{
+    coll_llcm_module_t *module = request->module;
+
+    request->next = NULL;
+    if (NULL == module->first) {
+        module->last = &module->first;
+        module->next = coll_llcm.nonblocking.modules;
+        coll_llcm.nonblocking.modules = module;
+    }
+    *module->last = request;
+    module->last = &request->next;
+    module->pending++;
+    __atomic_store_n(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations + 1,
+                     __ATOMIC_RELEASE);
+    /* The communicator may be freed before its operations are complete. */
+    OBJ_RETAIN(request->super.super.req_mpi_object.comm);
+}
+
+/** Take the operations off the queue of a module that are complete, and start the next. The lock is held.
+ * @param[in,out] done  Where they go. @return where the next one goes. */
+static coll_llcm_request_t **settle(coll_llcm_module_t *module, coll_llcm_request_t **done)
+{
+    dn_status_t status = dn_tree_test(module->tree);
+
+    while (DN_INPROGRESS != status) {
+        coll_llcm_request_t *request = module->first;
+        request->status = status;
+        module->first = request->next;
+        request->next = NULL;
+        *done = request;
+        done = &request->next;
+        __atomic_store_n(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations - 1,
+                         __ATOMIC_RELEASE);
+        /* With 0 the tree is whose collective comes next, in any thread: pairs with coll_llcm_ready(). */
+        __atomic_store_n(&module->pending, module->pending - 1, __ATOMIC_RELEASE);
+        if (NULL == module->first) {
+            break;
+        }
+        status = start(module->first);
+    }
+    return done;
+}
+
+/** What is left once the lock is not held any more. @return how many there are. */
+static int complete(coll_llcm_request_t *done)
+{
+    int count = 0;
+
+    for (coll_llcm_request_t *next; NULL != done; done = next) {
+        ompi_communicator_t *comm = done->super.super.req_mpi_object.comm;
+        next = done->next;
+        done->super.super.req_status.MPI_ERROR = DN_OK == done->status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
+        /* It may be another's from here on. */
+        (void) ompi_request_complete(&done->super.super, true);
+        OBJ_RELEASE(comm);
+        count++;
+    }
+    return count;
+}
+
+int coll_llcm_advance(void)
+{
+    coll_llcm_request_t *done = NULL;
+    coll_llcm_request_t **last = &done;
+
+    if (OPAL_LIKELY(0 == __atomic_load_n(&coll_llcm.nonblocking.operations, __ATOMIC_ACQUIRE))
+        || 0 != opal_mutex_trylock(&coll_llcm.nonblocking.lock)) {
+        return 0;
+    }
+    for (coll_llcm_module_t **at = &coll_llcm.nonblocking.modules; NULL != *at;) {
+        coll_llcm_module_t *module = *at;
+        last = settle(module, last);
+        if (NULL == module->first) {
+            *at = module->next;
+        } else {
+            at = &module->next;
+        }
+    }
+    opal_mutex_unlock(&coll_llcm.nonblocking.lock);
+    return complete(done);
+}
+
+void coll_llcm_drain(coll_llcm_module_t *module)
+{
+    for (unsigned polls = 1; 0 != __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE); polls++) {
+        coll_llcm_idle(module, polls);
+        (void) coll_llcm_advance();
+    }
+}
+
+/** A request for an operation on the tree, not yet started. @return NULL: no memory. */
+static coll_llcm_request_t *request_get(coll_llcm_module_t *module, ompi_communicator_t *comm)
+{
+    coll_llcm_request_t *request =
+        (coll_llcm_request_t *) opal_free_list_get(&coll_llcm.nonblocking.requests);
+
+    if (OPAL_LIKELY(NULL != request)) {
+        OMPI_REQUEST_INIT(&request->super.super, false);
+        request->super.super.req_state = OMPI_REQUEST_ACTIVE;
+        request->super.super.req_mpi_object.comm = comm;
+        request->module = module;
+        request->reduces = false;
+    }
+    return request;
+}
+
+/** Start an operation, or have it wait for its turn. */
+static int launch(coll_llcm_request_t *own, ompi_request_t **request)
+{
+    coll_llcm_module_t *module = own->module;
+    dn_status_t status = DN_INPROGRESS;
+
+    opal_mutex_lock(&coll_llcm.nonblocking.lock);
+    const bool registers = !coll_llcm.nonblocking.registered;
+    coll_llcm.nonblocking.registered = true;
+    if (NULL == module->first) {
+        status = start(own);
+    }
+    if (DN_INPROGRESS == status) {
+        enqueue(own);
+    }
+    opal_mutex_unlock(&coll_llcm.nonblocking.lock);
+    if (registers) {
+        opal_progress_register(coll_llcm_advance);
+    }
+    if (DN_INPROGRESS == status) {
+        *request = &own->super.super;
+        return OMPI_SUCCESS;
+    }
+    opal_free_list_return(&coll_llcm.nonblocking.requests, (opal_free_list_item_t *) own);
+    *request = &ompi_request_empty;
+    return DN_OK == status ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+}
+
+int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
+                       mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+
+    if (NULL == module->tree) {
+        return module->saved.coll_ibarrier(comm, request, module->saved.coll_ibarrier_module);
+    }
+    coll_llcm_request_t *own = request_get(module, comm);
+    return NULL == own ? OMPI_ERR_OUT_OF_RESOURCE : launch(own, request);
+}
+
+/**
+ * Open MPI finds the context ids of new communicators by such reductions. Those of MPI_Comm_idup() come one after the
+ * other out of its progress, so not in the same order as the calls of all processes: the tree cannot take them.
+ */
+static bool may_be_internal(int count, const coll_llcm_reduction_t *reduction)
+{
+    return 1 == count && sizeof(int) == reduction->super.size
+           && (&ompi_mpi_op_max.op == reduction->op || &ompi_mpi_op_min.op == reduction->op);
+}
+
+int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                         struct ompi_op_t *op, struct ompi_communicator_t *comm, ompi_request_t **request,
+                         mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    coll_llcm_reduction_t reduction;
+
+    if (NULL == module->tree || !coll_llcm_reduction_fits(count, type, op, &reduction)
+        || may_be_internal(count, &reduction)
+        || (!ompi_op_is_commute(op) && 0 == dn_tree_ordered(module->tree))) {
+        return module->saved.coll_iallreduce(sbuf, rbuf, count, type, op, comm, request,
+                                             module->saved.coll_iallreduce_module);
+    }
+    coll_llcm_request_t *own = request_get(module, comm);
+    if (NULL == own) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    own->reduces = true;
+    own->in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
+    own->out = rbuf;
+    own->count = (size_t) count;
+    own->reduction = reduction;
+    return launch(own, request);
+}
