@@ -11,6 +11,7 @@
 
 #include <sched.h>
 
+#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/output.h"
 
 static int component_register(void);
@@ -70,18 +71,42 @@ dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS] = {
          .standard = 10,
          .high = 1 << 30,
          .multiple = 1},
+    [COLL_LLCM_AREAS] =
+        {.name = "areas",
+         .help = "Communicators whose longer broadcasts and reductions go through memory that their "
+                 "processes share, some 260 KiB for each process; further ones leave them to other "
+                 "components, 0: all do",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 64,
+         .high = 65536,
+         .multiple = 1},
 };
+
+/** mca_base_get_value_fn_t */
+static int long_bytes_read(const mca_base_pvar_t *pvar, void *value, void *object)
+{
+    (void) pvar;
+    (void) object;
+    *(unsigned long long *) value = atomic_load_explicit(&coll_llcm.long_bytes, memory_order_relaxed);
+    return OPAL_SUCCESS;
+}
 
 static int component_register(void)
 {
     mca_base_component_t *version = &mca_coll_llcm_component.collm_version;
     int rc;
 
-    (void) mca_base_var_group_component_register(version, "dimmnet: collectives in polled lines");
+    (void) mca_base_var_group_component_register(version,
+                                                 "dimmnet: collectives in polled lines and mapped memory");
     rc = dn_ompi_register(version);
     for (int i = 0; OPAL_SUCCESS == rc && i < COLL_LLCM_NUMBERS; i++) {
         dn_ompi_number_register(version, &coll_llcm_number[i]);
     }
+    (void) mca_base_component_pvar_register(
+        version, "long_bytes", "Bytes of broadcasts and reductions that went through shared memory",
+        OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
+        long_bytes_read, NULL, NULL, NULL);
     return rc;
 }
 
@@ -127,6 +152,7 @@ static int component_close(void)
     if (NULL != coll_llcm.port) {
         opal_progress_unregister(coll_llcm_progress);
         coll_llcm_free_left(true);
+        coll_llcm_long_close();
         dn_ompi_close();
         coll_llcm.port = NULL;
     }

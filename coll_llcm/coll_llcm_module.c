@@ -51,6 +51,9 @@ static void module_construct(coll_llcm_module_t *module)
     memset(&module->saved, 0, sizeof(module->saved));
     module->peer = NULL;
     module->size = 0;
+    module->lng = NULL;
+    module->area = NULL;
+    module->area_state = COLL_LLCM_NEW;
 }
 
 static void module_destruct(coll_llcm_module_t *module)
@@ -58,6 +61,7 @@ static void module_destruct(coll_llcm_module_t *module)
     mca_coll_base_module_t *saved[SAVED];
 
     coll_llcm_tear_down(module);
+    coll_llcm_long_tear_down(module);
     saved_modules(&module->saved, saved);
     for (int i = 0; i < SAVED; i++) {
         if (NULL != saved[i]) {

@@ -17,18 +17,14 @@ static void fold(const dn_tree_reduction_t *super, const void *in, void *inout, 
 }
 
 /**
- * Bytes from element to element where so many can go through lines, else 0. Predefined types may have gaps inside, which go
+ * Bytes from element to element of those that can be copied so, else 0. Predefined types may have gaps inside, which go
  * along: their elements are as long in C. It is the same in all processes, as the type is.
  */
-static size_t stride_of(int count, const ompi_datatype_t *type)
+static size_t stride_of(const ompi_datatype_t *type)
 {
     const ptrdiff_t extent = type->super.ub - type->super.lb;
 
-    if (0 >= extent
-        || DN_AOTF_LINE_MAX < extent
-        /* Mostly it is one line; a division takes time. */
-        || (DN_AOTF_LINE_MAX < (size_t) count * (size_t) extent
-            && dn_tree_max((size_t) extent) < (size_t) count * (size_t) extent)) {
+    if (0 >= extent || (ptrdiff_t) DN_TREE_LONG_ELEMENT < extent) {
         return 0;
     }
     if (!ompi_datatype_is_predefined(type)
@@ -39,36 +35,68 @@ static size_t stride_of(int count, const ompi_datatype_t *type)
     return (size_t) extent;
 }
 
+/** Can so many elements go through lines? */
+static inline bool is_short(size_t bytes, size_t size)
+{
+    /* Mostly it is one line; a division takes time. */
+    return DN_AOTF_LINE_MAX >= size && (DN_AOTF_LINE_MAX >= bytes || dn_tree_max(size) >= bytes);
+}
+
+/** Fill a reduction in. @return whether its elements can be copied. */
+static inline bool describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+{
+    reduction->super.fold = fold;
+    reduction->super.size = stride_of(type);
+    reduction->op = op;
+    reduction->type = type;
+    return OPAL_LIKELY(0 != reduction->super.size);
+}
+
 bool coll_llcm_reduction_fits(int count, ompi_datatype_t *type, ompi_op_t *op,
                               coll_llcm_reduction_t *reduction)
 {
-    reduction->super.fold = fold;
-    reduction->super.size = stride_of(count, type);
-    reduction->op = op;
-    reduction->type = type;
-    return 0 != reduction->super.size;
+    return describe(type, op, reduction)
+           && is_short((size_t) count * reduction->super.size, reduction->super.size);
 }
 
-/** Is this one for the tree? Fills in the reduction. */
-static inline bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
-                         ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+/** Who does a reduction. */
+typedef enum way { WAY_TREE, WAY_LONG, WAY_SAVED } way_t;
+
+/** The same in all processes. Fills in the reduction. */
+static inline way_t choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
+                           ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
-    return OPAL_LIKELY(coll_llcm_reduction_fits(count, type, op, reduction)) && coll_llcm_ready(module, comm)
-           && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree));
+    if (!describe(type, op, reduction)) {
+        return WAY_SAVED;
+    }
+    const size_t bytes = (size_t) count * reduction->super.size;
+    if (COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
+        return WAY_LONG;
+    }
+    if (is_short(bytes, reduction->super.size) && coll_llcm_ready(module, comm)
+        && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))) {
+        return WAY_TREE;
+    }
+    return 0 != count && coll_llcm_long_ready(module, comm) ? WAY_LONG : WAY_SAVED;
 }
 
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
                         struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    if (OPAL_UNLIKELY(!takes(module, comm, count, type, op, &reduction))) {
-        return module->saved.coll_allreduce(sbuf, rbuf, count, type, op, comm,
-                                            module->saved.coll_allreduce_module);
+    const way_t way = choose(module, comm, count, type, op, &reduction);
+    if (OPAL_LIKELY(WAY_TREE == way)) {
+        return coll_llcm_wait(module,
+                              dn_tree_allreduce(module->tree, in, rbuf, (size_t) count, &reduction.super));
     }
-    return coll_llcm_wait(module, dn_tree_allreduce(module->tree, MPI_IN_PLACE == sbuf ? rbuf : sbuf, rbuf,
-                                                    (size_t) count, &reduction.super));
+    if (WAY_LONG == way) {
+        return coll_llcm_long_allreduce(module, in, rbuf, (size_t) count, &reduction.super);
+    }
+    return module->saved.coll_allreduce(sbuf, rbuf, count, type, op, comm,
+                                        module->saved.coll_allreduce_module);
 }
 
 int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -76,13 +104,17 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
                      mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    if (OPAL_UNLIKELY(!takes(module, comm, count, type, op, &reduction))) {
-        return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,
-                                         module->saved.coll_reduce_module);
+    const way_t way = choose(module, comm, count, type, op, &reduction);
+    if (OPAL_LIKELY(WAY_TREE == way)) {
+        return coll_llcm_wait(module, dn_tree_reduce(module->tree, (uint32_t) root, in, rbuf, (size_t) count,
+                                                     &reduction.super));
     }
-    return coll_llcm_wait(module,
-                          dn_tree_reduce(module->tree, (uint32_t) root, MPI_IN_PLACE == sbuf ? rbuf : sbuf,
-                                         rbuf, (size_t) count, &reduction.super));
+    if (WAY_LONG == way) {
+        return coll_llcm_long_reduce(module, root, in, rbuf, (size_t) count, &reduction.super);
+    }
+    return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,
+                                     module->saved.coll_reduce_module);
 }

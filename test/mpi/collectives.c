@@ -5,13 +5,15 @@
 /** @file collectives.c
  * Short collectives of every kind on communicators of every shape, against references that each rank computes.
  *
- *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS]
+ *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS] [-l BYTES] [-e ROUNDS]
  *
  *   -n  rounds of random collectives on each communicator
  *   -a  all operations on all types, in counts about the length of a line and of the longest operation in lines
  *   -b  barriers, of which none may be left before all ranks have come to it
  *   -c  communicators made, used and freed
  *   -t  threads that do what -n says at once, each on communicators of its own
+ *   -l  most bytes of a block in random collectives, and four times the elements of their reductions; default 3000
+ *   -e  rounds of long ones, each on several communicators in turns; and that all went through shared memory is checked
  */
 #include "dn_config.h"
 
@@ -24,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 8, LONGEST = 3000, COMMS = 6 };
+enum { MOST_THREADS = 8, COMMS = 6 };
 
 static uint64_t seed = 1;
 static uint64_t rounds;
@@ -32,6 +34,8 @@ static uint64_t all;
 static uint64_t barriers;
 static uint64_t communicators;
 static uint64_t threads;
+static uint64_t longest = 3000;
+static uint64_t long_rounds;
 static int rank;
 static int ranks;
 static atomic_ullong checked;
@@ -64,7 +68,7 @@ static void free_comms(MPI_Comm comm[COMMS])
 
 static void some(MPI_Comm comm, verify_rng_t *rng)
 {
-    const int most = 0 == verify_below(rng, 4) ? LONGEST : 64;
+    const int most = 0 == verify_below(rng, 4) ? (int) longest : 64;
 
     switch (verify_below(rng, 7)) {
     case 6:
@@ -227,6 +231,16 @@ static void run_communicators(void)
     }
 }
 
+/** What is that long is not left to another component, which would pass just as well. */
+static void run_long(void)
+{
+    if (0 < long_rounds) {
+        collectives_long_watch();
+        const unsigned long long bytes = collectives_long_in_turns(long_rounds) + collectives_long_nested();
+        verify_that(bytes == collectives_long_bytes(), "long collectives went some other way");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const verify_option_t options[] = {
@@ -236,6 +250,8 @@ int main(int argc, char **argv)
         {'b', "BARRIERS", &barriers, 0},
         {'c', "COMMUNICATORS", &communicators, 0},
         {'t', "THREADS", &threads, 0},
+        {'l', "BYTES", &longest, 0},
+        {'e', "ROUNDS", &long_rounds, 0},
         {0, NULL, NULL, 0},
     };
     unsigned long long total = 0;
@@ -254,6 +270,7 @@ int main(int argc, char **argv)
     }
     run_barriers();
     run_communicators();
+    run_long();
     if (0 < threads) {
         run_threads();
     } else {

@@ -36,6 +36,16 @@ void collectives_nonblocking_on_all(MPI_Comm *comm, verify_rng_t *rng, int comms
 /** Some on a communicator that is freed before they are complete. */
 void collectives_nonblocking_outlive(MPI_Comm comm, verify_rng_t *rng);
 
+/** In-place MPI_Allreduce of more than any buffer between ranks holds, on several communicators in turns. @return bytes of all. */
+unsigned long long collectives_long_in_turns(uint64_t rounds);
+/** Broadcasts of a type that is nested more deeply than a program of its layout may be, to and from every rank. @return bytes of
+ * all. */
+unsigned long long collectives_long_nested(void);
+/** Begin to count the bytes of collectives of this process that go through shared memory, by the performance variable
+ * coll_llcm_long_bytes; and how many it were. */
+void collectives_long_watch(void);
+unsigned long long collectives_long_bytes(void);
+
 /** What was checked so far. May be used by several threads. */
 void collectives_count(void);
 

@@ -55,7 +55,7 @@ static void forest_close(forest_t *forest)
 }
 
 /** Trees of forest->config, but for ranks, rank and place. */
-static void forest_plant(forest_t *forest)
+static inline void forest_plant(forest_t *forest)
 {
     dn_tree_card_t card[FOREST_MAX];
 
@@ -70,7 +70,7 @@ static void forest_plant(forest_t *forest)
     }
 }
 
-static void forest_fell(forest_t *forest)
+static inline void forest_fell(forest_t *forest)
 {
     for (uint32_t i = 0; i < forest->ranks; i++) {
         assert_int_equal(dn_tree_free(forest->tree[i]), DN_OK);

@@ -1,0 +1,376 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm_long.c
+ * Long broadcasts and reductions through areas that all processes of a communicator map (dn_tree_long.h).
+ *
+ * Areas are kept when their communicator goes, and serve later ones: so a job that makes and frees communicators for
+ * ever has as many as it had communicators with long collectives at once, and its peers map each once. An area is
+ * free again when the others have taken what lies in it: if not when the communicator goes, then when the next one is
+ * wanted.
+ */
+#include "dn_config.h"
+
+#include "coll_llcm.h"
+
+#include "dn_ompi_prog.h"
+
+#include "ompi/op/op.h"
+#include "opal/util/output.h"
+
+/** An area of this process, and those of others while it belongs to a communicator. */
+struct coll_llcm_area {
+    struct coll_llcm_area *next;
+    dn_segment_t *segment;
+    bool used;           /**< by a communicator that is there */
+    dn_tree_long_t *lng; /**< NULL: nobody looks at it */
+    int size;
+    void **base;      /**< by rank: the areas, mapped here */
+    dn_peer_t **peer; /**< by rank: connected to; NULL: not */
+};
+
+/** @name Areas of this process: the lock is held */
+/** @{ */
+/** Forget the communicator. */
+static void area_part(coll_llcm_area_t *area)
+{
+    for (int rank = 0; rank < area->size; rank++) {
+        if (NULL != area->peer[rank]) {
+            dn_disconnect(area->peer[rank]);
+        }
+    }
+    free(area->peer);
+    free(area->base);
+    area->peer = NULL;
+    area->base = NULL;
+    area->size = 0;
+}
+
+/** Is an area free, or can it be by now? */
+static bool area_is_free(coll_llcm_area_t *area)
+{
+    if (area->used || (NULL != area->lng && DN_OK != dn_tree_long_free(area->lng))) {
+        return false;
+    }
+    area->lng = NULL;
+    area_part(area);
+    return true;
+}
+
+static coll_llcm_area_t *area_make(void)
+{
+    coll_llcm_area_t *area = calloc(1, sizeof(*area));
+
+    if (NULL == area || DN_OK != dn_segment_alloc(coll_llcm.port, DN_TREE_LONG_AREA, &area->segment)) {
+        free(area);
+        return NULL;
+    }
+    area->next = coll_llcm.areas;
+    coll_llcm.areas = area;
+    return area;
+}
+
+static coll_llcm_area_t *area_find(void)
+{
+    unsigned count = 0;
+
+    for (coll_llcm_area_t *area = coll_llcm.areas; NULL != area; area = area->next, count++) {
+        if (area_is_free(area)) {
+            return area;
+        }
+    }
+    return count < coll_llcm_number[COLL_LLCM_AREAS].value ? area_make() : NULL;
+}
+/** @} */
+
+/** An area for a communicator. @return NULL: there is none. */
+static coll_llcm_area_t *area_take(void)
+{
+    opal_mutex_lock(&coll_llcm.lock);
+    coll_llcm_area_t *area = area_find();
+    if (NULL != area) {
+        area->used = true;
+    }
+    opal_mutex_unlock(&coll_llcm.lock);
+    return area;
+}
+
+void coll_llcm_long_tear_down(coll_llcm_module_t *module)
+{
+    if (NULL != module->area) {
+        opal_mutex_lock(&coll_llcm.lock);
+        module->area->used = false;
+        (void) area_is_free(module->area);
+        opal_mutex_unlock(&coll_llcm.lock);
+        module->area = NULL;
+    }
+}
+
+void coll_llcm_long_close(void)
+{
+    while (NULL != coll_llcm.areas) {
+        coll_llcm_area_t *area = coll_llcm.areas;
+
+        coll_llcm.areas = area->next;
+        if (NULL != area->lng) {
+            dn_tree_long_abandon(area->lng);
+        }
+        area_part(area);
+        dn_segment_free(area->segment);
+        free(area);
+    }
+}
+
+/** @name Set-up */
+/** @{ */
+/** Do all say so? Collective. */
+static bool all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good)
+{
+    int mine = good;
+    int all = 0;
+
+    return OMPI_SUCCESS
+               == module->saved.coll_allreduce(&mine, &all, 1, &ompi_mpi_int.dt, &ompi_mpi_op_min.op, comm,
+                                               module->saved.coll_allreduce_module)
+           && 0 != all;
+}
+
+/** All that can fail for want of memory or peers. @param[out] key_p  room for a key of each rank. */
+static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm, dn_key_t **key_p)
+{
+    const int size = ompi_comm_size(comm);
+
+    if (NULL == coll_llcm.port || NULL == (module->area = area_take())) {
+        return false;
+    }
+    coll_llcm_area_t *area = module->area;
+    *key_p = calloc((size_t) size, sizeof(**key_p));
+    area->base = calloc((size_t) size, sizeof(*area->base));
+    area->peer = calloc((size_t) size, sizeof(*area->peer));
+    if (NULL == *key_p || NULL == area->base || NULL == area->peer) {
+        return false;
+    }
+    area->size = size;
+    for (int rank = 0; rank < size; rank++) {
+        if (rank != ompi_comm_rank(comm)
+            && OPAL_SUCCESS
+                   != dn_ompi_connect(&ompi_comm_peer_lookup(comm, rank)->super, &area->peer[rank])) {
+            area->peer[rank] = NULL;
+            return false;
+        }
+    }
+    const dn_tree_long_config_t config = {.ranks = (uint32_t) size,
+                                          .rank = (uint32_t) ompi_comm_rank(comm),
+                                          .area = area->base,
+                                          .peer = area->peer};
+    if (DN_OK != dn_tree_long_create(&config, &area->lng)) {
+        area->lng = NULL;
+        return false;
+    }
+    area->base[ompi_comm_rank(comm)] = dn_segment_base(area->segment);
+    dn_tree_long_clear(area->base[ompi_comm_rank(comm)]);
+    return true;
+}
+
+/** Tell where the own area is, map those of the others. */
+static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, dn_key_t *key)
+{
+    coll_llcm_area_t *area = module->area;
+    ompi_datatype_t *byte = &ompi_mpi_byte.dt;
+    dn_key_t own;
+
+    dn_segment_key(area->segment, &own);
+    if (OMPI_SUCCESS
+        != module->saved.coll_allgather(&own, (int) sizeof(own), byte, key, (int) sizeof(own), byte, comm,
+                                        module->saved.coll_allgather_module)) {
+        return false;
+    }
+    for (int rank = 0; rank < area->size; rank++) {
+        if (NULL != area->peer[rank]
+            && (DN_TREE_LONG_AREA != key[rank].len
+                || DN_OK != dn_segment_map(area->peer[rank], &key[rank], &area->base[rank]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+{
+    dn_key_t *key = NULL;
+
+    module->area_state = COLL_LLCM_BUSY;
+    const bool good = all_agree(module, comm, prepare(module, comm, &key))
+                      && all_agree(module, comm, map_areas(module, comm, key));
+    free(key);
+    if (!good) {
+        coll_llcm_long_tear_down(module);
+        module->area_state = COLL_LLCM_REFUSED;
+        opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:llcm: no areas for %s",
+                            comm->c_name);
+        return false;
+    }
+    module->lng = module->area->lng;
+    module->area_state = COLL_LLCM_READY;
+    coll_llcm_look_at_cores();
+    return true;
+}
+/** @} */
+
+/** Wait for the operation that was started, of so many bytes. */
+static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes)
+{
+    for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
+        coll_llcm_poll(module, polls);
+        status = dn_tree_long_test(module->lng);
+    }
+    (void) atomic_fetch_add_explicit(&coll_llcm.long_bytes, bytes, memory_order_relaxed);
+    return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
+}
+
+int coll_llcm_long_allreduce(coll_llcm_module_t *module, const void *in, void *out, size_t count,
+                             const dn_tree_reduction_t *reduction)
+{
+    return wait_for(module, dn_tree_long_allreduce(module->lng, in, out, count, reduction),
+                    count * reduction->size);
+}
+
+int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, void *out, size_t count,
+                          const dn_tree_reduction_t *reduction)
+{
+    return wait_for(module, dn_tree_long_reduce(module->lng, (uint32_t) root, in, out, count, reduction),
+                    count * reduction->size);
+}
+
+/** @name Broadcast */
+/** @{ */
+/** Bytes that lie together. */
+typedef struct plain {
+    dn_tree_mover_t super;
+    uint8_t *start;
+    bool packs;
+} plain_t;
+
+static void move_plain(dn_tree_mover_t *mover, void *area, size_t at, size_t len)
+{
+    const plain_t *plain = (const plain_t *) mover;
+
+    if (plain->packs) {
+        dn_copy(area, plain->start + at, len);
+    } else {
+        dn_copy(plain->start + at, area, len);
+    }
+}
+
+/** Elements with gaps, by the program of their type. */
+typedef struct walk {
+    dn_tree_mover_t super;
+    dn_prog_cursor_t cursor;
+    bool packs;
+} walk_t;
+
+static void move_walk(dn_tree_mover_t *mover, void *area, size_t at, size_t len)
+{
+    walk_t *walk = (walk_t *) mover;
+
+    (void) at;
+    if (walk->packs) {
+        (void) dn_prog_gather(area, &walk->cursor, len);
+    } else {
+        (void) dn_prog_scatter(&walk->cursor, area, len);
+    }
+}
+
+/** Elements whose type has no program. A convertor packs whole numbers only: what goes beyond a piece is kept for
+ * the next. */
+typedef struct converted {
+    dn_tree_mover_t super;
+    opal_convertor_t convertor;
+    bool packs;
+    size_t from, to; /**< of rest, what is to go first */
+    uint8_t rest[64];
+} converted_t;
+
+/** Pack up to @p len bytes. */
+static size_t pack_some(opal_convertor_t *convertor, void *bytes, size_t len)
+{
+    struct iovec iov = {.iov_base = bytes, .iov_len = len};
+    uint32_t count = 1;
+
+    (void) opal_convertor_pack(convertor, &iov, &count, &len);
+    return len;
+}
+
+static void pack_converted(converted_t *converted, uint8_t *area, size_t len)
+{
+    while (0 < len) {
+        if (converted->from == converted->to) {
+            const size_t packed = pack_some(&converted->convertor, area, len);
+            area += packed;
+            len -= packed;
+            converted->from = 0;
+            converted->to =
+                0 == len ? 0 : pack_some(&converted->convertor, converted->rest, sizeof(converted->rest));
+        }
+        const size_t left = converted->to - converted->from;
+        const size_t first = left < len ? left : len;
+        memcpy(area, converted->rest + converted->from, first);
+        converted->from += first;
+        area += first;
+        len -= first;
+    }
+}
+
+static void move_converted(dn_tree_mover_t *mover, void *area, size_t at, size_t len)
+{
+    converted_t *converted = (converted_t *) mover;
+    struct iovec iov = {.iov_base = area, .iov_len = len};
+    uint32_t count = 1;
+
+    (void) at;
+    if (converted->packs) {
+        pack_converted(converted, area, len);
+    } else {
+        (void) opal_convertor_unpack(&converted->convertor, &iov, &count, &len);
+    }
+}
+
+static int bcast_converted(coll_llcm_module_t *module, void *buf, int count, const ompi_datatype_t *type,
+                           int root, bool packs)
+{
+    converted_t converted = {.super = {move_converted}, .packs = packs};
+    const size_t bytes = coll_llcm_bytes(count, type);
+
+    OBJ_CONSTRUCT(&converted.convertor, opal_convertor_t);
+    if (packs) {
+        (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super,
+                                                        (size_t) count, buf, 0, &converted.convertor);
+    } else {
+        (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super,
+                                                        (size_t) count, buf, 0, &converted.convertor);
+    }
+    int rc =
+        wait_for(module, dn_tree_long_bcast(module->lng, (uint32_t) root, bytes, &converted.super), bytes);
+    OBJ_DESTRUCT(&converted.convertor);
+    return rc;
+}
+
+int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, int count, ompi_datatype_t *type, int root,
+                         bool is_root)
+{
+    const size_t bytes = coll_llcm_bytes(count, type);
+    walk_t walk;
+
+    if (coll_llcm_is_contiguous(count, type)) {
+        plain_t plain = {{move_plain}, coll_llcm_start(buf, type), is_root};
+        return wait_for(module, dn_tree_long_bcast(module->lng, (uint32_t) root, bytes, &plain.super), bytes);
+    }
+    if (0 == dn_ompi_prog_start(&walk.cursor, type, (size_t) count, buf)) {
+        return bcast_converted(module, buf, count, type, root, is_root);
+    }
+    walk.super.move = move_walk;
+    walk.packs = is_root;
+    return wait_for(module, dn_tree_long_bcast(module->lng, (uint32_t) root, bytes, &walk.super), bytes);
+}
+/** @} */

@@ -1,0 +1,421 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_long.c
+ * Three steps of a piece, each taken as soon as what it needs is there: fill, reduce, take.
+ *
+ * Memory order. A counter is stored with release after the bytes of its piece have been written (filled, reduced) or
+ * read (taken), and loaded with acquire before they are read or written over. So who sees `filled` or `reduced` beyond
+ * a piece sees its bytes, and a slot is written over only after the reads of all who have said `taken`. A counter that was
+ * seen beyond a piece once need not be loaded again for it: its load precedes all that follows.
+ */
+#include "dn_config.h"
+
+#include "dn_atomic.h"
+#include "dn_tree_long.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Bytes that are folded at a time: they stay in the first cache. */
+#define DN_TREE_LONG_CHUNK 4096u
+_Static_assert(DN_TREE_LONG_ELEMENT <= DN_TREE_LONG_CHUNK, "an element fits");
+/** Bytes up to which an operation is not cut, and least bytes of a piece (perf/dn_coll). */
+#define DN_TREE_LONG_PIECE 8192u
+/** Tests in vain after which a peer is asked whether it lives. */
+#define DN_TREE_LONG_PATIENCE 8192u
+
+#define DN_TREE_LONG_ALL UINT32_MAX
+
+/** Counters of an area, in this order. */
+enum { FILLED, REDUCED, TAKEN, COUNTERS };
+
+/** What a process does with a piece in the end. */
+typedef enum dn_tree_take {
+    DN_TREE_TAKE_NOTHING,
+    DN_TREE_TAKE_MOVE,   /**< move the root's bytes to where they belong */
+    DN_TREE_TAKE_FOLD,   /**< fold the operands of all */
+    DN_TREE_TAKE_SHARES, /**< copy the shares that each has reduced */
+} dn_tree_take_t;
+
+struct dn_tree_long {
+    dn_tree_long_config_t config;
+    uint64_t done[COUNTERS];  /**< our own */
+    uint64_t *seen[COUNTERS]; /**< of others, by rank, as loaded last */
+    /* The operation under way: */
+    uint64_t first; /**< number of its first piece */
+    uint64_t end;   /**< one beyond its last */
+    size_t piece;   /**< bytes of a piece but the last */
+    size_t len;
+    int fills;
+    int reduces;
+    dn_tree_take_t take;
+    uint32_t root; /**< of a broadcast, else DN_TREE_LONG_ALL */
+    const uint8_t *in;
+    uint8_t *out;
+    const dn_tree_reduction_t *reduction;
+    dn_tree_mover_t *mover;
+
+    int failed;
+    uint32_t vain;  /**< tests since the last step */
+    uint32_t asked; /**< rank that was asked last whether it lives */
+    _Alignas(64) uint8_t chunk[DN_TREE_LONG_CHUNK];
+};
+
+/** @name Areas */
+/** @{ */
+static uint64_t *dn_tree_long_counter(void *area, int which)
+{
+    return (uint64_t *) ((uint8_t *) area + 64 * which);
+}
+
+static uint8_t *dn_tree_long_slot(const dn_tree_long_t *lng, uint32_t rank, uint64_t number)
+{
+    return (uint8_t *) lng->config.area[rank] + DN_TREE_LONG_AREA
+           - (DN_TREE_LONG_SLOTS - number % DN_TREE_LONG_SLOTS) * DN_TREE_LONG_SLOT;
+}
+
+void dn_tree_long_clear(void *area)
+{
+    for (int which = 0; which < COUNTERS; which++) {
+        dn_store_release(dn_tree_long_counter(area, which), 0);
+    }
+}
+
+/** Is a rank's counter beyond a piece? */
+static inline int dn_tree_long_is_beyond(dn_tree_long_t *lng, int which, uint32_t rank, uint64_t number)
+{
+    uint64_t *seen = &lng->seen[which][rank];
+
+    if (*seen <= number) {
+        *seen = dn_load_acquire(dn_tree_long_counter(lng->config.area[rank], which));
+    }
+    return *seen > number;
+}
+
+/** Are the counters of all others beyond a piece? */
+static int dn_tree_long_are_beyond(dn_tree_long_t *lng, int which, uint64_t number)
+{
+    for (uint32_t rank = 0; rank < lng->config.ranks; rank++) {
+        if (rank != lng->config.rank && !dn_tree_long_is_beyond(lng, which, rank, number)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static inline void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number)
+{
+    lng->done[which] = number;
+    dn_store_release(dn_tree_long_counter(lng->config.area[lng->config.rank], which), number);
+}
+/** @} */
+
+/** @name Life */
+/** @{ */
+static void dn_tree_long_destroy(dn_tree_long_t *lng)
+{
+    free(lng->seen[0]);
+    free(lng);
+}
+
+dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_tree_long_t **lng_p)
+{
+    if (2 > config->ranks || config->rank >= config->ranks) {
+        return DN_ERR_PARAM;
+    }
+    dn_tree_long_t *lng = aligned_alloc(_Alignof(dn_tree_long_t), sizeof(*lng));
+    if (NULL == lng) {
+        return DN_ERR_NOMEM;
+    }
+    memset(lng, 0, sizeof(*lng));
+    lng->config = *config;
+    lng->seen[0] = calloc((size_t) COUNTERS * config->ranks, sizeof(*lng->seen[0]));
+    if (NULL == lng->seen[0]) {
+        dn_tree_long_destroy(lng);
+        return DN_ERR_NOMEM;
+    }
+    for (int which = 1; which < COUNTERS; which++) {
+        lng->seen[which] = lng->seen[which - 1] + config->ranks;
+    }
+    *lng_p = lng;
+    return DN_OK;
+}
+
+dn_status_t dn_tree_long_free(dn_tree_long_t *lng)
+{
+    /* Who has taken the last piece has done all steps of it: nor does it look at our counters any more. */
+    if (0 != lng->end && !dn_tree_long_are_beyond(lng, TAKEN, lng->end - 1)) {
+        return DN_INPROGRESS;
+    }
+    dn_tree_long_destroy(lng);
+    return DN_OK;
+}
+
+void dn_tree_long_abandon(dn_tree_long_t *lng)
+{
+    dn_tree_long_destroy(lng);
+}
+/** @} */
+
+/** @name Steps */
+/** @{ */
+static inline size_t dn_tree_long_at(const dn_tree_long_t *lng, uint64_t number)
+{
+    return (size_t) (number - lng->first) * lng->piece;
+}
+
+static inline size_t dn_tree_long_bytes(const dn_tree_long_t *lng, uint64_t number)
+{
+    const size_t left = lng->len - dn_tree_long_at(lng, number);
+    return left < lng->piece ? left : lng->piece;
+}
+
+/** Where the share of a rank begins in a piece of so many bytes: between lines, where elements allow it. */
+static size_t dn_tree_long_share(const dn_tree_long_t *lng, uint32_t rank, size_t bytes)
+{
+    const size_t size = lng->reduction->size;
+    const size_t unit = size < 64 ? 64 / size : 1;
+    const size_t units = (bytes / size + unit - 1) / unit;
+    const size_t at = units * rank / lng->config.ranks * unit * size;
+
+    return at < bytes ? at : bytes;
+}
+
+/** Fold what all have put at some place of a piece, from the last rank to the first. */
+static void dn_tree_long_fold(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t len, uint8_t *to)
+{
+    uint32_t rank = lng->config.ranks - 1;
+
+    dn_copy(to, dn_tree_long_slot(lng, rank, number) + at, len);
+    while (0 < rank--) {
+        lng->reduction->fold(lng->reduction, dn_tree_long_slot(lng, rank, number) + at, to,
+                             len / lng->reduction->size);
+    }
+}
+
+static size_t dn_tree_long_chunk(const dn_tree_long_t *lng, size_t left)
+{
+    const size_t most = DN_TREE_LONG_CHUNK / lng->reduction->size * lng->reduction->size;
+    return left < most ? left : most;
+}
+
+/** Each step: @return whether there was one to take. */
+static int dn_tree_long_fill(dn_tree_long_t *lng)
+{
+    const uint64_t number = lng->done[FILLED];
+
+    if (number == lng->end
+        || (DN_TREE_LONG_SLOTS <= number
+            && (lng->done[TAKEN] <= number - DN_TREE_LONG_SLOTS
+                || !dn_tree_long_are_beyond(lng, TAKEN, number - DN_TREE_LONG_SLOTS)))) {
+        return 0;
+    }
+    const size_t at = dn_tree_long_at(lng, number);
+    const size_t bytes = dn_tree_long_bytes(lng, number);
+    uint8_t *slot = dn_tree_long_slot(lng, lng->config.rank, number);
+    if (NULL != lng->mover) {
+        lng->mover->move(lng->mover, slot, at, bytes);
+    } else {
+        dn_copy(slot, lng->in + at, bytes);
+    }
+    dn_tree_long_publish(lng, FILLED, number + 1);
+    return 1;
+}
+
+static int dn_tree_long_reduce_share(dn_tree_long_t *lng)
+{
+    const uint64_t number = lng->done[REDUCED];
+
+    if (number == lng->end || lng->done[FILLED] <= number || !dn_tree_long_are_beyond(lng, FILLED, number)) {
+        return 0;
+    }
+    const size_t bytes = dn_tree_long_bytes(lng, number);
+    const size_t end = dn_tree_long_share(lng, lng->config.rank + 1, bytes);
+    uint8_t *slot = dn_tree_long_slot(lng, lng->config.rank, number);
+    size_t len;
+    for (size_t at = dn_tree_long_share(lng, lng->config.rank, bytes); at < end; at += len) {
+        len = dn_tree_long_chunk(lng, end - at);
+        dn_tree_long_fold(lng, number, at, len, lng->chunk);
+        dn_copy(slot + at, lng->chunk, len);
+    }
+    dn_tree_long_publish(lng, REDUCED, number + 1);
+    return 1;
+}
+
+/** Has the piece that is to be taken come? */
+static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
+{
+    switch (lng->take) {
+    case DN_TREE_TAKE_MOVE:
+        return dn_tree_long_is_beyond(lng, FILLED, lng->root, number);
+    case DN_TREE_TAKE_FOLD:
+        return lng->done[FILLED] > number && dn_tree_long_are_beyond(lng, FILLED, number);
+    case DN_TREE_TAKE_SHARES:
+        return lng->done[REDUCED] > number && dn_tree_long_are_beyond(lng, REDUCED, number);
+    default:
+        return lng->done[REDUCED] > number;
+    }
+}
+
+static void dn_tree_long_take_shares(const dn_tree_long_t *lng, uint64_t number, size_t bytes, uint8_t *out)
+{
+    const uint32_t ranks = lng->config.ranks;
+
+    for (uint32_t i = 0; i < ranks; i++) {
+        /* Beginning with the own one, so that not all read from the same. */
+        const uint32_t rank = (lng->config.rank + i) % ranks;
+        const size_t at = dn_tree_long_share(lng, rank, bytes);
+        dn_copy(out + at, dn_tree_long_slot(lng, rank, number) + at,
+                dn_tree_long_share(lng, rank + 1, bytes) - at);
+    }
+}
+
+static int dn_tree_long_take(dn_tree_long_t *lng)
+{
+    const uint64_t number = lng->done[TAKEN];
+
+    if (number == lng->end || !dn_tree_long_has_come(lng, number)) {
+        return 0;
+    }
+    const size_t at = dn_tree_long_at(lng, number);
+    const size_t bytes = dn_tree_long_bytes(lng, number);
+    size_t len;
+    switch (lng->take) {
+    case DN_TREE_TAKE_MOVE:
+        lng->mover->move(lng->mover, dn_tree_long_slot(lng, lng->root, number), at, bytes);
+        break;
+    case DN_TREE_TAKE_FOLD:
+        for (size_t in = 0; in < bytes; in += len) {
+            len = dn_tree_long_chunk(lng, bytes - in);
+            dn_tree_long_fold(lng, number, in, len, lng->out + at + in);
+        }
+        break;
+    case DN_TREE_TAKE_SHARES:
+        dn_tree_long_take_shares(lng, number, bytes, lng->out + at);
+        break;
+    default:
+        break;
+    }
+    dn_tree_long_publish(lng, TAKEN, number + 1);
+    return 1;
+}
+
+/** Has another rank done its part of the operation? Then it may leave. */
+static int dn_tree_long_is_through(dn_tree_long_t *lng, uint32_t rank)
+{
+    const int fills = DN_TREE_LONG_ALL == lng->root || rank == lng->root;
+
+    return (!fills || dn_tree_long_is_beyond(lng, FILLED, rank, lng->end - 1))
+           && dn_tree_long_is_beyond(lng, TAKEN, rank, lng->end - 1);
+}
+
+/** Nothing has come for long: ask one of those who have something to do whether it lives. */
+static void dn_tree_long_ask(dn_tree_long_t *lng)
+{
+    lng->vain = 0;
+    lng->asked = (lng->asked + 1) % lng->config.ranks;
+    if (lng->asked != lng->config.rank && !dn_tree_long_is_through(lng, lng->asked)
+        && DN_OK != dn_peer_check(lng->config.peer[lng->asked])) {
+        lng->failed = 1;
+    }
+}
+
+dn_status_t dn_tree_long_test(dn_tree_long_t *lng)
+{
+    while (dn_tree_long_take(lng) || dn_tree_long_reduce_share(lng) || dn_tree_long_fill(lng)) {
+        lng->vain = 0;
+    }
+    if (lng->done[TAKEN] == lng->end && lng->done[REDUCED] == lng->end && lng->done[FILLED] == lng->end) {
+        return DN_OK;
+    }
+    if (DN_TREE_LONG_PATIENCE == ++lng->vain) {
+        dn_tree_long_ask(lng);
+    }
+    return lng->failed ? DN_ERR_UNREACH : DN_INPROGRESS;
+}
+/** @} */
+
+/** @name Operations */
+/** @{ */
+/** Cut an operation on elements of @p size bytes; so that steps of different processes overlap, into some pieces. */
+static void dn_tree_long_cut(dn_tree_long_t *lng, size_t len, size_t size)
+{
+    size_t piece = len;
+
+    if (DN_TREE_LONG_PIECE < len) {
+        piece = len / 4;
+        piece = DN_TREE_LONG_PIECE > piece ? DN_TREE_LONG_PIECE : piece;
+        piece = DN_TREE_LONG_SLOT < piece ? DN_TREE_LONG_SLOT : piece / 64 * 64;
+    }
+    piece = size < piece ? piece / size * size : size;
+    lng->piece = piece;
+    lng->len = len;
+    lng->first = lng->end;
+    lng->end += (len + piece - 1) / piece;
+}
+
+/** Start with the steps that there are. Nobody looks at counters of steps that there are not, but for the last. */
+static dn_status_t dn_tree_long_start(dn_tree_long_t *lng)
+{
+    if (lng->failed) {
+        return DN_ERR_UNREACH;
+    }
+    lng->vain = 0;
+    if (!lng->fills) {
+        lng->done[FILLED] = lng->end;
+    }
+    if (!lng->reduces) {
+        lng->done[REDUCED] = lng->end;
+        if (DN_TREE_TAKE_NOTHING == lng->take) {
+            dn_tree_long_publish(lng, TAKEN, lng->end);
+        }
+    }
+    return dn_tree_long_test(lng);
+}
+
+dn_status_t dn_tree_long_bcast(dn_tree_long_t *lng, uint32_t root, size_t len, dn_tree_mover_t *mover)
+{
+    const int is_root = root == lng->config.rank;
+
+    dn_tree_long_cut(lng, len, 1);
+    lng->fills = is_root;
+    lng->reduces = 0;
+    lng->take = is_root ? DN_TREE_TAKE_NOTHING : DN_TREE_TAKE_MOVE;
+    lng->root = root;
+    lng->mover = mover;
+    return dn_tree_long_start(lng);
+}
+
+/** A reduction whose result this process wants or not. */
+static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, const void *in, void *out,
+                                                size_t count, const dn_tree_reduction_t *reduction)
+{
+    const size_t len = count * reduction->size;
+    const int whole = 2 == lng->config.ranks || DN_TREE_LONG_PIECE >= len;
+
+    dn_tree_long_cut(lng, len, reduction->size);
+    lng->fills = 1;
+    lng->reduces = !whole;
+    lng->take = !wants ? DN_TREE_TAKE_NOTHING : whole ? DN_TREE_TAKE_FOLD : DN_TREE_TAKE_SHARES;
+    lng->in = in;
+    lng->out = out;
+    lng->reduction = reduction;
+    lng->mover = NULL;
+    lng->root = DN_TREE_LONG_ALL;
+    return dn_tree_long_start(lng);
+}
+
+dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const void *in, void *out, size_t count,
+                                const dn_tree_reduction_t *reduction)
+{
+    return dn_tree_long_start_reduction(lng, root == lng->config.rank, in, out, count, reduction);
+}
+
+dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                   const dn_tree_reduction_t *reduction)
+{
+    return dn_tree_long_start_reduction(lng, 1, in, out, count, reduction);
+}
+/** @} */

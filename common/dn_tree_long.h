@@ -1,0 +1,131 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_long.h
+ * Broadcast and reductions of any length through mapped memory, among processes of one host.
+ *
+ * Each process has an area: memory that all of them have mapped. It is a ring of DN_TREE_LONG_SLOTS slots behind a
+ * head of three counters, each in a line of its own:
+ *
+ *   pieces filled | pieces reduced | pieces taken | slot 0 | slot 1 | ...
+ *
+ * An operation is cut into pieces, at most a slot long. Pieces are numbered from 0 on through all operations, alike in
+ * all processes; piece k goes through slot k mod DN_TREE_LONG_SLOTS of an area. Counters are written by their owner
+ * only and are never reset:
+ *
+ *   filled   the owner's operands, or what it broadcasts, of all pieces below are in its area
+ *   reduced  its share of the result of all pieces below is there
+ *   taken    it reads no piece below any more, neither in the areas of others nor in its own
+ *
+ * A process fills slot k mod DN_TREE_LONG_SLOTS with piece k once all have taken piece k - DN_TREE_LONG_SLOTS, itself
+ * included: what it reads of its own area has to stay there too. So the ranks of consecutive operations may be apart
+ * by DN_TREE_LONG_SLOTS pieces, whatever the operations are.
+ *
+ * Short reductions are folded whole by everybody who wants the result, straight from the areas of all into its own
+ * buffer. In longer ones each process folds its share of a piece and puts it in its area over its own operands of that share,
+ * which nobody else reads; then all copy the shares out.
+ *
+ * Operations are started, then tested until they are complete, as those of dn_tree.h: nothing waits, and all processes call
+ * the same ones in the same order, one at a time. A reduction folds x0 op (x1 op (x2 ...)) in the order of ranks. All
+ * processes get the same bits.
+ *
+ * Threads: one at a time uses a dn_tree_long_t; different ones may be used at once.
+ *
+ * Pinned by test/unit/dn_tree_long_gives_all_ranks_the_same_result.c.
+ */
+#ifndef DN_TREE_LONG_H
+#define DN_TREE_LONG_H
+
+#include "dn_tree.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Pieces by which a process may be ahead of another. */
+#define DN_TREE_LONG_SLOTS 8
+/** Bytes of a slot. */
+#define DN_TREE_LONG_SLOT 32768u
+/** Bytes of an area, which is a segment or part of one; aligned to 64 in all processes. */
+#define DN_TREE_LONG_AREA (4096u + DN_TREE_LONG_SLOTS * DN_TREE_LONG_SLOT)
+/** Most bytes of an element of a reduction. */
+#define DN_TREE_LONG_ELEMENT 2048u
+
+typedef struct dn_tree_long dn_tree_long_t;
+
+typedef struct dn_tree_mover dn_tree_mover_t;
+/**
+ * Copy bytes at .. at + len - 1 of what is broadcast: into @p area at the root, else out of it. Calls of an operation come in
+ * order, without a gap. It must not fail.
+ */
+typedef void (*dn_tree_move_fn_t)(dn_tree_mover_t *mover, void *area, size_t at, size_t len);
+/** Where the bytes of a broadcast lie; embedded in what the caller's move needs. Lent until completion. */
+struct dn_tree_mover {
+    dn_tree_move_fn_t move;
+};
+
+/** What each process is given once all have their areas. */
+typedef struct dn_tree_long_config {
+    uint32_t ranks; /**< at least 2 */
+    uint32_t rank;
+    void *const *area; /**< by rank, DN_TREE_LONG_AREA bytes each; lent until it is freed */
+    dn_peer_t *const
+        *peer; /**< by rank, asked whether they live; the own one is not used. Lent until it is freed */
+} dn_tree_long_config_t;
+
+/** Prepare the own area, before another process can look at it. */
+DN_API void dn_tree_long_clear(void *area);
+
+/**
+ * Make what operations need; whether all processes could is for the caller to agree on. The areas need not be known yet.
+ *
+ * @param[in]  config  Copied; what it points to is filled in before the first operation.
+ * @param[out] lng_p   The caller's until dn_tree_long_free() says that it is gone, or dn_tree_long_abandon().
+ *
+ * @retval DN_ERR_PARAM  fewer than two ranks, or rank is none of them.
+ * @retval DN_ERR_NOMEM  memory ran out: do without it.
+ */
+DN_API dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_tree_long_t **lng_p);
+
+/**
+ * Free one whose operations are complete, so that its area can serve others.
+ *
+ * @retval DN_OK          gone; the areas and peers are the caller's.
+ * @retval DN_INPROGRESS  another process may still read the own area: call again, some time after it has gone on. All areas
+ *                        are to stay mapped until then.
+ */
+DN_API dn_status_t dn_tree_long_free(dn_tree_long_t *lng);
+
+/** Free one at once. The own area must not be used again. */
+DN_API void dn_tree_long_abandon(dn_tree_long_t *lng);
+
+/** @name Operations
+ * Each starts one, once the last is complete. Buffers are lent until completion.
+ *
+ * @retval DN_OK           complete.
+ * @retval DN_INPROGRESS   dn_tree_long_test() until it is.
+ * @retval DN_ERR_UNREACH  a peer is gone: no operation completes any more; dn_tree_long_abandon() is all that is left.
+ */
+/** @{ */
+/** @p len bytes of @p root to everybody, at least 1. */
+DN_API dn_status_t dn_tree_long_bcast(dn_tree_long_t *lng, uint32_t root, size_t len, dn_tree_mover_t *mover);
+/**
+ * Fold @p in of everybody into @p out of @p root, which may be @p in; elsewhere out is not used. At least 1 element, of
+ * at most DN_TREE_LONG_ELEMENT bytes. The fold gets pointers aligned as the buffers are, and to 64 / size elements, at
+ * least to one, in the areas.
+ */
+DN_API dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const void *in, void *out,
+                                       size_t count, const dn_tree_reduction_t *reduction);
+/** As dn_tree_long_reduce(), to everybody. */
+DN_API dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                          const dn_tree_reduction_t *reduction);
+/** Go on with the operation that was started last. */
+DN_API dn_status_t dn_tree_long_test(dn_tree_long_t *lng);
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,316 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Sequences of random operations through areas, in which any rank runs ahead as far as it can: results are those of a
+ * reference, the same bits everywhere, in place or not, shorter and longer than the ring of slots. A rank that is gone ends
+ * the operation of the others.
+ */
+#include "dn_config.h"
+
+#include "dn_tree_forest.h"
+#include "dn_tree_long.h"
+
+#include <stdlib.h>
+
+enum { OPERATIONS = 60, RING = DN_TREE_LONG_SLOTS * DN_TREE_LONG_SLOT, MOST = RING + 3 * DN_TREE_LONG_SLOT };
+
+typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, KINDS } kind_t;
+
+/** An operation as all ranks know it. */
+typedef struct operation {
+    kind_t kind;
+    uint32_t root;
+    size_t len; /**< bytes */
+    uint64_t key;
+    int in_place;
+} operation_t;
+
+/** x -> a x + b modulo 2^32, composed: it does not commute. */
+typedef struct affine {
+    uint32_t a;
+    uint32_t b;
+} affine_t;
+
+/** A rank's end of a broadcast. */
+typedef struct ends {
+    dn_tree_mover_t super;
+    uint8_t *bytes;
+    int is_root;
+    size_t moved;
+} ends_t;
+
+static forest_t forest;
+static dn_segment_t *segment[FOREST_MAX];
+static void *area[FOREST_MAX][FOREST_MAX];
+static dn_tree_long_t *lng[FOREST_MAX];
+static operation_t operation[OPERATIONS];
+static unsigned at[FOREST_MAX]; /**< operations that a rank has completed */
+static int under_way[FOREST_MAX];
+static ends_t ends[FOREST_MAX];
+static uint8_t *in[FOREST_MAX], *out[FOREST_MAX];
+static uint8_t *wanted[OPERATIONS]; /**< what the first rank got; freed after the last */
+static uint32_t left[OPERATIONS];   /**< ranks that have not compared */
+
+static void fold_affine(const dn_tree_reduction_t *reduction, const void *before, void *after, size_t count)
+{
+    const affine_t *l = before;
+    affine_t *r = after;
+
+    assert_int_equal(reduction->size, sizeof(affine_t));
+    assert_true(DN_TREE_LONG_SLOT >= count * sizeof(affine_t));
+    for (size_t i = 0; i < count; i++) {
+        r[i] = (affine_t){l[i].a * r[i].a, l[i].a * r[i].b + l[i].b};
+    }
+}
+
+static void fold_sum(const dn_tree_reduction_t *reduction, const void *before, void *after, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        ((double *) after)[i] += ((const double *) before)[i];
+    }
+}
+
+static const dn_tree_reduction_t affine = {.fold = fold_affine, .size = sizeof(affine_t)};
+static const dn_tree_reduction_t sum = {.fold = fold_sum, .size = sizeof(double)};
+
+static void move(dn_tree_mover_t *mover, void *slot, size_t from, size_t len)
+{
+    ends_t *end = (ends_t *) mover;
+
+    assert_int_equal(from, end->moved);
+    end->moved += len;
+    if (end->is_root) {
+        memcpy(slot, end->bytes + from, len);
+    } else {
+        memcpy(end->bytes + from, slot, len);
+    }
+}
+
+static affine_t operand(const operation_t *op, uint32_t rank, size_t i)
+{
+    const uint64_t x = (op->key + rank * 1000003 + i) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (affine_t){(uint32_t) (x >> 17) | 1, (uint32_t) (x >> 32)};
+}
+
+static void fill_operands(const operation_t *op, uint32_t rank, uint8_t *to)
+{
+    for (size_t i = 0; i < op->len / 8; i++) {
+        const affine_t x = operand(op, rank, i);
+        if (REALS == op->kind) {
+            /* Sums of these depend on their order. */
+            ((double *) to)[i] = (double) x.a * (0 == x.b % 3 ? 1e-9 : 1e9);
+        } else {
+            ((affine_t *) to)[i] = x;
+        }
+    }
+}
+
+static dn_status_t start(uint32_t rank, const operation_t *op)
+{
+    uint8_t *from = op->in_place ? out[rank] : in[rank];
+    uint8_t *to = REDUCE != op->kind || rank == op->root ? out[rank] : NULL;
+
+    if (BCAST == op->kind) {
+        ends[rank] = (ends_t){.super = {move}, .bytes = in[rank], .is_root = rank == op->root};
+        dn_test_fill(in[rank], op->len, rank == op->root ? op->key : ~op->key);
+        return dn_tree_long_bcast(lng[rank], op->root, op->len, &ends[rank].super);
+    }
+    fill_operands(op, rank, from);
+    if (REDUCE == op->kind) {
+        return dn_tree_long_reduce(lng[rank], op->root, from, to, op->len / 8, &affine);
+    }
+    return dn_tree_long_allreduce(lng[rank], from, to, op->len / 8, ALLREDUCE == op->kind ? &affine : &sum);
+}
+
+static void check_order(uint32_t rank, const operation_t *op)
+{
+    for (size_t i = 0; i < op->len / 8; i++) {
+        affine_t all = operand(op, forest.ranks - 1, i);
+        for (uint32_t r = forest.ranks - 1; 0 < r--;) {
+            const affine_t x = operand(op, r, i);
+            fold_affine(&affine, &x, &all, 1);
+        }
+        assert_memory_equal(&((affine_t *) out[rank])[i], &all, sizeof(all));
+    }
+}
+
+static void check_same(uint32_t rank, const operation_t *op)
+{
+    const unsigned number = (unsigned) (op - operation);
+
+    if (NULL == wanted[number]) {
+        wanted[number] = malloc(op->len);
+        assert_non_null(wanted[number]);
+        memcpy(wanted[number], out[rank], op->len);
+        left[number] = forest.ranks;
+    }
+    assert_memory_equal(wanted[number], out[rank], op->len);
+    if (0 == --left[number]) {
+        free(wanted[number]);
+    }
+}
+
+static void check(uint32_t rank, const operation_t *op)
+{
+    if (BCAST == op->kind) {
+        assert_int_equal(ends[rank].moved, op->len);
+        assert_int_equal(dn_test_mismatch(in[rank], op->len, op->key), op->len);
+    } else if (REALS == op->kind) {
+        check_same(rank, op);
+    } else if (ALLREDUCE == op->kind || rank == op->root) {
+        check_order(rank, op);
+    }
+}
+
+static void draw_operations(uint64_t *random)
+{
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        operation_t *op = &operation[i];
+        /* Streams of one kind and root let ranks run ahead. */
+        const int again = 0 < i && 0 != dn_test_below(random, 3);
+        op->kind = again ? operation[i - 1].kind : (kind_t) dn_test_below(random, KINDS);
+        op->root = again ? operation[i - 1].root : (uint32_t) dn_test_below(random, forest.ranks);
+        op->key = dn_test_random(random);
+        op->in_place = 0 == dn_test_below(random, 2);
+        op->len = 8 + dn_test_length(random, 0 == dn_test_below(random, 8) ? MOST - 8 : 40000) / 8 * 8;
+    }
+}
+
+/** One turn of a rank. */
+static void turn(uint32_t rank)
+{
+    if (OPERATIONS == at[rank]) {
+        return;
+    }
+    const operation_t *op = &operation[at[rank]];
+    const dn_status_t status = under_way[rank] ? dn_tree_long_test(lng[rank]) : start(rank, op);
+    under_way[rank] = DN_INPROGRESS == status;
+    if (!under_way[rank]) {
+        assert_int_equal(status, DN_OK);
+        check(rank, op);
+        at[rank]++;
+    }
+}
+
+/** Run all; a rank that has its turn often has several in a row. */
+static void run(uint64_t *random)
+{
+    unsigned long long turns = 0;
+    uint32_t done = 0;
+
+    memset(at, 0, sizeof(at));
+    memset(wanted, 0, sizeof(wanted));
+    draw_operations(random);
+    while (done < forest.ranks) {
+        const uint32_t rank = (uint32_t) dn_test_below(random, forest.ranks);
+        for (uint64_t n = 1 + dn_test_below(random, 10); 0 < n; n--) {
+            turn(rank);
+        }
+        done = 0;
+        for (uint32_t r = 0; r < forest.ranks; r++) {
+            done += OPERATIONS == at[r];
+        }
+        assert_true(turns++ < 4000000);
+    }
+}
+
+static void plant(uint32_t ranks)
+{
+    dn_key_t key;
+
+    forest_open(&forest, ranks);
+    for (uint32_t i = 0; i < ranks; i++) {
+        assert_int_equal(dn_segment_alloc(forest.port[i], DN_TREE_LONG_AREA, &segment[i]), DN_OK);
+        dn_tree_long_clear(dn_segment_base(segment[i]));
+        in[i] = malloc(MOST);
+        out[i] = malloc(MOST);
+    }
+    for (uint32_t i = 0; i < ranks; i++) {
+        for (uint32_t k = 0; k < ranks; k++) {
+            dn_segment_key(segment[k], &key);
+            assert_int_equal(dn_segment_map(forest.peer[i][k], &key, &area[i][k]), DN_OK);
+        }
+        const dn_tree_long_config_t config = {ranks, i, area[i], forest.peer[i]};
+        assert_int_equal(dn_tree_long_create(&config, &lng[i]), DN_OK);
+    }
+}
+
+static void fell(void)
+{
+    for (uint32_t i = 0; i < forest.ranks; i++) {
+        assert_int_equal(dn_tree_long_free(lng[i]), DN_OK);
+        free(in[i]);
+        free(out[i]);
+    }
+    forest_close(&forest);
+}
+
+static void any_ranks(void **state)
+{
+    static const uint32_t ranks[] = {2, 3, 4, 7, 13};
+
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        uint64_t random = ranks[i];
+        plant(ranks[i]);
+        for (int again = 0; again < (2 == ranks[i] ? 4 : 1); again++) {
+            run(&random);
+        }
+        fell();
+    }
+}
+
+/** The root of a broadcast is through before the others have begun; its area is not to be had before they have taken it. */
+static void an_area_is_freed_when_all_have_taken(void **state)
+{
+    enum { LEN = 1000 };
+
+    plant(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        ends[i] = (ends_t){.super = {move}, .bytes = in[i], .is_root = 0 == i};
+        dn_test_fill(in[i], LEN, i);
+    }
+    assert_int_equal(dn_tree_long_bcast(lng[0], 0, LEN, &ends[0].super), DN_OK);
+    assert_int_equal(dn_tree_long_free(lng[0]), DN_INPROGRESS);
+    assert_int_equal(dn_tree_long_bcast(lng[1], 0, LEN, &ends[1].super), DN_OK);
+    assert_int_equal(dn_tree_long_free(lng[0]), DN_INPROGRESS);
+    assert_int_equal(dn_tree_long_bcast(lng[2], 0, LEN, &ends[2].super), DN_OK);
+    assert_int_equal(dn_test_mismatch(in[2], LEN, 0), LEN);
+    fell();
+}
+
+static void a_lost_rank_ends_the_operation(void **state)
+{
+    dn_status_t status;
+    int tests = 0;
+
+    plant(3);
+    dn_close(forest.port[2]);
+    memset(in[0], 0, RING);
+    status = dn_tree_long_allreduce(lng[0], in[0], out[0], RING / 8, &sum);
+    while (DN_INPROGRESS == status) {
+        assert_true(tests++ < 100000);
+        status = dn_tree_long_test(lng[0]);
+    }
+    assert_int_equal(status, DN_ERR_UNREACH);
+    assert_int_equal(dn_tree_long_allreduce(lng[0], in[0], out[0], 1, &sum), DN_ERR_UNREACH);
+    for (uint32_t i = 0; i < 3; i++) {
+        dn_tree_long_abandon(lng[i]);
+        free(in[i]);
+        free(out[i]);
+    }
+    forest.ranks = 2;
+    forest_close(&forest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_ranks),
+        cmocka_unit_test(an_area_is_freed_when_all_have_taken),
+        cmocka_unit_test(a_lost_rank_ends_the_operation),
+    };
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
