@@ -37,7 +37,8 @@ static const option_row_t option_rows[] = {
     {'m', "message-size", "[MIN:]MAX",
      "message sizes in bytes, doubled from MIN to MAX; K, M and G are understood"},
     {'e', "entries", "[MIN:]MAX", "entries ahead of the message: 0, then tenfold from 1 to MAX"},
-    {'n', "order", "[MIN:]MAX", "rows and columns of the matrix, doubled from MIN to MAX"},
+    {'n', "order", "[MIN:]MAX",
+     "rows and columns of the matrix, or cells along an edge, doubled from MIN to MAX"},
     {'i', "iterations", "N", "timed iterations of every size"},
     {'x', "warmup", "N", "untimed iterations before them"},
     {'b', "batches", "N", "time N batches of the iterations"},
@@ -54,6 +55,8 @@ static const option_row_t option_rows[] = {
     {'C', "cores", "A,B", "CPUs to run on, as the operating system numbers them"},
     {'d', "device", "SPEC", "device list, such as shm,ofi"},
     {'t', "test", "NAME", "what to measure"},
+    {'w', "win-option", "NAME", "window: allocate, create, alloc_mem, shared or dynamic"},
+    {'s', "sync-option", "NAME", "epochs: flush, flush_local, lock, lock_all, pscw or fence"},
     {'P', "precision", "N", "decimals of the results"},
     {'L', "machine", NULL, "print key=value lines only"},
     {'O', "port", "N", "TCP port of the server (default 13003); 0: any that is free, which it prints"},
@@ -253,6 +256,12 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
         return NULL;
     case 't':
         o->test = arg;
+        return NULL;
+    case 'w':
+        o->win_kind = arg;
+        return NULL;
+    case 's':
+        o->win_sync = arg;
         return NULL;
     default: /* 'f' */
         return NULL;

@@ -62,9 +62,11 @@ typedef struct {
     const char *cores;
     const char *device;
     const char *test;
-    const char *bind;    /**< address to wait at */
-    const char *operand; /**< what stands beside the options; NULL: nothing */
-    int port;            /**< of TCP */
+    const char *win_kind; /**< how the window is made */
+    const char *win_sync; /**< what opens and closes its epochs */
+    const char *bind;     /**< address to wait at */
+    const char *operand;  /**< what stands beside the options; NULL: nothing */
+    int port;             /**< of TCP */
     bool json;
     bool local;
     bool keep;

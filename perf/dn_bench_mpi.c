@@ -364,6 +364,9 @@ static const char *assign_ranks(dn_bench_run_t *run, const dn_bench_program_t *p
 static bool run_sizes(dn_bench_run_t *run, const dn_bench_program_t *program)
 {
     bool failed = false;
+    if (NULL != program->ready) {
+        program->ready(run);
+    }
     run->requests = dn_bench_alloc(2 * sizeof(MPI_Request) * (size_t) run->options.window);
     if (0 == run->rank) {
         printf("# %s\n", program->title);
@@ -380,6 +383,9 @@ static bool run_sizes(dn_bench_run_t *run, const dn_bench_program_t *program)
         free_size(run);
     }
     free(run->requests);
+    if (NULL != program->done) {
+        program->done(run);
+    }
     return failed;
 }
 

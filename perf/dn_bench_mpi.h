@@ -72,6 +72,8 @@ typedef struct {
     size_t (*next)(size_t size); /**< NULL: dn_bench_next_size() */
     /** Why the options cannot be had, or NULL. NULL: they can. */
     const char *(*obstacle)(const dn_bench_run_t *run);
+    void (*ready)(dn_bench_run_t *run);    /**< once, before the first size: what follows from the options */
+    void (*done)(dn_bench_run_t *run);     /**< once, after the last */
     void (*describe)(dn_bench_run_t *run); /**< both ends for run->size; NULL: that many bytes under -D */
     void (*begin)(dn_bench_run_t *run);    /**< before the first iteration of a size; NULL: nothing */
     int (*end)(dn_bench_run_t *run);       /**< after the last; returns wrong messages */
