@@ -99,12 +99,16 @@ static void dn_ofi_close(dn_iface_t *iface)
 
 static dn_status_t dn_ofi_address(const dn_iface_t *iface, void *buf, size_t *len)
 {
-    const dn_ofi_t *ofi = (const dn_ofi_t *) iface;
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
     if (sizeof(ofi->where) > *len) {
         *len = sizeof(ofi->where);
         return DN_ERR_RANGE;
     }
+    /* From now on others may say HELLO, and wait for an answer, while this process computes. */
+    dn_ofi_lock(ofi);
+    dn_ofi_watch_start(ofi);
+    dn_ofi_unlock(ofi);
     memcpy(buf, &ofi->where, sizeof(ofi->where));
     *len = sizeof(ofi->where);
     return DN_OK;

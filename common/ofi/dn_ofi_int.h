@@ -81,8 +81,9 @@ enum dn_ofi_kind {
     DN_OFI_CREDIT = 6, /**< value: lines taken from the stream named by the token */
     DN_OFI_LEFT = 7,   /**< LEAVE of that stream came */
     DN_OFI_REFUSE = 8, /**< that stream is not or no more taken; value: dn_ofi_refusal */
-    DN_OFI_PING = 9,   /**< what came of that stream, which is the sender's? */
+    DN_OFI_PING = 9,   /**< what came of that stream, which is the sender's? value: it waits for credit */
     DN_OFI_PONG = 10,  /**< value: the number expected next */
+    DN_OFI_GONE = 11,  /**< who sent that stream has given up its receiver */
 };
 
 enum dn_ofi_refusal {
@@ -214,7 +215,9 @@ typedef struct dn_ofi_stream {
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
     uint32_t stores;               /**< number behind its last AOTF */
     uint32_t stored;               /**< numbers below are known to have come */
-    int asked;                     /**< a PING is on its way */
+    int asked;                     /**< a PING is not answered yet */
+    uint64_t asked_at;             /**< when it was sent last, */
+    uint64_t asked_since;          /**< and first */
     uint64_t turn;                 /**< ofi->turns when its burst began */
     uint32_t burst;                /**< messages since */
     uint64_t sent_at;              /**< when the last of them was sent */
@@ -235,8 +238,9 @@ typedef struct dn_ofi_peer {
     int contends;        /**< runs only where we may */
     int pidfd;           /**< of its process when that is on this host, else -1 */
     _Atomic int suspect; /**< found gone; the next progress says so */
+    int parted;          /**< it has said itself that it takes, or sends, no more */
     uint32_t refusals;   /**< since its life was last looked at */
-    int stranger;        /**< of a group not let in: not the port's yet */
+    int stranger;        /**< of a group not let in, or met by the watcher: not the port's yet */
 
     uint64_t rx_token;             /**< of its stream to us, 0: none */
     struct dn_ofi_peer *rx_next;   /**< of its bucket */
@@ -247,6 +251,7 @@ typedef struct dn_ofi_peer {
     uint32_t depth;                /**< its handlers running, one inside the other */
     int rx_left;                   /**< its LEAVE came */
     int left_due, pong_due;        /**< LEFT or PONG wait for room */
+    int credit_due;                /**< the last CREDIT is to be said again */
     int queued;                    /**< is in ofi->ready */
     dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
     dn_ofi_buffer_t *first, *last; /**< for handlers */
@@ -331,7 +336,7 @@ typedef struct dn_ofi {
     uint32_t nstreams;
     uint32_t draining; /**< streams without a peer */
     dn_ofi_peer_t *peers;
-    uint32_t npeers;
+    _Atomic uint32_t npeers;
     uint32_t nsenders; /**< peers with a stream to us */
     dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
     dn_ofi_peer_t *ready, **ready_tail; /**< with messages for handlers */
@@ -350,6 +355,7 @@ typedef struct dn_ofi {
 
     int work;             /**< something waits for room */
     int retry;            /**< strays may be at home now */
+    int unmet;            /**< the watcher has met peers, which the port does not know yet */
     _Atomic int suspects; /**< some peer's suspect is set */
     _Atomic int reap;     /**< some peer may be freed */
     int closing;
@@ -466,7 +472,7 @@ int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind ki
 /** Does RMA to this peer have to wait for messages that were sent before a
  * fence? */
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Ask what of a stream has come. */
+/** Ask what of a stream has come; and once more after some time without an answer, since words can be lost. */
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** A message came. The buffer is the callee's. */
 void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len);
@@ -494,6 +500,8 @@ void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token);
 /** The sender of this token, or NULL. */
 dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token);
+/** Have the port know the peers that may be known to it. Needs the port's lock, too. */
+void dn_ofi_meet(dn_ofi_t *ofi);
 /** HELLO came. 0: it has to wait; else the buffer is free again. */
 int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
 /** Something failed towards it. */
@@ -507,7 +515,7 @@ void dn_ofi_host(uint8_t host[16]);
 /** @name dn_ofi_watch.c: peers that fall silent */
 /** @{ */
 void dn_ofi_watch_open(dn_ofi_t *ofi);
-/** There are peers from now on. */
+/** There are peers from now on, or may be. */
 void dn_ofi_watch_start(dn_ofi_t *ofi);
 /** The port closes. */
 void dn_ofi_watch_close(dn_ofi_t *ofi);

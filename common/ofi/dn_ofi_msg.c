@@ -16,6 +16,8 @@
 /** Those behind them are gathered when they follow each other so closely:
  * sending takes 5 to 10 us. */
 #define DN_OFI_GAP_NS UINT64_C(30000)
+/** For which an answer is waited for before it is asked for again. */
+#define DN_OFI_ASK_NS UINT64_C(250000000)
 /** Lines that are gathered at most. */
 #define DN_OFI_GATHER 64
 
@@ -269,8 +271,8 @@ dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         return DN_ERR_AGAIN;
     }
     if (DN_OK == dn_ofi_check(&peer->base)) {
-        /* On another host, sending tells. */
-        if (NULL != peer->tx && 0 > peer->pidfd) {
+        /* On another host, sending tells; and credit may have been lost. */
+        if (NULL != peer->tx) {
             dn_ofi_inquire(ofi, peer->tx);
         }
         return DN_ERR_AGAIN;
@@ -476,9 +478,15 @@ static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     const int greeted = NULL == stream->first || DN_OFI_HELLO != dn_ofi_head(stream->first)->kind;
+    const uint64_t now = dn_ofi_clock();
 
-    if (!stream->asked && greeted) {
-        stream->asked = dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, 0);
+    if (!greeted || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
+        return;
+    }
+    if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, NULL != stream->first)) {
+        stream->asked_since = stream->asked ? stream->asked_since : now;
+        stream->asked_at = now;
+        stream->asked = 1;
     }
 }
 

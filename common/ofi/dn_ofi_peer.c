@@ -209,6 +209,7 @@ static void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     peer->rx_left = 0;
     peer->left_due = 0;
     peer->pong_due = 0;
+    peer->credit_due = 0;
     ofi->nsenders--;
     while (NULL != peer->early) {
         dn_ofi_buffer_t *buffer = peer->early;
@@ -296,6 +297,7 @@ static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, con
     peer->since = dn_ofi_clock();
     peer->next = ofi->peers;
     ofi->peers = peer;
+    ofi->npeers++;
     if (!peer->self) {
         dn_ofi_watch_start(ofi);
     }
@@ -322,6 +324,7 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         at = &(*at)->next;
     }
     *at = peer->next;
+    ofi->npeers--;
     ofi->contenders -= (uint32_t) peer->contends;
     ofi->retry = NULL != ofi->stray;
     if (0 <= peer->pidfd) {
@@ -344,6 +347,15 @@ static dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce
         peer = peer->next;
     }
     return peer;
+}
+
+/** One that the watcher has met, and that the port does not know yet. */
+static dn_ofi_peer_t *dn_ofi_find_met(const dn_ofi_t *ofi, const dn_peer_base_t *id)
+{
+    dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, id->nonce);
+    return NULL != peer && peer->stranger && 0 == memcmp(&peer->base.pgid, &id->pgid, sizeof(id->pgid))
+               ? peer
+               : NULL;
 }
 
 /** Slots are scarce: suspect the senders whose processes have ended. @return
@@ -412,7 +424,9 @@ int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
             dn_count(&ofi->iface.counters->dropped, 1);
             return 1;
         }
-        peer->stranger = !dn_port_admits(ofi->iface.port, &hello.pgid);
+        /* The port is asked, and told, under its lock. */
+        ofi->unmet |= ofi->beating;
+        peer->stranger = ofi->beating || !dn_port_admits(ofi->iface.port, &hello.pgid);
         if (!peer->stranger) {
             dn_port_adopt(ofi->iface.port, &peer->base);
         }
@@ -424,18 +438,23 @@ int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
     return 1;
 }
 
+void dn_ofi_meet(dn_ofi_t *ofi)
+{
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (peer->stranger && dn_port_admits(ofi->iface.port, &peer->base.pgid)) {
+            peer->stranger = 0;
+            dn_port_adopt(ofi->iface.port, &peer->base);
+            dn_ofi_make_ready(ofi, peer);
+        }
+    }
+}
+
 void dn_ofi_admitted(dn_iface_t *iface)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
     dn_ofi_lock(ofi);
-    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (peer->stranger && dn_port_admits(iface->port, &peer->base.pgid)) {
-            peer->stranger = 0;
-            dn_port_adopt(iface->port, &peer->base);
-            dn_ofi_make_ready(ofi, peer);
-        }
-    }
+    dn_ofi_meet(ofi);
     dn_ofi_unlock(ofi);
 }
 
@@ -486,16 +505,24 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         return status;
     }
     dn_ofi_lock(ofi);
-    if (NULL == peer) {
+    dn_ofi_peer_t *met = NULL == peer ? dn_ofi_find_met(ofi, id) : NULL;
+    if (NULL != met) {
+        peer = met;
+    } else if (NULL == peer) {
         status = dn_ofi_make_peer(ofi, id, &where, &peer);
     }
     if (DN_OK == status && peer->self) {
         peer->rx_left = 0;
     } else if (DN_OK == status && NULL == peer->tx) {
         status = dn_ofi_open_stream(ofi, peer);
-        if (DN_OK != status && NULL == *peer_p) {
+        if (DN_OK != status && NULL == *peer_p && NULL == met) {
             dn_ofi_free_peer(ofi, peer);
         }
+    }
+    if (DN_OK == status && NULL != met) {
+        /* From now on it is the port's, which enters it. */
+        met->stranger = 0;
+        dn_ofi_make_ready(ofi, met);
     }
     dn_ofi_unlock(ofi);
     if (DN_OK == status) {
@@ -559,6 +586,28 @@ void dn_ofi_release(dn_peer_base_t *base)
     dn_ofi_unlock(ofi);
 }
 
+/** Say a word that is to come in any case, for a while. */
+static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
+                       uint32_t value)
+{
+    const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
+
+    while (!dn_ofi_control(ofi, node, kind, token, value) && dn_ofi_clock() < until) {
+        dn_ofi_poll(ofi);
+    }
+}
+
+/** It is given up here: it may live, and wait for what does not come. */
+static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 != peer->rx_token && !peer->rx_left) {
+        dn_ofi_say(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
+    }
+    if (NULL != peer->tx) {
+        dn_ofi_say(ofi, peer->node, DN_OFI_GONE, peer->tx->token, 0);
+    }
+}
+
 void dn_ofi_lost(dn_peer_base_t *base)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
@@ -566,6 +615,9 @@ void dn_ofi_lost(dn_peer_base_t *base)
 
     dn_ofi_lock(ofi);
     peer->suspect = 1;
+    if (!peer->parted && !dn_ofi_has_ended(peer->pidfd)) {
+        dn_ofi_tell_gone(ofi, peer);
+    }
     if (NULL != peer->tx) {
         peer->tx->dead = 1;
     }
@@ -583,12 +635,14 @@ dn_status_t dn_ofi_check(dn_peer_base_t *base)
 }
 
 /** The next peer to be declared lost, or NULL. */
-static dn_ofi_peer_t *dn_ofi_next_suspect(const dn_ofi_t *ofi)
+static dn_ofi_peer_t *dn_ofi_next_suspect(dn_ofi_t *ofi)
 {
+    dn_ofi_lock(ofi);
     dn_ofi_peer_t *peer = ofi->peers;
     while (NULL != peer && (!peer->suspect || peer->base.lost)) {
         peer = peer->next;
     }
+    dn_ofi_unlock(ofi);
     return peer;
 }
 

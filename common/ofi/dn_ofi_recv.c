@@ -94,13 +94,16 @@ static void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 /** Send the words that its stream is owed, now or when there is room. */
 static void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
+    if (peer->credit_due) {
+        peer->credit_due = !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, peer->rx_told);
+    }
     if (peer->pong_due) {
         peer->pong_due = !dn_ofi_control(ofi, peer->node, DN_OFI_PONG, peer->rx_token, peer->rx_number);
     }
     if (peer->left_due && !peer->pong_due) {
         peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, 0);
     }
-    ofi->work |= peer->pong_due || peer->left_due;
+    ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
 }
 
 /** Bytes that no sender of ours writes: it is cut off. */
@@ -111,6 +114,13 @@ static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what
         dn_log_error("PID %" PRIu32 " sent %s over ofi; it is cut off", peer->base.pid, what);
         dn_ofi_suspect(ofi, peer);
     }
+}
+
+/** It says itself that it has parted from this process. */
+static void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    peer->parted = 1;
+    dn_ofi_suspect(ofi, peer);
 }
 
 /** Keep a short message in a short buffer: the long ones are for receiving. */
@@ -139,7 +149,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     peer->rx_number++;
     if (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind) {
         if (DN_OFI_CLOSE == head->kind) {
-            dn_ofi_suspect(ofi, peer);
+            dn_ofi_parted(ofi, peer);
         }
         peer->rx_left = 1;
         ofi->reap = 1;
@@ -258,7 +268,7 @@ static void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint32_t why)
     if (DN_OFI_FULL == why && !stream->peer->suspect) {
         dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", stream->peer->base.pid);
     }
-    dn_ofi_suspect(ofi, stream->peer);
+    dn_ofi_parted(ofi, stream->peer);
 }
 
 /** A word about a stream of ours. */
@@ -307,7 +317,7 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
     case DN_OFI_HELLO:
         return sizeof(dn_ofi_hello_t) == head->len;
     default:
-        return 0 == head->len && 0 < head->kind && DN_OFI_PONG >= head->kind;
+        return 0 == head->len && 0 < head->kind && DN_OFI_GONE >= head->kind;
     }
 }
 
@@ -322,11 +332,7 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
         return;
     }
     if (DN_OFI_HELLO == head->kind) {
-        if (ofi->beating) {
-            /* A peer is entered where the port's lock is held. */
-            dn_ofi_keep(ofi, buffer);
-            ofi->retry = 1;
-        } else if (dn_ofi_hello(ofi, buffer)) {
+        if (dn_ofi_hello(ofi, buffer)) {
             ofi->retry = NULL != ofi->stray;
             dn_ofi_buffer_free(ofi, buffer);
         } else {
@@ -334,7 +340,7 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
         }
         return;
     }
-    if (DN_OFI_HELLO < head->kind && DN_OFI_PING != head->kind) {
+    if (DN_OFI_HELLO < head->kind && DN_OFI_PING != head->kind && DN_OFI_GONE != head->kind) {
         dn_ofi_word(ofi, head);
         dn_ofi_buffer_free(ofi, buffer);
         return;
@@ -344,11 +350,18 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
         if (NULL != peer) {
             peer->signs++;
             peer->pong_due = 1;
+            peer->credit_due = 0 != head->number;
+            peer->left_due = peer->rx_left;
             dn_ofi_answer(ofi, peer);
             dn_ofi_buffer_free(ofi, buffer);
         } else {
-            /* It has overtaken the HELLO, and whoever asks does so once. */
+            /* It has overtaken the HELLO, and is not sent again soon. */
             dn_ofi_keep(ofi, buffer);
+        }
+    } else if (DN_OFI_GONE == head->kind) {
+        dn_ofi_buffer_free(ofi, buffer);
+        if (NULL != peer) {
+            dn_ofi_parted(ofi, peer);
         }
     } else if (NULL == peer || peer->rx_left) {
         dn_ofi_unknown(ofi, buffer);
@@ -492,7 +505,11 @@ int dn_ofi_turn(dn_ofi_t *ofi)
     dn_ofi_let_go(ofi);
     const int n = dn_ofi_poll(ofi);
 
-    if (ofi->retry && !ofi->beating) {
+    if (ofi->unmet && !ofi->beating) {
+        ofi->unmet = 0;
+        dn_ofi_meet(ofi);
+    }
+    if (ofi->retry) {
         dn_ofi_retry(ofi);
     }
     if (ofi->work) {
@@ -564,7 +581,9 @@ int dn_ofi_progress(dn_iface_t *iface)
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
     int n = 0;
 
-    if (NULL == ofi->peers && 0 == ofi->draining && dn_ofi_rests(ofi)) {
+    /* The watcher may enter the first just now: it is seen at the next look. */
+    if (0 == atomic_load_explicit(&ofi->npeers, memory_order_relaxed) && 0 == ofi->draining
+        && dn_ofi_rests(ofi)) {
         return 0;
     }
     dn_ofi_lock(ofi);

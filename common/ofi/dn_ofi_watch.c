@@ -7,8 +7,8 @@
  * asked, and lost when it has not answered at its end. A process may compute
  * for longer than that: so a thread that sleeps nearly always answers in its
  * place, and looks after the peers. It also sends what was gathered when the
- * application does not progress (dn_ofi_msg.c). It starts with the first peer,
- * and runs no handler and no completion.
+ * application does not progress (dn_ofi_msg.c). It starts when this
+ * process has said where it is, or has a peer, and runs no handler and no completion.
  */
 #include "dn_config.h"
 
@@ -24,6 +24,8 @@
 
 /** Looks in one time limit. */
 #define DN_OFI_LOOKS 8
+/** Time limits after which a peer that lives has to say what came of a stream: a slow network keeps words waiting. */
+#define DN_OFI_DEAF 2
 /** For which messages of a burst wait at most, should the application not
  * progress. */
 #define DN_OFI_GUARD_NS UINT64_C(200000)
@@ -40,22 +42,46 @@ static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 
 /** Has all come that was handed to the provider? It says nothing of short
  * messages (fi_inject), and a connection that breaks takes along what it held,
- * though the next message opens another. */
-static void dn_ofi_count_lost(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+ * though the next message opens another. @return what is wrong, NULL: nothing. */
+static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t now)
 {
-    dn_ofi_stream_t *stream = peer->tx;
     const uint32_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
 
+    if (stream->asked && now - stream->asked_since > DN_OFI_DEAF * ofi->timeout_ns) {
+        return "does not answer to messages, though it says others";
+    }
     if (sent == stream->stored || stream->seen != stream->stored) {
         stream->unheard = 0;
         stream->seen = stream->stored;
     } else if (!stream->asked && DN_OFI_LOOKS < ++stream->unheard) {
-        dn_log_error("a connection to PID %" PRIu32 " broke, and messages were lost; it is given up",
-                     peer->base.pid);
-        dn_ofi_suspect(ofi, peer);
+        return "had a connection that broke, and messages were lost";
     }
-    if (sent != stream->stored) {
+    if (sent != stream->stored || NULL != stream->first || stream->leaving) {
         dn_ofi_inquire(ofi, stream);
+    }
+    return NULL;
+}
+
+/** Look after all streams to others. One that was left has nobody who could be given up, and ends. */
+static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
+{
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        dn_ofi_stream_t *stream = ofi->stream[i];
+        if (NULL == stream || stream->dead || (NULL != stream->peer && stream->peer->suspect)) {
+            continue;
+        }
+        if (away) {
+            stream->asked_since = now;
+            continue;
+        }
+        const char *wrong = dn_ofi_find_lost(ofi, stream, now);
+        if (NULL != wrong && NULL == stream->peer) {
+            stream->dead = 1;
+            dn_ofi_settle_stream(ofi, stream);
+        } else if (NULL != wrong) {
+            dn_log_error("PID %" PRIu32 " %s; it is given up", stream->peer->base.pid, wrong);
+            dn_ofi_suspect(ofi, stream->peer);
+        }
     }
 }
 
@@ -74,10 +100,8 @@ static void dn_ofi_look(dn_ofi_t *ofi)
     const int away = now - ofi->watched > ofi->timeout_ns / 2;
 
     ofi->watched = now;
+    dn_ofi_look_at_streams(ofi, now, away);
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (NULL != peer->tx && !peer->suspect && !away) {
-            dn_ofi_count_lost(ofi, peer);
-        }
         if (away || !dn_ofi_is_watched(peer) || peer->signs != peer->signs_at) {
             peer->signs_at = peer->signs;
             peer->since = now;

@@ -13,7 +13,11 @@
 #include "dn_world.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "dn_port.h"
 #include "ofi/dn_ofi_int.h"
 
 static const dn_variant_t network = {
@@ -92,6 +96,190 @@ static void a_stream_that_begins_inside_a_handler_has_its_own_credit(dn_world_t 
     dn_world_stop(world);
 }
 
+/* What comes while nobody progresses */
+
+enum { MANY = DN_OFI_STRAYS + 150 };
+
+/** Rank 1 greets and sends, while rank 0 computes until its watcher has read all of that. */
+static void greet_who_computes(dn_world_t *world, int connects)
+{
+    const struct timespec work = {1, 0};
+
+    open_with(world, 1, hear);
+    if (0 == world->rank) {
+        dn_world_sleep(world, 1, 0, 1);
+        nanosleep(&work, NULL);
+        if (connects) {
+            connect_to(world, 1);
+        }
+        hear_until(world, MANY);
+        dn_world_post(world, 0, 1);
+    } else {
+        connect_to(world, 0);
+        for (unsigned tag = 0; tag < MANY; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
+        }
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+static void a_greeting_is_taken_while_its_receiver_computes(dn_world_t *world)
+{
+    greet_who_computes(world, 0);
+}
+
+static void who_greeted_while_its_receiver_computed_is_the_one_connected_to(dn_world_t *world)
+{
+    greet_who_computes(world, 1);
+}
+
+/* Words that are lost */
+
+static dn_ofi_t *device(const dn_world_t *world)
+{
+    return (dn_ofi_t *) world->port->ifaces;
+}
+
+/** No credit is given but what is asked for: what the device gives by itself is taken for said, and lost. */
+static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    dn_ofi_t *ofi = device(arg);
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) src;
+
+    hear(src, tag, data, len, NULL);
+    dn_ofi_lock(ofi);
+    peer->rx_told = peer->rx_taken;
+    dn_ofi_unlock(ofi);
+}
+
+static void lost_credit_is_given_again(dn_world_t *world)
+{
+    enum { MESSAGES = 3000 };
+
+    open_with(world, 60, hear_and_lose_credit);
+    if (0 == world->rank) {
+        hear_until(world, MESSAGES);
+        dn_world_post(world, 0, 1);
+    } else {
+        connect_to(world, 0);
+        for (unsigned tag = 0; tag < MESSAGES; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
+        }
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/** A fence asks what has come. Its question, or the answer, goes with a connection. */
+static void a_question_is_asked_again(dn_world_t *world)
+{
+    open_with(world, 60, hear);
+    if (1 == world->rank) {
+        connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        dn_world_fence(world, world->peer[0]);
+        dn_ofi_t *ofi = device(world);
+        dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
+        dn_ofi_lock(ofi);
+        stream->asked = 1;
+        stream->asked_at = stream->asked_since = dn_ofi_clock();
+        dn_ofi_unlock(ofi);
+        dn_world_aotf(world, world->peer[0], 0, 1, 8);
+        dn_world_fence(world, world->peer[0]);
+        dn_check(!stream->asked);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/* Those who do not answer */
+
+/** A process as dead as one whose host was cut off. */
+static void fall_silent(dn_world_t *world)
+{
+    dn_world_post(world, 0, 1);
+    kill(getpid(), SIGSTOP);
+}
+
+static uint64_t lost(const dn_world_t *world)
+{
+    dn_counters_t counters;
+
+    dn_counters(world->port, &counters);
+    return counters.peers_lost;
+}
+
+/** Rank 0 gives up rank 1, which wakes up, waits for rank 0 as long as it takes, and is told. */
+static void give_up(dn_world_t *world, int to, int from)
+{
+    open_with(world, 0 == world->rank ? 1 : 3600, hear);
+    if (0 == world->rank ? to : from) {
+        connect_to(world, 1 - world->rank);
+        dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
+    }
+    hear_until(world, (uint64_t) (0 == world->rank ? from : to));
+    dn_world_barrier(world);
+    dn_test_log.expected = 1;
+    if (1 == world->rank) {
+        fall_silent(world);
+    }
+    while (0 == lost(world)) {
+        dn_world_progress(world);
+    }
+    if (0 == world->rank) {
+        kill((pid_t) world->board->seat[1].os_pid, SIGCONT);
+        dn_world_await(world, 1, 1, 1);
+    }
+    dn_world_post(world, 1, 1);
+    dn_close(world->port);
+    dn_test_log.expected = 0;
+}
+
+static void who_is_given_up_is_told(dn_world_t *world)
+{
+    give_up(world, 1, 1);
+}
+
+static void who_is_given_up_is_told_though_it_only_sent(dn_world_t *world)
+{
+    give_up(world, 0, 1);
+}
+
+static void who_is_given_up_is_told_though_it_only_received(dn_world_t *world)
+{
+    give_up(world, 1, 0);
+}
+
+/** Nobody is there to be given up any more, but what was sent to it does not stay for ever. */
+static void a_stream_that_was_left_ends_though_nobody_answers(dn_world_t *world)
+{
+    open_with(world, 1, hear);
+    if (1 == world->rank) {
+        hear_until(world, 1);
+        fall_silent(world);
+        dn_test_log.expected = 1;
+        dn_world_await(world, 0, 0, 1);
+    } else {
+        connect_to(world, 1);
+        dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
+        dn_world_await(world, 1, 0, 1);
+        dn_disconnect(world->peer[1]);
+        world->peer[1] = NULL;
+        dn_check_equal(device(world)->draining, 1);
+        while (0 != device(world)->draining) {
+            dn_world_progress(world);
+        }
+        kill((pid_t) world->board->seat[1].os_pid, SIGCONT);
+        dn_world_post(world, 0, 1);
+    }
+    dn_close(world->port);
+    dn_test_log.expected = 0;
+}
+
 static const struct {
     const char *name;
     int processes;
@@ -99,6 +287,16 @@ static const struct {
 } tests[] = {
     {"a_stream_that_begins_inside_a_handler_has_its_own_credit", 2,
      a_stream_that_begins_inside_a_handler_has_its_own_credit},
+    {"a_greeting_is_taken_while_its_receiver_computes", 2, a_greeting_is_taken_while_its_receiver_computes},
+    {"who_greeted_while_its_receiver_computed_is_the_one_connected_to", 2,
+     who_greeted_while_its_receiver_computed_is_the_one_connected_to},
+    {"lost_credit_is_given_again", 2, lost_credit_is_given_again},
+    {"a_question_is_asked_again", 2, a_question_is_asked_again},
+    {"who_is_given_up_is_told", 2, who_is_given_up_is_told},
+    {"who_is_given_up_is_told_though_it_only_sent", 2, who_is_given_up_is_told_though_it_only_sent},
+    {"who_is_given_up_is_told_though_it_only_received", 2, who_is_given_up_is_told_though_it_only_received},
+    {"a_stream_that_was_left_ends_though_nobody_answers", 2,
+     a_stream_that_was_left_ends_though_nobody_answers},
 };
 
 int main(int argc, char **argv)
