@@ -95,7 +95,7 @@ static int atomic(mca_btl_base_endpoint_t *endpoint, void *local_address, uint64
         /* osc/rdma compares and swaps without an endpoint in its own process and in memory that it has mapped itself. */
         amo_here(amo, (void *) (uintptr_t) remote_address, width, operand, compare, local_address);
         if (NULL != cbfunc) {
-            cbfunc(&mca_btl_dimmnet.super, NULL, local_address, local_handle, cbcontext, cbdata,
+            cbfunc(&mca_btl_dimmnet_windows, NULL, local_address, local_handle, cbcontext, cbdata,
                    OPAL_SUCCESS);
         }
         return OPAL_SUCCESS;

@@ -70,7 +70,7 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
     }
     /* osc/rdma gives none where it flushes. */
     if (NULL != cbfunc) {
-        cbfunc(&mca_btl_dimmnet.super, endpoint, local_address, local_handle, cbcontext, cbdata,
+        cbfunc(endpoint->module, endpoint, local_address, local_handle, cbcontext, cbdata,
                dn_ompi_status(status));
     }
 }
@@ -225,8 +225,7 @@ static int transfer_here(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *e
         memmove(local_address, remote, size);
     }
     if (NULL != cbfunc) {
-        cbfunc(&mca_btl_dimmnet.super, endpoint, local_address, local_handle, cbcontext, cbdata,
-               OPAL_SUCCESS);
+        cbfunc(endpoint->module, endpoint, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
     }
     return OPAL_SUCCESS;
 }

@@ -47,7 +47,7 @@ static void frag_finish(mca_btl_dimmnet_frag_t *frag, int status)
     const uint32_t flags = frag->base.des_flags;
 
     if (0 != (MCA_BTL_DES_SEND_ALWAYS_CALLBACK & flags) && NULL != frag->base.des_cbfunc) {
-        frag->base.des_cbfunc(&mca_btl_dimmnet.super, frag->endpoint, &frag->base, status);
+        frag->base.des_cbfunc(frag->endpoint->module, frag->endpoint, &frag->base, status);
     }
     if (0 != (MCA_BTL_DES_FLAGS_BTL_OWNERSHIP & flags)) {
         mca_btl_dimmnet_frag_return(frag);
