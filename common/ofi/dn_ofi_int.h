@@ -53,6 +53,8 @@
  * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
 #define DN_OFI_MESSAGE_MAX (64u * 1024)
 #define DN_OFI_SMALL       512u /**< bytes of a small buffer */
+/** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
+#define DN_OFI_BOTF_MIN 576u
 #define DN_OFI_RINGS \
     8u /**< a window in the ring_lines of the configuration: credit is longer on its way here */
 #define DN_OFI_WINDOW_MAX 4096u /**< lines */

@@ -254,7 +254,7 @@ static int dn_ofi_is_sound(const dn_ofi_where_t *where)
 {
     return 0 < where->name_len && DN_OFI_NAME_MAX >= where->name_len && 64 <= where->window
            && DN_OFI_WINDOW_MAX >= where->window && DN_OFI_MESSAGE_MAX >= where->botf_max
-           && where->botf_max / DN_OFI_LINE + 2 <= where->window && 464 <= where->botf_max
+           && where->botf_max / DN_OFI_LINE + 2 <= where->window && DN_OFI_BOTF_MIN <= where->botf_max
            && '\0' == where->provider[DN_OFI_PROVIDER_MAX - 1] && (16u << 20) >= where->llcm_bytes;
 }
 

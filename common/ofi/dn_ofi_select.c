@@ -76,7 +76,8 @@ static int dn_ofi_is_wanted(const dn_ofi_wish_t *wish, const struct fi_info *inf
     const char *provider = info->fabric_attr->prov_name;
 
     if ((NULL != wish->domain && 0 != strcmp(info->domain_attr->name, wish->domain))
-        || DN_OFI_PROVIDER_MAX <= strlen(provider) || info->ep_attr->max_msg_size < DN_OFI_SMALL) {
+        || DN_OFI_PROVIDER_MAX <= strlen(provider)
+        || info->ep_attr->max_msg_size < sizeof(dn_ofi_head_t) + DN_OFI_BOTF_MIN) {
         return 0;
     }
     if ('\0' != wish->hint[0]) {
@@ -205,17 +206,17 @@ static dn_status_t dn_ofi_none(const dn_ofi_wish_t *wish, const char *argument, 
     } else if (NULL != wrong) {
         dn_log_answer("ofi is passed over: %s", wrong);
     } else if (NULL != argument) {
-        dn_log_error("libfabric has no provider with an RDM endpoint for "
+        dn_log_error("libfabric has no provider with an RDM endpoint and messages of 600 bytes for "
                      "\"ofi:%s\"; see fi_info",
                      argument);
     } else if (NULL != wish->include) {
-        dn_log_error("libfabric has no provider with an RDM endpoint that "
+        dn_log_error("libfabric has no provider with an RDM endpoint and messages of 600 bytes that "
                      "provider_include=\"%s\" names; "
                      "see fi_info",
                      wish->include);
     } else {
         dn_log_answer("ofi is passed over: libfabric has no provider with an RDM "
-                      "endpoint here; see fi_info");
+                      "endpoint and messages of 600 bytes here; see fi_info");
     }
     return DN_ERR_UNSUPPORTED;
 }
