@@ -102,6 +102,10 @@ DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
 /** The name of the i-th device of this build, as dn_open() takes it; NULL when there are no more. */
 DN_API const char *dn_device_name(size_t i);
 
+/** The i-th open device of a port, in the order of dn_open()'s list.
+ * @retval DN_ERR_RANGE  there are no more. */
+DN_API dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *attr);
+
 /** A few words for a status, never NULL. */
 DN_API const char *dn_strerror(dn_status_t status);
 /** @} */

@@ -37,6 +37,8 @@ typedef struct dn_iface {
     void *llcm;            /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed. NULL after
                                   open: any memory does, the port sets it */
     const char *provider;  /**< of a network library that the device has chosen; NULL: it uses none */
+    const char *domain;    /**< of that provider, and */
+    const char *endpoint;  /**< where it is reached: for people */
     uint32_t rest;         /**< calls of progress that the port leaves out; set by the device, 0: none */
     struct dn_iface *next; /**< of the port's list, in the order of dn_open()'s */
 } dn_iface_t;

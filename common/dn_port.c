@@ -159,6 +159,23 @@ const char *dn_device_name(size_t i)
     return i < DN_DEVICES ? dn_devices[i]->name : NULL;
 }
 
+dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *attr)
+{
+    const dn_iface_t *iface = port->ifaces;
+
+    while (NULL != iface && 0 != i--) {
+        iface = iface->next;
+    }
+    if (NULL == iface) {
+        return DN_ERR_RANGE;
+    }
+    *attr = (dn_device_attr_t){.device = iface->device->name,
+                               .provider = iface->provider,
+                               .domain = iface->domain,
+                               .endpoint = iface->endpoint};
+    return DN_OK;
+}
+
 static const dn_device_t *dn_device_find(const char *name)
 {
     for (size_t i = 0; i < DN_DEVICES; i++) {

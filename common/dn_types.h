@@ -227,6 +227,15 @@ enum {
     DN_CAP_MAP = 1 << 3, /**< the peer's LLCM and allocated segments are mapped here */
 };
 
+/** An open device of a port. The strings live until the port is closed. */
+typedef struct dn_device_attr {
+    const char *device; /**< name, such as "ofi" */
+    const char
+        *provider; /**< of a network library, such as "tcp;ofi_rxm"; NULL, as the next two: it uses none */
+    const char *domain;   /**< the provider's name of the interface, such as "eth0" */
+    const char *endpoint; /**< where it is reached, as the provider writes that */
+} dn_device_attr_t;
+
 /** Limits of what reaches one peer. */
 typedef struct dn_peer_attr {
     const char *device;   /**< name, such as "shm" */

@@ -77,6 +77,10 @@ static void print_device(const info_device_t *device, const info_route_t *route)
     if (!device->available) {
         return;
     }
+    if ('\0' != device->provider[0]) {
+        printf("    provider: %s, domain %s, reached at %s\n", device->provider, device->domain,
+               device->endpoint);
+    }
     printf("    address: %zu bytes\n", device->address_len);
     if (!route->reaches) {
         printf("    limits are not known: a second process here is not reached: %s\n", route->why);
@@ -146,6 +150,10 @@ static void json_device(dn_json_t *json, const info_device_t *device, const info
     dn_json_flag(json, "available", device->available);
     dn_json_text(json, "reason", device->available ? NULL : device->why);
     if (device->available) {
+        const bool network = '\0' != device->provider[0];
+        dn_json_text(json, "provider", network ? device->provider : NULL);
+        dn_json_text(json, "domain", network ? device->domain : NULL);
+        dn_json_text(json, "endpoint", network ? device->endpoint : NULL);
         dn_json_count(json, "address_bytes", device->address_len);
         if (route->reaches) {
             json_limits(json, &route->attr);

@@ -34,6 +34,9 @@ typedef struct {
     bool available;
     char why[INFO_TEXT_MAX]; /**< one sentence when it is not */
     size_t address_len;      /**< of a port of this device alone */
+    char provider[64];       /**< "": it uses none, and the next two are empty as well */
+    char domain[256];
+    char endpoint[INFO_TEXT_MAX];
 } info_device_t;
 
 typedef struct {

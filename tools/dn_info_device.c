@@ -102,12 +102,30 @@ int info_devices_take(info_devices_t *devices, const char *list)
     return 0;
 }
 
+static void take_text(char *to, size_t size, const char *text)
+{
+    snprintf(to, size, "%s", NULL == text ? "" : text);
+}
+
+/** What an open port says of its only device. */
+static void take_attributes(info_device_t *device, const dn_port_t *port)
+{
+    uint8_t bytes[DN_ADDRESS_MAX];
+    dn_device_attr_t attr;
+    device->address_len = sizeof(bytes);
+    dn_address(port, bytes, &device->address_len);
+    if (DN_OK == dn_device_attr(port, 0, &attr)) {
+        take_text(device->provider, sizeof(device->provider), attr.provider);
+        take_text(device->domain, sizeof(device->domain), attr.domain);
+        take_text(device->endpoint, sizeof(device->endpoint), attr.endpoint);
+    }
+}
+
 void info_devices_look(info_devices_t *devices)
 {
     const dn_job_t job = {.pid = 0};
     for (int i = 0; i < devices->count; i++) {
         info_device_t *device = &devices->device[i];
-        uint8_t bytes[DN_ADDRESS_MAX];
         dn_port_t *port;
         listen_to_reasons();
         const dn_status_t status = dn_open(device->word, &job, NULL, &port);
@@ -116,8 +134,7 @@ void info_devices_look(info_devices_t *devices)
             take_reason(device->why, status);
             continue;
         }
-        device->address_len = sizeof(bytes);
-        dn_address(port, bytes, &device->address_len);
+        take_attributes(device, port);
         dn_close(port);
         add_word(devices->usable, device->word);
     }

@@ -68,6 +68,8 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     const uint32_t most = ofi->large.room - (uint32_t) sizeof(dn_ofi_head_t);
     ofi->where.botf_max = half < most ? half : most;
     ofi->iface.provider = ofi->where.provider;
+    ofi->iface.domain = ofi->info->domain_attr->name;
+    ofi->iface.endpoint = ofi->name_text;
     if (DN_OK == dn_topo_allowed(&ofi->where.units)) {
         ofi->units = dn_cpumask_weight(&ofi->where.units);
     }

@@ -133,6 +133,8 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
         status = dn_ofi_try(ofi, "fi_getname", fi_getname(&ofi->ep->fid, ofi->where.name, &len));
     }
     if (DN_OK == status) {
+        size_t room = sizeof(ofi->name_text) - 1;
+        fi_av_straddr(ofi->av, ofi->where.name, ofi->name_text, &room);
         ofi->where.name_len = (uint32_t) len;
         memcpy(ofi->where.provider, info->fabric_attr->prov_name, strlen(info->fabric_attr->prov_name));
         dn_ofi_refill(ofi);

@@ -310,6 +310,7 @@ typedef struct dn_ofi {
 
     const dn_ofi_lib_t *lib;
     struct fi_info *info;
+    char name_text[2 * DN_OFI_NAME_MAX]; /**< of its endpoint, for people */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_cq *cq;
