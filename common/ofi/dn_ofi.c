@@ -48,8 +48,9 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->contenders = 1;
     ofi->ready_tail = &ofi->ready;
     ofi->done_tail = &ofi->done;
-    ofi->small = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
-    ofi->large = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
+    ofi->pool[DN_OFI_SHORT] = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
+    ofi->pool[DN_OFI_MEDIUM] = (dn_ofi_pool_t){.room = DN_OFI_MIDDLE, .each = 16};
+    ofi->pool[DN_OFI_LONG] = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
     dn_status_t status = dn_ofi_fabric_open(ofi, config, argument);
     if (DN_OK != status) {
         dn_ofi_free(ofi);
@@ -65,7 +66,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     /* Half a window, so that one goes out while the credit of another is on its
    * way. */
     const uint32_t half = ofi->where.window / 2 * DN_OFI_LINE - DN_OFI_LINE;
-    const uint32_t most = ofi->large.room - (uint32_t) sizeof(dn_ofi_head_t);
+    const uint32_t most = ofi->pool[DN_OFI_LONG].room - (uint32_t) sizeof(dn_ofi_head_t);
     ofi->where.botf_max = half < most ? half : most;
     ofi->iface.provider = ofi->where.provider;
     ofi->iface.domain = ofi->info->domain_attr->name;

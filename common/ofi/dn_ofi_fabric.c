@@ -125,8 +125,9 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
     ofi->key_mask = key_size < sizeof(uint64_t) ? (UINT64_C(1) << 8 * key_size) - 1 : UINT64_MAX;
     ofi->iov_limit = dn_ofi_between(info->tx_attr->iov_limit, 1, DN_OFI_IOV);
     ofi->rma_iov_limit = dn_ofi_between(info->tx_attr->rma_iov_limit, 1, DN_OFI_IOV);
-    if (info->ep_attr->max_msg_size < ofi->large.room) {
-        ofi->large.room = (uint32_t) info->ep_attr->max_msg_size & ~7u;
+    for (int i = 0; i < DN_OFI_POOLS; i++) {
+        ofi->pool[i].room =
+            (uint32_t) dn_ofi_between(ofi->pool[i].room, 0, info->ep_attr->max_msg_size & ~(size_t) 7);
     }
     status = dn_ofi_open_objects(ofi);
     if (DN_OK == status) {
@@ -193,8 +194,9 @@ static void dn_ofi_close_endpoints(dn_ofi_t *ofi)
     if (NULL != ofi->ep && 0 != fi_close(&ofi->ep->fid)) {
         /* With FI_MR_ENDPOINT what is bound to it may have to go first; its memory
      * stays. */
-        dn_ofi_pool_unregister(&ofi->small);
-        dn_ofi_pool_unregister(&ofi->large);
+        for (int i = 0; i < DN_OFI_POOLS; i++) {
+            dn_ofi_pool_unregister(&ofi->pool[i]);
+        }
         dn_ofi_rma_unregister(ofi);
         fi_close(&ofi->ep->fid);
     }
@@ -225,8 +227,9 @@ void dn_ofi_fabric_close(dn_ofi_t *ofi)
 {
     dn_ofi_close_endpoints(ofi);
     /* The provider may use buffers until the endpoint is closed. */
-    dn_ofi_pool_close(&ofi->small);
-    dn_ofi_pool_close(&ofi->large);
+    for (int i = 0; i < DN_OFI_POOLS; i++) {
+        dn_ofi_pool_close(&ofi->pool[i]);
+    }
     if (NULL != ofi->av) {
         fi_close(&ofi->av->fid);
     }
@@ -309,8 +312,11 @@ static int dn_ofi_pool_grow(dn_ofi_t *ofi, dn_ofi_pool_t *pool)
 
 dn_ofi_buffer_t *dn_ofi_buffer(dn_ofi_t *ofi, size_t bytes)
 {
-    dn_ofi_pool_t *pool = bytes <= ofi->small.room ? &ofi->small : &ofi->large;
+    dn_ofi_pool_t *pool = ofi->pool;
 
+    while (bytes > pool->room) {
+        pool++;
+    }
     if (NULL == pool->free && !dn_ofi_pool_grow(ofi, pool)) {
         return NULL;
     }
@@ -323,7 +329,11 @@ dn_ofi_buffer_t *dn_ofi_buffer(dn_ofi_t *ofi, size_t bytes)
 
 void dn_ofi_buffer_free(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
-    dn_ofi_pool_t *pool = buffer->room == ofi->small.room ? &ofi->small : &ofi->large;
+    dn_ofi_pool_t *pool = ofi->pool;
+
+    while (buffer->room > pool->room) {
+        pool++;
+    }
     buffer->next = pool->free;
     pool->free = buffer;
 }
@@ -376,7 +386,7 @@ void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node)
 void dn_ofi_refill(dn_ofi_t *ofi)
 {
     while (ofi->rx_posted < ofi->rx_want && NULL != ofi->ep) {
-        dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, ofi->large.room);
+        dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, ofi->pool[DN_OFI_LONG].room);
         if (NULL == buffer) {
             return;
         }

@@ -52,7 +52,9 @@
 /** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
  * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
 #define DN_OFI_MESSAGE_MAX (64u * 1024)
-#define DN_OFI_SMALL       512u /**< bytes of a small buffer */
+/** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. */
+#define DN_OFI_SMALL  512u
+#define DN_OFI_MIDDLE 4096u
 /** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
 #define DN_OFI_BOTF_MIN 576u
 #define DN_OFI_RINGS \
@@ -201,6 +203,8 @@ typedef struct dn_ofi_pool {
     uint32_t each; /**< buffers a slab */
 } dn_ofi_pool_t;
 
+enum { DN_OFI_SHORT, DN_OFI_MEDIUM, DN_OFI_LONG, DN_OFI_POOLS };
+
 /** What we send to a peer. Outlives the peer until all of it has been taken. */
 typedef struct dn_ofi_stream {
     uint64_t token; /**< low half: place in ofi->stream */
@@ -332,8 +336,8 @@ typedef struct dn_ofi {
     uint32_t rx_want; /**< receives to be kept posted */
     uint32_t rx_posted;
 
-    dn_ofi_pool_t small, large;
-    dn_ofi_part_t *parts; /**< free */
+    dn_ofi_pool_t pool[DN_OFI_POOLS]; /**< by length */
+    dn_ofi_part_t *parts;             /**< free */
     dn_ofi_node_t *nodes;
     dn_ofi_stream_t **stream; /**< by number, NULL: free */
     uint32_t nstreams;

@@ -60,8 +60,8 @@ static void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer, uint32_t size, uint32_t lines,
                         uint32_t credit)
 {
-    return NULL != buffer && buffer->room == ofi->small.room && size + buffer->size <= ofi->large.room
-           && lines + buffer->lines <= credit;
+    return NULL != buffer && buffer->room == ofi->pool[DN_OFI_SHORT].room
+           && size + buffer->size <= ofi->pool[DN_OFI_LONG].room && lines + buffer->lines <= credit;
 }
 
 /** Where in a buffer the next message would begin. */
@@ -81,8 +81,8 @@ static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     if (!dn_ofi_joins(ofi, next, dn_ofi_end(first), first->lines, credit)) {
         return;
     }
-    if (first->room == ofi->small.room) {
-        dn_ofi_buffer_t *whole = dn_ofi_buffer(ofi, ofi->large.room);
+    if (first->room < ofi->pool[DN_OFI_LONG].room) {
+        dn_ofi_buffer_t *whole = dn_ofi_buffer(ofi, ofi->pool[DN_OFI_LONG].room);
         if (NULL == whole) {
             return;
         }
@@ -136,7 +136,7 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 /** Does a message of so many bytes wait for others, to be sent with them? */
 static int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
 {
-    if (NULL == stream || !ofi->watching || sizeof(dn_ofi_head_t) + len > ofi->small.room) {
+    if (NULL == stream || !ofi->watching || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_SHORT].room) {
         return 0;
     }
     if (stream->turn != ofi->turns) {

@@ -123,22 +123,22 @@ static void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     dn_ofi_suspect(ofi, peer);
 }
 
-/** Keep a short message in a short buffer: the long ones are for receiving. */
+/** Keep a message in the shortest buffer that holds it: the long ones are for receiving. */
 static dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const size_t size = sizeof(dn_ofi_head_t) + dn_ofi_head(buffer)->len;
 
-    if (size > ofi->small.room || buffer->room == ofi->small.room) {
+    dn_ofi_buffer_t *least = dn_ofi_buffer(ofi, size);
+    if (NULL == least || least->room == buffer->room) {
+        if (NULL != least) {
+            dn_ofi_buffer_free(ofi, least);
+        }
         return buffer;
     }
-    dn_ofi_buffer_t *small = dn_ofi_buffer(ofi, size);
-    if (NULL == small) {
-        return buffer;
-    }
-    memcpy(small->bytes, buffer->bytes, size);
-    small->lines = buffer->lines;
+    memcpy(least->bytes, buffer->bytes, size);
+    least->lines = buffer->lines;
     dn_ofi_buffer_free(ofi, buffer);
-    return small;
+    return least;
 }
 
 /** The next message of a stream, in order. */
@@ -200,6 +200,7 @@ static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t 
             dn_ofi_distrust(ofi, peer, "a message out of its turn");
             return;
         }
+        buffer = dn_ofi_shrink(ofi, buffer);
         buffer->next = *at;
         *at = buffer;
         return;

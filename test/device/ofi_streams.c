@@ -136,12 +136,49 @@ static void who_greeted_while_its_receiver_computed_is_the_one_connected_to(dn_w
     greet_who_computes(world, 1);
 }
 
-/* Words that are lost */
-
 static dn_ofi_t *device(const dn_world_t *world)
 {
     return (dn_ofi_t *) world->port->ifaces;
 }
+
+/** Messages that wait take buffers of their own length, and those of the longest are for receiving. */
+static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
+{
+    enum { MESSAGES = 200, SLABS = 3 };
+    static uint8_t data[1000];
+    const struct timespec look = {0, 10000000};
+
+    world->config.ring_lines = 510;
+    open_with(world, 1, hear);
+    if (0 == world->rank) {
+        dn_world_sleep(world, 1, 0, 1);
+        dn_ofi_t *ofi = device(world);
+        uint32_t came = 0, slabs = 0;
+        while (came < MESSAGES) {
+            nanosleep(&look, NULL);
+            dn_ofi_lock(ofi);
+            came = NULL == ofi->peers ? 0 : ofi->peers->rx_number;
+            dn_ofi_unlock(ofi);
+        }
+        for (const dn_ofi_slab_t *slab = ofi->pool[DN_OFI_LONG].slab; NULL != slab; slab = slab->next) {
+            slabs++;
+        }
+        dn_check(slabs <= SLABS);
+        hear_until(world, MESSAGES);
+        dn_world_post(world, 0, 1);
+    } else {
+        connect_to(world, 0);
+        for (unsigned tag = 0; tag < MESSAGES; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, data, sizeof(data));
+        }
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/* Words that are lost */
 
 /** No credit is given but what is asked for: what the device gives by itself is taken for said, and lost. */
 static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
@@ -290,6 +327,7 @@ static const struct {
     {"a_greeting_is_taken_while_its_receiver_computes", 2, a_greeting_is_taken_while_its_receiver_computes},
     {"who_greeted_while_its_receiver_computed_is_the_one_connected_to", 2,
      who_greeted_while_its_receiver_computed_is_the_one_connected_to},
+    {"messages_of_1_kib_wait_in_short_buffers", 2, messages_of_1_kib_wait_in_short_buffers},
     {"lost_credit_is_given_again", 2, lost_credit_is_given_again},
     {"a_question_is_asked_again", 2, a_question_is_asked_again},
     {"who_is_given_up_is_told", 2, who_is_given_up_is_told},
