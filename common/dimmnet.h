@@ -312,10 +312,12 @@ DN_API void dn_copy(void *to, const void *from, size_t len);
 /** @{ */
 
 /**
- * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies.
+ * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies. Of huge pages where the
+ * system gives them to shared memory that asks (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise), and of the NUMA
+ * node on which the caller runs, whoever touches it first.
  *
  * @param[in]  len    Bytes, at least 1.
- * @retval DN_ERR_NOMEM  no memory or file space: nothing was allocated; use dn_segment_register().
+ * @retval DN_ERR_NOMEM  no memory or file space: nothing was allocated; use dn_segment_register(). Not logged.
  */
 DN_API dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p);
 

@@ -9,11 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -224,6 +227,7 @@ static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, d
         status = dn_shm_map_error();
         goto out_close;
     }
+    (void) madvise(mem, bytes, MADV_HUGEPAGE);
     const dn_shm_segment_head_t *head = mem;
     if (DN_SHM_MAGIC != head->magic || head->len != key->len || head->sid != key->sid) {
         goto err_unmap;
@@ -449,6 +453,20 @@ static uint64_t dn_shm_available(void)
     return (uint64_t) kib << 10;
 }
 
+/** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
+static void dn_shm_segment_place(void *mem, uint64_t bytes)
+{
+    unsigned long mask = 0;
+    unsigned node;
+
+    (void) madvise(mem, bytes, MADV_HUGEPAGE);
+    if (0 == getcpu(NULL, &node) && 8 * sizeof(mask) > node) {
+        /* The kernel leaves the last of these bits out. */
+        mask = 1UL << node;
+        (void) syscall(SYS_mbind, mem, bytes, MPOL_PREFERRED, &mask, 8 * sizeof(mask) + 1, 0);
+    }
+}
+
 dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;
@@ -460,9 +478,9 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
         return DN_ERR_UNSUPPORTED;
     }
     if (bytes < len || INT64_MAX < bytes || (0 != available && available < bytes)) {
-        dn_log_error("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
-                     " bytes of memory available; ask for less",
-                     len, available);
+        dn_log_answer("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
+                      " bytes of memory available; ask for less",
+                      len, available);
         return DN_ERR_NOMEM;
     }
     const int fd = memfd_create("dimmnet segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -475,10 +493,11 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
         mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     if (MAP_FAILED == mem) {
-        dn_log_error("no memory for a segment of %" PRIu64 " bytes (%s)", len, strerror(errno));
+        dn_log_answer("no memory for a segment of %" PRIu64 " bytes (%s)", len, strerror(errno));
         close(fd);
         return DN_ERR_NOMEM;
     }
+    dn_shm_segment_place(mem, bytes);
     dn_shm_segment_head_t *head = mem;
     head->magic = DN_SHM_MAGIC;
     head->len = len;
