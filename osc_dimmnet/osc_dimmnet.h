@@ -149,12 +149,14 @@ typedef struct osc_module {
 typedef struct osc_component {
     ompi_osc_base_component_t super;
     dn_ompi_number_t priority;
+    dn_ompi_number_t alloc_mem;
     dn_port_t *port; /**< NULL until the first window */
     bool failed;     /**< the port cannot be opened */
     bool maps;       /**< what this process allocates can be mapped by others */
     bool oversubscribed;
     opal_hash_table_t peers; /**< dn_peer_t by process name */
     opal_mutex_t lock;
+    opal_mutex_t open_lock; /**< while the port is opened; taken before the other */
 } osc_component_t;
 
 OMPI_DECLSPEC extern osc_component_t mca_osc_dimmnet_component;
@@ -205,6 +207,9 @@ static inline void osc_complete(void)
 /** @name Peers (osc_dimmnet_peer.c) */
 /** @{ */
 
+/** Open the port, when it is not yet open. @return whether this process can serve windows. */
+bool ompi_osc_dimmnet_port_ready(void);
+
 /** How the processes of a communicator reach each other. */
 enum osc_reached { OSC_NOT_ALL, OSC_ALL_CONNECTED, OSC_ALL_MAPPED };
 
@@ -227,6 +232,9 @@ void ompi_osc_dimmnet_peers_close(void);
 /** Take zeroed memory of @p len bytes, aligned to a page. @return false: there is none. */
 bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block);
 
+/** The same for who can do with other memory: false also when new segments would take too many descriptors. */
+bool ompi_osc_dimmnet_memory_spare(uint64_t len, osc_block_t *block);
+
 /** Give it back. A block of no memory is legal. */
 void ompi_osc_dimmnet_memory_give(osc_block_t *block);
 
@@ -238,6 +246,14 @@ bool ompi_osc_dimmnet_memory_find(const void *base, uint64_t len, dn_key_t *key_
 
 /** Give all segments back to the port. */
 void ompi_osc_dimmnet_memory_close(void);
+/** @} */
+
+/** @name MPI_Alloc_mem (osc_dimmnet_alloc.c) */
+/** @{ */
+
+/** From here on MPI_Alloc_mem asks for memory here, if the MCA variable alloc_mem says so. */
+void ompi_osc_dimmnet_alloc_open(void);
+void ompi_osc_dimmnet_alloc_close(void);
 /** @} */
 
 /** @name Windows (osc_dimmnet_window.c) */

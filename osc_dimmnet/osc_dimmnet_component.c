@@ -47,6 +47,13 @@ osc_component_t mca_osc_dimmnet_component = {
                  .standard = PRIORITY,
                  .high = 1000,
                  .multiple = 1},
+    .alloc_mem = {.name = "alloc_mem",
+                  .help = "1: MPI_Alloc_mem gives memory that the processes of the host map, so that windows "
+                          "made of it need no messages; 0: it gives what Open MPI has",
+                  .level = OPAL_INFO_LVL_5,
+                  .standard = 1,
+                  .high = 1,
+                  .multiple = 1},
 };
 
 static int component_register(void)
@@ -59,6 +66,7 @@ static int component_register(void)
     rc = dn_ompi_register(version);
     if (OPAL_SUCCESS == rc) {
         dn_ompi_number_register(version, &mca_osc_dimmnet_component.priority);
+        dn_ompi_number_register(version, &mca_osc_dimmnet_component.alloc_mem);
     }
     return rc;
 }
@@ -66,6 +74,7 @@ static int component_register(void)
 static int component_open(void)
 {
     OBJ_CONSTRUCT(&mca_osc_dimmnet_component.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&mca_osc_dimmnet_component.open_lock, opal_mutex_t);
     OBJ_CONSTRUCT(&mca_osc_dimmnet_component.peers, opal_hash_table_t);
     return opal_hash_table_init(&mca_osc_dimmnet_component.peers, 64);
 }
@@ -73,18 +82,21 @@ static int component_open(void)
 static int component_close(void)
 {
     OBJ_DESTRUCT(&mca_osc_dimmnet_component.peers);
+    OBJ_DESTRUCT(&mca_osc_dimmnet_component.open_lock);
     OBJ_DESTRUCT(&mca_osc_dimmnet_component.lock);
     return OPAL_SUCCESS;
 }
 
-/** Jobs without windows need no port: it is opened for the first one. */
+/** Jobs without windows need no port: it is opened for the first one, or for memory to make some of. */
 static int component_init(bool progress_threads, bool mpi_threads)
 {
+    ompi_osc_dimmnet_alloc_open();
     return OMPI_SUCCESS;
 }
 
 static int component_finalize(void)
 {
+    ompi_osc_dimmnet_alloc_close();
     ompi_osc_dimmnet_peers_close();
     return OMPI_SUCCESS;
 }

@@ -15,12 +15,16 @@
 #include "osc_dimmnet.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /** Pieces are whole pages. */
 #define PAGE 4096u
 
 /** Bytes of a segment for small windows. They are address space until they are written to. */
 #define ARENA_BYTES ((uint64_t) 16 << 20)
+
+/** One descriptor in this many may be that of a segment for MPI_Alloc_mem: it can do with other memory, files cannot. */
+#define DESCRIPTOR_SHARE 4u
 
 /** A free piece. */
 typedef struct osc_hole {
@@ -37,6 +41,7 @@ typedef struct osc_arena {
 } osc_arena_t;
 
 static osc_arena_t *arenas;
+static uint64_t num_arenas;
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
@@ -68,6 +73,7 @@ static osc_arena_t *arena_make(uint64_t len)
     arena->holes = hole;
     arena->next = arenas;
     arenas = arena;
+    num_arenas++;
     return arena;
 }
 
@@ -92,7 +98,8 @@ static bool arena_cut(osc_arena_t *arena, uint64_t len, osc_block_t *block)
     return false;
 }
 
-bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block)
+/** Cut a piece off any segment, or a new one while there are fewer than @p most. */
+static bool take(uint64_t len, uint64_t most, osc_block_t *block)
 {
     bool taken = false;
 
@@ -104,13 +111,25 @@ bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block)
     for (osc_arena_t *arena = arenas; NULL != arena && !taken; arena = arena->next) {
         taken = arena_cut(arena, len, block);
     }
-    if (!taken) {
+    if (!taken && num_arenas < most) {
         osc_arena_t *arena = arena_make(len);
 
         taken = NULL != arena && arena_cut(arena, len, block);
     }
     opal_mutex_unlock(&mca_osc_dimmnet_component.lock);
     return taken;
+}
+
+bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block)
+{
+    return take(len, UINT64_MAX, block);
+}
+
+bool ompi_osc_dimmnet_memory_spare(uint64_t len, osc_block_t *block)
+{
+    struct rlimit limit;
+
+    return 0 == getrlimit(RLIMIT_NOFILE, &limit) && take(len, limit.rlim_cur / DESCRIPTOR_SHARE, block);
 }
 
 /** Put a piece among the holes of its segment. Without memory for the note of it, it is lost until the end. */
@@ -193,4 +212,5 @@ void ompi_osc_dimmnet_memory_close(void)
         dn_segment_free(arena->segment);
         free(arena);
     }
+    num_arenas = 0;
 }

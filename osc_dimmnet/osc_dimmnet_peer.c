@@ -5,7 +5,7 @@
 /** @file osc_dimmnet_peer.c
  * The port, and the peers that windows have brought together.
  *
- * The port is opened for the first window, so after the modex: addresses travel by the communicator of the
+ * The port is opened for the first window, or the first MPI_Alloc_mem, so after the modex: addresses travel by the communicator of the
  * window. They come from processes that MPI has connected, so their process groups are let in.
  */
 #include "dn_config.h"
@@ -128,24 +128,26 @@ static bool has_mapped_memory(void)
     return maps;
 }
 
-/** Open the port for the first window. @return whether this process can serve windows. */
-static bool port_ready(void)
+bool ompi_osc_dimmnet_port_ready(void)
 {
     osc_component_t *component = &mca_osc_dimmnet_component;
-    bool first;
+    bool good;
 
-    opal_mutex_lock(&component->lock);
-    first = NULL == component->port && !component->failed;
-    if (first && (component->priority.refused || OPAL_SUCCESS != dn_ompi_open(&component->port))) {
-        component->port = NULL;
-        component->failed = true;
+    /* Nobody goes on with a port of which not all is known. */
+    opal_mutex_lock(&component->open_lock);
+    if (NULL == component->port && !component->failed) {
+        component->failed = component->priority.refused || component->alloc_mem.refused
+                            || OPAL_SUCCESS != dn_ompi_open(&component->port);
+        if (component->failed) {
+            component->port = NULL;
+        } else {
+            component->maps = has_mapped_memory();
+            component->failed = OMPI_SUCCESS != ompi_osc_dimmnet_messages_open();
+        }
     }
-    opal_mutex_unlock(&component->lock);
-    if (first && !component->failed) {
-        component->maps = has_mapped_memory();
-        component->failed = OMPI_SUCCESS != ompi_osc_dimmnet_messages_open();
-    }
-    return !component->failed;
+    good = !component->failed;
+    opal_mutex_unlock(&component->open_lock);
+    return good;
 }
 
 static bool knows_all(ompi_communicator_t *comm)
@@ -175,7 +177,7 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm)
 
 enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
 {
-    const bool able = port_ready();
+    const bool able = ompi_osc_dimmnet_port_ready();
     const bool known = able && knows_all(comm);
     int mine[3] = {able, known, known ? ompi_osc_dimmnet_reached(comm) : OSC_ALL_MAPPED};
     int all[3];

@@ -1,0 +1,106 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_alloc.c
+ * MPI_Alloc_mem gives memory that local peers map, so that a window made of it needs no messages.
+ *
+ * Open MPI asks its memory pools (framework mpool) for such memory, and takes that of the C library when they have none.
+ * The pool here stands in the list of that framework for as long as this component lives. Memory that the user
+ * has not freed when MPI_Finalize returns is gone then, as all segments are.
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet.h"
+
+#include "opal/mca/mpool/base/base.h"
+#include "opal/mca/mpool/mpool.h"
+
+/** Above those of Open MPI, which have 50. */
+#define POOL_PRIORITY 60
+
+/** Memory of this many bytes begins with a page. */
+#define PAGE 4096u
+
+static mca_base_component_list_item_t *listed;
+
+/** Bytes in front of the user's; the last line of them says which block it is. */
+static uint64_t front(uint64_t size)
+{
+    return PAGE <= size ? PAGE : OSC_LINE;
+}
+
+/** mca_mpool_base_module_alloc_fn_t. @return NULL: somebody else may have some. */
+static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags)
+{
+    const uint64_t before = front(size);
+    osc_block_t block;
+
+    if (OSC_LINE < align || UINT64_MAX - before < size || !ompi_osc_dimmnet_port_ready()
+        || !mca_osc_dimmnet_component.maps || !ompi_osc_dimmnet_memory_spare(before + size, &block)) {
+        return NULL;
+    }
+    memcpy(block.base + before - OSC_LINE, &block, sizeof(block));
+    return block.base + before;
+}
+
+/** mca_mpool_base_module_free_fn_t. */
+static void pool_free(mca_mpool_base_module_t *pool, void *base)
+{
+    osc_block_t block;
+
+    memcpy(&block, (uint8_t *) base - OSC_LINE, sizeof(block));
+    ompi_osc_dimmnet_memory_give(&block);
+}
+
+static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t **module);
+
+static mca_mpool_base_component_t component = {
+    .mpool_version = {MCA_MPOOL_BASE_VERSION_3_0_0, .mca_component_name = "dimmnet",
+                      MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                            OMPI_RELEASE_VERSION)},
+    .mpool_query = pool_query,
+};
+
+static char name[] = "dimmnet";
+
+static mca_mpool_base_module_t pool = {
+    .mpool_component = &component,
+    .mpool_alloc = pool_alloc,
+    .mpool_free = pool_free,
+    .flags = MCA_MPOOL_FLAGS_MPI_ALLOC_MEM,
+    .mpool_allocation_unit = OSC_LINE,
+    .mpool_name = name,
+};
+
+/** Who gives hints wants another pool, unless they name this one. */
+static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t **module)
+{
+    if (NULL != hints && 0 != strcmp(hints, "mpool=dimmnet")) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    *priority = POOL_PRIORITY;
+    *module = &pool;
+    return OPAL_SUCCESS;
+}
+
+void ompi_osc_dimmnet_alloc_open(void)
+{
+    if (0 == mca_osc_dimmnet_component.alloc_mem.value) {
+        return;
+    }
+    listed = OBJ_NEW(mca_base_component_list_item_t);
+    if (NULL != listed) {
+        listed->cli_component = &component.mpool_version;
+        opal_list_append(&opal_mpool_base_framework.framework_components, &listed->super);
+    }
+}
+
+void ompi_osc_dimmnet_alloc_close(void)
+{
+    if (NULL != listed) {
+        opal_list_remove_item(&opal_mpool_base_framework.framework_components, &listed->super);
+        OBJ_RELEASE(listed);
+        listed = NULL;
+    }
+}
