@@ -74,7 +74,7 @@ dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS] = {
     [COLL_LLCM_AREAS] =
         {.name = "areas",
          .help = "Communicators whose longer broadcasts and reductions go through memory that their "
-                 "processes share, some 260 KiB for each process; further ones leave them to other "
+                 "processes share, 132 KiB for each process; further ones leave them to other "
                  "components, 0: all do",
          .level = OPAL_INFO_LVL_5,
          .standard = 64,

@@ -16,6 +16,25 @@ static void fold(const dn_tree_reduction_t *super, const void *in, void *inout, 
     ompi_op_reduce(reduction->op, (void *) (uintptr_t) in, inout, count, reduction->type);
 }
 
+static void join(const dn_tree_reduction_t *super, const void *left, const void *right, void *out,
+                 size_t count)
+{
+    const coll_llcm_reduction_t *reduction = (const coll_llcm_reduction_t *) super;
+
+    ompi_3buff_op_reduce(reduction->op, (void *) (uintptr_t) left, (void *) (uintptr_t) right, out,
+                         (int) count, reduction->type);
+}
+
+/** Has Open MPI a function of three buffers for it? */
+static bool is_joined(const ompi_datatype_t *type, const ompi_op_t *op)
+{
+    if (!ompi_op_is_intrinsic((ompi_op_t *) (uintptr_t) op) || !ompi_datatype_is_predefined(type)) {
+        return false;
+    }
+    const int index = ompi_op_ddt_map[type->id];
+    return 0 <= index && NULL != op->o_3buff_intrinsic.fns[index];
+}
+
 /**
  * Bytes from element to element of those that can be copied so, else 0. Predefined types may have gaps inside, which go
  * along: their elements are as long in C. It is the same in all processes, as the type is.
@@ -46,6 +65,7 @@ static inline bool is_short(size_t bytes, size_t size)
 static inline bool describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
     reduction->super.fold = fold;
+    reduction->super.join = NULL;
     reduction->super.size = stride_of(type);
     reduction->op = op;
     reduction->type = type;
@@ -93,6 +113,7 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
                               dn_tree_allreduce(module->tree, in, rbuf, (size_t) count, &reduction.super));
     }
     if (WAY_LONG == way) {
+        reduction.super.join = is_joined(type, op) ? join : NULL;
         return coll_llcm_long_allreduce(module, in, rbuf, (size_t) count, &reduction.super);
     }
     return module->saved.coll_allreduce(sbuf, rbuf, count, type, op, comm,
@@ -113,6 +134,7 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
                                                      &reduction.super));
     }
     if (WAY_LONG == way) {
+        reduction.super.join = is_joined(type, op) ? join : NULL;
         return coll_llcm_long_reduce(module, root, in, rbuf, (size_t) count, &reduction.super);
     }
     return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,

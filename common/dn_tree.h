@@ -76,10 +76,14 @@ typedef struct dn_tree_reduction dn_tree_reduction_t;
 /** inout[i] = in[i] op inout[i] for count elements. in may be aligned to 8 bytes only. */
 typedef void (*dn_tree_fold_fn_t)(const dn_tree_reduction_t *reduction, const void *in, void *inout,
                                   size_t count);
+/** out[i] = left[i] op right[i] for count elements; out is neither of them. Aligned as above. */
+typedef void (*dn_tree_join_fn_t)(const dn_tree_reduction_t *reduction, const void *left, const void *right,
+                                  void *out, size_t count);
 /** An operation and the type of its operands; embedded in what the caller's fold needs. Lent until completion. */
 struct dn_tree_reduction {
     dn_tree_fold_fn_t fold;
-    size_t size; /**< bytes of an element, 1..DN_AOTF_LINE_MAX */
+    dn_tree_join_fn_t join; /**< the same operation, for long data; NULL: copy, then fold */
+    size_t size;            /**< bytes of an element, 1..DN_AOTF_LINE_MAX, or as the operation says */
 };
 
 /**

@@ -59,7 +59,7 @@ static void add(const dn_tree_reduction_t *reduction, const void *in, void *inou
 
 static void tree_once(dn_paper_node_t *self, dn_tree_t *tree, plan_t *plan)
 {
-    static const dn_tree_reduction_t sum = {add, sizeof(uint64_t)};
+    static const dn_tree_reduction_t sum = {.fold = add, .size = sizeof(uint64_t)};
     const uint64_t nodes = self->world->model.nodes;
     const uint64_t mine = self->rank + 1;
     uint64_t total = 0;

@@ -155,7 +155,7 @@ static void digits_of_all(uint32_t *words, uint64_t key, size_t count, int ranks
 
 static void reduce_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
 {
-    static const dn_tree_reduction_t reduction = {fold_digits, 8};
+    static const dn_tree_reduction_t reduction = {.fold = fold_digits, .size = 8};
     uint32_t in[2 * 112], out[2 * 112], wanted[2 * 112];
     const uint64_t key = dn_test_random(random);
     const uint32_t root = (uint32_t) dn_test_below(random, (uint64_t) world->size);

@@ -59,8 +59,8 @@ static void fold_sum(const dn_tree_reduction_t *reduction, const void *left, voi
     }
 }
 
-static const dn_tree_reduction_t affine = {fold_affine, sizeof(affine_t)};
-static const dn_tree_reduction_t sum = {fold_sum, sizeof(double)};
+static const dn_tree_reduction_t affine = {.fold = fold_affine, .size = sizeof(affine_t)};
+static const dn_tree_reduction_t sum = {.fold = fold_sum, .size = sizeof(double)};
 
 static affine_t operand(const operation_t *op, uint32_t rank, size_t i)
 {

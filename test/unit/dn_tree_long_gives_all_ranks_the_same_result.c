@@ -72,7 +72,16 @@ static void fold_sum(const dn_tree_reduction_t *reduction, const void *before, v
     }
 }
 
+static void join_affine(const dn_tree_reduction_t *reduction, const void *left, const void *right, void *to,
+                        size_t count)
+{
+    memcpy(to, right, count * sizeof(affine_t));
+    fold_affine(reduction, left, to, count);
+}
+
 static const dn_tree_reduction_t affine = {.fold = fold_affine, .size = sizeof(affine_t)};
+static const dn_tree_reduction_t joined = {
+    .fold = fold_affine, .join = join_affine, .size = sizeof(affine_t)};
 static const dn_tree_reduction_t sum = {.fold = fold_sum, .size = sizeof(double)};
 
 static void move(dn_tree_mover_t *mover, void *slot, size_t from, size_t len)
@@ -111,6 +120,7 @@ static void fill_operands(const operation_t *op, uint32_t rank, uint8_t *to)
 static dn_status_t start(uint32_t rank, const operation_t *op)
 {
     uint8_t *from = op->in_place ? out[rank] : in[rank];
+    const dn_tree_reduction_t *maps = 0 == op->key % 2 ? &affine : &joined;
     uint8_t *to = REDUCE != op->kind || rank == op->root ? out[rank] : NULL;
 
     if (BCAST == op->kind) {
@@ -120,9 +130,9 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
     }
     fill_operands(op, rank, from);
     if (REDUCE == op->kind) {
-        return dn_tree_long_reduce(lng[rank], op->root, from, to, op->len / 8, &affine);
+        return dn_tree_long_reduce(lng[rank], op->root, from, to, op->len / 8, maps);
     }
-    return dn_tree_long_allreduce(lng[rank], from, to, op->len / 8, ALLREDUCE == op->kind ? &affine : &sum);
+    return dn_tree_long_allreduce(lng[rank], from, to, op->len / 8, ALLREDUCE == op->kind ? maps : &sum);
 }
 
 static void check_order(uint32_t rank, const operation_t *op)
