@@ -107,7 +107,7 @@ struct dn_device {
     void (*message)(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
 
     /** A group was admitted: look again at who was waiting. NULL: nothing waits. */
-    void (*admitted)(dn_iface_t *iface);
+    void (*admitted)(dn_iface_t *iface, const dn_pgid_t *pgid);
 
     /** Allocate memory that peers can map; adds its way to the key. NULL: register is used. */
     dn_status_t (*segment_alloc)(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);

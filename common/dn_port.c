@@ -388,7 +388,7 @@ dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid)
         if (DN_OK == status) {
             for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
                 if (NULL != iface->device->admitted) {
-                    iface->device->admitted(iface);
+                    iface->device->admitted(iface, pgid);
                 }
             }
         }

@@ -498,7 +498,7 @@ void dn_ofi_disconnect(dn_peer_base_t *peer);
 void dn_ofi_release(dn_peer_base_t *peer);
 void dn_ofi_lost(dn_peer_base_t *peer);
 dn_status_t dn_ofi_check(dn_peer_base_t *peer);
-void dn_ofi_admitted(dn_iface_t *iface);
+void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 /** Open a stream to a peer that has none. */
 dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Free a stream if nothing of it is left. */

@@ -449,10 +449,11 @@ void dn_ofi_meet(dn_ofi_t *ofi)
     }
 }
 
-void dn_ofi_admitted(dn_iface_t *iface)
+void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
+    (void) pgid;
     dn_ofi_lock(ofi);
     dn_ofi_meet(ofi);
     dn_ofi_unlock(ofi);

@@ -110,8 +110,9 @@ static dn_status_t dn_shm_address(const dn_iface_t *iface, void *buf, size_t *le
     return DN_OK;
 }
 
-static void dn_shm_admitted(dn_iface_t *iface)
+static void dn_shm_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
 {
+    (void) pgid;
     dn_shm_look((dn_shm_t *) iface, 1);
 }
 

@@ -135,6 +135,14 @@ static int run(const conf_test_t *test)
     return failed;
 }
 
+/** dn_log_fn_t: why a device is passed over. */
+static void tell(const char *sentence, void *arg)
+{
+    (void) arg;
+    printf("%s\n", sentence);
+    fflush(stdout);
+}
+
 /** Does the device work on this machine? Asked by a process of its own: a world's port comes after its forks. */
 static int is_here(void)
 {
@@ -144,6 +152,7 @@ static int is_here(void)
     const pid_t asked = fork();
     if (0 == asked) {
         const dn_job_t job = {.nlocal = 1};
+        dn_log_answers_set(tell, NULL);
         dn_port_t *port = NULL;
         const dn_status_t opened = dn_open(variant.device, &job, NULL, &port);
         if (DN_OK == opened) {

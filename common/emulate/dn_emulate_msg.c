@@ -1,0 +1,427 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dn_emulate_int.h"
+#include "dn_log.h"
+
+/** Whoever says that something arrives later than that is not believed. */
+#define DN_EMULATE_AHEAD_S 10
+
+/** Credit is told after this part of it has been taken. */
+#define DN_EMULATE_PART 4
+
+static dn_emulate_t *dn_emulate_of(const dn_emulate_peer_t *peer)
+{
+    return (dn_emulate_t *) peer->base.iface;
+}
+
+static size_t dn_lines(size_t len)
+{
+    return (sizeof(uint64_t) + len + DN_EMULATE_LINE - 1) / DN_EMULATE_LINE;
+}
+
+/** @name Sending */
+/** @{ */
+/**
+ * Room at the second port for a head and @p len bytes, and credit. Until the kick no other thread sends to this peer, so that
+ * what it receives is in the order of its times.
+ */
+static dn_status_t dn_emulate_room(dn_emulate_peer_t *peer, size_t len, dn_window_t *window)
+{
+    const dn_emulate_t *emulate = dn_emulate_of(peer);
+    const uint64_t away = peer->sent - dn_load_acquire(&peer->returned);
+
+    if (0 != (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
+        return DN_ERR_AGAIN;
+    }
+    if (0 != away && away + dn_lines(len) > emulate->lines) {
+        dn_count(&emulate->iface.counters->credit_waits, 1);
+        return DN_ERR_AGAIN;
+    }
+    const dn_status_t status = dn_botf_reserve(peer->inner, sizeof(dn_emulate_head_t) + len, window);
+    dn_count(&emulate->iface.counters->credit_waits, DN_ERR_AGAIN == status);
+    return status;
+}
+
+/** Send what is in the window with its times, and be busy as long as the host would be. Cannot fail. */
+static void dn_emulate_go(dn_emulate_peer_t *peer, dn_window_t *window, dn_emulate_kind_t kind,
+                          dn_emulate_head_t head, size_t bytes, uint64_t len)
+{
+    dn_emulate_t *emulate = dn_emulate_of(peer);
+    dn_emulate_trip_t trip;
+
+    dn_lock(&emulate->lock);
+    trip = DN_EMULATE_AOTF == kind ? dn_emulate_aotf_trip(&emulate->nic, head.sent, len)
+                                   : dn_emulate_botf_trip(&emulate->nic, head.sent, len);
+    dn_unlock(&emulate->lock);
+    head.first = (uint32_t) (trip.first - head.sent);
+    head.span = (uint32_t) (trip.last - trip.first);
+    memcpy(window->data, &head, sizeof(head));
+    peer->sent += dn_lines(bytes);
+    peer->stores |= DN_EMULATE_BOTF != kind;
+    dn_botf_kick(peer->inner, window, DN_CHAN_USER, kind, sizeof(head) + bytes);
+    const uint64_t over = dn_emulate_spin(trip.host);
+    dn_lock(&emulate->lock);
+    emulate->sums.over += over;
+    dn_unlock(&emulate->lock);
+}
+
+static void dn_emulate_count(const dn_emulate_peer_t *peer, size_t len)
+{
+    dn_counters_t *counters = peer->base.iface->counters;
+
+    dn_count(&counters->messages_sent, 1);
+    dn_count(&counters->bytes_sent, len);
+    dn_count(&counters->lines_sent, dn_lines(len));
+}
+
+static dn_status_t dn_emulate_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const void *head,
+                                   size_t head_len, const void *body, size_t body_len)
+{
+    dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    const dn_emulate_head_t mine = {.sent = dn_emulate_now(), .channel = channel, .tag = tag};
+    const size_t len = head_len + body_len;
+    dn_window_t window;
+
+    if (len > peer->base.botf_max || len < body_len) {
+        return DN_ERR_RANGE;
+    }
+    const dn_status_t status = dn_emulate_room(peer, len, &window);
+    if (DN_OK != status) {
+        return status;
+    }
+    uint8_t *to = (uint8_t *) window.data + sizeof(mine);
+    if (0 != head_len) {
+        memcpy(to, head, head_len);
+    }
+    if (0 != body_len) {
+        memcpy(to + head_len, body, body_len);
+    }
+    dn_emulate_go(peer, &window, DN_EMULATE_BOTF, mine, len, len);
+    dn_emulate_count(peer, len);
+    return DN_OK;
+}
+
+static dn_status_t dn_emulate_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
+{
+    dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    dn_window_t inner;
+
+    if (len > peer->base.botf_max) {
+        return DN_ERR_RANGE;
+    }
+    const dn_status_t status = dn_emulate_room(peer, len, &inner);
+    if (DN_OK == status) {
+        *window = (dn_window_t){(uint8_t *) inner.data + sizeof(dn_emulate_head_t), len, inner.mark};
+    }
+    return status;
+}
+
+static void dn_emulate_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
+{
+    dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    const dn_emulate_head_t mine = {.sent = dn_emulate_now(), .channel = channel, .tag = tag};
+    dn_window_t inner = {(uint8_t *) window->data - sizeof(mine), window->len + sizeof(mine), window->mark};
+
+    dn_emulate_go(peer, &inner, DN_EMULATE_BOTF, mine, len, len);
+    dn_emulate_count(peer, len);
+}
+
+static dn_status_t dn_emulate_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t size)
+{
+    dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    const dn_emulate_head_t mine = {.sent = dn_emulate_now()};
+    const dn_emulate_store_t store = {off, value, size};
+    dn_window_t window;
+
+    if (0 == size || sizeof(value) < size || off > peer->base.llcm_len || size > peer->base.llcm_len - off) {
+        return DN_ERR_RANGE;
+    }
+    const dn_status_t status = dn_emulate_room(peer, sizeof(store), &window);
+    if (DN_OK == status) {
+        memcpy((uint8_t *) window.data + sizeof(mine), &store, sizeof(store));
+        dn_emulate_go(peer, &window, DN_EMULATE_AOTF, mine, sizeof(store), size);
+    }
+    return status;
+}
+
+static dn_status_t dn_emulate_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, size_t len,
+                                        uint64_t flag)
+{
+    dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    const dn_emulate_head_t mine = {.sent = dn_emulate_now()};
+    const dn_emulate_store_t store = {off, flag, len};
+    dn_window_t window;
+
+    if (DN_AOTF_LINE_MAX < len || 0 != off % DN_EMULATE_LINE || off >= peer->base.llcm_len) {
+        return DN_ERR_RANGE;
+    }
+    const dn_status_t status = dn_emulate_room(peer, sizeof(store) + len, &window);
+    if (DN_OK == status) {
+        uint8_t *to = (uint8_t *) window.data + sizeof(mine);
+        memcpy(to, &store, sizeof(store));
+        if (0 != len) {
+            memcpy(to + sizeof(store), data, len);
+        }
+        dn_emulate_go(peer, &window, DN_EMULATE_STORES, mine, sizeof(store) + len, DN_EMULATE_LINE);
+    }
+    return status;
+}
+
+static dn_status_t dn_emulate_fence(dn_peer_t *hot)
+{
+    dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    const uint64_t sent = peer->sent;
+
+    if (0 != peer->base.outstanding) {
+        return DN_INPROGRESS;
+    }
+    if (sent == peer->asked && peer->fences == dn_load_acquire(&peer->answered)) {
+        peer->stores = 0;
+    }
+    if (!peer->stores) {
+        return DN_OK;
+    }
+    if (sent != peer->asked && 0 == (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
+        const dn_emulate_credit_t ask = {peer->session, peer->fences + 1};
+        const dn_status_t status =
+            dn_botf(peer->inner, DN_CHAN_USER, DN_EMULATE_ASK, &ask, sizeof(ask), NULL, 0);
+        if (DN_OK != status) {
+            return DN_ERR_AGAIN == status ? DN_INPROGRESS : status;
+        }
+        peer->fences++;
+        peer->asked = sent;
+    }
+    return DN_INPROGRESS;
+}
+
+const dn_peer_ops_t dn_emulate_ops = {
+    .botf = dn_emulate_botf,
+    .reserve = dn_emulate_reserve,
+    .kick = dn_emulate_kick,
+    .aotf = dn_emulate_aotf,
+    .aotf_line = dn_emulate_aotf_line,
+    .push = NULL,
+    .pull = NULL,
+    .atomic = NULL,
+    .fence = dn_emulate_fence,
+};
+/** @} */
+
+/** @name Receiving */
+/** @{ */
+/** Is a store within this port's LLCM? */
+static int dn_store_fits(const dn_emulate_t *emulate, unsigned kind, const dn_emulate_store_t *store,
+                         size_t left)
+{
+    if (DN_EMULATE_STORES == kind) {
+        return DN_AOTF_LINE_MAX >= store->size && left == store->size && 0 == store->off % DN_EMULATE_LINE
+               && emulate->llcm_bytes > store->off;
+    }
+    return 0 != store->size && sizeof(store->value) >= store->size && 0 == left
+           && emulate->llcm_bytes >= store->off && store->size <= emulate->llcm_bytes - store->off;
+}
+
+/** Memory for @p len bytes from a peer. NULL: it is cut off. */
+static dn_emulate_item_t *dn_emulate_item_new(const dn_emulate_t *emulate, dn_emulate_peer_t *peer,
+                                              size_t len)
+{
+    dn_emulate_item_t *item = aligned_alloc(16, (sizeof(*item) + len + 15) / 16 * 16);
+
+    if (NULL == item) {
+        dn_log_error("no memory for a message of %zu bytes from PID %" PRIu32 "; it is cut off", len,
+                     peer->base.pid);
+        dn_port_peer_lost(emulate->iface.port, &peer->base);
+    }
+    return item;
+}
+
+static void dn_emulate_queue(dn_emulate_peer_t *peer, dn_emulate_item_t *item)
+{
+    item->next = NULL;
+    *peer->tail = item;
+    peer->tail = &item->next;
+}
+
+int dn_emulate_asked(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const void *data, size_t len)
+{
+    if (sizeof(dn_emulate_credit_t) != len) {
+        return 0;
+    }
+    dn_emulate_item_t *item = dn_emulate_item_new(emulate, peer, len);
+    if (NULL != item) {
+        *item = (dn_emulate_item_t){.due = peer->due, .kind = DN_EMULATE_ASK, .len = len};
+        memcpy(item->data, data, len);
+        dn_emulate_queue(peer, item);
+    }
+    return 1;
+}
+
+int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kind, const void *data,
+                    size_t len)
+{
+    const uint64_t now = dn_emulate_now();
+    const uint64_t most = (uint64_t) (emulate->ticks_per_ps * 1e12 * DN_EMULATE_AHEAD_S);
+    const uint8_t *bytes = (const uint8_t *) data + sizeof(dn_emulate_head_t);
+    dn_emulate_head_t head;
+    dn_emulate_store_t store = {0};
+
+    if (sizeof(head) > len) {
+        return 0;
+    }
+    memcpy(&head, data, sizeof(head));
+    size_t left = len - sizeof(head);
+    const size_t lines = dn_lines(left);
+    if (head.sent > now + most || head.channel >= DN_CHAN_MAX || head.tag > UINT8_MAX) {
+        return 0;
+    }
+    if (DN_EMULATE_BOTF != kind) {
+        if (sizeof(store) > left) {
+            return 0;
+        }
+        memcpy(&store, bytes, sizeof(store));
+        bytes += sizeof(store);
+        left -= sizeof(store);
+        if (!dn_store_fits(emulate, kind, &store, left)) {
+            return 0;
+        }
+    }
+    dn_emulate_item_t *item = dn_emulate_item_new(emulate, peer, left);
+    if (NULL == item) {
+        return 1;
+    }
+    const uint64_t first = head.sent + head.first;
+    dn_lock(&emulate->lock);
+    const uint64_t due = DN_EMULATE_AOTF == kind
+                             ? dn_emulate_aotf_arrival(&emulate->nic, first, store.size)
+                             : dn_emulate_botf_arrival(&emulate->nic, first, first + head.span,
+                                                       DN_EMULATE_STORES == kind ? DN_EMULATE_LINE : left);
+    dn_unlock(&emulate->lock);
+    peer->due = due > peer->due ? due : peer->due;
+    *item = (dn_emulate_item_t){
+        .due = peer->due,
+        .trip = peer->due > head.sent ? peer->due - head.sent : 0,
+        .late = peer->due < emulate->poll ? now - peer->due : 0,
+        .kind = (dn_emulate_kind_t) kind,
+        .channel = head.channel,
+        .tag = head.tag,
+        .lines = lines,
+        .len = left,
+        .store = store,
+    };
+    if (0 != left) {
+        memcpy(item->data, bytes, left);
+    }
+    dn_emulate_queue(peer, item);
+    return 1;
+}
+
+/** Into LLCM, in one store where that is aligned. */
+static void dn_emulate_store_there(uint8_t *to, uint64_t value, uint64_t size)
+{
+    const uint64_t off = (uintptr_t) to;
+
+    if (0 != (size & (size - 1)) || 0 != off % size) {
+        for (uint64_t i = 0; i < size; i++) {
+            __atomic_store_n(to + i, (uint8_t) (value >> (8 * i)), __ATOMIC_RELEASE);
+        }
+    } else if (1 == size) {
+        __atomic_store_n(to, (uint8_t) value, __ATOMIC_RELEASE);
+    } else if (2 == size) {
+        __atomic_store_n((uint16_t *) to, (uint16_t) value, __ATOMIC_RELEASE);
+    } else if (4 == size) {
+        __atomic_store_n((uint32_t *) to, (uint32_t) value, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n((uint64_t *) to, value, __ATOMIC_RELEASE);
+    }
+}
+
+/** A fence's question has come to its turn. */
+static void dn_emulate_answer(dn_emulate_peer_t *peer, const dn_emulate_item_t *item)
+{
+    memcpy(&peer->answer, item->data, sizeof(peer->answer));
+    dn_store_release_u32(&peer->owes, peer->owes | DN_EMULATE_OWES_ANSWER);
+}
+
+/** One thing takes effect. The time that the profile's host takes to read a message begins at @p from. */
+static void dn_emulate_effect(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const dn_emulate_item_t *item,
+                              uint64_t from)
+{
+    uint8_t *llcm = emulate->iface.llcm;
+    const dn_handler_t *handler = &emulate->iface.handler[item->channel];
+
+    switch (item->kind) {
+    case DN_EMULATE_BOTF:
+        dn_emulate_spin(from + dn_emulate_read(&emulate->nic, sizeof(uint64_t) + item->len));
+        handler->fn(&peer->base.hot, item->tag, item->data, item->len, handler->arg);
+        break;
+    case DN_EMULATE_STORES:
+        memcpy(llcm + item->store.off, item->data, item->len);
+        dn_store_release((uint64_t *) (llcm + item->store.off + DN_AOTF_LINE_MAX), item->store.value);
+        break;
+    case DN_EMULATE_AOTF:
+        dn_emulate_store_there(llcm + item->store.off, item->store.value, item->store.size);
+        break;
+    default:
+        dn_emulate_answer(peer, item);
+        break;
+    }
+}
+
+/** Compare what came with the profile. */
+static void dn_emulate_sum(dn_emulate_t *emulate, const dn_emulate_item_t *item)
+{
+    dn_lock(&emulate->lock);
+    emulate->sums.count++;
+    emulate->sums.trip += item->trip + emulate->nic.host_read;
+    emulate->sums.over += item->late + emulate->poll_over;
+    dn_unlock(&emulate->lock);
+}
+
+int dn_emulate_deliver(dn_emulate_t *emulate, dn_emulate_peer_t *peer, int max)
+{
+    const uint64_t poll = emulate->poll;
+    uint64_t from = poll + emulate->nic.host_read;
+    int n = 0;
+
+    while (n < max && NULL != peer->first && peer->first->due <= poll) {
+        dn_emulate_item_t *item = peer->first;
+        if (DN_EMULATE_BOTF == item->kind && NULL == emulate->iface.handler[item->channel].fn) {
+            break;
+        }
+        peer->first = item->next;
+        peer->tail = NULL == peer->first ? &peer->first : peer->tail;
+        if (DN_EMULATE_ASK != item->kind) {
+            dn_emulate_sum(emulate, item);
+        }
+        emulate->depth++;
+        dn_emulate_effect(emulate, peer, item, from);
+        emulate->depth--;
+        from = dn_emulate_now();
+        peer->taken += item->lines;
+        free(item);
+        n++;
+    }
+    if (peer->taken - peer->told >= emulate->lines / DN_EMULATE_PART) {
+        dn_store_release_u32(&peer->owes, peer->owes | DN_EMULATE_OWES_CREDIT);
+    }
+    return n;
+}
+
+void dn_emulate_drop(dn_emulate_peer_t *peer)
+{
+    while (NULL != peer->first) {
+        dn_emulate_item_t *item = peer->first;
+        peer->first = item->next;
+        free(item);
+    }
+    peer->tail = &peer->first;
+}
+/** @} */

@@ -1,0 +1,127 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The emulation keeps the times of the model: the same stores and messages, sent at the same moments, free the sender and
+ * arrive when they do in a run of the model. Counted in picoseconds: a tick of the emulation is one here.
+ */
+#include "dn_config.h"
+
+#include "dn_model_nodes.h"
+
+#include "emulate/dn_emulate_int.h"
+
+enum { STORES = 6, MESSAGES = 8, QUIET_PS = 100 * 1000 * 1000 };
+
+static const size_t store_len[STORES] = {8, 1, 4, 8, 8, 8};
+static const size_t message_len[MESSAGES] = {0, 8, 300, 464, 465, 100, 100, 100};
+
+/** From here on one follows the other at once. */
+enum { STORES_TRAIN = 3, MESSAGES_TRAIN = 5 };
+
+/** What the model says: when each was sent, when its sender went on, when it was seen. */
+static struct {
+    uint64_t sent;
+    uint64_t host;
+    uint64_t seen;
+} store[STORES], message[MESSAGES];
+static unsigned heard;
+
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    assert_int_equal(len, message_len[heard]);
+    message[heard++].seen = dn_model_now();
+}
+
+static void send_all(node_t *self)
+{
+    /* The header's way is known before it counts. */
+    assert_int_equal(dn_aotf(self->peer[1], nodes.off[1] + 8 * STORES, 1, 8), DN_OK);
+    for (unsigned i = 0; i < STORES; i++) {
+        dn_model_compute(STORES_TRAIN < i ? 0 : QUIET_PS);
+        store[i].sent = dn_model_now();
+        assert_int_equal(dn_aotf(self->peer[1], nodes.off[1] + 8 * i, 1, store_len[i]), DN_OK);
+        store[i].host = dn_model_now();
+    }
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        static const uint8_t data[1024];
+        dn_model_compute(MESSAGES_TRAIN < i ? 0 : QUIET_PS);
+        message[i].sent = dn_model_now();
+        assert_int_equal(dn_botf(self->peer[1], DN_CHAN_USER, 0, data, message_len[i], NULL, 0), DN_OK);
+        message[i].host = dn_model_now();
+    }
+}
+
+static void both(node_t *self)
+{
+    assert_int_equal(node_connect(self, 1 - self->rank), DN_OK);
+    assert_int_equal(dn_handler_set(self->port, DN_CHAN_USER, hear, NULL), DN_OK);
+    nodes_meet();
+    if (0 == self->rank) {
+        send_all(self);
+        return;
+    }
+    dn_model_poll(DN_MODEL_READ_NOTHING);
+    for (unsigned i = 0; i < STORES; i++) {
+        const volatile uint64_t *word = (volatile uint64_t *) (self->area + 8 * i);
+        while (0 == *word) {
+            dn_progress(self->port);
+        }
+        store[i].seen = dn_model_now();
+    }
+    while (heard < MESSAGES) {
+        dn_progress(self->port);
+    }
+}
+
+/** Rounding: a picosecond here and there. */
+static void check_near(uint64_t got, uint64_t wanted)
+{
+    assert_in_range(got, wanted - 100, wanted + 100);
+}
+
+static void check_profile(const char *name)
+{
+    dn_model_profile_t *profile;
+    dn_emulate_nic_t nic;
+    uint64_t read_by = 0;
+
+    heard = 0;
+    nodes_init(name, 2);
+    assert_int_equal(nodes_run(both), DN_OK);
+    assert_int_equal(dn_model_profile_open(name, &profile), DN_OK);
+    assert_int_equal(dn_emulate_nic_open(&nic, profile, 1.0), DN_OK);
+    for (unsigned i = 0; i < STORES; i++) {
+        const dn_emulate_trip_t trip = dn_emulate_aotf_trip(&nic, store[i].sent, store_len[i]);
+        check_near(trip.host, store[i].host);
+        check_near(dn_emulate_aotf_arrival(&nic, trip.last, store_len[i]), store[i].seen);
+    }
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        const dn_emulate_trip_t trip = dn_emulate_botf_trip(&nic, message[i].sent, message_len[i]);
+        const uint64_t arrival = dn_emulate_botf_arrival(&nic, trip.first, trip.last, message_len[i]);
+        read_by = (arrival > read_by ? arrival : read_by)
+                  + dn_emulate_read(&nic, sizeof(uint64_t) + message_len[i]);
+        check_near(trip.host, message[i].host);
+        check_near(read_by, message[i].seen);
+    }
+    dn_emulate_nic_close(&nic);
+    dn_model_profile_close(profile);
+}
+
+static void every_profile_of_a_nic_agrees(void **state)
+{
+    static const char *const name[] = {"dimmnet1-a", "dimmnet1-d",  "dimmnet1-f", "dimmnet1-133", "dimmnet2",
+                                       "cxl",        "rhinet2-pci", "ipnuma-1g",  "ipnuma-10g",   "uzura"};
+
+    for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+        check_profile(name[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_profile_of_a_nic_agrees)};
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
