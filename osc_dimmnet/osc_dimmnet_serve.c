@@ -103,8 +103,11 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     const uint64_t wanted = compares               ? 2 * (uint64_t) walk.element.size
                             : OSC_NO_OP == walk.op ? 0
                                                    : head->len;
+    /* The answer to compare_and_swap has room for what is there, and its one element lies together. */
+    const bool comparable = fetches && 0 == (head->flags & OSC_BY_PROGRAM) && walk.element.words
+                            && head->len == walk.element.size;
     if (wanted == len && 0 != walk.element.size && 0 == head->len % walk.element.size
-        && (!compares || (walk.element.words && head->len == walk.element.size))) {
+        && (!compares || comparable)) {
         reply.error = target_walk(module, head, &walk.target);
     }
     osc_queued_t *queued =
