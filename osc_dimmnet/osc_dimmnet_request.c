@@ -196,6 +196,8 @@ void ompi_osc_dimmnet_ask_lock(osc_module_t *module, int target, bool exclusive)
     const int rc = send_head(module, target, OSC_LOCK, &head);
     if (OMPI_SUCCESS != rc) {
         far->error = rc;
+        /* The news of a loss does not reach a window that has not placed its peers yet: no grant will come. */
+        osc_store_u32(&far->lost, 1);
     }
 }
 
