@@ -99,6 +99,13 @@ static int pump(void)
 }
 /** @} */
 
+/** For the next number that is given, while the lock is held. Never 0, which with index 0 would be no handle. */
+static uint32_t next_generation(void)
+{
+    messages.generation += UINT32_MAX == messages.generation ? 2 : 1;
+    return messages.generation;
+}
+
 /** @name Tasks that wait for answers */
 /** @{ */
 bool ompi_osc_dimmnet_task_await(osc_task_t *task, uint32_t parts)
@@ -108,7 +115,7 @@ bool ompi_osc_dimmnet_task_await(osc_task_t *task, uint32_t parts)
     opal_mutex_lock(&messages.lock);
     index = opal_pointer_array_add(&messages.tasks, task);
     if (0 <= index) {
-        task->handle = (uint64_t) ++messages.generation << 32 | (uint32_t) index;
+        task->handle = (uint64_t) next_generation() << 32 | (uint32_t) index;
         task->parts = parts;
         task->holders = 1;
     }
@@ -227,7 +234,7 @@ bool ompi_osc_dimmnet_messages_join(osc_module_t *module)
     opal_mutex_lock(&messages.lock);
     index = opal_pointer_array_add(&messages.windows, module);
     module->window = (uint32_t) index;
-    module->generation = ++messages.generation;
+    module->generation = next_generation();
     opal_mutex_unlock(&messages.lock);
     if (0 <= index) {
         count_windows(1);
