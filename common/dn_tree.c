@@ -51,6 +51,48 @@ void dn_tree_pay(dn_tree_t *tree)
         }
     }
 }
+
+void dn_tree_give_up(dn_tree_t *tree)
+{
+    tree->failed = 1;
+    (void) dn_tree_tell_given_up(tree);
+}
+
+dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
+{
+    dn_tree_op_t *op = &tree->op;
+
+    for (; op->at < op->steps; op->at++, dn_tree_begin_step(tree)) {
+        const dn_tree_step_t *step = &op->step[op->at];
+        if (0 != op->put_to && op->put + 1 < op->lines) {
+            op->put_to = step->to;
+        }
+        op->put = op->lines - 1;
+        for (; 0 != op->put_to; op->put_to &= op->put_to - 1) {
+            dn_tree_link_t *link = &tree->group[step->group].link[__builtin_ctzll(op->put_to)];
+            const uint64_t word = DN_TREE_GIVEN_UP | link->taken;
+            if (DN_ERR_AGAIN == dn_aotf(link->peer, link->credit_off, word, sizeof(word))) {
+                return DN_INPROGRESS;
+            }
+        }
+    }
+    return DN_ERR_UNREACH;
+}
+
+int dn_tree_heed(dn_tree_t *tree)
+{
+    for (uint32_t i = 0; i < tree->groups && !tree->failed; i++) {
+        const dn_tree_group_t *group = &tree->group[i];
+        for (uint32_t m = 0; m < group->members; m++) {
+            if (m != group->self && 0 != (DN_TREE_GIVEN_UP & dn_load_acquire(group->link[m].credit))) {
+                dn_tree_give_up(tree);
+                break;
+            }
+        }
+    }
+    return tree->failed;
+}
+
 /** @name Life */
 /** @{ */
 static dn_status_t dn_tree_check(const dn_tree_config_t *config)
@@ -194,6 +236,7 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
     tree->pair = 2 == tree->ranks ? &tree->group[0].link[1 - tree->group[0].self] : NULL;
     for (uint32_t g = 0; g < tree->groups; g++) {
         dn_tree_group_t *group = &tree->group[g];
+        group->mapped = 1;
         for (uint32_t m = 0; m < group->members; m++) {
             if (m == group->self) {
                 continue;
@@ -207,8 +250,9 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
             link->credit_off = there + (uint64_t) (group->members - 1) * tree->depth * sizeof(dn_tree_line_t)
                                + seat * sizeof(uint64_t);
             dn_peer_attr(link->peer, &attr);
-            tree->mapped = tree->mapped && 0 != (attr.caps & DN_CAP_MAP);
+            group->mapped = group->mapped && 0 != (attr.caps & DN_CAP_MAP);
         }
+        tree->mapped = tree->mapped && group->mapped;
     }
 }
 
@@ -233,7 +277,7 @@ static int dn_tree_quiet(const dn_tree_t *tree)
 
 dn_status_t dn_tree_free(dn_tree_t *tree)
 {
-    if (!dn_tree_quiet(tree)) {
+    if (tree->failed || !dn_tree_quiet(tree)) {
         return DN_INPROGRESS;
     }
     dn_llcm_free(tree->port, tree->llcm_off, tree->llcm_bytes);
@@ -259,5 +303,12 @@ int dn_tree_is_flat(const dn_tree_t *tree)
 int dn_tree_is_mapped(const dn_tree_t *tree)
 {
     return tree->mapped;
+}
+
+int dn_tree_waits_near(const dn_tree_t *tree)
+{
+    const dn_tree_op_t *op = &tree->op;
+
+    return tree->mapped || (op->at < op->steps && tree->group[op->step[op->at].group].mapped);
 }
 /** @} */

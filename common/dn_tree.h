@@ -5,8 +5,8 @@
 /** @file dn_tree.h
  * Barrier, broadcast, reductions and small exchanges in lines of LLCM (AOTF paper, section 5).
  *
- * Members of a group write lines into each other's LLCM. Up to `radix` processes are one group, in which everybody
- * writes to everybody: one line's time. More are a tree of groups: those that are close together (a cache, a NUMA node, a
+ * Members of a group write lines into each other's LLCM. Up to `radix` processes of a host are one group, in which everybody
+ * writes to everybody: one line's time. More, or those of several hosts, are a tree of groups: those that are close together (a cache, a NUMA node, a
  * package, a host) are grouped first, the first of a group represents it in the next one.
  *
  * Between two members there is a link: `depth` lines each way, used in turn. The flag of a line is
@@ -30,6 +30,9 @@
  * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)), and values of
  * groups in the same way. All processes get the same bits, and get them again in each run of the same shape. Where
  * dn_tree_ordered() says so this is the order of ranks, as operations that do not commute need it.
+ *
+ * A process that is gone sends no lines, and those who wait for them learn of it from elsewhere (dn_lost_set()): they give
+ * the tree up, which tells those who wait for them in turn.
  *
  * Threads: one at a time uses a tree; different trees may be used at once where the port has threads.
  */
@@ -116,10 +119,21 @@ DN_API void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer
  * Free a tree whose operations are complete.
  *
  * @retval DN_OK          gone.
- * @retval DN_INPROGRESS  a peer may still write a word into its LLCM: call again, some time after others have gone on.
+ * @retval DN_INPROGRESS  a peer may still write a word into its LLCM: call again, some time after others have gone on. A
+ *                        tree that is given up stays so.
  *                        The peers may be disconnected by now; nothing is sent to them.
  */
 DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
+
+/**
+ * Give a tree up, since a peer of its is gone (dn_lost_set(), dn_peer_check()): the operation under way and all later ones
+ * fail by DN_ERR_UNREACH. Members who wait for our lines in them are told: see dn_tree_heed().
+ */
+DN_API void dn_tree_give_up(dn_tree_t *tree);
+
+/** Give the tree up too where a member has told us that it did. To be called now and then by who waits.
+ * @return not 0: the tree is given up. */
+DN_API int dn_tree_heed(dn_tree_t *tree);
 
 /** Free a tree at once; its LLCM stays taken until the port closes. */
 DN_API void dn_tree_abandon(dn_tree_t *tree);
@@ -139,6 +153,10 @@ static inline size_t dn_tree_max(size_t size)
 {
     return DN_AOTF_LINE_MAX / size * size * DN_TREE_LINES;
 }
+
+/** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too, on the same
+ * cores. Else they come from another host, and nobody here can do anything about it. */
+DN_API int dn_tree_waits_near(const dn_tree_t *tree);
 
 /** @name Operations
  * Each starts one, once the last is complete. Buffers are lent until completion.

@@ -13,6 +13,9 @@
 
 #define DN_TREE_NONE UINT32_MAX
 
+/** Beside the number of lines taken, in the word where a member says it: it has given the tree up. */
+#define DN_TREE_GIVEN_UP (UINT64_C(1) << 32)
+
 /** A line of a link. */
 typedef struct dn_tree_line {
     uint8_t data[DN_AOTF_LINE_MAX];
@@ -42,6 +45,7 @@ typedef struct dn_tree_group {
     uint32_t level;
     uint32_t members;
     uint32_t self;        /**< our place among the members */
+    int mapped;           /**< lines come without dn_progress() */
     uint32_t *start;      /**< members + 1 positions: what member i stands for begins at start[i] */
     dn_tree_link_t *link; /**< by member; our own is not used */
 } dn_tree_group_t;

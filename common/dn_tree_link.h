@@ -22,6 +22,11 @@ static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
 int dn_tree_find_room(const dn_tree_t *tree, dn_tree_link_t *link);
 /** Tell the other side what was taken, or note that it is to be told. */
 void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link);
+/**
+ * Of a tree that is given up: tell those who are still owed lines by the operation. They cannot have left it, so that their
+ * LLCM is still the tree's. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
+ */
+dn_status_t dn_tree_tell_given_up(dn_tree_t *tree);
 /** Tell those who could not be told. */
 void dn_tree_pay(dn_tree_t *tree);
 

@@ -107,7 +107,7 @@ static dn_status_t dn_tree_run_step(dn_tree_t *tree, const dn_tree_step_t *step)
 
     if (DN_OK != status && DN_ERR_AGAIN != status) {
         tree->failed = 1;
-        return status;
+        return dn_tree_tell_given_up(tree);
     }
     if (0 != step->from && !dn_tree_receive(tree, step)) {
         return DN_INPROGRESS;
@@ -119,6 +119,9 @@ dn_status_t dn_tree_test(dn_tree_t *tree)
 {
     dn_tree_op_t *op = &tree->op;
 
+    if (__builtin_expect(tree->failed, 0)) {
+        return dn_tree_tell_given_up(tree);
+    }
     if (__builtin_expect(tree->debts, 0)) {
         dn_tree_pay(tree);
     }
@@ -136,7 +139,7 @@ dn_status_t dn_tree_test(dn_tree_t *tree)
         dn_tree_begin_step(tree);
     }
     if (__builtin_expect(tree->failed, 0)) {
-        return DN_ERR_UNREACH;
+        return dn_tree_tell_given_up(tree);
     }
     return tree->debts ? DN_INPROGRESS : DN_OK;
 }

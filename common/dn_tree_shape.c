@@ -5,6 +5,9 @@
 /** @file dn_tree_shape.c
  * Which processes form a group: the same answer in each of them.
  *
+ * As many as fit into one group are one, where they run on one host; on several each host is a group, whose first
+ * member speaks to the others. What follows is for more.
+ *
  * Ranks are put in the order of their places. From the narrowest key to the widest, what lies in the same place is
  * cut into groups of at most `radix` members, and the groups into groups, until one is left in each place; then
  * all that is left. A group stands for an interval of positions, and its first member for the group.
@@ -39,18 +42,33 @@ static int dn_tree_compare(const dn_tree_config_t *config, uint32_t a, uint32_t 
     return 0;
 }
 
+/** How many keys groups are formed by. */
+static int dn_tree_keys(const dn_tree_config_t *config)
+{
+    if (config->ranks > config->radix) {
+        return DN_TREE_KEYS;
+    }
+    for (uint32_t rank = 1; rank < config->ranks; rank++) {
+        if (0 != dn_tree_compare(config, 0, rank, 1)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /** Stable, so that equal places keep the order of ranks: merge sort of tree->at[from .. to - 1]. */
-static void dn_tree_sort(const dn_tree_config_t *config, uint32_t *at, uint32_t *spare, uint32_t count)
+static void dn_tree_sort(const dn_tree_config_t *config, uint32_t *at, uint32_t *spare, uint32_t count,
+                         int keys)
 {
     if (2 > count) {
         return;
     }
     const uint32_t half = count / 2;
-    dn_tree_sort(config, at, spare, half);
-    dn_tree_sort(config, at + half, spare, count - half);
+    dn_tree_sort(config, at, spare, half, keys);
+    dn_tree_sort(config, at + half, spare, count - half, keys);
     memcpy(spare, at, half * sizeof(*at));
     for (uint32_t i = 0, j = half, to = 0; i < half; to++) {
-        const int second = j < count && 0 < dn_tree_compare(config, spare[i], at[j], DN_TREE_KEYS);
+        const int second = j < count && 0 < dn_tree_compare(config, spare[i], at[j], keys);
         at[to] = second ? at[j++] : spare[i++];
     }
 }
@@ -118,10 +136,9 @@ static int dn_tree_cut_level(dn_tree_cut_t *cut, int keys, dn_status_t *status)
     return made < units && DN_OK == *status;
 }
 
-static dn_status_t dn_tree_cut_all(dn_tree_cut_t *cut)
+static dn_status_t dn_tree_cut_all(dn_tree_cut_t *cut, int keys)
 {
     dn_status_t status = DN_OK;
-    int keys = cut->config->ranks <= cut->config->radix ? 0 : DN_TREE_KEYS;
 
     for (; 0 <= keys && DN_OK == status; keys--) {
         while (1 < cut->units) {
@@ -141,6 +158,7 @@ static dn_status_t dn_tree_cut_all(dn_tree_cut_t *cut)
 dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config)
 {
     const uint32_t ranks = config->ranks;
+    const int keys = dn_tree_keys(config);
     dn_tree_cut_t cut = {.config = config, .tree = tree, .units = ranks};
 
     tree->at = calloc(ranks, sizeof(*tree->at));
@@ -153,7 +171,7 @@ dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config)
             tree->at[i] = i;
         }
         /* position is spare memory until the order is known. */
-        dn_tree_sort(config, tree->at, tree->position, ranks <= config->radix ? 0 : ranks);
+        dn_tree_sort(config, tree->at, tree->position, ranks, keys);
         tree->ordered = 1;
         for (uint32_t i = 0; i < ranks; i++) {
             tree->position[tree->at[i]] = i;
@@ -163,7 +181,7 @@ dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config)
             cut.unit[i] = i;
         }
         cut.self = tree->position[config->rank];
-        status = dn_tree_cut_all(&cut);
+        status = dn_tree_cut_all(&cut, keys);
     }
     free(cut.unit);
     return status;

@@ -36,6 +36,7 @@ CONF_TEST(lines_out_of_place_are_refused, 2)
 CONF_TEST(a_tree_of_two_agrees, 2)
 CONF_TEST(a_flat_tree_agrees, 5)
 CONF_TEST(a_deep_tree_agrees, 12)
+CONF_TEST(who_waits_for_a_tree_given_up_is_told, 4)
 /* conf_transfer.c */
 CONF_TEST(push_and_pull_move_every_size, 2)
 CONF_TEST(push_and_pull_join_any_blocks, 2)

@@ -230,3 +230,28 @@ void a_deep_tree_agrees(dn_world_t *world)
 {
     grow(world, 3, 4, 30);
 }
+
+/** One half does not come to a barrier; of the other half, who waits for who waits for it is told. */
+void who_waits_for_a_tree_given_up_is_told(dn_world_t *world)
+{
+    dn_world_start(world);
+    dn_tree_t *tree = plant(world, 2, 4);
+    complete(world, tree, dn_tree_barrier(tree));
+    for (int i = 0; i < 2 && 2 <= world->rank; i++) {
+        dn_status_t status = dn_tree_barrier(tree);
+        if (2 == world->rank) {
+            dn_tree_give_up(tree);
+        }
+        while (DN_INPROGRESS == status) {
+            dn_world_progress(world);
+            (void) dn_tree_heed(tree);
+            status = dn_tree_test(tree);
+        }
+        dn_check_equal(status, DN_ERR_UNREACH);
+    }
+    if (2 <= world->rank) {
+        dn_check_equal(dn_tree_free(tree), DN_INPROGRESS);
+    }
+    dn_tree_abandon(tree);
+    dn_world_stop(world);
+}

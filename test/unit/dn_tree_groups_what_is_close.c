@@ -131,7 +131,7 @@ static void the_closest_come_first(void **state)
 static void few_are_one_group(void **state)
 {
     for (uint32_t i = 0; i < 8; i++) {
-        place[i] = (dn_tree_place_t){{7 - i, i % 3, 0, i}};
+        place[i] = (dn_tree_place_t){{3, i % 3, 0, i}};
     }
     shape(8, 8);
     for (uint32_t i = 0; i < 8; i++) {
@@ -140,6 +140,29 @@ static void few_are_one_group(void **state)
         assert_true(tree[i].ordered);
     }
     forget(8);
+}
+
+/** Few on two hosts: the first of each host speaks for it, wherever in the host the others run. */
+static void few_are_one_group_on_each_host(void **state)
+{
+    for (uint32_t i = 0; i < 5; i++) {
+        place[i] = (dn_tree_place_t){{i % 2, 9 - i, 0, i}};
+    }
+    shape(5, 8);
+    for (uint32_t i = 0; i < 5; i++) {
+        check_rank(5, i, 8);
+        assert_int_equal(tree[i].group[0].members, 0 == i % 2 ? 3 : 2);
+        assert_int_equal(tree[i].groups, 2 > i ? 2 : 1);
+        assert_false(tree[i].ordered);
+    }
+    assert_int_equal(tree[0].group[1].members, 2);
+    assert_int_equal(tree[0].at[tree[0].group[1].start[1]], 1);
+    forget(5);
+    /* One on each host is one group. */
+    shape(2, 8);
+    assert_int_equal(tree[1].groups, 1);
+    assert_true(tree[1].ordered);
+    forget(2);
 }
 
 static void equal_places_keep_the_order_of_ranks(void **state)
@@ -158,6 +181,7 @@ int main(void)
         cmocka_unit_test(every_member_sees_the_same),
         cmocka_unit_test(the_closest_come_first),
         cmocka_unit_test(few_are_one_group),
+        cmocka_unit_test(few_are_one_group_on_each_host),
         cmocka_unit_test(equal_places_keep_the_order_of_ranks),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
