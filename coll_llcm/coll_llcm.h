@@ -11,7 +11,13 @@
  * all agree whether there is a tree. Without one, and for what a tree is not for, those functions do the work. Which
  * of the two it is follows from what is the same in all processes: the bytes of data, the operation, the shape
  * of the tree. Areas for longer data are agreed on in the same way, in the first broadcast or reduction that is too long for
- * the tree.
+ * the tree, on one host.
+ *
+ * On several hosts the first process of each speaks to the others in lines that come through a device, which
+ * wants dn_progress() while they are polled; the rest of a host polls memory, as on one host.
+ *
+ * A process that is lost ends the operations that wait for it, and all later ones of these communicators, with an
+ * error in all processes that call them.
  *
  * Threads: those of MPI: one collective of a communicator at a time, several communicators at once.
  */
@@ -75,9 +81,12 @@ typedef struct coll_llcm_module {
     coll_llcm_request_t *first;    /**< these operations, in the order of the calls */
     coll_llcm_request_t **last;    /**< where the next one goes */
     bool mapped;                   /**< lines come without dn_progress() */
+    uint64_t losses;               /**< of coll_llcm.losses, those looked at */
+    unsigned turns;                /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
-    mca_coll_base_comm_coll_t saved; /**< functions that this module took the place of, retained */
-    dn_peer_t **peer;                /**< by rank: connected to for the tree; NULL: not */
+    mca_coll_base_comm_coll_t saved;  /**< functions that this module took the place of, retained */
+    struct ompi_communicator_t *comm; /**< whose module it is */
+    dn_peer_t **peer;                 /**< by rank: connected to for the tree; NULL: not */
     int size;
     size_t llcm_bytes;   /**< of the tree */
     dn_tree_long_t *lng; /**< NULL unless area_state is COLL_LLCM_READY */
@@ -119,6 +128,7 @@ typedef struct coll_llcm_left {
 typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: it did not open, and there are no trees */
     bool oversubscribed;
+    uint64_t losses;   /**< peers lost; those have a user pointer */
     opal_mutex_t lock; /**< of all below */
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
@@ -126,6 +136,7 @@ typedef struct coll_llcm {
         opal_mutex_t lock;           /**< of what follows, and of trees with operations that are pending */
         coll_llcm_module_t *modules; /**< those with operations, in no order */
         uint64_t operations;         /**< pending; read without the lock */
+        uint64_t far;                /**< of these, those whose lines come by dn_progress(); likewise */
         bool registered;             /**< Open MPI calls coll_llcm_advance() */
         opal_free_list_t requests;   /**< has a lock of its own */
     } nonblocking;
@@ -190,19 +201,30 @@ static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_commu
            || (COLL_LLCM_NEW == module->state && coll_llcm_set_up(module, comm));
 }
 
-/** What else there is to do while an operation is under way. @param polls  so far in vain. */
-void coll_llcm_idle(const coll_llcm_module_t *module, unsigned polls);
+/** Polls between two looks whether all are there whom an operation waits for. */
+#define COLL_LLCM_WATCH_POLLS 256
+
+/** Give the tree up when a process is lost that it needs, or when another process did. The tree is the caller's. */
+void coll_llcm_watch(coll_llcm_module_t *module);
+/** What else there is to do while somebody waits.
+ * @param near   for lines that come without dn_progress().
+ * @param polls  so far in vain. */
+void coll_llcm_idle(bool near, unsigned polls);
 
 /** Between two tests of an operation. */
-static inline void coll_llcm_poll(const coll_llcm_module_t *module, unsigned polls)
+static inline void coll_llcm_poll(coll_llcm_module_t *module, unsigned polls)
 {
     if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
-        coll_llcm_idle(module, polls);
+        const bool has_tree = NULL != module->tree;
+        coll_llcm_idle(!has_tree || 0 != dn_tree_waits_near(module->tree), polls);
+        if (has_tree && 0 == polls % COLL_LLCM_WATCH_POLLS) {
+            coll_llcm_watch(module);
+        }
     }
 }
 
 /** Wait for the operation that was started. */
-static inline int coll_llcm_wait(const coll_llcm_module_t *module, dn_status_t status)
+static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
 {
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
         coll_llcm_poll(module, polls);

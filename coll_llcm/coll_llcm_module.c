@@ -49,6 +49,9 @@ static void module_construct(coll_llcm_module_t *module)
     module->first = NULL;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));
+    module->losses = 0;
+    module->turns = 0;
+    module->comm = NULL;
     module->peer = NULL;
     module->size = 0;
     module->lng = NULL;
@@ -76,15 +79,17 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
 {
     coll_llcm_module_t *module;
 
-    /* On one host mpirun ends those who poll for a process that was lost. */
-    if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm)
-        || ompi_group_have_remote_peers(comm->c_local_group)
+    const bool spans_hosts = ompi_group_have_remote_peers(comm->c_local_group);
+    if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) || (spans_hosts && !dn_ompi_leaves_host())
         || 0 == coll_llcm_number[COLL_LLCM_PRIORITY].value) {
         return NULL;
     }
     module = OBJ_NEW(coll_llcm_module_t);
     if (NULL == module) {
         return NULL;
+    }
+    if (spans_hosts) {
+        module->area_state = COLL_LLCM_REFUSED;
     }
     *priority = (int) coll_llcm_number[COLL_LLCM_PRIORITY].value;
     module->super.coll_module_enable = module_enable;

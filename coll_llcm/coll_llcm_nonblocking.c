@@ -89,6 +89,8 @@ static void enqueue(coll_llcm_request_t *request)
     module->pending++;
     __atomic_store_n(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations + 1,
                      __ATOMIC_RELEASE);
+    __atomic_store_n(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far + !module->mapped,
+                     __ATOMIC_RELEASE);
     /* The communicator may be freed before its operations are complete. */
     OBJ_RETAIN(request->super.super.req_mpi_object.comm);
 }
@@ -99,6 +101,9 @@ static coll_llcm_request_t **settle(coll_llcm_module_t *module, coll_llcm_reques
 {
     dn_status_t status = dn_tree_test(module->tree);
 
+    if (DN_INPROGRESS == status && 0 == ++module->turns % COLL_LLCM_WATCH_POLLS) {
+        coll_llcm_watch(module);
+    }
     while (DN_INPROGRESS != status) {
         coll_llcm_request_t *request = module->first;
         request->status = status;
@@ -107,6 +112,8 @@ static coll_llcm_request_t **settle(coll_llcm_module_t *module, coll_llcm_reques
         *done = request;
         done = &request->next;
         __atomic_store_n(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations - 1,
+                         __ATOMIC_RELEASE);
+        __atomic_store_n(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far - !module->mapped,
                          __ATOMIC_RELEASE);
         /* With 0 the tree is whose collective comes next, in any thread: pairs with coll_llcm_ready(). */
         __atomic_store_n(&module->pending, module->pending - 1, __ATOMIC_RELEASE);
@@ -140,8 +147,13 @@ int coll_llcm_advance(void)
     coll_llcm_request_t *done = NULL;
     coll_llcm_request_t **last = &done;
 
-    if (OPAL_LIKELY(0 == __atomic_load_n(&coll_llcm.nonblocking.operations, __ATOMIC_ACQUIRE))
-        || 0 != opal_mutex_trylock(&coll_llcm.nonblocking.lock)) {
+    if (OPAL_LIKELY(0 == __atomic_load_n(&coll_llcm.nonblocking.operations, __ATOMIC_ACQUIRE))) {
+        return 0;
+    }
+    if (0 != __atomic_load_n(&coll_llcm.nonblocking.far, __ATOMIC_ACQUIRE)) {
+        (void) dn_progress(coll_llcm.port);
+    }
+    if (0 != opal_mutex_trylock(&coll_llcm.nonblocking.lock)) {
         return 0;
     }
     for (coll_llcm_module_t **at = &coll_llcm.nonblocking.modules; NULL != *at;) {
@@ -160,7 +172,7 @@ int coll_llcm_advance(void)
 void coll_llcm_drain(coll_llcm_module_t *module)
 {
     for (unsigned polls = 1; 0 != __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE); polls++) {
-        coll_llcm_idle(module, polls);
+        coll_llcm_idle(module->mapped, polls);
         (void) coll_llcm_advance();
     }
 }

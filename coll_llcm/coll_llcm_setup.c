@@ -147,7 +147,8 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
     bool good = true;
 
     module->state = COLL_LLCM_BUSY;
-    if (size > coll_llcm_number[COLL_LLCM_RADIX].value) {
+    module->comm = comm;
+    if (size > coll_llcm_number[COLL_LLCM_RADIX].value || ompi_group_have_remote_peers(comm->c_local_group)) {
         dn_tree_place_t here;
         place = calloc(size, sizeof(*place));
         find_place(comm, &here);

@@ -268,7 +268,9 @@ int main(int argc, char **argv)
     if (0 != all) {
         run_all_operations();
     }
-    run_barriers();
+    if (0 < barriers) {
+        run_barriers();
+    }
     run_communicators();
     run_long();
     if (0 < threads) {

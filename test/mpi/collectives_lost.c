@@ -1,0 +1,74 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file collectives_lost.c
+ * Short collectives until they fail since a process is lost: then they fail in every process, and from then on at once.
+ *
+ *   collectives_lost FOLDER
+ *
+ * Each rank makes a file of its number there, named R.ready after the first collectives and R.lost after the failure. It
+ * ends with status 3 a while after that, without MPI, so that the others have their time to fail too.
+ */
+#include "dn_config.h"
+
+#include "verify.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/** Far longer than a process takes to learn that another one failed. */
+enum { LINGER_MS = 3000, FIRST = 10 };
+
+static void mark(const char *folder, int rank, const char *what)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/%d.%s", folder, rank, what);
+    FILE *file = fopen(path, "w");
+    verify_that(NULL != file && 0 == fclose(file), "a file cannot be made");
+}
+
+static int reduce(int ranks)
+{
+    double one = 1;
+    double sum = 0;
+    const int rc = MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+
+    verify_that(MPI_SUCCESS != rc || ranks == sum, "a sum is wrong");
+    return rc;
+}
+
+static int ibarrier(void)
+{
+    MPI_Request request;
+    const int rc = MPI_Ibarrier(MPI_COMM_WORLD, &request);
+
+    return MPI_SUCCESS == rc ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, ranks;
+    int rc = MPI_SUCCESS;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    verify_that(2 == argc, "usage: collectives_lost FOLDER");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int round = 0; MPI_SUCCESS == rc; round++) {
+        if (FIRST == round) {
+            mark(argv[1], rank, "ready");
+        }
+        rc = 0 == round % 3 ? ibarrier() : 1 == round % 3 ? reduce(ranks) : MPI_Barrier(MPI_COMM_WORLD);
+    }
+    verify_that(MPI_SUCCESS != MPI_Barrier(MPI_COMM_WORLD), "a barrier with a lost process was passed");
+    verify_that(MPI_SUCCESS != ibarrier(), "a nonblocking barrier with a lost process was passed");
+    verify_that(MPI_SUCCESS != reduce(ranks), "a reduction with a lost process was done");
+    mark(argv[1], rank, "lost");
+    verify_sleep_ms(LINGER_MS);
+    _exit(3);
+}
