@@ -19,6 +19,7 @@
    stops a mistyped number from becoming an allocation. */
 #define MAX_SIZE      ((size_t) 1 << 40)
 #define MAX_BATCHES   1000
+#define MAX_SKEW_US   1000000
 #define MAX_PRECISION 9
 #define MAX_ENTRIES   10000000
 /* Floats of such a matrix are still below 2 GiB. */
@@ -57,6 +58,7 @@ static const option_row_t option_rows[] = {
     {'t', "test", "NAME", "what to measure"},
     {'w', "win-option", "NAME", "window: allocate, create, alloc_mem, shared or dynamic"},
     {'s', "sync-option", "NAME", "epochs: flush, flush_local, lock, lock_all, pscw or fence"},
+    {'k', "skew", "US", "each time another rank computes for US before it comes; print the time beyond that"},
     {'P', "precision", "N", "decimals of the results"},
     {'L', "machine", NULL, "print key=value lines only"},
     {'O', "port", "N", "TCP port of the server (default 13003); 0: any that is free, which it prints"},
@@ -220,6 +222,8 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
         return parse_number(arg, true, MAX_SIZE, &o->mem_limit) ? NULL : "a number of bytes, such as 256M";
     case 'p':
         return parse_int(arg, 1, INT_MAX / 2, &o->pairs) ? NULL : "a number of at least 1";
+    case 'k':
+        return parse_int(arg, 0, MAX_SKEW_US, &o->skew_us) ? NULL : "a number of 0 to 1000000";
     case 'P':
         return parse_int(arg, 0, MAX_PRECISION, &o->precision) ? NULL : "a number of 0 to 9";
     case 'R':

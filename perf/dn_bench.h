@@ -51,6 +51,7 @@ typedef struct {
     int window;     /**< messages in flight */
     int pairs;      /**< 0: half of the ranks */
     int precision;  /**< decimals */
+    int skew_us;    /**< for which one rank after the other comes late to an iteration */
     int check_warmup;
     size_t mem_limit; /**< bytes of one window; 0: no limit */
     dn_bench_ddt_t ddt;

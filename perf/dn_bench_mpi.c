@@ -270,10 +270,24 @@ static int run_checked(dn_bench_run_t *run, const dn_bench_program_t *program, i
     return errors;
 }
 
+/* Under -k: compute, when it is our turn to be late. */
+static void be_late(dn_bench_run_t *run)
+{
+    if (run->late == run->rank) {
+        const uint64_t end = dn_bench_now_ns() + (uint64_t) run->options.skew_us * 1000;
+        while (dn_bench_now_ns() < end) {
+        }
+    }
+    run->late = (run->late + 1) % run->ranks;
+}
+
 static uint64_t run_plain(dn_bench_run_t *run, const dn_bench_program_t *program, int iterations)
 {
     uint64_t start = dn_bench_now_ns();
     for (int i = 0; i < iterations; i++) {
+        if (0 != run->options.skew_us) {
+            be_late(run);
+        }
         program->step(run);
     }
     return dn_bench_now_ns() - start;
@@ -301,7 +315,7 @@ static double time_steps(dn_bench_run_t *run, const dn_bench_program_t *program,
         } else if (0 <= run->peer) {
             ns = run_plain(run, program, each);
         }
-        seconds[b] = (double) ns / 1e9 / each;
+        seconds[b] = (double) ns / 1e9 / each - o->skew_us / 1e6;
     }
     double median = dn_bench_median(seconds, batches);
     free(seconds);

@@ -35,6 +35,7 @@ typedef struct {
     int rank;
     int ranks;
     int pairs;
+    int late;           /**< rank that comes late next, under -k */
     int peer;           /**< -1: this rank sits out */
     bool first;         /**< starts the exchange, and its time counts */
     bool sends;         /**< sends the measured messages */

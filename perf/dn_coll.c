@@ -196,7 +196,7 @@ int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
         .usage = {"dn_coll", "Time of a collective (-t) on doubles: mean, least and most over the ranks.",
-                  "tmixcPBf", false},
+                  "tmixkcPBf", false},
         .title = "dimmnet MPI Collective Latency Test",
         .defaults = &defaults,
         .every_rank = true,
