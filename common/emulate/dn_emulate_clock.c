@@ -67,10 +67,24 @@ dn_status_t dn_emulate_clock(double *ticks_per_ps_p)
     return DN_OK;
 }
 
+/** Until when this thread's host is busy. */
+static _Thread_local uint64_t dn_emulate_host;
+
+uint64_t dn_emulate_begin(uint64_t slack)
+{
+    const uint64_t now = dn_emulate_now();
+
+    if (dn_emulate_host > now) {
+        return now;
+    }
+    return now - dn_emulate_host < slack ? dn_emulate_host : now - slack;
+}
+
 uint64_t dn_emulate_spin(uint64_t until)
 {
     const uint64_t now = dn_emulate_now();
 
+    dn_emulate_host = until;
     if (now >= until) {
         return now - until;
     }

@@ -85,6 +85,11 @@ static inline uint64_t dn_emulate_now(void)
 
 /** Its rate. @retval DN_ERR_UNSUPPORTED  it does not run at one rate here: the answer says so. */
 dn_status_t dn_emulate_clock(double *ticks_per_ps_p);
+/**
+ * When what the thread does now begins. What this library takes between two of its calls is no time of the profile: up to
+ * @p slack ticks since the last spin are not counted.
+ */
+uint64_t dn_emulate_begin(uint64_t slack);
 /** Spin until a time. @return by how much it was over already. */
 uint64_t dn_emulate_spin(uint64_t until);
 /** @} */
@@ -196,6 +201,7 @@ typedef struct dn_emulate {
     char profile[32];
     uint64_t print;
     double ticks_per_ps;
+    uint64_t slack; /**< of dn_emulate_begin() */
     uint32_t llcm_bytes;
     uint64_t lines; /**< of a peer that may be under way */
     uint64_t sessions;

@@ -86,7 +86,8 @@ static dn_status_t dn_emulate_botf(dn_peer_t *hot, unsigned channel, unsigned ta
                                    size_t head_len, const void *body, size_t body_len)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
-    const dn_emulate_head_t mine = {.sent = dn_emulate_now(), .channel = channel, .tag = tag};
+    const dn_emulate_head_t mine = {
+        .sent = dn_emulate_begin(dn_emulate_of(peer)->slack), .channel = channel, .tag = tag};
     const size_t len = head_len + body_len;
     dn_window_t window;
 
@@ -127,7 +128,8 @@ static dn_status_t dn_emulate_reserve(dn_peer_t *hot, size_t len, dn_window_t *w
 static void dn_emulate_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
-    const dn_emulate_head_t mine = {.sent = dn_emulate_now(), .channel = channel, .tag = tag};
+    const dn_emulate_head_t mine = {
+        .sent = dn_emulate_begin(dn_emulate_of(peer)->slack), .channel = channel, .tag = tag};
     dn_window_t inner = {(uint8_t *) window->data - sizeof(mine), window->len + sizeof(mine), window->mark};
 
     dn_emulate_go(peer, &inner, DN_EMULATE_BOTF, mine, len, len);
@@ -137,7 +139,7 @@ static void dn_emulate_kick(dn_peer_t *hot, dn_window_t *window, unsigned channe
 static dn_status_t dn_emulate_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t size)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
-    const dn_emulate_head_t mine = {.sent = dn_emulate_now()};
+    const dn_emulate_head_t mine = {.sent = dn_emulate_begin(dn_emulate_of(peer)->slack)};
     const dn_emulate_store_t store = {off, value, size};
     dn_window_t window;
 
@@ -156,7 +158,7 @@ static dn_status_t dn_emulate_aotf_line(dn_peer_t *hot, uint64_t off, const void
                                         uint64_t flag)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
-    const dn_emulate_head_t mine = {.sent = dn_emulate_now()};
+    const dn_emulate_head_t mine = {.sent = dn_emulate_begin(dn_emulate_of(peer)->slack)};
     const dn_emulate_store_t store = {off, flag, len};
     dn_window_t window;
 

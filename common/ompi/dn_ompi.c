@@ -152,6 +152,12 @@ static void show_sentence(const char *sentence, void *arg)
     }
 }
 
+/** dn_log_fn_t: what is no error, for who wants to know. */
+static void show_answer(const char *sentence, void *arg)
+{
+    opal_output(0, "dimmnet: %s", sentence);
+}
+
 /**
  * Stay loaded: Open MPI unloads a component and with it this library, but keeps the variables registered
  * here, and reads their values and enumerators until it ends.
@@ -274,6 +280,7 @@ static int open_port(void)
                           .threads = opal_using_threads()};
 
     dn_log_set(show_sentence, NULL);
+    dn_log_answers_set(settings.verbose ? show_answer : NULL, NULL);
     status = dn_open(NULL == settings.devices ? "" : settings.devices, &job, &settings.config, &dn_ompi.port);
     if (DN_OK != status) {
         rc = dn_ompi_status(status);
@@ -316,6 +323,7 @@ void dn_ompi_close(void)
     dn_close(dn_ompi.port);
     dn_ompi.port = NULL;
     dn_log_set(NULL, NULL);
+    dn_log_answers_set(NULL, NULL);
     dn_ompi_lost_forget();
 }
 

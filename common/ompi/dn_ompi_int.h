@@ -14,6 +14,7 @@
 typedef struct dn_ompi_settings {
     char *devices;      /**< dn_open()'s list */
     dn_config_t config; /**< its strings live as long as the variables */
+    bool verbose;       /**< answers of libdimmnet are shown, too */
     bool refused;       /**< a value was not accepted; the user has been told */
 } dn_ompi_settings_t;
 

@@ -235,6 +235,7 @@ static char *dn_ompi_provider_include;
 static char *dn_ompi_provider_exclude;
 static int dn_ompi_cma;
 static int dn_ompi_backing;
+static int dn_ompi_verbose;
 static bool dn_ompi_refused; /**< a word */
 
 /** Where a variable belongs to. */
@@ -337,11 +338,13 @@ static void register_all(void)
 
     dn_config_init(&config);
     dn_ompi_refused = false;
-    register_text("devices",
-                  "Devices that carry messages, separated by commas; a process is reached by the first that "
-                  "can, so shm,ofi spans hosts; ofi:PROVIDER@DOMAIN asks libfabric for these (default: shm; "
-                  "accepted: shm, and ofi where it was built with libfabric)",
-                  OPAL_INFO_LVL_3, "shm", &dn_ompi_devices);
+    register_text(
+        "devices",
+        "Devices that carry messages, separated by commas; a process is reached by the first that "
+        "can, so shm,ofi spans hosts; ofi:PROVIDER@DOMAIN asks libfabric for these; emulate:PROFILE "
+        "keeps the times of another NIC on this host (default: shm; accepted: shm, and ofi and "
+        "emulate where they were built)",
+        OPAL_INFO_LVL_3, "shm", &dn_ompi_devices);
     register_word("cma",
                   "Copy between processes by process_vm_readv and process_vm_writev, where the kernel allows "
                   "it (default: true; accepted: true, false)",
@@ -350,6 +353,11 @@ static void register_all(void)
                   "Where shared memory comes from: a memfd, a file in the job's session folder or /dev/shm, "
                   "or auto: the first of these that works (default: auto; accepted: auto, memfd, file)",
                   backing_words, 0, &dn_ompi_backing);
+    register_word(
+        "verbose",
+        "Say why a device is passed over or does not reach a process, and how far an emulation was from its "
+        "profile (default: false; accepted: true, false)",
+        bool_words, 0, &dn_ompi_verbose);
     register_numbers(&config);
     register_text(
         "provider_include",
@@ -378,8 +386,8 @@ bool dn_ompi_var_registered(void)
 
 void dn_ompi_var_register(const mca_base_component_t *component)
 {
-    static const char *const word_names[] = {"devices",         "cma", "backing", "fault", "provider_include",
-                                             "provider_exclude"};
+    static const char *const word_names[] = {
+        "devices", "cma", "backing", "fault", "provider_include", "provider_exclude", "verbose"};
     const size_t words = sizeof(word_names) / sizeof(word_names[0]);
 
     if (!dn_ompi_var_registered()) {
@@ -398,14 +406,19 @@ void dn_ompi_var_register(const mca_base_component_t *component)
 
 bool dn_ompi_leaves_host(void)
 {
-    /** The one device that reaches processes of its own host alone. */
-    static const char on_host[] = "shm";
+    /** The devices that reach processes of their own host alone. */
+    static const char *const on_host[] = {"shm", "emulate"};
     const char *word = dn_ompi_devices;
 
     while (NULL != word && '\0' != *word) {
         const size_t name = strcspn(word, ":,");
 
-        if (strlen(on_host) != name || 0 != strncmp(word, on_host, name)) {
+        bool stays = false;
+
+        for (size_t i = 0; i < sizeof(on_host) / sizeof(on_host[0]); i++) {
+            stays = stays || (strlen(on_host[i]) == name && 0 == strncmp(word, on_host[i], name));
+        }
+        if (!stays) {
             return true;
         }
         word += strcspn(word, ",");
@@ -428,6 +441,7 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     dn_config_t *config = &settings->config;
 
     settings->devices = dn_ompi_devices;
+    settings->verbose = 0 != dn_ompi_verbose;
     settings->refused = dn_ompi_refused;
     for (int i = 0; i < NUMBERS; i++) {
         settings->refused = settings->refused || dn_ompi_number[i].refused;
