@@ -38,9 +38,10 @@ enum { FILLED, REDUCED, TAKEN, COUNTERS };
 /** What a process does with a piece in the end. */
 typedef enum dn_tree_take {
     DN_TREE_TAKE_NOTHING,
-    DN_TREE_TAKE_MOVE,   /**< move the root's bytes to where they belong */
-    DN_TREE_TAKE_FOLD,   /**< fold the operands of all */
-    DN_TREE_TAKE_SHARES, /**< copy the shares that each has reduced */
+    DN_TREE_TAKE_MOVE,    /**< move the root's bytes to where they belong */
+    DN_TREE_TAKE_FOLD,    /**< fold the operands of all */
+    DN_TREE_TAKE_SWAPPED, /**< fold the operands of the other of two and our own */
+    DN_TREE_TAKE_SHARES,  /**< copy the shares that each has reduced */
 } dn_tree_take_t;
 
 struct dn_tree_long {
@@ -54,8 +55,9 @@ struct dn_tree_long {
     size_t len;
     int fills;
     int reduces;
-    dn_tree_take_t take;
-    uint32_t root; /**< of a broadcast, else DN_TREE_LONG_ALL */
+    dn_tree_take_t way;  /**< of those who want the result */
+    dn_tree_take_t take; /**< our own: as the way is, or DN_TREE_TAKE_NOTHING */
+    uint32_t root;       /**< of a broadcast, else DN_TREE_LONG_ALL */
     const uint8_t *in;
     uint8_t *out;
     const dn_tree_reduction_t *reduction;
@@ -74,9 +76,13 @@ static uint64_t *dn_tree_long_counter(void *area, int which)
     return (uint64_t *) ((uint8_t *) area + 64 * which);
 }
 
+/** Where a rank puts a piece: in its own area, or what a pair swaps in every other turn of the ring. */
 static uint8_t *dn_tree_long_slot(const dn_tree_long_t *lng, uint32_t rank, uint64_t number)
 {
-    return (uint8_t *) lng->config.area[rank] + DN_TREE_LONG_AREA
+    const uint32_t of =
+        DN_TREE_TAKE_SWAPPED == lng->way ? rank ^ (uint32_t) (number / DN_TREE_LONG_SLOTS % 2) : rank;
+
+    return (uint8_t *) lng->config.area[of] + DN_TREE_LONG_AREA
            - (DN_TREE_LONG_SLOTS - number % DN_TREE_LONG_SLOTS) * DN_TREE_LONG_SLOT;
 }
 
@@ -206,12 +212,38 @@ static void dn_tree_long_fold(const dn_tree_long_t *lng, uint64_t number, size_t
     }
 }
 
+/** Fold what the other of two has put at some place of a piece and our own operands. */
+static void dn_tree_long_fold_pair(dn_tree_long_t *lng, const uint8_t *other, const uint8_t *own,
+                                   uint8_t *out, size_t len)
+{
+    const dn_tree_reduction_t *reduction = lng->reduction;
+    const size_t count = len / reduction->size;
+    const int is_last = 1 == lng->config.rank;
+
+    if (own != out && NULL != reduction->join) {
+        reduction->join(reduction, is_last ? other : own, is_last ? own : other, out, count);
+    } else if (is_last) {
+        if (own != out) {
+            memcpy(out, own, len);
+        }
+        reduction->fold(reduction, other, out, count);
+    } else {
+        memcpy(lng->chunk, other, len);
+        reduction->fold(reduction, own, lng->chunk, count);
+        memcpy(out, lng->chunk, len);
+    }
+}
+
+/** Have lines brought here to write to them. */
+static void dn_tree_long_own(const uint8_t *lines, size_t len)
+{
+    for (size_t at = 0; at < len; at += 64) {
+        dn_prefetch_own(lines + at);
+    }
+}
+
 static size_t dn_tree_long_chunk(const dn_tree_long_t *lng, size_t left)
 {
-    if (2 == lng->config.ranks && NULL != lng->reduction->join) {
-        /* Nothing is read again. */
-        return left;
-    }
     const size_t most = DN_TREE_LONG_CHUNK / lng->reduction->size * lng->reduction->size;
     return left < most ? left : most;
 }
@@ -259,6 +291,24 @@ static int dn_tree_long_reduce_share(dn_tree_long_t *lng)
     return 1;
 }
 
+/**
+ * Take a piece of the other of two. Our own is read where the caller has it: in the area its lines are the other's
+ * by now, as those of the other become ours, to be filled when the ring comes round. So a line goes from core to core once
+ * for each piece, and not a second time to be written over (perf/dn_coll).
+ */
+static void dn_tree_long_take_swapped(dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
+{
+    const uint8_t *other = dn_tree_long_slot(lng, 1 - lng->config.rank, number);
+    size_t len = dn_tree_long_chunk(lng, bytes);
+
+    dn_tree_long_own(other, len);
+    for (size_t done = 0; done < bytes; done += len) {
+        len = dn_tree_long_chunk(lng, bytes - done);
+        dn_tree_long_own(other + done + len, dn_tree_long_chunk(lng, bytes - done - len));
+        dn_tree_long_fold_pair(lng, other + done, lng->in + at + done, lng->out + at + done, len);
+    }
+}
+
 /** Has the piece that is to be taken come? */
 static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
 {
@@ -266,6 +316,7 @@ static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
     case DN_TREE_TAKE_MOVE:
         return dn_tree_long_is_beyond(lng, FILLED, lng->root, number);
     case DN_TREE_TAKE_FOLD:
+    case DN_TREE_TAKE_SWAPPED:
         return lng->done[FILLED] > number && dn_tree_long_are_beyond(lng, FILLED, number);
     case DN_TREE_TAKE_SHARES:
         return lng->done[REDUCED] > number && dn_tree_long_are_beyond(lng, REDUCED, number);
@@ -306,6 +357,9 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
             len = dn_tree_long_chunk(lng, bytes - in);
             dn_tree_long_fold(lng, number, in, len, lng->out + at + in);
         }
+        break;
+    case DN_TREE_TAKE_SWAPPED:
+        dn_tree_long_take_swapped(lng, number, at, bytes);
         break;
     case DN_TREE_TAKE_SHARES:
         dn_tree_long_take_shares(lng, number, bytes, lng->out + at);
@@ -397,23 +451,28 @@ dn_status_t dn_tree_long_bcast(dn_tree_long_t *lng, uint32_t root, size_t len, d
     dn_tree_long_cut(lng, len, 1);
     lng->fills = is_root;
     lng->reduces = 0;
-    lng->take = is_root ? DN_TREE_TAKE_NOTHING : DN_TREE_TAKE_MOVE;
+    lng->way = DN_TREE_TAKE_MOVE;
+    lng->take = is_root ? DN_TREE_TAKE_NOTHING : lng->way;
     lng->root = root;
     lng->mover = mover;
     return dn_tree_long_start(lng);
 }
 
-/** A reduction whose result this process wants or not. */
-static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, const void *in, void *out,
-                                                size_t count, const dn_tree_reduction_t *reduction)
+/** A reduction whose result this process wants or not, and to which it adds in its area or not. */
+static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, int fills, const void *in,
+                                                void *out, size_t count, const dn_tree_reduction_t *reduction)
 {
     const size_t len = count * reduction->size;
-    const int whole = 2 == lng->config.ranks || DN_TREE_LONG_WHOLE >= len;
 
     dn_tree_long_cut(lng, len, reduction->size);
-    lng->fills = 1;
-    lng->reduces = !whole;
-    lng->take = !wants ? DN_TREE_TAKE_NOTHING : whole ? DN_TREE_TAKE_FOLD : DN_TREE_TAKE_SHARES;
+    if (2 == lng->config.ranks) {
+        lng->way = DN_TREE_TAKE_SWAPPED;
+    } else {
+        lng->way = DN_TREE_LONG_WHOLE >= len ? DN_TREE_TAKE_FOLD : DN_TREE_TAKE_SHARES;
+    }
+    lng->fills = fills;
+    lng->reduces = DN_TREE_TAKE_SHARES == lng->way;
+    lng->take = wants ? lng->way : DN_TREE_TAKE_NOTHING;
     lng->in = in;
     lng->out = out;
     lng->reduction = reduction;
@@ -425,12 +484,15 @@ static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, 
 dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const void *in, void *out, size_t count,
                                 const dn_tree_reduction_t *reduction)
 {
-    return dn_tree_long_start_reduction(lng, root == lng->config.rank, in, out, count, reduction);
+    const int is_root = root == lng->config.rank;
+
+    return dn_tree_long_start_reduction(lng, is_root, !is_root || 2 < lng->config.ranks, in, out, count,
+                                        reduction);
 }
 
 dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                    const dn_tree_reduction_t *reduction)
 {
-    return dn_tree_long_start_reduction(lng, 1, in, out, count, reduction);
+    return dn_tree_long_start_reduction(lng, 1, 1, in, out, count, reduction);
 }
 /** @} */

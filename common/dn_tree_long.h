@@ -23,7 +23,8 @@
  * by DN_TREE_LONG_SLOTS pieces, whatever the operations are.
  *
  * Short reductions are folded whole by everybody who wants the result, straight from the areas of all into its own
- * buffer. In longer ones each process folds its share of a piece and puts it in its area over its own operands of that share,
+ * buffer. Two swap slots in every other turn of the ring: each fills those whose lines it has just had from the other.
+ * In longer ones of more than two each process folds its share of a piece and puts it in its area over its own operands of that share,
  * which nobody else reads; then all copy the shares out.
  *
  * Operations are started, then tested until they are complete, as those of dn_tree.h: nothing waits, and all processes call
