@@ -109,7 +109,7 @@ static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64
 
 /**
  * change_*: a word by one atomic instruction, or by a loop around one; returns what was there. change_row_*: words side by side, aligned.
- * plain_row_*: while nobody else looks at them, of any alignment.
+ * plain_row_*: while nobody else looks at them, of any alignment; a loop for each of the operations that vectors have.
  */
 #define CHANGE(bits, word_t, signed_t)                                                                       \
     static inline word_t combine_##bits(osc_op_t op, bool is_signed, word_t old, word_t operand)             \
@@ -161,8 +161,8 @@ static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64
         }                                                                                                    \
     }                                                                                                        \
                                                                                                              \
-    static void plain_row_##bits(osc_op_t op, bool is_signed, uint8_t *at, const uint8_t *operand,           \
-                                 uint64_t n)                                                                 \
+    static inline __attribute__((always_inline)) void plain_by_##bits(                                       \
+        osc_op_t op, bool is_signed, uint8_t *at, const uint8_t *operand, uint64_t n)                        \
     {                                                                                                        \
         for (uint64_t i = 0; i < n * sizeof(word_t); i += sizeof(word_t)) {                                  \
             word_t old, word;                                                                                \
@@ -171,6 +171,28 @@ static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64
             memcpy(&word, operand + i, sizeof(word));                                                        \
             word = combine_##bits(op, is_signed, old, word);                                                 \
             memcpy(at + i, &word, sizeof(word));                                                             \
+        }                                                                                                    \
+    }                                                                                                        \
+                                                                                                             \
+    static void plain_row_##bits(osc_op_t op, bool is_signed, uint8_t *at, const uint8_t *operand,           \
+                                 uint64_t n)                                                                 \
+    {                                                                                                        \
+        switch (op) {                                                                                        \
+        case OSC_SUM:                                                                                        \
+            plain_by_##bits(OSC_SUM, false, at, operand, n);                                                 \
+            break;                                                                                           \
+        case OSC_BAND:                                                                                       \
+            plain_by_##bits(OSC_BAND, false, at, operand, n);                                                \
+            break;                                                                                           \
+        case OSC_BOR:                                                                                        \
+            plain_by_##bits(OSC_BOR, false, at, operand, n);                                                 \
+            break;                                                                                           \
+        case OSC_BXOR:                                                                                       \
+            plain_by_##bits(OSC_BXOR, false, at, operand, n);                                                \
+            break;                                                                                           \
+        default:                                                                                             \
+            plain_by_##bits(op, is_signed, at, operand, n);                                                  \
+            break;                                                                                           \
         }                                                                                                    \
     }
 WORDS(CHANGE)
