@@ -279,6 +279,7 @@ int main(int argc, char **argv)
 {
     const verify_option_t options[] = {
         {'n', "TIMES", &times, 1}, {'t', "THREADS", &threads, 0}, {'k', "KINDS", &kinds, 1}, {0}};
+    int orders = 1; /**< in which windows of these kinds can go */
     int provided;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -290,6 +291,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < KINDS; i++) {
         if (0 != (kinds >> i & 1)) {
             kind[num_kinds++] = i;
+            orders *= num_kinds;
         }
     }
     verify_that(0 < num_kinds, "KINDS names no window");
@@ -298,7 +300,7 @@ int main(int argc, char **argv)
         freed_datatypes(&w);
         window_close(&w);
     }
-    for (int n = 0; n < 24; n++) {
+    for (int n = 0; n < orders; n++) {
         free_in_order(n);
     }
     windows_of_threads();
