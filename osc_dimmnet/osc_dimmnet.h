@@ -229,10 +229,10 @@ void ompi_osc_dimmnet_peers_close(void);
 /** @name Memory (osc_dimmnet_memory.c) */
 /** @{ */
 
-/** Take zeroed memory of @p len bytes, aligned to a page. @return false: there is none. */
+/** Take zeroed memory of @p len bytes, aligned to a page. @return false: there is none, as a help text has said. */
 bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block);
 
-/** The same for who can do with other memory: false also when new segments would take too many descriptors. */
+/** The same for who can do with other memory: false, unsaid, also when new segments would take too many descriptors. */
 bool ompi_osc_dimmnet_memory_spare(uint64_t len, osc_block_t *block);
 
 /** Give it back. A block of no memory is legal. */

@@ -122,7 +122,12 @@ static bool take(uint64_t len, uint64_t most, osc_block_t *block)
 
 bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block)
 {
-    return take(len, UINT64_MAX, block);
+    const bool taken = take(len, UINT64_MAX, block);
+
+    if (!taken) {
+        dn_ompi_help("no-segment", opal_process_info.nodename, (unsigned long) len);
+    }
+    return taken;
 }
 
 bool ompi_osc_dimmnet_memory_spare(uint64_t len, osc_block_t *block)

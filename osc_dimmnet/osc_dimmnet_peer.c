@@ -119,7 +119,7 @@ static bool has_mapped_memory(void)
         || DN_OK != dn_connect(component->port, address, len, &self)) {
         return false;
     }
-    if (ompi_osc_dimmnet_memory_take(1, &block)) {
+    if (ompi_osc_dimmnet_memory_spare(1, &block)) {
         ompi_osc_dimmnet_memory_key(&block, &key);
         maps = DN_OK == dn_segment_map(self, &key, &base);
         ompi_osc_dimmnet_memory_give(&block);

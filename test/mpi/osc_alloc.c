@@ -5,9 +5,10 @@
 /** @file osc_alloc.c
  * MPI_Alloc_mem: the memory is there, all of it and apart from other memory; windows made of it need nobody at the target.
  *
- *   osc_alloc [-n TIMES] [-m MAPPED]
+ *   osc_alloc [-n TIMES] [-m MAPPED] [-w WINDOWS]
  *
- * With MAPPED 0 (default 1) the target of a window may have to help.
+ * With MAPPED 0 (default 1) the target of a window may have to help. With WINDOWS not 0 (default 0) a window is asked for
+ * that there is no memory for, which the library does not leave unsaid.
  */
 #include "dn_config.h"
 
@@ -26,6 +27,7 @@ static int rank;
 static int ranks;
 static uint64_t times = 300;
 static uint64_t mapped = 1;
+static uint64_t windows = 0;
 
 /** Pieces of all sizes come and go; what is written to one stays there. */
 static void *pieces_stay_apart(void *arg)
@@ -97,6 +99,19 @@ static void too_much_is_refused(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/** Of a window too, where one process alone asks for too much of it; then windows are made as before. */
+static void window_is_refused(void)
+{
+    const MPI_Aint bytes = (MPI_Aint) (ranks - 1 == rank ? UINT64_C(1) << 55 : 8);
+    void *memory;
+    MPI_Win win;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    verify_that(MPI_SUCCESS != MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win),
+                "32 PiB of memory have been found for a window");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /** Rank 0 waits for all others by looking at its memory; it makes no call of MPI meanwhile. */
 static void target_need_not_help(void)
 {
@@ -137,7 +152,8 @@ static void target_need_not_help(void)
 
 int main(int argc, char **argv)
 {
-    const verify_option_t options[] = {{'n', "TIMES", &times, 1}, {'m', "MAPPED", &mapped, 0}, {0}};
+    const verify_option_t options[] = {
+        {'n', "TIMES", &times, 1}, {'m', "MAPPED", &mapped, 0}, {'w', "WINDOWS", &windows, 0}, {0}};
     int provided;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -149,6 +165,9 @@ int main(int argc, char **argv)
     target_need_not_help();
     descriptors_are_spared();
     too_much_is_refused();
+    if (0 != windows) {
+        window_is_refused();
+    }
     target_need_not_help();
     if (0 == rank) {
         printf("osc_alloc: %d ranks have allocated %d times\n", ranks, (int) times);
