@@ -10,8 +10,8 @@
  * that the module took the place of: they gather where the processes run and where their lines lie, and so
  * all agree whether there is a tree. Without one, and for what a tree is not for, those functions do the work. Which
  * of the two it is follows from what is the same in all processes: the bytes of data, the operation, the shape
- * of the tree. Areas for longer data are agreed on in the same way, in the first broadcast or reduction that is too long for
- * the tree, on one host.
+ * of the tree. Areas for longer data are agreed on in the same way, in the first broadcast or reduction of more than
+ * COLL_LLCM_LINES_BEST bytes, or whose elements or operation are not for the tree, on one host.
  *
  * On several hosts the first process of each speaks to the others in lines that come through a device, which
  * wants dn_progress() while they are polled; the rest of a host polls memory, as on one host.

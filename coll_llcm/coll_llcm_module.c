@@ -47,6 +47,7 @@ static void module_construct(coll_llcm_module_t *module)
     module->tree = NULL;
     module->pending = 0;
     module->first = NULL;
+    module->mapped = true;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));
     module->losses = 0;
