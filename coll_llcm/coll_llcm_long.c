@@ -136,8 +136,14 @@ static bool all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *co
            && 0 != all;
 }
 
-/** All that can fail for want of memory or peers. @param[out] key_p  room for a key of each rank. */
-static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm, dn_key_t **key_p)
+/** What each process tells the others. */
+typedef struct card {
+    dn_key_t key;    /**< of its area */
+    uint64_t pieces; /**< that have gone through it */
+} card_t;
+
+/** All that can fail for want of memory or peers. @param[out] card_p  room for a card of each rank. */
+static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t **card_p)
 {
     const int size = ompi_comm_size(comm);
 
@@ -145,10 +151,10 @@ static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm
         return false;
     }
     coll_llcm_area_t *area = module->area;
-    *key_p = calloc((size_t) size, sizeof(**key_p));
+    *card_p = calloc((size_t) size, sizeof(**card_p));
     area->base = calloc((size_t) size, sizeof(*area->base));
     area->peer = calloc((size_t) size, sizeof(*area->peer));
-    if (NULL == *key_p || NULL == area->base || NULL == area->peer) {
+    if (NULL == *card_p || NULL == area->base || NULL == area->peer) {
         return false;
     }
     area->size = size;
@@ -169,41 +175,43 @@ static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm
         return false;
     }
     area->base[ompi_comm_rank(comm)] = dn_segment_base(area->segment);
-    dn_tree_long_clear(area->base[ompi_comm_rank(comm)]);
     return true;
 }
 
-/** Tell where the own area is, map those of the others. */
-static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, dn_key_t *key)
+/** Tell where the own area is, map those of the others; begin where all have been. */
+static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t *card)
 {
     coll_llcm_area_t *area = module->area;
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
-    dn_key_t own;
+    card_t own = {.pieces = dn_tree_long_pieces(dn_segment_base(area->segment))};
+    uint64_t first = 0;
 
-    dn_segment_key(area->segment, &own);
+    dn_segment_key(area->segment, &own.key);
     if (OMPI_SUCCESS
-        != module->saved.coll_allgather(&own, (int) sizeof(own), byte, key, (int) sizeof(own), byte, comm,
+        != module->saved.coll_allgather(&own, (int) sizeof(own), byte, card, (int) sizeof(own), byte, comm,
                                         module->saved.coll_allgather_module)) {
         return false;
     }
     for (int rank = 0; rank < area->size; rank++) {
         if (NULL != area->peer[rank]
-            && (DN_TREE_LONG_AREA != key[rank].len
-                || DN_OK != dn_segment_map(area->peer[rank], &key[rank], &area->base[rank]))) {
+            && (DN_TREE_LONG_AREA != card[rank].key.len
+                || DN_OK != dn_segment_map(area->peer[rank], &card[rank].key, &area->base[rank]))) {
             return false;
         }
+        first = first < card[rank].pieces ? card[rank].pieces : first;
     }
+    dn_tree_long_begin(area->lng, first);
     return true;
 }
 
 bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
-    dn_key_t *key = NULL;
+    card_t *card = NULL;
 
     module->area_state = COLL_LLCM_BUSY;
-    const bool good = all_agree(module, comm, prepare(module, comm, &key))
-                      && all_agree(module, comm, map_areas(module, comm, key));
-    free(key);
+    const bool good = all_agree(module, comm, prepare(module, comm, &card))
+                      && all_agree(module, comm, map_areas(module, comm, card));
+    free(card);
     if (!good) {
         coll_llcm_long_tear_down(module);
         module->area_state = COLL_LLCM_REFUSED;

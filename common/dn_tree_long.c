@@ -71,9 +71,9 @@ struct dn_tree_long {
 
 /** @name Areas */
 /** @{ */
-static uint64_t *dn_tree_long_counter(void *area, int which)
+static uint64_t *dn_tree_long_counter(const void *area, int which)
 {
-    return (uint64_t *) ((uint8_t *) area + 64 * which);
+    return (uint64_t *) ((uintptr_t) area + 64 * (size_t) which);
 }
 
 /** Where a rank puts a piece: in its own area, or what a pair swaps in every other turn of the ring. */
@@ -84,13 +84,6 @@ static uint8_t *dn_tree_long_slot(const dn_tree_long_t *lng, uint32_t rank, uint
 
     return (uint8_t *) lng->config.area[of] + DN_TREE_LONG_AREA
            - (DN_TREE_LONG_SLOTS - number % DN_TREE_LONG_SLOTS) * DN_TREE_LONG_SLOT;
-}
-
-void dn_tree_long_clear(void *area)
-{
-    for (int which = 0; which < COUNTERS; which++) {
-        dn_store_release(dn_tree_long_counter(area, which), 0);
-    }
 }
 
 /** Is a rank's counter beyond a piece? */
@@ -153,10 +146,26 @@ dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_tree_lon
     return DN_OK;
 }
 
+uint64_t dn_tree_long_pieces(const void *area)
+{
+    /* The counter that every operation publishes, in all processes. */
+    return dn_load_acquire(dn_tree_long_counter(area, TAKEN));
+}
+
+void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first)
+{
+    for (int which = 0; which < COUNTERS; which++) {
+        dn_tree_long_publish(lng, which, first);
+    }
+    lng->first = first;
+    lng->end = first;
+}
+
 dn_status_t dn_tree_long_free(dn_tree_long_t *lng)
 {
-    /* Who has taken the last piece has done all steps of it: nor does it look at our counters any more. */
-    if (0 != lng->end && !dn_tree_long_are_beyond(lng, TAKEN, lng->end - 1)) {
+    /* Who has taken the last piece has done all steps of it: it reads nothing in our area any more, but for our TAKEN, in this
+     * function. So that counter must never go back: see dn_tree_long_begin(). */
+    if (lng->failed || (lng->first != lng->end && !dn_tree_long_are_beyond(lng, TAKEN, lng->end - 1))) {
         return DN_INPROGRESS;
     }
     dn_tree_long_destroy(lng);

@@ -10,9 +10,10 @@
  *
  *   pieces filled | pieces reduced | pieces taken | slot 0 | slot 1 | ...
  *
- * An operation is cut into pieces, at most a slot long. Pieces are numbered from 0 on through all operations, alike in
+ * An operation is cut into pieces, at most a slot long. Pieces are numbered through all operations, alike in
  * all processes; piece k goes through slot k mod DN_TREE_LONG_SLOTS of an area. Counters are written by their owner
- * only and are never reset:
+ * only and never go back, also where an area serves one group of processes after another: who has not yet been freed there
+ * looks at counters that have gone on. So each group begins where the area that is furthest has come to.
  *
  *   filled   the owner's operands, or what it broadcasts, of all pieces below are in its area
  *   reduced  its share of the result of all pieces below is there
@@ -75,9 +76,6 @@ typedef struct dn_tree_long_config {
         *peer; /**< by rank, asked whether they live; the own one is not used. Lent until it is freed */
 } dn_tree_long_config_t;
 
-/** Prepare the own area, before another process can look at it. */
-DN_API void dn_tree_long_clear(void *area);
-
 /**
  * Make what operations need; whether all processes could is for the caller to agree on. The areas need not be known yet.
  *
@@ -89,12 +87,24 @@ DN_API void dn_tree_long_clear(void *area);
  */
 DN_API dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_tree_long_t **lng_p);
 
+/** Pieces that have gone through an own area, which nobody uses now; 0: it is new, and zeroed. */
+DN_API uint64_t dn_tree_long_pieces(const void *area);
+
+/**
+ * Say where the pieces of the first operation begin; unless the areas of all are new, before it.
+ *
+ * @param[in] first  The same in all processes: the most that dn_tree_long_pieces() is in one of them.
+ *
+ * Ordering:   no process starts an operation before all have called it.
+ */
+DN_API void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first);
+
 /**
  * Free one whose operations are complete, so that its area can serve others.
  *
  * @retval DN_OK          gone; the areas and peers are the caller's.
  * @retval DN_INPROGRESS  another process may still read the own area: call again, some time after it has gone on. All areas
- *                        are to stay mapped until then.
+ *                        are to stay mapped until then. After DN_ERR_UNREACH it stays so: dn_tree_long_abandon().
  */
 DN_API dn_status_t dn_tree_long_free(dn_tree_long_t *lng);
 
