@@ -389,13 +389,15 @@ static int dn_tree_long_is_through(dn_tree_long_t *lng, uint32_t rank)
            && dn_tree_long_is_beyond(lng, TAKEN, rank, lng->end - 1);
 }
 
-/** Nothing has come for long: ask one of those who have something to do whether it lives. */
+/** Nothing has come for long: ask one of those who have something to do whether it lives. One that has done its part since
+ * may have left in order: it published that before it went, so that we see it now. */
 static void dn_tree_long_ask(dn_tree_long_t *lng)
 {
     lng->vain = 0;
     lng->asked = (lng->asked + 1) % lng->config.ranks;
     if (lng->asked != lng->config.rank && !dn_tree_long_is_through(lng, lng->asked)
-        && DN_OK != dn_peer_check(lng->config.peer[lng->asked])) {
+        && DN_OK != dn_peer_check(lng->config.peer[lng->asked])
+        && !dn_tree_long_is_through(lng, lng->asked)) {
         lng->failed = 1;
     }
 }
