@@ -30,7 +30,8 @@ void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link)
 {
     const dn_status_t status = dn_aotf(link->peer, link->credit_off, link->taken, sizeof(uint64_t));
 
-    if (DN_OK == status) {
+    if (DN_OK == status || DN_ERR_UNREACH == status) {
+        /* Who has left in order waits for no credit; if it was lost, the next line to it or wait for it finds that. */
         link->told = link->taken;
     } else if (DN_ERR_AGAIN == status) {
         tree->debts = 1;
@@ -77,6 +78,35 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
         }
     }
     return DN_ERR_UNREACH;
+}
+
+/** Members from and to whom lines of a step are still to go. */
+static uint64_t dn_tree_left_of(const dn_tree_op_t *op, uint32_t at)
+{
+    const dn_tree_step_t *step = &op->step[at];
+
+    if (at != op->at) {
+        return step->to | step->from;
+    }
+    const uint64_t to = op->put + 1 < op->lines ? step->to : op->put_to;
+    const uint64_t next = op->got_next < DN_TREE_RADIX_MAX ? dn_tree_bit(op->got_next) - 1 : UINT64_MAX;
+    const uint64_t from = op->got + 1 < op->lines ? step->from : step->from & next;
+    return to | (op->got < op->lines ? from : 0);
+}
+
+int dn_tree_needs(const dn_tree_t *tree, uint32_t rank)
+{
+    const dn_tree_op_t *op = &tree->op;
+
+    for (uint32_t at = op->at; at < op->steps && !tree->failed; at++) {
+        const dn_tree_group_t *group = &tree->group[op->step[at].group];
+        for (uint64_t left = dn_tree_left_of(op, at); 0 != left; left &= left - 1) {
+            if (rank == dn_tree_member_rank(tree, group, (uint32_t) __builtin_ctzll(left))) {
+                return 1;
+            }
+        }
+    }
+    return 0;
 }
 
 int dn_tree_heed(dn_tree_t *tree)

@@ -131,6 +131,10 @@ DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
  */
 DN_API void dn_tree_give_up(dn_tree_t *tree);
 
+/** Not 0: the operation under way still waits for lines of a rank that we are linked to, or has to send it some; so if that
+ * rank is gone, the tree is to be given up. One that has done its part may leave in order. */
+DN_API int dn_tree_needs(const dn_tree_t *tree, uint32_t rank);
+
 /** Give the tree up too where a member has told us that it did. To be called now and then by who waits.
  * @return not 0: the tree is given up. */
 DN_API int dn_tree_heed(dn_tree_t *tree);
@@ -148,15 +152,15 @@ DN_API int dn_tree_is_flat(const dn_tree_t *tree);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
 
+/** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too, on the same
+ * cores. Else they come from another host, and nobody here can do anything about it. */
+DN_API int dn_tree_waits_near(const dn_tree_t *tree);
+
 /** Most bytes of an operation on elements of @p size bytes (1..DN_AOTF_LINE_MAX). */
 static inline size_t dn_tree_max(size_t size)
 {
     return DN_AOTF_LINE_MAX / size * size * DN_TREE_LINES;
 }
-
-/** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too, on the same
- * cores. Else they come from another host, and nobody here can do anything about it. */
-DN_API int dn_tree_waits_near(const dn_tree_t *tree);
 
 /** @name Operations
  * Each starts one, once the last is complete. Buffers are lent until completion.
