@@ -204,20 +204,20 @@ static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_commu
 /** Polls between two looks whether all are there whom an operation waits for. */
 #define COLL_LLCM_WATCH_POLLS 256
 
-/** Give the tree up when a process is lost that it needs, or when another process did. The tree is the caller's. */
+/** Give the tree up when a process is lost that the operation under way needs, or when another process did. The tree is the
+ * caller's. */
 void coll_llcm_watch(coll_llcm_module_t *module);
 /** What else there is to do while somebody waits.
  * @param near   for lines that come without dn_progress().
  * @param polls  so far in vain. */
 void coll_llcm_idle(bool near, unsigned polls);
 
-/** Between two tests of an operation. */
+/** Between two tests of an operation of the tree. */
 static inline void coll_llcm_poll(coll_llcm_module_t *module, unsigned polls)
 {
     if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
-        const bool has_tree = NULL != module->tree;
-        coll_llcm_idle(!has_tree || 0 != dn_tree_waits_near(module->tree), polls);
-        if (has_tree && 0 == polls % COLL_LLCM_WATCH_POLLS) {
+        coll_llcm_idle(0 != dn_tree_waits_near(module->tree), polls);
+        if (0 == polls % COLL_LLCM_WATCH_POLLS) {
             coll_llcm_watch(module);
         }
     }

@@ -226,11 +226,13 @@ bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_
 }
 /** @} */
 
-/** Wait for the operation that was started, of so many bytes. */
+/** Wait for the operation that was started, of so many bytes. The tree may be that of nonblocking operations meanwhile. */
 static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes)
 {
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        coll_llcm_poll(module, polls);
+        if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed)) {
+            coll_llcm_idle(true, polls);
+        }
         status = dn_tree_long_test(module->lng);
     }
     (void) atomic_fetch_add_explicit(&coll_llcm.long_bytes, bytes, memory_order_relaxed);
