@@ -163,6 +163,8 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
                             comm->c_name);
         return false;
     }
+    opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:llcm: a tree for %s",
+                        comm->c_name);
     module->mapped = 0 != dn_tree_is_mapped(module->tree);
     module->state = COLL_LLCM_READY;
     coll_llcm_look_at_cores();
