@@ -109,12 +109,12 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
         return status;
     }
     const struct fi_info *info = ofi->info;
-    const uint32_t rx_size = (uint32_t) dn_ofi_between(info->rx_attr->size, 1, DN_OFI_QUEUE_MAX);
     ofi->mr_mode = (uint64_t) info->domain_attr->mr_mode;
     ofi->inject = info->tx_attr->inject_size;
     ofi->tx_left = (uint32_t) dn_ofi_between(info->tx_attr->size, 1, DN_OFI_QUEUE_MAX);
-    ofi->rx_want =
-        FI_RM_ENABLED == info->domain_attr->resource_mgmt && DN_OFI_RX < rx_size ? DN_OFI_RX : rx_size;
+    ofi->rx_want = (uint32_t) dn_ofi_between(
+        info->rx_attr->size, 1,
+        FI_RM_ENABLED == info->domain_attr->resource_mgmt ? DN_OFI_RX : DN_OFI_RX_MAX);
     ofi->local = dn_ofi_is_local(info);
     if (sizeof(ofi->key_state) != getrandom(&ofi->key_state, sizeof(ofi->key_state), 0)) {
         dn_log_error("getrandom gives no random numbers; allow it in the sandbox");

@@ -62,6 +62,8 @@
 #define DN_OFI_WINDOW_MAX 4096u /**< lines */
 /** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
 #define DN_OFI_RX 16u
+/** and where it does not: at most, of the longest buffers. */
+#define DN_OFI_RX_MAX 128u
 /** Operations of each kind in flight at most, whatever the provider would take. */
 #define DN_OFI_QUEUE_MAX 1024u
 #define DN_OFI_IOV       8u           /**< iovecs given to one call */
@@ -247,6 +249,8 @@ typedef struct dn_ofi_peer {
     int parted;          /**< it has said itself that it takes, or sends, no more */
     uint32_t refusals;   /**< since its life was last looked at */
     int stranger;        /**< of a group not let in, or met by the watcher: not the port's yet */
+    int trusted;         /**< of a group let in, as those that we connect to: its AOTFs are stored */
+    int going;           /**< is being freed: what it says now is said to nobody */
 
     uint64_t rx_token;             /**< of its stream to us, 0: none */
     struct dn_ofi_peer *rx_next;   /**< of its bucket */
@@ -341,7 +345,7 @@ typedef struct dn_ofi {
     dn_ofi_node_t *nodes;
     dn_ofi_stream_t **stream; /**< by number, NULL: free */
     uint32_t nstreams;
-    uint32_t draining; /**< streams without a peer */
+    _Atomic uint32_t draining; /**< streams without a peer */
     dn_ofi_peer_t *peers;
     _Atomic uint32_t npeers;
     uint32_t nsenders; /**< peers with a stream to us */
@@ -443,7 +447,7 @@ dn_ofi_node_t *dn_ofi_node(dn_ofi_t *ofi, const uint8_t *name, uint32_t len);
 void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node);
 /** Keep receives posted. */
 void dn_ofi_refill(dn_ofi_t *ofi);
-/** Take what completed. Needs the port's lock, too. @return events. */
+/** Take what completed. @return events. */
 int dn_ofi_poll(dn_ofi_t *ofi);
 /** Nanoseconds since some time. */
 uint64_t dn_ofi_clock(void);
@@ -487,6 +491,8 @@ void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len);
 void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
 /** Have its handlers run in progress. */
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** It is the port's from now on. What it stored before is stored now, ahead of what it will. */
+void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 

@@ -288,6 +288,7 @@ static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, con
     peer->window = where->window;
     peer->self = 0 == memcmp(where->nonce, ofi->where.nonce, sizeof(where->nonce));
     peer->pidfd = -1;
+    peer->trusted = 1;
     if (dn_ofi_same_host(ofi, where) && !peer->self) {
         peer->pidfd = dn_ofi_open_process(where->os_pid);
         peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
@@ -389,6 +390,11 @@ static enum dn_ofi_refusal dn_ofi_judge(dn_ofi_t *ofi, const dn_ofi_hello_t *hel
     return DN_OFI_WELCOME;
 }
 
+static int dn_ofi_is_kin(const dn_ofi_t *ofi, const dn_pgid_t *pgid)
+{
+    return 0 == memcmp(&dn_port_job(ofi->iface.port)->pgid, pgid, sizeof(*pgid));
+}
+
 int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
 {
     dn_ofi_head_t head;
@@ -402,8 +408,8 @@ int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
         return 1;
     }
     dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, hello.where.nonce);
-    if (NULL != peer && 0 != peer->rx_token && !peer->rx_left) {
-        /* Its LEAVE is still on the way. */
+    if (NULL != peer && (peer->going || (0 != peer->rx_token && !peer->rx_left))) {
+        /* It is met anew when it is freed; or its LEAVE is still on the way. */
         return 0;
     }
     const enum dn_ofi_refusal why = dn_ofi_judge(ofi, &hello, peer);
@@ -424,9 +430,11 @@ int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
             dn_count(&ofi->iface.counters->dropped, 1);
             return 1;
         }
-        /* The port is asked, and told, under its lock. */
+        /* The port is asked, and told, under its lock; its own group is always let in. */
         ofi->unmet |= ofi->beating;
-        peer->stranger = ofi->beating || !dn_port_admits(ofi->iface.port, &hello.pgid);
+        peer->trusted = dn_ofi_is_kin(ofi, &hello.pgid)
+                        || (!ofi->beating && dn_port_admits(ofi->iface.port, &hello.pgid));
+        peer->stranger = ofi->beating || !peer->trusted;
         if (!peer->stranger) {
             dn_port_adopt(ofi->iface.port, &peer->base);
         }
@@ -442,9 +450,8 @@ void dn_ofi_meet(dn_ofi_t *ofi)
 {
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (peer->stranger && dn_port_admits(ofi->iface.port, &peer->base.pgid)) {
-            peer->stranger = 0;
             dn_port_adopt(ofi->iface.port, &peer->base);
-            dn_ofi_make_ready(ofi, peer);
+            dn_ofi_let_in(ofi, peer);
         }
     }
 }
@@ -522,8 +529,7 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     }
     if (DN_OK == status && NULL != met) {
         /* From now on it is the port's, which enters it. */
-        met->stranger = 0;
-        dn_ofi_make_ready(ofi, met);
+        dn_ofi_let_in(ofi, met);
     }
     dn_ofi_unlock(ofi);
     if (DN_OK == status) {
@@ -566,6 +572,7 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
         ofi->reap = 1;
     }
     const int stays = (0 != peer->rx_token && !base->lost) || peer->self;
+    peer->going = !stays;
     dn_ofi_unlock(ofi);
     dn_ofi_signal(ofi);
     if (!stays) {
@@ -668,6 +675,9 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
         }
         ofi->reap |= peer->rx_left;
         peer = peer->next;
+    }
+    if (NULL != peer) {
+        peer->going = 1;
     }
     dn_ofi_unlock(ofi);
     if (NULL == peer) {

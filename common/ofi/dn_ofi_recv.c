@@ -18,7 +18,8 @@
 #define DN_OFI_ALONE 127
 /** and the network is looked at when so much time has gone by. */
 #define DN_OFI_ALONE_NS UINT64_C(500000)
-/** While nothing comes and nothing is to go out, so many calls are left out between two looks at the network. */
+/** While nothing comes and nothing is to go out, so many calls are left out between two looks at the network: also
+ * of one who has turned to computing between them, but once. */
 #define DN_OFI_QUIET 15
 /* That is for those who poll without end: none is left out when the last calls, with those left out, took longer. */
 #define DN_OFI_ALONE_CALLS_NS UINT64_C(100000)
@@ -106,6 +107,28 @@ static void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
 }
 
+void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    dn_ofi_buffer_t **at = &peer->first;
+
+    peer->stranger = 0;
+    peer->trusted = 1;
+    while (NULL != *at) {
+        dn_ofi_buffer_t *buffer = *at;
+        if (DN_OFI_AOTF == dn_ofi_head(buffer)->kind) {
+            *at = buffer->next;
+            dn_ofi_apply(ofi, buffer);
+            peer->rx_taken += buffer->lines;
+            dn_ofi_buffer_free(ofi, buffer);
+        } else {
+            peer->last = buffer;
+            at = &buffer->next;
+        }
+    }
+    dn_ofi_give_credit(ofi, peer);
+    dn_ofi_make_ready(ofi, peer);
+}
+
 /** Bytes that no sender of ours writes: it is cut off. */
 static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what)
 {
@@ -166,7 +189,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;
     }
-    if (DN_OFI_AOTF == head->kind && !peer->stranger) {
+    if (DN_OFI_AOTF == head->kind && peer->trusted) {
         dn_ofi_apply(ofi, buffer);
         peer->rx_taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
@@ -348,7 +371,11 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
     }
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
     if (DN_OFI_PING == head->kind) {
-        if (NULL != peer) {
+        if (NULL != peer && peer->suspect) {
+            /* An answer would keep it waiting for one who has given it up. */
+            dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
+            dn_ofi_buffer_free(ofi, buffer);
+        } else if (NULL != peer) {
             peer->signs++;
             peer->pong_due = 1;
             peer->credit_due = 0 != head->number;
@@ -359,11 +386,11 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
             /* It has overtaken the HELLO, and is not sent again soon. */
             dn_ofi_keep(ofi, buffer);
         }
-    } else if (DN_OFI_GONE == head->kind) {
+    } else if (DN_OFI_GONE == head->kind && NULL != peer) {
         dn_ofi_buffer_free(ofi, buffer);
-        if (NULL != peer) {
-            dn_ofi_parted(ofi, peer);
-        }
+        dn_ofi_parted(ofi, peer);
+    } else if (DN_OFI_GONE == head->kind) {
+        dn_ofi_keep(ofi, buffer);
     } else if (NULL == peer || peer->rx_left) {
         dn_ofi_unknown(ofi, buffer);
     } else {
@@ -438,24 +465,19 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
         dn_ofi_buffer_t *buffer = peer->first;
         const dn_ofi_head_t *head = dn_ofi_head(buffer);
         const dn_handler_t *handler = &ofi->iface.handler[head->channel];
-        if (DN_OFI_BOTF == head->kind && NULL == handler->fn) {
+        if (NULL == handler->fn) {
             break;
         }
         peer->first = buffer->next;
-        if (DN_OFI_AOTF == head->kind) {
-            dn_ofi_apply(ofi, buffer);
-        } else {
-            /* Ahead of the next, so that a handler may progress; credit waits until
-       * the outermost is done. */
-            const uint64_t token = peer->rx_token;
-            peer->depth++;
-            dn_ofi_unlock(ofi);
-            handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
-            dn_ofi_lock(ofi);
-            peer->depth--;
-            /* The next stream may have begun meanwhile, which has a count of its own. */
-            buffer->lines = token == peer->rx_token ? buffer->lines : 0;
-        }
+        /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
+        const uint64_t token = peer->rx_token;
+        peer->depth++;
+        dn_ofi_unlock(ofi);
+        handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
+        dn_ofi_lock(ofi);
+        peer->depth--;
+        /* The next stream may have begun meanwhile, which has a count of its own. */
+        buffer->lines = token == peer->rx_token ? buffer->lines : 0;
         peer->rx_taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_give_credit(ofi, peer);
@@ -583,8 +605,8 @@ int dn_ofi_progress(dn_iface_t *iface)
     int n = 0;
 
     /* The watcher may enter the first just now: it is seen at the next look. */
-    if (0 == atomic_load_explicit(&ofi->npeers, memory_order_relaxed) && 0 == ofi->draining
-        && dn_ofi_rests(ofi)) {
+    if (0 == atomic_load_explicit(&ofi->npeers, memory_order_relaxed)
+        && 0 == atomic_load_explicit(&ofi->draining, memory_order_relaxed) && dn_ofi_rests(ofi)) {
         return 0;
     }
     dn_ofi_lock(ofi);

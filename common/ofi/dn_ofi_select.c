@@ -201,22 +201,25 @@ static int dn_ofi_delivers(const dn_ofi_lib_t *lib, const struct fi_info *info)
 /** Say why there is no provider: to who has named one, that is an error. */
 static dn_status_t dn_ofi_none(const dn_ofi_wish_t *wish, const char *argument, const char *wrong)
 {
+    const size_t bytes = sizeof(dn_ofi_head_t) + DN_OFI_BOTF_MIN;
+
     if (NULL != wrong && (NULL != argument || NULL != wish->include)) {
         dn_log_error("ofi cannot be used: %s", wrong);
     } else if (NULL != wrong) {
         dn_log_answer("ofi is passed over: %s", wrong);
     } else if (NULL != argument) {
-        dn_log_error("libfabric has no provider with an RDM endpoint and messages of 600 bytes for "
+        dn_log_error("libfabric has no provider with an RDM endpoint and messages of %zu bytes for "
                      "\"ofi:%s\"; see fi_info",
-                     argument);
+                     bytes, argument);
     } else if (NULL != wish->include) {
-        dn_log_error("libfabric has no provider with an RDM endpoint and messages of 600 bytes that "
+        dn_log_error("libfabric has no provider with an RDM endpoint and messages of %zu bytes that "
                      "provider_include=\"%s\" names; "
                      "see fi_info",
-                     wish->include);
+                     bytes, wish->include);
     } else {
         dn_log_answer("ofi is passed over: libfabric has no provider with an RDM "
-                      "endpoint and messages of 600 bytes here; see fi_info");
+                      "endpoint and messages of %zu bytes here; see fi_info",
+                      bytes);
     }
     return DN_ERR_UNSUPPORTED;
 }

@@ -23,6 +23,9 @@
 static const dn_variant_t network = {
     .file = "ofi_streams", .device = "ofi:tcp;ofi_rxm@lo", .cma = 1, .backing = "auto", .ring_lines = 64};
 
+/** After so long without a sign the others are given up, and a watcher reads in its place after an eighth of it. */
+enum { PATIENCE_S = 2 };
+
 static uint64_t heard;
 
 static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
@@ -105,7 +108,7 @@ static void greet_who_computes(dn_world_t *world, int connects)
 {
     const struct timespec work = {1, 0};
 
-    open_with(world, 1, hear);
+    open_with(world, PATIENCE_S, hear);
     if (0 == world->rank) {
         dn_world_sleep(world, 1, 0, 1);
         nanosleep(&work, NULL);
@@ -136,6 +139,34 @@ static void who_greeted_while_its_receiver_computed_is_the_one_connected_to(dn_w
     greet_who_computes(world, 1);
 }
 
+/** A fence says that words are stored: also when the receiver has not seen yet who greeted it. */
+static void words_are_stored_while_their_receiver_computes(dn_world_t *world)
+{
+    enum { WORDS = 100 };
+    void *word = NULL;
+
+    open_with(world, PATIENCE_S, hear);
+    if (0 == world->rank) {
+        dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);
+    }
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        dn_world_sleep(world, 1, 0, 1);
+        dn_check_equal(dn_load_acquire((const uint64_t *) word), WORDS);
+        dn_world_post(world, 0, 1);
+    } else {
+        connect_to(world, 0);
+        for (uint64_t value = 1; value <= WORDS; value++) {
+            dn_world_aotf(world, world->peer[0], world->board->seat[0].off[0], value, 8);
+        }
+        dn_world_fence(world, world->peer[0]);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static dn_ofi_t *device(const dn_world_t *world)
 {
     return (dn_ofi_t *) world->port->ifaces;
@@ -149,7 +180,7 @@ static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
     const struct timespec look = {0, 10000000};
 
     world->config.ring_lines = 510;
-    open_with(world, 1, hear);
+    open_with(world, PATIENCE_S, hear);
     if (0 == world->rank) {
         dn_world_sleep(world, 1, 0, 1);
         dn_ofi_t *ofi = device(world);
@@ -194,7 +225,7 @@ static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data,
 
 static void lost_credit_is_given_again(dn_world_t *world)
 {
-    enum { MESSAGES = 3000 };
+    enum { MESSAGES = 1200 };
 
     open_with(world, 60, hear_and_lose_credit);
     if (0 == world->rank) {
@@ -236,10 +267,30 @@ static void a_question_is_asked_again(dn_world_t *world)
 /* Those who do not answer */
 
 /** A process as dead as one whose host was cut off. */
-static void fall_silent(dn_world_t *world)
+static void fall_silent(void)
 {
-    dn_world_post(world, 0, 1);
     kill(getpid(), SIGSTOP);
+}
+
+/** Until rank 1 has fallen silent, with its threads. Progresses, if that is wanted. */
+static void await_silence(dn_world_t *world, int progresses)
+{
+    char path[32], stat[256];
+    const char *state = NULL;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int) world->board->seat[1].os_pid);
+    while (NULL == state || 'T' != state[2]) {
+        FILE *file = fopen(path, "r");
+        dn_check(NULL != file);
+        dn_check(NULL != fgets(stat, sizeof(stat), file));
+        fclose(file);
+        state = strrchr(stat, ')');
+        if (progresses) {
+            dn_world_progress(world);
+        } else {
+            sched_yield();
+        }
+    }
 }
 
 static uint64_t lost(const dn_world_t *world)
@@ -253,16 +304,18 @@ static uint64_t lost(const dn_world_t *world)
 /** Rank 0 gives up rank 1, which wakes up, waits for rank 0 as long as it takes, and is told. */
 static void give_up(dn_world_t *world, int to, int from)
 {
-    open_with(world, 0 == world->rank ? 1 : 3600, hear);
+    dn_test_log.expected = 1;
+    open_with(world, 0 == world->rank ? PATIENCE_S : 3600, hear);
     if (0 == world->rank ? to : from) {
         connect_to(world, 1 - world->rank);
         dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
     }
     hear_until(world, (uint64_t) (0 == world->rank ? from : to));
     dn_world_barrier(world);
-    dn_test_log.expected = 1;
     if (1 == world->rank) {
-        fall_silent(world);
+        fall_silent();
+    } else {
+        await_silence(world, 1);
     }
     while (0 == lost(world)) {
         dn_world_progress(world);
@@ -294,16 +347,16 @@ static void who_is_given_up_is_told_though_it_only_received(dn_world_t *world)
 /** Nobody is there to be given up any more, but what was sent to it does not stay for ever. */
 static void a_stream_that_was_left_ends_though_nobody_answers(dn_world_t *world)
 {
-    open_with(world, 1, hear);
+    open_with(world, PATIENCE_S, hear);
     if (1 == world->rank) {
         hear_until(world, 1);
-        fall_silent(world);
+        fall_silent();
         dn_test_log.expected = 1;
         dn_world_await(world, 0, 0, 1);
     } else {
         connect_to(world, 1);
         dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
-        dn_world_await(world, 1, 0, 1);
+        await_silence(world, 1);
         dn_disconnect(world->peer[1]);
         world->peer[1] = NULL;
         dn_check_equal(device(world)->draining, 1);
@@ -327,6 +380,7 @@ static const struct {
     {"a_greeting_is_taken_while_its_receiver_computes", 2, a_greeting_is_taken_while_its_receiver_computes},
     {"who_greeted_while_its_receiver_computed_is_the_one_connected_to", 2,
      who_greeted_while_its_receiver_computed_is_the_one_connected_to},
+    {"words_are_stored_while_their_receiver_computes", 2, words_are_stored_while_their_receiver_computes},
     {"messages_of_1_kib_wait_in_short_buffers", 2, messages_of_1_kib_wait_in_short_buffers},
     {"lost_credit_is_given_again", 2, lost_credit_is_given_again},
     {"a_question_is_asked_again", 2, a_question_is_asked_again},
