@@ -508,9 +508,12 @@ void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
     world->config.cma = 0;
     start_with_segments(world);
     if (1 == world->rank) {
+        dn_world_post(world, 0, 1);
         dn_world_sleep(world, 0, 0, 1);
         dn_world_die(world);
     }
+    /* It answers nothing any more. */
+    dn_world_await(world, 1, 0, 1);
     dn_test_log.expected = 1;
     dn_check_equal(dn_lost_set(world->port, DN_CHAN_DEVICE, note_news, &none), DN_ERR_PARAM);
     dn_check_equal(dn_lost_set(world->port, DN_CHAN_MAX, note_news, &none), DN_ERR_PARAM);
