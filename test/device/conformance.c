@@ -13,6 +13,7 @@
  *   fault SCHEDULE       without a seed
  *   seed N               run everything with this seed; may be given again
  *   exclude TEST REASON  what the variant cannot do, and why
+ *   only TEST            this, and others so named, when none are on the command line
  */
 #include "dn_config.h"
 
@@ -42,6 +43,8 @@ static char schedule[200];
 static unsigned long seeds[SEEDS_MAX];
 static unsigned nseeds;
 static char reason[TESTS][200];
+static int only[TESTS];
+static int nonly;
 
 static const conf_test_t *find(const char *name)
 {
@@ -90,6 +93,9 @@ static void set(const char *name, const char *value)
         seeds[nseeds++] = strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "exclude")) {
         exclude(value);
+    } else if (0 == strcmp(name, "only")) {
+        only[find(value) - conf_tests] = 1;
+        nonly++;
     } else {
         fprintf(stderr, "%s: \"%s\" is no setting; conformance.c lists them\n", variant.file, name);
         exit(99);
@@ -186,7 +192,7 @@ int main(int argc, char **argv)
             failed += run(find(argv[i]));
         }
         for (int i = 0; 2 == argc && i < TESTS; i++) {
-            failed += run(&conf_tests[i]);
+            failed += 0 == nonly || only[i] ? run(&conf_tests[i]) : 0;
         }
     }
     printf("%d failed\n", failed);
