@@ -67,6 +67,8 @@ typedef struct dn_model_report {
     uint64_t pull_packets; /**< with data of PULLs */
     uint64_t pull_requests;
     uint64_t acks;
+    uint64_t lost;          /**< packets and acknowledgements, on links that lose some */
+    uint64_t resent;        /**< packets, for want of an acknowledgement */
     uint64_t header_misses; /**< HTLB */
     uint64_t tlb_misses;    /**< PATLB and RVATLB */
     uint64_t credit_checks; /**< reads of the transaction FIFO's state when credits had run out */

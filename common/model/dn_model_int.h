@@ -160,6 +160,7 @@ struct dn_model_packet {
     uint32_t side; /**< of link, that receives */
     dn_model_link_t *link;
     dn_model_op_t *op;
+    uint64_t number; /**< on its link, towards its side */
     uint64_t off;
     uint64_t size;
     uint64_t value;
@@ -189,6 +190,8 @@ void dn_model_packet_free(dn_model_t *model, dn_model_packet_t *packet);
 uint64_t dn_model_packet_send(dn_model_packet_t *packet, uint64_t at_ps);
 /** The packet sent last goes here, too: the switch makes the copy. */
 void dn_model_packet_copy(dn_model_packet_t *packet);
+/** dn_model_event_fn_t: the first byte of a packet leaves the sender's link now. */
+void dn_model_packet_leave(dn_model_t *model, void *packet);
 /** Time on a link of a packet with so many data. */
 uint64_t dn_model_wire_ps(const dn_model_node_t *node, uint64_t len);
 /** The host stores once to a kick page. @return when the packet is ready for the link, DN_MODEL_NEVER: no
@@ -206,6 +209,14 @@ int dn_model_htlb(dn_model_node_t *node, uint32_t page);
 uint64_t dn_model_tlb(dn_model_node_t *node, int which, uint64_t key);
 /** CPU time to read so many bytes of a message. */
 uint64_t dn_model_read_message_ps(const dn_model_node_t *node, uint64_t len);
+/** @} */
+
+/** @name dn_model_flow.c */
+/** @{ */
+/** Is a packet that leaves lost? Then it will be sent again. */
+int dn_model_flow_loses(dn_model_packet_t *packet);
+/** A packet has come: deliver it, and what has waited for it. */
+void dn_model_flow_arrive(dn_model_t *model, dn_model_packet_t *packet);
 /** @} */
 
 /** Who a port is; kept by its links after it has left, since its messages are still read. */
@@ -256,9 +267,12 @@ typedef struct dn_model_side {
     dn_ring_t *mirror;     /**< what this side has sent: the lines as built, and the credit that came back */
     dn_line_tx_t tx;
     dn_line_rx_t rx;
-    uint32_t flight; /**< packets on their way to this side, but for those of transfers */
-    int fenced;      /**< the other side waits until there are none */
-    int waits;       /**< on the list of its port's links with messages */
+    uint32_t flight;          /**< packets on their way to this side, but for those of transfers */
+    int fenced;               /**< the other side waits until there are none */
+    uint64_t numbered;        /**< packets that were given a number */
+    uint64_t arrived;         /**< of these, those delivered */
+    dn_model_packet_t *early; /**< came behind a gap, by number */
+    int waits;                /**< on the list of its port's links with messages */
     dn_model_link_t *next;
     dn_model_link_t *next_ready;
     size_t llcm; /**< taken for the ring */

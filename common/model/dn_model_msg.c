@@ -43,6 +43,7 @@ static dn_model_packet_t *dn_link_packet(dn_model_link_t *link, uint32_t from, d
 
     if (NULL != packet) {
         packet->link = link;
+        packet->number = far->numbered++;
         packet->side = dn_model_other(link, from);
         far->flight++;
         link->refs++;

@@ -62,8 +62,7 @@ uint64_t dn_model_wire_ps(const dn_model_node_t *node, uint64_t len)
 
 static void dn_packet_arrive(dn_model_t *model, void *arg)
 {
-    dn_model_packet_t *packet = arg;
-    packet->deliver(model, packet);
+    dn_model_flow_arrive(model, arg);
 }
 
 /** The first byte is at the last port on its way. */
@@ -91,15 +90,19 @@ static void dn_packet_port(dn_model_t *model, void *arg)
 }
 
 /** The first byte leaves the sender's link now. */
-static void dn_packet_leave(dn_model_t *model, void *arg)
+void dn_model_packet_leave(dn_model_t *model, void *arg)
 {
     dn_model_packet_t *packet = arg;
     const dn_model_node_t *from = packet->from;
-    const uint64_t at =
-        dn_model_net_pass(model, from->index, packet->to->index, dn_model_wire_ps(from, packet->len));
 
     model->report.packets++;
     model->report.wire_bytes += dn_wire_bytes(from, packet->len);
+    if (dn_model_flow_loses(packet)) {
+        return;
+    }
+    const uint64_t at =
+        dn_model_net_pass(model, from->index, packet->to->index, dn_model_wire_ps(from, packet->len));
+
     if (at > model->now_ps) {
         dn_model_at(model, at, dn_packet_port, packet);
     } else {
@@ -119,13 +122,13 @@ uint64_t dn_model_packet_send(dn_model_packet_t *packet, uint64_t at_ps)
     }
     /* The serialiser's latency is no time on the link: the next packet may follow at once. */
     from->busy.left_ps = start + dn_value(from, DN_P_LINK_SEND);
-    dn_model_at(from->model, from->busy.left_ps, dn_packet_leave, packet);
+    dn_model_at(from->model, from->busy.left_ps, dn_model_packet_leave, packet);
     return from->busy.link_ps;
 }
 
 void dn_model_packet_copy(dn_model_packet_t *packet)
 {
-    dn_model_at(packet->from->model, packet->from->busy.left_ps, dn_packet_leave, packet);
+    dn_model_at(packet->from->model, packet->from->busy.left_ps, dn_model_packet_leave, packet);
 }
 /** @} */
 

@@ -81,6 +81,10 @@ DN_PARAM(WIRE_MIN, "packet_min", SIZE, 0, 0, 0, 65536, "shorter packets are padd
 DN_PARAM(WIRE_FREE, "packet_in_stages", SIZE, 0, 0, 0, 65536,
          "wire bytes whose time the stages hold already, for longer packets")
 DN_PARAM(LINK_RATE, "link_rate", RATE, 1, 0, 1000000, UINT64_C(1000000000000), "link, one direction")
+DN_PARAM(LINK_LOSS, "link_loss", COUNT, 0, 0, 0, 900000,
+         "packets of a million that are lost on their way; then resend_after has to be given")
+DN_PARAM(RESEND_AFTER, "resend_after", TIME, 0, 0, 0, UINT64_C(1000000000000),
+         "packets are acknowledged, and sent again so long after they left; 0: they are not")
 DN_PARAM(LINK_PER_M, "link_per_metre", TIME, 0, 5000, 0, 100000, "propagation")
 /* Remote DMA (PUSH, PULL). */
 DN_PARAM(WINDOW_FIELDS, "push_fields", COUNT, 0, 8, 0, 64, "stores that describe a request, without the kick")

@@ -253,6 +253,11 @@ dn_status_t dn_model_profile_parse(dn_model_profile_t *profile, const char *orig
     for (int p = 0; p < DN_P_COUNT && DN_OK == status; p++) {
         status = dn_profile_value(&reader, p);
     }
+    if (DN_OK == status && 0 != profile->value[DN_P_LINK_LOSS] && 0 == profile->value[DN_P_RESEND_AFTER]) {
+        dn_log_error("%s: link_loss needs resend_after: nothing above a NIC sends again what its link loses",
+                     origin);
+        status = DN_ERR_PARAM;
+    }
     if (DN_OK == status && '\0' == profile->name[0]) {
         dn_log_error("%s: name is missing; write name = and what the NIC is called", origin);
         status = DN_ERR_PARAM;
