@@ -8,7 +8,10 @@
  * SimGrid, the library for this that Debian has, was looked at first. Its clock is a double of seconds that
  * takes moments closer than precision/timing (1e-9 s by default) for one, its network shares bandwidth between flows and
  * knows no packets, and who comes first at one moment cannot be chosen by a seed. The model needs picoseconds,
- * packets and seeds; what is left of the library then is a queue and a switch of stacks: these 400 lines.
+ * packets and seeds; what is left of the library then is a queue and a switch of stacks: these 400 lines. Measured as well:
+ * 64 nodes that exchange stores two by two take 2.4 million packets a second here (dn_predict --speed), with the NIC's stages;
+ * as 64 actors of SimGrid 3.32 that put and get 8 bytes, without them, 0.29 million messages. That program has 40 lines; the NIC,
+ * its tables and the fabric, which are the rest of this folder, would have to be written for it, too.
  */
 #include "dn_config.h"
 
@@ -111,7 +114,7 @@ static dn_model_event_t dn_heap_pop(dn_model_t *model)
 
 /** @name Stacks
  * On x86-64 a switch is a few moves; elsewhere, and under a sanitizer that has to follow, ucontext does it with two system
- * calls: 15 ns against 340 ns (perf/papers/dn_model_speed). */
+ * calls: 15 ns against 340 ns (perf/papers/dn_predict --speed). */
 /** @{ */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #    define DN_MODEL_OWN_SWITCH 1
