@@ -90,7 +90,7 @@ static dn_status_t dn_emulate_open(dn_port_t *port, const dn_config_t *config, c
     }
     emulate->iface.port = port;
     emulate->llcm_bytes = config->llcm_bytes;
-    emulate->lines = UINT64_C(4) * config->ring_lines;
+    emulate->lines = 4 * config->ring_lines;
     dn_status_t status = dn_emulate_clock(&emulate->ticks_per_ps);
     emulate->slack = (uint64_t) (emulate->ticks_per_ps * DN_EMULATE_SLACK_PS);
     if (DN_OK == status) {

@@ -126,6 +126,7 @@ typedef struct dn_emulate_where {
     uint64_t print; /**< of the profile: both have to be alike */
     char profile[32];
     uint32_t llcm_bytes;
+    uint32_t lines; /**< that may be on their way to it from one peer */
     uint32_t len;
     uint8_t address[DN_ADDRESS_MAX - 256]; /**< of the second port, len bytes */
 } dn_emulate_where_t;
@@ -175,8 +176,9 @@ typedef struct dn_emulate_peer {
     uint64_t session;  /**< of our connection; 0: none, as when we only answer */
     uint64_t sent;     /**< lines, in this session */
     uint64_t returned; /**< of them */
+    uint64_t lines;    /**< that may be on their way */
     int stores;        /**< there are some that no fence has seen take effect */
-    uint64_t asked;    /**< lines that the last fence waits for */
+    uint64_t covered;  /**< number of the fence behind them, 0: not asked yet */
     uint64_t fences;   /**< numbers of those asked, and answered */
     uint64_t answered;
     dn_emulate_credit_t answer; /**< to be given */
@@ -203,13 +205,13 @@ typedef struct dn_emulate {
     double ticks_per_ps;
     uint64_t slack; /**< of dn_emulate_begin() */
     uint32_t llcm_bytes;
-    uint64_t lines; /**< of a peer that may be under way */
+    uint32_t lines; /**< that a peer may have on their way to us */
     uint64_t sessions;
     dn_emulate_peer_t *peers;
     unsigned depth;     /**< handlers that run */
     uint64_t poll;      /**< when the last one began */
     uint64_t poll_over; /**< by how much it took too long */
-    dn_lock_t lock;     /**< of nic, and of sums */
+    dn_lock_t lock;     /**< of nic, of sums, and of what peers' fences wait for */
     dn_emulate_nic_t nic;
     dn_emulate_sums_t sums;
 } dn_emulate_t;

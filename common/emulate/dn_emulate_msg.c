@@ -41,7 +41,7 @@ static dn_status_t dn_emulate_room(dn_emulate_peer_t *peer, size_t len, dn_windo
     if (0 != (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
         return DN_ERR_AGAIN;
     }
-    if (0 != away && away + dn_lines(len) > emulate->lines) {
+    if (0 != away && away + dn_lines(len) > peer->lines) {
         dn_count(&emulate->iface.counters->credit_waits, 1);
         return DN_ERR_AGAIN;
     }
@@ -65,11 +65,14 @@ static void dn_emulate_go(dn_emulate_peer_t *peer, dn_window_t *window, dn_emula
     head.span = (uint32_t) (trip.last - trip.first);
     memcpy(window->data, &head, sizeof(head));
     peer->sent += dn_lines(bytes);
-    peer->stores |= DN_EMULATE_BOTF != kind;
     dn_botf_kick(peer->inner, window, DN_CHAN_USER, kind, sizeof(head) + bytes);
     const uint64_t over = dn_emulate_spin(trip.host);
     dn_lock(&emulate->lock);
     emulate->sums.over += over;
+    if (DN_EMULATE_BOTF != kind) {
+        peer->stores = 1;
+        peer->covered = 0;
+    }
     dn_unlock(&emulate->lock);
 }
 
@@ -177,31 +180,45 @@ static dn_status_t dn_emulate_aotf_line(dn_peer_t *hot, uint64_t off, const void
     return status;
 }
 
+/** Ask whether the stores before have taken effect. The lock is held. */
+static dn_status_t dn_emulate_ask(dn_emulate_peer_t *peer)
+{
+    const dn_emulate_credit_t ask = {peer->session, peer->fences + 1};
+
+    if (0 != (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
+        return DN_INPROGRESS;
+    }
+    /* Ahead of the answer, which another thread may take at once. */
+    peer->fences++;
+    const dn_status_t status = dn_botf(peer->inner, DN_CHAN_USER, DN_EMULATE_ASK, &ask, sizeof(ask), NULL, 0);
+    if (DN_OK == status) {
+        peer->covered = peer->fences;
+    } else {
+        peer->fences--;
+    }
+    return DN_OK == status || DN_ERR_AGAIN == status ? DN_INPROGRESS : status;
+}
+
 static dn_status_t dn_emulate_fence(dn_peer_t *hot)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
-    const uint64_t sent = peer->sent;
+    dn_emulate_t *emulate = dn_emulate_of(peer);
+    dn_status_t status = DN_INPROGRESS;
 
     if (0 != peer->base.outstanding) {
         return DN_INPROGRESS;
     }
-    if (sent == peer->asked && peer->fences == dn_load_acquire(&peer->answered)) {
+    dn_lock(&emulate->lock);
+    if (0 != peer->covered && peer->covered <= dn_load_acquire(&peer->answered)) {
         peer->stores = 0;
     }
     if (!peer->stores) {
-        return DN_OK;
+        status = DN_OK;
+    } else if (0 == peer->covered) {
+        status = dn_emulate_ask(peer);
     }
-    if (sent != peer->asked && 0 == (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
-        const dn_emulate_credit_t ask = {peer->session, peer->fences + 1};
-        const dn_status_t status =
-            dn_botf(peer->inner, DN_CHAN_USER, DN_EMULATE_ASK, &ask, sizeof(ask), NULL, 0);
-        if (DN_OK != status) {
-            return DN_ERR_AGAIN == status ? DN_INPROGRESS : status;
-        }
-        peer->fences++;
-        peer->asked = sent;
-    }
-    return DN_INPROGRESS;
+    dn_unlock(&emulate->lock);
+    return status;
 }
 
 const dn_peer_ops_t dn_emulate_ops = {

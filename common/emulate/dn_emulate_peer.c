@@ -39,7 +39,8 @@ dn_status_t dn_emulate_where(const dn_emulate_t *emulate, dn_emulate_where_t *wh
 {
     size_t len = sizeof(where->address);
 
-    *where = (dn_emulate_where_t){.print = emulate->print, .llcm_bytes = emulate->llcm_bytes};
+    *where = (dn_emulate_where_t){
+        .print = emulate->print, .llcm_bytes = emulate->llcm_bytes, .lines = emulate->lines};
     memcpy(where->profile, emulate->profile, sizeof(where->profile));
     const dn_status_t status = dn_address(emulate->inner, where->address, &len);
     where->len = (uint32_t) len;
@@ -107,7 +108,9 @@ static void dn_near_session(dn_emulate_peer_t *peer, uint64_t session)
 {
     peer->session = session;
     peer->sent = 0;
-    peer->asked = 0;
+    peer->stores = 0;
+    peer->covered = 0;
+    dn_store_release(&peer->answered, peer->fences);
     dn_store_release(&peer->returned, 0);
 }
 
@@ -141,6 +144,7 @@ static dn_emulate_peer_t *dn_emulate_peer_new(dn_emulate_t *emulate, const uint6
     peer->base.pgid = attr.pgid;
     memcpy(peer->base.nonce, nonce, sizeof(peer->base.nonce));
     peer->base.llcm_len = where->llcm_bytes;
+    peer->lines = where->lines;
     /* The second port's ring has twice the lines: its longest message would need all of them. One that has left takes none. */
     peer->base.botf_max =
         attr.botf_max / 2 > sizeof(dn_emulate_head_t) ? attr.botf_max / 2 - sizeof(dn_emulate_head_t) : 0;
@@ -221,13 +225,10 @@ dn_status_t dn_emulate_connect(dn_iface_t *iface, const dn_peer_base_t *id, cons
         peer->inner = inner;
     }
     peer->near_open = 1;
-    if (0 != (peer->owes & DN_EMULATE_OWES_BYE)) {
-        /* It has not heard that we left. */
-        dn_emulate_owe(peer, DN_EMULATE_OWES_BYE, 0);
-    } else {
-        dn_near_session(peer, ++emulate->sessions);
-        dn_emulate_owe(peer, DN_EMULATE_OWES_HELLO, 1);
-    }
+    /* One that has not heard yet that we left need not: this session takes the place of that one. */
+    dn_emulate_owe(peer, DN_EMULATE_OWES_BYE, 0);
+    dn_near_session(peer, ++emulate->sessions);
+    dn_emulate_owe(peer, DN_EMULATE_OWES_HELLO, 1);
     dn_emulate_pay(emulate, peer);
     *peer_p = &peer->base;
     return DN_OK;
