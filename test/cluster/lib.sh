@@ -6,7 +6,9 @@
 #   use_hosts N     from here on, ranks are dealt out to the hosts h1 .. hN (1 to 4), one after the other
 #   at_length SHORT LONG   print the one that is wanted
 #   on_host HOST COMMAND...
-#   cut_off HOST    pull its network cable
+#   pull_out HOST   its network cable
+#   give_up_soon    have mpirun notice, which then ends the job
+#   cut_off HOST    both
 #   plug_in HOST    put it back
 #   slow_down HOST RATE
 #
@@ -124,11 +126,15 @@ start_hosts() {
 
 on_host() { "$cluster/enter_host" "$@"; }
 
+pull_out() { ip link set "$1" down || fail "the cable of $1 stays in"; }
+
 # mpirun tells the daemons to end, and waits for one that it cannot reach until TCP gives up: a quarter of an
 # hour, unless head tries less often.
+give_up_soon() { echo 1 >/proc/sys/net/ipv4/tcp_retries2 || fail "head cannot be told when TCP gives up"; }
+
 cut_off() {
-    echo 1 >/proc/sys/net/ipv4/tcp_retries2 || fail "head cannot be told when TCP gives up"
-    ip link set "$1" down || fail "the cable of $1 stays in"
+    give_up_soon
+    pull_out "$1"
 }
 
 plug_in() {
