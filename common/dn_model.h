@@ -8,7 +8,7 @@
  * dn_model_run() makes N nodes in this process. Each is a coroutine that runs ordinary code: it opens a port
  * with dn_open("model"), tells its address, connects, sends, polls. What that costs on the NIC of a profile is
  * counted by a virtual clock in picoseconds; nothing depends on how fast this machine is. The same call gives the
- * same result, always; another seed gives another order of what happens at the same time, and other
+ * same result, always, wherever in memory its buffers lie (as long as they begin at the same place of a page); another seed gives another order of what happens at the same time, and other
  * moments at which polls look.
  *
  * Time passes in calls of dimmnet.h and of this file only. A store costs CPU time; dn_progress() and dn_recv()
@@ -78,7 +78,10 @@ typedef struct dn_model_report {
         refused; /**< packets that named what their group may not name: dropped, or answered by an error */
     uint64_t interrupts; /**< of the core processor: misses, interrupt AOTF */
     uint64_t multicasts;
-    uint64_t llcm_bytes; /**< most LLCM in use at one node: the port's and the message rings' */
+    uint64_t llcm_bytes;   /**< most LLCM in use at one node: the port's and the message rings' */
+    uint64_t pages_mapped; /**< most entries of the page map in use at one node */
+    uint64_t unmapped;     /**< PUSHes and PULLs by messages, for want of entries */
+    uint64_t errors;       /**< error codes sent to who wrote what it may not */
 } dn_model_report_t;
 
 typedef void (*dn_model_fn_t)(uint32_t node, void *arg);
@@ -156,6 +159,22 @@ DN_API dn_status_t dn_model_aotf_interrupt(dn_peer_t *peer, uint64_t off, uint64
  */
 DN_API dn_status_t dn_model_aotf_multicast(dn_peer_t *const *peer, size_t count, uint64_t off, uint64_t value,
                                            size_t size);
+
+/**
+ * Say which nodes may reach memory of this port: those whose number agrees with @p node where @p mask has ones, as
+ * IP-NUMA's shared region table does by address and subnet mask. At first: all. Others' writes are ignored, and an
+ * error code tells the sender where the profile has refusal_told_flag: the peer is lost to it, until it disconnects and
+ * connects anew. The status word of a PUSH lies in LLCM, whose entry counts for it; credit for messages that this port
+ * has sent is let in from everybody, since it asked for that by sending.
+ *
+ * @param key  a segment's of this port; NULL: the port's LLCM and its messages.
+ *
+ * @retval DN_ERR_UNSUPPORTED  the port has no device of the model, or none of this run: nothing changed.
+ * @retval DN_ERR_RANGE        the key is stale or made up, or the NIC's table had no entry for it: nothing changed.
+ *
+ * Pinned by test/unit/dn_model_bounds_ip_numas_tables.c.
+ */
+DN_API dn_status_t dn_model_share(dn_port_t *port, const dn_key_t *key, uint32_t node, uint32_t mask);
 /** @} */
 
 /** @name Profiles */

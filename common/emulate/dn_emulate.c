@@ -50,7 +50,8 @@ static dn_status_t dn_emulate_profile(dn_emulate_t *emulate, const char *name)
         return status;
     }
     snprintf(emulate->profile, sizeof(emulate->profile), "%s", name);
-    emulate->print = dn_emulate_print(profile);
+    /* Times of one clock mean nothing by the other. */
+    emulate->print = dn_emulate_print(profile) + (uint64_t) dn_emulate_by_kernel;
     status = dn_emulate_nic_open(&emulate->nic, profile, emulate->ticks_per_ps);
     dn_model_profile_close(profile);
     return status;

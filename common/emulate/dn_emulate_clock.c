@@ -6,6 +6,9 @@
 
 #include "dn_emulate_int.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
 #    include <cpuid.h>
@@ -51,20 +54,73 @@ static dn_reading_t dn_clock_read(void)
     return best;
 }
 
-dn_status_t dn_emulate_clock(double *ticks_per_ps_p)
+int dn_emulate_by_kernel;
+
+uint64_t dn_emulate_kernel_now(void)
 {
-    if (!dn_clock_is_invariant()) {
-        dn_log_answer(
-            "emulate is not used: this processor's counter does not run at one rate (no invariant TSC)");
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+/** Which counter, by the user's wish and what this machine has. @return 1: the kernel's; DN_ERR_* with the sentence said. */
+static int dn_clock_choose(void)
+{
+    const char *wish = getenv("DN_EMULATE_CLOCK");
+    const int invariant = dn_clock_is_invariant();
+
+    if (NULL == wish || '\0' == wish[0]) {
+        if (!invariant) {
+            dn_log_answer(
+                "emulate counts by the kernel's clock: this processor's counter does not run at one rate (no "
+                "invariant TSC)");
+        }
+        return !invariant;
+    }
+    if (0 == strcmp(wish, "kernel")) {
+        return 1;
+    }
+    if (0 != strcmp(wish, "processor")) {
+        dn_log_error("DN_EMULATE_CLOCK is \"%s\"; write processor or kernel, or leave it out", wish);
+        return DN_ERR_PARAM;
+    }
+    if (!invariant) {
+        dn_log_error(
+            "DN_EMULATE_CLOCK is processor, but its counter does not run at one rate here (no invariant "
+            "TSC); write kernel, or leave it out");
         return DN_ERR_UNSUPPORTED;
+    }
+    return 0;
+}
+
+static pthread_once_t dn_clock_once = PTHREAD_ONCE_INIT;
+static dn_status_t dn_clock_status;
+static double dn_clock_rate;
+
+static void dn_clock_start(void)
+{
+    const int choice = dn_clock_choose();
+
+    if (0 != choice) {
+        dn_clock_status = 0 > choice ? (dn_status_t) choice : DN_OK;
+        dn_emulate_by_kernel = 0 < choice;
+        dn_clock_rate = 1e-3;
+        return;
     }
     const dn_reading_t from = dn_clock_read();
     dn_reading_t to = from;
     while (to.ns - from.ns < DN_EMULATE_SPAN_NS) {
         to = dn_clock_read();
     }
-    *ticks_per_ps_p = (double) (to.ticks - from.ticks) / ((double) (to.ns - from.ns) * 1e3);
-    return DN_OK;
+    dn_clock_rate = (double) (to.ticks - from.ticks) / ((double) (to.ns - from.ns) * 1e3);
+}
+
+dn_status_t dn_emulate_clock(double *ticks_per_ps_p)
+{
+    pthread_once(&dn_clock_once, dn_clock_start);
+    *ticks_per_ps_p = dn_clock_rate;
+    return dn_clock_status;
 }
 
 /** Until when this thread's host is busy. */

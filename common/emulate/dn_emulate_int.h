@@ -15,11 +15,12 @@
  * PULL and atomics are done by the core processors with messages, which is the profile's way where it has no hardware for
  * them. Credit comes back in no time.
  *
- * Ordering: messages, lines and AOTFs of one sender take effect in the order in which they were sent; on the NIC an AOTF may
- * pass a message. All of them take effect while their receiver progresses; dn_fence() has nothing to wait for after
+ * Ordering: messages, lines and AOTFs of one sender take effect in the order in which they were sent, but that lines and AOTFs
+ * pass messages that wait for a handler, which hold up the messages behind them; on the NIC an AOTF may pass any message. All of them take effect while their receiver progresses; dn_fence() has nothing to wait for after
  * messages alone; for stores it asks whether they have.
  *
- * Times are in ticks of the processor's counter, which runs at one rate and alike on all cores (invariant TSC).
+ * Times are in ticks of the processor's counter, which runs at one rate and alike on all cores (invariant TSC); where it
+ * does not, in nanoseconds of the kernel's clock. DN_EMULATE_CLOCK chooses, for all processes alike.
  *
  * Locks: the port's is held where peers and what came are changed; the ops take a leaf lock for the NIC's state only.
  */
@@ -72,8 +73,15 @@ uint64_t dn_emulate_read(const dn_emulate_nic_t *nic, uint64_t len);
 
 /** @name dn_emulate_clock.c: the counter */
 /** @{ */
+/** Set before the first port of the process opens, and never again: its threads read it plainly. */
+extern int dn_emulate_by_kernel;
+uint64_t dn_emulate_kernel_now(void);
+
 static inline uint64_t dn_emulate_now(void)
 {
+    if (dn_emulate_by_kernel) {
+        return dn_emulate_kernel_now();
+    }
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #else
@@ -83,7 +91,9 @@ static inline uint64_t dn_emulate_now(void)
 #endif
 }
 
-/** Its rate. @retval DN_ERR_UNSUPPORTED  it does not run at one rate here: the answer says so. */
+/** Choose the counter, once in a process, and tell its rate.
+ * @retval DN_ERR_UNSUPPORTED  the one that DN_EMULATE_CLOCK names does not run at one rate here: the log line says so.
+ * @retval DN_ERR_PARAM        it names none: the log line says which there are. */
 dn_status_t dn_emulate_clock(double *ticks_per_ps_p);
 /**
  * When what the thread does now begins. What this library takes between two of its calls is no time of the profile: up to
@@ -109,8 +119,8 @@ typedef enum dn_emulate_kind {
 /** Before all that takes time. */
 typedef struct dn_emulate_head {
     uint64_t sent;
-    uint32_t first; /**< ticks later */
-    uint32_t span;  /**< from the first packet to the last */
+    uint64_t first; /**< ticks later: what waits for the link may be seconds ahead of it */
+    uint64_t span;  /**< from the first packet to the last */
     uint32_t channel;
     uint32_t tag;
 } dn_emulate_head_t;
@@ -172,6 +182,8 @@ typedef struct dn_emulate_peer {
     dn_peer_t *inner;  /**< of the second port, connected to; NULL: it has left */
     int near_open;     /**< we are connected to it */
     int far_open;      /**< it is to us */
+    int gone;          /**< it has ended: what it has sent is to be had, a bye may be missing */
+    int cut;           /**< something of it was lost here: nothing behind that takes effect */
     uint32_t owes;     /**< DN_EMULATE_OWES_*; nothing passes a hello */
     uint64_t session;  /**< of our connection; 0: none, as when we only answer */
     uint64_t sent;     /**< lines, in this session */

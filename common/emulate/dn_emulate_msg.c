@@ -36,7 +36,10 @@ static size_t dn_lines(size_t len)
 static dn_status_t dn_emulate_room(dn_emulate_peer_t *peer, size_t len, dn_window_t *window)
 {
     const dn_emulate_t *emulate = dn_emulate_of(peer);
-    const uint64_t away = peer->sent - dn_load_acquire(&peer->returned);
+    /* Pairs with the release in dn_emulate_credit(), which had seen as many sent: the difference is never below 0. Another thread
+     * may have the window now, and what it sends is not in it yet: the limit may be passed by a message of each thread. */
+    const uint64_t returned = dn_load_acquire(&peer->returned);
+    const uint64_t away = dn_load_acquire(&peer->sent) - returned;
 
     if (0 != (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
         return DN_ERR_AGAIN;
@@ -61,10 +64,11 @@ static void dn_emulate_go(dn_emulate_peer_t *peer, dn_window_t *window, dn_emula
     trip = DN_EMULATE_AOTF == kind ? dn_emulate_aotf_trip(&emulate->nic, head.sent, len)
                                    : dn_emulate_botf_trip(&emulate->nic, head.sent, len);
     dn_unlock(&emulate->lock);
-    head.first = (uint32_t) (trip.first - head.sent);
-    head.span = (uint32_t) (trip.last - trip.first);
+    head.first = trip.first - head.sent;
+    head.span = trip.last - trip.first;
     memcpy(window->data, &head, sizeof(head));
-    peer->sent += dn_lines(bytes);
+    /* Only who has the window writes it. Pairs with the loads in dn_emulate_room() and dn_emulate_credit(). */
+    dn_store_release(&peer->sent, peer->sent + dn_lines(bytes));
     dn_botf_kick(peer->inner, window, DN_CHAN_USER, kind, sizeof(head) + bytes);
     const uint64_t over = dn_emulate_spin(trip.host);
     dn_lock(&emulate->lock);
@@ -180,21 +184,25 @@ static dn_status_t dn_emulate_aotf_line(dn_peer_t *hot, uint64_t off, const void
     return status;
 }
 
-/** Ask whether the stores before have taken effect. The lock is held. */
+/** Ask whether the stores before have taken effect. Without the lock, which dn_emulate_go() takes while it has a window. */
 static dn_status_t dn_emulate_ask(dn_emulate_peer_t *peer)
 {
-    const dn_emulate_credit_t ask = {peer->session, peer->fences + 1};
+    dn_emulate_t *emulate = dn_emulate_of(peer);
+    dn_emulate_credit_t ask = {.session = peer->session};
+    dn_window_t window;
 
     if (0 != (dn_load_acquire_u32(&peer->owes) & DN_EMULATE_OWES_HELLO)) {
         return DN_INPROGRESS;
     }
-    /* Ahead of the answer, which another thread may take at once. */
-    peer->fences++;
-    const dn_status_t status = dn_botf(peer->inner, DN_CHAN_USER, DN_EMULATE_ASK, &ask, sizeof(ask), NULL, 0);
+    const dn_status_t status = dn_botf_reserve(peer->inner, sizeof(ask), &window);
     if (DN_OK == status) {
-        peer->covered = peer->fences;
-    } else {
-        peer->fences--;
+        /* Ahead of the answer, which another thread may take at once; with the window, so in the order of sending. */
+        dn_lock(&emulate->lock);
+        ask.taken = ++peer->fences;
+        peer->covered = ask.taken;
+        dn_unlock(&emulate->lock);
+        memcpy(window.data, &ask, sizeof(ask));
+        dn_botf_kick(peer->inner, &window, DN_CHAN_USER, DN_EMULATE_ASK, sizeof(ask));
     }
     return DN_OK == status || DN_ERR_AGAIN == status ? DN_INPROGRESS : status;
 }
@@ -203,22 +211,21 @@ static dn_status_t dn_emulate_fence(dn_peer_t *hot)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
     dn_emulate_t *emulate = dn_emulate_of(peer);
-    dn_status_t status = DN_INPROGRESS;
 
-    if (0 != peer->base.outstanding) {
+    if (0 != dn_load_acquire_u32(&peer->base.outstanding)) {
         return DN_INPROGRESS;
     }
     dn_lock(&emulate->lock);
     if (0 != peer->covered && peer->covered <= dn_load_acquire(&peer->answered)) {
         peer->stores = 0;
     }
-    if (!peer->stores) {
-        status = DN_OK;
-    } else if (0 == peer->covered) {
-        status = dn_emulate_ask(peer);
-    }
+    const int done = !peer->stores;
+    const int asks = 0 == peer->covered;
     dn_unlock(&emulate->lock);
-    return status;
+    if (done) {
+        return DN_OK;
+    }
+    return asks ? dn_emulate_ask(peer) : DN_INPROGRESS;
 }
 
 const dn_peer_ops_t dn_emulate_ops = {
@@ -248,7 +255,14 @@ static int dn_store_fits(const dn_emulate_t *emulate, unsigned kind, const dn_em
            && emulate->llcm_bytes >= store->off && store->size <= emulate->llcm_bytes - store->off;
 }
 
-/** Memory for @p len bytes from a peer. NULL: it is cut off. */
+/** Something of a peer is lost here, as the log has said: nothing takes effect behind the gap. */
+static void dn_emulate_cut(const dn_emulate_t *emulate, dn_emulate_peer_t *peer)
+{
+    peer->cut = 1;
+    dn_port_peer_lost(emulate->iface.port, &peer->base);
+}
+
+/** Memory for @p len bytes from a peer. NULL: it is cut off, so that nothing takes effect behind the gap. */
 static dn_emulate_item_t *dn_emulate_item_new(const dn_emulate_t *emulate, dn_emulate_peer_t *peer,
                                               size_t len)
 {
@@ -257,7 +271,7 @@ static dn_emulate_item_t *dn_emulate_item_new(const dn_emulate_t *emulate, dn_em
     if (NULL == item) {
         dn_log_error("no memory for a message of %zu bytes from PID %" PRIu32 "; it is cut off", len,
                      peer->base.pid);
-        dn_port_peer_lost(emulate->iface.port, &peer->base);
+        dn_emulate_cut(emulate, peer);
     }
     return item;
 }
@@ -271,7 +285,7 @@ static void dn_emulate_queue(dn_emulate_peer_t *peer, dn_emulate_item_t *item)
 
 int dn_emulate_asked(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const void *data, size_t len)
 {
-    if (sizeof(dn_emulate_credit_t) != len) {
+    if (sizeof(dn_emulate_credit_t) != len || peer->cut) {
         return 0;
     }
     dn_emulate_item_t *item = dn_emulate_item_new(emulate, peer, len);
@@ -292,7 +306,7 @@ int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kin
     dn_emulate_head_t head;
     dn_emulate_store_t store = {0};
 
-    if (sizeof(head) > len) {
+    if (sizeof(head) > len || peer->cut) {
         return 0;
     }
     memcpy(&head, data, sizeof(head));
@@ -300,6 +314,13 @@ int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kin
     const size_t lines = dn_lines(left);
     if (head.sent > now + most || head.channel >= DN_CHAN_MAX || head.tag > UINT8_MAX) {
         return 0;
+    }
+    if (head.first > most || head.span > most) {
+        dn_log_error("what PID %" PRIu32 " sends waits more than %d s for the link of %s; it is cut off: "
+                     "send less at once, or raise link_rate of the profile",
+                     peer->base.pid, DN_EMULATE_AHEAD_S, emulate->profile);
+        dn_emulate_cut(emulate, peer);
+        return 1;
     }
     if (DN_EMULATE_BOTF != kind) {
         if (sizeof(store) > left) {
@@ -408,23 +429,30 @@ int dn_emulate_deliver(dn_emulate_t *emulate, dn_emulate_peer_t *peer, int max)
 {
     const uint64_t poll = emulate->poll;
     uint64_t from = poll + emulate->nic.host_read;
+    dn_emulate_item_t **at = &peer->first;
+    int waits = 0;
     int n = 0;
 
-    while (n < max && NULL != peer->first && peer->first->due <= poll) {
-        dn_emulate_item_t *item = peer->first;
-        if (DN_EMULATE_BOTF == item->kind && NULL == emulate->iface.handler[item->channel].fn) {
-            break;
+    while (n < max && NULL != *at && (*at)->due <= poll) {
+        dn_emulate_item_t *item = *at;
+        waits = waits || (DN_EMULATE_BOTF == item->kind && NULL == emulate->iface.handler[item->channel].fn);
+        if (waits && DN_EMULATE_BOTF == item->kind) {
+            /* It keeps its place; what passes it runs no handler, which alone could change the queue. */
+            at = &item->next;
+            continue;
         }
-        peer->first = item->next;
-        peer->tail = NULL == peer->first ? &peer->first : peer->tail;
+        *at = item->next;
+        peer->tail = NULL == *at ? at : peer->tail;
         if (DN_EMULATE_ASK != item->kind) {
             dn_emulate_sum(emulate, item);
         }
+        /* The next session may begin in its handler, and has a count of its own. */
+        const uint64_t session = peer->far_session;
         emulate->depth++;
         dn_emulate_effect(emulate, peer, item, from);
         emulate->depth--;
         from = dn_emulate_now();
-        peer->taken += item->lines;
+        peer->taken += session == peer->far_session ? item->lines : 0;
         free(item);
         n++;
     }

@@ -107,7 +107,7 @@ void dn_emulate_pay(dn_emulate_t *emulate, dn_emulate_peer_t *peer)
 static void dn_near_session(dn_emulate_peer_t *peer, uint64_t session)
 {
     peer->session = session;
-    peer->sent = 0;
+    dn_store_release(&peer->sent, 0);
     peer->stores = 0;
     peer->covered = 0;
     dn_store_release(&peer->answered, peer->fences);
@@ -178,6 +178,10 @@ void dn_emulate_sweep(dn_emulate_t *emulate)
 {
     for (dn_emulate_peer_t *peer = emulate->peers, *next; NULL != peer; peer = next) {
         next = peer->next;
+        if (peer->gone && peer->far_open && NULL != peer->inner && 0 == dn_recv(peer->inner, 1)) {
+            /* It was killed, and nothing of it is left at the second port: no bye will come. */
+            peer->far_open = 0;
+        }
         if (!peer->near_open && !peer->far_open && NULL == peer->first && 0 == peer->owes
             && 0 == peer->base.connections) {
             dn_port_forget(emulate->iface.port, &peer->base);
@@ -200,9 +204,9 @@ dn_status_t dn_emulate_connect(dn_iface_t *iface, const dn_peer_base_t *id, cons
         return DN_ERR_PROTO;
     }
     if (where.print != emulate->print) {
-        dn_log_error("PID %" PRIu32
-                     " emulates %s, this process %s, or another file of that name; give all the "
-                     "same profile",
+        dn_log_error("PID %" PRIu32 " emulates %s, this process %s, or another file of that name, or counts "
+                     "by another clock; give all "
+                     "the same profile and DN_EMULATE_CLOCK",
                      id->pid, where.profile, emulate->profile);
         return DN_ERR_UNREACH;
     }
@@ -275,6 +279,7 @@ void dn_emulate_inner_lost(dn_peer_t *inner, void *arg)
     if (NULL != peer) {
         /* What it has sent before may still come; its bye is behind that. */
         dn_emulate_owe(peer, UINT32_MAX, 0);
+        peer->gone = 1;
         dn_port_peer_lost(emulate->iface.port, &peer->base);
     }
 }
@@ -327,7 +332,8 @@ static int dn_emulate_credit(dn_emulate_peer_t *peer, const void *data, size_t l
         return 0;
     }
     memcpy(&credit, data, sizeof(credit));
-    if (credit.session == peer->session && credit.taken <= peer->sent && credit.taken > peer->returned) {
+    if (credit.session == peer->session && credit.taken <= dn_load_acquire(&peer->sent)
+        && credit.taken > peer->returned) {
         dn_store_release(&peer->returned, credit.taken);
     }
     return 1;

@@ -46,14 +46,22 @@ static dn_status_t dn_model_open(dn_port_t *port, const dn_config_t *config, con
                      model->profile.name);
         return DN_ERR_NOMEM;
     }
+    if (!dn_model_region_take(node)) {
+        dn_log_error("the shared region table of node %" PRIu32 " has %" PRIu64
+                     " entries, and all are taken; close a port there, or raise shared_region_count of %s",
+                     node->index, dn_value(node, DN_P_SHARED_REGIONS), model->profile.name);
+        return DN_ERR_NOMEM;
+    }
     dn_model_iface_t *iface = calloc(1, sizeof(*iface));
     if (NULL == iface) {
+        dn_model_region_give(node);
         return DN_ERR_NOMEM;
     }
     iface->llcm = aligned_alloc(DN_LINE_BYTES, config->llcm_bytes);
     if (NULL == iface->llcm || DN_OK != dn_model_enter_iface(model, iface)) {
         free(iface->llcm);
         free(iface);
+        dn_model_region_give(node);
         return DN_ERR_NOMEM;
     }
     memset(iface->llcm, 0, config->llcm_bytes);
@@ -76,6 +84,15 @@ static dn_status_t dn_model_open(dn_port_t *port, const dn_config_t *config, con
     return DN_OK;
 }
 
+/** A segment's entry, if it has one, is free again. */
+static void dn_model_segment_leave(dn_model_iface_t *iface, uint32_t sid)
+{
+    if (iface->region[sid].live) {
+        iface->region[sid].live = 0;
+        dn_model_region_give(iface->node);
+    }
+}
+
 static void dn_model_close(dn_iface_t *base)
 {
     dn_model_iface_t *iface = (dn_model_iface_t *) base;
@@ -85,6 +102,10 @@ static void dn_model_close(dn_iface_t *base)
     dn_model_leave_all(iface);
     node->model->iface[iface->who.number] = NULL;
     node->llcm_used -= iface->who.llcm_bytes;
+    for (uint32_t sid = 0; sid < iface->regions; sid++) {
+        dn_model_segment_leave(iface, sid);
+    }
+    dn_model_region_give(node);
     free(iface->llcm);
     free(iface->region);
     free(iface);
@@ -186,7 +207,16 @@ static void dn_model_segment_register(dn_iface_t *base, void *memory, dn_key_t *
         iface->region = region;
         iface->regions = count;
     }
-    iface->region[key->sid] = (dn_model_region_t){memory, key->len, key->generation, 1};
+    dn_model_segment_leave(iface, key->sid);
+    if (!dn_model_region_take(iface->node)) {
+        dn_log_error("the shared region table of node %" PRIu32 " has %" PRIu64
+                     " entries, and all are taken: peers that name segment %" PRIu32
+                     " are refused; free another one, or raise shared_region_count of %s",
+                     iface->node->index, dn_value(iface->node, DN_P_SHARED_REGIONS), key->sid,
+                     iface->node->model->profile.name);
+        return;
+    }
+    iface->region[key->sid] = (dn_model_region_t){memory, key->len, key->generation, 1, {0, 0}};
 }
 
 static void dn_model_segment_unregister(dn_iface_t *base, const dn_key_t *key)
@@ -194,7 +224,7 @@ static void dn_model_segment_unregister(dn_iface_t *base, const dn_key_t *key)
     dn_model_iface_t *iface = (dn_model_iface_t *) base;
 
     if (key->sid < iface->regions) {
-        iface->region[key->sid].live = 0;
+        dn_model_segment_leave(iface, key->sid);
     }
 }
 
@@ -218,5 +248,6 @@ const dn_device_t dn_device_model = {
     .segment_unregister = dn_model_segment_unregister,
     .map = NULL,
     .single_copy = NULL,
+    .opens = dn_model_opens,
     .oversubscribed = NULL,
 };

@@ -3,8 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_model_int.h
- * Inside of the model: the virtual clock (dn_model_sim.c), the fabric (dn_model_net.c), the NIC's paths
- * (dn_model_nic.c, dn_model_dma.c), the message rings (dn_model_msg.c) and the device (dn_model.c).
+ * Inside of the model: the virtual clock (dn_model_sim.c), nodes' stacks (dn_model_stack.c) and what their code calls
+ * (dn_model_node.c), the fabric (dn_model_net.c), the NIC's paths
+ * (dn_model_nic.c, dn_model_aotf.c, dn_model_op.c, dn_model_dma.c), IP-NUMA's tables (dn_model_table.c), the message rings (dn_model_msg.c) and the
+ * device (dn_model.c).
  *
  * A node runs ahead of the others on a clock of its own: what it starts is entered at the moment of that clock,
  * and it waits for the common clock only before it looks at memory.
@@ -23,6 +25,8 @@ typedef struct dn_model_peer dn_model_peer_t;
 typedef struct dn_model_link dn_model_link_t;
 typedef struct dn_model_op dn_model_op_t;
 typedef struct dn_model_packet dn_model_packet_t;
+typedef struct dn_model_pc dn_model_pc_t;
+typedef struct dn_model_mapped dn_model_mapped_t;
 
 typedef void (*dn_model_event_fn_t)(dn_model_t *model, void *arg);
 
@@ -51,11 +55,17 @@ typedef struct dn_model_busy {
     uint64_t left_ps;    /**< the first byte of the packet sent last leaves */
 } dn_model_busy_t;
 
+/** A page of host memory that a NIC has read or written, and the how manieth it was. */
+typedef struct dn_model_host_page {
+    uint64_t page;
+    uint64_t number; /**< from 1 on; 0: this place is free */
+} dn_model_host_page_t;
+
 struct dn_model_node {
     dn_model_t *model;
     uint32_t index;
     dn_node_state_t state;
-    void *context; /**< its saved stack pointer, or ucontext_t */
+    void *context; /**< of its stack */
     uint64_t *stack_end;
     uint64_t clock_ps;
     uint64_t random;
@@ -69,10 +79,17 @@ struct dn_model_node {
     uint64_t *fifo;      /**< when stores in the transaction FIFO leave it, a ring; made at first use */
     uint64_t stores;
     uint64_t credits;
-    uint32_t *htlb; /**< kick pages, ways of a set together; made at first use */
-    uint32_t pages; /**< kick pages given out */
-    uint64_t *tlb;  /**< PATLB, then RVATLB; made at first use */
+    uint32_t *htlb;                  /**< kick pages, ways of a set together; made at first use */
+    uint32_t pages;                  /**< kick pages given out */
+    uint64_t *tlb;                   /**< PATLB, then RVATLB; made at first use */
+    dn_model_host_page_t *host_page; /**< host_room places, a power of two, at most half of them in use */
+    uint64_t host_pages;
+    uint64_t host_room;
     uint64_t llcm_used;
+    dn_model_pc_t *pc; /**< PC ID table; made at first use */
+    uint32_t pcs;
+    uint32_t shared; /**< entries of the shared region table in use */
+    uint64_t pages_mapped;
 };
 
 struct dn_model {
@@ -134,6 +151,21 @@ static inline void dn_model_busy(dn_model_node_t *node)
     node->idle = 0;
 }
 uint64_t dn_model_random(uint64_t *state);
+/** Let all look that poll, at something that came by no message. */
+void dn_model_wake_all(dn_model_t *model);
+/** Let events happen until the one who runs is to run again. */
+void dn_model_loop(dn_model_t *model);
+/** @} */
+
+/** @name dn_model_stack.c */
+/** @{ */
+/** Prepare a stack so that switching to it calls enter(), which does not return. */
+dn_status_t dn_model_stack_make(void **context_p, uint8_t *stack, size_t bytes, void (*enter)(void));
+/** Prepare to come back to the stack in use. */
+dn_status_t dn_model_stack_here(void **context_p);
+/** Leave the stack in use, as *from_p, for another; comes back when somebody switches to it. */
+void dn_model_stack_switch(void **from_p, void *to);
+void dn_model_stack_free(void *context);
 /** @} */
 
 /** How a packet travels. */
@@ -207,6 +239,11 @@ uint32_t dn_model_kick_page(dn_model_node_t *node);
 int dn_model_htlb(dn_model_node_t *node, uint32_t page);
 /** Look in PATLB (which 0) or RVATLB (1); a miss is refilled. @return the time that it takes beyond a hit. */
 uint64_t dn_model_tlb(dn_model_node_t *node, int which, uint64_t key);
+/**
+ * What PATLB knows a page of host memory by: numbered in the order of first use, since addresses differ from run to run, and the
+ * same run has to give the same misses.
+ */
+uint64_t dn_model_host_page(dn_model_node_t *node, uint64_t address);
 /** CPU time to read so many bytes of a message. */
 uint64_t dn_model_read_message_ps(const dn_model_node_t *node, uint64_t len);
 /** @} */
@@ -230,12 +267,19 @@ typedef struct dn_model_who {
     uint32_t llcm_bytes;
 } dn_model_who_t;
 
+/** Whom an entry of the shared region table lets in: nodes that agree with this one where the mask has ones. */
+typedef struct dn_model_net {
+    uint32_t node;
+    uint32_t mask; /**< 0, as at first: all */
+} dn_model_net_t;
+
 /** A registered segment, as the NIC's table has it (SID to start). */
 typedef struct dn_model_region {
     uint8_t *base;
     uint64_t len;
     uint32_t generation;
     int live;
+    dn_model_net_t let_in;
 } dn_model_region_t;
 
 /** An open device of a node. */
@@ -245,6 +289,7 @@ struct dn_model_iface {
     dn_model_who_t who; /**< its number is that in dn_model_t::iface */
     uint32_t max_peers;
     uint8_t *llcm;
+    dn_model_net_t let_in;  /**< to LLCM and message rings */
     dn_model_link_t *links; /**< of this port */
     uint32_t senders;
     dn_model_link_t *ready; /**< with messages that came, oldest first */
@@ -269,6 +314,7 @@ typedef struct dn_model_side {
     dn_line_rx_t rx;
     uint32_t flight;          /**< packets on their way to this side, but for those of transfers */
     int fenced;               /**< the other side waits until there are none */
+    int refused;              /**< the other side's NIC has told that it lets this one's writes not in */
     uint64_t numbered;        /**< packets that were given a number */
     uint64_t arrived;         /**< of these, those delivered */
     dn_model_packet_t *early; /**< came behind a gap, by number */
@@ -300,11 +346,66 @@ static inline uint32_t dn_model_side(const dn_model_link_t *link, const dn_model
 struct dn_model_peer {
     dn_peer_base_t base;
     dn_model_link_t *link;
-    uint32_t side;        /**< our own */
-    uint32_t number;      /**< of the other's port */
-    dn_model_node_t *far; /**< the other's node */
-    uint32_t *kick_page;  /**< by page of its LLCM; 0: none yet */
+    uint32_t side;              /**< our own */
+    uint32_t number;            /**< of the other's port */
+    dn_model_node_t *far;       /**< the other's node */
+    uint32_t *kick_page;        /**< by page of its LLCM; 0: none yet */
+    int mapped;                 /**< it has its PC ID, its LLCM its entries of the page map */
+    dn_model_mapped_t *segment; /**< of it, in the page map */
 };
+
+/** @name dn_model_table.c */
+/** @{ */
+/** Enter a peer into PC ID table and page map. @retval DN_ERR_NOMEM  one of them is full: the log line says which. */
+dn_status_t dn_model_map_peer(dn_model_node_t *node, dn_model_peer_t *peer);
+/** Undo it, and dn_model_map_segment() of the peer. */
+void dn_model_unmap_peer(dn_model_node_t *node, dn_model_peer_t *peer);
+/** Enter a peer's segment into the page map, unless it is there. @return 0: there is no room. */
+int dn_model_map_segment(dn_model_node_t *node, dn_model_peer_t *peer, const dn_key_t *key);
+/** Take an entry of the node's shared region table. @return 0: there is none. */
+int dn_model_region_take(dn_model_node_t *node);
+void dn_model_region_give(dn_model_node_t *node);
+/** May a node write, or read, there? */
+int dn_model_lets_in(const dn_model_net_t *net, const dn_model_node_t *from);
+/** dn_device_t::opens: what comes by messages is for the core processor, which asks the shared region table as the NIC does. */
+int dn_model_opens(const dn_peer_base_t *src, const dn_key_t *key);
+/** Does a peer open a segment to us? Counted, if not. */
+int dn_model_opened(dn_model_peer_t *peer, const dn_key_t *key);
+/** Is what a node sends into LLCM or rings of a link's side refused? Then it is counted, and its sender told. */
+int dn_model_refuses_from(dn_model_t *model, dn_model_link_t *link, uint32_t side,
+                          const dn_model_node_t *from);
+/** The same for a packet of the link that has come. */
+int dn_model_refuses(dn_model_t *model, const dn_model_packet_t *packet);
+/** @} */
+
+static inline dn_model_side_t *dn_model_near(const dn_model_peer_t *peer)
+{
+    return &peer->link->side[peer->side];
+}
+
+static inline dn_model_side_t *dn_model_far(const dn_model_peer_t *peer)
+{
+    return &peer->link->side[dn_model_other(peer->link, peer->side)];
+}
+
+/** @name dn_model_aotf.c */
+/** @{ */
+/** A transfer, message or store to a port that has closed. */
+dn_status_t dn_model_gone(dn_model_peer_t *peer);
+/**
+ * Is the other side there, does its NIC let this one in, and has the page map its LLCM?
+ * @retval DN_ERR_UNREACH  it has left, or lets nothing in: it has been told to be lost.
+ * @retval DN_ERR_NOMEM    the page map has no room: the peer lives, disconnect from another one first.
+ */
+dn_status_t dn_model_reaches(dn_model_peer_t *peer);
+/** A packet to the other side of a link; NULL: the run has failed. */
+dn_model_packet_t *dn_model_link_packet(dn_model_link_t *link, uint32_t from, dn_packet_kind_t kind,
+                                        uint64_t len, dn_model_deliver_fn_t deliver);
+/** Such a packet has done its work: its side may be fenced, its link may go. */
+void dn_model_link_packet_free(dn_model_packet_t *packet);
+dn_status_t dn_model_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+dn_status_t dn_model_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
+/** @} */
 
 /** @name dn_model_msg.c */
 /** @{ */
@@ -312,8 +413,6 @@ dn_status_t dn_model_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const
                           const void *body, size_t body_len);
 dn_status_t dn_model_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_model_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
-dn_status_t dn_model_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
-dn_status_t dn_model_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_model_fence(dn_peer_t *peer);
 /** Hand on at most @p max messages that have come to one side. */
 int dn_model_take(dn_model_link_t *link, uint32_t side, int max);

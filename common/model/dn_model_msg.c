@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * AOTF, and messages: rings of dn_line.h in the receiver's memory. The sender builds its lines in a copy of the
+ * Messages: rings of dn_line.h in the receiver's memory. The sender builds its lines in a copy of the
  * ring on its own side and sends them in BOTF packets, the head's line last; the receiver returns credit by an AOTF
  * into that copy (AOTF paper section 4).
  */
@@ -15,250 +15,6 @@
 
 #include "dn_log.h"
 #include "dn_model_int.h"
-
-/** A transfer, message or store to a port that has closed. */
-static dn_status_t dn_model_gone(dn_model_peer_t *peer)
-{
-    dn_port_peer_lost(peer->base.iface->port, &peer->base);
-    return DN_ERR_UNREACH;
-}
-
-static dn_model_side_t *dn_near(const dn_model_peer_t *peer)
-{
-    return &peer->link->side[peer->side];
-}
-
-static dn_model_side_t *dn_far(const dn_model_peer_t *peer)
-{
-    return &peer->link->side[dn_model_other(peer->link, peer->side)];
-}
-
-/** A packet to the other side of a link; NULL: the run has failed. */
-static dn_model_packet_t *dn_link_packet(dn_model_link_t *link, uint32_t from, dn_packet_kind_t kind,
-                                         uint64_t len, dn_model_deliver_fn_t deliver)
-{
-    dn_model_side_t *far = &link->side[dn_model_other(link, from)];
-    dn_model_packet_t *packet =
-        dn_model_packet_new(link->side[from].iface->node, far->iface->node, kind, len, deliver);
-
-    if (NULL != packet) {
-        packet->link = link;
-        packet->number = far->numbered++;
-        packet->side = dn_model_other(link, from);
-        far->flight++;
-        link->refs++;
-    }
-    return packet;
-}
-
-/** A packet has done its work: its side may be fenced, its link may go. */
-static void dn_link_packet_free(dn_model_t *model, dn_model_packet_t *packet)
-{
-    dn_model_side_t *side = &packet->link->side[packet->side];
-
-    side->flight--;
-    if (0 == side->flight && side->fenced) {
-        side->fenced = 0;
-        dn_model_arrived(packet->from);
-    }
-    dn_model_link_give(packet->link);
-    dn_model_packet_free(model, packet);
-}
-
-/** @name AOTF */
-/** @{ */
-/** Into LLCM, from the low end. */
-static void dn_aotf_there(dn_model_t *model, dn_model_packet_t *packet)
-{
-    const dn_model_side_t *side = &packet->link->side[packet->side];
-
-    if (NULL != side->iface) {
-        memcpy(side->iface->llcm + packet->off, &packet->value, packet->size);
-        dn_model_arrived(side->iface->node);
-    }
-    dn_link_packet_free(model, packet);
-}
-
-/** The core processor runs the program of an unknown command: it adds to the list at that place. */
-static void dn_interrupt_there(dn_model_t *model, dn_model_packet_t *packet)
-{
-    const dn_model_side_t *side = &packet->link->side[packet->side];
-    uint64_t count;
-
-    model->report.interrupts++;
-    if (NULL != side->iface) {
-        uint8_t *list = side->iface->llcm + packet->off;
-        memcpy(&count, list, sizeof(count));
-        count++;
-        if (packet->off + count * DN_LINE_BYTES + sizeof(packet->value) <= side->who.llcm_bytes) {
-            memcpy(list + count * DN_LINE_BYTES, &packet->value, sizeof(packet->value));
-            memcpy(list, &count, sizeof(count));
-        } else {
-            model->report.refused++;
-        }
-        dn_model_arrived(side->iface->node);
-    }
-    dn_link_packet_free(model, packet);
-}
-
-/** The kick page by which a page of the peer's LLCM is reached. */
-static uint32_t dn_kick_page_of(dn_model_peer_t *peer, uint64_t off)
-{
-    dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
-    uint32_t *page = &peer->kick_page[off / dn_value(node, DN_P_PAGE)];
-
-    if (0 == *page) {
-        *page = dn_model_kick_page(node);
-    }
-    return *page;
-}
-
-static dn_status_t dn_aotf_check(const dn_model_peer_t *peer, uint64_t off, size_t size)
-{
-    if (0 == size || sizeof(uint64_t) < size || off >= peer->base.llcm_len
-        || size > peer->base.llcm_len - off) {
-        return DN_ERR_RANGE;
-    }
-    return DN_OK;
-}
-
-static dn_status_t dn_aotf_send(dn_model_peer_t *peer, uint64_t off, uint64_t value, size_t size,
-                                dn_model_deliver_fn_t deliver, uint64_t extra_ps)
-{
-    const dn_status_t status = dn_aotf_check(peer, off, size);
-    dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
-
-    if (DN_OK != status) {
-        return status;
-    }
-    if (NULL == dn_far(peer)->iface) {
-        return dn_model_gone(peer);
-    }
-    const uint64_t ready = dn_model_store(node, dn_kick_page_of(peer, off));
-    if (DN_MODEL_NEVER == ready) {
-        return DN_ERR_AGAIN;
-    }
-    dn_model_packet_t *packet = dn_link_packet(peer->link, peer->side, DN_PACKET_AOTF, size, deliver);
-    if (NULL == packet) {
-        return DN_ERR_NOMEM;
-    }
-    packet->off = off;
-    packet->value = value;
-    packet->size = size;
-    packet->extra_ps = extra_ps;
-    dn_model_packet_send(packet, ready);
-    return DN_OK;
-}
-
-dn_status_t dn_model_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t size)
-{
-    return dn_aotf_send((dn_model_peer_t *) hot, off, value, size, dn_aotf_there, 0);
-}
-
-/** The device's peer, or NULL: it is another device's, or not in this run. */
-static dn_model_peer_t *dn_model_own_peer(dn_peer_t *hot)
-{
-    dn_model_peer_t *peer = (dn_model_peer_t *) hot;
-
-    return NULL != dn_model_current() && &dn_device_model == peer->base.iface->device && !peer->base.lost
-               ? peer
-               : NULL;
-}
-
-dn_status_t dn_model_aotf_interrupt(dn_peer_t *hot, uint64_t off, uint64_t value, size_t size)
-{
-    dn_model_peer_t *peer = dn_model_own_peer(hot);
-
-    if (NULL == peer) {
-        return DN_ERR_UNSUPPORTED;
-    }
-    return dn_aotf_send(peer, off, value, size, dn_interrupt_there, dn_value(peer->far, DN_P_CORE_TIME));
-}
-
-dn_status_t dn_model_aotf_multicast(dn_peer_t *const *hot, size_t count, uint64_t off, uint64_t value,
-                                    size_t size)
-{
-    dn_model_t *model = dn_model_current();
-    uint64_t ready = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        dn_model_peer_t *peer = dn_model_own_peer(hot[i]);
-        if (NULL == peer || DN_MODEL_STAR != model->config.fabric) {
-            return DN_ERR_UNSUPPORTED;
-        }
-        const dn_status_t status = dn_aotf_check(peer, off, size);
-        if (DN_OK != status) {
-            return status;
-        }
-        if (NULL == dn_far(peer)->iface) {
-            return dn_model_gone(peer);
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        dn_model_peer_t *peer = (dn_model_peer_t *) hot[i];
-        dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
-        if (0 == i) {
-            ready = dn_model_store(node, dn_kick_page_of(peer, off));
-            if (DN_MODEL_NEVER == ready) {
-                return DN_ERR_AGAIN;
-            }
-            model->report.multicasts++;
-        }
-        dn_model_packet_t *packet =
-            dn_link_packet(peer->link, peer->side, DN_PACKET_AOTF, size, dn_aotf_there);
-        if (NULL == packet) {
-            return DN_ERR_NOMEM;
-        }
-        packet->off = off;
-        packet->value = value;
-        packet->size = size;
-        if (0 == i) {
-            dn_model_packet_send(packet, ready);
-        } else {
-            dn_model_packet_copy(packet);
-        }
-    }
-    return DN_OK;
-}
-
-static void dn_line_there(dn_model_t *model, dn_model_packet_t *packet)
-{
-    const dn_model_side_t *side = &packet->link->side[packet->side];
-
-    if (NULL != side->iface) {
-        uint8_t *line = side->iface->llcm + packet->off;
-        memcpy(line, packet->data, packet->size);
-        dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), packet->value);
-        dn_model_arrived(side->iface->node);
-    }
-    dn_link_packet_free(model, packet);
-}
-
-dn_status_t dn_model_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, size_t len, uint64_t flag)
-{
-    dn_model_peer_t *peer = (dn_model_peer_t *) hot;
-    dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
-
-    if (DN_AOTF_LINE_MAX < len || 0 != off % DN_LINE_BYTES || off >= peer->base.llcm_len) {
-        return DN_ERR_RANGE;
-    }
-    if (NULL == dn_far(peer)->iface) {
-        return dn_model_gone(peer);
-    }
-    const uint64_t ready = dn_model_window(node, DN_LINE_BYTES);
-    dn_model_packet_t *packet =
-        dn_link_packet(peer->link, peer->side, DN_PACKET_BOTF, DN_LINE_BYTES, dn_line_there);
-    if (NULL == packet || DN_MODEL_NEVER == ready) {
-        return DN_ERR_NOMEM;
-    }
-    memcpy(packet->data, data, len);
-    packet->off = off;
-    packet->size = len;
-    packet->value = flag;
-    dn_model_window_free(node, dn_model_packet_send(packet, ready));
-    return DN_OK;
-}
-/** @} */
 
 /** @name Sending messages */
 /** @{ */
@@ -292,18 +48,16 @@ static dn_status_t dn_ring_take_llcm(dn_model_side_t *side)
 }
 
 /** Make what messages to the other side need, at the first one: who writes by AOTF only takes no LLCM for a ring. */
-static dn_status_t dn_rings(const dn_model_peer_t *peer)
+static dn_status_t dn_rings(dn_model_peer_t *peer)
 {
-    dn_model_side_t *near = dn_near(peer);
-    dn_model_side_t *far = dn_far(peer);
+    dn_model_side_t *near = dn_model_near(peer);
+    dn_model_side_t *far = dn_model_far(peer);
 
-    if (NULL == far->iface) {
-        return DN_ERR_UNREACH;
+    dn_status_t status = dn_model_reaches(peer);
+    if (DN_OK != status || NULL != near->mirror) {
+        return status;
     }
-    if (NULL != near->mirror) {
-        return DN_OK;
-    }
-    const dn_status_t status = dn_ring_take_llcm(far);
+    status = dn_ring_take_llcm(far);
     if (DN_OK != status) {
         return status;
     }
@@ -330,7 +84,7 @@ static void dn_piece_there(dn_model_t *model, dn_model_packet_t *packet)
     const uint8_t *mirror = (const uint8_t *) link->side[dn_model_other(link, packet->side)].mirror;
     dn_model_iface_t *iface = side->iface;
 
-    if (NULL != iface) {
+    if (NULL != iface && !dn_model_refuses(model, packet)) {
         uint8_t *ring = (uint8_t *) side->ring;
         if (UINT64_MAX != packet->wipe) {
             /* The head comes with this packet: the next one's place is in order before it. */
@@ -347,15 +101,16 @@ static void dn_piece_there(dn_model_t *model, dn_model_packet_t *packet)
             dn_model_arrived(iface->node);
         }
     }
-    dn_link_packet_free(model, packet);
+    dn_model_link_packet_free(packet);
 }
 
 static void dn_piece_send(dn_model_peer_t *peer, const uint8_t *from, uint64_t size, uint64_t data, int last)
 {
-    dn_model_side_t *near = dn_near(peer);
+    dn_model_side_t *near = dn_model_near(peer);
     dn_model_node_t *node = near->iface->node;
     const uint64_t ready = dn_model_window(node, data);
-    dn_model_packet_t *packet = dn_link_packet(peer->link, peer->side, DN_PACKET_BOTF, data, dn_piece_there);
+    dn_model_packet_t *packet =
+        dn_model_link_packet(peer->link, peer->side, DN_PACKET_BOTF, data, dn_piece_there);
 
     if (NULL == packet || DN_MODEL_NEVER == ready) {
         return;
@@ -373,7 +128,7 @@ static void dn_piece_send(dn_model_peer_t *peer, const uint8_t *from, uint64_t s
 /** Send the message whose head is in line @p at of the copy: its bytes in packets, the head with the first of them, last. */
 static void dn_message_send(dn_model_peer_t *peer, uint32_t at, size_t len)
 {
-    dn_model_side_t *near = dn_near(peer);
+    dn_model_side_t *near = dn_model_near(peer);
     dn_counters_t *counters = peer->base.iface->counters;
     const uint64_t most = dn_value(near->iface->node, DN_P_BOTF_MAX);
     const uint8_t *head = (const uint8_t *) &near->mirror->line[at];
@@ -400,10 +155,7 @@ static dn_status_t dn_message_room(dn_model_peer_t *peer, size_t len)
         return DN_ERR_RANGE;
     }
     const dn_status_t status = dn_rings(peer);
-    if (DN_ERR_UNREACH == status) {
-        return dn_model_gone(peer);
-    }
-    if (DN_OK == status && !dn_line_room(&dn_near(peer)->tx, len)) {
+    if (DN_OK == status && !dn_line_room(&dn_model_near(peer)->tx, len)) {
         dn_count(&peer->base.iface->counters->credit_waits, 1);
         return DN_ERR_AGAIN;
     }
@@ -418,7 +170,7 @@ dn_status_t dn_model_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const 
     const dn_status_t status = dn_message_room(peer, len);
 
     if (DN_OK == status) {
-        dn_model_side_t *near = dn_near(peer);
+        dn_model_side_t *near = dn_model_near(peer);
         const uint32_t at = near->tx.at;
         dn_line_send(&near->tx, channel, tag, head, head_len, body, body_len);
         dn_message_send(peer, at, len);
@@ -432,7 +184,7 @@ dn_status_t dn_model_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
     const dn_status_t status = dn_message_room(peer, len);
 
     if (DN_OK == status) {
-        *window = (dn_window_t){dn_line_reserve(&dn_near(peer)->tx, len), len, 0};
+        *window = (dn_window_t){dn_line_reserve(&dn_model_near(peer)->tx, len), len, 0};
     }
     return status;
 }
@@ -440,11 +192,11 @@ dn_status_t dn_model_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
 void dn_model_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned tag, size_t len)
 {
     dn_model_peer_t *peer = (dn_model_peer_t *) hot;
-    dn_model_side_t *near = dn_near(peer);
+    dn_model_side_t *near = dn_model_near(peer);
     const uint32_t at = near->tx.at;
 
     (void) window;
-    if (NULL == dn_far(peer)->iface) {
+    if (DN_OK != dn_model_reaches(peer)) {
         return;
     }
     dn_line_kick(&near->tx, channel, tag, len);
@@ -454,7 +206,7 @@ void dn_model_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsign
 dn_status_t dn_model_fence(dn_peer_t *hot)
 {
     dn_model_peer_t *peer = (dn_model_peer_t *) hot;
-    dn_model_side_t *far = dn_far(peer);
+    dn_model_side_t *far = dn_model_far(peer);
 
     if (NULL == far->iface) {
         return dn_model_gone(peer);
@@ -481,7 +233,7 @@ static void dn_credit_there(dn_model_t *model, dn_model_packet_t *packet)
     if (NULL != side->iface) {
         dn_model_arrived(side->iface->node);
     }
-    dn_link_packet_free(model, packet);
+    dn_model_link_packet_free(packet);
 }
 
 /** Return credit when it is due, by an AOTF. Inside of a handler it waits: an outer one still reads from the ring. */
@@ -498,7 +250,8 @@ static void dn_give_credit(dn_model_link_t *link, uint32_t side)
         return;
     }
     dn_line_return_credit(rx);
-    dn_model_packet_t *packet = dn_link_packet(link, side, DN_PACKET_AOTF, sizeof(uint32_t), dn_credit_there);
+    dn_model_packet_t *packet =
+        dn_model_link_packet(link, side, DN_PACKET_AOTF, sizeof(uint32_t), dn_credit_there);
     if (NULL != packet) {
         packet->value = rx->head;
         dn_model_packet_send(packet, ready);

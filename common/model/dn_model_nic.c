@@ -195,6 +195,64 @@ uint64_t dn_model_tlb(dn_model_node_t *node, int which, uint64_t key)
     return dn_value(node, DN_P_TLB_MISS);
 }
 
+/** @name Pages of host memory */
+/** @{ */
+/** Where a page is in a table, or belongs. */
+static dn_model_host_page_t *dn_host_page_at(dn_model_host_page_t *table, uint64_t room, uint64_t page)
+{
+    uint64_t mix = page;
+    uint64_t at = dn_model_random(&mix) & (room - 1);
+
+    while (0 != table[at].number && page != table[at].page) {
+        at = (at + 1) & (room - 1);
+    }
+    return &table[at];
+}
+
+/** Make room for one more. @return 0: there is no memory. */
+static int dn_host_page_room(dn_model_node_t *node)
+{
+    const uint64_t room = 0 == node->host_room ? 64 : 2 * node->host_room;
+
+    if (2 * node->host_pages < node->host_room) {
+        return 1;
+    }
+    dn_model_host_page_t *table = calloc(room, sizeof(*table));
+    if (NULL == table) {
+        return 0;
+    }
+    for (uint64_t i = 0; i < node->host_room; i++) {
+        if (0 != node->host_page[i].number) {
+            *dn_host_page_at(table, room, node->host_page[i].page) = node->host_page[i];
+        }
+    }
+    free(node->host_page);
+    node->host_page = table;
+    node->host_room = room;
+    return 1;
+}
+
+uint64_t dn_model_host_page(dn_model_node_t *node, uint64_t address)
+{
+    const uint64_t page = address / dn_value(node, DN_P_PAGE);
+    const uint64_t entries = dn_value(node, DN_P_TLB_ENTRIES);
+
+    if (0 == entries) {
+        return 0;
+    }
+    if (!dn_host_page_room(node)) {
+        node->model->failed = DN_ERR_NOMEM;
+        return 0;
+    }
+    dn_model_host_page_t *place = dn_host_page_at(node->host_page, node->host_room, page);
+    if (0 == place->number) {
+        *place = (dn_model_host_page_t){page, ++node->host_pages};
+    }
+    /* No segment's page, and half of the table away from the first of these. */
+    return (UINT64_C(1) << 63) + entries / 2 + place->number;
+}
+/** @} */
+
 /** @name What the host does */
 /** @{ */
 /** Stores that are in the transaction FIFO at a time. */

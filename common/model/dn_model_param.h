@@ -116,6 +116,17 @@ DN_PARAM(CORE_TIME, "core_processor", TIME, 0, 0, 0, UINT64_C(10000000000),
 DN_PARAM(BANK_SWITCH, "bank_switch", TIME, 0, 0, 0, UINT64_C(10000000000), "exchanging the SO-DIMMs")
 DN_PARAM(LLCM_SIZE, "llcm", SIZE, 0, UINT64_C(1) << 32, 4096, UINT64_C(1) << 40,
          "polled memory of a node, rings of messages in it")
+/* IP-NUMA's tables. */
+DN_PARAM(PAGE_REGION, "page_region", SIZE, 0, 0, 0, UINT64_C(1) << 40,
+         "others' memory that the page map reaches, an entry a page; 0: there is no page map")
+DN_PARAM(PC_IDS, "pc_id", COUNT, 0, 65536, 1, 65536,
+         "computers that the page map's entries can name: 16 bits")
+DN_PARAM(SHARED_REGIONS, "shared_region", COUNT, 0, 0, 0, 1000000,
+         "entries of the table of what others may write; 0: enough")
+DN_PARAM(REFUSAL_TOLD, "refusal_told", FLAG, 0, 0, 0, 1,
+         "1: who wrote by store or window what it may not is sent an error code")
+DN_PARAM(REFUSED_READ_ZERO, "refused_read_zero", FLAG, 0, 0, 0, 1,
+         "1: a refused read returns zeros; 0: nothing")
 /* Switches. */
 DN_PARAM(SWITCH_PASS, "switch_pass", TIME, 0, 0, 0, UINT64_C(100000000), "through an idle switch")
 DN_PARAM(SWITCH_INTERVAL, "switch_interval", TIME, 0, 0, 0, UINT64_C(100000000),

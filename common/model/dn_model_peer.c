@@ -160,6 +160,7 @@ static void dn_peer_free(dn_model_peer_t *peer)
     const dn_model_side_t *far = &link->side[dn_model_other(link, peer->side)];
 
     dn_model_drop_ops(iface, peer, 0);
+    dn_model_unmap_peer(iface->node, peer);
     side->peer = NULL;
     if (side->open && NULL != far->iface) {
         far->iface->senders--;
@@ -237,7 +238,8 @@ dn_status_t dn_model_connect(dn_iface_t *base, const dn_peer_base_t *id, const v
     }
     const uint32_t s = dn_model_side(link, iface);
     dn_model_peer_t *peer = link->side[s].peer;
-    if (NULL == peer) {
+    const int known = NULL != peer;
+    if (!known) {
         peer = dn_peer_new(link, s);
     }
     if (NULL == peer) {
@@ -249,8 +251,19 @@ dn_status_t dn_model_connect(dn_iface_t *base, const dn_peer_base_t *id, const v
         }
         return DN_ERR_NOMEM;
     }
-    far->senders += 0 == link->side[s].open;
-    link->side[s].open = 1;
+    status = dn_model_map_peer(iface->node, peer);
+    if (DN_OK != status) {
+        if (!known) {
+            dn_peer_free(peer);
+        }
+        return status;
+    }
+    if (!link->side[s].open) {
+        /* Whom the other's NIC has refused before tries anew. */
+        link->side[s].refused = 0;
+        link->side[s].open = 1;
+        far->senders++;
+    }
     *peer_p = &peer->base;
     return DN_OK;
 }
@@ -263,6 +276,7 @@ void dn_model_disconnect(dn_peer_base_t *base)
     dn_model_side_t *far = &link->side[dn_model_other(link, peer->side)];
 
     dn_model_drop_ops((dn_model_iface_t *) base->iface, peer, 1);
+    dn_model_unmap_peer(((dn_model_iface_t *) base->iface)->node, peer);
     if (side->open && NULL != far->iface) {
         far->iface->senders--;
         far->iface->stirred = 1;
@@ -289,7 +303,10 @@ dn_status_t dn_model_check(dn_peer_base_t *base)
 {
     const dn_model_peer_t *peer = (const dn_model_peer_t *) base;
 
-    return NULL == peer->link->side[dn_model_other(peer->link, peer->side)].iface ? DN_ERR_UNREACH : DN_OK;
+    return NULL == peer->link->side[dn_model_other(peer->link, peer->side)].iface
+                   || peer->link->side[peer->side].refused
+               ? DN_ERR_UNREACH
+               : DN_OK;
 }
 
 void dn_model_stir(dn_model_iface_t *iface)

@@ -8,7 +8,7 @@
  * SimGrid, the library for this that Debian has, was looked at first. Its clock is a double of seconds that
  * takes moments closer than precision/timing (1e-9 s by default) for one, its network shares bandwidth between flows and
  * knows no packets, and who comes first at one moment cannot be chosen by a seed. The model needs picoseconds,
- * packets and seeds; what is left of the library then is a queue and a switch of stacks: these 400 lines. Measured as well:
+ * packets and seeds; what is left of the library then is a queue and a switch of stacks: these 400 lines and dn_model_stack.c. Measured as well:
  * 64 nodes that exchange stores two by two take 2.4 million packets a second here (dn_predict --speed), with the NIC's stages;
  * as 64 actors of SimGrid 3.32 that put and get 8 bytes, without them, 0.29 million messages. That program has 40 lines; the NIC,
  * its tables and the fabric, which are the rest of this folder, would have to be written for it, too.
@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include "dn_log.h"
 #include "dn_model_int.h"
@@ -112,76 +111,8 @@ static dn_model_event_t dn_heap_pop(dn_model_t *model)
 }
 /** @} */
 
-/** @name Stacks
- * On x86-64 a switch is a few moves; elsewhere, and under a sanitizer that has to follow, ucontext does it with two system
- * calls: 15 ns against 340 ns (perf/papers/dn_predict --speed). */
+/** @name Who runs */
 /** @{ */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#    define DN_MODEL_OWN_SWITCH 1
-
-void dn_model_swap(void **save_p, void *load) __attribute__((visibility("hidden")));
-__asm__(".text\n"
-        ".p2align 4\n"
-        ".globl dn_model_swap\n"
-        ".hidden dn_model_swap\n"
-        ".type dn_model_swap, @function\n"
-        "dn_model_swap:\n"
-        "    pushq %rbp\n"
-        "    pushq %rbx\n"
-        "    pushq %r12\n"
-        "    pushq %r13\n"
-        "    pushq %r14\n"
-        "    pushq %r15\n"
-        "    movq %rsp, (%rdi)\n"
-        "    movq %rsi, %rsp\n"
-        "    popq %r15\n"
-        "    popq %r14\n"
-        "    popq %r13\n"
-        "    popq %r12\n"
-        "    popq %rbx\n"
-        "    popq %rbp\n"
-        "    ret\n"
-        ".size dn_model_swap, . - dn_model_swap\n");
-#else
-#    define DN_MODEL_OWN_SWITCH 0
-#endif
-
-static void dn_model_enter(void);
-
-/** Prepare a node's stack so that switching to it enters dn_model_enter(). */
-static dn_status_t dn_stack_make(dn_model_node_t *node, uint8_t *stack, size_t bytes)
-{
-    node->stack_end = (uint64_t *) stack;
-    *node->stack_end = DN_MODEL_CANARY;
-#if DN_MODEL_OWN_SWITCH
-    /* Six registers, the address that `ret` takes, and the place of a caller's: so the stack is aligned as by a call. */
-    void **top = (void **) (stack + bytes) - 8;
-    top[6] = (void *) dn_model_enter;
-    node->context = top;
-#else
-    ucontext_t *context = malloc(sizeof(*context));
-    if (NULL == context) {
-        return DN_ERR_NOMEM;
-    }
-    getcontext(context);
-    context->uc_stack.ss_sp = stack;
-    context->uc_stack.ss_size = bytes;
-    context->uc_link = NULL;
-    makecontext(context, dn_model_enter, 0);
-    node->context = context;
-#endif
-    return DN_OK;
-}
-
-static void dn_stack_switch(void **from_p, void *to)
-{
-#if DN_MODEL_OWN_SWITCH
-    dn_model_swap(from_p, to);
-#else
-    swapcontext(*from_p, to);
-#endif
-}
-
 /** Go to a node, or to dn_model_run() (NULL); comes back when somebody goes to the one that runs now. */
 static void dn_model_go(dn_model_t *model, dn_model_node_t *to)
 {
@@ -193,8 +124,8 @@ static void dn_model_go(dn_model_t *model, dn_model_node_t *to)
         abort();
     }
     model->here = to;
-    dn_stack_switch(NULL == from ? &model->main_context : &from->context,
-                    NULL == to ? model->main_context : to->context);
+    dn_model_stack_switch(NULL == from ? &model->main_context : &from->context,
+                          NULL == to ? model->main_context : to->context);
 }
 /** @} */
 
@@ -217,8 +148,7 @@ void dn_model_arrived(dn_model_node_t *node)
     }
 }
 
-/** Let all look that poll, at something that came by no message. */
-static void dn_model_wake_all(dn_model_t *model)
+void dn_model_wake_all(dn_model_t *model)
 {
     for (uint32_t i = 0; i < model->config.nodes; i++) {
         dn_model_node_t *node = &model->node[i];
@@ -239,8 +169,7 @@ static int dn_model_stir_all(dn_model_t *model)
     return 1;
 }
 
-/** Let events happen until the one who runs is to run again. */
-static void dn_model_loop(dn_model_t *model)
+void dn_model_loop(dn_model_t *model)
 {
     dn_model_node_t *self = model->here;
 
@@ -365,17 +294,15 @@ static void dn_model_free(dn_model_t *model)
         munmap(model->stacks, model->config.nodes * dn_model_stack_bytes(model));
     }
     for (uint32_t i = 0; NULL != model->node && i < model->config.nodes; i++) {
-#if !DN_MODEL_OWN_SWITCH
-        free(model->node[i].context);
-#endif
+        dn_model_stack_free(model->node[i].context);
         free(model->node[i].fifo);
         free(model->node[i].htlb);
         free(model->node[i].tlb);
+        free(model->node[i].host_page);
         free(model->node[i].window_ps);
+        free(model->node[i].pc);
     }
-#if !DN_MODEL_OWN_SWITCH
-    free(model->main_context);
-#endif
+    dn_model_stack_free(model->main_context);
     while (NULL != model->packets) {
         dn_model_packet_t *packet = model->packets;
         model->packets = packet->next;
@@ -397,13 +324,7 @@ static dn_status_t dn_model_make_nodes(dn_model_t *model)
     void *stacks = mmap(NULL, model->config.nodes * bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     model->stacks = MAP_FAILED == stacks ? NULL : stacks;
-#if !DN_MODEL_OWN_SWITCH
-    model->main_context = malloc(sizeof(ucontext_t));
-    if (NULL == model->main_context) {
-        return DN_ERR_NOMEM;
-    }
-#endif
-    if (NULL == model->node || NULL == model->stacks) {
+    if (NULL == model->node || NULL == model->stacks || DN_OK != dn_model_stack_here(&model->main_context)) {
         return DN_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < model->config.nodes; i++) {
@@ -414,7 +335,10 @@ static dn_status_t dn_model_make_nodes(dn_model_t *model)
         node->random = dn_model_random(&random);
         node->poll_ps = model->profile.value[DN_P_HOST_READ_8];
         node->credits = model->profile.value[DN_P_CREDITS];
-        const dn_status_t status = dn_stack_make(node, model->stacks + i * bytes, bytes);
+        node->stack_end = (uint64_t *) (model->stacks + i * bytes);
+        *node->stack_end = DN_MODEL_CANARY;
+        const dn_status_t status =
+            dn_model_stack_make(&node->context, model->stacks + i * bytes, bytes, dn_model_enter);
         if (DN_OK != status) {
             return status;
         }
@@ -476,104 +400,5 @@ dn_status_t dn_model_run(const dn_model_config_t *config, dn_model_fn_t fn, void
     }
     dn_model_free(model);
     return status;
-}
-/** @} */
-
-/** @name For the code of a node */
-/** @{ */
-static dn_model_node_t *dn_model_here(void)
-{
-    return NULL == dn_model_run_here ? NULL : dn_model_run_here->here;
-}
-
-uint32_t dn_model_node(void)
-{
-    const dn_model_node_t *node = dn_model_here();
-    return NULL == node ? UINT32_MAX : node->index;
-}
-
-uint64_t dn_model_now(void)
-{
-    const dn_model_node_t *node = dn_model_here();
-    return NULL == node ? 0 : node->clock_ps;
-}
-
-void dn_model_compute(uint64_t ps)
-{
-    dn_model_node_t *node = dn_model_here();
-    if (NULL != node) {
-        node->clock_ps += ps;
-        dn_model_busy(node);
-    }
-}
-
-void dn_model_yield(void)
-{
-    dn_model_node_t *node = dn_model_here();
-    if (NULL != node) {
-        /* What has arrived already is not what this node waits for. */
-        node->state = DN_NODE_POLLS;
-        dn_model_loop(node->model);
-    }
-}
-
-void dn_model_wake(void)
-{
-    if (NULL != dn_model_here()) {
-        dn_model_wake_all(dn_model_run_here);
-    }
-}
-
-uint64_t dn_model_value(const char *key)
-{
-    return NULL == dn_model_run_here ? 0 : dn_model_profile_value(&dn_model_run_here->profile, key);
-}
-
-static uint64_t dn_model_read_ps(const dn_model_node_t *node, dn_model_read_t what)
-{
-    const uint64_t plain = dn_value(node, DN_P_HOST_READ_8_PLAIN);
-
-    switch (what) {
-    case DN_MODEL_READ_NOTHING:
-        return 0;
-    case DN_MODEL_READ_4:
-        return dn_value(node, DN_P_HOST_READ_4);
-    case DN_MODEL_READ_8_PLAIN:
-        return 0 != plain ? plain : dn_value(node, DN_P_HOST_READ_8);
-    default:
-        return dn_value(node, DN_P_HOST_READ_8);
-    }
-}
-
-void dn_model_poll(dn_model_read_t what)
-{
-    dn_model_node_t *node = dn_model_here();
-    if (NULL != node) {
-        node->poll_ps = dn_model_read_ps(node, what);
-    }
-}
-
-void dn_model_read(dn_model_read_t what)
-{
-    dn_model_node_t *node = dn_model_here();
-    if (NULL != node) {
-        dn_model_compute(dn_model_read_ps(node, what));
-    }
-}
-
-void dn_model_push_by(dn_model_way_t way)
-{
-    dn_model_node_t *node = dn_model_here();
-    if (NULL != node) {
-        node->way = way;
-    }
-}
-
-void dn_model_switch_banks(void)
-{
-    dn_model_node_t *node = dn_model_here();
-    if (NULL != node) {
-        dn_model_compute(dn_value(node, DN_P_BANK_SWITCH));
-    }
 }
 /** @} */

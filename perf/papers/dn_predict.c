@@ -10,7 +10,7 @@
  *   dissemination  log2 N rounds of AOTF
  *   binomial       a tree of two, by AOTF
  *
- *   dn_predict [--least NODES] [--most NODES] [--fabric PROFILE] [--speed]
+ *   dn_predict [--least NODES] [--most NODES] [--fabric PROFILE] [--algorithm NAME] [--speed]
  *
  * A line is: fabric, nodes, algorithm, radix, operation, us, packets, LLCM bytes a node. What this cannot say: all
  * nodes begin at once and do nothing else, no other traffic is on the fabric, links lose nothing, and operating systems do not
@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "dn_paper_world.h"
@@ -32,6 +31,9 @@ enum { REPEAT = 3, SLOT = 64, LOG_MAX = 17, RADIX_MAX = 64, PINGS = 10000 };
 typedef enum way { WAY_LINES, WAY_FLAGS, WAY_DISSEMINATION, WAY_BINOMIAL } way_t;
 
 static const char *const way_name[] = {"lines", "flags", "dissemination", "binomial"};
+
+/** The one algorithm that is wanted; NULL: all. */
+static const char *only;
 
 typedef struct plan {
     way_t way;
@@ -45,7 +47,7 @@ typedef struct plan {
     uint64_t llcm;
     uint64_t wrong;
     dn_tree_card_t *card;
-    dn_peer_t **peers; /**< of each node by rank: memory that is touched where there is a peer */
+    dn_peer_t **peers; /**< by rank, of the node that connects its tree: no other one runs meanwhile */
 } plan_t;
 
 /** @name The trees of dn_tree.h */
@@ -74,23 +76,29 @@ static void tree_once(dn_paper_node_t *self, dn_tree_t *tree, plan_t *plan)
     plan->wrong += plan->reduce && total != nodes * (nodes + 1) / 2;
 }
 
+/** LLCM of a node: rank 0 leads groups of all levels, no other node needs more. */
+static size_t lines_llcm(uint32_t nodes, uint32_t radix)
+{
+    const dn_tree_config_t config = {.ranks = nodes, .rank = 0, .radix = radix, .depth = 4};
+    size_t bytes = 0;
+
+    dn_paper_need(dn_tree_llcm_bytes(&config, &bytes), "dn_tree_llcm_bytes");
+    return bytes;
+}
+
 static dn_tree_t *tree_make(dn_paper_node_t *self, plan_t *plan)
 {
     const uint32_t nodes = self->world->model.nodes;
     const dn_tree_config_t config = {.ranks = nodes, .rank = self->rank, .radix = plan->radix, .depth = 4};
-    dn_peer_t **peer = plan->peers + (size_t) self->rank * nodes;
     dn_tree_t *tree = NULL;
-    size_t bytes = 0;
 
-    dn_paper_need(dn_tree_llcm_bytes(&config, &bytes), "dn_tree_llcm_bytes");
-    plan->llcm = plan->llcm > bytes ? plan->llcm : bytes;
     dn_paper_need(dn_tree_create(self->port, &config, &plan->card[self->rank], &tree), "dn_tree_create");
     dn_paper_meet(self);
     for (size_t i = 0; 0 <= dn_tree_linked(tree, i); i++) {
         const uint32_t to = (uint32_t) dn_tree_linked(tree, i);
-        peer[to] = dn_paper_peer(self, to);
+        plan->peers[to] = dn_paper_peer(self, to);
     }
-    dn_tree_connect(tree, plan->card, peer);
+    dn_tree_connect(tree, plan->card, plan->peers);
     return tree;
 }
 /** @} */
@@ -332,8 +340,10 @@ static void node(dn_paper_node_t *self, void *arg)
 /** @return microseconds. */
 static double run(const char *fabric, uint32_t nodes, plan_t plan)
 {
+    if (NULL != only && 0 != strcmp(only, way_name[plan.way])) {
+        return 0;
+    }
     dn_paper_world_t world;
-    const size_t room = (size_t) nodes * nodes * sizeof(*plan.peers);
 
     dn_paper_init(&world, "dimmnet1-133", nodes);
     world.model.fabric = DN_MODEL_TREE;
@@ -342,22 +352,22 @@ static double run(const char *fabric, uint32_t nodes, plan_t plan)
     world.area = 2 * 2 * LOG_MAX * sizeof(uint64_t);
     world.llcm_bytes = 4096;
     if (WAY_LINES == plan.way) {
+        /* Its own, the area of each node, and what the port keeps for itself. */
         world.area = SLOT;
-        world.llcm_bytes = 32768;
+        plan.llcm = lines_llcm(nodes, plan.radix);
+        world.llcm_bytes = (uint32_t) ((plan.llcm + SLOT) / 4096 + 2) * 4096;
     } else if (WAY_FLAGS == plan.way) {
         world.area = flags_area(nodes, plan.radix);
         world.llcm_bytes = 4096 < world.area ? 16384 : 4096;
     }
-    plan.llcm = WAY_LINES == plan.way ? 0 : world.area;
+    plan.llcm = WAY_LINES == plan.way ? plan.llcm : world.area;
     plan.card = calloc(nodes, sizeof(*plan.card));
-    void *peers =
-        mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (NULL == plan.card || MAP_FAILED == peers) {
+    plan.peers = calloc(nodes, sizeof(*plan.peers));
+    if (NULL == plan.card || NULL == plan.peers) {
         dn_paper_need(DN_ERR_NOMEM, "a table of peers");
     }
-    plan.peers = peers;
     dn_paper_run(&world, node, &plan);
-    munmap(peers, room);
+    free(plan.peers);
     free(plan.card);
     if (0 != plan.late) {
         fprintf(stderr, "%llu nodes of %u began late\n", (unsigned long long) plan.late, nodes);
@@ -401,6 +411,9 @@ static void predict(const char *fabric, uint32_t least_nodes, uint32_t most)
             run(fabric, nodes, (plan_t){.way = WAY_LINES, .radix = 8, .reduce = reduce});
             run(fabric, nodes, (plan_t){.way = WAY_DISSEMINATION, .radix = 2, .reduce = reduce});
             run(fabric, nodes, (plan_t){.way = WAY_BINOMIAL, .radix = 2, .reduce = reduce});
+            if (0 == least) {
+                continue;
+            }
             printf("# %s: of the published trees, radix %u is the best for %s of %u nodes\n", fabric, best,
                    reduce ? "a sum" : "a barrier", nodes);
         }
@@ -458,12 +471,15 @@ int main(int argc, char **argv)
             least = (uint32_t) strtoul(argv[++i], NULL, 0);
         } else if (0 == strcmp(argv[i], "--fabric") && i + 1 < argc) {
             fabric = argv[++i];
+        } else if (0 == strcmp(argv[i], "--algorithm") && i + 1 < argc) {
+            only = argv[++i];
         } else if (0 == strcmp(argv[i], "--speed")) {
             speed();
             return 0;
         } else {
             fprintf(stderr,
-                    "usage: dn_predict [--least NODES] [--most NODES] [--fabric PROFILE] [--speed]\n");
+                    "usage: dn_predict [--least NODES] [--most NODES] [--fabric PROFILE] [--algorithm NAME] "
+                    "[--speed]\n");
             return 2;
         }
     }

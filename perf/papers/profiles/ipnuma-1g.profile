@@ -27,3 +27,9 @@ push_in_hardware_flag = 0        # CPU writes only
 pull_in_hardware_flag = 0        # no remote read
 switch_pass_ns = 380             # ipnuma_one_way_inputs
 switch_ports_count = 48          # assumed
+
+page_region_mib = 1024           # assumed: that of the 10G card; not published for this one
+pc_id_count = 65536              # IP-NUMA thesis, section 3: 16 bits in a page map entry
+shared_region_count = 0          # enough; not published
+refusal_told_flag = 1            # IP-NUMA thesis, section 6: an error code is sent
+refused_read_zero_flag = 1       # IP-NUMA thesis, section 6: a refused read returns 00
