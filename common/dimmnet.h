@@ -46,8 +46,8 @@ DN_API void dn_config_init(dn_config_t *config);
  * @param[in]  config  Settings, NULL: defaults. Copied.
  * @param[out] port_p  The port; the caller's until dn_close().
  *
- * @retval DN_ERR_PARAM        unknown device, or a setting out of its range: the log line says which
- *                             and what is accepted; correct it.
+ * @retval DN_ERR_PARAM        unknown device, one listed twice, or a setting out of its range: the
+ *                             log line says which and what is accepted; correct it.
  * @retval DN_ERR_NOMEM        no memory or file space: free some, or choose another folder.
  * @retval DN_ERR_ACCESS       the kernel or folder refuses shared memory: see the log line.
  * @retval DN_ERR_UNSUPPORTED  no device of the list works on this machine.
@@ -300,6 +300,17 @@ DN_API int dn_progress(dn_port_t *port);
  * may run where it may (hwloc). A spinning caller then yields after a few idle polls.
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
+
+/** The word by which peers wake this process when it sleeps, for dn_nap() (dn_nap.h). NULL: none can. */
+DN_API uint32_t *dn_bell(const dn_port_t *port);
+
+/**
+ * Wake a peer if it sleeps in dn_nap(), since something was stored for it. It costs a load while the peer does not sleep, and
+ * nothing where it cannot be woken; it looks by itself some time later, so that this may be left out.
+ *
+ * Ordering: after the store, but without a fence: see dn_nap.h.
+ */
+static inline void dn_wake(dn_peer_t *peer);
 /**
  * As memcpy(), for bytes on their way between two cores: into a BOTF window, or out of a message. Where memcpy() would take
  * one string instruction for them, and source and target are not aligned alike, that handles lines which another
@@ -314,12 +325,19 @@ DN_API void dn_copy(void *to, const void *from, size_t len);
 /**
  * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies. Of huge pages where the
  * system gives them to shared memory that asks (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise), and of the NUMA
- * node on which the caller runs, whoever touches it first.
+ * node on which the caller runs, whoever touches it first. The pages are taken as they are touched, or at once where
+ * dn_memory_is_counted().
  *
  * @param[in]  len    Bytes, at least 1.
  * @retval DN_ERR_NOMEM  no memory or file space: nothing was allocated; use dn_segment_register(). Not logged.
  */
 DN_API dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p);
+
+/**
+ * Whether the system promises no more memory than it has (vm.overcommit_memory is 2). A page of shared memory that was not
+ * taken before may then be refused when it is touched, by a SIGBUS: who gives pages back by holes may not get them again.
+ */
+DN_API int dn_memory_is_counted(void);
 
 /**
  * Make memory that the user has a segment. No copy, no pinning; @p base stays the caller's and must

@@ -124,7 +124,7 @@ static void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status
     if (DN_OK == status && DN_CORE_OP_AMO != op->kind) {
         dn_count(&port->counters.ring_bytes, op->xfer.len);
     }
-    op->peer->outstanding--;
+    dn_fetch_add_u32(&op->peer->outstanding, (uint32_t) -1);
     dn_core_op_drop(&port->core, op);
     if (NULL != comp) {
         comp->fn(comp, status);
@@ -274,7 +274,7 @@ static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
         op->next = NULL;
         *at = op;
     }
-    op->peer->outstanding++;
+    dn_fetch_add_u32(&op->peer->outstanding, 1);
     return DN_INPROGRESS;
 }
 
@@ -372,6 +372,25 @@ dn_status_t dn_core_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, si
         return DN_ERR_RANGE;
     }
     return dn_botf(hot, DN_CHAN_CORE, DN_CORE_LINE, &line, sizeof(line), data, len);
+}
+
+uint32_t dn_core_lines_max(const dn_peer_t *hot)
+{
+    const dn_peer_base_t *peer = (const dn_peer_base_t *) hot;
+    const size_t most = peer->botf_max / DN_AOTF_LINE_MAX;
+
+    return NULL != peer->ops.aotf_line || 2 > most ? 1 : (uint32_t) most - 1;
+}
+
+dn_status_t dn_core_aotf_lines(dn_peer_t *hot, const dn_lines_t *ring, const void *data, size_t len,
+                               uint64_t flag)
+{
+    const dn_core_lines_t lines = {.ring = *ring, .flag = flag};
+
+    if (!dn_core_lines_fit(ring, len, ((dn_peer_base_t *) hot)->llcm_len)) {
+        return DN_ERR_RANGE;
+    }
+    return dn_botf(hot, DN_CHAN_CORE, DN_CORE_LINES, &lines, sizeof(lines), data, len);
 }
 
 /** A PUSH is stored at the target, or an atomic operation done there. */

@@ -38,6 +38,26 @@ dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 /** As dn_aotf_line(), by one message. */
 dn_status_t dn_core_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 
+/** Some lines of a ring in a peer's LLCM. */
+typedef struct dn_lines {
+    uint64_t off;   /**< of the ring, a multiple of 64 */
+    uint32_t depth; /**< its lines */
+    uint32_t at;    /**< which of them is the first */
+    uint32_t piece; /**< bytes of data in each but the last, 1..DN_AOTF_LINE_MAX */
+    uint32_t pad;
+} dn_lines_t;
+
+/** Lines that one message to a peer can hold; 1: the device puts each where it belongs. */
+uint32_t dn_core_lines_max(const dn_peer_t *peer);
+/**
+ * As dn_aotf_line() for one line after the other, by one message: what costs is the call that sends. The lower half of the
+ * flag counts on, and begins again at 0.
+ *
+ * @param[in] len  Bytes of all, at most dn_core_lines_max() pieces.
+ */
+dn_status_t dn_core_aotf_lines(dn_peer_t *peer, const dn_lines_t *ring, const void *data, size_t len,
+                               uint64_t flag);
+
 /** Handler of DN_CHAN_CORE; arg is the port. */
 void dn_core_handler(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 

@@ -28,6 +28,7 @@ enum dn_core_tag {
     DN_CORE_AMO_DONE = 6,  /**< dn_core_reply_t, off is the old value */
     DN_CORE_LINE = 7,      /**< dn_core_line_t, data */
     DN_CORE_PROG = 8,      /**< dn_ship_piece_t, bytes of the program */
+    DN_CORE_LINES = 9,     /**< dn_core_lines_t, data */
 };
 
 /** An operation of the initiator, as replies name it. */
@@ -87,6 +88,13 @@ typedef struct dn_core_line {
     uint64_t flag;
 } dn_core_line_t;
 
+/** Several lines of a ring; their data follow. */
+typedef struct dn_core_lines {
+    dn_lines_t ring;
+    uint64_t flag; /**< of the first */
+} dn_core_lines_t;
+
+_Static_assert(sizeof(dn_core_lines_t) == 32, "peers agree on the layout");
 _Static_assert(sizeof(dn_core_amo_t) <= 56, "an atomic operation is one line");
 _Static_assert(sizeof(dn_core_request_t) == 40, "peers agree on the layout");
 _Static_assert(sizeof(dn_core_use_t) == 48, "peers agree on the layout");
@@ -96,6 +104,14 @@ static inline int dn_core_line_fits(uint64_t off, size_t len, uint64_t llcm_len)
 {
     return DN_AOTF_LINE_MAX >= len && 0 == off % DN_CORE_LINE_BYTES && off < llcm_len
            && DN_CORE_LINE_BYTES <= llcm_len - off;
+}
+
+/** Are these lines of a ring in an LLCM of @p llcm_len bytes? */
+static inline int dn_core_lines_fit(const dn_lines_t *ring, size_t len, uint64_t llcm_len)
+{
+    return 0 != ring->piece && DN_AOTF_LINE_MAX >= ring->piece && ring->at < ring->depth
+           && len <= (size_t) ring->depth * ring->piece && 0 == ring->off % DN_CORE_LINE_BYTES
+           && ring->off < llcm_len && ring->depth <= (llcm_len - ring->off) / DN_CORE_LINE_BYTES;
 }
 
 /** The programs that this process and a peer have of each other. NULL: memory ran out. */

@@ -127,6 +127,21 @@ static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *s
     return status;
 }
 
+/** The segment that a message names. NULL with the reason: it is not there, or the device does not open it to this peer. */
+static dn_segment_t *dn_core_segment(dn_port_t *port, const dn_peer_base_t *src, uint32_t sid,
+                                     uint32_t generation, dn_status_t *status_p)
+{
+    dn_segment_t *segment = dn_segment_find(port, sid, generation);
+    const dn_device_t *device = src->iface->device;
+
+    *status_p = NULL == segment ? DN_ERR_RANGE : DN_OK;
+    if (NULL != segment && NULL != device->opens && !device->opens(src, &segment->key)) {
+        *status_p = DN_ERR_ACCESS;
+        return NULL;
+    }
+    return segment;
+}
+
 /** Copy the description of a side out of a message and check it. */
 static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src, dn_core_side_t *side,
                                      const dn_core_request_t *request, const uint8_t *bytes, size_t len)
@@ -137,10 +152,10 @@ static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src,
                              ? dn_core_read_use(src, side, request, bytes, len)
                              : dn_core_read_blocks(side, request, bytes, len);
     if (DN_OK == status) {
-        side->segment = dn_segment_find(port, request->sid, request->sid_generation);
-        status = NULL == side->segment
-                     ? DN_ERR_RANGE
-                     : dn_sg_check(&side->sg, side->base, side->total, side->segment->key.len);
+        side->segment = dn_core_segment(port, src, request->sid, request->sid_generation, &status);
+    }
+    if (DN_OK == status) {
+        status = dn_sg_check(&side->sg, side->base, side->total, side->segment->key.len);
     }
     return status;
 }
@@ -250,8 +265,8 @@ static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_am
         .key = &key,
         .roff = message->roff,
     };
-    const dn_segment_t *segment = dn_segment_find(port, message->sid, message->sid_generation);
-    dn_status_t status = DN_ERR_RANGE;
+    dn_status_t status;
+    const dn_segment_t *segment = dn_core_segment(port, src, message->sid, message->sid_generation, &status);
     if (NULL != segment) {
         key = segment->key;
         status = dn_amo_check(&amo);
@@ -279,6 +294,30 @@ static int dn_core_on_line(dn_port_t *port, const uint8_t *bytes, size_t len)
     uint8_t *line = port->llcm.base + head.off;
     memcpy(line, bytes + sizeof(head), len);
     dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), head.flag);
+    return 1;
+}
+
+static int dn_core_on_lines(dn_port_t *port, const uint8_t *bytes, size_t len)
+{
+    dn_core_lines_t head;
+
+    memcpy(&head, bytes, sizeof(head));
+    bytes += sizeof(head);
+    len -= sizeof(head);
+    if (!dn_core_lines_fit(&head.ring, len, port->config.llcm_bytes)) {
+        return 0;
+    }
+    uint8_t *ring = port->llcm.base + head.ring.off;
+    const uint64_t upper = head.flag & ~(uint64_t) UINT32_MAX;
+    for (uint32_t i = 0; 0 < len; i++) {
+        uint8_t *line = ring + (size_t) ((head.ring.at + i) % head.ring.depth) * DN_CORE_LINE_BYTES;
+        const size_t part = len < head.ring.piece ? len : head.ring.piece;
+        memcpy(line, bytes, part);
+        /* Pairs with the acquire of who polls the line: its data are there before its flag. */
+        dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), upper | (uint32_t) (head.flag + i));
+        bytes += part;
+        len -= part;
+    }
     return 1;
 }
 
@@ -391,6 +430,8 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
         return dn_core_on_amo(port, src, &amo);
     case DN_CORE_LINE:
         return sizeof(dn_core_line_t) <= len && dn_core_on_line(port, bytes, len);
+    case DN_CORE_LINES:
+        return sizeof(dn_core_lines_t) <= len && dn_core_on_lines(port, bytes, len);
     case DN_CORE_PROG:
         return sizeof(dn_ship_piece_t) <= len && dn_core_on_program(port, src, bytes, len);
     default:

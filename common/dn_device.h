@@ -46,7 +46,7 @@ typedef struct dn_iface {
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
     dn_peer_t hot;     /**< what callers use: made of ops by the port */
-    dn_peer_ops_t ops; /**< the device's own; push, pull, atomic, aotf_line may be NULL */
+    dn_peer_ops_t ops; /**< the device's own; push, pull, atomic, aotf_line, wake may be NULL */
     dn_iface_t *iface;
     void *user[DN_CHAN_MAX];
     uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer came by itself */
@@ -56,7 +56,9 @@ typedef struct dn_peer_base {
     uint64_t llcm_len;
     size_t botf_inline;
     size_t botf_max;
-    uint32_t outstanding; /**< transfers in flight beyond their call */
+    /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire comes behind
+     * them all, whichever thread has ended them. */
+    uint32_t outstanding;
     int lost;             /**< DN_ERR_UNREACH from now on */
     void *fault;          /**< of the fault wrapper, NULL without one */
     struct dn_ship *ship; /**< of the core processor: programs that each has of the other; NULL: none yet */
@@ -123,8 +125,12 @@ struct dn_device {
 
     /** Is the private memory of this peer reached without its CPU? NULL: no. */
     int (*single_copy)(const dn_peer_base_t *peer);
+    /** May this peer reach a segment of ours by messages, as far as the device's own tables say? NULL: each may. */
+    int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers? NULL: no. */
     int (*oversubscribed)(const dn_iface_t *iface);
+    /** The bell of this process (dn_nap.h), which the device's dn_peer_ops_t::wake touches in peers. NULL: there is none. */
+    uint32_t *(*bell)(const dn_iface_t *iface);
 };
 
 /** Values of dn_key_way_t::kind. No two devices have one in common. */
@@ -180,6 +186,22 @@ dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int wr
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
 void dn_port_lock(dn_port_t *port);
 void dn_port_unlock(dn_port_t *port);
+/** @} */
+
+/** @name Bells (dn_nap.h) */
+/** @{ */
+/** R2, when the bell was @p odd: it is even, or was once since R0, when this returns. */
+void dn_bell_ring(uint32_t *bell, uint32_t odd);
+
+/** R1 and R2: not more than a load while nobody sleeps. */
+static inline void dn_bell_touch(uint32_t *bell)
+{
+    const uint32_t seen = atomic_load_explicit((_Atomic uint32_t *) bell, memory_order_relaxed);
+
+    if (__builtin_expect(0 != seen % 2, 0)) {
+        dn_bell_ring(bell, seen);
+    }
+}
 /** @} */
 
 /** Add to a counter: no read-modify-write, several threads may lose a count. */

@@ -24,6 +24,7 @@ typedef struct dn_peer_ops {
     dn_status_t (*peek)(dn_peer_t *peer, unsigned channel, dn_message_t *message);
     void (*take)(dn_peer_t *peer, const dn_message_t *message);
     dn_status_t (*aotf_line)(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
+    void (*wake)(dn_peer_t *peer);
 } dn_peer_ops_t;
 
 /** The part of a peer that inline code reads: its first cache lines. */
@@ -40,6 +41,11 @@ static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void
                                        uint64_t flag)
 {
     return peer->ops.aotf_line(peer, off, data, len, flag);
+}
+
+static inline void dn_wake(dn_peer_t *peer)
+{
+    peer->ops.wake(peer);
 }
 
 static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,

@@ -91,6 +91,11 @@ static dn_status_t dn_no_peek(dn_peer_t *peer, unsigned channel, dn_message_t *m
     return DN_ERR_UNSUPPORTED;
 }
 
+static void dn_no_wake(dn_peer_t *peer)
+{
+    (void) peer;
+}
+
 static const dn_peer_ops_t dn_gone_ops = {
     .botf = dn_gone_botf,
     .reserve = dn_gone_reserve,
@@ -102,6 +107,7 @@ static const dn_peer_ops_t dn_gone_ops = {
     .atomic = dn_gone_atomic,
     .fence = dn_gone_fence,
     .peek = dn_no_peek,
+    .wake = dn_no_wake,
 };
 /** @} */
 
@@ -157,6 +163,7 @@ void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
     /* Faults happen where messages are sent. */
     peer->hot.ops.peek = NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek;
     peer->hot.ops.take = peer->ops.take;
+    peer->hot.ops.wake = NULL != peer->ops.wake ? peer->ops.wake : dn_no_wake;
 }
 
 dn_peer_base_t *dn_port_peers(dn_port_t *port)

@@ -201,6 +201,15 @@ static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *
         dn_log_error("there is no device \"%s\" as in \"%s\"; known devices: %s", word, spec, names);
         return DN_ERR_PARAM;
     }
+    dn_iface_t **last = &port->ifaces;
+    while (NULL != *last) {
+        if (device == (*last)->device) {
+            /* Addresses name a device: a peer could not tell the two from each other. */
+            dn_log_error("device %s is twice in \"%s\"; name it once", device->name, spec);
+            return DN_ERR_PARAM;
+        }
+        last = &(*last)->next;
+    }
     const dn_status_t status = device->open(port, &port->config, argument, &iface);
     if (DN_OK != status) {
         return status;
@@ -209,10 +218,6 @@ static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *
     iface->port = port;
     iface->handler = port->handler;
     iface->counters = &port->counters;
-    dn_iface_t **last = &port->ifaces;
-    while (NULL != *last) {
-        last = &(*last)->next;
-    }
     *last = iface;
     return DN_OK;
 }
@@ -257,8 +262,9 @@ static dn_status_t dn_port_place_llcm(dn_port_t *port)
 {
     void *memory = NULL;
 
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface && NULL == memory; iface = iface->next) {
+    for (dn_iface_t *iface = port->ifaces; NULL != iface && NULL == memory; iface = iface->next) {
         memory = iface->llcm;
+        port->llcm_owner = NULL == memory ? NULL : iface;
     }
     if (NULL == memory) {
         memory = aligned_alloc(64, port->config.llcm_bytes);
@@ -283,6 +289,24 @@ static void dn_port_init_lock(dn_port_t *port)
     pthread_mutexattr_destroy(&attr);
 }
 
+/** Close all; last that whose memory the LLCM is, as threads of the others write to it until they are closed. */
+static void dn_port_close_devices(dn_port_t *port)
+{
+    dn_iface_t *iface = port->ifaces;
+
+    port->ifaces = NULL;
+    while (NULL != iface) {
+        dn_iface_t *next = iface->next;
+        if (port->llcm_owner != iface) {
+            iface->device->close(iface);
+        }
+        iface = next;
+    }
+    if (NULL != port->llcm_owner) {
+        port->llcm_owner->device->close(port->llcm_owner);
+    }
+}
+
 /** Undo dn_open() from wherever it got to. */
 static void dn_port_destroy(dn_port_t *port)
 {
@@ -295,11 +319,7 @@ static void dn_port_destroy(dn_port_t *port)
     }
     dn_segment_free_all(port);
     dn_llcm_close(&port->llcm);
-    while (NULL != port->ifaces) {
-        dn_iface_t *iface = port->ifaces;
-        port->ifaces = iface->next;
-        iface->device->close(iface);
-    }
+    dn_port_close_devices(port);
     free(port->llcm_memory);
     if (NULL != port->fault) {
         dn_fault_close(port->fault);
@@ -603,6 +623,16 @@ int dn_oversubscribed(const dn_port_t *port)
         }
     }
     return 0;
+}
+
+uint32_t *dn_bell(const dn_port_t *port)
+{
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (NULL != iface->device->bell) {
+            return iface->device->bell(iface);
+        }
+    }
+    return NULL;
 }
 
 /** Connect by the first device that can. */

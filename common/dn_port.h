@@ -61,7 +61,8 @@ struct dn_port {
     dn_pgid_t *group; /**< let in */
     uint32_t groups;
     dn_llcm_t llcm;
-    void *llcm_memory; /**< of it, NULL: a device's */
+    void *llcm_memory;      /**< of it, NULL: a device's */
+    dn_iface_t *llcm_owner; /**< whose it is then */
     dn_segment_table_t segments;
 };
 

@@ -6,9 +6,24 @@
 
 #include "dn_port.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+int dn_memory_is_counted(void)
+{
+    FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+    int policy = 0;
+
+    if (NULL != file) {
+        if (1 != fscanf(file, "%d", &policy)) {
+            policy = 0;
+        }
+        fclose(file);
+    }
+    return 2 == policy;
+}
 
 /** Make room for one more entry in the table. */
 static dn_status_t dn_segment_grow(dn_segment_table_t *table)

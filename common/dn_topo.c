@@ -7,6 +7,7 @@
 #include "dn_topo.h"
 
 #include <hwloc.h>
+#include <pthread.h>
 #include <string.h>
 
 dn_status_t dn_topo_allowed(dn_cpumask_t *mask)
@@ -49,26 +50,51 @@ static uint32_t dn_topo_object_of(hwloc_topology_t topology, hwloc_obj_type_t ty
     return 0;
 }
 
-void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS])
+static const hwloc_obj_type_t dn_topo_type[DN_TOPO_DEPTHS] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_NUMANODE,
+                                                              HWLOC_OBJ_L3CACHE};
+
+/** Loaded once, since that takes milliseconds; only read after that. NULL: hwloc could not. */
+static hwloc_topology_t dn_topo_known;
+static pthread_once_t dn_topo_once = PTHREAD_ONCE_INIT;
+
+static void dn_topo_load(void)
 {
-    static const hwloc_obj_type_t type[DN_TOPO_DEPTHS] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_NUMANODE,
-                                                          HWLOC_OBJ_L3CACHE};
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
     hwloc_topology_t topology;
 
-    memset(number, 0, DN_TOPO_DEPTHS * sizeof(*number));
-    if (NULL != set && 0 == hwloc_topology_init(&topology)) {
-        hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-        for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
-            hwloc_topology_set_type_filter(topology, type[i], HWLOC_TYPE_FILTER_KEEP_ALL);
-        }
-        if (0 == hwloc_topology_load(topology)
-            && 0 == hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS)) {
-            for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
-                number[i] = dn_topo_object_of(topology, type[i], set);
-            }
-        }
+    if (0 != hwloc_topology_init(&topology)) {
+        return;
+    }
+    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
+        hwloc_topology_set_type_filter(topology, dn_topo_type[i], HWLOC_TYPE_FILTER_KEEP_ALL);
+    }
+    if (0 != hwloc_topology_load(topology)) {
         hwloc_topology_destroy(topology);
+        return;
+    }
+    dn_topo_known = topology;
+}
+
+/** The library goes, with the process or before it. */
+static __attribute__((destructor)) void dn_topo_unload(void)
+{
+    if (NULL != dn_topo_known) {
+        hwloc_topology_destroy(dn_topo_known);
+    }
+}
+
+void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS])
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    memset(number, 0, DN_TOPO_DEPTHS * sizeof(*number));
+    (void) pthread_once(&dn_topo_once, dn_topo_load);
+    /* The binding is asked for each time: it may have changed. */
+    if (NULL != set && NULL != dn_topo_known
+        && 0 == hwloc_get_cpubind(dn_topo_known, set, HWLOC_CPUBIND_PROCESS)) {
+        for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
+            number[i] = dn_topo_object_of(dn_topo_known, dn_topo_type[i], set);
+        }
     }
     hwloc_bitmap_free(set);
 }

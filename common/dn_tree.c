@@ -7,36 +7,65 @@
  */
 #include "dn_config.h"
 
+#include "dn_core.h"
 #include "dn_tree_link.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /** What the other side has taken is in its word, or in lines of its that wait for their turn. */
-int dn_tree_find_room(const dn_tree_t *tree, dn_tree_link_t *link)
+int dn_tree_find_room(dn_tree_link_t *link)
 {
     dn_tree_heard(link, (uint32_t) dn_load_acquire(link->credit));
-    for (uint32_t number = link->taken + 1; number - link->taken <= tree->depth; number++) {
-        const uint64_t flag = dn_load_acquire(&link->in[(number - 1) & (tree->depth - 1)].flag);
+    for (uint32_t number = link->taken + 1; number - link->taken <= link->depth; number++) {
+        const uint64_t flag = dn_load_acquire(&link->in[(number - 1) & (link->depth - 1)].flag);
         if ((uint32_t) flag != number) {
             break;
         }
         dn_tree_heard(link, (uint32_t) (flag >> 32));
     }
-    return link->sent - link->acked < tree->depth;
+    return link->sent - link->acked < link->depth;
 }
 
-void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link)
+dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len, size_t piece,
+                              uint32_t lines)
+{
+    const dn_lines_t ring = {.off = link->out_off,
+                             .depth = link->depth,
+                             .at = link->sent & (link->depth - 1),
+                             .piece = (uint32_t) piece};
+    const uint64_t flag = (uint64_t) (link->sent + 1) | (uint64_t) link->taken << 32;
+    const dn_status_t status = dn_core_aotf_lines(link->peer, &ring, data, len, flag);
+
+    if (DN_OK == status) {
+        link->sent += lines;
+        link->told = link->taken;
+        dn_tree_wake(link);
+    }
+    return status;
+}
+
+static void dn_tree_tell_now(dn_tree_t *tree, dn_tree_link_t *link)
 {
     const dn_status_t status = dn_aotf(link->peer, link->credit_off, link->taken, sizeof(uint64_t));
 
     if (DN_OK == status || DN_ERR_UNREACH == status) {
         /* Who has left in order waits for no credit; if it was lost, the next line to it or wait for it finds that. */
         link->told = link->taken;
+        dn_tree_wake(link);
     } else if (DN_ERR_AGAIN == status) {
         tree->debts = 1;
     } else {
         tree->failed = 1;
+    }
+}
+
+void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link)
+{
+    if (0 != link->defers) {
+        tree->debts = 1;
+    } else {
+        dn_tree_tell_now(tree, link);
     }
 }
 
@@ -46,8 +75,8 @@ void dn_tree_pay(dn_tree_t *tree)
     for (uint32_t i = 0; i < tree->groups; i++) {
         dn_tree_group_t *group = &tree->group[i];
         for (uint32_t m = 0; m < group->members; m++) {
-            if (m != group->self && dn_tree_owes(tree, &group->link[m])) {
-                dn_tree_tell(tree, &group->link[m]);
+            if (m != group->self && dn_tree_owes(&group->link[m])) {
+                dn_tree_tell_now(tree, &group->link[m]);
             }
         }
     }
@@ -65,16 +94,18 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
 
     for (; op->at < op->steps; op->at++, dn_tree_begin_step(tree)) {
         const dn_tree_step_t *step = &op->step[op->at];
-        if (0 != op->put_to && op->put + 1 < op->lines) {
+        if (0 != op->put_to && op->put + op->batch < op->lines) {
             op->put_to = step->to;
         }
         op->put = op->lines - 1;
+        op->batch = 1;
         for (; 0 != op->put_to; op->put_to &= op->put_to - 1) {
             dn_tree_link_t *link = &tree->group[step->group].link[__builtin_ctzll(op->put_to)];
             const uint64_t word = DN_TREE_GIVEN_UP | link->taken;
             if (DN_ERR_AGAIN == dn_aotf(link->peer, link->credit_off, word, sizeof(word))) {
                 return DN_INPROGRESS;
             }
+            dn_tree_wake(link);
         }
     }
     return DN_ERR_UNREACH;
@@ -88,7 +119,7 @@ static uint64_t dn_tree_left_of(const dn_tree_op_t *op, uint32_t at)
     if (at != op->at) {
         return step->to | step->from;
     }
-    const uint64_t to = op->put + 1 < op->lines ? step->to : op->put_to;
+    const uint64_t to = op->put + op->batch < op->lines ? step->to : op->put_to;
     const uint64_t next = op->got_next < DN_TREE_RADIX_MAX ? dn_tree_bit(op->got_next) - 1 : UINT64_MAX;
     const uint64_t from = op->got + 1 < op->lines ? step->from : step->from & next;
     return to | (op->got < op->lines ? from : 0);
@@ -127,7 +158,8 @@ int dn_tree_heed(dn_tree_t *tree)
 /** @{ */
 static dn_status_t dn_tree_check(const dn_tree_config_t *config)
 {
-    const int sized = 4 <= config->depth && 64 >= config->depth && 0 == (config->depth & (config->depth - 1));
+    const int sized = 4 <= config->depth && DN_TREE_DEPTH_MAX >= config->depth
+                      && 0 == (config->depth & (config->depth - 1));
 
     return 2 <= config->ranks && config->rank < config->ranks && 2 <= config->radix
                    && DN_TREE_RADIX_MAX >= config->radix && sized
@@ -138,6 +170,7 @@ static dn_status_t dn_tree_check(const dn_tree_config_t *config)
 static void dn_tree_destroy(dn_tree_t *tree)
 {
     dn_tree_shape_free(tree);
+    free(tree->room[0]);
     free(tree);
 }
 
@@ -155,16 +188,14 @@ static dn_status_t dn_tree_make(const dn_tree_config_t *config, dn_tree_t **tree
     memset(tree, 0, sizeof(*tree));
     tree->ranks = config->ranks;
     tree->rank = config->rank;
-    tree->depth = config->depth;
     tree->first = config->first;
-    tree->spin = config->spin;
     status = dn_tree_shape(tree, config);
     if (DN_OK != status) {
         dn_tree_destroy(tree);
         return status;
     }
     for (uint32_t i = 0; i < tree->groups; i++) {
-        tree->llcm_bytes += dn_tree_group_bytes(tree->group[i].members, tree->depth);
+        tree->llcm_bytes += dn_tree_group_bytes(&tree->group[i]);
     }
     *tree_p = tree;
     return DN_OK;
@@ -193,8 +224,8 @@ static dn_status_t dn_tree_open_links(dn_tree_t *tree, dn_tree_group_t *group, u
     }
     memset(group->link, 0, group->members * sizeof(*group->link));
     dn_tree_line_t *lines = (dn_tree_line_t *) (tree->llcm + (off - tree->llcm_off));
-    uint64_t *credit = (uint64_t *) (lines + (size_t) others * tree->depth);
-    for (size_t i = 0; i < (size_t) others * tree->depth; i++) {
+    uint64_t *credit = (uint64_t *) (lines + (size_t) others * group->depth);
+    for (size_t i = 0; i < (size_t) others * group->depth; i++) {
         /* Zeros would be the number of a line, once in 2^32. */
         lines[i].flag = tree->first;
     }
@@ -204,7 +235,8 @@ static dn_status_t dn_tree_open_links(dn_tree_t *tree, dn_tree_group_t *group, u
         if (m == group->self) {
             continue;
         }
-        link->in = lines + (size_t) seat * tree->depth;
+        link->depth = group->depth;
+        link->in = lines + (size_t) seat * group->depth;
         link->credit = credit + seat;
         credit[seat] = tree->first;
         link->sent = link->acked = link->taken = link->told = tree->first;
@@ -229,13 +261,14 @@ dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *config, dn_t
         return status;
     }
     tree->llcm = llcm;
+    status = dn_tree_room_alloc(tree);
     memset(card, 0, sizeof(*card));
     uint64_t off = tree->llcm_off;
     for (uint32_t i = 0; i < tree->groups && DN_OK == status; i++) {
         dn_tree_group_t *group = &tree->group[i];
         card->off[group->level] = (uint32_t) off;
         status = dn_tree_open_links(tree, group, off);
-        off += dn_tree_group_bytes(group->members, tree->depth);
+        off += dn_tree_group_bytes(group);
     }
     if (DN_OK != status) {
         dn_llcm_free(port, tree->llcm_off, tree->llcm_bytes);
@@ -244,6 +277,20 @@ dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *config, dn_t
     }
     *tree_p = tree;
     return DN_OK;
+}
+
+void dn_tree_set_spin(dn_tree_t *tree, uint32_t looks)
+{
+    tree->spin = looks;
+}
+
+void dn_tree_set_wakes(dn_tree_t *tree, int wakes)
+{
+    for (uint32_t g = 0; g < tree->groups; g++) {
+        for (uint32_t m = 0; m < tree->group[g].members; m++) {
+            tree->group[g].link[m].wakes = 0 != wakes;
+        }
+    }
 }
 
 int64_t dn_tree_linked(const dn_tree_t *tree, size_t i)
@@ -267,6 +314,7 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
     for (uint32_t g = 0; g < tree->groups; g++) {
         dn_tree_group_t *group = &tree->group[g];
         group->mapped = 1;
+        group->batch = group->depth;
         for (uint32_t m = 0; m < group->members; m++) {
             if (m == group->self) {
                 continue;
@@ -276,11 +324,14 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
             const uint32_t seat = dn_tree_seat(m, group->self);
             const uint64_t there = card[rank].off[group->level];
             link->peer = peer[rank];
-            link->out_off = there + (uint64_t) seat * tree->depth * sizeof(dn_tree_line_t);
-            link->credit_off = there + (uint64_t) (group->members - 1) * tree->depth * sizeof(dn_tree_line_t)
+            link->out_off = there + (uint64_t) seat * group->depth * sizeof(dn_tree_line_t);
+            link->credit_off = there + (uint64_t) (group->members - 1) * group->depth * sizeof(dn_tree_line_t)
                                + seat * sizeof(uint64_t);
             dn_peer_attr(link->peer, &attr);
             group->mapped = group->mapped && 0 != (attr.caps & DN_CAP_MAP);
+            const uint32_t most = dn_core_lines_max(link->peer);
+            group->batch = most < group->batch ? most : group->batch;
+            link->defers = 1 < most;
         }
         tree->mapped = tree->mapped && group->mapped;
     }
@@ -297,7 +348,7 @@ static int dn_tree_quiet(const dn_tree_t *tree)
             }
             dn_tree_link_t *link = &group->link[m];
             dn_tree_heard(link, (uint32_t) dn_load_acquire(link->credit));
-            if (link->sent - link->acked >= tree->depth / 2) {
+            if (link->sent - link->acked >= link->depth / 2) {
                 return 0;
             }
         }
@@ -330,6 +381,11 @@ int dn_tree_is_flat(const dn_tree_t *tree)
     return tree->ranks == tree->group[0].members;
 }
 
+uint32_t dn_tree_lines(const dn_tree_t *tree)
+{
+    return DN_TREE_LINES < tree->lines ? DN_TREE_LINES : tree->lines;
+}
+
 int dn_tree_is_mapped(const dn_tree_t *tree)
 {
     return tree->mapped;
@@ -340,5 +396,13 @@ int dn_tree_waits_near(const dn_tree_t *tree)
     const dn_tree_op_t *op = &tree->op;
 
     return tree->mapped || (op->at < op->steps && tree->group[op->step[op->at].group].mapped);
+}
+
+uint64_t dn_tree_steps(const dn_tree_t *tree)
+{
+    const dn_tree_op_t *op = &tree->op;
+
+    return ((uint64_t) op->at << 56 | (uint64_t) op->got << 40 | (uint64_t) op->got_next << 32) + op->put
+           + op->part_put + op->part_got;
 }
 /** @} */

@@ -24,7 +24,7 @@
  * dn_tree_free() knows when the memory may go.
  *
  * Operations are started, then tested until they are complete; nothing here waits (but for the few looks of
- * dn_tree_config_t::spin), reads a clock or calls dn_progress(): the caller does between two tests. Every operation has to be called by all processes of the
+ * dn_tree_set_spin()), reads a clock or calls dn_progress(): the caller does between two tests. Every operation has to be called by all processes of the
  * tree, in the same order. One at a time is under way.
  *
  * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)), and values of
@@ -46,6 +46,7 @@ extern "C" {
 #endif
 
 #define DN_TREE_RADIX_MAX 64 /**< members of a group */
+#define DN_TREE_DEPTH_MAX 64 /**< lines of a link */
 #define DN_TREE_LEVELS    16 /**< groups that a process may be a member of */
 #define DN_TREE_KEYS      4
 /** Longest operation, in lines. */
@@ -64,9 +65,9 @@ typedef struct dn_tree_config {
     uint32_t ranks; /**< at least 2 */
     uint32_t rank;
     uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
-    uint32_t depth; /**< lines of a link in each direction: a power of two, 4..64 */
-    uint32_t first; /**< number before that of the first line */
-    uint32_t spin;  /**< most looks for a line that one call takes where there is nothing else to do */
+    uint32_t
+        depth; /**< lines of a link in each direction: a power of two, 4..DN_TREE_DEPTH_MAX; more between hosts */
+    uint32_t first;               /**< number before that of the first line */
     const dn_tree_place_t *place; /**< of each rank, lent for the call; NULL: all are as close */
 } dn_tree_config_t;
 
@@ -103,6 +104,12 @@ DN_API dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *confi
 
 /** Bytes of LLCM that dn_tree_create() takes. @retval DN_ERR_PARAM, DN_ERR_NOMEM  as there. */
 DN_API dn_status_t dn_tree_llcm_bytes(const dn_tree_config_t *config, size_t *bytes_p);
+
+/** Whether processes of the tree share their cores, and may sleep while they wait (dn_nap.h): who writes for one wakes it. */
+DN_API void dn_tree_set_wakes(dn_tree_t *tree, int wakes);
+
+/** Most looks for a line that one call takes where there is nothing else to do; at first 0. */
+DN_API void dn_tree_set_spin(dn_tree_t *tree, uint32_t looks);
 
 /** The ranks that this process has links to: the i-th, or -1 when there are no more. */
 DN_API int64_t dn_tree_linked(const dn_tree_t *tree, size_t i);
@@ -147,14 +154,23 @@ DN_API void dn_tree_place_here(dn_tree_place_t *place);
 
 /** Not 0: reductions are folded in the order of ranks. */
 DN_API int dn_tree_ordered(const dn_tree_t *tree);
-/** Not 0: all are one group, so that dn_tree_allgather() and dn_tree_alltoall() work. */
+/** Not 0: all are one group. */
 DN_API int dn_tree_is_flat(const dn_tree_t *tree);
+/** Lines up to which operations are as fast as they should be, at least 1: the same in all processes. On several hosts longer
+ * ones wait for each other's messages. */
+DN_API uint32_t dn_tree_lines(const dn_tree_t *tree);
+/** Most bytes of a block of dn_tree_allgather() and of dn_tree_alltoall(): the same in all processes. */
+DN_API size_t dn_tree_allgather_max(const dn_tree_t *tree);
+DN_API size_t dn_tree_alltoall_max(const dn_tree_t *tree);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
 
 /** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too, on the same
  * cores. Else they come from another host, and nobody here can do anything about it. */
 DN_API int dn_tree_waits_near(const dn_tree_t *tree);
+
+/** What has been done of the operation under way: it changes with each line that has come. */
+DN_API uint64_t dn_tree_steps(const dn_tree_t *tree);
 
 /** Most bytes of an operation on elements of @p size bytes (1..DN_AOTF_LINE_MAX). */
 static inline size_t dn_tree_max(size_t size)
@@ -181,9 +197,9 @@ DN_API dn_status_t dn_tree_reduce(dn_tree_t *tree, uint32_t root, const void *in
 /** As dn_tree_reduce(), to everybody. */
 DN_API dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
                                      const dn_tree_reduction_t *reduction);
-/** Block i of @p out is rank i's @p in: at most dn_tree_max(1) bytes. in may be the own block. Flat trees only. */
+/** Block i of @p out is rank i's @p in: at most dn_tree_allgather_max() bytes. in may be the own block. */
 DN_API dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len);
-/** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_max(1) bytes. Flat trees only. */
+/** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_alltoall_max() bytes. */
 DN_API dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len);
 
 /** Go on with the operation that was started last. */

@@ -34,8 +34,10 @@ typedef struct dn_tree_link {
     uint32_t sent;
     uint32_t acked; /**< of sent, those known to be taken */
     uint32_t taken;
-    uint32_t told; /**< of taken, those the peer has been told of */
-    uint64_t pad;
+    uint32_t told;   /**< of taken, those the peer has been told of */
+    uint32_t depth;  /**< lines in each direction: a power of two */
+    uint16_t wakes;  /**< not 0: the other side shares its core, and may sleep */
+    uint16_t defers; /**< not 0: what was taken is told between two tests only, since that takes long */
 } dn_tree_link_t;
 
 _Static_assert(64 == sizeof(dn_tree_link_t), "a link is looked at in one line");
@@ -45,13 +47,24 @@ typedef struct dn_tree_group {
     uint32_t level;
     uint32_t members;
     uint32_t self;        /**< our place among the members */
+    uint32_t depth;       /**< lines of a link */
     int mapped;           /**< lines come without dn_progress() */
+    uint32_t batch;       /**< most lines that go together to each other member */
     uint32_t *start;      /**< members + 1 positions: what member i stands for begins at start[i] */
     dn_tree_link_t *link; /**< by member; our own is not used */
 } dn_tree_group_t;
 
-/** What becomes of received lines. */
-typedef enum dn_tree_use { DN_TREE_IGNORE, DN_TREE_STORE, DN_TREE_FOLD } dn_tree_use_t;
+/** What becomes of received lines; beyond DN_TREE_FOLD, what part of an exchange a step is (dn_tree_exchange.c). */
+typedef enum dn_tree_use {
+    DN_TREE_IGNORE,
+    DN_TREE_STORE,
+    DN_TREE_FOLD,
+    DN_TREE_GATHER, /**< the blocks of those that a member stands for */
+    DN_TREE_SPREAD, /**< all blocks */
+    DN_TREE_UP,     /**< blocks of those that a member stands for, for all */
+    DN_TREE_ACROSS, /**< for those that another one stands for */
+    DN_TREE_DOWN,   /**< of all */
+} dn_tree_use_t;
 
 /** Lines to some members of a group, and from some. */
 typedef struct dn_tree_step {
@@ -68,7 +81,7 @@ typedef struct dn_tree_op {
     uint32_t at; /**< step under way */
     const uint8_t *in;
     uint8_t *out;
-    size_t len;
+    size_t len;        /**< of a block of an exchange through tree->room */
     size_t in_stride;  /**< bytes from what goes to one rank to that of the next */
     size_t out_stride; /**< of what comes */
     size_t piece;      /**< bytes in a line */
@@ -76,10 +89,13 @@ typedef struct dn_tree_op {
     const dn_tree_reduction_t *reduction;
     /* Of the step under way: */
     uint32_t put;    /**< lines sent to all */
-    uint64_t put_to; /**< members who still get line `put` */
+    uint64_t put_to; /**< members who still get line `put`, and those that go with it */
+    uint32_t batch;  /**< lines that go together now, from `put` on */
     uint32_t got;    /**< lines received from all */
     uint32_t
         got_next; /**< members whose line `got` is to come, plus 1 for ourselves: from the last to the first */
+    uint32_t part_put; /**< of an exchange through tree->room: lines sent to the first of put_to */
+    uint32_t part_got; /**< likewise: lines received from the member that got_next says */
     _Alignas(64) uint8_t fold[64]; /**< of line `got` */
 } dn_tree_op_t;
 
@@ -87,28 +103,43 @@ struct dn_tree {
     dn_tree_link_t *pair; /**< to the other of two; NULL: there are more */
     int failed;
     int debts; /**< some peer is to be told what was taken */
-    uint32_t depth;
     uint32_t spin;
     dn_port_t *port;
     uint32_t ranks;
     uint32_t rank;
     uint32_t first;
     uint32_t groups;
+    uint32_t
+        lines; /**< that may go from host to host in an operation, so that none tells of what was taken only */
+    uint32_t widest; /**< most ranks that a member of the group at the top stands for */
     int ordered;
     int mapped;
     dn_tree_group_t group[DN_TREE_LEVELS];
-    uint32_t *position; /**< by rank */
+    uint32_t *position; /**< by rank; NULL, as `at`: they are the same */
     uint32_t *at;       /**< ranks by position */
     uint64_t llcm_off;
     size_t llcm_bytes;
     uint8_t *llcm;
     dn_tree_op_t op;
+    uint8_t
+        *room[2]; /**< of a tree that is not flat: for blocks on their way, and those that are to be sorted */
     uint8_t scratch[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 };
 
 /** Order the ranks and find the groups of config->rank; the links are not set. */
 dn_status_t dn_tree_shape(dn_tree_t *tree, const dn_tree_config_t *config);
 void dn_tree_shape_free(dn_tree_t *tree);
+
+/** Set or leave tree->room, to be freed by dn_tree_destroy(). */
+dn_status_t dn_tree_room_alloc(dn_tree_t *tree);
+
+/** Take the first step of what is described, and all that can be. */
+dn_status_t dn_tree_start(dn_tree_t *tree);
+/** From all to the first of each group up to the top, where all exchange; and back. */
+dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t up, dn_tree_use_t across, dn_tree_use_t down);
+/** Go on with a step of an exchange through tree->room. @return DN_OK: it is done; DN_ERR_AGAIN: it is not; another: a peer is
+ * gone. */
+dn_status_t dn_tree_run_exchange(dn_tree_t *tree, const dn_tree_step_t *step);
 
 /** As dn_tree_barrier() and so on, whatever the tree is. */
 dn_status_t dn_tree_start_barrier(dn_tree_t *tree);
@@ -119,10 +150,10 @@ dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, 
                                     const dn_tree_reduction_t *reduction);
 
 /** Bytes of LLCM for the links of a group: lines from each other member, then their words. */
-static inline size_t dn_tree_group_bytes(uint32_t members, uint32_t depth)
+static inline size_t dn_tree_group_bytes(const dn_tree_group_t *group)
 {
-    const size_t others = members - 1;
-    return others * depth * sizeof(dn_tree_line_t) + (others * sizeof(uint64_t) + 63) / 64 * 64;
+    const size_t others = group->members - 1;
+    return others * group->depth * sizeof(dn_tree_line_t) + (others * sizeof(uint64_t) + 63) / 64 * 64;
 }
 
 /** The place of member @p of among the others of member @p at. */

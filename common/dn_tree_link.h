@@ -19,7 +19,7 @@ static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
 }
 
 /** Look for what the other side has taken where it may say so. @return whether there is room for a line. */
-int dn_tree_find_room(const dn_tree_t *tree, dn_tree_link_t *link);
+int dn_tree_find_room(dn_tree_link_t *link);
 /** Tell the other side what was taken, or note that it is to be told. */
 void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link);
 /**
@@ -30,31 +30,55 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree);
 /** Tell those who could not be told. */
 void dn_tree_pay(dn_tree_t *tree);
 
-static inline int dn_tree_has_room(const dn_tree_t *tree, dn_tree_link_t *link)
+static inline int dn_tree_has_room(dn_tree_link_t *link)
 {
-    return __builtin_expect(link->sent - link->acked < tree->depth, 1) || dn_tree_find_room(tree, link);
+    return __builtin_expect(link->sent - link->acked < link->depth, 1) || dn_tree_find_room(link);
+}
+
+/** Something has been written for the other side. */
+static inline void dn_tree_wake(const dn_tree_link_t *link)
+{
+    if (__builtin_expect(0 != link->wakes, 0)) {
+        dn_wake(link->peer);
+    }
 }
 
 /** Send one line. DN_ERR_AGAIN: not now. */
-static inline dn_status_t dn_tree_put(dn_tree_t *tree, dn_tree_link_t *link, const void *data, size_t len)
+static inline dn_status_t dn_tree_put(dn_tree_link_t *link, const void *data, size_t len)
 {
-    if (!dn_tree_has_room(tree, link)) {
+    if (!dn_tree_has_room(link)) {
         return DN_ERR_AGAIN;
     }
-    const uint64_t off = link->out_off + (uint64_t) (link->sent & (tree->depth - 1)) * sizeof(dn_tree_line_t);
+    const uint64_t off = link->out_off + (uint64_t) (link->sent & (link->depth - 1)) * sizeof(dn_tree_line_t);
     const uint64_t flag = (uint64_t) (link->sent + 1) | (uint64_t) link->taken << 32;
     const dn_status_t status = dn_aotf_line(link->peer, off, data, len, flag);
     if (__builtin_expect(DN_OK == status, 1)) {
         link->sent++;
         link->told = link->taken;
+        dn_tree_wake(link);
     }
     return status;
 }
 
-/** The next line of a link, or NULL. */
-static inline const uint8_t *dn_tree_look(const dn_tree_t *tree, dn_tree_link_t *link)
+/** How many of @p lines lines may go to a member together now; 0: none. */
+static inline uint32_t dn_tree_batch(const dn_tree_group_t *group, dn_tree_link_t *link, uint32_t lines)
 {
-    const dn_tree_line_t *line = &link->in[link->taken & (tree->depth - 1)];
+    if (!dn_tree_has_room(link)) {
+        return 0;
+    }
+    const uint32_t room = link->depth - (link->sent - link->acked);
+    const uint32_t most = room < group->batch ? room : group->batch;
+    return lines < most ? lines : most;
+}
+
+/** Send some lines together, as many as dn_tree_batch() says. */
+dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len, size_t piece,
+                              uint32_t lines);
+
+/** The next line of a link, or NULL. */
+static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
+{
+    const dn_tree_line_t *line = &link->in[link->taken & (link->depth - 1)];
     const uint64_t flag = dn_load_acquire(&line->flag);
 
     if ((uint32_t) flag != link->taken + 1) {
@@ -65,25 +89,35 @@ static inline const uint8_t *dn_tree_look(const dn_tree_t *tree, dn_tree_link_t 
 }
 
 /** Has the other side to be told what was taken? It may wait for room. */
-static inline int dn_tree_owes(const dn_tree_t *tree, const dn_tree_link_t *link)
+static inline int dn_tree_owes(const dn_tree_link_t *link)
 {
-    return link->taken - link->told >= tree->depth / 2;
+    return link->taken - link->told >= link->depth / 2;
 }
 
 /** Done with the line that dn_tree_look() showed. */
 static inline void dn_tree_take(dn_tree_t *tree, dn_tree_link_t *link)
 {
     link->taken++;
-    if (__builtin_expect(dn_tree_owes(tree, link), 0)) {
+    if (__builtin_expect(dn_tree_owes(link), 0)) {
         dn_tree_tell(tree, link);
     }
+}
+
+static inline uint32_t dn_tree_rank_at(const dn_tree_t *tree, uint32_t position)
+{
+    return NULL == tree->at ? position : tree->at[position];
+}
+
+static inline uint32_t dn_tree_position_of(const dn_tree_t *tree, uint32_t rank)
+{
+    return NULL == tree->position ? rank : tree->position[rank];
 }
 
 /** The rank of a member. */
 static inline uint32_t dn_tree_member_rank(const dn_tree_t *tree, const dn_tree_group_t *group,
                                            uint32_t member)
 {
-    return tree->at[group->start[member]];
+    return dn_tree_rank_at(tree, group->start[member]);
 }
 
 static inline uint64_t dn_tree_bit(uint32_t member)
@@ -126,6 +160,7 @@ static inline void dn_tree_begin_step(dn_tree_t *tree)
 
     if (op->at < op->steps) {
         op->put = 0;
+        op->batch = 1;
         op->got = 0;
         op->put_to = op->step[op->at].to;
         op->got_next = tree->group[op->step[op->at].group].members;

@@ -13,6 +13,7 @@
 #include "dn_config.h"
 
 #include "dn_atomic.h"
+#include "dn_tree_crowd.h"
 #include "dn_tree_long.h"
 
 #include <stdlib.h>
@@ -29,11 +30,14 @@ _Static_assert(DN_TREE_LONG_ELEMENT <= DN_TREE_LONG_CHUNK, "an element fits");
 #define DN_TREE_LONG_WHOLE 8192u
 /** Tests in vain after which a peer is asked whether it lives. */
 #define DN_TREE_LONG_PATIENCE 8192u
+/** Likewise, sleeps between two of them. */
+#define DN_TREE_LONG_SLEEPS 8u
 
 #define DN_TREE_LONG_ALL UINT32_MAX
 
 /** Counters of an area, in this order. */
 enum { FILLED, REDUCED, TAKEN, COUNTERS };
+_Static_assert(COUNTERS == DN_TREE_CROWD_COUNTERS, "a crowd counts them all");
 
 /** What a process does with a piece in the end. */
 typedef enum dn_tree_take {
@@ -48,6 +52,7 @@ struct dn_tree_long {
     dn_tree_long_config_t config;
     uint64_t done[COUNTERS];  /**< our own */
     uint64_t *seen[COUNTERS]; /**< of others, by rank, as loaded last */
+    dn_tree_crowd_t *crowd;   /**< by which those of all are known; NULL: each looks at all */
     /* The operation under way: */
     uint64_t first; /**< number of its first piece */
     uint64_t end;   /**< one beyond its last */
@@ -63,6 +68,8 @@ struct dn_tree_long {
     const dn_tree_reduction_t *reduction;
     dn_tree_mover_t *mover;
 
+    uint64_t passed; /**< times that something was passed on in the crowd */
+    int wakes;       /**< the others may sleep */
     int failed;
     uint32_t vain;  /**< tests since the last step */
     uint32_t asked; /**< rank that was asked last whether it lives */
@@ -98,7 +105,7 @@ static inline int dn_tree_long_is_beyond(dn_tree_long_t *lng, int which, uint32_
 }
 
 /** Are the counters of all others beyond a piece? */
-static int dn_tree_long_are_beyond(dn_tree_long_t *lng, int which, uint64_t number)
+static int dn_tree_long_are_all_beyond(dn_tree_long_t *lng, int which, uint64_t number)
 {
     for (uint32_t rank = 0; rank < lng->config.ranks; rank++) {
         if (rank != lng->config.rank && !dn_tree_long_is_beyond(lng, which, rank, number)) {
@@ -108,10 +115,41 @@ static int dn_tree_long_are_beyond(dn_tree_long_t *lng, int which, uint64_t numb
     return 1;
 }
 
+/** The others may sleep while they wait for what we have just stored. */
+static void dn_tree_long_wake(const dn_tree_long_t *lng)
+{
+    for (uint32_t rank = 0; lng->wakes && rank < lng->config.ranks; rank++) {
+        if (rank != lng->config.rank) {
+            dn_wake(lng->config.peer[rank]);
+        }
+    }
+}
+
+/** Learn what all have done, and pass it on. */
+static void dn_tree_long_look(dn_tree_long_t *lng)
+{
+    if (0 != dn_tree_crowd_look(lng->crowd, lng->done)) {
+        lng->passed++;
+        dn_tree_long_wake(lng);
+    }
+}
+
+static inline int dn_tree_long_are_beyond(dn_tree_long_t *lng, int which, uint64_t number)
+{
+    if (NULL == lng->crowd) {
+        return dn_tree_long_are_all_beyond(lng, which, number);
+    }
+    if (dn_tree_crowd_all(lng->crowd, which) <= number) {
+        dn_tree_long_look(lng);
+    }
+    return dn_tree_crowd_all(lng->crowd, which) > number;
+}
+
 static inline void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number)
 {
     lng->done[which] = number;
     dn_store_release(dn_tree_long_counter(lng->config.area[lng->config.rank], which), number);
+    dn_tree_long_wake(lng);
 }
 /** @} */
 
@@ -119,6 +157,7 @@ static inline void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t
 /** @{ */
 static void dn_tree_long_destroy(dn_tree_long_t *lng)
 {
+    dn_tree_crowd_free(lng->crowd);
     free(lng->seen[0]);
     free(lng);
 }
@@ -152,8 +191,20 @@ uint64_t dn_tree_long_pieces(const void *area)
     return dn_load_acquire(dn_tree_long_counter(area, TAKEN));
 }
 
+dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tree_place_t *place)
+{
+    const dn_tree_config_t config = {
+        .ranks = lng->config.ranks, .rank = lng->config.rank, .radix = radix, .depth = 4, .place = place};
+
+    /* Of two, who does not fill is not waited for. */
+    return 2 == config.ranks ? DN_OK : dn_tree_crowd_create(&config, lng->config.area, &lng->crowd);
+}
+
 void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first)
 {
+    if (NULL == lng->crowd) {
+        dn_tree_crowd_none(lng->config.area[lng->config.rank]);
+    }
     for (int which = 0; which < COUNTERS; which++) {
         dn_tree_long_publish(lng, which, first);
     }
@@ -161,11 +212,17 @@ void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first)
     lng->end = first;
 }
 
+void dn_tree_long_set_wakes(dn_tree_long_t *lng, int wakes)
+{
+    lng->wakes = wakes;
+}
+
 dn_status_t dn_tree_long_free(dn_tree_long_t *lng)
 {
-    /* Who has taken the last piece has done all steps of it: it reads nothing in our area any more, but for our TAKEN, in this
-     * function. So that counter must never go back: see dn_tree_long_begin(). */
-    if (lng->failed || (lng->first != lng->end && !dn_tree_long_are_beyond(lng, TAKEN, lng->end - 1))) {
+    /* Who has taken the last piece has done all steps of it: it reads no slot of our area any more, but for our TAKEN, in this
+     * function, and what we said to our crowd, where it has that to pass on. So neither must ever go back: see dn_tree_long_begin() and
+     * dn_tree_crowd_create(). */
+    if (lng->failed || (lng->first != lng->end && !dn_tree_long_are_all_beyond(lng, TAKEN, lng->end - 1))) {
         return DN_INPROGRESS;
     }
     dn_tree_long_destroy(lng);
@@ -380,13 +437,22 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
     return 1;
 }
 
+/** Has a rank told those who learn from it of what the operation has them wait for? */
+static int dn_tree_long_has_told(const dn_tree_long_t *lng, const void *area)
+{
+    return DN_TREE_LONG_ALL != lng->root
+           || (dn_tree_crowd_has_told(area, FILLED, lng->end)
+               && (!lng->reduces || dn_tree_crowd_has_told(area, REDUCED, lng->end)));
+}
+
 /** Has another rank done its part of the operation? Then it may leave. */
 static int dn_tree_long_is_through(dn_tree_long_t *lng, uint32_t rank)
 {
     const int fills = DN_TREE_LONG_ALL == lng->root || rank == lng->root;
 
     return (!fills || dn_tree_long_is_beyond(lng, FILLED, rank, lng->end - 1))
-           && dn_tree_long_is_beyond(lng, TAKEN, rank, lng->end - 1);
+           && dn_tree_long_is_beyond(lng, TAKEN, rank, lng->end - 1)
+           && dn_tree_long_has_told(lng, lng->config.area[rank]);
 }
 
 /** Nothing has come for long: ask one of those who have something to do whether it lives. One that has done its part since
@@ -402,20 +468,40 @@ static void dn_tree_long_ask(dn_tree_long_t *lng)
     }
 }
 
+/** Is there nothing left to do for us, nor to tell others? */
+static int dn_tree_long_is_done(const dn_tree_long_t *lng)
+{
+    return lng->done[TAKEN] == lng->end && lng->done[REDUCED] == lng->end && lng->done[FILLED] == lng->end
+           && (NULL == lng->crowd || dn_tree_long_has_told(lng, lng->config.area[lng->config.rank]));
+}
+
 dn_status_t dn_tree_long_test(dn_tree_long_t *lng)
 {
+    if (NULL != lng->crowd) {
+        dn_tree_long_look(lng);
+    }
     while (dn_tree_long_take(lng) || dn_tree_long_reduce_share(lng) || dn_tree_long_fill(lng)) {
         lng->vain = 0;
     }
-    if (lng->done[TAKEN] == lng->end && lng->done[REDUCED] == lng->end && lng->done[FILLED] == lng->end) {
+    if (dn_tree_long_is_done(lng)) {
         return DN_OK;
     }
-    if (DN_TREE_LONG_PATIENCE == ++lng->vain) {
+    if (DN_TREE_LONG_PATIENCE <= ++lng->vain) {
         dn_tree_long_ask(lng);
     }
     return lng->failed ? DN_ERR_UNREACH : DN_INPROGRESS;
 }
 /** @} */
+
+void dn_tree_long_slept(dn_tree_long_t *lng)
+{
+    lng->vain += DN_TREE_LONG_PATIENCE / DN_TREE_LONG_SLEEPS;
+}
+
+uint64_t dn_tree_long_steps(const dn_tree_long_t *lng)
+{
+    return lng->done[FILLED] + lng->done[REDUCED] + lng->done[TAKEN] + lng->passed;
+}
 
 /** @name Operations */
 /** @{ */

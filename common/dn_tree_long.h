@@ -6,9 +6,9 @@
  * Broadcast and reductions of any length through mapped memory, among processes of one host.
  *
  * Each process has an area: memory that all of them have mapped. It is a ring of DN_TREE_LONG_SLOTS slots behind a
- * head of three counters, each in a line of its own:
+ * head of three counters, each in a line of its own, and what groups of ranks say of them (dn_tree_long_group()):
  *
- *   pieces filled | pieces reduced | pieces taken | slot 0 | slot 1 | ...
+ *   pieces filled | pieces reduced | pieces taken | of all | slot 0 | slot 1 | ...
  *
  * An operation is cut into pieces, at most a slot long. Pieces are numbered through all operations, alike in
  * all processes; piece k goes through slot k mod DN_TREE_LONG_SLOTS of an area. Counters are written by their owner
@@ -91,6 +91,19 @@ DN_API dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_t
 DN_API uint64_t dn_tree_long_pieces(const void *area);
 
 /**
+ * Have the ranks learn in groups of what all have done, instead of each from all: for many. What they do is the same. Two go on as
+ * before.
+ *
+ * @param[in] radix  Most members of a group: 2..DN_TREE_RADIX_MAX.
+ * @param[in] place  Of each rank, as in dn_tree_config_t, lent for the call; NULL: all are as close.
+ *
+ * Ordering:   the areas are known, and dn_tree_long_begin() follows. All ranks do it, alike, or none.
+ *
+ * @retval DN_ERR_PARAM, DN_ERR_NOMEM  nothing has changed; all have to do without it, or without areas.
+ */
+DN_API dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tree_place_t *place);
+
+/**
  * Say where the pieces of the first operation begin; unless the areas of all are new, before it.
  *
  * @param[in] first  The same in all processes: the most that dn_tree_long_pieces() is in one of them.
@@ -98,6 +111,9 @@ DN_API uint64_t dn_tree_long_pieces(const void *area);
  * Ordering:   no process starts an operation before all have called it.
  */
 DN_API void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first);
+
+/** Whether processes share their cores, and may sleep while they wait (dn_nap.h): who publishes a counter wakes them. */
+DN_API void dn_tree_long_set_wakes(dn_tree_long_t *lng, int wakes);
 
 /**
  * Free one whose operations are complete, so that its area can serve others.
@@ -131,6 +147,10 @@ DN_API dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const
 /** As dn_tree_long_reduce(), to everybody. */
 DN_API dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                           const dn_tree_reduction_t *reduction);
+/** The caller has slept since the last test: so there are fewer of them until a peer is asked whether it lives. */
+DN_API void dn_tree_long_slept(dn_tree_long_t *lng);
+/** What has been done of it: it changes with each step. */
+DN_API uint64_t dn_tree_long_steps(const dn_tree_long_t *lng);
 /** Go on with the operation that was started last. */
 DN_API dn_status_t dn_tree_long_test(dn_tree_long_t *lng);
 /** @} */

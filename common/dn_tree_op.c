@@ -22,6 +22,18 @@ static inline size_t dn_tree_line_len(const dn_tree_op_t *op, uint32_t line)
     return left < op->piece ? left : op->piece;
 }
 
+/** The lines from op->put on that can go together to all members of a step; at least one. */
+static uint32_t dn_tree_batch_to_all(const dn_tree_t *tree, const dn_tree_step_t *step)
+{
+    const dn_tree_group_t *group = &tree->group[step->group];
+    uint32_t lines = tree->op.lines - tree->op.put;
+
+    for (uint64_t to = step->to; 0 != to; to &= to - 1) {
+        lines = dn_tree_batch(group, &group->link[__builtin_ctzll(to)], lines);
+    }
+    return 0 == lines ? 1 : lines;
+}
+
 /** Send the lines of the step, as far as there is room. */
 static dn_status_t dn_tree_send(dn_tree_t *tree, const dn_tree_step_t *step)
 {
@@ -31,17 +43,27 @@ static dn_status_t dn_tree_send(dn_tree_t *tree, const dn_tree_step_t *step)
     while (0 != op->put_to) {
         const uint32_t member = (uint32_t) __builtin_ctzll(op->put_to);
         const uint8_t *data = op->in + op->put * op->piece;
+        dn_tree_link_t *link = &group->link[member];
+        dn_status_t status;
         if (0 != op->in_stride) {
             data += op->in_stride * dn_tree_member_rank(tree, group, member);
         }
-        const dn_status_t status =
-            dn_tree_put(tree, &group->link[member], data, dn_tree_line_len(op, op->put));
+        if (1 < group->batch && step->to == op->put_to) {
+            op->batch = dn_tree_batch_to_all(tree, step);
+        }
+        if (__builtin_expect(1 == op->batch, 1)) {
+            status = dn_tree_put(link, data, dn_tree_line_len(op, op->put));
+        } else {
+            const uint32_t last = op->put + op->batch - 1;
+            const size_t len = (op->batch - 1) * op->piece + dn_tree_line_len(op, last);
+            status = dn_tree_put_batch(link, data, len, op->piece, op->batch);
+        }
         if (DN_OK != status) {
             return status;
         }
         op->put_to &= op->put_to - 1;
         if (0 == op->put_to) {
-            op->put++;
+            op->put += op->batch;
             op->put_to = op->put < op->lines ? step->to : 0;
         }
     }
@@ -84,7 +106,7 @@ static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
             if (member == group->self && DN_TREE_FOLD == step->use) {
                 dn_tree_use(tree, step, member, op->in + op->got * op->piece);
             } else if (0 != (step->from & (UINT64_C(1) << member))) {
-                const uint8_t *data = dn_tree_look(tree, &group->link[member]);
+                const uint8_t *data = dn_tree_look(&group->link[member]);
                 if (NULL == data) {
                     return 0;
                 }
@@ -100,17 +122,27 @@ static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
     return op->got == op->lines;
 }
 
+/** Lines of the same length to all, and from all. As dn_tree_run_exchange(). */
+static inline dn_status_t dn_tree_run_lines(dn_tree_t *tree, const dn_tree_step_t *step)
+{
+    const dn_status_t status = dn_tree_send(tree, step);
+
+    if ((DN_OK == status || DN_ERR_AGAIN == status) && 0 != step->from && !dn_tree_receive(tree, step)) {
+        return DN_ERR_AGAIN;
+    }
+    return status;
+}
+
 /** One step. */
 static dn_status_t dn_tree_run_step(dn_tree_t *tree, const dn_tree_step_t *step)
 {
-    const dn_status_t status = dn_tree_send(tree, step);
+    const dn_status_t status = __builtin_expect(DN_TREE_FOLD >= step->use, 1)
+                                   ? dn_tree_run_lines(tree, step)
+                                   : dn_tree_run_exchange(tree, step);
 
     if (DN_OK != status && DN_ERR_AGAIN != status) {
         tree->failed = 1;
         return dn_tree_tell_given_up(tree);
-    }
-    if (0 != step->from && !dn_tree_receive(tree, step)) {
-        return DN_INPROGRESS;
     }
     return DN_OK == status ? DN_OK : DN_INPROGRESS;
 }
@@ -155,7 +187,7 @@ static void dn_tree_step_in(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree_
     if (root == group->self) {
         dn_tree_step(tree, g, 0, dn_tree_others(group), use);
     } else {
-        dn_tree_step(tree, g, dn_tree_bit(root), 0, DN_TREE_IGNORE);
+        dn_tree_step(tree, g, dn_tree_bit(root), 0, use);
     }
 }
 
@@ -164,7 +196,7 @@ static void dn_tree_step_out(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree
     const dn_tree_group_t *group = &tree->group[g];
 
     if (root == group->self) {
-        dn_tree_step(tree, g, dn_tree_others(group), 0, DN_TREE_IGNORE);
+        dn_tree_step(tree, g, dn_tree_others(group), 0, use);
     } else {
         dn_tree_step(tree, g, 0, dn_tree_bit(root), use);
     }
@@ -190,30 +222,28 @@ static uint32_t dn_tree_standing_for(const dn_tree_group_t *group, uint32_t posi
     return member;
 }
 
-static dn_status_t dn_tree_start(dn_tree_t *tree)
+dn_status_t dn_tree_start(dn_tree_t *tree)
 {
     dn_tree_begin_step(tree);
     return dn_tree_test(tree);
 }
 
-/** From all to the first of each group up to the top, where all exchange; and back. */
-static dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t use)
+dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t up, dn_tree_use_t across, dn_tree_use_t down)
 {
     const uint32_t last = tree->groups - 1;
-    const dn_tree_use_t back = DN_TREE_IGNORE == use ? DN_TREE_IGNORE : DN_TREE_STORE;
 
     for (uint32_t g = 0; g < last; g++) {
-        dn_tree_step_in(tree, g, 0, use);
+        dn_tree_step_in(tree, g, 0, up);
     }
     if (dn_tree_is_top(tree, &tree->group[last])) {
         const uint64_t others = dn_tree_others(&tree->group[last]);
-        dn_tree_step(tree, last, others, others, use);
+        dn_tree_step(tree, last, others, others, across);
     } else {
-        dn_tree_step_in(tree, last, 0, use);
-        dn_tree_step_out(tree, last, 0, back);
+        dn_tree_step_in(tree, last, 0, up);
+        dn_tree_step_out(tree, last, 0, down);
     }
     for (uint32_t g = last; 0 < g; g--) {
-        dn_tree_step_out(tree, g - 1, 0, back);
+        dn_tree_step_out(tree, g - 1, 0, down);
     }
     return dn_tree_start(tree);
 }
@@ -221,7 +251,7 @@ static dn_status_t dn_tree_all(dn_tree_t *tree, dn_tree_use_t use)
 dn_status_t dn_tree_start_barrier(dn_tree_t *tree)
 {
     dn_tree_describe(tree, NULL, NULL, 0, DN_AOTF_LINE_MAX);
-    return dn_tree_all(tree, DN_TREE_IGNORE);
+    return dn_tree_all(tree, DN_TREE_IGNORE, DN_TREE_IGNORE, DN_TREE_IGNORE);
 }
 
 dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
@@ -230,7 +260,7 @@ dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, 
     dn_tree_describe(tree, in, out, count * reduction->size,
                      DN_AOTF_LINE_MAX / reduction->size * reduction->size);
     tree->op.reduction = reduction;
-    return dn_tree_all(tree, DN_TREE_FOLD);
+    return dn_tree_all(tree, DN_TREE_FOLD, DN_TREE_FOLD, DN_TREE_STORE);
 }
 
 dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len)
@@ -241,7 +271,8 @@ dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_
 
     dn_tree_describe(tree, buf, buf, len, DN_AOTF_LINE_MAX);
     while (g <= last
-           && DN_TREE_NONE == (member = dn_tree_standing_for(&tree->group[g], tree->position[root]))) {
+           && DN_TREE_NONE
+                  == (member = dn_tree_standing_for(&tree->group[g], dn_tree_position_of(tree, root)))) {
         g++;
     }
     if (g > last) {
@@ -263,7 +294,7 @@ dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_
 static void dn_tree_pass_down(dn_tree_t *tree, uint32_t g, uint32_t root)
 {
     const dn_tree_group_t *group = &tree->group[g];
-    const uint32_t member = dn_tree_standing_for(group, tree->position[root]);
+    const uint32_t member = dn_tree_standing_for(group, dn_tree_position_of(tree, root));
 
     if (DN_TREE_NONE == member || 0 == member) {
         return;
@@ -288,7 +319,7 @@ dn_status_t dn_tree_start_reduce(dn_tree_t *tree, uint32_t root, const void *in,
         dn_tree_step_in(tree, g, 0, DN_TREE_FOLD);
     }
     if (dn_tree_is_top(tree, &tree->group[last])) {
-        dn_tree_step_in(tree, last, dn_tree_standing_for(&tree->group[last], tree->position[root]),
+        dn_tree_step_in(tree, last, dn_tree_standing_for(&tree->group[last], dn_tree_position_of(tree, root)),
                         DN_TREE_FOLD);
     } else {
         dn_tree_step_in(tree, last, 0, DN_TREE_FOLD);
@@ -298,32 +329,5 @@ dn_status_t dn_tree_start_reduce(dn_tree_t *tree, uint32_t root, const void *in,
         dn_tree_pass_down(tree, g - 1, root);
     }
     return dn_tree_start(tree);
-}
-
-/** Everybody to everybody in a flat tree, and our own block to ourselves. */
-static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t *out, size_t len,
-                                    size_t in_stride)
-{
-    const uint64_t others = dn_tree_others(&tree->group[0]);
-    const uint8_t *own = in + in_stride * tree->rank;
-
-    dn_tree_describe(tree, in, out, len, DN_AOTF_LINE_MAX);
-    tree->op.in_stride = in_stride;
-    tree->op.out_stride = len;
-    if (own != out + len * tree->rank && 0 != len) {
-        memcpy(out + len * tree->rank, own, len);
-    }
-    dn_tree_step(tree, 0, others, others, DN_TREE_STORE);
-    return dn_tree_start(tree);
-}
-
-dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len)
-{
-    return dn_tree_exchange(tree, in, out, len, 0);
-}
-
-dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len)
-{
-    return dn_tree_exchange(tree, in, out, len, len);
 }
 /** @} */

@@ -17,7 +17,6 @@ AC_DEFUN([DN_OPTIONS], [
         [AC_MSG_ERROR([--enable-sanitizer is one of address, thread; not "$enable_sanitizer"])])
     dn_sanitizer=$enable_sanitizer
     AM_CONDITIONAL([DN_SANITIZER], [test no != "$dn_sanitizer"])
-    AM_CONDITIONAL([DN_SANITIZER_THREAD], [test thread = "$dn_sanitizer"])
 
     AC_ARG_WITH([mcadir],
         [AS_HELP_STRING([--with-mcadir=DIR], [install the Open MPI components in DIR @<:@LIBDIR/openmpi@:>@])],

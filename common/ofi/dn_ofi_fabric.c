@@ -100,6 +100,16 @@ static size_t dn_ofi_between(size_t value, size_t least, size_t most)
     return value < least ? least : value > most ? most : value;
 }
 
+/** How long a message may be that goes by fi_inject(), which tells nobody when it is through. 0: none, as libfabric
+ * before 2.4 wants for ofi_rxd: where it has no entry left for a message, its fi_send() says that it took it and drops
+ * it. Only those whose completions are counted can be kept below that number (tx_left). */
+static size_t dn_ofi_inject_max(const struct fi_info *info)
+{
+    const char *provider = info->fabric_attr->prov_name;
+
+    return NULL != strstr(provider, "ofi_rxd") ? 0 : info->tx_attr->inject_size;
+}
+
 dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
 {
     size_t len = sizeof(ofi->where.name);
@@ -110,8 +120,10 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
     }
     const struct fi_info *info = ofi->info;
     ofi->mr_mode = (uint64_t) info->domain_attr->mr_mode;
-    ofi->inject = info->tx_attr->inject_size;
+    ofi->inject = dn_ofi_inject_max(info);
     ofi->tx_left = (uint32_t) dn_ofi_between(info->tx_attr->size, 1, DN_OFI_QUEUE_MAX);
+    ofi->tx_words = sizeof(dn_ofi_head_t) <= ofi->inject ? 0 : ofi->tx_left / 8;
+    ofi->tx_most = (ofi->tx_left + 1) / 2;
     ofi->rx_want = (uint32_t) dn_ofi_between(
         info->rx_attr->size, 1,
         FI_RM_ENABLED == info->domain_attr->resource_mgmt ? DN_OFI_RX : DN_OFI_RX_MAX);
@@ -492,6 +504,7 @@ int dn_ofi_poll(dn_ofi_t *ofi)
     } else if (-FI_EAVAIL == got) {
         n = dn_ofi_failed(ofi);
     }
+    ofi->backlog = DN_OFI_BATCH == n;
     /* Not between a message and its answer, while enough buffers are there. */
     if (ofi->rx_posted < ofi->rx_want && (0 == n || ofi->rx_posted < ofi->rx_want / 2)) {
         dn_ofi_refill(ofi);

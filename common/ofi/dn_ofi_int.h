@@ -69,10 +69,14 @@
 #define DN_OFI_IOV       8u           /**< iovecs given to one call */
 #define DN_OFI_PART      (256u << 10) /**< longest single RMA operation */
 #define DN_OFI_FLYING \
-    (2u << 20)                /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
+    (2u << 20) /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
                 GB/s; 4 MiB in parts of 1 MiB: 1.7) */
-#define DN_OFI_STRAYS    256u /**< messages kept that came ahead of what they belong to */
-#define DN_OFI_PUSH_NS   UINT64_C(10000000)   /**< for which disconnecting sends what it can */
+#define DN_OFI_PLACE_BITS \
+    20u                     /**< of a token; the others are random, as different senders' must not be alike */
+#define DN_OFI_STRAYS  256u /**< messages kept that came ahead of what they belong to */
+#define DN_OFI_PUSH_NS UINT64_C(10000000) /**< for which disconnecting sends what it can */
+/** For which an answer is waited for before it is asked for again. */
+#define DN_OFI_ASK_NS    UINT64_C(250000000)
 #define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
 #define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
 
@@ -90,6 +94,7 @@ enum dn_ofi_kind {
     DN_OFI_PING = 9,   /**< what came of that stream, which is the sender's? value: it waits for credit */
     DN_OFI_PONG = 10,  /**< value: the number expected next */
     DN_OFI_GONE = 11,  /**< who sent that stream has given up its receiver */
+    DN_OFI_KEPT = 12,  /**< PONG, and AOTFs among those that came wait until their sender is let in */
 };
 
 enum dn_ofi_refusal {
@@ -166,6 +171,7 @@ typedef struct dn_ofi_node {
     fi_addr_t addr;
     uint32_t users;
     uint32_t len;
+    uint64_t newest; /**< token of the stream to it that was opened last */
     uint8_t
         name[DN_OFI_NAME_MAX + 1]; /**< 0 behind it: a provider reads as many bytes as its own names have */
 } dn_ofi_node_t;
@@ -209,7 +215,9 @@ enum { DN_OFI_SHORT, DN_OFI_MEDIUM, DN_OFI_LONG, DN_OFI_POOLS };
 
 /** What we send to a peer. Outlives the peer until all of it has been taken. */
 typedef struct dn_ofi_stream {
-    uint64_t token; /**< low half: place in ofi->stream */
+    uint64_t token; /**< its last DN_OFI_PLACE_BITS: place in ofi->stream */
+    uint64_t
+        before; /**< token of the stream to the same process ahead of it: it begins when that has gone out */
     struct dn_ofi_peer *peer;
     dn_ofi_node_t *node;
     uint64_t back; /**< token of the peer's stream to us when the peer was freed,
@@ -223,6 +231,7 @@ typedef struct dn_ofi_stream {
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
     uint32_t stores;               /**< number behind its last AOTF */
     uint32_t stored;               /**< numbers below are known to have come */
+    int kept;                      /**< and AOTFs among them not to be stored yet */
     int asked;                     /**< a PING is not answered yet */
     uint64_t asked_at;             /**< when it was sent last, */
     uint64_t asked_since;          /**< and first */
@@ -258,6 +267,7 @@ typedef struct dn_ofi_peer {
     uint32_t rx_lines;             /**< that came, ever */
     uint32_t rx_taken;             /**< lines whose handlers have run, ever */
     uint32_t rx_told;              /**< of which the sender knows */
+    int kept;                      /**< AOTFs came that wait until it is let in */
     uint32_t depth;                /**< its handlers running, one inside the other */
     int rx_left;                   /**< its LEAVE came */
     int left_due, pong_due;        /**< LEFT or PONG wait for room */
@@ -336,8 +346,10 @@ typedef struct dn_ofi {
     size_t iov_limit;   /**< of ours in one call of RMA */
     size_t rma_iov_limit;
     size_t inject;
-    uint32_t tx_left; /**< operations that the provider still takes */
-    uint32_t rx_want; /**< receives to be kept posted */
+    uint32_t tx_left;  /**< operations that the provider still takes, */
+    uint32_t tx_words; /**< the last of them words alone: who gets no answer gives this process up; */
+    uint32_t tx_most;  /**< and messages of one stream: a peer that takes none leaves room for the others */
+    uint32_t rx_want;  /**< receives to be kept posted */
     uint32_t rx_posted;
 
     dn_ofi_pool_t pool[DN_OFI_POOLS]; /**< by length */
@@ -378,7 +390,8 @@ typedef struct dn_ofi {
     int watching;        /**< there is a watcher */
     int beating;         /**< it is reading what came, without the port's lock */
     uint64_t turns;      /**< in which somebody else did */
-    uint64_t watched;    /**< when it last looked at peers */
+    int backlog;         /**< and there was more to read than the last of them read */
+    uint64_t watched;    /**< when peers were looked at last */
 } dn_ofi_t;
 
 static inline void dn_ofi_lock(dn_ofi_t *ofi)
@@ -509,6 +522,8 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Free a stream if nothing of it is left. */
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
+/** Does it wait until another to the same process has gone out? */
+int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream);
 /** Our stream of this token, or NULL. */
 dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token);
 /** The sender of this token, or NULL. */

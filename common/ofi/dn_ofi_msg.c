@@ -16,8 +16,6 @@
 /** Those behind them are gathered when they follow each other so closely:
  * sending takes 5 to 10 us. */
 #define DN_OFI_GAP_NS UINT64_C(30000)
-/** For which an answer is waited for before it is asked for again. */
-#define DN_OFI_ASK_NS UINT64_C(250000000)
 /** Lines that are gathered at most. */
 #define DN_OFI_GATHER 64
 
@@ -35,7 +33,7 @@ static ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_
     if (NULL == ofi->ep) {
         return -FI_ESHUTDOWN;
     }
-    if (0 == ofi->tx_left) {
+    if (ofi->tx_left <= (NULL == buffer->stream ? 0 : ofi->tx_words)) {
         return -FI_EAGAIN;
     }
     buffer->request.role = DN_OFI_SEND;
@@ -108,6 +106,10 @@ static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 
 void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
+    if (dn_ofi_follows(ofi, stream)) {
+        ofi->work = 1;
+        return;
+    }
     while (NULL != stream->first && !stream->dead) {
         dn_ofi_join(ofi, stream);
         dn_ofi_buffer_t *buffer = stream->first;
@@ -115,7 +117,8 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
             return;
         }
         dn_ofi_buffer_t *next = buffer->next;
-        const ssize_t ret = dn_ofi_post(ofi, buffer, stream->node);
+        const ssize_t ret =
+            stream->flying < ofi->tx_most ? dn_ofi_post(ofi, buffer, stream->node) : -FI_EAGAIN;
         if (-FI_EAGAIN == ret) {
             ofi->work = 1;
             return;
@@ -472,7 +475,7 @@ dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
 /** Are all its AOTFs known to be stored? */
 static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
 {
-    return 0 >= (int32_t) (stream->stores - stream->stored);
+    return !stream->kept && 0 >= (int32_t) (stream->stores - stream->stored);
 }
 
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
@@ -500,7 +503,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
     dn_ofi_stream_t *stream = peer->tx;
     if (peer->suspect) {
         status = DN_ERR_UNREACH;
-    } else if (0 != peer->base.outstanding || NULL != peer->op || 0 != peer->handed) {
+    } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || NULL != peer->op || 0 != peer->handed) {
         status = DN_INPROGRESS;
     } else if (NULL != stream && !dn_ofi_is_stored(stream)) {
         dn_ofi_inquire(ofi, stream);

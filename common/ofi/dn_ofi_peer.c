@@ -72,12 +72,25 @@ static int dn_ofi_has_ended(int pidfd)
 
 /* Streams */
 
+/** The place in the table of streams that a token names. */
+static uint32_t dn_ofi_place_of(uint64_t token)
+{
+    return (uint32_t) token & ((UINT32_C(1) << DN_OFI_PLACE_BITS) - 1);
+}
+
 dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token)
 {
-    const uint32_t number = (uint32_t) token;
+    const uint32_t number = dn_ofi_place_of(token);
     return number < ofi->nstreams && NULL != ofi->stream[number] && token == ofi->stream[number]->token
                ? ofi->stream[number]
                : NULL;
+}
+
+int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
+{
+    const dn_ofi_stream_t *before = dn_ofi_find_stream(ofi, stream->before);
+
+    return NULL != before && !before->dead && NULL != before->first;
 }
 
 /** A free place in the table of streams. */
@@ -87,6 +100,9 @@ static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
 
     while (number < ofi->nstreams && NULL != ofi->stream[number]) {
         number++;
+    }
+    if (0 != number >> DN_OFI_PLACE_BITS) {
+        return DN_ERR_NOMEM;
     }
     if (number == ofi->nstreams) {
         dn_ofi_stream_t **table = realloc(ofi->stream, (number + 1) * sizeof(*table));
@@ -105,7 +121,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     const dn_job_t *job = dn_port_job(ofi->iface.port);
     uint32_t number;
-    uint32_t secret;
+    uint64_t secret;
     dn_ofi_hello_t hello = {
         .magic = DN_OFI_MAGIC,
         .version = DN_WIRE_VERSION,
@@ -122,14 +138,16 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         return DN_ERR_NOMEM;
     }
     /* Never 0, which stands for no stream. */
-    stream->token = (uint64_t) (secret | 1) << 32 | number;
+    stream->token = (secret | 1) << DN_OFI_PLACE_BITS | number;
     stream->peer = peer;
     stream->node = peer->node;
     stream->window = peer->window;
+    stream->before = peer->node->newest;
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_HELLO, &hello, sizeof(hello))) {
         free(stream);
         return DN_ERR_NOMEM;
     }
+    peer->node->newest = stream->token;
     peer->node->users++;
     ofi->stream[number] = stream;
     peer->tx = stream;
@@ -153,7 +171,7 @@ void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     if (stream->gathers) {
         *at = stream->gathering_next;
     }
-    ofi->stream[(uint32_t) stream->token] = NULL;
+    ofi->stream[dn_ofi_place_of(stream->token)] = NULL;
     ofi->draining--;
     dn_ofi_node_leave(ofi, stream->node);
     free(stream);
@@ -168,6 +186,7 @@ static void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind ki
         return;
     }
     peer->tx = NULL;
+    peer->fences = 0;
     stream->peer = NULL;
     stream->back = peer->rx_token;
     stream->leaving = 1;
@@ -571,8 +590,10 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
         peer->rx_left = 1;
         ofi->reap = 1;
     }
-    const int stays = (0 != peer->rx_token && !base->lost) || peer->self;
+    /* Nor is it freed in a handler of its own. */
+    const int stays = (0 != peer->rx_token && !base->lost) || peer->self || 0 != peer->depth;
     peer->going = !stays;
+    ofi->reap |= stays && base->lost;
     dn_ofi_unlock(ofi);
     dn_ofi_signal(ofi);
     if (!stays) {
@@ -673,7 +694,7 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
             dn_ofi_end_rx(ofi, peer);
             ofi->retry = NULL != ofi->stray;
         }
-        ofi->reap |= peer->rx_left;
+        ofi->reap |= peer->rx_left || (peer->base.lost && 0 == peer->base.connections);
         peer = peer->next;
     }
     if (NULL != peer) {

@@ -99,7 +99,8 @@ static void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         peer->credit_due = !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, peer->rx_told);
     }
     if (peer->pong_due) {
-        peer->pong_due = !dn_ofi_control(ofi, peer->node, DN_OFI_PONG, peer->rx_token, peer->rx_number);
+        const enum dn_ofi_kind pong = peer->kept ? DN_OFI_KEPT : DN_OFI_PONG;
+        peer->pong_due = !dn_ofi_control(ofi, peer->node, pong, peer->rx_token, peer->rx_number);
     }
     if (peer->left_due && !peer->pong_due) {
         peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, 0);
@@ -113,6 +114,7 @@ void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 
     peer->stranger = 0;
     peer->trusted = 1;
+    peer->kept = 0;
     while (NULL != *at) {
         dn_ofi_buffer_t *buffer = *at;
         if (DN_OFI_AOTF == dn_ofi_head(buffer)->kind) {
@@ -196,6 +198,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         dn_ofi_give_credit(ofi, peer);
         return;
     }
+    peer->kept |= DN_OFI_AOTF == head->kind;
     if (NULL != peer->first) {
         buffer = dn_ofi_shrink(ofi, buffer);
     }
@@ -266,7 +269,8 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
 
-    const int leaves = DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind;
+    /* 0 is the token of no stream, and `back` where there was none. */
+    const int leaves = 0 != head->token && (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind);
 
     for (uint32_t i = 0; leaves && i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
@@ -317,10 +321,11 @@ static void dn_ofi_word(dn_ofi_t *ofi, const dn_ofi_head_t *head)
     } else if (DN_OFI_LEFT == head->kind && stream->leaving) {
         stream->dead = 1;
         dn_ofi_settle_stream(ofi, stream);
-    } else if (DN_OFI_PONG == head->kind) {
+    } else if (DN_OFI_PONG == head->kind || DN_OFI_KEPT == head->kind) {
         stream->asked = 0;
         if (stream->number - head->number <= stream->number - stream->stored) {
             stream->stored = head->number;
+            stream->kept = DN_OFI_KEPT == head->kind;
         }
     } else if (DN_OFI_REFUSE == head->kind) {
         dn_ofi_refused(ofi, stream, head->number);
@@ -341,7 +346,7 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
     case DN_OFI_HELLO:
         return sizeof(dn_ofi_hello_t) == head->len;
     default:
-        return 0 == head->len && 0 < head->kind && DN_OFI_GONE >= head->kind;
+        return 0 == head->len && 0 < head->kind && DN_OFI_KEPT >= head->kind;
     }
 }
 
@@ -589,6 +594,19 @@ static int dn_ofi_is_busy(const dn_ofi_t *ofi)
     return busy;
 }
 
+/** Nobody else looks after the streams: ask for credit, which the network may have lost, and for what came, ahead of
+ * the wrap-around of its number. */
+static void dn_ofi_ask_all(dn_ofi_t *ofi)
+{
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        dn_ofi_stream_t *stream = ofi->stream[i];
+        if (NULL != stream && !stream->dead
+            && (NULL != stream->first || stream->number - stream->stored > UINT32_C(1) << 30)) {
+            dn_ofi_inquire(ofi, stream);
+        }
+    }
+}
+
 /** Nothing came: how many calls can be left out? */
 static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
 {
@@ -596,6 +614,10 @@ static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
     const uint64_t gap = now - ofi->called;
 
     ofi->called = now;
+    if (!ofi->watching && now - ofi->watched > DN_OFI_ASK_NS) {
+        ofi->watched = now;
+        dn_ofi_ask_all(ofi);
+    }
     return gap < DN_OFI_QUIET_CALLS_NS && !dn_ofi_is_busy(ofi) ? DN_OFI_QUIET : 0;
 }
 
@@ -615,7 +637,7 @@ int dn_ofi_progress(dn_iface_t *iface)
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
         iface->rest = 0;
-    } else if (NULL != ofi->peers) {
+    } else if (NULL != ofi->peers || 0 != ofi->draining) {
         iface->rest = dn_ofi_quiet(ofi);
     }
     const int more = dn_ofi_has_more(ofi);

@@ -167,7 +167,7 @@ static ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
     dn_sg_cursor_t remote_at = op->remote_at;
     const uint64_t longest = ofi->info->ep_attr->max_msg_size;
 
-    if (0 == ofi->tx_left || DN_OFI_FLYING <= op->peer->flying) {
+    if (ofi->tx_left <= ofi->tx_words || DN_OFI_FLYING <= op->peer->flying) {
         return -FI_EAGAIN;
     }
     struct fid_ep *ep = dn_ofi_rma_endpoint(ofi);

@@ -86,9 +86,10 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 }
 
 /** Does anything connect us with it, so that it should answer? */
-static int dn_ofi_is_watched(const dn_ofi_peer_t *peer)
+static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
     return !peer->self && !peer->suspect && !peer->stranger
+           && (NULL == peer->tx || !dn_ofi_follows(ofi, peer->tx))
            && (NULL != peer->tx || (0 != peer->rx_token && !peer->rx_left));
 }
 
@@ -102,7 +103,7 @@ static void dn_ofi_look(dn_ofi_t *ofi)
     ofi->watched = now;
     dn_ofi_look_at_streams(ofi, now, away);
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (away || !dn_ofi_is_watched(peer) || peer->signs != peer->signs_at) {
+        if (away || !dn_ofi_is_watched(ofi, peer) || peer->signs != peer->signs_at) {
             peer->signs_at = peer->signs;
             peer->since = now;
         } else if (now - peer->since > ofi->timeout_ns) {
@@ -147,7 +148,7 @@ static void *dn_ofi_beat(void *arg)
         if (dn_ofi_clock() < look_at) {
             continue;
         }
-        if (turns == ofi->turns) {
+        if (turns == ofi->turns || ofi->backlog) {
             ofi->beating = 1;
             for (int i = 0; i < DN_OFI_CATCH_UP && 0 != dn_ofi_turn(ofi); i++) {
             }

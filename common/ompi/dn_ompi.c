@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "ompi/runtime/params.h"
 #include "opal/runtime/opal.h"
 #include "opal/util/output.h"
 
@@ -98,11 +99,19 @@ static bool new_on_host(uint64_t hash)
     return !taken;
 }
 
+/** Open MPI's parser of help files has one state for the process: threads that have something to say take turns. */
+static opal_mutex_t help_lock = OPAL_MUTEX_STATIC_INIT;
+
 /** The caller's to free(), NULL: no memory. */
 static char *help_text(const char *topic, va_list args)
 {
-    char *text = dn_ompi.have_help ? opal_show_help_vstring(HELP_FILE, topic, true, args) : NULL;
+    char *text = NULL;
 
+    if (dn_ompi.have_help) {
+        opal_mutex_lock(&help_lock);
+        text = opal_show_help_vstring(HELP_FILE, topic, true, args);
+        opal_mutex_unlock(&help_lock);
+    }
     if (NULL == text
         && 0 > asprintf(&text,
                         "dimmnet: %s (%s, which explains this, was not found: name its folder in "
@@ -223,6 +232,13 @@ int dn_ompi_register(const mca_base_component_t *component)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     dn_ompi_var_register(component);
+    if (dn_ompi_helper_thread()) {
+        /* Before any component looks: the first of ours is registered ahead of the selection of PML, BTL and MTL. */
+        opal_set_using_threads(true);
+        /* And all processes are added in MPI_Init: one that is added by the program's thread later has Open MPI's lock
+         * on the way to the port, and the helper thread, which serves the port, may be on the way to that lock. */
+        ompi_add_procs_cutoff = UINT32_MAX;
+    }
     return OPAL_SUCCESS;
 }
 

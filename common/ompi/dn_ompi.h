@@ -43,6 +43,12 @@ DN_API int dn_ompi_open(dn_port_t **port_p);
  */
 DN_API bool dn_ompi_yields(void);
 
+/**
+ * Whether a thread of dimmnet's own may be in the port besides those of the program, so that its users lock what they
+ * lock with MPI_THREAD_MULTIPLE. Open MPI's own locks are on then. To be asked after dn_ompi_register().
+ */
+DN_API bool dn_ompi_helper_thread(void);
+
 /** Undo one dn_ompi_open(). The last closes the port. */
 DN_API void dn_ompi_close(void);
 

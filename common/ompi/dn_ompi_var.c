@@ -236,6 +236,7 @@ static char *dn_ompi_provider_exclude;
 static int dn_ompi_cma;
 static int dn_ompi_backing;
 static int dn_ompi_verbose;
+static int dn_ompi_helper;
 static bool dn_ompi_refused; /**< a word */
 
 /** Where a variable belongs to. */
@@ -358,6 +359,12 @@ static void register_all(void)
         "Say why a device is passed over or does not reach a process, and how far an emulation was from its "
         "profile (default: false; accepted: true, false)",
         bool_words, 0, &dn_ompi_verbose);
+    register_word(
+        "helper_thread",
+        "Have a thread of each process serve one-sided operations on memory that its peers do not map, "
+        "while the process computes and calls nothing of MPI; its messages then take locks, as with "
+        "MPI_THREAD_MULTIPLE (default: false; accepted: true, false)",
+        bool_words, 0, &dn_ompi_helper);
     register_numbers(&config);
     register_text(
         "provider_include",
@@ -384,23 +391,43 @@ bool dn_ompi_var_registered(void)
     return 0 <= mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, "devices");
 }
 
-void dn_ompi_var_register(const mca_base_component_t *component)
+/** Let a component's own names stand for the variables. */
+static void register_synonyms(const owner_t *owner)
 {
     static const char *const word_names[] = {
-        "devices", "cma", "backing", "fault", "provider_include", "provider_exclude", "verbose"};
+        "devices",          "cma",     "backing",      "fault", "provider_include",
+        "provider_exclude", "verbose", "helper_thread"};
     const size_t words = sizeof(word_names) / sizeof(word_names[0]);
 
-    if (!dn_ompi_var_registered()) {
-        register_all();
-    }
     for (size_t i = 0; i < words + NUMBERS; i++) {
         const char *name = i < words ? word_names[i] : dn_ompi_number[i - words].name;
-        int index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, name);
+        const int index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, name);
 
         if (0 <= index) {
-            (void) mca_base_var_register_synonym(index, component->mca_project_name, component->mca_type_name,
-                                                 component->mca_component_name, name, 0);
+            (void) mca_base_var_register_synonym(index, owner->project, owner->framework, owner->component,
+                                                 name, 0);
         }
+    }
+}
+
+void dn_ompi_var_register(const mca_base_component_t *component)
+{
+    /** One of these opens the port before the others are registered: their names have to be heard by then. */
+    static const owner_t all[] = {{"opal", "btl", "dimmnet"},
+                                  {"ompi", "mtl", "uzura"},
+                                  {"ompi", "coll", "llcm"},
+                                  {"ompi", "osc", "dimmnet"}};
+    const owner_t owner = {component->mca_project_name, component->mca_type_name,
+                           component->mca_component_name};
+
+    if (dn_ompi_var_registered()) {
+        /* A framework that was closed has taken its names along. */
+        register_synonyms(&owner);
+        return;
+    }
+    register_all();
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        register_synonyms(&all[i]);
     }
 }
 
@@ -425,6 +452,11 @@ bool dn_ompi_leaves_host(void)
         word += ',' == *word;
     }
     return false;
+}
+
+bool dn_ompi_helper_thread(void)
+{
+    return 0 != dn_ompi_helper;
 }
 
 bool dn_ompi_yields(void)

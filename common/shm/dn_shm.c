@@ -126,6 +126,11 @@ static int dn_shm_oversubscribed(const dn_iface_t *iface)
     return dn_shm_shares_cores((const dn_shm_t *) iface);
 }
 
+static uint32_t *dn_shm_bell(const dn_iface_t *iface)
+{
+    return &((const dn_shm_t *) iface)->map.header->bell;
+}
+
 const dn_device_t dn_device_shm = {
     .name = "shm",
     .open = dn_shm_open,
@@ -146,4 +151,5 @@ const dn_device_t dn_device_shm = {
     .map = dn_shm_map,
     .single_copy = dn_shm_single_copy,
     .oversubscribed = dn_shm_oversubscribed,
+    .bell = dn_shm_bell,
 };

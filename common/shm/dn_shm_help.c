@@ -191,7 +191,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
     if (!dn_shm_share_done(shm, share) && !peer->base.lost) {
         share->background = 1;
         share->status = status;
-        peer->base.outstanding++;
+        dn_fetch_add_u32(&peer->base.outstanding, 1);
         status = DN_INPROGRESS;
     } else {
         dn_shm_share_wait(shm, share);
@@ -208,7 +208,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
 static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, dn_status_t status)
 {
     dn_comp_t *comp = share->xfer.comp;
-    share->peer->base.outstanding--;
+    dn_fetch_add_u32(&share->peer->base.outstanding, (uint32_t) -1);
     dn_shm_share_free(shm, share);
     if (NULL != comp) {
         comp->fn(comp, status);

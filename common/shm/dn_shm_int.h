@@ -66,7 +66,8 @@ typedef struct dn_shm_header {
 
     uint32_t arrivals; /**< counts slots that became READY or CLOSED; polled by the owner */
     uint32_t closed;   /**< the owner has closed its port */
-    uint8_t pad2[DN_LINE_BYTES - 2 * sizeof(uint32_t)];
+    uint32_t bell;     /**< dn_nap.h */
+    uint8_t pad2[DN_LINE_BYTES - 3 * sizeof(uint32_t)];
 
     dn_shm_help_t help[DN_SHM_HELPS];
 } dn_shm_header_t;
@@ -335,6 +336,7 @@ void dn_shm_take_peeked(dn_peer_t *src, const dn_message_t *message);
 dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_shm_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_shm_fence(dn_peer_t *peer);
+void dn_shm_wake(dn_peer_t *peer);
 int dn_shm_progress(dn_iface_t *iface);
 int dn_shm_recv(dn_peer_base_t *peer, int max);
 /** @} */
@@ -366,7 +368,7 @@ static inline void dn_shm_stage_took(uint32_t *taken)
 void dn_shm_stage_leave(dn_shm_peer_t *peer);
 /** @} */
 
-/** @name dn_shm_rma.c, dn_shm_help.c: PUSH, PULL, atomics, segments */
+/** @name dn_shm_rma.c, dn_shm_help.c, dn_shm_segment.c: PUSH, PULL, atomics, segments */
 /** @{ */
 #define DN_SHM_KEY_CMA    DN_KEY_SHM       /**< word[0]: the address of the segment's start */
 #define DN_SHM_KEY_MAPPED (DN_KEY_SHM + 1) /**< fd: its memfd */

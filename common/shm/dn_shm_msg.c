@@ -221,11 +221,16 @@ dn_status_t dn_shm_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, siz
     return DN_OK;
 }
 
+void dn_shm_wake(dn_peer_t *hot)
+{
+    dn_bell_touch(&((dn_shm_peer_t *) hot)->map.header->bell);
+}
+
 dn_status_t dn_shm_fence(dn_peer_t *hot)
 {
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
 
-    if (0 != peer->base.outstanding) {
+    if (0 != dn_load_acquire_u32(&peer->base.outstanding)) {
         return DN_INPROGRESS;
     }
     /* Mapped and CMA copies are over when their call returns; this orders them before later stores. */

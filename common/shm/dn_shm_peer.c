@@ -52,6 +52,7 @@ static const dn_peer_ops_t dn_shm_ops = {
     .pull = dn_shm_pull_op,
     .atomic = dn_shm_atomic,
     .fence = dn_shm_fence,
+    .wake = dn_shm_wake,
 };
 
 /** Has room for nothing: the ring of a peer to whom the way is not open. */

@@ -9,14 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/mempolicy.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -433,93 +429,4 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
         dn_shm_unreach(peer, &place);
     }
     return status;
-}
-
-/** Bytes that the machine could still give, 0: not known. A memfd has no limit of its own but the OOM killer. */
-static uint64_t dn_shm_available(void)
-{
-    unsigned long long kib = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "re");
-
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        if (1 == sscanf(line, "MemAvailable: %llu kB", &kib)) {
-            break;
-        }
-    }
-    if (NULL != file) {
-        fclose(file);
-    }
-    return (uint64_t) kib << 10;
-}
-
-/** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
-static void dn_shm_segment_place(void *mem, uint64_t bytes)
-{
-    unsigned long mask = 0;
-    unsigned node;
-
-    (void) madvise(mem, bytes, MADV_HUGEPAGE);
-    if (0 == getcpu(NULL, &node) && 8 * sizeof(mask) > node) {
-        /* The kernel leaves the last of these bits out. */
-        mask = 1UL << node;
-        (void) syscall(SYS_mbind, mem, bytes, MPOL_PREFERRED, &mask, 8 * sizeof(mask) + 1, 0);
-    }
-}
-
-dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key)
-{
-    dn_shm_t *shm = (dn_shm_t *) iface;
-    const uint64_t bytes = DN_SHM_PAGE + len;
-    const uint64_t available = dn_shm_available();
-
-    if (!shm->memfd) {
-        /* Peers that cannot open our memfd: private memory, reached by CMA or the ring. */
-        return DN_ERR_UNSUPPORTED;
-    }
-    if (bytes < len || INT64_MAX < bytes || (0 != available && available < bytes)) {
-        dn_log_answer("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
-                      " bytes of memory available; ask for less",
-                      len, available);
-        return DN_ERR_NOMEM;
-    }
-    const int fd = memfd_create("dimmnet segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (0 > fd) {
-        return DN_ERR_NOMEM;
-    }
-    void *mem = MAP_FAILED;
-    if (0 == ftruncate(fd, (off_t) bytes)) {
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-        mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    }
-    if (MAP_FAILED == mem) {
-        dn_log_answer("no memory for a segment of %" PRIu64 " bytes (%s)", len, strerror(errno));
-        close(fd);
-        return DN_ERR_NOMEM;
-    }
-    dn_shm_segment_place(mem, bytes);
-    dn_shm_segment_head_t *head = mem;
-    head->magic = DN_SHM_MAGIC;
-    head->len = len;
-    head->sid = key->sid;
-    dn_store_release_u32(&head->live, key->generation);
-    dn_key_add(key, (dn_key_way_t){.kind = DN_SHM_KEY_MAPPED, .fd = (uint32_t) fd});
-    *base_p = (uint8_t *) mem + DN_SHM_PAGE;
-    return DN_OK;
-}
-
-void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key)
-{
-    dn_shm_segment_head_t *head = (dn_shm_segment_head_t *) ((uint8_t *) base - DN_SHM_PAGE);
-    (void) iface;
-
-    dn_store_release_u32(&head->live, 0);
-    munmap(head, DN_SHM_PAGE + key->len);
-    close((int) dn_key_way(key, DN_SHM_KEY_MAPPED)->fd);
-}
-
-void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
-{
-    (void) iface;
-    dn_key_add(key, (dn_key_way_t){.kind = DN_SHM_KEY_CMA, .word = {(uintptr_t) base}});
 }

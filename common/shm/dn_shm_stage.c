@@ -31,6 +31,7 @@
 
 #include "dn_shm_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,15 +82,20 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
     }
 }
 
-/** Have all memory of a granule at once that is used for the first time: a fault for each page takes three times as long. */
-static void dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
+/**
+ * Have all memory of a granule at once that is used for the first time: a fault for each page takes three times as long.
+ * @return 0: there is none.
+ */
+static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
 {
 #ifdef MADV_POPULATE_WRITE
     /* Where the kernel is older than 5.14, page by page after all. */
-    (void) madvise(shm->map.stage + (size_t) index * DN_SHM_GRANULE, DN_SHM_GRANULE, MADV_POPULATE_WRITE);
+    return 0 == madvise(shm->map.stage + (size_t) index * DN_SHM_GRANULE, DN_SHM_GRANULE, MADV_POPULATE_WRITE)
+           || EINVAL == errno;
 #else
     (void) shm;
     (void) index;
+    return 1;
 #endif
 }
 
@@ -105,14 +111,12 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
         dn_shm_granule_t *granule = &stage->granule[index];
 
         stage->next = index + 1 == stage->count ? 0 : index + 1;
-        if (!granule->open && dn_shm_stage_read(shm, granule)) {
+        if (!granule->open && dn_shm_stage_read(shm, granule)
+            && (0 != granule->put || dn_shm_stage_populate(shm, index))) {
             if (NULL != peer->granule) {
                 peer->granule->open = 0;
             }
             granule->open = 1;
-            if (0 == granule->put) {
-                dn_shm_stage_populate(shm, index);
-            }
             granule->peer = peer;
             granule->os_pid = 0;
             peer->granule = granule;

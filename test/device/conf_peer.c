@@ -118,6 +118,55 @@ void a_peer_that_sends_first_is_the_one_connected_to(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** The first handler runs until the next session has begun, and what came of it has been read. */
+static void hear_while_a_session_begins(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    enum { READS = 3000 };
+
+    hear(src, tag, data, len, NULL);
+    if (1 == heard) {
+        dn_world_post(arg, 0, 1);
+        dn_world_await(arg, 1, 0, 1);
+        for (int i = 0; i < READS; i++) {
+            dn_world_progress(arg);
+        }
+    }
+}
+
+/** What a handler has taken of the session before is no credit for the one that began while it ran. */
+void a_session_that_begins_inside_a_handler_has_its_own_credit(dn_world_t *world)
+{
+    enum { MESSAGES = 1500 };
+    dn_peer_attr_t attr;
+
+    world->config.ring_lines = 64;
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear_while_a_session_begins, world), DN_OK);
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        for (uint64_t i = 2; i <= MESSAGES; i++) {
+            hear_until(world, i);
+            dn_world_post(world, 0, i);
+        }
+    } else {
+        static uint8_t data[4096];
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_peer_attr(world->peer[0], &attr);
+        const size_t len = attr.botf_max < sizeof(data) ? attr.botf_max : sizeof(data);
+        dn_test_fill(data, len, 0x33);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, data, len);
+        dn_world_await(world, 0, 0, 1);
+        dn_disconnect(world->peer[0]);
+        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        for (uint64_t i = 2; i <= MESSAGES; i++) {
+            say(world, world->peer[0]);
+            dn_world_post(world, 0, 1);
+            dn_world_await(world, 0, 0, i);
+        }
+    }
+    dn_world_stop(world);
+}
+
 void user_pointers_stay_with_the_peer(dn_world_t *world)
 {
     int mark[2] = {0, 0};

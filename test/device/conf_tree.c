@@ -82,18 +82,24 @@ void lines_out_of_place_are_refused(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** A tree of all processes of the world, its cards by way of the board. */
-static dn_tree_t *plant(dn_world_t *world, uint32_t radix, uint32_t depth)
+/** A tree of all processes of the world, its cards by way of the board. The ranks are dealt out to so many hosts, or what
+ * the tree takes for such. */
+static dn_tree_t *plant(dn_world_t *world, uint32_t radix, uint32_t depth, uint32_t hosts)
 {
     dn_tree_card_t card[DN_WORLD_MAX];
+    dn_tree_place_t place[DN_WORLD_MAX] = {{{0}}};
     dn_tree_t *tree = NULL;
     const dn_tree_config_t config = {.ranks = (uint32_t) world->size,
                                      .rank = (uint32_t) world->rank,
                                      .radix = radix,
                                      .depth = depth,
-                                     .first = UINT32_MAX - 50};
+                                     .first = UINT32_MAX - 50,
+                                     .place = place};
 
     _Static_assert(sizeof(dn_tree_card_t) <= sizeof(world->me->key), "a card goes where keys do");
+    for (uint32_t i = 0; i < config.ranks; i++) {
+        place[i].key[0] = i % hosts;
+    }
     dn_check_equal(dn_tree_create(world->port, &config, &card[0], &tree), DN_OK);
     memcpy(world->me->key, &card[0], sizeof(card[0]));
     dn_world_barrier(world);
@@ -142,13 +148,13 @@ static void digits_of(uint32_t *words, uint64_t key, size_t count, int rank)
     }
 }
 
-static void digits_of_all(uint32_t *words, uint64_t key, size_t count, int ranks)
+static void digits_of_all(uint32_t *words, uint64_t key, size_t count, int ranks, int ordered)
 {
     uint32_t one[2 * 112];
 
-    digits_of(words, key, count, ranks - 1);
+    digits_of(words, key, count, ordered ? ranks - 1 : 0);
     for (int rank = ranks - 2; 0 <= rank; rank--) {
-        digits_of(one, key, count, rank);
+        digits_of(one, key, count, ordered ? rank : 0);
         fold_digits(NULL, one, words, count);
     }
 }
@@ -161,8 +167,10 @@ static void reduce_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
     const uint32_t root = (uint32_t) dn_test_below(random, (uint64_t) world->size);
     const size_t count = 1 + dn_test_below(random, 112);
 
-    digits_of(in, key, count, world->rank);
-    digits_of_all(wanted, key, count, world->size);
+    /* Where the order is another one operands that are all the same must do. */
+    const int ordered = 0 != dn_tree_ordered(tree);
+    digits_of(in, key, count, ordered ? world->rank : 0);
+    digits_of_all(wanted, key, count, world->size, ordered);
     if (0 == key % 2) {
         complete(world, tree, dn_tree_allreduce(tree, in, out, count, &reduction));
     } else {
@@ -187,6 +195,26 @@ static void bcast_some(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
     }
 }
 
+static void exchange_some(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
+{
+    uint8_t in[DN_WORLD_MAX * DN_AOTF_LINE_MAX * DN_TREE_LINES];
+    uint8_t out[sizeof(in)];
+    const uint64_t key = dn_test_random(random);
+    const int gathers = 0 == key % 2;
+    const size_t len =
+        dn_test_length(random, gathers ? dn_tree_allgather_max(tree) : dn_tree_alltoall_max(tree));
+
+    for (int to = 0; to < (gathers ? 1 : world->size); to++) {
+        dn_test_fill(in + (size_t) to * len, len, key + (uint64_t) (100 * world->rank + to));
+    }
+    complete(world, tree,
+             gathers ? dn_tree_allgather(tree, in, out, len) : dn_tree_alltoall(tree, in, out, len));
+    for (int from = 0; from < world->size; from++) {
+        dn_check_bytes(out + (size_t) from * len, len,
+                       key + (uint64_t) (100 * from + (gathers ? 0 : world->rank)));
+    }
+}
+
 /** Nobody is through a barrier before all have come to it, however late some are. */
 static void barrier_once(dn_world_t *world, dn_tree_t *tree, uint64_t number, uint64_t *own)
 {
@@ -200,17 +228,18 @@ static void barrier_once(dn_world_t *world, dn_tree_t *tree, uint64_t number, ui
     }
 }
 
-static void grow(dn_world_t *world, uint32_t radix, uint32_t depth, int rounds)
+static void grow(dn_world_t *world, uint32_t radix, uint32_t depth, uint32_t hosts, int rounds)
 {
     uint64_t random = 17;
     uint64_t own = world->random;
 
     dn_world_start(world);
-    dn_tree_t *tree = plant(world, radix, depth);
+    dn_tree_t *tree = plant(world, radix, depth, hosts);
     for (int i = 1; i <= rounds; i++) {
         barrier_once(world, tree, (uint64_t) i, &own);
         reduce_once(world, tree, &random);
         bcast_some(world, tree, &random);
+        exchange_some(world, tree, &random);
     }
     fell(world, tree);
     dn_world_stop(world);
@@ -218,24 +247,29 @@ static void grow(dn_world_t *world, uint32_t radix, uint32_t depth, int rounds)
 
 void a_tree_of_two_agrees(dn_world_t *world)
 {
-    grow(world, 8, 8, 300);
+    grow(world, 8, 8, 2, 300);
 }
 
 void a_flat_tree_agrees(dn_world_t *world)
 {
-    grow(world, 8, 4, 60);
+    grow(world, 8, 4, 1, 60);
 }
 
 void a_deep_tree_agrees(dn_world_t *world)
 {
-    grow(world, 3, 4, 30);
+    grow(world, 3, 4, 1, 30);
+}
+
+void a_tree_of_hosts_agrees(dn_world_t *world)
+{
+    grow(world, 8, 4, 2, 60);
 }
 
 /** One half does not come to a barrier; of the other half, who waits for who waits for it is told. */
 void who_waits_for_a_tree_given_up_is_told(dn_world_t *world)
 {
     dn_world_start(world);
-    dn_tree_t *tree = plant(world, 2, 4);
+    dn_tree_t *tree = plant(world, 2, 4, 1);
     complete(world, tree, dn_tree_barrier(tree));
     for (int i = 0; i < 2 && 2 <= world->rank; i++) {
         dn_status_t status = dn_tree_barrier(tree);

@@ -60,40 +60,114 @@ static void hear_until(dn_world_t *world, uint64_t count)
     }
 }
 
+static dn_ofi_t *device(const dn_world_t *world)
+{
+    return (dn_ofi_t *) world->port->ifaces;
+}
+
 /* A stream after another */
 
-/** The first message, of many lines: its handler runs until the next stream has begun. */
-static void hear_of_the_next(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+/** Read what comes, and handle none of it, until a word of another's seat is at least value. */
+static void read_until(dn_world_t *world, int rank, int word, uint64_t value)
 {
-    hear(src, tag, data, len, NULL);
-    if (1 == heard) {
-        dn_world_post(arg, 0, 1);
-        hear_until(arg, 2);
+    dn_ofi_t *ofi = device(world);
+
+    while (dn_load_acquire(&world->board->seat[rank].word[word]) < value) {
+        dn_ofi_lock(ofi);
+        dn_ofi_turn(ofi);
+        dn_ofi_unlock(ofi);
+        sched_yield();
     }
 }
 
-/** What a handler has taken of the stream before is no credit for the stream that began while it ran. */
-static void a_stream_that_begins_inside_a_handler_has_its_own_credit(dn_world_t *world)
-{
-    enum { ROUNDS = 1500 };
-    static uint8_t data[8000];
+/** More than a window has room for, and less than two: the last of them wait for credit. */
+enum { WINDOW_AND_MORE = 700 };
 
-    open_with(world, 60, hear_of_the_next);
+static void send_more_than_a_window(dn_world_t *world, int rank)
+{
+    for (unsigned tag = 0; tag < WINDOW_AND_MORE; tag++) {
+        dn_world_send(world, world->peer[rank], DN_WORLD_CHAN, tag % 256, NULL, 0);
+    }
+}
+
+/** Who leaves and comes back before all has gone out is heard: what it said first, and what it said then. */
+static void who_comes_back_is_heard_after_all_that_it_said(dn_world_t *world)
+{
+    enum { ALL = WINDOW_AND_MORE + DN_OFI_STRAYS + 150 };
+
+    open_with(world, 60, hear);
     if (0 == world->rank) {
-        for (uint64_t round = 1; round <= ROUNDS; round++) {
-            hear_until(world, round);
-            dn_world_post(world, 0, round);
-        }
+        read_until(world, 1, 0, 1);
+        hear_until(world, ALL);
+        dn_world_post(world, 0, 1);
     } else {
         connect_to(world, 0);
-        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, data, sizeof(data));
-        dn_world_await(world, 0, 0, 1);
+        send_more_than_a_window(world, 0);
         dn_disconnect(world->peer[0]);
         connect_to(world, 0);
-        for (unsigned round = 1; round < ROUNDS; round++) {
-            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, round, NULL, 0);
-            dn_world_await(world, 0, 0, round + 1);
+        for (unsigned tag = WINDOW_AND_MORE; tag < ALL; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag % 256, NULL, 0);
         }
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/** PUSH waits for what was sent ahead of a fence, but not for as many messages of the next stream. */
+static void a_fence_holds_nothing_up_after_its_stream(dn_world_t *world)
+{
+    enum { MESSAGES = 400 };
+    static uint8_t data[64];
+    dn_segment_t *segment;
+
+    open_with(world, 60, hear);
+    dn_check_equal(dn_segment_alloc(world->port, sizeof(data), &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_world_connect(world);
+    if (1 == world->rank) {
+        for (unsigned tag = 0; tag < MESSAGES; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag % 256, NULL, 0);
+        }
+        dn_world_fence(world, world->peer[0]);
+        dn_disconnect(world->peer[0]);
+        connect_to(world, 0);
+        const dn_xfer_t xfer = {.local = data, .key = &world->board->seat[0].key[0], .len = sizeof(data)};
+        dn_check_equal(dn_world_push(world, world->peer[0], &xfer), DN_OK);
+        dn_world_post(world, 0, 1);
+    } else {
+        hear_until(world, MESSAGES);
+        dn_world_await(world, 1, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_segment_free(segment);
+    dn_world_stop(world);
+}
+
+/** Anybody can send a LEAVE of no stream at all; those that were left go on. */
+static void a_leave_of_no_stream_ends_none(dn_world_t *world)
+{
+    open_with(world, 60, hear);
+    dn_ofi_t *ofi = device(world);
+    if (0 == world->rank) {
+        connect_to(world, 1);
+        send_more_than_a_window(world, 1);
+        dn_disconnect(world->peer[1]);
+        world->peer[1] = NULL;
+        dn_world_post(world, 0, 1);
+        while (0 == ofi->nstrays && 0 != ofi->draining) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(ofi->draining, 1);
+        dn_world_post(world, 0, 2);
+    } else {
+        read_until(world, 0, 0, 1);
+        dn_ofi_lock(ofi);
+        dn_check(dn_ofi_control(ofi, ofi->peers->node, DN_OFI_LEAVE, 0, 0));
+        dn_ofi_unlock(ofi);
+        read_until(world, 0, 0, 2);
+        hear_until(world, WINDOW_AND_MORE);
     }
     dn_world_barrier(world);
     dn_world_stop(world);
@@ -167,9 +241,44 @@ static void words_are_stored_while_their_receiver_computes(dn_world_t *world)
     dn_world_stop(world);
 }
 
-static dn_ofi_t *device(const dn_world_t *world)
+/** A fence does not say that the words of a group are stored which is not let in yet. */
+static void words_of_a_group_are_stored_when_it_is_let_in(dn_world_t *world)
 {
-    return (dn_ofi_t *) world->port->ifaces;
+    dn_pgid_t pgid;
+    void *word = NULL;
+
+    world->job.pgid.byte[0] ^= (uint8_t) world->rank;
+    open_with(world, 60, hear);
+    if (0 == world->rank) {
+        dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);
+    }
+    dn_world_barrier(world);
+    const dn_board_seat_t *other = &world->board->seat[1 - world->rank];
+    dn_check_equal(dn_address_pgid(other->address, other->address_len, &pgid), DN_OK);
+    if (0 == world->rank) {
+        dn_world_await(world, 1, 0, 1);
+        dn_check_equal(dn_load_acquire((const uint64_t *) word), 0);
+        dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+        dn_world_await(world, 1, 0, 2);
+        dn_check_equal(dn_load_acquire((const uint64_t *) word), 5);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+        connect_to(world, 0);
+        const dn_ofi_stream_t *stream = ((const dn_ofi_peer_t *) world->peer[0])->tx;
+        dn_world_aotf(world, world->peer[0], other->off[0], 5, 8);
+        while (stream->stored != stream->number) {
+            dn_check_equal(dn_fence(world->peer[0]), DN_INPROGRESS);
+            dn_world_progress(world);
+        }
+        dn_check_equal(dn_fence(world->peer[0]), DN_INPROGRESS);
+        dn_world_post(world, 0, 1);
+        dn_world_fence(world, world->peer[0]);
+        dn_world_post(world, 0, 2);
+        dn_world_await(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
 }
 
 /** Messages that wait take buffers of their own length, and those of the longest are for receiving. */
@@ -223,23 +332,32 @@ static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data,
     dn_ofi_unlock(ofi);
 }
 
-static void lost_credit_is_given_again(dn_world_t *world)
+static void send_and_lose_credit(dn_world_t *world, uint32_t timeout_s, uint64_t messages)
 {
-    enum { MESSAGES = 1200 };
-
-    open_with(world, 60, hear_and_lose_credit);
+    open_with(world, timeout_s, hear_and_lose_credit);
     if (0 == world->rank) {
-        hear_until(world, MESSAGES);
+        hear_until(world, messages);
         dn_world_post(world, 0, 1);
     } else {
         connect_to(world, 0);
-        for (unsigned tag = 0; tag < MESSAGES; tag++) {
+        for (unsigned tag = 0; tag < messages; tag++) {
             dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
         }
         dn_world_await(world, 0, 0, 1);
     }
     dn_world_barrier(world);
     dn_world_stop(world);
+}
+
+static void lost_credit_is_given_again(dn_world_t *world)
+{
+    send_and_lose_credit(world, 60, 1200);
+}
+
+/** Without a time limit there is no watcher; and the sender only waits, for what it could hand over at once. */
+static void lost_credit_is_given_again_without_a_watcher(dn_world_t *world)
+{
+    send_and_lose_credit(world, 0, 900);
 }
 
 /** A fence asks what has come. Its question, or the answer, goes with a connection. */
@@ -375,14 +493,17 @@ static const struct {
     int processes;
     dn_world_fn_t fn;
 } tests[] = {
-    {"a_stream_that_begins_inside_a_handler_has_its_own_credit", 2,
-     a_stream_that_begins_inside_a_handler_has_its_own_credit},
+    {"who_comes_back_is_heard_after_all_that_it_said", 2, who_comes_back_is_heard_after_all_that_it_said},
+    {"a_fence_holds_nothing_up_after_its_stream", 2, a_fence_holds_nothing_up_after_its_stream},
+    {"a_leave_of_no_stream_ends_none", 2, a_leave_of_no_stream_ends_none},
     {"a_greeting_is_taken_while_its_receiver_computes", 2, a_greeting_is_taken_while_its_receiver_computes},
     {"who_greeted_while_its_receiver_computed_is_the_one_connected_to", 2,
      who_greeted_while_its_receiver_computed_is_the_one_connected_to},
     {"words_are_stored_while_their_receiver_computes", 2, words_are_stored_while_their_receiver_computes},
+    {"words_of_a_group_are_stored_when_it_is_let_in", 2, words_of_a_group_are_stored_when_it_is_let_in},
     {"messages_of_1_kib_wait_in_short_buffers", 2, messages_of_1_kib_wait_in_short_buffers},
     {"lost_credit_is_given_again", 2, lost_credit_is_given_again},
+    {"lost_credit_is_given_again_without_a_watcher", 2, lost_credit_is_given_again_without_a_watcher},
     {"a_question_is_asked_again", 2, a_question_is_asked_again},
     {"who_is_given_up_is_told", 2, who_is_given_up_is_told},
     {"who_is_given_up_is_told_though_it_only_sent", 2, who_is_given_up_is_told_though_it_only_sent},

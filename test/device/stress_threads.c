@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Several threads of each process send, transfer, receive and reconnect on one port at once: nothing is
- * lost, doubled or torn. A thread sanitizer watches the library while they do.
+ * Several threads of each process send, store, fence, transfer, receive and reconnect on one port at once: nothing is
+ * lost, doubled or torn, and none waits for ever. A thread sanitizer watches the library while they do.
  */
 #include "dn_config.h"
 
@@ -105,6 +105,8 @@ static void *work(void *arg)
             const uint64_t k = i / (MESSAGES / TRANSFERS);
             comp[thread][k].fn = completion;
             transfer(thread, k, &comp[thread][k]);
+            dn_world_aotf(world, peer, seat->off[0] + 8 * thread, k + 1, 8);
+            dn_check(0 <= dn_fence(peer));
             dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &again), DN_OK);
             dn_check(again == peer);
             dn_check_equal(dn_segment_alloc(world->port, 5000, &segment), DN_OK);
@@ -128,10 +130,14 @@ static void stress(dn_world_t *here)
     pthread_t thread[THREADS];
     static uint8_t memory[BYTES];
     dn_segment_t *segment[2];
+    void *words;
 
     world = here;
     world->job.threads = 1;
-    dn_world_start(world);
+    dn_world_open(world);
+    dn_check_equal(dn_llcm_alloc(world->port, 8 * THREADS, &world->me->off[0], &words), DN_OK);
+    dn_world_barrier(world);
+    dn_world_connect(world);
     peer = world->peer[1 - world->rank];
     dn_check_equal(dn_segment_alloc(world->port, BYTES, &segment[0]), DN_OK);
     dn_check_equal(dn_segment_register(world->port, memory, BYTES, &segment[1]), DN_OK);
@@ -145,11 +151,26 @@ static void stress(dn_world_t *here)
     for (unsigned t = 0; t < THREADS; t++) {
         dn_check_equal(pthread_join(thread[t], NULL), 0);
     }
+    dn_world_fence(world, peer);
+    dn_world_barrier(world);
+    for (unsigned t = 0; t < THREADS; t++) {
+        dn_check_equal(dn_load_acquire((uint64_t *) words + t), TRANSFERS);
+    }
     dn_world_stop(world);
     for (unsigned t = 0; t < THREADS; t++) {
         dn_check_equal(received[t], MESSAGES);
     }
     dn_check_equal(completed, THREADS * TRANSFERS);
+}
+
+static int has_device(const char *name)
+{
+    size_t i = 0;
+
+    while (NULL != dn_device_name(i) && 0 != strcmp(name, dn_device_name(i))) {
+        i++;
+    }
+    return NULL != dn_device_name(i);
 }
 
 /** usage: stress_threads [DEVICE] */
@@ -165,10 +186,14 @@ int main(int argc, char **argv)
                                 .backing = "auto",
                                 .fault = "botf:again/5,botf:delay/20,all:slow/3,seed=3"};
 
+    const dn_variant_t emulate = {
+        .file = "threads, emulation", .device = "emulate:dimmnet1-d", .cma = 1, .backing = "auto"};
+
     if (1 < argc) {
         return dn_world_run("stress_threads", &variant, 2, stress);
     }
     return dn_world_run("stress_threads", &variant, 2, stress)
            | dn_world_run("stress_threads", &ring, 2, stress)
-           | dn_world_run("stress_threads", &fault, 2, stress);
+           | dn_world_run("stress_threads", &fault, 2, stress)
+           | (has_device("emulate") ? dn_world_run("stress_threads", &emulate, 2, stress) : 0);
 }

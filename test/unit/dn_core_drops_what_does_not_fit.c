@@ -180,6 +180,81 @@ static void what_leaves_the_segment_is_not_stored(void **state)
     assert_int_equal(counters.dropped, before.dropped + 5);
 }
 
+/** Lines of a ring of five: the first bytes of the LLCM. */
+typedef struct lines {
+    dn_core_lines_t head;
+    uint8_t data[5 * 10 + 1];
+} lines_t;
+
+static lines_t right_lines(void)
+{
+    lines_t lines = {
+        .head = {.ring = {.depth = 5, .at = 3, .piece = 10}, .flag = UINT64_C(9) << 32 | UINT32_MAX}};
+
+    dn_test_fill(lines.data, sizeof(lines.data), 2);
+    return lines;
+}
+
+static uint64_t give_lines(const lines_t *lines, size_t n)
+{
+    return give(DN_CORE_LINES, lines, offsetof(lines_t, data) + n);
+}
+
+static void lines_are_stored_around_their_ring(void **state)
+{
+    const lines_t lines = right_lines();
+    uint64_t off, flag;
+    void *mem = NULL;
+
+    assert_int_equal(dn_llcm_alloc(port, 5 * 64, &off, &mem), DN_OK);
+    assert_int_equal(off, 0);
+    uint8_t *llcm = mem;
+    memset(llcm, BLANK, 5 * 64);
+    assert_int_equal(give_lines(&lines, 25), 0);
+    for (size_t i = 0; i < 5; i++) {
+        uint8_t *line = llcm + (3 + i) % 5 * 64;
+        const size_t len = i < 2 ? 10 : 2 == i ? 5 : 0;
+        for (size_t k = 0; k < 56; k++) {
+            assert_int_equal(line[k], k < len ? dn_test_byte(2, 10 * i + k) : BLANK);
+        }
+        memcpy(&flag, line + 56, sizeof(flag));
+        /* The lower half begins again. */
+        assert_int_equal(flag, 3 > i ? UINT64_C(9) << 32 | (uint32_t) (UINT32_MAX + i)
+                                     : UINT64_C(0x5a5a5a5a5a5a5a5a));
+    }
+    dn_llcm_free(port, off, 5 * 64);
+}
+
+static void lines_out_of_place_are_counted(void **state)
+{
+    dn_peer_attr_t attr;
+    lines_t lines = right_lines();
+
+    dn_peer_attr(self, &attr);
+    assert_int_equal(give_lines(&lines, 5 * 10 + 1), 1);
+    assert_int_equal(give(DN_CORE_LINES, &lines, sizeof(lines.head) - 1), 1);
+    lines.head.ring.at = 5;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines = right_lines();
+    lines.head.ring.depth = 0;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines = right_lines();
+    lines.head.ring.piece = 0;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines.head.ring.piece = DN_AOTF_LINE_MAX + 1;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines = right_lines();
+    lines.head.ring.off = 8;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines.head.ring.off = attr.llcm_len - 4 * 64;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines.head.ring.off = UINT64_MAX - 63;
+    assert_int_equal(give_lines(&lines, 10), 1);
+    lines = right_lines();
+    lines.head.ring.depth = UINT32_MAX;
+    assert_int_equal(give_lines(&lines, 10), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +262,8 @@ int main(void)
         cmocka_unit_test(what_fits_is_stored),
         cmocka_unit_test(what_is_malformed_is_counted),
         cmocka_unit_test(what_leaves_the_segment_is_not_stored),
+        cmocka_unit_test(lines_are_stored_around_their_ring),
+        cmocka_unit_test(lines_out_of_place_are_counted),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

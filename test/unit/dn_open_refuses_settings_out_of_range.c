@@ -158,7 +158,7 @@ static void fault(void **state)
 static void devices(void **state)
 {
     static const char *const bad[] = {"",    "nosuch", "shm,nosuch", "nosuch,shm", "shm:argument",
-                                      "SHM", "shmshm"};
+                                      "SHM", "shmshm", "shm,shm"};
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refused(bad[i], NULL, "device");

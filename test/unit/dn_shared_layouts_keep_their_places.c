@@ -15,7 +15,7 @@
 
 static void the_hot_part_of_a_peer(void **state)
 {
-    assert_int_equal(sizeof(dn_peer_t), 88);
+    assert_int_equal(sizeof(dn_peer_t), 96);
     assert_int_equal(offsetof(dn_peer_t, ops.botf), 0);
     assert_int_equal(offsetof(dn_peer_t, ops.reserve), 8);
     assert_int_equal(offsetof(dn_peer_t, ops.kick), 16);
@@ -168,13 +168,14 @@ static void headers(void **state)
     assert_int_equal(offsetof(dn_shm_header_t, units), 96);
     assert_int_equal(offsetof(dn_shm_header_t, arrivals), 256);
     assert_int_equal(offsetof(dn_shm_header_t, closed), 260);
+    assert_int_equal(offsetof(dn_shm_header_t, bell), 264);
     assert_int_equal(offsetof(dn_shm_header_t, help), 320);
     assert_int_equal(sizeof(dn_shm_help_t), 64);
 }
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 8);
+    assert_int_equal(DN_WIRE_VERSION, 9);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);

@@ -152,9 +152,22 @@ static void check(uint32_t rank, const operation_t *op)
     }
 }
 
+static size_t most_of(kind_t kind)
+{
+    switch (kind) {
+    case BCAST:
+        return dn_tree_max(1);
+    case ALLGATHER:
+        return dn_tree_allgather_max(forest.tree[0]);
+    case ALLTOALL:
+        return dn_tree_alltoall_max(forest.tree[0]);
+    default:
+        return WORDS;
+    }
+}
+
 static void draw_operations(uint64_t *random)
 {
-    const int flat = dn_tree_is_flat(forest.tree[0]);
     const int ordered = dn_tree_ordered(forest.tree[0]);
 
     for (unsigned i = 0; i < OPERATIONS; i++) {
@@ -164,15 +177,11 @@ static void draw_operations(uint64_t *random)
         op->kind = again ? operation[i - 1].kind : (kind_t) dn_test_below(random, KINDS);
         op->root = again ? operation[i - 1].root : (uint32_t) dn_test_below(random, forest.ranks);
         op->key = dn_test_random(random);
-        if (!flat && ALLGATHER <= op->kind) {
-            op->kind = BCAST;
-        }
         if (!ordered && (REDUCE == op->kind || ALLREDUCE == op->kind)) {
             op->kind = REALS;
         }
-        const size_t max = BCAST == op->kind || ALLGATHER <= op->kind ? dn_tree_max(1) : WORDS;
-        op->count =
-            0 == dn_test_below(random, 2) ? 1 + dn_test_below(random, 7) : 1 + dn_test_below(random, max);
+        const size_t max = most_of(op->kind);
+        op->count = 1 + dn_test_below(random, 0 == dn_test_below(random, 2) && 7 < max ? 7 : max);
     }
 }
 
@@ -239,11 +248,13 @@ static void any_shape(uint32_t ranks, uint64_t seed)
         forest.config = (dn_tree_config_t){
             .radix = 2 + (uint32_t) dn_test_below(&random, 8),
             .depth = 4u << dn_test_below(&random, 3),
-            .spin = shape % 4,
             /* The numbers of the lines wrap early, or not at all. */
             .first = (uint32_t) (0 == shape % 3 ? 0 : 0 - dn_test_below(&random, 100)),
         };
         forest_plant(&forest);
+        for (uint32_t i = 0; i < ranks; i++) {
+            dn_tree_set_spin(forest.tree[i], (uint32_t) shape % 4);
+        }
         run(&random);
         forest_fell(&forest);
     }

@@ -276,6 +276,57 @@ static void any_ranks(void **state)
     }
 }
 
+/** Packages, NUMA nodes and caches of any size; the ranks dealt out to them one after the other, or anyhow. */
+static void draw_places(uint64_t *random)
+{
+    const int sorted = 0 == dn_test_below(random, 2);
+
+    for (uint32_t i = 0; i < forest.ranks; i++) {
+        for (int key = 1; key < DN_TREE_KEYS; key++) {
+            forest.place[i].key[key] =
+                (uint32_t) (sorted ? i * (uint32_t) (key + 1) / 7 : dn_test_below(random, 3));
+        }
+    }
+}
+
+/** Have the ranks learn in groups, from where all have come to on. */
+static void form_groups(uint64_t *random, uint64_t first)
+{
+    const uint32_t radix = 2 + (uint32_t) dn_test_below(random, 5);
+
+    draw_places(random);
+    for (uint32_t i = 0; i < forest.ranks; i++) {
+        assert_int_equal(dn_tree_long_group(lng[i], radix, forest.place), DN_OK);
+        dn_tree_long_begin(lng[i], first);
+    }
+}
+
+/** Areas serve several communicators, with groups and without. */
+static void any_groups(void **state)
+{
+    for (uint32_t ranks = 2; ranks <= 17; ranks++) {
+        uint64_t random = ranks;
+        plant(ranks);
+        form_groups(&random, 0);
+        run(&random);
+        for (int again = 0; again < 2; again++) {
+            const uint64_t first = dn_tree_long_pieces(area[0][0]);
+            for (uint32_t i = 0; i < ranks; i++) {
+                assert_int_equal(dn_tree_long_free(lng[i]), DN_OK);
+            }
+            for (uint32_t i = 0; i < ranks; i++) {
+                create(i);
+                dn_tree_long_begin(lng[i], first);
+            }
+            if (0 != again) {
+                form_groups(&random, first);
+            }
+            run(&random);
+        }
+        fell();
+    }
+}
+
 /** The root of a broadcast is through before the others have begun; its area is not to be had before they have taken it. */
 static void an_area_is_freed_when_all_have_taken(void **state)
 {
@@ -328,12 +379,17 @@ static void an_area_that_serves_again_does_not_hold_others_up(void **state)
     fell();
 }
 
-static void a_lost_rank_ends_the_operation(void **state)
+/** @param grouped  by pairs: the last rank stands alone. */
+static void lose_a_rank(int grouped)
 {
     dn_status_t status;
     int tests = 0;
 
     plant(3);
+    for (uint32_t i = 0; grouped && i < 3; i++) {
+        assert_int_equal(dn_tree_long_group(lng[i], 2, NULL), DN_OK);
+        dn_tree_long_begin(lng[i], 0);
+    }
     dn_close(forest.port[2]);
     memset(in[0], 0, RING);
     status = dn_tree_long_allreduce(lng[0], in[0], out[0], RING / 8, &sum);
@@ -353,10 +409,17 @@ static void a_lost_rank_ends_the_operation(void **state)
     forest_close(&forest);
 }
 
+static void a_lost_rank_ends_the_operation(void **state)
+{
+    lose_a_rank(0);
+    lose_a_rank(1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_ranks),
+        cmocka_unit_test(any_groups),
         cmocka_unit_test(an_area_is_freed_when_all_have_taken),
         cmocka_unit_test(an_area_that_serves_again_does_not_hold_others_up),
         cmocka_unit_test(a_lost_rank_ends_the_operation),

@@ -1,0 +1,168 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_shm_segment.c
+ * Segments: memory that peers on the host map.
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/mempolicy.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+/** Bytes that the machine could still give, 0: not known. A memfd has no limit of its own but the OOM killer. */
+static uint64_t dn_shm_available(void)
+{
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (1 == sscanf(line, "MemAvailable: %llu kB", &kib)) {
+            break;
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return (uint64_t) kib << 10;
+}
+
+/** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
+static void dn_shm_segment_place(void *mem, uint64_t bytes)
+{
+    unsigned long mask = 0;
+    unsigned node;
+
+    (void) madvise(mem, bytes, MADV_HUGEPAGE);
+    if (0 == getcpu(NULL, &node) && 8 * sizeof(mask) > node) {
+        /* The kernel leaves the last of these bits out. */
+        mask = 1UL << node;
+        (void) syscall(SYS_mbind, mem, bytes, MPOL_PREFERRED, &mask, 8 * sizeof(mask) + 1, 0);
+    }
+}
+
+/** Older headers do not know it, nor do kernels before 5.14. */
+#ifndef MADV_POPULATE_WRITE
+#    define MADV_POPULATE_WRITE 23
+#endif
+
+/** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
+#define DN_SHM_TAKE ((uint64_t) 2 << 20)
+
+/** Have all pages of a segment there, as the system promises no more than it has. @return 0, or what errno would be. */
+static int dn_shm_segment_take(int fd, void *mem, uint64_t bytes)
+{
+    int error;
+
+    do {
+        error = 0 == madvise(mem, bytes, MADV_POPULATE_WRITE) ? 0 : errno;
+    } while (EINTR == error);
+    if (EFAULT == error) {
+        return ENOMEM; /* what would have been a SIGBUS */
+    }
+    if (EINVAL != error) {
+        return error;
+    }
+    for (uint64_t at = 0; at < bytes; at += DN_SHM_TAKE) {
+        const uint64_t len = DN_SHM_TAKE < bytes - at ? DN_SHM_TAKE : bytes - at;
+
+        do {
+            error = posix_fallocate(fd, (off_t) at, (off_t) len);
+        } while (EINTR == error);
+        if (0 != error) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+/** The memory of a segment, placed before a page of it is there. @return 0, or what errno would be. */
+static int dn_shm_segment_make(int fd, uint64_t bytes, void **mem_p)
+{
+    int error = 0;
+
+    if (0 != ftruncate(fd, (off_t) bytes)) {
+        return errno;
+    }
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (MAP_FAILED == mem) {
+        return errno;
+    }
+    dn_shm_segment_place(mem, bytes);
+    if (dn_memory_is_counted()) {
+        error = dn_shm_segment_take(fd, mem, bytes);
+    }
+    if (0 != error) {
+        munmap(mem, bytes);
+        return error;
+    }
+    *mem_p = mem;
+    return 0;
+}
+
+dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+    const uint64_t bytes = DN_SHM_PAGE + len;
+    const uint64_t available = dn_shm_available();
+
+    if (!shm->memfd) {
+        /* Peers that cannot open our memfd: private memory, reached by CMA or the ring. */
+        return DN_ERR_UNSUPPORTED;
+    }
+    if (bytes < len || INT64_MAX < bytes || (0 != available && available < bytes)) {
+        dn_log_answer("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
+                      " bytes of memory available; ask for less",
+                      len, available);
+        return DN_ERR_NOMEM;
+    }
+    const int fd = memfd_create("dimmnet segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (0 > fd) {
+        return DN_ERR_NOMEM;
+    }
+    void *mem = NULL;
+    const int error = dn_shm_segment_make(fd, bytes, &mem);
+    if (0 != error) {
+        dn_log_answer("no memory for a segment of %" PRIu64 " bytes (%s)", len, strerror(error));
+        close(fd);
+        return DN_ERR_NOMEM;
+    }
+    dn_shm_segment_head_t *head = mem;
+    head->magic = DN_SHM_MAGIC;
+    head->len = len;
+    head->sid = key->sid;
+    dn_store_release_u32(&head->live, key->generation);
+    dn_key_add(key, (dn_key_way_t){.kind = DN_SHM_KEY_MAPPED, .fd = (uint32_t) fd});
+    *base_p = (uint8_t *) mem + DN_SHM_PAGE;
+    return DN_OK;
+}
+
+void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key)
+{
+    dn_shm_segment_head_t *head = (dn_shm_segment_head_t *) ((uint8_t *) base - DN_SHM_PAGE);
+    (void) iface;
+
+    dn_store_release_u32(&head->live, 0);
+    munmap(head, DN_SHM_PAGE + key->len);
+    close((int) dn_key_way(key, DN_SHM_KEY_MAPPED)->fd);
+}
+
+void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
+{
+    (void) iface;
+    dn_key_add(key, (dn_key_way_t){.kind = DN_SHM_KEY_CMA, .word = {(uintptr_t) base}});
+}
