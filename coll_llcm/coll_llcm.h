@@ -24,6 +24,7 @@
 #ifndef COLL_LLCM_H
 #define COLL_LLCM_H
 
+#include "dn_nap.h"
 #include "dn_ompi.h"
 #include "dn_tree.h"
 #include "dn_tree_long.h"
@@ -46,11 +47,12 @@
 /** MCA variables. */
 enum {
     COLL_LLCM_PRIORITY,
-    COLL_LLCM_RADIX,       /**< most members of a group */
-    COLL_LLCM_DEPTH,       /**< lines of a link, as a power of two */
-    COLL_LLCM_SPIN_POLLS,  /**< polls between two looks at everything else */
-    COLL_LLCM_YIELD_POLLS, /**< polls until the core is given away, when it is shared */
-    COLL_LLCM_AREAS,       /**< most areas of this process */
+    COLL_LLCM_RADIX,        /**< most members of a group */
+    COLL_LLCM_DEPTH,        /**< lines of a link, as a power of two */
+    COLL_LLCM_SPIN_POLLS,   /**< polls between two looks at everything else */
+    COLL_LLCM_YIELD_POLLS,  /**< polls until the core is given away, when it is shared */
+    COLL_LLCM_SLEEP_YIELDS, /**< yields until the process sleeps */
+    COLL_LLCM_AREAS,        /**< most areas of this process */
     COLL_LLCM_NUMBERS
 };
 extern dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS];
@@ -81,8 +83,10 @@ typedef struct coll_llcm_module {
     coll_llcm_request_t *first;    /**< these operations, in the order of the calls */
     coll_llcm_request_t **last;    /**< where the next one goes */
     bool mapped;                   /**< lines come without dn_progress() */
-    uint64_t losses;               /**< of coll_llcm.losses, those looked at */
-    unsigned turns;                /**< of its nonblocking operations, in coll_llcm_advance() */
+    bool sleeps;      /**< who writes a line rings: its waits may sleep; the same in all processes */
+    bool long_sleeps; /**< likewise for counters of areas */
+    uint64_t losses;  /**< of coll_llcm.losses, those looked at */
+    unsigned turns;   /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
     mca_coll_base_comm_coll_t saved;  /**< functions that this module took the place of, retained */
     struct ompi_communicator_t *comm; /**< whose module it is */
@@ -127,7 +131,9 @@ typedef struct coll_llcm_left {
 
 typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: it did not open, and there are no trees */
+    uint32_t *bell;  /**< NULL: nobody can wake this process */
     bool oversubscribed;
+    bool sleeps;       /**< since there are more processes than cores, not threads alone: where all ring */
     uint64_t losses;   /**< peers lost; those have a user pointer */
     opal_mutex_t lock; /**< of all below */
     coll_llcm_left_t *left;
@@ -142,6 +148,8 @@ typedef struct coll_llcm {
     } nonblocking;
     coll_llcm_area_t *areas;
     atomic_ullong long_bytes; /**< of collectives through areas; not under the lock */
+    atomic_ullong exchanges;  /**< allgathers and alltoalls through lines; several threads may lose a count */
+    atomic_ullong naps;       /**< that this process has taken; not under the lock */
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
@@ -163,6 +171,9 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
 /** @{ */
 /** Set the tree of a communicator up; collective. @return whether there is one now. */
 bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm);
+/** Do all processes say so? Collective, by the function that was there before. Nobody leaves out a collective of a set-up
+ * unless all do: who has no memory for what it brings says so here first. */
+bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good);
 /** The communicator goes: give back what coll_llcm_set_up() took. */
 void coll_llcm_tear_down(coll_llcm_module_t *module);
 /** Free the trees that nobody writes to any more. @param all  or may do so: the port closes. */
@@ -171,7 +182,9 @@ void coll_llcm_free_left(bool all);
 
 /** @name coll_llcm_nonblocking.c
  * Operations of one communicator take their turns on its tree: all its processes call them in the same order. Where there
- * is no tree yet they are left to the functions that were there before, since to set it up means to wait.
+ * is no tree yet they are left to the functions that were there before. To set it up means to wait for all, which their calls must
+ * not do. Nor can it go on beside them: an operation that is called before all know how the set-up ends would have to be put off, and
+ * if it ends without a tree, handed on later, among other nonblocking collectives in another order in each process.
  */
 /** @{ */
 int coll_llcm_nonblocking_open(void);
@@ -201,6 +214,13 @@ static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_commu
            || (COLL_LLCM_NEW == module->state && coll_llcm_set_up(module, comm));
 }
 
+/** Is the tree, which is there, as fast as it should be for so many bytes in elements of @p size bytes? */
+static inline bool coll_llcm_is_fast(const coll_llcm_module_t *module, size_t bytes, size_t size)
+{
+    return OPAL_LIKELY(DN_AOTF_LINE_MAX >= bytes)
+           || DN_AOTF_LINE_MAX / size * size * dn_tree_lines(module->tree) >= bytes;
+}
+
 /** Polls between two looks whether all are there whom an operation waits for. */
 #define COLL_LLCM_WATCH_POLLS 256
 
@@ -209,14 +229,21 @@ static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_commu
 void coll_llcm_watch(coll_llcm_module_t *module);
 /** What else there is to do while somebody waits.
  * @param near   for lines that come without dn_progress().
- * @param polls  so far in vain. */
-void coll_llcm_idle(bool near, unsigned polls);
+ * @param rung   whether all have agreed to ring for this wait: else it does not sleep, whatever this process has found since.
+ * @param polls  so far.
+ * @param steps  that were taken; other numbers if not the same ones.
+ * @return whether the process has slept. */
+bool coll_llcm_idle(dn_nap_t *nap, bool near, bool rung, unsigned polls, uint64_t steps);
 
 /** Between two tests of an operation of the tree. */
-static inline void coll_llcm_poll(coll_llcm_module_t *module, unsigned polls)
+static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_nap_t *nap, unsigned polls)
 {
     if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
-        coll_llcm_idle(0 != dn_tree_waits_near(module->tree), polls);
+        if (coll_llcm_idle(nap, 0 != dn_tree_waits_near(module->tree), module->sleeps, polls,
+                           dn_tree_steps(module->tree))) {
+            /* It may have been woken to be told just that, and polls are few now. */
+            (void) dn_tree_heed(module->tree);
+        }
         if (0 == polls % COLL_LLCM_WATCH_POLLS) {
             coll_llcm_watch(module);
         }
@@ -226,8 +253,10 @@ static inline void coll_llcm_poll(coll_llcm_module_t *module, unsigned polls)
 /** Wait for the operation that was started. */
 static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
 {
+    dn_nap_t nap = {0};
+
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        coll_llcm_poll(module, polls);
+        coll_llcm_poll(module, &nap, polls);
         status = dn_tree_test(module->tree);
     }
     return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
@@ -264,9 +293,9 @@ int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
 
 /** @name coll_llcm_reduce.c */
 /** @{ */
-/** Describe a reduction. @return whether the data fits into lines; the same in all processes. */
-bool coll_llcm_reduction_fits(int count, ompi_datatype_t *type, ompi_op_t *op,
-                              coll_llcm_reduction_t *reduction);
+/** Describe a reduction. @return whether it is for the tree, which is there; the same in all processes. */
+bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_datatype_t *type,
+                              ompi_op_t *op, coll_llcm_reduction_t *reduction);
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
                         struct ompi_op_t *op, struct ompi_communicator_t *comm,
                         mca_coll_base_module_t *module);

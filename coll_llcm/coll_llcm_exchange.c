@@ -3,16 +3,22 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_exchange.c
- * Allgather and alltoall of short blocks, where all processes are one group.
+ * Allgather and alltoall of short blocks.
  */
 #include "dn_config.h"
 
 #include "coll_llcm.h"
 
 /** Is this one for the tree? Bytes are the same everywhere, types need not be. */
-static bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
+static bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
+                  size_t (*max)(const dn_tree_t *tree))
 {
-    return dn_tree_max(1) >= bytes && coll_llcm_ready(module, comm) && 0 != dn_tree_is_flat(module->tree);
+    if (dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm) || max(module->tree) < bytes) {
+        return false;
+    }
+    const unsigned long long count = atomic_load_explicit(&coll_llcm.exchanges, memory_order_relaxed);
+    atomic_store_explicit(&coll_llcm.exchanges, count + 1, memory_order_relaxed);
+    return true;
 }
 
 /** Where block @p i begins. */
@@ -31,7 +37,7 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     const size_t len = coll_llcm_bytes(rcount, rtype);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
-    if (!takes(module, comm, len)) {
+    if (!takes(module, comm, len, dn_tree_allgather_max)) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
     }
@@ -48,7 +54,7 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
         return coll_llcm_wait(module,
                               dn_tree_allgather(module->tree, own, coll_llcm_start(rbuf, rtype), len));
     }
-    uint8_t all[DN_TREE_RADIX_MAX * sizeof(own)];
+    uint8_t all[len * (size_t) size];
     int rc = coll_llcm_wait(module, dn_tree_allgather(module->tree, own, all, len));
     if (OMPI_SUCCESS == rc) {
         coll_llcm_unpack(rbuf, size * rcount, rtype, all);
@@ -64,7 +70,7 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const int size = ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    if (!takes(module, comm, len)) {
+    if (!takes(module, comm, len, dn_tree_alltoall_max)) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
     }

@@ -93,7 +93,8 @@ int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
     if (COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
         return coll_llcm_long_bcast(module, buf, count, type, root, root == ompi_comm_rank(comm));
     }
-    if (OPAL_UNLIKELY(dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm))) {
+    if (OPAL_UNLIKELY(dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm)
+                      || !coll_llcm_is_fast(module, bytes, 1))) {
         return module->saved.coll_bcast(buf, count, type, root, comm, module->saved.coll_bcast_module);
     }
     if (OPAL_UNLIKELY(0 == bytes)) {

@@ -169,10 +169,25 @@ int coll_llcm_advance(void)
     return complete(done);
 }
 
+/** The process has slept, maybe until it was told that the tree is given up, and polls are few now. */
+static void heed(coll_llcm_module_t *module)
+{
+    opal_mutex_lock(&coll_llcm.nonblocking.lock);
+    if (0 != module->pending) {
+        (void) dn_tree_heed(module->tree);
+    }
+    opal_mutex_unlock(&coll_llcm.nonblocking.lock);
+}
+
 void coll_llcm_drain(coll_llcm_module_t *module)
 {
-    for (unsigned polls = 1; 0 != __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE); polls++) {
-        coll_llcm_idle(module->mapped, polls);
+    dn_nap_t nap = {0};
+    uint64_t pending;
+
+    for (unsigned polls = 1; 0 != (pending = __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE)); polls++) {
+        if (coll_llcm_idle(&nap, module->mapped, module->sleeps, polls, pending)) {
+            heed(module);
+        }
         (void) coll_llcm_advance();
     }
 }
@@ -250,7 +265,7 @@ int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_da
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     coll_llcm_reduction_t reduction;
 
-    if (NULL == module->tree || !coll_llcm_reduction_fits(count, type, op, &reduction)
+    if (NULL == module->tree || !coll_llcm_reduction_fits(module, count, type, op, &reduction)
         || may_be_internal(count, &reduction)
         || (!ompi_op_is_commute(op) && 0 == dn_tree_ordered(module->tree))) {
         return module->saved.coll_iallreduce(sbuf, rbuf, count, type, op, comm, request,

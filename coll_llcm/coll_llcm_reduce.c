@@ -37,7 +37,8 @@ static bool is_joined(const ompi_datatype_t *type, const ompi_op_t *op)
 
 /**
  * Bytes from element to element of those that can be copied so, else 0. Predefined types may have gaps inside, which go
- * along: their elements are as long in C. It is the same in all processes, as the type is.
+ * along: their elements are as long in C. Others with gaps are left to the functions that were there before, since what lies in
+ * the gaps of a result is the caller's. It is the same in all processes, as the type is.
  */
 static size_t stride_of(const ompi_datatype_t *type)
 {
@@ -72,11 +73,14 @@ static inline bool describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_redu
     return OPAL_LIKELY(0 != reduction->super.size);
 }
 
-bool coll_llcm_reduction_fits(int count, ompi_datatype_t *type, ompi_op_t *op,
-                              coll_llcm_reduction_t *reduction)
+bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_datatype_t *type,
+                              ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
-    return describe(type, op, reduction)
-           && is_short((size_t) count * reduction->super.size, reduction->super.size);
+    if (!describe(type, op, reduction)) {
+        return false;
+    }
+    const size_t bytes = (size_t) count * reduction->super.size;
+    return is_short(bytes, reduction->super.size) && coll_llcm_is_fast(module, bytes, reduction->super.size);
 }
 
 /** Who does a reduction. */
@@ -94,6 +98,7 @@ static inline way_t choose(coll_llcm_module_t *module, struct ompi_communicator_
         return WAY_LONG;
     }
     if (is_short(bytes, reduction->super.size) && coll_llcm_ready(module, comm)
+        && coll_llcm_is_fast(module, bytes, reduction->super.size)
         && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))) {
         return WAY_TREE;
     }

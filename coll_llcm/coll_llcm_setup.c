@@ -14,11 +14,26 @@
 /** Of the LLCM, so much is for trees; the rest is left to others. */
 #define LLCM_SHARE(bytes) ((bytes) / 4 * 3)
 
+/** Looks for a line in one call, where each process has a core. */
+#define SPIN 64
+
 /** What each process tells the others in the end. */
 typedef struct answer {
     dn_tree_card_t card;
-    uint32_t good; /**< whether it could do its part */
+    uint32_t good;   /**< whether it could do its part */
+    uint32_t sleeps; /**< whether it shares its cores: who writes for it wakes it */
 } answer_t;
+
+bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good)
+{
+    int mine = good;
+    int all = 0;
+
+    return OMPI_SUCCESS
+               == module->saved.coll_allreduce(&mine, &all, 1, &ompi_mpi_int.dt, &ompi_mpi_op_min.op, comm,
+                                               module->saved.coll_allreduce_module)
+           && 0 != all;
+}
 
 static int gather(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *own, void *all,
                   size_t len)
@@ -103,7 +118,6 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
                                      .rank = (uint32_t) ompi_comm_rank(comm),
                                      .radix = coll_llcm_number[COLL_LLCM_RADIX].value,
                                      .depth = 1u << coll_llcm_number[COLL_LLCM_DEPTH].value,
-                                     .spin = coll_llcm.oversubscribed ? 0 : 64,
                                      .place = place};
     size_t bytes;
 
@@ -118,45 +132,82 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
     return connect_peers(module, comm);
 }
 
-/** Tell whether we are ready, hear of the others. @return whether all are. */
-static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const answer_t *own)
+/** What the set-up needs of all ranks. */
+typedef struct gathered {
+    answer_t *answer;
+    dn_tree_card_t *card;
+    dn_tree_place_t *place; /**< NULL: all are as close */
+} gathered_t;
+
+static void gathered_free(gathered_t *all)
+{
+    free(all->answer);
+    free(all->card);
+    free(all->place);
+}
+
+/** Room for what is gathered. @return whether all ranks have it. */
+static bool gathered_alloc(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool places,
+                           gathered_t *all)
 {
     const size_t size = (size_t) ompi_comm_size(comm);
-    answer_t *answer = calloc(size, sizeof(*answer));
-    dn_tree_card_t *card = calloc(size, sizeof(*card));
-    bool good =
-        NULL != answer && NULL != card && OMPI_SUCCESS == gather(module, comm, own, answer, sizeof(*own));
 
-    for (size_t i = 0; good && i < size; i++) {
-        good = 0 != answer[i].good;
-        card[i] = answer[i].card;
+    all->answer = calloc(size, sizeof(*all->answer));
+    all->card = calloc(size, sizeof(*all->card));
+    all->place = places ? calloc(size, sizeof(*all->place)) : NULL;
+    return coll_llcm_all_agree(module, comm,
+                               NULL != all->answer && NULL != all->card && (!places || NULL != all->place));
+}
+
+/** Do our part, tell whether it could be done, hear of the others. @return whether all are ready. */
+static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, gathered_t *all)
+{
+    const size_t size = (size_t) ompi_comm_size(comm);
+    answer_t own = {.good = 0};
+    dn_tree_place_t here;
+
+    if (NULL != all->place) {
+        find_place(comm, &here);
+        if (OMPI_SUCCESS != gather(module, comm, &here, all->place, sizeof(here))) {
+            return false;
+        }
+    }
+    own.good = make_part(module, comm, all->place, &own.card);
+    if (own.good) {
+        coll_llcm_look_at_cores();
+        own.sleeps = coll_llcm.sleeps;
+    }
+    if (OMPI_SUCCESS != gather(module, comm, &own, all->answer, sizeof(own))) {
+        return false;
+    }
+    bool good = true;
+    bool sleeps = false;
+    for (size_t i = 0; i < size; i++) {
+        good = good && 0 != all->answer[i].good;
+        sleeps = sleeps || 0 != all->answer[i].sleeps;
+        all->card[i] = all->answer[i].card;
     }
     if (good) {
-        dn_tree_connect(module->tree, card, module->peer);
+        dn_tree_connect(module->tree, all->card, module->peer);
+        dn_tree_set_wakes(module->tree, sleeps);
+        /* Only now are the peers known with whom we may share cores. */
+        dn_tree_set_spin(module->tree, coll_llcm.oversubscribed ? 0 : SPIN);
+        module->sleeps = sleeps;
     }
-    free(card);
-    free(answer);
     return good;
 }
 
 bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
-    const size_t size = (size_t) ompi_comm_size(comm);
-    dn_tree_place_t *place = NULL;
-    answer_t own = {.good = 0};
-    bool good = true;
+    const bool places = (unsigned) ompi_comm_size(comm) > coll_llcm_number[COLL_LLCM_RADIX].value
+                        || ompi_group_have_remote_peers(comm->c_local_group);
+    gathered_t all;
 
     module->state = COLL_LLCM_BUSY;
     module->comm = comm;
-    if (size > coll_llcm_number[COLL_LLCM_RADIX].value || ompi_group_have_remote_peers(comm->c_local_group)) {
-        dn_tree_place_t here;
-        place = calloc(size, sizeof(*place));
-        find_place(comm, &here);
-        good = NULL != place && OMPI_SUCCESS == gather(module, comm, &here, place, sizeof(here));
-    }
-    own.good = good && make_part(module, comm, place, &own.card);
-    free(place);
-    if (!agree(module, comm, &own)) {
+    const bool good = gathered_alloc(module, comm, places, &all) && agree(module, comm, &all);
+    gathered_free(&all);
+    if (!good) {
         coll_llcm_tear_down(module);
         module->state = COLL_LLCM_REFUSED;
         opal_output_verbose(10, ompi_coll_base_framework.framework_output, "coll:llcm: no tree for %s",
@@ -167,7 +218,6 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
                         comm->c_name);
     module->mapped = 0 != dn_tree_is_mapped(module->tree);
     module->state = COLL_LLCM_READY;
-    coll_llcm_look_at_cores();
     return true;
 }
 

@@ -5,7 +5,7 @@
 /** @file collectives.c
  * Short collectives of every kind on communicators of every shape, against references that each rank computes.
  *
- *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS] [-l BYTES] [-e ROUNDS]
+ *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS] [-l BYTES] [-e ROUNDS] [-x ROUNDS]
  *
  *   -n  rounds of random collectives on each communicator
  *   -a  all operations on all types, in counts about the length of a line and of the longest operation in lines
@@ -14,6 +14,7 @@
  *   -t  threads that do what -n says at once, each on communicators of its own
  *   -l  most bytes of a block in random collectives, and four times the elements of their reductions; default 3000
  *   -e  rounds of long ones, each on several communicators in turns; and that all went through shared memory is checked
+ *   -x  rounds of an allgather and an alltoall of a number for each rank; and that all went through lines is checked
  */
 #include "dn_config.h"
 
@@ -26,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 8, COMMS = 6 };
+enum { MOST_THREADS = 8, COMMS = 6, MOST_RANKS = 64 };
 
 static uint64_t seed = 1;
 static uint64_t rounds;
@@ -36,6 +37,7 @@ static uint64_t communicators;
 static uint64_t threads;
 static uint64_t longest = 3000;
 static uint64_t long_rounds;
+static uint64_t exchange_rounds;
 static int rank;
 static int ranks;
 static atomic_ullong checked;
@@ -172,12 +174,12 @@ static void run_barriers(void)
 {
     verify_rng_t rng = {.state = verify_key(seed, (uint64_t) rank, 5, 0)};
     atomic_ullong *own;
-    atomic_ullong *of[64];
+    atomic_ullong *of[MOST_RANKS];
     MPI_Aint size;
     MPI_Win window;
     int unit;
 
-    verify_that(64 >= ranks, "-b is for 64 ranks at most");
+    verify_that(MOST_RANKS >= ranks, "-b is for 64 ranks at most");
     MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window);
     for (int i = 0; i < ranks; i++) {
         MPI_Win_shared_query(window, i, &size, &unit, &of[i]);
@@ -235,9 +237,42 @@ static void run_communicators(void)
 static void run_long(void)
 {
     if (0 < long_rounds) {
-        collectives_long_watch();
+        collectives_watch("coll_llcm_long_bytes");
         const unsigned long long bytes = collectives_long_in_turns(long_rounds) + collectives_long_nested();
-        verify_that(bytes == collectives_long_bytes(), "long collectives went some other way");
+        verify_that(bytes == collectives_watched(), "long collectives went some other way");
+    }
+}
+
+/** An allgather and an alltoall of one number from each rank to each. */
+static void exchange_numbers(uint64_t round)
+{
+    uint64_t out[MOST_RANKS], in[MOST_RANKS];
+
+    for (int i = 0; i < ranks; i++) {
+        out[i] = verify_key(round, (uint64_t) rank, (uint64_t) i, 0);
+    }
+    MPI_Allgather(out, 1, MPI_UINT64_T, in, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    for (int i = 0; i < ranks; i++) {
+        verify_that(in[i] == verify_key(round, (uint64_t) i, 0, 0), "MPI_Allgather: a number is wrong");
+    }
+    MPI_Alltoall(out, 1, MPI_UINT64_T, in, 1, MPI_UINT64_T, MPI_COMM_WORLD);
+    for (int i = 0; i < ranks; i++) {
+        verify_that(in[i] == verify_key(round, (uint64_t) i, (uint64_t) rank, 0),
+                    "MPI_Alltoall: a number is wrong");
+    }
+    collectives_count();
+}
+
+/** What is that short is not left to another component either. */
+static void run_exchanges(void)
+{
+    if (0 < exchange_rounds) {
+        verify_that(MOST_RANKS >= ranks, "-x is for 64 ranks at most");
+        collectives_watch("coll_llcm_exchanges");
+        for (uint64_t round = 0; round < exchange_rounds; round++) {
+            exchange_numbers(round);
+        }
+        verify_that(2 * exchange_rounds == collectives_watched(), "short exchanges went some other way");
     }
 }
 
@@ -252,6 +287,7 @@ int main(int argc, char **argv)
         {'t', "THREADS", &threads, 0},
         {'l', "BYTES", &longest, 0},
         {'e', "ROUNDS", &long_rounds, 0},
+        {'x', "ROUNDS", &exchange_rounds, 0},
         {0, NULL, NULL, 0},
     };
     unsigned long long total = 0;
@@ -273,6 +309,7 @@ int main(int argc, char **argv)
     }
     run_communicators();
     run_long();
+    run_exchanges();
     if (0 < threads) {
         run_threads();
     } else {

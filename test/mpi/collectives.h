@@ -41,10 +41,9 @@ unsigned long long collectives_long_in_turns(uint64_t rounds);
 /** Broadcasts of a type that is nested more deeply than a program of its layout may be, to and from every rank. @return bytes of
  * all. */
 unsigned long long collectives_long_nested(void);
-/** Begin to count the bytes of collectives of this process that go through shared memory, by the performance variable
- * coll_llcm_long_bytes; and how many it were. */
-void collectives_long_watch(void);
-unsigned long long collectives_long_bytes(void);
+/** Begin to count what this process does, by a performance variable; and how much it was. */
+void collectives_watch(const char *name);
+unsigned long long collectives_watched(void);
 
 /** What was checked so far. May be used by several threads. */
 void collectives_count(void);

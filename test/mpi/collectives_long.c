@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file collectives_long.c
- * Long collectives of which each is a case of its own, and how many bytes of such went through shared memory.
+ * Long collectives of which each is a case of its own, and counters of what went which way.
  */
 #include "dn_config.h"
 
@@ -123,24 +123,24 @@ unsigned long long collectives_long_nested(void)
     return (unsigned long long) ranks * (unsigned long long) size;
 }
 
-void collectives_long_watch(void)
+void collectives_watch(const char *name)
 {
     int level, index, count;
 
     MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    verify_that(MPI_SUCCESS == MPI_T_pvar_get_index("coll_llcm_long_bytes", MPI_T_PVAR_CLASS_COUNTER, &index),
-                "there is no performance variable coll_llcm_long_bytes");
+    verify_that(MPI_SUCCESS == MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index),
+                "there is no such performance variable");
     MPI_T_pvar_session_create(&session);
     MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
 }
 
-unsigned long long collectives_long_bytes(void)
+unsigned long long collectives_watched(void)
 {
-    unsigned long long bytes = 0;
+    unsigned long long count = 0;
 
-    verify_that(MPI_SUCCESS == MPI_T_pvar_read(session, handle, &bytes), "a counter cannot be read");
+    verify_that(MPI_SUCCESS == MPI_T_pvar_read(session, handle, &count), "a counter cannot be read");
     MPI_T_pvar_handle_free(session, &handle);
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
-    return bytes;
+    return count;
 }

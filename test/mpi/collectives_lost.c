@@ -3,9 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file collectives_lost.c
- * Short collectives until they fail since a process is lost: then they fail in every process, and from then on at once.
+ * Collectives until they fail since a process is lost: then they fail in every process, and from then on at once.
  *
- *   collectives_lost FOLDER
+ *   collectives_lost FOLDER [DOUBLES]
+ *
+ * They are short ones, or long ones of so many doubles.
  *
  * Each rank makes a file of its number there, named R.ready after the first collectives and R.lost after the failure. It
  * ends with status 3 once all have made theirs, without MPI.
@@ -58,6 +60,33 @@ static int reduce(int ranks)
     return rc;
 }
 
+/** Round @p round of long ones; data is the sum of what all ranks add, or what the root has. */
+static int long_round(int round, double *data, int count, int rank, int ranks)
+{
+    const int root = round % ranks;
+    double wanted = ranks;
+    int rc;
+
+    for (int i = 0; i < count; i++) {
+        data[i] = 1;
+    }
+    if (0 == round % 3) {
+        wanted = 7;
+        data[0] = data[count - 1] = rank == root ? wanted : 1;
+        rc = MPI_Bcast(data, count, MPI_DOUBLE, root, MPI_COMM_WORLD);
+    } else if (1 == round % 3) {
+        rc = MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else if (rank == root) {
+        rc = MPI_Reduce(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+    } else {
+        wanted = 1;
+        rc = MPI_Reduce(data, NULL, count, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+    }
+    verify_that(MPI_SUCCESS != rc || (wanted == data[0] && wanted == data[count - 1]),
+                "the result of a long collective is wrong");
+    return rc;
+}
+
 static int ibarrier(void)
 {
     MPI_Request request;
@@ -74,14 +103,25 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    verify_that(2 == argc, "usage: collectives_lost FOLDER");
+    verify_that(2 == argc || 3 == argc, "usage: collectives_lost FOLDER [DOUBLES]");
+    const int count = 3 == argc ? (int) verify_number(argv[2], 1, "DOUBLES") : 0;
+    double *data = malloc((size_t) (count + 1) * sizeof(*data));
+    verify_that(NULL != data, "no memory for collectives");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    /* What short ones need is set up by all. */
+    rc = MPI_Barrier(MPI_COMM_WORLD);
     for (int round = 0; MPI_SUCCESS == rc; round++) {
         if (FIRST == round) {
             mark(argv[1], rank, "ready");
         }
-        rc = 0 == round % 3 ? ibarrier() : 1 == round % 3 ? reduce(ranks) : MPI_Barrier(MPI_COMM_WORLD);
+        if (0 != count) {
+            rc = long_round(round, data, count, rank, ranks);
+        } else {
+            rc = 0 == round % 3 ? ibarrier() : 1 == round % 3 ? reduce(ranks) : MPI_Barrier(MPI_COMM_WORLD);
+        }
     }
+    verify_that(0 == count || MPI_SUCCESS != long_round(1, data, count, rank, ranks),
+                "a long reduction with a lost process was done");
     verify_that(MPI_SUCCESS != MPI_Barrier(MPI_COMM_WORLD), "a barrier with a lost process was passed");
     verify_that(MPI_SUCCESS != ibarrier(), "a nonblocking barrier with a lost process was passed");
     verify_that(MPI_SUCCESS != reduce(ranks), "a reduction with a lost process was done");

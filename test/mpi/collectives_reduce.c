@@ -18,7 +18,20 @@
 #include <string.h>
 
 /** Classes of types, as MPI has them. */
-enum { WHOLE = 1, REAL = 2, COMPLEX = 4, LOGICAL = 8, RAW = 16, PAIR = 32, MATRIX = 64, SPREAD = 128 };
+enum {
+    WHOLE = 1,
+    REAL = 2,
+    COMPLEX = 4,
+    LOGICAL = 8,
+    RAW = 16,
+    PAIR = 32,
+    MATRIX = 64,
+    SPREAD = 128,
+    LEANING = 256
+};
+
+/** Types that have to be made, the last ones; bytes of an element before its address in the last. */
+enum { MADE = 3, LEANS = 8 };
 
 typedef void (*make_fn_t)(void *element, uint64_t number);
 
@@ -114,6 +127,12 @@ static void add_spread(void *in, void *inout, int *count, MPI_Datatype *type)
     }
 }
 
+/** The same of elements that begin LEANS bytes before their address. */
+static void add_leaning(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    add_spread((char *) in - LEANS, (char *) inout - LEANS, count, type);
+}
+
 #define ALL(c_type)           \
     {                         \
         {                     \
@@ -162,6 +181,7 @@ static value_type_t types[] = {
     {MPI_LONG_DOUBLE_INT, PAIR, sizeof(pair_long_double_t), PAIR_OF(long_double), make_pair_long_double},
     {MPI_DATATYPE_NULL, MATRIX, sizeof(matrix_t), ALL(matrix_t), make_matrix},
     {MPI_DATATYPE_NULL, SPREAD, sizeof(spread_t), ALL(spread_t), make_spread},
+    {MPI_DATATYPE_NULL, LEANING, sizeof(spread_t), ALL(spread_t), make_spread},
 };
 
 /** An operation and the classes of types for which it is defined. */
@@ -186,22 +206,49 @@ static operation_t operations[] = {
     {MPI_MINLOC, PAIR, "minloc"},
     {MPI_OP_NULL, MATRIX, "a product that does not commute"},
     {MPI_OP_NULL, SPREAD, "a sum of elements with gaps"},
+    {MPI_OP_NULL, LEANING, "a sum of elements that begin before their address"},
 };
 
 enum { TYPES = sizeof(types) / sizeof(types[0]), OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 
+/** The types that have to be made. Ranks may make a type in different ways. */
+static void make_types(int way)
+{
+    value_type_t *made = &types[TYPES - MADE];
+    MPI_Datatype part;
+
+    if (0 == way % 3) {
+        MPI_Type_contiguous(4, MPI_UINT32_T, &made[0].type);
+    } else if (1 == way % 3) {
+        MPI_Type_vector(2, 2, 2, MPI_UINT32_T, &made[0].type);
+    } else {
+        MPI_Type_create_struct(2, (int[]){3, 1}, (MPI_Aint[]){0, 12},
+                               (MPI_Datatype[]){MPI_UINT32_T, MPI_UINT32_T}, &made[0].type);
+    }
+    for (int i = 1; i < MADE; i++) {
+        const int place = 1 == i ? (int) sizeof(int) : (int) sizeof(int) - LEANS;
+        if (0 == way % 2) {
+            MPI_Type_create_indexed_block(1, 1, &(int){place / (int) sizeof(int)}, MPI_INT, &part);
+        } else {
+            MPI_Type_create_struct(1, (int[]){1}, (MPI_Aint[]){place}, (MPI_Datatype[]){MPI_INT}, &part);
+        }
+        MPI_Type_create_resized(part, 1 == i ? 0 : -LEANS, sizeof(spread_t), &made[i].type);
+        MPI_Type_free(&part);
+    }
+    for (int i = 0; i < MADE; i++) {
+        MPI_Type_commit(&made[i].type);
+    }
+}
+
 void collectives_reduce_begin(void)
 {
-    MPI_Datatype one;
+    int rank;
 
-    MPI_Type_contiguous(4, MPI_UINT32_T, &types[TYPES - 2].type);
-    MPI_Type_indexed(1, &(int){1}, &(int){1}, MPI_INT, &one);
-    MPI_Type_create_resized(one, 0, sizeof(spread_t), &types[TYPES - 1].type);
-    MPI_Type_free(&one);
-    MPI_Type_commit(&types[TYPES - 2].type);
-    MPI_Type_commit(&types[TYPES - 1].type);
-    MPI_Op_create(multiply, 0, &operations[OPERATIONS - 2].op);
-    MPI_Op_create(add_spread, 1, &operations[OPERATIONS - 1].op);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    make_types(rank);
+    MPI_Op_create(multiply, 0, &operations[OPERATIONS - MADE].op);
+    MPI_Op_create(add_spread, 1, &operations[OPERATIONS - MADE + 1].op);
+    MPI_Op_create(add_leaning, 1, &operations[OPERATIONS - MADE + 2].op);
     for (int i = 0; i < TYPES; i++) {
         if (MPI_LONG_DOUBLE == types[i].type || MPI_LONG_DOUBLE_INT == types[i].type) {
             types[i].used[0][1] = LONG_DOUBLE_BYTES;
@@ -211,10 +258,10 @@ void collectives_reduce_begin(void)
 
 void collectives_reduce_end(void)
 {
-    MPI_Op_free(&operations[OPERATIONS - 2].op);
-    MPI_Op_free(&operations[OPERATIONS - 1].op);
-    MPI_Type_free(&types[TYPES - 2].type);
-    MPI_Type_free(&types[TYPES - 1].type);
+    for (int i = 1; i <= MADE; i++) {
+        MPI_Op_free(&operations[OPERATIONS - i].op);
+        MPI_Type_free(&types[TYPES - i].type);
+    }
 }
 
 static void make_operands(const value_type_t *type, void *to, int count, uint64_t id, int rank)
@@ -249,6 +296,7 @@ static void reduce_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *oper
     const uint64_t id = verify_random(rng);
     const int in_place = (int) verify_below(rng, 2);
     const size_t bytes = (size_t) count * type->size;
+    const size_t from = LEANING == type->class ? LEANS : 0;
     int rank, ranks;
 
     MPI_Comm_rank(comm, &rank);
@@ -264,15 +312,15 @@ static void reduce_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *oper
     make_operands(type, wanted, count, id, ranks - 1);
     for (int other = ranks - 2; 0 <= other; other--) {
         make_operands(type, operand, count, id, other);
-        MPI_Reduce_local(operand, wanted, count, type->type, operation->op);
+        MPI_Reduce_local(operand + from, wanted + from, count, type->type, operation->op);
     }
     make_operands(type, in, count, id, rank);
     make_operands(type, out, count, in_place ? id : id + 1, rank);
-    MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, count, type->type, operation->op, comm);
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : in + from, out + from, count, type->type, operation->op, comm);
     compare(type, operation, out, wanted, count, "MPI_Allreduce");
     make_operands(type, out, count, in_place ? id : id + 1, rank);
-    MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in, rank == root ? out : NULL, count, type->type,
-               operation->op, root, comm);
+    MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : in + from, rank == root ? out + from : NULL, count,
+               type->type, operation->op, root, comm);
     if (rank == root) {
         compare(type, operation, out, wanted, count, "MPI_Reduce");
     }
