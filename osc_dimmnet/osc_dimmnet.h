@@ -96,6 +96,9 @@ typedef struct osc_group {
     bool open;
 } osc_group_t;
 
+/** What a far process has of our lock. */
+enum osc_locks { OSC_LOCKS_NOT, OSC_LOCKS_SOON, OSC_LOCKS };
+
 /** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
 typedef struct osc_far {
     dn_peer_t *peer;
@@ -105,10 +108,11 @@ typedef struct osc_far {
     uint32_t generation; /**< of the number */
     uint32_t pending;    /**< operations to it that are not complete */
     int error;           /**< of the first that failed since it was last asked for; OMPI_SUCCESS: none */
-    uint32_t lost;       /**< not 0: nothing of it will be answered */
+    uint32_t lost;       /**< not 0: nothing of it will be answered; it stays so */
     uint64_t prog;       /**< program that accumulates to it used last: it has this one */
     uint32_t granted;    /**< not 0: its lock has been granted to us */
-    uint32_t number;     /**< by which it holds our lock */
+    uint32_t locks;      /**< osc_locks: does it want or hold our lock? */
+    uint32_t number;     /**< by which it does */
     bool exclusive;
     dn_prog_t *its_prog; /**< program that its accumulates to us use */
     uint8_t *its_bytes;  /**< of the next one, as far as they have come */
@@ -381,6 +385,12 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
 
 /** Wait until operations to a target, or to all (-1), are complete there. @return the error of one that failed. */
 int ompi_osc_dimmnet_settle(osc_module_t *module, int target);
+
+/** Is a process gone, so that nothing of it will come any more? Where everybody maps everything nobody tells. */
+static inline bool osc_is_lost(const osc_module_t *module, int rank)
+{
+    return NULL != module->far && 0 != osc_load_u32(&module->far[rank].lost);
+}
 
 /** What was started before is complete: by a fence where memory is mapped. */
 static inline int osc_settle(osc_module_t *module, int target)

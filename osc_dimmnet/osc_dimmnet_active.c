@@ -74,6 +74,34 @@ int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win)
     return OMPI_SUCCESS == rc ? settled : rc;
 }
 
+/** Wait for the exposure epoch of a target. */
+static int await_post(osc_module_t *module, int target)
+{
+    unsigned polls = 0;
+
+    while (module->target[target].posts > osc_load_u64(&module->control->notes[target].posts)) {
+        if (osc_is_lost(module, target)) {
+            return OMPI_ERR_UNREACH;
+        }
+        ompi_osc_dimmnet_wait(&polls);
+    }
+    return OMPI_SUCCESS;
+}
+
+/** No access epoch has begun: exposure epochs that wait for one are for the next. */
+static void close_started(osc_module_t *module, int counted)
+{
+    osc_group_t *group = &module->started;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    for (int i = 0; i < counted; i++) {
+        module->target[group->rank[i]].posts--;
+        module->target[group->rank[i]].epochs = 0;
+    }
+    group->open = false;
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
 int ompi_osc_dimmnet_start(ompi_group_t *named, int assert, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
@@ -90,14 +118,27 @@ int ompi_osc_dimmnet_start(ompi_group_t *named, int assert, ompi_win_t *win)
     OPAL_THREAD_UNLOCK(&module->lock);
     for (int i = 0; OMPI_SUCCESS == rc && i < group->count; i++) {
         osc_target_t *to = &module->target[group->rank[i]];
-        unsigned polls = 0;
 
         to->posts++;
-        while (0 == (assert &MPI_MODE_NOCHECK)
-               && to->posts > osc_load_u64(&module->control->notes[group->rank[i]].posts)) {
-            ompi_osc_dimmnet_wait(&polls);
+        rc = 0 == (assert &MPI_MODE_NOCHECK) ? await_post(module, group->rank[i]) : OMPI_SUCCESS;
+        if (OMPI_SUCCESS == rc) {
+            to->epochs = OSC_START;
+        } else {
+            close_started(module, i + 1);
         }
-        to->epochs = OSC_START;
+    }
+    return rc;
+}
+
+/** What was started before is complete at the processes of an epoch. That another is lost is no concern of it. */
+static int settle_group(osc_module_t *module, const osc_group_t *group)
+{
+    int rc = OMPI_SUCCESS;
+
+    for (int i = 0; i < group->count; i++) {
+        const int error = osc_settle(module, group->rank[i]);
+
+        rc = OMPI_SUCCESS == rc ? error : rc;
     }
     return rc;
 }
@@ -111,7 +152,7 @@ int ompi_osc_dimmnet_complete(ompi_win_t *win)
     if (!group->open) {
         return rc;
     }
-    rc = osc_settle(module, -1);
+    rc = settle_group(module, group);
     OPAL_THREAD_LOCK(&module->lock);
     for (int i = 0; i < group->count; i++) {
         module->target[group->rank[i]].epochs = 0;
@@ -144,17 +185,25 @@ int ompi_osc_dimmnet_post(ompi_group_t *named, int assert, ompi_win_t *win)
     return rc;
 }
 
-/** Have all origins of the exposure epoch completed theirs? Those who have are passed over at the next look. */
-static bool all_completed(const osc_module_t *module)
+/**
+ * Have all origins of the exposure epoch completed theirs?
+ * @param[out] error  OMPI_ERR_UNREACH: one of them is gone, and will not.
+ */
+static bool all_completed(const osc_module_t *module, int *error)
 {
     const osc_group_t *group = &module->posted;
 
+    *error = OMPI_SUCCESS;
     for (int i = 0; i < group->count; i++) {
         const int rank = group->rank[i];
 
-        if (module->target[rank].completes > osc_load_u64(&module->control->notes[rank].completes)) {
+        if (module->target[rank].completes <= osc_load_u64(&module->control->notes[rank].completes)) {
+            continue;
+        }
+        if (!osc_is_lost(module, rank)) {
             return false;
         }
+        *error = OMPI_ERR_UNREACH;
     }
     return true;
 }
@@ -176,23 +225,26 @@ static int close_posted(osc_module_t *module, bool completed)
 int ompi_osc_dimmnet_test(ompi_win_t *win, int *flag)
 {
     osc_module_t *module = osc_module(win);
-    const bool completed = module->posted.open && all_completed(module);
+    int error = OMPI_SUCCESS;
+    const bool completed = module->posted.open && all_completed(module, &error);
     const int rc = close_posted(module, completed);
 
     *flag = completed;
     if (!completed) {
         opal_progress();
     }
-    return rc;
+    return OMPI_SUCCESS == rc ? error : rc;
 }
 
 int ompi_osc_dimmnet_wait_posted(ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
+    int error = OMPI_SUCCESS;
     unsigned polls = 0;
 
-    while (module->posted.open && !all_completed(module)) {
+    while (module->posted.open && !all_completed(module, &error)) {
         ompi_osc_dimmnet_wait(&polls);
     }
-    return close_posted(module, true);
+    const int rc = close_posted(module, true);
+    return OMPI_SUCCESS == rc ? error : rc;
 }

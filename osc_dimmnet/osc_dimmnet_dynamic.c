@@ -32,6 +32,16 @@ static osc_table_t *table_of(const osc_module_t *module, osc_control_t *control)
     return (osc_table_t *) (void *) &control->notes[module->size];
 }
 
+/** Does a region have all of these bytes, and its segment all of the region's? */
+static bool region_holds(const osc_region_t *region, uint64_t at, uint64_t len)
+{
+    const uint64_t off = at - region->base;
+
+    return off <= region->len && len <= region->len - off
+           && (0 == region->len
+               || (region->roff <= region->key.len && region->len <= region->key.len - region->roff));
+}
+
 /** @return OMPI_ERR_RMA_RANGE: no region has all of these bytes. */
 static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, osc_region_t *region)
 {
@@ -40,7 +50,7 @@ static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, osc_regi
     for (uint64_t i = 0; i < count && i < REGIONS; i++) {
         const osc_region_t *entry = &table->region[i];
 
-        if (0 != entry->base && at - entry->base <= entry->len && len <= entry->len - (at - entry->base)) {
+        if (0 != entry->base && region_holds(entry, at, len)) {
             *region = *entry;
             return OMPI_SUCCESS;
         }
@@ -48,38 +58,50 @@ static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, osc_regi
     return OMPI_ERR_RMA_RANGE;
 }
 
+/** The same, unless the owner changes the table meanwhile. @return false: it did. */
+static bool look_up_at_rest(const osc_table_t *table, uint64_t at, uint64_t len, osc_region_t *region,
+                            int *rc)
+{
+    const uint64_t version = osc_load_u64(&table->version);
+
+    *rc = look_up(table, at, len, region);
+    /* What was read must not have been read after the version is looked at again. */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return 0 == version % 2 && version == osc_load_u64(&table->version);
+}
+
 int ompi_osc_dimmnet_own_region(const osc_module_t *module, uint64_t at, uint64_t len, osc_region_t *region)
 {
-    return look_up(table_of(module, module->control), at, len, region);
+    unsigned polls = 0;
+    int rc;
+
+    /* Another thread attaches, and needs nobody for it. */
+    while (!look_up_at_rest(table_of(module, module->control), at, len, region, &rc)) {
+        ompi_osc_dimmnet_pause(&polls);
+    }
+    return rc;
 }
 
 int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len, osc_region_t *region)
 {
     osc_control_t *control = module->target[target].control;
-    const osc_table_t *table;
     unsigned polls = 0;
     int rc;
 
     if (NULL == control) {
-        return ompi_osc_dimmnet_ask_region(module, target, at, len, region);
+        rc = ompi_osc_dimmnet_ask_region(module, target, at, len, region);
+        return OMPI_SUCCESS == rc && !region_holds(region, at, len) ? OMPI_ERR_RMA_RANGE : rc;
     }
-    table = table_of(module, control);
-    for (;;) {
-        const uint64_t version = osc_load_u64(&table->version);
-
-        rc = look_up(table, at, len, region);
-        /* What was read must not have been read after the version is looked at again. */
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (0 == version % 2 && version == osc_load_u64(&table->version)) {
-            return rc;
-        }
+    while (!look_up_at_rest(table_of(module, control), at, len, region, &rc)) {
         ompi_osc_dimmnet_wait(&polls);
     }
+    return rc;
 }
 
 uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const osc_region_t *region)
 {
     osc_far_t *far = &module->far[target];
+    uint8_t *here = NULL;
     void *base;
 
     if (target == module->rank) {
@@ -88,16 +110,21 @@ uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const os
     if (NULL == module->target[target].control) {
         return NULL;
     }
-    if (NULL == far->mapped || far->mapped_sid != region->key.sid
-        || far->mapped_generation != region->key.generation) {
-        if (DN_OK != dn_segment_map(far->peer, &region->key, &base)) {
-            return NULL;
-        }
+    /* Another thread may want a region of another segment. */
+    OPAL_THREAD_LOCK(&module->lock);
+    bool mapped = NULL != far->mapped && far->mapped_sid == region->key.sid
+                  && far->mapped_generation == region->key.generation;
+    if (!mapped && DN_OK == dn_segment_map(far->peer, &region->key, &base)) {
         far->mapped = base;
         far->mapped_sid = region->key.sid;
         far->mapped_generation = region->key.generation;
+        mapped = true;
     }
-    return far->mapped + region->roff;
+    if (mapped) {
+        here = far->mapped + region->roff;
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return here;
 }
 
 /** Begin, or end, a change of the own table. Under the module's lock. */

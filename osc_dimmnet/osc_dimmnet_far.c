@@ -98,6 +98,20 @@ void ompi_osc_dimmnet_task_end(osc_task_t *task, int error)
     __atomic_fetch_sub(&far->pending, 1, __ATOMIC_RELEASE);
 }
 
+void ompi_osc_dimmnet_request_drop(ompi_request_t **request)
+{
+    unsigned polls = 0;
+
+    if (NULL == request) {
+        return;
+    }
+    /* The thread that makes progress may still look at an answer. */
+    while (!REQUEST_COMPLETE(*request)) {
+        ompi_osc_dimmnet_wait(&polls);
+    }
+    (void) ompi_request_free(request);
+}
+
 /** Keep a datatype whose program is in use. */
 static void keep(osc_task_t *task, int i, const osc_side_t *side)
 {
@@ -221,6 +235,7 @@ static int transfer(osc_module_t *module, int target, const osc_side_t *origin, 
     }
     /* The call says what is wrong, not the next flush. */
     ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
+    ompi_osc_dimmnet_request_drop(request);
     return error_of(status);
 }
 
@@ -250,8 +265,9 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
     return transfer(module, target, origin, there, &place, write, request);
 }
 
-static int settle_one(osc_far_t *far)
+static int settle_one(osc_module_t *module, int rank)
 {
+    osc_far_t *far = &module->far[rank];
     unsigned polls = 0;
     int error;
 
@@ -260,7 +276,7 @@ static int settle_one(osc_far_t *far)
     }
     error = far->error;
     far->error = OMPI_SUCCESS;
-    return error;
+    return osc_is_lost(module, rank) ? OMPI_ERR_UNREACH : error;
 }
 
 int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
@@ -269,12 +285,13 @@ int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
 
     /* Also when nothing is pending: others may need this process, which polls memory of its own, say. */
     opal_progress();
+    if (-1 != target) {
+        return settle_one(module, target);
+    }
     for (int rank = 0; rank < module->size; rank++) {
-        if (-1 == target || rank == target) {
-            const int error = settle_one(&module->far[rank]);
+        const int error = settle_one(module, rank);
 
-            rc = OMPI_SUCCESS == rc ? error : rc;
-        }
+        rc = OMPI_SUCCESS == rc ? error : rc;
     }
     return rc;
 }

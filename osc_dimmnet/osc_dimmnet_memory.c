@@ -8,7 +8,7 @@
  * A peer maps a segment once and keeps it mapped. So what windows give back stays here, and serves later
  * windows: a job that makes and frees windows for ever has as many segments as it had windows at once, and windows
  * of a few pages share one, with its descriptor. The kernel gets the pages back at once, which also makes
- * them zero again.
+ * them zero again, unless it counts them (dn_memory_is_counted()).
  */
 #include "dn_config.h"
 
@@ -172,7 +172,8 @@ void ompi_osc_dimmnet_memory_give(osc_block_t *block)
     if (NULL == block->arena) {
         return;
     }
-    if (0 != madvise(block->base, block->len, MADV_REMOVE)) {
+    /* Where pages are counted, what was given back may not be had again: it stays taken. */
+    if (0 != dn_memory_is_counted() || 0 != madvise(block->base, block->len, MADV_REMOVE)) {
         memset(block->base, 0, block->len);
     }
     opal_mutex_lock(&mca_osc_dimmnet_component.lock);

@@ -32,6 +32,12 @@ static struct {
 /** @name Sending */
 /** @{ */
 
+/** A look without the lock: who sees too little looks again at the next progress. */
+static bool some_wait(void)
+{
+    return NULL != __atomic_load_n(&messages.queue, __ATOMIC_RELAXED);
+}
+
 static void enqueue(osc_queued_t *queued)
 {
     queued->next = NULL;
@@ -43,7 +49,7 @@ static void enqueue(osc_queued_t *queued)
 
 void ompi_osc_dimmnet_answer(osc_queued_t *queued)
 {
-    if (NULL == messages.queue
+    if (!some_wait()
         && DN_ERR_AGAIN
                != dn_botf(queued->peer, DN_CHAN_OSC, queued->tag, queued->bytes, queued->len, NULL, 0)) {
         free(queued);
@@ -196,6 +202,13 @@ osc_module_t *ompi_osc_dimmnet_window(uint32_t number)
     return module;
 }
 
+void ompi_osc_dimmnet_window_hold(osc_module_t *module)
+{
+    opal_mutex_lock(&messages.lock);
+    module->holders++;
+    opal_mutex_unlock(&messages.lock);
+}
+
 void ompi_osc_dimmnet_window_leave(osc_module_t *module)
 {
     opal_mutex_lock(&messages.lock);
@@ -221,7 +234,9 @@ static void count_windows(int more)
     messages.count += more;
     if (0 == before) {
         opal_progress_register(progress);
+        ompi_osc_dimmnet_helper_start(progress);
     } else if (0 == messages.count) {
+        ompi_osc_dimmnet_helper_stop();
         opal_progress_unregister(progress);
     }
     opal_mutex_unlock(&messages.count_lock);
@@ -249,11 +264,9 @@ void ompi_osc_dimmnet_messages_leave(osc_module_t *module)
     opal_mutex_lock(&messages.lock);
     (void) opal_pointer_array_set_item(&messages.windows, (int) module->window, NULL);
     opal_mutex_unlock(&messages.lock);
-    for (;;) {
+    /* Who waits for a lock holds it as well, and a message that is looked at may add one. */
+    while (window_held(module)) {
         ompi_osc_dimmnet_forget_waiting(module);
-        if (!window_held(module)) {
-            break;
-        }
         ompi_osc_dimmnet_pause(&polls);
     }
     count_windows(-1);
@@ -265,7 +278,7 @@ static int progress(void)
 {
     int events = dn_progress(mca_osc_dimmnet_component.port);
 
-    if (NULL != messages.queue) {
+    if (some_wait()) {
         events += pump();
     }
     return events + ompi_osc_dimmnet_grant_waiting();
@@ -279,8 +292,8 @@ static void lost(dn_peer_t *peer, void *arg)
 
         for (int rank = 0; NULL != module && rank < module->size; rank++) {
             if (peer == module->far[rank].peer) {
-                module->far[rank].error = OMPI_ERR_UNREACH;
-                osc_store_u32(&module->far[rank].lost, 1);
+                __atomic_store_n(&module->far[rank].lost, 1, __ATOMIC_SEQ_CST);
+                ompi_osc_dimmnet_take_back(module, rank);
             }
         }
         if (NULL != module) {
@@ -312,6 +325,8 @@ int ompi_osc_dimmnet_messages_open(void)
 
 void ompi_osc_dimmnet_messages_close(void)
 {
+    /* Windows may be left that nobody has freed. */
+    ompi_osc_dimmnet_helper_stop();
     dn_handler_clear(mca_osc_dimmnet_component.port, DN_CHAN_OSC);
     (void) dn_lost_set(mca_osc_dimmnet_component.port, DN_CHAN_OSC, NULL, NULL);
     OBJ_DESTRUCT(&messages.tasks);

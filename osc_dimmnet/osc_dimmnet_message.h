@@ -17,6 +17,9 @@
 
 #include "ompi/request/request.h"
 
+/** Bytes of an encoded program that a target takes: layouts of about 8 million places. */
+#define OSC_PROGRAM_MAX ((uint64_t) 64 << 20)
+
 /** What a message is: its BOTF tag. */
 enum osc_message {
     OSC_ACCUMULATE = 1, /**< osc_head_t, operands */
@@ -91,6 +94,9 @@ osc_task_t *ompi_osc_dimmnet_task_new(osc_far_t *far, ompi_win_t *win, ompi_requ
 
 /** It is complete. */
 void ompi_osc_dimmnet_task_end(osc_task_t *task, int error);
+
+/** The call fails whose task has ended, or ends by itself: the user gets MPI_REQUEST_NULL. NULL: there is no request. */
+void ompi_osc_dimmnet_request_drop(ompi_request_t **request);
 /** @} */
 
 /** @name Messages (osc_dimmnet_message.c) */
@@ -126,6 +132,8 @@ void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, 
 
 /** Hold the window of a number, NULL: there is none. */
 osc_module_t *ompi_osc_dimmnet_window(uint32_t number);
+/** Hold a window that the caller holds for one more. */
+void ompi_osc_dimmnet_window_hold(osc_module_t *module);
 /** Hold it no more. */
 void ompi_osc_dimmnet_window_leave(osc_module_t *module);
 
@@ -135,13 +143,31 @@ bool ompi_osc_dimmnet_messages_join(osc_module_t *module);
 void ompi_osc_dimmnet_messages_leave(osc_module_t *module);
 /** @} */
 
+/** @name The thread that helps (osc_dimmnet_helper.c) */
+/** @{ */
+
+/** From now on @p progress is called by a thread, if the MCA variable helper_thread says so. Where there can be none, a
+ * help text says so, and the program serves by itself. */
+void ompi_osc_dimmnet_helper_start(int (*progress)(void));
+/** It has ended. It must not be called in a handler, nor with a lock that one takes. */
+void ompi_osc_dimmnet_helper_stop(void);
+/** @} */
+
 /** @name Requests of an origin (osc_dimmnet_request.c) */
 /** @{ */
 
 /** The head of a request to a target. */
 osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target);
 
-/** Accumulate at a far target. @p compare: not NULL for compare_and_swap. @p origin and @p result as in accumulate(). */
+/**
+ * Accumulate at a far target.
+ *
+ * @param[in] origin   As in accumulate(), and @p result.
+ * @param[in] compare  Not NULL for compare_and_swap.
+ * @retval OMPI_ERR_NOT_SUPPORTED         a layout has no program: nothing else can be done.
+ * @retval MPI_ERR_UNSUPPORTED_OPERATION  the program is longer than OSC_PROGRAM_MAX: the user accumulates by datatypes
+ *                                        with fewer places.
+ */
 int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
                                     const osc_side_t *result, const void *compare, const osc_side_t *there,
                                     osc_op_t op, ompi_request_t **request);
@@ -164,6 +190,9 @@ void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, si
 
 /** Look at those who wait for a lock of this process. @return locks granted. */
 int ompi_osc_dimmnet_grant_waiting(void);
+
+/** A rank does not hold the lock of this process any more, if it did. */
+void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank);
 
 /** Who waits for a lock of this window will not get it. */
 void ompi_osc_dimmnet_forget_waiting(osc_module_t *module);

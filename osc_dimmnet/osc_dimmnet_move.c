@@ -12,6 +12,12 @@
 /** Bytes from which a call for the copy is worth it: what does not come from this core's caches. */
 #define COPY_MIN 128
 
+/**
+ * Bytes from which memcpy() is worth more: its string instruction writes whole lines without having them read first. At
+ * L = 60 ns perf/dn_rma put_bw, 64 KiB: 87 GB/s by dn_copy(), 110 by memcpy(); below 32 KiB it is the other way round.
+ */
+#define COPY_MAX (32u << 10)
+
 /** Copy bytes that lie together. One word in one store: who polls for it sees all of it at once. */
 static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -20,7 +26,7 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
     if (sizeof(word) == len) {
         memcpy(&word, from, sizeof(word));
         memcpy(to, &word, sizeof(word));
-    } else if (COPY_MIN > len) {
+    } else if (COPY_MIN > len || COPY_MAX <= len) {
         memcpy(to, from, len);
     } else {
         dn_copy(to, from, len);

@@ -52,6 +52,9 @@ static int take(osc_module_t *module, int target, bool exclusive)
     }
     to->number = ompi_osc_dimmnet_lock_draw(to->control);
     while (!ompi_osc_dimmnet_lock_try(to->control, exclusive, to->number)) {
+        if (osc_is_lost(module, target)) {
+            return OMPI_ERR_UNREACH;
+        }
         ompi_osc_dimmnet_wait(&polls);
     }
     return OMPI_SUCCESS;
@@ -76,6 +79,14 @@ static unsigned epoch_of(int type, int assert)
     return MPI_LOCK_EXCLUSIVE == type ? OSC_EXCLUSIVE : OSC_SHARED;
 }
 
+static void close_lock(osc_module_t *module, int target)
+{
+    OPAL_THREAD_LOCK(&module->lock);
+    module->target[target].epochs = 0;
+    module->locks--;
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
+
 int ompi_osc_dimmnet_lock(int type, int target, int assert, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
@@ -95,6 +106,9 @@ int ompi_osc_dimmnet_lock(int type, int target, int assert, ompi_win_t *win)
     OPAL_THREAD_UNLOCK(&module->lock);
     if (OMPI_SUCCESS == rc && OSC_UNCHECKED != epoch) {
         rc = take(module, target, OSC_EXCLUSIVE == epoch);
+        if (OMPI_SUCCESS != rc) {
+            close_lock(module, target);
+        }
     }
     return rc;
 }
@@ -102,8 +116,7 @@ int ompi_osc_dimmnet_lock(int type, int target, int assert, ompi_win_t *win)
 int ompi_osc_dimmnet_unlock(int target, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
-    osc_target_t *to = &module->target[target];
-    const unsigned epoch = to->epochs & OSC_PASSIVE;
+    const unsigned epoch = module->target[target].epochs & OSC_PASSIVE;
 
     if (0 == epoch) {
         return OMPI_ERR_RMA_SYNC;
@@ -112,11 +125,19 @@ int ompi_osc_dimmnet_unlock(int target, ompi_win_t *win)
     if (OSC_UNCHECKED != epoch) {
         give(module, target, OSC_EXCLUSIVE == epoch);
     }
-    OPAL_THREAD_LOCK(&module->lock);
-    to->epochs = 0;
-    module->locks--;
-    OPAL_THREAD_UNLOCK(&module->lock);
+    close_lock(module, target);
     return rc;
+}
+
+/** Give back the shared locks of ranks 0 .. @p count - 1, and end their epoch. */
+static void close_locks(osc_module_t *module, int count)
+{
+    for (int rank = 0; rank < count; rank++) {
+        give(module, rank, false);
+    }
+    OPAL_THREAD_LOCK(&module->lock);
+    module->epochs = 0;
+    OPAL_THREAD_UNLOCK(&module->lock);
 }
 
 int ompi_osc_dimmnet_lock_all(int assert, ompi_win_t *win)
@@ -139,6 +160,9 @@ int ompi_osc_dimmnet_lock_all(int assert, ompi_win_t *win)
      * waiter keeps from the other. */
     for (int rank = 0; OMPI_SUCCESS == rc && rank < module->size; rank++) {
         rc = take(module, rank, false);
+        if (OMPI_SUCCESS != rc) {
+            close_locks(module, rank);
+        }
     }
     return rc;
 }
@@ -152,12 +176,7 @@ int ompi_osc_dimmnet_unlock_all(ompi_win_t *win)
         return OMPI_ERR_RMA_SYNC;
     }
     const int rc = osc_settle(module, -1);
-    for (int rank = 0; OSC_UNCHECKED != epoch && rank < module->size; rank++) {
-        give(module, rank, false);
-    }
-    OPAL_THREAD_LOCK(&module->lock);
-    module->epochs = 0;
-    OPAL_THREAD_UNLOCK(&module->lock);
+    close_locks(module, OSC_UNCHECKED == epoch ? 0 : module->size);
     return rc;
 }
 

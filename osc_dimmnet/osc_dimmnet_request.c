@@ -33,13 +33,16 @@ static int reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
 
 static int send_head(osc_module_t *module, int target, enum osc_message tag, const osc_head_t *head)
 {
-    dn_peer_t *peer = module->far[target].peer;
+    osc_far_t *far = &module->far[target];
     dn_window_t window;
-    int rc = reserve(peer, sizeof(*head), &window);
+    int rc = reserve(far->peer, sizeof(*head), &window);
 
     if (OMPI_SUCCESS == rc) {
         memcpy(window.data, head, sizeof(*head));
-        dn_botf_kick(peer, &window, DN_CHAN_OSC, tag, sizeof(*head));
+        dn_botf_kick(far->peer, &window, DN_CHAN_OSC, tag, sizeof(*head));
+    } else {
+        /* The news of a loss does not reach a window that has not placed its peers yet: nothing will come of it. */
+        osc_store_u32(&far->lost, 1);
     }
     return rc;
 }
@@ -81,6 +84,15 @@ static int send_program(osc_module_t *module, int target, const dn_prog_t *prog,
     free(bytes);
     far->prog = OMPI_SUCCESS == rc ? dn_prog_info(prog)->id : 0;
     return rc;
+}
+
+/** Is the program of a layout one that a target takes? */
+static bool is_sendable(const osc_side_t *there)
+{
+    size_t len = 0;
+
+    (void) dn_prog_encode(dn_ompi_prog(there->type), NULL, &len);
+    return OSC_PROGRAM_MAX >= len;
 }
 
 /** One part of an accumulate: its operands from where the walk stands. */
@@ -149,6 +161,9 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
     if (!ompi_osc_dimmnet_span(there, &span) || (OSC_NO_OP != op && !osc_side_start(origin, &operands))) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
+    if (!osc_side_contiguous(there) && !is_sendable(there)) {
+        return MPI_ERR_UNSUPPORTED_OPERATION;
+    }
     if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
         /* So that a wrong address is an error here, and not at the target. */
         rc = ompi_osc_dimmnet_region(module, target, (uintptr_t) there->buf + (uint64_t) span.low,
@@ -183,6 +198,9 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
     OPAL_THREAD_LOCK(&module->lock);
     rc = send_parts(module, target, task, &head, there, &operands, compare, element.size);
     OPAL_THREAD_UNLOCK(&module->lock);
+    if (OMPI_SUCCESS != rc) {
+        ompi_osc_dimmnet_request_drop(request);
+    }
     return rc;
 }
 
@@ -193,12 +211,7 @@ void ompi_osc_dimmnet_ask_lock(osc_module_t *module, int target, bool exclusive)
 
     osc_store_u32(&far->granted, 0);
     head.flags = exclusive ? OSC_EXCLUSIVELY : 0;
-    const int rc = send_head(module, target, OSC_LOCK, &head);
-    if (OMPI_SUCCESS != rc) {
-        far->error = rc;
-        /* The news of a loss does not reach a window that has not placed its peers yet: no grant will come. */
-        osc_store_u32(&far->lost, 1);
-    }
+    (void) send_head(module, target, OSC_LOCK, &head);
 }
 
 int ompi_osc_dimmnet_await_lock(osc_module_t *module, int target)
@@ -207,7 +220,7 @@ int ompi_osc_dimmnet_await_lock(osc_module_t *module, int target)
     unsigned polls = 0;
 
     while (0 == osc_load_u32(&far->granted)) {
-        if (0 != osc_load_u32(&far->lost)) {
+        if (osc_is_lost(module, target)) {
             return OMPI_ERR_UNREACH;
         }
         ompi_osc_dimmnet_wait(&polls);

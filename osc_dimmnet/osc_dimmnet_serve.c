@@ -9,8 +9,7 @@
 
 #include "osc_dimmnet_message.h"
 
-/** Bytes of an encoded program that are taken from a peer. */
-#define PROGRAM_MAX ((uint64_t) 64 << 20)
+#include "ompi/op/op.h"
 
 /** A process that waits for the lock of this one. */
 typedef struct osc_waiting {
@@ -22,11 +21,45 @@ typedef struct osc_waiting {
 static osc_waiting_t *waiting_first;
 static opal_mutex_t waiting_lock = OPAL_MUTEX_STATIC_INIT;
 
-/** Is a request from one who shares the window that it names? */
-static bool is_for(const osc_module_t *module, const dn_peer_t *src, const osc_head_t *head)
+/** What is wrong with a message that no origin sends. */
+enum wrong {
+    WRONG_PIECE,
+    WRONG_LAYOUT,
+    WRONG_LOCK,
+    WRONG_QUESTION,
+    WRONG_KIND,
+    WRONG_LENGTH,
+    WRONG_SENDER,
+};
+
+static uint32_t told; /**< bits of enum wrong that need not be told again */
+
+/** Such a message is dropped. A flood of them costs a text for each kind, and no more: the port is locked meanwhile. */
+static void refuse(enum wrong wrong)
 {
-    return head->generation == module->generation && 0 <= head->rank && head->rank < module->size
-           && src == module->far[head->rank].peer;
+    static const char *const why[] = {
+        [WRONG_PIECE] = "a piece of a layout that does not follow the last",
+        [WRONG_LAYOUT] = "a layout that is none",
+        [WRONG_LOCK] = "a second lock of who has it",
+        [WRONG_QUESTION] = "a question for a region of a window without regions",
+        [WRONG_KIND] = "a request of no kind",
+        [WRONG_LENGTH] = "a message that is too short",
+        [WRONG_SENDER] = "a request in the name of another process",
+    };
+    const uint32_t bit = 1u << wrong;
+
+    /* Pairs with itself: one of those that find the bit clear sets it. Nothing else is handed over by it. */
+    if (0 == (bit & __atomic_fetch_or(&told, bit, __ATOMIC_RELAXED))) {
+        dn_ompi_help("bad-request", opal_process_info.nodename, why[wrong]);
+    }
+}
+
+/** Is a request from the process of the window that it says it is from? */
+static bool is_from(const osc_module_t *module, const dn_peer_t *src, const osc_head_t *head)
+{
+    /* Pairs with the store in place_targets(): who finds the peer finds the whole window. */
+    return 0 <= head->rank && head->rank < module->size
+           && src == __atomic_load_n(&module->far[head->rank].peer, __ATOMIC_ACQUIRE);
 }
 
 static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, const void *more,
@@ -82,6 +115,22 @@ static void compare_here(osc_walk_t *walk, const uint8_t *data, uint8_t *old)
                              data + walk->element.size, old);
 }
 
+/** Does MPI know the operation for elements of a predefined datatype? Open MPI's loops end the job when it does not. */
+static bool is_defined(uint32_t op, ompi_datatype_t *type)
+{
+    char *why = NULL;
+
+    if (OSC_OPS <= op) {
+        return false;
+    }
+    if (OSC_REPLACE == op || OSC_NO_OP == op) {
+        return true;
+    }
+    const bool valid = ompi_op_is_valid(ompi_osc_dimmnet_op_handle((osc_op_t) op), type, &why, "");
+    free(why);
+    return valid;
+}
+
 static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t *head, const uint8_t *data,
                           size_t len)
 {
@@ -93,8 +142,8 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     dn_peer_attr_t attr;
 
     dn_peer_attr(src, &attr);
-    if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type) || OSC_OPS <= head->op
-        || head->len > attr.botf_max) {
+    if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type)
+        || !is_defined(head->op, type) || head->len > attr.botf_max) {
         answer(src, OSC_ANSWER, &reply, sizeof(reply), NULL, 0);
         return;
     }
@@ -129,34 +178,59 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
 /** A piece of a program; with the last one it becomes what accumulates of this rank use. */
 static void on_program(osc_far_t *far, const osc_head_t *head, const uint8_t *data, size_t len)
 {
+    /* What fits into the bytes is enough of a limit: they are all there before it is decoded. */
+    static const dn_prog_limits_t limits = {.max_ops = OSC_PROGRAM_MAX / sizeof(dn_prog_op_t),
+                                            .max_places = OSC_PROGRAM_MAX / sizeof(int64_t),
+                                            .max_depth = DN_PROG_DEPTH_MAX};
+
     if (0 == head->skip) {
         /* The one before is not meant any more, whatever becomes of this one. */
         dn_prog_free(far->its_prog);
         far->its_prog = NULL;
         free(far->its_bytes);
-        far->its_bytes = PROGRAM_MAX >= head->count ? malloc(head->count) : NULL;
+        far->its_bytes = OSC_PROGRAM_MAX >= head->count ? malloc(head->count) : NULL;
         far->its_have = 0;
         far->its_total = head->count;
     }
     if (NULL == far->its_bytes || head->skip != far->its_have || len > far->its_total - far->its_have) {
+        refuse(WRONG_PIECE);
         return;
     }
     memcpy(far->its_bytes + far->its_have, data, len);
     far->its_have += len;
     if (far->its_have == far->its_total) {
-        (void) dn_prog_decode(far->its_bytes, far->its_total, NULL, &far->its_prog);
+        if (DN_OK != dn_prog_decode(far->its_bytes, far->its_total, &limits, &far->its_prog)) {
+            refuse(WRONG_LAYOUT);
+        }
         free(far->its_bytes);
         far->its_bytes = NULL;
+    }
+}
+
+void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank)
+{
+    osc_far_t *far = &module->far[rank];
+    uint32_t expected = OSC_LOCKS;
+
+    /* Sequential, with grant() and lost(): one of the two sees what the other has stored, and one of them takes it back. */
+    if (__atomic_compare_exchange_n(&far->locks, &expected, OSC_LOCKS_NOT, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+        ompi_osc_dimmnet_lock_give(module->control, far->exclusive, far->number);
     }
 }
 
 /** Grant the lock if it is the turn of this rank. */
 static bool grant(osc_module_t *module, int rank)
 {
-    const osc_far_t *far = &module->far[rank];
+    osc_far_t *far = &module->far[rank];
 
     if (!ompi_osc_dimmnet_lock_try(module->control, far->exclusive, far->number)) {
         return false;
+    }
+    __atomic_store_n(&far->locks, OSC_LOCKS, __ATOMIC_SEQ_CST);
+    if (0 != __atomic_load_n(&far->lost, __ATOMIC_SEQ_CST)) {
+        ompi_osc_dimmnet_take_back(module, rank);
+        return true;
     }
     const osc_head_t head = ompi_osc_dimmnet_head(module, rank);
     answer(far->peer, OSC_GRANT, &head, sizeof(head), NULL, 0);
@@ -175,6 +249,11 @@ static void on_lock(osc_module_t *module, const osc_head_t *head)
 {
     osc_far_t *far = &module->far[head->rank];
 
+    if (OSC_LOCKS_NOT != osc_load_u32(&far->locks)) {
+        refuse(WRONG_LOCK);
+        return;
+    }
+    osc_store_u32(&far->locks, OSC_LOCKS_SOON);
     far->number = ompi_osc_dimmnet_lock_draw(module->control);
     far->exclusive = 0 != (head->flags & OSC_EXCLUSIVELY);
     if (grant(module, head->rank)) {
@@ -184,11 +263,8 @@ static void on_lock(osc_module_t *module, const osc_head_t *head)
     if (NULL == waiting) {
         ompi_osc_dimmnet_no_memory();
     }
-    /* Another hold, besides that of the message. None: the window is going. */
-    if (NULL == ompi_osc_dimmnet_window(module->window)) {
-        free(waiting);
-        return;
-    }
+    /* Besides the hold of the message. By its number another window may be found by now. */
+    ompi_osc_dimmnet_window_hold(module);
     *waiting = (osc_waiting_t){NULL, module, head->rank};
     wait_for_lock(waiting);
 }
@@ -198,10 +274,10 @@ int ompi_osc_dimmnet_grant_waiting(void)
     osc_waiting_t *all, *next;
     int granted = 0;
 
-    if (NULL == waiting_first) {
+    /* A look without the lock: who comes meanwhile is seen the next time. */
+    if (NULL == __atomic_load_n(&waiting_first, __ATOMIC_RELAXED)) {
         return 0;
     }
-
     opal_mutex_lock(&waiting_lock);
     all = waiting_first;
     waiting_first = NULL;
@@ -241,6 +317,10 @@ static void on_find(osc_module_t *module, dn_peer_t *src, const osc_head_t *head
     osc_answer_t reply = {.task = head->task};
     osc_region_t region = {0};
 
+    if (MPI_WIN_FLAVOR_DYNAMIC != module->flavor) {
+        refuse(WRONG_QUESTION);
+        return;
+    }
     if (OMPI_SUCCESS != ompi_osc_dimmnet_own_region(module, head->at, head->len, &region)) {
         region.len = 0;
     }
@@ -267,7 +347,7 @@ static void on_request(osc_module_t *module, dn_peer_t *src, unsigned tag, const
         osc_store_u32(&far->granted, 1);
         break;
     case OSC_UNLOCK:
-        ompi_osc_dimmnet_lock_give(module->control, far->exclusive, far->number);
+        ompi_osc_dimmnet_take_back(module, head->rank);
         break;
     case OSC_POST:
         osc_publish(&module->control->notes[head->rank].posts);
@@ -279,6 +359,7 @@ static void on_request(osc_module_t *module, dn_peer_t *src, unsigned tag, const
         on_find(module, src, head);
         break;
     default:
+        refuse(WRONG_KIND);
         break;
     }
 }
@@ -294,6 +375,7 @@ void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, si
         return;
     }
     if (sizeof(head) > len) {
+        refuse(WRONG_LENGTH);
         return;
     }
     memcpy(&head, data, sizeof(head));
@@ -301,8 +383,12 @@ void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, si
     if (NULL == module) {
         return;
     }
-    if (is_for(module, src, &head)) {
+    if (head.generation != module->generation) {
+        /* Of a window that is gone: its messages may come late. */
+    } else if (is_from(module, src, &head)) {
         on_request(module, src, tag, &head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
+    } else {
+        refuse(WRONG_SENDER);
     }
     ompi_osc_dimmnet_window_leave(module);
 }

@@ -120,7 +120,6 @@ static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
 {
     osc_far_t *far = &module->far[rank];
 
-    far->peer = ompi_osc_dimmnet_peer(module->comm, rank);
     far->window = offer->window;
     far->generation = offer->generation;
     if (is_users(module)) {
@@ -162,6 +161,11 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
         }
     }
     module->control = module->target[module->rank].control;
+    for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
+        /* From here on its messages are heeded: pairs with is_from(), in another thread perhaps. */
+        __atomic_store_n(&module->far[rank].peer, ompi_osc_dimmnet_peer(module->comm, rank),
+                         __ATOMIC_RELEASE);
+    }
     return true;
 }
 

@@ -1,0 +1,380 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_hostile.c
+ * What a rank sends to another's windows that no origin would: the target refuses it, changes nothing, and goes on.
+ *
+ *   osc_hostile [-s SEED] [-n MESSAGES]
+ *
+ * Rank 1 writes messages by hand: first each kind of wrong one, of which not a byte of the window may change, then random
+ * ones, of which those that are right by chance may change the window, but nothing beside it. Afterwards the window works.
+ */
+#include "dn_config.h"
+
+#include "dimmnet.h"
+
+#include "verify.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Of libmca_common_dimmnet: the port that the components use. */
+int dn_ompi_open(dn_port_t **port_p);
+void dn_ompi_close(void);
+
+enum { VICTIM, ATTACKER, WORDS = 512, BYTES = 8 * WORDS, BODY = 600, ADDRESS_TAG = 1, DONE_TAG = 2 };
+
+/** Of osc_dimmnet_message.h. */
+enum { ACCUMULATE = 1, PROGRAM, ANSWER, LOCK, GRANT, UNLOCK, POST, COMPLETE, FIND, TAGS };
+enum { FETCHES = 1, BY_PROGRAM = 2, COMPARES = 4, EXCLUSIVELY = 8 };
+enum { SUM, REPLACE, NO_OP, BAND, MAXLOC = 12, OPS = 14 };
+
+typedef struct head {
+    uint32_t window;
+    uint32_t generation;
+    int32_t rank;
+    uint32_t flags;
+    uint64_t task;
+    uint64_t at;
+    uint64_t count;
+    int64_t extent;
+    uint64_t skip;
+    uint64_t len;
+    int32_t type;
+    uint32_t op;
+} head_t;
+_Static_assert(72 == sizeof(head_t), "the layout of osc_head_t");
+
+typedef struct letter {
+    head_t head;
+    uint8_t body[BODY];
+} letter_t;
+
+static uint64_t seed = 1;
+static uint64_t messages = 20000;
+static int rank;
+static MPI_Win win, dynamic;
+static int64_t *memory;
+static dn_port_t *port;
+static dn_peer_t *victim;
+
+/** The first bytes of a message. */
+static void send_bytes(unsigned tag, const void *bytes, size_t len)
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = dn_botf(victim, DN_CHAN_OSC, tag, bytes, len, NULL, 0))) {
+        (void) MPI_Win_sync(win);
+    }
+    verify_that(DN_OK == status, "a message was not taken");
+}
+
+static void send_letter(unsigned tag, const letter_t *letter, size_t body)
+{
+    send_bytes(tag, letter, sizeof(letter->head) + body);
+}
+
+/** An accumulate of two words to the first window, and all of it right. */
+static letter_t right_letter(void)
+{
+    letter_t letter = {.head = {.generation = 1, .rank = ATTACKER, .at = 8, .count = 16, .len = 16}};
+
+    letter.head.type = MPI_Type_c2f(MPI_INT64_T);
+    letter.body[0] = letter.body[8] = 1;
+    return letter;
+}
+
+static void send_changed(const letter_t *letter, size_t body)
+{
+    send_letter(ACCUMULATE, letter, body);
+}
+
+/** Numbers that do not fit the window, each other, or anything. */
+static void wrong_numbers(void)
+{
+    static const uint64_t huge[] = {BYTES - 15,        BYTES,          UINT32_MAX, INT64_MAX,
+                                    UINT64_C(1) << 63, UINT64_MAX - 7, UINT64_MAX};
+    const size_t n = sizeof(huge) / sizeof(huge[0]);
+    letter_t letter;
+
+    for (size_t i = 0; i < n; i++) {
+        letter = right_letter();
+        letter.head.at = huge[i];
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.skip = huge[i];
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.count = huge[i];
+        letter.head.skip = huge[i] - 8;
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.len = huge[i];
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.type = (int32_t) huge[i];
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.op = OPS + (uint32_t) i * 1000;
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.rank = (int32_t) huge[i];
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.window = 2 + (uint32_t) huge[i];
+        send_changed(&letter, 16);
+        letter = right_letter();
+        letter.head.generation = 2 + (uint32_t) huge[i] % 1000;
+        send_changed(&letter, 16);
+    }
+    letter = right_letter();
+    letter.head.rank = VICTIM;
+    send_changed(&letter, 16);
+}
+
+/** Operations that the elements do not have, and lengths that are not theirs. */
+static void wrong_elements(void)
+{
+    static const struct {
+        MPI_Datatype type;
+        uint32_t op;
+        uint64_t len;
+        size_t body;
+        uint32_t flags;
+    } wrong[] = {
+        {MPI_DOUBLE, BAND, 16, 16, 0},
+        {MPI_DOUBLE, MAXLOC, 16, 16, FETCHES},
+        {MPI_INT64_T, MAXLOC, 16, 16, 0},
+        {MPI_FLOAT, BAND, 16, 16, FETCHES},
+        {MPI_DOUBLE_INT, SUM, 12, 12, 0},
+        {MPI_INT64_T, SUM, 12, 12, 0},
+        {MPI_INT64_T, SUM, 16, 8, 0},
+        {MPI_INT64_T, SUM, 16, 24, 0},
+        {MPI_INT64_T, SUM, 16, 0, FETCHES},
+        {MPI_INT64_T, NO_OP, 16, 16, FETCHES},
+        {MPI_INT64_T, REPLACE, 16, 32, FETCHES | COMPARES},
+        {MPI_INT64_T, REPLACE, 8, 16, COMPARES},
+        {MPI_INT64_T, REPLACE, 8, 8, FETCHES | COMPARES},
+        {MPI_DOUBLE, REPLACE, 8, 16, FETCHES | COMPARES},
+        {MPI_DATATYPE_NULL, SUM, 16, 16, 0},
+        {MPI_INT64_T, SUM, 16, 16, BY_PROGRAM},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        letter_t letter = right_letter();
+
+        letter.head.type = MPI_Type_c2f(wrong[i].type);
+        letter.head.op = wrong[i].op;
+        letter.head.len = wrong[i].len;
+        letter.head.flags = wrong[i].flags;
+        send_changed(&letter, wrong[i].body);
+    }
+}
+
+/** Messages that are too short, of no kind, or that answer nothing. */
+static void wrong_messages(void)
+{
+    letter_t letter = right_letter();
+
+    for (unsigned tag = 0; tag < TAGS + 3; tag++) {
+        for (size_t len = 0; len < sizeof(letter.head); len += 7) {
+            send_bytes(tag, &letter, len);
+        }
+    }
+    send_letter(TAGS, &letter, 16);
+    send_letter(255, &letter, BODY);
+    for (uint64_t task = 0; task < 4; task++) {
+        letter.head.window = (uint32_t) task;
+        send_bytes(ANSWER, &letter, sizeof(letter));
+    }
+}
+
+/** Programs that are none, do not come in order, or do not end; and uses of them. */
+static void wrong_programs(void)
+{
+    letter_t letter = right_letter();
+    static const uint64_t total[] = {0, 1, 100, BODY, UINT64_C(64) << 20, UINT64_MAX};
+
+    for (size_t i = 0; i < sizeof(total) / sizeof(total[0]); i++) {
+        letter.head.count = total[i];
+        letter.head.skip = 0;
+        send_letter(PROGRAM, &letter, total[i] < BODY ? total[i] : BODY);
+        letter.head.skip = 1;
+        send_letter(PROGRAM, &letter, 100);
+        letter.head.skip = UINT64_MAX;
+        send_letter(PROGRAM, &letter, 100);
+        letter_t use = right_letter();
+        use.head.flags = BY_PROGRAM;
+        use.head.count = 2;
+        send_changed(&use, 16);
+    }
+}
+
+/** Locks that nobody has, or has twice; regions where there are none. */
+static void wrong_locks(void)
+{
+    letter_t letter = right_letter();
+
+    for (int i = 0; i < 3; i++) {
+        send_letter(UNLOCK, &letter, 0);
+        send_letter(GRANT, &letter, 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        letter.head.flags = EXCLUSIVELY;
+        send_letter(LOCK, &letter, 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        send_letter(UNLOCK, &letter, 0);
+    }
+    send_letter(FIND, &letter, 0);
+}
+
+/** A number that fits, or at times any, or one at an edge. */
+static uint64_t perhaps(verify_rng_t *random, uint64_t fits)
+{
+    static const uint64_t edge[] = {0, 1, 7, 8, BYTES - 8, BYTES, UINT32_MAX, INT64_MAX, UINT64_MAX};
+    const uint64_t kind = verify_below(random, 24);
+
+    return 0 == kind   ? verify_random(random)
+           : 1 == kind ? edge[verify_below(random, sizeof(edge) / sizeof(edge[0]))]
+                       : fits;
+}
+
+static void random_letter(verify_rng_t *random, MPI_Aint region)
+{
+    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, PROGRAM, ANSWER,
+                                   LOCK,       UNLOCK,     GRANT,      FIND,    77};
+    const MPI_Datatype types[] = {MPI_INT64_T, MPI_DOUBLE, MPI_INT,        MPI_BYTE,
+                                  MPI_SHORT,   MPI_FLOAT,  MPI_DOUBLE_INT, MPI_C_DOUBLE_COMPLEX};
+    const uint32_t window = (uint32_t) verify_below(random, 2);
+    const uint64_t len = 8 * verify_below(random, 20);
+    const uint64_t at = (0 == window ? 0 : (uint64_t) region) + 4 * verify_below(random, BYTES / 4);
+    letter_t letter = {.head = {.window = (uint32_t) perhaps(random, window),
+                                .generation = (uint32_t) perhaps(random, 1 + window),
+                                .rank = (int32_t) perhaps(random, ATTACKER),
+                                .flags = (uint32_t) verify_below(random, 16),
+                                .task = perhaps(random, 0),
+                                .at = perhaps(random, at),
+                                .count = perhaps(random, len),
+                                .extent = (int64_t) perhaps(random, 64),
+                                .skip = perhaps(random, 0),
+                                .len = perhaps(random, len),
+                                .op = (uint32_t) perhaps(random, verify_below(random, OPS))}};
+
+    letter.head.type = (int32_t) perhaps(
+        random, (uint64_t) MPI_Type_c2f(types[verify_below(random, sizeof(types) / sizeof(types[0]))]));
+    for (size_t i = 0; i < BODY; i++) {
+        letter.body[i] = (uint8_t) verify_random(random);
+    }
+    const uint64_t body = perhaps(random, letter.head.len);
+    send_letter(tags[verify_below(random, sizeof(tags))], &letter, body < BODY ? body : BODY);
+}
+
+/** The attacker gets the lock, by which it knows that all was handled; and lets it go. */
+static void lock_and_unlock(MPI_Win of)
+{
+    int64_t word = 1, old;
+
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, VICTIM, 0, of);
+    if (of == win) {
+        MPI_Fetch_and_op(&word, &old, MPI_INT64_T, VICTIM, 0, MPI_SUM, of);
+    }
+    MPI_Win_unlock(VICTIM, of);
+}
+
+static void attack(void)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    MPI_Status status;
+    verify_rng_t random = {seed};
+    MPI_Aint region;
+    int len;
+
+    MPI_Recv(address, sizeof(address), MPI_BYTE, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_BYTE, &len);
+    MPI_Recv(&region, 1, MPI_AINT, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    verify_that(DN_OK == dn_connect(port, address, (size_t) len, &victim), "the victim is not reached");
+    /* A right one gets through, or the others would prove nothing. */
+    const letter_t right = right_letter();
+    send_letter(ACCUMULATE, &right, 16);
+    wrong_numbers();
+    wrong_elements();
+    wrong_messages();
+    wrong_programs();
+    wrong_locks();
+    lock_and_unlock(win);
+    MPI_Send(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (uint64_t n = 0; n < messages; n++) {
+        random_letter(&random, region);
+    }
+    /* No lock of its own is in its way. */
+    for (uint32_t window = 0; window < 2; window++) {
+        letter_t letter = right_letter();
+
+        letter.head.window = window;
+        letter.head.generation = 1 + window;
+        send_letter(UNLOCK, &letter, 0);
+    }
+    lock_and_unlock(win);
+    lock_and_unlock(dynamic);
+    MPI_Send(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD);
+    dn_disconnect(victim);
+}
+
+static void endure(void)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    MPI_Aint region;
+
+    verify_that(DN_OK == dn_address(port, address, &len), "the port has no address");
+    MPI_Send(address, (int) len, MPI_BYTE, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
+    MPI_Get_address(memory, &region);
+    MPI_Send(&region, 1, MPI_AINT, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    verify_that(1 == memory[0], "a word of the window is not what fetch_and_op made of it");
+    verify_that(1 == memory[1] && 1 == memory[2], "an accumulate that was right is not here");
+    for (int i = 3; i < WORDS; i++) {
+        verify_that(0 == memory[i], "a wrong message has changed the window");
+    }
+    MPI_Send(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    verify_guard_check(memory, BYTES, 0, "memory of a window");
+}
+
+int main(int argc, char **argv)
+{
+    const verify_option_t options[] = {{'s', "SEED", &seed, 0}, {'n', "MESSAGES", &messages, 1}, {0}};
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    verify_options(argc, argv, options);
+    memory = verify_guard_alloc(BYTES, 0);
+    memset(memory, 0, BYTES);
+    MPI_Win_create(memory, BYTES, sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic);
+    MPI_Win_attach(dynamic, memory, BYTES);
+    MPI_Barrier(MPI_COMM_WORLD);
+    verify_that(0 == dn_ompi_open(&port), "there is no port");
+    if (ATTACKER == rank) {
+        attack();
+    } else if (VICTIM == rank) {
+        endure();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_detach(dynamic, memory);
+    MPI_Win_free(&dynamic);
+    MPI_Win_free(&win);
+    verify_guard_free(memory, BYTES, 0, "memory of a window");
+    dn_ompi_close();
+    if (VICTIM == rank) {
+        printf("osc_hostile: every wrong message refused, then %llu random ones of seed %llu\n",
+               (unsigned long long) messages, (unsigned long long) seed);
+    }
+    MPI_Finalize();
+    return 0;
+}
