@@ -126,6 +126,7 @@ typedef struct uzura_endpoint {
     struct uzura_request *announced; /**< to it, one at a time; NULL: none */
     uzura_announce_t offer;
     uint32_t *offer_claim; /**< its claim, mapped */
+    uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
 } uzura_endpoint_t;
 
 /** What a request waits for. */
@@ -225,6 +226,7 @@ typedef struct uzura_module {
     mca_mtl_base_module_t super;
     dn_port_t *port; /**< NULL before initialisation and after finalisation */
     bool oversubscribed;
+    bool threads; /**< several may be in here at once */
     unsigned idle_polls;
     uint64_t dropped; /**< malformed messages */
     opal_mutex_t lock;

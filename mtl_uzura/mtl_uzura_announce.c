@@ -29,7 +29,7 @@
  * receiver that is cancelled. Who comes second gives up. Both sides' swaps acquire and release, though no data hangs on
  * them: the buffer belongs to the one who took the claim.
  *
- * Threads: with MPI_THREAD_MULTIPLE, A1 and A2 would cost a lock with every message. Nothing is announced then.
+ * Threads: with several, A1 and A2 would cost a lock with every message. Nothing is announced then.
  */
 #include "dn_config.h"
 
@@ -43,7 +43,7 @@ static bool announces(const uzura_request_t *request, const uzura_endpoint_t *en
     const unsigned least = mtl_uzura_number[MTL_UZURA_ANNOUNCE_MIN].value;
 
     return 0 != least && request->len > least && NULL == endpoint->announced && NULL != request->buffer
-           && MPI_ANY_TAG != request->posted.tag && !endpoint->lost && !ompi_mpi_thread_multiple;
+           && MPI_ANY_TAG != request->posted.tag && !endpoint->lost && !mtl_uzura.threads;
 }
 
 /** Receives that are looked at for one which would take the message first. */
@@ -172,7 +172,7 @@ void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce)
         return;
     }
     /* A1; and A2 with what was sent before the counts began anew. */
-    endpoint->offered = announce->seen == endpoint->sent && !mtl_uzura.parted && !ompi_mpi_thread_multiple
+    endpoint->offered = announce->seen == endpoint->sent && !mtl_uzura.parted && !mtl_uzura.threads
                         && DN_OK == dn_segment_map(src, &announce->claims, &claims);
     endpoint->offer = *announce;
     endpoint->offer_claim = (uint32_t *) claims + (endpoint->offered ? announce->claim : 0);

@@ -200,6 +200,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     }
     (void) dn_lost_set(module->port, DN_CHAN_MTL, lost, NULL);
     opal_progress_register(mtl_uzura_progress);
+    module->threads = ompi_mpi_thread_multiple || dn_ompi_helper_thread();
     mtl_uzura_look_at_cores();
     return &module->super;
 }

@@ -100,12 +100,12 @@ void mtl_uzura_send_finish(uzura_request_t *request)
     mtl_uzura_complete(request);
 }
 
-/** The first message has left. */
-static void posted(uzura_request_t *request)
+/** The first message has left. @param[in] last  The request whose only message it was, or NULL. */
+static void posted(uzura_endpoint_t *endpoint, const uzura_head_t *head, uzura_request_t *last)
 {
-    mtl_uzura_sent(request->endpoint, &request->head);
-    if (UZURA_EAGER == request->kind) {
-        mtl_uzura_send_finish(request);
+    mtl_uzura_sent(endpoint, head);
+    if (NULL != last) {
+        mtl_uzura_send_finish(last);
     }
 }
 
@@ -121,6 +121,20 @@ static void wait_in_line(uzura_request_t *request)
     uzura_unlock();
 }
 
+/** It is in line no more. Called ahead of what uses `next` for something else, or gives the request away: the answer to its
+ * first message may come to another thread before the one that sent that message has taken it out of the line. */
+static void leave_line(uzura_request_t *request)
+{
+    uzura_endpoint_t *endpoint = request->endpoint;
+
+    uzura_lock();
+    if (request == endpoint->first) {
+        endpoint->first = request->next;
+        endpoint->left++;
+    }
+    uzura_unlock();
+}
+
 /**
  * Send the first message or have it wait.
  * The state is set before: the answer may come, and complete the request, while dn_botf() returns.
@@ -133,7 +147,7 @@ static int start(uzura_request_t *request)
         status = post(request);
     }
     if (DN_OK == status) {
-        posted(request);
+        posted(request->endpoint, &request->head, UZURA_EAGER == request->kind ? request : NULL);
         return OMPI_SUCCESS;
     }
     if (DN_ERR_AGAIN == status) {
@@ -178,9 +192,13 @@ int mtl_uzura_send_waiting(uzura_endpoint_t *endpoint)
 
     while (NULL != endpoint->first) {
         uzura_request_t *request = endpoint->first;
+        const uint64_t left = endpoint->left;
 
         hold_back(request);
         request->state = UZURA_WAITS_REPLY;
+        /* Another thread may take the answer, and complete the request, while post() returns. */
+        const uzura_head_t head = request->head;
+        const bool ends = UZURA_EAGER == request->kind;
         dn_status_t status = post(request);
 
         if (DN_ERR_AGAIN == status) {
@@ -192,9 +210,12 @@ int mtl_uzura_send_waiting(uzura_endpoint_t *endpoint)
             break;
         }
         uzura_lock();
-        endpoint->first = request->next;
+        if (left == endpoint->left) {
+            endpoint->first = request->next;
+            endpoint->left++;
+        }
         uzura_unlock();
-        posted(request);
+        posted(endpoint, &head, ends ? request : NULL);
         events++;
     }
     return events;
@@ -303,6 +324,7 @@ void mtl_uzura_take_done(dn_peer_t *src, uint64_t handle)
         return;
     }
     mtl_uzura_handle_drop(request);
+    leave_line(request);
     mtl_uzura_send_finish(request);
 }
 
@@ -318,6 +340,7 @@ void mtl_uzura_take_cts(dn_peer_t *src, const uzura_cts_t *cts)
     request->remote = cts->receiver;
     request->wanted = cts->len;
     request->state = UZURA_SENDS;
+    leave_line(request);
     mtl_uzura_busy(request);
 }
 

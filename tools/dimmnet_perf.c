@@ -258,6 +258,18 @@ static int greet_server(client_t *client)
     return 0;
 }
 
+/** What the emulation said of the last test; "": nothing, as over other devices. */
+static char deviation[256];
+
+/** dn_log_fn_t of answers: a port over emulate:PROFILE tells when it closes how far it was from the profile. */
+static void keep_deviation(const char *sentence, void *arg)
+{
+    (void) arg;
+    if (0 == strncmp(sentence, "emulate:", strlen("emulate:"))) {
+        snprintf(deviation, sizeof(deviation), "%s", sentence);
+    }
+}
+
 static void report_json(dn_json_t *json, const perf_t *perf, const perf_result_t *result)
 {
     dn_json_object(json, NULL);
@@ -268,6 +280,9 @@ static void report_json(dn_json_t *json, const perf_t *perf, const perf_result_t
     dn_json_count(json, "message_max", result->attr.botf_max);
     dn_json_count(json, "message_one_line", result->attr.botf_inline);
     dn_json_flag(json, "verified", perf->options.check);
+    if ('\0' != deviation[0]) {
+        dn_json_text(json, "deviation", deviation);
+    }
     dn_json_array(json, "columns");
     for (int i = 0; NULL != perf->test->columns[i]; i++) {
         dn_json_text(json, NULL, perf->test->columns[i]);
@@ -312,9 +327,14 @@ static int run_test(client_t *client, const char *name)
         fprintf(stderr, PROGRAM ": the server has ended\n");
         return 1;
     }
+    deviation[0] = '\0';
     run_plan(&plan, o, &perf, &result);
     if (!o->json) {
-        return perf_print(&perf, &result);
+        const int failed = perf_print(&perf, &result);
+        if ('\0' != deviation[0]) {
+            printf("# %s\n", deviation);
+        }
+        return failed;
     }
     report_json(&client->json, &perf, &result);
     for (int i = 0; i < result.num_rows; i++) {
@@ -341,6 +361,7 @@ static int run_client(int socket, const char *server, const menu_t *asked, const
     if (0 != greet_server(&client)) {
         return 1;
     }
+    dn_log_answers_set(keep_deviation, NULL);
     if (options->json) {
         dn_json_object(&client.json, NULL);
         dn_json_text(&client.json, "program", PROGRAM);

@@ -5,6 +5,7 @@
 #
 #   TOOLS    folder of dimmnet_info and dimmnet_perf
 #   DEVICES  devices of this build, separated by spaces
+#   PROFILES folder of the profiles that are emulated
 #   LIMIT    seconds after which a program counts as hanging (default 60)
 #
 # shellcheck shell=bash
