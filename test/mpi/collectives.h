@@ -41,9 +41,6 @@ unsigned long long collectives_long_in_turns(uint64_t rounds);
 /** Broadcasts of a type that is nested more deeply than a program of its layout may be, to and from every rank. @return bytes of
  * all. */
 unsigned long long collectives_long_nested(void);
-/** Begin to count what this process does, by a performance variable; and how much it was. */
-void collectives_watch(const char *name);
-unsigned long long collectives_watched(void);
 
 /** What was checked so far. May be used by several threads. */
 void collectives_count(void);

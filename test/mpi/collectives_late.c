@@ -13,7 +13,7 @@
  */
 #include "dn_config.h"
 
-#include "verify.h"
+#include "counter.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -23,32 +23,6 @@ enum { LATE_MS = 20, WORDS = 50000, MESSAGE = 1 << 20 };
 
 static uint64_t rounds = 5;
 static uint64_t sleeps;
-
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle handle;
-
-/** Count from now on how often this process sleeps. */
-static void watch_sleeps(void)
-{
-    int level, index, elements;
-
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    verify_that(MPI_SUCCESS == MPI_T_pvar_get_index("coll_llcm_sleeps", MPI_T_PVAR_CLASS_COUNTER, &index),
-                "there is no performance variable coll_llcm_sleeps");
-    MPI_T_pvar_session_create(&session);
-    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &elements);
-}
-
-static unsigned long long count_sleeps(void)
-{
-    unsigned long long count = 0;
-
-    verify_that(MPI_SUCCESS == MPI_T_pvar_read(session, handle, &count), "a counter cannot be read");
-    MPI_T_pvar_handle_free(session, &handle);
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
-    return count;
-}
 
 static void reduce(uint64_t *words, int count, int rank, int ranks)
 {
@@ -78,6 +52,7 @@ int main(int argc, char **argv)
     const verify_option_t options[] = {
         {'n', "ROUNDS", &rounds, 1}, {'z', "0|1", &sleeps, 0}, {0, NULL, NULL, 0}};
     unsigned long long most, own;
+    counter_t counter;
     int rank, ranks;
 
     MPI_Init(&argc, &argv);
@@ -90,7 +65,7 @@ int main(int argc, char **argv)
     for (int what = 0; what < 3; what++) {
         collective(what, words, rank, ranks);
     }
-    watch_sleeps();
+    counter_open(&counter, "coll_llcm_sleeps");
     for (int round = 0; round < 3 * (int) rounds; round++) {
         const int late = round % ranks;
         MPI_Request request = MPI_REQUEST_NULL;
@@ -108,7 +83,8 @@ int main(int argc, char **argv)
             verify_expect(message, MESSAGE, (uint64_t) round, "a message to a rank in a collective");
         }
     }
-    own = count_sleeps();
+    own = counter_read(&counter);
+    counter_close(&counter);
     MPI_Allreduce(&own, &most, 1, MPI_UNSIGNED_LONG_LONG, MPI_MAX, MPI_COMM_WORLD);
     verify_that((0 != sleeps) == (0 != most), 0 != sleeps ? "nobody has slept" : "somebody has slept");
     if (0 == rank) {

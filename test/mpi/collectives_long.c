@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file collectives_long.c
- * Long collectives of which each is a case of its own, and counters of what went which way.
+ * Long collectives of which each is a case of its own.
  */
 #include "dn_config.h"
 
@@ -13,9 +13,6 @@
 #include <string.h>
 
 enum { IN_TURNS = 3, WORDS = 100003, LEVELS = 17 };
-
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle handle;
 
 /** What rank adds to word i in some round. */
 static uint64_t word_of(uint64_t round, int rank, size_t i)
@@ -121,26 +118,4 @@ unsigned long long collectives_long_nested(void)
     free(buffer);
     MPI_Type_free(&type);
     return (unsigned long long) ranks * (unsigned long long) size;
-}
-
-void collectives_watch(const char *name)
-{
-    int level, index, count;
-
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    verify_that(MPI_SUCCESS == MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index),
-                "there is no such performance variable");
-    MPI_T_pvar_session_create(&session);
-    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
-}
-
-unsigned long long collectives_watched(void)
-{
-    unsigned long long count = 0;
-
-    verify_that(MPI_SUCCESS == MPI_T_pvar_read(session, handle, &count), "a counter cannot be read");
-    MPI_T_pvar_handle_free(session, &handle);
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
-    return count;
 }

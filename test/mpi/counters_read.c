@@ -10,7 +10,7 @@
  */
 #include "dn_config.h"
 
-#include "verify.h"
+#include "counter.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define LARGE_COUNT 8
 #define LARGE_BYTES (4 << 20)
 
-enum counter { SENT, BYTES, LINES, WAITS, CMA, RING, MAPPED, HELP, COUNTERS };
+enum { SENT, BYTES, LINES, WAITS, CMA, RING, MAPPED, HELP, COUNTERS };
 
 static const char *const names[COUNTERS] = {
     "btl_dimmnet_messages_sent", "btl_dimmnet_bytes_sent", "btl_dimmnet_lines_sent",
@@ -31,48 +31,12 @@ static const char *const names[COUNTERS] = {
 };
 
 static int rank;
-static MPI_T_pvar_session session;
-static MPI_T_pvar_handle handles[COUNTERS];
-static size_t widths[COUNTERS];
-
-/** The counter called names[which], checked against how MPI_T describes it. */
-static void open_counter(enum counter which)
-{
-    char description[512] = "";
-    int name_length = 0;
-    int description_length = sizeof(description);
-    int index, verbosity, class, bind, readonly, continuous, atomic, count, width;
-    MPI_Datatype type;
-    MPI_T_enum enumeration;
-
-    if (MPI_SUCCESS != MPI_T_pvar_get_index(names[which], MPI_T_PVAR_CLASS_COUNTER, &index)) {
-        verify_fail("there is no performance variable %s of class counter", names[which]);
-    }
-    MPI_T_pvar_get_info(index, NULL, &name_length, &verbosity, &class, &type, &enumeration, description,
-                        &description_length, &bind, &readonly, &continuous, &atomic);
-    verify_that(MPI_T_BIND_NO_OBJECT == bind, "a counter is bound to an object");
-    verify_that('\0' != description[0], "a counter has no description");
-    if (MPI_SUCCESS != MPI_T_pvar_handle_alloc(session, index, NULL, &handles[which], &count) || 1 != count) {
-        verify_fail("no handle of one element for %s", names[which]);
-    }
-    if (!continuous) {
-        MPI_T_pvar_start(session, handles[which]);
-    }
-    MPI_Type_size(type, &width);
-    widths[which] = (size_t) width;
-    verify_that(4 == width || 8 == width, "a counter is neither of 32 nor of 64 bits");
-}
+static counter_t counters[COUNTERS];
 
 static void read_all(unsigned long long *values)
 {
     for (int i = 0; i < COUNTERS; i++) {
-        uint64_t wide = 0;
-        uint32_t narrow = 0;
-        void *to = 8 == widths[i] ? (void *) &wide : (void *) &narrow;
-        if (MPI_SUCCESS != MPI_T_pvar_read(session, handles[i], to)) {
-            verify_fail("cannot read %s", names[i]);
-        }
-        values[i] = 8 == widths[i] ? wide : narrow;
+        values[i] = counter_read(&counters[i]);
     }
 }
 
@@ -119,15 +83,12 @@ static void print(const char *what, const unsigned long long *grown)
 int main(int argc, char **argv)
 {
     unsigned long long grown[COUNTERS];
-    int provided;
     bool cma = 2 != argc || 0 != strcmp(argv[1], "--without-cma");
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-    MPI_T_pvar_session_create(&session);
     for (int i = 0; i < COUNTERS; i++) {
-        open_counter((enum counter) i);
+        counter_open(&counters[i], names[i]);
     }
 
     traffic(SMALL_COUNT, SMALL_BYTES, grown);
@@ -147,10 +108,8 @@ int main(int argc, char **argv)
     verify_that(!cma || grown[CMA] + grown[MAPPED] > 0, "large messages went neither by CMA nor by mapping");
 
     for (int i = 0; i < COUNTERS; i++) {
-        MPI_T_pvar_handle_free(session, &handles[i]);
+        counter_close(&counters[i]);
     }
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
     MPI_Finalize();
     return 0;
 }
