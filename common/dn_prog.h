@@ -244,24 +244,4 @@ DN_API uint64_t dn_prog_gather(void *buffer, dn_prog_cursor_t *from, uint64_t le
 DN_API uint64_t dn_prog_scatter(dn_prog_cursor_t *to, const void *buffer, uint64_t len);
 /** @} */
 
-/** @name Inside of a program: for dn_prog.c and dn_prog_run.c only */
-/** @{ */
-
-/** An op and its place in the whole. */
-typedef struct dn_prog_node {
-    dn_prog_op_t op; /**< LOOP: at 0, len is the bytes of a turn. LIST: at 0, stride 0 */
-    uint64_t start;  /**< bytes of an instance before it, on the first turn of every loop around it */
-    uint32_t parent; /**< the loop that it is in */
-    uint32_t first;  /**< LIST: its first place */
-} dn_prog_node_t;
-
-/** Node 0 is a loop around everything: its turns are the instances of a use. */
-struct dn_prog {
-    dn_prog_info_t info;
-    uint64_t places;
-    int64_t *place;
-    dn_prog_node_t node[];
-};
-/** @} */
-
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "../unit/dn_prog_naive.h"
+#include "dn_prog_int.h"
 
 enum {
     OPS = 24,

@@ -9,6 +9,7 @@
 
 #include "dn_unit.h"
 
+#include "dn_prog_int.h"
 #include "dn_prog_naive.h"
 
 enum { BYTES = 20000 };
