@@ -16,9 +16,13 @@
 static int group_open(const ompi_win_t *win, ompi_group_t *named, osc_group_t *group)
 {
     const int count = ompi_group_size(named);
-    int *of_group = calloc((size_t) count + 1, sizeof(*of_group));
     int rc;
 
+    if (count > osc_module(win)->size) {
+        /* More than there is room for: one of them at least is not in the window. */
+        return OMPI_ERR_RMA_SYNC;
+    }
+    int *of_group = calloc((size_t) count + 1, sizeof(*of_group));
     if (NULL == of_group) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

@@ -455,6 +455,21 @@ static void shared_is_refused(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/** A group that has more processes than the window: those of which the window knows are not reached, either. */
+static void group_of_strangers(MPI_Win of_self)
+{
+    const int class = 1 == ranks ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
+    MPI_Group all;
+
+    MPI_Win_set_errhandler(of_self, MPI_ERRORS_RETURN);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    expect(class, MPI_Win_post(all, 0, of_self), "a post to strangers");
+    expect(class, MPI_Win_start(all, 0, of_self), "a start to strangers");
+    expect(class, MPI_Win_complete(of_self), "a complete of what strangers were to see");
+    expect(class, MPI_Win_wait(of_self), "a wait for strangers");
+    MPI_Group_free(&all);
+}
+
 /** Windows of parts of the job, in another order of ranks, and of one rank alone, beside each other. */
 static void other_communicators(void)
 {
@@ -475,6 +490,7 @@ static void other_communicators(void)
     MPI_Put(&value, 1, MPI_INT64_T, 0, 2, 1, MPI_INT64_T, of_self);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, of_self);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, of_part);
+    group_of_strangers(of_self);
     verify_that(rank == mine[2], "a window of one process lost a word");
     /* The left neighbour in the part has the next higher rank of the same parity, or the lowest. */
     const int64_t left = 0 == r ? rank % 2 : rank + 2;
