@@ -33,11 +33,9 @@ void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t
 {
     if (exclusive) {
         osc_store_u32(&control->read, number + 1);
-        osc_store_u32(&control->write, number + 1);
-    } else {
-        /* Several may leave at once. */
-        __atomic_fetch_add(&control->write, 1, __ATOMIC_RELEASE);
     }
+    /* Several may leave at once: those that share, also with who was alone, once he has let them in by `read`. */
+    __atomic_fetch_add(&control->write, 1, __ATOMIC_RELEASE);
 }
 
 /** Get the lock of a target. */
