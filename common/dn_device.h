@@ -162,7 +162,7 @@ static inline void dn_key_add(dn_key_t *key, dn_key_way_t way)
     }
 }
 
-/** @name What the port offers to a device (dn_port.c) */
+/** @name What the port offers to a device (dn_port.c, dn_peer.c) */
 /** @{ */
 const dn_job_t *dn_port_job(const dn_port_t *port);
 /** The port's own number: tells two processes with one PID apart. */

@@ -200,6 +200,81 @@ void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
     }
 }
 
+/** Connect by the first device that can. */
+static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const dn_address_head_t *head,
+                                   dn_peer_base_t **peer_p)
+{
+    const dn_peer_base_t id = {
+        .pid = head->pid, .pgid = head->pgid, .nonce = {head->nonce[0], head->nonce[1]}};
+    dn_status_t result = DN_ERR_UNREACH;
+
+    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        const void *part;
+        size_t len;
+        dn_status_t status = dn_address_find(address, head, iface->device->name, &part, &len);
+        if (DN_OK != status) {
+            dn_log_error("the address of PID %" PRIu32 " is malformed; refused", head->pid);
+            return status;
+        }
+        if (NULL == part || (NULL != *peer_p && iface != (*peer_p)->iface)) {
+            dn_log_answer("%s does not reach PID %" PRIu32 ": %s", iface->device->name, head->pid,
+                          NULL == part ? "it has not opened that device" : "it came by another device");
+            continue;
+        }
+        status = iface->device->connect(iface, &id, part, len, peer_p);
+        if (DN_OK == status) {
+            return DN_OK;
+        }
+        result = DN_ERR_UNREACH == status ? result : status;
+    }
+    return result;
+}
+
+dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p)
+{
+    dn_address_head_t head;
+    dn_status_t status = dn_address_read(address, len, &head);
+    if (DN_OK != status) {
+        return status;
+    }
+    dn_port_lock(port);
+    dn_peer_base_t *peer = dn_port_find_peer(port, head.nonce);
+    if (!dn_port_admits(port, &head.pgid)) {
+        dn_log_error("PID %" PRIu32 " belongs to a process group that was not let in; refused", head.pid);
+        status = DN_ERR_ACCESS;
+    } else if (NULL != peer && peer->lost) {
+        status = DN_ERR_UNREACH;
+    } else if (NULL == peer || 0 == peer->connections) {
+        status = dn_port_connect(port, address, &head, &peer);
+        if (DN_OK == status && NULL == dn_port_find_peer(port, head.nonce)) {
+            dn_port_adopt(port, peer);
+        } else if (DN_OK == status) {
+            dn_peer_dress(port, peer);
+        }
+    }
+    if (DN_OK == status) {
+        peer->connections++;
+        *peer_p = &peer->hot;
+    }
+    dn_port_unlock(port);
+    return status;
+}
+
+void dn_disconnect(dn_peer_t *hot)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
+    dn_port_t *port = peer->iface->port;
+
+    dn_port_lock(port);
+    if (0 == --peer->connections) {
+        dn_peer_undress(port, peer);
+        dn_core_lost(port, peer);
+        memset(peer->user, 0, sizeof(peer->user));
+        peer->iface->device->disconnect(peer);
+    }
+    dn_port_unlock(port);
+}
+
 dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write)
 {
     return write ? dn_core_push(&peer->hot, xfer) : dn_core_pull(&peer->hot, xfer);

@@ -7,46 +7,11 @@
 #include "dn_port.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "dn_log.h"
-
-#define DN_ADDRESS_MAGIC   0x61646e64u /* "dnda" */
-#define DN_DEVICE_NAME_MAX 8
-
-/** Start of an address; the parts of the devices follow. */
-typedef struct dn_address_head {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t len; /**< of the whole address */
-    dn_pgid_t pgid;
-    uint64_t nonce[2];
-    uint32_t pid;
-    uint32_t parts;
-} dn_address_head_t;
-
-/** Before each part; its bytes follow. */
-typedef struct dn_address_part {
-    char device[DN_DEVICE_NAME_MAX];
-    uint32_t len;
-    uint32_t pad;
-} dn_address_part_t;
-
-#define DN_DEVICE(name) extern const dn_device_t dn_device_##name;
-#include "dn_devices.h"
-#undef DN_DEVICE
-
-/** The devices of this build; configure writes dn_devices.h. */
-static const dn_device_t *const dn_devices[] = {
-#define DN_DEVICE(name) &dn_device_##name,
-#include "dn_devices.h"
-#undef DN_DEVICE
-};
-
-#define DN_DEVICES (sizeof(dn_devices) / sizeof(dn_devices[0]))
 
 /** Range of a numeric setting. */
 typedef struct dn_limit {
@@ -144,108 +109,6 @@ static dn_status_t dn_config_check(const dn_config_t *config)
     return DN_OK;
 }
 
-/** The names of all devices, for an error message. */
-static void dn_device_names(char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < DN_DEVICES && used < size; i++) {
-        used += (size_t) snprintf(text + used, size - used, "%s%s", 0 == i ? "" : ", ", dn_devices[i]->name);
-    }
-}
-
-const char *dn_device_name(size_t i)
-{
-    return i < DN_DEVICES ? dn_devices[i]->name : NULL;
-}
-
-dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *attr)
-{
-    const dn_iface_t *iface = port->ifaces;
-
-    while (NULL != iface && 0 != i--) {
-        iface = iface->next;
-    }
-    if (NULL == iface) {
-        return DN_ERR_RANGE;
-    }
-    *attr = (dn_device_attr_t){.device = iface->device->name,
-                               .provider = iface->provider,
-                               .domain = iface->domain,
-                               .endpoint = iface->endpoint};
-    return DN_OK;
-}
-
-static const dn_device_t *dn_device_find(const char *name)
-{
-    for (size_t i = 0; i < DN_DEVICES; i++) {
-        if (0 == strcmp(dn_devices[i]->name, name)) {
-            return dn_devices[i];
-        }
-    }
-    return NULL;
-}
-
-/** Open one device, written NAME or NAME:ARGUMENT. */
-static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *word)
-{
-    char names[128];
-    dn_iface_t *iface = NULL;
-    char *argument = strchr(word, ':');
-    if (NULL != argument) {
-        *argument++ = '\0';
-    }
-    const dn_device_t *device = dn_device_find(word);
-    if (NULL == device) {
-        dn_device_names(names, sizeof(names));
-        dn_log_error("there is no device \"%s\" as in \"%s\"; known devices: %s", word, spec, names);
-        return DN_ERR_PARAM;
-    }
-    dn_iface_t **last = &port->ifaces;
-    while (NULL != *last) {
-        if (device == (*last)->device) {
-            /* Addresses name a device: a peer could not tell the two from each other. */
-            dn_log_error("device %s is twice in \"%s\"; name it once", device->name, spec);
-            return DN_ERR_PARAM;
-        }
-        last = &(*last)->next;
-    }
-    const dn_status_t status = device->open(port, &port->config, argument, &iface);
-    if (DN_OK != status) {
-        return status;
-    }
-    iface->device = device;
-    iface->port = port;
-    iface->handler = port->handler;
-    iface->counters = &port->counters;
-    *last = iface;
-    return DN_OK;
-}
-
-/** Open every device of the list; those that do not work on this machine are passed over. */
-static dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)
-{
-    char *rest = NULL;
-    char *list = strdup(spec);
-    if (NULL == list) {
-        return DN_ERR_NOMEM;
-    }
-    dn_status_t status = DN_OK;
-    for (char *word = strtok_r(list, ",", &rest); NULL != word && DN_OK == status;
-         word = strtok_r(NULL, ",", &rest)) {
-        status = dn_port_open_device(port, spec, word);
-        if (DN_ERR_UNSUPPORTED == status) {
-            status = DN_OK;
-        }
-    }
-    free(list);
-    if (DN_OK == status && NULL == port->ifaces) {
-        dn_log_error("no device of \"%s\" works here; name another", spec);
-        status = '\0' == spec[0] ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
-    }
-    return status;
-}
-
 static void dn_port_device_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     dn_port_t *port = arg;
@@ -287,24 +150,6 @@ static void dn_port_init_lock(dn_port_t *port)
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&port->lock, &attr);
     pthread_mutexattr_destroy(&attr);
-}
-
-/** Close all; last that whose memory the LLCM is, as threads of the others write to it until they are closed. */
-static void dn_port_close_devices(dn_port_t *port)
-{
-    dn_iface_t *iface = port->ifaces;
-
-    port->ifaces = NULL;
-    while (NULL != iface) {
-        dn_iface_t *next = iface->next;
-        if (port->llcm_owner != iface) {
-            iface->device->close(iface);
-        }
-        iface = next;
-    }
-    if (NULL != port->llcm_owner) {
-        port->llcm_owner->device->close(port->llcm_owner);
-    }
 }
 
 /** Undo dn_open() from wherever it got to. */
@@ -414,109 +259,6 @@ dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid)
         }
     }
     dn_port_unlock(port);
-    return status;
-}
-
-dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
-{
-    uint8_t bytes[DN_ADDRESS_MAX];
-    size_t used = sizeof(dn_address_head_t);
-    dn_address_head_t head = {
-        .magic = DN_ADDRESS_MAGIC,
-        .version = DN_WIRE_VERSION,
-        .pgid = port->job.pgid,
-        .nonce = {port->nonce[0], port->nonce[1]},
-        .pid = port->job.pid,
-    };
-
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        dn_address_part_t part = {.len = 0};
-        if (sizeof(part) > sizeof(bytes) - used) {
-            return DN_ERR_RANGE;
-        }
-        size_t room = sizeof(bytes) - used - sizeof(part);
-        const dn_status_t status = iface->device->address(iface, bytes + used + sizeof(part), &room);
-        if (DN_OK != status) {
-            return status;
-        }
-        memcpy(part.device, iface->device->name, strnlen(iface->device->name, sizeof(part.device)));
-        part.len = (uint32_t) room;
-        memcpy(bytes + used, &part, sizeof(part));
-        used += sizeof(part) + room;
-        head.parts++;
-    }
-    head.len = (uint16_t) used;
-    memcpy(bytes, &head, sizeof(head));
-    const size_t size = *len;
-    *len = used;
-    if (used > size) {
-        return DN_ERR_RANGE;
-    }
-    memcpy(buf, bytes, used);
-    return DN_OK;
-}
-
-/** Check the head of an address. */
-static dn_status_t dn_address_head(const void *address, size_t len, dn_address_head_t *head)
-{
-    if (sizeof(*head) > len) {
-        dn_log_error("an address of %zu bytes is too short to be one of dimmnet", len);
-        return DN_ERR_PROTO;
-    }
-    memcpy(head, address, sizeof(*head));
-    if (DN_ADDRESS_MAGIC != head->magic) {
-        dn_log_error("bytes given as an address are not one of dimmnet");
-        return DN_ERR_PROTO;
-    }
-    if (DN_WIRE_VERSION != head->version) {
-        dn_log_error(
-            "an address is of version %u of dimmnet, this process of version %d; install the same everywhere",
-            (unsigned) head->version, DN_WIRE_VERSION);
-        return DN_ERR_VERSION;
-    }
-    if (head->len != len) {
-        dn_log_error("an address says it has %u bytes and has %zu", (unsigned) head->len, len);
-        return DN_ERR_PROTO;
-    }
-    return DN_OK;
-}
-
-/** The part of a device: *part_p NULL when there is none. */
-static dn_status_t dn_address_part(const void *address, const dn_address_head_t *head, const char *device,
-                                   const void **part_p, size_t *len_p)
-{
-    const uint8_t *bytes = address;
-    size_t at = sizeof(*head);
-    char name[DN_DEVICE_NAME_MAX + 1] = "";
-
-    *part_p = NULL;
-    for (uint32_t i = 0; i < head->parts; i++) {
-        dn_address_part_t part;
-        if (sizeof(part) > head->len - at) {
-            return DN_ERR_PROTO;
-        }
-        memcpy(&part, bytes + at, sizeof(part));
-        at += sizeof(part);
-        if (part.len > head->len - at) {
-            return DN_ERR_PROTO;
-        }
-        memcpy(name, part.device, sizeof(part.device));
-        if (0 == strcmp(name, device)) {
-            *part_p = bytes + at;
-            *len_p = part.len;
-        }
-        at += part.len;
-    }
-    return at == head->len ? DN_OK : DN_ERR_PROTO;
-}
-
-dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *pgid_p)
-{
-    dn_address_head_t head;
-    const dn_status_t status = dn_address_head(address, len, &head);
-    if (DN_OK == status) {
-        *pgid_p = head.pgid;
-    }
     return status;
 }
 
@@ -633,79 +375,4 @@ uint32_t *dn_bell(const dn_port_t *port)
         }
     }
     return NULL;
-}
-
-/** Connect by the first device that can. */
-static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const dn_address_head_t *head,
-                                   dn_peer_base_t **peer_p)
-{
-    const dn_peer_base_t id = {
-        .pid = head->pid, .pgid = head->pgid, .nonce = {head->nonce[0], head->nonce[1]}};
-    dn_status_t result = DN_ERR_UNREACH;
-
-    for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        const void *part;
-        size_t len;
-        dn_status_t status = dn_address_part(address, head, iface->device->name, &part, &len);
-        if (DN_OK != status) {
-            dn_log_error("the address of PID %" PRIu32 " is malformed; refused", head->pid);
-            return status;
-        }
-        if (NULL == part || (NULL != *peer_p && iface != (*peer_p)->iface)) {
-            dn_log_answer("%s does not reach PID %" PRIu32 ": %s", iface->device->name, head->pid,
-                          NULL == part ? "it has not opened that device" : "it came by another device");
-            continue;
-        }
-        status = iface->device->connect(iface, &id, part, len, peer_p);
-        if (DN_OK == status) {
-            return DN_OK;
-        }
-        result = DN_ERR_UNREACH == status ? result : status;
-    }
-    return result;
-}
-
-dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p)
-{
-    dn_address_head_t head;
-    dn_status_t status = dn_address_head(address, len, &head);
-    if (DN_OK != status) {
-        return status;
-    }
-    dn_port_lock(port);
-    dn_peer_base_t *peer = dn_port_find_peer(port, head.nonce);
-    if (!dn_port_admits(port, &head.pgid)) {
-        dn_log_error("PID %" PRIu32 " belongs to a process group that was not let in; refused", head.pid);
-        status = DN_ERR_ACCESS;
-    } else if (NULL != peer && peer->lost) {
-        status = DN_ERR_UNREACH;
-    } else if (NULL == peer || 0 == peer->connections) {
-        status = dn_port_connect(port, address, &head, &peer);
-        if (DN_OK == status && NULL == dn_port_find_peer(port, head.nonce)) {
-            dn_port_adopt(port, peer);
-        } else if (DN_OK == status) {
-            dn_peer_dress(port, peer);
-        }
-    }
-    if (DN_OK == status) {
-        peer->connections++;
-        *peer_p = &peer->hot;
-    }
-    dn_port_unlock(port);
-    return status;
-}
-
-void dn_disconnect(dn_peer_t *hot)
-{
-    dn_peer_base_t *peer = (dn_peer_base_t *) hot;
-    dn_port_t *port = peer->iface->port;
-
-    dn_port_lock(port);
-    if (0 == --peer->connections) {
-        dn_peer_undress(port, peer);
-        dn_core_lost(port, peer);
-        memset(peer->user, 0, sizeof(peer->user));
-        peer->iface->device->disconnect(peer);
-    }
-    dn_port_unlock(port);
 }

@@ -66,6 +66,35 @@ struct dn_port {
     dn_segment_table_t segments;
 };
 
+/** @name dn_device.c: the devices of this build, and those that a port has opened */
+/** @{ */
+/** Open every device of a list, as dn_open() takes it; those that do not work on this machine are passed over. Errors
+ * are logged; what was open by then stays so, for dn_port_close_devices(). */
+dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec);
+/** Close all; last that whose memory the LLCM is, as threads of the others write to it until they are closed. */
+void dn_port_close_devices(dn_port_t *port);
+/** @} */
+
+/** @name dn_address.c: what a process says of how it is reached */
+/** @{ */
+/** Start of an address; the parts of the devices follow. */
+typedef struct dn_address_head {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t len; /**< of the whole address */
+    dn_pgid_t pgid;
+    uint64_t nonce[2];
+    uint32_t pid;
+    uint32_t parts;
+} dn_address_head_t;
+
+/** Check the head of an address of @p len bytes. Errors are logged. */
+dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *head);
+/** The part of a device in an address whose head is checked: *part_p NULL when there is none. DN_ERR_PROTO: malformed. */
+dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, const char *device,
+                            const void **part_p, size_t *len_p);
+/** @} */
+
 /** Make what callers use of what the device offers, the core processor and the fault wrapper (dn_peer.c). */
 void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer);
 /** Answer DN_ERR_UNREACH from now on. */

@@ -1,0 +1,121 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include <string.h>
+
+#include "dn_log.h"
+#include "dn_port.h"
+
+#define DN_ADDRESS_MAGIC   0x61646e64u /* "dnda" */
+#define DN_DEVICE_NAME_MAX 8
+
+/** Before each part; its bytes follow. */
+typedef struct dn_address_part {
+    char device[DN_DEVICE_NAME_MAX];
+    uint32_t len;
+    uint32_t pad;
+} dn_address_part_t;
+
+dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
+{
+    uint8_t bytes[DN_ADDRESS_MAX];
+    size_t used = sizeof(dn_address_head_t);
+    dn_address_head_t head = {
+        .magic = DN_ADDRESS_MAGIC,
+        .version = DN_WIRE_VERSION,
+        .pgid = port->job.pgid,
+        .nonce = {port->nonce[0], port->nonce[1]},
+        .pid = port->job.pid,
+    };
+
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        dn_address_part_t part = {.len = 0};
+        if (sizeof(part) > sizeof(bytes) - used) {
+            return DN_ERR_RANGE;
+        }
+        size_t room = sizeof(bytes) - used - sizeof(part);
+        const dn_status_t status = iface->device->address(iface, bytes + used + sizeof(part), &room);
+        if (DN_OK != status) {
+            return status;
+        }
+        memcpy(part.device, iface->device->name, strnlen(iface->device->name, sizeof(part.device)));
+        part.len = (uint32_t) room;
+        memcpy(bytes + used, &part, sizeof(part));
+        used += sizeof(part) + room;
+        head.parts++;
+    }
+    head.len = (uint16_t) used;
+    memcpy(bytes, &head, sizeof(head));
+    const size_t size = *len;
+    *len = used;
+    if (used > size) {
+        return DN_ERR_RANGE;
+    }
+    memcpy(buf, bytes, used);
+    return DN_OK;
+}
+
+dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *head)
+{
+    if (sizeof(*head) > len) {
+        dn_log_error("an address of %zu bytes is too short to be one of dimmnet", len);
+        return DN_ERR_PROTO;
+    }
+    memcpy(head, address, sizeof(*head));
+    if (DN_ADDRESS_MAGIC != head->magic) {
+        dn_log_error("bytes given as an address are not one of dimmnet");
+        return DN_ERR_PROTO;
+    }
+    if (DN_WIRE_VERSION != head->version) {
+        dn_log_error(
+            "an address is of version %u of dimmnet, this process of version %d; install the same everywhere",
+            (unsigned) head->version, DN_WIRE_VERSION);
+        return DN_ERR_VERSION;
+    }
+    if (head->len != len) {
+        dn_log_error("an address says it has %u bytes and has %zu", (unsigned) head->len, len);
+        return DN_ERR_PROTO;
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, const char *device,
+                            const void **part_p, size_t *len_p)
+{
+    const uint8_t *bytes = address;
+    size_t at = sizeof(*head);
+    char name[DN_DEVICE_NAME_MAX + 1] = "";
+
+    *part_p = NULL;
+    for (uint32_t i = 0; i < head->parts; i++) {
+        dn_address_part_t part;
+        if (sizeof(part) > head->len - at) {
+            return DN_ERR_PROTO;
+        }
+        memcpy(&part, bytes + at, sizeof(part));
+        at += sizeof(part);
+        if (part.len > head->len - at) {
+            return DN_ERR_PROTO;
+        }
+        memcpy(name, part.device, sizeof(part.device));
+        if (0 == strcmp(name, device)) {
+            *part_p = bytes + at;
+            *len_p = part.len;
+        }
+        at += part.len;
+    }
+    return at == head->len ? DN_OK : DN_ERR_PROTO;
+}
+
+dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *pgid_p)
+{
+    dn_address_head_t head;
+    const dn_status_t status = dn_address_read(address, len, &head);
+    if (DN_OK == status) {
+        *pgid_p = head.pgid;
+    }
+    return status;
+}
