@@ -80,6 +80,9 @@
 #define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
 #define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
 
+/** In place of a handle on a process: it had ended before its HELLO was read, as short-lived ones do. */
+#define DN_OFI_ENDED (-2)
+
 /** Kinds of messages. Those before HELLO are numbered; the others are not, and
  * may overtake them. */
 enum dn_ofi_kind {
@@ -253,7 +256,7 @@ typedef struct dn_ofi_peer {
     uint32_t window; /**< lines that it lets us have there */
     int self;
     int contends;        /**< runs only where we may */
-    int pidfd;           /**< of its process when that is on this host, else -1 */
+    int pidfd;           /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
     _Atomic int suspect; /**< found gone; the next progress says so */
     int parted;          /**< it has said itself that it takes, or sends, no more */
     uint32_t refusals;   /**< since its life was last looked at */

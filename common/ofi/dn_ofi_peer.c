@@ -52,12 +52,13 @@ void dn_ofi_host(uint8_t host[16])
     memcpy(host, word, sizeof(word));
 }
 
-/** A handle on a process of this host, which tells when it has ended. -1: there
- * is none. */
+/** A handle on a process of this host, which tells when it has ended. DN_OFI_ENDED: it has, and is waited for by its
+ * parent, too. -1: there is none. */
 static int dn_ofi_open_process(uint32_t os_pid)
 {
 #ifdef SYS_pidfd_open
-    return (int) syscall(SYS_pidfd_open, (pid_t) os_pid, 0);
+    const int pidfd = (int) syscall(SYS_pidfd_open, (pid_t) os_pid, 0);
+    return 0 > pidfd && ESRCH == errno ? DN_OFI_ENDED : pidfd;
 #else
     (void) os_pid;
     return -1;
@@ -67,7 +68,7 @@ static int dn_ofi_open_process(uint32_t os_pid)
 static int dn_ofi_has_ended(int pidfd)
 {
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
-    return 0 <= pidfd && 1 == poll(&end, 1, 0);
+    return DN_OFI_ENDED == pidfd || (0 <= pidfd && 1 == poll(&end, 1, 0));
 }
 
 /* Streams */
@@ -502,7 +503,7 @@ static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *w
         return ofi->local ? DN_ERR_UNREACH : DN_OK;
     }
     const int pidfd = dn_ofi_open_process(where->os_pid);
-    const int ended = 0 > pidfd ? ESRCH == errno : dn_ofi_has_ended(pidfd);
+    const int ended = dn_ofi_has_ended(pidfd);
     if (0 <= pidfd) {
         close(pidfd);
     }

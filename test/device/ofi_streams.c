@@ -14,6 +14,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -488,6 +489,41 @@ static void a_stream_that_was_left_ends_though_nobody_answers(dn_world_t *world)
     dn_test_log.expected = 0;
 }
 
+/** @return the number of a process that was there, and is no more. */
+static uint32_t one_that_ended(void)
+{
+    const pid_t pid = fork();
+
+    if (0 == pid) {
+        _Exit(0);
+    }
+    dn_check_equal(waitpid(pid, NULL, 0), pid);
+    return (uint32_t) pid;
+}
+
+/** Two who end before their greeting is read have the slots: they are found out when a third asks for one. */
+static void slots_of_those_who_ended_early_come_back(dn_world_t *world)
+{
+    world->config.max_peers = 2;
+    open_with(world, 60, hear);
+    if (0 == world->rank) {
+        for (uint64_t rank = 1; rank < 4; rank++) {
+            dn_world_post(world, 0, rank);
+            hear_until(world, rank);
+        }
+        dn_world_post(world, 0, 4);
+    } else {
+        if (3 != world->rank) {
+            device(world)->where.os_pid = one_that_ended();
+        }
+        dn_world_await(world, 0, 0, (uint64_t) world->rank);
+        connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, (unsigned) world->rank - 1, NULL, 0);
+        dn_world_await(world, 0, 0, 4);
+    }
+    dn_close(world->port);
+}
+
 static const struct {
     const char *name;
     int processes;
@@ -510,6 +546,7 @@ static const struct {
     {"who_is_given_up_is_told_though_it_only_received", 2, who_is_given_up_is_told_though_it_only_received},
     {"a_stream_that_was_left_ends_though_nobody_answers", 2,
      a_stream_that_was_left_ends_though_nobody_answers},
+    {"slots_of_those_who_ended_early_come_back", 4, slots_of_those_who_ended_early_come_back},
 };
 
 int main(int argc, char **argv)
