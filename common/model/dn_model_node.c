@@ -32,6 +32,8 @@ void dn_model_compute(uint64_t ps)
     if (NULL != node) {
         node->clock_ps += ps;
         dn_model_busy(node);
+        /* What others ask of its NIC meanwhile comes before what it sends next, not behind it on the link. */
+        dn_model_sync(node);
     }
 }
 

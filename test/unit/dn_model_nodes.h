@@ -33,6 +33,7 @@ static struct {
     dn_key_t key[NODES_MAX];
     uint32_t group[NODES_MAX]; /**< first byte of the PGID */
     uint32_t llcm_bytes;
+    uint32_t ring_lines;
     void (*fn)(node_t *self);
 } nodes;
 
@@ -60,7 +61,7 @@ static inline void node_enter(uint32_t rank, void *arg)
 
     (void) arg;
     dn_config_init(&config);
-    config.ring_lines = 64;
+    config.ring_lines = 0 != nodes.ring_lines ? nodes.ring_lines : 64;
     config.llcm_bytes = 0 != nodes.llcm_bytes ? nodes.llcm_bytes : config.llcm_bytes;
     job.pgid.byte[0] = (uint8_t) nodes.group[rank];
     assert_int_equal(dn_open("model", &job, &config, &self.port), DN_OK);

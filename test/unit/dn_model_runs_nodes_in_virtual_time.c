@@ -29,6 +29,42 @@ static void computing_takes_the_time_said(void **state)
     assert_int_equal(dn_model_node(), UINT32_MAX);
 }
 
+static uint64_t pulled_ps;
+static uint64_t busy_ps;
+
+/** Node 1 reads from node 0, which computes for so long and stores at node 1 then. */
+static void read_from_one_that_computes(node_t *self)
+{
+    const uint32_t other = 1 - self->rank;
+    const dn_xfer_t xfer = {.local = self->memory, .key = &nodes.key[other], .len = 4096};
+
+    assert_int_equal(node_connect(self, other), DN_OK);
+    nodes_meet();
+    if (0 == self->rank) {
+        dn_model_compute(busy_ps);
+        assert_int_equal(dn_aotf(self->peer[other], nodes.off[other], 1, 8), DN_OK);
+    } else {
+        const uint64_t before = dn_model_now();
+        dn_model_poll(DN_MODEL_READ_NOTHING);
+        assert_int_equal(node_transfer(self, other, &xfer, 0), DN_OK);
+        pulled_ps = dn_model_now() - before;
+    }
+}
+
+static void a_nic_serves_others_while_its_node_computes(void **state)
+{
+    uint64_t took[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        busy_ps = (i + 1) * UINT64_C(1000000000);
+        nodes_init("dimmnet1-d", 2);
+        assert_int_equal(nodes_run(read_from_one_that_computes), DN_OK);
+        took[i] = pulled_ps;
+    }
+    assert_int_equal(took[0], took[1]);
+    assert_in_range(took[0], 1, busy_ps / 10);
+}
+
 /** A ring of stores around all nodes, some times. */
 static void pass_on(node_t *self)
 {
@@ -173,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computing_takes_the_time_said),
+        cmocka_unit_test(a_nic_serves_others_while_its_node_computes),
         cmocka_unit_test(the_same_run_takes_the_same_time),
         cmocka_unit_test(seeds_shuffle_what_happens_at_once),
         cmocka_unit_test(a_deadlock_ends_the_run),
