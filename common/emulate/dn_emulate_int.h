@@ -179,7 +179,8 @@ enum {
 typedef struct dn_emulate_peer {
     dn_peer_base_t base;
     struct dn_emulate_peer *next;
-    dn_peer_t *inner;  /**< of the second port, connected to; NULL: it has left */
+    dn_peer_t *inner; /**< of the second port, connected to; NULL: it has left */
+    uint64_t inner_nonce[2];
     int near_open;     /**< we are connected to it */
     int far_open;      /**< it is to us */
     int gone;          /**< it has ended: what it has sent is to be had, a bye may be missing */

@@ -151,6 +151,7 @@ static dn_emulate_peer_t *dn_emulate_peer_new(dn_emulate_t *emulate, const uint6
     /* Of the line that the NIC would send; the times beside it are ours. */
     peer->base.botf_inline = attr.botf_inline;
     peer->base.ops = dn_emulate_ops;
+    memcpy(peer->inner_nonce, ((const dn_peer_base_t *) inner)->nonce, sizeof(peer->inner_nonce));
     peer->tail = &peer->first;
     peer->next = emulate->peers;
     emulate->peers = peer;
@@ -167,19 +168,31 @@ static void dn_emulate_peer_free(dn_emulate_t *emulate, dn_emulate_peer_t *peer)
     }
     *at = peer->next;
     dn_emulate_drop(peer);
+    dn_peer_base_t *inner = dn_port_find_peer(emulate->inner, peer->inner_nonce);
+    if (NULL != inner) {
+        dn_peer_set_user(&inner->hot, DN_CHAN_USER, NULL);
+    }
     if (NULL != peer->inner) {
-        dn_peer_set_user(peer->inner, DN_CHAN_USER, NULL);
         dn_disconnect(peer->inner);
     }
     free(peer);
+}
+
+/** Has a peer ended, so that no bye will come, and is nothing of it left at the second port? */
+static int dn_emulate_has_ended(const dn_emulate_t *emulate, const dn_emulate_peer_t *peer)
+{
+    dn_peer_base_t *inner = dn_port_find_peer(emulate->inner, peer->inner_nonce);
+
+    /* Nothing is sent to one that had left when its hello was read: only a look tells that it has ended. */
+    return NULL == inner
+           || ((peer->gone || DN_OK != dn_peer_check(&inner->hot)) && 0 == dn_recv(&inner->hot, 1));
 }
 
 void dn_emulate_sweep(dn_emulate_t *emulate)
 {
     for (dn_emulate_peer_t *peer = emulate->peers, *next; NULL != peer; peer = next) {
         next = peer->next;
-        if (peer->gone && peer->far_open && NULL != peer->inner && 0 == dn_recv(peer->inner, 1)) {
-            /* It was killed, and nothing of it is left at the second port: no bye will come. */
+        if (peer->far_open && (peer->gone || NULL == peer->inner) && dn_emulate_has_ended(emulate, peer)) {
             peer->far_open = 0;
         }
         if (!peer->near_open && !peer->far_open && NULL == peer->first && 0 == peer->owes
@@ -364,9 +377,6 @@ void dn_emulate_came(dn_peer_t *inner, unsigned tag, const void *data, size_t le
     } else if (good && DN_EMULATE_BYE == tag) {
         peer->far_open = 0;
         dn_far_session(peer, 0);
-        if (NULL == peer->inner) {
-            dn_peer_set_user(inner, DN_CHAN_USER, NULL);
-        }
     } else if (good && DN_EMULATE_CREDIT == tag) {
         good = dn_emulate_credit(peer, data, len);
     } else if (good && DN_EMULATE_ASK == tag) {

@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,13 +103,13 @@ static void the_kernels_clock_counts(void **state)
     assert_in_range(counted, before, (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec);
 }
 
-/** The other process: says something, then waits for its end. */
-static void speak_until_killed(int address_fd)
+/** The other process: says something and that it has, then waits for its end. */
+static void speak_until_killed(int fd)
 {
     uint8_t address[DN_ADDRESS_MAX];
     dn_peer_t *peer = NULL;
     dn_port_t *port = open_port("emulate:dimmnet1-d", 1);
-    const ssize_t len = read(address_fd, address, sizeof(address));
+    const ssize_t len = read(fd, address, sizeof(address));
 
     if (0 >= len || DN_OK != dn_connect(port, address, (size_t) len, &peer)) {
         _exit(1);
@@ -116,18 +117,23 @@ static void speak_until_killed(int address_fd)
     while (DN_OK != dn_botf(peer, DN_CHAN_USER, 7, "x", 1, NULL, 0)) {
         dn_progress(port);
     }
+    if (1 != write(fd, "", 1)) {
+        _exit(1);
+    }
     for (;;) {
         dn_progress(port);
     }
 }
 
-static void a_killed_peer_is_forgotten(void **state)
+/** Hear what a process says that is killed behind it, and see that it leaves nothing behind. */
+static void hear_one_that_is_killed(int heard_first)
 {
     uint8_t address[DN_ADDRESS_MAX];
     size_t len = sizeof(address);
     int fd[2], status = 0;
+    char said;
 
-    assert_int_equal(pipe(fd), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
     const pid_t pid = fork();
     if (0 == pid) {
         speak_until_killed(fd[0]);
@@ -135,14 +141,20 @@ static void a_killed_peer_is_forgotten(void **state)
     dn_port_t *port = open_port("emulate:dimmnet1-d", 0);
     assert_int_equal(dn_address(port, address, &len), DN_OK);
     assert_int_equal(write(fd[1], address, len), (ssize_t) len);
+    assert_int_equal(read(fd[1], &said, 1), 1);
+    while (heard_first && 0 == heard) {
+        dn_progress(port);
+    }
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
     while (0 == heard) {
         dn_progress(port);
     }
     assert_int_equal(last, 7);
-    assert_non_null(emulate_of(port)->peers);
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(dn_peer_check(speaker), DN_ERR_UNREACH);
+    if (heard_first) {
+        assert_non_null(emulate_of(port)->peers);
+        assert_int_equal(dn_peer_check(speaker), DN_ERR_UNREACH);
+    }
     for (unsigned i = 0; NULL != emulate_of(port)->peers && i < ROUNDS_MAX; i++) {
         dn_progress(port);
     }
@@ -150,6 +162,16 @@ static void a_killed_peer_is_forgotten(void **state)
     dn_close(port);
     close(fd[0]);
     close(fd[1]);
+}
+
+static void a_killed_peer_is_forgotten(void **state)
+{
+    hear_one_that_is_killed(1);
+}
+
+static void one_killed_before_its_hello_is_read_is_forgotten(void **state)
+{
+    hear_one_that_is_killed(0);
 }
 
 static void nothing_takes_effect_behind_a_gap(void **state)
@@ -259,6 +281,7 @@ int main(void)
         cmocka_unit_test(an_unknown_clock_is_refused),
         cmocka_unit_test(the_kernels_clock_counts),
         cmocka_unit_test(a_killed_peer_is_forgotten),
+        cmocka_unit_test(one_killed_before_its_hello_is_read_is_forgotten),
         cmocka_unit_test(nothing_takes_effect_behind_a_gap),
         cmocka_unit_test(a_slow_link_keeps_its_packets),
         cmocka_unit_test(what_waits_too_long_for_the_link_is_a_gap),
