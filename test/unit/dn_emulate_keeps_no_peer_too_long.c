@@ -8,15 +8,12 @@
  */
 #include "dn_config.h"
 
-#include "dn_unit.h"
+#include "dn_unit_profile.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "dn_port.h"
 #include "emulate/dn_emulate_int.h"
@@ -229,26 +226,11 @@ static void what_waits_too_long_for_the_link_is_a_gap(void **state)
 /** The NIC's link takes 65 ms for a packet: 30 of them are due in two seconds, more than 32 bits hold of a counter's ticks at 3 GHz. */
 static void a_slow_link_keeps_its_packets(void **state)
 {
-    char path[] = "/tmp/dn-emulate-XXXXXX";
-    char from[512], line[512], spec[64];
-    const int fd = mkstemp(path);
+    static const char *const change[] = {"link_rate_mbyte_s = 1", "header_bytes = 65000", NULL};
+    char path[DN_UNIT_PATH_MAX], spec[64];
 
-    assert_true(0 <= fd);
-    snprintf(from, sizeof(from), "%s/cxl.profile", getenv("DN_MODEL_PROFILES"));
-    FILE *in = fopen(from, "r");
-    FILE *out = fdopen(fd, "w");
-    assert_non_null(in);
-    assert_non_null(out);
-    while (NULL != fgets(line, sizeof(line), in)) {
-        if (NULL == strstr(line, "link_rate") && NULL == strstr(line, "header_bytes")) {
-            fputs(line, out);
-        }
-    }
-    fprintf(out, "link_rate_mbyte_s = 1\nheader_bytes = 65000\n");
-    fclose(in);
-    fclose(out);
+    dn_unit_write_profile(path, "cxl", change);
     snprintf(spec, sizeof(spec), "emulate:%s", path);
-
     dn_port_t *port = open_port(spec, 0);
     dn_peer_t *self = connect_to(port, port);
     dn_emulate_t *emulate = emulate_of(port);
@@ -269,12 +251,6 @@ static void a_slow_link_keeps_its_packets(void **state)
     dn_close(port);
 }
 
-static int set_up(void **state)
-{
-    setenv("DN_EMULATE_CLOCK", "kernel", 1);
-    return dn_unit_setup(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,5 +262,5 @@ int main(void)
         cmocka_unit_test(a_slow_link_keeps_its_packets),
         cmocka_unit_test(what_waits_too_long_for_the_link_is_a_gap),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, dn_unit_setup_by_kernel_clock, NULL);
 }

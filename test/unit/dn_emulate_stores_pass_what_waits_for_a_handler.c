@@ -10,8 +10,6 @@
 
 #include "dn_unit.h"
 
-#include <stdlib.h>
-
 enum { ROUNDS_MAX = 1000 * 1000, LATE = DN_CHAN_USER + 1 };
 
 static unsigned heard;
@@ -83,16 +81,10 @@ static void stores_and_fences_pass_messages_do_not(void **state)
     dn_close(port);
 }
 
-static int set_up(void **state)
-{
-    setenv("DN_EMULATE_CLOCK", "kernel", 1);
-    return dn_unit_setup(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_and_fences_pass_messages_do_not),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, dn_unit_setup_by_kernel_clock, NULL);
 }

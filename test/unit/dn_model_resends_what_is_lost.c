@@ -9,9 +9,7 @@
 #include "dn_config.h"
 
 #include "dn_model_nodes.h"
-
-#include <stdio.h>
-#include <unistd.h>
+#include "dn_unit_profile.h"
 
 enum { COUNT = 300 };
 
@@ -79,34 +77,12 @@ static void stream(node_t *self)
     }
 }
 
-/** A profile with more lines. */
-static void write_profile(const char *path, const char *more)
+/** A run over a profile with more values. @return its duration. */
+static uint64_t run(const char *const *more)
 {
-    const char *folder = getenv("DN_MODEL_PROFILES");
-    char from[512], line[512];
+    char path[DN_UNIT_PATH_MAX];
 
-    snprintf(from, sizeof(from), "%s/ipnuma-10g.profile", folder);
-    FILE *in = fopen(from, "r");
-    FILE *out = fopen(path, "w");
-    assert_non_null(in);
-    assert_non_null(out);
-    while (NULL != fgets(line, sizeof(line), in)) {
-        fputs(line, out);
-    }
-    fprintf(out, "%s\n", more);
-    fclose(in);
-    fclose(out);
-}
-
-/** A run over such a profile. @return its duration. */
-static uint64_t run(const char *more)
-{
-    char path[] = "/tmp/dn-model-XXXXXX";
-    const int fd = mkstemp(path);
-
-    assert_true(0 <= fd);
-    close(fd);
-    write_profile(path, more);
+    dn_unit_write_profile(path, "ipnuma-10g", more);
     nodes_init(path, 2);
     heard = 0;
     last = 0;
@@ -120,13 +96,14 @@ static uint64_t run(const char *more)
 
 static void all_arrives_in_order(void **state)
 {
-    const uint64_t without = run("resend_after_us = 10");
+    const uint64_t without = run((const char *const[]){"resend_after_us = 10", NULL});
     assert_int_equal(nodes.report.lost, 0);
     assert_int_equal(nodes.report.resent, 0);
     const uint64_t acks = nodes.report.acks;
     assert_true(acks >= 2 * COUNT);
 
-    const uint64_t with = run("resend_after_us = 10\nlink_loss_count = 100000");
+    const uint64_t with =
+        run((const char *const[]){"resend_after_us = 10", "link_loss_count = 100000", NULL});
     /* Of some 1,500 packets and as many acknowledgements a tenth, give or take. */
     assert_in_range(nodes.report.lost, nodes.report.acks / 20, nodes.report.acks / 3);
     assert_int_equal(nodes.report.resent, nodes.report.lost);
@@ -135,12 +112,9 @@ static void all_arrives_in_order(void **state)
 
 static void nothing_is_lost_without_a_way_to_resend_it(void **state)
 {
-    char path[] = "/tmp/dn-model-XXXXXX";
-    const int fd = mkstemp(path);
+    char path[DN_UNIT_PATH_MAX];
 
-    assert_true(0 <= fd);
-    close(fd);
-    write_profile(path, "link_loss_count = 1");
+    dn_unit_write_profile(path, "ipnuma-10g", (const char *const[]){"link_loss_count = 1", NULL});
     nodes_init(path, 2);
     dn_test_log_expect();
     assert_int_equal(nodes_run(stream), DN_ERR_PARAM);

@@ -54,6 +54,14 @@ static void tire(const pair_t *pair, dn_nap_t *nap)
     assert_int_equal(dn_nap(nap, pair->bell, 0, YIELDS), DN_NAP_LOOK);
 }
 
+/** A ring wakes who was about to sleep; it looks again before it sleeps again. */
+static void wake_once(const pair_t *pair, dn_nap_t *nap)
+{
+    dn_wake(pair->forest.peer[1][0]);
+    assert_int_equal(dn_nap(nap, pair->bell, 0, YIELDS), DN_NAP_WOKEN);
+    assert_int_equal(dn_nap(nap, pair->bell, 0, YIELDS), DN_NAP_LOOK);
+}
+
 static void a_store_after_the_last_look_is_not_slept_over(void **state)
 {
     dn_nap_t nap = {0};
@@ -63,11 +71,8 @@ static void a_store_after_the_last_look_is_not_slept_over(void **state)
     tire(&pair, &nap);
     /* The last look would be here. */
     store(&pair, 1);
-    dn_wake(pair.forest.peer[1][0]);
-    assert_int_equal(dn_nap(&nap, pair.bell, 0, YIELDS), DN_NAP_WOKEN);
+    wake_once(&pair, &nap);
     assert_int_equal(dn_load_acquire(pair.word), 1);
-    /* One that looks again before it sleeps again. */
-    assert_int_equal(dn_nap(&nap, pair.bell, 0, YIELDS), DN_NAP_LOOK);
     forest_close(&pair.forest);
 }
 
@@ -133,9 +138,7 @@ static void who_rings_late_is_heard(void **state)
     pair_open(&pair);
     tire(&pair, &nap);
     const uint32_t seen = dn_load_acquire_u32(pair.bell);
-    dn_wake(pair.forest.peer[1][0]);
-    assert_int_equal(dn_nap(&nap, pair.bell, 0, YIELDS), DN_NAP_WOKEN);
-    assert_int_equal(dn_nap(&nap, pair.bell, 0, YIELDS), DN_NAP_LOOK);
+    wake_once(&pair, &nap);
     dn_bell_ring(pair.bell, seen);
     assert_int_equal(dn_nap(&nap, pair.bell, 0, YIELDS), DN_NAP_WOKEN);
     /* Nobody sleeps now: it is as it was. */

@@ -26,4 +26,11 @@ static inline int dn_unit_setup(void **state)
     return 0;
 }
 
+/** The same for ports of emulate: they count by the kernel's clock, which is there everywhere. */
+static inline int dn_unit_setup_by_kernel_clock(void **state)
+{
+    setenv("DN_EMULATE_CLOCK", "kernel", 1);
+    return dn_unit_setup(state);
+}
+
 #endif
