@@ -18,6 +18,12 @@
  */
 #define COPY_MAX (32u << 10)
 
+/**
+ * Bytes of one call of memcpy(): where they are more than a core's second cache holds, that of Debian 12 leaves its string
+ * instruction for moves on processors of AMD. perf/dn_rma, 1 MiB, gets at L = 60 ns: 53 GB/s in one call, 66 in eight.
+ */
+#define COPY_PIECE (128u << 10)
+
 /** Copy bytes that lie together. One word in one store: who polls for it sees all of it at once. */
 static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
 {
@@ -26,8 +32,13 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
     if (sizeof(word) == len) {
         memcpy(&word, from, sizeof(word));
         memcpy(to, &word, sizeof(word));
-    } else if (COPY_MIN > len || COPY_MAX <= len) {
+    } else if (COPY_MIN > len) {
         memcpy(to, from, len);
+    } else if (COPY_MAX <= len) {
+        for (uint64_t at = 0, piece; at < len; at += piece) {
+            piece = COPY_PIECE < len - at ? COPY_PIECE : len - at;
+            memcpy(to + at, from + at, piece);
+        }
     } else {
         dn_copy(to, from, len);
     }
