@@ -139,22 +139,62 @@ static void lock(int target)
     }
 }
 
-/** End an access epoch to a process that is lost meanwhile. */
+/** An operation of each kind, some with requests, which are over when this returns. @return what went wrong. */
+static int operate(int operation, int target)
+{
+    static int64_t word = 1, old;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int rc;
+
+    switch (operation) {
+    case 0:
+        rc = MPI_Put(&word, 1, MPI_INT64_T, target, rank, 1, MPI_INT64_T, win);
+        break;
+    case 1:
+        rc = MPI_Rput(&word, 1, MPI_INT64_T, target, rank, 1, MPI_INT64_T, win, &request);
+        break;
+    case 2:
+        rc = MPI_Rget(&old, 1, MPI_INT64_T, target, rank, 1, MPI_INT64_T, win, &request);
+        break;
+    case 3:
+        rc = MPI_Raccumulate(&word, 1, MPI_INT64_T, target, rank, 1, MPI_INT64_T, MPI_SUM, win, &request);
+        break;
+    case 4:
+        rc = MPI_Rget_accumulate(&word, 1, MPI_INT64_T, &old, 1, MPI_INT64_T, target, rank, 1, MPI_INT64_T,
+                                 MPI_SUM, win, &request);
+        break;
+    default:
+        rc = MPI_Fetch_and_op(&word, &old, MPI_INT64_T, target, rank, MPI_SUM, win);
+        break;
+    }
+    const int waited = MPI_Wait(&request, MPI_STATUS_IGNORE);
+
+    verify_that(MPI_REQUEST_NULL == request, "a request to a lost process is left");
+    return MPI_SUCCESS == rc ? waited : rc;
+}
+
+enum { OPERATIONS = 6 };
+
+/** End an access epoch to a process that is lost meanwhile; then fail with operations of all kinds. */
 static void complete(int target)
 {
     MPI_Group group = group_of(target);
     int rc = MPI_SUCCESS;
 
-    while (MPI_SUCCESS == rc) {
-        const int64_t word = 1;
-
+    for (int n = 0; MPI_SUCCESS == rc; n++) {
         rc = MPI_Win_start(group, MPI_MODE_NOCHECK, win);
         verify_that(MPI_SUCCESS == rc, "an access epoch without a check did not begin");
-        (void) MPI_Put(&word, 1, MPI_INT64_T, target, rank, 1, MPI_INT64_T, win);
+        (void) operate(n % OPERATIONS, target);
         rc = MPI_Win_complete(win);
     }
     expect_loss(rc, "an access epoch to a lost process ended well");
     expect_sync(MPI_Win_complete(win), "an access epoch was left open");
+    verify_that(MPI_SUCCESS == MPI_Win_start(group, MPI_MODE_NOCHECK, win),
+                "another access epoch without a check did not begin");
+    for (int operation = 1; operation < OPERATIONS; operation++) {
+        expect_loss(operate(operation, target), "an operation on a lost process ended well");
+    }
+    expect_loss(MPI_Win_complete(win), "another access epoch to a lost process ended well");
     MPI_Group_free(&group);
 }
 
@@ -214,6 +254,7 @@ int main(int argc, char **argv)
     /* Lost processes find out by themselves; those of this host may still lock this one. */
     linger(rank % 2, 2, "failed");
     near();
+    expect_loss(MPI_Win_fence(0, win), "all met in a fence, though one is lost");
     mark("lost");
     linger(0, 1, "lost");
     _exit(3);
