@@ -59,16 +59,21 @@ typedef struct dn_model_config {
 typedef struct dn_model_report {
     uint64_t end_ps; /**< virtual time when the last node ended */
     uint64_t events;
-    uint64_t packets;
-    uint64_t wire_bytes;
+    uint64_t packets;      /**< put on NICs' links; a multicast is one */
+    uint64_t wire_bytes;   /**< of these */
     uint64_t aotf;         /**< packets of one store */
     uint64_t botf;         /**< packets built in a window */
     uint64_t push_packets; /**< with data of PUSHes */
     uint64_t pull_packets; /**< with data of PULLs */
     uint64_t pull_requests;
     uint64_t acks;
-    uint64_t lost;          /**< packets and acknowledgements, on links that lose some */
-    uint64_t resent;        /**< packets, for want of an acknowledgement */
+    uint64_t lost;   /**< packets and acknowledgements, on links that lose some */
+    uint64_t resent; /**< packets, for want of an acknowledgement */
+    uint64_t
+        link_packets; /**< over all links, where they have credits or bit errors, those sent again with them */
+    uint64_t link_resent;   /**< of these: sent again by one link, since they had come wrong */
+    uint64_t link_stalls;   /**< times that a link had something to send, and no credits for it */
+    uint64_t link_credits;  /**< most in use on one link */
     uint64_t header_misses; /**< HTLB */
     uint64_t tlb_misses;    /**< PATLB and RVATLB */
     uint64_t credit_checks; /**< reads of the transaction FIFO's state when credits had run out */
@@ -152,10 +157,16 @@ DN_API void dn_model_switch_banks(void);
 DN_API dn_status_t dn_model_aotf_interrupt(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 
 /**
- * One AOTF to several peers: one packet, which the switch sends to all of them.
+ * One AOTF to several peers of a port: one packet on the sender's link, which the switch sends on to each of them once.
  *
- * @retval DN_ERR_UNSUPPORTED  the fabric is no star, or a peer is not one of the model.
- * Else as dn_aotf().
+ * @param peer   of one port; @p off, @p value and @p size are the same for all.
+ * @param count  0: nothing is sent.
+ *
+ * @retval DN_ERR_UNSUPPORTED  the fabric is no star, its switch has no switch_multicast_flag, or a peer is not one of
+ *                             the model: send to one after the other.
+ * Else as dn_aotf(); nothing was sent to anybody then.
+ *
+ * Pinned by test/unit/dn_model_links_keep_credit_and_order.c.
  */
 DN_API dn_status_t dn_model_aotf_multicast(dn_peer_t *const *peer, size_t count, uint64_t off, uint64_t value,
                                            size_t size);

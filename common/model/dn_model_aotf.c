@@ -172,31 +172,33 @@ dn_status_t dn_model_aotf_multicast(dn_peer_t *const *hot, size_t count, uint64_
                                     size_t size)
 {
     dn_model_t *model = dn_model_current();
-    uint64_t ready = 0;
+    dn_model_packet_t *whole = NULL;
+    dn_model_packet_t **copy = &whole;
 
     for (size_t i = 0; i < count; i++) {
-        dn_model_peer_t *peer = dn_model_own_peer(hot[i]);
-        if (NULL == peer || DN_MODEL_STAR != model->config.fabric) {
+        const dn_model_peer_t *peer = dn_model_own_peer(hot[i]);
+        if (NULL == peer || DN_MODEL_STAR != model->config.fabric
+            || 0 == model->profile.value[DN_P_SWITCH_COPIES]) {
             return DN_ERR_UNSUPPORTED;
         }
         dn_status_t status = dn_aotf_check(peer, off, size);
         if (DN_OK == status) {
-            status = dn_model_reaches(peer);
+            status = dn_model_reaches((dn_model_peer_t *) hot[i]);
         }
         if (DN_OK != status) {
             return status;
         }
     }
+    if (0 == count) {
+        return DN_OK;
+    }
+    const uint64_t ready = dn_model_store(model->here, dn_kick_page_of((dn_model_peer_t *) hot[0], off));
+    if (DN_MODEL_NEVER == ready) {
+        return DN_ERR_AGAIN;
+    }
+    model->report.multicasts++;
     for (size_t i = 0; i < count; i++) {
-        dn_model_peer_t *peer = (dn_model_peer_t *) hot[i];
-        dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
-        if (0 == i) {
-            ready = dn_model_store(node, dn_kick_page_of(peer, off));
-            if (DN_MODEL_NEVER == ready) {
-                return DN_ERR_AGAIN;
-            }
-            model->report.multicasts++;
-        }
+        const dn_model_peer_t *peer = (const dn_model_peer_t *) hot[i];
         dn_model_packet_t *packet =
             dn_model_link_packet(peer->link, peer->side, DN_PACKET_AOTF, size, dn_aotf_there);
         if (NULL == packet) {
@@ -205,12 +207,10 @@ dn_status_t dn_model_aotf_multicast(dn_peer_t *const *hot, size_t count, uint64_
         packet->off = off;
         packet->value = value;
         packet->size = size;
-        if (0 == i) {
-            dn_model_packet_send(packet, ready);
-        } else {
-            dn_model_packet_copy(packet);
-        }
+        *copy = packet;
+        copy = &packet->copies;
     }
+    dn_model_packet_send(whole, ready);
     return DN_OK;
 }
 

@@ -4,7 +4,7 @@
  */
 /** @file dn_model_int.h
  * Inside of the model: the virtual clock (dn_model_sim.c), nodes' stacks (dn_model_stack.c) and what their code calls
- * (dn_model_node.c), the fabric (dn_model_net.c), the NIC's paths
+ * (dn_model_node.c), the fabric (dn_model_net.c), its links where they have credits or errors (dn_model_hop.c), the NIC's paths
  * (dn_model_nic.c, dn_model_aotf.c, dn_model_op.c, dn_model_dma.c), IP-NUMA's tables (dn_model_table.c), the message rings (dn_model_msg.c) and the
  * device (dn_model.c).
  *
@@ -25,6 +25,7 @@ typedef struct dn_model_peer dn_model_peer_t;
 typedef struct dn_model_link dn_model_link_t;
 typedef struct dn_model_op dn_model_op_t;
 typedef struct dn_model_packet dn_model_packet_t;
+typedef struct dn_model_hop dn_model_hop_t;
 typedef struct dn_model_pc dn_model_pc_t;
 typedef struct dn_model_mapped dn_model_mapped_t;
 
@@ -46,13 +47,12 @@ typedef enum dn_node_state {
     DN_NODE_ENDED
 } dn_node_state_t;
 
-/** A NIC's four pieces that one packet after the other uses. */
+/** A NIC's pieces that one packet after the other uses. */
 typedef struct dn_model_busy {
     uint64_t pipe_ps;    /**< AOTF pipeline takes the next store */
     uint64_t link_ps;    /**< link takes the next packet */
     uint64_t receive_ps; /**< receiver takes the next packet that needs translation */
     uint64_t dma_ps;     /**< DMA of requests and answers */
-    uint64_t left_ps;    /**< the first byte of the packet sent last leaves */
 } dn_model_busy_t;
 
 /** A page of host memory that a NIC has read or written, and the how manieth it was. */
@@ -112,6 +112,9 @@ struct dn_model {
     int failed;       /**< dn_status_t that ends the run */
     uint8_t *stacks;
     uint64_t *fabric_ps; /**< busy until, by link of the fat tree or port of the star */
+    dn_model_hop_t
+        *hop; /**< NULL: links have neither credits nor errors, and fabric_ps is all that is needed */
+    size_t hops;
     uint32_t levels;
     uint32_t down;              /**< ports downwards */
     dn_model_packet_t *packets; /**< to be used again */
@@ -189,6 +192,10 @@ struct dn_model_packet {
         interval_ps; /**< kept from the packet before it at the receiver, and the path there, beyond the stages */
     uint64_t extra_ps;
     dn_model_deliver_fn_t deliver;
+    dn_model_packet_t *copies; /**< that the switch makes of this one, one behind the other */
+    dn_model_hop_t *held;      /**< link whose far buffer it is in, and how many of its credits it has */
+    uint64_t credits;
+    uint32_t hop;  /**< links behind it */
     uint32_t side; /**< of link, that receives */
     dn_model_link_t *link;
     dn_model_op_t *op;
@@ -208,8 +215,25 @@ dn_status_t dn_model_net_open(dn_model_t *model);
 uint64_t dn_model_net_pass(dn_model_t *model, uint32_t from, uint32_t to, uint64_t wire_ps);
 /** When the first byte of a packet that is at its last port now leaves that: packets from afar and from near meet there. */
 uint64_t dn_model_net_leave(dn_model_t *model, uint32_t from, uint32_t to, uint64_t wire_ps);
+/** Time in a switch until the first byte of a packet may leave it. */
+uint64_t dn_model_net_switch_ps(const dn_model_t *model, uint64_t wire_ps);
+/** Switches from which a packet climbs the tree, not counting the one on top. */
+uint32_t dn_model_net_climb(const dn_model_t *model, uint32_t from, uint32_t to);
+/** Links of one level of the tree. */
+size_t dn_model_net_width(const dn_model_t *model);
+/** Number on its level (1: the lowest) of the link upwards from @p from on the way to @p to. */
+size_t dn_model_net_up(const dn_model_t *model, uint32_t level, uint32_t from, uint32_t to);
 /** Are two nodes joined? */
 int dn_model_net_joins(const dn_model_t *model, uint32_t from, uint32_t to);
+/** @} */
+
+/** @name dn_model_hop.c */
+/** @{ */
+/** Make the links, where a profile has credits or errors for them. */
+dn_status_t dn_model_hop_open(dn_model_t *model);
+void dn_model_hop_close(dn_model_t *model);
+/** The first byte of a packet is to leave the NIC now: from link to link, it goes to the other one. */
+void dn_model_hop_enter(dn_model_t *model, dn_model_packet_t *packet);
 /** @} */
 
 /** @name dn_model_nic.c */
@@ -220,11 +244,12 @@ dn_model_packet_t *dn_model_packet_new(dn_model_node_t *from, dn_model_node_t *t
 void dn_model_packet_free(dn_model_t *model, dn_model_packet_t *packet);
 /** Put a packet on the link as soon as it is free, from @p at_ps on. @return when its last byte has left. */
 uint64_t dn_model_packet_send(dn_model_packet_t *packet, uint64_t at_ps);
-/** The packet sent last goes here, too: the switch makes the copy. */
-void dn_model_packet_copy(dn_model_packet_t *packet);
 /** dn_model_event_fn_t: the first byte of a packet leaves the sender's link now. */
 void dn_model_packet_leave(dn_model_t *model, void *packet);
-/** Time on a link of a packet with so many data. */
+/** The first byte leaves the last link at a time. @return when the receiver begins to take the packet in. */
+uint64_t dn_model_packet_take(dn_model_t *model, dn_model_packet_t *packet, uint64_t at_ps);
+/** Bytes on a link of a packet with so many data, and their time. */
+uint64_t dn_model_wire_bytes(const dn_model_node_t *node, uint64_t len);
 uint64_t dn_model_wire_ps(const dn_model_node_t *node, uint64_t len);
 /** The host stores once to a kick page. @return when the packet is ready for the link, DN_MODEL_NEVER: no
  * credit. */

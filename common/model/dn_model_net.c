@@ -18,8 +18,7 @@ static uint64_t dn_max(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/** Links of one level of the tree. */
-static size_t dn_net_links(const dn_model_t *model)
+size_t dn_model_net_width(const dn_model_t *model)
 {
     size_t group = 1;
     for (uint32_t i = 1; i < model->levels; i++) {
@@ -31,8 +30,12 @@ static size_t dn_net_links(const dn_model_t *model)
 dn_status_t dn_model_net_open(dn_model_t *model)
 {
     const uint64_t ports = model->profile.value[DN_P_SWITCH_PORTS];
+    const uint64_t rate = model->profile.value[DN_P_SWITCH_RATE];
+    uint64_t *link_rate = &model->profile.value[DN_P_LINK_RATE];
     const dn_model_fabric_t fabric = model->config.fabric;
+    const int switched = DN_MODEL_STAR == fabric || DN_MODEL_CHAIN == fabric || DN_MODEL_TREE == fabric;
 
+    *link_rate = switched && 0 != rate && rate < *link_rate ? rate : *link_rate;
     model->levels = 1;
     model->down = (uint32_t) dn_max(2, ports / 2);
     if (DN_MODEL_TREE == fabric) {
@@ -48,8 +51,8 @@ dn_status_t dn_model_net_open(dn_model_t *model)
                      (unsigned long long) ports, model->config.nodes);
         return DN_ERR_PARAM;
     }
-    model->fabric_ps = calloc(model->levels * dn_net_links(model), sizeof(*model->fabric_ps));
-    return NULL == model->fabric_ps ? DN_ERR_NOMEM : DN_OK;
+    model->fabric_ps = calloc(model->levels * dn_model_net_width(model), sizeof(*model->fabric_ps));
+    return NULL == model->fabric_ps ? DN_ERR_NOMEM : dn_model_hop_open(model);
 }
 
 int dn_model_net_joins(const dn_model_t *model, uint32_t from, uint32_t to)
@@ -69,26 +72,52 @@ static uint64_t dn_net_port(const dn_model_t *model, size_t port, uint64_t at_ps
     return start;
 }
 
+uint64_t dn_model_net_switch_ps(const dn_model_t *model, uint64_t wire_ps)
+{
+    const uint64_t *value = model->profile.value;
+
+    return value[DN_P_SWITCH_PASS] + (value[DN_P_SWITCH_STORES] ? wire_ps : 0);
+}
+
+uint32_t dn_model_net_climb(const dn_model_t *model, uint32_t from, uint32_t to)
+{
+    uint32_t levels = 0;
+
+    if (DN_MODEL_TREE == model->config.fabric) {
+        for (size_t group = model->down; from / group != to / group; group *= model->down) {
+            levels++;
+        }
+    }
+    return levels;
+}
+
+size_t dn_model_net_up(const dn_model_t *model, uint32_t level, uint32_t from, uint32_t to)
+{
+    size_t group = 1;
+
+    for (uint32_t i = 0; i < level; i++) {
+        group *= model->down;
+    }
+    return from / group * group + to % group;
+}
+
 static uint64_t dn_net_tree(const dn_model_t *model, uint32_t from, uint32_t to, uint64_t at_ps,
                             uint64_t wire_ps, uint64_t pass)
 {
-    const size_t links = dn_net_links(model);
+    const size_t width = dn_model_net_width(model);
+    const uint32_t climb = dn_model_net_climb(model, from, to);
     uint64_t t = at_ps;
-    size_t group = model->down;
-    uint32_t level = 1;
 
-    for (; from / group != to / group; level++) {
-        t = dn_net_port(model, level * links + from / group * group + to % group, t + pass, wire_ps);
-        group *= model->down;
+    for (uint32_t level = 1; level <= climb; level++) {
+        t = dn_net_port(model, level * width + dn_model_net_up(model, level, from, to), t + pass, wire_ps);
     }
-    return t + level * pass;
+    return t + (climb + 1) * pass;
 }
 
 uint64_t dn_model_net_pass(dn_model_t *model, uint32_t from, uint32_t to, uint64_t wire_ps)
 {
-    const uint64_t *value = model->profile.value;
-    const uint64_t pass = value[DN_P_SWITCH_PASS] + (value[DN_P_SWITCH_STORES] ? wire_ps : 0);
-    const uint64_t start = model->now_ps + model->config.cable_m * value[DN_P_LINK_PER_M];
+    const uint64_t pass = dn_model_net_switch_ps(model, wire_ps);
+    const uint64_t start = model->now_ps + model->config.cable_m * model->profile.value[DN_P_LINK_PER_M];
 
     if (from == to) {
         return start;

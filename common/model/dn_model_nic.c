@@ -50,14 +50,14 @@ void dn_model_packet_free(dn_model_t *model, dn_model_packet_t *packet)
     model->packets = packet;
 }
 
-static uint64_t dn_wire_bytes(const dn_model_node_t *node, uint64_t len)
+uint64_t dn_model_wire_bytes(const dn_model_node_t *node, uint64_t len)
 {
     return dn_max(dn_value(node, DN_P_HEADER_BYTES) + len, dn_value(node, DN_P_WIRE_MIN));
 }
 
 uint64_t dn_model_wire_ps(const dn_model_node_t *node, uint64_t len)
 {
-    return dn_time_of(dn_wire_bytes(node, len), dn_value(node, DN_P_LINK_RATE));
+    return dn_time_of(dn_model_wire_bytes(node, len), dn_value(node, DN_P_LINK_RATE));
 }
 
 static void dn_packet_arrive(dn_model_t *model, void *arg)
@@ -65,14 +65,12 @@ static void dn_packet_arrive(dn_model_t *model, void *arg)
     dn_model_flow_arrive(model, arg);
 }
 
-/** The first byte is at the last port on its way. */
-static void dn_packet_port(dn_model_t *model, void *arg)
+uint64_t dn_model_packet_take(dn_model_t *model, dn_model_packet_t *packet, uint64_t at_ps)
 {
-    dn_model_packet_t *packet = arg;
     const dn_model_node_t *from = packet->from;
     dn_model_node_t *to = packet->to;
-    const uint64_t wire = dn_wire_bytes(from, packet->len);
-    uint64_t t = dn_model_net_leave(model, from->index, to->index, dn_model_wire_ps(from, packet->len));
+    const uint64_t wire = dn_model_wire_bytes(from, packet->len);
+    uint64_t t = at_ps;
 
     t += DN_MODEL_INTERNAL == model->config.fabric ? 0 : dn_value(to, DN_P_OUTSIDE);
     t += from == to ? 0 : dn_value(to, DN_P_CROSSING);
@@ -80,6 +78,7 @@ static void dn_packet_port(dn_model_t *model, void *arg)
         t = dn_max(t, to->busy.receive_ps);
         to->busy.receive_ps = t + packet->interval_ps;
     }
+    const uint64_t taken = t;
     if (wire <= dn_value(from, DN_P_WIRE_MIN)) {
         t += dn_value(from, DN_P_PADDING);
     } else if (wire > dn_value(from, DN_P_WIRE_FREE)) {
@@ -87,19 +86,22 @@ static void dn_packet_port(dn_model_t *model, void *arg)
     }
     t += dn_value(to, DN_P_LINK_RECEIVE) + dn_value(to, DN_P_ACCESS_CHECK) + dn_value(to, DN_P_MEMORY_WRITE);
     dn_model_at(model, t + packet->extra_ps, dn_packet_arrive, packet);
+    return taken;
 }
 
-/** The first byte leaves the sender's link now. */
-void dn_model_packet_leave(dn_model_t *model, void *arg)
+/** The first byte is at the last port on its way. */
+static void dn_packet_port(dn_model_t *model, void *arg)
 {
     dn_model_packet_t *packet = arg;
     const dn_model_node_t *from = packet->from;
+    const uint64_t wire_ps = dn_model_wire_ps(from, packet->len);
 
-    model->report.packets++;
-    model->report.wire_bytes += dn_wire_bytes(from, packet->len);
-    if (dn_model_flow_loses(packet)) {
-        return;
-    }
+    dn_model_packet_take(model, packet, dn_model_net_leave(model, from->index, packet->to->index, wire_ps));
+}
+
+static void dn_packet_pass(dn_model_t *model, dn_model_packet_t *packet)
+{
+    const dn_model_node_t *from = packet->from;
     const uint64_t at =
         dn_model_net_pass(model, from->index, packet->to->index, dn_model_wire_ps(from, packet->len));
 
@@ -107,6 +109,27 @@ void dn_model_packet_leave(dn_model_t *model, void *arg)
         dn_model_at(model, at, dn_packet_port, packet);
     } else {
         dn_packet_port(model, packet);
+    }
+}
+
+void dn_model_packet_leave(dn_model_t *model, void *arg)
+{
+    dn_model_packet_t *packet = arg;
+    dn_model_packet_t *copies;
+
+    model->report.packets++;
+    model->report.wire_bytes += dn_model_wire_bytes(packet->from, packet->len);
+    if (dn_model_flow_loses(packet)) {
+        return;
+    }
+    if (NULL != model->hop && (packet->from != packet->to || NULL != packet->copies)) {
+        dn_model_hop_enter(model, packet);
+        return;
+    }
+    for (; NULL != packet; packet = copies) {
+        copies = packet->copies;
+        packet->copies = NULL;
+        dn_packet_pass(model, packet);
     }
 }
 
@@ -121,14 +144,8 @@ uint64_t dn_model_packet_send(dn_model_packet_t *packet, uint64_t at_ps)
         packet->extra_ps = dn_value(packet->to, DN_P_BOTF_RECEIVE);
     }
     /* The serialiser's latency is no time on the link: the next packet may follow at once. */
-    from->busy.left_ps = start + dn_value(from, DN_P_LINK_SEND);
-    dn_model_at(from->model, from->busy.left_ps, dn_model_packet_leave, packet);
+    dn_model_at(from->model, start + dn_value(from, DN_P_LINK_SEND), dn_model_packet_leave, packet);
     return from->busy.link_ps;
-}
-
-void dn_model_packet_copy(dn_model_packet_t *packet)
-{
-    dn_model_at(packet->from->model, packet->from->busy.left_ps, dn_model_packet_leave, packet);
 }
 /** @} */
 

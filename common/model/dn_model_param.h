@@ -133,3 +133,14 @@ DN_PARAM(SWITCH_INTERVAL, "switch_interval", TIME, 0, 0, 0, UINT64_C(100000000),
          "least time between packets out of one port")
 DN_PARAM(SWITCH_STORES, "switch_stores", FLAG, 0, 0, 0, 1, "1: the whole packet is in before it goes on")
 DN_PARAM(SWITCH_PORTS, "switch_ports", COUNT, 0, 8, 2, 1024, "ports of a switch")
+DN_PARAM(SWITCH_RATE, "switch_link_rate", RATE, 0, 0, 1000000, UINT64_C(1000000000000),
+         "a port of a switch: a link to it is as fast as its slower end; not given: as the NIC's")
+DN_PARAM(SWITCH_COPIES, "switch_multicast", FLAG, 0, 0, 0, 1,
+         "1: a switch makes of one packet as many as it has targets")
+/* What the two ends of a link have agreed on. */
+DN_PARAM(FLOW_UNIT, "link_flow_unit", SIZE, 0, 0, 0, 65536,
+         "bytes that one credit is for; 0: a packet, however long")
+DN_PARAM(FLOW_CREDITS, "link_credits", COUNT, 0, 0, 0, 1000000000,
+         "credits of a link: what is sent waits for those of all its bytes; 0: they never run out")
+DN_PARAM(BIT_ERRORS, "link_bit_errors", COUNT, 0, 0, 0, UINT64_C(1000000000000),
+         "bits of 10^15 that come wrong on a link, which then sends the packet again; 0: none, or corrected")

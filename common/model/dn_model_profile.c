@@ -312,8 +312,9 @@ dn_status_t dn_model_profile_load(dn_model_profile_t *profile, const char *name)
 
 dn_status_t dn_model_profile_load_fabric(dn_model_profile_t *profile, const char *name)
 {
-    static const dn_model_param_t keys[] = {DN_P_SWITCH_PASS, DN_P_SWITCH_INTERVAL, DN_P_SWITCH_STORES,
-                                            DN_P_SWITCH_PORTS, DN_P_LINK_PER_M};
+    static const dn_model_param_t keys[] = {
+        DN_P_SWITCH_PASS, DN_P_SWITCH_INTERVAL, DN_P_SWITCH_STORES, DN_P_SWITCH_PORTS, DN_P_SWITCH_RATE,
+        DN_P_LINK_PER_M,  DN_P_SWITCH_COPIES,   DN_P_FLOW_UNIT,     DN_P_FLOW_CREDITS, DN_P_BIT_ERRORS};
     dn_model_profile_t fabric;
     const dn_status_t status = dn_profile_read(&fabric, name, 0);
 

@@ -303,6 +303,7 @@ static void dn_model_free(dn_model_t *model)
         free(model->node[i].pc);
     }
     dn_model_stack_free(model->main_context);
+    dn_model_hop_close(model);
     while (NULL != model->packets) {
         dn_model_packet_t *packet = model->packets;
         model->packets = packet->next;

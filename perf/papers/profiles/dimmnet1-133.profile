@@ -57,6 +57,8 @@ llcm_kib = 128                   # d1_misc_constants
 switch_pass_ns = 240             # dsr_parameters
 switch_interval_ns = 240         # d1_misc_constants
 switch_ports_count = 8           # d1_switch_spec
+switch_link_rate_gbit_s = 8      # d1_switch_spec
+switch_multicast_flag = 1        # AOTF paper, 5.1: RHiNET2/SW can multicast
 
 program_timer_ns = 38            # d1_misc_constants
 program_barrier_ns = 89.6        # calibrated on d1_barrier, MMX on, B: the same without MMX

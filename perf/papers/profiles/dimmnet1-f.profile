@@ -52,9 +52,10 @@ tlb_miss_us = 8.09               # not published: as htlb_miss
 core_processor_us = 8.09         # calibrated on dsr_aotf_rtt, interrupt AOTF
 llcm_kib = 128                   # d1_misc_constants
 
-switch_pass_ns = 240             # dsr_parameters
-switch_interval_ns = 240         # d1_misc_constants
-switch_ports_count = 16           # d1_switch_spec
+switch_pass_ns = 240             # OIP-SW; not published: assumed as RHiNET2/SW2
+switch_ports_count = 16          # d1_switch_spec: 15 optical ones, and the electrical one that DIMMnet-1/e fits
+switch_link_rate_gbit_s = 2.5    # d1_switch_spec
+switch_multicast_flag = 1        # not published: assumed as RHiNET2/SW
 
 program_timer_ns = 53            # d1_misc_constants
 program_barrier_ns = 0           # not published

@@ -50,3 +50,5 @@ core_processor_us = 8.09
 switch_pass_ns = 240             # dsr_parameters
 switch_interval_ns = 240
 switch_ports_count = 8           # d1_switch_spec
+switch_link_rate_gbit_s = 8      # d1_switch_spec
+switch_multicast_flag = 1        # AOTF paper, 5.1: RHiNET2/SW can multicast
