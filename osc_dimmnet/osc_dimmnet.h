@@ -220,7 +220,8 @@ enum osc_reached { OSC_NOT_ALL, OSC_ALL_CONNECTED, OSC_ALL_MAPPED };
 /** How do they? Collective, with one answer for all. Connects to those that are new. */
 enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm);
 
-/** How does this process reach all of a communicator that it is connected to? Others may have another answer. */
+/** How does this process reach all of a communicator that it is connected to? Others may have another answer. OSC_NOT_ALL: one
+ * is lost. */
 enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm);
 
 /** The peer of a rank, once ompi_osc_dimmnet_reach() has said yes. */

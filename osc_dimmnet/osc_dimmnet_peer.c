@@ -165,9 +165,14 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm)
     enum osc_reached how = mca_osc_dimmnet_component.maps ? OSC_ALL_MAPPED : OSC_ALL_CONNECTED;
 
     for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        dn_peer_t *peer = ompi_osc_dimmnet_peer(comm, rank);
         dn_peer_attr_t attr;
 
-        dn_peer_attr(ompi_osc_dimmnet_peer(comm, rank), &attr);
+        if (DN_ERR_UNREACH == dn_flush(peer)) {
+            /* Lost for good, also where it is still there: nobody would tell the new window. */
+            return OSC_NOT_ALL;
+        }
+        dn_peer_attr(peer, &attr);
         if (0 == (attr.caps & DN_CAP_MAP)) {
             how = OSC_ALL_CONNECTED;
         }

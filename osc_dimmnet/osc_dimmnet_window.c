@@ -162,9 +162,14 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
     }
     module->control = module->target[module->rank].control;
     for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
+        dn_peer_t *peer = ompi_osc_dimmnet_peer(module->comm, rank);
+
         /* From here on its messages are heeded: pairs with is_from(), in another thread perhaps. */
-        __atomic_store_n(&module->far[rank].peer, ompi_osc_dimmnet_peer(module->comm, rank),
-                         __ATOMIC_RELEASE);
+        __atomic_store_n(&module->far[rank].peer, peer, __ATOMIC_RELEASE);
+        if (DN_ERR_UNREACH == dn_flush(peer)) {
+            /* It was lost before, when lost() did not find it here. */
+            osc_store_u32(&module->far[rank].lost, 1);
+        }
     }
     return true;
 }
@@ -438,6 +443,9 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
                                       comm->c_coll->coll_allreduce_module);
     if (OMPI_SUCCESS == rc && 0 == all[0]) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (OMPI_SUCCESS == rc && OSC_NOT_ALL == all[1]) {
+        rc = OMPI_ERR_UNREACH;
     }
     if (OMPI_SUCCESS == rc) {
         rc = ompi_comm_dup(comm, &module->comm);
