@@ -41,14 +41,9 @@
 
 #include "dn_atomic.h"
 #include "dn_device.h"
+#include "dn_ofi_wire.h"
 #include "dn_sg.h"
-#include "dn_topo.h"
 
-#define DN_OFI_MAGIC        0x696f6e64u /* "dnoi" */
-#define DN_OFI_NAME_MAX     192         /**< bytes of an endpoint's name */
-#define DN_OFI_PROVIDER_MAX 40
-#define DN_OFI_LINE         64u
-#define DN_OFI_INLINE       56u /**< payload that costs one line of credit */
 /** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
  * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
 #define DN_OFI_MESSAGE_MAX (64u * 1024)
@@ -83,30 +78,6 @@
 /** In place of a handle on a process: it had ended before its HELLO was read, as short-lived ones do. */
 #define DN_OFI_ENDED (-2)
 
-/** Kinds of messages. Those before HELLO are numbered; the others are not, and
- * may overtake them. */
-enum dn_ofi_kind {
-    DN_OFI_BOTF = 1,
-    DN_OFI_AOTF = 2,   /**< dn_ofi_store_t */
-    DN_OFI_LEAVE = 3,  /**< the last of a stream */
-    DN_OFI_CLOSE = 4,  /**< LEAVE of a port that closes: nothing is taken any more, either */
-    DN_OFI_HELLO = 5,  /**< dn_ofi_hello_t; opens a stream */
-    DN_OFI_CREDIT = 6, /**< value: lines taken from the stream named by the token */
-    DN_OFI_LEFT = 7,   /**< LEAVE of that stream came */
-    DN_OFI_REFUSE = 8, /**< that stream is not or no more taken; value: dn_ofi_refusal */
-    DN_OFI_PING = 9,   /**< what came of that stream, which is the sender's? value: it waits for credit */
-    DN_OFI_PONG = 10,  /**< value: the number expected next */
-    DN_OFI_GONE = 11,  /**< who sent that stream has given up its receiver */
-    DN_OFI_KEPT = 12,  /**< PONG, and AOTFs among those that came wait until their sender is let in */
-};
-
-enum dn_ofi_refusal {
-    DN_OFI_WELCOME = 0,
-    DN_OFI_FULL = 1,     /**< no slot */
-    DN_OFI_STRANGER = 2, /**< another process has that address now */
-    DN_OFI_CLOSED = 3,   /**< the port closes */
-};
-
 /** What is called of libfabric by name; the rest is reached through its
  * objects. */
 typedef struct dn_ofi_lib {
@@ -118,48 +89,6 @@ typedef struct dn_ofi_lib {
     const char *(*strerror)(int error);
     int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 } dn_ofi_lib_t;
-
-typedef struct dn_ofi_head {
-    uint64_t token;
-    uint32_t number; /**< of the message in its stream */
-    uint32_t len;    /**< bytes that follow */
-    uint8_t kind;
-    uint8_t channel;
-    uint8_t tag;
-    uint8_t pad[5];
-} dn_ofi_head_t;
-
-_Static_assert(sizeof(dn_ofi_head_t) == 24, "what follows a head is aligned to 8");
-
-typedef struct dn_ofi_store {
-    uint64_t off;
-    uint64_t value;
-    uint64_t size;
-} dn_ofi_store_t;
-
-/** How to reach a process: this device's part of an address. */
-typedef struct dn_ofi_where {
-    uint8_t host[16]; /**< kernel boot and PID namespace, folded */
-    uint64_t nonce[2];
-    uint64_t llcm_bytes;
-    uint32_t os_pid;
-    uint32_t window;   /**< lines that a stream to it may have there */
-    uint32_t botf_max; /**< longest message that it takes */
-    uint32_t name_len;
-    dn_cpumask_t units; /**< where it may run */
-    char provider[DN_OFI_PROVIDER_MAX];
-    uint8_t name[DN_OFI_NAME_MAX]; /**< of its endpoint */
-} dn_ofi_where_t;
-
-typedef struct dn_ofi_hello {
-    uint32_t magic;
-    uint32_t version; /**< DN_WIRE_VERSION */
-    uint32_t pid;
-    uint32_t pad;
-    dn_pgid_t pgid;
-    uint64_t to[2]; /**< nonce of whom it is meant for */
-    dn_ofi_where_t where;
-} dn_ofi_hello_t;
 
 /** What an op_context points to; libfabric owns `context` until the operation
  * completes. */
@@ -417,12 +346,6 @@ static inline void dn_ofi_unlock(dn_ofi_t *ofi)
     }
 }
 
-/** Lines of credit that a message of so many bytes costs. */
-static inline uint32_t dn_ofi_lines(size_t len)
-{
-    return len <= DN_OFI_INLINE ? 1 : (uint32_t) ((sizeof(uint64_t) + len + DN_OFI_LINE - 1) / DN_OFI_LINE);
-}
-
 static inline dn_ofi_head_t *dn_ofi_head(dn_ofi_buffer_t *buffer)
 {
     return (dn_ofi_head_t *) buffer->bytes;
@@ -469,7 +392,7 @@ int dn_ofi_poll(dn_ofi_t *ofi);
 uint64_t dn_ofi_clock(void);
 /** @} */
 
-/** @name dn_ofi_msg.c, dn_ofi_recv.c: AOTF and BOTF */
+/** @name dn_ofi_msg.c: sending AOTF and BOTF */
 /** @{ */
 dn_status_t dn_ofi_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len);
@@ -477,10 +400,6 @@ dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ofi_fence(dn_peer_t *peer);
-/** Look at the network and do what needs no handler. @return events. */
-int dn_ofi_turn(dn_ofi_t *ofi);
-int dn_ofi_progress(dn_iface_t *iface);
-int dn_ofi_recv(dn_peer_base_t *peer, int max);
 /** Send what was gathered. */
 void dn_ofi_let_go(dn_ofi_t *ofi);
 /** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
@@ -501,28 +420,53 @@ int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind ki
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Ask what of a stream has come; and once more after some time without an answer, since words can be lost. */
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
+/** @} */
+
+/** @name dn_ofi_recv.c: what messages that come mean */
+/** @{ */
 /** A message came. The buffer is the callee's. */
 void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len);
+/** Take the strays once more, in the order in which they came. */
+void dn_ofi_retry(dn_ofi_t *ofi);
 /** Store what an AOTF says. */
 void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
-/** Have its handlers run in progress. */
-void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** It is the port's from now on. What it stored before is stored now, ahead of what it will. */
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Tell the sender how much has been taken, when that is worth a word. */
+void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Send the words that its stream is owed, now or when there is room. */
+void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** @} */
+
+/** @name dn_ofi_progress.c: handlers and the turns of who polls */
+/** @{ */
+int dn_ofi_progress(dn_iface_t *iface);
+int dn_ofi_recv(dn_peer_base_t *peer, int max);
+/** Look at the network and do what needs no handler. @return events. */
+int dn_ofi_turn(dn_ofi_t *ofi);
+/** Have its handlers run in progress. */
+void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Have them run no more until then. */
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
-/** @name dn_ofi_peer.c: peers and streams */
+/** @name dn_ofi_host.c: processes of this host */
 /** @{ */
-dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
-                           dn_peer_base_t **peer_p);
-void dn_ofi_disconnect(dn_peer_base_t *peer);
-void dn_ofi_release(dn_peer_base_t *peer);
-void dn_ofi_lost(dn_peer_base_t *peer);
-dn_status_t dn_ofi_check(dn_peer_base_t *peer);
-void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
+/** What tells this host, and this set of PIDs, from others. */
+void dn_ofi_host(uint8_t host[16]);
+/** A handle on a process of this host, which tells when it has ended; close() closes it. DN_OFI_ENDED: it has, and is
+ * waited for by its parent, too. -1: there is none. */
+int dn_ofi_open_process(uint32_t os_pid);
+/** Has it ended? Who has no handle never sees that. */
+int dn_ofi_has_ended(int pidfd);
+/** @} */
+
+/** @name dn_ofi_stream.c: streams, ours to peers and theirs to us */
+/** @{ */
 /** Open a stream to a peer that has none. */
 dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Send no more on a peer's stream, if it has one, but LEAVE or CLOSE; what was accepted still goes out. */
+void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** Free a stream if nothing of it is left. */
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Does it wait until another to the same process has gone out? */
@@ -531,6 +475,21 @@ int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream);
 dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token);
 /** The sender of this token, or NULL. */
 dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token);
+/** Take a peer's messages of this token from now on; those of a stream before may still wait for handlers. */
+void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token);
+/** Its stream to us, if it has one, is over. */
+void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** @} */
+
+/** @name dn_ofi_peer.c: peers come and go */
+/** @{ */
+dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                           dn_peer_base_t **peer_p);
+void dn_ofi_disconnect(dn_peer_base_t *peer);
+void dn_ofi_release(dn_peer_base_t *peer);
+void dn_ofi_lost(dn_peer_base_t *peer);
+dn_status_t dn_ofi_check(dn_peer_base_t *peer);
+void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 /** Have the port know the peers that may be known to it. Needs the port's lock, too. */
 void dn_ofi_meet(dn_ofi_t *ofi);
 /** HELLO came. 0: it has to wait; else the buffer is free again. */
@@ -540,7 +499,6 @@ void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Declare the suspects lost, forget those who left. Without the device's lock.
  */
 void dn_ofi_bury(dn_ofi_t *ofi);
-void dn_ofi_host(uint8_t host[16]);
 /** @} */
 
 /** @name dn_ofi_watch.c: peers that fall silent */
@@ -564,11 +522,21 @@ dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
-/** A part completed, or failed. */
-void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed);
 /** Take back every registration of segments and of operations: the endpoint
  * that they are bound to closes. */
 void dn_ofi_rma_unregister(dn_ofi_t *ofi);
+/** @} */
+
+/** @name dn_ofi_op.c: PUSH and PULL in flight */
+/** @{ */
+/** Hand the next part of an operation to the provider. 0, or what it said; then nothing has changed. */
+ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op);
+/** Hand over what the provider takes. @return whether some is left. */
+int dn_ofi_op_advance(dn_ofi_t *ofi, dn_ofi_op_t *op);
+/** A part completed, or failed. */
+void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed);
+/** Take back the registration of its local memory. */
+void dn_ofi_op_unregister(dn_ofi_op_t *op);
 /** Go on with operations that waited for room. @return whether some still do.
  */
 int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer);

@@ -1,0 +1,425 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "dn_log.h"
+
+/** What the provider is given to say what it knows of a peer that is lost. */
+#define DN_OFI_GRACE_NS UINT64_C(20000000)
+/** For how long a part is waited for, when its peer would be given up never. */
+#define DN_OFI_PATIENCE_NS UINT64_C(10000000000)
+
+/* Parts */
+
+static dn_ofi_part_t *dn_ofi_part_new(dn_ofi_t *ofi, dn_ofi_op_t *op, uint64_t len)
+{
+    dn_ofi_part_t *part = ofi->parts;
+
+    if (NULL != part) {
+        ofi->parts = part->next;
+    } else {
+        part = calloc(1, sizeof(*part));
+    }
+    if (NULL != part) {
+        part->request.role = DN_OFI_RMA;
+        part->op = op;
+        part->len = len;
+        part->next = op->part;
+        op->part = part;
+        op->peer->flying += len;
+    }
+    return part;
+}
+
+static void dn_ofi_part_free(dn_ofi_t *ofi, dn_ofi_part_t *part)
+{
+    if (NULL != part->op) {
+        dn_ofi_part_t **at = &part->op->part;
+        while (part != *at) {
+            at = &(*at)->next;
+        }
+        *at = part->next;
+        part->op->peer->flying -= part->len;
+    }
+    part->next = ofi->parts;
+    ofi->parts = part;
+}
+
+/** The next runs of a walk, at most @p max bytes in @p limit of them. @return
+ * bytes. */
+static uint64_t dn_ofi_runs(dn_sg_cursor_t *at, dn_block_t *run, size_t limit, size_t *count, uint64_t max)
+{
+    uint64_t total = 0;
+
+    for (*count = 0; *count < limit; (*count)++) {
+        const uint64_t len = dn_sg_next(at, max - total, &run[*count].at);
+        if (0 == len) {
+            break;
+        }
+        run[*count].len = len;
+        total += len;
+    }
+    return total;
+}
+
+ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    dn_block_t ours[DN_OFI_IOV], theirs[DN_OFI_IOV];
+    struct iovec iov[DN_OFI_IOV];
+    struct fi_rma_iov rma[DN_OFI_IOV];
+    void *desc[DN_OFI_IOV];
+    size_t nours, ntheirs;
+    dn_sg_cursor_t local_at = op->local_at;
+    dn_sg_cursor_t remote_at = op->remote_at;
+    const uint64_t longest = ofi->info->ep_attr->max_msg_size;
+
+    if (ofi->tx_left <= ofi->tx_words || DN_OFI_FLYING <= op->peer->flying) {
+        return -FI_EAGAIN;
+    }
+    struct fid_ep *ep = dn_ofi_rma_endpoint(ofi);
+    if (NULL == ep) {
+        return -FI_ESHUTDOWN;
+    }
+    uint64_t len =
+        dn_ofi_runs(&local_at, ours, ofi->iov_limit, &nours, longest < DN_OFI_PART ? longest : DN_OFI_PART);
+    const uint64_t other = dn_ofi_runs(&remote_at, theirs, ofi->rma_iov_limit, &ntheirs, len);
+    if (other < len) {
+        /* The remote list filled up first: take the local one again, as far as it
+     * reached. */
+        local_at = op->local_at;
+        len = dn_ofi_runs(&local_at, ours, DN_OFI_IOV, &nours, other);
+    }
+    dn_ofi_part_t *part = dn_ofi_part_new(ofi, op, len);
+    if (NULL == part) {
+        return -FI_EAGAIN;
+    }
+    for (size_t i = 0; i < nours; i++) {
+        iov[i] = (struct iovec){(void *) (uintptr_t) ours[i].at, ours[i].len};
+        desc[i] = NULL != op->mr ? fi_mr_desc(op->mr) : NULL;
+    }
+    for (size_t i = 0; i < ntheirs; i++) {
+        rma[i] = (struct fi_rma_iov){.addr = op->remote + theirs[i].at, .len = theirs[i].len, .key = op->key};
+    }
+    const struct fi_msg_rma msg = {
+        .msg_iov = iov,
+        .desc = desc,
+        .iov_count = nours,
+        .addr = op->peer->node->addr,
+        .rma_iov = rma,
+        .rma_iov_count = ntheirs,
+        .context = &part->request.context,
+    };
+    const ssize_t ret = op->write ? fi_writemsg(ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE)
+                                  : fi_readmsg(ep, &msg, FI_COMPLETION);
+    if (0 != ret) {
+        dn_ofi_part_free(ofi, part);
+        return ret;
+    }
+    ofi->tx_left--;
+    op->local_at = local_at;
+    op->remote_at = remote_at;
+    return 0;
+}
+
+/* Operations */
+
+void dn_ofi_op_unregister(dn_ofi_op_t *op)
+{
+    if (NULL != op->mr) {
+        fi_close(&op->mr->fid);
+        op->mr = NULL;
+    }
+}
+
+void dn_ofi_op_free(dn_ofi_op_t *op)
+{
+    dn_ofi_op_unregister(op);
+    free(op->block);
+    free(op);
+}
+
+/** Off its peer's list. */
+static void dn_ofi_op_unlink(dn_ofi_op_t *op)
+{
+    dn_ofi_peer_t *peer = op->peer;
+    dn_ofi_op_t **at = &peer->op;
+
+    while (op != *at) {
+        at = &(*at)->next;
+    }
+    *at = op->next;
+    peer->op_tail = &peer->op;
+    while (NULL != *peer->op_tail) {
+        peer->op_tail = &(*peer->op_tail)->next;
+    }
+    op->next = NULL;
+}
+
+static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    dn_ofi_op_unlink(op);
+    op->peer->handed += (uint32_t) op->failed;
+    *ofi->done_tail = op;
+    ofi->done_tail = &op->next;
+}
+
+/** Is no more of it to be handed over? */
+static int dn_ofi_is_ended(const dn_ofi_op_t *op)
+{
+    return op->failed || DN_OK != op->status;
+}
+
+/** Everything has been handed over and has come back: store the target's status
+ * word, then it is done.
+ * @return whether it waits for room for that. */
+static int dn_ofi_op_settle(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    if (NULL != op->part || (!dn_ofi_is_ended(op) && 0 != op->local_at.left)) {
+        return 0;
+    }
+    if (!dn_ofi_is_ended(op) && 0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
+        const dn_status_t status =
+            dn_ofi_store(ofi, op->peer, op->xfer.remote_status, op->xfer.remote_value, sizeof(uint64_t));
+        if (DN_ERR_AGAIN == status) {
+            ofi->work = 1;
+            return 1;
+        }
+        op->status = status;
+    }
+    dn_ofi_op_done(ofi, op);
+    return 0;
+}
+
+int dn_ofi_op_advance(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    while (!dn_ofi_is_ended(op) && 0 != op->local_at.left) {
+        const ssize_t ret = dn_ofi_issue(ofi, op);
+        if (-FI_EAGAIN == ret) {
+            ofi->work = 1;
+            return 1;
+        }
+        op->failed = 0 != ret;
+    }
+    return 0;
+}
+
+int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    int waits = 0;
+
+    for (dn_ofi_op_t *op = peer->op, *next; NULL != op && !waits; op = next) {
+        next = op->next;
+        waits = dn_ofi_op_advance(ofi, op) || dn_ofi_op_settle(ofi, op);
+    }
+    return waits;
+}
+
+void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed)
+{
+    dn_ofi_op_t *op = part->op;
+
+    dn_ofi_part_free(ofi, part);
+    if (NULL == op || (failed && ofi->resetting)) {
+        return;
+    }
+    op->peer->signs += !failed;
+    op->failed |= failed;
+    dn_ofi_op_settle(ofi, op);
+}
+
+/** Signal the end of an operation that is off every list and holds nothing of the provider's. */
+static void dn_ofi_op_signal(dn_ofi_op_t *op)
+{
+    dn_comp_t *comp = op->xfer.comp;
+    const dn_status_t status = op->status;
+
+    if (DN_OK == status && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(op->xfer.local_status, op->xfer.local_value);
+    }
+    dn_ofi_op_free(op);
+    if (NULL != comp) {
+        comp->fn(comp, status);
+    }
+}
+
+/** The provider failed, and does not say reliably why: over a key that the peer
+ * does not know, or a connection that broke. The core processor does it again,
+ * finds out, and signals. */
+static void dn_ofi_hand_over(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    if (DN_OK == op->status) {
+        op->status = dn_port_transfer(&op->peer->base, &op->xfer, op->write);
+    }
+    /* Not before: a fence that another thread asks for meanwhile finds it in one place or the other. */
+    dn_ofi_lock(ofi);
+    op->peer->handed--;
+    dn_ofi_unlock(ofi);
+    if (DN_INPROGRESS == op->status) {
+        dn_ofi_op_free(op);
+    } else {
+        dn_ofi_op_signal(op);
+    }
+}
+
+int dn_ofi_signal(dn_ofi_t *ofi)
+{
+    int n = 0;
+
+    for (;;) {
+        dn_ofi_lock(ofi);
+        dn_ofi_op_t *op = ofi->done;
+        if (NULL != op) {
+            ofi->done = op->next;
+            if (NULL == ofi->done) {
+                ofi->done_tail = &ofi->done;
+            }
+            /* While others cannot call the provider. */
+            dn_ofi_op_unregister(op);
+        }
+        dn_ofi_unlock(ofi);
+        if (NULL == op) {
+            return n;
+        }
+        if (op->failed) {
+            dn_ofi_hand_over(ofi, op);
+        } else {
+            dn_ofi_op_signal(op);
+        }
+        n++;
+    }
+}
+
+/** Has the provider parts of this peer's reads, or writes? */
+static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
+{
+    for (const dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+        if (NULL != op->part && (op->write ? writes : reads)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Wait until the provider has no parts of writes any more, nor of reads if
+ * they count. From a peer that lives they come in the end, or it falls silent.
+ * @return whether it has none. */
+static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads, uint64_t patience_ns)
+{
+    uint64_t flying = peer->flying;
+    uint64_t since = dn_ofi_clock();
+
+    while (dn_ofi_rma_flies(peer, reads, 1)) {
+        const uint64_t now = dn_ofi_clock();
+        since = flying != peer->flying ? now : since;
+        flying = peer->flying;
+        if (NULL == ofi->ep || now - since > patience_ns) {
+            return 0;
+        }
+        if (0 == dn_ofi_poll(ofi)) {
+            sched_yield();
+        }
+    }
+    return 1;
+}
+
+/** For how long it may take between two parts of a peer that lives. */
+static uint64_t dn_ofi_patience(const dn_ofi_t *ofi)
+{
+    return 0 != ofi->timeout_ns ? ofi->timeout_ns : DN_OFI_PATIENCE_NS;
+}
+
+/** Take back the parts of an operation that the provider has lost, and begin it
+ * again: nothing is promised of its bytes until it is complete. */
+static void dn_ofi_op_restart(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    while (NULL != op->part) {
+        dn_ofi_part_free(ofi, op->part);
+        ofi->tx_left++;
+    }
+    dn_sg_start(&op->local_at, op->xfer.local_sg, (uintptr_t) op->xfer.local, op->xfer.len);
+    dn_sg_start(&op->remote_at, op->xfer.remote_sg, op->xfer.roff, op->xfer.len);
+}
+
+/** Have the provider let go of all RMA at once. What others than @p gone have
+ * in flight is begun again. */
+static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
+{
+    /* First, what others write: bytes on their way could arrive behind those of
+   * the second time, and of later ones. */
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (peer != gone && !peer->suspect && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
+            dn_ofi_suspect(ofi, peer);
+        }
+    }
+    ofi->resetting = 1;
+    dn_ofi_rma_close(ofi);
+    while (0 != dn_ofi_poll(ofi)) {
+    }
+    ofi->resetting = 0;
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+            dn_ofi_op_restart(ofi, op);
+        }
+    }
+    ofi->work = 1;
+}
+
+/** Forget an operation whose parts the provider may still have; their
+ * completions, if any, will be nobody's. */
+static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
+{
+    while (NULL != op->part) {
+        dn_ofi_part_t *part = op->part;
+        if (NULL == ofi->ep) {
+            dn_ofi_part_free(ofi, part);
+        } else {
+            op->part = part->next;
+            op->peer->flying -= part->len;
+            part->op = NULL;
+        }
+    }
+}
+
+void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
+{
+    const int alone = NULL != ofi->rma_ep && ofi->rma_ep == ofi->ep;
+    const uint64_t last_ns = alone ? DN_OFI_LINGER_NS : DN_OFI_GRACE_NS;
+
+    for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+        op->status = DN_ERR_UNREACH;
+    }
+    /* A PULL would write to memory that its owner is about to have back. */
+    if (!dn_ofi_rma_await(ofi, peer, 1, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
+        && NULL != ofi->ep && dn_ofi_rma_flies(peer, 1, 0)) {
+        if (!alone) {
+            dn_ofi_rma_reset(ofi, peer);
+        } else {
+            if (signal) {
+                dn_log_error("provider %s does not give up a PULL from PID %" PRIu32
+                             "; its endpoint is closed, and no peer is reached by it any more",
+                             ofi->where.provider, peer->base.pid);
+            }
+            dn_ofi_break(ofi);
+        }
+    }
+    while (NULL != peer->op) {
+        dn_ofi_op_t *op = peer->op;
+        dn_ofi_op_abandon(ofi, op);
+        if (signal) {
+            dn_ofi_op_done(ofi, op);
+        } else {
+            dn_ofi_op_unlink(op);
+            dn_ofi_op_free(op);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+/* A system call costs more than a message in shared memory, which may be what is waited for. */
+
+/** While there is no peer, another device of the list has them all: so many calls are left out between two looks
+ * at the clock, */
+#define DN_OFI_ALONE 127
+/** and the network is looked at when so much time has gone by. */
+#define DN_OFI_ALONE_NS UINT64_C(500000)
+/** While nothing comes and nothing is to go out, so many calls are left out between two looks at the network: also
+ * of one who has turned to computing between them, but once. */
+#define DN_OFI_QUIET 15
+/* That is for those who poll without end: none is left out when the last calls, with those left out, took longer. */
+#define DN_OFI_ALONE_CALLS_NS UINT64_C(100000)
+#define DN_OFI_QUIET_CALLS_NS UINT64_C(4000)
+
+void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (!peer->queued && !peer->stranger && NULL != peer->first) {
+        peer->queued = 1;
+        peer->ready_next = NULL;
+        *ofi->ready_tail = peer;
+        ofi->ready_tail = &peer->ready_next;
+        ofi->nready++;
+    }
+}
+
+void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (!peer->queued) {
+        return;
+    }
+    dn_ofi_peer_t **at = &ofi->ready;
+    while (peer != *at) {
+        at = &(*at)->ready_next;
+    }
+    *at = peer->ready_next;
+    if (&peer->ready_next == ofi->ready_tail) {
+        ofi->ready_tail = at;
+    }
+    peer->queued = 0;
+    ofi->nready--;
+}
+
+/** Run the handlers of up to @p max messages of one peer; the device's lock is
+ * let go for each. */
+static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
+{
+    int n = 0;
+
+    while (n < max && NULL != peer->first) {
+        dn_ofi_buffer_t *buffer = peer->first;
+        const dn_ofi_head_t *head = dn_ofi_head(buffer);
+        const dn_handler_t *handler = &ofi->iface.handler[head->channel];
+        if (NULL == handler->fn) {
+            break;
+        }
+        peer->first = buffer->next;
+        /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
+        const uint64_t token = peer->rx_token;
+        peer->depth++;
+        dn_ofi_unlock(ofi);
+        handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
+        dn_ofi_lock(ofi);
+        peer->depth--;
+        /* The next stream may have begun meanwhile, which has a count of its own. */
+        buffer->lines = token == peer->rx_token ? buffer->lines : 0;
+        peer->rx_taken += buffer->lines;
+        dn_ofi_buffer_free(ofi, buffer);
+        dn_ofi_give_credit(ofi, peer);
+        n++;
+    }
+    return n;
+}
+
+/** Messages taken from one peer before the next has its turn. */
+#define DN_OFI_TURN 32
+
+/** Every peer with messages has its turn; those that still have some come again
+ * at the end. */
+static int dn_ofi_dispatch_all(dn_ofi_t *ofi)
+{
+    int n = 0;
+
+    for (uint32_t turns = ofi->nready; 0 != turns && NULL != ofi->ready; turns--) {
+        dn_ofi_peer_t *peer = ofi->ready;
+        dn_ofi_unready(ofi, peer);
+        n += dn_ofi_dispatch(ofi, peer, DN_OFI_TURN);
+        dn_ofi_make_ready(ofi, peer);
+    }
+    return n;
+}
+
+/** Go on with all that waited for room. */
+static void dn_ofi_go_on(dn_ofi_t *ofi)
+{
+    ofi->work = 0;
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        if (NULL != ofi->stream[i]) {
+            dn_ofi_advance(ofi, ofi->stream[i]);
+            dn_ofi_settle_stream(ofi, ofi->stream[i]);
+        }
+    }
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        dn_ofi_give_credit(ofi, peer);
+        dn_ofi_answer(ofi, peer);
+        if (NULL != peer->op && dn_ofi_rma_advance(ofi, peer)) {
+            ofi->work = 1;
+        }
+    }
+}
+
+int dn_ofi_turn(dn_ofi_t *ofi)
+{
+    dn_ofi_let_go(ofi);
+    const int n = dn_ofi_poll(ofi);
+
+    if (ofi->unmet && !ofi->beating) {
+        ofi->unmet = 0;
+        dn_ofi_meet(ofi);
+    }
+    if (ofi->retry) {
+        dn_ofi_retry(ofi);
+    }
+    if (ofi->work) {
+        dn_ofi_go_on(ofi);
+    }
+    return n;
+}
+
+/** After handlers, and without the lock: completions, the lost, those who left.
+ */
+static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
+{
+    int n = 0;
+
+    if (__builtin_expect(more, 0)) {
+        n = dn_ofi_signal(ofi);
+        dn_ofi_bury(ofi);
+    }
+    return n;
+}
+
+/** Is there something for dn_ofi_end_turn()? */
+static int dn_ofi_has_more(const dn_ofi_t *ofi)
+{
+    return NULL != ofi->done || ofi->suspects || ofi->reap;
+}
+
+/** Can a poll be left out, with nobody there who could have sent but one who
+ * says HELLO? */
+static int dn_ofi_rests(dn_ofi_t *ofi)
+{
+    const uint64_t now = dn_ofi_clock();
+
+    ofi->iface.rest = now - ofi->called < DN_OFI_ALONE_CALLS_NS ? DN_OFI_ALONE : 0;
+    ofi->called = now;
+    if (now - ofi->looked < DN_OFI_ALONE_NS) {
+        return 1;
+    }
+    ofi->looked = now;
+    return 0;
+}
+
+/** Is there a message or a transfer that waits for room or credit, or is in flight? */
+static int dn_ofi_is_busy(const dn_ofi_t *ofi)
+{
+    int busy = ofi->work;
+
+    for (uint32_t i = 0; !busy && i < ofi->nstreams; i++) {
+        busy = NULL != ofi->stream[i] && NULL != ofi->stream[i]->first;
+    }
+    for (const dn_ofi_peer_t *peer = ofi->peers; !busy && NULL != peer; peer = peer->next) {
+        busy = NULL != peer->op;
+    }
+    return busy;
+}
+
+/** Nobody else looks after the streams: ask for credit, which the network may have lost, and for what came, ahead of
+ * the wrap-around of its number. */
+static void dn_ofi_ask_all(dn_ofi_t *ofi)
+{
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        dn_ofi_stream_t *stream = ofi->stream[i];
+        if (NULL != stream && !stream->dead
+            && (NULL != stream->first || stream->number - stream->stored > UINT32_C(1) << 30)) {
+            dn_ofi_inquire(ofi, stream);
+        }
+    }
+}
+
+/** Nothing came: how many calls can be left out? */
+static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
+{
+    const uint64_t now = dn_ofi_clock();
+    const uint64_t gap = now - ofi->called;
+
+    ofi->called = now;
+    if (!ofi->watching && now - ofi->watched > DN_OFI_ASK_NS) {
+        ofi->watched = now;
+        dn_ofi_ask_all(ofi);
+    }
+    return gap < DN_OFI_QUIET_CALLS_NS && !dn_ofi_is_busy(ofi) ? DN_OFI_QUIET : 0;
+}
+
+int dn_ofi_progress(dn_iface_t *iface)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) iface;
+    int n = 0;
+
+    /* The watcher may enter the first just now: it is seen at the next look. */
+    if (0 == atomic_load_explicit(&ofi->npeers, memory_order_relaxed)
+        && 0 == atomic_load_explicit(&ofi->draining, memory_order_relaxed) && dn_ofi_rests(ofi)) {
+        return 0;
+    }
+    dn_ofi_lock(ofi);
+    ofi->turns++;
+    if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
+        n = dn_ofi_dispatch_all(ofi);
+        dn_ofi_let_go(ofi);
+        iface->rest = 0;
+    } else if (NULL != ofi->peers || 0 != ofi->draining) {
+        iface->rest = dn_ofi_quiet(ofi);
+    }
+    const int more = dn_ofi_has_more(ofi);
+    dn_ofi_unlock(ofi);
+    return n + dn_ofi_end_turn(ofi, more);
+}
+
+int dn_ofi_recv(dn_peer_base_t *base, int max)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
+
+    dn_ofi_lock(ofi);
+    ofi->turns++;
+    if (NULL == peer->first) {
+        dn_ofi_turn(ofi);
+    }
+    const int n = dn_ofi_dispatch(ofi, peer, max);
+    dn_ofi_let_go(ofi);
+    dn_ofi_make_ready(ofi, peer);
+    const int more = dn_ofi_has_more(ofi);
+    dn_ofi_unlock(ofi);
+    dn_ofi_end_turn(ofi, more);
+    return n;
+}

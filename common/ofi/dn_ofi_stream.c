@@ -1,0 +1,191 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+/* Ours */
+
+/** The place in the table of streams that a token names. */
+static uint32_t dn_ofi_place_of(uint64_t token)
+{
+    return (uint32_t) token & ((UINT32_C(1) << DN_OFI_PLACE_BITS) - 1);
+}
+
+dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token)
+{
+    const uint32_t number = dn_ofi_place_of(token);
+    return number < ofi->nstreams && NULL != ofi->stream[number] && token == ofi->stream[number]->token
+               ? ofi->stream[number]
+               : NULL;
+}
+
+int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
+{
+    const dn_ofi_stream_t *before = dn_ofi_find_stream(ofi, stream->before);
+
+    return NULL != before && !before->dead && NULL != before->first;
+}
+
+/** A free place in the table of streams. */
+static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
+{
+    uint32_t number = 0;
+
+    while (number < ofi->nstreams && NULL != ofi->stream[number]) {
+        number++;
+    }
+    if (0 != number >> DN_OFI_PLACE_BITS) {
+        return DN_ERR_NOMEM;
+    }
+    if (number == ofi->nstreams) {
+        dn_ofi_stream_t **table = realloc(ofi->stream, (number + 1) * sizeof(*table));
+        if (NULL == table) {
+            return DN_ERR_NOMEM;
+        }
+        ofi->stream = table;
+        ofi->stream[number] = NULL;
+        ofi->nstreams++;
+    }
+    *number_p = number;
+    return DN_OK;
+}
+
+dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    const dn_job_t *job = dn_port_job(ofi->iface.port);
+    uint32_t number;
+    uint64_t secret;
+    dn_ofi_hello_t hello = {
+        .magic = DN_OFI_MAGIC,
+        .version = DN_WIRE_VERSION,
+        .pid = job->pid,
+        .pgid = job->pgid,
+        .to = {peer->base.nonce[0], peer->base.nonce[1]},
+        .where = ofi->where,
+    };
+
+    dn_ofi_stream_t *stream = calloc(1, sizeof(*stream));
+    if (NULL == stream || DN_OK != dn_ofi_place(ofi, &number)
+        || sizeof(secret) != getrandom(&secret, sizeof(secret), 0)) {
+        free(stream);
+        return DN_ERR_NOMEM;
+    }
+    /* Never 0, which stands for no stream. */
+    stream->token = (secret | 1) << DN_OFI_PLACE_BITS | number;
+    stream->peer = peer;
+    stream->node = peer->node;
+    stream->window = peer->window;
+    stream->before = peer->node->newest;
+    if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_HELLO, &hello, sizeof(hello))) {
+        free(stream);
+        return DN_ERR_NOMEM;
+    }
+    peer->node->newest = stream->token;
+    peer->node->users++;
+    ofi->stream[number] = stream;
+    peer->tx = stream;
+    return DN_OK;
+}
+
+void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    if (NULL != stream->peer || !stream->dead || 0 != stream->flying) {
+        return;
+    }
+    while (NULL != stream->first) {
+        dn_ofi_buffer_t *buffer = stream->first;
+        stream->first = buffer->next;
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+    dn_ofi_stream_t **at = &ofi->gathering;
+    while (stream->gathers && stream != *at) {
+        at = &(*at)->gathering_next;
+    }
+    if (stream->gathers) {
+        *at = stream->gathering_next;
+    }
+    ofi->stream[dn_ofi_place_of(stream->token)] = NULL;
+    ofi->draining--;
+    dn_ofi_node_leave(ofi, stream->node);
+    free(stream);
+}
+
+void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
+{
+    dn_ofi_stream_t *stream = peer->tx;
+
+    if (NULL == stream) {
+        return;
+    }
+    peer->tx = NULL;
+    peer->fences = 0;
+    stream->peer = NULL;
+    stream->back = peer->rx_token;
+    stream->leaving = 1;
+    ofi->draining++;
+    if (!stream->dead && DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0)) {
+        stream->dead = 1;
+    }
+    dn_ofi_settle_stream(ofi, stream);
+}
+
+/* Theirs */
+
+static dn_ofi_peer_t **dn_ofi_bucket(dn_ofi_t *ofi, uint64_t token)
+{
+    return &ofi->bucket[(token ^ token >> 32) % DN_OFI_BUCKETS];
+}
+
+dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token)
+{
+    dn_ofi_peer_t *peer = *dn_ofi_bucket((dn_ofi_t *) ofi, token);
+    while (NULL != peer && token != peer->rx_token) {
+        peer = peer->rx_next;
+    }
+    return peer;
+}
+
+void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 == peer->rx_token) {
+        return;
+    }
+    dn_ofi_peer_t **at = dn_ofi_bucket(ofi, peer->rx_token);
+    while (peer != *at) {
+        at = &(*at)->rx_next;
+    }
+    *at = peer->rx_next;
+    peer->rx_token = 0;
+    peer->rx_left = 0;
+    peer->left_due = 0;
+    peer->pong_due = 0;
+    peer->credit_due = 0;
+    ofi->nsenders--;
+    while (NULL != peer->early) {
+        dn_ofi_buffer_t *buffer = peer->early;
+        peer->early = buffer->next;
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+}
+
+void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token)
+{
+    dn_ofi_end_rx(ofi, peer);
+    for (dn_ofi_buffer_t *buffer = peer->first; NULL != buffer; buffer = buffer->next) {
+        buffer->lines = 0;
+    }
+    peer->rx_token = token;
+    peer->rx_number = 0;
+    peer->rx_lines = 0;
+    peer->rx_taken = 0;
+    peer->rx_told = 0;
+    peer->rx_next = *dn_ofi_bucket(ofi, token);
+    *dn_ofi_bucket(ofi, token) = peer;
+    ofi->nsenders++;
+}
