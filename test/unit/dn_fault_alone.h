@@ -11,6 +11,8 @@
 
 #include "dn_log.c"
 #include "fault/dn_fault.c"
+#include "fault/dn_fault_held.c"
+#include "fault/dn_fault_schedule.c"
 
 /** What the fakes saw. */
 static struct {
