@@ -42,7 +42,7 @@ dn_status_t dn_emulate_nic_open(dn_emulate_nic_t *nic, const dn_model_profile_t 
         .receive_interval = dn_ticks(p, "receive_interval", f),
         .path = dn_ticks(p, "stage_outside", f) + dn_ticks(p, "stage_crossing", f)
                 + dn_ticks(p, "stage_link_receive", f) + dn_ticks(p, "stage_access_check", f)
-                + dn_ticks(p, "stage_memory_write", f),
+                + dn_ticks(p, "stage_memory_write", f) + dn_ticks(p, "arrival", f),
         .padding = dn_ticks(p, "stage_padding", f),
         .header_bytes = dn_model_profile_value(p, "header"),
         .wire_min = dn_model_profile_value(p, "packet_min"),

@@ -85,6 +85,8 @@ uint64_t dn_model_packet_take(dn_model_t *model, dn_model_packet_t *packet, uint
         t += dn_time_of(wire - dn_value(from, DN_P_WIRE_FREE), dn_value(from, DN_P_LINK_RATE));
     }
     t += dn_value(to, DN_P_LINK_RECEIVE) + dn_value(to, DN_P_ACCESS_CHECK) + dn_value(to, DN_P_MEMORY_WRITE);
+    /* A transfer is told of when all of it is there. */
+    t += DN_PACKET_DMA == packet->kind ? 0 : dn_value(to, DN_P_ARRIVAL);
     dn_model_at(model, t + packet->extra_ps, dn_packet_arrive, packet);
     return taken;
 }

@@ -97,7 +97,8 @@ static void dn_op_unlink(dn_model_op_t *op)
     *at = op->next;
 }
 
-void dn_model_op_complete(dn_model_op_t *op)
+/** The host can know of it now. */
+static void dn_op_tell(dn_model_op_t *op)
 {
     dn_model_iface_t *iface = op->iface;
 
@@ -112,6 +113,25 @@ void dn_model_op_complete(dn_model_op_t *op)
     *iface->done_tail = op;
     iface->done_tail = &op->next_done;
     dn_model_arrived(iface->node);
+}
+
+static void dn_op_told(dn_model_t *model, void *arg)
+{
+    dn_op_tell(arg);
+    dn_model_op_give(arg);
+}
+
+void dn_model_op_complete(dn_model_op_t *op)
+{
+    dn_model_t *model = op->near->model;
+    const uint64_t arrival_ps = dn_value(op->near, DN_P_ARRIVAL);
+
+    if (0 == arrival_ps) {
+        dn_op_tell(op);
+    } else {
+        op->refs++;
+        dn_model_at(model, model->now_ps + arrival_ps, dn_op_told, op);
+    }
 }
 
 int dn_model_signal(dn_model_iface_t *iface)
@@ -290,8 +310,10 @@ void dn_model_op_send(dn_model_packet_t *packet, uint64_t start_ps)
                                ? dn_model_max(first, first + took - dn_model_min(took, wire))
                                : first + took;
 
+    /* The receiver's bus is taken from the start of the write on, as the sender's is from that of the read on. */
     packet->interval_ps = dn_model_max(dn_value(to, DN_P_RECEIVE_INTERVAL),
-                                       dn_dma_ps(to, packet->len) + dn_value(to, DN_P_DMA_BURST_GAP));
+                                       dn_value(to, DN_P_MEMORY_WRITE) + dn_value(to, DN_P_DMA_WRITE)
+                                           + dn_dma_ps(to, packet->len) + dn_value(to, DN_P_DMA_BURST_GAP));
     packet->extra_ps += dn_value(to, DN_P_PASS) + dn_value(to, DN_P_DMA_WRITE);
     const uint64_t left = dn_model_packet_send(packet, ready);
     from->busy.dma_ps = dn_model_max(first + took + dn_value(from, DN_P_DMA_BURST_GAP), left - wire);

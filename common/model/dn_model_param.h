@@ -19,6 +19,18 @@ DN_PARAM(HOST_STORE, "host_store", TIME, 1, 0, 0, 100000000,
          "CPU time of one uncached store of up to 8 bytes")
 DN_PARAM(HOST_TO_NIC, "host_to_nic", TIME, 1, 0, 0, 100000000,
          "from the end of the store until the NIC sees it")
+DN_PARAM(START_POLLED, "start_polled", TIME, 0, 0, 0, 100000000,
+         "in place of host_to_nic, where the NIC polls host memory for what is to be done")
+DN_PARAM(START_BY_POLLING, "start_by_polling", FLAG, 0, 0, 0, 1,
+         "1: the NIC learns by such polling what is to be done, 0: by the host's store")
+DN_PARAM(ARRIVAL, "arrival", TIME, 0, 0, 0, 100000000,
+         "from what came being in memory until a host can know that polls memory")
+DN_PARAM(ARRIVAL_REGISTER, "arrival_register", TIME, 0, 0, 0, 100000000,
+         "the same of a host that polls a register of the NIC")
+DN_PARAM(ARRIVAL_INTERRUPT, "arrival_interrupt", TIME, 0, 0, 0, 100000000,
+         "the same of a host that is interrupted")
+DN_PARAM(ARRIVAL_BY, "arrival_by", COUNT, 0, 0, 0, 2,
+         "how the host learns of what came: 0 memory, 1 register, 2 interrupt")
 DN_PARAM(HOST_READ_4, "host_read_4", TIME, 1, 0, 0, 100000000,
          "CPU time to read up to 4 bytes where it polls")
 DN_PARAM(HOST_READ_8, "host_read_8", TIME, 1, 0, 0, 100000000, "the same of 8 bytes")

@@ -223,6 +223,18 @@ static dn_status_t dn_profile_value(const dn_profile_reader_t *reader, int p)
     return DN_OK;
 }
 
+/** Of the ways in which NIC and host tell each other, keep the times of those that are used. */
+static void dn_profile_choose(dn_model_profile_t *profile)
+{
+    static const dn_model_param_t arrival[] = {DN_P_ARRIVAL, DN_P_ARRIVAL_REGISTER, DN_P_ARRIVAL_INTERRUPT};
+    uint64_t *value = profile->value;
+
+    value[DN_P_ARRIVAL] = value[arrival[value[DN_P_ARRIVAL_BY]]];
+    if (0 != value[DN_P_START_BY_POLLING]) {
+        value[DN_P_HOST_TO_NIC] = value[DN_P_START_POLLED];
+    }
+}
+
 dn_status_t dn_model_profile_parse(dn_model_profile_t *profile, const char *origin, const char *text, int nic)
 {
     dn_profile_reader_t reader = {.profile = profile, .origin = origin, .nic = nic};
@@ -257,6 +269,9 @@ dn_status_t dn_model_profile_parse(dn_model_profile_t *profile, const char *orig
         dn_log_error("%s: link_loss needs resend_after: nothing above a NIC sends again what its link loses",
                      origin);
         status = DN_ERR_PARAM;
+    }
+    if (DN_OK == status) {
+        dn_profile_choose(profile);
     }
     if (DN_OK == status && '\0' == profile->name[0]) {
         dn_log_error("%s: name is missing; write name = and what the NIC is called", origin);

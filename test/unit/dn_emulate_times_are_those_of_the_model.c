@@ -9,6 +9,7 @@
 #include "dn_config.h"
 
 #include "dn_model_nodes.h"
+#include "dn_unit_profile.h"
 
 #include "emulate/dn_emulate_int.h"
 
@@ -121,9 +122,24 @@ static void every_profile_of_a_nic_agrees(void **state)
     }
 }
 
+static void methods_of_notification_agree(void **state)
+{
+    static const char *const by[] = {"arrival_by_count = 1", "arrival_by_count = 2"};
+    char path[DN_UNIT_PATH_MAX];
+
+    for (size_t i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
+        dn_unit_write_profile(path, "uzura", (const char *const[]){by[i], "start_by_polling_flag = 1", NULL});
+        check_profile(path);
+        unlink(path);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_profile_of_a_nic_agrees)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_profile_of_a_nic_agrees),
+        cmocka_unit_test(methods_of_notification_agree),
+    };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

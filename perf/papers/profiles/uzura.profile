@@ -6,6 +6,10 @@
 name = uzura
 host_store_ns = 97.5             # uzura_register_bus_time
 host_to_nic_ns = 682.5           # derived: 780 of uzura_notification, register, without the store
+start_polled_ns = 662.5          # derived: 760 of uzura_notification, polling by the NIC, without the store; start_by_polling_flag = 1 takes it
+arrival_ns = 0                   # the data themselves are polled; to write them into memory is stage_memory_write
+arrival_register_ns = 910        # uzura_notification, register polling; arrival_by_count = 1 takes it
+arrival_interrupt_us = 4.99      # uzura_notification; arrival_by_count = 2 takes it
 host_read_8_ns = 0               # uzura_latency_stages ends when the data are in host memory
 host_read_4_ns = 0
 host_read_line_ns = 100          # not published
@@ -26,7 +30,7 @@ link_rate_mbyte_s = 1250         # 10GbE
 push_fields_count = 0            # one start register
 hardwired_pass_ns = 0            # in the stages
 dma_read_start_ns = 760
-dma_write_start_ns = 0
+dma_write_start_ns = 449         # derived: 3.89 us of uzura_pipeline_4kb, destination PCI-X, less stage_memory_write and 4 KB at dma_rate
 dma_rate_mbyte_s = 1256          # calibrated on uzura_pipeline_4kb, source PCI-X: 4.02 us for 4 KB, the start of a DMA in it
 pull_bytes = 65535               # not published
 push_lists_flag = 1              # lists on both sides, interpreted by the NIC
