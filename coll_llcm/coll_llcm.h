@@ -42,6 +42,7 @@
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/op/op.h"
+#include "opal/mca/btl/btl.h"
 #include "opal/runtime/opal_progress.h"
 
 /** MCA variables. */
@@ -60,6 +61,9 @@ extern dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS];
 /** Bytes up to which lines are faster than areas (perf/dn_coll, 2 ranks: 128 B in 0.13 us, through areas the same;
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
+
+/** Most transports of messages that are asked whether some have come. */
+#define COLL_LLCM_TRANSPORTS 8
 
 /** What has become of a communicator's tree, or areas. */
 typedef enum coll_llcm_state {
@@ -133,9 +137,12 @@ typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: it did not open, and there are no trees */
     uint32_t *bell;  /**< NULL: nobody can wake this process */
     bool oversubscribed;
-    bool sleeps;       /**< since there are more processes than cores, not threads alone: where all ring */
-    uint64_t losses;   /**< peers lost; those have a user pointer */
-    opal_mutex_t lock; /**< of all below */
+    bool sleeps;         /**< since there are more processes than cores, not threads alone: where all ring */
+    uint64_t losses;     /**< peers lost; those have a user pointer */
+    unsigned transports; /**< read without the lock */
+    mca_btl_base_component_progress_fn_t transport[COLL_LLCM_TRANSPORTS]; /**< how many messages have come */
+    bool silent;       /**< there are others, which do not say; read without the lock */
+    opal_mutex_t lock; /**< of these, and of all below */
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
     struct {
@@ -157,8 +164,6 @@ OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
 
 /** @name coll_llcm_component.c */
 /** @{ */
-/** Look again whether this process shares its cores. */
-void coll_llcm_look_at_cores(void);
 int coll_llcm_progress(void);
 /** @} */
 
@@ -227,19 +232,33 @@ static inline bool coll_llcm_is_fast(const coll_llcm_module_t *module, size_t by
 /** Give the tree up when a process is lost that the operation under way needs, or when another process did. The tree is the
  * caller's. */
 void coll_llcm_watch(coll_llcm_module_t *module);
+/** @name coll_llcm_idle.c */
+/** @{ */
+/** Look again whether this process shares its cores. */
+void coll_llcm_look_at_cores(void);
+/** Look by which transports messages to the processes of a communicator go, under pml/ob1. */
+void coll_llcm_look_at_transports(struct ompi_communicator_t *comm);
+
+/** A wait; all zero when it begins. */
+typedef struct coll_llcm_pause {
+    dn_nap_t nap;
+    unsigned lively; /**< turns still to come at each of which messages are looked for */
+} coll_llcm_pause_t;
+
 /** What else there is to do while somebody waits.
  * @param near   for lines that come without dn_progress().
  * @param rung   whether all have agreed to ring for this wait: else it does not sleep, whatever this process has found since.
  * @param polls  so far.
  * @param steps  that were taken; other numbers if not the same ones.
  * @return whether the process has slept. */
-bool coll_llcm_idle(dn_nap_t *nap, bool near, bool rung, unsigned polls, uint64_t steps);
+bool coll_llcm_idle(coll_llcm_pause_t *pause, bool near, bool rung, unsigned polls, uint64_t steps);
+/** @} */
 
 /** Between two tests of an operation of the tree. */
-static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_nap_t *nap, unsigned polls)
+static inline void coll_llcm_poll(coll_llcm_module_t *module, coll_llcm_pause_t *pause, unsigned polls)
 {
     if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
-        if (coll_llcm_idle(nap, 0 != dn_tree_waits_near(module->tree), module->sleeps, polls,
+        if (coll_llcm_idle(pause, 0 != dn_tree_waits_near(module->tree), module->sleeps, polls,
                            dn_tree_steps(module->tree))) {
             /* It may have been woken to be told just that, and polls are few now. */
             (void) dn_tree_heed(module->tree);
@@ -253,10 +272,10 @@ static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_nap_t *nap, uns
 /** Wait for the operation that was started. */
 static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
 {
-    dn_nap_t nap = {0};
+    coll_llcm_pause_t pause = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        coll_llcm_poll(module, &nap, polls);
+        coll_llcm_poll(module, &pause, polls);
         status = dn_tree_test(module->tree);
     }
     return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;

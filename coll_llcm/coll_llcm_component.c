@@ -12,11 +12,6 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/output.h"
 
-/** Polls after which the core is given away while another host is waited for. Mostly the others of this one have come by
- * then and wait for us: a barrier of 2 hosts x 2 ranks takes 15 us, and 35 us where they get a turn each time
- * (perf/compare_hosts). */
-#define FAR_YIELD_POLLS 2000
-
 /** Yields in vain before a process sleeps. With 50, with 200 or where none sleeps, a barrier of 8 or 16 ranks on 2 cores takes
  * the same time; where one of 8 comes 5 ms late, the others take 0.9 s with 100 and 1.7 s where none sleeps
  * (perf/dn_barrier -k 5000 -i 300, CPU time of the kernel). */
@@ -203,12 +198,6 @@ int coll_llcm_progress(void)
     return dn_progress(coll_llcm.port);
 }
 
-void coll_llcm_look_at_cores(void)
-{
-    coll_llcm.sleeps = dn_ompi_yields() || 0 != dn_oversubscribed(coll_llcm.port);
-    coll_llcm.oversubscribed = coll_llcm.sleeps || ompi_mpi_thread_multiple;
-}
-
 void coll_llcm_watch(coll_llcm_module_t *module)
 {
     const uint64_t losses = __atomic_load_n(&coll_llcm.losses, __ATOMIC_ACQUIRE);
@@ -224,45 +213,4 @@ void coll_llcm_watch(coll_llcm_module_t *module)
     }
     module->losses = losses;
     (void) dn_tree_heed(module->tree);
-}
-
-/** Give the core away. @return whether the process has slept. */
-static bool doze(dn_nap_t *nap, bool near, bool rung, unsigned polls, uint64_t steps)
-{
-    const uint32_t yields =
-        rung && coll_llcm.sleeps ? coll_llcm_number[COLL_LLCM_SLEEP_YIELDS].value : UINT32_MAX;
-    const bool tired = 0 != dn_nap_is_due(nap, yields);
-
-    if (tired && 0 < dn_progress(coll_llcm.port)) {
-        /* Somebody speaks to us: more may come. */
-        dn_nap_restart(nap);
-    }
-    if (tired || 0 == polls % 8) {
-        opal_progress();
-    }
-    if (!near || NULL == coll_llcm.bell) {
-        /* Lines of other hosts come by dn_progress(), and some devices have no bell. */
-        dn_nap_keep_short(nap);
-    }
-    if (DN_NAP_LOOK == dn_nap(nap, coll_llcm.bell, steps, yields)) {
-        return false;
-    }
-    (void) atomic_fetch_add_explicit(&coll_llcm.naps, 1, memory_order_relaxed);
-    return true;
-}
-
-bool coll_llcm_idle(dn_nap_t *nap, bool near, bool rung, unsigned polls, uint64_t steps)
-{
-    const unsigned yield_polls = coll_llcm_number[COLL_LLCM_YIELD_POLLS].value;
-
-    if (!near) {
-        (void) dn_progress(coll_llcm.port);
-    }
-    if (coll_llcm.oversubscribed) {
-        return polls >= (near ? yield_polls : FAR_YIELD_POLLS) && doze(nap, near, rung, polls, steps);
-    }
-    if (0 == polls % coll_llcm_number[COLL_LLCM_SPIN_POLLS].value) {
-        opal_progress();
-    }
-    return false;
 }

@@ -201,6 +201,7 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
     bool sleeps = false;
 
     coll_llcm_look_at_cores();
+    coll_llcm_look_at_transports(comm);
     own.sleeps = coll_llcm.sleeps;
     dn_segment_key(area->segment, &own.key);
     if (ALL_LOOK < area->size) {
@@ -266,11 +267,11 @@ static void say_who_is_lost(coll_llcm_module_t *module)
 /** Wait for the operation that was started, of so many bytes. The tree may be that of nonblocking operations meanwhile. */
 static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes)
 {
-    dn_nap_t nap = {0};
+    coll_llcm_pause_t pause = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
         if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed)) {
-            if (coll_llcm_idle(&nap, true, module->long_sleeps, polls, dn_tree_long_steps(module->lng))) {
+            if (coll_llcm_idle(&pause, true, module->long_sleeps, polls, dn_tree_long_steps(module->lng))) {
                 dn_tree_long_slept(module->lng);
             }
         }

@@ -181,11 +181,11 @@ static void heed(coll_llcm_module_t *module)
 
 void coll_llcm_drain(coll_llcm_module_t *module)
 {
-    dn_nap_t nap = {0};
+    coll_llcm_pause_t pause = {0};
     uint64_t pending;
 
     for (unsigned polls = 1; 0 != (pending = __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE)); polls++) {
-        if (coll_llcm_idle(&nap, module->mapped, module->sleeps, polls, pending)) {
+        if (coll_llcm_idle(&pause, module->mapped, module->sleeps, polls, pending)) {
             heed(module);
         }
         (void) coll_llcm_advance();

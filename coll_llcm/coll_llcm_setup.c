@@ -175,6 +175,7 @@ static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, 
     own.good = make_part(module, comm, all->place, &own.card);
     if (own.good) {
         coll_llcm_look_at_cores();
+        coll_llcm_look_at_transports(comm);
         own.sleeps = coll_llcm.sleeps;
     }
     if (OMPI_SUCCESS != gather(module, comm, &own, all->answer, sizeof(own))) {
