@@ -70,3 +70,11 @@ void conf_finish(dn_world_t *world, const dn_world_comp_t *comp, size_t count)
         dn_check_equal(comp[i].status, DN_OK);
     }
 }
+
+void conf_refused(dn_world_t *world, const dn_xfer_t *xfer, dn_status_t wanted)
+{
+    dn_test_log.expected = 1;
+    dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], xfer), wanted);
+    dn_check_equal(dn_world_pull(world, world->peer[1 - world->rank], xfer), wanted);
+    dn_test_log.expected = 0;
+}

@@ -31,5 +31,7 @@ const dn_key_t *conf_key(const dn_world_t *world, int rank, int which);
 void conf_start(dn_world_t *world, dn_peer_t *peer, dn_xfer_t *xfer, dn_world_comp_t *comp, int push);
 /** Wait until all have ended, once each and well. */
 void conf_finish(dn_world_t *world, const dn_world_comp_t *comp, size_t count);
+/** The other of two refuses a transfer as PUSH and as PULL, with this status and a line in the log. */
+void conf_refused(dn_world_t *world, const dn_xfer_t *xfer, dn_status_t wanted);
 
 #endif

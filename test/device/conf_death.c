@@ -84,6 +84,18 @@ static void start_with_segments(dn_world_t *world)
     dn_world_barrier(world);
 }
 
+/** Likewise; rank 1 answers nothing any more, and dies when rank 0 posts a 1. */
+static void start_with_deaf_peer(dn_world_t *world)
+{
+    start_with_segments(world);
+    if (1 == world->rank) {
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    dn_world_await(world, 1, 0, 1);
+}
+
 void a_killed_peer_is_found_gone_when_asked(dn_world_t *world)
 {
     start_with_segments(world);
@@ -129,13 +141,7 @@ void a_full_ring_of_a_killed_peer_ends(dn_world_t *world)
     dn_status_t status = DN_OK;
     unsigned refusals = 0;
 
-    start_with_segments(world);
-    if (1 == world->rank) {
-        dn_world_post(world, 0, 1);
-        dn_world_sleep(world, 0, 0, 1);
-        dn_world_die(world);
-    }
-    dn_world_await(world, 1, 0, 1);
+    start_with_deaf_peer(world);
     while (refusals < 100) {
         status = dn_botf(world->peer[1], DN_WORLD_CHAN, 0, data, sizeof(data), NULL, 0);
         dn_check(DN_OK == status || DN_ERR_AGAIN == status);
@@ -506,14 +512,7 @@ void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
     news_t news = {.transfer = &comp}, none = {.transfer = &comp};
 
     world->config.cma = 0;
-    start_with_segments(world);
-    if (1 == world->rank) {
-        dn_world_post(world, 0, 1);
-        dn_world_sleep(world, 0, 0, 1);
-        dn_world_die(world);
-    }
-    /* It answers nothing any more. */
-    dn_world_await(world, 1, 0, 1);
+    start_with_deaf_peer(world);
     dn_test_log.expected = 1;
     dn_check_equal(dn_lost_set(world->port, DN_CHAN_DEVICE, note_news, &none), DN_ERR_PARAM);
     dn_check_equal(dn_lost_set(world->port, DN_CHAN_MAX, note_news, &none), DN_ERR_PARAM);

@@ -12,15 +12,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static uint64_t heard;
-
 static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     (void) src;
     (void) tag;
     (void) arg;
-    dn_check_bytes(data, len, heard);
-    heard++;
+    dn_check_bytes(data, len, dn_world_here->heard);
+    dn_world_here->heard++;
 }
 
 static void say(dn_world_t *world, dn_peer_t *peer, uint64_t number)
@@ -159,9 +157,7 @@ void a_peer_is_not_dead_because_files_ran_out(dn_world_t *world)
     } else {
         dn_world_await(world, 0, 1, 1);
         dn_world_sleep(world, 0, 0, 1);
-        while (heard < world->board->seat[0].word[0] + 1) {
-            dn_world_progress(world);
-        }
+        dn_world_hear_until(world, world->board->seat[0].word[0] + 1);
     }
     dn_world_stop(world);
 }
@@ -170,21 +166,15 @@ void a_sender_met_without_files_is_heard_once_connected_to(dn_world_t *world)
 {
     const dn_board_seat_t *seat = &world->board->seat[0];
 
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     if (0 == world->rank) {
-        dn_check_equal(dn_connect(world->port, world->board->seat[1].address,
-                                  world->board->seat[1].address_len, &world->peer[1]),
-                       DN_OK);
+        dn_world_connect_to(world, 1);
         for (uint64_t i = 0; i < 3; i++) {
             say(world, world->peer[1], i);
         }
         dn_world_fence(world, world->peer[1]);
         dn_world_post(world, 0, 1);
-        while (heard < 1) {
-            dn_world_progress(world);
-        }
+        dn_world_hear_until(world, 1);
     } else {
         dn_world_sleep(world, 0, 0, 1);
         const struct rlimit before = close_files();
@@ -193,16 +183,14 @@ void a_sender_met_without_files_is_heard_once_connected_to(dn_world_t *world)
             dn_progress(world->port);
         }
         dn_check(dn_test_log_said(1, "limits"));
-        dn_check_equal(heard, 0);
+        dn_check_equal(world->heard, 0);
         dn_test_log_expect();
         dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[0]),
                        DN_ERR_NOMEM);
         dn_check(dn_test_log_said(1, "limits"));
         open_files(&before);
-        dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[0]), DN_OK);
-        while (heard < 3) {
-            dn_world_progress(world);
-        }
+        dn_world_connect_to(world, 0);
+        dn_world_hear_until(world, 3);
         say(world, world->peer[0], 0);
     }
     dn_world_stop(world);

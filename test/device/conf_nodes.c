@@ -12,8 +12,7 @@
  * log that is watched, and a deadline for each test, which runs in a process of its own.
  *
  * A line of the file is a setting and its value:
- *   profile NAME, seed N, ring_lines N, llcm_bytes N
- *   exclude TEST REASON
+ *   profile NAME, ring_lines N, llcm_bytes N, and those of conf_file.h
  */
 #include "dn_config.h"
 
@@ -25,6 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conf_file.h"
 #include "dn_model.h"
 #include "dn_world.h"
 
@@ -39,8 +39,6 @@ static const conf_test_t conf_tests[] = {
 #undef CONF_TEST
 };
 
-enum { TESTS = sizeof(conf_tests) / sizeof(conf_tests[0]), SEEDS_MAX = 16 };
-
 /** A node's copy of the suite. */
 typedef struct copy {
     dn_world_fn_t fn;
@@ -52,9 +50,7 @@ typedef struct copy {
 static char profile[64] = "dimmnet1-d";
 static dn_variant_t variant = {.device = "model", .backing = "auto", .cma = 1};
 static uint32_t llcm_bytes;
-static unsigned long seeds[SEEDS_MAX];
-static unsigned nseeds;
-static char reason[TESTS][200];
+static conf_file_t file;
 static copy_t copies[DN_WORLD_MAX];
 static unsigned char *module;
 static size_t module_len;
@@ -67,58 +63,19 @@ int sched_yield(void)
     return 0;
 }
 
-static int find(const char *name)
+/** conf_set_fn_t */
+static int set(const char *name, const char *value)
 {
-    for (int i = 0; i < TESTS; i++) {
-        if (0 == strcmp(conf_tests[i].name, name)) {
-            return i;
-        }
-    }
-    fprintf(stderr, "there is no test \"%s\"; conf_tests.h has them all\n", name);
-    exit(99);
-}
-
-static void set(const char *name, const char *value)
-{
-    char test[100] = "";
-    int used = 0;
-
     if (0 == strcmp(name, "profile")) {
         snprintf(profile, sizeof(profile), "%s", value);
-    } else if (0 == strcmp(name, "seed") && nseeds < SEEDS_MAX) {
-        seeds[nseeds++] = strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "ring_lines")) {
         variant.ring_lines = (uint32_t) strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "llcm_bytes")) {
         llcm_bytes = (uint32_t) strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "exclude") && 1 == sscanf(value, "%99s %n", test, &used)
-               && '\0' != value[used]) {
-        snprintf(reason[find(test)], sizeof(reason[0]), "%s", value + used);
     } else {
-        fprintf(stderr, "%s: \"%s %s\" is no setting; conf_nodes.c lists them\n", variant.file, name, value);
-        exit(99);
+        return 0;
     }
-}
-
-static void read_variant(const char *path)
-{
-    char line[400];
-    FILE *file = fopen(path, "r");
-
-    variant.file = path;
-    if (NULL == file) {
-        fprintf(stderr, "%s cannot be read: %s\n", path, strerror(errno));
-        exit(99);
-    }
-    while (NULL != fgets(line, sizeof(line), file)) {
-        char name[40] = "";
-        int used = 0;
-        line[strcspn(line, "\n")] = '\0';
-        if ('#' != line[0] && 1 == sscanf(line, "%39s %n", name, &used)) {
-            set(name, line + used);
-        }
-    }
-    fclose(file);
+    return 1;
 }
 
 static void read_module(const char *path)
@@ -233,13 +190,12 @@ static void run_here(const conf_test_t *test, unsigned long seed)
 }
 
 /** @return 1 when it failed. */
-static int run(const conf_test_t *test, unsigned long seed)
+static int run(int number, unsigned long seed)
 {
-    const char *why = reason[test - conf_tests];
+    const conf_test_t *test = &conf_tests[number];
     int status = 0;
 
-    if ('\0' != why[0]) {
-        printf("excluded  %s: %s\n", test->name, why);
+    if (conf_is_excluded(&file, number)) {
         return 0;
     }
     fflush(NULL);
@@ -266,14 +222,15 @@ int main(int argc, char **argv)
         return 99;
     }
     read_module(argv[1]);
-    read_variant(argv[2]);
-    for (unsigned pass = 0; pass < (0 == nseeds ? 1 : nseeds); pass++) {
-        const unsigned long seed = 0 == nseeds ? 0 : seeds[pass];
+    variant.file = argv[2];
+    conf_file_read(&file, argv[2], set);
+    for (unsigned pass = 0; pass < (0 == file.seeds ? 1 : file.seeds); pass++) {
+        const unsigned long seed = 0 == file.seeds ? 0 : file.seed[pass];
         for (int i = 3; i < argc; i++) {
-            failed += run(&conf_tests[find(argv[i])], seed);
+            failed += run(conf_find(argv[i]), seed);
         }
-        for (int i = 0; 3 == argc && i < TESTS; i++) {
-            failed += run(&conf_tests[i], seed);
+        for (int i = 0; 3 == argc && i < CONF_TESTS; i++) {
+            failed += run(i, seed);
         }
     }
     free(module);

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static uint64_t heard;
 static dn_peer_t *heard_from;
 
 static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
@@ -18,7 +17,7 @@ static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, voi
     (void) tag;
     (void) arg;
     dn_check_bytes(data, len, 0x33);
-    heard++;
+    dn_world_here->heard++;
     heard_from = src;
 }
 
@@ -28,13 +27,6 @@ static void say(dn_world_t *world, dn_peer_t *peer)
 
     dn_test_fill(data, sizeof(data), 0x33);
     dn_world_send(world, peer, DN_WORLD_CHAN, 0, data, sizeof(data));
-}
-
-static void hear_until(dn_world_t *world, uint64_t count)
-{
-    while (heard < count) {
-        dn_world_progress(world);
-    }
 }
 
 static dn_status_t connect_to(dn_world_t *world, int rank, dn_peer_t **peer_p)
@@ -59,18 +51,18 @@ void connecting_twice_gives_the_same_peer(dn_world_t *world)
         dn_disconnect(again);
         say(world, world->peer[other]);
     }
-    hear_until(world, 5);
+    dn_world_hear_until(world, 5);
     dn_world_stop(world);
 }
 
 void connecting_to_oneself_works(dn_world_t *world)
 {
     dn_world_open(world);
-    dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+    dn_world_connect_to(world, 0);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
     for (uint64_t i = 1; i <= 1000; i++) {
         say(world, world->peer[0]);
-        hear_until(world, i);
+        dn_world_hear_until(world, i);
         dn_check(heard_from == world->peer[0]);
     }
     dn_check_equal(dn_peer_check(world->peer[0]), DN_OK);
@@ -95,22 +87,20 @@ void attributes_tell_who_the_peer_is(dn_world_t *world)
 
 void a_peer_that_sends_first_is_the_one_connected_to(dn_world_t *world)
 {
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     if (0 == world->rank) {
-        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        dn_world_connect_to(world, 1);
         say(world, world->peer[1]);
-        hear_until(world, 2);
+        dn_world_hear_until(world, 2);
         dn_check(heard_from == world->peer[1]);
     } else {
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         dn_peer_t *first = heard_from;
         int mark = 0;
         dn_peer_set_user(first, DN_WORLD_CHAN, &mark);
         /* It came by itself, and can be answered as it is. */
         say(world, first);
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_world_connect_to(world, 0);
         dn_check(first == world->peer[0]);
         dn_check(&mark == dn_peer_user(world->peer[0], DN_WORLD_CHAN));
         say(world, world->peer[0]);
@@ -124,7 +114,7 @@ static void hear_while_a_session_begins(dn_peer_t *src, unsigned tag, const void
     enum { READS = 3000 };
 
     hear(src, tag, data, len, NULL);
-    if (1 == heard) {
+    if (1 == dn_world_here->heard) {
         dn_world_post(arg, 0, 1);
         dn_world_await(arg, 1, 0, 1);
         for (int i = 0; i < READS; i++) {
@@ -140,24 +130,22 @@ void a_session_that_begins_inside_a_handler_has_its_own_credit(dn_world_t *world
     dn_peer_attr_t attr;
 
     world->config.ring_lines = 64;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear_while_a_session_begins, world), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear_while_a_session_begins);
     if (0 == world->rank) {
         for (uint64_t i = 2; i <= MESSAGES; i++) {
-            hear_until(world, i);
+            dn_world_hear_until(world, i);
             dn_world_post(world, 0, i);
         }
     } else {
         static uint8_t data[4096];
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_world_connect_to(world, 0);
         dn_peer_attr(world->peer[0], &attr);
         const size_t len = attr.botf_max < sizeof(data) ? attr.botf_max : sizeof(data);
         dn_test_fill(data, len, 0x33);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, data, len);
         dn_world_await(world, 0, 0, 1);
         dn_disconnect(world->peer[0]);
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_world_connect_to(world, 0);
         for (uint64_t i = 2; i <= MESSAGES; i++) {
             say(world, world->peer[0]);
             dn_world_post(world, 0, 1);
@@ -185,9 +173,7 @@ void user_pointers_stay_with_the_peer(dn_world_t *world)
 static void be_strangers(dn_world_t *world)
 {
     world->job.pgid.byte[0] ^= (uint8_t) world->rank;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
 }
 
 static void admit(dn_world_t *world, int rank)
@@ -215,9 +201,9 @@ void strangers_are_refused_until_admitted(dn_world_t *world)
     dn_world_barrier(world);
     admit(world, 1 - world->rank);
     dn_world_barrier(world);
-    dn_check_equal(connect_to(world, 1 - world->rank, &world->peer[1 - world->rank]), DN_OK);
+    dn_world_connect_to(world, 1 - world->rank);
     say(world, world->peer[1 - world->rank]);
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     dn_world_stop(world);
 }
 
@@ -226,7 +212,7 @@ void messages_of_strangers_wait(dn_world_t *world)
     be_strangers(world);
     if (0 == world->rank) {
         admit(world, 1);
-        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        dn_world_connect_to(world, 1);
         for (int i = 0; i < 3; i++) {
             say(world, world->peer[1]);
         }
@@ -236,15 +222,15 @@ void messages_of_strangers_wait(dn_world_t *world)
     for (int i = 0; i < 200; i++) {
         dn_progress(world->port);
     }
-    dn_check_equal(heard, 0);
+    dn_check_equal(world->heard, 0);
     dn_world_barrier(world);
     if (1 == world->rank) {
         admit(world, 0);
-        hear_until(world, 3);
+        dn_world_hear_until(world, 3);
         say(world, heard_from);
         dn_world_fence(world, heard_from);
     } else {
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
     }
     dn_world_stop(world);
 }
@@ -256,7 +242,7 @@ void strangers_refused_at_first_talk_once_admitted(dn_world_t *world)
     be_strangers(world);
     if (0 == world->rank) {
         admit(world, 1);
-        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        dn_world_connect_to(world, 1);
         say(world, world->peer[1]);
         dn_world_fence(world, world->peer[1]);
         dn_world_post(world, 0, 1);
@@ -268,14 +254,14 @@ void strangers_refused_at_first_talk_once_admitted(dn_world_t *world)
         dn_test_log_expect();
         dn_check_equal(connect_to(world, 0, &peer), DN_ERR_ACCESS);
         dn_check(dn_test_log_said(1, "group"));
-        dn_check_equal(heard, 0);
+        dn_check_equal(world->heard, 0);
         admit(world, 0);
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
-        hear_until(world, 1);
+        dn_world_connect_to(world, 0);
+        dn_world_hear_until(world, 1);
         dn_check(heard_from == world->peer[0]);
         say(world, world->peer[0]);
     }
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     dn_world_stop(world);
 }
 
@@ -290,21 +276,19 @@ void any_number_of_groups_is_admitted(dn_world_t *world)
     }
     admit(world, 1 - world->rank);
     dn_world_barrier(world);
-    dn_check_equal(connect_to(world, 1 - world->rank, &world->peer[1 - world->rank]), DN_OK);
+    dn_world_connect_to(world, 1 - world->rank);
     say(world, world->peer[1 - world->rank]);
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     dn_world_stop(world);
 }
 
 void slots_come_back_after_disconnection(dn_world_t *world)
 {
     world->config.max_peers = 2;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     for (uint64_t round = 1; round <= 40; round++) {
         if (0 == world->rank) {
-            dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+            dn_world_connect_to(world, 1);
             say(world, world->peer[1]);
             if (0 == round % 2) {
                 dn_world_await(world, 1, 0, round);
@@ -313,7 +297,7 @@ void slots_come_back_after_disconnection(dn_world_t *world)
             dn_disconnect(world->peer[1]);
             world->peer[1] = NULL;
         } else {
-            hear_until(world, round);
+            dn_world_hear_until(world, round);
             dn_world_post(world, 0, round);
         }
         dn_world_barrier(world);
@@ -371,7 +355,7 @@ void slots_come_back_after_processes_end(dn_world_t *world)
             dn_world_progress(world);
         }
         dn_check_equal(status, 0);
-        hear_until(world, i + 1);
+        dn_world_hear_until(world, i + 1);
         for (int k = 0; k < 20; k++) {
             dn_progress(world->port);
         }
@@ -382,11 +366,9 @@ void slots_come_back_after_processes_end(dn_world_t *world)
 void full_slots_are_refused_with_a_sentence(dn_world_t *world)
 {
     world->config.max_peers = 0 == world->rank ? 2 : 8;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     if (3 != world->rank && 0 != world->rank) {
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_world_connect_to(world, 0);
     }
     dn_world_barrier(world);
     if (3 == world->rank) {
@@ -398,7 +380,7 @@ void full_slots_are_refused_with_a_sentence(dn_world_t *world)
         say(world, world->peer[0]);
     }
     if (0 == world->rank) {
-        hear_until(world, 2);
+        dn_world_hear_until(world, 2);
     }
     dn_world_barrier(world);
     if (1 == world->rank) {
@@ -412,22 +394,20 @@ void full_slots_are_refused_with_a_sentence(dn_world_t *world)
     }
     dn_world_barrier(world);
     if (3 == world->rank) {
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_world_connect_to(world, 0);
         say(world, world->peer[0]);
     }
     if (0 == world->rank) {
-        hear_until(world, 3);
+        dn_world_hear_until(world, 3);
     }
     dn_world_stop(world);
 }
 
 void messages_kicked_before_disconnection_arrive(dn_world_t *world)
 {
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     if (0 == world->rank) {
-        dn_check_equal(connect_to(world, 1, &world->peer[1]), DN_OK);
+        dn_world_connect_to(world, 1);
         for (int i = 0; i < 10; i++) {
             say(world, world->peer[1]);
         }
@@ -438,10 +418,10 @@ void messages_kicked_before_disconnection_arrive(dn_world_t *world)
     } else {
         /* Nothing is received until the other has gone. */
         dn_world_sleep(world, 0, 0, 1);
-        hear_until(world, 10);
+        dn_world_hear_until(world, 10);
     }
     dn_world_stop(world);
-    dn_check_equal(heard, world->rank ? 10 : 0);
+    dn_check_equal(world->heard, world->rank ? 10 : 0);
 }
 
 void oversubscription_is_seen(dn_world_t *world)
@@ -495,7 +475,7 @@ void opening_and_closing_leaks_nothing(dn_world_t *world)
 
     for (int round = 0; round < 12; round++) {
         dn_world_open(world);
-        dn_check_equal(connect_to(world, 0, &world->peer[0]), DN_OK);
+        dn_world_connect_to(world, 0);
         for (int i = 0; i < 3; i++) {
             dn_check_equal(0 == i ? dn_segment_register(world->port, memory, 100, &segment[i])
                                   : dn_segment_alloc(world->port, 100000, &segment[i]),

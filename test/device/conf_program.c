@@ -438,7 +438,6 @@ void programs_come_and_go(dn_world_t *world)
 /** Who connects again cannot know what the other end still has. */
 void programs_are_shipped_again_after_disconnection(dn_world_t *world)
 {
-    const dn_board_seat_t *seat = &world->board->seat[1];
     conf_area_t area;
     uint64_t span;
 
@@ -450,7 +449,7 @@ void programs_are_shipped_again_after_disconnection(dn_world_t *world)
         there_and_back(world, &area, prog[1], 0, 2);
         dn_world_fence(world, world->peer[1]);
         dn_disconnect(world->peer[1]);
-        dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[1]), DN_OK);
+        dn_world_connect_to(world, 1);
         there_and_back(world, &area, prog[1], 0, 3);
         there_and_back(world, &area, prog[0], 0, 4);
         there_and_back(world, &area, prog[1], 0, 5);
@@ -468,8 +467,7 @@ void programs_run_towards_oneself(dn_world_t *world)
     conf_area_t area;
 
     dn_world_open(world);
-    dn_check_equal(dn_connect(world->port, world->me->address, world->me->address_len, &world->peer[0]),
-                   DN_OK);
+    dn_world_connect_to(world, 0);
     conf_offer(world, &area, ROOM);
     for (uint64_t round = 1; round <= 12; round++) {
         const int which = (int) (round % 2);
@@ -543,14 +541,6 @@ void status_words_follow_the_bytes_of_programs(dn_world_t *world)
 
 /* What is refused */
 
-static void refused(dn_world_t *world, const dn_xfer_t *xfer, dn_status_t wanted)
-{
-    dn_test_log.expected = 1;
-    dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], xfer), wanted);
-    dn_check_equal(dn_world_pull(world, world->peer[1 - world->rank], xfer), wanted);
-    dn_test_log.expected = 0;
-}
-
 /** 20 blocks of 8 bytes at a distance of 16 from 40 below the origin on, used so often. */
 typedef struct comb {
     dn_prog_t *prog;
@@ -607,18 +597,18 @@ void programs_out_of_range_are_refused(dn_world_t *world)
             if (DN_OK != try[i].wanted) {
                 memset(area.local, 0x66, area.len);
             }
-            refused(world, &xfer, try[i].wanted);
+            conf_refused(world, &xfer, try[i].wanted);
             memset(area.local, 0x55, area.len);
             if (DN_OK == try[i].wanted) {
                 xfer.len++;
-                refused(world, &xfer, DN_ERR_PARAM);
+                conf_refused(world, &xfer, DN_ERR_PARAM);
                 xfer.len -= 2;
-                refused(world, &xfer, DN_ERR_PARAM);
+                conf_refused(world, &xfer, DN_ERR_PARAM);
                 xfer.len++;
                 xfer.local_sg = &comb.sg;
                 xfer.local = area.local + 5000;
                 comb.use.count++;
-                refused(world, &xfer, DN_ERR_PARAM);
+                conf_refused(world, &xfer, DN_ERR_PARAM);
             }
             dn_prog_free(comb.prog);
         }
@@ -648,16 +638,16 @@ void programs_with_forged_keys_are_refused(dn_world_t *world)
         const dn_xfer_t xfer = {
             .local = area.local, .key = &key, .roff = 40, .remote_sg = &comb.sg, .len = 20 * 160};
         key.len = 1 << 20;
-        refused(world, &xfer, DN_ERR_RANGE);
+        conf_refused(world, &xfer, DN_ERR_RANGE);
         key = *conf_key(world, 1 - world->rank, which);
         comb.use.count = 10;
         const dn_xfer_t fits = {
             .local = area.local, .key = &key, .roff = 40, .remote_sg = &comb.sg, .len = 10 * 160};
         key.generation++;
-        refused(world, &fits, DN_ERR_RANGE);
+        conf_refused(world, &fits, DN_ERR_RANGE);
         key.generation--;
         key.sid += 1000;
-        refused(world, &fits, DN_ERR_RANGE);
+        conf_refused(world, &fits, DN_ERR_RANGE);
         comb.use.count = 20;
     }
     dn_world_barrier(world);

@@ -350,8 +350,7 @@ void transfers_to_oneself_work(dn_world_t *world)
     conf_area_t area;
 
     dn_world_open(world);
-    dn_check_equal(dn_connect(world->port, world->me->address, world->me->address_len, &world->peer[0]),
-                   DN_OK);
+    dn_world_connect_to(world, 0);
     conf_offer(world, &area, 100000);
     for (int which = 0; which < 2; which++) {
         dn_test_fill(area.local, 90000, 60);
@@ -365,15 +364,6 @@ void transfers_to_oneself_work(dn_world_t *world)
     }
     conf_retract(world, &area);
     dn_world_stop(world);
-}
-
-/** Both directions are refused with the status, and the target keeps its bytes. */
-static void refused(dn_world_t *world, const dn_xfer_t *xfer, dn_status_t wanted)
-{
-    dn_test_log.expected = 1;
-    dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], xfer), wanted);
-    dn_check_equal(dn_world_pull(world, world->peer[1 - world->rank], xfer), wanted);
-    dn_test_log.expected = 0;
 }
 
 static void refused_block(dn_world_t *world, const dn_key_t *key, uint8_t *local, uint64_t roff, uint64_t at,
@@ -417,7 +407,7 @@ void transfers_out_of_range_are_refused(dn_world_t *world)
                                    {4096, UINT64_MAX - 4095}};
         for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
             const dn_xfer_t xfer = {.local = area.local, .key = key, .roff = bad[i][0], .len = bad[i][1]};
-            refused(world, &xfer, DN_ERR_RANGE);
+            conf_refused(world, &xfer, DN_ERR_RANGE);
             if (0 < i % 2) {
                 refused_block(world, key, area.local, 0, bad[i][0], bad[i][1]);
             }
@@ -460,7 +450,7 @@ void transfers_that_do_not_add_up_are_refused(dn_world_t *world)
             {.local = area.local, .key = key, .local_sg = &sg, .remote_sg = &none, .len = 150},
         };
         for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-            refused(world, &bad[i], DN_ERR_PARAM);
+            conf_refused(world, &bad[i], DN_ERR_PARAM);
         }
         const dn_xfer_t empty = {
             .local = area.local, .key = key, .local_sg = &none, .remote_sg = &none, .len = 0};
@@ -506,7 +496,7 @@ void stale_keys_are_refused(dn_world_t *world)
             const dn_xfer_t xfer = {.local = area.local, .key = key, .len = 100};
             uint64_t old = 0;
             if (CONF_ALLOCATED == which || !attr.cma) {
-                refused(world, &xfer, DN_ERR_RANGE);
+                conf_refused(world, &xfer, DN_ERR_RANGE);
             }
             const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .result = &old, .key = key};
             dn_test_log.expected = 1;
@@ -543,16 +533,16 @@ void forged_keys_are_refused(dn_world_t *world)
             key.len = len[i];
             const dn_xfer_t end = {.local = area.local, .key = &key, .roff = len[i] - 64, .len = 64};
             const dn_xfer_t near = {.local = area.local, .key = &key, .roff = 4990, .len = 11};
-            refused(world, &end, DN_ERR_RANGE);
-            refused(world, &near, DN_ERR_RANGE);
+            conf_refused(world, &end, DN_ERR_RANGE);
+            conf_refused(world, &near, DN_ERR_RANGE);
         }
         dn_key_t key = *conf_key(world, 1 - world->rank, CONF_ALLOCATED);
         const dn_xfer_t xfer = {.local = area.local, .key = &key, .len = 64};
         key.generation++;
-        refused(world, &xfer, DN_ERR_RANGE);
+        conf_refused(world, &xfer, DN_ERR_RANGE);
         key.generation--;
         key.sid += 1000;
-        refused(world, &xfer, DN_ERR_RANGE);
+        conf_refused(world, &xfer, DN_ERR_RANGE);
         key.sid -= 1000;
         dn_check_equal(dn_world_pull(world, peer, &xfer), DN_OK);
         dn_world_barrier(world);
@@ -574,7 +564,7 @@ void empty_segments_are_legal(dn_world_t *world)
     dn_check_equal(dn_world_push(world, world->peer[1 - world->rank], &xfer), DN_OK);
     dn_check_equal(dn_world_pull(world, world->peer[1 - world->rank], &xfer), DN_OK);
     xfer.len = 1;
-    refused(world, &xfer, DN_ERR_RANGE);
+    conf_refused(world, &xfer, DN_ERR_RANGE);
     dn_world_barrier(world);
     dn_segment_free(segment);
     dn_world_stop(world);

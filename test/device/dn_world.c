@@ -108,12 +108,25 @@ void dn_world_open(dn_world_t *world)
     dn_check_equal(dn_address(world->port, world->me->address, &world->me->address_len), DN_OK);
 }
 
+void dn_world_listen(dn_world_t *world, dn_handler_fn_t fn)
+{
+    dn_world_open(world);
+    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, fn, world), DN_OK);
+    dn_world_barrier(world);
+}
+
+void dn_world_connect_to(dn_world_t *world, int rank)
+{
+    const dn_board_seat_t *seat = &world->board->seat[rank];
+
+    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
+}
+
 void dn_world_connect(dn_world_t *world)
 {
     for (int i = 0; i < world->size; i++) {
-        const dn_board_seat_t *seat = &world->board->seat[i];
         if (i != world->rank) {
-            dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[i]), DN_OK);
+            dn_world_connect_to(world, i);
         }
     }
     dn_world_barrier(world);
@@ -137,6 +150,33 @@ void dn_world_stop(dn_world_t *world)
     dn_world_barrier(world);
     dn_close(world->port);
     world->port = NULL;
+}
+
+/* Hearing */
+
+void dn_world_hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) src;
+    (void) data;
+    (void) len;
+    (void) arg;
+    dn_check_equal(tag, dn_world_here->heard % 256);
+    dn_world_here->heard++;
+}
+
+void dn_world_hear_until(dn_world_t *world, uint64_t count)
+{
+    while (world->heard < count) {
+        dn_world_progress(world);
+    }
+}
+
+uint64_t dn_world_lost(const dn_world_t *world)
+{
+    dn_counters_t counters;
+
+    dn_counters(world->port, &counters);
+    return counters.peers_lost;
 }
 
 /* Operations */
@@ -422,6 +462,19 @@ int dn_world_run(const char *test, const dn_variant_t *variant, int size, dn_wor
     if (failed) {
         fprintf(stderr, "%s: FAILED over %s%s%s\n", test, variant->file,
                 '\0' == variant->fault[0] ? "" : " with ", variant->fault);
+    }
+    return failed;
+}
+
+int dn_world_run_tests(const dn_world_test_t *test, size_t tests, const dn_variant_t *variant,
+                       const char *name)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < tests; i++) {
+        if (NULL == name || 0 == strcmp(name, test[i].name)) {
+            failed |= dn_world_run(test[i].name, variant, test[i].processes, test[i].fn);
+        }
     }
     return failed;
 }

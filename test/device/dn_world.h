@@ -65,6 +65,7 @@ typedef struct dn_world {
     int rank;
     uint32_t barriers;
     uint64_t random; /**< seeded by the rank; the same in each run */
+    uint64_t heard;  /**< messages that dn_world_hear(), or the test's handler, has counted */
     dn_job_t job;
     dn_config_t config;
     dn_port_t *port; /**< NULL: not open */
@@ -82,8 +83,23 @@ typedef void (*dn_world_fn_t)(dn_world_t *world);
  */
 int dn_world_run(const char *test, const dn_variant_t *variant, int size, dn_world_fn_t fn);
 
+/** One of the tests of a program. */
+typedef struct dn_world_test {
+    const char *name;
+    int processes;
+    dn_world_fn_t fn;
+} dn_world_test_t;
+
+/** Run the test of a list that is called so; NULL: all of them. @return 0 passed, 1 some failed. */
+int dn_world_run_tests(const dn_world_test_t *test, size_t tests, const dn_variant_t *variant,
+                       const char *name);
+
 /** Open this process' port with world->job and ->config, put its address on the board. */
 void dn_world_open(dn_world_t *world);
+/** The same with a handler for DN_WORLD_CHAN, whose arg is the world. Ends with a barrier. */
+void dn_world_listen(dn_world_t *world, dn_handler_fn_t fn);
+/** Connect to that of another, which has opened. */
+void dn_world_connect_to(dn_world_t *world, int rank);
 /** Connect to everybody else's; all have opened. Ends with a barrier. */
 void dn_world_connect(dn_world_t *world);
 /** Both of the above. */
@@ -113,6 +129,13 @@ typedef struct dn_world_comp {
 
 /** A new one; it may be copied until its comp is given to an operation. */
 dn_world_comp_t dn_world_comp(void);
+
+/** dn_handler_fn_t: count messages whose tags count, too: 0 to 255, and again. */
+void dn_world_hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
+/** Wait until so many have been counted. */
+void dn_world_hear_until(dn_world_t *world, uint64_t count);
+/** Peers that this process' port has lost. */
+uint64_t dn_world_lost(const dn_world_t *world);
 
 /** Send, as often as it takes. */
 void dn_world_send(dn_world_t *world, dn_peer_t *peer, unsigned channel, unsigned tag, const void *data,

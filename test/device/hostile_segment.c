@@ -668,13 +668,10 @@ static void read_lines(dn_world_t *world, int liar, uint64_t dropped, uint64_t t
 static void false_staged_lines(dn_world_t *world)
 {
     const int own = world->rank;
-    const dn_board_seat_t *seat = &world->board->seat[VICTIM];
 
     world->config.ring_lines = 1024;
     world->config.stage_bytes = STAGELESS == own ? 0 : STAGE;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear_true_lines, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear_true_lines);
     if (VICTIM == own) {
         read_lines(world, STAGELESS, FALSE_LINES + TRUE_LINES, 1);
         read_lines(world, MAPPED, FALSE_LINES, TRUE_LINES + 1);
@@ -683,7 +680,7 @@ static void false_staged_lines(dn_world_t *world)
         return;
     }
     dn_world_await(world, VICTIM, own, 1);
-    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[VICTIM]), DN_OK);
+    dn_world_connect_to(world, VICTIM);
     take_position(world);
     write_lines(world);
     if (ORPHAN == own) {
@@ -1013,11 +1010,7 @@ static void another_user(dn_world_t *world)
     dn_world_stop(world);
 }
 
-static const struct {
-    const char *name;
-    int processes;
-    dn_world_fn_t fn;
-} tests[] = {
+static const dn_world_test_t tests[] = {
     {"headers_that_are_wrong", 1, headers_that_are_wrong},
     {"another_user", 2, another_user},
     {"false_staged_lines", LIARS_AND_VICTIM, false_staged_lines},

@@ -29,48 +29,6 @@ static const dn_variant_t networks[] = {
     {.file = "ofi_peers over tcp", .device = "ofi:tcp@lo", .cma = 1, .backing = "auto"},
     {.file = "ofi_peers over tcp;ofi_rxm", .device = NETWORK, .cma = 1, .backing = "auto"},
 };
-static dn_variant_t network;
-
-static uint64_t heard;
-
-static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
-{
-    (void) src;
-    (void) arg;
-    (void) data;
-    (void) len;
-    dn_check_equal(tag, heard % 256);
-    heard++;
-}
-
-static void open_over(dn_world_t *world, const dn_variant_t *variant)
-{
-    world->variant = variant;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-}
-
-static void connect_to(dn_world_t *world, int rank)
-{
-    const dn_board_seat_t *seat = &world->board->seat[rank];
-
-    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
-}
-
-static void hear_until(dn_world_t *world, uint64_t count)
-{
-    while (heard < count) {
-        dn_world_progress(world);
-    }
-}
-
-static uint64_t lost(const dn_world_t *world)
-{
-    dn_counters_t counters;
-
-    dn_counters(world->port, &counters);
-    return counters.peers_lost;
-}
 
 /* A list */
 
@@ -114,7 +72,8 @@ static void each_peer_finds_its_words_in_a_key(dn_world_t *world)
     dn_peer_attr_t attr;
     dn_peer_t *none = NULL;
 
-    open_over(world, &variant[world->rank]);
+    world->variant = &variant[world->rank];
+    dn_world_listen(world, dn_world_hear);
     dn_check_equal(dn_segment_alloc(world->port, BYTES, &segment[0]), DN_OK);
     dn_check_equal(dn_segment_register(world->port, memory, BYTES, &segment[1]), DN_OK);
     dn_segment_key(segment[0], &world->me->key[0]);
@@ -122,7 +81,7 @@ static void each_peer_finds_its_words_in_a_key(dn_world_t *world)
     dn_world_barrier(world);
     for (int rank = 0; rank < 3; rank++) {
         if (0 == rank * world->rank && rank != world->rank) {
-            connect_to(world, rank);
+            dn_world_connect_to(world, rank);
             dn_peer_attr(world->peer[rank], &attr);
             dn_check(0 == strcmp(attr.device, device[rank + world->rank]));
         }
@@ -156,11 +115,10 @@ static void a_burst_arrives_while_its_sender_sleeps(dn_world_t *world)
 
     /* So that nobody looks after peers meanwhile. */
     world->config.timeout_s = 3600;
-    open_over(world, &network);
-    dn_world_barrier(world);
+    dn_world_listen(world, dn_world_hear);
     dn_world_connect(world);
     dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     dn_world_barrier(world);
     if (0 == world->rank) {
         for (unsigned tag = 1; tag <= BURST; tag++) {
@@ -168,7 +126,7 @@ static void a_burst_arrives_while_its_sender_sleeps(dn_world_t *world)
         }
         dn_world_sleep(world, 1, 0, 1);
     } else {
-        hear_until(world, 1 + BURST);
+        dn_world_hear_until(world, 1 + BURST);
         dn_world_post(world, 0, 1);
     }
     dn_world_barrier(world);
@@ -224,7 +182,7 @@ static void a_stale_key_spoils_nothing(dn_world_t *world)
     static uint8_t memory[2][BYTES], mine[BYTES];
     dn_segment_t *segment[2];
 
-    open_over(world, &network);
+    dn_world_listen(world, dn_world_hear);
     for (int k = 0; k < 2; k++) {
         dn_check_equal(dn_segment_register(world->port, memory[k], BYTES, &segment[k]), DN_OK);
         dn_segment_key(segment[k], &world->me->key[k]);
@@ -244,10 +202,10 @@ static void a_stale_key_spoils_nothing(dn_world_t *world)
             } while (before != moved(world, 1));
         }
     } else {
-        hear_until(world, ROUNDS);
+        dn_world_hear_until(world, ROUNDS);
     }
     dn_world_barrier(world);
-    dn_check_equal(lost(world), 0);
+    dn_check_equal(dn_world_lost(world), 0);
     dn_segment_free(segment[1]);
     dn_world_stop(world);
 }
@@ -260,24 +218,23 @@ static void a_peer_that_computes_is_kept(dn_world_t *world)
     const struct timespec work = {4, 0};
 
     world->config.timeout_s = 1;
-    open_over(world, &network);
-    dn_world_barrier(world);
+    dn_world_listen(world, dn_world_hear);
     dn_world_connect(world);
     if (1 == world->rank) {
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         nanosleep(&work, NULL);
         dn_world_post(world, 0, 1);
-        hear_until(world, 2);
+        dn_world_hear_until(world, 2);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
     } else {
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_await(world, 1, 0, 1);
         dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 1, NULL, 0);
-        hear_until(world, 2);
+        dn_world_hear_until(world, 2);
     }
-    dn_check_equal(lost(world), 0);
+    dn_check_equal(dn_world_lost(world), 0);
     dn_world_stop(world);
 }
 
@@ -300,7 +257,7 @@ static void end_silent(dn_world_t *world, int rank)
 static void wait_for_a_loss(dn_world_t *world)
 {
     dn_test_log.expected = 1;
-    while (0 == lost(world)) {
+    while (0 == dn_world_lost(world)) {
         dn_world_progress(world);
     }
     dn_test_log.expected = 0;
@@ -310,17 +267,16 @@ static void wait_for_a_loss(dn_world_t *world)
 static void a_silent_sender_is_lost_to_who_only_receives(dn_world_t *world)
 {
     world->config.timeout_s = 1;
-    open_over(world, &network);
-    dn_world_barrier(world);
+    dn_world_listen(world, dn_world_hear);
     if (1 == world->rank) {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_fence(world, world->peer[0]);
         dn_world_await(world, 0, 0, 1);
         fall_silent(world);
         return;
     }
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     dn_world_post(world, 0, 1);
     wait_for_a_loss(world);
     end_silent(world, 1);
@@ -335,7 +291,7 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
     dn_segment_t *segment;
 
     world->config.timeout_s = 1;
-    open_over(world, &network);
+    dn_world_listen(world, dn_world_hear);
     dn_check_equal(dn_segment_register(world->port, theirs, LONG_BYTES, &segment), DN_OK);
     dn_segment_key(segment, &world->me->key[0]);
     memset(theirs, 1, LONG_BYTES);
@@ -343,7 +299,7 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
     dn_world_connect(world);
     if (1 == world->rank) {
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         fall_silent(world);
         /* It wakes up without friends. */
         dn_test_log.expected = 1;
@@ -351,7 +307,7 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
             dn_world_progress(world);
         }
     }
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     /* Connects what RMA goes by. */
     dn_xfer_t xfer = {.local = mine, .key = &world->board->seat[1].key[0], .len = 1};
     dn_check_equal(dn_world_pull(world, world->peer[1], &xfer), DN_OK);
@@ -406,14 +362,14 @@ static void lose_messages(dn_world_t *world)
     const uint64_t *done = &world->board->seat[0].word[0];
 
     dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     for (uint64_t round = 1; 0 == dn_load_acquire(done); round++) {
         lose_connections();
         dn_world_post(world, 0, round);
-        while (heard < 1 + round && 0 == dn_load_acquire(done)) {
+        while (world->heard < 1 + round && 0 == dn_load_acquire(done)) {
             dn_progress(world->port);
         }
-        dn_world_post(world, 1, heard);
+        dn_world_post(world, 1, world->heard);
     }
 }
 
@@ -427,19 +383,19 @@ static void a_peer_is_given_up_when_messages_are_lost(dn_world_t *world)
     dn_status_t status = DN_OK;
 
     world->config.timeout_s = 1;
-    open_over(world, &network);
-    dn_world_barrier(world);
+    dn_world_listen(world, dn_world_hear);
     dn_world_connect(world);
     dn_test_log.expected = 1;
     if (1 == world->rank) {
         lose_messages(world);
     } else {
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
-        for (uint64_t round = 1; 0 == lost(world); round++) {
+        for (uint64_t round = 1; 0 == dn_world_lost(world); round++) {
             dn_world_sleep(world, 1, 0, round);
             status = dn_botf(world->peer[1], DN_WORLD_CHAN, (unsigned) round, NULL, 0, NULL, 0);
-            while (DN_OK == status && 0 == lost(world) && dn_load_acquire(&other->word[1]) < 1 + round) {
+            while (DN_OK == status && 0 == dn_world_lost(world)
+                   && dn_load_acquire(&other->word[1]) < 1 + round) {
                 dn_progress(world->port);
             }
         }
@@ -449,11 +405,7 @@ static void a_peer_is_given_up_when_messages_are_lost(dn_world_t *world)
     dn_test_log.expected = 0;
 }
 
-static const struct {
-    const char *name;
-    int processes;
-    dn_world_fn_t fn;
-} tests[] = {
+static const dn_world_test_t tests[] = {
     {"each_peer_finds_its_words_in_a_key", 3, each_peer_finds_its_words_in_a_key},
     {"a_burst_arrives_while_its_sender_sleeps", 2, a_burst_arrives_while_its_sender_sleeps},
     {"a_stale_key_spoils_nothing", 2, a_stale_key_spoils_nothing},
@@ -469,12 +421,7 @@ int main(int argc, char **argv)
     int failed = 0;
 
     for (size_t n = 0; n < sizeof(networks) / sizeof(networks[0]); n++) {
-        network = networks[n];
-        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-            if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
-                failed |= dn_world_run(tests[i].name, &network, tests[i].processes, tests[i].fn);
-            }
-        }
+        failed |= dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &networks[n], argv[1]);
     }
     return failed;
 }

@@ -27,38 +27,10 @@ static const dn_variant_t network = {
 /** After so long without a sign the others are given up, and a watcher reads in its place after an eighth of it. */
 enum { PATIENCE_S = 2 };
 
-static uint64_t heard;
-
-static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
-{
-    (void) src;
-    (void) arg;
-    (void) data;
-    (void) len;
-    dn_check_equal(tag, heard % 256);
-    heard++;
-}
-
 static void open_with(dn_world_t *world, uint32_t timeout_s, dn_handler_fn_t fn)
 {
     world->config.timeout_s = timeout_s;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, fn, world), DN_OK);
-    dn_world_barrier(world);
-}
-
-static void connect_to(dn_world_t *world, int rank)
-{
-    const dn_board_seat_t *seat = &world->board->seat[rank];
-
-    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
-}
-
-static void hear_until(dn_world_t *world, uint64_t count)
-{
-    while (heard < count) {
-        dn_world_progress(world);
-    }
+    dn_world_listen(world, fn);
 }
 
 static dn_ofi_t *device(const dn_world_t *world)
@@ -96,16 +68,16 @@ static void who_comes_back_is_heard_after_all_that_it_said(dn_world_t *world)
 {
     enum { ALL = WINDOW_AND_MORE + DN_OFI_STRAYS + 150 };
 
-    open_with(world, 60, hear);
+    open_with(world, 60, dn_world_hear);
     if (0 == world->rank) {
         read_until(world, 1, 0, 1);
-        hear_until(world, ALL);
+        dn_world_hear_until(world, ALL);
         dn_world_post(world, 0, 1);
     } else {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         send_more_than_a_window(world, 0);
         dn_disconnect(world->peer[0]);
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         for (unsigned tag = WINDOW_AND_MORE; tag < ALL; tag++) {
             dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag % 256, NULL, 0);
         }
@@ -123,7 +95,7 @@ static void a_fence_holds_nothing_up_after_its_stream(dn_world_t *world)
     static uint8_t data[64];
     dn_segment_t *segment;
 
-    open_with(world, 60, hear);
+    open_with(world, 60, dn_world_hear);
     dn_check_equal(dn_segment_alloc(world->port, sizeof(data), &segment), DN_OK);
     dn_segment_key(segment, &world->me->key[0]);
     dn_world_connect(world);
@@ -133,12 +105,12 @@ static void a_fence_holds_nothing_up_after_its_stream(dn_world_t *world)
         }
         dn_world_fence(world, world->peer[0]);
         dn_disconnect(world->peer[0]);
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         const dn_xfer_t xfer = {.local = data, .key = &world->board->seat[0].key[0], .len = sizeof(data)};
         dn_check_equal(dn_world_push(world, world->peer[0], &xfer), DN_OK);
         dn_world_post(world, 0, 1);
     } else {
-        hear_until(world, MESSAGES);
+        dn_world_hear_until(world, MESSAGES);
         dn_world_await(world, 1, 0, 1);
     }
     dn_world_barrier(world);
@@ -149,10 +121,10 @@ static void a_fence_holds_nothing_up_after_its_stream(dn_world_t *world)
 /** Anybody can send a LEAVE of no stream at all; those that were left go on. */
 static void a_leave_of_no_stream_ends_none(dn_world_t *world)
 {
-    open_with(world, 60, hear);
+    open_with(world, 60, dn_world_hear);
     dn_ofi_t *ofi = device(world);
     if (0 == world->rank) {
-        connect_to(world, 1);
+        dn_world_connect_to(world, 1);
         send_more_than_a_window(world, 1);
         dn_disconnect(world->peer[1]);
         world->peer[1] = NULL;
@@ -168,7 +140,7 @@ static void a_leave_of_no_stream_ends_none(dn_world_t *world)
         dn_check(dn_ofi_control(ofi, ofi->peers->node, DN_OFI_LEAVE, 0, 0));
         dn_ofi_unlock(ofi);
         read_until(world, 0, 0, 2);
-        hear_until(world, WINDOW_AND_MORE);
+        dn_world_hear_until(world, WINDOW_AND_MORE);
     }
     dn_world_barrier(world);
     dn_world_stop(world);
@@ -183,17 +155,17 @@ static void greet_who_computes(dn_world_t *world, int connects)
 {
     const struct timespec work = {1, 0};
 
-    open_with(world, PATIENCE_S, hear);
+    open_with(world, PATIENCE_S, dn_world_hear);
     if (0 == world->rank) {
         dn_world_sleep(world, 1, 0, 1);
         nanosleep(&work, NULL);
         if (connects) {
-            connect_to(world, 1);
+            dn_world_connect_to(world, 1);
         }
-        hear_until(world, MANY);
+        dn_world_hear_until(world, MANY);
         dn_world_post(world, 0, 1);
     } else {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         for (unsigned tag = 0; tag < MANY; tag++) {
             dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
         }
@@ -220,7 +192,7 @@ static void words_are_stored_while_their_receiver_computes(dn_world_t *world)
     enum { WORDS = 100 };
     void *word = NULL;
 
-    open_with(world, PATIENCE_S, hear);
+    open_with(world, PATIENCE_S, dn_world_hear);
     if (0 == world->rank) {
         dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);
     }
@@ -230,7 +202,7 @@ static void words_are_stored_while_their_receiver_computes(dn_world_t *world)
         dn_check_equal(dn_load_acquire((const uint64_t *) word), WORDS);
         dn_world_post(world, 0, 1);
     } else {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         for (uint64_t value = 1; value <= WORDS; value++) {
             dn_world_aotf(world, world->peer[0], world->board->seat[0].off[0], value, 8);
         }
@@ -249,7 +221,7 @@ static void words_of_a_group_are_stored_when_it_is_let_in(dn_world_t *world)
     void *word = NULL;
 
     world->job.pgid.byte[0] ^= (uint8_t) world->rank;
-    open_with(world, 60, hear);
+    open_with(world, 60, dn_world_hear);
     if (0 == world->rank) {
         dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);
     }
@@ -265,7 +237,7 @@ static void words_of_a_group_are_stored_when_it_is_let_in(dn_world_t *world)
         dn_world_post(world, 0, 1);
     } else {
         dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         const dn_ofi_stream_t *stream = ((const dn_ofi_peer_t *) world->peer[0])->tx;
         dn_world_aotf(world, world->peer[0], other->off[0], 5, 8);
         while (stream->stored != stream->number) {
@@ -290,7 +262,7 @@ static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
     const struct timespec look = {0, 10000000};
 
     world->config.ring_lines = 510;
-    open_with(world, PATIENCE_S, hear);
+    open_with(world, PATIENCE_S, dn_world_hear);
     if (0 == world->rank) {
         dn_world_sleep(world, 1, 0, 1);
         dn_ofi_t *ofi = device(world);
@@ -305,10 +277,10 @@ static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
             slabs++;
         }
         dn_check(slabs <= SLABS);
-        hear_until(world, MESSAGES);
+        dn_world_hear_until(world, MESSAGES);
         dn_world_post(world, 0, 1);
     } else {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         for (unsigned tag = 0; tag < MESSAGES; tag++) {
             dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, data, sizeof(data));
         }
@@ -327,7 +299,7 @@ static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data,
     dn_ofi_t *ofi = device(arg);
     dn_ofi_peer_t *peer = (dn_ofi_peer_t *) src;
 
-    hear(src, tag, data, len, NULL);
+    dn_world_hear(src, tag, data, len, NULL);
     dn_ofi_lock(ofi);
     peer->rx_told = peer->rx_taken;
     dn_ofi_unlock(ofi);
@@ -337,10 +309,10 @@ static void send_and_lose_credit(dn_world_t *world, uint32_t timeout_s, uint64_t
 {
     open_with(world, timeout_s, hear_and_lose_credit);
     if (0 == world->rank) {
-        hear_until(world, messages);
+        dn_world_hear_until(world, messages);
         dn_world_post(world, 0, 1);
     } else {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         for (unsigned tag = 0; tag < messages; tag++) {
             dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
         }
@@ -364,9 +336,9 @@ static void lost_credit_is_given_again_without_a_watcher(dn_world_t *world)
 /** A fence asks what has come. Its question, or the answer, goes with a connection. */
 static void a_question_is_asked_again(dn_world_t *world)
 {
-    open_with(world, 60, hear);
+    open_with(world, 60, dn_world_hear);
     if (1 == world->rank) {
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_fence(world, world->peer[0]);
         dn_ofi_t *ofi = device(world);
@@ -412,31 +384,23 @@ static void await_silence(dn_world_t *world, int progresses)
     }
 }
 
-static uint64_t lost(const dn_world_t *world)
-{
-    dn_counters_t counters;
-
-    dn_counters(world->port, &counters);
-    return counters.peers_lost;
-}
-
 /** Rank 0 gives up rank 1, which wakes up, waits for rank 0 as long as it takes, and is told. */
 static void give_up(dn_world_t *world, int to, int from)
 {
     dn_test_log.expected = 1;
-    open_with(world, 0 == world->rank ? PATIENCE_S : 3600, hear);
+    open_with(world, 0 == world->rank ? PATIENCE_S : 3600, dn_world_hear);
     if (0 == world->rank ? to : from) {
-        connect_to(world, 1 - world->rank);
+        dn_world_connect_to(world, 1 - world->rank);
         dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
     }
-    hear_until(world, (uint64_t) (0 == world->rank ? from : to));
+    dn_world_hear_until(world, (uint64_t) (0 == world->rank ? from : to));
     dn_world_barrier(world);
     if (1 == world->rank) {
         fall_silent();
     } else {
         await_silence(world, 1);
     }
-    while (0 == lost(world)) {
+    while (0 == dn_world_lost(world)) {
         dn_world_progress(world);
     }
     if (0 == world->rank) {
@@ -466,14 +430,14 @@ static void who_is_given_up_is_told_though_it_only_received(dn_world_t *world)
 /** Nobody is there to be given up any more, but what was sent to it does not stay for ever. */
 static void a_stream_that_was_left_ends_though_nobody_answers(dn_world_t *world)
 {
-    open_with(world, PATIENCE_S, hear);
+    open_with(world, PATIENCE_S, dn_world_hear);
     if (1 == world->rank) {
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         fall_silent();
         dn_test_log.expected = 1;
         dn_world_await(world, 0, 0, 1);
     } else {
-        connect_to(world, 1);
+        dn_world_connect_to(world, 1);
         dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
         await_silence(world, 1);
         dn_disconnect(world->peer[1]);
@@ -505,11 +469,11 @@ static uint32_t one_that_ended(void)
 static void slots_of_those_who_ended_early_come_back(dn_world_t *world)
 {
     world->config.max_peers = 2;
-    open_with(world, 60, hear);
+    open_with(world, 60, dn_world_hear);
     if (0 == world->rank) {
         for (uint64_t rank = 1; rank < 4; rank++) {
             dn_world_post(world, 0, rank);
-            hear_until(world, rank);
+            dn_world_hear_until(world, rank);
         }
         dn_world_post(world, 0, 4);
     } else {
@@ -517,18 +481,14 @@ static void slots_of_those_who_ended_early_come_back(dn_world_t *world)
             device(world)->where.os_pid = one_that_ended();
         }
         dn_world_await(world, 0, 0, (uint64_t) world->rank);
-        connect_to(world, 0);
+        dn_world_connect_to(world, 0);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, (unsigned) world->rank - 1, NULL, 0);
         dn_world_await(world, 0, 0, 4);
     }
     dn_close(world->port);
 }
 
-static const struct {
-    const char *name;
-    int processes;
-    dn_world_fn_t fn;
-} tests[] = {
+static const dn_world_test_t tests[] = {
     {"who_comes_back_is_heard_after_all_that_it_said", 2, who_comes_back_is_heard_after_all_that_it_said},
     {"a_fence_holds_nothing_up_after_its_stream", 2, a_fence_holds_nothing_up_after_its_stream},
     {"a_leave_of_no_stream_ends_none", 2, a_leave_of_no_stream_ends_none},
@@ -551,12 +511,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    int failed = 0;
-
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
-            failed |= dn_world_run(tests[i].name, &network, tests[i].processes, tests[i].fn);
-        }
-    }
-    return failed;
+    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &network, argv[1]);
 }

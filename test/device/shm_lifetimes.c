@@ -43,23 +43,13 @@ static dn_shm_map_t map_of(const dn_world_t *world, int rank)
     return map;
 }
 
-static void connect_to(dn_world_t *world, int rank)
-{
-    const dn_board_seat_t *seat = &world->board->seat[rank];
-
-    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
-}
-
-static uint64_t heard;
 static dn_peer_t *heard_from;
 
 /** Numbered messages in their order. */
 static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
-    (void) arg;
-    dn_check_equal(tag, heard & 0xff);
-    dn_check_bytes(data, len, heard);
-    heard++;
+    dn_check_bytes(data, len, dn_world_here->heard);
+    dn_world_hear(src, tag, data, len, arg);
     heard_from = src;
 }
 
@@ -69,13 +59,6 @@ static void say(dn_world_t *world, dn_peer_t *peer, uint64_t number)
 
     dn_test_fill(data, sizeof(data), number);
     dn_world_send(world, peer, DN_WORLD_CHAN, number & 0xff, data, sizeof(data));
-}
-
-static void hear_until(dn_world_t *world, uint64_t count)
-{
-    while (heard < count) {
-        dn_world_progress(world);
-    }
 }
 
 /* Slots */
@@ -102,15 +85,13 @@ static dn_ring_t *lie(dn_world_t *world, uint32_t max_peers)
 
     world->config.max_peers = max_peers;
     world->config.ring_lines = 64;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     if (LIAR == world->rank) {
-        connect_to(world, OWNER);
+        dn_world_connect_to(world, OWNER);
         const dn_shm_map_t owner = map_of(world, OWNER);
         ring = own_ring(world, &owner);
     } else if (OWNER == world->rank) {
-        connect_to(world, LIAR);
+        dn_world_connect_to(world, LIAR);
         dn_test_log_expect();
     }
     dn_world_barrier(world);
@@ -129,7 +110,7 @@ static dn_ring_t *lie(dn_world_t *world, uint32_t max_peers)
 /** The owner hears more, does all that follows from a sender's arrival, and says how many these were. */
 static void hear_next(dn_world_t *world, uint64_t count)
 {
-    hear_until(world, count);
+    dn_world_hear_until(world, count);
     for (int k = 0; k < 20; k++) {
         dn_progress(world->port);
     }
@@ -166,7 +147,7 @@ static void a_sender_cut_off_keeps_its_slot_while_it_lives(dn_world_t *world)
         break;
     default:
         dn_world_await(world, OWNER, 0, before);
-        connect_to(world, OWNER);
+        dn_world_connect_to(world, OWNER);
         for (uint64_t i = 0; i < count; i++) {
             say(world, world->peer[OWNER], before + i);
         }
@@ -195,7 +176,7 @@ static void meet_two(dn_world_t *world)
     } else {
         const uint64_t number = (uint64_t) world->rank - FIRST;
         dn_world_await(world, OWNER, 0, number);
-        connect_to(world, OWNER);
+        dn_world_connect_to(world, OWNER);
         say(world, world->peer[OWNER], number);
         dn_world_fence(world, world->peer[OWNER]);
     }
@@ -243,7 +224,7 @@ static void a_slot_comes_back_to_a_sender_that_was_refused(dn_world_t *world)
 
     lie_and_leave(world);
     if (FIRST == world->rank) {
-        connect_to(world, OWNER);
+        dn_world_connect_to(world, OWNER);
         say(world, world->peer[OWNER], 0);
     } else if (OWNER == world->rank) {
         hear_next(world, 1);
@@ -623,31 +604,25 @@ static void a_ring_in_a_file_has_its_room_before_an_answer(dn_world_t *world)
     world->config.ring_lines = 1024;
     /* Not known, so that no file is unlinked before the end. */
     world->job.nlocal = 0;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, hear, NULL), DN_OK);
-    dn_world_barrier(world);
+    dn_world_listen(world, hear);
     uint64_t before = room_taken(world->job.dir);
     dn_world_barrier(world);
     if (0 == world->rank) {
-        connect_to(world, 1);
+        dn_world_connect_to(world, 1);
         dn_check(before + 1024 * DN_LINE_BYTES <= room_taken(world->job.dir));
         say(world, world->peer[1], 0);
     } else {
-        hear_until(world, 1);
+        dn_world_hear_until(world, 1);
         before = room_taken(world->job.dir);
         /* It came by itself: the way back is opened by the first answer. */
         say(world, heard_from, 0);
         dn_check(before + 1024 * DN_LINE_BYTES <= room_taken(world->job.dir));
     }
-    hear_until(world, 1);
+    dn_world_hear_until(world, 1);
     dn_world_stop(world);
 }
 
-static const struct {
-    const char *name;
-    int processes;
-    dn_world_fn_t fn;
-} tests[] = {
+static const dn_world_test_t tests[] = {
     {"a_sender_cut_off_keeps_its_slot_while_it_lives", 4, a_sender_cut_off_keeps_its_slot_while_it_lives},
     {"the_slot_of_a_sender_cut_off_comes_back_when_it_ends", 4,
      the_slot_of_a_sender_cut_off_comes_back_when_it_ends},
@@ -669,12 +644,5 @@ static const struct {
 int main(int argc, char **argv)
 {
     const dn_variant_t variant = {.file = "shm_lifetimes", .device = "shm", .cma = 1, .backing = "auto"};
-    int failed = 0;
-
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
-            failed |= dn_world_run(tests[i].name, &variant, tests[i].processes, tests[i].fn);
-        }
-    }
-    return failed;
+    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
 }

@@ -126,16 +126,7 @@ static void open_staged(dn_world_t *world, uint32_t granules, dn_handler_fn_t ha
     world->config.ring_lines = 1024;
     world->config.stage_bytes = granules * DN_SHM_GRANULE;
     world->config.stage_min = SHORT;
-    dn_world_open(world);
-    dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, handler, world), DN_OK);
-    dn_world_barrier(world);
-}
-
-static void connect_to(dn_world_t *world, int rank)
-{
-    const dn_board_seat_t *seat = &world->board->seat[rank];
-
-    dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &world->peer[rank]), DN_OK);
+    dn_world_listen(world, handler);
 }
 
 /** The sender has connected, its receivers have attached: what is sent now may go through the stage, still unused. */
@@ -148,7 +139,7 @@ static void start_staged(dn_world_t *world, uint32_t granules)
     }
     for (int rank = FIRST; rank < world->size; rank++) {
         uint64_t number = 0;
-        connect_to(world, rank);
+        dn_world_connect_to(world, rank);
         say_in_step(world, rank, &number, 1);
     }
 }
@@ -308,7 +299,7 @@ static void leave_before_anybody_reads(dn_world_t *world, int dies)
 
     open_staged(world, 8, hear);
     if (SENDER == world->rank) {
-        connect_to(world, FIRST);
+        dn_world_connect_to(world, FIRST);
         for (uint64_t i = 0; i < COUNT; i++) {
             dn_check_equal(try_to_say(world, FIRST, i), DN_OK);
         }
@@ -386,7 +377,7 @@ static void a_sender_that_comes_again_is_heard_in_order(dn_world_t *world)
     open_staged(world, 4, hear);
     if (SENDER == world->rank) {
         for (int i = 0; i < LIVES; i++) {
-            connect_to(world, FIRST);
+            dn_world_connect_to(world, FIRST);
             if (0 == i % 2) {
                 say_in_step(world, FIRST, &number, number + EACH / 2);
             }
@@ -421,7 +412,7 @@ static void a_sender_that_comes_again_and_leaves_at_once_is_heard(dn_world_t *wo
 
     open_staged(world, 4, hear);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN + 1, ignore, &answered), DN_OK);
-    connect_to(world, 1 - world->rank);
+    dn_world_connect_to(world, 1 - world->rank);
     if (SENDER == world->rank) {
         say_in_step(world, FIRST, &number, BEFORE);
         while (!answered) {
@@ -430,7 +421,7 @@ static void a_sender_that_comes_again_and_leaves_at_once_is_heard(dn_world_t *wo
         dn_disconnect(world->peer[FIRST]);
         dn_world_post(world, GO, 1);
         dn_world_sleep(world, FIRST, GO, 1);
-        connect_to(world, FIRST);
+        dn_world_connect_to(world, FIRST);
         for (; number < COUNT; number++) {
             dn_check_equal(try_to_say(world, FIRST, number), DN_OK);
         }
@@ -467,7 +458,7 @@ static void messages_in_the_ring_are_shown_and_others_left_to_handlers(dn_world_
     dn_message_t message;
 
     open_staged(world, 4, hear);
-    connect_to(world, 1 - world->rank);
+    dn_world_connect_to(world, 1 - world->rank);
     dn_world_barrier(world);
     if (SENDER == world->rank) {
         for (uint64_t i = 0; i < SOME; i++) {
@@ -501,11 +492,7 @@ static void messages_in_the_ring_are_shown_and_others_left_to_handlers(dn_world_
     dn_close(world->port);
 }
 
-static const struct {
-    const char *name;
-    int processes;
-    dn_world_fn_t fn;
-} tests[] = {
+static const dn_world_test_t tests[] = {
     {"a_receiver_that_does_not_read_keeps_its_own_granules_only", 4,
      a_receiver_that_does_not_read_keeps_its_own_granules_only},
     {"a_full_stage_loses_and_reorders_nothing", 4, a_full_stage_loses_and_reorders_nothing},
@@ -530,12 +517,5 @@ static const struct {
 int main(int argc, char **argv)
 {
     const dn_variant_t variant = {.file = "shm_stage", .device = "shm", .cma = 1, .backing = "memfd"};
-    int failed = 0;
-
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
-            failed |= dn_world_run(tests[i].name, &variant, tests[i].processes, tests[i].fn);
-        }
-    }
-    return failed;
+    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
 }
