@@ -1,0 +1,72 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tree_long_int.h
+ * Inside of long operations: dn_tree_long.c begins and ends them, dn_tree_long_step.c does their steps.
+ */
+#ifndef DN_TREE_LONG_INT_H
+#define DN_TREE_LONG_INT_H
+
+#include "dn_tree_crowd.h"
+#include "dn_tree_long.h"
+
+/** Bytes that are folded at a time: they stay in the first cache. */
+#define DN_TREE_LONG_CHUNK 4096u
+_Static_assert(DN_TREE_LONG_ELEMENT <= DN_TREE_LONG_CHUNK, "an element fits");
+
+#define DN_TREE_LONG_ALL UINT32_MAX
+
+/** Counters of an area, in this order. */
+enum { FILLED, REDUCED, TAKEN, COUNTERS };
+_Static_assert(COUNTERS == DN_TREE_CROWD_COUNTERS, "a crowd counts them all");
+
+/** What a process does with a piece in the end. */
+typedef enum dn_tree_take {
+    DN_TREE_TAKE_NOTHING,
+    DN_TREE_TAKE_MOVE,    /**< move the root's bytes to where they belong */
+    DN_TREE_TAKE_FOLD,    /**< fold the operands of all */
+    DN_TREE_TAKE_SWAPPED, /**< fold the operands of the other of two and our own */
+    DN_TREE_TAKE_SHARES,  /**< copy the shares that each has reduced */
+} dn_tree_take_t;
+
+struct dn_tree_long {
+    dn_tree_long_config_t config;
+    uint64_t done[COUNTERS];  /**< our own */
+    uint64_t *seen[COUNTERS]; /**< of others, by rank, as loaded last */
+    dn_tree_crowd_t *crowd;   /**< by which those of all are known; NULL: each looks at all */
+    /* The operation under way: */
+    uint64_t first; /**< number of its first piece */
+    uint64_t end;   /**< one beyond its last */
+    size_t piece;   /**< bytes of a piece but the last */
+    size_t len;
+    int fills;
+    int reduces;
+    dn_tree_take_t way;  /**< of those who want the result */
+    dn_tree_take_t take; /**< our own: as the way is, or DN_TREE_TAKE_NOTHING */
+    uint32_t root;       /**< of a broadcast, else DN_TREE_LONG_ALL */
+    const uint8_t *in;
+    uint8_t *out;
+    const dn_tree_reduction_t *reduction;
+    dn_tree_mover_t *mover;
+
+    uint64_t passed; /**< times that something was passed on in the crowd */
+    int wakes;       /**< the others may sleep */
+    int failed;
+    uint32_t vain;  /**< tests since the last step */
+    uint32_t asked; /**< rank that was asked last whether it lives */
+    _Alignas(64) uint8_t chunk[DN_TREE_LONG_CHUNK];
+};
+
+/** Where a counter of an area is. */
+static inline uint64_t *dn_tree_long_counter(const void *area, int which)
+{
+    return (uint64_t *) ((uintptr_t) area + 64 * (size_t) which);
+}
+
+/** Are the counters of all others beyond a piece? */
+int dn_tree_long_are_all_beyond(dn_tree_long_t *lng, int which, uint64_t number);
+/** A counter of ours has come to a piece: all before it are done. Wakes the others, if they may sleep. */
+void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number);
+
+#endif
