@@ -350,6 +350,15 @@ dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *
     return DN_BENCH_RUN;
 }
 
+void dn_bench_parse_or_exit(int argc, char **argv, const dn_bench_usage_t *usage, dn_bench_options_t *options)
+{
+    const dn_bench_parsed_t parsed = dn_bench_parse(argc, argv, usage, options);
+
+    if (DN_BENCH_RUN != parsed) {
+        exit(DN_BENCH_HELP == parsed ? 0 : 1);
+    }
+}
+
 static const dn_bench_tier_t *tier_of(const dn_bench_options_t *options, size_t size)
 {
     int i = 0;

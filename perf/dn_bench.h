@@ -95,6 +95,10 @@ typedef enum { DN_BENCH_RUN, DN_BENCH_HELP, DN_BENCH_USAGE_ERROR } dn_bench_pars
 dn_bench_parsed_t dn_bench_parse(int argc, char **argv, const dn_bench_usage_t *usage,
                                  dn_bench_options_t *options);
 
+/** The same for a program that has nothing to undo: ends it unless it is to run. */
+void dn_bench_parse_or_exit(int argc, char **argv, const dn_bench_usage_t *usage,
+                            dn_bench_options_t *options);
+
 /** Iterations of @p size: those of -i, else those of the tier. */
 int dn_bench_iterations(const dn_bench_options_t *options, size_t size);
 

@@ -163,14 +163,7 @@ int main(int argc, char **argv)
     };
     context_t context = {.options = {.iterations = 5000, .warmup = 2000, .batches = 21, .precision = 1}};
     int cpus[2];
-    switch (dn_bench_parse(argc, argv, &usage, &context.options)) {
-    case DN_BENCH_HELP:
-        return 0;
-    case DN_BENCH_USAGE_ERROR:
-        return 1;
-    default:
-        break;
-    }
+    dn_bench_parse_or_exit(argc, argv, &usage, &context.options);
     if (0 != dn_bench_cpus(usage.name, context.options.cores, cpus, 2)) {
         return 1;
     }

@@ -109,14 +109,7 @@ int main(int argc, char **argv)
     int status = 0;
     perf_defaults(&options);
     options.device = "shm";
-    switch (dn_bench_parse(argc, argv, &usage, &options)) {
-    case DN_BENCH_HELP:
-        return 0;
-    case DN_BENCH_USAGE_ERROR:
-        return 1;
-    default:
-        break;
-    }
+    dn_bench_parse_or_exit(argc, argv, &usage, &options);
     if (0 != dn_bench_cpus(usage.name, options.cores, cpus, 2)) {
         return 1;
     }

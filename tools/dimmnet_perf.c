@@ -458,14 +458,7 @@ int main(int argc, char **argv)
     options.bind = "127.0.0.1";
     options.port = DEFAULT_PORT;
     options.test = "latency";
-    switch (dn_bench_parse(argc, argv, &usage, &options)) {
-    case DN_BENCH_HELP:
-        return 0;
-    case DN_BENCH_USAGE_ERROR:
-        return 1;
-    default:
-        break;
-    }
+    dn_bench_parse_or_exit(argc, argv, &usage, &options);
     const menu_t *asked = find_menu(options.test);
     if (NULL == asked || 0 != check_options(&options)) {
         return 1;
