@@ -49,7 +49,7 @@ typedef struct dn_model_config {
     uint64_t seed;  /**< 0: what happens at the same time happens in the order in which it was started */
     dn_model_fabric_t fabric;
     const char
-        *fabric_profile; /**< whose switches and cables, as `profile`; NULL: those of the NIC's profile */
+        *fabric_profile; /**< whose switches and links, as `profile`; NULL: those of the NIC's profile */
     uint32_t switches;   /**< DN_MODEL_CHAIN: between two nodes */
     uint32_t cable_m;    /**< cable from node to node in metres, beyond what the profile's link holds */
     size_t stack_bytes;  /**< of a node, touched memory only is used; 0: 256 KiB */

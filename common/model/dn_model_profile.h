@@ -27,7 +27,7 @@ dn_status_t dn_model_profile_parse(dn_model_profile_t *profile, const char *orig
                                    int nic);
 /** Find a file by its name or path and read it. */
 dn_status_t dn_model_profile_load(dn_model_profile_t *profile, const char *name);
-/** Take the keys of switches and cables from another file, which need not have any other. */
+/** Take the keys of switches, of cables and of what is agreed on a link from another file, which need not have any other. */
 dn_status_t dn_model_profile_load_fabric(dn_model_profile_t *profile, const char *name);
 
 #endif

@@ -6,7 +6,7 @@
  * What barriers and reductions would take on fat trees of up to 65,536 nodes, on switches of RHiNET2, FIBNIC and today:
  *
  *   flags          the published tree: children put a flag or an operand into their parent's LLCM by AOTF, and are released so
- *   lines          dn_tree.h, whose groups exchange lines of 64 bytes (BOTF), everybody with everybody
+ *   lines          dn_tree.h, by lines of 64 bytes (BOTF): to the first of a group and back, in the last group everybody to everybody
  *   dissemination  log2 N rounds of AOTF
  *   binomial       a tree of two, by AOTF
  *
