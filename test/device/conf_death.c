@@ -432,6 +432,7 @@ void completions_after_a_visitor_left_find_it_gone(dn_world_t *world)
         }
         dn_world_send(world, visitor, DN_WORLD_CHAN, 0, "here", 4);
         dn_world_fence(world, visitor);
+        dn_world_await(world, 1, 0, 1);
         start_retries(world, visitor);
         dn_world_post(world, 0, 1);
         while (DN_OK == retry[RETRIES - 1].status) {
@@ -445,6 +446,7 @@ void completions_after_a_visitor_left_find_it_gone(dn_world_t *world)
         dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &peer), DN_OK);
         dn_world_send(world, peer, DN_WORLD_CHAN, 0, "here", 4);
         dn_world_fence(world, peer);
+        dn_world_post(world, 0, 1);
         dn_world_sleep(world, 0, 0, 1);
         dn_disconnect(peer);
         dn_world_sleep(world, 0, 0, 2);

@@ -67,9 +67,15 @@ void dn_world_progress(dn_world_t *world)
 void dn_world_barrier(dn_world_t *world)
 {
     world->barriers++;
+    const uint32_t all = world->barriers * (uint32_t) world->size;
+
     dn_fetch_add_u32(&world->board->arrived, 1);
-    while (dn_load_acquire_u32(&world->board->arrived) < world->barriers * (uint32_t) world->size) {
+    while (dn_load_acquire_u32(&world->board->arrived) < all) {
         dn_world_progress(world);
+    }
+    dn_fetch_add_u32(&world->board->met, 1);
+    while (dn_load_acquire_u32(&world->board->met) < all) {
+        sched_yield();
     }
 }
 

@@ -55,6 +55,7 @@ typedef struct dn_board_seat {
 
 typedef struct dn_board {
     uint32_t arrived;
+    uint32_t met;
     dn_board_seat_t seat[DN_WORLD_MAX];
 } dn_board_t;
 
@@ -109,7 +110,7 @@ void dn_world_stop(dn_world_t *world);
 
 /** Progress once; gives the core away when nothing was there. */
 void dn_world_progress(dn_world_t *world);
-/** Wait for all. */
+/** Wait for all. Nobody progresses in it any more once somebody has left it. */
 void dn_world_barrier(dn_world_t *world);
 /** Put a value on the own seat of the board (release). */
 void dn_world_post(dn_world_t *world, int word, uint64_t value);
