@@ -104,6 +104,9 @@ struct dn_comp {
 enum {
     DN_XFER_STATUS_LOCAL = 1 << 0,  /**< store local_value at local_status when complete */
     DN_XFER_STATUS_REMOTE = 1 << 1, /**< PUSH only: store remote_value in the target's LLCM after the data */
+    DN_XFER_ALONE =
+        1 << 2, /**< by the kernel, where it copies at all (dn_peer_attr_t::cma): short blocks take
+                                         longer, but the peer may compute for as long as it likes */
 };
 
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */

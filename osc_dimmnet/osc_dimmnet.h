@@ -99,20 +99,35 @@ typedef struct osc_group {
 /** What a far process has of our lock. */
 enum osc_locks { OSC_LOCKS_NOT, OSC_LOCKS_SOON, OSC_LOCKS };
 
+/** Blocks that a batch has room for, and bytes of them (osc_dimmnet_batch.c). */
+#define OSC_BATCH_BLOCKS 64
+#define OSC_BATCH_BYTES  (512u << 10)
+
+/** Puts, or gets, of one target that wait for more: they go in one transfer. */
+typedef struct osc_batch {
+    dn_key_t key; /**< of the segment that all of them are in */
+    uint32_t count;
+    uint64_t bytes;
+    dn_block_t here[OSC_BATCH_BLOCKS];  /**< addresses */
+    dn_block_t there[OSC_BATCH_BLOCKS]; /**< offsets in the segment */
+} osc_batch_t;
+
 /** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
 typedef struct osc_far {
     dn_peer_t *peer;
-    dn_key_t key;        /**< of the segment that its window is in, but for dynamic ones */
-    uint64_t roff;       /**< where its window begins in there */
-    uint32_t window;     /**< number of the window in that process */
-    uint32_t generation; /**< of the number */
-    uint32_t pending;    /**< operations to it that are not complete */
-    int error;           /**< of the first that failed since it was last asked for; OMPI_SUCCESS: none */
-    uint32_t lost;       /**< not 0: nothing of it will be answered; it stays so */
-    uint64_t prog;       /**< program that accumulates to it used last: it has this one */
-    uint32_t granted;    /**< not 0: its lock has been granted to us */
-    uint32_t locks;      /**< osc_locks: does it want or hold our lock? */
-    uint32_t number;     /**< by which it does */
+    dn_key_t key;          /**< of the segment that its window is in, but for dynamic ones */
+    uint64_t roff;         /**< where its window begins in there */
+    bool gathers;          /**< short puts and gets go in batches */
+    osc_batch_t *batch[2]; /**< of gets, and of puts; NULL: there was none */
+    uint32_t window;       /**< number of the window in that process */
+    uint32_t generation;   /**< of the number */
+    uint32_t pending;      /**< operations to it that are not complete */
+    int error;             /**< of the first that failed since it was last asked for; OMPI_SUCCESS: none */
+    uint32_t lost;         /**< not 0: nothing of it will be answered; it stays so */
+    uint64_t prog;         /**< program that accumulates to it used last: it has this one */
+    uint32_t granted;      /**< not 0: its lock has been granted to us */
+    uint32_t locks;        /**< osc_locks: does it want or hold our lock? */
+    uint32_t number;       /**< by which it does */
     bool exclusive;
     dn_prog_t *its_prog; /**< program that its accumulates to us use */
     uint8_t *its_bytes;  /**< of the next one, as far as they have come */

@@ -98,6 +98,22 @@ void ompi_osc_dimmnet_task_end(osc_task_t *task, int error)
     __atomic_fetch_sub(&far->pending, 1, __ATOMIC_RELEASE);
 }
 
+int ompi_osc_dimmnet_task_start(osc_task_t *task, dn_xfer_t *xfer, bool write)
+{
+    dn_peer_t *peer = task->far->peer;
+    dn_status_t status;
+    unsigned polls = 0;
+
+    xfer->comp = &task->comp;
+    while (DN_ERR_AGAIN == (status = write ? dn_push(peer, xfer) : dn_pull(peer, xfer))) {
+        ompi_osc_dimmnet_wait(&polls);
+    }
+    if (DN_OK == status) {
+        ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
+    }
+    return DN_INPROGRESS == status ? OMPI_SUCCESS : error_of(status);
+}
+
 void ompi_osc_dimmnet_request_drop(ompi_request_t **request)
 {
     unsigned polls = 0;
@@ -207,8 +223,6 @@ static int transfer(osc_module_t *module, int target, const osc_side_t *origin, 
     dn_prog_use_t uses[2];
     dn_sg_t sides[2];
     dn_xfer_t xfer = {.key = &place->key, .len = osc_side_bytes(write ? origin : there)};
-    dn_status_t status;
-    unsigned polls = 0;
 
     if (!describe(origin, &uses[0], &sides[0], &xfer.local_sg)
         || !describe(there, &uses[1], &sides[1], &xfer.remote_sg)) {
@@ -216,27 +230,22 @@ static int transfer(osc_module_t *module, int target, const osc_side_t *origin, 
     }
     xfer.local = plain[0] ? osc_side_at(origin) : (void *) (uintptr_t) origin->buf;
     xfer.roff = place->roff + (plain[1] ? (uint64_t) there->type->super.true_lb : 0);
+    if (NULL == request && ompi_osc_dimmnet_batch_add(module, target, &xfer, write)) {
+        return OMPI_SUCCESS;
+    }
     osc_task_t *task = ompi_osc_dimmnet_task_new(far, module->win, request);
     if (NULL == task) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     keep(task, 0, origin);
     keep(task, 1, there);
-    xfer.comp = &task->comp;
-    for (;;) {
-        status = write ? dn_push(far->peer, &xfer) : dn_pull(far->peer, &xfer);
-        if (DN_ERR_AGAIN != status) {
-            break;
-        }
-        ompi_osc_dimmnet_wait(&polls);
+    const int rc = ompi_osc_dimmnet_task_start(task, &xfer, write);
+    if (OMPI_SUCCESS != rc) {
+        /* The call says what is wrong, not the next flush. */
+        ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
+        ompi_osc_dimmnet_request_drop(request);
     }
-    if (DN_INPROGRESS == status) {
-        return OMPI_SUCCESS;
-    }
-    /* The call says what is wrong, not the next flush. */
-    ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
-    ompi_osc_dimmnet_request_drop(request);
-    return error_of(status);
+    return rc;
 }
 
 int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t *origin,
@@ -286,7 +295,11 @@ int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
     /* Also when nothing is pending: others may need this process, which polls memory of its own, say. */
     opal_progress();
     if (-1 != target) {
+        ompi_osc_dimmnet_batch_start(module, target);
         return settle_one(module, target);
+    }
+    for (int rank = 0; rank < module->size; rank++) {
+        ompi_osc_dimmnet_batch_start(module, rank);
     }
     for (int rank = 0; rank < module->size; rank++) {
         const int error = settle_one(module, rank);

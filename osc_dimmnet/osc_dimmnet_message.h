@@ -95,8 +95,24 @@ osc_task_t *ompi_osc_dimmnet_task_new(osc_far_t *far, ompi_win_t *win, ompi_requ
 /** It is complete. */
 void ompi_osc_dimmnet_task_end(osc_task_t *task, int error);
 
+/** Start a PUSH or PULL, which ends the task when it is complete. @return an error for the call: the task has not ended. */
+int ompi_osc_dimmnet_task_start(osc_task_t *task, dn_xfer_t *xfer, bool write);
+
 /** The call fails whose task has ended, or ends by itself: the user gets MPI_REQUEST_NULL. NULL: there is no request. */
 void ompi_osc_dimmnet_request_drop(ompi_request_t **request);
+/** @} */
+
+/** @name Batches of short puts and gets (osc_dimmnet_batch.c) */
+/** @{ */
+
+/**
+ * Have a put or get of bytes that lie together wait for others, which are started all at once when there are enough of them.
+ * @return false: it is not for a batch.
+ */
+bool ompi_osc_dimmnet_batch_add(osc_module_t *module, int target, const dn_xfer_t *xfer, bool write);
+
+/** Start what waits for more of its kind. An error is one of those that osc_far_t::error tells. */
+void ompi_osc_dimmnet_batch_start(osc_module_t *module, int target);
 /** @} */
 
 /** @name Messages (osc_dimmnet_message.c) */

@@ -163,7 +163,10 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
     module->control = module->target[module->rank].control;
     for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
         dn_peer_t *peer = ompi_osc_dimmnet_peer(module->comm, rank);
+        dn_peer_attr_t attr;
 
+        dn_peer_attr(peer, &attr);
+        module->far[rank].gathers = 0 != attr.cma;
         /* From here on its messages are heeded: pairs with is_from(), in another thread perhaps. */
         __atomic_store_n(&module->far[rank].peer, peer, __ATOMIC_RELEASE);
         if (DN_ERR_UNREACH == dn_flush(peer)) {
@@ -378,6 +381,8 @@ static void module_free(osc_module_t *module)
     for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
         dn_prog_free(module->far[rank].its_prog);
         free(module->far[rank].its_bytes);
+        free(module->far[rank].batch[0]);
+        free(module->far[rank].batch[1]);
     }
     free(module->far);
     ompi_osc_dimmnet_regions_close(module);

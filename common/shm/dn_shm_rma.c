@@ -110,6 +110,9 @@ static uint64_t dn_shm_iovecs(dn_sg_cursor_t *cursor, struct iovec *iov, size_t 
 /** Is a transfer for the kernel, or for the core processors of both ends? */
 static int dn_shm_cma_suits(const dn_xfer_t *xfer)
 {
+    if (0 != (xfer->flags & DN_XFER_ALONE)) {
+        return 1;
+    }
     const uint64_t local = dn_sg_blocks(xfer->local_sg);
     const uint64_t remote = dn_sg_blocks(xfer->remote_sg);
     const uint64_t most = local > remote ? local : remote;
