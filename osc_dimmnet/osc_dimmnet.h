@@ -122,7 +122,7 @@ typedef struct osc_far {
     uint32_t window;       /**< number of the window in that process */
     uint32_t generation;   /**< of the number */
     uint32_t pending;      /**< operations to it that are not complete */
-    int error;             /**< of the first that failed since it was last asked for; OMPI_SUCCESS: none */
+    int error;             /**< of the first to fail without a request, until asked for; OMPI_SUCCESS: none */
     uint32_t lost;         /**< not 0: nothing of it will be answered; it stays so */
     uint64_t prog;         /**< program that accumulates to it used last: it has this one */
     uint32_t granted;      /**< not 0: its lock has been granted to us */

@@ -80,7 +80,8 @@ void ompi_osc_dimmnet_task_end(osc_task_t *task, int error)
 {
     osc_far_t *far = task->far;
 
-    if (OMPI_SUCCESS != error && OMPI_SUCCESS == far->error) {
+    /* A request tells of its error by itself, and only by itself. */
+    if (OMPI_SUCCESS != error && NULL == task->request && OMPI_SUCCESS == far->error) {
         far->error = error;
     }
     for (int i = 0; i < 2; i++) {
