@@ -481,6 +481,8 @@ int ompi_osc_dimmnet_free(ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
 
+    /* What nobody has synchronised with: it is complete all the same, or has failed, before the window goes. */
+    (void) osc_settle(module, -1);
     /* Others may still write here until they come to the same place. */
     int rc = module->comm->c_coll->coll_barrier(module->comm, module->comm->c_coll->coll_barrier_module);
 

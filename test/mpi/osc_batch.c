@@ -240,6 +240,27 @@ static void target_computes(void)
     MPI_Win_free(&flag_win);
 }
 
+/** A window goes with its epoch open: what was put is complete, or there. */
+static void window_close_early(void)
+{
+    const int target = (rank + 1) % ranks;
+    const int origin = (rank + ranks - 1) % ranks;
+
+    memset(half[0], 0, HALF);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
+    for (int i = 0; i < 10; i++) {
+        verify_fill(out + 1000 * i, 1000, verify_key(seed, (uint64_t) rank, (uint64_t) i, 2));
+        MPI_Put(out + 1000 * i, 1000, MPI_BYTE, target, start[target][0] + 1000 * i, 1000, MPI_BYTE, win);
+    }
+    MPI_Win_free(&win);
+    for (int i = 0; i < 10; i++) {
+        verify_expect(half[0] + 1000 * i, 1000, verify_key(seed, (uint64_t) origin, (uint64_t) i, 2),
+                      "what was put before a window went");
+    }
+    memset(half[0], 0, HALF);
+}
+
 static void window_open(bool dynamic, uint8_t *memory)
 {
     MPI_Aint mine[2] = {0, HALF};
@@ -285,7 +306,7 @@ int main(int argc, char **argv)
         if (0 != busy) {
             target_computes();
         }
-        MPI_Win_free(&win);
+        window_close_early();
     }
     MPI_Group_free(&left);
     MPI_Group_free(&right);
