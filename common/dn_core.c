@@ -179,12 +179,17 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
     const int push = DN_CORE_OP_PUSH == op->kind;
     dn_block_t block[DN_CORE_BLOCKS];
     dn_window_t window;
-    dn_core_request_t request = {.id = op->id, .sid = op->key.sid, .sid_generation = op->key.generation};
+    dn_core_request_t request = {.id = op->id,
+                                 .sid = op->key.sid,
+                                 .sid_generation = op->key.generation,
+                                 .flags = op->remote_at.left == op->xfer.len ? DN_CORE_FIRST : 0};
     dn_core_use_t use = {.roff = op->xfer.roff, .len = op->xfer.len};
     dn_sg_cursor_t after = op->remote_at;
     const void *side = op->ships ? (const void *) &use : block;
     size_t side_len = op->ships ? sizeof(use) : sizeof(block);
-    const uint64_t room = push ? op->peer->botf_max - sizeof(request) - side_len : UINT64_MAX;
+    const uint64_t room = push ? dn_core_piece(op->peer, op->xfer.len - op->remote_at.left,
+                                               op->peer->botf_max - sizeof(request) - side_len)
+                               : UINT64_MAX;
     uint64_t len;
 
     if (op->ships) {
@@ -193,7 +198,7 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
         use.count = op->sides.remote_use.count;
         use.extent = op->sides.remote_use.extent;
         request.blocks = op->slot;
-        request.flags = DN_CORE_USE;
+        request.flags |= DN_CORE_USE;
     } else {
         len = dn_core_take_blocks(&after, block, &request.blocks, room);
         side_len = request.blocks * sizeof(block[0]);

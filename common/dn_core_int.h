@@ -41,6 +41,7 @@ enum {
     DN_CORE_LAST = 1 << 0,   /**< of a PUSH: reply */
     DN_CORE_STATUS = 1 << 1, /**< store the status word before the reply */
     DN_CORE_USE = 1 << 2,    /**< a dn_core_use_t follows, no blocks */
+    DN_CORE_FIRST = 1 << 3,  /**< of a PUSH or PULL: no message of it went before */
 };
 
 typedef struct dn_core_request {
@@ -77,9 +78,9 @@ typedef struct dn_core_amo {
 typedef struct dn_core_reply {
     dn_core_id_t id;
     int32_t status;
-    uint32_t pad;
-    uint64_t off; /**< PULL: place of the data in the byte stream */
-    uint64_t len; /**< PULL: bytes that this reply settles; with an error none follow */
+    uint32_t flags; /**< DN_CORE_USE, of what is answered */
+    uint64_t off;   /**< PULL: place of the data in the byte stream */
+    uint64_t len;   /**< PULL: bytes that this reply settles; with an error none follow */
 } dn_core_reply_t;
 
 /** A line for the LLCM; its data follow. */
@@ -112,6 +113,12 @@ static inline int dn_core_lines_fit(const dn_lines_t *ring, size_t len, uint64_t
     return 0 != ring->piece && DN_AOTF_LINE_MAX >= ring->piece && ring->at < ring->depth
            && len <= (size_t) ring->depth * ring->piece && 0 == ring->off % DN_CORE_LINE_BYTES
            && ring->off < llcm_len && ring->depth <= (llcm_len - ring->off) / DN_CORE_LINE_BYTES;
+}
+
+/** Of a transfer's bytes from @p off on, how many of @p most go to a peer in one message. */
+static inline uint64_t dn_core_piece(const dn_peer_base_t *peer, uint64_t off, uint64_t most)
+{
+    return 0 == peer->cut || most < peer->cut ? most : most - (off + most) % peer->cut;
 }
 
 /** The programs that this process and a peer have of each other. NULL: memory ran out. */

@@ -193,7 +193,8 @@ static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         }
     }
     if (DN_OK != status || 0 != (request->flags & DN_CORE_LAST)) {
-        const dn_core_reply_t reply = {.id = request->id, .status = status};
+        const dn_core_reply_t reply = {
+            .id = request->id, .status = status, .flags = request->flags & DN_CORE_USE};
         dn_core_reply(port, src, DN_CORE_PUSH_DONE, &reply);
     }
     return 1;
@@ -208,8 +209,11 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     if (DN_ERR_PROTO == status || 0 == side.total) {
         return 0;
     }
-    const dn_core_reply_t reply = {
-        .id = request->id, .status = status, .off = request->off, .len = side.total};
+    const dn_core_reply_t reply = {.id = request->id,
+                                   .status = status,
+                                   .flags = request->flags & DN_CORE_USE,
+                                   .off = request->off,
+                                   .len = side.total};
     if (DN_OK != status) {
         dn_core_reply(port, src, DN_CORE_PULL_DATA, &reply);
         return 1;
@@ -337,11 +341,12 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
         answer->at.left = 0;
         return DN_ERR_AGAIN;
     }
-    const uint64_t most = answer->peer->botf_max - sizeof(answer->reply);
     for (int turn = 0; 0 != answer->at.left; turn++) {
         if (DN_CORE_TURN == turn) {
             return DN_ERR_AGAIN;
         }
+        const uint64_t most =
+            dn_core_piece(answer->peer, answer->reply.off, answer->peer->botf_max - sizeof(answer->reply));
         answer->reply.len = answer->at.left < most ? answer->at.left : most;
         const size_t size = sizeof(answer->reply) + answer->reply.len;
         const dn_status_t status = dn_botf_reserve(peer, size, &window);
@@ -437,4 +442,47 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
     default:
         return 0;
     }
+}
+
+/** The request of a PUSH or PULL. */
+static dn_core_part_t dn_core_request_part(unsigned tag, const void *message, size_t len)
+{
+    dn_core_request_t request;
+    dn_core_part_t part = {.kind = DN_CORE_PART_NONE};
+
+    if (sizeof(request) > len) {
+        return part;
+    }
+    memcpy(&request, message, sizeof(request));
+    const int program = 0 != (request.flags & DN_CORE_USE);
+    const size_t head =
+        sizeof(request) + (program ? sizeof(dn_core_use_t) : (size_t) request.blocks * sizeof(dn_block_t));
+    if (head > len) {
+        return part;
+    }
+    part.kind = DN_CORE_PUSH == tag ? DN_CORE_PART_PUSH : DN_CORE_PART_ASK;
+    part.first = 0 != (request.flags & DN_CORE_FIRST);
+    part.last = 0 != (request.flags & DN_CORE_LAST);
+    part.status = 0 != (request.flags & DN_CORE_STATUS);
+    part.program = program;
+    part.blocks = program || 0 == request.blocks ? 1 : request.blocks;
+    part.len = len - head;
+    return part;
+}
+
+dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len)
+{
+    dn_core_reply_t reply;
+
+    if (DN_CORE_PUSH == tag || DN_CORE_PULL == tag) {
+        return dn_core_request_part(tag, message, len);
+    }
+    if ((DN_CORE_PUSH_DONE != tag && DN_CORE_PULL_DATA != tag) || sizeof(reply) > len) {
+        return (dn_core_part_t){.kind = DN_CORE_PART_NONE};
+    }
+    memcpy(&reply, message, sizeof(reply));
+    return (dn_core_part_t){.kind = DN_CORE_PUSH_DONE == tag ? DN_CORE_PART_DONE : DN_CORE_PART_DATA,
+                            .program = 0 != (reply.flags & DN_CORE_USE),
+                            .off = reply.off,
+                            .len = len - sizeof(reply)};
 }

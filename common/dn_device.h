@@ -56,6 +56,8 @@ typedef struct dn_peer_base {
     uint64_t llcm_len;
     size_t botf_inline;
     size_t botf_max;
+    size_t
+        cut; /**< transfers by messages are cut at multiples of it, where a message holds as much; 0: anywhere */
     /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire comes behind
      * them all, whichever thread has ended them. */
     uint32_t outstanding;
