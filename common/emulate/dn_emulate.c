@@ -118,10 +118,11 @@ static void dn_emulate_tell(const dn_emulate_t *emulate)
     const double over = (double) sums->over / (emulate->ticks_per_ps * 1e6);
 
     if (0 != sums->count) {
-        dn_log_answer("emulate:%s: %" PRIu64
-                      " messages and stores came, by the profile after %.3f us each, here %.3f us "
-                      "later (%+.1f %%)",
-                      emulate->profile, sums->count, trip / count, over / count, 100 * over / trip);
+        dn_log_answer(
+            "emulate:%s: %" PRIu64
+            " messages, stores and parts of transfers came, by the profile after %.3f us each, here %.3f us "
+            "later (%+.1f %%)",
+            emulate->profile, sums->count, trip / count, over / count, 100 * over / trip);
     }
 }
 

@@ -10,10 +10,13 @@
  * program sees what it would see on that NIC, as far as this machine is faster than it.
  *
  * What is emulated: the CPU time of stores, windows, polls and reads of messages (the caller spins so long); the stages,
- * the link, the windows used in turn, the receiver's interval between packets. Every two processes are joined by a cable.
- * What is not: switches, misses of header and address tables (all entries are warm), the transaction FIFO's bound. PUSH,
- * PULL and atomics are done by the core processors with messages, which is the profile's way where it has no hardware for
- * them. Credit comes back in no time.
+ * the link, the windows used in turn, the receiver's interval between packets, the hardwired parts and their DMA. Every two processes
+ * are joined by a cable. What is not: switches, misses of header and address tables (all entries are warm), the transaction FIFO's
+ * bound. Credit comes back in no time.
+ *
+ * PUSH, PULL and atomics are done by the core processors with messages. Where the profile has hardware for a PUSH or PULL, its
+ * messages take that hardware's times: a request, a packet a page, an acknowledgement. Its data are taken to begin at a page and to lie
+ * together: a block more costs a request, but no packet. The target has to progress, as it would not have to with that hardware.
  *
  * Ordering: messages, lines and AOTFs of one sender take effect in the order in which they were sent, but that lines and AOTFs
  * pass messages that wait for a handler, which hold up the messages behind them; on the NIC an AOTF may pass any message. All of them take effect while their receiver progresses; dn_fence() has nothing to wait for after
@@ -27,6 +30,7 @@
 #ifndef DN_EMULATE_INT_H
 #define DN_EMULATE_INT_H
 
+#include "dn_core.h"
 #include "dn_device.h"
 #include "dn_model.h"
 
@@ -44,10 +48,28 @@ typedef struct dn_emulate_nic {
     uint64_t header_bytes, wire_min, wire_free, botf_max;
     int window_check;
     double copy_per_byte, wire_per_byte;
+    uint64_t request; /**< the host describes a transfer */
+    uint64_t arrival; /**< in path: from memory until the host can know; of a transfer once, at its end */
+    uint64_t pass, dma_read, dma_write, dma_gap, memory_write;
+    uint64_t ask;  /**< a packet without data, from one hardwired part to the other */
+    uint64_t tell; /**< from the data until a status word that software sends is there; 0: hardware's is */
+    uint64_t page, dma_burst, pull_max;
+    int push_dma, pull_dma, dma_cut, lists;
+    double dma_per_byte;
     uint64_t *window; /**< when each of those used in turn is free */
     uint64_t windows, kicked;
     uint64_t pipe, link, receive; /**< when the next store, packet, packet to be translated may follow */
+    uint64_t dma;                 /**< when the bus is free for the next packet of a transfer */
+    uint64_t step, next;          /**< when the page in hand was taken up, the next of that transfer may be */
 } dn_emulate_nic_t;
+
+/** How a NIC carries a message. */
+typedef enum dn_emulate_way {
+    DN_EMULATE_MESSAGE, /**< as one */
+    DN_EMULATE_WINDOW,  /**< data of a PUSH in windows: without the message's head, and nobody reads it */
+    DN_EMULATE_DMA,     /**< data of a PUSH or PULL by the hardwired parts */
+    DN_EMULATE_WORD     /**< what these tell each other: a PULL's request, an acknowledgement */
+} dn_emulate_way_t;
 
 /** When something is under way. */
 typedef struct dn_emulate_trip {
@@ -64,9 +86,14 @@ void dn_emulate_nic_close(dn_emulate_nic_t *nic);
 dn_emulate_trip_t dn_emulate_aotf_trip(dn_emulate_nic_t *nic, uint64_t now, uint64_t size);
 /** A message of so many bytes: as many packets as it takes, the last one with the first bytes. */
 dn_emulate_trip_t dn_emulate_botf_trip(dn_emulate_nic_t *nic, uint64_t now, uint64_t len);
+/** A part of a transfer that is not carried as a message. @p began: when the host did; @p served: when the NIC, with an answer. */
+dn_emulate_trip_t dn_emulate_part_trip(dn_emulate_nic_t *nic, uint64_t began, uint64_t served,
+                                       const dn_core_part_t *part);
 /** When it is in the receiver's memory, by the receiver's NIC; messages have to be translated. */
 uint64_t dn_emulate_aotf_arrival(const dn_emulate_nic_t *nic, uint64_t last, uint64_t size);
 uint64_t dn_emulate_botf_arrival(dn_emulate_nic_t *nic, uint64_t first, uint64_t last, uint64_t len);
+uint64_t dn_emulate_part_arrival(dn_emulate_nic_t *nic, uint64_t first, uint64_t last,
+                                 const dn_core_part_t *part);
 /** CPU time to read a message. */
 uint64_t dn_emulate_read(const dn_emulate_nic_t *nic, uint64_t len);
 /** @} */
@@ -125,6 +152,10 @@ typedef struct dn_emulate_head {
     uint32_t tag;
 } dn_emulate_head_t;
 
+/** How something is carried that is sent with @p head, and which part of a transfer it is: its message has @p len bytes. */
+dn_emulate_way_t dn_emulate_way(const dn_emulate_nic_t *nic, unsigned kind, const dn_emulate_head_t *head,
+                                const void *message, size_t len, dn_core_part_t *part_p);
+
 typedef struct dn_emulate_store {
     uint64_t off;
     uint64_t value; /**< of a line: its flag */
@@ -162,7 +193,9 @@ typedef struct dn_emulate_item {
     dn_emulate_kind_t kind;
     unsigned channel;
     unsigned tag;
-    size_t lines; /**< of credit */
+    dn_emulate_way_t way;
+    uint64_t served; /**< from when on the NIC answers, unless it is a message */
+    size_t lines;    /**< of credit */
     size_t len;
     dn_emulate_store_t store;
     uint8_t data[] __attribute__((aligned(16)));
@@ -196,9 +229,11 @@ typedef struct dn_emulate_peer {
     uint64_t answered;
     dn_emulate_credit_t answer; /**< to be given */
     uint64_t far_session;
-    uint64_t taken; /**< lines of its session */
-    uint64_t told;  /**< of them */
-    uint64_t due;   /**< of what came last */
+    uint64_t taken;    /**< lines of its session */
+    uint64_t told;     /**< of them */
+    uint64_t due;      /**< of what came last */
+    uint64_t reserved; /**< when the window was that is being filled */
+    uint64_t served;   /**< from when on its NIC's questions are answered */
     dn_emulate_item_t *first;
     dn_emulate_item_t **tail;
 } dn_emulate_peer_t;

@@ -59,11 +59,18 @@ static void dn_emulate_go(dn_emulate_peer_t *peer, dn_window_t *window, dn_emula
 {
     dn_emulate_t *emulate = dn_emulate_of(peer);
     dn_emulate_trip_t trip;
+    dn_core_part_t part;
 
+    const dn_emulate_way_t way =
+        dn_emulate_way(&emulate->nic, kind, &head, (uint8_t *) window->data + sizeof(head), bytes, &part);
     dn_lock(&emulate->lock);
-    trip = DN_EMULATE_AOTF == kind ? dn_emulate_aotf_trip(&emulate->nic, head.sent, len)
-                                   : dn_emulate_botf_trip(&emulate->nic, head.sent, len);
+    trip = DN_EMULATE_MESSAGE != way
+               ? dn_emulate_part_trip(&emulate->nic, peer->reserved, peer->served, &part)
+           : DN_EMULATE_AOTF == kind ? dn_emulate_aotf_trip(&emulate->nic, head.sent, len)
+                                     : dn_emulate_botf_trip(&emulate->nic, head.sent, len);
     dn_unlock(&emulate->lock);
+    /* A NIC that goes on by itself may have sent it already. */
+    head.sent = trip.first < head.sent ? trip.first : head.sent;
     head.first = trip.first - head.sent;
     head.span = trip.last - trip.first;
     memcpy(window->data, &head, sizeof(head));
@@ -72,7 +79,8 @@ static void dn_emulate_go(dn_emulate_peer_t *peer, dn_window_t *window, dn_emula
     dn_botf_kick(peer->inner, window, DN_CHAN_USER, kind, sizeof(head) + bytes);
     const uint64_t over = dn_emulate_spin(trip.host);
     dn_lock(&emulate->lock);
-    emulate->sums.over += over;
+    /* Of a transfer only what comes too late counts: here the host copies, which costs it time of its own. */
+    emulate->sums.over += DN_EMULATE_MESSAGE == way ? over : 0;
     if (DN_EMULATE_BOTF != kind) {
         peer->stores = 1;
         peer->covered = 0;
@@ -120,6 +128,7 @@ static dn_status_t dn_emulate_botf(dn_peer_t *hot, unsigned channel, unsigned ta
 static dn_status_t dn_emulate_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
 {
     dn_emulate_peer_t *peer = (dn_emulate_peer_t *) hot;
+    const uint64_t now = dn_emulate_begin(dn_emulate_of(peer)->slack);
     dn_window_t inner;
 
     if (len > peer->base.botf_max) {
@@ -127,6 +136,7 @@ static dn_status_t dn_emulate_reserve(dn_peer_t *hot, size_t len, dn_window_t *w
     }
     const dn_status_t status = dn_emulate_room(peer, len, &inner);
     if (DN_OK == status) {
+        peer->reserved = now;
         *window = (dn_window_t){(uint8_t *) inner.data + sizeof(dn_emulate_head_t), len, inner.mark};
     }
     return status;
@@ -338,10 +348,15 @@ int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kin
         return 1;
     }
     const uint64_t first = head.sent + head.first;
+    const uint64_t last = first + head.span;
+    dn_core_part_t part;
+    const dn_emulate_way_t way = dn_emulate_way(&emulate->nic, kind, &head, bytes, left, &part);
     dn_lock(&emulate->lock);
-    const uint64_t due = DN_EMULATE_AOTF == kind
+    const uint64_t due = DN_EMULATE_MESSAGE != way
+                             ? dn_emulate_part_arrival(&emulate->nic, first, last, &part)
+                         : DN_EMULATE_AOTF == kind
                              ? dn_emulate_aotf_arrival(&emulate->nic, first, store.size)
-                             : dn_emulate_botf_arrival(&emulate->nic, first, first + head.span,
+                             : dn_emulate_botf_arrival(&emulate->nic, first, last,
                                                        DN_EMULATE_STORES == kind ? DN_EMULATE_LINE : left);
     dn_unlock(&emulate->lock);
     peer->due = due > peer->due ? due : peer->due;
@@ -352,6 +367,9 @@ int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kin
         .kind = (dn_emulate_kind_t) kind,
         .channel = head.channel,
         .tag = head.tag,
+        .way = way,
+        /* Behind a status word the acknowledgement has come already. */
+        .served = peer->due - (part.status && 0 != emulate->nic.tell ? emulate->nic.ask : 0),
         .lines = lines,
         .len = left,
         .store = store,
@@ -399,7 +417,11 @@ static void dn_emulate_effect(dn_emulate_t *emulate, dn_emulate_peer_t *peer, co
 
     switch (item->kind) {
     case DN_EMULATE_BOTF:
-        dn_emulate_spin(from + dn_emulate_read(&emulate->nic, sizeof(uint64_t) + item->len));
+        if (DN_EMULATE_MESSAGE == item->way) {
+            dn_emulate_spin(from + dn_emulate_read(&emulate->nic, sizeof(uint64_t) + item->len));
+        } else {
+            peer->served = item->served;
+        }
         handler->fn(&peer->base.hot, item->tag, item->data, item->len, handler->arg);
         break;
     case DN_EMULATE_STORES:

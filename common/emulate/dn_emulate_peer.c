@@ -150,6 +150,8 @@ static dn_emulate_peer_t *dn_emulate_peer_new(dn_emulate_t *emulate, const uint6
         attr.botf_max / 2 > sizeof(dn_emulate_head_t) ? attr.botf_max / 2 - sizeof(dn_emulate_head_t) : 0;
     /* Of the line that the NIC would send; the times beside it are ours. */
     peer->base.botf_inline = attr.botf_inline;
+    /* A page is a packet. */
+    peer->base.cut = emulate->nic.page;
     peer->base.ops = dn_emulate_ops;
     memcpy(peer->inner_nonce, ((const dn_peer_base_t *) inner)->nonce, sizeof(peer->inner_nonce));
     peer->tail = &peer->first;

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The emulation keeps the times of the model: the same stores and messages, sent at the same moments, free the sender and
- * arrive when they do in a run of the model. Counted in picoseconds: a tick of the emulation is one here.
+ * The emulation keeps the times of the model: the same stores, messages and transfers, begun at the same moments, free the
+ * sender and arrive, or are complete, when they are in a run of the model. Counted in picoseconds: a tick of the emulation is one here.
  */
 #include "dn_config.h"
 
@@ -13,20 +13,24 @@
 
 #include "emulate/dn_emulate_int.h"
 
-enum { STORES = 6, MESSAGES = 8, QUIET_PS = 100 * 1000 * 1000 };
+enum { STORES = 6, MESSAGES = 8, TRANSFERS = 7, QUIET_PS = 100 * 1000 * 1000 };
 
 static const size_t store_len[STORES] = {8, 1, 4, 8, 8, 8};
 static const size_t message_len[MESSAGES] = {0, 8, 300, 464, 465, 100, 100, 100};
+/** The longest one first: it fills the tables, and does not count. */
+static const size_t transfer_len[TRANSFERS] = {65536, 65536, 65535, 10000, 4096, 465, 8};
 
 /** From here on one follows the other at once. */
 enum { STORES_TRAIN = 3, MESSAGES_TRAIN = 5 };
 
 /** What the model says: when each was sent, when its sender went on, when it was seen. */
-static struct {
+typedef struct moments {
     uint64_t sent;
     uint64_t host;
     uint64_t seen;
-} store[STORES], message[MESSAGES];
+} moments_t;
+
+static moments_t store[STORES], message[MESSAGES], push[TRANSFERS], pull[TRANSFERS];
 static unsigned heard;
 
 static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
@@ -54,6 +58,33 @@ static void send_all(node_t *self)
     }
 }
 
+static void transfer_one(node_t *self, unsigned i, int pushes)
+{
+    node_comp_t comp = {{node_signalled}, 0, DN_INPROGRESS};
+    const dn_xfer_t xfer = {
+        .local = self->memory, .key = &nodes.key[1], .len = transfer_len[i], .comp = &comp.comp};
+
+    dn_model_compute(QUIET_PS);
+    const uint64_t sent = dn_model_now();
+    assert_int_equal(pushes ? dn_push(self->peer[1], &xfer) : dn_pull(self->peer[1], &xfer), DN_INPROGRESS);
+    const uint64_t host = dn_model_now();
+    while (0 == comp.signals) {
+        dn_progress(self->port);
+    }
+    *(pushes ? &push[i] : &pull[i]) = (moments_t){sent, host, dn_model_now()};
+}
+
+static void transfer_all(node_t *self)
+{
+    dn_model_poll(DN_MODEL_READ_NOTHING);
+    for (unsigned i = 0; i < TRANSFERS; i++) {
+        transfer_one(self, i, 1);
+        if (0 != dn_model_value("pull_in_hardware")) {
+            transfer_one(self, i, 0);
+        }
+    }
+}
+
 static void both(node_t *self)
 {
     assert_int_equal(node_connect(self, 1 - self->rank), DN_OK);
@@ -61,6 +92,7 @@ static void both(node_t *self)
     nodes_meet();
     if (0 == self->rank) {
         send_all(self);
+        transfer_all(self);
         return;
     }
     dn_model_poll(DN_MODEL_READ_NOTHING);
@@ -82,10 +114,41 @@ static void check_near(uint64_t got, uint64_t wanted)
     assert_in_range(got, wanted - 100, wanted + 100);
 }
 
+/** One part of a transfer from a NIC to the other. @return when it is there. */
+static uint64_t part_there(dn_emulate_nic_t *from, dn_emulate_nic_t *to, uint64_t now, dn_core_part_t part,
+                           uint64_t *host_p)
+{
+    const dn_emulate_trip_t trip = dn_emulate_part_trip(from, now, now, &part);
+
+    *host_p = trip.host;
+    return dn_emulate_part_arrival(to, trip.first, trip.last, &part);
+}
+
+static void check_transfers(dn_emulate_nic_t *near, dn_emulate_nic_t *far)
+{
+    for (unsigned i = 1; i < TRANSFERS; i++) {
+        const dn_core_part_t data = {
+            .kind = DN_CORE_PART_PUSH, .first = 1, .last = 1, .blocks = 1, .len = transfer_len[i]};
+        const dn_core_part_t done = {.kind = DN_CORE_PART_DONE};
+        const dn_core_part_t ask = {.kind = DN_CORE_PART_ASK, .first = 1, .blocks = 1};
+        const dn_core_part_t answer = {.kind = DN_CORE_PART_DATA, .len = transfer_len[i]};
+        uint64_t host, none;
+
+        const uint64_t there = part_there(near, far, push[i].sent, data, &host);
+        check_near(host, push[i].host);
+        check_near(part_there(far, near, there, done, &none), push[i].seen);
+        if (0 != near->pull_dma) {
+            const uint64_t asked = part_there(near, far, pull[i].sent, ask, &host);
+            check_near(host, pull[i].host);
+            check_near(part_there(far, near, asked, answer, &none), pull[i].seen);
+        }
+    }
+}
+
 static void check_profile(const char *name)
 {
     dn_model_profile_t *profile;
-    dn_emulate_nic_t nic;
+    dn_emulate_nic_t nic, far;
     uint64_t read_by = 0;
 
     heard = 0;
@@ -95,6 +158,7 @@ static void check_profile(const char *name)
     assert_int_equal(nodes_run(both), DN_OK);
     assert_int_equal(dn_model_profile_open(name, &profile), DN_OK);
     assert_int_equal(dn_emulate_nic_open(&nic, profile, 1.0), DN_OK);
+    assert_int_equal(dn_emulate_nic_open(&far, profile, 1.0), DN_OK);
     for (unsigned i = 0; i < STORES; i++) {
         const dn_emulate_trip_t trip = dn_emulate_aotf_trip(&nic, store[i].sent, store_len[i]);
         check_near(trip.host, store[i].host);
@@ -108,6 +172,8 @@ static void check_profile(const char *name)
         check_near(trip.host, message[i].host);
         check_near(read_by, message[i].seen);
     }
+    check_transfers(&nic, &far);
+    dn_emulate_nic_close(&far);
     dn_emulate_nic_close(&nic);
     dn_model_profile_close(profile);
 }
