@@ -25,9 +25,9 @@
 #include "dn_paper_world.h"
 #include "dn_tree.h"
 
-enum { BATCH = 64, BATCHES_MAX = 4096, MODEL_ROUNDS = 512, AREA = 4096, SKIP = 77 };
+enum { BATCH = 64, BATCHES_MAX = 4096, MODEL_ROUNDS = 512, AREA = 4096, MEMORY = 65536, SKIP = 77 };
 
-typedef enum what { STORE, MESSAGE, BARRIER } what_t;
+typedef enum what { STORE, MESSAGE, BARRIER, PUSH, PULL } what_t;
 
 static const struct {
     const char *name;
@@ -39,6 +39,10 @@ static const struct {
     {"message of 464 B, round trip", MESSAGE, 464},
     {"message of 4096 B, round trip", MESSAGE, 4096},
     {"barrier of two", BARRIER, 0},
+    {"PUSH of 4 KiB", PUSH, 4096},
+    {"PUSH of 64 KiB", PUSH, MEMORY},
+    {"PULL of 4 KiB", PULL, 4096},
+    {"PULL of 64 KiB", PULL, MEMORY},
 };
 
 enum { PATTERNS = sizeof(patterns) / sizeof(patterns[0]) };
@@ -51,7 +55,9 @@ typedef struct half {
     uint8_t *area;
     uint64_t far; /**< offset of the other's area */
     dn_tree_t *tree;
-    uint64_t heard;
+    dn_segment_t *segment;
+    dn_comp_t comp;
+    uint64_t heard; /**< messages, or ends of transfers */
 } half_t;
 
 /** What both see: of two processes, or of two nodes. */
@@ -60,6 +66,7 @@ typedef struct board {
     size_t address_len[2];
     uint64_t off[2];
     dn_tree_card_t card[2];
+    dn_key_t key[2];
     uint32_t arrived;
     double ns[PATTERNS];
 } board_t;
@@ -130,11 +137,35 @@ static void barrier(half_t *self)
     dn_paper_need(status, "dn_tree_barrier");
 }
 
+static void ended(dn_comp_t *comp, dn_status_t status)
+{
+    half_t *self = (half_t *) ((char *) comp - offsetof(half_t, comp));
+
+    dn_paper_need(status, "a transfer");
+    self->heard++;
+}
+
+/** The other half makes progress meanwhile, until the last one is told by a store. */
+static void transfer(half_t *self, what_t what, size_t len, uint64_t number)
+{
+    const dn_xfer_t xfer = {
+        .local = dn_segment_base(self->segment), .key = &board->key[1], .len = len, .comp = &self->comp};
+    const dn_status_t status = PUSH == what ? dn_push(self->peer, &xfer) : dn_pull(self->peer, &xfer);
+
+    if (DN_INPROGRESS != status) {
+        dn_paper_need(status, "dn_push or dn_pull");
+        self->heard++;
+    }
+    await_one(self, what, number);
+}
+
 /** One round; both count the same numbers. */
 static void round_of(half_t *self, what_t what, size_t len, uint64_t number)
 {
     if (BARRIER == what) {
         barrier(self);
+    } else if (PUSH == what || PULL == what) {
+        transfer(self, what, len, number);
     } else if (0 == self->rank) {
         send_one(self, what, len, number);
         await_one(self, what, number);
@@ -154,17 +185,26 @@ static int by_value(const void *a, const void *b)
 static double measure(half_t *self, size_t pattern, unsigned batches, unsigned rounds)
 {
     static double ns[BATCHES_MAX];
+    const what_t what = patterns[pattern].what;
+    const int alone = PUSH == what || PULL == what;
     uint64_t number = 0;
 
     self->heard = 0;
+    if (alone && 0 != self->rank) {
+        await_one(self, STORE, 1);
+        return 0;
+    }
     for (unsigned b = 0; b <= batches; b++) {
         const uint64_t from = now_ps();
         for (unsigned i = 0; i < rounds; i++) {
-            round_of(self, patterns[pattern].what, patterns[pattern].len, ++number);
+            round_of(self, what, patterns[pattern].len, ++number);
         }
         if (0 != b) {
             ns[b - 1] = (double) (now_ps() - from) / (1e3 * rounds);
         }
+    }
+    if (alone) {
+        send_one(self, STORE, sizeof(number), 1);
     }
     qsort(ns, batches, sizeof(ns[0]), by_value);
     return ns[batches / 2];
@@ -199,6 +239,9 @@ static void open_half(half_t *self, const char *spec)
     dn_paper_need(status, spec);
     dn_paper_need(dn_llcm_alloc(self->port, AREA, &board->off[self->rank], &area), "dn_llcm_alloc");
     self->area = area;
+    self->comp.fn = ended;
+    dn_paper_need(dn_segment_alloc(self->port, MEMORY, &self->segment), "dn_segment_alloc");
+    dn_segment_key(self->segment, &board->key[self->rank]);
     dn_paper_need(dn_tree_create(self->port, &tree, &board->card[self->rank], &self->tree), "dn_tree_create");
     dn_paper_need(dn_handler_set(self->port, DN_CHAN_USER, hear, self), "dn_handler_set");
     board->address_len[self->rank] = DN_ADDRESS_MAX;
@@ -214,16 +257,17 @@ static void open_half(half_t *self, const char *spec)
     meet(self);
 }
 
-static void run_half(uint32_t rank, const char *spec, unsigned batches)
+/** By the model, without @p batches, or as many of each pattern here. */
+static void run_half(uint32_t rank, const char *spec, const unsigned *batches)
 {
     half_t self = {.rank = rank};
-    const int modelled = UINT32_MAX != dn_model_node();
 
     open_half(&self, spec);
     for (size_t p = 0; p < PATTERNS; p++) {
         memset(self.area, 0, AREA);
         meet(&self);
-        const double ns = modelled ? measure(&self, p, 1, MODEL_ROUNDS) : measure(&self, p, batches, BATCH);
+        const double ns =
+            NULL == batches ? measure(&self, p, 1, MODEL_ROUNDS) : measure(&self, p, batches[p], BATCH);
         if (0 == rank) {
             board->ns[p] = ns;
         }
@@ -239,7 +283,7 @@ static void run_half(uint32_t rank, const char *spec, unsigned batches)
 static void node(uint32_t rank, void *arg)
 {
     (void) arg;
-    run_half(rank, "model", 0);
+    run_half(rank, "model", NULL);
 }
 
 /** What the profile gives. */
@@ -265,14 +309,13 @@ static void say(const char *sentence, void *arg)
 static int run_here(const char *profile, const double *model_ns)
 {
     char spec[256];
-    double round_ns = 0;
+    unsigned batches[PATTERNS];
     int status = 0, worst = 0;
 
     for (size_t p = 0; p < PATTERNS; p++) {
-        round_ns = model_ns[p] > round_ns ? model_ns[p] : round_ns;
+        const double most = seconds * 1e9 / (model_ns[p] * BATCH * PATTERNS);
+        batches[p] = most < 8 ? 8 : most > BATCHES_MAX ? BATCHES_MAX : (unsigned) most;
     }
-    const double most = seconds * 1e9 / (round_ns * BATCH * PATTERNS);
-    const unsigned batches = most < 8 ? 8 : most > BATCHES_MAX ? BATCHES_MAX : (unsigned) most;
 
     snprintf(spec, sizeof(spec), "emulate:%s", profile);
     memset(board, 0, sizeof(*board));
