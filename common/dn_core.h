@@ -61,30 +61,6 @@ dn_status_t dn_core_aotf_lines(dn_peer_t *peer, const dn_lines_t *ring, const vo
 /** Handler of DN_CHAN_CORE; arg is the port. */
 void dn_core_handler(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 
-/** What a message on DN_CHAN_CORE is to a PUSH or PULL. */
-typedef enum dn_core_part_kind {
-    DN_CORE_PART_NONE, /**< nothing, or it is malformed */
-    DN_CORE_PART_PUSH, /**< some data, or all */
-    DN_CORE_PART_DONE, /**< the acknowledgement of a PUSH */
-    DN_CORE_PART_ASK,  /**< a PULL's request */
-    DN_CORE_PART_DATA  /**< some of the answer, or all */
-} dn_core_part_kind_t;
-
-/** For a device that gives transfers other times than messages. */
-typedef struct dn_core_part {
-    dn_core_part_kind_t kind;
-    int first;       /**< PUSH, ASK: of its transfer */
-    int last;        /**< PUSH: of its transfer */
-    int status;      /**< PUSH: the target's status word comes with it */
-    int program;     /**< the remote side is given by a program */
-    uint32_t blocks; /**< PUSH, ASK: of the remote side, at least 1 */
-    uint64_t off;    /**< DATA: place in the byte stream */
-    uint64_t len;    /**< bytes of data in the message */
-} dn_core_part_t;
-
-/** Read a message, of whoever, as far as dn_core_part_t goes. */
-dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
-
 /** Is anything waiting for credit? */
 static inline int dn_core_busy(const dn_core_t *core)
 {

@@ -164,6 +164,27 @@ static inline void dn_key_add(dn_key_t *key, dn_key_way_t way)
     }
 }
 
+/** What a message on DN_CHAN_CORE is to a PUSH or PULL. */
+typedef enum dn_core_part_kind {
+    DN_CORE_PART_NONE, /**< nothing, or it is malformed */
+    DN_CORE_PART_PUSH, /**< some data, or all */
+    DN_CORE_PART_DONE, /**< the acknowledgement of a PUSH */
+    DN_CORE_PART_ASK,  /**< a PULL's request */
+    DN_CORE_PART_DATA  /**< some of the answer, or all */
+} dn_core_part_kind_t;
+
+/** For a device that gives transfers other times than messages. */
+typedef struct dn_core_part {
+    dn_core_part_kind_t kind;
+    int first;       /**< PUSH, ASK: of its transfer */
+    int last;        /**< PUSH: of its transfer */
+    int status;      /**< PUSH: the target's status word comes with it */
+    int program;     /**< the remote side is given by a program */
+    uint32_t blocks; /**< PUSH, ASK: of the remote side, at least 1 */
+    uint64_t off;    /**< DATA: place in the byte stream */
+    uint64_t len;    /**< bytes of data in the message */
+} dn_core_part_t;
+
 /** @name What the port offers to a device (dn_port.c, dn_peer.c) */
 /** @{ */
 const dn_job_t *dn_port_job(const dn_port_t *port);
@@ -185,6 +206,8 @@ void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
 /** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same comp. */
 dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
+/** Read a message, of whoever, as far as dn_core_part_t goes. */
+dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
 void dn_port_lock(dn_port_t *port);
 void dn_port_unlock(dn_port_t *port);

@@ -30,7 +30,6 @@
 #ifndef DN_EMULATE_INT_H
 #define DN_EMULATE_INT_H
 
-#include "dn_core.h"
 #include "dn_device.h"
 #include "dn_model.h"
 
