@@ -7,3 +7,4 @@ name = ax3630s-stores
 switch_pass_ns = 3400            # calibrated on fibnic_latency, 64 bytes: 4072 less the 672 in which the frame comes in
 switch_stores_flag = 1
 switch_ports_count = 24
+switch_link_rate_gbit_s = 1      # IP-NUMA thesis: Gigabit Ethernet

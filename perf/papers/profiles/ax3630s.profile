@@ -6,3 +6,4 @@
 name = ax3630s
 switch_pass_ns = 4072            # fibnic_latency: it stores 64 bytes in this time already
 switch_ports_count = 24
+switch_link_rate_gbit_s = 1      # IP-NUMA thesis: Gigabit Ethernet
