@@ -52,6 +52,7 @@ struct dn_tree_long {
 
     uint64_t passed; /**< times that something was passed on in the crowd */
     int wakes;       /**< the others may sleep */
+    int news;        /**< something was stored for them since they were woken last */
     int failed;
     uint32_t vain;  /**< tests since the last step */
     uint32_t asked; /**< rank that was asked last whether it lives */

@@ -55,14 +55,16 @@ int dn_tree_long_are_all_beyond(dn_tree_long_t *lng, int which, uint64_t number)
     return 1;
 }
 
-/** The others may sleep while they wait for what we have just stored. */
-static void dn_tree_long_wake(const dn_tree_long_t *lng)
+/** The others may sleep while they wait for what we have stored. Once for all steps that could be taken: each of them wakes a process
+ * or looks at its bell, and who sleeps has more to do then, in one go. */
+static void dn_tree_long_wake(dn_tree_long_t *lng)
 {
-    for (uint32_t rank = 0; lng->wakes && rank < lng->config.ranks; rank++) {
+    for (uint32_t rank = 0; lng->wakes && lng->news && rank < lng->config.ranks; rank++) {
         if (rank != lng->config.rank) {
             dn_wake(lng->config.peer[rank]);
         }
     }
+    lng->news = 0;
 }
 
 /** Learn what all have done, and pass it on. */
@@ -70,7 +72,7 @@ static void dn_tree_long_look(dn_tree_long_t *lng)
 {
     if (0 != dn_tree_crowd_look(lng->crowd, lng->done)) {
         lng->passed++;
-        dn_tree_long_wake(lng);
+        lng->news = 1;
     }
 }
 
@@ -89,7 +91,7 @@ void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number)
 {
     lng->done[which] = number;
     dn_store_release(dn_tree_long_counter(lng->config.area[lng->config.rank], which), number);
-    dn_tree_long_wake(lng);
+    lng->news = 1;
 }
 /** @} */
 
@@ -341,6 +343,7 @@ dn_status_t dn_tree_long_test(dn_tree_long_t *lng)
     while (dn_tree_long_take(lng) || dn_tree_long_reduce_share(lng) || dn_tree_long_fill(lng)) {
         lng->vain = 0;
     }
+    dn_tree_long_wake(lng);
     if (dn_tree_long_is_done(lng)) {
         return DN_OK;
     }

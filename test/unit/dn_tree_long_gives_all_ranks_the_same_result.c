@@ -379,6 +379,46 @@ static void an_area_that_serves_again_does_not_hold_others_up(void **state)
     fell();
 }
 
+static int rings; /**< for any rank */
+
+static void count_ring(dn_peer_t *peer)
+{
+    (void) peer;
+    rings++;
+}
+
+/** However many pieces a rank goes on by in a test, it looks at the bell of each other one once. */
+static void each_is_woken_once_a_test(void **state)
+{
+    enum { RANKS = 3 };
+
+    plant(RANKS);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        ends[i] = (ends_t){.super = {move}, .bytes = in[i], .is_root = 0 == i};
+        dn_test_fill(in[i], RING, i);
+        for (uint32_t k = 0; k < RANKS; k++) {
+            forest.peer[i][k]->ops.wake = count_ring;
+        }
+        dn_tree_long_set_wakes(lng[i], 1);
+    }
+    for (uint32_t i = 0; i < RANKS; i++) {
+        rings = 0;
+        assert_int_equal(dn_tree_long_bcast(lng[i], 0, RING, &ends[i].super), DN_OK);
+        assert_int_equal(rings, RANKS - 1);
+        assert_int_equal(dn_test_mismatch(in[i], RING, 0), RING);
+    }
+    dn_tree_long_set_wakes(lng[0], 0);
+    rings = 0;
+    ends[0].moved = 0;
+    assert_int_equal(dn_tree_long_bcast(lng[0], 0, RING, &ends[0].super), DN_OK);
+    assert_int_equal(rings, 0);
+    for (uint32_t i = 1; i < RANKS; i++) {
+        ends[i].moved = 0;
+        assert_int_equal(dn_tree_long_bcast(lng[i], 0, RING, &ends[i].super), DN_OK);
+    }
+    fell();
+}
+
 /** @param grouped  by pairs: the last rank stands alone. */
 static void lose_a_rank(int grouped)
 {
@@ -422,6 +462,7 @@ int main(void)
         cmocka_unit_test(any_groups),
         cmocka_unit_test(an_area_is_freed_when_all_have_taken),
         cmocka_unit_test(an_area_that_serves_again_does_not_hold_others_up),
+        cmocka_unit_test(each_is_woken_once_a_test),
         cmocka_unit_test(a_lost_rank_ends_the_operation),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
