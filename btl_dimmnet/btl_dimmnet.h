@@ -15,6 +15,8 @@
 
 #include "dn_ompi.h"
 
+#include <stdatomic.h>
+
 #include "opal/class/opal_free_list.h"
 
 struct mca_btl_dimmnet_frag_t;
@@ -68,7 +70,7 @@ typedef struct mca_btl_dimmnet_component_t {
     dn_port_t *port; /**< NULL before the component is initialised and after it is finalised */
     bool listening;  /**< the channel's handler is set */
     bool oversubscribed;
-    unsigned idle_polls;
+    atomic_uint idle_polls;
     uint64_t dropped; /**< messages of a tag that nobody takes */
 } mca_btl_dimmnet_component_t;
 

@@ -327,15 +327,16 @@ void mca_btl_dimmnet_look_at_cores(void)
         opal_using_threads() || dn_ompi_yields() || 0 != dn_oversubscribed(mca_btl_dimmnet_component.port);
 }
 
-/** Give the core away after some idle polls. The counter is a hint: threads may race on it. */
+/** Give the core away after some idle polls. The counter is a hint: threads may lose a count. */
 static void __attribute__((noinline)) share_core(int events)
 {
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+    const unsigned polls = atomic_load_explicit(&component->idle_polls, memory_order_relaxed);
 
     if (0 < events) {
-        component->idle_polls = 0;
-    } else if (component->idle_polls < mca_btl_dimmnet_number[MCA_BTL_DIMMNET_SPIN_POLLS].value) {
-        component->idle_polls++;
+        atomic_store_explicit(&component->idle_polls, 0, memory_order_relaxed);
+    } else if (polls < mca_btl_dimmnet_number[MCA_BTL_DIMMNET_SPIN_POLLS].value) {
+        atomic_store_explicit(&component->idle_polls, polls + 1, memory_order_relaxed);
     } else {
         sched_yield();
     }

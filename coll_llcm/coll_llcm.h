@@ -136,13 +136,14 @@ typedef struct coll_llcm_left {
 typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: it did not open, and there are no trees */
     uint32_t *bell;  /**< NULL: nobody can wake this process */
-    bool oversubscribed;
-    bool sleeps;         /**< since there are more processes than cores, not threads alone: where all ring */
+    /* What is found when a communicator is set up, while other threads may wait in collectives: */
+    atomic_bool oversubscribed;
+    atomic_bool sleeps;  /**< since there are more processes than cores, not threads alone: where all ring */
     uint64_t losses;     /**< peers lost; those have a user pointer */
     unsigned transports; /**< read without the lock */
     mca_btl_base_component_progress_fn_t transport[COLL_LLCM_TRANSPORTS]; /**< how many messages have come */
-    bool silent;       /**< there are others, which do not say; read without the lock */
-    opal_mutex_t lock; /**< of these, and of all below */
+    atomic_bool silent; /**< there are others, which do not say; read without the lock */
+    opal_mutex_t lock;  /**< of these, and of all below */
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
     struct {

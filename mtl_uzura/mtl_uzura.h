@@ -19,6 +19,7 @@
 #ifndef MTL_UZURA_H
 #define MTL_UZURA_H
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "dn_ompi.h"
@@ -227,7 +228,7 @@ typedef struct uzura_module {
     dn_port_t *port; /**< NULL before initialisation and after finalisation */
     bool oversubscribed;
     bool threads; /**< several may be in here at once */
-    unsigned idle_polls;
+    atomic_uint idle_polls;
     uint64_t dropped; /**< malformed messages */
     opal_mutex_t lock;
     /* protected by lock */

@@ -298,13 +298,15 @@ static int pump_endpoints(void)
     return events;
 }
 
-/** Give the core away after some idle polls. The counter is a hint: threads may race on it. */
+/** Give the core away after some idle polls. The counter is a hint: threads may lose a count. */
 static void __attribute__((noinline)) share_core(int events)
 {
+    const unsigned polls = atomic_load_explicit(&mtl_uzura.idle_polls, memory_order_relaxed);
+
     if (0 < events) {
-        mtl_uzura.idle_polls = 0;
-    } else if (mtl_uzura.idle_polls < mtl_uzura_number[MTL_UZURA_YIELD_POLLS].value) {
-        mtl_uzura.idle_polls++;
+        atomic_store_explicit(&mtl_uzura.idle_polls, 0, memory_order_relaxed);
+    } else if (polls < mtl_uzura_number[MTL_UZURA_YIELD_POLLS].value) {
+        atomic_store_explicit(&mtl_uzura.idle_polls, polls + 1, memory_order_relaxed);
     } else {
         sched_yield();
     }

@@ -94,12 +94,13 @@ static int direct_isend(const void *buf, size_t count, struct ompi_datatype_t *t
 /** A receive on the stack of direct_recv(). */
 typedef struct waiting {
     uzura_request_t request;
-    volatile bool returned; /**< nobody touches the request any more */
+    atomic_bool returned; /**< nobody touches the request any more */
 } waiting_t;
 
 static void waiting_complete(struct mca_mtl_request_t *mtl_request)
 {
-    ((waiting_t *) mtl_request)->returned = true;
+    /* Pairs with the acquire in direct_recv(): the status comes first. */
+    atomic_store_explicit(&((waiting_t *) mtl_request)->returned, true, memory_order_release);
 }
 
 /** Is the receive about to be posted the only one, and nothing kept that it could take? */
@@ -176,12 +177,12 @@ static int direct_recv(void *buf, size_t count, struct ompi_datatype_t *type, in
     }
     waiting.request.super.ompi_req = &ompi;
     waiting.request.super.completion_callback = waiting_complete;
-    waiting.returned = false;
+    atomic_init(&waiting.returned, false);
     int rc = mtl_uzura_start_receive(&waiting.request, comm, src, tag, data, len, true);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         return rc;
     }
-    while (OPAL_UNLIKELY(!waiting.returned)) {
+    while (OPAL_UNLIKELY(!atomic_load_explicit(&waiting.returned, memory_order_acquire))) {
         opal_progress();
     }
     if (MPI_STATUS_IGNORE != status) {
