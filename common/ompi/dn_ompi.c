@@ -12,12 +12,13 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <sys/random.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "ompi/runtime/params.h"
@@ -69,25 +70,33 @@ static bool new_in_process(uint64_t hash)
 }
 
 /**
- * Is this process the first of its job and host? The mark is a file that only one can make, in the folder of the job, which
- * Open MPI removes with all that is in it: who has spoken may end long before the next has something to say.
+ * Is this process the first of its job and host? The mark is a socket name that only one can bind. It ends
+ * with the process, whichever way: a file would be left behind.
  */
 static bool new_on_host(uint64_t hash)
 {
     const char *job = opal_process_info.job_session_dir;
-    char path[PATH_MAX];
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int len, fd;
 
-    if (NULL == job
-        || (int) sizeof(path)
-               <= snprintf(path, sizeof(path), "%s/dimmnet-said-%016llx", job, (unsigned long long) hash)) {
+    if (NULL == job) {
         return true;
     }
-    const int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    /* A leading 0: no file. */
+    len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "dimmnet-said-%016llx-%016llx",
+                   (unsigned long long) dn_ompi_hash(DN_OMPI_HASH, job), (unsigned long long) hash);
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (0 > fd) {
-        return EEXIST != errno;
+        return true;
     }
+    if (0
+        == bind(fd, (const struct sockaddr *) &name,
+                (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) len))) {
+        return true; /* fd stays open: it is the mark */
+    }
+    bool taken = EADDRINUSE == errno;
     close(fd);
-    return true;
+    return !taken;
 }
 
 /** Open MPI's parser of help files has one state for the process: threads that have something to say take turns. */
