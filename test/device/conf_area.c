@@ -26,14 +26,19 @@ void conf_offer(dn_world_t *world, conf_area_t *area, size_t len)
     dn_world_barrier(world);
 }
 
-void conf_retract(dn_world_t *world, conf_area_t *area)
+void conf_forget(conf_area_t *area)
 {
-    dn_world_barrier(world);
     for (int i = 0; i < 2; i++) {
         dn_segment_free(area->segment[i]);
     }
     free(area->local);
     free(area->base[CONF_REGISTERED]);
+}
+
+void conf_retract(dn_world_t *world, conf_area_t *area)
+{
+    dn_world_barrier(world);
+    conf_forget(area);
 }
 
 const dn_key_t *conf_key(const dn_world_t *world, int rank, int which)

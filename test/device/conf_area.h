@@ -22,6 +22,8 @@ typedef struct conf_area {
 
 /** Offer len bytes, filled with 0x55. Ends with a barrier. */
 void conf_offer(dn_world_t *world, conf_area_t *area, size_t len);
+/** Undo it where no barrier can be had: the peers have died. */
+void conf_forget(conf_area_t *area);
 /** Undo it. Begins with a barrier. */
 void conf_retract(dn_world_t *world, conf_area_t *area);
 /** The key of what a process offers. */

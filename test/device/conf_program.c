@@ -760,5 +760,6 @@ void programs_of_a_killed_peer_end(dn_world_t *world)
     dn_test_log.expected = 0;
     dn_prog_free(prog[0]);
     dn_prog_free(prog[1]);
+    conf_forget(&area);
     dn_close(world->port);
 }
