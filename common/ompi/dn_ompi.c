@@ -15,14 +15,13 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stddef.h>
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ompi/runtime/params.h"
 #include "opal/runtime/opal.h"
+#include "opal/util/basename.h"
 #include "opal/util/output.h"
 
 /** Key of our addresses in the modex; all components share the port, so it is none's own. */
@@ -70,33 +69,25 @@ static bool new_in_process(uint64_t hash)
 }
 
 /**
- * Is this process the first of its job and host? The mark is a socket name that only one can bind. It ends
- * with the process, whichever way: a file would be left behind.
+ * Is this process the first of its job and host? The mark is a folder that only one can make, beside that of the job,
+ * where it stays until Open MPI removes all: who has spoken may end long before the next has something to say. A
+ * file would go, and so would a mark inside the job's folder, when Open MPI sees a process of the job killed.
  */
 static bool new_on_host(uint64_t hash)
 {
     const char *job = opal_process_info.job_session_dir;
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int len, fd;
+    char *family = NULL == job ? NULL : opal_dirname(job);
+    char *path = NULL;
+    bool is_new = true;
 
-    if (NULL == job) {
-        return true;
+    if (NULL != family
+        && 0 <= asprintf(&path, "%s/dimmnet-said-%016llx", family,
+                         (unsigned long long) dn_ompi_hash(hash, job))) {
+        is_new = 0 == mkdir(path, S_IRWXU) || EEXIST != errno;
+        free(path);
     }
-    /* A leading 0: no file. */
-    len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "dimmnet-said-%016llx-%016llx",
-                   (unsigned long long) dn_ompi_hash(DN_OMPI_HASH, job), (unsigned long long) hash);
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (0 > fd) {
-        return true;
-    }
-    if (0
-        == bind(fd, (const struct sockaddr *) &name,
-                (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) len))) {
-        return true; /* fd stays open: it is the mark */
-    }
-    bool taken = EADDRINUSE == errno;
-    close(fd);
-    return !taken;
+    free(family);
+    return is_new;
 }
 
 /** Open MPI's parser of help files has one state for the process: threads that have something to say take turns. */
