@@ -6,10 +6,14 @@
 
 #include "dn_ofi_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,4 +64,48 @@ int dn_ofi_has_ended(int pidfd)
 {
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
     return DN_OFI_ENDED == pidfd || (0 <= pidfd && 1 == poll(&end, 1, 0));
+}
+
+/** A provider's name of an endpoint, and the other end of a connection. */
+typedef union dn_ofi_address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+} dn_ofi_address_t;
+
+static int dn_ofi_is_at(const dn_ofi_address_t *one, const dn_ofi_address_t *other)
+{
+    if (one->any.sa_family != other->any.sa_family) {
+        return 0;
+    }
+    switch (one->any.sa_family) {
+    case AF_INET:
+        return one->in.sin_port == other->in.sin_port && one->in.sin_addr.s_addr == other->in.sin_addr.s_addr;
+    case AF_INET6:
+        return one->in6.sin6_port == other->in6.sin6_port
+               && 0 == memcmp(&one->in6.sin6_addr, &other->in6.sin6_addr, sizeof(one->in6.sin6_addr));
+    default:
+        return 0;
+    }
+}
+
+void dn_ofi_cut(const dn_ofi_node_t *node)
+{
+    dn_ofi_address_t name = {.any = {.sa_family = AF_UNSPEC}};
+    DIR *all = opendir("/proc/self/fd");
+    const struct dirent *one;
+
+    memcpy(&name, node->name, node->len < sizeof(name) ? node->len : sizeof(name));
+    while (NULL != all && NULL != (one = readdir(all))) {
+        dn_ofi_address_t other = {.any = {.sa_family = AF_UNSPEC}};
+        socklen_t len = sizeof(other);
+        char *rest;
+        const int fd = (int) strtol(one->d_name, &rest, 10);
+        if ('\0' == *rest && 0 == getpeername(fd, &other.any, &len) && dn_ofi_is_at(&name, &other)) {
+            shutdown(fd, SHUT_RDWR);
+        }
+    }
+    if (NULL != all) {
+        closedir(all);
+    }
 }

@@ -450,7 +450,7 @@ void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
-/** @name dn_ofi_host.c: processes of this host */
+/** @name dn_ofi_host.c: processes of this host, and what its kernel has */
 /** @{ */
 /** What tells this host, and this set of PIDs, from others. */
 void dn_ofi_host(uint8_t host[16]);
@@ -459,6 +459,9 @@ void dn_ofi_host(uint8_t host[16]);
 int dn_ofi_open_process(uint32_t os_pid);
 /** Has it ended? Who has no handle never sees that. */
 int dn_ofi_has_ended(int pidfd);
+/** Have the kernel end all connections that were made from this process to an address, as if they had failed: what they
+ * still hold can be read, and then their end. Where the provider has none of the kernel's, nothing happens. */
+void dn_ofi_cut(const dn_ofi_node_t *node);
 /** @} */
 
 /** @name dn_ofi_stream.c: streams, ours to peers and theirs to us */

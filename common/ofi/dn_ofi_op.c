@@ -390,6 +390,23 @@ static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
     }
 }
 
+/** Wait until no PULL from a peer can write to our memory any more. @return whether none can. */
+static int dn_ofi_pulls_end(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, uint64_t patience_ns)
+{
+    return dn_ofi_rma_await(ofi, peer, 1, patience_ns) || NULL == ofi->ep || !dn_ofi_rma_flies(peer, 1, 0);
+}
+
+/**
+ * Have the provider give up the PULLs from a peer. The best way is that their connection fails: nobody else has a part in
+ * it. It is also the only good one before libfabric 1.18, whose tcp reports a read twice, and frees it twice, when it is
+ * closed in the midst of the answer.
+ */
+static int dn_ofi_pulls_fail(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
+{
+    dn_ofi_cut(peer->node);
+    return dn_ofi_pulls_end(ofi, peer, DN_OFI_GRACE_NS);
+}
+
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
 {
     const int alone = NULL != ofi->rma_ep && ofi->rma_ep == ofi->ep;
@@ -399,8 +416,8 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
         op->status = DN_ERR_UNREACH;
     }
     /* A PULL would write to memory that its owner is about to have back. */
-    if (!dn_ofi_rma_await(ofi, peer, 1, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
-        && NULL != ofi->ep && dn_ofi_rma_flies(peer, 1, 0)) {
+    if (!dn_ofi_pulls_end(ofi, peer, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
+        && !dn_ofi_pulls_fail(ofi, peer)) {
         if (!alone) {
             dn_ofi_rma_reset(ofi, peer);
         } else {

@@ -22,7 +22,7 @@
 
 #define NETWORK "ofi:tcp;ofi_rxm@lo"
 
-enum { BYTES = 300000, LONG_BYTES = 64 << 20 };
+enum { BYTES = 300000, LONG_BYTES = 64 << 20, TURN_BYTES = 4 << 20 };
 
 /** sockets' own RDM endpoints, and those that a layer makes above them. */
 static const dn_variant_t networks[] = {
@@ -254,6 +254,32 @@ static void end_silent(dn_world_t *world, int rank)
     kill((pid_t) seat->os_pid, SIGKILL);
 }
 
+/** The descriptor of this process' next connection behind one, -1: that was the last. */
+static int next_connection(int fd)
+{
+    enum { DESCRIPTORS = 256 };
+
+    while (++fd < DESCRIPTORS) {
+        struct sockaddr_in other;
+        socklen_t len = sizeof(other);
+        if (0 == getpeername(fd, (struct sockaddr *) &other, &len) && AF_INET == other.sin_family) {
+            return fd;
+        }
+    }
+    return -1;
+}
+
+/** From now on connections hold little: what is sent stops in the midst of a message as soon as its receiver does. */
+static void narrow_connections(void)
+{
+    const int few = 32768;
+
+    for (int fd = next_connection(-1); 0 <= fd; fd = next_connection(fd)) {
+        dn_check_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &few, sizeof(few)), 0);
+        dn_check_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few)), 0);
+    }
+}
+
 static void wait_for_a_loss(dn_world_t *world)
 {
     dn_test_log.expected = 1;
@@ -340,19 +366,95 @@ static void a_pull_from_a_silent_peer_ends_and_writes_no_more(dn_world_t *world)
     dn_test_log.expected = 0;
 }
 
+/** Until rank 0 has posted its word 1, let another process run in short moments only. */
+static void hold_up(const dn_world_t *world, int rank)
+{
+    const dn_board_seat_t *first = &world->board->seat[0];
+    const pid_t other = (pid_t) world->board->seat[rank].os_pid;
+    const struct timespec held = {0, 200000000}, runs = {0, 20000000};
+
+    while (0 == dn_load_acquire(&first->word[1])) {
+        kill(other, SIGSTOP);
+        nanosleep(&held, NULL);
+        kill(other, SIGCONT);
+        nanosleep(&runs, NULL);
+    }
+}
+
+/**
+ * A PULL from a peer that has fallen silent in the midst of it is taken back in the midst of others, from a peer that
+ * lives: they bring all the same what they are to.
+ */
+static void pulls_from_others_outlive_a_silent_peer(dn_world_t *world)
+{
+    static uint8_t theirs[LONG_BYTES], mine[LONG_BYTES], silent[LONG_BYTES];
+    dn_world_comp_t lost = dn_world_comp();
+    dn_segment_t *segment;
+
+    world->config.timeout_s = 1;
+    dn_world_listen(world, dn_world_hear);
+    dn_check_equal(dn_segment_register(world->port, theirs, LONG_BYTES, &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_test_fill(theirs, LONG_BYTES, (uint64_t) world->rank);
+    dn_world_barrier(world);
+    if (0 != world->rank) {
+        dn_world_connect_to(world, 0);
+        dn_world_await(world, 0, 0, 1);
+        narrow_connections();
+        dn_world_post(world, 0, 1);
+        if (3 == world->rank) {
+            hold_up(world, 2);
+        }
+        dn_world_await(world, 0, 2, 1);
+        dn_close(world->port);
+        return;
+    }
+    for (int rank = 1; rank < 4; rank++) {
+        const dn_xfer_t first = {.local = silent, .key = &world->board->seat[rank].key[0], .len = 1};
+        dn_world_connect_to(world, rank);
+        dn_check_equal(dn_world_pull(world, world->peer[rank], &first), DN_OK);
+    }
+    narrow_connections();
+    dn_world_post(world, 0, 1);
+    dn_world_await(world, 1, 0, 1);
+    dn_world_await(world, 2, 0, 1);
+    const dn_xfer_t stuck = {
+        .local = silent, .key = &world->board->seat[1].key[0], .len = LONG_BYTES, .comp = &lost.comp};
+    dn_check_equal(dn_pull(world->peer[1], &stuck), DN_INPROGRESS);
+    const struct timespec while_it_begins = {0, 50000000};
+    nanosleep(&while_it_begins, NULL);
+    /* As dead as one whose host was cut off. */
+    kill((pid_t) world->board->seat[1].os_pid, SIGSTOP);
+    dn_test_log.expected = 1;
+    while (0 == lost.signals) {
+        dn_world_comp_t comp = dn_world_comp();
+        const dn_xfer_t xfer = {
+            .local = mine, .key = &world->board->seat[2].key[0], .len = TURN_BYTES, .comp = &comp.comp};
+        memset(mine, 0, TURN_BYTES);
+        dn_check_equal(dn_pull(world->peer[2], &xfer), DN_INPROGRESS);
+        while (0 == comp.signals) {
+            dn_world_progress(world);
+            dn_world_post(world, 1, (uint64_t) lost.signals);
+        }
+        dn_check_equal(comp.status, DN_OK);
+        dn_check_bytes(mine, TURN_BYTES, 2);
+    }
+    dn_test_log.expected = 0;
+    dn_check_equal(lost.status, DN_ERR_UNREACH);
+    dn_check_equal(dn_world_lost(world), 1);
+    end_silent(world, 1);
+    dn_close(world->port);
+    dn_world_post(world, 1, 1);
+    dn_world_post(world, 2, 1);
+}
+
 /** Lose what the kernel has of connections of this process, as a reset on the way does: both ends still live. */
 static void lose_connections(void)
 {
-    enum { DESCRIPTORS = 256 };
-
-    for (int fd = 3; fd < DESCRIPTORS; fd++) {
-        struct sockaddr_in other;
-        socklen_t len = sizeof(other);
-        if (0 == getpeername(fd, (struct sockaddr *) &other, &len) && AF_INET == other.sin_family) {
-            const int dead = socket(AF_INET, SOCK_STREAM, 0);
-            dup2(dead, fd);
-            close(dead);
-        }
+    for (int fd = next_connection(-1); 0 <= fd; fd = next_connection(fd)) {
+        const int dead = socket(AF_INET, SOCK_STREAM, 0);
+        dup2(dead, fd);
+        close(dead);
     }
 }
 
@@ -414,6 +516,7 @@ static const dn_world_test_t tests[] = {
     {"a_peer_is_given_up_when_messages_are_lost", 2, a_peer_is_given_up_when_messages_are_lost},
     {"a_pull_from_a_silent_peer_ends_and_writes_no_more", 2,
      a_pull_from_a_silent_peer_ends_and_writes_no_more},
+    {"pulls_from_others_outlive_a_silent_peer", 4, pulls_from_others_outlive_a_silent_peer},
 };
 
 int main(int argc, char **argv)
