@@ -476,11 +476,16 @@ int dn_world_run_tests(const dn_world_test_t *test, size_t tests, const dn_varia
                        const char *name)
 {
     int failed = 0;
+    size_t ran = 0;
 
     for (size_t i = 0; i < tests; i++) {
         if (NULL == name || 0 == strcmp(name, test[i].name)) {
             failed |= dn_world_run(test[i].name, variant, test[i].processes, test[i].fn);
+            ran++;
         }
     }
-    return failed;
+    if (0 == ran) {
+        fprintf(stderr, "there is no test %s\n", name);
+    }
+    return failed || 0 == ran;
 }

@@ -91,7 +91,7 @@ typedef struct dn_world_test {
     dn_world_fn_t fn;
 } dn_world_test_t;
 
-/** Run the test of a list that is called so; NULL: all of them. @return 0 passed, 1 some failed. */
+/** Run the test of a list that is called so; NULL: all of them. @return 0 passed, 1 some failed, or there is none. */
 int dn_world_run_tests(const dn_world_test_t *test, size_t tests, const dn_variant_t *variant,
                        const char *name);
 

@@ -1036,14 +1036,12 @@ int main(int argc, char **argv)
     const dn_variant_t mapped = {
         .file = "hostile", .device = "shm", .cma = 1, .backing = "auto", .help_min = 65536};
     const dn_variant_t ring = {.file = "hostile, ring only", .device = "shm", .cma = 0, .backing = "auto"};
-    int failed = 0;
+    const size_t count = sizeof(tests) / sizeof(tests[0]);
+    int failed = dn_world_run_tests(tests, count, &mapped, argv[1]);
 
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        if (1 == argc || 0 == strcmp(argv[1], tests[i].name)) {
-            failed |= dn_world_run(tests[i].name, &mapped, tests[i].processes, tests[i].fn);
-            if (PROCESSES == tests[i].processes) {
-                failed |= dn_world_run(tests[i].name, &ring, tests[i].processes, tests[i].fn);
-            }
+    for (size_t i = 0; i < count; i++) {
+        if (PROCESSES == tests[i].processes && (1 == argc || 0 == strcmp(argv[1], tests[i].name))) {
+            failed |= dn_world_run(tests[i].name, &ring, tests[i].processes, tests[i].fn);
         }
     }
     return failed;
