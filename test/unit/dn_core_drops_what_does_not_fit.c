@@ -38,14 +38,11 @@ static letter_t right_letter(void)
 static int setup(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
     dn_segment_t *segment = NULL;
 
     dn_unit_setup(state);
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
-    assert_int_equal(dn_address(port, address, &len), DN_OK);
-    assert_int_equal(dn_connect(port, address, len, &self), DN_OK);
+    self = dn_unit_connect(port, port);
     assert_int_equal(dn_segment_register(port, memory, ROOM, &segment), DN_OK);
     dn_segment_key(segment, &key);
     return 0;

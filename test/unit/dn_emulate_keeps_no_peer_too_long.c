@@ -58,17 +58,6 @@ static dn_emulate_t *emulate_of(const dn_port_t *port)
     return (dn_emulate_t *) port->ifaces;
 }
 
-static dn_peer_t *connect_to(dn_port_t *port, const dn_port_t *far)
-{
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
-    dn_peer_t *peer = NULL;
-
-    assert_int_equal(dn_address(far, address, &len), DN_OK);
-    assert_int_equal(dn_connect(port, address, len, &peer), DN_OK);
-    return peer;
-}
-
 static void an_unknown_clock_is_refused(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
@@ -174,7 +163,7 @@ static void one_killed_before_its_hello_is_read_is_forgotten(void **state)
 static void nothing_takes_effect_behind_a_gap(void **state)
 {
     dn_port_t *port = open_port("emulate:dimmnet1-d", 0);
-    dn_peer_t *self = connect_to(port, port);
+    dn_peer_t *self = dn_unit_connect(port, port);
 
     /* The first one finds all that is made once. */
     assert_int_equal(dn_botf(self, DN_CHAN_USER, 9, "x", 1, NULL, 0), DN_OK);
@@ -199,7 +188,7 @@ static void nothing_takes_effect_behind_a_gap(void **state)
 static void what_waits_too_long_for_the_link_is_a_gap(void **state)
 {
     dn_port_t *port = open_port("emulate:dimmnet1-d", 0);
-    dn_peer_t *self = connect_to(port, port);
+    dn_peer_t *self = dn_unit_connect(port, port);
     dn_emulate_t *emulate = emulate_of(port);
     dn_emulate_head_t head = {.channel = DN_CHAN_USER, .tag = 1};
 
@@ -232,7 +221,7 @@ static void a_slow_link_keeps_its_packets(void **state)
     dn_unit_write_profile(path, "cxl", change);
     snprintf(spec, sizeof(spec), "emulate:%s", path);
     dn_port_t *port = open_port(spec, 0);
-    dn_peer_t *self = connect_to(port, port);
+    dn_peer_t *self = dn_unit_connect(port, port);
     dn_emulate_t *emulate = emulate_of(port);
     unlink(path);
     /* As if the counter ran at 3 GHz. */

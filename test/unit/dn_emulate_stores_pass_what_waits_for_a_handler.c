@@ -31,21 +31,10 @@ static dn_port_t *open_port(void)
     return port;
 }
 
-static dn_peer_t *connect_to_self(dn_port_t *port)
-{
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
-    dn_peer_t *peer = NULL;
-
-    assert_int_equal(dn_address(port, address, &len), DN_OK);
-    assert_int_equal(dn_connect(port, address, len, &peer), DN_OK);
-    return peer;
-}
-
 static void stores_and_fences_pass_messages_do_not(void **state)
 {
     dn_port_t *port = open_port();
-    dn_peer_t *self = connect_to_self(port);
+    dn_peer_t *self = dn_unit_connect(port, port);
     dn_status_t status = DN_INPROGRESS;
     uint64_t off;
     void *place;

@@ -138,8 +138,14 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
     fake.lost++;
 }
 
-static const dn_peer_ops_t fake_ops = {fake_botf, fake_reserve, fake_kick,   fake_aotf,
-                                       fake_push, fake_pull,    fake_atomic, fake_fence};
+static const dn_peer_ops_t fake_ops = {.botf = fake_botf,
+                                       .reserve = fake_reserve,
+                                       .kick = fake_kick,
+                                       .aotf = fake_aotf,
+                                       .push = fake_push,
+                                       .pull = fake_pull,
+                                       .atomic = fake_atomic,
+                                       .fence = fake_fence};
 
 static dn_iface_t fake_iface;
 

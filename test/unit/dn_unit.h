@@ -33,4 +33,16 @@ static inline int dn_unit_setup_by_kernel_clock(void **state)
     return dn_unit_setup(state);
 }
 
+/** Connect a port to another one of this process, or to itself. */
+static inline dn_peer_t *dn_unit_connect(dn_port_t *port, const dn_port_t *far)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_peer_t *peer = NULL;
+
+    assert_int_equal(dn_address(far, address, &len), DN_OK);
+    assert_int_equal(dn_connect(port, address, len, &peer), DN_OK);
+    return peer;
+}
+
 #endif
