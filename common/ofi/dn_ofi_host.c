@@ -89,11 +89,12 @@ static int dn_ofi_is_at(const dn_ofi_address_t *one, const dn_ofi_address_t *oth
     }
 }
 
-void dn_ofi_cut(const dn_ofi_node_t *node)
+int dn_ofi_cut(const dn_ofi_node_t *node)
 {
     dn_ofi_address_t name = {.any = {.sa_family = AF_UNSPEC}};
     DIR *all = opendir("/proc/self/fd");
     const struct dirent *one;
+    int cut = 0;
 
     memcpy(&name, node->name, node->len < sizeof(name) ? node->len : sizeof(name));
     while (NULL != all && NULL != (one = readdir(all))) {
@@ -102,10 +103,11 @@ void dn_ofi_cut(const dn_ofi_node_t *node)
         char *rest;
         const int fd = (int) strtol(one->d_name, &rest, 10);
         if ('\0' == *rest && 0 == getpeername(fd, &other.any, &len) && dn_ofi_is_at(&name, &other)) {
-            shutdown(fd, SHUT_RDWR);
+            cut += 0 == shutdown(fd, SHUT_RDWR);
         }
     }
     if (NULL != all) {
         closedir(all);
     }
+    return cut;
 }

@@ -367,9 +367,8 @@ int dn_ofi_is_local(const struct fi_info *info);
  * Every peer is suspected. */
 void dn_ofi_break(dn_ofi_t *ofi);
 /**
- * The endpoint by which RMA is started: one of its own, so that giving up a
- * PULL, or a key that the target does not know, ends what is in flight there,
- * and no message. Where there can be only one endpoint, it is that. NULL: it is
+ * The endpoint by which RMA is started: one of its own, so that a key that the
+ * target does not know ends what is in flight there, and no message. Where there can be only one endpoint, it is that. NULL: it is
  * closed.
  */
 struct fid_ep *dn_ofi_rma_endpoint(dn_ofi_t *ofi);
@@ -459,9 +458,10 @@ void dn_ofi_host(uint8_t host[16]);
 int dn_ofi_open_process(uint32_t os_pid);
 /** Has it ended? Who has no handle never sees that. */
 int dn_ofi_has_ended(int pidfd);
-/** Have the kernel end all connections that were made from this process to an address, as if they had failed: what they
- * still hold can be read, and then their end. Where the provider has none of the kernel's, nothing happens. */
-void dn_ofi_cut(const dn_ofi_node_t *node);
+/** Have the kernel end all connections that were made from this process to an address, as if they had failed: what has
+ * come can be read, and then their end; what the provider has not sent yet is lost. Also those of other ports, for which
+ * the peer is lost as well. Connections that the peer made stay. @return how many were ended, 0: none is the kernel's. */
+int dn_ofi_cut(const dn_ofi_node_t *node);
 /** @} */
 
 /** @name dn_ofi_stream.c: streams, ours to peers and theirs to us */
@@ -497,6 +497,8 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 void dn_ofi_meet(dn_ofi_t *ofi);
 /** HELLO came. 0: it has to wait; else the buffer is free again. */
 int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
+/** It lives, for all that is known, but a PULL from it does not end: say so here and there, and suspect it. */
+void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Something failed towards it. */
 void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Declare the suspects lost, forget those who left. Without the device's lock.
@@ -548,8 +550,10 @@ int dn_ofi_signal(dn_ofi_t *ofi);
 /** Free an operation that is off every list. */
 void dn_ofi_op_free(dn_ofi_op_t *op);
 /** End the operations of a peer with DN_ERR_UNREACH, once the provider writes
- * no more to their memory: when it does not let go of it, the endpoint for RMA
- * is closed. They are signalled by dn_ofi_signal(), or dropped when !signal. */
+ * no more to their memory: when it does not let go of it, the peer is given up,
+ * and its connections are ended, or else the endpoint for RMA is closed. They
+ * are signalled by dn_ofi_signal(), or dropped when !signal: this process is
+ * closing. */
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal);
 /** @} */
 

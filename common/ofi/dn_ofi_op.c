@@ -317,14 +317,20 @@ static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads,
 {
     uint64_t flying = peer->flying;
     uint64_t since = dn_ofi_clock();
+    int late = 0;
 
     while (dn_ofi_rma_flies(peer, reads, 1)) {
         const uint64_t now = dn_ofi_clock();
-        since = flying != peer->flying ? now : since;
-        flying = peer->flying;
-        if (NULL == ofi->ep || now - since > patience_ns) {
+        if (flying != peer->flying) {
+            flying = peer->flying;
+            since = now;
+            late = 0;
+        }
+        if (NULL == ofi->ep || late) {
             return 0;
         }
+        /* One poll more: this thread may not have run since. */
+        late = now - since > patience_ns;
         if (0 == dn_ofi_poll(ofi)) {
             sched_yield();
         }
@@ -390,21 +396,26 @@ static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
     }
 }
 
-/** Wait until no PULL from a peer can write to our memory any more. @return whether none can. */
-static int dn_ofi_pulls_end(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, uint64_t patience_ns)
+/** Wait until no PULL from a peer can write to our memory any more, and for its PUSHes, too. @return whether none can. */
+static int dn_ofi_await_pulls(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, uint64_t patience_ns)
 {
     return dn_ofi_rma_await(ofi, peer, 1, patience_ns) || NULL == ofi->ep || !dn_ofi_rma_flies(peer, 1, 0);
 }
 
 /**
- * Have the provider give up the PULLs from a peer. The best way is that their connection fails: nobody else has a part in
- * it. It is also the only good one before libfabric 1.18, whose tcp reports a read twice, and frees it twice, when it is
- * closed in the midst of the answer.
+ * Have the provider give up the PULLs from a peer, by ending its connections: no other peer has a part in that. It is also
+ * the only good way before libfabric 1.18, whose tcp reports a read twice, and frees it twice, when it is closed in the
+ * midst of the answer. The connection for messages is among them, so the peer hears first that it is left.
+ * @return whether no PULL can write any more.
  */
-static int dn_ofi_pulls_fail(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
+static int dn_ofi_fail_pulls(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int closing)
 {
-    dn_ofi_cut(peer->node);
-    return dn_ofi_pulls_end(ofi, peer, DN_OFI_GRACE_NS);
+    if (closing) {
+        dn_ofi_leave(ofi, peer, DN_OFI_CLOSE);
+    } else if (!peer->suspect) {
+        dn_ofi_give_up(ofi, peer);
+    }
+    return dn_ofi_cut(peer->node) && dn_ofi_await_pulls(ofi, peer, DN_OFI_LINGER_NS);
 }
 
 void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
@@ -416,8 +427,8 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
         op->status = DN_ERR_UNREACH;
     }
     /* A PULL would write to memory that its owner is about to have back. */
-    if (!dn_ofi_pulls_end(ofi, peer, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
-        && !dn_ofi_pulls_fail(ofi, peer)) {
+    if (!dn_ofi_await_pulls(ofi, peer, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
+        && !dn_ofi_fail_pulls(ofi, peer, !signal)) {
         if (!alone) {
             dn_ofi_rma_reset(ofi, peer);
         } else {

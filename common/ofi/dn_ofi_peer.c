@@ -385,12 +385,22 @@ static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kin
 /** It is given up here: it may live, and wait for what does not come. */
 static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
+    if (peer->parted || dn_ofi_has_ended(peer->pidfd)) {
+        return;
+    }
     if (0 != peer->rx_token && !peer->rx_left) {
         dn_ofi_say(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
     }
     if (NULL != peer->tx) {
         dn_ofi_say(ofi, peer->node, DN_OFI_GONE, peer->tx->token, 0);
     }
+}
+
+void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    dn_log_error("a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
+    dn_ofi_tell_gone(ofi, peer);
+    dn_ofi_suspect(ofi, peer);
 }
 
 void dn_ofi_lost(dn_peer_base_t *base)
@@ -400,9 +410,7 @@ void dn_ofi_lost(dn_peer_base_t *base)
 
     dn_ofi_lock(ofi);
     peer->suspect = 1;
-    if (!peer->parted && !dn_ofi_has_ended(peer->pidfd)) {
-        dn_ofi_tell_gone(ofi, peer);
-    }
+    dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
         peer->tx->dead = 1;
     }

@@ -71,7 +71,8 @@ static bool new_in_process(uint64_t hash)
 /**
  * Is this process the first of its job and host? The mark is a folder that only one can make, beside that of the job,
  * where it stays until Open MPI removes all: who has spoken may end long before the next has something to say. A
- * file would go, and so would a mark inside the job's folder, when Open MPI sees a process of the job killed.
+ * file would go, and so would a mark inside the job's folder, when Open MPI sees a process of the job killed. Where none
+ * can be made, each process speaks.
  */
 static bool new_on_host(uint64_t hash)
 {

@@ -371,7 +371,7 @@ static void hold_up(const dn_world_t *world, int rank)
 {
     const dn_board_seat_t *first = &world->board->seat[0];
     const pid_t other = (pid_t) world->board->seat[rank].os_pid;
-    const struct timespec held = {0, 200000000}, runs = {0, 20000000};
+    const struct timespec held = {0, 100000000}, runs = {0, 50000000};
 
     while (0 == dn_load_acquire(&first->word[1])) {
         kill(other, SIGSTOP);
@@ -381,22 +381,58 @@ static void hold_up(const dn_world_t *world, int rank)
     }
 }
 
+/** Open with a segment of LONG_BYTES, which holds what the rank is filled with, and its key on the board. */
+static void offer(dn_world_t *world)
+{
+    static uint8_t theirs[LONG_BYTES];
+    dn_segment_t *segment;
+
+    dn_world_listen(world, dn_world_hear);
+    dn_check_equal(dn_segment_register(world->port, theirs, LONG_BYTES, &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_test_fill(theirs, LONG_BYTES, (uint64_t) world->rank);
+    dn_world_barrier(world);
+}
+
+static void start_pull(dn_world_t *world, int rank, const dn_xfer_t *xfer)
+{
+    dn_status_t status;
+
+    while (DN_ERR_AGAIN == (status = dn_pull(world->peer[rank], xfer))) {
+        dn_world_progress(world);
+    }
+    dn_check_equal(status, DN_INPROGRESS);
+}
+
+/** Begin a PULL of LONG_BYTES over a narrow connection, and stop the process that answers in the midst of it. */
+static void pull_and_stop(dn_world_t *world, int rank, dn_world_comp_t *comp)
+{
+    static uint8_t mine[LONG_BYTES];
+    const dn_xfer_t xfer = {
+        .local = mine, .key = &world->board->seat[rank].key[0], .len = LONG_BYTES, .comp = &comp->comp};
+
+    *comp = dn_world_comp();
+    mine[1] = (uint8_t) ~dn_test_byte((uint64_t) rank, 1);
+    const uint8_t before = mine[1];
+    start_pull(world, rank, &xfer);
+    while (before == mine[1]) {
+        dn_world_progress(world);
+    }
+    kill((pid_t) world->board->seat[rank].os_pid, SIGSTOP);
+    dn_check_equal(comp->signals, 0);
+}
+
 /**
  * A PULL from a peer that has fallen silent in the midst of it is taken back in the midst of others, from a peer that
  * lives: they bring all the same what they are to.
  */
 static void pulls_from_others_outlive_a_silent_peer(dn_world_t *world)
 {
-    static uint8_t theirs[LONG_BYTES], mine[LONG_BYTES], silent[LONG_BYTES];
-    dn_world_comp_t lost = dn_world_comp();
-    dn_segment_t *segment;
+    static uint8_t mine[TURN_BYTES];
+    dn_world_comp_t lost;
 
-    world->config.timeout_s = 1;
-    dn_world_listen(world, dn_world_hear);
-    dn_check_equal(dn_segment_register(world->port, theirs, LONG_BYTES, &segment), DN_OK);
-    dn_segment_key(segment, &world->me->key[0]);
-    dn_test_fill(theirs, LONG_BYTES, (uint64_t) world->rank);
-    dn_world_barrier(world);
+    world->config.timeout_s = 2;
+    offer(world);
     if (0 != world->rank) {
         dn_world_connect_to(world, 0);
         dn_world_await(world, 0, 0, 1);
@@ -410,7 +446,7 @@ static void pulls_from_others_outlive_a_silent_peer(dn_world_t *world)
         return;
     }
     for (int rank = 1; rank < 4; rank++) {
-        const dn_xfer_t first = {.local = silent, .key = &world->board->seat[rank].key[0], .len = 1};
+        const dn_xfer_t first = {.local = mine, .key = &world->board->seat[rank].key[0], .len = 1};
         dn_world_connect_to(world, rank);
         dn_check_equal(dn_world_pull(world, world->peer[rank], &first), DN_OK);
     }
@@ -418,20 +454,14 @@ static void pulls_from_others_outlive_a_silent_peer(dn_world_t *world)
     dn_world_post(world, 0, 1);
     dn_world_await(world, 1, 0, 1);
     dn_world_await(world, 2, 0, 1);
-    const dn_xfer_t stuck = {
-        .local = silent, .key = &world->board->seat[1].key[0], .len = LONG_BYTES, .comp = &lost.comp};
-    dn_check_equal(dn_pull(world->peer[1], &stuck), DN_INPROGRESS);
-    const struct timespec while_it_begins = {0, 50000000};
-    nanosleep(&while_it_begins, NULL);
-    /* As dead as one whose host was cut off. */
-    kill((pid_t) world->board->seat[1].os_pid, SIGSTOP);
+    pull_and_stop(world, 1, &lost);
     dn_test_log.expected = 1;
     while (0 == lost.signals) {
         dn_world_comp_t comp = dn_world_comp();
         const dn_xfer_t xfer = {
             .local = mine, .key = &world->board->seat[2].key[0], .len = TURN_BYTES, .comp = &comp.comp};
         memset(mine, 0, TURN_BYTES);
-        dn_check_equal(dn_pull(world->peer[2], &xfer), DN_INPROGRESS);
+        start_pull(world, 2, &xfer);
         while (0 == comp.signals) {
             dn_world_progress(world);
             dn_world_post(world, 1, (uint64_t) lost.signals);
@@ -446,6 +476,39 @@ static void pulls_from_others_outlive_a_silent_peer(dn_world_t *world)
     dn_close(world->port);
     dn_world_post(world, 1, 1);
     dn_world_post(world, 2, 1);
+}
+
+/** A peer that was busy for longer than closing waits for it hears that its peer has closed, and nothing else. */
+static void who_closes_in_the_midst_of_a_pull_leaves(dn_world_t *world)
+{
+    dn_world_comp_t dropped;
+
+    world->config.timeout_s = 2;
+    offer(world);
+    dn_world_connect(world);
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        narrow_connections();
+        dn_world_post(world, 0, 1);
+        while (DN_OK == dn_peer_check(world->peer[0])) {
+            dn_world_progress(world);
+        }
+        dn_world_post(world, 1, 1);
+        dn_close(world->port);
+        return;
+    }
+    uint8_t byte;
+    const dn_xfer_t first = {.local = &byte, .key = &world->board->seat[1].key[0], .len = 1};
+    dn_check_equal(dn_world_pull(world, world->peer[1], &first), DN_OK);
+    narrow_connections();
+    dn_world_post(world, 0, 1);
+    dn_world_await(world, 1, 0, 1);
+    pull_and_stop(world, 1, &dropped);
+    dn_close(world->port);
+    dn_check_equal(dropped.signals, 0);
+    kill((pid_t) world->board->seat[1].os_pid, SIGCONT);
+    /* It is not to see that this process has ended. */
+    dn_world_sleep(world, 1, 1, 1);
 }
 
 /** Lose what the kernel has of connections of this process, as a reset on the way does: both ends still live. */
@@ -516,6 +579,7 @@ static const dn_world_test_t tests[] = {
     {"a_peer_is_given_up_when_messages_are_lost", 2, a_peer_is_given_up_when_messages_are_lost},
     {"a_pull_from_a_silent_peer_ends_and_writes_no_more", 2,
      a_pull_from_a_silent_peer_ends_and_writes_no_more},
+    {"who_closes_in_the_midst_of_a_pull_leaves", 2, who_closes_in_the_midst_of_a_pull_leaves},
     {"pulls_from_others_outlive_a_silent_peer", 4, pulls_from_others_outlive_a_silent_peer},
 };
 
