@@ -368,8 +368,8 @@ int dn_ofi_is_local(const struct fi_info *info);
 void dn_ofi_break(dn_ofi_t *ofi);
 /**
  * The endpoint by which RMA is started: one of its own, so that a key that the
- * target does not know ends what is in flight there, and no message. Where there can be only one endpoint, it is that. NULL: it is
- * closed.
+ * target does not know ends what is in flight there, and no message. Where there
+ * can be only one endpoint, it is that. NULL: it is closed.
  */
 struct fid_ep *dn_ofi_rma_endpoint(dn_ofi_t *ofi);
 /** Close it; the next operation opens another. */
