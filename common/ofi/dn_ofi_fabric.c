@@ -110,6 +110,17 @@ static size_t dn_ofi_inject_max(const struct fi_info *info)
     return NULL != strstr(provider, "ofi_rxd") ? 0 : info->tx_attr->inject_size;
 }
 
+/** How long a message may be. ofi_rxm fetches those of more than 16 KiB by reads, and until libfabric 1.18 tcp frees a read
+ * twice when the connection is closed in the midst of it, as it is when a peer has fallen silent. */
+static size_t dn_ofi_message_max(const dn_ofi_lib_t *lib, const struct fi_info *info)
+{
+    const size_t most = info->ep_attr->max_msg_size;
+    const int reads = NULL != strstr(info->fabric_attr->prov_name, "ofi_rxm")
+                      && FI_VERSION_LT(lib->version(), FI_VERSION(1, 18));
+
+    return reads ? dn_ofi_between(DN_OFI_RXM_EAGER, 0, most) : most;
+}
+
 dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
 {
     size_t len = sizeof(ofi->where.name);
@@ -139,7 +150,7 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
     ofi->rma_iov_limit = dn_ofi_between(info->tx_attr->rma_iov_limit, 1, DN_OFI_IOV);
     for (int i = 0; i < DN_OFI_POOLS; i++) {
         ofi->pool[i].room =
-            (uint32_t) dn_ofi_between(ofi->pool[i].room, 0, info->ep_attr->max_msg_size & ~(size_t) 7);
+            (uint32_t) dn_ofi_between(ofi->pool[i].room, 0, dn_ofi_message_max(ofi->lib, info) & ~(size_t) 7);
     }
     status = dn_ofi_open_objects(ofi);
     if (DN_OK == status) {

@@ -47,6 +47,8 @@
 /** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
  * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
 #define DN_OFI_MESSAGE_MAX (64u * 1024)
+/** Longest that ofi_rxm sends at once, without being asked (its FI_OFI_RXM_BUFFER_SIZE). */
+#define DN_OFI_RXM_EAGER (16u * 1024)
 /** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. */
 #define DN_OFI_SMALL  512u
 #define DN_OFI_MIDDLE 4096u

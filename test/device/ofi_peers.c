@@ -22,7 +22,7 @@
 
 #define NETWORK "ofi:tcp;ofi_rxm@lo"
 
-enum { BYTES = 300000, LONG_BYTES = 64 << 20, TURN_BYTES = 4 << 20 };
+enum { BYTES = 300000, LONG_BYTES = 64 << 20, TURN_BYTES = 4 << 20, MESSAGE_BYTES = 64 << 10 };
 
 /** sockets' own RDM endpoints, and those that a layer makes above them. */
 static const dn_variant_t networks[] = {
@@ -511,6 +511,35 @@ static void who_closes_in_the_midst_of_a_pull_leaves(dn_world_t *world)
     dn_world_sleep(world, 1, 1, 1);
 }
 
+/** The last message is in the midst when its sender falls silent: it is let go of, once. */
+static void a_long_message_of_a_silent_peer_is_let_go_of(dn_world_t *world)
+{
+    static uint8_t data[MESSAGE_BYTES];
+    dn_peer_attr_t attr;
+
+    world->config.timeout_s = 1;
+    dn_world_listen(world, dn_world_hear);
+    dn_world_connect(world);
+    dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
+    dn_world_hear_until(world, 1);
+    dn_peer_attr(world->peer[1 - world->rank], &attr);
+    narrow_connections();
+    dn_world_barrier(world);
+    if (1 == world->rank) {
+        const size_t len = attr.botf_max < MESSAGE_BYTES ? attr.botf_max : MESSAGE_BYTES;
+        for (unsigned tag = 1;; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag % 256, data, len);
+        }
+    }
+    dn_world_hear_until(world, 8);
+    const struct timespec while_it_begins = {0, 50000000};
+    nanosleep(&while_it_begins, NULL);
+    kill((pid_t) world->board->seat[1].os_pid, SIGSTOP);
+    wait_for_a_loss(world);
+    end_silent(world, 1);
+    dn_close(world->port);
+}
+
 /** Lose what the kernel has of connections of this process, as a reset on the way does: both ends still live. */
 static void lose_connections(void)
 {
@@ -579,6 +608,7 @@ static const dn_world_test_t tests[] = {
     {"a_peer_is_given_up_when_messages_are_lost", 2, a_peer_is_given_up_when_messages_are_lost},
     {"a_pull_from_a_silent_peer_ends_and_writes_no_more", 2,
      a_pull_from_a_silent_peer_ends_and_writes_no_more},
+    {"a_long_message_of_a_silent_peer_is_let_go_of", 2, a_long_message_of_a_silent_peer_is_let_go_of},
     {"who_closes_in_the_midst_of_a_pull_leaves", 2, who_closes_in_the_midst_of_a_pull_leaves},
     {"pulls_from_others_outlive_a_silent_peer", 4, pulls_from_others_outlive_a_silent_peer},
 };
