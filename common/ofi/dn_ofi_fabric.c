@@ -110,12 +110,12 @@ static size_t dn_ofi_inject_max(const struct fi_info *info)
     return NULL != strstr(provider, "ofi_rxd") ? 0 : info->tx_attr->inject_size;
 }
 
-/** How long a message may be. ofi_rxm fetches those of more than 16 KiB by reads, and until libfabric 1.18 tcp frees a read
+/** How long a message may be. ofi_rxm fetches long ones by reads, and until libfabric 1.18 tcp frees a read
  * twice when the connection is closed in the midst of it, as it is when a peer has fallen silent. */
 static size_t dn_ofi_message_max(const dn_ofi_lib_t *lib, const struct fi_info *info)
 {
     const size_t most = info->ep_attr->max_msg_size;
-    const int reads = NULL != strstr(info->fabric_attr->prov_name, "ofi_rxm")
+    const int reads = NULL != strstr(info->fabric_attr->prov_name, "tcp;ofi_rxm")
                       && FI_VERSION_LT(lib->version(), FI_VERSION(1, 18));
 
     return reads ? dn_ofi_between(DN_OFI_RXM_EAGER, 0, most) : most;

@@ -157,6 +157,7 @@ typedef struct dn_ofi_stream {
     uint64_t back; /**< token of the peer's stream to us when the peer was freed,
                     0: none */
     uint32_t number;
+    uint32_t room; /**< bytes of the longest message that its receiver takes, with its head */
     uint32_t window;
     uint32_t sent;                 /**< lines, ever */
     uint32_t credit;               /**< lines taken, ever */
@@ -461,8 +462,8 @@ int dn_ofi_open_process(uint32_t os_pid);
 /** Has it ended? Who has no handle never sees that. */
 int dn_ofi_has_ended(int pidfd);
 /** Have the kernel end all connections that were made from this process to an address, as if they had failed: what has
- * come can be read, and then their end; what the provider has not sent yet is lost. Also those of other ports, for which
- * the peer is lost as well. Connections that the peer made stay. @return how many were ended, 0: none is the kernel's. */
+ * come can be read, and then their end; what the provider has not sent yet is lost. Those of other ports of this process to
+ * that address are among them. Connections that the peer made stay. @return how many were ended, 0: none is the kernel's. */
 int dn_ofi_cut(const dn_ofi_node_t *node);
 /** @} */
 
@@ -499,6 +500,8 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 void dn_ofi_meet(dn_ofi_t *ofi);
 /** HELLO came. 0: it has to wait; else the buffer is free again. */
 int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
+/** Leave a peer, as dn_ofi_leave(), and give what was accepted for it some time to go out. */
+void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** It lives, for all that is known, but a PULL from it does not end: say so here and there, and suspect it. */
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Something failed towards it. */

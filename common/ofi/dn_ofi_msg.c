@@ -55,11 +55,11 @@ static void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 }
 
 /** May this message go with those before it? */
-static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer, uint32_t size, uint32_t lines,
-                        uint32_t credit)
+static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, const dn_ofi_buffer_t *buffer,
+                        uint32_t size, uint32_t lines, uint32_t credit)
 {
     return NULL != buffer && buffer->room == ofi->pool[DN_OFI_SHORT].room
-           && size + buffer->size <= ofi->pool[DN_OFI_LONG].room && lines + buffer->lines <= credit;
+           && size + buffer->size <= stream->room && lines + buffer->lines <= credit;
 }
 
 /** Where in a buffer the next message would begin. */
@@ -76,7 +76,7 @@ static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     dn_ofi_buffer_t *first = stream->first;
     dn_ofi_buffer_t *next = first->next;
 
-    if (!dn_ofi_joins(ofi, next, dn_ofi_end(first), first->lines, credit)) {
+    if (!dn_ofi_joins(ofi, stream, next, dn_ofi_end(first), first->lines, credit)) {
         return;
     }
     if (first->room < ofi->pool[DN_OFI_LONG].room) {
@@ -91,7 +91,7 @@ static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         dn_ofi_buffer_free(ofi, first);
         first = whole;
     }
-    while (dn_ofi_joins(ofi, next, dn_ofi_end(first), first->lines, credit)) {
+    while (dn_ofi_joins(ofi, stream, next, dn_ofi_end(first), first->lines, credit)) {
         dn_ofi_buffer_t *joined = next;
         memcpy(first->bytes + dn_ofi_end(first), joined->bytes, joined->size);
         first->size = dn_ofi_end(first) + joined->size;

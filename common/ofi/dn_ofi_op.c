@@ -411,10 +411,11 @@ static int dn_ofi_await_pulls(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, uint64_t
 static int dn_ofi_fail_pulls(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int closing)
 {
     if (closing) {
-        dn_ofi_leave(ofi, peer, DN_OFI_CLOSE);
-    } else if (!peer->suspect) {
+        dn_ofi_depart(ofi, peer, DN_OFI_CLOSE);
+    } else if (!peer->base.lost) {
         dn_ofi_give_up(ofi, peer);
     }
+    dn_ofi_poll(ofi);
     return dn_ofi_cut(peer->node) && dn_ofi_await_pulls(ofi, peer, DN_OFI_LINGER_NS);
 }
 

@@ -329,6 +329,15 @@ static void dn_ofi_push_out(dn_ofi_t *ofi, uint64_t token)
     }
 }
 
+void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
+{
+    if (NULL != peer->tx) {
+        const uint64_t token = peer->tx->token;
+        dn_ofi_leave(ofi, peer, kind);
+        dn_ofi_push_out(ofi, token);
+    }
+}
+
 void dn_ofi_disconnect(dn_peer_base_t *base)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) base->iface;
@@ -336,11 +345,7 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
 
     dn_ofi_lock(ofi);
     dn_ofi_rma_end(ofi, peer, 1);
-    if (NULL != peer->tx) {
-        const uint64_t token = peer->tx->token;
-        dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
-        dn_ofi_push_out(ofi, token);
-    }
+    dn_ofi_depart(ofi, peer, DN_OFI_LEAVE);
     if (peer->self) {
         /* Freed when it has heard all that it told itself. */
         peer->rx_left = 1;
@@ -398,8 +403,13 @@ static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    dn_log_error("a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
+    if (!peer->suspect) {
+        dn_log_error("a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
+    }
     dn_ofi_tell_gone(ofi, peer);
+    if (NULL != peer->tx) {
+        peer->tx->dead = 1;
+    }
     dn_ofi_suspect(ofi, peer);
 }
 
@@ -432,19 +442,19 @@ static dn_ofi_peer_t *dn_ofi_next_suspect(dn_ofi_t *ofi)
 {
     dn_ofi_lock(ofi);
     dn_ofi_peer_t *peer = ofi->peers;
-    while (NULL != peer && (!peer->suspect || peer->base.lost)) {
+    while (NULL != peer && (!peer->suspect || peer->base.lost || peer->going)) {
         peer = peer->next;
     }
     dn_ofi_unlock(ofi);
     return peer;
 }
 
-/** May it be forgotten: it sends no more, all that it sent is handled, and
- * nobody is connected to it? */
+/** May it be forgotten: it sends no more, all that it sent is handled, nobody is
+ * connected to it, and nobody is about to free it? */
 static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
 {
     return ((peer->rx_left && !peer->left_due) || peer->base.lost) && NULL == peer->first && 0 == peer->depth
-           && 0 == peer->base.connections;
+           && 0 == peer->base.connections && !peer->going;
 }
 
 /** Free those who are over, one a call, since it may change the list. @return

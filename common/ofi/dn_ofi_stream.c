@@ -81,6 +81,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->peer = peer;
     stream->node = peer->node;
     stream->window = peer->window;
+    stream->room = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
     stream->before = peer->node->newest;
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_HELLO, &hello, sizeof(hello))) {
         free(stream);
