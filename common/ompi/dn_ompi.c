@@ -35,7 +35,8 @@
 
 static struct {
     dn_port_t *port;
-    int users; /**< dn_ompi_open() calls not yet undone */
+    pid_t launcher; /**< who has started this process: Open MPI's daemon of this host */
+    int users;      /**< dn_ompi_open() calls not yet undone */
     dn_pgid_t pgid;
     dn_counters_t counters; /**< of the last port that was closed */
     bool have_help;
@@ -72,12 +73,12 @@ static bool new_in_process(uint64_t hash)
  * Is this process the first of its job and host? The mark is a folder that only one can make, beside that of the job,
  * where it stays until Open MPI removes all: who has spoken may end long before the next has something to say. A
  * file would go, and so would a mark inside the job's folder, when Open MPI sees a process of the job killed. Where none
- * can be made, each process speaks.
+ * can be made, each process speaks; so it does when the daemon is gone, which removes what is made there.
  */
 static bool new_on_host(uint64_t hash)
 {
     const char *job = opal_process_info.job_session_dir;
-    char *family = NULL == job ? NULL : opal_dirname(job);
+    char *family = NULL == job || dn_ompi.launcher != getppid() ? NULL : opal_dirname(job);
     char *path = NULL;
     bool is_new = true;
 
@@ -215,6 +216,7 @@ int dn_ompi_register(const mca_base_component_t *component)
 
     if (!dn_ompi_var_registered() && 0 != dladdr((void *) (uintptr_t) dn_ompi_register, &self)
         && NULL != self.dli_fname) {
+        dn_ompi.launcher = getppid();
         stay_loaded(self.dli_fname);
         dn_ompi.have_help = add_help_folder(self.dli_fname);
     }
