@@ -299,12 +299,16 @@ void dn_shm_detach(dn_shm_map_t *map);
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
 /** Give a ring in a file (path not "") its memory now: the file system could run out of it later. */
 dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uint32_t slot);
-/** Start time of a process. DN_ERR_UNREACH: it is gone or a zombie. DN_ERR_NOMEM: no telling now. */
-dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
-/** Is the process that started then certainly gone? */
-int dn_shm_gone(uint32_t os_pid, uint64_t start_time);
 void dn_shm_host(uint8_t host[16]);
 uint64_t dn_shm_user_ns(void);
+/** @} */
+
+/** @name dn_shm_process.c: does a process live? Any thread may ask; each look reads /proc, some 20 us. */
+/** @{ */
+/** Start time of a process. DN_ERR_UNREACH: all of its threads have ended. DN_ERR_NOMEM: no telling now. */
+dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
+/** Has the process that started then certainly ended? 0: it lives, or there is no telling now. */
+int dn_shm_gone(uint32_t os_pid, uint64_t start_time);
 /** @} */
 
 /** @name dn_shm_peer.c: peers and slots */

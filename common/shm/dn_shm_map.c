@@ -104,45 +104,6 @@ void dn_shm_host(uint8_t host[16])
     memcpy(host, word, sizeof(word));
 }
 
-dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
-{
-    char path[32];
-    char text[1024];
-    char state;
-    unsigned long long start;
-
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", os_pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (0 > fd) {
-        /* Out of descriptors or memory says nothing of the process. */
-        return ENOENT == errno || ESRCH == errno ? DN_ERR_UNREACH : DN_ERR_NOMEM;
-    }
-    const ssize_t got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (0 >= got) {
-        return DN_ERR_UNREACH;
-    }
-    text[got] = '\0';
-    /* The name in parentheses may hold anything; fields are counted from the last ')'. */
-    const char *after = strrchr(text, ')');
-    if (NULL == after
-        || 2
-               != sscanf(after + 1,
-                         " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                         &state, &start)) {
-        return DN_ERR_UNREACH;
-    }
-    *start_time_p = start;
-    return 'Z' == state || 'X' == state ? DN_ERR_UNREACH : DN_OK;
-}
-
-int dn_shm_gone(uint32_t os_pid, uint64_t start_time)
-{
-    uint64_t seen;
-    const dn_status_t status = dn_shm_process(os_pid, &seen);
-    return DN_ERR_UNREACH == status || (DN_OK == status && seen != start_time);
-}
-
 /** May peers find our memfd through /proc? Not from another user namespace, nor when we are not dumpable. */
 static int dn_shm_memfd_reachable(void)
 {

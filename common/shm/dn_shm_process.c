@@ -1,0 +1,62 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_shm_process.c
+ * Whether a process of this host lives. A number alone says little, since the kernel gives it to another process
+ * later: a process is a number and the time when it started.
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/** Bytes of /proc/PID/stat up to the start time: 22 numbers and a name. */
+#define DN_SHM_STAT_BYTES 1024
+
+dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
+{
+    char path[32];
+    char text[DN_SHM_STAT_BYTES];
+    char state;
+    long threads;
+    unsigned long long start;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", os_pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (0 > fd) {
+        /* Out of descriptors or memory says nothing of the process. */
+        return ENOENT == errno || ESRCH == errno ? DN_ERR_UNREACH : DN_ERR_NOMEM;
+    }
+    const ssize_t got = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (0 >= got) {
+        return DN_ERR_UNREACH;
+    }
+    text[got] = '\0';
+    /* The name in parentheses may hold anything; fields are counted from the last ')'. */
+    const char *after = strrchr(text, ')');
+    if (NULL == after
+        || 3
+               != sscanf(after + 1,
+                         " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                         &state, &threads, &start)) {
+        return DN_ERR_UNREACH;
+    }
+    *start_time_p = start;
+    /* The first thread of a process may end before the others: it waits as a zombie, and is counted, until they end. */
+    return ('Z' == state || 'X' == state) && 1 >= threads ? DN_ERR_UNREACH : DN_OK;
+}
+
+int dn_shm_gone(uint32_t os_pid, uint64_t start_time)
+{
+    uint64_t seen;
+    const dn_status_t status = dn_shm_process(os_pid, &seen);
+    return DN_ERR_UNREACH == status || (DN_OK == status && seen != start_time);
+}
