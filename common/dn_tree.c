@@ -13,18 +13,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** Look at the word of the other side. It may be as old as the link: so all of its 63 bits are compared, which never wrap. */
+static void dn_tree_read_credit(dn_tree_link_t *link)
+{
+    const uint64_t acked = link->sent - dn_tree_under_way(link);
+    /* Pairs with the release of dn_aotf() in dn_tree_tell_now(): the peer has read the lines that it says are taken. */
+    const uint64_t taken = dn_load_acquire(link->credit) & ~DN_TREE_GIVEN_UP;
+
+    /* A peer that says it took what was not sent yet is not believed: no place would be free. */
+    if (acked < taken && taken <= link->sent) {
+        link->acked = (uint32_t) taken;
+    }
+}
+
 /** What the other side has taken is in its word, or in lines of its that wait for their turn. */
 int dn_tree_find_room(dn_tree_link_t *link)
 {
-    dn_tree_heard(link, (uint32_t) dn_load_acquire(link->credit));
-    for (uint32_t number = link->taken + 1; number - link->taken <= link->depth; number++) {
+    const uint32_t taken = (uint32_t) link->taken;
+
+    dn_tree_read_credit(link);
+    for (uint32_t number = taken + 1; number - taken <= link->depth; number++) {
+        /* As in dn_tree_look(): a line of this lap, or it has not come. */
         const uint64_t flag = dn_load_acquire(&link->in[(number - 1) & (link->depth - 1)].flag);
         if ((uint32_t) flag != number) {
             break;
         }
         dn_tree_heard(link, (uint32_t) (flag >> 32));
     }
-    return link->sent - link->acked < link->depth;
+    return dn_tree_under_way(link) < link->depth;
 }
 
 dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len, size_t piece,
@@ -32,14 +48,14 @@ dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len
 {
     const dn_lines_t ring = {.off = link->out_off,
                              .depth = link->depth,
-                             .at = link->sent & (link->depth - 1),
+                             .at = (uint32_t) link->sent & (link->depth - 1),
                              .piece = (uint32_t) piece};
-    const uint64_t flag = (uint64_t) (link->sent + 1) | (uint64_t) link->taken << 32;
+    const uint64_t flag = dn_tree_flag(link);
     const dn_status_t status = dn_core_aotf_lines(link->peer, &ring, data, len, flag);
 
     if (DN_OK == status) {
         link->sent += lines;
-        link->told = link->taken;
+        link->told = (uint32_t) link->taken;
         dn_tree_wake(link);
     }
     return status;
@@ -51,7 +67,7 @@ static void dn_tree_tell_now(dn_tree_t *tree, dn_tree_link_t *link)
 
     if (DN_OK == status || DN_ERR_UNREACH == status) {
         /* Who has left in order waits for no credit; if it was lost, the next line to it or wait for it finds that. */
-        link->told = link->taken;
+        link->told = (uint32_t) link->taken;
         dn_tree_wake(link);
     } else if (DN_ERR_AGAIN == status) {
         tree->debts = 1;
@@ -226,8 +242,8 @@ static dn_status_t dn_tree_open_links(dn_tree_t *tree, dn_tree_group_t *group, u
     dn_tree_line_t *lines = (dn_tree_line_t *) (tree->llcm + (off - tree->llcm_off));
     uint64_t *credit = (uint64_t *) (lines + (size_t) others * group->depth);
     for (size_t i = 0; i < (size_t) others * group->depth; i++) {
-        /* Zeros would be the number of a line, once in 2^32. */
-        lines[i].flag = tree->first;
+        /* In the place of the lap before, whose numbers differ from those of the first lap; zeros could be one of them. */
+        lines[i].flag = (uint32_t) tree->first;
     }
     for (uint32_t m = 0; m < group->members; m++) {
         dn_tree_link_t *link = &group->link[m];
@@ -238,8 +254,10 @@ static dn_status_t dn_tree_open_links(dn_tree_t *tree, dn_tree_group_t *group, u
         link->depth = group->depth;
         link->in = lines + (size_t) seat * group->depth;
         link->credit = credit + seat;
-        credit[seat] = tree->first;
-        link->sent = link->acked = link->taken = link->told = tree->first;
+        /* Nothing was said, as after any number of lines that said in themselves what was taken. */
+        credit[seat] = 0;
+        link->sent = link->taken = tree->first;
+        link->acked = link->told = (uint32_t) tree->first;
     }
     return DN_OK;
 }
@@ -322,11 +340,11 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
             dn_tree_link_t *link = &group->link[m];
             const uint32_t rank = dn_tree_member_rank(tree, group, m);
             const uint32_t seat = dn_tree_seat(m, group->self);
-            const uint64_t there = card[rank].off[group->level];
+            const uint32_t there = card[rank].off[group->level];
             link->peer = peer[rank];
-            link->out_off = there + (uint64_t) seat * group->depth * sizeof(dn_tree_line_t);
-            link->credit_off = there + (uint64_t) (group->members - 1) * group->depth * sizeof(dn_tree_line_t)
-                               + seat * sizeof(uint64_t);
+            link->out_off = there + seat * group->depth * (uint32_t) sizeof(dn_tree_line_t);
+            link->credit_off = there + (group->members - 1) * group->depth * (uint32_t) sizeof(dn_tree_line_t)
+                               + seat * (uint32_t) sizeof(uint64_t);
             dn_peer_attr(link->peer, &attr);
             group->mapped = group->mapped && 0 != (attr.caps & DN_CAP_MAP);
             const uint32_t most = dn_core_lines_max(link->peer);
@@ -347,8 +365,8 @@ static int dn_tree_quiet(const dn_tree_t *tree)
                 continue;
             }
             dn_tree_link_t *link = &group->link[m];
-            dn_tree_heard(link, (uint32_t) dn_load_acquire(link->credit));
-            if (link->sent - link->acked >= link->depth / 2) {
+            dn_tree_read_credit(link);
+            if (dn_tree_under_way(link) >= link->depth / 2) {
                 return 0;
             }
         }

@@ -13,9 +13,10 @@
  *
  *   number of the line:32 | lines taken from the other direction:32
  *
- * so no flag is ever cleared, and a number is met again only after 2^32 lines. A line is written when the number of
- * lines under way is below `depth`. What the other side has taken comes back in its own lines; a side that takes
- * half of them and has nothing to send says so in a word of the other's LLCM. So consecutive collectives cannot
+ * so no flag is ever cleared, and a number is met again only after 2^32 lines, when its place has held others since. A
+ * line is written when the number of lines under way is below `depth`. What the other side has taken comes back in
+ * its own lines; a side that takes half of them and has nothing to send says so in a word of the other's LLCM, which counts in 63
+ * bits: it may stand still for as long as lines do without it. So consecutive collectives cannot
  * overwrite each other, whatever they are: a broadcast's root runs ahead by at most `depth` lines.
  *
  * When a process has done its part of all collectives, no peer writes lines to it any more, since each line is
@@ -67,7 +68,8 @@ typedef struct dn_tree_config {
     uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
     uint32_t
         depth; /**< lines of a link in each direction: a power of two, 4..DN_TREE_DEPTH_MAX; more between hosts */
-    uint32_t first;               /**< number before that of the first line */
+    uint64_t
+        first; /**< lines that every link counts as sent and taken before its first: for tests of long runs; 0 */
     const dn_tree_place_t *place; /**< of each rank, lent for the call; NULL: all are as close */
 } dn_tree_config_t;
 

@@ -13,8 +13,9 @@
 
 #define DN_TREE_NONE UINT32_MAX
 
-/** Beside the number of lines taken, in the word where a member says it: it has given the tree up. */
-#define DN_TREE_GIVEN_UP (UINT64_C(1) << 32)
+/** Beside the count of lines taken, in the word where a member says it: the member has given the tree up. No count comes so far:
+ * 2^63 lines take centuries. */
+#define DN_TREE_GIVEN_UP (UINT64_C(1) << 63)
 
 /** A line of a link. */
 typedef struct dn_tree_line {
@@ -24,20 +25,27 @@ typedef struct dn_tree_line {
 
 _Static_assert(64 == sizeof(dn_tree_line_t), "a line is a cache line");
 
-/** One end of a link. Lines are numbered from config.first + 1 on; all numbers wrap. */
+/**
+ * One end of a link. Lines are numbered from config.first + 1 on.
+ *
+ * What is compared with the credit word counts in 64 bits and never wraps, since that word may stand still for any number of
+ * lines: barriers say in their own lines what was taken. The lower halves of `sent` and `taken` travel in flags, and `acked` and
+ * `told` have no more than that: their distances from `sent` and `taken` stay small, as is said where they are compared.
+ */
 typedef struct dn_tree_link {
     dn_peer_t *peer;
-    dn_tree_line_t *in;     /**< here, written by the peer */
-    const uint64_t *credit; /**< here: lines the peer has taken, written by it when it sends no line */
-    uint64_t out_off;       /**< of the lines there */
-    uint64_t credit_off;    /**< of the word there */
-    uint32_t sent;
-    uint32_t acked; /**< of sent, those known to be taken */
-    uint32_t taken;
-    uint32_t told;   /**< of taken, those the peer has been told of */
-    uint32_t depth;  /**< lines in each direction: a power of two */
-    uint16_t wakes;  /**< not 0: the other side shares its core, and may sleep */
-    uint16_t defers; /**< not 0: what was taken is told between two tests only, since that takes long */
+    dn_tree_line_t *in; /**< here, written by the peer */
+    const uint64_t
+        *credit;      /**< here: lines the peer has taken, ever; written by the peer when it sends no line */
+    uint64_t sent;    /**< ever */
+    uint64_t taken;   /**< ever */
+    uint32_t out_off; /**< of the lines there */
+    uint32_t credit_off; /**< of the word there */
+    uint32_t acked;      /**< of sent, those known to be taken: at most depth behind it */
+    uint32_t told;       /**< of taken, those the peer has been told of: at most depth behind it */
+    uint32_t depth;      /**< lines in each direction: a power of two */
+    uint16_t wakes;      /**< not 0: the other side shares its core, and may sleep */
+    uint16_t defers;     /**< not 0: what was taken is told between two tests only, since that takes long */
 } dn_tree_link_t;
 
 _Static_assert(64 == sizeof(dn_tree_link_t), "a link is looked at in one line");
@@ -107,7 +115,7 @@ struct dn_tree {
     dn_port_t *port;
     uint32_t ranks;
     uint32_t rank;
-    uint32_t first;
+    uint64_t first;
     uint32_t groups;
     uint32_t
         lines; /**< that may go from host to host in an operation, so that none tells of what was taken only */

@@ -10,7 +10,12 @@
 
 #include "dn_tree_int.h"
 
-/** The other side has taken so many of our lines, unless that is old news. */
+/**
+ * The other side has taken so many of our lines, as one of its lines says that was not taken before; unless that is old news.
+ *
+ * By sign is right: the peer had done its part of all operations before that of its line, so that `taken` lacks no more than what
+ * we have sent in this operation; and it is at most depth beyond `acked`, since no more is under way.
+ */
 static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
 {
     if (0 < (int32_t) (taken - link->acked)) {
@@ -30,9 +35,21 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree);
 /** Tell those who could not be told. */
 void dn_tree_pay(dn_tree_t *tree);
 
+/** Lines sent that are not known to be taken: 0 .. depth, whatever wraps, since none is sent without room. */
+static inline uint32_t dn_tree_under_way(const dn_tree_link_t *link)
+{
+    return (uint32_t) link->sent - link->acked;
+}
+
 static inline int dn_tree_has_room(dn_tree_link_t *link)
 {
-    return __builtin_expect(link->sent - link->acked < link->depth, 1) || dn_tree_find_room(link);
+    return __builtin_expect(dn_tree_under_way(link) < link->depth, 1) || dn_tree_find_room(link);
+}
+
+/** Of the next line. */
+static inline uint64_t dn_tree_flag(const dn_tree_link_t *link)
+{
+    return (uint64_t) ((uint32_t) link->sent + 1) | link->taken << 32;
 }
 
 /** Something has been written for the other side. */
@@ -49,12 +66,13 @@ static inline dn_status_t dn_tree_put(dn_tree_link_t *link, const void *data, si
     if (!dn_tree_has_room(link)) {
         return DN_ERR_AGAIN;
     }
-    const uint64_t off = link->out_off + (uint64_t) (link->sent & (link->depth - 1)) * sizeof(dn_tree_line_t);
-    const uint64_t flag = (uint64_t) (link->sent + 1) | (uint64_t) link->taken << 32;
+    const uint32_t at = (uint32_t) link->sent & (link->depth - 1);
+    const uint32_t off = link->out_off + at * (uint32_t) sizeof(dn_tree_line_t);
+    const uint64_t flag = dn_tree_flag(link);
     const dn_status_t status = dn_aotf_line(link->peer, off, data, len, flag);
     if (__builtin_expect(DN_OK == status, 1)) {
         link->sent++;
-        link->told = link->taken;
+        link->told = (uint32_t) link->taken;
         dn_tree_wake(link);
     }
     return status;
@@ -66,7 +84,7 @@ static inline uint32_t dn_tree_batch(const dn_tree_group_t *group, dn_tree_link_
     if (!dn_tree_has_room(link)) {
         return 0;
     }
-    const uint32_t room = link->depth - (link->sent - link->acked);
+    const uint32_t room = link->depth - dn_tree_under_way(link);
     const uint32_t most = room < group->batch ? room : group->batch;
     return lines < most ? lines : most;
 }
@@ -75,23 +93,29 @@ static inline uint32_t dn_tree_batch(const dn_tree_group_t *group, dn_tree_link_
 dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len, size_t piece,
                               uint32_t lines);
 
-/** The next line of a link, or NULL. */
+/**
+ * The next line of a link, or NULL.
+ *
+ * A number of 32 bits is enough: a place gets one line of each lap, so that it holds the number of this lap or of the one before,
+ * which differ by depth.
+ */
 static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
 {
-    const dn_tree_line_t *line = &link->in[link->taken & (link->depth - 1)];
+    const dn_tree_line_t *line = &link->in[(uint32_t) link->taken & (link->depth - 1)];
     const uint64_t flag = dn_load_acquire(&line->flag);
 
-    if ((uint32_t) flag != link->taken + 1) {
+    if ((uint32_t) flag != (uint32_t) link->taken + 1) {
         return NULL;
     }
     dn_tree_heard(link, (uint32_t) (flag >> 32));
     return line->data;
 }
 
-/** Has the other side to be told what was taken? It may wait for room. */
+/** Has the other side to be told what was taken? It may wait for room. Between the two are at most depth lines, whatever wraps: the
+ * other side sends no more until it is told. */
 static inline int dn_tree_owes(const dn_tree_link_t *link)
 {
-    return link->taken - link->told >= link->depth / 2;
+    return (uint32_t) link->taken - link->told >= link->depth / 2;
 }
 
 /** Done with the line that dn_tree_look() showed. */

@@ -248,8 +248,8 @@ static void any_shape(uint32_t ranks, uint64_t seed)
         forest.config = (dn_tree_config_t){
             .radix = 2 + (uint32_t) dn_test_below(&random, 8),
             .depth = 4u << dn_test_below(&random, 3),
-            /* The numbers of the lines wrap early, or not at all. */
-            .first = (uint32_t) (0 == shape % 3 ? 0 : 0 - dn_test_below(&random, 100)),
+            /* The numbers of the lines pass 2^31 or 2^32 early, or neither. */
+            .first = 0 == shape % 3 ? 0 : (UINT64_C(1) << (30 + shape % 3)) - dn_test_below(&random, 100),
         };
         forest_plant(&forest);
         for (uint32_t i = 0; i < ranks; i++) {
