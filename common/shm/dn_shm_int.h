@@ -235,6 +235,7 @@ typedef struct dn_shm {
     uint32_t contenders;        /**< processes, this one included, that may run only where this one may */
     uint32_t units;             /**< processing units there */
     char path[DN_SHM_PATH_MAX]; /**< "" with a memfd, or once unlinked */
+    int folders;                /**< files of peers may be elsewhere than in /dev/shm: the job has a folder */
     uint64_t *cma_probe;
     uint64_t start_time;
     uint8_t host[16];
@@ -295,6 +296,8 @@ void dn_shm_unlink(dn_shm_t *shm);
 /** Map a peer's, compare identity and check every size. DN_ERR_UNSUPPORTED: the kernel hides it from us. */
 dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id, dn_shm_map_t *map);
 void dn_shm_detach(dn_shm_map_t *map);
+/** May a peer's file be at this path? A path comes from the peer: nothing is opened that is not named as our files are. */
+int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where);
 /** Open a file of another process by its number there, or by path. -1: errno. */
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
 /** Give a ring in a file (path not "") its memory now: the file system could run out of it later. */

@@ -27,6 +27,10 @@
 
 /** How the name of a file of ours begins. */
 #define DN_SHM_PREFIX "dimmnet."
+/** Bytes of such a name, its end included. */
+#define DN_SHM_NAME_MAX (sizeof(DN_SHM_PREFIX) + 32)
+/** Where files are when the job has no folder of its own. */
+#define DN_SHM_FOLDER "/dev/shm"
 
 static uint64_t dn_shm_align(uint64_t bytes)
 {
@@ -144,11 +148,19 @@ static void dn_shm_sweep(const char *path)
     closedir(folder);
 }
 
+/** The name of a port's file, in any folder. */
+static void dn_shm_name(const uint64_t nonce[2], char name[DN_SHM_NAME_MAX])
+{
+    snprintf(name, DN_SHM_NAME_MAX, DN_SHM_PREFIX "%016" PRIx64 "%016" PRIx64, nonce[0], nonce[1]);
+}
+
 /** Create a file of our own in @p dir and give @p reserve bytes their space. @return fd, -1: errno. */
 static int dn_shm_create_file(dn_shm_t *shm, const char *dir, const uint64_t nonce[2], uint64_t reserve)
 {
-    const int n = snprintf(shm->path, sizeof(shm->path), "%s/" DN_SHM_PREFIX "%016" PRIx64 "%016" PRIx64, dir,
-                           nonce[0], nonce[1]);
+    char name[DN_SHM_NAME_MAX];
+
+    dn_shm_name(nonce, name);
+    const int n = snprintf(shm->path, sizeof(shm->path), "%s/%s", dir, name);
     if (0 > n || sizeof(shm->path) <= (size_t) n) {
         errno = ENAMETOOLONG;
         return -1;
@@ -175,7 +187,7 @@ static const char *dn_shm_folder(const dn_job_t *job)
     if (NULL != job->dir && 0 == statfs(job->dir, &info) && TMPFS_MAGIC == info.f_type) {
         return job->dir;
     }
-    return "/dev/shm";
+    return DN_SHM_FOLDER;
 }
 
 /** Open the backing of the own mapping: memfd or file, by configuration and by what works. */
@@ -290,6 +302,23 @@ void dn_shm_destroy(dn_shm_t *shm)
     dn_shm_unlink(shm);
     dn_shm_detach(&shm->map);
     close(shm->fd);
+}
+
+int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where)
+{
+    char name[DN_SHM_NAME_MAX];
+    const char *slash = strrchr(where->path, '/');
+
+    if ('\0' == where->path[0]) {
+        return 1;
+    }
+    dn_shm_name(where->nonce, name);
+    if (NULL == slash || 0 != strcmp(slash + 1, name)) {
+        return 0;
+    }
+    const size_t folder = (size_t) (slash - where->path);
+    return shm->folders
+           || (strlen(DN_SHM_FOLDER) == folder && 0 == memcmp(where->path, DN_SHM_FOLDER, folder));
 }
 
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)

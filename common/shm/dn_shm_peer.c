@@ -438,6 +438,11 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
                      id->pid, where.uid, shm->map.header->uid);
         return DN_ERR_ACCESS;
     }
+    if (!dn_shm_path_valid(shm, &where)) {
+        dn_log_error("the address of PID %" PRIu32 " names a file that is not one of dimmnet; refused",
+                     id->pid);
+        return DN_ERR_PROTO;
+    }
     /* Known already: it came by itself, or was disconnected while it still sent to us. */
     dn_status_t status = DN_OK;
     if (NULL != *peer_p) {

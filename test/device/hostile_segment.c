@@ -13,6 +13,7 @@
 #include "dn_world.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -808,8 +809,9 @@ static size_t find(const uint8_t *bytes, size_t len, const void *part, size_t pa
     return 0;
 }
 
-/** An address like this process' own, but of the mapping behind fd. @return its length. */
-static size_t forge_address(const dn_world_t *world, int fd, const dn_shm_header_t *header, uint8_t *address)
+/** An address like this process' own, but of the mapping behind fd, or in a file. @return its length. */
+static size_t forge_address(const dn_world_t *world, int fd, const char *path, const dn_shm_header_t *header,
+                            uint8_t *address)
 {
     const size_t len = world->me->address_len;
     dn_shm_where_t where = where_of(world->me);
@@ -821,7 +823,7 @@ static size_t forge_address(const dn_world_t *world, int fd, const dn_shm_header
     memcpy(address + at + sizeof(header->nonce), &pid, sizeof(pid));
     memcpy(where.nonce, header->nonce, sizeof(where.nonce));
     where.fd = fd;
-    where.path[0] = '\0';
+    snprintf(where.path, sizeof(where.path), "%s", path);
     where.bytes = header->bytes;
     memcpy(address + len - sizeof(where), &where, sizeof(where));
     return len;
@@ -844,7 +846,7 @@ static void try_header(dn_world_t *world, const dn_shm_header_t *header, uint64_
     if (0 != owner) {
         dn_check_equal(fchown(fd, owner, (gid_t) -1), 0);
     }
-    const size_t len = forge_address(world, fd, header, address);
+    const size_t len = forge_address(world, fd, "", header, address);
     dn_test_log_expect();
     dn_check_equal(dn_connect(world->port, address, len, &peer), wanted);
     dn_check(dn_test_log_said(DN_OK == wanted ? 0 : 1, word));
@@ -987,6 +989,41 @@ static void headers_that_are_wrong(dn_world_t *world)
     world->port = NULL;
 }
 
+/** A path of an address names a port's file in /dev/shm, or nothing is opened. */
+static void files_elsewhere(dn_world_t *world)
+{
+    static const struct {
+        const char *before; /**< the file's name */
+        const char *behind;
+        dn_status_t wanted;
+    } at[] = {
+        {"/dev/shm/", "", DN_ERR_UNREACH}, /* this may be, but there is none */
+        {"/tmp/", "", DN_ERR_PROTO},       {"", "", DN_ERR_PROTO},
+        {"/dev/shm/x/", "", DN_ERR_PROTO}, {"/dev/shm/../", "", DN_ERR_PROTO},
+        {"/dev/shm/", "x", DN_ERR_PROTO},  {"/dev/shm/", "/", DN_ERR_PROTO},
+        {"/dev/shm/x", "", DN_ERR_PROTO},  {"/proc/self/fd/", "", DN_ERR_PROTO},
+    };
+
+    world->job.dir = NULL;
+    dn_world_open(world);
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        const dn_shm_header_t header = next_header(world);
+        uint8_t address[DN_ADDRESS_MAX];
+        char path[DN_SHM_PATH_MAX];
+        dn_peer_t *peer = NULL;
+        snprintf(path, sizeof(path), "%sdimmnet.%016" PRIx64 "%016" PRIx64 "%s", at[i].before,
+                 header.nonce[0], header.nonce[1], at[i].behind);
+        const size_t len = forge_address(world, -1, path, &header, address);
+        dn_test_log_expect();
+        dn_check_equal(dn_connect(world->port, address, len, &peer), at[i].wanted);
+        const int refused = DN_ERR_PROTO == at[i].wanted;
+        dn_check(dn_test_log_said((unsigned) refused, refused ? "names a file" : NULL));
+        forged++;
+    }
+    dn_close(world->port);
+    world->port = NULL;
+}
+
 /** Two processes of one group and of two users. */
 static void another_user(dn_world_t *world)
 {
@@ -1012,6 +1049,7 @@ static void another_user(dn_world_t *world)
 
 static const dn_world_test_t tests[] = {
     {"headers_that_are_wrong", 1, headers_that_are_wrong},
+    {"files_elsewhere", 1, files_elsewhere},
     {"another_user", 2, another_user},
     {"false_staged_lines", LIARS_AND_VICTIM, false_staged_lines},
     {"any_keys", 2, any_keys},
