@@ -23,8 +23,9 @@
 #define MAX_PRECISION 9
 #define MAX_ENTRIES   10000000
 /* Floats of such a matrix are still below 2 GiB. */
-#define MAX_ORDER 23170
-#define MAX_PORT  65535
+#define MAX_ORDER      23170
+#define MAX_PORT       65535
+#define MAX_TIME_LIMIT 86400
 
 /* Letters are the identity of an option: a program accepts a subset. */
 typedef struct {
@@ -64,6 +65,11 @@ static const option_row_t option_rows[] = {
     {'O', "port", "N", "TCP port of the server (default 13003); 0: any that is free, which it prints"},
     {'I', "bind", "ADDRESS", "where the server waits (default 127.0.0.1: this host only)"},
     {'K', "keep", NULL, "go on waiting when a client is done"},
+    {'T', "time-limit", "S",
+     "seconds that a server gives a client, from its greeting to its last test (default 600; with --local "
+     "none)"},
+    {'A', "token", "FILE",
+     "file of mode 0600 with the secret that server and client share; else DIMMNET_PERF_TOKEN"},
     {'l', "local", NULL, "start both processes here, on two cores"},
     {'j', "json", NULL, "print one JSON document"},
     {'h', "help", NULL, "show this text"},
@@ -245,6 +251,11 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
         return NULL;
     case 'K':
         o->keep = true;
+        return NULL;
+    case 'T':
+        return parse_int(arg, 1, MAX_TIME_LIMIT, &o->time_limit) ? NULL : "a number of 1 to 86400";
+    case 'A':
+        o->token = arg;
         return NULL;
     case 'l':
         o->local = true;

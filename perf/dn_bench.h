@@ -67,7 +67,9 @@ typedef struct {
     const char *win_sync; /**< what opens and closes its epochs */
     const char *bind;     /**< address to wait at */
     const char *operand;  /**< what stands beside the options; NULL: nothing */
+    const char *token;    /**< file of the secret that server and client share; NULL: none is named */
     int port;             /**< of TCP */
+    int time_limit;       /**< seconds that a server gives a client; 0: not said */
     bool json;
     bool local;
     bool keep;

@@ -24,6 +24,9 @@
 /** Sizes of a sweep at most. */
 #define PERF_MAX_SIZES 48
 
+/** Errors that the other process may say it has seen of one size. */
+#define PERF_MAX_ERRORS 1000000000
+
 /** Batches of --batches at most. */
 #define PERF_MAX_BATCHES 1000
 

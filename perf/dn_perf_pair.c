@@ -133,7 +133,13 @@ dn_port_t *perf_open(const perf_t *perf, uint32_t pid, perf_address_t *address)
 dn_peer_t *perf_connect(const perf_t *perf, dn_port_t *port, const perf_address_t *address)
 {
     dn_peer_t *peer;
-    perf_must(perf, dn_connect(port, address->bytes, address->len, &peer), "dn_connect");
+    /* the other process says how long it is */
+    perf_must(perf, sizeof(address->bytes) < address->len ? DN_ERR_PROTO : DN_OK, "the address");
+    const dn_status_t status = dn_connect(port, address->bytes, address->len, &peer);
+    if (DN_OK != status && DN_ERR_UNREACH != status) {
+        exit(1); /* the library has said why */
+    }
+    perf_must(perf, status, "dn_connect");
     return peer;
 }
 
@@ -339,7 +345,7 @@ static void run_kind(perf_t *perf, bool allocated, perf_result_t *result)
         double seconds = time_steps(perf);
         exchange(perf, &perf->errors, &theirs, sizeof(theirs));
         row->size = size;
-        row->errors += perf->errors + theirs;
+        row->errors += perf->errors + (0 <= theirs && PERF_MAX_ERRORS > theirs ? theirs : PERF_MAX_ERRORS);
         result->num_values = values + perf->test->values(perf, seconds, row->values + values);
     }
     result->num_rows = (int) (row - result->row);

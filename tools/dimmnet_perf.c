@@ -13,46 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dn_bench_fork.h"
 #include "dn_json.h"
 #include "dn_net.h"
-#include "dn_perf.h"
+#include "dn_perf_tool.h"
 
-#define PROGRAM      "dimmnet_perf"
 #define DEFAULT_PORT 13003
-#define DEVICES_MAX  128
 #define TESTS_MAX    128
-/* Bytes that a client may make the server take for one window. */
-#define MEMORY_MAX ((size_t) 1 << 30)
-/* A stranger who connects and says nothing must not keep the server from its clients. */
-#define GREETING_SECONDS 10
-
-/** First words of both; the server's also say whether it serves this client. */
-typedef struct {
-    char magic[8];
-    uint32_t wire;  /**< DN_WIRE_VERSION */
-    uint32_t bytes; /**< of plan_t */
-    dn_pgid_t pgid; /**< the server's choice */
-    char devices[DEVICES_MAX];
-} hello_t;
-
-static const char magic[8] = "dnperf1";
-
-/** One test, as the client asks for it. */
-typedef struct {
-    char test[16]; /**< empty: that was all */
-    uint64_t min_size;
-    uint64_t max_size;
-    uint64_t mem_limit;
-    int32_t iterations;
-    int32_t warmup;
-    int32_t batches;
-    int32_t window;
-    uint32_t check;
-} plan_t;
+/* Seconds that a client has from its greeting to its last test. */
+#define TIME_LIMIT 600
 
 /** What users ask for, in tests of dn_perf_steps.c. */
 typedef struct {
@@ -103,159 +74,13 @@ static const menu_t *find_menu(const char *name)
 /** Every device of this build, in its order. */
 static const char *all_devices(void)
 {
-    static char list[DEVICES_MAX];
+    static char list[DN_GREET_DEVICES];
     size_t used = 0;
     for (size_t i = 0; NULL != dn_device_name(i) && used < sizeof(list); i++) {
         used +=
             (size_t) snprintf(list + used, sizeof(list) - used, "%s%s", 0 == i ? "" : ",", dn_device_name(i));
     }
     return list;
-}
-
-static void run_plan(const plan_t *plan, const dn_bench_options_t *options, perf_t *perf,
-                     perf_result_t *result)
-{
-    dn_bench_options_t given = *options;
-    given.min_size = plan->min_size;
-    given.max_size = plan->max_size;
-    given.mem_limit = plan->mem_limit;
-    given.iterations = plan->iterations;
-    given.warmup = plan->warmup;
-    given.batches = plan->batches;
-    given.window = plan->window;
-    given.check = 0 != plan->check;
-    perf_take(perf, perf_find(plan->test), &given);
-    perf_run(perf, result);
-}
-
-/* The server's side */
-
-static bool is_sane(const plan_t *plan)
-{
-    bool text = NULL != memchr(plan->test, '\0', sizeof(plan->test));
-    bool sizes = (SIZE_MAX == plan->max_size || MEMORY_MAX >= plan->max_size)
-                 && (SIZE_MAX == plan->min_size || plan->min_size <= plan->max_size);
-    bool counts = 0 <= plan->iterations && -1 <= plan->warmup && 1 <= plan->batches
-                  && PERF_MAX_BATCHES >= plan->batches && 0 <= plan->window && 65536 >= plan->window;
-    return text && sizes && counts && 1 <= plan->mem_limit && MEMORY_MAX >= plan->mem_limit
-           && NULL != perf_find(plan->test);
-}
-
-/** Answer a client's greeting. @return 0: it is one of ours. */
-static int greet_client(int socket, const dn_bench_options_t *options, hello_t *hello)
-{
-    hello_t answer = {.wire = DN_WIRE_VERSION, .bytes = sizeof(plan_t)};
-    memcpy(answer.magic, magic, sizeof(magic));
-    dn_net_limit(socket, GREETING_SECONDS);
-    if (0 != dn_net_receive(socket, hello, sizeof(*hello))
-        || 0 != memcmp(hello->magic, magic, sizeof(magic))) {
-        fprintf(stderr, PROGRAM ": someone connected who does not speak as " PROGRAM " does; refused\n");
-        return -1;
-    }
-    dn_net_limit(socket, 0);
-    if (NULL != options->device) {
-        snprintf(hello->devices, sizeof(hello->devices), "%s", options->device);
-    }
-    hello->devices[DEVICES_MAX - 1] = '\0';
-    perf_random_key(PROGRAM, &answer.pgid);
-    hello->pgid = answer.pgid;
-    if (0 != dn_net_send(socket, &answer, sizeof(answer)) || DN_WIRE_VERSION != hello->wire
-        || sizeof(plan_t) != hello->bytes) {
-        fprintf(stderr, PROGRAM ": the client is of another version or machine; install the same on both\n");
-        return -1;
-    }
-    return 0;
-}
-
-static int serve(int socket, const dn_bench_options_t *options)
-{
-    static perf_result_t result;
-    hello_t hello;
-    plan_t plan;
-    dn_bench_options_t own = *options;
-    if (0 != greet_client(socket, options, &hello)) {
-        return 1;
-    }
-    own.device = hello.devices;
-    for (;;) {
-        if (0 != dn_net_receive(socket, &plan, sizeof(plan))) {
-            fprintf(stderr, PROGRAM ": the client left before it was done\n");
-            return 1;
-        }
-        if ('\0' == plan.test[0]) {
-            return 0;
-        }
-        if (!is_sane(&plan)) {
-            fprintf(stderr, PROGRAM ": the client asks for what does not exist, or for too much; refused\n");
-            return 1;
-        }
-        perf_t perf = {.program = PROGRAM, .index = 1, .socket = socket, .pgid = hello.pgid};
-        run_plan(&plan, &own, &perf, &result);
-    }
-}
-
-/** Serve one client in a process of its own, so that the next one finds nothing of it. */
-static int serve_in_child(int listener, int socket, const dn_bench_options_t *options)
-{
-    int status;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (0 == pid) {
-        close(listener);
-        status = serve(socket, options);
-        fflush(NULL);
-        _exit(status);
-    }
-    close(socket);
-    if (0 > pid || pid != waitpid(pid, &status, 0)) {
-        perror(PROGRAM ": a process for the client cannot be started");
-        return 1;
-    }
-    if (WIFSIGNALED(status)) {
-        fprintf(stderr, PROGRAM ": the process for the client was ended by signal %d\n", WTERMSIG(status));
-        return 1;
-    }
-    return WEXITSTATUS(status);
-}
-
-static int run_server(const dn_bench_options_t *options)
-{
-    int port = options->port;
-    int status = 0;
-    int listener = dn_net_listen(PROGRAM, options->bind, &port);
-    if (0 > listener) {
-        return 1;
-    }
-    printf("# waiting at %s port %d\n", options->bind, port);
-    fflush(stdout);
-    do {
-        int socket = dn_net_accept(PROGRAM, listener);
-        status = 0 > socket ? 1 : serve_in_child(listener, socket, options);
-    } while (options->keep);
-    close(listener);
-    return status;
-}
-
-/* The client's side */
-
-static int greet_server(client_t *client)
-{
-    hello_t hello = {.wire = DN_WIRE_VERSION, .bytes = sizeof(plan_t)};
-    hello_t answer;
-    memcpy(hello.magic, magic, sizeof(magic));
-    snprintf(hello.devices, sizeof(hello.devices), "%s", client->options->device);
-    if (0 != dn_net_send(client->socket, &hello, sizeof(hello))
-        || 0 != dn_net_receive(client->socket, &answer, sizeof(answer))
-        || 0 != memcmp(answer.magic, magic, sizeof(magic))) {
-        fprintf(stderr, PROGRAM ": what answers at %s is not " PROGRAM "\n", client->server);
-        return -1;
-    }
-    if (DN_WIRE_VERSION != answer.wire || sizeof(plan_t) != answer.bytes) {
-        fprintf(stderr, PROGRAM ": the server is of another version or machine; install the same on both\n");
-        return -1;
-    }
-    client->pgid = answer.pgid;
-    return 0;
 }
 
 /** What the emulation said of the last test; "": nothing, as over other devices. */
@@ -311,7 +136,7 @@ static int run_test(client_t *client, const char *name)
     static perf_result_t result;
     const dn_bench_options_t *o = client->options;
     perf_t perf = {.program = PROGRAM, .index = 0, .socket = client->socket, .pgid = client->pgid};
-    plan_t plan = {
+    dn_plan_t plan = {
         .min_size = o->min_size,
         .max_size =
             SIZE_MAX == o->max_size && 0 != client->asked->max_size ? client->asked->max_size : o->max_size,
@@ -328,7 +153,7 @@ static int run_test(client_t *client, const char *name)
         return 1;
     }
     deviation[0] = '\0';
-    run_plan(&plan, o, &perf, &result);
+    dn_plan_run(&plan, o, &perf, &result);
     if (!o->json) {
         const int failed = perf_print(&perf, &result);
         if ('\0' != deviation[0]) {
@@ -353,12 +178,13 @@ static void run_tests(client_t *client)
     }
 }
 
-static int run_client(int socket, const char *server, const menu_t *asked, const dn_bench_options_t *options)
+static int run_client(int socket, const char *server, const dn_token_t *token, const menu_t *asked,
+                      const dn_bench_options_t *options)
 {
-    static const plan_t end;
+    static const dn_plan_t end;
     client_t client = {
         .socket = socket, .server = server, .asked = asked, .options = options, .json = {.out = stdout}};
-    if (0 != greet_server(&client)) {
+    if (0 != dn_greet_server(socket, server, token, options->device, &client.pgid)) {
         return 1;
     }
     dn_log_answers_set(keep_deviation, NULL);
@@ -385,6 +211,7 @@ static int run_client(int socket, const char *server, const menu_t *asked, const
 
 typedef struct {
     int sockets[2];
+    dn_token_t token;
     const menu_t *asked;
     const dn_bench_options_t *options;
 } local_t;
@@ -393,8 +220,9 @@ static int local_child(int index, void *arg)
 {
     const local_t *local = arg;
     close(local->sockets[1 - index]);
-    return 0 == index ? run_client(local->sockets[0], "this host", local->asked, local->options)
-                      : serve(local->sockets[1], local->options);
+    return 0 == index
+               ? run_client(local->sockets[0], "this host", &local->token, local->asked, local->options)
+               : dn_serve(local->sockets[1], &local->token, local->options);
 }
 
 static int run_local(const menu_t *asked, const dn_bench_options_t *options)
@@ -411,10 +239,10 @@ static int run_local(const menu_t *asked, const dn_bench_options_t *options)
     return dn_bench_fork(2, cpus, 2, local_child, &local);
 }
 
-static int connect_and_run(const menu_t *asked, const dn_bench_options_t *options)
+static int connect_and_run(const dn_token_t *token, const menu_t *asked, const dn_bench_options_t *options)
 {
     int socket = dn_net_connect(PROGRAM, options->operand, options->port);
-    return 0 > socket ? 1 : run_client(socket, options->operand, asked, options);
+    return 0 > socket ? 1 : run_client(socket, options->operand, token, asked, options);
 }
 
 /* What the options say together. @return 0, or a sentence is on stderr. */
@@ -427,10 +255,10 @@ static int check_options(const dn_bench_options_t *options)
         wrong = "--keep is for a server; leave out the host and --local";
     } else if (NULL != options->operand && 0 == options->port) {
         wrong = "a client needs the port of its server; --port 0 is for servers";
-    } else if (MEMORY_MAX < options->mem_limit
-               || (SIZE_MAX != options->max_size && MEMORY_MAX < options->max_size)) {
+    } else if (DN_PLAN_MEMORY < options->mem_limit
+               || (SIZE_MAX != options->max_size && DN_PLAN_MEMORY < options->max_size)) {
         wrong = "servers give at most 1G; use smaller sizes";
-    } else if (NULL != options->device && DEVICES_MAX <= strlen(options->device)) {
+    } else if (NULL != options->device && DN_GREET_DEVICES <= strlen(options->device)) {
         wrong = "the list of devices is too long";
     }
     if (NULL != wrong) {
@@ -448,11 +276,12 @@ int main(int argc, char **argv)
                    "one\nclient; with HOST the client, which prints. Tests (-t, default latency): latency, "
                    "bw, rate, "
                    "push, pull,\natomics, aotf, all.",
-        .accepts = "dtmixcWMBCPOIKlj",
-        .renamed = "dDmsinxwOpIbKk",
+        .accepts = "dtmixcWMBCPOIKTAlj",
+        .renamed = "dDmsinxwOpIbKkAa",
         .operand = "HOST",
     };
     dn_bench_options_t options;
+    dn_token_t token;
     int cpu;
     perf_defaults(&options);
     options.bind = "127.0.0.1";
@@ -467,6 +296,10 @@ int main(int argc, char **argv)
         options.device = NULL == options.device ? all_devices() : options.device;
         return run_local(asked, &options);
     }
+    options.time_limit = 0 == options.time_limit ? TIME_LIMIT : options.time_limit;
+    if (0 != dn_token_read(options.token, &token)) {
+        return 1;
+    }
     if (NULL != options.cores) {
         if (0 != dn_bench_cpus(PROGRAM, options.cores, &cpu, 1)) {
             return 1;
@@ -474,8 +307,8 @@ int main(int argc, char **argv)
         dn_bench_bind(cpu);
     }
     if (NULL == options.operand) {
-        return run_server(&options);
+        return dn_serve_all(&token, &options);
     }
     options.device = NULL == options.device ? all_devices() : options.device;
-    return connect_and_run(asked, &options);
+    return connect_and_run(&token, asked, &options);
 }

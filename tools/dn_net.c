@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 static struct addrinfo *resolve(const char *program, const char *host, int port, int flags)
@@ -89,18 +88,36 @@ int dn_net_listen(const char *program, const char *address, int *port_p)
     return listener;
 }
 
-int dn_net_accept(const char *program, int listener)
+bool dn_net_is_loopback(int socket)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof(address);
+    if (0 != getsockname(socket, (struct sockaddr *) &address, &len)) {
+        return false;
+    }
+    if (AF_INET6 == address.ss_family) {
+        const struct in6_addr *at = &((struct sockaddr_in6 *) &address)->sin6_addr;
+        return IN6_IS_ADDR_LOOPBACK(at) || (IN6_IS_ADDR_V4MAPPED(at) && IN_LOOPBACKNET == at->s6_addr[12]);
+    }
+    return AF_INET == address.ss_family
+           && IN_LOOPBACKNET == ntohl(((struct sockaddr_in *) &address)->sin_addr.s_addr) >> IN_CLASSA_NSHIFT;
+}
+
+int dn_net_accept(int listener)
 {
     int client;
     do {
         client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     } while (0 > client && (EINTR == errno || ECONNABORTED == errno));
-    if (0 > client) {
-        fprintf(stderr, "%s: no client can be accepted: %s\n", program, strerror(errno));
-        return -1;
+    if (0 <= client) {
+        tune(client);
     }
-    tune(client);
     return client;
+}
+
+bool dn_net_lasts(int error)
+{
+    return EBADF == error || EINVAL == error || ENOTSOCK == error || EOPNOTSUPP == error || EFAULT == error;
 }
 
 int dn_net_connect(const char *program, const char *host, int port)
@@ -159,10 +176,4 @@ int dn_net_receive(int socket, void *data, size_t len)
         len -= 0 < got ? (size_t) got : 0;
     }
     return 0;
-}
-
-void dn_net_limit(int socket, int seconds)
-{
-    struct timeval limit = {.tv_sec = seconds};
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }

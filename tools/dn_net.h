@@ -5,6 +5,7 @@
 #ifndef DN_NET_H
 #define DN_NET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -15,8 +16,14 @@
 /** Wait at an address; @p port_p: in, 0: any that is free; out, the one that it is. @return a socket. */
 int dn_net_listen(const char *program, const char *address, int *port_p);
 
-/** The next client. @return a socket. */
-int dn_net_accept(const char *program, int listener);
+/** Does only this host reach the address that a socket is bound to? */
+bool dn_net_is_loopback(int socket);
+
+/** The next client. @return a socket; -1, without a sentence: errno says why. */
+int dn_net_accept(int listener);
+
+/** Is this error of dn_net_accept() one that stays? The others end when the system has descriptors or memory again. */
+bool dn_net_lasts(int error);
 
 /** @return a socket. */
 int dn_net_connect(const char *program, const char *host, int port);
@@ -24,8 +31,5 @@ int dn_net_connect(const char *program, const char *host, int port);
 /** All @p len bytes. @return 0, or -1, without a sentence, when the other end is gone or silent for too long. */
 int dn_net_send(int socket, const void *data, size_t len);
 int dn_net_receive(int socket, void *data, size_t len);
-
-/** Let dn_net_receive() wait this long for bytes; 0: for ever. */
-void dn_net_limit(int socket, int seconds);
 
 #endif
