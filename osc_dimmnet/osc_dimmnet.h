@@ -135,6 +135,7 @@ typedef struct osc_far {
     uint64_t its_total;
     uint32_t mapped_sid; /**< dynamic window: segment that was mapped last */
     uint32_t mapped_generation;
+    uint64_t mapped_len;
     uint8_t *mapped;
 } osc_far_t;
 
@@ -153,9 +154,9 @@ typedef struct osc_module {
     ompi_communicator_t *comm;
     osc_control_t *control; /**< of the own block */
     ompi_win_t *win;
-    dn_segment_t *segment;   /**< the user's own memory, made one; NULL: none */
-    dn_segment_t **attached; /**< dynamic window: that of each region, or NULL */
-    uint32_t window;         /**< number by which messages name it, with far targets */
+    dn_segment_t *segment;       /**< the user's own memory, made one; NULL: none */
+    struct osc_regions *regions; /**< dynamic window: what is attached (osc_dimmnet_dynamic.c) */
+    uint32_t window;             /**< number by which messages name it, with far targets */
     uint32_t generation;
     uint32_t holders; /**< who looks at it for messages (osc_dimmnet_message.c) */
     osc_block_t block;
@@ -191,6 +192,21 @@ static inline osc_module_t *osc_module(const ompi_win_t *win)
 
 /** Between two polls of a word that another process will change. @p polls begins with 0. */
 void ompi_osc_dimmnet_wait(unsigned *polls);
+
+/** A wait for what a process may never do, as it may have ended. Begins with zeros. */
+typedef struct osc_patience {
+    unsigned polls;
+    uint64_t began_ns; /**< of the wait, soon after the first poll */
+    uint64_t next_ns;  /**< time to look who lives */
+    bool handler;      /**< no progress may be made */
+} osc_patience_t;
+
+/**
+ * Between two polls in such a wait. A wait that takes long gives the core to others: the process that is waited for may be
+ * stopped, or may have none.
+ * @return true: some time has passed without success, so see whether that process lives. Later waits go on.
+ */
+bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience);
 
 /** The same where no progress may be made, as in handlers: what is awaited needs nothing but the core. */
 void ompi_osc_dimmnet_pause(unsigned *polls);
@@ -241,6 +257,9 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm);
 
 /** The peer of a rank, once ompi_osc_dimmnet_reach() has said yes. */
 dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank);
+
+/** Does the process of a rank live? It lives, too, while it is stopped. May take a system call: not for a hot path. */
+bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank);
 
 /** Part from all peers and close the port. */
 void ompi_osc_dimmnet_peers_close(void);

@@ -10,6 +10,7 @@
 #include "osc_dimmnet.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include "ompi/group/group.h"
 #include "opal/runtime/opal_progress.h"
@@ -19,6 +20,12 @@
 
 /** Polls before Open MPI's own progress gets a turn: others may wait for messages of this process. */
 #define POLLS 32
+
+/** Waiting of this length is no matter of cores that are quick to answer any more: others get this one. */
+#define SPIN_NS 1000000u
+
+/** Between two looks at who lives: 2,000 times as long as looking at one process takes. */
+#define LOOK_NS 100000000u
 
 static int component_register(void);
 static int component_open(void);
@@ -142,6 +149,34 @@ void ompi_osc_dimmnet_pause(unsigned *polls)
     } else {
         sched_yield();
     }
+}
+
+bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience)
+{
+    struct timespec time;
+
+    if (patience->handler) {
+        ompi_osc_dimmnet_pause(&patience->polls);
+    } else {
+        ompi_osc_dimmnet_wait(&patience->polls);
+    }
+    if (0 != patience->polls % POLLS) {
+        return false;
+    }
+    (void) clock_gettime(CLOCK_MONOTONIC, &time);
+    const uint64_t now = (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
+    if (0 == patience->began_ns) {
+        patience->began_ns = now;
+        patience->next_ns = now + LOOK_NS;
+    }
+    if (now - patience->began_ns > SPIN_NS) {
+        (void) sched_yield();
+    }
+    if (now < patience->next_ns) {
+        return false;
+    }
+    patience->next_ns = now + LOOK_NS;
+    return true;
 }
 
 const ompi_osc_base_module_t ompi_osc_dimmnet_module = {

@@ -5,8 +5,9 @@
 /** @file osc_dimmnet_dynamic.c
  * Dynamic windows: memory is attached and detached.
  *
- * Each process has a table of its regions behind the notes in its block. Who maps the block reads it there, without the
- * owner's help; others ask.
+ * Each process has a table of its regions, in memory of its own, by which it serves those that ask. A mirror of it lies behind
+ * the notes in its block: processes that map the block read it there, without the owner's help. They could also write there,
+ * so the owner never reads its mirror, and a reader trusts no word of it: an entry is copied, and the copy is checked.
  */
 #include "dn_config.h"
 
@@ -15,6 +16,7 @@
 /** Regions that can be attached at a time: 104 KiB of address space, used as far as it is needed. */
 #define REGIONS 1024
 
+/** What is attached. The counters are read while the owner writes: it makes the version odd before, and even after. */
 typedef struct osc_table {
     uint64_t version; /**< odd while the owner changes it */
     uint64_t count;   /**< entries that are looked at; one without a base is free */
@@ -22,12 +24,18 @@ typedef struct osc_table {
     osc_region_t region[REGIONS];
 } osc_table_t;
 
+struct osc_regions {
+    osc_table_t table;
+    dn_segment_t *segment[REGIONS]; /**< made for a region; NULL: its memory was in one */
+};
+
 uint64_t ompi_osc_dimmnet_regions_bytes(void)
 {
     return sizeof(osc_table_t);
 }
 
-static osc_table_t *table_of(const osc_module_t *module, osc_control_t *control)
+/** The mirror in a block. */
+static osc_table_t *mirror_of(const osc_module_t *module, osc_control_t *control)
 {
     return (osc_table_t *) (void *) &control->notes[module->size];
 }
@@ -42,16 +50,30 @@ static bool region_holds(const osc_region_t *region, uint64_t at, uint64_t len)
                || (region->roff <= region->key.len && region->len <= region->key.len - region->roff));
 }
 
+/** Copy an entry once, word by word: what is checked afterwards is what is used. */
+static void copy_entry(osc_region_t *region, const osc_region_t *entry)
+{
+    uint64_t *to = (uint64_t *) (void *) region;
+    const uint64_t *from = (const uint64_t *) (const void *) entry;
+
+    _Static_assert(0 == sizeof(*region) % sizeof(*to), "an entry is whole words");
+    for (size_t i = 0; i < sizeof(*region) / sizeof(*to); i++) {
+        /* No order: look_up_at_rest() looks at the version before and after. */
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    }
+}
+
 /** @return OMPI_ERR_RMA_RANGE: no region has all of these bytes. */
 static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, osc_region_t *region)
 {
     const uint64_t count = osc_load_u64(&table->count);
 
     for (uint64_t i = 0; i < count && i < REGIONS; i++) {
-        const osc_region_t *entry = &table->region[i];
-
-        if (0 != entry->base && region_holds(entry, at, len)) {
-            *region = *entry;
+        if (0 == __atomic_load_n(&table->region[i].base, __ATOMIC_RELAXED)) {
+            continue;
+        }
+        copy_entry(region, &table->region[i]);
+        if (0 != region->base && region_holds(region, at, len)) {
             return OMPI_SUCCESS;
         }
     }
@@ -76,7 +98,7 @@ int ompi_osc_dimmnet_own_region(const osc_module_t *module, uint64_t at, uint64_
     int rc;
 
     /* Another thread attaches, and needs nobody for it. */
-    while (!look_up_at_rest(table_of(module, module->control), at, len, region, &rc)) {
+    while (!look_up_at_rest(&module->regions->table, at, len, region, &rc)) {
         ompi_osc_dimmnet_pause(&polls);
     }
     return rc;
@@ -85,15 +107,20 @@ int ompi_osc_dimmnet_own_region(const osc_module_t *module, uint64_t at, uint64_
 int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len, osc_region_t *region)
 {
     osc_control_t *control = module->target[target].control;
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
     int rc;
 
+    if (target == module->rank) {
+        return ompi_osc_dimmnet_own_region(module, at, len, region);
+    }
     if (NULL == control) {
         rc = ompi_osc_dimmnet_ask_region(module, target, at, len, region);
         return OMPI_SUCCESS == rc && !region_holds(region, at, len) ? OMPI_ERR_RMA_RANGE : rc;
     }
-    while (!look_up_at_rest(table_of(module, control), at, len, region, &rc)) {
-        ompi_osc_dimmnet_wait(&polls);
+    while (!look_up_at_rest(mirror_of(module, control), at, len, region, &rc)) {
+        if (ompi_osc_dimmnet_wait_long(&patience) && !ompi_osc_dimmnet_lives(module, target)) {
+            return OMPI_ERR_UNREACH;
+        }
     }
     return rc;
 }
@@ -113,11 +140,12 @@ uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const os
     /* Another thread may want a region of another segment. */
     OPAL_THREAD_LOCK(&module->lock);
     bool mapped = NULL != far->mapped && far->mapped_sid == region->key.sid
-                  && far->mapped_generation == region->key.generation;
+                  && far->mapped_generation == region->key.generation && far->mapped_len == region->key.len;
     if (!mapped && DN_OK == dn_segment_map(far->peer, &region->key, &base)) {
         far->mapped = base;
         far->mapped_sid = region->key.sid;
         far->mapped_generation = region->key.generation;
+        far->mapped_len = region->key.len;
         mapped = true;
     }
     if (mapped) {
@@ -127,11 +155,34 @@ uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const os
     return here;
 }
 
-/** Begin, or end, a change of the own table. Under the module's lock. */
-static void change(osc_table_t *table)
+/** Begin a change of a table to version @p next, which is odd. Under the module's lock. */
+static void begin_change(osc_table_t *table, uint64_t next)
 {
-    __atomic_store_n(&table->version, table->version + 1, __ATOMIC_SEQ_CST);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&table->version, next, __ATOMIC_RELAXED);
+    /* Pairs with the fence in look_up_at_rest(): who reads a word of the change sees this version, or a later one. */
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/** Set an entry of the own table and of its mirror. Under the module's lock. */
+static void set_entry(osc_module_t *module, uint64_t i, const osc_region_t *region)
+{
+    osc_table_t *own = &module->regions->table;
+    osc_table_t *const tables[] = {own, mirror_of(module, module->control)};
+    const uint64_t version = own->version;
+    const uint64_t count = own->count <= i ? i + 1 : own->count;
+
+    for (int k = 0; k < 2; k++) {
+        const uint64_t *from = (const uint64_t *) (const void *) region;
+        uint64_t *to = (uint64_t *) (void *) &tables[k]->region[i];
+
+        begin_change(tables[k], version + 1);
+        for (size_t word = 0; word < sizeof(*region) / sizeof(*to); word++) {
+            __atomic_store_n(&to[word], from[word], __ATOMIC_RELAXED);
+        }
+        __atomic_store_n(&tables[k]->count, count, __ATOMIC_RELAXED);
+        /* Pairs with the first load in look_up_at_rest(). */
+        __atomic_store_n(&tables[k]->version, version + 2, __ATOMIC_RELEASE);
+    }
 }
 
 int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
@@ -139,7 +190,6 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
     osc_module_t *module = osc_module(win);
     osc_region_t region = {.base = (uintptr_t) base, .len = len};
     dn_segment_t *segment = NULL;
-    osc_table_t *table;
     uint64_t i = 0;
 
     if (MPI_WIN_FLAVOR_DYNAMIC != module->flavor) {
@@ -153,18 +203,12 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
         region.roff = 0;
     }
     OPAL_THREAD_LOCK(&module->lock);
-    table = table_of(module, module->control);
-    while (i < REGIONS && 0 != table->region[i].base) {
+    while (i < REGIONS && 0 != module->regions->table.region[i].base) {
         i++;
     }
     if (i < REGIONS) {
-        change(table);
-        table->region[i] = region;
-        module->attached[i] = segment;
-        if (table->count <= i) {
-            table->count = i + 1;
-        }
-        change(table);
+        set_entry(module, i, &region);
+        module->regions->segment[i] = segment;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
     if (REGIONS == i) {
@@ -177,14 +221,14 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
 }
 
 /** Take an entry out of the own table. */
-static void drop(osc_module_t *module, osc_table_t *table, uint64_t i)
+static void drop(osc_module_t *module, uint64_t i)
 {
-    change(table);
-    table->region[i].base = 0;
-    change(table);
-    if (NULL != module->attached[i]) {
-        dn_segment_free(module->attached[i]);
-        module->attached[i] = NULL;
+    static const osc_region_t none;
+
+    set_entry(module, i, &none);
+    if (NULL != module->regions->segment[i]) {
+        dn_segment_free(module->regions->segment[i]);
+        module->regions->segment[i] = NULL;
     }
 }
 
@@ -197,10 +241,9 @@ int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base)
         return OMPI_ERR_RMA_FLAVOR;
     }
     OPAL_THREAD_LOCK(&module->lock);
-    osc_table_t *table = table_of(module, module->control);
-    for (uint64_t i = 0; OMPI_SUCCESS != rc && i < table->count; i++) {
-        if (table->region[i].base == (uintptr_t) base) {
-            drop(module, table, i);
+    for (uint64_t i = 0; OMPI_SUCCESS != rc && i < module->regions->table.count; i++) {
+        if (module->regions->table.region[i].base == (uintptr_t) base) {
+            drop(module, i);
             rc = OMPI_SUCCESS;
         }
     }
@@ -208,17 +251,17 @@ int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base)
     return rc;
 }
 
-dn_segment_t **ompi_osc_dimmnet_regions_open(void)
+struct osc_regions *ompi_osc_dimmnet_regions_open(void)
 {
-    return calloc(REGIONS, sizeof(dn_segment_t *));
+    return calloc(1, sizeof(struct osc_regions));
 }
 
 void ompi_osc_dimmnet_regions_close(osc_module_t *module)
 {
-    for (uint64_t i = 0; NULL != module->attached && i < REGIONS; i++) {
-        if (NULL != module->attached[i]) {
-            dn_segment_free(module->attached[i]);
+    for (uint64_t i = 0; NULL != module->regions && i < REGIONS; i++) {
+        if (NULL != module->regions->segment[i]) {
+            dn_segment_free(module->regions->segment[i]);
         }
     }
-    free(module->attached);
+    free(module->regions);
 }

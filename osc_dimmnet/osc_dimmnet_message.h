@@ -224,14 +224,14 @@ uint64_t ompi_osc_dimmnet_regions_bytes(void);
 int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len,
                             osc_region_t *region);
 
-/** The same in the own table. */
+/** The same in the own table, which nobody else can write. */
 int ompi_osc_dimmnet_own_region(const osc_module_t *module, uint64_t at, uint64_t len, osc_region_t *region);
 
 /** Its memory in the address space of this process; NULL: not there. */
 uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const osc_region_t *region);
 
-/** Room for the segments of its regions; NULL: no memory. */
-dn_segment_t **ompi_osc_dimmnet_regions_open(void);
+/** Room for its regions; NULL: no memory. */
+struct osc_regions *ompi_osc_dimmnet_regions_open(void);
 void ompi_osc_dimmnet_regions_close(osc_module_t *module);
 /** @} */
 

@@ -205,6 +205,20 @@ enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
     return (enum osc_reached) all[0];
 }
 
+bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank)
+{
+    if (rank == module->rank) {
+        return true;
+    }
+    if (osc_is_lost(module, rank)) {
+        return false;
+    }
+    /* A handler asks for windows with far targets only, and must not take the lock of ompi_osc_dimmnet_peer(). */
+    return DN_OK
+           == dn_peer_check(NULL != module->far ? module->far[rank].peer
+                                                : ompi_osc_dimmnet_peer(module->comm, rank));
+}
+
 void ompi_osc_dimmnet_peers_close(void)
 {
     osc_component_t *component = &mca_osc_dimmnet_component;

@@ -82,12 +82,14 @@ static uint64_t bytes_of(const osc_module_t *module, int rank)
     return is_users(module) ? 0 : module->target[rank].size;
 }
 
-/** A place in a segment of a rank, in the address space of this process; NULL: not there. */
-static uint8_t *map(const osc_module_t *module, int rank, const dn_key_t *key, uint64_t off)
+/** A piece of a segment of a rank, in the address space of this process; NULL: not there. */
+static uint8_t *map(const osc_module_t *module, int rank, const dn_key_t *key, uint64_t off, uint64_t len)
 {
     void *base;
 
-    if (DN_OK != dn_segment_map(ompi_osc_dimmnet_peer(module->comm, rank), key, &base)) {
+    /* What the rank says of itself: the mapping is of the key's length, as dn_segment_map() has checked. */
+    if (off > key->len || len > key->len - off
+        || DN_OK != dn_segment_map(ompi_osc_dimmnet_peer(module->comm, rank), key, &base)) {
         return NULL;
     }
     return (uint8_t *) base + off;
@@ -96,7 +98,11 @@ static uint8_t *map(const osc_module_t *module, int rank, const dn_key_t *key, u
 /** The block of a rank. */
 static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t *offer)
 {
-    return rank == module->rank ? module->block.base : map(module, rank, &offer->key, offer->off);
+    const uint64_t bytes = bytes_of(module, rank);
+
+    return rank == module->rank
+               ? module->block.base
+               : map(module, rank, &offer->key, offer->off, memory_off(module, bytes) + bytes);
 }
 
 /** The window of a rank whose block is here. */
@@ -112,7 +118,7 @@ static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_
     if (rank == module->rank) {
         return users;
     }
-    return 0 == offer->mapped ? NULL : map(module, rank, &offer->memory_key, offer->memory_off);
+    return 0 == offer->mapped ? NULL : map(module, rank, &offer->memory_key, offer->memory_off, offer->size);
 }
 
 /** What messages and transfers to a rank need. */
@@ -222,9 +228,9 @@ static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mi
     }
     module->far = calloc((size_t) module->size, sizeof(*module->far));
     if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
-        module->attached = ompi_osc_dimmnet_regions_open();
+        module->regions = ompi_osc_dimmnet_regions_open();
     }
-    if (NULL == module->far || (MPI_WIN_FLAVOR_DYNAMIC == module->flavor && NULL == module->attached)
+    if (NULL == module->far || (MPI_WIN_FLAVOR_DYNAMIC == module->flavor && NULL == module->regions)
         || !ompi_osc_dimmnet_messages_join(module)) {
         free(module->far);
         module->far = NULL;

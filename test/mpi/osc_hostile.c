@@ -5,10 +5,11 @@
 /** @file osc_hostile.c
  * What a rank sends to another's windows that no origin would: the target refuses it, changes nothing, and goes on.
  *
- *   osc_hostile [-s SEED] [-n MESSAGES]
+ *   osc_hostile [-s SEED] [-n MESSAGES] [-t TABLES]
  *
- * Rank 1 writes messages by hand: first each kind of wrong one, of which not a byte of the window may change, then random
- * ones, of which those that are right by chance may change the window, but nothing beside it. Afterwards the window works.
+ * Rank 1 changes the tables of dynamic windows that it maps, and writes messages by hand: first each kind of wrong one, of
+ * which not a byte of the window may change, then random ones, of which those that are right by chance may change the window,
+ * but nothing beside it. Afterwards the window works. With TABLES 0 processes map nothing of each other, so no tables.
  */
 #include "dn_config.h"
 
@@ -25,7 +26,16 @@
 int dn_ompi_open(dn_port_t **port_p);
 void dn_ompi_close(void);
 
-enum { VICTIM, ATTACKER, WORDS = 512, BYTES = 8 * WORDS, BODY = 600, ADDRESS_TAG = 1, DONE_TAG = 2 };
+enum {
+    VICTIM,
+    ATTACKER,
+    WORDS = 512,
+    BYTES = 8 * WORDS,
+    BODY = 600,
+    ADDRESS_TAG = 1,
+    DONE_TAG = 2,
+    PAGE = 4096
+};
 
 /** Of osc_dimmnet_message.h. */
 enum { ACCUMULATE = 1, PROGRAM, ANSWER, LOCK, GRANT, UNLOCK, POST, COMPLETE, FIND, TAGS };
@@ -55,11 +65,22 @@ typedef struct letter {
 
 static uint64_t seed = 1;
 static uint64_t messages = 20000;
+static uint64_t tables = 1;
 static int rank;
 static MPI_Win win, dynamic;
 static int64_t *memory;
 static dn_port_t *port;
 static dn_peer_t *victim;
+
+static int64_t secret[8]; /**< of the victim, in no window */
+
+/** An entry of a dynamic window's table: osc_region_t of osc_dimmnet_message.h. */
+typedef struct entry {
+    uint64_t base;
+    uint64_t len;
+    uint64_t roff;
+    dn_key_t key;
+} entry_t;
 
 /** The first bytes of a message. */
 static void send_bytes(unsigned tag, const void *bytes, size_t len)
@@ -232,6 +253,115 @@ static void wrong_locks(void)
     send_letter(FIND, &letter, 0);
 }
 
+/** @name Tables of dynamic windows, in the memory that all map */
+/** @{ */
+
+/** Find the entry of a region in the shared memory between two addresses: near the beginning of a page. */
+static entry_t *find_between(uint8_t *from, const uint8_t *to, MPI_Aint base, uint64_t len)
+{
+    for (; from < to; from += PAGE) {
+        for (size_t at = 0; at < PAGE / 2; at += sizeof(uint64_t)) {
+            const uint64_t *word = (const uint64_t *) (const void *) (from + at);
+
+            if ((uint64_t) base == word[0] && len == word[1]) {
+                return (entry_t *) (void *) (from + at);
+            }
+        }
+    }
+    return NULL;
+}
+
+/** Put another entry where there is the one of a region, in whatever table of this process or of others that has it. */
+static void forge(MPI_Aint base, uint64_t len, void (*change)(entry_t *entry))
+{
+    char line[512];
+    int found = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+
+    verify_that(NULL != maps, "the mappings of this process cannot be read");
+    while (NULL != fgets(line, sizeof(line), maps)) {
+        uintptr_t from, to;
+        char rights[8];
+
+        if (3 != sscanf(line, "%lx-%lx %7s", &from, &to, rights) || 0 != strcmp("rw-s", rights)
+            || NULL == strstr(line, "dimmnet")) {
+            continue;
+        }
+        entry_t *entry = find_between((uint8_t *) from, (const uint8_t *) to, base, len);
+        if (NULL != entry) {
+            change(entry);
+            found++;
+        }
+    }
+    fclose(maps);
+    verify_that(0 != found, "the table of a dynamic window was not found");
+}
+
+static MPI_Aint hidden; /**< address of the secret */
+
+static void name_the_secret(entry_t *entry)
+{
+    *entry = (entry_t){.base = (uint64_t) hidden, .len = sizeof(secret), .key = {.len = UINT64_MAX}};
+}
+
+static void go_beyond(entry_t *entry)
+{
+    entry->roff = UINT64_C(1) << 40;
+    entry->key.len = UINT64_C(1) << 41;
+}
+
+/** Have the victim serve memory that it has not attached, by its own table. */
+static void wrong_table(MPI_Aint region)
+{
+    letter_t letter = right_letter();
+
+    forge(region, BYTES, name_the_secret);
+    letter.head.window = 1;
+    letter.head.generation = 2;
+    letter.head.at = (uint64_t) hidden;
+    send_changed(&letter, 16);
+    letter.head.flags = FETCHES;
+    send_changed(&letter, 16);
+}
+
+/** Have the victim write behind the memory that it maps, by the attacker's own table. Afterwards its epoch tells of an error. */
+static void wrong_own_table(void)
+{
+    MPI_Aint piece = 0;
+    int64_t *mapped = NULL;
+    int64_t one = 1;
+
+    if (ATTACKER == rank) {
+        MPI_Alloc_mem(BYTES / 2, MPI_INFO_NULL, &mapped);
+        MPI_Win_attach(dynamic, mapped, BYTES / 2);
+        MPI_Get_address(mapped, &piece);
+    }
+    MPI_Bcast(&piece, 1, MPI_AINT, ATTACKER, MPI_COMM_WORLD);
+    MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, dynamic);
+    for (int i = 0; i < 2; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (VICTIM == rank) {
+            int rc = MPI_Put(&one, 1, MPI_INT64_T, ATTACKER, piece, 1, MPI_INT64_T, dynamic);
+
+            rc = MPI_SUCCESS == rc ? MPI_Win_flush(ATTACKER, dynamic) : rc;
+            verify_that(0 != i || MPI_SUCCESS == rc, "a right put to a dynamic window failed");
+            verify_that(0 == i || MPI_SUCCESS != rc, "a put beyond a segment went somewhere");
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (ATTACKER == rank && 0 == i) {
+            forge(piece, BYTES / 2, go_beyond);
+        }
+    }
+    MPI_Win_unlock_all(dynamic);
+    MPI_Win_set_errhandler(dynamic, MPI_ERRORS_ARE_FATAL);
+    if (ATTACKER == rank) {
+        MPI_Win_detach(dynamic, mapped);
+        MPI_Free_mem(mapped);
+    }
+}
+/** @} */
+
 /** A number that fits, or at times any, or one at an edge. */
 static uint64_t perhaps(verify_rng_t *random, uint64_t fits)
 {
@@ -296,10 +426,14 @@ static void attack(void)
     MPI_Recv(address, sizeof(address), MPI_BYTE, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, &status);
     MPI_Get_count(&status, MPI_BYTE, &len);
     MPI_Recv(&region, 1, MPI_AINT, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&hidden, 1, MPI_AINT, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     verify_that(DN_OK == dn_connect(port, address, (size_t) len, &victim), "the victim is not reached");
     /* A right one gets through, or the others would prove nothing. */
     const letter_t right = right_letter();
     send_letter(ACCUMULATE, &right, 16);
+    if (0 != tables) {
+        wrong_table(region);
+    }
     wrong_numbers();
     wrong_elements();
     wrong_messages();
@@ -335,11 +469,16 @@ static void endure(void)
     MPI_Send(address, (int) len, MPI_BYTE, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
     MPI_Get_address(memory, &region);
     MPI_Send(&region, 1, MPI_AINT, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
+    MPI_Get_address(secret, &hidden);
+    MPI_Send(&hidden, 1, MPI_AINT, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
     MPI_Recv(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     verify_that(1 == memory[0], "a word of the window is not what fetch_and_op made of it");
     verify_that(1 == memory[1] && 1 == memory[2], "an accumulate that was right is not here");
     for (int i = 3; i < WORDS; i++) {
         verify_that(0 == memory[i], "a wrong message has changed the window");
+    }
+    for (size_t i = 0; i < sizeof(secret) / sizeof(secret[0]); i++) {
+        verify_that(0 == secret[i], "memory that was not attached was changed by a forged table");
     }
     MPI_Send(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD);
     MPI_Recv(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -348,7 +487,8 @@ static void endure(void)
 
 int main(int argc, char **argv)
 {
-    const verify_option_t options[] = {{'s', "SEED", &seed, 0}, {'n', "MESSAGES", &messages, 1}, {0}};
+    const verify_option_t options[] = {
+        {'s', "SEED", &seed, 0}, {'n', "MESSAGES", &messages, 1}, {'t', "TABLES", &tables, 0}, {0}};
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -359,6 +499,9 @@ int main(int argc, char **argv)
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic);
     MPI_Win_attach(dynamic, memory, BYTES);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (0 != tables) {
+        wrong_own_table();
+    }
     verify_that(0 == dn_ompi_open(&port), "there is no port");
     if (ATTACKER == rank) {
         attack();
