@@ -60,6 +60,7 @@ static const option_row_t option_rows[] = {
     {'w', "win-option", "NAME", "window: allocate, create, alloc_mem, shared or dynamic"},
     {'s', "sync-option", "NAME", "epochs: flush, flush_local, lock, lock_all, pscw or fence"},
     {'k', "skew", "US", "each time another rank computes for US before it comes; print the time beyond that"},
+    {'T', "thread-multiple", NULL, "start MPI with MPI_THREAD_MULTIPLE, as libraries and mpi4py do"},
     {'P', "precision", "N", "decimals of the results"},
     {'L', "machine", NULL, "print key=value lines only"},
     {'O', "port", "N", "TCP port of the server (default 13003); 0: any that is free, which it prints"},
@@ -243,6 +244,9 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
         return NULL;
     case 'L':
         o->machine = true;
+        return NULL;
+    case 'T':
+        o->threads = true;
         return NULL;
     case 'O':
         return parse_int(arg, 0, MAX_PORT, &o->port) ? NULL : "a number of 0 to 65535";

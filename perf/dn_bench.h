@@ -57,6 +57,7 @@ typedef struct {
     dn_bench_ddt_t ddt;
     bool check;
     bool rate;
+    bool threads; /**< MPI is started with MPI_THREAD_MULTIPLE */
     bool machine;
     bool unexpected;          /**< the queue: of unexpected messages, else of posted receives */
     const char *first_column; /**< its title; NULL: Size */

@@ -408,15 +408,23 @@ int dn_bench_main(int argc, char **argv, const dn_bench_program_t *program)
     dn_bench_run_t run = {.options = *program->defaults};
     int status = 0;
 
-    MPI_Init(&argc, &argv);
+    /* The options say how MPI is started, and only then is it known which rank may speak. */
+    dn_bench_usage_t usage = program->usage;
+    usage.quiet = true;
+    const dn_bench_parsed_t parsed = dn_bench_parse(argc, argv, &usage, &run.options);
+    const int level = run.options.threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int provided;
+    MPI_Init_thread(&argc, &argv, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &run.ranks);
+    if (DN_BENCH_RUN != parsed && 0 == run.rank) {
+        run.options = *program->defaults;
+        dn_bench_parse(argc, argv, &program->usage, &run.options);
+    }
 
-    dn_bench_usage_t usage = program->usage;
-    usage.quiet = (0 != run.rank);
-    dn_bench_parsed_t parsed = dn_bench_parse(argc, argv, &usage, &run.options);
     if (DN_BENCH_RUN == parsed) {
-        const char *obstacle = assign_ranks(&run, program);
+        const char *obstacle = provided < level ? "this MPI has no MPI_THREAD_MULTIPLE: leave out -T"
+                                                : assign_ranks(&run, program);
         if (NULL == obstacle && NULL != program->obstacle) {
             obstacle = program->obstacle(&run);
         }

@@ -29,7 +29,7 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_bibw", "Bandwidth of windows of messages in both directions at once.", "mixcuWMPBD",
+        .usage = {"dn_bibw", "Bandwidth of windows of messages in both directions at once.", "mixcuWMPBDT",
                   false},
         .title = "dimmnet MPI Bi-Directional Bandwidth Test",
         .defaults = &dn_bench_window_defaults,

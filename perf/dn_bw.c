@@ -15,7 +15,7 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_bw", "Bandwidth of windows of messages from rank 0 to rank 1.", "mixcuWMPBD", false},
+        .usage = {"dn_bw", "Bandwidth of windows of messages from rank 0 to rank 1.", "mixcuWMPBDT", false},
         .title = "dimmnet MPI Bandwidth Test",
         .defaults = &dn_bench_window_defaults,
         .flow = DN_BENCH_ONE_WAY,

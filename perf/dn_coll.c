@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dn_bench_mpi.h"
@@ -47,37 +48,150 @@ static double sum_of(const dn_bench_run_t *run, int n, size_t i)
     return sum;
 }
 
-static void allreduce(dn_bench_run_t *run)
+/* What is measured, and the blocks of the ranks in the calls that name each one's. */
+static struct {
+    const struct coll *coll;
+    bool nonblocking;
+    int *counts;
+    int *displs;
+} measured;
+
+/* Each calls MPI once: the nonblocking form where there is a request to set. */
+
+static void allreduce(dn_bench_run_t *run, MPI_Request *request)
 {
-    MPI_Allreduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (NULL == request) {
+        MPI_Allreduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else {
+        MPI_Iallreduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                       request);
+    }
 }
 
-static void reduce(dn_bench_run_t *run)
+static void reduce(dn_bench_run_t *run, MPI_Request *request)
 {
-    MPI_Reduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (NULL == request) {
+        MPI_Reduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Ireduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD,
+                    request);
+    }
 }
 
-static void bcast(dn_bench_run_t *run)
+static void reduce_scatter(dn_bench_run_t *run, MPI_Request *request)
 {
-    MPI_Bcast(0 == run->rank ? run->send_buf : run->recv_buf, run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (NULL == request) {
+        MPI_Reduce_scatter(run->send_buf, run->recv_buf, measured.counts, MPI_DOUBLE, MPI_SUM,
+                           MPI_COMM_WORLD);
+    } else {
+        MPI_Ireduce_scatter(run->send_buf, run->recv_buf, measured.counts, MPI_DOUBLE, MPI_SUM,
+                            MPI_COMM_WORLD, request);
+    }
 }
 
-static void allgather(dn_bench_run_t *run)
+static void bcast(dn_bench_run_t *run, MPI_Request *request)
 {
-    MPI_Allgather(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, run->out.count, MPI_DOUBLE,
-                  MPI_COMM_WORLD);
+    char *buf = 0 == run->rank ? run->send_buf : run->recv_buf;
+    if (NULL == request) {
+        MPI_Bcast(buf, run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Ibcast(buf, run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
+    }
 }
 
-static void alltoall(dn_bench_run_t *run)
+static void gather(dn_bench_run_t *run, MPI_Request *request)
 {
-    MPI_Alltoall(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, run->out.count, MPI_DOUBLE,
-                 MPI_COMM_WORLD);
+    const int n = run->out.count;
+    if (NULL == request) {
+        MPI_Gather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Igather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
+    }
+}
+
+static void gatherv(dn_bench_run_t *run, MPI_Request *request)
+{
+    if (NULL == request) {
+        MPI_Gatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
+                    measured.displs, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Igatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
+                     measured.displs, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
+    }
+}
+
+static void scatter(dn_bench_run_t *run, MPI_Request *request)
+{
+    const int n = run->out.count;
+    if (NULL == request) {
+        MPI_Scatter(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Iscatter(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
+    }
+}
+
+static void scatterv(dn_bench_run_t *run, MPI_Request *request)
+{
+    if (NULL == request) {
+        MPI_Scatterv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
+                     run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Iscatterv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
+                      run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
+    }
+}
+
+static void allgather(dn_bench_run_t *run, MPI_Request *request)
+{
+    const int n = run->out.count;
+    if (NULL == request) {
+        MPI_Allgather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD);
+    } else {
+        MPI_Iallgather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD, request);
+    }
+}
+
+static void allgatherv(dn_bench_run_t *run, MPI_Request *request)
+{
+    if (NULL == request) {
+        MPI_Allgatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
+                       measured.displs, MPI_DOUBLE, MPI_COMM_WORLD);
+    } else {
+        MPI_Iallgatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
+                        measured.displs, MPI_DOUBLE, MPI_COMM_WORLD, request);
+    }
+}
+
+static void alltoall(dn_bench_run_t *run, MPI_Request *request)
+{
+    const int n = run->out.count;
+    if (NULL == request) {
+        MPI_Alltoall(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD);
+    } else {
+        MPI_Ialltoall(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD, request);
+    }
+}
+
+static void alltoallv(dn_bench_run_t *run, MPI_Request *request)
+{
+    if (NULL == request) {
+        MPI_Alltoallv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
+                      measured.counts, measured.displs, MPI_DOUBLE, MPI_COMM_WORLD);
+    } else {
+        MPI_Ialltoallv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
+                       measured.counts, measured.displs, MPI_DOUBLE, MPI_COMM_WORLD, request);
+    }
 }
 
 /* What is at place i of the result in round n; the alltoall of r's block for us holds operands of r, as the allgather's. */
 static double sum_wanted(const dn_bench_run_t *run, int n, size_t i)
 {
     return sum_of(run, n, i);
+}
+
+static double piece_wanted(const dn_bench_run_t *run, int n, size_t i)
+{
+    return sum_of(run, n, (size_t) measured.displs[run->rank] + i);
 }
 
 static double root_wanted(const dn_bench_run_t *run, int n, size_t i)
@@ -92,66 +206,126 @@ static double block_wanted(const dn_bench_run_t *run, int n, size_t i)
     return operand((int) (i / count), n, i % count);
 }
 
-typedef struct {
+/* Who has a result, and of how much. */
+typedef enum {
+    ALL_A_BLOCK,
+    ALL_A_PIECE, /* the block is divided among the ranks, as MPI_Reduce_scatter does */
+    ALL_ALL_BLOCKS,
+    ROOT_A_BLOCK,
+    ROOT_ALL_BLOCKS,
+    OTHERS_A_BLOCK,
+} result_t;
+
+typedef struct coll {
     const char *name;
-    void (*step)(dn_bench_run_t *run);
+    void (*call)(dn_bench_run_t *run, MPI_Request *request);
     double (*wanted)(const dn_bench_run_t *run, int n, size_t i);
-    bool root_sends; /* and has nothing to receive */
-    bool root_receives;
-    bool blocks; /* one of each rank in the result */
+    result_t result;
 } coll_t;
 
 static const coll_t colls[] = {
-    {"allreduce", allreduce, sum_wanted, false, false, false},
-    {"reduce", reduce, sum_wanted, false, true, false},
-    {"bcast", bcast, root_wanted, true, false, false},
-    {"allgather", allgather, block_wanted, false, false, true},
-    {"alltoall", alltoall, block_wanted, false, false, true},
+    {"allreduce", allreduce, sum_wanted, ALL_A_BLOCK},
+    {"reduce", reduce, sum_wanted, ROOT_A_BLOCK},
+    {"reduce_scatter", reduce_scatter, piece_wanted, ALL_A_PIECE},
+    {"bcast", bcast, root_wanted, OTHERS_A_BLOCK},
+    {"gather", gather, block_wanted, ROOT_ALL_BLOCKS},
+    {"gatherv", gatherv, block_wanted, ROOT_ALL_BLOCKS},
+    {"scatter", scatter, root_wanted, ALL_A_BLOCK},
+    {"scatterv", scatterv, root_wanted, ALL_A_BLOCK},
+    {"allgather", allgather, block_wanted, ALL_ALL_BLOCKS},
+    {"allgatherv", allgatherv, block_wanted, ALL_ALL_BLOCKS},
+    {"alltoall", alltoall, block_wanted, ALL_ALL_BLOCKS},
+    {"alltoallv", alltoallv, block_wanted, ALL_ALL_BLOCKS},
 };
 
 #define NUM_COLLS ((int) (sizeof(colls) / sizeof(colls[0])))
 
-static const coll_t *find(const char *name)
+/* Of a collective's name, or that with an i before it; NULL: there is none of that name. */
+static const coll_t *find(const char *name, bool *nonblocking_p)
 {
     for (int i = 0; i < NUM_COLLS; i++) {
-        if (0 == strcmp(name, colls[i].name)) {
+        *nonblocking_p = 'i' == name[0] && 0 == strcmp(name + 1, colls[i].name);
+        if (*nonblocking_p || 0 == strcmp(name, colls[i].name)) {
             return &colls[i];
         }
     }
     return NULL;
 }
 
+static void ready(dn_bench_run_t *run)
+{
+    measured.coll = find(run->options.test, &measured.nonblocking);
+    measured.counts = dn_bench_alloc(sizeof(int) * (size_t) run->ranks);
+    measured.displs = dn_bench_alloc(sizeof(int) * (size_t) run->ranks);
+}
+
+static void done(dn_bench_run_t *run)
+{
+    (void) run;
+    free(measured.counts);
+    free(measured.displs);
+}
+
 /* Buffers for blocks of all ranks, in each direction. */
 static void describe(dn_bench_run_t *run)
 {
-    size_t len = run->size / sizeof(double) * sizeof(double);
-    dn_bench_describe_bytes(run, len * (size_t) run->ranks);
-    run->out.count = (int) (len / sizeof(double));
+    const int count = (int) (run->size / sizeof(double));
+    const bool divided = ALL_A_PIECE == measured.coll->result;
+    int at = 0;
+    dn_bench_describe_bytes(run, (size_t) count * sizeof(double) * (size_t) run->ranks);
+    run->out.count = count;
+    for (int r = 0; r < run->ranks; r++) {
+        measured.counts[r] = divided ? count / run->ranks + (r < count % run->ranks) : count;
+        measured.displs[r] = at;
+        at += measured.counts[r];
+    }
 }
 
 static void step(dn_bench_run_t *run)
 {
-    find(run->options.test)->step(run);
+    if (measured.nonblocking) {
+        MPI_Request request;
+        measured.coll->call(run, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        measured.coll->call(run, NULL);
+    }
 }
 
-static int verify(dn_bench_run_t *run, const coll_t *coll, int n)
+/* Elements of the result on this rank. */
+static size_t result_count(const dn_bench_run_t *run)
 {
     const size_t count = (size_t) run->out.count;
-    const size_t all = count * (size_t) run->ranks;
+    switch (measured.coll->result) {
+    case ALL_A_PIECE:
+        return (size_t) measured.counts[run->rank];
+    case ALL_ALL_BLOCKS:
+        return count * (size_t) run->ranks;
+    case ROOT_A_BLOCK:
+        return 0 == run->rank ? count : 0;
+    case ROOT_ALL_BLOCKS:
+        return 0 == run->rank ? count * (size_t) run->ranks : 0;
+    case OTHERS_A_BLOCK:
+        return 0 == run->rank ? 0 : count;
+    default:
+        return count;
+    }
+}
+
+static int verify(dn_bench_run_t *run, int n)
+{
+    const size_t count = (size_t) run->out.count;
     double *out = (double *) run->send_buf;
     double *in = (double *) run->recv_buf;
-    for (size_t i = 0; i < all; i++) {
+    for (size_t i = 0; i < count * (size_t) run->ranks; i++) {
         out[i] = operand(run->rank, n, i % count);
         in[i] = -1;
     }
-    coll->step(run);
-    if ((coll->root_receives && 0 != run->rank) || (coll->root_sends && 0 == run->rank)) {
-        return 0;
-    }
-    for (size_t i = 0; i < (coll->blocks ? all : count); i++) {
-        if (in[i] != coll->wanted(run, n, i)) {
-            fprintf(stderr, "rank %d: wrong result of %s: size %zu, element %zu\n", run->rank, coll->name,
-                    run->size, i);
+    step(run);
+    for (size_t i = 0; i < result_count(run); i++) {
+        if (in[i] != measured.coll->wanted(run, n, i)) {
+            fprintf(stderr, "rank %d: wrong result of %s: size %zu, element %zu\n", run->rank,
+                    run->options.test, run->size, i);
             return 1;
         }
     }
@@ -162,7 +336,7 @@ static int end(dn_bench_run_t *run)
 {
     int errors = 0;
     for (int n = 0; run->options.check && n < VERIFIED; n++) {
-        errors += verify(run, find(run->options.test), n);
+        errors += verify(run, n);
     }
     return errors;
 }
@@ -182,8 +356,11 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 
 static const char *obstacle(const dn_bench_run_t *run)
 {
-    if (NULL == find(run->options.test)) {
-        return "--test is allreduce, reduce, bcast, allgather or alltoall";
+    bool nonblocking;
+    if (NULL == find(run->options.test, &nonblocking)) {
+        return "--test is allreduce, reduce, reduce_scatter, bcast, gather, scatter, allgather or alltoall, "
+               "with v for "
+               "those that MPI has so, or with i before it";
     }
     if (sizeof(double) > run->options.min_size) {
         return "the least size is 8, that of a double";
@@ -196,11 +373,13 @@ int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
         .usage = {"dn_coll", "Time of a collective (-t) on doubles: mean, least and most over the ranks.",
-                  "tmixkcPBf", false},
+                  "tmixkcPBfT", false},
         .title = "dimmnet MPI Collective Latency Test",
         .defaults = &defaults,
         .every_rank = true,
         .obstacle = obstacle,
+        .ready = ready,
+        .done = done,
         .describe = describe,
         .end = end,
         .step = step,

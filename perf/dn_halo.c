@@ -329,7 +329,7 @@ int main(int argc, char **argv)
         .usage = {"dn_halo",
                   "Time of a halo exchange: each rank has a cube of doubles and gets the six faces of its "
                   "neighbours, by put, get or sendrecv (-t).",
-                  "tnwsixcPB", false},
+                  "tnwsixcPBT", false},
         .title = "dimmnet MPI Halo Exchange Test",
         .defaults = &defaults,
         .every_rank = true,

@@ -28,7 +28,7 @@ static const dn_bench_options_t defaults = {
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_latency", "One-way time of blocking messages between two ranks.", "mixcuPBD", false},
+        .usage = {"dn_latency", "One-way time of blocking messages between two ranks.", "mixcuPBDT", false},
         .title = "dimmnet MPI Latency Test",
         .defaults = &defaults,
         .flow = DN_BENCH_BOTH_WAYS,

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
         .usage = {"dn_mbw_mr", "Bandwidth and message rate of pairs: rank r sends to rank r + pairs.",
-                  "mixcuWMPBDpR", false},
+                  "mixcuWMPBDpRT", false},
         .title = "dimmnet MPI Multiple Bandwidth / Message Rate Test",
         .defaults = &dn_bench_window_defaults,
         .flow = DN_BENCH_ONE_WAY,

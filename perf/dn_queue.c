@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
         .usage = {"dn_queue", "One-way time of 8 B messages behind entries of other tags in a queue.",
-                  "eqixcuPB", false},
+                  "eqixcuPBT", false},
         .title = "dimmnet MPI Queue Depth Test",
         .defaults = &defaults,
         .flow = DN_BENCH_BOTH_WAYS,

@@ -282,7 +282,7 @@ int main(int argc, char **argv)
         .usage = {"dn_rma",
                   "Time of a one-sided operation (-t) with its synchronisation (-s) on a window (-w), or "
                   "bandwidth of many of them.",
-                  "twsmixcuWMpPBD", false},
+                  "twsmixcuWMpPBDT", false},
         .title = "dimmnet MPI One-Sided Test",
         .defaults = &defaults,
         .flow = DN_BENCH_ONE_WAY,

@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         .usage = {"dn_transpose",
                   "One-way time of a matrix, sent by columns as one derived datatype and received "
                   "contiguous: transposed; by a message of floats or by one MPI_Get of doubles (-t).",
-                  "tnwsixcuPB", false},
+                  "tnwsixcuPBT", false},
         .title = "dimmnet MPI Transpose Test",
         .defaults = &defaults,
         .flow = DN_BENCH_BOTH_WAYS,
