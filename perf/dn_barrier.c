@@ -44,7 +44,8 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 int main(int argc, char **argv)
 {
     static const dn_bench_program_t program = {
-        .usage = {"dn_barrier", "Time of MPI_Barrier: mean, least and most over the ranks.", "ixkPBfT", false},
+        .usage = {"dn_barrier", "Time of MPI_Barrier: mean, least and most over the ranks.", "ixkPBfT",
+                  false},
         .title = "dimmnet MPI Barrier Latency Test",
         .defaults = &defaults,
         .every_rank = true,
