@@ -371,12 +371,11 @@ void mtl_uzura_claims_close(void);
 /** Polls of one source between two looks at the others, inside a blocking receive. */
 #define UZURA_POLLS_OF_SOURCE 64u
 
-static inline void mtl_uzura_set_status(struct ompi_status_public_t *status, int source, int tag, size_t len,
-                                        int error)
+/** The status that a call returns for one message: MPI_ERROR stays as the caller left it, as MPI has it. */
+static inline void mtl_uzura_set_status(struct ompi_status_public_t *status, int source, int tag, size_t len)
 {
     status->MPI_SOURCE = source;
     status->MPI_TAG = tag;
-    status->MPI_ERROR = error;
     status->_ucount = len;
     status->_cancelled = 0;
 }

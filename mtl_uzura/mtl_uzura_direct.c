@@ -156,7 +156,7 @@ static inline bool take_next(uint8_t *to, size_t room, int src, int tag, struct 
     dn_take(endpoint->peer, &message);
     endpoint->seen++;
     if (MPI_STATUS_IGNORE != status) {
-        mtl_uzura_set_status(status, src, head.tag, len, MPI_SUCCESS);
+        mtl_uzura_set_status(status, src, head.tag, len);
     }
     return true;
 }
@@ -186,7 +186,7 @@ static int direct_recv(void *buf, size_t count, struct ompi_datatype_t *type, in
         opal_progress();
     }
     if (MPI_STATUS_IGNORE != status) {
-        *status = ompi.req_status;
+        OMPI_COPY_STATUS(status, ompi.req_status, false);
     }
     return ompi.req_status.MPI_ERROR;
 }

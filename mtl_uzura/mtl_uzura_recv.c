@@ -19,7 +19,6 @@ static void finish(uzura_request_t *request)
     struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
 
     status->MPI_ERROR = request->error;
-    status->_ucount = request->wanted;
     status->_cancelled = 0;
     mtl_uzura_complete(request);
 }
@@ -41,13 +40,15 @@ static void fill(uzura_request_t *request, const void *data, size_t len)
     request->done += len;
 }
 
-/** The message of @p head, @p len bytes long, is this request's. */
+/** The message of @p head, @p len bytes long, is this request's. As with pml/ob1 the status says how long it is, not how
+ * much of it fits. */
 static inline void match(uzura_request_t *request, const uzura_head_t *head, size_t len)
 {
     struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
 
     status->MPI_SOURCE = head->source;
     status->MPI_TAG = head->tag;
+    status->_ucount = len;
     request->done = 0;
     request->wanted = len;
     request->error = MPI_SUCCESS;
@@ -635,7 +636,7 @@ static uzura_kept_t *probe_twice(const struct ompi_communicator_t *comm, int sou
         kept = probe(context, source, tag, out);
     }
     if (NULL != kept && MPI_STATUS_IGNORE != status) {
-        mtl_uzura_set_status(status, kept->msg.source, kept->msg.tag, kept->len, MPI_SUCCESS);
+        mtl_uzura_set_status(status, kept->msg.source, kept->msg.tag, kept->len);
     }
     return kept;
 }
