@@ -317,6 +317,19 @@ void mtl_uzura_direct_open(void);
 void mtl_uzura_direct_close(void);
 /** @} */
 
+/** @name mtl_uzura_buffered.c */
+/** @{ */
+/**
+ * MPI_Bsend of a message that could not leave at once: copy it, and send the copy.
+ * @retval MPI_ERR_BUFFER  it is longer than an eager message, and the user's buffer has no room for it.
+ */
+int mtl_uzura_send_buffered(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+                            struct ompi_communicator_t *comm);
+/** MPI_Bsend_init. Each start sends what the memory holds then, by the send that pml/cm's table has. */
+int mtl_uzura_init_buffered(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+                            struct ompi_communicator_t *comm, struct ompi_request_t **request);
+/** @} */
+
 /** @name mtl_uzura_send.c */
 /** @{ */
 int mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
@@ -328,6 +341,9 @@ static inline uzura_head_t mtl_uzura_envelope(const struct ompi_communicator_t *
 {
     return (uzura_head_t){.context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = tag};
 }
+/** Send memory that lies together: the request has no ompi_request_t, or one that its callback completes. */
+int mtl_uzura_start_send(uzura_request_t *request, struct ompi_communicator_t *comm, int dest, int tag,
+                         void *buffer, size_t len, bool synchronous);
 /** A message that is matched at the receiver was put into its ring. */
 static inline void mtl_uzura_sent(uzura_endpoint_t *endpoint, const uzura_head_t *head)
 {

@@ -7,8 +7,9 @@
  *
  * pml/cm makes a request and a convertor for every call, which touches more memory than an eager message
  * carries: of the 66 ns that an 8 B message cost in a window of 64, most went there. So send, isend, recv and
- * irecv are taken over from it, and handed back to it for all that is not contiguous or not eager; whatever else
- * pml/cm does (persistent, buffered, probed, ...) it goes on doing. Where its functions have
+ * irecv are taken over from it, and handed back to it for all that is not contiguous, and for blocking sends that are
+ * not eager. Buffered sends are taken over whole: mtl_uzura_buffered.c says why. Whatever else
+ * pml/cm does (persistent, probed, ...) it goes on doing. Where its functions have
  * been replaced already, by pml/monitoring say, they stay as they are.
  */
 #include "dn_config.h"
@@ -25,17 +26,18 @@ static mca_pml_base_module_send_fn_t cm_send;
 static mca_pml_base_module_isend_fn_t cm_isend;
 static mca_pml_base_module_recv_fn_t cm_recv;
 static mca_pml_base_module_irecv_fn_t cm_irecv;
+static mca_pml_base_module_isend_init_fn_t cm_isend_init;
 
 /** What MPI_Isend returns for a message that has left: complete from the start, never freed. */
 static ompi_request_t sent;
 
-/** A receive that pml/cm knows nothing of. */
+/** A send or a receive that pml/cm knows nothing of. */
 typedef struct direct {
     ompi_request_t ompi;
     uzura_request_t request;
 } direct_t;
 
-static opal_free_list_t receives;
+static opal_free_list_t requests;
 
 /** Whether @p count elements lie together: where, and how many bytes. */
 static inline bool contiguous(const void *buf, size_t count, const ompi_datatype_t *type, uint8_t **data,
@@ -53,8 +55,7 @@ static inline bool send_eager(const void *buf, size_t count, const ompi_datatype
     uint8_t *data;
     size_t len;
 
-    if (OPAL_UNLIKELY(!contiguous(buf, count, type, &data, &len)
-                      || (MCA_PML_BASE_SEND_STANDARD != mode && MCA_PML_BASE_SEND_READY != mode))) {
+    if (OPAL_UNLIKELY(!contiguous(buf, count, type, &data, &len) || MCA_PML_BASE_SEND_SYNCHRONOUS == mode)) {
         return false;
     }
     uzura_endpoint_t *endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, dst));
@@ -77,18 +78,87 @@ static int direct_send(const void *buf, size_t count, struct ompi_datatype_t *ty
     if (OPAL_LIKELY(send_eager(buf, count, type, dst, tag, mode, comm))) {
         return OMPI_SUCCESS;
     }
+    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
+        return mtl_uzura_send_buffered(buf, count, type, dst, tag, comm);
+    }
     return cm_send(buf, count, type, dst, tag, mode, comm);
+}
+
+/** A request that waits for its message. @return NULL: memory ran out. */
+static direct_t *request_get(struct ompi_communicator_t *comm)
+{
+    direct_t *direct = (direct_t *) opal_free_list_get(&requests);
+
+    if (OPAL_UNLIKELY(NULL == direct)) {
+        return NULL;
+    }
+    direct->ompi.req_complete = REQUEST_PENDING;
+    direct->ompi.req_complete_cb = NULL;
+    direct->ompi.req_state = OMPI_REQUEST_ACTIVE;
+    /* Open MPI looks for errors in requests that have not ended, too. */
+    direct->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+    direct->ompi.req_status._cancelled = 0;
+    direct->ompi.req_mpi_object.comm = comm;
+    OBJ_RETAIN(comm);
+    return direct;
+}
+
+/** @return rc: of a request that was started, and is given back where that has failed. */
+static int request_started(direct_t *direct, int rc)
+{
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        OBJ_RELEASE(direct->ompi.req_mpi_object.comm);
+        opal_free_list_return(&requests, &direct->ompi.super);
+    }
+    return rc;
+}
+
+/** A send that waits. pml/cm's own request may be freed twice, by who waits for it and by who completes it. */
+static int isend_waiting(uint8_t *data, size_t len, int dst, int tag, bool synchronous,
+                         struct ompi_communicator_t *comm, struct ompi_request_t **request)
+{
+    direct_t *direct = request_get(comm);
+
+    if (NULL == direct) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    direct->ompi.req_status.MPI_SOURCE = comm->c_my_rank;
+    direct->ompi.req_status.MPI_TAG = tag;
+    direct->ompi.req_status._ucount = len;
+    *request = &direct->ompi;
+    return request_started(direct,
+                           mtl_uzura_start_send(&direct->request, comm, dst, tag, data, len, synchronous));
 }
 
 static int direct_isend(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
                         mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
                         struct ompi_request_t **request)
 {
+    uint8_t *data;
+    size_t len;
+
     if (OPAL_LIKELY(send_eager(buf, count, type, dst, tag, mode, comm))) {
         *request = &sent;
         return OMPI_SUCCESS;
     }
+    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
+        *request = &sent;
+        return mtl_uzura_send_buffered(buf, count, type, dst, tag, comm);
+    }
+    if (contiguous(buf, count, type, &data, &len)) {
+        return isend_waiting(data, len, dst, tag, MCA_PML_BASE_SEND_SYNCHRONOUS == mode, comm, request);
+    }
     return cm_isend(buf, count, type, dst, tag, mode, comm, request);
+}
+
+static int direct_isend_init(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
+                             mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+                             struct ompi_request_t **request)
+{
+    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
+        return mtl_uzura_init_buffered(buf, count, type, dst, tag, comm, request);
+    }
+    return cm_isend_init(buf, count, type, dst, tag, mode, comm, request);
 }
 
 /** A receive on the stack of direct_recv(). */
@@ -205,25 +275,13 @@ static int direct_irecv(void *buf, size_t count, struct ompi_datatype_t *type, i
     if (OPAL_UNLIKELY(!contiguous(buf, count, type, &data, &len))) {
         return cm_irecv(buf, count, type, src, tag, comm, request);
     }
-    direct_t *direct = (direct_t *) opal_free_list_get(&receives);
+    direct_t *direct = request_get(comm);
     if (OPAL_UNLIKELY(NULL == direct)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    direct->ompi.req_complete = REQUEST_PENDING;
-    direct->ompi.req_complete_cb = NULL;
-    direct->ompi.req_state = OMPI_REQUEST_ACTIVE;
-    /* Open MPI looks for errors in requests that have not ended, too. */
-    direct->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
-    direct->ompi.req_status._cancelled = 0;
-    direct->ompi.req_mpi_object.comm = comm;
-    OBJ_RETAIN(comm);
     *request = &direct->ompi;
-    int rc = mtl_uzura_start_receive(&direct->request, comm, src, tag, data, len, false);
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-        OBJ_RELEASE(comm);
-        opal_free_list_return(&receives, &direct->ompi.super);
-    }
-    return rc;
+    return request_started(direct,
+                           mtl_uzura_start_receive(&direct->request, comm, src, tag, data, len, false));
 }
 
 static int direct_free(ompi_request_t **request);
@@ -248,12 +306,12 @@ static void direct_construct(direct_t *direct)
 
 static OBJ_CLASS_INSTANCE(direct_t, ompi_request_t, direct_construct, NULL);
 
-/** Give back the request of a receive that is complete, or will be while nobody waits for it. */
+/** Give back a request that is complete, or will be while nobody waits for it. */
 static int recycle(ompi_request_t *request)
 {
     OBJ_RELEASE(request->req_mpi_object.comm);
     OMPI_REQUEST_FINI(request);
-    opal_free_list_return(&receives, &request->super);
+    opal_free_list_return(&requests, &request->super);
     return 1;
 }
 
@@ -295,14 +353,15 @@ void mtl_uzura_direct_open(void)
     if (NULL != cm_send || !is_cm((const void *) (uintptr_t) mca_pml.pml_send)
         || !is_cm((const void *) (uintptr_t) mca_pml.pml_isend)
         || !is_cm((const void *) (uintptr_t) mca_pml.pml_recv)
-        || !is_cm((const void *) (uintptr_t) mca_pml.pml_irecv)) {
+        || !is_cm((const void *) (uintptr_t) mca_pml.pml_irecv)
+        || !is_cm((const void *) (uintptr_t) mca_pml.pml_isend_init)) {
         return;
     }
-    OBJ_CONSTRUCT(&receives, opal_free_list_t);
+    OBJ_CONSTRUCT(&requests, opal_free_list_t);
     if (OPAL_SUCCESS
-        != opal_free_list_init(&receives, sizeof(direct_t), 64, OBJ_CLASS(direct_t), 0, 0, 64, -1, 64, NULL,
+        != opal_free_list_init(&requests, sizeof(direct_t), 64, OBJ_CLASS(direct_t), 0, 0, 64, -1, 64, NULL,
                                0, NULL, NULL, NULL)) {
-        OBJ_DESTRUCT(&receives);
+        OBJ_DESTRUCT(&requests);
         return;
     }
     OBJ_CONSTRUCT(&sent, ompi_request_t);
@@ -320,10 +379,12 @@ void mtl_uzura_direct_open(void)
     cm_isend = mca_pml.pml_isend;
     cm_recv = mca_pml.pml_recv;
     cm_irecv = mca_pml.pml_irecv;
+    cm_isend_init = mca_pml.pml_isend_init;
     mca_pml.pml_send = direct_send;
     mca_pml.pml_isend = direct_isend;
     mca_pml.pml_recv = direct_recv;
     mca_pml.pml_irecv = direct_irecv;
+    mca_pml.pml_isend_init = direct_isend_init;
 }
 
 void mtl_uzura_direct_close(void)
@@ -335,7 +396,8 @@ void mtl_uzura_direct_close(void)
     mca_pml.pml_isend = cm_isend;
     mca_pml.pml_recv = cm_recv;
     mca_pml.pml_irecv = cm_irecv;
+    mca_pml.pml_isend_init = cm_isend_init;
     cm_send = NULL;
     OBJ_DESTRUCT(&sent);
-    OBJ_DESTRUCT(&receives);
+    OBJ_DESTRUCT(&requests);
 }

@@ -241,6 +241,38 @@ static bool plan(uzura_request_t *request, bool synchronous)
     return false;
 }
 
+/** Send what the caller has said where it lies: buffer, len, walks and, if need be, convertor are set. */
+static int begin(uzura_request_t *request, uzura_endpoint_t *endpoint, struct ompi_communicator_t *comm,
+                 int tag, bool synchronous)
+{
+    request->endpoint = endpoint;
+    request->head = mtl_uzura_envelope(comm, tag);
+    request->segment = NULL;
+    request->handle = 0;
+    request->done = 0;
+    if (mtl_uzura_push(request)) {
+        return OMPI_SUCCESS;
+    }
+    if (OPAL_UNLIKELY(!plan(request, synchronous))) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    return start(request);
+}
+
+int mtl_uzura_start_send(uzura_request_t *request, struct ompi_communicator_t *comm, int dest, int tag,
+                         void *buffer, size_t len, bool synchronous)
+{
+    uzura_endpoint_t *endpoint = mtl_uzura_endpoint(ompi_comm_peer_lookup(comm, dest));
+
+    if (OPAL_UNLIKELY(NULL == endpoint)) {
+        return OMPI_ERR_UNREACH;
+    }
+    request->buffer = buffer;
+    request->len = len;
+    request->walks = false;
+    return begin(request, endpoint, comm, tag, synchronous);
+}
+
 int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dest, int tag,
                     struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
                     mca_mtl_request_t *mtl_request)
@@ -251,32 +283,22 @@ int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
     if (OPAL_UNLIKELY(NULL == endpoint)) {
         return OMPI_ERR_UNREACH;
     }
-    request->endpoint = endpoint;
     request->convertor = convertor;
     request->buffer = source_of(convertor, &request->len);
     uzura_find_program(request);
-    request->head = mtl_uzura_envelope(comm, tag);
-    request->segment = NULL;
-    request->handle = 0;
-    request->done = 0;
-    if (mtl_uzura_push(request)) {
-        return OMPI_SUCCESS;
-    }
-    if (OPAL_UNLIKELY(!plan(request, MCA_PML_BASE_SEND_SYNCHRONOUS == mode))) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    return start(request);
+    return begin(request, endpoint, comm, tag, MCA_PML_BASE_SEND_SYNCHRONOUS == mode);
 }
 
 /** A request on the stack of mtl_uzura_send(). It has no ompi_request_t. */
 typedef struct blocking {
     uzura_request_t request;
-    volatile bool returned; /**< nobody touches the request any more */
+    atomic_bool returned; /**< nobody touches the request any more */
 } blocking_t;
 
 static void blocking_complete(struct mca_mtl_request_t *mtl_request)
 {
-    ((blocking_t *) mtl_request)->returned = true;
+    /* Pairs with the acquire in send_long(), whose stack this is. */
+    atomic_store_explicit(&((blocking_t *) mtl_request)->returned, true, memory_order_release);
 }
 
 /** A blocking send that is not one eager message of contiguous data. */
@@ -287,7 +309,7 @@ send_long(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, i
     blocking_t blocking = {.request.super.completion_callback = blocking_complete};
     int rc = mtl_uzura_isend(mtl, comm, dest, tag, convertor, mode, true, &blocking.request.super);
 
-    while (OMPI_SUCCESS == rc && !blocking.returned) {
+    while (OMPI_SUCCESS == rc && !atomic_load_explicit(&blocking.returned, memory_order_acquire)) {
         opal_progress();
     }
     return rc;
