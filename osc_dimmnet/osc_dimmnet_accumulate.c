@@ -17,16 +17,20 @@
 /** Bytes of the longest pair. */
 #define PAIR_MAX 64u
 
-/** Elements without gaps: the next @p len bytes. */
-static void walk_rows(osc_walk_t *walk, const uint8_t *operands, uint8_t *results, uint64_t len)
+/** Elements without gaps: the next @p len bytes. @return false: the layout cuts one, as none of an origin does. */
+static bool walk_rows(osc_walk_t *walk, const uint8_t *operands, uint8_t *results, uint64_t len)
 {
     for (uint64_t off = 0, run; off < len; off += run) {
         uint64_t at;
 
         run = dn_prog_next(&walk->target, len - off, &at);
+        if (0 != run % walk->element.size) {
+            return false;
+        }
         ompi_osc_dimmnet_apply(walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at, operands + off,
                                walk->fetches ? results + off : NULL, run / walk->element.size);
     }
+    return true;
 }
 
 /** Copy a pair between bytes side by side and memory with its gap. */
@@ -70,7 +74,7 @@ static void walk_pairs(osc_walk_t *walk, const uint8_t *operands, uint8_t *resul
     }
 }
 
-void ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t left)
+bool ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t left)
 {
     const bool pairs = walk->element.size != walk->element.extent;
     const uint64_t most = CHUNK / walk->element.size * walk->element.size;
@@ -84,13 +88,14 @@ void ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t left)
         }
         if (pairs) {
             walk_pairs(walk, operands, results, len);
-        } else {
-            walk_rows(walk, operands, results, len);
+        } else if (!walk_rows(walk, operands, results, len)) {
+            return false;
         }
         if (walk->fetches) {
             (void) dn_prog_scatter(&walk->result, results, len);
         }
     }
+    return true;
 }
 
 /** On memory that is here. */
@@ -116,8 +121,7 @@ static int accumulate_here(osc_guard_t guard, const osc_side_t *origin, const os
         || (NULL != result && !osc_side_start(result, &walk.result))) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    ompi_osc_dimmnet_walk(&walk, bytes);
-    return OMPI_SUCCESS;
+    return ompi_osc_dimmnet_walk(&walk, bytes) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
 }
 
 /**

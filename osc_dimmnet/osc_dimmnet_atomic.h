@@ -128,8 +128,12 @@ typedef struct osc_walk {
     dn_prog_cursor_t result; /**< likewise, unless fetches */
 } osc_walk_t;
 
-/** Go @p len bytes of elements ahead (osc_dimmnet_accumulate.c). */
-void ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t len);
+/**
+ * Go @p len bytes of elements ahead (osc_dimmnet_accumulate.c).
+ * @return false: the target's layout, which is a peer's, cuts an element. Elements before it have changed, and there are
+ *         no results.
+ */
+bool ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t len);
 
 /** compare_and_swap of one word, whatever its alignment: its size is the element's, as is that of the others. */
 void ompi_osc_dimmnet_compare(osc_guard_t guard, const osc_element_t *element, void *at, const void *value,

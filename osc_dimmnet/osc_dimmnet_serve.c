@@ -156,20 +156,22 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     const bool comparable = fetches && 0 == (head->flags & OSC_BY_PROGRAM) && walk.element.words
                             && head->len == walk.element.size;
     if (wanted == len && 0 != walk.element.size && 0 == head->len % walk.element.size
-        && (!compares || comparable)) {
+        && 0 == head->skip % walk.element.size && (!compares || comparable)) {
         reply.error = target_walk(module, head, &walk.target);
     }
     osc_queued_t *queued =
         ompi_osc_dimmnet_answer_new(src, OSC_ANSWER, sizeof(reply) + (fetches ? head->len : 0));
     uint8_t *results = queued->bytes + sizeof(reply);
-    if (OMPI_SUCCESS != reply.error) {
-        queued->len = sizeof(reply);
-    } else if (compares) {
+    if (OMPI_SUCCESS == reply.error && compares) {
         compare_here(&walk, data, results);
-    } else {
+    } else if (OMPI_SUCCESS == reply.error) {
         dn_prog_start_bytes(&walk.origin, (uintptr_t) data, len);
         dn_prog_start_bytes(&walk.result, (uintptr_t) results, fetches ? head->len : 0);
-        ompi_osc_dimmnet_walk(&walk, head->len);
+        reply.error = ompi_osc_dimmnet_walk(&walk, head->len) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
+    }
+    if (OMPI_SUCCESS != reply.error) {
+        /* Bytes for results may be unset. */
+        queued->len = sizeof(reply);
     }
     memcpy(queued->bytes, &reply, sizeof(reply));
     ompi_osc_dimmnet_answer(queued);

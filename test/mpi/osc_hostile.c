@@ -13,8 +13,7 @@
  */
 #include "dn_config.h"
 
-#include "dimmnet.h"
-
+#include "letter.h"
 #include "verify.h"
 
 #include <mpi.h>
@@ -22,46 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Of libmca_common_dimmnet: the port that the components use. */
-int dn_ompi_open(dn_port_t **port_p);
-void dn_ompi_close(void);
-
-enum {
-    VICTIM,
-    ATTACKER,
-    WORDS = 512,
-    BYTES = 8 * WORDS,
-    BODY = 600,
-    ADDRESS_TAG = 1,
-    DONE_TAG = 2,
-    PAGE = 4096
-};
-
-/** Of osc_dimmnet_message.h. */
-enum { ACCUMULATE = 1, PROGRAM, ANSWER, LOCK, GRANT, UNLOCK, POST, COMPLETE, FIND, TAGS };
-enum { FETCHES = 1, BY_PROGRAM = 2, COMPARES = 4, EXCLUSIVELY = 8 };
-enum { SUM, REPLACE, NO_OP, BAND, MAXLOC = 12, OPS = 14 };
-
-typedef struct head {
-    uint32_t window;
-    uint32_t generation;
-    int32_t rank;
-    uint32_t flags;
-    uint64_t task;
-    uint64_t at;
-    uint64_t count;
-    int64_t extent;
-    uint64_t skip;
-    uint64_t len;
-    int32_t type;
-    uint32_t op;
-} head_t;
-_Static_assert(72 == sizeof(head_t), "the layout of osc_head_t");
-
-typedef struct letter {
-    head_t head;
-    uint8_t body[BODY];
-} letter_t;
+enum { WORDS = 512, BYTES = 8 * WORDS, PAGE = 4096 };
 
 static uint64_t seed = 1;
 static uint64_t messages = 20000;
@@ -82,30 +42,9 @@ typedef struct entry {
     dn_key_t key;
 } entry_t;
 
-/** The first bytes of a message. */
-static void send_bytes(unsigned tag, const void *bytes, size_t len)
-{
-    dn_status_t status;
-
-    while (DN_ERR_AGAIN == (status = dn_botf(victim, DN_CHAN_OSC, tag, bytes, len, NULL, 0))) {
-        (void) MPI_Win_sync(win);
-    }
-    verify_that(DN_OK == status, "a message was not taken");
-}
-
 static void send_letter(unsigned tag, const letter_t *letter, size_t body)
 {
-    send_bytes(tag, letter, sizeof(letter->head) + body);
-}
-
-/** An accumulate of two words to the first window, and all of it right. */
-static letter_t right_letter(void)
-{
-    letter_t letter = {.head = {.generation = 1, .rank = ATTACKER, .at = 8, .count = 16, .len = 16}};
-
-    letter.head.type = MPI_Type_c2f(MPI_INT64_T);
-    letter.body[0] = letter.body[8] = 1;
-    return letter;
+    letter_send(victim, tag, letter, sizeof(letter->head) + body);
 }
 
 static void send_changed(const letter_t *letter, size_t body)
@@ -122,36 +61,36 @@ static void wrong_numbers(void)
     letter_t letter;
 
     for (size_t i = 0; i < n; i++) {
-        letter = right_letter();
+        letter = letter_right();
         letter.head.at = huge[i];
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.skip = huge[i];
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.count = huge[i];
         letter.head.skip = huge[i] - 8;
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.len = huge[i];
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.type = (int32_t) huge[i];
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.op = OPS + (uint32_t) i * 1000;
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.rank = (int32_t) huge[i];
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.window = 2 + (uint32_t) huge[i];
         send_changed(&letter, 16);
-        letter = right_letter();
+        letter = letter_right();
         letter.head.generation = 2 + (uint32_t) huge[i] % 1000;
         send_changed(&letter, 16);
     }
-    letter = right_letter();
+    letter = letter_right();
     letter.head.rank = VICTIM;
     send_changed(&letter, 16);
 }
@@ -185,7 +124,7 @@ static void wrong_elements(void)
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        letter_t letter = right_letter();
+        letter_t letter = letter_right();
 
         letter.head.type = MPI_Type_c2f(wrong[i].type);
         letter.head.op = wrong[i].op;
@@ -198,25 +137,25 @@ static void wrong_elements(void)
 /** Messages that are too short, of no kind, or that answer nothing. */
 static void wrong_messages(void)
 {
-    letter_t letter = right_letter();
+    letter_t letter = letter_right();
 
     for (unsigned tag = 0; tag < TAGS + 3; tag++) {
         for (size_t len = 0; len < sizeof(letter.head); len += 7) {
-            send_bytes(tag, &letter, len);
+            letter_send(victim, tag, &letter, len);
         }
     }
     send_letter(TAGS, &letter, 16);
     send_letter(255, &letter, BODY);
     for (uint64_t task = 0; task < 4; task++) {
         letter.head.window = (uint32_t) task;
-        send_bytes(ANSWER, &letter, sizeof(letter));
+        letter_send(victim, ANSWER, &letter, sizeof(letter));
     }
 }
 
 /** Programs that are none, do not come in order, or do not end; and uses of them. */
 static void wrong_programs(void)
 {
-    letter_t letter = right_letter();
+    letter_t letter = letter_right();
     static const uint64_t total[] = {0, 1, 100, BODY, UINT64_C(64) << 20, UINT64_MAX};
 
     for (size_t i = 0; i < sizeof(total) / sizeof(total[0]); i++) {
@@ -227,7 +166,7 @@ static void wrong_programs(void)
         send_letter(PROGRAM, &letter, 100);
         letter.head.skip = UINT64_MAX;
         send_letter(PROGRAM, &letter, 100);
-        letter_t use = right_letter();
+        letter_t use = letter_right();
         use.head.flags = BY_PROGRAM;
         use.head.count = 2;
         send_changed(&use, 16);
@@ -237,7 +176,7 @@ static void wrong_programs(void)
 /** Locks that nobody has, or has twice; regions where there are none. */
 static void wrong_locks(void)
 {
-    letter_t letter = right_letter();
+    letter_t letter = letter_right();
 
     for (int i = 0; i < 3; i++) {
         send_letter(UNLOCK, &letter, 0);
@@ -313,7 +252,7 @@ static void go_beyond(entry_t *entry)
 /** Have the victim serve memory that it has not attached, by its own table. */
 static void wrong_table(MPI_Aint region)
 {
-    letter_t letter = right_letter();
+    letter_t letter = letter_right();
 
     forge(region, BYTES, name_the_secret);
     letter.head.window = 1;
@@ -417,19 +356,14 @@ static void lock_and_unlock(MPI_Win of)
 
 static void attack(void)
 {
-    uint8_t address[DN_ADDRESS_MAX];
-    MPI_Status status;
     verify_rng_t random = {seed};
     MPI_Aint region;
-    int len;
 
-    MPI_Recv(address, sizeof(address), MPI_BYTE, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, &status);
-    MPI_Get_count(&status, MPI_BYTE, &len);
+    victim = letter_connect(port);
     MPI_Recv(&region, 1, MPI_AINT, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(&hidden, 1, MPI_AINT, VICTIM, ADDRESS_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    verify_that(DN_OK == dn_connect(port, address, (size_t) len, &victim), "the victim is not reached");
     /* A right one gets through, or the others would prove nothing. */
-    const letter_t right = right_letter();
+    const letter_t right = letter_right();
     send_letter(ACCUMULATE, &right, 16);
     if (0 != tables) {
         wrong_table(region);
@@ -447,7 +381,7 @@ static void attack(void)
     }
     /* No lock of its own is in its way. */
     for (uint32_t window = 0; window < 2; window++) {
-        letter_t letter = right_letter();
+        letter_t letter = letter_right();
 
         letter.head.window = window;
         letter.head.generation = 1 + window;
@@ -461,12 +395,9 @@ static void attack(void)
 
 static void endure(void)
 {
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
     MPI_Aint region;
 
-    verify_that(DN_OK == dn_address(port, address, &len), "the port has no address");
-    MPI_Send(address, (int) len, MPI_BYTE, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
+    letter_invite(port);
     MPI_Get_address(memory, &region);
     MPI_Send(&region, 1, MPI_AINT, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
     MPI_Get_address(secret, &hidden);
