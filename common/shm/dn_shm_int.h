@@ -314,20 +314,36 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
 int dn_shm_gone(uint32_t os_pid, uint64_t start_time);
 /** @} */
 
-/** @name dn_shm_peer.c: peers and slots */
+/** @name dn_shm_peer.c: peers */
 /** @{ */
 dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
                            dn_peer_base_t **peer_p);
-/** Become a sender of this peer: take a slot, say who we are, count the arrival. path: of its file, or "". */
-dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path);
 void dn_shm_disconnect(dn_peer_base_t *peer);
 void dn_shm_release(dn_peer_base_t *peer);
 void dn_shm_lost(dn_peer_base_t *peer);
 dn_status_t dn_shm_check(dn_peer_base_t *peer);
-/** Look at the slots after `arrivals` moved, or when more senders may be let in. */
-void dn_shm_look(dn_shm_t *shm, int again);
 /** Declare those lost that a send found gone. */
 void dn_shm_bury(dn_shm_t *shm);
+/** A sender that we do not know yet: attach to its own mapping if its group may talk to us. */
+dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot);
+/** Give back all that a peer has, and itself. The port knows it no more. */
+void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer);
+/** @} */
+
+/** @name dn_shm_slot.c: slots */
+/** @{ */
+/** Become a sender of this peer: take a slot, say who we are, count the arrival. path: of its file, or "". */
+dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path);
+/** The way to this peer is not open: its sending end has room for nothing. */
+void dn_shm_shut_tx(dn_shm_peer_t *peer);
+/** Stop being a sender; the owner drains what is in the ring. */
+void dn_shm_close_tx(dn_shm_peer_t *peer);
+/** Stop polling a ring; give its memory and its slot back. */
+void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx);
+/** Look at the slots after `arrivals` moved, or when more senders may be let in. */
+void dn_shm_look(dn_shm_t *shm, int again);
+/** Let the next progress look at the slots whether something arrived or not. */
+void dn_shm_look_soon(dn_shm_t *shm);
 /** Forget the senders that have closed and whose rings are drained. */
 void dn_shm_reap(dn_shm_t *shm);
 /** @} */

@@ -1,0 +1,284 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_shm_slot.c
+ * Slots: how a sender takes one in its receiver's mapping and leaves it, and what the receiver makes of each.
+ */
+#include "dn_config.h"
+
+#include "dn_shm_int.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+/** Claim a slot in a peer's mapping; its number, or -1: all are taken. */
+static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t max_peers)
+{
+    for (uint32_t i = 0; i < max_peers; i++) {
+        if (DN_SHM_FREE == dn_load_acquire_u32(&map->slot[i].state)
+            && dn_cas_u32(&map->slot[i].state, DN_SHM_FREE, DN_SHM_CLAIMED)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/** Has every process that its owner expects on this host a slot in this mapping? */
+static int dn_shm_complete(const dn_shm_map_t *map)
+{
+    const dn_shm_header_t *header = map->header;
+    uint32_t others = 0;
+
+    for (uint32_t i = 0; i < map->max_peers; i++) {
+        const uint32_t state = dn_load_acquire_u32(&map->slot[i].state);
+        others += (DN_SHM_READY == state || DN_SHM_CLOSED == state)
+                  && 0 != memcmp(map->slot[i].nonce, header->nonce, sizeof(header->nonce));
+    }
+    return 0 != header->nlocal && others + 1 >= header->nlocal;
+}
+
+/** Has room for nothing: the ring of a peer to whom the way is not open. */
+static dn_ring_t dn_shm_no_ring;
+
+void dn_shm_shut_tx(dn_shm_peer_t *peer)
+{
+    dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 1);
+}
+
+dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
+{
+    dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
+    const dn_shm_header_t *mine = shm->map.header;
+    dn_shm_header_t *theirs = peer->map.header;
+
+    if (0 != dn_load_acquire_u32(&theirs->closed)) {
+        return DN_ERR_UNREACH;
+    }
+    const int64_t index = dn_shm_claim_slot(&peer->map, peer->map.max_peers);
+    if (0 > index) {
+        /* The owner looks at its slots: those whose senders are gone are free at the next try. */
+        dn_fetch_add_u32(&theirs->arrivals, 1);
+        dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there",
+                     peer->map.max_peers, peer->base.pid);
+        return DN_ERR_NOMEM;
+    }
+    dn_shm_slot_t *slot = &peer->map.slot[index];
+    const dn_status_t status = dn_shm_reserve_ring(peer, path, (uint32_t) index);
+    if (DN_OK != status) {
+        dn_store_release_u32(&slot->state, DN_SHM_FREE);
+        return status;
+    }
+    slot->pid = mine->pid;
+    slot->os_pid = mine->os_pid;
+    slot->fd = shm->fd;
+    slot->start_time = mine->start_time;
+    memcpy(slot->nonce, mine->nonce, sizeof(slot->nonce));
+    slot->pgid = mine->pgid;
+    slot->bytes = mine->bytes;
+
+    dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
+    if (!dn_shm_lock_tx(peer)) {
+        dn_store_release_u32(&slot->state, DN_SHM_FREE);
+        return DN_ERR_UNREACH;
+    }
+    dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines);
+    peer->slot = (uint32_t) index;
+    peer->refusals = 0;
+    peer->staging = 0;
+    peer->tx_open = 1;
+    dn_shm_unlock_tx(peer);
+    /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
+    dn_store_release_u32(&slot->state, DN_SHM_READY);
+    dn_fetch_add_u32(&theirs->arrivals, 1);
+    if ('\0' != path[0] && dn_shm_complete(&peer->map)) {
+        /* The owner does so too; but it may be killed before it looks. */
+        unlink(path);
+    }
+    return DN_OK;
+}
+
+void dn_shm_close_tx(dn_shm_peer_t *peer)
+{
+    if (peer->tx_open) {
+        /* Not held: the peer was lost and is about to be freed, so that nobody sends any more. */
+        const int held = dn_shm_lock_tx(peer);
+        peer->tx_open = 0;
+        dn_shm_shut_tx(peer);
+        if (held) {
+            dn_shm_unlock_tx(peer);
+        }
+        dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
+        dn_fetch_add_u32(&peer->map.header->arrivals, 1);
+    }
+}
+
+/** Poll the ring of slot @p index for this peer from now on. */
+static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t index)
+{
+    dn_shm_rx_t *rx = aligned_alloc(DN_LINE_BYTES, sizeof(*rx));
+    if (NULL == rx) {
+        return DN_ERR_NOMEM;
+    }
+    dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) index * shm->map.ring_stride);
+    dn_line_rx_init(&rx->line, ring, shm->config.ring_lines);
+    rx->peer = peer;
+    rx->len_limit = dn_line_max(shm->config.ring_lines) + 1;
+    rx->slot = index;
+    if (NULL != peer->map.header) {
+        dn_store_release_u32(&ring->attached, 1);
+    }
+    shm->rx[shm->nrx++] = rx;
+    peer->rx = rx;
+    return DN_OK;
+}
+
+/** Give a slot, and its ring as zeros, to the next sender. Nobody writes there any more. */
+static void dn_shm_free_slot(dn_shm_t *shm, uint32_t index)
+{
+    uint8_t *ring = shm->map.rings + (size_t) index * shm->map.ring_stride;
+    const off_t off = (off_t) (ring - (uint8_t *) shm->map.header);
+
+    if (0
+        != fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
+                     (off_t) shm->map.ring_stride)) {
+        memset(ring, 0, shm->map.ring_stride);
+    }
+    shm->refused[index] = 0;
+    dn_store_release_u32(&shm->map.slot[index].state, DN_SHM_FREE);
+}
+
+/** Give a slot back when its ring is read no more, unless its sender may still write there. */
+static void dn_shm_leave_slot(dn_shm_t *shm, uint32_t index)
+{
+    const dn_shm_slot_t *slot = &shm->map.slot[index];
+
+    if (DN_SHM_CLOSED != dn_load_acquire_u32(&slot->state) && !dn_shm_gone(slot->os_pid, slot->start_time)) {
+        shm->refused[index] = DN_SHM_SPENT;
+    } else {
+        dn_shm_free_slot(shm, index);
+    }
+}
+
+void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx)
+{
+    for (uint32_t i = 0; i < shm->nrx; i++) {
+        if (rx == shm->rx[i]) {
+            shm->rx[i] = shm->rx[--shm->nrx];
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < shm->nhot; i++) {
+        if (rx == shm->hot[i].rx) {
+            shm->hot[i] = shm->hot[--shm->nhot];
+            break;
+        }
+    }
+    dn_shm_leave_slot(shm, rx->slot);
+    rx->peer->rx = NULL;
+    free(rx);
+}
+
+void dn_shm_look_soon(dn_shm_t *shm)
+{
+    shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals) - 1;
+}
+
+/** One slot that is READY or CLOSED. */
+static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int again)
+{
+    dn_shm_slot_t slot = shm->map.slot[index];
+    slot.state = state;
+    if (DN_SHM_SPENT == shm->refused[index]) {
+        if (DN_SHM_CLOSED == state || dn_shm_gone(slot.os_pid, slot.start_time)) {
+            dn_shm_free_slot(shm, index);
+        }
+        return;
+    }
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) dn_port_find_peer(shm->iface.port, slot.nonce);
+    if (NULL == peer && (again || !shm->refused[index])) {
+        peer = dn_shm_meet(shm, &slot);
+        shm->refused[index] = NULL == peer;
+    }
+    if (NULL == peer) {
+        return;
+    }
+    if (NULL == peer->rx && DN_OK != dn_shm_attach_rx(shm, peer, index)) {
+        dn_shm_look_soon(shm);
+        return;
+    }
+    if (index == peer->rx->slot && (DN_SHM_CLOSED == state || NULL == peer->map.header)) {
+        peer->closing = 1;
+        shm->closing = 1;
+    }
+}
+
+/** Slots grow scarce: those whose senders ended without a word come back. */
+static void dn_shm_look_for_dead(dn_shm_t *shm)
+{
+    for (uint32_t i = 0; i < shm->nrx; i++) {
+        dn_shm_peer_t *peer = shm->rx[i]->peer;
+        if (!peer->closing && !peer->self && DN_OK != dn_shm_check(&peer->base)) {
+            dn_port_peer_lost(shm->iface.port, &peer->base);
+            peer->closing = 1;
+            shm->closing = 1;
+        }
+    }
+}
+
+static void dn_shm_look_for(dn_shm_t *shm, uint32_t state, int again)
+{
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        if (state == dn_load_acquire_u32(&shm->map.slot[i].state)) {
+            dn_shm_look_at(shm, i, state, again);
+        }
+    }
+}
+
+void dn_shm_look(dn_shm_t *shm, int again)
+{
+    /* Pairs with the count in dn_shm_open_tx: a slot made READY before the count is seen here. */
+    shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals);
+    /* A sender that left and came back has two slots: what it sent first is read first. */
+    dn_shm_look_for(shm, DN_SHM_CLOSED, again);
+    dn_shm_look_for(shm, DN_SHM_READY, again);
+    if (shm->nrx > shm->config.max_peers / 2) {
+        dn_shm_look_for_dead(shm);
+    }
+    if ('\0' != shm->path[0] && dn_shm_complete(&shm->map)) {
+        dn_shm_unlink(shm);
+    }
+}
+
+void dn_shm_reap(dn_shm_t *shm)
+{
+    int left = 0;
+
+    shm->closing = 0;
+    for (uint32_t i = 0; i < shm->nrx;) {
+        dn_shm_peer_t *peer = shm->rx[i]->peer;
+        dn_line_msg_t msg;
+        const int waits = 0 != peer->rx->len_limit && dn_line_peek(&peer->rx->line, &msg);
+        if (!peer->closing || 0 != peer->rx->line.depth || waits) {
+            shm->closing |= peer->closing;
+            i++;
+            continue;
+        }
+        peer->closing = 0;
+        left = 1;
+        dn_shm_detach_rx(shm, peer->rx);
+        if (0 == peer->base.connections) {
+            dn_port_forget(shm->iface.port, &peer->base);
+            dn_shm_free_peer(shm, peer);
+        }
+    }
+    if (left) {
+        /* Its next connection may wait in another slot. */
+        dn_shm_look(shm, 0);
+    }
+}
