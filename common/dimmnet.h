@@ -153,8 +153,9 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  * @param[in] fn       Called once a peer, connected to or not; NULL: nobody is told from now on.
  *
  * Completion: fn is called from inside of dn_progress(), dn_recv() or dn_peer_check(), after the peer's transfers have
- *             been signalled. That a process is gone is found by a device that looks after its peers, as those of a
- *             network do, else when something is sent to it.
+ *             been signalled. A device looks after its peers while the caller polls: that a process of this host has
+ *             ended is told within about half a second, that one elsewhere is silent after timeout_s. That a port was closed
+ *             in order is told when something is sent to it, or dn_peer_check() asks.
  * Ordering:   messages that came before may be handled after it. A peer that disconnects is not lost while its port
  *             stays open; whether one whose port has closed has left in order, the users of the channel know.
  * Ownership:  the peer is lent for the call, unless it is connected to.

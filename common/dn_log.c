@@ -17,6 +17,7 @@ static dn_log_fn_t dn_log_fn;
 static void *dn_log_arg;
 static dn_log_fn_t dn_log_answer_fn;
 static void *dn_log_answer_arg;
+static _Thread_local int dn_log_muted;
 
 void dn_log_set(dn_log_fn_t fn, void *arg)
 {
@@ -35,6 +36,9 @@ void dn_log_error(const char *format, ...)
     char sentence[DN_SENTENCE_MAX];
     va_list args;
 
+    if (dn_log_muted) {
+        return;
+    }
     va_start(args, format);
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
@@ -43,6 +47,11 @@ void dn_log_error(const char *format, ...)
     } else {
         fprintf(stderr, "dimmnet: %s\n", sentence);
     }
+}
+
+void dn_log_mute(int mute)
+{
+    dn_log_muted = mute;
 }
 
 void dn_log_answer(const char *format, ...)

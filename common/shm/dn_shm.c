@@ -61,6 +61,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     }
     shm->iface.llcm = shm->map.llcm;
     shm->units = dn_cpumask_weight(&shm->map.units);
+    dn_shm_watch_start(shm);
     *iface_p = &shm->iface;
     return DN_OK;
 

@@ -196,8 +196,14 @@ typedef struct dn_shm_rx {
 
 _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
 
-/** In dn_shm_t::refused: its ring has been read, so a reader would not know where to begin; its sender may still write. */
-#define DN_SHM_SPENT 2
+/** In dn_shm_t::refused, of a slot; 0: its sender is a peer, or was not looked at yet. */
+enum dn_shm_refused {
+    DN_SHM_REFUSED = 1, /**< until another group is admitted */
+    DN_SHM_SPENT =
+        2, /**< its ring has been read, so a reader would not know where to begin; its sender may still write */
+    DN_SHM_LATER = 3, /**< there was no descriptor or memory for it */
+    DN_SHM_RETRY = 4, /**< the same, and now it is tried again */
+};
 
 /** With more rings than DN_SHM_POLL_ALL, a poll looks at the recently active ones and at a few others. */
 #define DN_SHM_POLL_ALL 6
@@ -247,9 +253,14 @@ typedef struct dn_shm {
     uint32_t sweep;
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
-    uint8_t *refused;  /**< by slot: 1 not attached until a group is admitted; or DN_SHM_SPENT */
-    int closing;       /**< some peer's closing is set */
-    uint32_t suspects; /**< some peer's suspect is set */
+    uint8_t *refused;    /**< by slot: enum dn_shm_refused */
+    int closing;         /**< some peer's closing is set */
+    uint32_t patience;   /**< polls until dn_shm_chores() */
+    uint64_t watched_ms; /**< when that last looked at the clock */
+    uint64_t retry_ms;   /**< when it is to call dn_shm_retry(), 0: nothing waits */
+    uint32_t watch_at;   /**< the watched peer to be looked at next */
+    uint32_t watch_due;  /**< looks that are due, in parts of a round's milliseconds */
+    uint32_t suspects;   /**< some peer's suspect is set */
 
     dn_shm_stage_t stage;
 
@@ -324,8 +335,9 @@ void dn_shm_lost(dn_peer_base_t *peer);
 dn_status_t dn_shm_check(dn_peer_base_t *peer);
 /** Declare those lost that a send found gone. */
 void dn_shm_bury(dn_shm_t *shm);
-/** A sender that we do not know yet: attach to its own mapping if its group may talk to us. */
-dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot);
+/** A sender that we do not know yet: attach to its own mapping if its group may talk to us. DN_ERR_ACCESS, DN_ERR_PROTO,
+ * DN_ERR_VERSION: it is none of ours; any other error may pass. */
+dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p);
 /** Give back all that a peer has, and itself. The port knows it no more. */
 void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer);
 /** @} */
@@ -342,10 +354,25 @@ void dn_shm_close_tx(dn_shm_peer_t *peer);
 void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx);
 /** Look at the slots after `arrivals` moved, or when more senders may be let in. */
 void dn_shm_look(dn_shm_t *shm, int again);
+/** Look again at senders for which there was no descriptor or memory. */
+void dn_shm_retry(dn_shm_t *shm);
 /** Let the next progress look at the slots whether something arrived or not. */
 void dn_shm_look_soon(dn_shm_t *shm);
 /** Forget the senders that have closed and whose rings are drained. */
 void dn_shm_reap(dn_shm_t *shm);
+/** @} */
+
+/** @name dn_shm_watch.c: what is done now and then. The port's lock is held. */
+/** @{ */
+void dn_shm_watch_start(dn_shm_t *shm);
+/** Do what is due; called by a poll when dn_shm_t::patience has come to 0. */
+void dn_shm_chores(dn_shm_t *shm);
+/** Have dn_shm_retry() called after some time. */
+void dn_shm_retry_later(dn_shm_t *shm);
+/** This peer sends no more: forget it as soon as its ring is drained. */
+void dn_shm_close_later(dn_shm_t *shm, dn_shm_peer_t *peer);
+/** Nanoseconds of a clock that goes on by 1 to 10 ms at a time; a few ns to read. Any thread. */
+uint64_t dn_shm_now_ns(void);
 /** @} */
 
 /** @name dn_shm_msg.c: AOTF and BOTF */

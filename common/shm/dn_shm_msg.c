@@ -410,8 +410,8 @@ int dn_shm_progress(dn_iface_t *iface)
     if (__builtin_expect(0 != shm->nshares, 0)) {
         n += dn_shm_help_progress(shm);
     }
-    if (__builtin_expect(shm->closing, 0)) {
-        dn_shm_reap(shm);
+    if (__builtin_expect(0 == --shm->patience, 0)) {
+        dn_shm_chores(shm);
     }
     return n;
 }

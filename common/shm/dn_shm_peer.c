@@ -31,7 +31,9 @@ static const dn_peer_ops_t dn_shm_ops = {
 static dn_shm_peer_t *dn_shm_alloc_peer(void)
 {
     dn_shm_peer_t *peer = aligned_alloc(_Alignof(dn_shm_peer_t), sizeof(*peer));
-    if (NULL != peer) {
+    if (NULL == peer) {
+        dn_log_error("no memory for a peer of %zu bytes; free some", sizeof(*peer));
+    } else {
         memset(peer, 0, sizeof(*peer));
     }
     return peer;
@@ -106,7 +108,7 @@ static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slo
     return peer;
 }
 
-dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
+dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p)
 {
     dn_shm_where_t where = {
         .start_time = slot->start_time, .bytes = slot->bytes, .os_pid = slot->os_pid, .fd = slot->fd};
@@ -115,18 +117,20 @@ dn_shm_peer_t *dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot)
 
     memcpy(where.nonce, slot->nonce, sizeof(where.nonce));
     if (!dn_port_admits(shm->iface.port, &id.pgid)) {
-        return NULL;
+        return DN_ERR_ACCESS;
     }
-    const dn_status_t status =
+    dn_status_t status =
         DN_SHM_CLOSED == slot->state ? DN_ERR_UNREACH : dn_shm_make_peer(shm, &where, &id, &peer);
     if (DN_ERR_UNREACH == status) {
         peer = dn_shm_make_orphan(shm, slot);
+        status = NULL == peer ? DN_ERR_NOMEM : DN_OK;
     }
     /* Any other error: it lives, and may still be found by the address that dn_connect() gets. */
-    if (NULL != peer) {
+    if (DN_OK == status) {
         dn_port_adopt(shm->iface.port, &peer->base);
+        *peer_p = peer;
     }
-    return peer;
+    return status;
 }
 
 void dn_shm_bury(dn_shm_t *shm)
@@ -230,8 +234,7 @@ void dn_shm_lost(dn_peer_base_t *base)
     dn_shm_help_end(shm, peer, 1);
     if (NULL != peer->rx && DN_OK != dn_shm_check(base)) {
         /* Nobody writes into its ring any more: as if it had closed it. */
-        peer->closing = 1;
-        shm->closing = 1;
+        dn_shm_close_later(shm, peer);
     }
 }
 

@@ -123,6 +123,7 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
 {
     dn_shm_rx_t *rx = aligned_alloc(DN_LINE_BYTES, sizeof(*rx));
     if (NULL == rx) {
+        dn_log_error("no memory to receive from PID %" PRIu32 "; it is tried again", peer->base.pid);
         return DN_ERR_NOMEM;
     }
     dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) index * shm->map.ring_stride);
@@ -189,33 +190,79 @@ void dn_shm_look_soon(dn_shm_t *shm)
     shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals) - 1;
 }
 
+/** A look at a slot has failed. What passes by itself, as a want of descriptors or memory does, is tried again. */
+static void dn_shm_refuse(dn_shm_t *shm, uint32_t index, dn_status_t status)
+{
+    if (DN_ERR_ACCESS == status || DN_ERR_PROTO == status || DN_ERR_VERSION == status) {
+        shm->refused[index] = DN_SHM_REFUSED;
+    } else {
+        shm->refused[index] = DN_SHM_LATER;
+        dn_shm_retry_later(shm);
+    }
+}
+
+/** Make a peer of the sender in this slot. @return NULL: not now, or not at all. */
+static dn_shm_peer_t *dn_shm_meet_at(dn_shm_t *shm, uint32_t index, const dn_shm_slot_t *slot)
+{
+    const int quiet = DN_SHM_RETRY == shm->refused[index];
+    dn_shm_peer_t *peer = NULL;
+
+    dn_log_mute(quiet);
+    dn_status_t status = dn_shm_meet(shm, slot, &peer);
+    dn_log_mute(0);
+    if (quiet && DN_OK != status && DN_ERR_NOMEM != status) {
+        /* For another reason than the last time: that is to be said. */
+        status = dn_shm_meet(shm, slot, &peer);
+    }
+    shm->refused[index] = 0;
+    if (DN_OK != status) {
+        dn_shm_refuse(shm, index, status);
+    }
+    return peer;
+}
+
 /** One slot that is READY or CLOSED. */
 static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int again)
 {
     dn_shm_slot_t slot = shm->map.slot[index];
     slot.state = state;
-    if (DN_SHM_SPENT == shm->refused[index]) {
+    const uint8_t refused = shm->refused[index];
+    if (DN_SHM_SPENT == refused) {
         if (DN_SHM_CLOSED == state || dn_shm_gone(slot.os_pid, slot.start_time)) {
             dn_shm_free_slot(shm, index);
         }
         return;
     }
     dn_shm_peer_t *peer = (dn_shm_peer_t *) dn_port_find_peer(shm->iface.port, slot.nonce);
-    if (NULL == peer && (again || !shm->refused[index])) {
-        peer = dn_shm_meet(shm, &slot);
-        shm->refused[index] = NULL == peer;
+    if (NULL == peer && (again || 0 == refused || DN_SHM_RETRY == refused)) {
+        peer = dn_shm_meet_at(shm, index, &slot);
     }
     if (NULL == peer) {
         return;
     }
-    if (NULL == peer->rx && DN_OK != dn_shm_attach_rx(shm, peer, index)) {
-        dn_shm_look_soon(shm);
-        return;
+    if (NULL == peer->rx) {
+        dn_log_mute(0 != refused);
+        const dn_status_t status = dn_shm_attach_rx(shm, peer, index);
+        dn_log_mute(0);
+        if (DN_OK != status) {
+            dn_shm_refuse(shm, index, status);
+            return;
+        }
+        shm->refused[index] = 0;
     }
     if (index == peer->rx->slot && (DN_SHM_CLOSED == state || NULL == peer->map.header)) {
-        peer->closing = 1;
-        shm->closing = 1;
+        dn_shm_close_later(shm, peer);
     }
+}
+
+void dn_shm_retry(dn_shm_t *shm)
+{
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        if (DN_SHM_LATER == shm->refused[i]) {
+            shm->refused[i] = DN_SHM_RETRY;
+        }
+    }
+    dn_shm_look(shm, 0);
 }
 
 /** Slots grow scarce: those whose senders ended without a word come back. */
@@ -225,8 +272,7 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
         dn_shm_peer_t *peer = shm->rx[i]->peer;
         if (!peer->closing && !peer->self && DN_OK != dn_shm_check(&peer->base)) {
             dn_port_peer_lost(shm->iface.port, &peer->base);
-            peer->closing = 1;
-            shm->closing = 1;
+            dn_shm_close_later(shm, peer);
         }
     }
 }

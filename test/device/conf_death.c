@@ -547,3 +547,57 @@ void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
     dn_disconnect(world->peer[1]);
     dn_close(world->port);
 }
+
+void who_only_polls_hears_of_a_killed_peer(dn_world_t *world)
+{
+    dn_world_comp_t none = dn_world_comp();
+    news_t news = {.transfer = &none};
+
+    /* A network tells by that. */
+    world->config.timeout_s = 1;
+    start_with_deaf_peer(world);
+    dn_check_equal(dn_lost_set(world->port, DN_WORLD_CHAN, note_news, &news), DN_OK);
+    /* It may have been silent for long. */
+    dn_test_log.expected = 1;
+    dn_world_post(world, 0, 1);
+    wait_dead(world, 1);
+    while (0 == news.count) {
+        dn_world_progress(world);
+    }
+    dn_test_log.expected = 0;
+    dn_check(news.of == world->peer[1]);
+    dn_check_equal(dn_world_lost(world), 1);
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_check_equal(news.count, 1);
+    dn_close(world->port);
+}
+
+void a_flush_to_a_killed_peer_ends(dn_world_t *world)
+{
+    static uint8_t data[OPERATIONS][100];
+    dn_status_t status = DN_OK;
+
+    world->config.cma = 0;
+    /* A network tells by that. */
+    world->config.timeout_s = 1;
+    start_with_deaf_peer(world);
+    dn_test_log.expected = 1;
+    for (int i = 0; i < OPERATIONS && DN_INPROGRESS != status; i++) {
+        const dn_xfer_t xfer = {
+            .local = data[i], .key = &world->board->seat[1].key[1], .len = sizeof(data[i])};
+        do {
+            status = dn_pull(world->peer[1], &xfer);
+            dn_progress(world->port);
+        } while (DN_ERR_AGAIN == status);
+    }
+    dn_check_equal(status, DN_INPROGRESS);
+    dn_world_post(world, 0, 1);
+    wait_dead(world, 1);
+    while (DN_INPROGRESS == (status = dn_flush(world->peer[1]))) {
+        sched_yield();
+    }
+    dn_check_equal(status, DN_ERR_UNREACH);
+    dn_test_log.expected = 0;
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_close(world->port);
+}
