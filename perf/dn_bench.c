@@ -66,7 +66,7 @@ static const option_row_t option_rows[] = {
     {'O', "port", "N", "TCP port of the server (default 13003); 0: any that is free, which it prints"},
     {'I', "bind", "ADDRESS", "where the server waits (default 127.0.0.1: this host only)"},
     {'K', "keep", NULL, "go on waiting when a client is done"},
-    {'T', "time-limit", "S",
+    {'Z', "time-limit", "S",
      "seconds that a server gives a client, from its greeting to its last test (default 600; with --local "
      "none)"},
     {'A', "token", "FILE",
@@ -256,7 +256,7 @@ static const char *apply(char letter, const char *arg, dn_bench_options_t *o)
     case 'K':
         o->keep = true;
         return NULL;
-    case 'T':
+    case 'Z':
         return parse_int(arg, 1, MAX_TIME_LIMIT, &o->time_limit) ? NULL : "a number of 1 to 86400";
     case 'A':
         o->token = arg;

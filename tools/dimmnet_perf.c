@@ -276,8 +276,8 @@ int main(int argc, char **argv)
                    "one\nclient; with HOST the client, which prints. Tests (-t, default latency): latency, "
                    "bw, rate, "
                    "push, pull,\natomics, aotf, all.",
-        .accepts = "dtmixcWMBCPOIKTAlj",
-        .renamed = "dDmsinxwOpIbKkAa",
+        .accepts = "dtmixcWMBCPOIKZAlj",
+        .renamed = "dDmsinxwOpIbKkZTAa",
         .operand = "HOST",
     };
     dn_bench_options_t options;
