@@ -10,12 +10,13 @@ AC_DEFUN([DN_OPTIONS], [
         [AC_MSG_ERROR([--enable-debug takes no value, not "$enable_debug"])])
 
     AC_ARG_ENABLE([sanitizer],
-        [AS_HELP_STRING([--enable-sanitizer=address|thread],
-            [build with ASan and UBSan, or with TSan; use with --without-ompi])],
+        [AS_HELP_STRING([--enable-sanitizer=address|thread|fuzzer],
+            [build with ASan and UBSan, with TSan, or with ASan, UBSan and libFuzzer (CC=clang-14); use with --without-ompi])],
         [], [enable_sanitizer=no])
-    AS_CASE([$enable_sanitizer], [no|address|thread], [],
-        [AC_MSG_ERROR([--enable-sanitizer is one of address, thread; not "$enable_sanitizer"])])
+    AS_CASE([$enable_sanitizer], [no|address|thread|fuzzer], [],
+        [AC_MSG_ERROR([--enable-sanitizer is one of address, thread, fuzzer; not "$enable_sanitizer"])])
     dn_sanitizer=$enable_sanitizer
+    AM_CONDITIONAL([DN_LIBFUZZER], [test fuzzer = "$dn_sanitizer"])
     AM_CONDITIONAL([DN_SANITIZER], [test no != "$dn_sanitizer"])
 
     AC_ARG_WITH([mcadir],
@@ -44,6 +45,10 @@ AC_DEFUN([DN_FLAGS], [
         [address], [
             dn_opt="-O1 -g"
             DN_CFLAGS="$DN_CFLAGS -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+            DN_LDFLAGS="$DN_LDFLAGS -fsanitize=address,undefined"],
+        [fuzzer], [
+            dn_opt="-O1 -g"
+            DN_CFLAGS="$DN_CFLAGS -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
             DN_LDFLAGS="$DN_LDFLAGS -fsanitize=address,undefined"],
         [thread], [
             dn_opt="-O1 -g"

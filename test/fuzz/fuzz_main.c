@@ -3,9 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Drives a fuzz target without libFuzzer, with inputs that a seed decides.
+ * Drives a fuzz target without libFuzzer, with inputs of files, or with such that a seed decides.
  *
- * usage: fuzz_... RUNS [SEED [FIRST [JOBS]]]
+ * usage: fuzz_... FILE-OR-FOLDER...
+ *        fuzz_... RUNS [SEED [FIRST [JOBS]]]
  *
  * Run i of a seed is the same whatever ran before it: a failure names the call that repeats it alone. So does
  * an input that takes a minute or more. Several jobs share the runs.
@@ -14,6 +15,8 @@
 
 #include "dn_fuzz.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -106,6 +109,20 @@ static size_t make_input(uint64_t *random, uint8_t *data)
     return 0 == dn_test_below(random, 4) ? len : mutate(random, data, len);
 }
 
+/** Try bytes in memory of exactly their length, so that a sanitizer sees a byte too far. @return 0, 1: no memory. */
+static int try_input(const uint8_t *data, size_t len)
+{
+    uint8_t *exact = malloc(len + (0 == len));
+
+    if (NULL == exact) {
+        return 1;
+    }
+    memcpy(exact, data, len);
+    LLVMFuzzerTestOneInput(exact, len);
+    free(exact);
+    return 0;
+}
+
 /** Try every JOBS-th run from the first on. */
 static int try_runs(uint64_t first, uint64_t end, uint64_t seed, uint64_t jobs)
 {
@@ -116,14 +133,9 @@ static int try_runs(uint64_t first, uint64_t end, uint64_t seed, uint64_t jobs)
         uint64_t random = seed;
         random = dn_test_random(&random) ^ (run * UINT64_C(0xd1342543de82ef95));
         const size_t len = make_input(&random, data);
-        /* in memory of exactly its length, so that a sanitizer sees a byte too far */
-        uint8_t *exact = malloc(len + (0 == len));
-        if (NULL == exact) {
+        if (0 != try_input(data, len)) {
             return 1;
         }
-        memcpy(exact, data, len);
-        LLVMFuzzerTestOneInput(exact, len);
-        free(exact);
     }
     signal(SIGABRT, SIG_DFL); /* a leak that is reported at the exit belongs to no run in particular */
     return 0;
@@ -159,6 +171,56 @@ static int share_runs(uint64_t first, uint64_t end, uint64_t seed, uint64_t jobs
     return wrong;
 }
 
+/** Try one file. @return 0, or 1: it cannot be read. */
+static int try_file(const char *path)
+{
+    static uint8_t data[1 << 20];
+    FILE *file = fopen(path, "rb");
+
+    if (NULL == file) {
+        perror(path);
+        return 1;
+    }
+    const size_t len = fread(data, 1, sizeof(data), file);
+    fclose(file);
+    const int n = snprintf(replay, sizeof(replay) - DIGITS, "input %.90s, ", path);
+    replay_len = (size_t) n;
+    run++;
+    return try_input(data, len);
+}
+
+/** Try a file, or each of a folder. @return how many could not be read. */
+static int try_path(const char *path)
+{
+    char name[1024];
+    int wrong = 0;
+    DIR *folder = opendir(path);
+
+    if (NULL == folder) {
+        return try_file(path);
+    }
+    for (const struct dirent *entry = readdir(folder); NULL != entry; entry = readdir(folder)) {
+        if ('.' != entry->d_name[0]) {
+            snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+            wrong += try_file(name);
+        }
+    }
+    closedir(folder);
+    return wrong;
+}
+
+static int try_paths(int n, char **paths)
+{
+    int wrong = 0;
+
+    alarm(HANG_S);
+    for (int i = 0; i < n; i++) {
+        wrong |= 0 != try_path(paths[i]);
+    }
+    printf("%llu inputs of files\n", (unsigned long long) run);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
@@ -172,6 +234,9 @@ int main(int argc, char **argv)
         signal(deadly[i], say_replay);
     }
     signal(SIGALRM, watch);
+    if (1 < argc && !isdigit((unsigned char) argv[1][0])) {
+        return try_paths(argc - 1, argv + 1);
+    }
     const int len = snprintf(replay, sizeof(replay) - DIGITS, "to repeat: %s 1 %llu ", argv[0],
                              (unsigned long long) seed);
     replay_len = (size_t) len < sizeof(replay) - DIGITS ? (size_t) len : sizeof(replay) - DIGITS - 1;

@@ -24,7 +24,7 @@ lint_generated+='|\.(l?o|l?a|so|log|trs|pyc|png|gz|swp)$|~$'
 lint_find() {
     (cd "$root" && find . \
         \( -name .git -o -name autom4te.cache -o -name build-aux -o -name .deps -o -name .libs -o -name __pycache__ \
-           -o -path ./build -o -path ./openmpi -o -path './dimmnet-[0-9]*' -o -path ./_build -o -path ./_inst \) -prune \
+           -o -path ./build -o -path ./test/fuzz/corpus -o -path ./openmpi -o -path './dimmnet-[0-9]*' -o -path ./_build -o -path ./_inst \) -prune \
         -o -type f -name config.status ! -path ./config.status -printf 'BUILD %h\n' \
         -o -type f -printf '%P\n') |
         awk '/^BUILD \.\// { skip[substr($0, 9) "/"] = 1; next }
