@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "dn_log.h"
@@ -55,10 +54,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
         dn_shm_destroy(shm);
         goto err_free;
     }
-    if (config->cma) {
-        /* Where Yama restricts ptrace, and so CMA, to descendants: our peers are siblings. */
-        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    }
+    shm->named = config->cma && dn_shm_yama_allow();
     shm->iface.llcm = shm->map.llcm;
     shm->units = dn_cpumask_weight(&shm->map.units);
     dn_shm_watch_start(shm);
@@ -78,6 +74,9 @@ static void dn_shm_close(dn_iface_t *iface)
     dn_shm_t *shm = (dn_shm_t *) iface;
 
     dn_store_release_u32(&shm->map.header->closed, 1);
+    if (shm->named) {
+        dn_shm_yama_end();
+    }
     dn_shm_destroy(shm);
     dn_shm_stage_close(shm);
     free(shm->cma_probe);

@@ -238,6 +238,7 @@ typedef struct dn_shm {
     int fd;
     int memfd; /**< fd is one, else a file */
     int threads;
+    int named;                  /**< dn_shm_yama_allow() is to be undone */
     uint32_t contenders;        /**< processes, this one included, that may run only where this one may */
     uint32_t units;             /**< processing units there */
     char path[DN_SHM_PATH_MAX]; /**< "" with a memfd, or once unlinked */
@@ -373,6 +374,14 @@ void dn_shm_retry_later(dn_shm_t *shm);
 void dn_shm_close_later(dn_shm_t *shm, dn_shm_peer_t *peer);
 /** Nanoseconds of a clock that goes on by 1 to 10 ms at a time; a few ns to read. Any thread. */
 uint64_t dn_shm_now_ns(void);
+/** @} */
+
+/** @name dn_shm_yama.c: who may read and write our memory by CMA. Any thread may call. */
+/** @{ */
+/** Name the launcher to Yama for one more port. @return whether dn_shm_yama_end() undoes it. */
+int dn_shm_yama_allow(void);
+/** One port less. */
+void dn_shm_yama_end(void);
 /** @} */
 
 /** @name dn_shm_msg.c: AOTF and BOTF */

@@ -68,6 +68,11 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     dn_shm_shut_tx(peer);
     peer->base.ops = dn_shm_ops;
     peer->cma = shm->config.cma && (peer->self || dn_shm_cma_probe(peer));
+    if (shm->config.cma && !peer->cma) {
+        dn_log_answer("the kernel does not let this process read the memory of PID %" PRIu32
+                      " (process %" PRIu32 "): transfers go by messages, without CMA",
+                      id->pid, peer->os_pid);
+    }
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
     peer->contends = !peer->self && dn_cpumask_within(&peer->map.units, &shm->map.units);
     shm->contenders += (uint32_t) peer->contends;
