@@ -120,6 +120,7 @@ DN_API const char *dn_strerror(dn_status_t status);
  * @retval DN_ERR_PROTO    not an address, or the peer's segment is malformed: the peer is not one of
  *                         ours; give up on it.
  * @retval DN_ERR_VERSION  the peer runs another version of libdimmnet: install the same one.
+ * @retval DN_ERR_PARAM    the peer counts from another dn_config_t::first: set the same one.
  * @retval DN_ERR_ACCESS   another process group or user: dn_group_admit() it, or give up.
  * @retval DN_ERR_UNREACH  no device of the list reaches that host, or the process is gone: use another
  *                         transport. Not logged: this is an answer, not a failure.
@@ -301,6 +302,9 @@ DN_API int dn_progress(dn_port_t *port);
  * may run where it may (hwloc). A spinning caller then yields after a few idle polls.
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
+
+/** dn_config_t::first of this port: who counts on top of it begins there, too. */
+DN_API uint32_t dn_first(const dn_port_t *port);
 
 /** The word by which peers wake this process when it sleeps, for dn_nap() (dn_nap.h). NULL: none can. */
 DN_API uint32_t *dn_bell(const dn_port_t *port);

@@ -29,6 +29,7 @@ dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
         .pgid = port->job.pgid,
         .nonce = {port->nonce[0], port->nonce[1]},
         .pid = port->job.pid,
+        .first = port->config.first,
     };
 
     for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {

@@ -40,6 +40,10 @@
  * Credit is loaded when room runs out and, beyond the first quarter, until the sender can go back to line 0;
  * mostly it has not changed since and lies in the sender's cache.
  *
+ * Numbers have 32 bits and wrap; they are compared for equality, or by the distance from one that is at most a ring away. The credit
+ * word surely moves: the sender goes no further than a ring beyond it. A sequence is met again after 2^32 lines, when its place
+ * has held a newer one, or has been looked at as above.
+ *
  * Threads: one sender and one receiver at a time; who has several threads locks outside.
  */
 #ifndef DN_LINE_H
@@ -81,7 +85,7 @@ typedef struct dn_line_tx {
     uint32_t lines;
     uint32_t at;       /**< where the next head goes, 0 .. lines - 1 */
     uint32_t tail;     /**< lines sent or skipped, wraps */
-    uint32_t limit;    /**< tail may not go beyond */
+    uint32_t limit;    /**< tail may not go beyond: 0 .. lines - 1 ahead of it, whatever wraps */
     uint32_t clean;    /**< lines from 0 on into which the last lap wrote heads only, where heads go */
     uint32_t mixed;    /**< this lap has put bytes where heads may go */
     uint32_t reserved; /**< length of the window that waits for its kick */
@@ -93,7 +97,7 @@ typedef struct dn_line_rx {
     uint32_t lines;
     uint32_t at;        /**< where the next head comes */
     uint32_t head;      /**< lines taken, wraps */
-    uint32_t published; /**< as in the credit word */
+    uint32_t published; /**< as in the credit word: at most lines behind head */
     uint32_t depth;     /**< handlers running on this ring, one inside the other */
 } dn_line_rx_t;
 
@@ -120,20 +124,31 @@ static inline uint32_t dn_line_max(uint32_t lines)
     return longest < DN_LINE_LENGTHS ? longest : DN_LINE_LENGTHS;
 }
 
-static inline void dn_line_tx_init(dn_line_tx_t *tx, dn_ring_t *ring, uint32_t lines)
+/** The sender's end of a ring of zeros. @param first  lines that count as sent and taken before: 0, but in tests of long runs. The
+ * receiver comes after this, and is given the same. */
+static inline void dn_line_tx_init(dn_line_tx_t *tx, dn_ring_t *ring, uint32_t lines, uint32_t first)
 {
     memset(tx, 0, sizeof(*tx));
     tx->ring = ring;
     tx->lines = lines;
-    tx->limit = lines - 1;
+    tx->tail = first;
+    tx->limit = first + lines - 1;
     tx->clean = lines;
+    if (0 != first) {
+        /* The receiver would have written the word an eighth of the ring ago at most. The numbers of a lap may pass 0, which all heads
+         * are. */
+        tx->clean = 0;
+        dn_store_release_u32(&ring->credit, first);
+    }
 }
 
-static inline void dn_line_rx_init(dn_line_rx_t *rx, dn_ring_t *ring, uint32_t lines)
+static inline void dn_line_rx_init(dn_line_rx_t *rx, dn_ring_t *ring, uint32_t lines, uint32_t first)
 {
     memset(rx, 0, sizeof(*rx));
     rx->ring = ring;
     rx->lines = lines;
+    rx->head = first;
+    rx->published = first;
 }
 
 /** Lines that @p len bytes fill from a line's start on. */

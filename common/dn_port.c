@@ -91,6 +91,8 @@ static dn_status_t dn_config_check(const dn_config_t *config)
         {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64},
         {"stage_bytes", config->stage_bytes, 0, DN_STAGE_BYTES_MAX, 64},
         {"timeout_s", config->timeout_s, 0, 86400, 1},
+        /* The head of a line that was never written is the number behind 2^32 - 1. */
+        {"first", config->first, 0, UINT32_MAX - 1, 1},
     };
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         const dn_limit_t *l = &limit[i];
@@ -365,6 +367,11 @@ int dn_oversubscribed(const dn_port_t *port)
         }
     }
     return 0;
+}
+
+uint32_t dn_first(const dn_port_t *port)
+{
+    return port->config.first;
 }
 
 uint32_t *dn_bell(const dn_port_t *port)

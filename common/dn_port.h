@@ -86,6 +86,8 @@ typedef struct dn_address_head {
     uint64_t nonce[2];
     uint32_t pid;
     uint32_t parts;
+    uint32_t first; /**< dn_config_t::first */
+    uint32_t pad;
 } dn_address_head_t;
 
 /** Check the head of an address of @p len bytes. Errors are logged. */

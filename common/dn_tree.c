@@ -204,7 +204,6 @@ static dn_status_t dn_tree_make(const dn_tree_config_t *config, dn_tree_t **tree
     memset(tree, 0, sizeof(*tree));
     tree->ranks = config->ranks;
     tree->rank = config->rank;
-    tree->first = config->first;
     status = dn_tree_shape(tree, config);
     if (DN_OK != status) {
         dn_tree_destroy(tree);
@@ -273,6 +272,7 @@ dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *config, dn_t
         return status;
     }
     tree->port = port;
+    tree->first = dn_first(port);
     status = dn_llcm_alloc(port, tree->llcm_bytes, &tree->llcm_off, &llcm);
     if (DN_OK != status) {
         dn_tree_destroy(tree);

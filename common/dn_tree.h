@@ -68,8 +68,6 @@ typedef struct dn_tree_config {
     uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
     uint32_t
         depth; /**< lines of a link in each direction: a power of two, 4..DN_TREE_DEPTH_MAX; more between hosts */
-    uint64_t
-        first; /**< lines that every link counts as sent and taken before its first: for tests of long runs; 0 */
     const dn_tree_place_t *place; /**< of each rank, lent for the call; NULL: all are as close */
 } dn_tree_config_t;
 

@@ -26,7 +26,7 @@ typedef struct dn_tree_line {
 _Static_assert(64 == sizeof(dn_tree_line_t), "a line is a cache line");
 
 /**
- * One end of a link. Lines are numbered from config.first + 1 on.
+ * One end of a link. Lines are numbered from dn_first() + 1 on.
  *
  * What is compared with the credit word counts in 64 bits and never wraps, since that word may stand still for any number of
  * lines: barriers say in their own lines what was taken. The lower halves of `sent` and `taken` travel in flags, and `acked` and

@@ -196,6 +196,9 @@ typedef struct dn_config {
     uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL or PUSH */
     const char *backing; /**< "auto", "memfd" or "file" */
     const char *fault;   /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
+    /** Number at which all that counts begins, for tests of long runs: shortly before 2^31 or 2^32 (doc/counters.md). The same in all
+     * processes; 0..2^32 - 2 */
+    uint32_t first;
     uint32_t
         timeout_s; /**< seconds, 0..86400: a peer on a network that is silent for so long, though asked, is
                               lost; 0: never. A process that computes is not silent, one that is stopped is */

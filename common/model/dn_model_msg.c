@@ -71,8 +71,8 @@ static dn_status_t dn_rings(dn_model_peer_t *peer)
         return DN_ERR_NOMEM;
     }
     near->mirror = mirror;
-    dn_line_tx_init(&near->tx, mirror, lines);
-    dn_line_rx_init(&far->rx, far->ring, lines);
+    dn_line_tx_init(&near->tx, mirror, lines, 0);
+    dn_line_rx_init(&far->rx, far->ring, lines, 0);
     return DN_OK;
 }
 

@@ -43,6 +43,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->iface.port = port;
     ofi->threads = dn_port_job(port)->threads || 0 != config->timeout_s;
     ofi->max_peers = config->max_peers;
+    ofi->first = config->first;
     ofi->timeout_ns = config->timeout_s * UINT64_C(1000000000);
     ofi->rma_wanted = config->cma;
     ofi->contenders = 1;

@@ -10,7 +10,9 @@
  * A sender opens a *stream* to a peer with a HELLO that says who it is and
  * names the stream by a token of its own; all later messages of the stream
  * carry that token and a number. The receiver puts them in order by the number,
- * so a provider need not keep order (FI_ORDER_SAS). AOTF is such a message,
+ * so a provider need not keep order (FI_ORDER_SAS). Numbers of messages and
+ * counts of lines have 64 bits and never wrap: what is known of them may stand
+ * still for any time, such as that of the last AOTF. AOTF is such a message,
  * too, stored by the target's progress: a provider's RMA write would promise
  * neither one store nor an order after messages.
  *
@@ -154,18 +156,18 @@ typedef struct dn_ofi_stream {
         before; /**< token of the stream to the same process ahead of it: it begins when that has gone out */
     struct dn_ofi_peer *peer;
     dn_ofi_node_t *node;
-    uint64_t back; /**< token of the peer's stream to us when the peer was freed,
+    uint64_t back;   /**< token of the peer's stream to us when the peer was freed,
                     0: none */
-    uint32_t number;
-    uint32_t room; /**< bytes of the longest message that its receiver takes, with its head */
+    uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
+    uint32_t room;   /**< bytes of the longest message that its receiver takes, with its head */
     uint32_t window;
-    uint32_t sent;                 /**< lines, ever */
-    uint32_t credit;               /**< lines taken, ever */
+    uint64_t sent;                 /**< lines, ever */
+    uint64_t credit;               /**< lines taken, ever: at most window behind sent */
     uint32_t held;                 /**< lines of first .. last, and of windows not yet kicked */
     uint32_t flying;               /**< buffers that the provider has */
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
-    uint32_t stores;               /**< number behind its last AOTF */
-    uint32_t stored;               /**< numbers below are known to have come */
+    uint64_t stores;               /**< number behind its last AOTF; 0: there was none */
+    uint64_t stored;               /**< numbers below are known to have come */
     int kept;                      /**< and AOTFs among them not to be stored yet */
     int asked;                     /**< a PING is not answered yet */
     uint64_t asked_at;             /**< when it was sent last, */
@@ -176,7 +178,7 @@ typedef struct dn_ofi_stream {
     int gathers;                   /**< is in ofi->gathering */
     struct dn_ofi_stream *gathering_next;
     uint32_t unheard; /**< looks since what came of it has grown */
-    uint32_t seen;    /**< stored at the last look */
+    uint64_t seen;    /**< stored at the last look */
     int leaving;      /**< its LEAVE is queued */
     int dead;         /**< nothing more is sent */
 } dn_ofi_stream_t;
@@ -198,10 +200,10 @@ typedef struct dn_ofi_peer {
 
     uint64_t rx_token;             /**< of its stream to us, 0: none */
     struct dn_ofi_peer *rx_next;   /**< of its bucket */
-    uint32_t rx_number;            /**< expected next */
-    uint32_t rx_lines;             /**< that came, ever */
-    uint32_t rx_taken;             /**< lines whose handlers have run, ever */
-    uint32_t rx_told;              /**< of which the sender knows */
+    uint64_t rx_number;            /**< expected next */
+    uint64_t rx_lines;             /**< that came, ever */
+    uint64_t rx_taken;             /**< lines whose handlers have run, ever */
+    uint64_t rx_told;              /**< of which the sender knows */
     int kept;                      /**< AOTFs came that wait until it is let in */
     uint32_t depth;                /**< its handlers running, one inside the other */
     int rx_left;                   /**< its LEAVE came */
@@ -214,7 +216,7 @@ typedef struct dn_ofi_peer {
 
     struct dn_ofi_op *op, **op_tail; /**< in flight, oldest first */
     uint32_t handed;                 /**< of those no more in flight, for the core processor */
-    uint32_t fenced;                 /**< number of the message behind which RMA may start */
+    uint64_t fenced;                 /**< number of the message behind which RMA may start */
     int fences;                      /**< there is one */
     uint64_t flying;                 /**< bytes of their parts that the provider has */
     uint32_t signs;                  /**< of life, counted */
@@ -256,6 +258,7 @@ typedef struct dn_ofi {
     pthread_mutex_t lock;
     int threads;
     uint32_t max_peers;
+    uint64_t first;       /**< dn_config_t::first */
     uint64_t timeout_ns;  /**< 0: nobody is given up for being silent */
     dn_ofi_where_t where; /**< of this process */
     uint32_t units;
@@ -416,7 +419,7 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** A word outside of any order. 0: the provider has no room. */
 int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                   uint32_t value);
+                   uint64_t value);
 /** Does RMA to this peer have to wait for messages that were sent before a
  * fence? */
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
@@ -481,8 +484,9 @@ int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream);
 dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token);
 /** The sender of this token, or NULL. */
 dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token);
-/** Take a peer's messages of this token from now on; those of a stream before may still wait for handlers. */
-void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token);
+/** Take a peer's messages of this token from now on, the first of them of number @p first; those of a stream before may still wait
+ * for handlers. */
+void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token, uint64_t first);
 /** Its stream to us, if it has one, is over. */
 void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */

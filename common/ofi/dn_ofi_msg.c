@@ -72,7 +72,7 @@ static uint32_t dn_ofi_end(const dn_ofi_buffer_t *buffer)
  * there is credit for: what costs is the call that sends. */
 static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    const uint32_t credit = stream->window - (stream->sent - stream->credit);
+    const uint32_t credit = stream->window - (uint32_t) (stream->sent - stream->credit);
     dn_ofi_buffer_t *first = stream->first;
     dn_ofi_buffer_t *next = first->next;
 
@@ -184,9 +184,8 @@ static void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_
     dn_ofi_head_t *head = dn_ofi_head(buffer);
 
     head->token = stream->token;
-    if (DN_OFI_HELLO != head->kind) {
-        head->number = stream->number++;
-    }
+    head->number = stream->number;
+    stream->number += DN_OFI_HELLO != head->kind;
     if (DN_OFI_AOTF == head->kind) {
         stream->stores = stream->number;
     }
@@ -217,7 +216,7 @@ dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_k
 }
 
 int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                   uint32_t value)
+                   uint64_t value)
 {
     const dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
 
@@ -472,10 +471,10 @@ dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
     return status;
 }
 
-/** Are all its AOTFs known to be stored? */
+/** Are all its AOTFs known to be stored? The last may be any number of messages ago: both have 64 bits. */
 static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
 {
-    return !stream->kept && 0 >= (int32_t) (stream->stores - stream->stored);
+    return !stream->kept && stream->stores <= stream->stored;
 }
 
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
@@ -524,7 +523,8 @@ int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     dn_ofi_stream_t *stream = peer->tx;
 
-    if (peer->fences && (NULL == stream || 0 >= (int32_t) (peer->fenced - stream->stored))) {
+    /* The fence may be any number of messages ago: both have 64 bits. */
+    if (peer->fences && (NULL == stream || peer->fenced <= stream->stored)) {
         peer->fences = 0;
     }
     if (peer->fences) {

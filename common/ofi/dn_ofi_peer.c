@@ -217,7 +217,7 @@ int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
         dn_count(&ofi->iface.counters->dropped, 1);
         return 1;
     }
-    dn_ofi_begin_rx(ofi, peer, head.token);
+    dn_ofi_begin_rx(ofi, peer, head.token, head.number);
     return 1;
 }
 
@@ -378,7 +378,7 @@ void dn_ofi_release(dn_peer_base_t *base)
 
 /** Say a word that is to come in any case, for a while. */
 static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                       uint32_t value)
+                       uint64_t value)
 {
     const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
 

@@ -182,14 +182,12 @@ static int dn_ofi_is_busy(const dn_ofi_t *ofi)
     return busy;
 }
 
-/** Nobody else looks after the streams: ask for credit, which the network may have lost, and for what came, ahead of
- * the wrap-around of its number. */
+/** Nobody else looks after the streams: ask for credit, which the network may have lost. */
 static void dn_ofi_ask_all(dn_ofi_t *ofi)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
-        if (NULL != stream && !stream->dead
-            && (NULL != stream->first || stream->number - stream->stored > UINT32_C(1) << 30)) {
+        if (NULL != stream && !stream->dead && NULL != stream->first) {
             dn_ofi_inquire(ofi, stream);
         }
     }

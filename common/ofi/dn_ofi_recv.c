@@ -165,7 +165,8 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
 /** A numbered message: deliver it in its turn. */
 static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
-    const uint32_t ahead = dn_ofi_head(buffer)->number - peer->rx_number;
+    /* Of a number that was delivered already, this is beyond any window. */
+    const uint64_t ahead = dn_ofi_head(buffer)->number - peer->rx_number;
 
     peer->signs++;
     if (0 != ahead) {
@@ -268,7 +269,8 @@ static void dn_ofi_word(dn_ofi_t *ofi, const dn_ofi_head_t *head)
         stream->peer->signs++;
     }
     if (DN_OFI_CREDIT == head->kind) {
-        if (head->number - stream->credit <= stream->sent - stream->credit) {
+        /* Words may overtake each other: only one that is newer, and of what was sent, counts. */
+        if (stream->credit <= head->number && head->number <= stream->sent) {
             stream->credit = head->number;
             dn_ofi_advance(ofi, stream);
         } else if (stream->credit - head->number > stream->window) {
@@ -279,12 +281,12 @@ static void dn_ofi_word(dn_ofi_t *ofi, const dn_ofi_head_t *head)
         dn_ofi_settle_stream(ofi, stream);
     } else if (DN_OFI_PONG == head->kind || DN_OFI_KEPT == head->kind) {
         stream->asked = 0;
-        if (stream->number - head->number <= stream->number - stream->stored) {
+        if (stream->stored <= head->number && head->number <= stream->number) {
             stream->stored = head->number;
             stream->kept = DN_OFI_KEPT == head->kind;
         }
     } else if (DN_OFI_REFUSE == head->kind) {
-        dn_ofi_refused(ofi, stream, head->number);
+        dn_ofi_refused(ofi, stream, (uint32_t) head->number);
     }
 }
 

@@ -83,6 +83,8 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->window = peer->window;
     stream->room = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
     stream->before = peer->node->newest;
+    stream->number = stream->stored = stream->seen = ofi->first;
+    stream->sent = stream->credit = ofi->first;
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_HELLO, &hello, sizeof(hello))) {
         free(stream);
         return DN_ERR_NOMEM;
@@ -175,17 +177,17 @@ void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
-void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token)
+void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token, uint64_t first)
 {
     dn_ofi_end_rx(ofi, peer);
     for (dn_ofi_buffer_t *buffer = peer->first; NULL != buffer; buffer = buffer->next) {
         buffer->lines = 0;
     }
     peer->rx_token = token;
-    peer->rx_number = 0;
-    peer->rx_lines = 0;
-    peer->rx_taken = 0;
-    peer->rx_told = 0;
+    peer->rx_number = first;
+    peer->rx_lines = first;
+    peer->rx_taken = first;
+    peer->rx_told = first;
     peer->rx_next = *dn_ofi_bucket(ofi, token);
     *dn_ofi_bucket(ofi, token) = peer;
     ofi->nsenders++;

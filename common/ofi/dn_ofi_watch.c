@@ -45,7 +45,7 @@ static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
  * though the next message opens another. @return what is wrong, NULL: nothing. */
 static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t now)
 {
-    const uint32_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
+    const uint64_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
 
     if (stream->asked && now - stream->asked_since > DN_OFI_DEAF * ofi->timeout_ns) {
         return "does not answer to messages, though it says others";

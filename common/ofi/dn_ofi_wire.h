@@ -43,12 +43,12 @@ enum dn_ofi_refusal {
 
 typedef struct dn_ofi_head {
     uint64_t token;
-    uint32_t number; /**< of the message in its stream */
+    uint64_t number; /**< of the message in its stream; of HELLO: that of the message behind it */
     uint32_t len;    /**< bytes that follow */
     uint8_t kind;
     uint8_t channel;
     uint8_t tag;
-    uint8_t pad[5];
+    uint8_t pad;
 } dn_ofi_head_t;
 
 _Static_assert(sizeof(dn_ofi_head_t) == 24, "what follows a head is aligned to 8");

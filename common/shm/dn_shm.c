@@ -30,6 +30,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     shm->threads = job->threads;
     shm->contenders = 1;
     shm->folders = NULL != job->dir;
+    shm->seen = config->first;
     shm->rx = calloc(config->max_peers, sizeof(*shm->rx));
     shm->refused = calloc(config->max_peers, sizeof(*shm->refused));
     shm->cma_probe = malloc(2 * sizeof(uint64_t));

@@ -62,7 +62,8 @@ typedef struct dn_shm_header {
     dn_cpumask_t units; /**< where the owner may run */
     uint32_t nlocal;    /**< processes of the group on this host, 0: not known */
     uint8_t host[16];   /**< as in dn_shm_where_t */
-    uint8_t pad1[12];
+    uint32_t first;     /**< dn_config_t::first: where the numbers of the lines in its rings begin */
+    uint8_t pad1[8];
 
     uint32_t arrivals; /**< counts slots that became READY or CLOSED; polled by the owner */
     uint32_t closed;   /**< the owner has closed its port */
@@ -123,6 +124,7 @@ typedef struct dn_shm_map {
     /* Copied from the header when it was checked: a peer may change the header later. */
     uint32_t max_peers;
     uint32_t ring_lines;
+    uint32_t first;
     uint32_t stage_bytes;
     uint64_t llcm_bytes;
     uint64_t cma_probe;
@@ -142,7 +144,8 @@ typedef struct dn_shm_window {
 
 /** What a sender keeps for a granule of its stage. */
 typedef struct dn_shm_granule {
-    uint32_t put;             /**< messages; by the pair that it is open for, else fixed */
+    uint32_t put;             /**< messages, ever, wraps; by the pair that it is open for, else fixed */
+    uint32_t used;            /**< it has its memory */
     uint32_t open;            /**< some pair still adds to it */
     struct dn_shm_peer *peer; /**< whose messages it holds, or held last; NULL: it was left */
     uint32_t os_pid;          /**< not 0: a process that was left and has unread messages here */

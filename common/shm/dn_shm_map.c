@@ -72,6 +72,7 @@ static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *size
     map->bytes = sizes->bytes;
     map->max_peers = sizes->max_peers;
     map->ring_lines = sizes->ring_lines;
+    map->first = sizes->first;
     map->stage_bytes = sizes->stage_bytes;
     map->llcm_bytes = sizes->llcm_bytes;
     map->cma_probe = sizes->cma_probe;
@@ -254,6 +255,9 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         .uid = (uint32_t) geteuid(),
         .os_pid = (uint32_t) getpid(),
         .max_peers = config->max_peers,
+        .first = config->first,
+        .arrivals = config->first,
+        .bell = config->first & ~1u,
         .ring_lines = config->ring_lines,
         .stage_bytes = stage_bytes,
         .start_time = shm->start_time,

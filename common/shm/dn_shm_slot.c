@@ -48,7 +48,7 @@ static dn_ring_t dn_shm_no_ring;
 
 void dn_shm_shut_tx(dn_shm_peer_t *peer)
 {
-    dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 1);
+    dn_line_tx_init(&peer->tx, &dn_shm_no_ring, 1, 0);
 }
 
 dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
@@ -87,7 +87,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
         dn_store_release_u32(&slot->state, DN_SHM_FREE);
         return DN_ERR_UNREACH;
     }
-    dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines);
+    dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines, peer->map.first);
     peer->slot = (uint32_t) index;
     peer->refusals = 0;
     peer->staging = 0;
@@ -127,7 +127,7 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
         return DN_ERR_NOMEM;
     }
     dn_ring_t *ring = (dn_ring_t *) (shm->map.rings + (size_t) index * shm->map.ring_stride);
-    dn_line_rx_init(&rx->line, ring, shm->config.ring_lines);
+    dn_line_rx_init(&rx->line, ring, shm->config.ring_lines, shm->config.first);
     rx->peer = peer;
     rx->len_limit = dn_line_max(shm->config.ring_lines) + 1;
     rx->slot = index;

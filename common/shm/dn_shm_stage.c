@@ -56,7 +56,14 @@ dn_status_t dn_shm_stage_open(dn_shm_t *shm)
 
     stage->count = shm->map.stage_bytes / DN_SHM_GRANULE;
     stage->granule = calloc(stage->count + 1, sizeof(*stage->granule));
-    return NULL == stage->granule ? DN_ERR_NOMEM : DN_OK;
+    if (NULL == stage->granule) {
+        return DN_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; 0 != shm->config.first && i < stage->count; i++) {
+        stage->granule[i].put = shm->config.first;
+        dn_store_release_u32(dn_shm_taken(&shm->map, i), shm->config.first);
+    }
+    return DN_OK;
 }
 
 void dn_shm_stage_close(dn_shm_t *shm)
@@ -64,6 +71,8 @@ void dn_shm_stage_close(dn_shm_t *shm)
     free(shm->stage.granule);
 }
 
+/** Has all of a granule been read? Equal is enough, whatever wraps: what was put there is ahead of what was taken by no more than a
+ * granule holds. */
 static int dn_shm_stage_read(const dn_shm_t *shm, const dn_shm_granule_t *granule)
 {
     const uint32_t index = (uint32_t) (granule - shm->stage.granule);
@@ -112,11 +121,12 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
 
         stage->next = index + 1 == stage->count ? 0 : index + 1;
         if (!granule->open && dn_shm_stage_read(shm, granule)
-            && (0 != granule->put || dn_shm_stage_populate(shm, index))) {
+            && (0 != granule->used || dn_shm_stage_populate(shm, index))) {
             if (NULL != peer->granule) {
                 peer->granule->open = 0;
             }
             granule->open = 1;
+            granule->used = 1;
             granule->peer = peer;
             granule->os_pid = 0;
             peer->granule = granule;

@@ -93,7 +93,6 @@ static dn_tree_t *plant(dn_world_t *world, uint32_t radix, uint32_t depth, uint3
                                      .rank = (uint32_t) world->rank,
                                      .radix = radix,
                                      .depth = depth,
-                                     .first = UINT32_MAX - 50,
                                      .place = place};
 
     _Static_assert(sizeof(dn_tree_card_t) <= sizeof(world->me->key), "a card goes where keys do");

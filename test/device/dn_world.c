@@ -302,6 +302,7 @@ static void configure(dn_world_t *world, const char *dir)
     world->config.cma = variant->cma;
     world->config.backing = variant->backing;
     world->config.fault = variant->fault;
+    world->config.first = variant->first;
     if (0 != variant->ring_lines) {
         world->config.ring_lines = variant->ring_lines;
     }

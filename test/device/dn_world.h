@@ -39,6 +39,7 @@ typedef struct dn_variant {
     uint32_t stage_bytes;
     uint32_t stage_min;
     uint64_t help_min;
+    uint32_t first;
     char fault[256]; /**< with its seed; "": none */
 } dn_variant_t;
 

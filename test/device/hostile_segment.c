@@ -54,7 +54,7 @@ static void take_position(dn_world_t *world)
     }
     dn_check(my_slot < world->config.max_peers);
     dn_line_tx_init(&my_tx, (dn_ring_t *) (theirs.rings + my_slot * theirs.ring_stride),
-                    world->config.ring_lines);
+                    world->config.ring_lines, 0);
 }
 
 /** The attacker's own mapping beside that of the library. */

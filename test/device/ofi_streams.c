@@ -488,6 +488,56 @@ static void slots_of_those_who_ended_early_come_back(dn_world_t *world)
     dn_close(world->port);
 }
 
+/* Long runs */
+
+/** So many that the numbers pass the end of a range that begins to be counted shortly before it. */
+enum { PASSED = 100 };
+
+/** Fences, flushes and what waits behind them end wherever the numbers are: no AOTF was sent since the stream began. */
+static void count_from(dn_world_t *world, uint32_t first)
+{
+    static uint8_t data[64];
+    dn_segment_t *segment;
+    void *word = NULL;
+
+    world->config.first = first;
+    open_with(world, 60, dn_world_hear);
+    dn_check_equal(dn_segment_alloc(world->port, sizeof(data), &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);
+    dn_world_connect(world);
+    if (1 == world->rank) {
+        const dn_board_seat_t *other = &world->board->seat[0];
+        for (unsigned tag = 0; tag < PASSED; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
+            dn_world_fence(world, world->peer[0]);
+            const dn_xfer_t xfer = {.local = data, .key = &other->key[0], .len = sizeof(data)};
+            dn_check_equal(dn_world_push(world, world->peer[0], &xfer), DN_OK);
+            dn_world_flush(world, world->peer[0]);
+        }
+        dn_world_aotf(world, world->peer[0], other->off[0], 5, 8);
+        dn_world_fence(world, world->peer[0]);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_hear_until(world, PASSED);
+        dn_world_await(world, 1, 0, 1);
+        dn_check_equal(dn_load_acquire((const uint64_t *) word), 5);
+    }
+    dn_world_barrier(world);
+    dn_segment_free(segment);
+    dn_world_stop(world);
+}
+
+static void fences_end_where_numbers_pass_2_to_the_31(dn_world_t *world)
+{
+    count_from(world, (UINT32_C(1) << 31) - PASSED / 2);
+}
+
+static void fences_end_where_numbers_pass_2_to_the_32(dn_world_t *world)
+{
+    count_from(world, UINT32_MAX - PASSED / 2);
+}
+
 static const dn_world_test_t tests[] = {
     {"who_comes_back_is_heard_after_all_that_it_said", 2, who_comes_back_is_heard_after_all_that_it_said},
     {"a_fence_holds_nothing_up_after_its_stream", 2, a_fence_holds_nothing_up_after_its_stream},
@@ -507,6 +557,8 @@ static const dn_world_test_t tests[] = {
     {"a_stream_that_was_left_ends_though_nobody_answers", 2,
      a_stream_that_was_left_ends_though_nobody_answers},
     {"slots_of_those_who_ended_early_come_back", 4, slots_of_those_who_ended_early_come_back},
+    {"fences_end_where_numbers_pass_2_to_the_31", 2, fences_end_where_numbers_pass_2_to_the_31},
+    {"fences_end_where_numbers_pass_2_to_the_32", 2, fences_end_where_numbers_pass_2_to_the_32},
 };
 
 int main(int argc, char **argv)

@@ -74,5 +74,11 @@ static void two_threads_keep_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(two_threads_keep_order)};
-    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+    int failed = 0;
+
+    for (int i = 0; i < DN_LINE_PAIR_STARTS; i++) {
+        dn_line_pair_first = dn_line_pair_start[i];
+        failed += cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+    }
+    return failed;
 }

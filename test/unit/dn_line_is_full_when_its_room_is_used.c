@@ -125,5 +125,11 @@ int main(void)
         cmocka_unit_test(the_longest_fits_at_every_place),
         cmocka_unit_test(half_the_credit_gives_half_the_room),
     };
-    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+    int failed = 0;
+
+    for (int i = 0; i < DN_LINE_PAIR_STARTS; i++) {
+        dn_line_pair_first = dn_line_pair_start[i];
+        failed += cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+    }
+    return failed;
 }

@@ -4,7 +4,8 @@
  */
 /** @file
  * A setting out of its range, an unknown device or a malformed fault schedule is refused by dn_open with
- * one sentence that names the setting; the ends of each range are taken.
+ * one sentence that names the setting; the ends of each range are taken. A number from which all counts is to be the same in both of two
+ * that connect.
  */
 #include "dn_config.h"
 
@@ -125,6 +126,31 @@ static void timeout_s(void **state)
     taken(&config);
 }
 
+static void first(void **state)
+{
+    dn_port_t *port[2];
+    dn_config_t config;
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_peer_t *peer = NULL;
+
+    dn_config_init(&config);
+    config.first = UINT32_MAX;
+    refused("shm", &config, "first");
+    config.first = UINT32_MAX - 1;
+    taken(&config);
+    for (int i = 0; i < 2; i++) {
+        config.first = (UINT32_C(1) << 31) - (uint32_t) i;
+        assert_int_equal(dn_open("shm", &job, &config, &port[i]), DN_OK);
+    }
+    assert_int_equal(dn_address(port[0], address, &len), DN_OK);
+    dn_test_log_expect();
+    assert_int_equal(dn_connect(port[1], address, len, &peer), DN_ERR_PARAM);
+    assert_true(dn_test_log_said(1, "counts from 2147483648, this process from 2147483647"));
+    dn_close(port[0]);
+    dn_close(port[1]);
+}
+
 static void backing(void **state)
 {
     static const char *const bad[] = {"", "paper", "Auto", "memfd ", "fil"};
@@ -171,6 +197,7 @@ int main(void)
         cmocka_unit_test(defaults),   cmocka_unit_test(ring_lines),  cmocka_unit_test(max_peers),
         cmocka_unit_test(llcm_bytes), cmocka_unit_test(stage_bytes), cmocka_unit_test(timeout_s),
         cmocka_unit_test(backing),    cmocka_unit_test(fault),       cmocka_unit_test(devices),
+        cmocka_unit_test(first),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

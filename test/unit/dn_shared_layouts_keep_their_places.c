@@ -68,7 +68,7 @@ static void heads(void **state)
     } memory;
     dn_line_tx_t tx;
 
-    dn_line_tx_init(&tx, &memory.ring, 16);
+    dn_line_tx_init(&tx, &memory.ring, 16, 0);
     assert_true(dn_line_send(&tx, 0x0b, 0xa5, "12345", 5, NULL, 0));
     assert_true(0x0ba5000500000001 == memory.ring.line[0].head);
     assert_memory_equal(memory.ring.line[0].data, "12345", 5);
@@ -86,7 +86,7 @@ static void bytes_behind_heads(void **state)
     dn_line_tx_t tx;
 
     dn_test_fill(data, sizeof(data), 1);
-    dn_line_tx_init(&tx, &memory.ring, 16);
+    dn_line_tx_init(&tx, &memory.ring, 16, 0);
     for (unsigned i = 0; i < 2; i++) {
         assert_true(dn_line_send(&tx, 8, 0, data, 10, data + 10, sizeof(data) - 10));
     }
@@ -116,7 +116,7 @@ static void rewinding_heads(void **state)
     const dn_line_t *line = memory.ring.line;
     dn_line_tx_t tx;
 
-    dn_line_tx_init(&tx, &memory.ring, 16);
+    dn_line_tx_init(&tx, &memory.ring, 16, 0);
     for (unsigned i = 0; i < 8; i++) {
         assert_true(dn_line_send(&tx, 8, 0, NULL, 0, NULL, 0));
     }

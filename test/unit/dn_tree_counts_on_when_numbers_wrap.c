@@ -14,21 +14,21 @@
 
 enum { DEPTH = 8, BARRIERS = 40, AHEAD = 4 * DEPTH };
 
-static const uint64_t starts[] = {
+static const uint32_t starts[] = {
     0,
-    (UINT64_C(1) << 31) - BARRIERS / 2,
-    (UINT64_C(1) << 31) + 16,
-    (UINT64_C(1) << 32) - BARRIERS / 2,
-    (UINT64_C(1) << 32) + 16,
-    (UINT64_C(1) << 33) - 1,
+    (UINT32_C(1) << 31) - BARRIERS / 2,
+    (UINT32_C(1) << 31) + 16,
+    UINT32_MAX - BARRIERS / 2,
+    UINT32_MAX - 1,
 };
 enum { STARTS = sizeof(starts) / sizeof(starts[0]) };
 
 static forest_t forest;
 
-static void plant(uint64_t first)
+static void plant(uint32_t first)
 {
-    forest.config = (dn_tree_config_t){.radix = 2, .depth = DEPTH, .first = first};
+    forest_open_at(&forest, 2, first);
+    forest.config = (dn_tree_config_t){.radix = 2, .depth = DEPTH};
     forest_plant(&forest);
 }
 
@@ -73,7 +73,7 @@ static unsigned run_ahead(uint32_t root, unsigned count)
     return most;
 }
 
-static void streams_follow_barriers_across(uint64_t first, unsigned barriers)
+static void streams_follow_barriers_across(uint32_t first, unsigned barriers)
 {
     plant(first);
     pass_barriers(barriers);
@@ -83,8 +83,8 @@ static void streams_follow_barriers_across(uint64_t first, unsigned barriers)
         assert_in_range(most, DEPTH - 1, DEPTH);
     }
     pass_barriers(barriers);
-    assert_int_equal(dn_tree_free(forest.tree[0]), DN_OK);
-    assert_int_equal(dn_tree_free(forest.tree[1]), DN_OK);
+    forest_fell(&forest);
+    forest_close(&forest);
 }
 
 static void a_word_may_stand_still_since_the_link_was_made(void **state)
@@ -129,6 +129,7 @@ static void a_word_may_stand_still_for_any_number_of_lines(void **state)
                 assert_in_range(run_ahead(barriers % 2, AHEAD), DEPTH - 1, DEPTH);
             }
             forest_fell(&forest);
+            forest_close(&forest);
         }
     }
 }
@@ -146,19 +147,7 @@ static void what_was_not_sent_is_not_believed_to_be_taken(void **state)
     assert_int_equal(dn_tree_bcast(forest.tree[0], 0, &word, sizeof(word)), DN_INPROGRESS);
     dn_tree_abandon(forest.tree[0]);
     dn_tree_abandon(forest.tree[1]);
-}
-
-static int setup(void **state)
-{
-    dn_unit_setup(state);
-    forest_open(&forest, 2);
-    return 0;
-}
-
-static int teardown(void **state)
-{
     forest_close(&forest);
-    return 0;
 }
 
 int main(void)
@@ -168,5 +157,5 @@ int main(void)
         cmocka_unit_test(a_word_may_stand_still_for_any_number_of_lines),
         cmocka_unit_test(what_was_not_sent_is_not_believed_to_be_taken),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

@@ -23,8 +23,8 @@ typedef struct forest {
     dn_tree_t *tree[FOREST_MAX];
 } forest_t;
 
-/** Ports that are connected all to all; the trees come with forest_plant(). */
-static void forest_open(forest_t *forest, uint32_t ranks)
+/** Ports that are connected all to all and count from @p first; the trees come with forest_plant(). */
+static void forest_open_at(forest_t *forest, uint32_t ranks, uint32_t first)
 {
     uint8_t address[FOREST_MAX][DN_ADDRESS_MAX];
     size_t len[FOREST_MAX];
@@ -34,6 +34,7 @@ static void forest_open(forest_t *forest, uint32_t ranks)
     forest->ranks = ranks;
     dn_config_init(&config);
     config.max_peers = FOREST_MAX;
+    config.first = first;
     for (uint32_t i = 0; i < ranks; i++) {
         const dn_job_t job = {.pgid = {{7}}, .pid = i, .nlocal = ranks};
         assert_int_equal(dn_open("shm", &job, &config, &forest->port[i]), DN_OK);
@@ -45,6 +46,11 @@ static void forest_open(forest_t *forest, uint32_t ranks)
             assert_int_equal(dn_connect(forest->port[i], address[k], len[k], &forest->peer[i][k]), DN_OK);
         }
     }
+}
+
+static inline void forest_open(forest_t *forest, uint32_t ranks)
+{
+    forest_open_at(forest, ranks, 0);
 }
 
 static void forest_close(forest_t *forest)
