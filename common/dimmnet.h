@@ -60,6 +60,7 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
 /**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
  * send to it get DN_ERR_UNREACH. Operations in flight are dropped without a completion.
+ * Where a peer's process copies for one of them (dn_pull(): sharing), it gets 2 s to do its part.
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -394,6 +395,9 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  *             name it.
  * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once. At most 8 of a
  *             port are at a time; what is more is copied by this process alone, with the same result.
+ *             Where the peer is lost while its process copies, comp is signalled when that process has done its part or has
+ *             ended, after 2 s at the latest. It is stopped then, or does not want to: an error line says so, and a
+ *             PULL's memory may be written as long as that process lives.
  *
  * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.
  * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.

@@ -192,8 +192,8 @@ const dn_job_t *dn_port_job(const dn_port_t *port);
 const uint64_t *dn_port_nonce(const dn_port_t *port);
 /** Is this group let in? */
 int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
-/** Does this key name a segment of this process that lives? */
-int dn_port_owns(dn_port_t *port, const dn_key_t *key);
+/** Where a segment of this process lies. The port's lock is held. @return 0: it does not live. */
+int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p);
 /** The first of the port's peers; dn_peer_base_t::next leads on. */
 dn_peer_base_t *dn_port_peers(dn_port_t *port);
 /** The peer of this nonce, or NULL. */

@@ -76,10 +76,10 @@ static dn_status_t dn_gone_atomic(dn_peer_t *peer, const dn_amo_t *amo)
     return DN_ERR_UNREACH;
 }
 
+/** Not before everybody has been told whose memory the peer's process may still write. */
 static dn_status_t dn_gone_fence(dn_peer_t *peer)
 {
-    (void) peer;
-    return DN_ERR_UNREACH;
+    return 0 != dn_load_acquire_u32(&((dn_peer_base_t *) peer)->outstanding) ? DN_INPROGRESS : DN_ERR_UNREACH;
 }
 
 /** Where a device has no entry of its own, and when the peer is gone. */

@@ -56,15 +56,6 @@ int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid)
     return 0;
 }
 
-int dn_port_owns(dn_port_t *port, const dn_key_t *key)
-{
-    dn_port_lock(port);
-    const dn_segment_t *segment = dn_segment_find(port, key->sid, key->generation);
-    const int owns = NULL != segment && segment->key.len == key->len;
-    dn_port_unlock(port);
-    return owns;
-}
-
 void dn_config_init(dn_config_t *config)
 {
     *config = (dn_config_t){

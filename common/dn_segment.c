@@ -188,6 +188,17 @@ dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation
     return segment->live && segment->key.generation == generation ? segment : NULL;
 }
 
+int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p)
+{
+    const dn_segment_t *segment = dn_segment_find(port, sid, generation);
+    if (NULL == segment) {
+        return 0;
+    }
+    *base_p = segment->base;
+    *len_p = segment->key.len;
+    return 1;
+}
+
 void dn_segment_free_all(dn_port_t *port)
 {
     dn_segment_table_t *table = &port->segments;

@@ -13,13 +13,30 @@
  *   H1  the target counts a chunk done (release) after its copy; the initiator's load (acquire) of the
  *       count pairs with it. The bytes themselves were written by the kernel on the target's CPU
  *       before that store.
+ *
+ * A transfer in the initiator, by dn_shm_share_set():
+ *
+ *   FREE --> CALL --> FREE                   done within the call
+ *            CALL --> OPEN --> FREE          the call returned DN_INPROGRESS; done later
+ *            CALL, OPEN --> PARKED --> FREE  the peer was lost while its process had a chunk
+ *            OPEN, PARKED --> OWED --> FREE  the process does not finish: stopped, or it does not want to
+ *
+ * A process that has taken a chunk may write it, and count it done, until it ends. So the caller of a PARKED transfer is
+ * not told of the loss, and its memory not given back, before the process has counted its chunks or has ended. Where that
+ * takes longer than DN_SHM_PATIENCE_MS, the caller is told all the same, since nobody can be made to wait for ever; then a
+ * sentence says what may come late. The descriptor is OWED to that process as long as it lives: a count that comes
+ * late would belong to the next transfer.
  */
 #include "dn_config.h"
 
 #include "dn_shm_int.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
+
+#include "dn_log.h"
 
 /** Bytes a copy moves before the ends look again who takes the next: half of the whole within these, since
  * more turns cost more (perf/dn_bw: at 256 KiB 24 GB/s in two parts, 17 GB/s in eight). */
@@ -29,17 +46,33 @@
 #define DN_SHM_SPIN 2000
 /** Looks in the background before the target's life is checked. */
 #define DN_SHM_WAITS 65536
+/** Milliseconds that a process has to finish its chunk when nothing is heard from it any more: a copy takes some
+ * 20 us, to get a core that is shared by a hundred processes less than a second. */
+#define DN_SHM_PATIENCE_MS 2000
+/** Milliseconds between two looks at whether such a process lives. */
+#define DN_SHM_LOOK_MS 10
 
-/** The message on DN_CHAN_DEVICE: everything the target needs, in its own terms. */
+/** The message on DN_CHAN_DEVICE. The target finds its own memory by SID, generation and ROFS, as for any request. */
 typedef struct dn_shm_help_request {
-    uint64_t theirs; /**< address in the target */
-    uint64_t ours;   /**< address in the initiator */
+    uint64_t roff; /**< from the start of the target's segment */
+    uint64_t ours; /**< address in the initiator, which the kernel looks up there */
     uint64_t len;
+    uint32_t sid;
+    uint32_t sid_generation;
     uint32_t index; /**< of the descriptor in the initiator's header */
     uint32_t generation;
     uint32_t write; /**< not 0: a PUSH */
     uint32_t pad;
 } dn_shm_help_request_t;
+
+_Static_assert(sizeof(dn_shm_help_request_t) == 48, "peers agree on the layout, which is one line");
+
+static uint64_t dn_shm_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+}
 
 /** Both ends derive the chunks from the length alone. */
 static uint64_t dn_shm_chunk_bytes(uint64_t len)
@@ -76,10 +109,14 @@ static uint32_t dn_shm_take(dn_shm_help_t *help, uint32_t generation, uint32_t c
     return chunks;
 }
 
-static void dn_shm_share_free(dn_shm_t *shm, dn_shm_share_t *share)
+/** The only place where a share changes its state. nshares counts those that progress has to look at. */
+static void dn_shm_share_set(dn_shm_t *shm, dn_shm_share_t *share, enum dn_shm_share_state state)
 {
-    share->peer = NULL;
-    shm->nshares--;
+    const int before = DN_SHM_SHARE_OPEN == share->state || DN_SHM_SHARE_PARKED == share->state;
+    const int after = DN_SHM_SHARE_OPEN == state || DN_SHM_SHARE_PARKED == state;
+
+    shm->nshares += (uint32_t) after - (uint32_t) before;
+    share->state = state;
 }
 
 /** Copy what the target took and could not: then the transfer is the initiator's alone. */
@@ -106,17 +143,28 @@ static int dn_shm_share_done(const dn_shm_t *shm, const dn_shm_share_t *share)
     return dn_load_acquire(&shm->map.header->help[share - shm->share].done) >= share->chunks - share->taken;
 }
 
+/** Has the process that a descriptor is owed to written for the last time? */
+static int dn_shm_share_paid(const dn_shm_t *shm, dn_shm_share_t *share)
+{
+    return dn_shm_share_done(shm, share)
+           || (0 == ++share->waits % DN_SHM_WAITS && dn_shm_gone(share->os_pid, share->start_time));
+}
+
 /** A free descriptor, set for this transfer; NULL: all are in use. */
 static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_xfer_t *xfer,
                                         uint64_t remote, int write)
 {
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if (NULL != share->peer) {
+        if (DN_SHM_SHARE_FREE != share->state
+            && (DN_SHM_SHARE_OWED != share->state || !dn_shm_share_paid(shm, share))) {
             continue;
         }
         const uint32_t generation = share->generation + 1;
-        *share = (dn_shm_share_t){.peer = peer,
+        *share = (dn_shm_share_t){.state = DN_SHM_SHARE_CALL,
+                                  .peer = peer,
+                                  .os_pid = peer->os_pid,
+                                  .start_time = peer->start_time,
                                   .generation = generation,
                                   .chunks = dn_shm_chunks(xfer->len),
                                   .remote = remote,
@@ -126,7 +174,6 @@ static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, cons
         dn_store_release(&help->done, 0);
         dn_store_release(&help->failed, 0);
         dn_store_release(&help->next, (uint64_t) generation << 32);
-        shm->nshares++;
         return share;
     }
     return NULL;
@@ -138,10 +185,11 @@ static dn_status_t dn_shm_share_copy(dn_shm_t *shm, dn_shm_share_t *share)
     dn_shm_help_t *help = &shm->map.header->help[share - shm->share];
     dn_status_t status = DN_OK;
 
-    for (;;) {
+    /* Not more than there are, whatever peers write into the descriptor. */
+    while (share->taken < share->chunks) {
         const uint32_t chunk = dn_shm_take(help, share->generation, share->chunks);
         if (chunk == share->chunks) {
-            return status;
+            break;
         }
         share->taken++;
         uint64_t len;
@@ -153,14 +201,30 @@ static dn_status_t dn_shm_share_copy(dn_shm_t *shm, dn_shm_share_t *share)
             dn_count(&shm->iface.counters->cma_bytes, len);
         }
     }
+    return status;
 }
 
-/** Wait until the target writes no more into our memory: its chunks are done, or it is gone. */
-static void dn_shm_share_wait(const dn_shm_t *shm, const dn_shm_share_t *share)
+/** The peer is lost: whoever started the transfer is told when its process writes no more, or is late. */
+static void dn_shm_share_park(dn_shm_t *shm, dn_shm_share_t *share)
 {
-    while (!dn_shm_share_done(shm, share) && !dn_shm_gone(share->peer->os_pid, share->peer->start_time)) {
-        sched_yield();
+    dn_shm_share_set(shm, share, DN_SHM_SHARE_PARKED);
+    share->status = DN_ERR_UNREACH;
+    share->look_ms = dn_shm_now_ms();
+    share->late_ms = share->look_ms + DN_SHM_PATIENCE_MS;
+}
+
+/** Let go of a transfer that a process has not finished. */
+static void dn_shm_share_owe(dn_shm_t *shm, dn_shm_share_t *share)
+{
+    if (!share->write) {
+        dn_log_error("process %" PRIu32
+                     " was lost in the midst of a PULL and does not finish its part; end it: as long "
+                     "as it lives it may write to the memory of that PULL",
+                     share->os_pid);
     }
+    dn_shm_share_set(shm, share, DN_SHM_SHARE_OWED);
+    share->peer = NULL;
+    share->waits = 0;
 }
 
 dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write)
@@ -169,18 +233,19 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
 
     dn_port_lock(shm->iface.port);
     dn_shm_share_t *share =
-        UINT32_MAX >= xfer->len / DN_SHM_CHUNK_MAX ? dn_shm_share_new(shm, peer, xfer, remote, write) : NULL;
+        UINT32_MAX >= xfer->len / DN_SHM_CHUNK_MIN ? dn_shm_share_new(shm, peer, xfer, remote, write) : NULL;
     dn_port_unlock(shm->iface.port);
     if (NULL == share) {
         return DN_ERR_UNSUPPORTED;
     }
-    const dn_shm_help_request_t request = {remote,
-                                           (uintptr_t) xfer->local,
-                                           xfer->len,
-                                           (uint32_t) (share - shm->share),
-                                           share->generation,
-                                           (uint32_t) write,
-                                           0};
+    const dn_shm_help_request_t request = {.roff = xfer->roff,
+                                           .ours = (uintptr_t) xfer->local,
+                                           .len = xfer->len,
+                                           .sid = xfer->key->sid,
+                                           .sid_generation = xfer->key->generation,
+                                           .index = (uint32_t) (share - shm->share),
+                                           .generation = share->generation,
+                                           .write = (uint32_t) write};
     /* Without credit for the request the whole copy is ours. */
     (void) dn_shm_botf(&peer->base.hot, DN_CHAN_DEVICE, 0, &request, sizeof(request), NULL, 0);
     dn_status_t status = dn_shm_share_copy(shm, share);
@@ -188,31 +253,56 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
         dn_pause();
     }
     dn_port_lock(shm->iface.port);
-    if (!dn_shm_share_done(shm, share) && !peer->base.lost) {
-        share->background = 1;
+    if (dn_shm_share_done(shm, share)) {
+        status = DN_OK == status ? dn_shm_share_settle(shm, share) : status;
+        dn_shm_share_set(shm, share, DN_SHM_SHARE_FREE);
+    } else {
         share->status = status;
+        if (peer->base.lost) {
+            dn_shm_share_park(shm, share);
+        } else {
+            dn_shm_share_set(shm, share, DN_SHM_SHARE_OPEN);
+        }
         dn_fetch_add_u32(&peer->base.outstanding, 1);
         status = DN_INPROGRESS;
-    } else {
-        dn_shm_share_wait(shm, share);
-        if (DN_OK == status) {
-            status = dn_shm_share_done(shm, share) ? dn_shm_share_settle(shm, share) : DN_ERR_UNREACH;
-        }
-        dn_shm_share_free(shm, share);
     }
     dn_port_unlock(shm->iface.port);
     return status;
 }
 
-/** End a transfer of the background. */
-static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, dn_status_t status)
+/** End a transfer of the background; its descriptor is free, or owed. */
+static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, dn_status_t status)
 {
     dn_comp_t *comp = share->xfer.comp;
     dn_fetch_add_u32(&share->peer->base.outstanding, (uint32_t) -1);
-    dn_shm_share_free(shm, share);
+    if (owed) {
+        dn_shm_share_owe(shm, share);
+    } else {
+        dn_shm_share_set(shm, share, DN_SHM_SHARE_FREE);
+    }
     if (NULL != comp) {
         comp->fn(comp, status);
     }
+}
+
+/** A transfer of a lost peer. @return 1: it has ended. */
+static int dn_shm_share_parked(dn_shm_t *shm, dn_shm_share_t *share)
+{
+    if (dn_shm_share_done(shm, share)) {
+        dn_shm_share_signal(shm, share, 0, share->status);
+        return 1;
+    }
+    const uint64_t now = dn_shm_now_ms();
+    if (now < share->look_ms) {
+        return 0;
+    }
+    share->look_ms = now + DN_SHM_LOOK_MS;
+    const int ended = dn_shm_gone(share->os_pid, share->start_time);
+    if (ended || share->late_ms <= now) {
+        dn_shm_share_signal(shm, share, !ended, share->status);
+        return 1;
+    }
+    return 0;
 }
 
 int dn_shm_help_progress(dn_shm_t *shm)
@@ -220,11 +310,12 @@ int dn_shm_help_progress(dn_shm_t *shm)
     int n = 0;
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if (NULL == share->peer || !share->background) {
+        if (DN_SHM_SHARE_PARKED == share->state) {
+            n += dn_shm_share_parked(shm, share);
+        } else if (DN_SHM_SHARE_OPEN != share->state) {
             continue;
-        }
-        if (dn_shm_share_done(shm, share)) {
-            dn_shm_share_signal(shm, share,
+        } else if (dn_shm_share_done(shm, share)) {
+            dn_shm_share_signal(shm, share, 0,
                                 DN_OK == share->status ? dn_shm_share_settle(shm, share) : share->status);
             n++;
         } else if (0 == ++share->waits % DN_SHM_WAITS && DN_OK != dn_shm_check(&share->peer->base)) {
@@ -234,51 +325,56 @@ int dn_shm_help_progress(dn_shm_t *shm)
     return n;
 }
 
-void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer, int signal)
+void dn_shm_help_lost(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if (peer != share->peer || !share->background) {
-            continue;
+        if (peer == share->peer && DN_SHM_SHARE_OPEN == share->state) {
+            dn_shm_share_park(shm, share);
+            /* Told before the port says that the peer is lost, where its process has ended. */
+            (void) dn_shm_share_parked(shm, share);
         }
-        dn_shm_share_wait(shm, share);
-        if (!signal) {
-            share->xfer.comp = NULL;
-        }
-        dn_shm_share_signal(shm, share, DN_ERR_UNREACH);
     }
 }
 
-void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len)
+void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
-    dn_shm_peer_t *peer = (dn_shm_peer_t *) src;
-    dn_counters_t *counters = peer->base.iface->counters;
-    dn_shm_help_request_t request;
-    (void) tag;
+    const uint64_t late = dn_shm_now_ms() + DN_SHM_PATIENCE_MS;
 
-    if (sizeof(request) != len) {
-        dn_count(&counters->dropped, 1);
-        return;
+    for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+        dn_shm_share_t *share = &shm->share[i];
+        if (peer != share->peer
+            || (DN_SHM_SHARE_OPEN != share->state && DN_SHM_SHARE_PARKED != share->state)) {
+            continue;
+        }
+        share->xfer.comp = NULL;
+        int done;
+        do {
+            done = dn_shm_share_done(shm, share) || dn_shm_gone(share->os_pid, share->start_time);
+            if (!done) {
+                sched_yield();
+            }
+        } while (!done && dn_shm_now_ms() < late);
+        dn_shm_share_signal(shm, share, !done, DN_ERR_UNREACH);
     }
-    memcpy(&request, data, sizeof(request));
-    if (DN_SHM_HELPS <= request.index || UINT32_MAX < request.len / DN_SHM_CHUNK_MAX) {
-        dn_count(&counters->dropped, 1);
-        return;
-    }
-    if (!peer->cma || NULL == peer->map.header) {
-        return;
-    }
-    dn_shm_help_t *help = &peer->map.header->help[request.index];
-    const uint32_t chunks = dn_shm_chunks(request.len);
-    for (;;) {
-        const uint32_t chunk = dn_shm_take(help, request.generation, chunks);
+}
+
+/** Copy what is left of a transfer whose request has been checked. */
+static void dn_shm_help(dn_shm_peer_t *peer, const dn_shm_help_request_t *request, uint8_t *base)
+{
+    dn_shm_help_t *help = &peer->map.header->help[request->index];
+    const uint32_t chunks = dn_shm_chunks(request->len);
+
+    /* Not more than there are, whatever the initiator writes into the descriptor. */
+    for (uint32_t turn = 0; turn < chunks; turn++) {
+        const uint32_t chunk = dn_shm_take(help, request->generation, chunks);
         if (chunk == chunks) {
             return;
         }
         uint64_t bytes;
-        const uint64_t off = dn_shm_chunk(request.len, chunk, &bytes);
-        const dn_status_t status = dn_shm_cma_copy(peer, (void *) (uintptr_t) (request.theirs + off),
-                                                   request.ours + off, bytes, 0 == request.write);
+        const uint64_t off = dn_shm_chunk(request->len, chunk, &bytes);
+        const dn_status_t status = dn_shm_cma_copy(peer, base + request->roff + off, request->ours + off,
+                                                   bytes, 0 == request->write);
         if (DN_OK != status) {
             dn_store_release(&help->failed, (uint64_t) chunk + 1);
         }
@@ -286,6 +382,33 @@ void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t 
         if (DN_OK != status) {
             return;
         }
-        dn_count(&counters->help_bytes, bytes);
+        dn_count(&peer->base.iface->counters->help_bytes, bytes);
     }
+}
+
+void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) src;
+    dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
+    dn_shm_help_request_t request;
+    uint64_t offered;
+    uint8_t *base;
+    (void) tag;
+
+    if (sizeof(request) != len) {
+        dn_shm_cut_off(shm, peer, "sent a request to help that is malformed");
+        return;
+    }
+    memcpy(&request, data, sizeof(request));
+    if (!dn_port_segment(shm->iface.port, request.sid, request.sid_generation, &base, &offered) || !peer->cma
+        || NULL == peer->map.header) {
+        /* It may have been freed since, when the initiator was done. Who does not help takes no chunk. */
+        return;
+    }
+    if (DN_SHM_HELPS <= request.index || UINT32_MAX < request.len / DN_SHM_CHUNK_MIN || request.roff > offered
+        || request.len > offered - request.roff) {
+        dn_shm_cut_off(shm, peer, "asked to help outside of the segment that it named");
+        return;
+    }
+    dn_shm_help(peer, &request, base);
 }

@@ -220,15 +220,28 @@ typedef struct dn_shm_hot {
     uint32_t idle;
 } dn_shm_hot_t;
 
+/** See dn_shm_help.c for who goes where. */
+enum dn_shm_share_state {
+    DN_SHM_SHARE_FREE = 0,
+    DN_SHM_SHARE_CALL,   /**< the call that started it runs */
+    DN_SHM_SHARE_OPEN,   /**< that call has returned DN_INPROGRESS */
+    DN_SHM_SHARE_PARKED, /**< the peer is lost, its process has a chunk still: nobody has been told */
+    DN_SHM_SHARE_OWED,   /**< nobody waits for it; the process may still write to the descriptor */
+};
+
 /** A transfer that the target may help with, as its initiator keeps it. */
 typedef struct dn_shm_share {
-    dn_shm_peer_t *peer; /**< NULL: free */
+    enum dn_shm_share_state state;
+    dn_shm_peer_t *peer; /**< NULL when it is OWED: the peer may be freed */
+    uint32_t os_pid;     /**< of the peer */
+    uint64_t start_time;
     uint32_t generation;
     uint32_t chunks;
     uint32_t taken;     /**< by us */
-    int background;     /**< the call that started it has returned DN_INPROGRESS */
-    dn_status_t status; /**< of our own share */
+    dn_status_t status; /**< of our own share; PARKED: what the caller is told */
     uint32_t waits;     /**< looks in vain, until the target's life is checked */
+    uint64_t look_ms;   /**< PARKED: when it is checked next */
+    uint64_t late_ms;   /**< PARKED: when the caller is told at the latest */
     uint64_t remote;
     int write;      /**< a PUSH */
     dn_xfer_t xfer; /**< contiguous; its key is not kept */
@@ -268,7 +281,7 @@ typedef struct dn_shm {
 
     dn_shm_stage_t stage;
 
-    uint32_t nshares; /**< in flight beyond their call */
+    uint32_t nshares; /**< OPEN or PARKED */
     dn_shm_share_t share[DN_SHM_HELPS];
 } dn_shm_t;
 
@@ -398,6 +411,8 @@ void dn_shm_take_peeked(dn_peer_t *src, const dn_message_t *message);
 dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_shm_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_shm_fence(dn_peer_t *peer);
+/** A peer has written what no peer of ours writes. Count it, say so, read nothing more of it. what: "sent ..." */
+void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer, const char *what);
 void dn_shm_wake(dn_peer_t *peer);
 int dn_shm_progress(dn_iface_t *iface);
 int dn_shm_recv(dn_peer_base_t *peer, int max);
@@ -465,9 +480,11 @@ void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer);
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
 /** Finish transfers whose last chunks have arrived. @return how many. */
 int dn_shm_help_progress(dn_shm_t *shm);
-/** Wait until the target copies nothing more into our memory, or is gone; then forget its transfers.
- * signal: tell their owners. */
-void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer, int signal);
+/** A peer is lost: tell who waits for its transfers, or, while its process has a chunk of one, do so in progress later. */
+void dn_shm_help_lost(dn_shm_t *shm, dn_shm_peer_t *peer);
+/** A peer is about to be freed: wait some seconds at most for its process to finish its chunks, then forget its transfers,
+ * of which nobody is told. */
+void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer);
 /** @} */
 
 #endif

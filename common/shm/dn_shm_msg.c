@@ -238,15 +238,14 @@ dn_status_t dn_shm_fence(dn_peer_t *hot)
     return DN_OK;
 }
 
-/** A head that no sender of ours writes: the ring cannot be trusted from here on. */
-static __attribute__((noinline)) void dn_shm_distrust(dn_shm_t *shm, dn_shm_rx_t *rx, uint32_t len)
+__attribute__((noinline)) void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer, const char *what)
 {
     dn_count(&shm->iface.counters->dropped, 1);
-    dn_log_error("PID %" PRIu32 " wrote a message head with length %" PRIu32
-                 " into shared memory; it is cut off",
-                 rx->peer->base.pid, len);
-    rx->len_limit = 0;
-    dn_port_peer_lost(shm->iface.port, &rx->peer->base);
+    dn_log_error("PID %" PRIu32 " %s; it is cut off", peer->base.pid, what);
+    if (NULL != peer->rx) {
+        peer->rx->len_limit = 0;
+    }
+    dn_port_peer_lost(shm->iface.port, &peer->base);
 }
 
 /** Return credit when it is due. Inside of a handler it waits: an outer one still reads from the ring. */
@@ -267,7 +266,7 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
     while (n < max && dn_line_peek(line, &msg)) {
         if (__builtin_expect(msg.len >= rx->len_limit, 0)) {
             if (0 != rx->len_limit) {
-                dn_shm_distrust(shm, rx, msg.len);
+                dn_shm_cut_off(shm, rx->peer, "wrote a head that is malformed into shared memory");
             }
             return n;
         }
@@ -276,11 +275,11 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
             taken = dn_shm_stage_find(rx, &msg);
         }
         if (__builtin_expect(DN_CHAN_MAX <= msg.channel, 0)) {
-            dn_count(&shm->iface.counters->dropped, 1);
-            dn_line_advance(line, &msg);
-            dn_shm_give_credit(line);
-            n++;
-            continue;
+            dn_shm_cut_off(shm, rx->peer,
+                           0 != (msg.channel & DN_SHM_STAGED)
+                               ? "wrote a line that names no message in its stage"
+                               : "sent a message on a channel that does not exist");
+            return n;
         }
         dn_line_prefetch(&msg);
         const dn_handler_t *handler = &shm->iface.handler[msg.channel];

@@ -92,7 +92,7 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     dn_shm_close_tx(peer);
     dn_shm_stage_leave(peer);
     shm->contenders -= (uint32_t) peer->contends;
-    dn_shm_help_end(shm, peer, 0);
+    dn_shm_help_end(shm, peer);
     dn_shm_drop_windows(peer);
     dn_shm_detach(&peer->map);
     free(peer);
@@ -236,7 +236,7 @@ void dn_shm_lost(dn_peer_base_t *base)
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
 
     dn_store_release_u32(&peer->lost, 1);
-    dn_shm_help_end(shm, peer, 1);
+    dn_shm_help_lost(shm, peer);
     if (NULL != peer->rx && DN_OK != dn_shm_check(base)) {
         /* Nobody writes into its ring any more: as if it had closed it. */
         dn_shm_close_later(shm, peer);

@@ -336,12 +336,21 @@ static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
         }
         return status;
     }
-    const dn_key_way_t *way = peer->self ? dn_key_way(key, DN_SHM_KEY_CMA) : NULL;
-    if (NULL == way) {
+    if (!peer->self || NULL == dn_key_way(key, DN_SHM_KEY_CMA)) {
         return DN_ERR_UNSUPPORTED;
     }
-    place->base = way->word[0];
-    return dn_port_owns(peer->base.iface->port, key) ? DN_OK : DN_ERR_RANGE;
+    /* Where it lies is ours to know: the key may have come from a peer. */
+    dn_port_t *port = peer->base.iface->port;
+    uint8_t *base;
+    uint64_t len;
+    dn_port_lock(port);
+    const int lives = dn_port_segment(port, key->sid, key->generation, &base, &len);
+    dn_port_unlock(port);
+    if (!lives || key->len != len) {
+        return DN_ERR_RANGE;
+    }
+    place->base = (uintptr_t) base;
+    return DN_OK;
 }
 
 static void dn_shm_unreach(dn_shm_peer_t *peer, const dn_shm_place_t *place)

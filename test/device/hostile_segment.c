@@ -47,7 +47,9 @@ static void take_position(dn_world_t *world)
     const dn_peer_base_t id = {.pid = VICTIM, .pgid = world->job.pgid};
     const dn_shm_where_t mine = where_of(world->me);
 
+    dn_shm_detach(&theirs);
     dn_check_equal(dn_shm_attach(&where, &id, &theirs), DN_OK);
+    my_slot = 0;
     while (my_slot < world->config.max_peers
            && 0 != memcmp(theirs.slot[my_slot].nonce, mine.nonce, sizeof(mine.nonce))) {
         my_slot++;
@@ -215,17 +217,25 @@ static void attack_programs(dn_world_t *world, uint64_t *random)
                 0 == dn_test_below(random, 12) ? dn_test_below(random, sizeof(message)) : head + data);
 }
 
+/** Requests to help, most of them as they should be but for one member: those that are malformed end it. */
 static void attack_device(dn_world_t *world, uint64_t *random)
 {
-    uint64_t word[8];
+    const dn_key_t *key = &world->board->seat[VICTIM].key[dn_test_below(random, 2)];
+    const uint64_t len = dn_test_below(random, OFFERED);
+    const struct {
+        uint64_t roff, ours, len;
+        uint32_t sid, sid_generation, index, generation, write, pad;
+    } request = {.roff = perhaps(random, dn_test_below(random, OFFERED - len)),
+                 .ours = wicked(random),
+                 .len = perhaps(random, len),
+                 .sid = (uint32_t) perhaps(random, key->sid),
+                 .sid_generation = (uint32_t) perhaps(random, key->generation),
+                 .index = (uint32_t) perhaps(random, dn_test_below(random, DN_SHM_HELPS)),
+                 .generation = (uint32_t) dn_test_below(random, 3),
+                 .write = (uint32_t) dn_test_below(random, 2)};
 
-    for (size_t i = 0; i < 8; i++) {
-        word[i] = wicked(random);
-    }
-    /* Lengths that a target would work on for minutes are not the point here: no address of that extent is mapped. */
-    word[3] = dn_test_below(random, 12) | dn_test_below(random, 3) << 32;
-    raw_message(world, DN_CHAN_DEVICE, (unsigned) dn_test_below(random, 3), word,
-                0 == dn_test_below(random, 4) ? dn_test_below(random, 65) : 32);
+    raw_message(world, DN_CHAN_DEVICE, (unsigned) dn_test_below(random, 3), &request,
+                0 == dn_test_below(random, 64) ? dn_test_below(random, sizeof(request)) : sizeof(request));
 }
 
 static void attack_channels(dn_world_t *world, uint64_t *random)
@@ -626,43 +636,61 @@ static void write_line(dn_world_t *world, const staged_line_t *line, unsigned ta
     raw_message(world, line->channel | DN_SHM_STAGED, tag, data, line->len);
 }
 
-/** All false lines, between them the true ones, then a message in the ring. */
-static void write_lines(dn_world_t *world)
+/** A port that writes the true lines, where it has a stage that is mapped, then a lie, then a message in the ring. */
+static void tell_a_lie(dn_world_t *world, const staged_line_t *lie, uint64_t round)
 {
-    const dn_shm_map_t *mine = own_map(world);
+    dn_shm_map_t mine;
     uint8_t plain[4];
 
-    dn_test_fill(plain, sizeof(plain), TAG_PLAIN);
-    for (unsigned i = 0; i < FALSE_LINES || i < TRUE_LINES; i++) {
-        if (i < TRUE_LINES) {
-            if (MAPPED == world->rank) {
-                dn_test_fill(mine->stage + true_lines[i].word[0], true_lines[i].word[1], i);
-            }
-            write_line(world, &true_lines[i], i);
-        }
-        if (i < FALSE_LINES) {
-            write_line(world, &false_lines[i], TAG_LIE);
-        }
+    dn_world_open(world);
+    dn_world_connect_to(world, VICTIM);
+    take_position(world);
+    const dn_shm_where_t where = where_of(world->me);
+    const dn_peer_base_t id = {.pid = (uint32_t) world->rank, .pgid = world->job.pgid};
+    dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
+    for (unsigned i = 0; MAPPED == world->rank && i < TRUE_LINES; i++) {
+        dn_test_fill(mine.stage + true_lines[i].word[0], true_lines[i].word[1], i);
+        write_line(world, &true_lines[i], i);
     }
+    write_line(world, lie, TAG_LIE);
+    dn_test_fill(plain, sizeof(plain), TAG_PLAIN);
     raw_message(world, DN_WORLD_CHAN, TAG_PLAIN, plain, sizeof(plain));
+    if (ORPHAN == world->rank) {
+        dn_close(world->port);
+    }
+    dn_world_post(world, 0, round);
+    dn_world_sleep(world, VICTIM, world->rank, round);
+    if (MAPPED == world->rank) {
+        dn_check_equal(*dn_shm_taken(&mine, 0), 2);
+        dn_check_equal(*dn_shm_taken(&mine, 1), 3);
+    }
+    dn_shm_detach(&mine);
+    if (ORPHAN != world->rank) {
+        dn_close(world->port);
+    }
 }
 
-/** The victim reads what a liar has written. */
-static void read_lines(dn_world_t *world, int liar, uint64_t dropped, uint64_t true_ones)
+/** The victim reads what a liar's port has written: it is cut off at the lie, and what came before was heard. */
+static void hear_a_lie(dn_world_t *world, int liar, uint64_t round)
 {
     dn_counters_t before, after;
 
     dn_counters(world->port, &before);
+    dn_world_sleep(world, liar, 0, round);
     heard = 0;
-    dn_world_post(world, liar, 1);
-    dn_world_sleep(world, liar, 0, 1);
-    for (int i = 0; i < 1000; i++) {
+    dn_test_log_expect();
+    do {
+        dn_world_progress(world);
+        dn_counters(world->port, &after);
+    } while (after.dropped == before.dropped);
+    for (int i = 0; i < 100; i++) {
         dn_progress(world->port);
     }
+    dn_check(dn_test_log_said(1, "cut off"));
     dn_counters(world->port, &after);
-    dn_check_equal(after.dropped - before.dropped, dropped);
-    dn_check_equal(heard, true_ones);
-    dn_world_post(world, LIARS_AND_VICTIM + liar, 1);
+    dn_check_equal(after.dropped - before.dropped, 1);
+    dn_check_equal(heard, MAPPED == liar ? TRUE_LINES : 0);
+    dn_world_post(world, liar, round);
 }
 
 /** By a sender with a stage, by one without, and by one that is gone: then even true lines name nothing. */
@@ -671,31 +699,31 @@ static void false_staged_lines(dn_world_t *world)
     const int own = world->rank;
 
     world->config.ring_lines = 1024;
+    world->config.max_peers = 8;
     world->config.stage_bytes = STAGELESS == own ? 0 : STAGE;
-    dn_world_listen(world, hear_true_lines);
     if (VICTIM == own) {
-        read_lines(world, STAGELESS, FALSE_LINES + TRUE_LINES, 1);
-        read_lines(world, MAPPED, FALSE_LINES, TRUE_LINES + 1);
-        read_lines(world, ORPHAN, FALSE_LINES + TRUE_LINES, 1);
+        dn_world_listen(world, hear_true_lines);
+    } else {
+        dn_world_barrier(world);
+    }
+    for (int liar = MAPPED; liar <= ORPHAN; liar++) {
+        const uint64_t rounds = FALSE_LINES + (MAPPED == liar ? 0 : TRUE_LINES);
+        if (VICTIM == own) {
+            dn_world_post(world, LIARS_AND_VICTIM + liar, 1);
+        } else if (liar == own) {
+            dn_world_sleep(world, VICTIM, LIARS_AND_VICTIM + liar, 1);
+        }
+        for (uint64_t i = 0; i < rounds; i++) {
+            if (VICTIM == own) {
+                hear_a_lie(world, liar, i + 1);
+            } else if (liar == own) {
+                tell_a_lie(world, i < FALSE_LINES ? &false_lines[i] : &true_lines[i - FALSE_LINES], i + 1);
+            }
+        }
+    }
+    if (VICTIM == own) {
         dn_close(world->port);
-        return;
     }
-    dn_world_await(world, VICTIM, own, 1);
-    dn_world_connect_to(world, VICTIM);
-    take_position(world);
-    write_lines(world);
-    if (ORPHAN == own) {
-        dn_close(world->port);
-        dn_world_post(world, 0, 1);
-        return;
-    }
-    dn_world_post(world, 0, 1);
-    dn_world_await(world, VICTIM, LIARS_AND_VICTIM + own, 1);
-    if (MAPPED == own) {
-        dn_check_equal(*dn_shm_taken(own_map(world), 0), 2);
-        dn_check_equal(*dn_shm_taken(own_map(world), 1), 3);
-    }
-    dn_close(world->port);
 }
 
 /* Keys and segments made up */
