@@ -66,7 +66,8 @@ DN_API void dn_close(dn_port_t *port);
 
 /**
  * Let peers of another process group in (an entry of Martini's PGIDTBL). A port talks to its own
- * group from the start. Messages from a group not admitted stay in their ring until it is.
+ * group from the start. Messages from a group not admitted stay in their ring, or
+ * with their sender, until it is.
  *
  * @retval DN_ERR_NOMEM  memory ran out.
  */
@@ -83,6 +84,10 @@ DN_API dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len);
 
 /** An address never needs more bytes than this. */
 #define DN_ADDRESS_MAX 1024
+
+/** The PGID of the group that has a key, as it stands in the addresses of its processes.
+ * @retval DN_ERR_ACCESS  libsodium does not start: allow getrandom in the sandbox. */
+DN_API dn_status_t dn_pgid(const dn_group_key_t *key, dn_pgid_t *pgid_p);
 
 /** The PGID inside an address; check it came by a channel that you trust, then dn_group_admit().
  * @retval DN_ERR_PROTO    not an address.

@@ -26,7 +26,7 @@ dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
     dn_address_head_t head = {
         .magic = DN_ADDRESS_MAGIC,
         .version = DN_WIRE_VERSION,
-        .pgid = port->job.pgid,
+        .pgid = port->auth.pgid,
         .nonce = {port->nonce[0], port->nonce[1]},
         .pid = port->job.pid,
         .first = port->config.first,
@@ -117,6 +117,16 @@ dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *pgid_p)
     const dn_status_t status = dn_address_read(address, len, &head);
     if (DN_OK == status) {
         *pgid_p = head.pgid;
+    }
+    return status;
+}
+
+dn_status_t dn_pgid(const dn_group_key_t *key, dn_pgid_t *pgid_p)
+{
+    dn_auth_group_t group;
+    const dn_status_t status = dn_auth_group(key, &group);
+    if (DN_OK == status) {
+        *pgid_p = group.pgid;
     }
     return status;
 }

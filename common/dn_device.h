@@ -19,6 +19,7 @@
 
 #include "dimmnet.h"
 #include "dn_atomic.h"
+#include "dn_auth.h"
 
 typedef struct dn_device dn_device_t;
 
@@ -188,6 +189,8 @@ typedef struct dn_core_part {
 /** @name What the port offers to a device (dn_port.c, dn_peer.c) */
 /** @{ */
 const dn_job_t *dn_port_job(const dn_port_t *port);
+/** What the own group derives from its key: dn_auth.h. */
+const dn_auth_group_t *dn_port_group(const dn_port_t *port);
 /** The port's own number: tells two processes with one PID apart. */
 const uint64_t *dn_port_nonce(const dn_port_t *port);
 /** Is this group let in? */

@@ -41,6 +41,11 @@ const dn_job_t *dn_port_job(const dn_port_t *port)
     return &port->job;
 }
 
+const dn_auth_group_t *dn_port_group(const dn_port_t *port)
+{
+    return &port->auth;
+}
+
 const uint64_t *dn_port_nonce(const dn_port_t *port)
 {
     return port->nonce;
@@ -71,6 +76,7 @@ void dn_config_init(dn_config_t *config)
         .timeout_s = 60,
         .provider_include = "",
         .provider_exclude = "shm,sockets,udp,rstream,usnic",
+        .auth = DN_AUTH_HELLO,
     };
 }
 
@@ -84,6 +90,7 @@ static dn_status_t dn_config_check(const dn_config_t *config)
         {"timeout_s", config->timeout_s, 0, 86400, 1},
         /* The head of a line that was never written is the number behind 2^32 - 1. */
         {"first", config->first, 0, UINT32_MAX - 1, 1},
+        {"auth", config->auth, DN_AUTH_NONE, DN_AUTH_FULL, 1},
     };
     for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
         const dn_limit_t *l = &limit[i];
@@ -191,7 +198,13 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     }
     status = dn_config_check(&port->config);
     if (DN_OK == status) {
-        status = dn_group_admit(port, &job->pgid);
+        status = dn_auth_group(&job->key, &port->auth);
+        if (DN_OK != status) {
+            dn_log_error("libsodium does not start; allow getrandom in the sandbox");
+        }
+    }
+    if (DN_OK == status) {
+        status = dn_group_admit(port, &port->auth.pgid);
     }
     if (DN_OK == status && NULL != port->config.fault && '\0' != port->config.fault[0]) {
         status = dn_fault_open(port->config.fault, job->pid, &port->fault);
@@ -207,6 +220,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     }
     /* Strings of the caller are not kept beyond dn_open(). */
     port->job.dir = NULL;
+    memset(&port->job.key, 0, sizeof(port->job.key));
     port->config.backing = NULL;
     port->config.fault = NULL;
     port->config.provider_include = NULL;

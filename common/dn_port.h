@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "dn_auth.h"
 #include "dn_core.h"
 #include "dn_device.h"
 #include "fault/dn_fault.h"
@@ -58,7 +59,8 @@ struct dn_port {
     dn_job_t job;
     dn_config_t config;
     uint64_t nonce[2];
-    dn_pgid_t *group; /**< let in */
+    dn_auth_group_t auth; /**< of the own group, in place of job.key */
+    dn_pgid_t *group;     /**< let in */
     uint32_t groups;
     dn_llcm_t llcm;
     void *llcm_memory;      /**< of it, NULL: a device's */

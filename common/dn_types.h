@@ -31,10 +31,24 @@ typedef enum dn_status {
     DN_ERR_ACCESS = -9,      /**< another process group, another user, or the kernel said no */
 } dn_status_t;
 
-/** Process group key (PGID of spec: Martini section 3): 128 bits that no outsider can guess. */
+/** The key of a process group: 128 bits that no outsider can guess. Its processes have it from their launcher; it is never
+ * sent, and stands in no address. */
+typedef struct dn_group_key {
+    uint8_t byte[16];
+} dn_group_key_t;
+
+/** The name of a process group (PGID of spec: Martini section 3): follows from its key, and is public. dn_pgid(). */
 typedef struct dn_pgid {
     uint8_t byte[16];
 } dn_pgid_t;
+
+/** What messages of a network carry, so that only processes that were let in are heard. */
+typedef enum dn_auth_mode {
+    DN_AUTH_NONE,  /**< nothing: whoever can send to this host is believed */
+    DN_AUTH_HELLO, /**< who connects proves that it has the group's key; later messages carry a secret word */
+    DN_AUTH_FULL /**< later messages carry a tag over their bytes and number, too: nobody on the way can change, forge or
+                        repeat one. Transfers go by messages then */
+} dn_auth_mode_t;
 
 /** Who receives a message within the peer process. The tag (0..255) below it is the user's own. */
 typedef enum dn_channel {
@@ -174,11 +188,12 @@ typedef void (*dn_handler_fn_t)(dn_peer_t *src, unsigned tag, const void *data, 
 
 /** What this process is, towards its peers. Copied by dn_open(). */
 typedef struct dn_job {
-    dn_pgid_t pgid;  /**< key of the process group */
-    uint32_t pid;    /**< PID: rank of this process in the group */
-    uint32_t nlocal; /**< processes of the group on this host, this one included; 0: not known */
-    const char *dir; /**< folder for backing files (job's session folder), NULL: /dev/shm */
-    int threads;     /**< not 0: several threads may use the port at once */
+    dn_group_key_t key; /**< of the process group */
+    uint32_t pid;       /**< PID: rank of this process in the group */
+    uint32_t nlocal;    /**< processes of the group on this host, this one included; 0: not known */
+    uint32_t size;      /**< processes of the group on all hosts; 0: not known */
+    const char *dir;    /**< folder for backing files (job's session folder), NULL: /dev/shm */
+    int threads;        /**< not 0: several threads may use the port at once */
 } dn_job_t;
 
 #define DN_STAGE_BYTES_MAX (1u << 30)
@@ -206,6 +221,7 @@ typedef struct dn_config {
         *provider_include; /**< providers of a network library that may be used, separated by commas; NULL or
                                        "": all but those of provider_exclude */
     const char *provider_exclude; /**< that are not used unless dn_open()'s list or FI_PROVIDER names them */
+    dn_auth_mode_t auth; /**< towards processes that are reached by a network; the same in all of a job */
 } dn_config_t;
 
 /** Counters of a port; each only grows. */

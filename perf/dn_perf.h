@@ -62,9 +62,9 @@ typedef struct {
     const char *program; /**< for error sentences */
     const perf_test_t *test;
     dn_bench_options_t options;
-    int index;      /**< 0 prints, starts, and is timed */
-    int socket;     /**< stream to the other process */
-    dn_pgid_t pgid; /**< of both */
+    int index;          /**< 0 prints, starts, and is timed */
+    int socket;         /**< stream to the other process */
+    dn_group_key_t key; /**< of both */
     perf_shared_t *shared;
     dn_port_t *port;
     dn_peer_t *peer;
@@ -140,7 +140,7 @@ void perf_run(perf_t *perf, perf_result_t *result);
 int perf_print(perf_t *perf, const perf_result_t *result);
 
 /** A process group key that nobody guesses; ends the process when there is none. */
-void perf_random_key(const char *program, dn_pgid_t *pgid);
+void perf_random_key(const char *program, dn_group_key_t *key);
 
 /** A message of the tests has come. */
 void perf_on_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);

@@ -107,9 +107,9 @@ static void barrier(perf_t *perf)
     perf_barrier(perf, &perf->port, 1);
 }
 
-void perf_random_key(const char *program, dn_pgid_t *pgid)
+void perf_random_key(const char *program, dn_group_key_t *key)
 {
-    if (0 != getentropy(pgid->byte, sizeof(pgid->byte))) {
+    if (0 != getentropy(key->byte, sizeof(key->byte))) {
         fprintf(stderr, "%s: the kernel gives no random numbers; allow getrandom in the sandbox\n", program);
         exit(1);
     }
@@ -117,7 +117,7 @@ void perf_random_key(const char *program, dn_pgid_t *pgid)
 
 dn_port_t *perf_open(const perf_t *perf, uint32_t pid, perf_address_t *address)
 {
-    dn_job_t job = {.pgid = perf->pgid, .pid = pid, .nlocal = 2};
+    dn_job_t job = {.key = perf->key, .pid = pid, .nlocal = 2};
     dn_config_t config;
     dn_port_t *port;
     dn_config_init(&config);

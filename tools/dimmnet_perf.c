@@ -48,7 +48,7 @@ static const menu_t menu[] = {
 /** The client's side. */
 typedef struct {
     int socket;
-    dn_pgid_t pgid;
+    dn_group_key_t key;
     const char *server; /**< where it is, for the output */
     const menu_t *asked;
     const dn_bench_options_t *options;
@@ -135,7 +135,7 @@ static int run_test(client_t *client, const char *name)
 {
     static perf_result_t result;
     const dn_bench_options_t *o = client->options;
-    perf_t perf = {.program = PROGRAM, .index = 0, .socket = client->socket, .pgid = client->pgid};
+    perf_t perf = {.program = PROGRAM, .index = 0, .socket = client->socket, .key = client->key};
     dn_plan_t plan = {
         .min_size = o->min_size,
         .max_size =
@@ -184,7 +184,7 @@ static int run_client(int socket, const char *server, const dn_token_t *token, c
     static const dn_plan_t end;
     client_t client = {
         .socket = socket, .server = server, .asked = asked, .options = options, .json = {.out = stdout}};
-    if (0 != dn_greet_server(socket, server, token, options->device, &client.pgid)) {
+    if (0 != dn_greet_server(socket, server, token, options->device, &client.key)) {
         return 1;
     }
     dn_log_answers_set(keep_deviation, NULL);

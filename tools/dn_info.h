@@ -50,6 +50,7 @@ typedef struct {
     char host[256];
     long process;
     char devices[INFO_LIST_MAX];
+    dn_group_key_t key; /**< made for this process alone: who has the file may talk to it */
     uint8_t bytes[DN_ADDRESS_MAX];
     size_t len;
 } info_address_t;

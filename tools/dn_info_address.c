@@ -9,24 +9,32 @@
 #include "dn_info.h"
 
 /*
- * Five lines of text, so that people see what they carry from host to host:
+ * Six lines of text, so that people see what they carry from host to host:
  *
  *   dimmnet address 1
  *   host NAME
  *   process NUMBER
  *   devices LIST
+ *   key HEXADECIMAL
  *   bytes HEXADECIMAL
  */
-#define FIRST_LINE "dimmnet address 1"
+#define FIRST_LINE "dimmnet address 2"
+
+static void write_bytes(FILE *file, const char *key, const uint8_t *bytes, size_t len)
+{
+    fputs(key, file);
+    for (size_t i = 0; i < len; i++) {
+        fprintf(file, "%02x", bytes[i]);
+    }
+    fputc('\n', file);
+}
 
 void info_address_write(FILE *file, const info_address_t *address)
 {
-    fprintf(file, FIRST_LINE "\nhost %s\nprocess %ld\ndevices %s\nbytes ", address->host, address->process,
+    fprintf(file, FIRST_LINE "\nhost %s\nprocess %ld\ndevices %s\n", address->host, address->process,
             address->devices);
-    for (size_t i = 0; i < address->len; i++) {
-        fprintf(file, "%02x", address->bytes[i]);
-    }
-    fputc('\n', file);
+    write_bytes(file, "key ", address->key.byte, sizeof(address->key.byte));
+    write_bytes(file, "bytes ", address->bytes, address->len);
 }
 
 /** The next line when it begins with @p key, without the key; NULL: it does not. */
@@ -44,19 +52,19 @@ static const char *next_line(FILE *file, char *line, size_t size, const char *ke
     return line + len;
 }
 
-static bool take_bytes(const char *text, info_address_t *address)
+/** @return how many bytes, 0: it is not a text of at most @p max of them. */
+static size_t take_bytes(const char *text, uint8_t *bytes, size_t max)
 {
     size_t digits = strlen(text);
-    if (0 == digits || 0 != digits % 2 || 2 * sizeof(address->bytes) < digits
-        || digits != strspn(text, "0123456789abcdef")) {
-        return false;
+    if (0 != digits % 2 || 2 * max < digits || digits != strspn(text, "0123456789abcdef")) {
+        return 0;
     }
-    for (address->len = 0; 2 * address->len < digits; address->len++) {
+    for (size_t i = 0; 2 * i < digits; i++) {
         unsigned byte;
-        sscanf(text + 2 * address->len, "%2x", &byte);
-        address->bytes[address->len] = (uint8_t) byte;
+        sscanf(text + 2 * i, "%2x", &byte);
+        bytes[i] = (uint8_t) byte;
     }
-    return true;
+    return digits / 2;
 }
 
 const char *info_address_read(FILE *file, info_address_t *address)
@@ -80,8 +88,14 @@ const char *info_address_read(FILE *file, info_address_t *address)
         return "it does not name the devices";
     }
     snprintf(address->devices, sizeof(address->devices), "%s", text);
+    text = next_line(file, line, sizeof(line), "key ");
+    if (NULL == text
+        || sizeof(address->key.byte) != take_bytes(text, address->key.byte, sizeof(address->key.byte))) {
+        return "it does not hold a key";
+    }
     text = next_line(file, line, sizeof(line), "bytes ");
-    if (NULL == text || !take_bytes(text, address)) {
+    address->len = NULL == text ? 0 : take_bytes(text, address->bytes, sizeof(address->bytes));
+    if (0 == address->len) {
         return "it does not hold the bytes of an address";
     }
     return NULL;

@@ -234,9 +234,9 @@ static int serve(dn_port_t *port, int seconds)
 }
 
 /** A key that only those have who got the address. */
-static int random_key(dn_pgid_t *pgid)
+static int random_key(dn_group_key_t *key)
 {
-    if (0 != getentropy(pgid->byte, sizeof(pgid->byte))) {
+    if (0 != getentropy(key->byte, sizeof(key->byte))) {
         fprintf(stderr,
                 INFO_PROGRAM ": the kernel gives no random numbers; allow getrandom in the sandbox\n");
         return -1;
@@ -252,7 +252,7 @@ int info_announce(const info_devices_t *devices, int seconds, info_tell_fn_t tel
     dn_port_t *port;
     char why[INFO_TEXT_MAX];
     int status = 1;
-    if (0 != random_key(&job.pgid)) {
+    if (0 != random_key(&job.key)) {
         return 1;
     }
     if ('\0' == devices->usable[0]) {
@@ -266,6 +266,7 @@ int info_announce(const info_devices_t *devices, int seconds, info_tell_fn_t tel
         fprintf(stderr, INFO_PROGRAM ": %s cannot be opened together: %s\n", devices->usable, why);
         return 1;
     }
+    address.key = job.key;
     address.len = sizeof(address.bytes);
     address.process = (long) getpid();
     gethostname(address.host, sizeof(address.host) - 1);
@@ -363,9 +364,10 @@ static void choose(info_peer_t *peer, const char *list, const dn_job_t *job)
 
 void info_peer_look(info_peer_t *peer, const info_devices_t *devices, int seconds)
 {
-    dn_job_t job = {.pid = 1};
+    dn_job_t job = {.key = peer->at.key, .pid = 1};
+    dn_pgid_t pgid;
     listen_to_reasons();
-    const dn_status_t status = dn_address_pgid(peer->at.bytes, peer->at.len, &job.pgid);
+    const dn_status_t status = dn_address_pgid(peer->at.bytes, peer->at.len, &pgid);
     if (DN_OK != status) {
         take_reason(peer->why, status);
         for (int i = 0; i < devices->count; i++) {

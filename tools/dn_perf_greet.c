@@ -208,10 +208,10 @@ static void prove(const dn_token_t *token, const char *purpose, const dn_hello_t
 
 /* The key of the process group is never sent: both sides make it. */
 static void make_group(const dn_token_t *token, const dn_hello_t *hello, const dn_hello_t *challenge,
-                       dn_pgid_t *pgid_p)
+                       dn_group_key_t *key_p)
 {
-    _Static_assert(crypto_generichash_BYTES_MIN <= sizeof(pgid_p->byte), "a hash can be a key of a group");
-    prove(token, "group", hello, challenge, pgid_p->byte, sizeof(pgid_p->byte));
+    _Static_assert(crypto_generichash_BYTES_MIN <= sizeof(key_p->byte), "a hash can be a key of a group");
+    prove(token, "group", hello, challenge, key_p->byte, sizeof(key_p->byte));
 }
 
 static void introduce(dn_hello_t *hello, const dn_token_t *token, const char *devices)
@@ -227,7 +227,7 @@ static void introduce(dn_hello_t *hello, const dn_token_t *token, const char *de
 }
 
 int dn_greet_client(int socket, const dn_token_t *token, const char *devices, char *devices_p,
-                    dn_pgid_t *pgid_p)
+                    dn_group_key_t *key_p)
 {
     dn_hello_t hello;
     dn_hello_t challenge;
@@ -258,13 +258,13 @@ int dn_greet_client(int socket, const dn_token_t *token, const char *devices, ch
         fprintf(stderr, PROGRAM ": %s\n", verdicts[answer.verdict]);
         return -1;
     }
-    make_group(token, &hello, &challenge, pgid_p);
+    make_group(token, &hello, &challenge, key_p);
     snprintf(devices_p, DN_GREET_DEVICES, "%s", NULL != devices ? devices : hello.devices);
     return 0;
 }
 
 int dn_greet_server(int socket, const char *server, const dn_token_t *token, const char *devices,
-                    dn_pgid_t *pgid_p)
+                    dn_group_key_t *key_p)
 {
     dn_hello_t hello;
     dn_hello_t challenge;
@@ -300,6 +300,6 @@ int dn_greet_server(int socket, const char *server, const dn_token_t *token, con
                 server);
         return -1;
     }
-    make_group(token, &hello, &challenge, pgid_p);
+    make_group(token, &hello, &challenge, key_p);
     return 0;
 }

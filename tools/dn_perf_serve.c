@@ -57,14 +57,14 @@ int dn_serve(int socket, const dn_token_t *token, const dn_bench_options_t *opti
 {
     static perf_result_t result;
     char devices[DN_GREET_DEVICES];
-    dn_pgid_t pgid;
+    dn_group_key_t key;
     dn_plan_t plan;
     dn_bench_options_t own = *options;
     const unsigned limit = (unsigned) options->time_limit;
 
     signal(SIGALRM, end_late);
     alarm(0 != limit && limit < GREETING_SECONDS ? limit : GREETING_SECONDS);
-    if (0 != dn_greet_client(socket, token, options->device, devices, &pgid)) {
+    if (0 != dn_greet_client(socket, token, options->device, devices, &key)) {
         return 1;
     }
     alarm(limit);
@@ -81,7 +81,7 @@ int dn_serve(int socket, const dn_token_t *token, const dn_bench_options_t *opti
             fprintf(stderr, PROGRAM ": the client asks for what does not exist, or for too much; refused\n");
             return 1;
         }
-        perf_t perf = {.program = PROGRAM, .index = 1, .socket = socket, .pgid = pgid};
+        perf_t perf = {.program = PROGRAM, .index = 1, .socket = socket, .key = key};
         dn_plan_run(&plan, &own, &perf, &result);
     }
 }

@@ -116,11 +116,11 @@ bool dn_plan_check(const dn_plan_t *plan);
  * @return 0: it is served. -1: it is not, and a sentence is on stderr.
  */
 int dn_greet_client(int socket, const dn_token_t *token, const char *devices, char *devices_p,
-                    dn_pgid_t *pgid_p);
+                    dn_group_key_t *key_p);
 
 /** Greet a server. @return 0, or -1: a sentence is on stderr. */
 int dn_greet_server(int socket, const char *server, const dn_token_t *token, const char *devices,
-                    dn_pgid_t *pgid_p);
+                    dn_group_key_t *key_p);
 /** @} */
 
 /** @name dn_perf_serve.c: the server */

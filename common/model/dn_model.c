@@ -70,7 +70,7 @@ static dn_status_t dn_model_open(dn_port_t *port, const dn_config_t *config, con
     iface->node = node;
     iface->who.node = node;
     memcpy(iface->who.nonce, dn_port_nonce(port), sizeof(iface->who.nonce));
-    iface->who.pgid = dn_port_job(port)->pgid;
+    iface->who.pgid = dn_port_group(port)->pgid;
     iface->who.pid = dn_port_job(port)->pid;
     iface->who.ring_lines = config->ring_lines;
     iface->who.llcm_bytes = config->llcm_bytes;

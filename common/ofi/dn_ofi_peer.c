@@ -167,7 +167,7 @@ static enum dn_ofi_refusal dn_ofi_judge(dn_ofi_t *ofi, const dn_ofi_hello_t *hel
 
 static int dn_ofi_is_kin(const dn_ofi_t *ofi, const dn_pgid_t *pgid)
 {
-    return 0 == memcmp(&dn_port_job(ofi->iface.port)->pgid, pgid, sizeof(*pgid));
+    return 0 == memcmp(&dn_port_group(ofi->iface.port)->pgid, pgid, sizeof(*pgid));
 }
 
 int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)

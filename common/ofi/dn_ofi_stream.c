@@ -65,7 +65,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         .magic = DN_OFI_MAGIC,
         .version = DN_WIRE_VERSION,
         .pid = job->pid,
-        .pgid = job->pgid,
+        .pgid = dn_port_group(ofi->iface.port)->pgid,
         .to = {peer->base.nonce[0], peer->base.nonce[1]},
         .where = ofi->where,
     };

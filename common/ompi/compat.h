@@ -37,6 +37,7 @@ typedef volatile int32_t dn_ompi_count_t;
 #    include "opal/mca/pmix/pmix-internal.h"
 #    define DN_OMPI_MODEX_GLOBAL PMIX_GLOBAL
 #else
+#    include "ompi/mca/rte/rte.h"
 #    include "opal/mca/pmix/pmix.h"
 #    define DN_OMPI_MODEX_GLOBAL OPAL_PMIX_GLOBAL
 #endif
@@ -69,6 +70,16 @@ static inline char *dn_ompi_job_key(void)
 #endif
     key = getenv("OMPI_MCA_orte_precondition_transports");
     return NULL == key ? NULL : strdup(key);
+}
+
+/** Processes of this job. */
+static inline uint32_t dn_ompi_job_size(void)
+{
+#ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
+    return opal_process_info.num_procs;
+#else
+    return (uint32_t) ompi_process_info.num_procs;
+#endif
 }
 
 /** Give a message to the callback of its tag. @return false: nobody has registered for the tag. */

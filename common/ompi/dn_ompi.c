@@ -35,9 +35,8 @@
 
 static struct {
     dn_port_t *port;
-    pid_t launcher; /**< who has started this process: Open MPI's daemon of this host */
-    int users;      /**< dn_ompi_open() calls not yet undone */
-    dn_pgid_t pgid;
+    pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
+    int users;              /**< dn_ompi_open() calls not yet undone */
     dn_counters_t counters; /**< of the last port that was closed */
     bool have_help;
 } dn_ompi;
@@ -237,10 +236,10 @@ int dn_ompi_register(const mca_base_component_t *component)
 }
 
 /**
- * Process group key: the launcher's, which all processes of the job and nobody else know. Without one
+ * The key of the process group: the launcher's, which all processes of the job and nobody else know. Without one
  * each process is a group of its own, and the others are let in as they come by PMIx.
  */
-static bool make_pgid(dn_pgid_t *pgid)
+static bool find_key(dn_group_key_t *group)
 {
     unsigned long long word[2];
     char *key = dn_ompi_job_key();
@@ -248,11 +247,11 @@ static bool make_pgid(dn_pgid_t *pgid)
 
     free(key);
     if (known) {
-        _Static_assert(sizeof(word) == sizeof(pgid->byte), "a PGID is two words of the launcher's key");
-        memcpy(pgid->byte, word, sizeof(word));
+        _Static_assert(sizeof(word) == sizeof(group->byte), "a group's key is two words of the launcher's");
+        memcpy(group->byte, word, sizeof(word));
         return true;
     }
-    return (ssize_t) sizeof(pgid->byte) == getrandom(pgid->byte, sizeof(pgid->byte), 0);
+    return (ssize_t) sizeof(group->byte) == getrandom(group->byte, sizeof(group->byte), 0);
 }
 
 static int publish(void)
@@ -271,6 +270,7 @@ static int publish(void)
 static int open_port(void)
 {
     dn_ompi_settings_t settings;
+    dn_group_key_t key;
     const char *dir = opal_process_info.job_session_dir;
     dn_status_t status;
     int rc;
@@ -279,13 +279,14 @@ static int open_port(void)
     if (settings.refused) {
         return OPAL_ERR_BAD_PARAM;
     }
-    if (!make_pgid(&dn_ompi.pgid)) {
+    if (!find_key(&key)) {
         show_sentence("the kernel gives no random bytes for a process group key", NULL);
         return OPAL_ERR_IN_ERRNO;
     }
-    const dn_job_t job = {.pgid = dn_ompi.pgid,
+    const dn_job_t job = {.key = key,
                           .pid = OPAL_PROC_MY_NAME.vpid,
                           .nlocal = 1 + (uint32_t) opal_process_info.num_local_peers,
+                          .size = dn_ompi_job_size(),
                           .dir = NULL != dir && 0 == access(dir, W_OK | X_OK) ? dir : NULL,
                           .threads = opal_using_threads()};
 
@@ -346,16 +347,13 @@ void dn_ompi_counters(dn_counters_t *counters)
     }
 }
 
-/** Let the group of an address in, unless it is our own. */
+/** Let the group of an address in; our own is. */
 static dn_status_t admit(const void *address, size_t len)
 {
     dn_pgid_t pgid;
     dn_status_t status = dn_address_pgid(address, len, &pgid);
 
-    if (DN_OK == status && 0 != memcmp(&pgid, &dn_ompi.pgid, sizeof(pgid))) {
-        status = dn_group_admit(dn_ompi.port, &pgid);
-    }
-    return status;
+    return DN_OK == status ? dn_group_admit(dn_ompi.port, &pgid) : status;
 }
 
 int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)

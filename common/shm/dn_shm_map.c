@@ -250,7 +250,7 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         .magic = DN_SHM_MAGIC,
         .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines)
                  + dn_shm_stage_stride(stage_bytes),
-        .pgid = job->pgid,
+        .pgid = dn_port_group(shm->iface.port)->pgid,
         .pid = job->pid,
         .uid = (uint32_t) geteuid(),
         .os_pid = (uint32_t) getpid(),

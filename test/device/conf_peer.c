@@ -72,13 +72,14 @@ void connecting_to_oneself_works(dn_world_t *world)
 void attributes_tell_who_the_peer_is(dn_world_t *world)
 {
     dn_peer_attr_t attr;
+    const dn_pgid_t mine = dn_world_pgid(world);
 
     dn_world_start(world);
     dn_peer_attr(world->peer[1 - world->rank], &attr);
     dn_check_equal(strlen(attr.device), strcspn(world->variant->device, ":,"));
     dn_check(0 == strncmp(attr.device, world->variant->device, strlen(attr.device)));
     dn_check_equal(attr.pid, 1 - world->rank);
-    dn_check(0 == memcmp(&attr.pgid, &world->job.pgid, sizeof(attr.pgid)));
+    dn_check(0 == memcmp(&attr.pgid, &mine, sizeof(attr.pgid)));
     dn_check_equal(attr.llcm_len, world->config.llcm_bytes);
     dn_check(!attr.cma || world->config.cma);
     dn_check(attr.botf_inline < attr.botf_max);
@@ -172,17 +173,18 @@ void user_pointers_stay_with_the_peer(dn_world_t *world)
 /** The two processes are of two groups. */
 static void be_strangers(dn_world_t *world)
 {
-    world->job.pgid.byte[0] ^= (uint8_t) world->rank;
+    world->job.key.byte[0] ^= (uint8_t) world->rank;
     dn_world_listen(world, hear);
 }
 
 static void admit(dn_world_t *world, int rank)
 {
     const dn_board_seat_t *seat = &world->board->seat[rank];
+    const dn_pgid_t mine = dn_world_pgid(world);
     dn_pgid_t pgid;
 
     dn_check_equal(dn_address_pgid(seat->address, seat->address_len, &pgid), DN_OK);
-    dn_check(0 != memcmp(&pgid, &world->job.pgid, sizeof(pgid)));
+    dn_check(0 != memcmp(&pgid, &mine, sizeof(pgid)));
     dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
     dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
 }
@@ -269,7 +271,7 @@ void any_number_of_groups_is_admitted(dn_world_t *world)
 {
     be_strangers(world);
     for (unsigned i = 0; i < 300; i++) {
-        dn_pgid_t pgid = world->job.pgid;
+        dn_pgid_t pgid = dn_world_pgid(world);
         pgid.byte[1] ^= (uint8_t) (1 + i % 255);
         pgid.byte[2] ^= (uint8_t) (i / 255);
         dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);

@@ -107,6 +107,14 @@ void dn_world_die(dn_world_t *world)
 
 /* Ports */
 
+dn_pgid_t dn_world_pgid(const dn_world_t *world)
+{
+    dn_pgid_t pgid;
+
+    dn_check_equal(dn_pgid(&world->job.key, &pgid), DN_OK);
+    return pgid;
+}
+
 void dn_world_open(dn_world_t *world)
 {
     dn_check_equal(dn_open(world->variant->device, &world->job, &world->config, &world->port), DN_OK);
@@ -446,7 +454,7 @@ int dn_world_run(const char *test, const dn_variant_t *variant, int size, dn_wor
     dn_world_here = &world;
     world.board = mmap(NULL, sizeof(dn_board_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (MAP_FAILED == world.board || NULL == mkdtemp(dir)
-        || sizeof(world.job.pgid) != getrandom(&world.job.pgid, sizeof(world.job.pgid), 0)) {
+        || sizeof(world.job.key) != getrandom(&world.job.key, sizeof(world.job.key), 0)) {
         fprintf(stderr, "%s: the test cannot be set up: %s\n", test, strerror(errno));
         return 1;
     }

@@ -100,6 +100,8 @@ int dn_world_run_tests(const dn_world_test_t *test, size_t tests, const dn_varia
 void dn_world_open(dn_world_t *world);
 /** The same with a handler for DN_WORLD_CHAN, whose arg is the world. Ends with a barrier. */
 void dn_world_listen(dn_world_t *world, dn_handler_fn_t fn);
+/** The PGID of this process' job, as its key is now. */
+dn_pgid_t dn_world_pgid(const dn_world_t *world);
 /** Connect to that of another, which has opened. */
 void dn_world_connect_to(dn_world_t *world, int rank);
 /** Connect to everybody else's; all have opened. Ends with a barrier. */

@@ -44,7 +44,7 @@ static dn_shm_where_t where_of(const dn_board_seat_t *seat)
 static void take_position(dn_world_t *world)
 {
     const dn_shm_where_t where = where_of(&world->board->seat[VICTIM]);
-    const dn_peer_base_t id = {.pid = VICTIM, .pgid = world->job.pgid};
+    const dn_peer_base_t id = {.pid = VICTIM, .pgid = dn_world_pgid(world)};
     const dn_shm_where_t mine = where_of(world->me);
 
     dn_shm_detach(&theirs);
@@ -66,7 +66,7 @@ static const dn_shm_map_t *own_map(const dn_world_t *world)
 
     if (NULL == mine.header) {
         const dn_shm_where_t where = where_of(world->me);
-        const dn_peer_base_t id = {.pid = (uint32_t) world->rank, .pgid = world->job.pgid};
+        const dn_peer_base_t id = {.pid = (uint32_t) world->rank, .pgid = dn_world_pgid(world)};
         dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
     }
     return &mine;
@@ -810,7 +810,7 @@ static dn_shm_header_t right_header(const dn_world_t *world, const uint64_t nonc
 {
     dn_shm_header_t header = {.version = DN_WIRE_VERSION,
                               .magic = DN_SHM_MAGIC,
-                              .pgid = world->job.pgid,
+                              .pgid = dn_world_pgid(world),
                               .nonce = {nonce[0], nonce[1]},
                               .pid = 9,
                               .uid = (uint32_t) geteuid(),

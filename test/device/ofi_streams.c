@@ -220,7 +220,7 @@ static void words_of_a_group_are_stored_when_it_is_let_in(dn_world_t *world)
     dn_pgid_t pgid;
     void *word = NULL;
 
-    world->job.pgid.byte[0] ^= (uint8_t) world->rank;
+    world->job.key.byte[0] ^= (uint8_t) world->rank;
     open_with(world, 60, dn_world_hear);
     if (0 == world->rank) {
         dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);

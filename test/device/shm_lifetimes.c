@@ -36,7 +36,7 @@ static dn_shm_where_t where_of(const dn_board_seat_t *seat)
 static dn_shm_map_t map_of(const dn_world_t *world, int rank)
 {
     const dn_shm_where_t where = where_of(&world->board->seat[rank]);
-    const dn_peer_base_t id = {.pid = (uint32_t) rank, .pgid = world->job.pgid};
+    const dn_peer_base_t id = {.pid = (uint32_t) rank, .pgid = dn_world_pgid(world)};
     dn_shm_map_t map;
 
     dn_check_equal(dn_shm_attach(&where, &id, &map), DN_OK);

@@ -70,14 +70,19 @@ static void ask(int socket, uint64_t size)
     dn_net_send(socket, &plan, sizeof(plan));
 }
 
-static void send_address(int socket, const dn_pgid_t *pgid, size_t len, uint32_t part_len)
+static void send_address(int socket, const dn_group_key_t *key, size_t len, uint32_t part_len)
 {
     static perf_address_t theirs;
     static perf_address_t mine;
+    dn_pgid_t pgid;
+
+    if (DN_OK != dn_pgid(key, &pgid)) {
+        exit(2);
+    }
     const dn_address_head_t head = {.magic = 0x61646e64u,
                                     .version = DN_WIRE_VERSION,
                                     .len = (uint16_t) len,
-                                    .pgid = *pgid,
+                                    .pgid = pgid,
                                     .nonce = {1, 2},
                                     .parts = 2};
     const part_t part = {.device = "x", .len = part_len};
@@ -92,7 +97,7 @@ static void send_address(int socket, const dn_pgid_t *pgid, size_t len, uint32_t
 int main(int argc, char **argv)
 {
     static const dn_token_t none;
-    dn_pgid_t pgid;
+    dn_group_key_t key;
     const char *how = 2 < argc ? argv[2] : "";
     const int socket = 2 < argc ? dn_net_connect("hostile_client", "127.0.0.1", atoi(argv[1])) : -1;
 
@@ -106,14 +111,14 @@ int main(int argc, char **argv)
         return drip(socket);
     }
     const char *devices = 3 < argc ? argv[3] : "shm";
-    if (0 != dn_greet_server(socket, "this host", &none, devices, &pgid)) {
+    if (0 != dn_greet_server(socket, "this host", &none, devices, &key)) {
         return 0 == strcmp(how, "devices") ? await_end(socket) : 2;
     }
     ask(socket, 0 == strcmp(how, "plan") ? (uint64_t) 1 << 63 : 8);
     if (0 == strcmp(how, "address")) {
-        send_address(socket, &pgid, 65535, 60000);
+        send_address(socket, &key, 65535, 60000);
     } else if (0 == strcmp(how, "parts")) {
-        send_address(socket, &pgid, sizeof(dn_address_head_t) + sizeof(part_t), 60000);
+        send_address(socket, &key, sizeof(dn_address_head_t) + sizeof(part_t), 60000);
     }
     return await_end(socket);
 }

@@ -10,6 +10,7 @@
 
 #include "dn_unit.h"
 
+static dn_group_key_t key;
 static dn_port_t *port;
 static uint8_t address[DN_ADDRESS_MAX];
 static size_t address_len;
@@ -172,11 +173,19 @@ static void a_buffer_too_small_is_told_the_length(void **state)
 
 static void the_group_is_inside(void **state)
 {
-    dn_pgid_t pgid;
+    dn_pgid_t pgid, made;
 
     assert_int_equal(dn_address_pgid(address, address_len, &pgid), DN_OK);
-    for (unsigned i = 0; i < 16; i++) {
-        assert_int_equal(pgid.byte[i], i + 1);
+    assert_int_equal(dn_pgid(&key, &made), DN_OK);
+    assert_memory_equal(&pgid, &made, sizeof(pgid));
+}
+
+/** Addresses go through hands that are not to have it, and into files. */
+static void the_key_is_not_inside(void **state)
+{
+    for (size_t i = 0; i + sizeof(key) / 2 <= address_len; i++) {
+        assert_memory_not_equal(address + i, key.byte, sizeof(key) / 2);
+        assert_memory_not_equal(address + i, key.byte + sizeof(key) / 2, sizeof(key) / 2);
     }
 }
 
@@ -186,8 +195,9 @@ static int setup(void **state)
     dn_config_t config;
 
     for (unsigned i = 0; i < 16; i++) {
-        job.pgid.byte[i] = (uint8_t) (i + 1);
+        key.byte[i] = (uint8_t) (i + 1);
     }
+    job.key = key;
     dn_test_log_watch();
     dn_config_init(&config);
     config.max_peers = 8;
@@ -218,6 +228,7 @@ int main(void)
         cmocka_unit_test(another_version_is_told),
         cmocka_unit_test(a_buffer_too_small_is_told_the_length),
         cmocka_unit_test(the_group_is_inside),
+        cmocka_unit_test(the_key_is_not_inside),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -127,7 +127,7 @@ static void random_order(void **state)
 
 static int setup(void **state)
 {
-    const dn_job_t job = {.pgid = {{1}}, .nlocal = 1};
+    const dn_job_t job = {.key = {{1}}, .nlocal = 1};
     dn_config_t config;
 
     dn_test_log_watch();

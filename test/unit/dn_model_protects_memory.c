@@ -97,8 +97,10 @@ static void a_segment_may_go_meanwhile(void **state)
 static void strangers(node_t *self)
 {
     const dn_xfer_t xfer = {.local = self->memory, .key = &nodes.key[1], .len = 5000};
-    dn_pgid_t pgid = {.byte = {2}};
+    dn_group_key_t key = {.byte = {2}};
+    dn_pgid_t pgid;
 
+    assert_int_equal(dn_pgid(&key, &pgid), DN_OK);
     if (0 == self->rank) {
         dn_test_log_expect();
         assert_int_equal(node_connect(self, 1), DN_ERR_ACCESS);
@@ -110,7 +112,8 @@ static void strangers(node_t *self)
     }
     nodes_meet();
     if (1 == self->rank) {
-        pgid.byte[0] = 1;
+        key.byte[0] = 1;
+        assert_int_equal(dn_pgid(&key, &pgid), DN_OK);
         assert_int_equal(dn_group_admit(self->port, &pgid), DN_OK);
     }
     nodes_meet();

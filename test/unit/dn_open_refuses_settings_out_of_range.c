@@ -11,7 +11,7 @@
 
 #include "dn_unit.h"
 
-static const dn_job_t job = {.pgid = {{1}}, .nlocal = 1};
+static const dn_job_t job = {.key = {{1}}, .nlocal = 1};
 
 static void refused(const char *spec, const dn_config_t *config, const char *word)
 {

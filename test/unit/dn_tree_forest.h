@@ -36,7 +36,7 @@ static void forest_open_at(forest_t *forest, uint32_t ranks, uint32_t first)
     config.max_peers = FOREST_MAX;
     config.first = first;
     for (uint32_t i = 0; i < ranks; i++) {
-        const dn_job_t job = {.pgid = {{7}}, .pid = i, .nlocal = ranks};
+        const dn_job_t job = {.key = {{7}}, .pid = i, .nlocal = ranks};
         assert_int_equal(dn_open("shm", &job, &config, &forest->port[i]), DN_OK);
         len[i] = sizeof(address[i]);
         assert_int_equal(dn_address(forest->port[i], address[i], &len[i]), DN_OK);
