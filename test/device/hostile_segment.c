@@ -646,7 +646,7 @@ static void tell_a_lie(dn_world_t *world, const staged_line_t *lie, uint64_t rou
     dn_world_connect_to(world, VICTIM);
     take_position(world);
     const dn_shm_where_t where = where_of(world->me);
-    const dn_peer_base_t id = {.pid = (uint32_t) world->rank, .pgid = world->job.pgid};
+    const dn_peer_base_t id = {.pid = (uint32_t) world->rank, .pgid = dn_world_pgid(world)};
     dn_check_equal(dn_shm_attach(&where, &id, &mine), DN_OK);
     for (unsigned i = 0; MAPPED == world->rank && i < TRUE_LINES; i++) {
         dn_test_fill(mine.stage + true_lines[i].word[0], true_lines[i].word[1], i);
