@@ -37,7 +37,8 @@
 typedef struct osc_notes {
     uint64_t posts;     /**< exposure epochs that it has opened to the owner */
     uint64_t completes; /**< access epochs to the owner that it has ended */
-    uint64_t pad[6];
+    uint32_t locks;     /**< not 0: it wants or has the lock of the owner, by words of its own */
+    uint32_t pad[11];
 } osc_notes_t;
 _Static_assert(OSC_LINE == sizeof(osc_notes_t), "notes of two processes share no line");
 
@@ -46,14 +47,16 @@ _Static_assert(OSC_LINE == sizeof(osc_notes_t), "notes of two processes share no
  *
  * The lock of passive target: who wants it draws `next`. A shared holder gets in when `read` is its number, and
  * lets the next one look at once; an exclusive holder gets in when `write` is, so when all before it have left.
- * Numbers are served in order: nobody starves.
+ * Numbers are served in order: nobody starves. Who wants or has the lock says so in its notes first, so that those who wait in
+ * vain find out when it has ended: then nobody gets past its number, and all who wait have an error.
  */
 typedef struct osc_control {
     uint32_t next;  /**< the next number to draw */
     uint32_t read;  /**< numbers before this one do not keep out shared holders */
     uint32_t write; /**< numbers given back */
     uint32_t pad_lock[13];
-    uint32_t accumulates; /**< not 0: a process accumulates here what has no atomic instruction */
+    uint32_t
+        accumulates; /**< not 0: 1 + the rank of who accumulates here what takes more than one instruction */
     uint32_t pad_accumulates[15];
     osc_notes_t notes[]; /**< by rank */
 } osc_control_t;
@@ -79,6 +82,7 @@ typedef struct osc_target {
     uint32_t number;        /**< by which the lock is held */
     uint64_t posts;         /**< of its notes, taken by MPI_Win_start */
     uint64_t completes;     /**< of its notes, taken by MPI_Win_wait */
+    uint32_t gone;          /**< not 0: its process has been found ended; it stays so */
 } osc_target_t;
 
 /** Memory of this process that its peers map: a piece of a segment. */
@@ -95,6 +99,9 @@ typedef struct osc_group {
     int count;
     bool open;
 } osc_group_t;
+
+/** What a far process has said of its lock, which we want. */
+enum osc_grants { OSC_GRANT_NOT, OSC_GRANT_GIVEN, OSC_GRANT_NEVER };
 
 /** What a far process has of our lock. */
 enum osc_locks { OSC_LOCKS_NOT, OSC_LOCKS_SOON, OSC_LOCKS };
@@ -125,7 +132,7 @@ typedef struct osc_far {
     int error;             /**< of the first to fail without a request, until asked for; OMPI_SUCCESS: none */
     uint32_t lost;         /**< not 0: nothing of it will be answered; it stays so */
     uint64_t prog;         /**< program that accumulates to it used last: it has this one */
-    uint32_t granted;      /**< not 0: its lock has been granted to us */
+    uint32_t granted;      /**< osc_grants: of its lock to us */
     uint32_t locks;        /**< osc_locks: does it want or hold our lock? */
     uint32_t number;       /**< by which it does */
     bool exclusive;
@@ -160,6 +167,7 @@ typedef struct osc_module {
     uint32_t generation;
     uint32_t holders; /**< who looks at it for messages (osc_dimmnet_message.c) */
     osc_block_t block;
+    unsigned tests; /**< calls of MPI_Win_test in vain */
     osc_group_t posted;
     osc_group_t started;
     opal_mutex_t lock;
@@ -198,7 +206,7 @@ typedef struct osc_patience {
     unsigned polls;
     uint64_t began_ns; /**< of the wait, soon after the first poll */
     uint64_t next_ns;  /**< time to look who lives */
-    bool handler;      /**< no progress may be made */
+    bool quiet;        /**< no progress may be made: what is awaited needs nothing but a core */
 } osc_patience_t;
 
 /**
@@ -207,6 +215,9 @@ typedef struct osc_patience {
  * @return true: some time has passed without success, so see whether that process lives. Later waits go on.
  */
 bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience);
+
+/** The same between two polls of somebody else's: only whether it is time. */
+bool ompi_osc_dimmnet_time_to_look(osc_patience_t *patience);
 
 /** The same where no progress may be made, as in handlers: what is awaited needs nothing but the core. */
 void ompi_osc_dimmnet_pause(unsigned *polls);
@@ -258,7 +269,8 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm);
 /** The peer of a rank, once ompi_osc_dimmnet_reach() has said yes. */
 dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank);
 
-/** Does the process of a rank live? It lives, too, while it is stopped. May take a system call: not for a hot path. */
+/** Does the process of a rank live? It lives, too, while it is stopped. May take a system call: not for a hot path. Once it
+ * does not, osc_is_lost() says so, too. */
 bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank);
 
 /** Part from all peers and close the port. */
@@ -312,6 +324,9 @@ uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control);
 /** Is it the turn of a number? If so, it holds the lock from now on. */
 bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number);
 void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t number);
+/** Has a process ended that wants or has the lock of @p target, or the target itself? Then nobody gets it any more. Whoever
+ * waits asks from time to time: it may take a system call for each rank. */
+bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target);
 /** @} */
 
 /** @name Synchronisation (osc_dimmnet_active.c, osc_dimmnet_passive.c) */
@@ -421,10 +436,11 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
 /** Wait until operations to a target, or to all (-1), are complete there. @return the error of one that failed. */
 int ompi_osc_dimmnet_settle(osc_module_t *module, int target);
 
-/** Is a process gone, so that nothing of it will come any more? Where everybody maps everything nobody tells. */
+/** Is a process known to be gone, so that nothing of it will come any more? Who waits long has to ask ompi_osc_dimmnet_lives(). */
 static inline bool osc_is_lost(const osc_module_t *module, int rank)
 {
-    return NULL != module->far && 0 != osc_load_u32(&module->far[rank].lost);
+    return 0 != osc_load_u32(&module->target[rank].gone)
+           || (NULL != module->far && 0 != osc_load_u32(&module->far[rank].lost));
 }
 
 /** What was started before is complete: by a fence where memory is mapped. */

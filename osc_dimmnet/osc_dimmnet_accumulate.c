@@ -7,6 +7,7 @@
  */
 #include "dn_config.h"
 
+#include "osc_dimmnet_cell.h"
 #include "osc_dimmnet_message.h"
 
 #include "opal/datatype/opal_datatype_internal.h"
@@ -17,18 +18,30 @@
 /** Bytes of the longest pair. */
 #define PAIR_MAX 64u
 
-/** Elements without gaps: the next @p len bytes. @return false: the layout cuts one, as none of an origin does. */
-static bool walk_rows(osc_walk_t *walk, const uint8_t *operands, uint8_t *results, uint64_t len)
+/**
+ * Elements without gaps: the next @p len bytes.
+ * @param[in] cells  NULL: nobody else is there.
+ * @return false: the layout cuts one, as none of an origin does.
+ */
+static bool walk_rows(osc_walk_t *walk, osc_cells_t *cells, const uint8_t *operands, uint8_t *results,
+                      uint64_t len)
 {
+    const osc_element_t *element = &walk->element;
+
     for (uint64_t off = 0, run; off < len; off += run) {
+        uint8_t *result = walk->fetches ? results + off : NULL;
         uint64_t at;
 
         run = dn_prog_next(&walk->target, len - off, &at);
-        if (0 != run % walk->element.size) {
+        if (0 != run % element->size) {
             return false;
         }
-        ompi_osc_dimmnet_apply(walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at, operands + off,
-                               walk->fetches ? results + off : NULL, run / walk->element.size);
+        uint8_t *to = (uint8_t *) (uintptr_t) at;
+        if (NULL != cells && osc_is_word(element, to)) {
+            ompi_osc_dimmnet_cells_add(cells, to, operands + off, result, run);
+        } else {
+            ompi_osc_dimmnet_apply_alone(element, walk->op, to, operands + off, result, run / element->size);
+        }
     }
     return true;
 }
@@ -48,7 +61,6 @@ static void spread(const osc_element_t *element, void *pair, const void *packed)
  */
 static void walk_pairs(osc_walk_t *walk, const uint8_t *operands, uint8_t *results, uint64_t len)
 {
-    const osc_guard_t alone = {NULL};
     osc_element_t whole = walk->element;
     uint8_t packed[PAIR_MAX];
     uint8_t value[PAIR_MAX] __attribute__((aligned(64)));
@@ -60,42 +72,63 @@ static void walk_pairs(osc_walk_t *walk, const uint8_t *operands, uint8_t *resul
         if (OSC_NO_OP != walk->op) {
             spread(&walk->element, value, operands + off);
         }
-        osc_guard_enter(&walk->guard);
         there = walk->target;
         (void) dn_prog_gather(packed, &there, walk->element.size);
         spread(&walk->element, pair, packed);
-        ompi_osc_dimmnet_apply(alone, &whole, walk->op, pair, value, NULL, 1);
+        ompi_osc_dimmnet_apply_alone(&whole, walk->op, pair, value, NULL, 1);
         (void) dn_ompi_prog_start(&inside, whole.type, 1, pair);
         (void) dn_prog_copy(&walk->target, &inside, walk->element.size);
-        osc_guard_leave(&walk->guard);
         if (walk->fetches) {
             memcpy(results + off, packed, walk->element.size);
         }
     }
 }
 
-bool ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t left)
+/** The same as ompi_osc_dimmnet_walk(), with the guard. */
+static int walk_guarded(osc_walk_t *walk, uint64_t left)
 {
     const bool pairs = walk->element.size != walk->element.extent;
     const uint64_t most = CHUNK / walk->element.size * walk->element.size;
+    osc_cells_t cells = {.element = walk->element, .op = walk->op};
+    osc_cells_t *const by_cells = NULL != walk->guard.control && walk->element.words ? &cells : NULL;
     uint8_t operands[CHUNK] __attribute__((aligned(64)));
-    uint8_t results[CHUNK] __attribute__((aligned(64)));
+    /* Before those of a chunk are the results that still waited at the end of the last. */
+    uint8_t results[OSC_CELL + CHUNK] __attribute__((aligned(64)));
 
     for (uint64_t len; 0 != left; left -= len) {
+        const uint64_t waited = cells.waiting;
+
         len = most < left ? most : left;
         if (OSC_NO_OP != walk->op) {
             (void) dn_prog_gather(operands, &walk->origin, len);
         }
         if (pairs) {
             walk_pairs(walk, operands, results, len);
-        } else if (!walk_rows(walk, operands, results, len)) {
-            return false;
+        } else if (!walk_rows(walk, by_cells, operands, results + waited, len)) {
+            return OMPI_ERR_BAD_PARAM;
         }
+        if (len == left) {
+            ompi_osc_dimmnet_cells_end(&cells);
+        }
+        /* What waits are the last bytes, always. */
+        const uint64_t ready = waited + len - cells.waiting;
         if (walk->fetches) {
-            (void) dn_prog_scatter(&walk->result, results, len);
+            (void) dn_prog_scatter(&walk->result, results, ready);
         }
+        ompi_osc_dimmnet_cells_rebase(&cells, ready);
     }
-    return true;
+    return OMPI_SUCCESS;
+}
+
+int ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t len)
+{
+    int rc = osc_guard_enter(&walk->guard);
+
+    if (OMPI_SUCCESS == rc) {
+        rc = walk_guarded(walk, len);
+        osc_guard_leave(&walk->guard);
+    }
+    return rc;
 }
 
 /** On memory that is here. */
@@ -109,10 +142,9 @@ static int accumulate_here(osc_guard_t guard, const osc_side_t *origin, const os
     if (OPAL_LIKELY(walk.element.size == walk.element.extent && osc_side_contiguous(there)
                     && (OSC_NO_OP == op || osc_side_contiguous(origin))
                     && (NULL == result || osc_side_contiguous(result)))) {
-        ompi_osc_dimmnet_apply(guard, &walk.element, op, osc_side_at(there),
-                               OSC_NO_OP == op ? NULL : osc_side_at(origin),
-                               NULL == result ? NULL : osc_side_at(result), bytes / walk.element.size);
-        return OMPI_SUCCESS;
+        return ompi_osc_dimmnet_apply(&guard, &walk.element, op, osc_side_at(there),
+                                      OSC_NO_OP == op ? NULL : osc_side_at(origin),
+                                      NULL == result ? NULL : osc_side_at(result), bytes / walk.element.size);
     }
     walk.guard = guard;
     walk.op = op;
@@ -121,7 +153,7 @@ static int accumulate_here(osc_guard_t guard, const osc_side_t *origin, const os
         || (NULL != result && !osc_side_start(result, &walk.result))) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
-    return ompi_osc_dimmnet_walk(&walk, bytes) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
+    return ompi_osc_dimmnet_walk(&walk, bytes);
 }
 
 /**
@@ -271,7 +303,7 @@ int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compa
         return rc;
     }
     const osc_element_t element = ompi_osc_dimmnet_element(type);
-    if (OPAL_UNLIKELY(!element.words)) {
+    if (OPAL_UNLIKELY(!element.words || NULL == element.type)) {
         return MPI_ERR_TYPE;
     }
     if (OPAL_UNLIKELY(NULL == module->target[target].base)
@@ -282,7 +314,7 @@ int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compa
         return ompi_osc_dimmnet_far_accumulate(module, target, &origin, &result, compare_addr, &there,
                                                OSC_REPLACE, NULL);
     }
-    ompi_osc_dimmnet_compare(osc_guard(module, &module->target[target]), &element, osc_side_at(&there),
-                             origin_addr, compare_addr, result_addr);
-    return OMPI_SUCCESS;
+    const osc_guard_t guard = osc_guard(module, &module->target[target]);
+    return ompi_osc_dimmnet_compare(&guard, &element, osc_side_at(&there), origin_addr, compare_addr,
+                                    result_addr);
 }

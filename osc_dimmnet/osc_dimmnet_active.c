@@ -12,6 +12,9 @@
 #include "ompi/group/group.h"
 #include "opal/runtime/opal_progress.h"
 
+/** Calls of MPI_Win_test in vain between two looks at who lives. Each makes progress, so takes about a microsecond. */
+#define TESTS 100000u
+
 /** Write down which ranks of the window a group names, and that its epoch is open. */
 static int group_open(const ompi_win_t *win, ompi_group_t *named, osc_group_t *group)
 {
@@ -81,13 +84,15 @@ int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win)
 /** Wait for the exposure epoch of a target. */
 static int await_post(osc_module_t *module, int target)
 {
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     while (module->target[target].posts > osc_load_u64(&module->control->notes[target].posts)) {
         if (osc_is_lost(module, target)) {
             return OMPI_ERR_UNREACH;
         }
-        ompi_osc_dimmnet_wait(&polls);
+        if (ompi_osc_dimmnet_wait_long(&patience)) {
+            (void) ompi_osc_dimmnet_lives(module, target);
+        }
     }
     return OMPI_SUCCESS;
 }
@@ -212,6 +217,14 @@ static bool all_completed(const osc_module_t *module, int *error)
     return true;
 }
 
+/** See which origins of the exposure epoch live; all_completed() heeds those that do not. */
+static void look_at_origins(const osc_module_t *module)
+{
+    for (int i = 0; i < module->posted.count; i++) {
+        (void) ompi_osc_dimmnet_lives(module, module->posted.rank[i]);
+    }
+}
+
 /** @return OMPI_ERR_RMA_SYNC: no exposure epoch is open. */
 static int close_posted(osc_module_t *module, bool completed)
 {
@@ -236,6 +249,9 @@ int ompi_osc_dimmnet_test(ompi_win_t *win, int *flag)
     *flag = completed;
     if (!completed) {
         opal_progress();
+        if (0 == ++module->tests % TESTS) {
+            look_at_origins(module);
+        }
     }
     return OMPI_SUCCESS == rc ? error : rc;
 }
@@ -244,10 +260,12 @@ int ompi_osc_dimmnet_wait_posted(ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
     int error = OMPI_SUCCESS;
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     while (module->posted.open && !all_completed(module, &error)) {
-        ompi_osc_dimmnet_wait(&polls);
+        if (ompi_osc_dimmnet_wait_long(&patience)) {
+            look_at_origins(module);
+        }
     }
     const int rc = close_posted(module, true);
     return OMPI_SUCCESS == rc ? error : rc;

@@ -4,15 +4,12 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_atomic.h"
+#include "osc_dimmnet_cell.h"
 
 #include "opal/datatype/opal_datatype_internal.h"
 
 /** Bytes that are changed at a time where they have to be brought to an alignment first. */
 #define ALIGNED_BYTES 1024
-
-/** Bytes that are changed in one holding of the lock, so that others get in between. */
-#define HOLD_BYTES (64u << 10)
 
 static MPI_Op const handles[OSC_OPS] = {
     [OSC_SUM] = MPI_SUM,       [OSC_REPLACE] = MPI_REPLACE, [OSC_NO_OP] = MPI_NO_OP, [OSC_BAND] = MPI_BAND,
@@ -45,6 +42,7 @@ osc_element_t ompi_osc_dimmnet_element(ompi_datatype_t *type)
     if (NULL == basic) {
         /* Of several kinds: only MPI_REPLACE and MPI_NO_OP get here, which take them as bytes. */
         element.size = element.extent = element.align = 1;
+        element.words = true;
         return element;
     }
     element.size = (uint32_t) basic->super.size;
@@ -55,18 +53,6 @@ osc_element_t ompi_osc_dimmnet_element(ompi_datatype_t *type)
         element.is_signed = 0 != (OSC_SIGNED_IDS & 1u << basic->super.id);
     }
     return element;
-}
-
-void ompi_osc_dimmnet_guard_take(uint32_t *lock)
-{
-    unsigned polls = 0;
-
-    while (0 != __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)) {
-        /* Without progress, in which a message may change what this operation is about to use: the holder needs nobody. */
-        while (0 != osc_load_u32(lock)) {
-            ompi_osc_dimmnet_pause(&polls);
-        }
-    }
 }
 
 /** What an operation makes of a word; both come extended to 64 bits. */
@@ -108,7 +94,7 @@ static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64
     X(64, uint64_t, int64_t)
 
 /**
- * change_*: a word by one atomic instruction, or by a loop around one; returns what was there. change_row_*: words side by side, aligned.
+ * change_*: a word by one atomic instruction, or by a loop around one; what was there goes to @p result.
  * plain_row_*: while nobody else looks at them, of any alignment; a loop for each of the operations that vectors have.
  */
 #define CHANGE(bits, word_t, signed_t)                                                                       \
@@ -145,19 +131,16 @@ static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64
         }                                                                                                    \
     }                                                                                                        \
                                                                                                              \
-    static void change_row_##bits(osc_op_t op, bool is_signed, void *at, const uint8_t *operand,             \
-                                  uint8_t *result, uint64_t n)                                               \
+    static void change_one_##bits(osc_op_t op, bool is_signed, void *at, const void *operand, void *result)  \
     {                                                                                                        \
-        for (uint64_t i = 0; i < n; i++) {                                                                   \
-            word_t word = 0;                                                                                 \
+        word_t word = 0;                                                                                     \
                                                                                                              \
-            if (OSC_NO_OP != op) {                                                                           \
-                memcpy(&word, operand + i * sizeof(word), sizeof(word));                                     \
-            }                                                                                                \
-            word = change_##bits(op, is_signed, (word_t *) at + i, word);                                    \
-            if (NULL != result) {                                                                            \
-                memcpy(result + i * sizeof(word), &word, sizeof(word));                                      \
-            }                                                                                                \
+        if (OSC_NO_OP != op) {                                                                               \
+            memcpy(&word, operand, sizeof(word));                                                            \
+        }                                                                                                    \
+        word = change_##bits(op, is_signed, at, word);                                                       \
+        if (NULL != result) {                                                                                \
+            memcpy(result, &word, sizeof(word));                                                             \
         }                                                                                                    \
     }                                                                                                        \
                                                                                                              \
@@ -197,21 +180,22 @@ static inline uint64_t combine(osc_op_t op, bool is_signed, uint64_t old, uint64
     }
 WORDS(CHANGE)
 
-static void change_words(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
-                         void *result, uint64_t n)
+/** One aligned word. */
+static void change_word(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
+                        void *result)
 {
     switch (element->size) {
     case 1:
-        change_row_8(op, element->is_signed, at, operand, result, n);
+        change_one_8(op, element->is_signed, at, operand, result);
         break;
     case 2:
-        change_row_16(op, element->is_signed, at, operand, result, n);
+        change_one_16(op, element->is_signed, at, operand, result);
         break;
     case 4:
-        change_row_32(op, element->is_signed, at, operand, result, n);
+        change_one_32(op, element->is_signed, at, operand, result);
         break;
     default:
-        change_row_64(op, element->is_signed, at, operand, result, n);
+        change_one_64(op, element->is_signed, at, operand, result);
         break;
     }
 }
@@ -299,9 +283,8 @@ static void reduce_unaligned(const osc_element_t *element, osc_op_t op, uint8_t 
     }
 }
 
-/** Change elements that nobody else looks at now. */
-static void change_alone(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
-                         void *result, uint64_t n)
+void ompi_osc_dimmnet_apply_alone(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
+                                  void *result, uint64_t n)
 {
     const uint64_t bytes = n * element->size;
 
@@ -321,29 +304,47 @@ static void change_alone(const osc_element_t *element, osc_op_t op, void *at, co
     }
 }
 
-void ompi_osc_dimmnet_apply(osc_guard_t guard, const osc_element_t *element, osc_op_t op, void *at,
-                            const void *operand, void *result, uint64_t n)
+/** Aligned words, cell by cell. */
+static void change_cells(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
+                         void *result, uint64_t len)
 {
-    const uint64_t most = HOLD_BYTES / element->size;
+    osc_cells_t cells = {.element = *element, .op = op};
 
-    if (NULL != guard.lock && osc_is_word(element, at)) {
-        change_words(element, op, at, operand, result, n);
-        return;
-    }
-    for (uint64_t done = 0, some; done < n; done += some) {
-        const uint64_t off = done * element->size;
-
-        some = most < n - done ? most : n - done;
-        osc_guard_enter(&guard);
-        change_alone(element, op, (uint8_t *) at + off, (const uint8_t *) operand + off,
-                     NULL == result ? NULL : (uint8_t *) result + off, some);
-        osc_guard_leave(&guard);
-    }
+    ompi_osc_dimmnet_cells_add(&cells, at, operand, result, len);
+    ompi_osc_dimmnet_cells_end(&cells);
 }
 
-void ompi_osc_dimmnet_compare(osc_guard_t guard, const osc_element_t *element, void *at, const void *value,
-                              const void *compare, void *old)
+int ompi_osc_dimmnet_apply(const osc_guard_t *guard, const osc_element_t *element, osc_op_t op, void *at,
+                           const void *operand, void *result, uint64_t n)
 {
+    const uint64_t len = n * element->size;
+    const bool by_words = NULL != guard->control && osc_is_word(element, at);
+
+    if (by_words && 1 == n) {
+        change_word(element, op, at, operand, result);
+        return OMPI_SUCCESS;
+    }
+    if (by_words && osc_in_cell(at, len)) {
+        change_cells(element, op, at, operand, result, len);
+        return OMPI_SUCCESS;
+    }
+    const int rc = osc_guard_enter(guard);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (by_words) {
+        change_cells(element, op, at, operand, result, len);
+    } else {
+        ompi_osc_dimmnet_apply_alone(element, op, at, operand, result, n);
+    }
+    osc_guard_leave(guard);
+    return OMPI_SUCCESS;
+}
+
+int ompi_osc_dimmnet_compare(const osc_guard_t *guard, const osc_element_t *element, void *at,
+                             const void *value, const void *compare, void *old)
+{
+    int rc = OMPI_SUCCESS;
     uint64_t wanted = 0;
     uint64_t stored = 0;
     uint64_t found = 0;
@@ -353,12 +354,16 @@ void ompi_osc_dimmnet_compare(osc_guard_t guard, const osc_element_t *element, v
     if (OPAL_LIKELY(osc_is_word(element, at))) {
         found = ompi_osc_dimmnet_swap_word(at, element->size, wanted, stored);
     } else {
-        osc_guard_enter(&guard);
+        rc = osc_guard_enter(guard);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
         memcpy(&found, at, element->size);
         if (found == wanted) {
             memcpy(at, &stored, element->size);
         }
-        osc_guard_leave(&guard);
+        osc_guard_leave(guard);
     }
     memcpy(old, &found, element->size);
+    return rc;
 }

@@ -5,21 +5,32 @@
 /** @file osc_dimmnet_atomic.h
  * What an accumulate does to the elements of a window.
  *
- * Each element must change in one step, whoever else accumulates there at the same time: another process,
- * another thread, another operation. So everything that reads or writes an element for an accumulate has to
- * go one and the same way. There are two:
+ * What is promised: a call takes effect as a whole. Of two calls whose bytes meet, each finds all of the other's effect there or
+ * none of it, whatever the number of elements and the layout. MPI promises it of each element only. The promise holds for
  *
- *   words  integers, logicals and bytes of 1, 2, 4 or 8 bytes, at an address that is a multiple of their size:
- *          by the processor's atomic instructions.
- *   lock   all else: floating-point numbers, complex ones, pairs, integers at odd addresses: while holding the lock
- *          of the target (osc_control_t::accumulates). Long runs then go at the speed of plain loops.
+ *   words   calls on integers, logicals and bytes, at addresses that are multiples of their size, and calls by datatypes of
+ *           several kinds, which count as bytes; among each other, whatever the sizes of their words;
+ *   others  calls on floating-point numbers, complex ones, pairs, and integers at odd addresses; among each other.
  *
- * The way follows from the predefined datatype of the element and its address, and from nothing else. All
- * accumulates that meet at one element have the same predefined datatype, or MPI leaves the result open (MPI-3.1,
- * 11.7.1), and pages are mapped alike everywhere, so all processes agree on the address up to multiples of a page. Hence
- * they choose alike. compare_and_swap takes integers, logicals and bytes only: words, or the lock at odd addresses.
+ * A call on words that meets one of the others on the same bytes is not of the same predefined datatype, so that MPI leaves
+ * the result open (MPI-3.1, 11.7.1). The exception is at far targets: there a call of more bytes than a message holds
+ * (osc_dimmnet_request.c) takes effect message by message.
  *
- * A holder of the window's exclusive lock has the target for itself, so needs neither, unless threads share it.
+ * How: every call takes the guard of the target (osc_control_t::accumulates) for as long as it goes on, but for those that
+ * one instruction does:
+ *
+ *   one word, aligned                  by the processor's atomic instruction for the operation;
+ *   words in one cell                  (osc_dimmnet_cell.h) by one exchange of the cell;
+ *   compare_and_swap, aligned          by that instruction.
+ *
+ * These do not look at the guard. So a call on words that holds the guard changes each cell in one exchange, too, and all that
+ * it has to do there: what it meets without the guard lies in one cell, and comes before or after. The others meet nobody without
+ * the guard, and go by plain loops.
+ *
+ * The way follows from the predefined datatype, the address and the length, and from nothing else. Pages are mapped alike
+ * everywhere, so all processes agree on the address up to multiples of a page.
+ *
+ * A holder of the window's exclusive lock has the target for itself, so needs none of this, unless threads share it.
  */
 #ifndef OSC_DIMMNET_ATOMIC_H
 #define OSC_DIMMNET_ATOMIC_H
@@ -53,9 +64,9 @@ MPI_Op ompi_osc_dimmnet_op_handle(osc_op_t op);
 
 /** Elements of a predefined datatype. */
 typedef struct osc_element {
-    ompi_datatype_t *type;
-    uint32_t size;   /**< bytes of data; 0: nothing is known but bytes */
-    uint32_t extent; /**< with what is between the parts of a pair */
+    ompi_datatype_t *type; /**< NULL: of several kinds, which count as bytes */
+    uint32_t size;         /**< bytes of data */
+    uint32_t extent;       /**< with what is between the parts of a pair */
     uint32_t align;
     bool words;
     bool is_signed;
@@ -81,29 +92,38 @@ static inline bool osc_is_word(const osc_element_t *element, const void *at)
 
 /** How to keep others off while elements change. */
 typedef struct osc_guard {
-    uint32_t *lock; /**< NULL: nobody else is there */
+    const osc_module_t *module;
+    osc_control_t *control; /**< of the target; NULL: nobody else is there */
 } osc_guard_t;
 
 static inline osc_guard_t osc_guard(const osc_module_t *module, const osc_target_t *to)
 {
     const bool alone = 0 != (to->epochs & OSC_EXCLUSIVE) && !module->threads;
 
-    return (osc_guard_t){alone ? NULL : &to->control->accumulates};
+    return (osc_guard_t){module, alone ? NULL : to->control};
 }
 
-void ompi_osc_dimmnet_guard_take(uint32_t *lock);
+/** The rest of osc_guard_enter(), when another has it (osc_dimmnet_passive.c). */
+int ompi_osc_dimmnet_guard_wait(const osc_guard_t *guard);
 
-static inline void osc_guard_enter(const osc_guard_t *guard)
+/** @retval OMPI_ERR_UNREACH  its owner has ended: what it was changing may be half changed, and stays guarded. */
+static inline int osc_guard_enter(const osc_guard_t *guard)
 {
-    if (NULL != guard->lock) {
-        ompi_osc_dimmnet_guard_take(guard->lock);
+    uint32_t owner = 0;
+
+    if (NULL == guard->control
+        || __atomic_compare_exchange_n(&guard->control->accumulates, &owner,
+                                       (uint32_t) guard->module->rank + 1, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED)) {
+        return OMPI_SUCCESS;
     }
+    return ompi_osc_dimmnet_guard_wait(guard);
 }
 
 static inline void osc_guard_leave(const osc_guard_t *guard)
 {
-    if (NULL != guard->lock) {
-        osc_store_u32(guard->lock, 0);
+    if (NULL != guard->control) {
+        osc_store_u32(&guard->control->accumulates, 0);
     }
 }
 
@@ -113,9 +133,14 @@ static inline void osc_guard_leave(const osc_guard_t *guard)
  * @param[in]  operand  As many, side by side, of any alignment; not looked at by OSC_NO_OP.
  * @param[out] result   NULL: not wanted.
  * @param[in]  element  Without gaps: its size is its extent.
+ * @return as osc_guard_enter(): nothing has changed.
  */
-void ompi_osc_dimmnet_apply(osc_guard_t guard, const osc_element_t *element, osc_op_t op, void *at,
-                            const void *operand, void *result, uint64_t n);
+int ompi_osc_dimmnet_apply(const osc_guard_t *guard, const osc_element_t *element, osc_op_t op, void *at,
+                           const void *operand, void *result, uint64_t n);
+
+/** The same where nobody else looks at the elements now, by plain loops. */
+void ompi_osc_dimmnet_apply_alone(const osc_element_t *element, osc_op_t op, void *at, const void *operand,
+                                  void *result, uint64_t n);
 
 /** An accumulate under way. */
 typedef struct osc_walk {
@@ -130,14 +155,16 @@ typedef struct osc_walk {
 
 /**
  * Go @p len bytes of elements ahead (osc_dimmnet_accumulate.c).
- * @return false: the target's layout, which is a peer's, cuts an element. Elements before it have changed, and there are
- *         no results.
+ * @retval OMPI_ERR_UNREACH    as osc_guard_enter(): nothing has changed.
+ * @retval OMPI_ERR_BAD_PARAM  the target's layout, which is a peer's, cuts an element. Elements before it have changed, and
+ *                             there are no results.
  */
-bool ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t len);
+int ompi_osc_dimmnet_walk(osc_walk_t *walk, uint64_t len);
 
-/** compare_and_swap of one word, whatever its alignment: its size is the element's, as is that of the others. */
-void ompi_osc_dimmnet_compare(osc_guard_t guard, const osc_element_t *element, void *at, const void *value,
-                              const void *compare, void *old);
+/** compare_and_swap of one word, whatever its alignment: its size is the element's, as is that of the others. @return as
+ * osc_guard_enter(). */
+int ompi_osc_dimmnet_compare(const osc_guard_t *guard, const osc_element_t *element, void *at,
+                             const void *value, const void *compare, void *old);
 
 /** One word: store @p value if @p compare is there. @return what was there. */
 uint64_t ompi_osc_dimmnet_swap_word(void *at, uint32_t size, uint64_t compare, uint64_t value);

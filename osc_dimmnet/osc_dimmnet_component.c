@@ -151,11 +151,32 @@ void ompi_osc_dimmnet_pause(unsigned *polls)
     }
 }
 
-bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience)
+static uint64_t now_ns(void)
 {
     struct timespec time;
 
-    if (patience->handler) {
+    (void) clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
+}
+
+bool ompi_osc_dimmnet_time_to_look(osc_patience_t *patience)
+{
+    const uint64_t now = now_ns();
+
+    if (0 == patience->began_ns) {
+        patience->began_ns = now;
+        patience->next_ns = now + LOOK_NS;
+    }
+    if (now < patience->next_ns) {
+        return false;
+    }
+    patience->next_ns = now + LOOK_NS;
+    return true;
+}
+
+bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience)
+{
+    if (patience->quiet) {
         ompi_osc_dimmnet_pause(&patience->polls);
     } else {
         ompi_osc_dimmnet_wait(&patience->polls);
@@ -163,20 +184,10 @@ bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience)
     if (0 != patience->polls % POLLS) {
         return false;
     }
-    (void) clock_gettime(CLOCK_MONOTONIC, &time);
-    const uint64_t now = (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
-    if (0 == patience->began_ns) {
-        patience->began_ns = now;
-        patience->next_ns = now + LOOK_NS;
-    }
-    if (now - patience->began_ns > SPIN_NS) {
+    if (0 != patience->began_ns && now_ns() - patience->began_ns > SPIN_NS) {
         (void) sched_yield();
     }
-    if (now < patience->next_ns) {
-        return false;
-    }
-    patience->next_ns = now + LOOK_NS;
-    return true;
+    return ompi_osc_dimmnet_time_to_look(patience);
 }
 
 const ompi_osc_base_module_t ompi_osc_dimmnet_module = {

@@ -26,11 +26,11 @@ enum osc_message {
     OSC_PROGRAM,        /**< osc_head_t, bytes of an encoded program from `skip` on, of `count` */
     OSC_ANSWER,         /**< osc_answer_t, bytes */
     OSC_LOCK,           /**< osc_head_t: wants the lock, `flags` says which; answered by OSC_GRANT */
-    OSC_GRANT,          /**< osc_head_t */
-    OSC_UNLOCK,         /**< osc_head_t */
-    OSC_POST,           /**< osc_head_t: an exposure epoch is open */
-    OSC_COMPLETE,       /**< osc_head_t: an access epoch has ended */
-    OSC_FIND, /**< osc_head_t: which region holds `len` bytes at `at`? Answered with an osc_region_t */
+    OSC_GRANT, /**< osc_head_t; with OSC_NEVER in `flags` there is none, as a process that has the lock has ended */
+    OSC_UNLOCK,   /**< osc_head_t */
+    OSC_POST,     /**< osc_head_t: an exposure epoch is open */
+    OSC_COMPLETE, /**< osc_head_t: an access epoch has ended */
+    OSC_FIND,     /**< osc_head_t: which region holds `len` bytes at `at`? Answered with an osc_region_t */
 };
 
 /** Bits of osc_head_t::flags. */
@@ -39,6 +39,7 @@ enum {
     OSC_BY_PROGRAM = 2, /**< `count` instances of the program, `extent` apart; else bytes that lie together */
     OSC_COMPARES = 4,   /**< compare_and_swap: value, then what it is compared with */
     OSC_EXCLUSIVELY = 8, /**< OSC_LOCK */
+    OSC_NEVER = 16,      /**< OSC_GRANT */
 };
 
 typedef struct osc_head {

@@ -3,7 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_passive.c
- * Passive target: locks, flushes.
+ * Passive target: locks, flushes; and the guard of accumulates, which is a lock that a process has for a moment.
+ *
+ * A process may end while it has one of them, or stands before others. Who waits in vain looks from time to time whether those
+ * who could be in its way live, and gives up when one does not.
  */
 #include "dn_config.h"
 
@@ -13,7 +16,8 @@
 
 uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control)
 {
-    return __atomic_fetch_add(&control->next, 1, __ATOMIC_RELAXED);
+    /* A release, for osc_notes_t::locks: who waits behind this number finds it set. */
+    return __atomic_fetch_add(&control->next, 1, __ATOMIC_RELEASE);
 }
 
 bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number)
@@ -38,22 +42,68 @@ void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t
     __atomic_fetch_add(&control->write, 1, __ATOMIC_RELEASE);
 }
 
+bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target)
+{
+    const osc_control_t *control = module->target[target].control;
+
+    for (int rank = 0; rank < module->size; rank++) {
+        if ((rank == target || 0 != osc_load_u32(&control->notes[rank].locks))
+            && !ompi_osc_dimmnet_lives(module, rank)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int ompi_osc_dimmnet_guard_wait(const osc_guard_t *guard)
+{
+    const osc_module_t *module = guard->module;
+    uint32_t *word = &guard->control->accumulates;
+    /* In progress a message might change what this operation is about to use. */
+    osc_patience_t patience = {.quiet = true};
+    uint32_t owner;
+
+    for (;;) {
+        owner = osc_load_u32(word);
+        /* Pairs with the release in osc_guard_leave(). */
+        if (0 == owner
+            && __atomic_compare_exchange_n(word, &owner, (uint32_t) module->rank + 1, false, __ATOMIC_ACQUIRE,
+                                           __ATOMIC_RELAXED)) {
+            return OMPI_SUCCESS;
+        }
+        if (ompi_osc_dimmnet_wait_long(&patience) && 0 != owner
+            && ((uint32_t) module->size < owner || !ompi_osc_dimmnet_lives(module, (int) owner - 1))) {
+            return OMPI_ERR_UNREACH;
+        }
+    }
+}
+
+/** Say in the notes of a target that this process wants its lock, or has it; or does not any more. */
+static void note_lock(osc_module_t *module, osc_control_t *control, uint32_t locks)
+{
+    /* A release: it has given the lock before it says so. That it wants it is seen by the release of the number that it draws. */
+    osc_store_u32(&control->notes[module->rank].locks, locks);
+}
+
 /** Get the lock of a target. */
 static int take(osc_module_t *module, int target, bool exclusive)
 {
     osc_target_t *to = &module->target[target];
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     if (NULL == to->control) {
         ompi_osc_dimmnet_ask_lock(module, target, exclusive);
         return ompi_osc_dimmnet_await_lock(module, target);
     }
+    note_lock(module, to->control, 1);
     to->number = ompi_osc_dimmnet_lock_draw(to->control);
     while (!ompi_osc_dimmnet_lock_try(to->control, exclusive, to->number)) {
-        if (osc_is_lost(module, target)) {
+        if (osc_is_lost(module, target)
+            || (ompi_osc_dimmnet_wait_long(&patience) && ompi_osc_dimmnet_lock_dead(module, target))) {
+            /* The number stays drawn: others behind it find the same. */
+            note_lock(module, to->control, 0);
             return OMPI_ERR_UNREACH;
         }
-        ompi_osc_dimmnet_wait(&polls);
     }
     return OMPI_SUCCESS;
 }
@@ -66,6 +116,7 @@ static void give(osc_module_t *module, int target, bool exclusive)
         ompi_osc_dimmnet_give_lock(module, target);
     } else {
         ompi_osc_dimmnet_lock_give(to->control, exclusive, to->number);
+        note_lock(module, to->control, 0);
     }
 }
 

@@ -214,9 +214,13 @@ bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank)
         return false;
     }
     /* A handler asks for windows with far targets only, and must not take the lock of ompi_osc_dimmnet_peer(). */
-    return DN_OK
-           == dn_peer_check(NULL != module->far ? module->far[rank].peer
-                                                : ompi_osc_dimmnet_peer(module->comm, rank));
+    if (DN_OK
+        == dn_peer_check(NULL != module->far ? module->far[rank].peer
+                                             : ompi_osc_dimmnet_peer(module->comm, rank))) {
+        return true;
+    }
+    osc_store_u32(&module->target[rank].gone, 1);
+    return false;
 }
 
 void ompi_osc_dimmnet_peers_close(void)

@@ -209,7 +209,7 @@ void ompi_osc_dimmnet_ask_lock(osc_module_t *module, int target, bool exclusive)
     osc_head_t head = ompi_osc_dimmnet_head(module, target);
     osc_far_t *far = &module->far[target];
 
-    osc_store_u32(&far->granted, 0);
+    osc_store_u32(&far->granted, OSC_GRANT_NOT);
     head.flags = exclusive ? OSC_EXCLUSIVELY : 0;
     (void) send_head(module, target, OSC_LOCK, &head);
 }
@@ -219,13 +219,13 @@ int ompi_osc_dimmnet_await_lock(osc_module_t *module, int target)
     osc_far_t *far = &module->far[target];
     unsigned polls = 0;
 
-    while (0 == osc_load_u32(&far->granted)) {
+    while (OSC_GRANT_NOT == osc_load_u32(&far->granted)) {
         if (osc_is_lost(module, target)) {
             return OMPI_ERR_UNREACH;
         }
         ompi_osc_dimmnet_wait(&polls);
     }
-    return OMPI_SUCCESS;
+    return OSC_GRANT_GIVEN == osc_load_u32(&far->granted) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
 }
 
 void ompi_osc_dimmnet_give_lock(osc_module_t *module, int target)

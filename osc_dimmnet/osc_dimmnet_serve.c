@@ -16,6 +16,7 @@ typedef struct osc_waiting {
     struct osc_waiting *next;
     osc_module_t *module;
     int rank;
+    osc_patience_t patience;
 } osc_waiting_t;
 
 static osc_waiting_t *waiting_first;
@@ -106,13 +107,13 @@ static int target_walk(osc_module_t *module, const osc_head_t *head, dn_prog_cur
 }
 
 /** compare_and_swap on one element, whose operands are in @p data. */
-static void compare_here(osc_walk_t *walk, const uint8_t *data, uint8_t *old)
+static int compare_here(osc_walk_t *walk, const uint8_t *data, uint8_t *old)
 {
     uint64_t at;
 
     (void) dn_prog_next(&walk->target, walk->element.size, &at);
-    ompi_osc_dimmnet_compare(walk->guard, &walk->element, (void *) (uintptr_t) at, data,
-                             data + walk->element.size, old);
+    return ompi_osc_dimmnet_compare(&walk->guard, &walk->element, (void *) (uintptr_t) at, data,
+                                    data + walk->element.size, old);
 }
 
 /** Does MPI know the operation for elements of a predefined datatype? Open MPI's loops end the job when it does not. */
@@ -148,7 +149,7 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
         return;
     }
     walk.element = ompi_osc_dimmnet_element(type);
-    walk.guard = (osc_guard_t){&module->control->accumulates};
+    walk.guard = (osc_guard_t){module, module->control};
     const uint64_t wanted = compares               ? 2 * (uint64_t) walk.element.size
                             : OSC_NO_OP == walk.op ? 0
                                                    : head->len;
@@ -163,11 +164,11 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
         ompi_osc_dimmnet_answer_new(src, OSC_ANSWER, sizeof(reply) + (fetches ? head->len : 0));
     uint8_t *results = queued->bytes + sizeof(reply);
     if (OMPI_SUCCESS == reply.error && compares) {
-        compare_here(&walk, data, results);
+        reply.error = compare_here(&walk, data, results);
     } else if (OMPI_SUCCESS == reply.error) {
         dn_prog_start_bytes(&walk.origin, (uintptr_t) data, len);
         dn_prog_start_bytes(&walk.result, (uintptr_t) results, fetches ? head->len : 0);
-        reply.error = ompi_osc_dimmnet_walk(&walk, head->len) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM;
+        reply.error = ompi_osc_dimmnet_walk(&walk, head->len);
     }
     if (OMPI_SUCCESS != reply.error) {
         /* Bytes for results may be unset. */
@@ -239,6 +240,22 @@ static bool grant(osc_module_t *module, int rank)
     return true;
 }
 
+/** The lock will not be had any more: say so to who waits for it. @return false: it may be had. */
+static bool refuse_lock(osc_waiting_t *waiting)
+{
+    osc_module_t *module = waiting->module;
+
+    if (!ompi_osc_dimmnet_time_to_look(&waiting->patience)
+        || !ompi_osc_dimmnet_lock_dead(module, module->rank)) {
+        return false;
+    }
+    osc_head_t head = ompi_osc_dimmnet_head(module, waiting->rank);
+    head.flags = OSC_NEVER;
+    osc_store_u32(&module->far[waiting->rank].locks, OSC_LOCKS_NOT);
+    answer(module->far[waiting->rank].peer, OSC_GRANT, &head, sizeof(head), NULL, 0);
+    return true;
+}
+
 static void wait_for_lock(osc_waiting_t *waiting)
 {
     opal_mutex_lock(&waiting_lock);
@@ -267,7 +284,7 @@ static void on_lock(osc_module_t *module, const osc_head_t *head)
     }
     /* Besides the hold of the message. By its number another window may be found by now. */
     ompi_osc_dimmnet_window_hold(module);
-    *waiting = (osc_waiting_t){NULL, module, head->rank};
+    *waiting = (osc_waiting_t){.module = module, .rank = head->rank};
     wait_for_lock(waiting);
 }
 
@@ -286,7 +303,7 @@ int ompi_osc_dimmnet_grant_waiting(void)
     opal_mutex_unlock(&waiting_lock);
     for (; NULL != all; all = next) {
         next = all->next;
-        if (grant(all->module, all->rank)) {
+        if (grant(all->module, all->rank) || refuse_lock(all)) {
             ompi_osc_dimmnet_window_leave(all->module);
             free(all);
             granted++;
@@ -346,7 +363,7 @@ static void on_request(osc_module_t *module, dn_peer_t *src, unsigned tag, const
         on_lock(module, head);
         break;
     case OSC_GRANT:
-        osc_store_u32(&far->granted, 1);
+        osc_store_u32(&far->granted, 0 == (head->flags & OSC_NEVER) ? OSC_GRANT_GIVEN : OSC_GRANT_NEVER);
         break;
     case OSC_UNLOCK:
         ompi_osc_dimmnet_take_back(module, head->rank);

@@ -516,7 +516,8 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *
     } else {
         *size = module->target[rank].size;
         *disp_unit = (int) module->target[rank].unit;
-        *(void **) baseptr = module->target[rank].base;
+        /* Who gave no bytes has no address, as in other implementations. */
+        *(void **) baseptr = 0 == *size ? NULL : module->target[rank].base;
     }
     return OMPI_SUCCESS;
 }

@@ -432,6 +432,8 @@ static void empty_windows(void)
         MPI_Win_shared_query(w, MPI_PROC_NULL, &size, &unit, &base);
         verify_that((1 == ranks ? 0 : 8) == size,
                     "the first memory is not that of the first rank that has some");
+        MPI_Win_shared_query(w, 0, &size, &unit, &base);
+        verify_that(0 == size && NULL == base, "a rank without memory has an address in shared memory");
         MPI_Win_free(&w);
     }
     MPI_Win_allocate(0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
