@@ -33,6 +33,7 @@ struct mca_btl_base_endpoint_t {
     mca_btl_base_module_t *module; /**< by which it is reached */
     dn_ompi_count_t active;        /**< puts, gets and atomics not complete */
     bool lost;                     /**< the process is gone, and this has been reported */
+    bool added;                    /**< Open MPI is through with adding the process */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
 _Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cache line");
@@ -71,7 +72,8 @@ typedef struct mca_btl_dimmnet_component_t {
     bool listening;  /**< the channel's handler is set */
     bool oversubscribed;
     atomic_uint idle_polls;
-    uint64_t dropped; /**< messages of a tag that nobody takes */
+    atomic_uintptr_t receiving; /**< the thread that delivers a message with the port's lock held */
+    uint64_t dropped;           /**< messages of a tag that nobody takes */
 } mca_btl_dimmnet_component_t;
 
 typedef struct mca_btl_dimmnet_t {
@@ -91,6 +93,8 @@ typedef struct mca_btl_dimmnet_t {
     struct mca_btl_dimmnet_op_t *ops_waiting; /**< puts, gets, atomics that wait, oldest first */
     struct mca_btl_dimmnet_op_t *ops_last;    /**< undefined while ops_waiting is NULL */
     dn_ompi_count_t active;                   /**< sum over the endpoints */
+    struct mca_btl_dimmnet_aside *aside; /**< messages to deliver without the port's lock, oldest first */
+    struct mca_btl_dimmnet_aside *aside_last; /**< undefined while aside is NULL */
 } mca_btl_dimmnet_t;
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
@@ -102,6 +106,9 @@ extern mca_btl_base_module_t mca_btl_dimmnet_long;
 /** @name btl_dimmnet_component.c */
 /** @{ */
 int mca_btl_dimmnet_progress(void);
+/** Give a message to its receiver. */
+void mca_btl_dimmnet_deliver(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, unsigned tag,
+                             const void *data, size_t len);
 /** Take messages from now on: receivers are registered. */
 int mca_btl_dimmnet_listen(void);
 /**
@@ -121,6 +128,17 @@ void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
 int mca_btl_dimmnet_split(mca_btl_base_module_t **modules);
 /** The one that sends to a process. @param endpoint  NULL: not known yet. */
 mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_base_endpoint_t *endpoint);
+/** @} */
+
+/** @name btl_dimmnet_aside.c */
+/** @{ */
+/** Copy a message, to be delivered without the port's lock. @return false: memory ran out. */
+bool mca_btl_dimmnet_put_aside(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, unsigned tag,
+                               const void *data, size_t len);
+/** Deliver what was put aside. The caller does not hold the port's lock. @return messages delivered. */
+int mca_btl_dimmnet_deliver_aside(void);
+/** An endpoint goes. */
+void mca_btl_dimmnet_aside_forget(const mca_btl_base_endpoint_t *endpoint);
 /** @} */
 
 /** @name btl_dimmnet_send.c */

@@ -9,6 +9,7 @@
 
 #include "btl_dimmnet_frag.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -270,15 +271,45 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
     return modules;
 }
 
+void mca_btl_dimmnet_deliver(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, unsigned tag,
+                             const void *data, size_t len)
+{
+    if (OPAL_UNLIKELY(!dn_ompi_am_deliver(btl, endpoint, tag, data, len))) {
+        mca_btl_dimmnet_component.dropped++;
+    }
+}
+
+/** Is nobody adding the process of an endpoint, now or later? */
+static inline bool is_added(mca_btl_base_endpoint_t *endpoint)
+{
+    if (OPAL_UNLIKELY(NULL == endpoint)) {
+        return false;
+    }
+    if (OPAL_UNLIKELY(!endpoint->added)) {
+        endpoint->added = dn_ompi_added(endpoint->proc);
+    }
+    return endpoint->added;
+}
+
 /** dn_handler_fn_t of DN_CHAN_BTL. */
 static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
     mca_btl_base_endpoint_t *endpoint = dn_peer_user(src, DN_CHAN_BTL);
+    mca_btl_base_module_t *btl = mca_btl_dimmnet_module_of(src, endpoint);
 
-    if (OPAL_UNLIKELY(
-            !dn_ompi_am_deliver(mca_btl_dimmnet_module_of(src, endpoint), endpoint, tag, data, len))) {
-        mca_btl_dimmnet_component.dropped++;
+    if (OPAL_LIKELY(!opal_using_threads())) {
+        mca_btl_dimmnet_deliver(btl, endpoint, tag, data, len);
+        return;
     }
+    if (!is_added(endpoint) && mca_btl_dimmnet_put_aside(btl, endpoint, tag, data, len)) {
+        return;
+    }
+    /* A receiver may poll, which comes back here. Threads compare the word with themselves alone: no order is needed. */
+    const uintptr_t outer = atomic_load_explicit(&component->receiving, memory_order_relaxed);
+    atomic_store_explicit(&component->receiving, (uintptr_t) pthread_self(), memory_order_relaxed);
+    mca_btl_dimmnet_deliver(btl, endpoint, tag, data, len);
+    atomic_store_explicit(&component->receiving, outer, memory_order_relaxed);
 }
 
 /** The upper layer is told that a process is gone, and may not return. No reason: a help text has said it. */
@@ -351,6 +382,10 @@ int mca_btl_dimmnet_progress(void)
         return 0;
     }
     events = dn_progress(component->port);
+    if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.aside)
+        && (uintptr_t) pthread_self() != atomic_load_explicit(&component->receiving, memory_order_relaxed)) {
+        events += mca_btl_dimmnet_deliver_aside();
+    }
     if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.waiting)) {
         events += mca_btl_dimmnet_send_waiting();
     }

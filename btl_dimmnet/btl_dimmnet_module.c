@@ -265,6 +265,7 @@ static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
         (void) mca_btl_dimmnet_progress();
     }
     mca_btl_dimmnet_send_forget(endpoint);
+    mca_btl_dimmnet_aside_forget(endpoint);
     mca_btl_dimmnet_ops_forget(endpoint);
     if (endpoint == dn_peer_user(endpoint->peer, DN_CHAN_BTL)) {
         dn_peer_set_user(endpoint->peer, DN_CHAN_BTL, NULL);

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ompi/proc/proc.h"
 #include "ompi/runtime/params.h"
 #include "opal/runtime/opal.h"
 #include "opal/util/basename.h"
@@ -374,4 +375,12 @@ int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
     }
     free(address);
     return dn_ompi_status(status);
+}
+
+bool dn_ompi_added(const opal_proc_t *proc)
+{
+    const ompi_proc_t *ompi = (const ompi_proc_t *) proc;
+
+    /* Pairs with the barrier after which Open MPI writes it, as the last step. */
+    return NULL != __atomic_load_n(&ompi->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML], __ATOMIC_ACQUIRE);
 }

@@ -70,6 +70,9 @@ DN_API void dn_ompi_counters(dn_counters_t *counters);
  */
 DN_API int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p);
 
+/** Whether Open MPI has added a process to those that pml/ob1 sends to, so that no thread takes a lock to add it. */
+DN_API bool dn_ompi_added(const opal_proc_t *proc);
+
 /**
  * Whether the job ends with a process that libdimmnet has lost and says so unasked (dn_lost_set()). Of the own job:
  * unless MPI_Finalize has begun here, for then it may have left in order. A process of another job may finalize while

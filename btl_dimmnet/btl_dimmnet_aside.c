@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file btl_dimmnet_aside.c
+ * Messages of processes that Open MPI has not added yet, with MPI_THREAD_MULTIPLE.
+ *
+ * A message is delivered with the port's lock held. Its receiver may want to answer, and the first answer to a process
+ * adds that process: under a lock of Open MPI's own (mca_bml_lock), which another thread may hold on its way to the
+ * port's lock, as it connects. Each of the two would wait for the other for ever. So such a message is copied, and
+ * delivered when the thread has left the port. Once the process is added, nobody takes Open MPI's lock for it again, and
+ * its messages are delivered where they lie.
+ *
+ * A message that is put aside may be overtaken by later ones: pml/ob1 numbers what must be matched in order.
+ */
+#include "dn_config.h"
+
+#include "btl_dimmnet.h"
+
+/** A message that waits. */
+struct mca_btl_dimmnet_aside {
+    struct mca_btl_dimmnet_aside *next;
+    mca_btl_base_module_t *module;
+    mca_btl_base_endpoint_t *endpoint; /**< NULL: none when it came, or none any more */
+    unsigned tag;
+    size_t len;
+    uint64_t data[];
+};
+
+bool mca_btl_dimmnet_put_aside(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, unsigned tag,
+                               const void *data, size_t len)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    struct mca_btl_dimmnet_aside *aside = malloc(sizeof(*aside) + len);
+
+    if (NULL == aside) {
+        return false;
+    }
+    aside->next = NULL;
+    aside->module = btl;
+    aside->endpoint = endpoint;
+    aside->tag = tag;
+    aside->len = len;
+    memcpy(aside->data, data, len);
+    OPAL_THREAD_LOCK(&module->lock);
+    *(NULL == module->aside ? &module->aside : &module->aside_last->next) = aside;
+    module->aside_last = aside;
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return true;
+}
+
+int mca_btl_dimmnet_deliver_aside(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    int count = 0;
+
+    for (;;) {
+        OPAL_THREAD_LOCK(&module->lock);
+        struct mca_btl_dimmnet_aside *aside = module->aside;
+        if (NULL != aside) {
+            module->aside = aside->next;
+        }
+        OPAL_THREAD_UNLOCK(&module->lock);
+        if (NULL == aside) {
+            return count;
+        }
+        mca_btl_dimmnet_deliver(aside->module, aside->endpoint, aside->tag, aside->data, aside->len);
+        free(aside);
+        count++;
+    }
+}
+
+void mca_btl_dimmnet_aside_forget(const mca_btl_base_endpoint_t *endpoint)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    for (struct mca_btl_dimmnet_aside *aside = module->aside; NULL != aside; aside = aside->next) {
+        if (endpoint == aside->endpoint) {
+            aside->endpoint = NULL;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&module->lock);
+}
