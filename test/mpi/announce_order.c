@@ -235,7 +235,7 @@ static void check_message(round_t *r, int index, int error, const MPI_Status *st
         fail(r, index, "it has ended with the wrong error class");
     }
     MPI_Get_count(status, MPI_BYTE, &count);
-    if (status->MPI_SOURCE != m->source || status->MPI_TAG != m->tag || (size_t) count != size) {
+    if (status->MPI_SOURCE != m->source || status->MPI_TAG != m->tag || (size_t) count != m->size) {
         fail(r, index, "its status is not that of its message");
     }
     r->arrived++;
