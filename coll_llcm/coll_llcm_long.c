@@ -197,7 +197,7 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
     coll_llcm_area_t *area = module->area;
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
     card_t own = {.pieces = dn_tree_long_pieces(dn_segment_base(area->segment))};
-    uint64_t first = 0;
+    uint64_t first = dn_first(coll_llcm.port);
     bool sleeps = false;
 
     coll_llcm_look_at_cores();

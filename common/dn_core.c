@@ -55,7 +55,7 @@ void dn_core_close(dn_core_t *core)
     *core = (dn_core_t){.answer_tail = &core->answering};
 }
 
-static dn_core_op_t *dn_core_op_new(dn_core_t *core)
+static dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first)
 {
     if (NULL == core->free) {
         dn_core_op_t *op = calloc(1, sizeof(*op));
@@ -67,7 +67,7 @@ static dn_core_op_t *dn_core_op_new(dn_core_t *core)
             free(op);
             return NULL;
         }
-        op->id.number = core->count;
+        op->id = (dn_core_id_t){.number = core->count, .generation = first};
         core->op[core->count++] = op;
         core->free = op;
     }
@@ -316,7 +316,7 @@ static dn_status_t dn_core_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, enum 
         return DN_OK;
     }
     dn_port_lock(port);
-    dn_core_op_t *op = dn_core_op_new(&port->core);
+    dn_core_op_t *op = dn_core_op_new(&port->core, port->config.first);
     status = NULL == op ? DN_ERR_NOMEM : DN_OK;
     if (DN_OK == status) {
         op->peer = peer;
@@ -355,7 +355,7 @@ dn_status_t dn_core_atomic(dn_peer_t *hot, const dn_amo_t *amo)
         return status;
     }
     dn_port_lock(port);
-    dn_core_op_t *op = dn_core_op_new(&port->core);
+    dn_core_op_t *op = dn_core_op_new(&port->core, port->config.first);
     if (NULL == op) {
         status = DN_ERR_NOMEM;
     } else {

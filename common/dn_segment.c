@@ -26,7 +26,7 @@ int dn_memory_is_counted(void)
 }
 
 /** Make room for one more entry in the table. */
-static dn_status_t dn_segment_grow(dn_segment_table_t *table)
+static dn_status_t dn_segment_grow(dn_segment_table_t *table, uint32_t first)
 {
     if (table->count == table->room) {
         const uint32_t room = 0 == table->room ? 64 : 2 * table->room;
@@ -42,6 +42,7 @@ static dn_status_t dn_segment_grow(dn_segment_table_t *table)
         return DN_ERR_NOMEM;
     }
     segment->key.sid = table->count;
+    segment->key.generation = first;
     table->entry[table->count++] = segment;
     segment->next_free = table->free;
     table->free = segment;
@@ -53,7 +54,7 @@ static dn_segment_t *dn_segment_take(dn_port_t *port, uint64_t len)
 {
     dn_segment_table_t *table = &port->segments;
 
-    if (NULL == table->free && DN_OK != dn_segment_grow(table)) {
+    if (NULL == table->free && DN_OK != dn_segment_grow(table, port->config.first)) {
         return NULL;
     }
     dn_segment_t *segment = table->free;
@@ -61,7 +62,9 @@ static dn_segment_t *dn_segment_take(dn_port_t *port, uint64_t len)
     segment->port = port;
     segment->owner = NULL;
     segment->mapped = 0;
-    segment->key = (dn_key_t){.sid = segment->key.sid, .generation = segment->key.generation + 1, .len = len};
+    /* Never 0, which says that a segment is gone (dn_shm_segment_head_t). */
+    const uint32_t generation = segment->key.generation + (UINT32_MAX == segment->key.generation ? 2 : 1);
+    segment->key = (dn_key_t){.sid = segment->key.sid, .generation = generation, .len = len};
     return segment;
 }
 

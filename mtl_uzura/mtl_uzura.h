@@ -83,9 +83,9 @@ typedef struct uzura_frag {
 typedef struct uzura_announce {
     uint32_t context;
     int32_t tag;
-    uint32_t seen;   /**< messages from the process that this goes to */
+    uint64_t seen;   /**< messages from the process that this goes to */
+    uint64_t number; /**< that stands at the claim until it is taken */
     uint32_t claim;  /**< index in claims */
-    uint32_t number; /**< that stands there until it is taken */
     uint32_t pad;
     uint64_t request; /**< handle at the receiver */
     uint64_t len;     /**< room */
@@ -122,11 +122,11 @@ typedef struct uzura_endpoint {
     bool hold_due;               /**< holding has changed and it does not know */
     bool lost;
     bool offered;                    /**< what it announced still waits: offer */
-    uint32_t sent;                   /**< messages put into its ring that are matched there */
-    uint32_t seen;                   /**< such messages from it */
+    uint64_t sent;                   /**< messages put into its ring that are matched there */
+    uint64_t seen;                   /**< such messages from it; both began at dn_first() */
     struct uzura_request *announced; /**< to it, one at a time; NULL: none */
     uzura_announce_t offer;
-    uint32_t *offer_claim; /**< its claim, mapped */
+    uint64_t *offer_claim; /**< its claim, mapped */
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
 } uzura_endpoint_t;
 
@@ -172,8 +172,8 @@ typedef struct uzura_request {
     dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
     dn_key_t key;          /**< of the other side's buffer */
     dn_comp_t comp;
-    uint32_t *claim;         /**< receive: of its announcement */
-    uint32_t claimed;        /**< that claim's number */
+    uint64_t *claim;         /**< receive: of its announcement */
+    uint64_t claimed;        /**< that claim's number */
     enum uzura_way way;      /**< receive: how a long contiguous message comes */
     uint64_t started;        /**< receive: when that began, in ns */
     dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
@@ -205,9 +205,10 @@ typedef struct uzura_handles {
 typedef struct uzura_claims {
     bool tried;
     dn_segment_t *segment;
-    uint32_t *word; /**< NULL: there are none */
+    uint64_t *word; /**< NULL: there are none */
     uint32_t next;
-    uint32_t number; /**< of the last one */
+    uint64_t
+        number; /**< of the last one; a sender may keep an announcement for any time, so it never wraps */
 } uzura_claims_t;
 
 /** MCA variables. */

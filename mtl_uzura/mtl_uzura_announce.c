@@ -68,9 +68,9 @@ static bool is_first(const uzura_recv_t *posted)
 #define CLAIMS 512u
 
 /** Take a claim: true for one of those who try. */
-static bool claim_take(uint32_t *word, uint32_t number)
+static bool claim_take(uint64_t *word, uint64_t number)
 {
-    return atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) word, &number, 0,
+    return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *) word, &number, 0,
                                                    memory_order_acq_rel, memory_order_acquire);
 }
 
@@ -78,23 +78,23 @@ static bool claim_take(uint32_t *word, uint32_t number)
 #define CLAIM_LOOKS 8
 
 /** A word that nobody's claim stands in, with a new number in it. NULL: there is none. */
-static uint32_t *claim_new(uint32_t *number_p)
+static uint64_t *claim_new(uint64_t *number_p)
 {
     uzura_claims_t *claims = &mtl_uzura.claims;
 
     if (!claims->tried) {
         claims->tried = true;
-        if (DN_OK == dn_segment_alloc(mtl_uzura.port, CLAIMS * sizeof(uint32_t), &claims->segment)) {
+        if (DN_OK == dn_segment_alloc(mtl_uzura.port, CLAIMS * sizeof(uint64_t), &claims->segment)) {
             claims->word = dn_segment_base(claims->segment);
+            claims->number = dn_first(mtl_uzura.port);
         }
     }
     for (int i = 0; NULL != claims->word && i < CLAIM_LOOKS; i++) {
-        uint32_t *word = &claims->word[claims->next++ % CLAIMS];
+        uint64_t *word = &claims->word[claims->next++ % CLAIMS];
 
-        if (0 == atomic_load_explicit((_Atomic uint32_t *) word, memory_order_acquire)) {
-            claims->number += 0 == claims->number + 1 ? 2 : 1;
-            *number_p = claims->number;
-            atomic_store_explicit((_Atomic uint32_t *) word, claims->number, memory_order_release);
+        if (0 == atomic_load_explicit((_Atomic uint64_t *) word, memory_order_acquire)) {
+            *number_p = ++claims->number;
+            atomic_store_explicit((_Atomic uint64_t *) word, claims->number, memory_order_release);
             return word;
         }
     }
@@ -167,7 +167,7 @@ void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce)
     uzura_lock();
     uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
     uzura_unlock();
-    if (NULL == endpoint || announce->claim >= announce->claims.len / sizeof(uint32_t)) {
+    if (NULL == endpoint || announce->claim >= announce->claims.len / sizeof(uint64_t)) {
         mtl_uzura.dropped++;
         return;
     }
@@ -175,7 +175,7 @@ void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce)
     endpoint->offered = announce->seen == endpoint->sent && !mtl_uzura.parted && !mtl_uzura.threads
                         && DN_OK == dn_segment_map(src, &announce->claims, &claims);
     endpoint->offer = *announce;
-    endpoint->offer_claim = (uint32_t *) claims + (endpoint->offered ? announce->claim : 0);
+    endpoint->offer_claim = (uint64_t *) claims + (endpoint->offered ? announce->claim : 0);
 }
 
 bool mtl_uzura_push(uzura_request_t *request)

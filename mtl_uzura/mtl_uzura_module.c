@@ -30,6 +30,7 @@ static uzura_endpoint_t *endpoint_new(dn_peer_t *peer)
     }
     dn_peer_attr(peer, &attr);
     endpoint->peer = peer;
+    endpoint->sent = endpoint->seen = dn_first(mtl_uzura.port);
     endpoint->eager_limit = mtl_uzura_number[MTL_UZURA_EAGER_LIMIT].value;
     if (endpoint->eager_limit > attr.botf_max - HEAD_MAX) {
         endpoint->eager_limit = attr.botf_max - HEAD_MAX;
@@ -204,7 +205,7 @@ static bool handles_grow(uzura_handles_t *handles)
     }
     for (uint32_t i = handles->count; i < count; i++) {
         /* The list ends with an index that no slot has. */
-        slot[i] = (struct uzura_slot){.generation = 1, .next_free = i + 1};
+        slot[i] = (struct uzura_slot){.generation = dn_first(mtl_uzura.port) + 1, .next_free = i + 1};
     }
     handles->slot = slot;
     handles->first_free = handles->count;

@@ -314,6 +314,7 @@ int ompi_osc_dimmnet_messages_open(void)
     dn_port_t *port = mca_osc_dimmnet_component.port;
 
     memset(&messages, 0, sizeof(messages));
+    messages.generation = dn_first(port);
     messages.queue_end = &messages.queue;
     OBJ_CONSTRUCT(&messages.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&messages.count_lock, opal_mutex_t);

@@ -241,6 +241,19 @@ static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mi
     return true;
 }
 
+/** Nobody else knows of the own block yet: what is counted in it begins at dn_first(). */
+static void begin_to_count(osc_module_t *module)
+{
+    const uint32_t first = dn_first(mca_osc_dimmnet_component.port);
+    osc_control_t *control = (osc_control_t *) (void *) module->block.base;
+
+    control->next = control->read = control->write = first;
+    for (int rank = 0; rank < module->size; rank++) {
+        control->notes[rank].posts = control->notes[rank].completes = first;
+        module->target[rank].posts = module->target[rank].completes = first;
+    }
+}
+
 /** Collective: memory of each process, known to all. */
 static int share_memory(osc_module_t *module, void *users, enum osc_reached how, osc_offer_t *mine,
                         osc_offer_t *offers)
@@ -271,6 +284,7 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
     mine->good = UINT64_MAX - bytes > off && ompi_osc_dimmnet_memory_take(off + bytes, &module->block)
                  && offer_users(module, users, mine) && meet_far(module, how, mine);
     if (0 != mine->good) {
+        begin_to_count(module);
         ompi_osc_dimmnet_memory_key(&module->block, &mine->key);
         mine->off = module->block.off;
     }

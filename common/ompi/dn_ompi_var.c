@@ -231,6 +231,7 @@ static const mca_base_var_enum_value_t bool_words[] = {{1, "true"}, {0, "false"}
 
 static char *dn_ompi_devices;
 static char *dn_ompi_fault;
+static unsigned dn_ompi_first;
 static char *dn_ompi_provider_include;
 static char *dn_ompi_provider_exclude;
 static int dn_ompi_cma;
@@ -384,6 +385,14 @@ static void register_all(void)
                   "Faults to inject, for tests: rules OPERATION:FAULT/N separated by commas, such as "
                   "push:again/7,seed=1 (default: empty, none)",
                   OPAL_INFO_LVL_9, NULL, &dn_ompi_fault);
+    /* Beyond INT_MAX, too, which an enumerator does not hold; dn_open() refuses the last number. */
+    dn_ompi_first = config.first;
+    (void) mca_base_var_register(
+        PROJECT, FRAMEWORK, COMPONENT, "first",
+        "Number at which all that is counted begins, for tests of long runs; the same "
+        "in all processes (default: 0; accepted: 0..4294967294)",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY,
+        &dn_ompi_first);
 }
 
 bool dn_ompi_var_registered(void)
@@ -395,8 +404,8 @@ bool dn_ompi_var_registered(void)
 static void register_synonyms(const owner_t *owner)
 {
     static const char *const word_names[] = {
-        "devices",          "cma",     "backing",      "fault", "provider_include",
-        "provider_exclude", "verbose", "helper_thread"};
+        "devices",          "cma",     "backing",       "fault", "provider_include",
+        "provider_exclude", "verbose", "helper_thread", "first"};
     const size_t words = sizeof(word_names) / sizeof(word_names[0]);
 
     for (size_t i = 0; i < words + NUMBERS; i++) {
@@ -496,6 +505,7 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     config->cma = dn_ompi_cma;
     config->backing = backing_words[dn_ompi_backing].string;
     config->fault = dn_ompi_fault;
+    config->first = dn_ompi_first;
     config->timeout_s = dn_ompi_number[NUMBER_TIMEOUT_S].value;
     config->provider_include = dn_ompi_provider_include;
     config->provider_exclude = dn_ompi_provider_exclude;
