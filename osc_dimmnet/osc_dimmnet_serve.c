@@ -121,7 +121,8 @@ static bool is_defined(uint32_t op, ompi_datatype_t *type)
 {
     char *why = NULL;
 
-    if (OSC_OPS <= op) {
+    /* Datatypes of Fortran that this Open MPI was built without have a number behind the end of its map. */
+    if (OSC_OPS <= op || sizeof(ompi_op_ddt_map) / sizeof(ompi_op_ddt_map[0]) <= (size_t) type->id) {
         return false;
     }
     if (OSC_REPLACE == op || OSC_NO_OP == op) {
