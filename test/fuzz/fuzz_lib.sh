@@ -8,8 +8,13 @@
 # fuzz_cost TARGET: how many inputs of the quickest target take as long as one of this.
 fuzz_cost() {
     case $1 in
-    fuzz_dn_prog | fuzz_dn_fault | fuzz_dn_ship) echo 1 ;;
-    fuzz_dn_profile | fuzz_dn_greet) echo 4 ;;
+    fuzz_dn_fault) echo 1 ;;
+    fuzz_dn_address | fuzz_dn_greet) echo 3 ;;
+    fuzz_dn_profile | fuzz_osc_dimmnet) echo 6 ;;
+    fuzz_dn_ship) echo 8 ;;
+    fuzz_dn_core) echo 20 ;;
+    fuzz_dn_prog) echo 40 ;;
+    fuzz_dn_shm) echo 100 ;;
     *) echo 10 ;;
     esac
 }
