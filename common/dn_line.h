@@ -37,6 +37,7 @@
  *       head word free of left-over bytes.
  *   R1  receiver is done reading, then stores the credit (release): its loads come before.
  *   W1  sender loads the credit (acquire): pairs with R1, so it overwrites only what was read.
+ * test/orders explores small rings under the C11 memory model: these orders suffice, and each is needed.
  * Credit is loaded when room runs out and, beyond the first quarter, until the sender can go back to line 0;
  * mostly it has not changed since and lies in the sender's cache.
  *
