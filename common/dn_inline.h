@@ -4,6 +4,10 @@
  */
 /** @file dn_inline.h
  * Hot path of dimmnet.h: one indirect call through the table that a device left in the peer.
+ *
+ * When the peer is lost, each entry is replaced, by one store, with a function that says so (dn_peer.c), while other threads may
+ * call. A relaxed load finds one or the other. That is enough: neither function needs anything that was written just before the
+ * store, as the peer and what it is made of stay until nobody uses them, and the other function is constant.
  */
 #ifndef DN_INLINE_H
 #define DN_INLINE_H
@@ -27,67 +31,68 @@ typedef struct dn_peer_ops {
     void (*wake)(dn_peer_t *peer);
 } dn_peer_ops_t;
 
-/** The part of a peer that inline code reads: its first cache lines. */
+/** The part of a peer that inline code reads: its first cache lines. Each entry is loaded and stored as one atomic word. */
 struct dn_peer {
     dn_peer_ops_t ops;
 };
 
 static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)
 {
-    return peer->ops.aotf(peer, off, value, size);
+    return __atomic_load_n(&peer->ops.aotf, __ATOMIC_RELAXED)(peer, off, value, size);
 }
 
 static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
                                        uint64_t flag)
 {
-    return peer->ops.aotf_line(peer, off, data, len, flag);
+    return __atomic_load_n(&peer->ops.aotf_line, __ATOMIC_RELAXED)(peer, off, data, len, flag);
 }
 
 static inline void dn_wake(dn_peer_t *peer)
 {
-    peer->ops.wake(peer);
+    __atomic_load_n(&peer->ops.wake, __ATOMIC_RELAXED)(peer);
 }
 
 static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
                                   size_t head_len, const void *body, size_t body_len)
 {
-    return peer->ops.botf(peer, channel, tag, head, head_len, body, body_len);
+    return __atomic_load_n(&peer->ops.botf, __ATOMIC_RELAXED)(peer, channel, tag, head, head_len, body,
+                                                              body_len);
 }
 
 static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
 {
-    return peer->ops.reserve(peer, len, window);
+    return __atomic_load_n(&peer->ops.reserve, __ATOMIC_RELAXED)(peer, len, window);
 }
 
 static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag,
                                 size_t len)
 {
-    peer->ops.kick(peer, window, channel, tag, len);
+    __atomic_load_n(&peer->ops.kick, __ATOMIC_RELAXED)(peer, window, channel, tag, len);
 }
 
 static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, dn_message_t *message)
 {
-    return src->ops.peek(src, channel, message);
+    return __atomic_load_n(&src->ops.peek, __ATOMIC_RELAXED)(src, channel, message);
 }
 
 static inline void dn_take(dn_peer_t *src, const dn_message_t *message)
 {
-    src->ops.take(src, message);
+    __atomic_load_n(&src->ops.take, __ATOMIC_RELAXED)(src, message);
 }
 
 static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
-    return peer->ops.push(peer, xfer);
+    return __atomic_load_n(&peer->ops.push, __ATOMIC_RELAXED)(peer, xfer);
 }
 
 static inline dn_status_t dn_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
-    return peer->ops.pull(peer, xfer);
+    return __atomic_load_n(&peer->ops.pull, __ATOMIC_RELAXED)(peer, xfer);
 }
 
 static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo)
 {
-    return peer->ops.atomic(peer, amo);
+    return __atomic_load_n(&peer->ops.atomic, __ATOMIC_RELAXED)(peer, amo);
 }
 
 static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,

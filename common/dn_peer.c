@@ -132,38 +132,65 @@ static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 }
 /** @} */
 
+/** Have callers use these from now on. Each entry is one store, since they may call meanwhile: see dn_inline.h. */
+static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
+{
+    __atomic_store_n(&hot->ops.botf, ops->botf, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.reserve, ops->reserve, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.kick, ops->kick, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.aotf, ops->aotf, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.push, ops->push, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.pull, ops->pull, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.atomic, ops->atomic, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.fence, ops->fence, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.peek, ops->peek, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.take, ops->take, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.aotf_line, ops->aotf_line, __ATOMIC_RELEASE);
+    __atomic_store_n(&hot->ops.wake, ops->wake, __ATOMIC_RELEASE);
+}
+
 void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
 {
+    dn_peer_ops_t ops = dn_gone_ops;
+
     if (NULL != peer->fault) {
         dn_fault_detach(port->fault, peer);
     }
-    peer->hot.ops = dn_gone_ops;
     if (NULL == port->fault && NULL != peer->ops.kick) {
         /* Another thread may have reserved a window and must be able to end it. */
-        peer->hot.ops.kick = peer->ops.kick;
+        ops.kick = peer->ops.kick;
     }
+    ops.take = peer->ops.take;
+    dn_peer_wear(&peer->hot, &ops);
 }
 
 void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
 {
-    dn_peer_undress(port, peer);
+    dn_peer_ops_t ops = peer->ops;
+
+    if (NULL != peer->fault || peer->lost) {
+        dn_peer_undress(port, peer);
+    }
     if (peer->lost) {
         return;
     }
-    peer->hot.ops = peer->ops;
-    if (NULL == peer->ops.aotf_line) {
-        peer->hot.ops.aotf_line = dn_core_aotf_line;
+    ops.aotf_line = NULL != peer->ops.aotf_line ? peer->ops.aotf_line : dn_core_aotf_line;
+    ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
+    ops.pull = NULL != peer->ops.pull ? dn_peer_pull : dn_core_pull;
+    ops.atomic = NULL != peer->ops.atomic ? dn_peer_atomic : dn_core_atomic;
+    ops.peek = NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek;
+    ops.wake = NULL != peer->ops.wake ? peer->ops.wake : dn_no_wake;
+    dn_peer_wear(&peer->hot, &ops);
+    if (NULL == port->fault) {
+        return;
     }
-    peer->hot.ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
-    peer->hot.ops.pull = NULL != peer->ops.pull ? dn_peer_pull : dn_core_pull;
-    peer->hot.ops.atomic = NULL != peer->ops.atomic ? dn_peer_atomic : dn_core_atomic;
-    if (NULL != port->fault && DN_OK != dn_fault_attach(port->fault, peer)) {
+    if (DN_OK != dn_fault_attach(port->fault, peer)) {
         dn_log_error("no memory to inject faults towards PID %" PRIu32, peer->pid);
     }
     /* Faults happen where messages are sent. */
-    peer->hot.ops.peek = NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek;
-    peer->hot.ops.take = peer->ops.take;
-    peer->hot.ops.wake = NULL != peer->ops.wake ? peer->ops.wake : dn_no_wake;
+    peer->hot.ops.peek = ops.peek;
+    peer->hot.ops.take = ops.take;
+    peer->hot.ops.wake = ops.wake;
 }
 
 dn_peer_base_t *dn_port_peers(dn_port_t *port)
@@ -374,11 +401,11 @@ dn_status_t dn_peer_check(dn_peer_t *hot)
 
 dn_status_t dn_fence(dn_peer_t *peer)
 {
-    return peer->ops.fence(peer);
+    return __atomic_load_n(&peer->ops.fence, __ATOMIC_RELAXED)(peer);
 }
 
 dn_status_t dn_flush(dn_peer_t *peer)
 {
     dn_progress(((dn_peer_base_t *) peer)->iface->port);
-    return peer->ops.fence(peer);
+    return dn_fence(peer);
 }

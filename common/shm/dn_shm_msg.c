@@ -123,7 +123,8 @@ dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
     const size_t len = head_len + body_len;
 
-    if (__builtin_expect(len > peer->line_max || len < body_len, 0)) {
+    /* Two hints: of one for both, gcc makes a number that it tests. */
+    if (__builtin_expect(len > peer->line_max, 0) || __builtin_expect(len < body_len, 0)) {
         return dn_shm_botf_long(peer, channel, tag, head, head_len, body, body_len);
     }
     if (!dn_shm_lock_tx(peer)) {

@@ -601,3 +601,59 @@ void a_flush_to_a_killed_peer_ends(dn_world_t *world)
     check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
     dn_close(world->port);
 }
+
+/** Send to rank 1 in every way that does not need its progress, until it is gone. */
+static void *send_on(void *arg)
+{
+    dn_peer_t *peer = arg;
+    dn_status_t status = DN_OK;
+    dn_window_t window;
+
+    while (DN_ERR_UNREACH != status) {
+        status = dn_botf(peer, DN_WORLD_CHAN, 0, "some bytes", 10, NULL, 0);
+        dn_check(DN_OK == status || DN_ERR_AGAIN == status || DN_ERR_UNREACH == status);
+        if (DN_OK == dn_botf_reserve(peer, 100, &window)) {
+            memset(window.data, 0, window.len);
+            dn_botf_kick(peer, &window, DN_WORLD_CHAN, 0, window.len);
+        }
+        (void) dn_aotf(peer, 0, 0, 8);
+        (void) dn_fence(peer);
+        dn_wake(peer);
+        dn_progress(dn_world_here->port);
+        sched_yield();
+    }
+    return NULL;
+}
+
+void threads_may_send_while_a_peer_is_lost(dn_world_t *world)
+{
+    enum { THREADS = 3 };
+    pthread_t thread[THREADS];
+
+    world->job.threads = 1;
+    world->config.timeout_s = 1;
+    start_with_segments(world);
+    /* A network may say that it is gone. */
+    dn_test_log.expected = 1;
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        for (int i = 0; i < 200; i++) {
+            dn_world_progress(world);
+        }
+        dn_world_die(world);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        dn_check_equal(pthread_create(&thread[i], NULL, send_on, world->peer[1]), 0);
+    }
+    dn_world_post(world, 0, 1);
+    wait_dead(world, 1);
+    while (DN_OK == dn_peer_check(world->peer[1])) {
+        dn_world_progress(world);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        dn_check_equal(pthread_join(thread[i], NULL), 0);
+    }
+    dn_test_log.expected = 0;
+    check_gone(world, world->peer[1], &world->board->seat[1].key[0]);
+    dn_close(world->port);
+}
