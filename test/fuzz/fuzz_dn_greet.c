@@ -33,15 +33,15 @@ static void connect_sockets(void)
 
 /** Do as if the other side said these bytes and ended. */
 static int greet(const uint8_t *data, size_t len, const dn_token_t *token, int as_client, char *devices,
-                 dn_pgid_t *pgid)
+                 dn_group_key_t *key)
 {
     connect_sockets();
     const int saved = dup(STDERR_FILENO);
     dup2(log_fd, STDERR_FILENO);
     DN_FUZZ_CHECK(0 == dn_net_send(sockets[1], data, len));
     shutdown(sockets[1], SHUT_WR);
-    const int status = as_client ? dn_greet_server(sockets[0], "there", token, "shm", pgid)
-                                 : dn_greet_client(sockets[0], token, NULL, devices, pgid);
+    const int status = as_client ? dn_greet_server(sockets[0], "there", token, "shm", key)
+                                 : dn_greet_client(sockets[0], token, NULL, devices, key);
     dup2(saved, STDERR_FILENO);
     close(saved);
     close(sockets[0]);
@@ -54,14 +54,14 @@ static void try_greeting(const uint8_t *data, size_t len)
     static const dn_token_t none;
     static const dn_token_t some = {1, {1, 2, 3}};
     char devices[DN_GREET_DEVICES] = "";
-    dn_pgid_t pgid;
+    dn_group_key_t key;
 
-    if (0 == greet(data, len, &none, 0, devices, &pgid)) {
+    if (0 == greet(data, len, &none, 0, devices, &key)) {
         DN_FUZZ_CHECK(NULL == strchr(devices, '/') && NULL != memchr(devices, '\0', sizeof(devices)));
     }
     /* It would have to hash 32 random bytes that it has not seen. */
-    DN_FUZZ_CHECK(0 != greet(data, len, &some, 0, devices, &pgid));
-    DN_FUZZ_CHECK(0 != greet(data, len, &some, 1, devices, &pgid));
+    DN_FUZZ_CHECK(0 != greet(data, len, &some, 0, devices, &key));
+    DN_FUZZ_CHECK(0 != greet(data, len, &some, 1, devices, &key));
 }
 
 /** What is said first, without the random bytes. */
