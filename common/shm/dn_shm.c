@@ -31,6 +31,9 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     shm->contenders = 1;
     shm->folders = NULL != job->dir;
     shm->seen = config->first;
+    for (int i = 0; i < DN_SHM_HELPS; i++) {
+        shm->share[i].generation = config->first;
+    }
     shm->rx = calloc(config->max_peers, sizeof(*shm->rx));
     shm->refused = calloc(config->max_peers, sizeof(*shm->refused));
     shm->cma_probe = malloc(2 * sizeof(uint64_t));

@@ -8,8 +8,9 @@
  * is not in the library, or comes late, finds nothing left. One copy by the kernel moves 10 GB/s or
  * so; two cores move nearly twice that (perf/dn_perf -t pull-bw).
  *
- *   H0  chunks are taken by compare-and-swap on generation:32 | next:32, so that a late helper cannot
- *       take a chunk of another transfer that has come to use the descriptor.
+ *   H0  chunks are taken by compare-and-swap on generation:44 | next:20, so that a late helper cannot
+ *       take a chunk of another transfer that has come to use the descriptor. A request may lie unread for as long as its target
+ *       computes: 2^44 transfers take longer than that, half a year at 1 us each.
  *   H1  the target counts a chunk done (release) after its copy; the initiator's load (acquire) of the
  *       count pairs with it. The bytes themselves were written by the kernel on the target's CPU
  *       before that store.
@@ -57,12 +58,11 @@ typedef struct dn_shm_help_request {
     uint64_t roff; /**< from the start of the target's segment */
     uint64_t ours; /**< address in the initiator, which the kernel looks up there */
     uint64_t len;
+    uint64_t generation; /**< of the descriptor */
     uint32_t sid;
     uint32_t sid_generation;
     uint32_t index; /**< of the descriptor in the initiator's header */
-    uint32_t generation;
     uint32_t write; /**< not 0: a PUSH */
-    uint32_t pad;
 } dn_shm_help_request_t;
 
 _Static_assert(sizeof(dn_shm_help_request_t) == 48, "peers agree on the layout, which is one line");
@@ -82,6 +82,13 @@ static uint64_t dn_shm_chunk_bytes(uint64_t len)
     return most > DN_SHM_CHUNK_MIN ? most : DN_SHM_CHUNK_MIN;
 }
 
+/** Is a transfer short enough to be shared? */
+static int dn_shm_is_shareable(uint64_t len)
+{
+    return len <= (uint64_t) DN_SHM_CHUNKS_MAX * DN_SHM_CHUNK_MAX;
+}
+
+/** Of a transfer that is shareable. */
 static uint32_t dn_shm_chunks(uint64_t len)
 {
     return (uint32_t) ((len + dn_shm_chunk_bytes(len) - 1) / dn_shm_chunk_bytes(len));
@@ -97,13 +104,13 @@ static uint64_t dn_shm_chunk(uint64_t len, uint32_t chunk, uint64_t *chunk_len_p
 }
 
 /** Take the next chunk (H0). @return its number, or @p chunks: none is left, or the transfer is over. */
-static uint32_t dn_shm_take(dn_shm_help_t *help, uint32_t generation, uint32_t chunks)
+static uint32_t dn_shm_take(dn_shm_help_t *help, uint64_t generation, uint32_t chunks)
 {
     uint64_t word = dn_load_acquire(&help->next);
-    while ((uint32_t) (word >> 32) == generation && (uint32_t) word < chunks) {
+    while (word >> DN_SHM_CHUNK_BITS == generation && (word & DN_SHM_CHUNKS_MAX) < chunks) {
         if (atomic_compare_exchange_weak_explicit((_Atomic uint64_t *) &help->next, &word, word + 1,
                                                   memory_order_acq_rel, memory_order_acquire)) {
-            return (uint32_t) word;
+            return (uint32_t) (word & DN_SHM_CHUNKS_MAX);
         }
     }
     return chunks;
@@ -160,7 +167,7 @@ static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, cons
             && (DN_SHM_SHARE_OWED != share->state || !dn_shm_share_paid(shm, share))) {
             continue;
         }
-        const uint32_t generation = share->generation + 1;
+        const uint64_t generation = share->generation + 1;
         *share = (dn_shm_share_t){.state = DN_SHM_SHARE_CALL,
                                   .peer = peer,
                                   .os_pid = peer->os_pid,
@@ -173,7 +180,7 @@ static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, cons
         dn_shm_help_t *help = &shm->map.header->help[i];
         dn_store_release(&help->done, 0);
         dn_store_release(&help->failed, 0);
-        dn_store_release(&help->next, (uint64_t) generation << 32);
+        dn_store_release(&help->next, generation << DN_SHM_CHUNK_BITS);
         return share;
     }
     return NULL;
@@ -233,7 +240,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
 
     dn_port_lock(shm->iface.port);
     dn_shm_share_t *share =
-        UINT32_MAX >= xfer->len / DN_SHM_CHUNK_MIN ? dn_shm_share_new(shm, peer, xfer, remote, write) : NULL;
+        dn_shm_is_shareable(xfer->len) ? dn_shm_share_new(shm, peer, xfer, remote, write) : NULL;
     dn_port_unlock(shm->iface.port);
     if (NULL == share) {
         return DN_ERR_UNSUPPORTED;
@@ -405,7 +412,7 @@ void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t 
         /* It may have been freed since, when the initiator was done. Who does not help takes no chunk. */
         return;
     }
-    if (DN_SHM_HELPS <= request.index || UINT32_MAX < request.len / DN_SHM_CHUNK_MIN || request.roff > offered
+    if (DN_SHM_HELPS <= request.index || !dn_shm_is_shareable(request.len) || request.roff > offered
         || request.len > offered - request.roff) {
         dn_shm_cut_off(shm, peer, "asked to help outside of the segment that it named");
         return;

@@ -34,9 +34,13 @@
 #define DN_SHM_GRANULE (32u << 10) /**< bytes of the stage that serve one pair at a time */
 #define DN_SHM_STAGED  0x80u       /**< in the channel of a line: the message lies in the sender's stage */
 
+/** Bits of dn_shm_help_t::next that hold the number of a chunk, and most chunks of a transfer. */
+#define DN_SHM_CHUNK_BITS 20
+#define DN_SHM_CHUNKS_MAX ((UINT32_C(1) << DN_SHM_CHUNK_BITS) - 1)
+
 /** A transfer that its target may help with: chunks are taken from `next` by whoever comes. */
 typedef struct dn_shm_help {
-    uint64_t next;   /**< generation:32 | first chunk not taken:32 */
+    uint64_t next;   /**< generation:44 | first chunk not taken:20 */
     uint64_t done;   /**< chunks finished by the target */
     uint64_t failed; /**< 0, or 1 + the chunk that the target took and could not copy */
     uint8_t pad[DN_LINE_BYTES - 3 * sizeof(uint64_t)];
@@ -235,7 +239,7 @@ typedef struct dn_shm_share {
     dn_shm_peer_t *peer; /**< NULL when it is OWED: the peer may be freed */
     uint32_t os_pid;     /**< of the peer */
     uint64_t start_time;
-    uint32_t generation;
+    uint64_t generation; /**< of the descriptor: dn_shm_help.c */
     uint32_t chunks;
     uint32_t taken;     /**< by us */
     dn_status_t status; /**< of our own share; PARKED: what the caller is told */

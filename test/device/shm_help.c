@@ -21,8 +21,8 @@
 
 /** As in dn_shm_help.c. */
 typedef struct request {
-    uint64_t roff, ours, len;
-    uint32_t sid, sid_generation, index, generation, write, pad;
+    uint64_t roff, ours, len, generation;
+    uint32_t sid, sid_generation, index, write;
 } request_t;
 
 enum { BYTES = 16384, OFFERED = 4096, GUARD = 4096, GENERATION = 7 };
@@ -121,7 +121,7 @@ static void ask(dn_world_t *world, int how)
     dn_world_connect_to(world, VICTIM);
     memset(mine, 0xa5, sizeof(mine));
     dn_shm_help_t *help = &map_behind(world->peer[VICTIM])->header->help[0];
-    dn_store_release(&help->next, (uint64_t) GENERATION << 32);
+    dn_store_release(&help->next, (uint64_t) GENERATION << DN_SHM_CHUNK_BITS);
     const request_t request = spoil(good(world, mine + GUARD), how, &len);
     dn_check_equal(dn_botf(world->peer[VICTIM], DN_CHAN_DEVICE, 0, &request, len, NULL, 0), DN_OK);
     dn_world_post(world, 0, (uint64_t) how + 1);
@@ -260,7 +260,7 @@ static void take_chunk(dn_shm_help_t *help)
 
     do {
         word = dn_load_acquire(&help->next);
-    } while (0 == word >> 32 || CHUNKS <= (uint32_t) word
+    } while (0 == word >> DN_SHM_CHUNK_BITS || CHUNKS <= (word & DN_SHM_CHUNKS_MAX)
              || !atomic_compare_exchange_strong((_Atomic uint64_t *) &help->next, &word, word + 1));
 }
 

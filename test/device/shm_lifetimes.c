@@ -325,7 +325,8 @@ static int take_chunk(const dn_shm_map_t *theirs, uint32_t index, uint64_t *held
     uint64_t found = word;
 
     /* A long PULL has more chunks than that, so that this one is not over. */
-    if (0 == word >> 32 || *held >> 32 == word >> 32 || PARTS <= (uint32_t) word) {
+    if (0 == word >> DN_SHM_CHUNK_BITS || *held >> DN_SHM_CHUNK_BITS == word >> DN_SHM_CHUNK_BITS
+        || PARTS <= (word & DN_SHM_CHUNKS_MAX)) {
         return 0;
     }
     if (!atomic_compare_exchange_strong((_Atomic uint64_t *) &help->next, &found, word + 1)) {
@@ -353,7 +354,7 @@ static void give_chunk_back(const dn_shm_map_t *theirs, uint32_t index, uint64_t
 {
     dn_shm_help_t *help = &theirs->header->help[index];
 
-    dn_store_release(&help->failed, (uint64_t) (uint32_t) held + 1);
+    dn_store_release(&help->failed, (held & DN_SHM_CHUNKS_MAX) + 1);
     dn_fetch_add_u64(&help->done, 1);
 }
 
