@@ -9,22 +9,82 @@
 
 #include "osc_dimmnet_cell.h"
 
-/** Change a whole cell. @return what was there; with OSC_REPLACE, if @p fetches. */
-static inline osc_cell_t change(const osc_element_t *element, osc_op_t op, uint8_t *at, osc_cell_t operand,
-                                bool fetches)
+/** How far ahead lines are fetched: an exchange keeps the processor from looking beyond it, so nobody else would. */
+#define AHEAD 512u
+
+/** Change cells side by side, by an operation that the compiler knows. */
+static inline __attribute__((always_inline)) void change_by(uint32_t size, osc_op_t op, bool is_signed,
+                                                            uint8_t *at, const uint8_t *operand,
+                                                            uint8_t *result, uint64_t len)
 {
-    if (OSC_NO_OP == op) {
-        return osc_cell_load(at);
+    for (uint64_t off = 0; off < len; off += OSC_CELL) {
+        osc_cell_t value = {0}, seen;
+
+        if (0 == ((uintptr_t) (at + off) & (OSC_LINE - 1)) && len - off > AHEAD) {
+            __builtin_prefetch(at + off + AHEAD, 1);
+        }
+        if (OSC_NO_OP == op) {
+            seen = osc_cell_load(at + off);
+        } else if (OSC_REPLACE == op && NULL == result && osc_cell_moves()) {
+            memcpy(&value, operand + off, sizeof(value));
+            *(volatile osc_cell_t *) (void *) (at + off) = value;
+            continue;
+        } else {
+            memcpy(&value, operand + off, sizeof(value));
+            seen = osc_cell_peek(at + off);
+            while (!osc_cell_swap(at + off, &seen, osc_combine(size, op, is_signed, seen, value))) {
+            }
+        }
+        if (NULL != result) {
+            memcpy(result + off, &seen, sizeof(seen));
+        }
     }
-    if (OSC_REPLACE == op && !fetches && osc_cell_moves()) {
+}
+
+/** Change cells side by side: a loop for each of the operations that are of one instruction. */
+static void change_row(const osc_element_t *element, osc_op_t op, uint8_t *at, const uint8_t *operand,
+                       uint8_t *result, uint64_t len)
+{
+    switch (op) {
+    case OSC_NO_OP:
+        change_by(8, OSC_NO_OP, false, at, operand, result, len);
+        break;
+    case OSC_REPLACE:
+        /* Before plain stores comes what was written before. */
         __atomic_thread_fence(__ATOMIC_RELEASE);
-        *(volatile osc_cell_t *) (void *) at = operand;
-        return operand;
+        change_by(8, OSC_REPLACE, false, at, operand, result, len);
+        break;
+    case OSC_BAND:
+        change_by(8, OSC_BAND, false, at, operand, result, len);
+        break;
+    case OSC_BOR:
+        change_by(8, OSC_BOR, false, at, operand, result, len);
+        break;
+    case OSC_BXOR:
+        change_by(8, OSC_BXOR, false, at, operand, result, len);
+        break;
+    case OSC_SUM:
+        if (1 == element->size) {
+            change_by(1, OSC_SUM, false, at, operand, result, len);
+        } else if (2 == element->size) {
+            change_by(2, OSC_SUM, false, at, operand, result, len);
+        } else if (4 == element->size) {
+            change_by(4, OSC_SUM, false, at, operand, result, len);
+        } else {
+            change_by(8, OSC_SUM, false, at, operand, result, len);
+        }
+        break;
+    default:
+        change_by(element->size, op, element->is_signed, at, operand, result, len);
+        break;
     }
-    osc_cell_t seen = osc_cell_peek(at);
-    while (!osc_cell_swap(at, &seen, osc_combine(element->size, op, element->is_signed, seen, operand))) {
-    }
-    return seen;
+}
+
+/** As osc_combine(), for operations and sizes that the compiler does not know. */
+static osc_cell_t __attribute__((noinline))
+combine_any(const osc_element_t *element, osc_op_t op, osc_cell_t cell, osc_cell_t with)
+{
+    return osc_combine(element->size, op, element->is_signed, cell, with);
 }
 
 /** Change the bytes of a cell that a mask has. The others are written as they were, so not at all for who looks. */
@@ -38,7 +98,7 @@ static osc_cell_t change_masked(const osc_element_t *element, osc_op_t op, uint8
     }
     seen = osc_cell_peek(at);
     do {
-        next = osc_combine(element->size, op, element->is_signed, seen, operand);
+        next = combine_any(element, op, seen, operand);
         next = (next & mask) | (seen & ~mask);
     } while (!osc_cell_swap(at, &seen, next));
     return seen;
@@ -71,14 +131,14 @@ static void add_some(osc_cells_t *cells, uint8_t *at, const uint8_t *operand, ui
     const uint64_t lane = (uintptr_t) at & (OSC_CELL - 1);
     bool taken = cells->at != at - lane;
 
-    for (uint64_t i = 0; i < len; i++) {
+    for (uint64_t i = 0; i < len && lane + i < OSC_CELL; i++) {
         taken = taken || 0 != cells->mask[lane + i];
     }
     if (taken) {
         ompi_osc_dimmnet_cells_end(cells);
     }
     cells->at = at - lane;
-    for (uint64_t i = 0; i < len; i++) {
+    for (uint64_t i = 0; i < len && lane + i < OSC_CELL; i++) {
         cells->mask[lane + i] = 0xff;
         cells->operand[lane + i] = NULL == operand ? 0 : operand[i];
         cells->result[lane + i] = NULL == result ? NULL : result + i;
@@ -96,19 +156,12 @@ void ompi_osc_dimmnet_cells_add(osc_cells_t *cells, uint8_t *at, const uint8_t *
     if (0 != off) {
         add_some(cells, at, operand, result, off);
     }
-    if (len - off >= OSC_CELL) {
+    const uint64_t whole = (len - off) / OSC_CELL * OSC_CELL;
+    if (0 != whole) {
         ompi_osc_dimmnet_cells_end(cells);
-    }
-    for (; len - off >= OSC_CELL; off += OSC_CELL) {
-        osc_cell_t value = {0};
-
-        if (NULL != operand) {
-            memcpy(&value, operand + off, sizeof(value));
-        }
-        value = change(&cells->element, cells->op, at + off, value, NULL != result);
-        if (NULL != result) {
-            memcpy(result + off, &value, sizeof(value));
-        }
+        change_row(&cells->element, cells->op, at + off, NULL == operand ? NULL : operand + off,
+                   NULL == result ? NULL : result + off, whole);
+        off += whole;
     }
     if (off < len) {
         add_some(cells, at + off, NULL == operand ? NULL : operand + off,

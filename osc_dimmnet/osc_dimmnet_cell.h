@@ -124,12 +124,13 @@ static inline bool osc_cell_moves(void)
 /** What is in a cell, perhaps one half before the other. */
 static inline osc_cell_t osc_cell_peek(const void *at)
 {
-    osc_cell_t seen = {0};
+    const uint64_t *half = at;
 
-    for (int i = 0; i < OSC_CELL / 8; i++) {
-        seen[i] = __atomic_load_n((const uint64_t *) at + i, __ATOMIC_RELAXED);
-    }
-    return seen;
+#if 16 == OSC_CELL
+    return (osc_cell_t){__atomic_load_n(half, __ATOMIC_RELAXED), __atomic_load_n(half + 1, __ATOMIC_RELAXED)};
+#else
+    return (osc_cell_t){__atomic_load_n(half, __ATOMIC_RELAXED)};
+#endif
 }
 
 /** What is in a cell, all of it at one moment. */
@@ -148,45 +149,50 @@ static inline osc_cell_t osc_cell_load(void *at)
     return seen;
 }
 
-/** What an operation makes of the words of a cell. */
-#define OSC_COMBINE(bits)                                                                                  \
-    static inline osc_cell_t osc_combine_##bits(osc_op_t op, bool is_signed, osc_cell_t cell,              \
-                                                osc_cell_t with)                                           \
-    {                                                                                                      \
-        const osc_cell_##bits##_t old = (osc_cell_##bits##_t) cell;                                        \
-        const osc_cell_##bits##_t operand = (osc_cell_##bits##_t) with;                                    \
-        const osc_cell_##bits##_t set = (osc_cell_##bits##_t)(0 != old);                                   \
-        const osc_cell_##bits##_t set_too = (osc_cell_##bits##_t)(0 != operand);                           \
-        const osc_cell_##bits##_t less =                                                                   \
-            is_signed ? (osc_cell_##bits##_t)((osc_cell_s##bits##_t) old < (osc_cell_s##bits##_t) operand) \
-                      : (osc_cell_##bits##_t)(old < operand);                                              \
-                                                                                                           \
-        switch (op) {                                                                                      \
-        case OSC_SUM:                                                                                      \
-            return (osc_cell_t) (old + operand);                                                           \
-        case OSC_BAND:                                                                                     \
-            return (osc_cell_t) (old & operand);                                                           \
-        case OSC_BOR:                                                                                      \
-            return (osc_cell_t) (old | operand);                                                           \
-        case OSC_BXOR:                                                                                     \
-            return (osc_cell_t) (old ^ operand);                                                           \
-        case OSC_MAX:                                                                                      \
-            return (osc_cell_t) ((operand & less) | (old & ~less));                                        \
-        case OSC_MIN:                                                                                      \
-            return (osc_cell_t) ((old & less) | (operand & ~less));                                        \
-        case OSC_PROD:                                                                                     \
-            return (osc_cell_t) (old * operand);                                                           \
-        case OSC_LAND:                                                                                     \
-            return (osc_cell_t) (set & set_too & 1);                                                       \
-        case OSC_LOR:                                                                                      \
-            return (osc_cell_t) ((set | set_too) & 1);                                                     \
-        case OSC_LXOR:                                                                                     \
-            return (osc_cell_t) ((set ^ set_too) & 1);                                                     \
-        case OSC_NO_OP:                                                                                    \
-            return cell;                                                                                   \
-        default:                                                                                           \
-            return with;                                                                                   \
-        }                                                                                                  \
+/** What an operation makes of the words of a cell. A comparison gives words of ones, or zeros. */
+#define OSC_COMBINE(bits)                                                                             \
+    static inline osc_cell_##bits##_t osc_less_##bits(bool is_signed, osc_cell_##bits##_t a,          \
+                                                      osc_cell_##bits##_t b)                          \
+    {                                                                                                 \
+        return is_signed ? (osc_cell_##bits##_t)((osc_cell_s##bits##_t) a < (osc_cell_s##bits##_t) b) \
+                         : (osc_cell_##bits##_t)(a < b);                                              \
+    }                                                                                                 \
+                                                                                                      \
+    static inline __attribute__((always_inline))                                                      \
+    osc_cell_t osc_combine_##bits(osc_op_t op, bool is_signed, osc_cell_t cell, osc_cell_t with)      \
+    {                                                                                                 \
+        const osc_cell_##bits##_t old = (osc_cell_##bits##_t) cell;                                   \
+        const osc_cell_##bits##_t operand = (osc_cell_##bits##_t) with;                               \
+        osc_cell_##bits##_t less;                                                                     \
+                                                                                                      \
+        switch (op) {                                                                                 \
+        case OSC_SUM:                                                                                 \
+            return (osc_cell_t) (old + operand);                                                      \
+        case OSC_BAND:                                                                                \
+            return cell & with;                                                                       \
+        case OSC_BOR:                                                                                 \
+            return cell | with;                                                                       \
+        case OSC_BXOR:                                                                                \
+            return cell ^ with;                                                                       \
+        case OSC_MAX:                                                                                 \
+            less = osc_less_##bits(is_signed, old, operand);                                          \
+            return (osc_cell_t) ((operand & less) | (old & ~less));                                   \
+        case OSC_MIN:                                                                                 \
+            less = osc_less_##bits(is_signed, old, operand);                                          \
+            return (osc_cell_t) ((old & less) | (operand & ~less));                                   \
+        case OSC_PROD:                                                                                \
+            return (osc_cell_t) (old * operand);                                                      \
+        case OSC_LAND:                                                                                \
+            return (osc_cell_t) ((osc_cell_##bits##_t)((0 != old) & (0 != operand)) & 1);             \
+        case OSC_LOR:                                                                                 \
+            return (osc_cell_t) ((osc_cell_##bits##_t)((0 != old) | (0 != operand)) & 1);             \
+        case OSC_LXOR:                                                                                \
+            return (osc_cell_t) ((osc_cell_##bits##_t)((0 != old) ^ (0 != operand)) & 1);             \
+        case OSC_NO_OP:                                                                               \
+            return cell;                                                                              \
+        default:                                                                                      \
+            return with;                                                                              \
+        }                                                                                             \
     }
 OSC_COMBINE(8)
 OSC_COMBINE(16)
@@ -195,8 +201,8 @@ OSC_COMBINE(64)
 #undef OSC_COMBINE
 
 /** Words of @p size bytes. */
-static inline osc_cell_t osc_combine(uint32_t size, osc_op_t op, bool is_signed, osc_cell_t cell,
-                                     osc_cell_t with)
+static inline __attribute__((always_inline)) osc_cell_t
+osc_combine(uint32_t size, osc_op_t op, bool is_signed, osc_cell_t cell, osc_cell_t with)
 {
     switch (size) {
     case 1:
