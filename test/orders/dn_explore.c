@@ -4,7 +4,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_explore.h"
+#include "dn_explore_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@ enum {
     STORES = 64,
     CHOICES = 512,
     STACK = 64 << 10,
-    NO_WORD = -1,
 };
 
 /** What a thread knows: how far the others have come, and the oldest value of each word that it may still read. */
@@ -160,10 +159,10 @@ static int is_ordered(const uint32_t *when)
 
 static const char *name_of(size_t at)
 {
-    return NO_WORD == word_at[at / 4] ? "bytes" : word[word_at[at / 4]].name;
+    return DN_EXPLORE_NO_WORD == word_at[at / 4] ? "bytes" : word[word_at[at / 4]].name;
 }
 
-static int is_shared(const void *address)
+int dn_explore_is_shared(const void *address)
 {
     return (uintptr_t) address - (uintptr_t) dn_explore_memory < DN_EXPLORE_BYTES;
 }
@@ -171,11 +170,11 @@ static int is_shared(const void *address)
 /** A plain write is the newest value of the words it touches: no other thread reads it without a data race. */
 static void overwrite(size_t at, size_t len)
 {
-    int last = NO_WORD;
+    int last = DN_EXPLORE_NO_WORD;
 
     for (size_t byte = at & ~(size_t) 3; byte < at + len; byte += 4) {
         const int index = word_at[byte / 4];
-        if (NO_WORD == index || last == index) {
+        if (DN_EXPLORE_NO_WORD == index || last == index) {
             continue;
         }
         last = index;
@@ -191,9 +190,9 @@ static void overwrite(size_t at, size_t len)
     }
 }
 
-static void access_plain(const void *address, size_t len, int writes)
+void dn_explore_access(const void *address, size_t len, int writes)
 {
-    if (!is_shared(address) || 0 == len) {
+    if (!dn_explore_is_shared(address) || 0 == len) {
         return;
     }
     const size_t first = (size_t) ((const uint8_t *) address - dn_explore_memory);
@@ -258,15 +257,16 @@ void dn_explore_word(const void *address, size_t size, const char *name)
 }
 
 /** The word of an atomic operation. */
-static int find(const volatile void *address, size_t size)
+int dn_explore_find(const volatile void *address, size_t size)
 {
     settle();
-    if (0 > running || !is_shared((const void *) address)) {
-        return NO_WORD;
+    if (0 > running || !dn_explore_is_shared((const void *) address)) {
+        return DN_EXPLORE_NO_WORD;
     }
     const size_t first = (size_t) ((const volatile uint8_t *) address - dn_explore_memory);
     const int index = word_at[first / 4];
-    if (NO_WORD == index || word[index].at != dn_explore_memory + first || word[index].size != size) {
+    if (DN_EXPLORE_NO_WORD == index || word[index].at != dn_explore_memory + first
+        || word[index].size != size) {
         fail("an atomic operation on a word that was not declared", NULL);
     }
     return index;
@@ -319,7 +319,7 @@ static int others_run(void)
     return 0;
 }
 
-static uint64_t load(int index, int order)
+uint64_t dn_explore_load(int index, int order)
 {
     thread_t *self = &thread[running];
     unsigned which;
@@ -351,7 +351,7 @@ static uint64_t load(int index, int order)
     return from->value;
 }
 
-static void store(int index, uint64_t value, int order)
+void dn_explore_store(int index, uint64_t value, int order)
 {
     thread_t *self = &thread[running];
     word_t *of = &word[index];
@@ -518,110 +518,5 @@ uint64_t dn_explore(const dn_explore_case_t *which, const dn_explore_weak_t *wea
     } while (NULL == error && next_way());
     *error_p = error;
     return runs;
-}
-/** @} */
-
-/** @name What the compiler calls */
-/** @{ */
-#define DN_EXPLORE_PLAIN(size)                       \
-    void __tsan_read##size(const void *at)           \
-    {                                                \
-        access_plain(at, size, 0);                   \
-    }                                                \
-    void __tsan_write##size(void *at)                \
-    {                                                \
-        access_plain(at, size, 1);                   \
-    }                                                \
-    void __tsan_unaligned_read##size(const void *at) \
-    {                                                \
-        access_plain(at, size, 0);                   \
-    }                                                \
-    void __tsan_unaligned_write##size(void *at)      \
-    {                                                \
-        access_plain(at, size, 1);                   \
-    }
-DN_EXPLORE_PLAIN(1)
-DN_EXPLORE_PLAIN(2)
-DN_EXPLORE_PLAIN(4)
-DN_EXPLORE_PLAIN(8)
-DN_EXPLORE_PLAIN(16)
-
-void __tsan_read_range(const void *at, size_t len)
-{
-    access_plain(at, len, 0);
-}
-
-void __tsan_write_range(void *at, size_t len)
-{
-    access_plain(at, len, 1);
-}
-
-/* Words that threads do not share are those of one thread. */
-#define DN_EXPLORE_ATOMIC(bits)                                                                    \
-    uint##bits##_t __tsan_atomic##bits##_load(const volatile uint##bits##_t *at, int order)        \
-    {                                                                                              \
-        const int index = find(at, sizeof(*at));                                                   \
-        return NO_WORD == index ? *at : (uint##bits##_t) load(index, order);                       \
-    }                                                                                              \
-    void __tsan_atomic##bits##_store(volatile uint##bits##_t *at, uint##bits##_t value, int order) \
-    {                                                                                              \
-        const int index = find(at, sizeof(*at));                                                   \
-        if (NO_WORD == index) {                                                                    \
-            access_plain((const void *) at, sizeof(*at), 1);                                       \
-            *at = value;                                                                           \
-        } else {                                                                                   \
-            store(index, value, order);                                                            \
-        }                                                                                          \
-    }
-DN_EXPLORE_ATOMIC(8)
-DN_EXPLORE_ATOMIC(16)
-DN_EXPLORE_ATOMIC(32)
-DN_EXPLORE_ATOMIC(64)
-
-/** The locks of private memory are free. */
-int __tsan_atomic32_compare_exchange_strong(volatile uint32_t *at, uint32_t *expected, uint32_t desired,
-                                            int order, int failed)
-{
-    const int equal = *at == *expected;
-
-    dn_explore_check(!is_shared((const void *) at), "an exchange in shared memory is not explored");
-    if (equal) {
-        *at = desired;
-    } else {
-        *expected = *at;
-    }
-    return equal;
-}
-
-uint32_t __tsan_atomic32_fetch_add(volatile uint32_t *at, uint32_t add, int order)
-{
-    const uint32_t old = *at;
-
-    dn_explore_check(!is_shared((const void *) at), "an addition in shared memory is not explored");
-    *at = old + add;
-    return old;
-}
-
-void __tsan_atomic_thread_fence(int order)
-{
-    dn_explore_check(0, "a fence is not explored");
-}
-
-void __tsan_func_entry(void *caller)
-{
-    (void) caller;
-}
-
-void __tsan_func_exit(void) {}
-
-void __tsan_init(void) {}
-
-/** memcpy() of the code under test. */
-void *dn_explore_copy(void *to, const void *from, size_t len);
-void *dn_explore_copy(void *to, const void *from, size_t len)
-{
-    access_plain(from, len, 0);
-    access_plain(to, len, 1);
-    return memcpy(to, from, len);
 }
 /** @} */
