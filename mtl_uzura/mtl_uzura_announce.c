@@ -175,7 +175,7 @@ void mtl_uzura_take_announce(dn_peer_t *src, const uzura_announce_t *announce)
     endpoint->offered = announce->seen == endpoint->sent && !mtl_uzura.parted && !mtl_uzura.threads
                         && DN_OK == dn_segment_map(src, &announce->claims, &claims);
     endpoint->offer = *announce;
-    endpoint->offer_claim = (uint64_t *) claims + (endpoint->offered ? announce->claim : 0);
+    endpoint->offer_claim = endpoint->offered ? (uint64_t *) claims + announce->claim : NULL;
 }
 
 bool mtl_uzura_push(uzura_request_t *request)
