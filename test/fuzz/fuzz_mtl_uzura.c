@@ -33,6 +33,7 @@ typedef struct slot {
     ompi_request_t mpi;
     int used;
     int done;
+    int sends;
     size_t room; /**< bytes of the buffer that may change */
     uint8_t buffer[GUARD + BUFFER + GUARD];
 } slot_t;
@@ -120,6 +121,16 @@ static void progress(unsigned turns)
     }
 }
 
+/** Is memory of a request still registered? Of a receive it is until its message has come, if it was announced. */
+static int has_segment(const slot_t *at)
+{
+    const uzura_request_t *request = &at->request;
+    const int announced =
+        0 != request->handle && (UZURA_POSTED == request->state || UZURA_IS_PUSHED == request->state);
+
+    return at->used && !at->done && NULL != request->segment && (at->sends || announced);
+}
+
 /** Forget all that is under way. */
 static void settle(void)
 {
@@ -138,7 +149,7 @@ static void settle(void)
     dn_peer_set_user(self, DN_CHAN_MTL, NULL);
     free(endpoint);
     for (int i = 0; i < REQUESTS; i++) {
-        if (slot[i].used && !slot[i].done && NULL != slot[i].request.segment) {
+        if (has_segment(&slot[i])) {
             dn_segment_free(slot[i].request.segment);
         }
     }
@@ -208,6 +219,7 @@ static void send_one(input_t *input)
     const unsigned how = (unsigned) take(input, 1);
 
     if (NULL != at) {
+        at->sends = 1;
         (void) mtl_uzura_start_send(&at->request, MPI_COMM_SELF, 0, (int) (1 + how % 3), at->buffer + GUARD,
                                     take_length(input), 0 != how / 4 % 2);
     }
