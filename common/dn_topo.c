@@ -10,6 +10,9 @@
 #include <pthread.h>
 #include <string.h>
 
+/** More units than Linux is built for: where a set that has no end is no longer followed. */
+#define DN_TOPO_UNITS 65536
+
 dn_status_t dn_topo_allowed(dn_cpumask_t *mask)
 {
     dn_status_t status = DN_ERR_UNSUPPORTED;
@@ -26,9 +29,9 @@ dn_status_t dn_topo_allowed(dn_cpumask_t *mask)
     /* Only the list of units matters here: leave out caches and devices, which take long to discover. */
     hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (0 == hwloc_topology_load(topology) && 0 == hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS)) {
-        for (int unit = hwloc_bitmap_first(set); 0 <= unit && unit < 64 * DN_CPUMASK_WORDS;
+        for (int unit = hwloc_bitmap_first(set); 0 <= unit && unit < DN_TOPO_UNITS;
              unit = hwloc_bitmap_next(set, unit)) {
-            mask->word[unit / 64] |= UINT64_C(1) << (unit % 64);
+            dn_cpumask_add(mask, (unsigned) unit);
         }
         status = DN_OK;
     }

@@ -14,10 +14,16 @@
 
 #define DN_CPUMASK_WORDS 16
 
-/** Processing units by their number in the operating system; those above 1023 are not seen. */
+/** Processing units by their number in the operating system, modulo the bits that there are: two whose numbers are 1024
+ * apart are one here. That is rare among the units of a process, and costs no more than that a caller yields. */
 typedef struct dn_cpumask {
     uint64_t word[DN_CPUMASK_WORDS];
 } dn_cpumask_t;
+
+static inline void dn_cpumask_add(dn_cpumask_t *mask, unsigned unit)
+{
+    mask->word[unit / 64 % DN_CPUMASK_WORDS] |= UINT64_C(1) << unit % 64;
+}
 
 /** The units where this process may run. @retval DN_ERR_UNSUPPORTED  hwloc cannot tell; the mask is empty. */
 dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
