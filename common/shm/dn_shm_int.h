@@ -256,7 +256,8 @@ typedef struct dn_shm {
     dn_config_t config;
     dn_shm_map_t map;
     int fd;
-    int memfd; /**< fd is one, else a file */
+    int memfd;   /**< fd is one, else a file */
+    int counted; /**< dn_memory_is_counted() when the port was opened */
     int threads;
     int named;                  /**< dn_shm_yama_allow() is to be undone */
     uint32_t contenders;        /**< processes, this one included, that may run only where this one may */
@@ -330,12 +331,28 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
 void dn_shm_detach(dn_shm_map_t *map);
 /** May a peer's file be at this path? A path comes from the peer: nothing is opened that is not named as our files are. */
 int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where);
-/** Open a file of another process by its number there, or by path. -1: errno. */
+/** Open a regular file of another process by its number there, or by path. -1: errno; EPROTO: it is something else, which
+ * has not been opened: that alone could block, or have effects. */
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
-/** Give a ring in a file (path not "") its memory now: the file system could run out of it later. */
+/** Give a ring its memory now, where the file system, or a system that counts its memory, could run out of it later. */
 dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uint32_t slot);
 void dn_shm_host(uint8_t host[16]);
 uint64_t dn_shm_user_ns(void);
+/** @} */
+
+/** @name dn_shm_memory.c: memory that is there before it is touched */
+/** @{ */
+/** Bytes that the machine, and the control groups of this process, could still give; UINT64_MAX: not known. A memfd has no
+ * limit of its own but the OOM killer. */
+uint64_t dn_shm_available(void);
+/** What control groups of either version leave. groups: where they are mounted. self: the file that names this process'. */
+uint64_t dn_shm_cgroup_available(const char *groups, const char *self);
+/** Give a range of a file its memory; a signal does not end it. @return 0, or what errno would be. */
+int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes);
+/** The same for a range that is mapped at @p mem, at once where the kernel can. */
+int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes);
+/** May a file, a memfd included, become so large? If not, to make it so would end the process by SIGXFSZ. */
+int dn_shm_file_size_allowed(uint64_t bytes);
 /** @} */
 
 /** @name dn_shm_process.c: does a process live? Any thread may ask; each look reads /proc, some 20 us. */

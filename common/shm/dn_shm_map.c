@@ -115,6 +115,29 @@ static int dn_shm_memfd_reachable(void)
     return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) && DN_SHM_INIT_USER_NS == dn_shm_user_ns();
 }
 
+/** Look at what a name stands for, and open it when it is a regular file. @return fd, -1: errno. */
+static int dn_shm_open_regular(int folder, const char *name, int flags)
+{
+    char again[32];
+    struct stat info;
+    int fd = -1;
+
+    const int seen = openat(folder, name, O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
+    if (0 > seen) {
+        return -1;
+    }
+    if (0 != fstat(seen, &info) || !S_ISREG(info.st_mode)) {
+        errno = EPROTO;
+    } else {
+        snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
+        fd = open(again, (flags & ~O_NOFOLLOW) | O_CLOEXEC);
+    }
+    const int error = errno;
+    close(seen);
+    errno = error;
+    return fd;
+}
+
 /** Remove a file that a killed process of ours left: its header names a process that is gone. */
 static void dn_shm_sweep_file(int folder, const char *name)
 {
@@ -123,11 +146,11 @@ static void dn_shm_sweep_file(int folder, const char *name)
     uint8_t host[16];
 
     dn_shm_host(host);
-    const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    const int fd = dn_shm_open_regular(folder, name, O_RDONLY | O_NOFOLLOW);
     if (0 > fd) {
         return;
     }
-    if (0 == fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid()
+    if (0 == fstat(fd, &info) && info.st_uid == geteuid()
         && (ssize_t) sizeof(header) == pread(fd, &header, sizeof(header), 0) && DN_SHM_MAGIC == header.magic
         && 0 == memcmp(header.host, host, sizeof(host)) && dn_shm_gone(header.os_pid, header.start_time)) {
         unlinkat(folder, name, 0);
@@ -171,7 +194,7 @@ static int dn_shm_create_file(dn_shm_t *shm, const char *dir, const uint64_t non
     if (0 > fd) {
         return -1;
     }
-    const int error = posix_fallocate(fd, 0, (off_t) reserve);
+    const int error = dn_shm_allocate(fd, 0, reserve);
     if (0 != error) {
         close(fd);
         unlink(shm->path);
@@ -201,7 +224,7 @@ static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t r
     shm->fd = -1;
     if (0 == strcmp(shm->config.backing, "memfd") || (automatic && dn_shm_memfd_reachable())) {
         shm->fd = memfd_create("dimmnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        const int error = 0 > shm->fd ? errno : posix_fallocate(shm->fd, 0, (off_t) reserve);
+        const int error = 0 > shm->fd ? errno : dn_shm_allocate(shm->fd, 0, reserve);
         if (0 == error) {
             shm->memfd = 1;
             return DN_OK;
@@ -239,17 +262,28 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
 {
     const dn_config_t *config = &shm->config;
     const uint64_t reserve = dn_shm_rings_off(config->max_peers, config->llcm_bytes);
+    const uint64_t bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines);
+    if (!dn_shm_file_size_allowed(bytes)) {
+        dn_log_error("shared memory of %" PRIu64
+                     " bytes is more than a file of this process may have (RLIMIT_FSIZE); "
+                     "raise ulimit -f, or lower max_peers or ring_lines",
+                     bytes);
+        return DN_ERR_NOMEM;
+    }
     dn_status_t status = dn_shm_backing(shm, job, reserve);
     if (DN_OK != status) {
         return status;
     }
+    shm->counted = dn_memory_is_counted();
     /* A file would need room for all of it from the start. */
-    const uint32_t stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
+    uint32_t stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
+    if (!dn_shm_file_size_allowed(bytes + dn_shm_stage_stride(stage_bytes))) {
+        stage_bytes = 0;
+    }
     dn_shm_header_t header = {
         .version = DN_WIRE_VERSION,
         .magic = DN_SHM_MAGIC,
-        .bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines)
-                 + dn_shm_stage_stride(stage_bytes),
+        .bytes = bytes + dn_shm_stage_stride(stage_bytes),
         .pgid = dn_port_group(shm->iface.port)->pgid,
         .pid = job->pid,
         .uid = (uint32_t) geteuid(),
@@ -330,14 +364,14 @@ int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
     char proc[48];
 
     if ('\0' != path[0]) {
-        const int opened = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        const int opened = dn_shm_open_regular(AT_FDCWD, path, O_RDWR | O_NOFOLLOW);
         if (0 <= opened || ENOENT != errno) {
             return opened;
         }
         /* Unlinked since every process of the group has it; a later one may find it as it would a memfd. */
     }
     snprintf(proc, sizeof(proc), "/proc/%" PRIu32 "/fd/%" PRId32, os_pid, fd);
-    return open(proc, O_RDWR | O_CLOEXEC);
+    return dn_shm_open_regular(AT_FDCWD, proc, O_RDWR);
 }
 
 /** Is this header what its file's size allows and what we can use? */
@@ -381,6 +415,24 @@ static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_w
     return DN_OK;
 }
 
+/** Is this open file one that a folder names, or once named, as the port's file is? A memfd is in no folder. */
+static int dn_shm_is_named(int fd, const uint64_t nonce[2])
+{
+    char proc[32];
+    char path[DN_SHM_PATH_MAX + 16];
+    char name[DN_SHM_NAME_MAX];
+
+    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+    const ssize_t len = readlink(proc, path, sizeof(path) - 1);
+    if (0 > len) {
+        return 0;
+    }
+    path[len] = '\0';
+    const char *slash = strrchr(path, '/');
+    dn_shm_name(nonce, name);
+    return 0 != strncmp(path, "/memfd:", 7) && NULL != slash && 0 == strncmp(slash + 1, name, strlen(name));
+}
+
 dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id, dn_shm_map_t *map)
 {
     dn_shm_header_t header;
@@ -394,23 +446,27 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
         if (ENOENT == errno || ESRCH == errno) {
             return DN_ERR_UNREACH;
         }
+        if (EPROTO == errno) {
+            dn_log_error("the shared memory of PID %" PRIu32 " is not a file; refused", id->pid);
+            return DN_ERR_PROTO;
+        }
         dn_log_error("the shared memory of PID %" PRIu32
                      " cannot be opened (%s); raise the limits of this process",
                      id->pid, strerror(errno));
         return DN_ERR_NOMEM;
     }
     dn_status_t status = DN_ERR_PROTO;
-    if (0 != fstat(fd, &info) || !S_ISREG(info.st_mode) || (off_t) sizeof(header) > info.st_size
+    if (0 != fstat(fd, &info) || (off_t) sizeof(header) > info.st_size
         || (ssize_t) sizeof(header) != pread(fd, &header, sizeof(header), 0)) {
-        dn_log_error("the shared memory of PID %" PRIu32 " is truncated or not a file; refused", id->pid);
+        dn_log_error("the shared memory of PID %" PRIu32 " is truncated; refused", id->pid);
         goto out_close;
     }
-    /* A file has no seals (an error), or cannot have any (F_SEAL_SEAL alone): then its owner is trusted. */
+    /* A file has no seals (an error), or cannot have any (F_SEAL_SEAL alone), as a memfd may: its owner is trusted. */
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (0 <= seals && F_SEAL_SEAL != seals && 0 == (seals & F_SEAL_SHRINK)) {
+    const int file = (0 > seals || F_SEAL_SEAL == seals) && dn_shm_is_named(fd, where->nonce);
+    if (!file && (0 >= seals || 0 == (seals & F_SEAL_SHRINK))) {
         dn_log_error("the shared memory of PID %" PRIu32 " is not sealed against shrinking; refused",
                      id->pid);
-        status = DN_ERR_PROTO;
         goto out_close;
     }
     if (info.st_uid != geteuid()) {
@@ -437,7 +493,7 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
         goto out_close;
     }
     dn_shm_cut(map, mem, &header);
-    map->file = 0 > seals || F_SEAL_SEAL == seals;
+    map->file = file;
 out_close:
     close(fd);
     return status;
@@ -455,20 +511,19 @@ dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uin
 {
     const dn_shm_map_t *map = &peer->map;
 
-    if (!map->file) {
+    if (!map->file && !((const dn_shm_t *) peer->base.iface)->counted) {
         return DN_OK;
     }
-    const off_t off =
-        (off_t) (map->rings - (uint8_t *) map->header) + (off_t) slot * (off_t) map->ring_stride;
+    const uint64_t off = (uint64_t) (map->rings - (uint8_t *) map->header) + slot * map->ring_stride;
     const int fd = dn_shm_open_fd(peer->os_pid, peer->fd, path);
-    const int error = 0 > fd ? errno : posix_fallocate(fd, off, (off_t) map->ring_stride);
+    const int error = 0 > fd ? errno : dn_shm_allocate(fd, off, map->ring_stride);
     if (0 <= fd) {
         close(fd);
     }
     if (0 != error) {
-        dn_log_error(
-            "no room for a ring of %zu bytes in %s (%s); free some there, or set the backing to memfd",
-            map->ring_stride, path, strerror(error));
+        dn_log_error("no memory for a ring of %zu bytes in that of PID %" PRIu32
+                     " (%s); free some, lower ring_lines, or, for a file, set the backing to memfd",
+                     map->ring_stride, peer->base.pid, strerror(error));
         return DN_ERR_NOMEM;
     }
     return DN_OK;

@@ -14,31 +14,12 @@
 #include <inttypes.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dn_log.h"
-
-/** Bytes that the machine could still give, 0: not known. A memfd has no limit of its own but the OOM killer. */
-static uint64_t dn_shm_available(void)
-{
-    unsigned long long kib = 0;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "re");
-
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        if (1 == sscanf(line, "MemAvailable: %llu kB", &kib)) {
-            break;
-        }
-    }
-    if (NULL != file) {
-        fclose(file);
-    }
-    return (uint64_t) kib << 10;
-}
 
 /** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
 static void dn_shm_segment_place(void *mem, uint64_t bytes)
@@ -54,46 +35,14 @@ static void dn_shm_segment_place(void *mem, uint64_t bytes)
     }
 }
 
-/** Older headers do not know it, nor do kernels before 5.14. */
-#ifndef MADV_POPULATE_WRITE
-#    define MADV_POPULATE_WRITE 23
-#endif
-
-/** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
-#define DN_SHM_TAKE ((uint64_t) 2 << 20)
-
-/** Have all pages of a segment there, as the system promises no more than it has. @return 0, or what errno would be. */
-static int dn_shm_segment_take(int fd, void *mem, uint64_t bytes)
-{
-    int error;
-
-    do {
-        error = 0 == madvise(mem, bytes, MADV_POPULATE_WRITE) ? 0 : errno;
-    } while (EINTR == error);
-    if (EFAULT == error) {
-        return ENOMEM; /* what would have been a SIGBUS */
-    }
-    if (EINVAL != error) {
-        return error;
-    }
-    for (uint64_t at = 0; at < bytes; at += DN_SHM_TAKE) {
-        const uint64_t len = DN_SHM_TAKE < bytes - at ? DN_SHM_TAKE : bytes - at;
-
-        do {
-            error = posix_fallocate(fd, (off_t) at, (off_t) len);
-        } while (EINTR == error);
-        if (0 != error) {
-            return error;
-        }
-    }
-    return 0;
-}
-
 /** The memory of a segment, placed before a page of it is there. @return 0, or what errno would be. */
 static int dn_shm_segment_make(int fd, uint64_t bytes, void **mem_p)
 {
     int error = 0;
 
+    if (!dn_shm_file_size_allowed(bytes)) {
+        return EFBIG;
+    }
     if (0 != ftruncate(fd, (off_t) bytes)) {
         return errno;
     }
@@ -104,7 +53,7 @@ static int dn_shm_segment_make(int fd, uint64_t bytes, void **mem_p)
     }
     dn_shm_segment_place(mem, bytes);
     if (dn_memory_is_counted()) {
-        error = dn_shm_segment_take(fd, mem, bytes);
+        error = dn_shm_populate(fd, mem, 0, bytes);
     }
     if (0 != error) {
         munmap(mem, bytes);
@@ -124,7 +73,7 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
         /* Peers that cannot open our memfd: private memory, reached by CMA or the ring. */
         return DN_ERR_UNSUPPORTED;
     }
-    if (bytes < len || INT64_MAX < bytes || (0 != available && available < bytes)) {
+    if (bytes < len || INT64_MAX < bytes || available < bytes) {
         dn_log_answer("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
                       " bytes of memory available; ask for less",
                       len, available);

@@ -31,10 +31,8 @@
 
 #include "dn_shm_int.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
@@ -55,6 +53,13 @@ dn_status_t dn_shm_stage_open(dn_shm_t *shm)
     dn_shm_stage_t *stage = &shm->stage;
 
     stage->count = shm->map.stage_bytes / DN_SHM_GRANULE;
+    if (0 != stage->count && shm->counted) {
+        uint8_t *taken = (uint8_t *) dn_shm_taken(&shm->map, 0);
+        const uint64_t off = (uint64_t) (taken - (uint8_t *) shm->map.header);
+        if (0 != dn_shm_populate(shm->fd, taken, off, shm->map.bytes - off)) {
+            stage->count = 0; /* what could go through it goes through rings */
+        }
+    }
     stage->granule = calloc(stage->count + 1, sizeof(*stage->granule));
     if (NULL == stage->granule) {
         return DN_ERR_NOMEM;
@@ -92,20 +97,16 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
 }
 
 /**
- * Have all memory of a granule at once that is used for the first time: a fault for each page takes three times as long.
+ * Have all memory of a granule at once that is used for the first time: a fault for each page takes three times as long, and
+ * may be a SIGBUS.
  * @return 0: there is none.
  */
 static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
 {
-#ifdef MADV_POPULATE_WRITE
-    /* Where the kernel is older than 5.14, page by page after all. */
-    return 0 == madvise(shm->map.stage + (size_t) index * DN_SHM_GRANULE, DN_SHM_GRANULE, MADV_POPULATE_WRITE)
-           || EINVAL == errno;
-#else
-    (void) shm;
-    (void) index;
-    return 1;
-#endif
+    uint8_t *granule = shm->map.stage + (size_t) index * DN_SHM_GRANULE;
+    return 0
+           == dn_shm_populate(shm->fd, granule, (uint64_t) (granule - (uint8_t *) shm->map.header),
+                              DN_SHM_GRANULE);
 }
 
 /** Let go of the granule that a peer's messages went to and open another. @return 0: none is free. */

@@ -893,6 +893,36 @@ static dn_shm_header_t next_header(const dn_world_t *world)
     return right_header(world, nonce);
 }
 
+/** A good header in a memfd that can shrink: one that cannot have seals, which is no file of a folder either. */
+static void try_unsealed(dn_world_t *world, const char *name, unsigned flags)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    dn_peer_t *peer = NULL;
+    const dn_shm_header_t header = next_header(world);
+    const int fd = memfd_create(name, MFD_CLOEXEC | flags);
+
+    dn_check(0 <= fd);
+    dn_check_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+    dn_check_equal(ftruncate(fd, (off_t) header.bytes), 0);
+    const size_t len = forge_address(world, fd, "", &header, address);
+    dn_test_log_expect();
+    dn_check_equal(dn_connect(world->port, address, len, &peer), DN_ERR_PROTO);
+    dn_check(dn_test_log_said(1, "not sealed"));
+    close(fd);
+    forged++;
+}
+
+static void try_memfds(dn_world_t *world)
+{
+    char name[64];
+    const dn_shm_header_t next = next_header(world);
+
+    try_unsealed(world, "forged", MFD_ALLOW_SEALING);
+    try_unsealed(world, "forged", 0);
+    snprintf(name, sizeof(name), "x/dimmnet.%016" PRIx64 "%016" PRIx64, next.nonce[0] + 2, next.nonce[1]);
+    try_unsealed(world, name, 0);
+}
+
 static void try_sizes(dn_world_t *world)
 {
     static const uint64_t bad[][3] = {
@@ -1013,6 +1043,7 @@ static void headers_that_are_wrong(dn_world_t *world)
     }
     try_sizes(world);
     try_stages(world);
+    try_memfds(world);
     dn_close(world->port);
     world->port = NULL;
 }

@@ -9,9 +9,16 @@
 
 #include "dn_world.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,8 +89,228 @@ static void a_process_lives_as_long_as_its_last_thread(dn_world_t *world)
     dn_check(dn_shm_gone((uint32_t) child, start));
 }
 
+/* Descriptors */
+
+/** A name that stands for no regular file is looked at, and not opened. */
+static void what_is_no_file_is_not_opened(dn_world_t *world)
+{
+    char path[DN_SHM_PATH_MAX];
+    char event[512];
+
+    snprintf(path, sizeof(path), "%s/fifo", world->job.dir);
+    dn_check_equal(mkfifo(path, 0600), 0);
+    const int own = open(path, O_RDWR | O_CLOEXEC);
+    dn_check(0 <= own);
+    const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    dn_check(0 <= inotify_add_watch(watch, path, IN_OPEN));
+    dn_check_equal(dn_shm_open_fd((uint32_t) getpid(), own, ""), -1);
+    dn_check_equal(errno, EPROTO);
+    dn_check_equal(dn_shm_open_fd((uint32_t) getpid(), own, path), -1);
+    dn_check_equal(errno, EPROTO);
+    dn_check_equal(read(watch, event, sizeof(event)), -1);
+    dn_check_equal(errno, EAGAIN);
+    close(watch);
+    close(own);
+    dn_check_equal(unlink(path), 0);
+    /* A link is not followed by its name. */
+    dn_check_equal(symlink("/dev/null", path), 0);
+    dn_check_equal(dn_shm_open_fd((uint32_t) getpid(), own, path), -1);
+    dn_check_equal(unlink(path), 0);
+}
+
+/* Memory */
+
+static int counted;
+
+int __wrap_dn_memory_is_counted(void);
+
+/** In place of the library's. */
+int __wrap_dn_memory_is_counted(void)
+{
+    return counted;
+}
+
+/** Bytes that a port's own mapping takes. */
+static uint64_t memory_of(const dn_world_t *world)
+{
+    struct stat info;
+    const dn_peer_base_t *self = (const dn_peer_base_t *) world->peer[world->rank];
+
+    dn_check_equal(fstat(((const dn_shm_t *) self->iface)->fd, &info), 0);
+    return (uint64_t) info.st_blocks * 512;
+}
+
+/** Bytes that the other's connection adds to a port's memory before a message is sent. */
+static uint64_t memory_of_a_connection(dn_world_t *world)
+{
+    world->config.ring_lines = 1024;
+    world->config.backing = "memfd";
+    dn_world_open(world);
+    dn_world_connect_to(world, world->rank);
+    const uint64_t before = memory_of(world);
+    dn_world_barrier(world);
+    dn_world_connect_to(world, 1 - world->rank);
+    dn_world_post(world, counted, 1);
+    dn_world_sleep(world, 1 - world->rank, counted, 1);
+    return memory_of(world) - before;
+}
+
+/** A page that is not there may be refused when it is touched: by a SIGBUS. */
+static void a_ring_has_its_memory_where_that_is_counted(dn_world_t *world)
+{
+    counted = 1;
+    dn_check(1024 * DN_LINE_BYTES <= memory_of_a_connection(world));
+    dn_world_stop(world);
+    memset(world->peer, 0, sizeof(world->peer));
+    counted = 0;
+    dn_check(1024 * DN_LINE_BYTES > memory_of_a_connection(world));
+    dn_world_stop(world);
+}
+
+static void tick(int signal)
+{
+    (void) signal;
+}
+
+static void an_allocation_goes_on_after_signals(dn_world_t *world)
+{
+    const uint64_t bytes = UINT64_C(128) << 20;
+    const struct sigaction action = {.sa_handler = tick};
+    const struct itimerval often = {{0, 4000}, {0, 4000}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    struct stat info;
+    const int fd = memfd_create("test", MFD_CLOEXEC);
+
+    (void) world;
+    dn_check(0 <= fd);
+    dn_check_equal(sigaction(SIGALRM, &action, NULL), 0);
+    dn_check_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    dn_check_equal(dn_shm_allocate(fd, 0, bytes), 0);
+    dn_check_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    dn_check_equal(fstat(fd, &info), 0);
+    dn_check(bytes <= (uint64_t) info.st_blocks * 512);
+    close(fd);
+}
+
+/** A segment, or a stage, that may not be so large is done without; no signal ends the process. */
+static void sizes_of_files_are_kept_to(dn_world_t *world)
+{
+    const struct rlimit limit = {48 << 20, 48 << 20};
+    dn_segment_t *segment;
+
+    signal(SIGXFSZ, SIG_DFL);
+    dn_check_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    world->config.stage_bytes = DN_STAGE_BYTES_MAX;
+    world->config.max_peers = 8;
+    world->config.backing = "memfd";
+    dn_world_open(world);
+    dn_world_connect_to(world, 0);
+    dn_check_equal(((dn_shm_t *) ((dn_peer_base_t *) world->peer[0])->iface)->stage.count, 0);
+    dn_check_equal(dn_segment_alloc(world->port, 64 << 20, &segment), DN_ERR_NOMEM);
+    dn_check_equal(dn_segment_alloc(world->port, 1 << 20, &segment), DN_OK);
+    dn_world_stop(world);
+}
+
+/** Write a file of a control group, its folders included. */
+static void put(const dn_world_t *world, const char *name, const char *text)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", world->job.dir, name);
+    for (char *slash = strchr(path + strlen(world->job.dir) + 1, '/'); NULL != slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void) mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "we");
+    dn_check(NULL != file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void remove_tree(const dn_world_t *world)
+{
+    static const char *const name[] = {"self",
+                                       "a/b/memory.max",
+                                       "a/b/memory.current",
+                                       "a/b/memory.stat",
+                                       "a/memory.max",
+                                       "a/memory.current",
+                                       "memory/a/memory.limit_in_bytes",
+                                       "memory/a/memory.usage_in_bytes",
+                                       "memory/a/memory.stat",
+                                       "a/b",
+                                       "a",
+                                       "memory/a",
+                                       "memory"};
+    char path[256];
+
+    for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", world->job.dir, name[i]);
+        (void) remove(path);
+    }
+}
+
+static uint64_t left(const dn_world_t *world)
+{
+    char self[256];
+
+    snprintf(self, sizeof(self), "%s/self", world->job.dir);
+    return dn_shm_cgroup_available(world->job.dir, self);
+}
+
+/** The tightest of all groups up to the root counts, of either version; caches that would be given up do not. */
+static void control_groups_bound_what_is_available(dn_world_t *world)
+{
+    dn_check_equal(left(world), UINT64_MAX);
+    put(world, "self", "0::/a/b\n");
+    dn_check_equal(left(world), UINT64_MAX);
+    put(world, "a/b/memory.max", "max\n");
+    put(world, "a/b/memory.current", "700\n");
+    dn_check_equal(left(world), UINT64_MAX);
+    put(world, "a/memory.max", "1000\n");
+    put(world, "a/memory.current", "900\n");
+    dn_check_equal(left(world), 100);
+    put(world, "a/b/memory.max", "750\n");
+    dn_check_equal(left(world), 50);
+    put(world, "a/b/memory.stat", "anon 5\nfile 600\ninactive_file 10\nactive_file 3\nshmem 7\n");
+    dn_check_equal(left(world), 63);
+    put(world, "a/b/memory.current", "800\n");
+    put(world, "a/b/memory.stat", "");
+    dn_check_equal(left(world), 0);
+    put(world, "self", "7:cpu:/a/b\n4:memory:/a\n0::/elsewhere\n");
+    dn_check_equal(left(world), UINT64_MAX);
+    put(world, "memory/a/memory.limit_in_bytes", "5000\n");
+    put(world, "memory/a/memory.usage_in_bytes", "4000\n");
+    put(world, "memory/a/memory.stat", "inactive_file 1\ntotal_inactive_file 20\ntotal_active_file 4\n");
+    dn_check_equal(left(world), 1024);
+    remove_tree(world);
+}
+
+/* Processing units */
+
+static void units_above_1023_are_seen(dn_world_t *world)
+{
+    dn_cpumask_t whole = {{0}}, part = {{0}};
+
+    (void) world;
+    dn_cpumask_add(&whole, 1100);
+    dn_cpumask_add(&whole, 8191);
+    dn_cpumask_add(&part, 8191);
+    dn_check_equal(dn_cpumask_weight(&whole), 2);
+    dn_check(dn_cpumask_within(&part, &whole));
+    dn_check(!dn_cpumask_within(&whole, &part));
+}
+
 static const dn_world_test_t tests[] = {
     {"a_process_lives_as_long_as_its_last_thread", 1, a_process_lives_as_long_as_its_last_thread},
+    {"what_is_no_file_is_not_opened", 1, what_is_no_file_is_not_opened},
+    {"a_ring_has_its_memory_where_that_is_counted", 2, a_ring_has_its_memory_where_that_is_counted},
+    {"an_allocation_goes_on_after_signals", 1, an_allocation_goes_on_after_signals},
+    {"sizes_of_files_are_kept_to", 1, sizes_of_files_are_kept_to},
+    {"control_groups_bound_what_is_available", 1, control_groups_bound_what_is_available},
+    {"units_above_1023_are_seen", 1, units_above_1023_are_seen},
 };
 
 /** usage: shm_host [TEST] */
