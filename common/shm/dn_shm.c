@@ -36,12 +36,11 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     }
     shm->rx = calloc(config->max_peers, sizeof(*shm->rx));
     shm->refused = calloc(config->max_peers, sizeof(*shm->refused));
-    shm->cma_probe = malloc(2 * sizeof(uint64_t));
-    dn_status_t status = DN_ERR_NOMEM;
-    if (NULL == shm->rx || NULL == shm->refused || NULL == shm->cma_probe) {
+    dn_status_t status = dn_shm_probe_open(shm);
+    if (NULL == shm->rx || NULL == shm->refused || DN_OK != status) {
+        status = DN_ERR_NOMEM;
         goto err_free;
     }
-    memcpy(shm->cma_probe, dn_port_nonce(port), 2 * sizeof(uint64_t));
     dn_shm_host(shm->host);
     shm->user_ns = dn_shm_user_ns();
     status = dn_shm_process((uint32_t) getpid(), &shm->start_time);
@@ -66,7 +65,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     return DN_OK;
 
 err_free:
-    free(shm->cma_probe);
+    dn_shm_probe_close(shm);
     free(shm->refused);
     free(shm->rx);
     free(shm);
@@ -83,7 +82,7 @@ static void dn_shm_close(dn_iface_t *iface)
     }
     dn_shm_destroy(shm);
     dn_shm_stage_close(shm);
-    free(shm->cma_probe);
+    dn_shm_probe_close(shm);
     free(shm->refused);
     free(shm->rx);
     free(shm);

@@ -83,10 +83,22 @@ _Static_assert(sizeof(dn_shm_header_t) <= DN_SHM_PAGE, "the header is one page")
 
 enum dn_shm_slot_state {
     DN_SHM_FREE = 0,
-    DN_SHM_CLAIMED = 1, /**< a sender fills it in */
+    DN_SHM_CLAIMED = 1, /**< a sender fills it in: that of dn_shm_claim() */
     DN_SHM_READY = 2,
     DN_SHM_CLOSED = 3, /**< no more messages; the owner drains the ring and frees the slot */
 };
+
+/** A claimed slot's state says whose it is, since that may end before it has written so: PID:22 in the middle, above it
+ * start time:8, below it DN_SHM_CLAIMED:2. Linux has no higher PIDs. */
+static inline uint32_t dn_shm_claim(uint32_t os_pid, uint64_t start_time)
+{
+    return (uint32_t) (start_time & 0xff) << 24 | (os_pid & 0x3fffff) << 2 | DN_SHM_CLAIMED;
+}
+
+static inline int dn_shm_is_claim(uint32_t state)
+{
+    return DN_SHM_CLAIMED == (state & 3);
+}
 
 typedef struct dn_shm_slot {
     uint32_t state;
@@ -175,6 +187,7 @@ typedef struct dn_shm_peer {
     uint32_t slot;             /**< in the peer's mapping */
     uint32_t refusals;         /**< since the peer's life was last checked */
     uint32_t suspect;          /**< found gone by a send; the next progress says so */
+    uint64_t proved;           /**< dn_shm_now_ns() when its number was its own */
     uint32_t lost;             /**< dn_peer_base_t::lost, for threads that wait for the lock */
     dn_lock_t lock;            /**< of tx and windows, where several threads send */
     int32_t fd;                /**< of the mapping, in the peer */
@@ -319,6 +332,13 @@ static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
     }
 }
 
+/** A peer is found gone inside of a send or transfer: what is in flight is signalled by the next progress. */
+static inline void dn_shm_suspect(dn_shm_peer_t *peer)
+{
+    dn_store_release_u32(&peer->suspect, 1);
+    dn_store_release_u32(&((dn_shm_t *) peer->base.iface)->suspects, 1);
+}
+
 /** @name dn_shm_map.c: mappings */
 /** @{ */
 /** Make the own mapping. Sets map, fd, path. */
@@ -392,7 +412,7 @@ void dn_shm_close_tx(dn_shm_peer_t *peer);
 void dn_shm_detach_rx(dn_shm_t *shm, dn_shm_rx_t *rx);
 /** Look at the slots after `arrivals` moved, or when more senders may be let in. */
 void dn_shm_look(dn_shm_t *shm, int again);
-/** Look again at senders for which there was no descriptor or memory. */
+/** Look again at senders for which there was no descriptor or memory, and at claims. */
 void dn_shm_retry(dn_shm_t *shm);
 /** Let the next progress look at the slots whether something arrived or not. */
 void dn_shm_look_soon(dn_shm_t *shm);
@@ -487,10 +507,13 @@ void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key);
 void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 dn_status_t dn_shm_map(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
 void dn_shm_drop_windows(dn_shm_peer_t *peer);
-/** Does the kernel let us read this peer's memory? One real read decides. */
+/** A page that says to peers whose memory this is: dn_shm_t::cma_probe. */
+dn_status_t dn_shm_probe_open(dn_shm_t *shm);
+void dn_shm_probe_close(dn_shm_t *shm);
+/** Does the kernel let us read this peer's memory, and is it this peer's? One real read decides. */
 int dn_shm_cma_probe(const dn_shm_peer_t *peer);
 /** One copy between the own memory and a peer's, both contiguous. */
-dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write);
+dn_status_t dn_shm_cma_copy(dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write);
 
 /** PULL or PUSH a long contiguous block while the target copies a share of it. DN_ERR_UNSUPPORTED: DN_SHM_HELPS of
  * them are under way, or it is too long: copy it alone. */

@@ -48,9 +48,7 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
     if (DN_OK == dn_shm_check(&peer->base)) {
         return DN_ERR_AGAIN;
     }
-    /* What is in flight is signalled by the next progress, not from inside of a send. */
-    dn_store_release_u32(&peer->suspect, 1);
-    dn_store_release_u32(&((dn_shm_t *) iface)->suspects, 1);
+    dn_shm_suspect(peer);
     return DN_ERR_UNREACH;
 }
 

@@ -30,6 +30,26 @@
  */
 #define DN_SHM_CMA_BLOCK_MIN (32u << 10)
 
+dn_status_t dn_shm_probe_open(dn_shm_t *shm)
+{
+    void *page = mmap(NULL, DN_SHM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (MAP_FAILED == page) {
+        return DN_ERR_NOMEM;
+    }
+    /* A child has a copy of all else, and must not pass for this process. */
+    (void) madvise(page, DN_SHM_PAGE, MADV_WIPEONFORK);
+    memcpy(page, dn_port_nonce(shm->iface.port), 2 * sizeof(uint64_t));
+    shm->cma_probe = page;
+    return DN_OK;
+}
+
+void dn_shm_probe_close(dn_shm_t *shm)
+{
+    if (NULL != shm->cma_probe) {
+        munmap(shm->cma_probe, DN_SHM_PAGE);
+    }
+}
+
 int dn_shm_cma_probe(const dn_shm_peer_t *peer)
 {
     uint64_t seen[2] = {0, 0};
@@ -40,11 +60,12 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
            && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
 }
 
-static dn_status_t dn_shm_cma_error(const dn_shm_peer_t *peer, int write)
+static dn_status_t dn_shm_cma_error(dn_shm_peer_t *peer, int write)
 {
     const int error = errno;
     if (ESRCH == error) {
         dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
+        dn_shm_suspect(peer);
         return DN_ERR_UNREACH;
     }
     dn_log_error("the kernel refuses to %s memory of PID %" PRIu32 " (%s); the key or an address is wrong",
@@ -52,10 +73,38 @@ static dn_status_t dn_shm_cma_error(const dn_shm_peer_t *peer, int write)
     return EFAULT == error ? DN_ERR_RANGE : DN_ERR_ACCESS;
 }
 
+/**
+ * The kernel takes a process' number, and gives that to another process some time after the first has ended. So what the peer
+ * alone has in its memory is read again before the first copy of each tick of a clock, 1 to 10 ms: all numbers would have to be
+ * used up in between for a copy to reach anybody else. It takes half a microsecond.
+ */
+static dn_status_t dn_shm_cma_prove(dn_shm_peer_t *peer, int write)
+{
+    const uint64_t now = dn_shm_now_ns();
+
+    if (now == dn_load_acquire(&peer->proved)) {
+        return DN_OK;
+    }
+    errno = 0;
+    if (dn_shm_cma_probe(peer)) {
+        dn_store_release(&peer->proved, now);
+        return DN_OK;
+    }
+    if (EPERM != errno || dn_shm_gone(peer->os_pid, peer->start_time)) {
+        /* Of another process, or its port is closed. */
+        errno = ESRCH;
+    }
+    return dn_shm_cma_error(peer, write);
+}
+
 /** Move all bytes of two lists of equal length; the kernel may stop at any byte. */
-static dn_status_t dn_shm_cma_move(const dn_shm_peer_t *peer, struct iovec *local, size_t nlocal,
+static dn_status_t dn_shm_cma_move(dn_shm_peer_t *peer, struct iovec *local, size_t nlocal,
                                    struct iovec *remote, size_t nremote, uint64_t len, int write)
 {
+    const dn_status_t status = dn_shm_cma_prove(peer, write);
+    if (DN_OK != status) {
+        return status;
+    }
     while (0 != len) {
         const ssize_t moved = write
                                   ? process_vm_writev((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0)
@@ -80,7 +129,7 @@ static dn_status_t dn_shm_cma_move(const dn_shm_peer_t *peer, struct iovec *loca
     return DN_OK;
 }
 
-dn_status_t dn_shm_cma_copy(const dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write)
+dn_status_t dn_shm_cma_copy(dn_shm_peer_t *peer, void *local, uint64_t remote, uint64_t len, int write)
 {
     struct iovec ours = {local, len};
     struct iovec theirs = {(void *) (uintptr_t) remote, len};
@@ -121,8 +170,7 @@ static int dn_shm_cma_suits(const dn_xfer_t *xfer)
 }
 
 /** Blocks or programs on either side, by the kernel. */
-static dn_status_t dn_shm_cma_blocks(const dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote,
-                                     int write)
+static dn_status_t dn_shm_cma_blocks(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write)
 {
     struct iovec ours[DN_SHM_IOV];
     struct iovec theirs[DN_SHM_IOV];

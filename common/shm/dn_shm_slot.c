@@ -18,11 +18,11 @@
 #include "dn_log.h"
 
 /** Claim a slot in a peer's mapping; its number, or -1: all are taken. */
-static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t max_peers)
+static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t claim)
 {
-    for (uint32_t i = 0; i < max_peers; i++) {
+    for (uint32_t i = 0; i < map->max_peers; i++) {
         if (DN_SHM_FREE == dn_load_acquire_u32(&map->slot[i].state)
-            && dn_cas_u32(&map->slot[i].state, DN_SHM_FREE, DN_SHM_CLAIMED)) {
+            && dn_cas_u32(&map->slot[i].state, DN_SHM_FREE, claim)) {
             return i;
         }
     }
@@ -60,7 +60,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     if (0 != dn_load_acquire_u32(&theirs->closed)) {
         return DN_ERR_UNREACH;
     }
-    const int64_t index = dn_shm_claim_slot(&peer->map, peer->map.max_peers);
+    const int64_t index = dn_shm_claim_slot(&peer->map, dn_shm_claim(mine->os_pid, shm->start_time));
     if (0 > index) {
         /* The owner looks at its slots: those whose senders are gone are free at the next try. */
         dn_fetch_add_u32(&theirs->arrivals, 1);
@@ -255,9 +255,23 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     }
 }
 
+/** Has who claimed a slot ended? */
+static int dn_shm_claim_is_dead(uint32_t claim)
+{
+    const uint32_t os_pid = claim >> 2 & 0x3fffff;
+    uint64_t start_time = 0;
+    const dn_status_t status = dn_shm_process(os_pid, &start_time);
+
+    return DN_ERR_UNREACH == status || (DN_OK == status && claim != dn_shm_claim(os_pid, start_time));
+}
+
 void dn_shm_retry(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        const uint32_t state = dn_load_acquire_u32(&shm->map.slot[i].state);
+        if (dn_shm_is_claim(state) && dn_shm_claim_is_dead(state)) {
+            dn_shm_free_slot(shm, i);
+        }
         if (DN_SHM_LATER == shm->refused[i]) {
             shm->refused[i] = DN_SHM_RETRY;
         }
@@ -277,13 +291,19 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
     }
 }
 
-static void dn_shm_look_for(dn_shm_t *shm, uint32_t state, int again)
+/** @return whether some slot is claimed. */
+static int dn_shm_look_for(dn_shm_t *shm, uint32_t state, int again)
 {
+    int claims = 0;
+
     for (uint32_t i = 0; i < shm->config.max_peers; i++) {
-        if (state == dn_load_acquire_u32(&shm->map.slot[i].state)) {
+        const uint32_t found = dn_load_acquire_u32(&shm->map.slot[i].state);
+        if (state == found) {
             dn_shm_look_at(shm, i, state, again);
         }
+        claims |= dn_shm_is_claim(found);
     }
+    return claims;
 }
 
 void dn_shm_look(dn_shm_t *shm, int again)
@@ -291,8 +311,11 @@ void dn_shm_look(dn_shm_t *shm, int again)
     /* Pairs with the count in dn_shm_open_tx: a slot made READY before the count is seen here. */
     shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals);
     /* A sender that left and came back has two slots: what it sent first is read first. */
-    dn_shm_look_for(shm, DN_SHM_CLOSED, again);
-    dn_shm_look_for(shm, DN_SHM_READY, again);
+    (void) dn_shm_look_for(shm, DN_SHM_CLOSED, again);
+    if (dn_shm_look_for(shm, DN_SHM_READY, again)) {
+        /* Whose it is fills it in just now, or has ended before it could: then nothing arrives. */
+        dn_shm_retry_later(shm);
+    }
     if (shm->nrx > shm->config.max_peers / 2) {
         dn_shm_look_for_dead(shm);
     }

@@ -4,17 +4,22 @@
  */
 /** @file
  * What a process of the shm device finds out while it only polls: that senders came when it had no descriptor or memory
- * for them, and that others have ended without a word.
+ * for them, and that others have ended without a word, be it before they could say who they are.
  */
 #include "dn_config.h"
 
 #include "dn_world.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +38,15 @@ static uint64_t clock_ns(clockid_t clock)
 static uint64_t now_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
+}
+
+/** What is behind a seat's address. */
+static dn_shm_where_t where_of(const dn_board_seat_t *seat)
+{
+    dn_shm_where_t where;
+
+    memcpy(&where, seat->address + seat->address_len - sizeof(where), sizeof(where));
+    return where;
 }
 
 /* Senders that come at a bad moment */
@@ -237,6 +251,162 @@ static void who_is_stopped_is_not_dead(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/* Claims of the dead */
+
+/** Not 0: the process ends in the midst of taking a slot, where a ring in a file gets its memory. */
+static int ends_in_claim;
+
+int posix_fallocate(int fd, off_t off, off_t len)
+{
+    if (ends_in_claim) {
+        dn_world_die(dn_world_here);
+    }
+    return 0 == syscall(SYS_fallocate, fd, 0, off, len) ? 0 : errno;
+}
+
+/** One slot: who has claimed it is killed before it has said who it is. */
+static void a_claimed_slot_comes_back_when_its_sender_is_killed(dn_world_t *world)
+{
+    enum { OWNER, CLAIMER, NEXT };
+    const dn_board_seat_t *owner = &world->board->seat[OWNER];
+    dn_status_t status = DN_ERR_NOMEM;
+
+    world->config.max_peers = 1;
+    world->config.backing = "file";
+    /* Not known, so that no file is unlinked before the end. */
+    world->job.nlocal = 0;
+    dn_world_listen(world, dn_world_hear);
+    if (CLAIMER == world->rank) {
+        ends_in_claim = 1;
+        dn_world_connect_to(world, OWNER);
+    } else if (NEXT == world->rank) {
+        while (0 == kill((pid_t) world->board->seat[CLAIMER].os_pid, 0)) {
+            sched_yield();
+        }
+        dn_test_log.expected = 1;
+        while (DN_ERR_NOMEM == status) {
+            status = dn_connect(world->port, owner->address, owner->address_len, &world->peer[OWNER]);
+            dn_world_progress(world);
+        }
+        dn_test_log.expected = 0;
+        dn_check_equal(status, DN_OK);
+        dn_world_send(world, world->peer[OWNER], DN_WORLD_CHAN, 0, "here", 4);
+        dn_world_sleep(world, OWNER, 0, 1);
+    } else {
+        dn_world_hear_until(world, 1);
+        dn_world_post(world, 0, 1);
+    }
+    dn_close(world->port);
+    if (0 == world->rank) {
+        /* That of the killed one, which nobody else removes before another port is opened. */
+        unlink(where_of(&world->board->seat[CLAIMER]).path);
+    }
+}
+
+/** Who has claimed it lives, but does not go on: it keeps the slot. */
+static void a_claimed_slot_is_kept_while_its_sender_lives(dn_world_t *world)
+{
+    world->config.max_peers = 2;
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        const dn_shm_where_t where = where_of(&world->board->seat[0]);
+        const dn_peer_base_t id = {.pid = 0, .pgid = dn_world_pgid(world)};
+        const dn_shm_where_t mine = where_of(world->me);
+        dn_shm_map_t owner;
+        dn_check_equal(dn_shm_attach(&where, &id, &owner), DN_OK);
+        const uint32_t claim = dn_shm_claim(mine.os_pid, mine.start_time);
+        dn_check(dn_cas_u32(&owner.slot[0].state, DN_SHM_FREE, claim));
+        dn_world_connect_to(world, 0);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+        dn_check_equal(dn_load_acquire_u32(&owner.slot[0].state), claim);
+        dn_store_release_u32(&owner.slot[0].state, DN_SHM_FREE);
+        dn_shm_detach(&owner);
+    } else {
+        dn_world_await(world, 1, 0, 1);
+        const uint64_t before = now_ns();
+        while (now_ns() - before < 600 * MS) {
+            dn_progress(world->port);
+        }
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_stop(world);
+}
+
+/* Numbers of processes that are used again */
+
+/** A child that has this number. -1: errno. */
+static pid_t fork_as(pid_t pid)
+{
+    struct clone_args args = {.exit_signal = SIGCHLD, .set_tid = (uintptr_t) &pid, .set_tid_size = 1};
+
+    return (pid_t) syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/** The next process of a killed peer's number has memory at the same address, which nobody writes or reads. */
+static void the_next_process_of_a_number_is_left_alone(dn_world_t *world)
+{
+    enum { BYTES = 4096 };
+    static uint8_t memory[BYTES];
+    dn_segment_t *segment = NULL;
+    uint8_t data[BYTES];
+    int status = 0;
+
+    dn_world_start(world);
+    dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_world_barrier(world);
+    const dn_xfer_t xfer = {.local = data, .key = &world->board->seat[1].key[0], .len = sizeof(data)};
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    dn_test_fill(data, sizeof(data), 3);
+    dn_check_equal(dn_world_push(world, world->peer[1], &xfer), DN_OK);
+    dn_world_post(world, 0, 1);
+    const pid_t number = (pid_t) world->board->seat[1].os_pid;
+    while (0 == kill(number, 0)) {
+        sched_yield();
+    }
+    const pid_t next = fork_as(number);
+    if (0 == next) {
+        /* A failure there ends it, too. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        while (1 == dn_load_acquire(&world->me->word[0])) {
+            sched_yield();
+        }
+        /* Zeros, as they are here. */
+        for (size_t i = 0; i < sizeof(memory); i++) {
+            status |= memory[i];
+        }
+        _Exit(0 != status);
+    }
+    if (0 > next) {
+        printf("%s: left out: no process can be given a number: %s\n", world->test, strerror(errno));
+        dn_disconnect(world->peer[1]);
+        dn_close(world->port);
+        return;
+    }
+    dn_check_equal(next, number);
+    /* The clock by which the peer is asked for again goes on. */
+    const uint64_t before = now_ns();
+    while (now_ns() - before < 20 * MS) {
+        sched_yield();
+    }
+    dn_test_log_expect();
+    dn_check_equal(dn_push(world->peer[1], &xfer), DN_ERR_UNREACH);
+    dn_check_equal(dn_pull(world->peer[1], &xfer), DN_ERR_UNREACH);
+    dn_check(dn_test_log_said(2, "is gone"));
+    dn_check_bytes(data, sizeof(data), 3);
+    dn_world_post(world, 0, 2);
+    dn_check_equal(waitpid(next, &status, 0), next);
+    dn_check_equal(status, 0);
+    dn_progress(world->port);
+    dn_check_equal(dn_world_lost(world), 1);
+    dn_disconnect(world->peer[1]);
+    dn_close(world->port);
+}
+
 static const dn_world_test_t tests[] = {
     {"a_sender_that_came_without_files_is_heard_later", 2, a_sender_that_came_without_files_is_heard_later},
     {"a_sender_that_came_without_memory_is_heard_later", 2, a_sender_that_came_without_memory_is_heard_later},
@@ -246,6 +416,10 @@ static const dn_world_test_t tests[] = {
     {"a_death_is_heard_of_among_threads", 3, a_death_is_heard_of_among_threads},
     {"who_leaves_in_order_is_no_news", 2, who_leaves_in_order_is_no_news},
     {"who_is_stopped_is_not_dead", 2, who_is_stopped_is_not_dead},
+    {"a_claimed_slot_comes_back_when_its_sender_is_killed", 3,
+     a_claimed_slot_comes_back_when_its_sender_is_killed},
+    {"a_claimed_slot_is_kept_while_its_sender_lives", 2, a_claimed_slot_is_kept_while_its_sender_lives},
+    {"the_next_process_of_a_number_is_left_alone", 2, the_next_process_of_a_number_is_left_alone},
 };
 
 /** usage: shm_watch [TEST] */
