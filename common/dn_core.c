@@ -79,7 +79,8 @@ static dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first)
     return op;
 }
 
-/** The operation of a reply from this peer, or NULL. */
+/** The operation of a reply from this peer, or NULL. That generations wrap does not matter: an operation is used again when its
+ * answer has come, or when its peer is lost, and then the peer is another one. */
 static dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
                                      enum dn_core_kind kind)
 {

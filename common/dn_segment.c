@@ -183,6 +183,7 @@ void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p)
 
 dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation)
 {
+    /* Equal tells a stale key, which is its holder's error, until the SID has been used 2^32 times since. */
     dn_segment_table_t *table = &port->segments;
     if (sid >= table->count) {
         return NULL;

@@ -22,7 +22,8 @@ uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control)
 
 bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number)
 {
-    /* Pairs with the stores of those who come before: here, or in ompi_osc_dimmnet_lock_give(). */
+    /* Pairs with the stores of those who come before: here, or in ompi_osc_dimmnet_lock_give(). Equal is enough, though numbers wrap:
+     * those drawn and not given back are as many as want the lock. */
     if (number != osc_load_u32(exclusive ? &control->write : &control->read)) {
         return false;
     }
