@@ -243,6 +243,10 @@ int ompi_osc_dimmnet_flush(int target, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
 
+    /* Nobody has looked at it, as MPI_Win_flush() and MPI_Win_flush_local() of Open MPI 4.1 do not. */
+    if (OPAL_UNLIKELY((unsigned) target >= (unsigned) module->size)) {
+        return MPI_PROC_NULL == target ? OMPI_SUCCESS : MPI_ERR_RANK;
+    }
     if (OPAL_UNLIKELY(0 == ((module->epochs | module->target[target].epochs) & OSC_PASSIVE))) {
         return OMPI_ERR_RMA_SYNC;
     }
