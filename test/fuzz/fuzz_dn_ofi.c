@@ -1,0 +1,204 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Any messages over a network to a port that is connected to itself. It drops them, or takes them as those of the peer
+ * that their token names, and stays within its bounds. A port takes as long to open as thousands of messages, so it
+ * stays for a number of inputs: to repeat a failure, try those before it, too.
+ *
+ * The process has a network of its own, of which only the loopback is up: an address in a message leads nowhere else.
+ */
+#include "dn_config.h"
+
+#include "dn_fuzz.h"
+
+#include <net/if.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../dn_test.h"
+#include "dn_port.h"
+#include "ofi/dn_ofi_int.h"
+
+enum { INPUTS = 64, HEAD = 3, TURNS = 50, SETTLE = 10000 };
+
+/* libfabric keeps some memory of each connection that a port had when it was closed. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+static dn_port_t *port;
+static dn_peer_t *self;
+static unsigned inputs;
+static uint64_t sum; /**< of all bytes that the handler got */
+
+static void on_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    for (size_t i = 0; i < len; i++) {
+        sum += ((const volatile uint8_t *) data)[i];
+    }
+}
+
+static void say_nothing(const char *sentence, void *arg) {}
+
+/** @return 0: there is no such network to be had, and nothing is tried. */
+static int leave_network(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    if (0 != unshare(CLONE_NEWNET) && 0 != unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+        return 0;
+    }
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const int up = 0 <= fd && 0 == ioctl(fd, SIOCSIFFLAGS, &lo);
+    if (0 <= fd) {
+        close(fd);
+    }
+    return up;
+}
+
+/** May anything be tried here? */
+static int is_apart(void)
+{
+    static int apart = -1;
+
+    if (0 > apart) {
+        apart = leave_network();
+        if (!apart) {
+            fprintf(stderr, "fuzz_dn_ofi: nothing is tried: no network of its own is allowed here\n");
+        }
+    }
+    return apart;
+}
+
+static void open_port(void)
+{
+    dn_job_t job = {.nlocal = 1};
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_config_t config;
+
+    for (size_t i = 0; i < sizeof(job.key.byte); i++) {
+        job.key.byte[i] = (uint8_t) (0x9d * i + 0x35);
+    }
+    dn_config_init(&config);
+    config.max_peers = 4;
+    config.ring_lines = 64;
+    config.llcm_bytes = 4096;
+    config.timeout_s = 0;
+    dn_log_set(say_nothing, NULL);
+    DN_FUZZ_CHECK(DN_OK == dn_open("ofi:net@lo", &job, &config, &port));
+    DN_FUZZ_CHECK(DN_OK == dn_handler_set(port, DN_CHAN_USER, on_message, NULL));
+    DN_FUZZ_CHECK(DN_OK == dn_address(port, address, &len));
+    DN_FUZZ_CHECK(DN_OK == dn_connect(port, address, len, &self));
+    (void) dn_botf(self, DN_CHAN_USER, 0, NULL, 0, "x", 1);
+    for (unsigned turn = 0; turn < SETTLE && 0 == sum; turn++) {
+        dn_progress(port);
+    }
+    sum = 0;
+}
+
+/** Tokens and numbers change from run to run: zeros of an input stand for those that are right. */
+static void make_right(uint8_t *bytes, size_t len)
+{
+    const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) self;
+    dn_ofi_head_t head;
+
+    if (sizeof(head) > len) {
+        return;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    head.token ^= peer->rx_token;
+    head.number += peer->rx_number;
+    memcpy(bytes, &head, sizeof(head));
+}
+
+static void try_message(const uint8_t *data, size_t n, unsigned how)
+{
+    dn_ofi_t *ofi = (dn_ofi_t *) port->ifaces;
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, n + (0 == n));
+
+    if (NULL == buffer || n > buffer->room) {
+        if (NULL != buffer) {
+            dn_ofi_buffer_free(ofi, buffer);
+        }
+        return;
+    }
+    memcpy(buffer->bytes, data, n);
+    if (0 == how % 2) {
+        make_right(buffer->bytes, n);
+    }
+    dn_ofi_arrived(ofi, buffer, n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    if (!is_apart()) {
+        return 0;
+    }
+    if (NULL == port) {
+        open_port();
+    }
+    while (HEAD <= len) {
+        const size_t wanted = data[1] | (size_t) data[2] << 8;
+        const size_t n = wanted < len - HEAD ? wanted : len - HEAD;
+        try_message(data + HEAD, n, data[0]);
+        if (0 == data[0] / 2 % 4) {
+            dn_progress(port);
+        }
+        data += HEAD + n;
+        len -= HEAD + n;
+    }
+    for (unsigned turn = 0; turn < TURNS && 0 != dn_progress(port); turn++) {
+    }
+    if (INPUTS == ++inputs) {
+        dn_close(port);
+        port = NULL;
+        inputs = 0;
+    }
+    return 0;
+}
+
+/* ---- seeds ---- */
+
+static size_t write_message(uint64_t *random, uint8_t *to)
+{
+    const uint8_t kind = (uint8_t) dn_test_below(random, DN_OFI_KEPT + 2);
+    dn_ofi_head_t head = {.token = 0 == dn_test_below(random, 4) ? dn_test_random(random) : 0,
+                          .number = 0 == dn_test_below(random, 3) ? dn_test_below(random, 5) : 0,
+                          .kind = kind,
+                          .channel = (uint8_t) dn_test_below(random, DN_CHAN_MAX + 1),
+                          .tag = (uint8_t) dn_test_random(random)};
+    size_t body = DN_OFI_BOTF == kind    ? dn_test_below(random, 200)
+                  : DN_OFI_AOTF == kind  ? sizeof(dn_ofi_store_t)
+                  : DN_OFI_HELLO == kind ? sizeof(dn_ofi_hello_t)
+                                         : 0;
+    body += 0 == dn_test_below(random, 16);
+    head.len = (uint32_t) (0 == dn_test_below(random, 16) ? dn_test_random(random) : body);
+    const size_t n = sizeof(head) + body;
+
+    to[0] = (uint8_t) dn_test_below(random, 16);
+    to[1] = (uint8_t) n;
+    to[2] = (uint8_t) (n >> 8);
+    memcpy(to + HEAD, &head, sizeof(head));
+    for (size_t i = 0; i < body; i++) {
+        to[HEAD + sizeof(head) + i] = 0 == dn_test_below(random, 4) ? (uint8_t) dn_test_random(random) : 0;
+    }
+    return HEAD + n;
+}
+
+size_t dn_fuzz_seed(uint64_t *random, uint8_t *data)
+{
+    size_t used = 0;
+
+    for (uint64_t n = 1 + dn_test_below(random, 12); 0 != n && used < DN_FUZZ_MAX - 1024; n--) {
+        used += write_message(random, data + used);
+    }
+    return used;
+}
