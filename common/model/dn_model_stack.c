@@ -89,21 +89,20 @@ dn_status_t dn_model_stack_here(void **context_p)
 
 dn_status_t dn_model_stack_make(void **context_p, uint8_t *stack, size_t bytes, void (*enter)(void))
 {
-    const dn_status_t status = dn_model_stack_here(context_p);
-
-    if (DN_OK == status) {
-        dn_context_t *context = *context_p;
-        getcontext(&context->saved);
-        context->saved.uc_stack.ss_sp = stack;
-        context->saved.uc_stack.ss_size = bytes;
-        context->saved.uc_link = NULL;
-        makecontext(&context->saved, enter, 0);
-        context->made = 1;
-#    if defined(__SANITIZE_THREAD__)
-        context->fiber = __tsan_create_fiber(0);
-#    endif
+    if (DN_OK != dn_model_stack_here(context_p)) {
+        return DN_ERR_NOMEM;
     }
-    return status;
+    dn_context_t *context = *context_p;
+    getcontext(&context->saved);
+    context->saved.uc_stack.ss_sp = stack;
+    context->saved.uc_stack.ss_size = bytes;
+    context->saved.uc_link = NULL;
+    makecontext(&context->saved, enter, 0);
+    context->made = 1;
+#    if defined(__SANITIZE_THREAD__)
+    context->fiber = __tsan_create_fiber(0);
+#    endif
+    return DN_OK;
 }
 
 void dn_model_stack_switch(void **from_p, void *to)
