@@ -15,10 +15,7 @@
 #include <stdint.h>
 
 #include "dn_inline.h"
-
-/* A lock would be in the memory of one process, where others do not see it. */
-_Static_assert(2 == ATOMIC_INT_LOCK_FREE && 2 == ATOMIC_LLONG_LOCK_FREE,
-               "words of 4 and 8 bytes in shared memory need atomics without locks");
+#include "dn_machine.h"
 
 /** Read a word whose new value publishes memory written before it. Pairs with dn_store_release. */
 static inline uint64_t dn_load_acquire(const uint64_t *word)

@@ -1,0 +1,26 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_machine.h
+ * What dimmnet asks of a machine. configure compiles this file before it looks for anything else, and says the same.
+ */
+#ifndef DN_MACHINE_H
+#define DN_MACHINE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+_Static_assert(
+    8 == sizeof(void *) && 8 == sizeof(size_t),
+    "dimmnet needs a machine of 64 bits: addresses and lengths go between processes in words of 64 bits");
+/* Beside it a lock of the compiler's library, which is private to a process, would let two processes store at once. */
+_Static_assert(
+    2 == ATOMIC_CHAR_LOCK_FREE && 2 == ATOMIC_SHORT_LOCK_FREE && 2 == ATOMIC_INT_LOCK_FREE
+        && 2 == ATOMIC_LLONG_LOCK_FREE,
+    "dimmnet needs atomic instructions on words of 8 to 64 bits: other processes map the same words");
+_Static_assert(__ORDER_LITTLE_ENDIAN__ == __BYTE_ORDER__,
+               "dimmnet needs a little-endian machine: what goes between processes has that order, and no "
+               "other is tested");
+
+#endif
