@@ -27,7 +27,7 @@
 enum { INPUTS = 64, HEAD = 3, TURNS = 50, SETTLE = 10000 };
 
 /* libfabric keeps some memory of each connection that a port had when it was closed. */
-const char *__asan_default_options(void);
+DN_API const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";

@@ -43,7 +43,7 @@ static dn_peer_t *self;
 static slot_t slot[REQUESTS];
 
 /* MPI keeps some memory to the end, and knows nothing of sanitizers. */
-const char *__asan_default_options(void);
+DN_API const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";

@@ -25,7 +25,7 @@ static ompi_win_t win[WINDOWS];
 static uint8_t memory[WINDOWS][GUARD + WINDOW + GUARD];
 
 /* MPI keeps some memory to the end, and knows nothing of sanitizers. */
-const char *__asan_default_options(void);
+DN_API const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";
