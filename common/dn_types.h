@@ -44,8 +44,9 @@ typedef struct dn_pgid {
 
 /** What messages of a network carry, so that only processes that were let in are heard. */
 typedef enum dn_auth_mode {
-    DN_AUTH_NONE,  /**< nothing: whoever can send to this host is believed */
-    DN_AUTH_HELLO, /**< who connects proves that it has the group's key; later messages carry a secret word */
+    DN_AUTH_NONE, /**< who connects proves that it has the group's key, which may be a weak one; later messages carry nothing */
+    DN_AUTH_HELLO, /**< who connects proves that it has the group's key; later messages carry a secret word, which nobody
+                        knows who cannot read the traffic */
     DN_AUTH_FULL /**< later messages carry a tag over their bytes and number, too: nobody on the way can change, forge or
                         repeat one. Transfers go by messages then */
 } dn_auth_mode_t;

@@ -107,6 +107,17 @@ static void take_text(char *to, size_t size, const char *text)
     snprintf(to, size, "%s", NULL == text ? "" : text);
 }
 
+/** A key that only those have who got the address. */
+static int random_key(dn_group_key_t *key)
+{
+    if (0 != getentropy(key->byte, sizeof(key->byte))) {
+        fprintf(stderr,
+                INFO_PROGRAM ": the kernel gives no random numbers; allow getrandom in the sandbox\n");
+        return -1;
+    }
+    return 0;
+}
+
 /** What an open port says of its only device. */
 static void take_attributes(info_device_t *device, const dn_port_t *port)
 {
@@ -123,7 +134,10 @@ static void take_attributes(info_device_t *device, const dn_port_t *port)
 
 void info_devices_look(info_devices_t *devices)
 {
-    const dn_job_t job = {.pid = 0};
+    dn_job_t job = {.pid = 0};
+    if (0 != random_key(&job.key)) {
+        return;
+    }
     for (int i = 0; i < devices->count; i++) {
         info_device_t *device = &devices->device[i];
         dn_port_t *port;
@@ -229,17 +243,6 @@ static int serve(dn_port_t *port, int seconds)
             nanosleep(&pause, NULL);
         }
         answer(&answerer);
-    }
-    return 0;
-}
-
-/** A key that only those have who got the address. */
-static int random_key(dn_group_key_t *key)
-{
-    if (0 != getentropy(key->byte, sizeof(key->byte))) {
-        fprintf(stderr,
-                INFO_PROGRAM ": the kernel gives no random numbers; allow getrandom in the sandbox\n");
-        return -1;
     }
     return 0;
 }

@@ -17,6 +17,7 @@ static void dn_ofi_free(dn_ofi_t *ofi)
     pthread_mutex_destroy(&ofi->lock);
     pthread_cond_destroy(&ofi->wake);
     free(ofi->stream);
+    free(ofi->group);
     free(ofi->mr);
     while (NULL != ofi->parts) {
         dn_ofi_part_t *part = ofi->parts;
@@ -34,6 +35,14 @@ static void dn_ofi_free(dn_ofi_t *ofi)
 static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const char *argument,
                                dn_iface_t **iface_p)
 {
+    const dn_auth_group_t *group = dn_port_group(port);
+
+    if (group->weak && DN_AUTH_NONE != config->auth) {
+        dn_log_error("ofi is passed over: the launcher has given this job a key of small numbers, which "
+                     "others can guess; "
+                     "start it by mpirun, or set auth to none where nobody else is on the network");
+        return DN_ERR_UNSUPPORTED;
+    }
     dn_ofi_t *ofi = calloc(1, sizeof(*ofi));
     if (NULL == ofi) {
         return DN_ERR_NOMEM;
@@ -42,23 +51,28 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     dn_ofi_watch_open(ofi);
     ofi->iface.port = port;
     ofi->threads = dn_port_job(port)->threads || 0 != config->timeout_s;
-    ofi->max_peers = config->max_peers;
+    ofi->max_senders = config->max_peers + dn_port_job(port)->size;
+    ofi->auth = config->auth;
     ofi->first = config->first;
     ofi->timeout_ns = config->timeout_s * UINT64_C(1000000000);
-    ofi->rma_wanted = config->cma;
+    /* What a provider moves by itself has no tags. */
+    ofi->rma_wanted = config->cma && DN_AUTH_FULL != config->auth;
     ofi->contenders = 1;
     ofi->ready_tail = &ofi->ready;
     ofi->done_tail = &ofi->done;
     ofi->pool[DN_OFI_SHORT] = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
     ofi->pool[DN_OFI_MEDIUM] = (dn_ofi_pool_t){.room = DN_OFI_MIDDLE, .each = 16};
     ofi->pool[DN_OFI_LONG] = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
-    dn_status_t status = dn_ofi_fabric_open(ofi, config, argument);
+    dn_status_t status = dn_ofi_group_add(ofi, &group->pgid);
+    status = DN_OK == status ? dn_ofi_fabric_open(ofi, config, argument) : status;
     if (DN_OK != status) {
         dn_ofi_free(ofi);
         return status;
     }
     dn_ofi_host(ofi->where.host);
     memcpy(ofi->where.nonce, dn_port_nonce(port), sizeof(ofi->where.nonce));
+    memcpy(ofi->where.exchange, group->exchange, sizeof(ofi->where.exchange));
+    ofi->where.auth = config->auth;
     ofi->where.llcm_bytes = config->llcm_bytes;
     ofi->where.os_pid = (uint32_t) getpid();
     ofi->where.window = config->ring_lines < DN_OFI_WINDOW_MAX / DN_OFI_RINGS
@@ -84,7 +98,8 @@ static void dn_ofi_close(dn_iface_t *iface)
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
     dn_ofi_watch_close(ofi);
-    /* Those that the port did not know: of groups that were not let in. */
+    dn_ofi_expire(ofi, 1);
+    /* Those that the port did not know: the watcher has met them. */
     while (NULL != ofi->peers) {
         dn_ofi_release(&ofi->peers->base);
     }

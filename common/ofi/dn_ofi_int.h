@@ -8,8 +8,11 @@
  * through them.
  *
  * A sender opens a *stream* to a peer with a HELLO that says who it is and
- * names the stream by a token of its own; all later messages of the stream
- * carry that token and a number. The receiver puts them in order by the number,
+ * names the stream by a token of its own. It says HELLO again until the peer
+ * answers by a CHALLENGE; what is sent meanwhile waits with the sender, behind
+ * the PROOF that the peer asks for (dn_auth.h, dn_ofi_greet.c). So a receiver
+ * keeps nothing of processes that have not proved who they are. All messages of
+ * the stream carry its token and a number. The receiver puts them in order by the number,
  * so a provider need not keep order (FI_ORDER_SAS). Numbers of messages and
  * counts of lines have 64 bits and never wrap: what is known of them may stand
  * still for any time, such as that of the last AOTF. AOTF is such a message,
@@ -71,9 +74,10 @@
     (2u << 20) /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
                 GB/s; 4 MiB in parts of 1 MiB: 1.7) */
 #define DN_OFI_PLACE_BITS \
-    20u                     /**< of a token; the others are random, as different senders' must not be alike */
-#define DN_OFI_STRAYS  256u /**< messages kept that came ahead of what they belong to */
+    20u /**< of a token; the others are random, as different senders' must not be alike */
 #define DN_OFI_PUSH_NS UINT64_C(10000000) /**< for which disconnecting sends what it can */
+/** HELLO is said again after so long, then after twice as long each time. */
+#define DN_OFI_GREET_NS UINT64_C(4000000)
 /** For which an answer is waited for before it is asked for again. */
 #define DN_OFI_ASK_NS    UINT64_C(250000000)
 #define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
@@ -156,8 +160,16 @@ typedef struct dn_ofi_stream {
         before; /**< token of the stream to the same process ahead of it: it begins when that has gone out */
     struct dn_ofi_peer *peer;
     dn_ofi_node_t *node;
-    uint64_t back;   /**< token of the peer's stream to us when the peer was freed,
+    uint64_t back;            /**< token of the peer's stream to us when the peer was freed,
                     0: none */
+    dn_auth_pair_t back_pair; /**< of that stream */
+    int open;                 /**< it was challenged: messages go out */
+    dn_auth_root_t root;
+    dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
+    dn_auth_pair_t pair;         /**< once it is open */
+    uint64_t since;              /**< when it was made */
+    uint64_t greet_at;           /**< when HELLO is said next, */
+    uint64_t greet_gap;          /**< and the pause behind that */
     uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
     uint32_t room;   /**< bytes of the longest message that its receiver takes, with its head */
     uint32_t window;
@@ -168,7 +180,6 @@ typedef struct dn_ofi_stream {
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
     uint64_t stores;               /**< number behind its last AOTF; 0: there was none */
     uint64_t stored;               /**< numbers below are known to have come */
-    int kept;                      /**< and AOTFs among them not to be stored yet */
     int asked;                     /**< a PING is not answered yet */
     uint64_t asked_at;             /**< when it was sent last, */
     uint64_t asked_since;          /**< and first */
@@ -187,24 +198,26 @@ typedef struct dn_ofi_peer {
     dn_peer_base_t base;
     dn_ofi_stream_t *tx; /**< NULL: not open */
     dn_ofi_node_t *node;
-    uint32_t window; /**< lines that it lets us have there */
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
+    dn_auth_side_t side;                /**< its side of streams, but for the random bytes */
+    uint32_t window;                    /**< lines that it lets us have there */
     int self;
     int contends;        /**< runs only where we may */
     int pidfd;           /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
     _Atomic int suspect; /**< found gone; the next progress says so */
     int parted;          /**< it has said itself that it takes, or sends, no more */
     uint32_t refusals;   /**< since its life was last looked at */
-    int stranger;        /**< of a group not let in, or met by the watcher: not the port's yet */
-    int trusted;         /**< of a group let in, as those that we connect to: its AOTFs are stored */
+    int stranger;        /**< met by the watcher: not the port's yet */
     int going;           /**< is being freed: what it says now is said to nobody */
 
     uint64_t rx_token;             /**< of its stream to us, 0: none */
+    dn_auth_pair_t rx_pair;        /**< of that stream */
     struct dn_ofi_peer *rx_next;   /**< of its bucket */
     uint64_t rx_number;            /**< expected next */
     uint64_t rx_lines;             /**< that came, ever */
     uint64_t rx_taken;             /**< lines whose handlers have run, ever */
     uint64_t rx_told;              /**< of which the sender knows */
-    int kept;                      /**< AOTFs came that wait until it is let in */
+    uint64_t early_lines;          /**< of early, which the sender has credit for, too */
     uint32_t depth;                /**< its handlers running, one inside the other */
     int rx_left;                   /**< its LEAVE came */
     int left_due, pong_due;        /**< LEFT or PONG wait for room */
@@ -253,11 +266,36 @@ typedef struct dn_ofi_part {
     struct dn_ofi_part *next; /**< of op->part, or of ofi->parts */
 } dn_ofi_part_t;
 
+/** A group that is let in. */
+typedef struct dn_ofi_group {
+    dn_pgid_t pgid;
+    int met;                            /**< the rest is known: one of its processes was met */
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< its public half */
+    dn_auth_root_t root;                /**< what we share with it */
+} dn_ofi_group_t;
+
+/** Who has said HELLO as a process can that has the key, and has still to prove that it says so now. */
+typedef struct dn_ofi_applicant {
+    struct dn_ofi_applicant *next;
+    uint64_t token;
+    uint64_t number; /**< of its PROOF */
+    uint64_t since;
+    uint32_t pid;
+    dn_pgid_t pgid;
+    dn_ofi_where_t where;
+    dn_ofi_node_t *node;
+    dn_auth_pair_t pair;
+    dn_ofi_challenge_t challenge;
+    dn_ofi_buffer_t *early; /**< messages that came by now, oldest first */
+    uint64_t lines;         /**< of them */
+} dn_ofi_applicant_t;
+
 typedef struct dn_ofi {
     dn_iface_t iface;
     pthread_mutex_t lock;
     int threads;
-    uint32_t max_peers;
+    uint32_t max_senders; /**< dn_config_t::max_peers more than the job has processes */
+    dn_auth_mode_t auth;
     uint64_t first;       /**< dn_config_t::first */
     uint64_t timeout_ns;  /**< 0: nobody is given up for being silent */
     dn_ofi_where_t where; /**< of this process */
@@ -278,10 +316,9 @@ typedef struct dn_ofi {
     int rma;               /**< PULL by fi_read */
     int delivery;          /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
     uint64_t mr_mode;
-    int local;          /**< reaches processes of this host only */
-    uint64_t key_mask;  /**< bits of a key */
-    uint64_t key_state; /**< of what makes them */
-    size_t iov_limit;   /**< of ours in one call of RMA */
+    int local;         /**< reaches processes of this host only */
+    uint64_t key_mask; /**< bits of a key */
+    size_t iov_limit;  /**< of ours in one call of RMA */
     size_t rma_iov_limit;
     size_t inject;
     uint32_t tx_left;  /**< operations that the provider still takes, */
@@ -302,8 +339,13 @@ typedef struct dn_ofi {
     dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
     dn_ofi_peer_t *ready, **ready_tail; /**< with messages for handlers */
     uint32_t nready;
-    dn_ofi_buffer_t *stray;
-    uint32_t nstrays;
+    dn_ofi_group_t *group; /**< the first is our own */
+    uint32_t ngroups;
+    dn_ofi_applicant_t *applicant; /**< oldest first */
+    uint32_t napplicants;
+    uint32_t greeting;              /**< streams that were not open yet at the last look */
+    uint64_t greet_at;              /**< when the next of them says HELLO */
+    int told;                       /**< that somebody cannot be understood */
     dn_ofi_op_t *done, **done_tail; /**< to be signalled, or to be done by the core processor */
     int resetting;                  /**< failures of RMA are of our own making */
     struct fid_mr **mr;             /**< of segments, by SID */
@@ -315,7 +357,7 @@ typedef struct dn_ofi {
     int calls;                  /**< the watcher is to be told so */
 
     int work;             /**< something waits for room */
-    int retry;            /**< strays may be at home now */
+    int retry;            /**< an applicant that has proved itself may be let in now */
     int unmet;            /**< the watcher has met peers, which the port does not know yet */
     _Atomic int suspects; /**< some peer's suspect is set */
     _Atomic int reap;     /**< some peer may be freed */
@@ -412,14 +454,22 @@ dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint6
 /** Queue a message without regard to credit: HELLO or LEAVE. */
 dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_kind kind, const void *data,
                            size_t len);
+/** Give a buffer to the provider. 0, or what it said. */
+ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node);
+/** Seal a message of an open stream, its head and bytes filled in. */
+void dn_ofi_seal(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_ofi_head_t *head);
+/** The provider said something else than that it has no room. */
+void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Send what waits on a stream, as far as credit and the provider go. */
 void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** An operation found no room: now and then, look whether the peer lives.
  * DN_ERR_AGAIN or DN_ERR_UNREACH. */
 dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** A word outside of any order. 0: the provider has no room. */
+/** A message outside of any order, sealed already if it is to be; aligned to 8. 0: the provider has no room. */
+int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, size_t size);
+/** A word outside of any order, in one direction of a stream. 0: the provider has no room. */
 int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                   uint64_t value);
+                   const dn_auth_way_t *way, uint64_t value);
 /** Does RMA to this peer have to wait for messages that were sent before a
  * fence? */
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
@@ -431,11 +481,13 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** @{ */
 /** A message came. The buffer is the callee's. */
 void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len);
-/** Take the strays once more, in the order in which they came. */
-void dn_ofi_retry(dn_ofi_t *ofi);
 /** Store what an AOTF says. */
 void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
-/** It is the port's from now on. What it stored before is stored now, ahead of what it will. */
+/** A numbered message, whose sender has been found: deliver it in its turn. */
+void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer);
+/** Was this message sealed for one direction of a stream? */
+int dn_ofi_opens(const dn_ofi_t *ofi, const dn_auth_way_t *way, dn_ofi_buffer_t *buffer);
+/** It is the port's from now on. */
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Tell the sender how much has been taken, when that is worth a word. */
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
@@ -484,9 +536,9 @@ int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream);
 dn_ofi_stream_t *dn_ofi_find_stream(const dn_ofi_t *ofi, uint64_t token);
 /** The sender of this token, or NULL. */
 dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token);
-/** Take a peer's messages of this token from now on, the first of them of number @p first; those of a stream before may still wait
- * for handlers. */
-void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token, uint64_t first);
+/** Take a peer's messages of an applicant's stream from now on, those behind its PROOF; those of a stream before may still wait for
+ * handlers. */
+void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_ofi_applicant_t *applicant);
 /** Its stream to us, if it has one, is over. */
 void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
@@ -502,8 +554,13 @@ dn_status_t dn_ofi_check(dn_peer_base_t *peer);
 void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
 /** Have the port know the peers that may be known to it. Needs the port's lock, too. */
 void dn_ofi_meet(dn_ofi_t *ofi);
-/** HELLO came. 0: it has to wait; else the buffer is free again. */
-int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
+/** Make a peer of a process whose address is sound. */
+dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where,
+                             dn_ofi_peer_t **peer_p);
+/** The peer of this nonce, or NULL. */
+dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2]);
+/** Is what a process says of itself possible? */
+int dn_ofi_is_sound(const dn_ofi_where_t *where);
 /** Leave a peer, as dn_ofi_leave(), and give what was accepted for it some time to go out. */
 void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** It lives, for all that is known, but a PULL from it does not end: say so here and there, and suspect it. */
@@ -513,6 +570,34 @@ void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Declare the suspects lost, forget those who left. Without the device's lock.
  */
 void dn_ofi_bury(dn_ofi_t *ofi);
+/** @} */
+
+/** @name dn_ofi_greet.c: HELLO, CHALLENGE and PROOF */
+/** @{ */
+/** Let in a group of this name, from now on. DN_ERR_NOMEM. */
+dn_status_t dn_ofi_group_add(dn_ofi_t *ofi, const dn_pgid_t *pgid);
+/** What we share with the group of this public half. NULL: it was not let in. */
+const dn_auth_root_t *dn_ofi_root(dn_ofi_t *ofi, const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
+/** Our side of a stream: that of the opener, or the acceptor's. */
+void dn_ofi_side(const dn_ofi_where_t *where, uint32_t pid, dn_auth_side_t *side);
+/** Say HELLO on a stream that is not open, if it is time to. */
+void dn_ofi_greet(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
+/** The same on all. */
+void dn_ofi_greet_all(dn_ofi_t *ofi);
+/** HELLO came. The buffer is the caller's. */
+void dn_ofi_hello(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
+/** CHALLENGE came. The buffer is the caller's. */
+void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
+/** A stream of ours is not taken. */
+void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t why);
+/** The applicant of this token, or NULL. */
+dn_ofi_applicant_t *dn_ofi_find_applicant(const dn_ofi_t *ofi, uint64_t token);
+/** A numbered message of an applicant came. The buffer is the callee's. */
+void dn_ofi_applied(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant, dn_ofi_buffer_t *buffer);
+/** Let in those who have proved themselves, and had to wait. */
+void dn_ofi_retry(dn_ofi_t *ofi);
+/** Forget those who have not for a long time; all: every one. */
+void dn_ofi_expire(dn_ofi_t *ofi, int all);
 /** @} */
 
 /** @name dn_ofi_watch.c: peers that fall silent */

@@ -27,8 +27,7 @@ static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
     dn_count(&counters->lines_sent, dn_ofi_lines(len));
 }
 
-/** Give a buffer to the provider. 0, or what it said. */
-static ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
+ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
 {
     if (NULL == ofi->ep) {
         return -FI_ESHUTDOWN;
@@ -45,8 +44,13 @@ static ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_
     return ret;
 }
 
-/** The provider said something else than that it has no room. */
-static void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+void dn_ofi_seal(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_ofi_head_t *head)
+{
+    dn_auth_seal(ofi->auth, &stream->pair.way[DN_AUTH_OPENER], head->number, head, sizeof(*head) + head->len,
+                 offsetof(dn_ofi_head_t, proof));
+}
+
+void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     stream->dead = 1;
     if (NULL != stream->peer) {
@@ -106,8 +110,8 @@ static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 
 void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    if (dn_ofi_follows(ofi, stream)) {
-        ofi->work = 1;
+    if (!stream->open) {
+        dn_ofi_greet(ofi, stream);
         return;
     }
     while (NULL != stream->first && !stream->dead) {
@@ -178,19 +182,21 @@ void dn_ofi_let_go(dn_ofi_t *ofi)
 }
 
 /** Append a message to what waits on a stream, its head filled in but for the
- * number. */
+ * number and the proof. */
 static void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_t *buffer, int gathers)
 {
     dn_ofi_head_t *head = dn_ofi_head(buffer);
 
     head->token = stream->token;
-    head->number = stream->number;
-    stream->number += DN_OFI_HELLO != head->kind;
+    head->number = stream->number++;
     if (DN_OFI_AOTF == head->kind) {
         stream->stores = stream->number;
     }
     buffer->stream = stream;
     buffer->size = (uint32_t) sizeof(*head) + head->len;
+    if (stream->open) {
+        dn_ofi_seal(ofi, stream, head);
+    }
     dn_ofi_put_last(&stream->first, &stream->last, buffer);
     if (gathers && stream->held < DN_OFI_GATHER) {
         dn_ofi_gather(ofi, stream);
@@ -216,23 +222,29 @@ dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_k
 }
 
 int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                   uint64_t value)
+                   const dn_auth_way_t *way, uint64_t value)
 {
-    const dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
+    dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
 
+    dn_auth_seal(ofi->auth, way, value, &word, sizeof(word), offsetof(dn_ofi_head_t, proof));
+    return dn_ofi_tell(ofi, node, &word, sizeof(word));
+}
+
+int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, size_t size)
+{
     if (NULL == ofi->ep) {
         return 1;
     }
-    if (sizeof(word) <= ofi->inject) {
-        return -FI_EAGAIN != fi_inject(ofi->ep, &word, sizeof(word), node->addr);
+    if (size <= ofi->inject) {
+        return -FI_EAGAIN != fi_inject(ofi->ep, message, size, node->addr);
     }
-    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(word));
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, size);
     if (NULL == buffer) {
         return 0;
     }
     buffer->stream = NULL;
-    buffer->size = sizeof(word);
-    memcpy(buffer->bytes, &word, sizeof(word));
+    buffer->size = (uint32_t) size;
+    memcpy(buffer->bytes, message, size);
     const ssize_t ret = dn_ofi_post(ofi, buffer, node);
     if (0 != ret) {
         dn_ofi_buffer_free(ofi, buffer);
@@ -326,7 +338,7 @@ static void dn_ofi_give(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buf
 static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head, const void *first,
                          size_t first_len, const void *second, size_t second_len)
 {
-    uint8_t bytes[DN_OFI_SMALL];
+    _Alignas(8) uint8_t bytes[DN_OFI_SMALL];
     dn_ofi_stream_t *stream = peer->tx;
     const size_t size = sizeof(head) + head.len;
     const uint32_t lines = dn_ofi_lines(head.len);
@@ -344,6 +356,7 @@ static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head,
     if (0 != second_len) {
         memcpy(bytes + sizeof(head) + first_len, second, second_len);
     }
+    dn_ofi_seal(ofi, stream, (dn_ofi_head_t *) bytes);
     if (0 != fi_inject(ofi->ep, bytes, size, stream->node->addr)) {
         return 0;
     }
@@ -474,18 +487,18 @@ dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
 /** Are all its AOTFs known to be stored? The last may be any number of messages ago: both have 64 bits. */
 static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
 {
-    return !stream->kept && stream->stores <= stream->stored;
+    return stream->stores <= stream->stored;
 }
 
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    const int greeted = NULL == stream->first || DN_OFI_HELLO != dn_ofi_head(stream->first)->kind;
     const uint64_t now = dn_ofi_clock();
 
-    if (!greeted || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
+    if (!stream->open || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
         return;
     }
-    if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, NULL != stream->first)) {
+    if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
+                       NULL != stream->first)) {
         stream->asked_since = stream->asked ? stream->asked_since : now;
         stream->asked_at = now;
         stream->asked = 1;

@@ -24,8 +24,7 @@ static const dn_peer_ops_t dn_ofi_ops = {
     .fence = dn_ofi_fence,
 };
 
-/** Is what a process says of itself possible? */
-static int dn_ofi_is_sound(const dn_ofi_where_t *where)
+int dn_ofi_is_sound(const dn_ofi_where_t *where)
 {
     return 0 < where->name_len && DN_OFI_NAME_MAX >= where->name_len && 64 <= where->window
            && DN_OFI_WINDOW_MAX >= where->window && DN_OFI_MESSAGE_MAX >= where->botf_max
@@ -33,13 +32,20 @@ static int dn_ofi_is_sound(const dn_ofi_where_t *where)
            && '\0' == where->provider[DN_OFI_PROVIDER_MAX - 1] && (16u << 20) >= where->llcm_bytes;
 }
 
+static const char *dn_ofi_auth_name(uint32_t auth)
+{
+    static const char *const name[] = {
+        [DN_AUTH_NONE] = "none", [DN_AUTH_HELLO] = "hello", [DN_AUTH_FULL] = "full"};
+    return auth < sizeof(name) / sizeof(name[0]) ? name[auth] : "unknown";
+}
+
 static int dn_ofi_same_host(const dn_ofi_t *ofi, const dn_ofi_where_t *where)
 {
     return 0 == memcmp(where->host, ofi->where.host, sizeof(where->host));
 }
 
-static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where,
-                                    dn_ofi_peer_t **peer_p)
+dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where,
+                             dn_ofi_peer_t **peer_p)
 {
     dn_ofi_peer_t *peer = calloc(1, sizeof(*peer));
     if (NULL == peer) {
@@ -63,7 +69,8 @@ static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, con
     peer->window = where->window;
     peer->self = 0 == memcmp(where->nonce, ofi->where.nonce, sizeof(where->nonce));
     peer->pidfd = -1;
-    peer->trusted = 1;
+    memcpy(peer->exchange, where->exchange, sizeof(peer->exchange));
+    dn_ofi_side(where, id->pid, &peer->side);
     if (dn_ofi_same_host(ofi, where) && !peer->self) {
         peer->pidfd = dn_ofi_open_process(where->os_pid);
         peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
@@ -85,7 +92,8 @@ static dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, con
 static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (0 != peer->rx_token && !peer->rx_left) {
-        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
+        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+                       DN_OFI_CLOSED);
     }
     dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
     dn_ofi_end_rx(ofi, peer);
@@ -102,7 +110,7 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     *at = peer->next;
     ofi->npeers--;
     ofi->contenders -= (uint32_t) peer->contends;
-    ofi->retry = NULL != ofi->stray;
+    ofi->retry = NULL != ofi->applicant;
     if (0 <= peer->pidfd) {
         close(peer->pidfd);
     }
@@ -116,7 +124,7 @@ void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     ofi->suspects = 1;
 }
 
-static dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])
+dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])
 {
     dn_ofi_peer_t *peer = ofi->peers;
     while (NULL != peer && 0 != memcmp(peer->base.nonce, nonce, sizeof(peer->base.nonce))) {
@@ -134,97 +142,10 @@ static dn_ofi_peer_t *dn_ofi_find_met(const dn_ofi_t *ofi, const dn_peer_base_t 
                : NULL;
 }
 
-/** Slots are scarce: suspect the senders whose processes have ended. @return
- * whether there are such. */
-static int dn_ofi_find_dead(dn_ofi_t *ofi)
-{
-    int found = 0;
-
-    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (0 != peer->rx_token && DN_OK != dn_ofi_check(&peer->base)) {
-            dn_ofi_suspect(ofi, peer);
-            found = 1;
-        }
-    }
-    return found;
-}
-
-/** May who says HELLO have a stream here? @param peer NULL: it is not known
- * yet. */
-static enum dn_ofi_refusal dn_ofi_judge(dn_ofi_t *ofi, const dn_ofi_hello_t *hello, dn_ofi_peer_t *peer)
-{
-    if (0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))) {
-        return DN_OFI_STRANGER;
-    }
-    if (ofi->closing || (NULL != peer && (peer->base.lost || peer->suspect))) {
-        return DN_OFI_CLOSED;
-    }
-    if ((NULL == peer || 0 == peer->rx_token) && ofi->nsenders >= ofi->max_peers) {
-        return DN_OFI_FULL;
-    }
-    return DN_OFI_WELCOME;
-}
-
-static int dn_ofi_is_kin(const dn_ofi_t *ofi, const dn_pgid_t *pgid)
-{
-    return 0 == memcmp(&dn_port_group(ofi->iface.port)->pgid, pgid, sizeof(*pgid));
-}
-
-int dn_ofi_hello(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
-{
-    dn_ofi_head_t head;
-    dn_ofi_hello_t hello;
-
-    memcpy(&head, buffer->bytes, sizeof(head));
-    memcpy(&hello, buffer->bytes + sizeof(head), sizeof(hello));
-    if (DN_OFI_MAGIC != hello.magic || DN_WIRE_VERSION != hello.version || !dn_ofi_is_sound(&hello.where)
-        || 0 == head.token || NULL != dn_ofi_find_sender(ofi, head.token)) {
-        dn_count(&ofi->iface.counters->dropped, 1);
-        return 1;
-    }
-    dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, hello.where.nonce);
-    if (NULL != peer && (peer->going || (0 != peer->rx_token && !peer->rx_left))) {
-        /* It is met anew when it is freed; or its LEAVE is still on the way. */
-        return 0;
-    }
-    const enum dn_ofi_refusal why = dn_ofi_judge(ofi, &hello, peer);
-    if (DN_OFI_FULL == why && dn_ofi_find_dead(ofi)) {
-        return 0;
-    }
-    if (DN_OFI_WELCOME != why) {
-        dn_ofi_node_t *node = dn_ofi_node(ofi, hello.where.name, hello.where.name_len);
-        if (NULL != node) {
-            dn_ofi_control(ofi, node, DN_OFI_REFUSE, head.token, why);
-            dn_ofi_node_leave(ofi, node);
-        }
-        return 1;
-    }
-    if (NULL == peer) {
-        const dn_peer_base_t id = {.pid = hello.pid, .pgid = hello.pgid};
-        if (DN_OK != dn_ofi_make_peer(ofi, &id, &hello.where, &peer)) {
-            dn_count(&ofi->iface.counters->dropped, 1);
-            return 1;
-        }
-        /* The port is asked, and told, under its lock; its own group is always let in. */
-        ofi->unmet |= ofi->beating;
-        peer->trusted = dn_ofi_is_kin(ofi, &hello.pgid)
-                        || (!ofi->beating && dn_port_admits(ofi->iface.port, &hello.pgid));
-        peer->stranger = ofi->beating || !peer->trusted;
-        if (!peer->stranger) {
-            dn_port_adopt(ofi->iface.port, &peer->base);
-        }
-    } else if (0 != memcmp(&peer->base.pgid, &hello.pgid, sizeof(hello.pgid))) {
-        dn_count(&ofi->iface.counters->dropped, 1);
-        return 1;
-    }
-    dn_ofi_begin_rx(ofi, peer, head.token, head.number);
-    return 1;
-}
-
 void dn_ofi_meet(dn_ofi_t *ofi)
 {
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (peer->stranger && dn_port_admits(ofi->iface.port, &peer->base.pgid)) {
+        if (peer->stranger) {
             dn_port_adopt(ofi->iface.port, &peer->base);
             dn_ofi_let_in(ofi, peer);
         }
@@ -235,9 +156,10 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
-    (void) pgid;
     dn_ofi_lock(ofi);
-    dn_ofi_meet(ofi);
+    if (DN_OK != dn_ofi_group_add(ofi, pgid)) {
+        dn_log_error("no memory to let a process group in over ofi");
+    }
     dn_ofi_unlock(ofi);
 }
 
@@ -268,6 +190,24 @@ static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *w
     return ended ? DN_ERR_UNREACH : DN_OK;
 }
 
+/** Is it of the group that it says, and does it prove what this process asks for? */
+static dn_status_t dn_ofi_is_kin(const dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where)
+{
+    dn_pgid_t pgid;
+
+    dn_auth_pgid(where->exchange, &pgid);
+    if (0 != memcmp(&pgid, &id->pgid, sizeof(pgid))) {
+        dn_log_error("the ofi part of the address of PID %" PRIu32 " is of another group; refused", id->pid);
+        return DN_ERR_PROTO;
+    }
+    if (where->auth != ofi->where.auth) {
+        dn_log_error("PID %" PRIu32 " has auth %s, this process %s; set it to one value for the whole job",
+                     id->pid, dn_ofi_auth_name(where->auth), dn_ofi_auth_name(ofi->where.auth));
+        return DN_ERR_ACCESS;
+    }
+    return DN_OK;
+}
+
 dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
                            dn_peer_base_t **peer_p)
 {
@@ -283,7 +223,8 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         dn_log_error("the ofi part of the address of PID %" PRIu32 " is malformed; refused", id->pid);
         return DN_ERR_PROTO;
     }
-    dn_status_t status = dn_ofi_reachable(ofi, &where);
+    dn_status_t status = dn_ofi_is_kin(ofi, id, &where);
+    status = DN_OK == status ? dn_ofi_reachable(ofi, &where) : status;
     if (DN_OK != status) {
         return status;
     }
@@ -378,11 +319,11 @@ void dn_ofi_release(dn_peer_base_t *base)
 
 /** Say a word that is to come in any case, for a while. */
 static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                       uint64_t value)
+                       const dn_auth_way_t *way, uint64_t value)
 {
     const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
 
-    while (!dn_ofi_control(ofi, node, kind, token, value) && dn_ofi_clock() < until) {
+    while (!dn_ofi_control(ofi, node, kind, token, way, value) && dn_ofi_clock() < until) {
         dn_ofi_poll(ofi);
     }
 }
@@ -394,10 +335,11 @@ static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         return;
     }
     if (0 != peer->rx_token && !peer->rx_left) {
-        dn_ofi_say(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
+        dn_ofi_say(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+                   DN_OFI_CLOSED);
     }
-    if (NULL != peer->tx) {
-        dn_ofi_say(ofi, peer->node, DN_OFI_GONE, peer->tx->token, 0);
+    if (NULL != peer->tx && peer->tx->open) {
+        dn_ofi_say(ofi, peer->node, DN_OFI_GONE, peer->tx->token, &peer->tx->pair.way[DN_AUTH_OPENER], 0);
     }
 }
 
@@ -466,7 +408,7 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
     while (NULL != peer && !dn_ofi_is_over(peer)) {
         if (peer->rx_left && !peer->left_due && !peer->self && NULL == peer->first && 0 == peer->depth) {
             dn_ofi_end_rx(ofi, peer);
-            ofi->retry = NULL != ofi->stray;
+            ofi->retry = NULL != ofi->applicant;
         }
         ofi->reap |= peer->rx_left || (peer->base.lost && 0 == peer->base.connections);
         peer = peer->next;

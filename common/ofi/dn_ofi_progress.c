@@ -128,6 +128,9 @@ int dn_ofi_turn(dn_ofi_t *ofi)
     if (ofi->retry) {
         dn_ofi_retry(ofi);
     }
+    if (0 != ofi->greeting) {
+        dn_ofi_greet_all(ofi);
+    }
     if (ofi->work) {
         dn_ofi_go_on(ofi);
     }
@@ -171,7 +174,7 @@ static int dn_ofi_rests(dn_ofi_t *ofi)
 /** Is there a message or a transfer that waits for room or credit, or is in flight? */
 static int dn_ofi_is_busy(const dn_ofi_t *ofi)
 {
-    int busy = ofi->work;
+    int busy = ofi->work || 0 != ofi->greeting;
 
     for (uint32_t i = 0; !busy && i < ofi->nstreams; i++) {
         busy = NULL != ofi->stream[i] && NULL != ofi->stream[i]->first;

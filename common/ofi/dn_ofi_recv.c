@@ -42,7 +42,8 @@ void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         || peer->rx_taken - peer->rx_told < ofi->where.window / 4) {
         return;
     }
-    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, peer->rx_taken)) {
+    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+                       peer->rx_taken)) {
         peer->rx_told = peer->rx_taken;
     } else {
         ofi->work = 1;
@@ -51,38 +52,24 @@ void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 
 void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
+    const dn_auth_way_t *way = &peer->rx_pair.way[DN_AUTH_ACCEPTOR];
+
     if (peer->credit_due) {
-        peer->credit_due = !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, peer->rx_told);
+        peer->credit_due =
+            !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, way, peer->rx_told);
     }
     if (peer->pong_due) {
-        const enum dn_ofi_kind pong = peer->kept ? DN_OFI_KEPT : DN_OFI_PONG;
-        peer->pong_due = !dn_ofi_control(ofi, peer->node, pong, peer->rx_token, peer->rx_number);
+        peer->pong_due = !dn_ofi_control(ofi, peer->node, DN_OFI_PONG, peer->rx_token, way, peer->rx_number);
     }
     if (peer->left_due && !peer->pong_due) {
-        peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, 0);
+        peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, way, 0);
     }
     ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
 }
 
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    dn_ofi_buffer_t **at = &peer->first;
-
     peer->stranger = 0;
-    peer->trusted = 1;
-    peer->kept = 0;
-    while (NULL != *at) {
-        dn_ofi_buffer_t *buffer = *at;
-        if (DN_OFI_AOTF == dn_ofi_head(buffer)->kind) {
-            *at = buffer->next;
-            dn_ofi_apply(ofi, buffer);
-            peer->rx_taken += buffer->lines;
-            dn_ofi_buffer_free(ofi, buffer);
-        } else {
-            peer->last = buffer;
-            at = &buffer->next;
-        }
-    }
     dn_ofi_give_credit(ofi, peer);
     dn_ofi_make_ready(ofi, peer);
 }
@@ -134,7 +121,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         }
         peer->rx_left = 1;
         ofi->reap = 1;
-        ofi->retry = NULL != ofi->stray;
+        ofi->retry = NULL != ofi->applicant;
         peer->left_due = 1;
         dn_ofi_answer(ofi, peer);
         dn_ofi_buffer_free(ofi, buffer);
@@ -147,14 +134,13 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;
     }
-    if (DN_OFI_AOTF == head->kind && peer->trusted) {
+    if (DN_OFI_AOTF == head->kind) {
         dn_ofi_apply(ofi, buffer);
         peer->rx_taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_give_credit(ofi, peer);
         return;
     }
-    peer->kept |= DN_OFI_AOTF == head->kind;
     if (NULL != peer->first) {
         buffer = dn_ofi_shrink(ofi, buffer);
     }
@@ -162,107 +148,110 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     dn_ofi_make_ready(ofi, peer);
 }
 
-/** A numbered message: deliver it in its turn. */
-static void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+/** Put a message that has overtaken others where it waits for them. */
+static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
-    /* Of a number that was delivered already, this is beyond any window. */
-    const uint64_t ahead = dn_ofi_head(buffer)->number - peer->rx_number;
+    const uint64_t number = dn_ofi_head(buffer)->number;
+    const uint32_t lines = dn_ofi_lines(dn_ofi_head(buffer)->len);
+    dn_ofi_buffer_t **at = &peer->early;
 
+    while (NULL != *at && dn_ofi_head(*at)->number < number) {
+        at = &(*at)->next;
+    }
+    if (NULL != *at && dn_ofi_head(*at)->number == number) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
+    /* A stream has no more on the way than it has credit for, and the LEAVE. */
+    if (number - peer->rx_number > ofi->where.window + 1
+        || peer->rx_lines - peer->rx_told + peer->early_lines + lines > ofi->where.window + 1) {
+        dn_ofi_buffer_free(ofi, buffer);
+        dn_ofi_distrust(ofi, peer, "more than it had credit for");
+        return;
+    }
+    buffer = dn_ofi_shrink(ofi, buffer);
+    peer->early_lines += lines;
+    buffer->next = *at;
+    *at = buffer;
+}
+
+void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+{
+    const uint64_t number = dn_ofi_head(buffer)->number;
+
+    if (number < peer->rx_number) {
+        /* Whoever has seen it on its way can send it again. */
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
     peer->signs++;
-    if (0 != ahead) {
+    if (number != peer->rx_number) {
         /* FI_ORDER_SAS is the order of matching: a short message may be complete
      * before a long one. */
-        dn_ofi_buffer_t **at = &peer->early;
-        while (NULL != *at && dn_ofi_head(*at)->number - peer->rx_number < ahead) {
-            at = &(*at)->next;
-        }
-        /* A stream has no more messages on the way than lines, and the LEAVE. */
-        if (ahead > ofi->where.window + 1
-            || (NULL != *at && dn_ofi_head(*at)->number - peer->rx_number == ahead)) {
-            dn_ofi_buffer_free(ofi, buffer);
-            dn_ofi_distrust(ofi, peer, "a message out of its turn");
-            return;
-        }
-        buffer = dn_ofi_shrink(ofi, buffer);
-        buffer->next = *at;
-        *at = buffer;
+        dn_ofi_keep_early(ofi, peer, buffer);
         return;
     }
     dn_ofi_deliver(ofi, peer, buffer);
     while (NULL != peer->early && dn_ofi_head(peer->early)->number == peer->rx_number) {
         dn_ofi_buffer_t *next = peer->early;
         peer->early = next->next;
+        peer->early_lines -= dn_ofi_lines(dn_ofi_head(next)->len);
         dn_ofi_deliver(ofi, peer, next);
     }
 }
 
-/** Keep a message for which its sender's HELLO, or room for that, is missing.
- * The oldest make room: they are of streams that are over. */
-static void dn_ofi_keep(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+int dn_ofi_opens(const dn_ofi_t *ofi, const dn_auth_way_t *way, dn_ofi_buffer_t *buffer)
 {
-    if (ofi->closing) {
-        dn_ofi_buffer_free(ofi, buffer);
-        return;
-    }
-    if (DN_OFI_STRAYS <= ofi->nstrays) {
-        dn_ofi_buffer_t *oldest = ofi->stray;
-        ofi->stray = oldest->next;
-        ofi->nstrays--;
-        dn_ofi_buffer_free(ofi, oldest);
-        dn_count(&ofi->iface.counters->dropped, 1);
-    }
-    dn_ofi_buffer_t **at = &ofi->stray;
-    while (NULL != *at) {
-        at = &(*at)->next;
-    }
-    buffer = dn_ofi_shrink(ofi, buffer);
-    buffer->next = NULL;
-    *at = buffer;
-    ofi->nstrays++;
+    dn_ofi_head_t *head = dn_ofi_head(buffer);
+
+    return dn_auth_opens(ofi->auth, way, head->number, head, sizeof(*head) + head->len,
+                         offsetof(dn_ofi_head_t, proof));
 }
 
-/** A numbered message of nobody we know. */
+/** A numbered message of no stream that is open. */
 static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
 
+    dn_ofi_applicant_t *applicant = dn_ofi_find_applicant(ofi, head->token);
+    if (NULL != applicant) {
+        dn_ofi_applied(ofi, applicant, buffer);
+        return;
+    }
     /* 0 is the token of no stream, and `back` where there was none. */
     const int leaves = 0 != head->token && (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind);
 
     for (uint32_t i = 0; leaves && i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
-        if (NULL != stream && NULL == stream->peer && stream->back == head->token) {
+        if (NULL != stream && NULL == stream->peer && stream->back == head->token
+            && dn_ofi_opens(ofi, &stream->back_pair.way[DN_AUTH_OPENER], buffer)) {
             /* Both close: each other's LEAVE is the acknowledgement. */
-            dn_ofi_control(ofi, stream->node, DN_OFI_LEFT, head->token, 0);
+            dn_ofi_control(ofi, stream->node, DN_OFI_LEFT, head->token,
+                           &stream->back_pair.way[DN_AUTH_ACCEPTOR], 0);
             stream->dead = 1;
             dn_ofi_settle_stream(ofi, stream);
             dn_ofi_buffer_free(ofi, buffer);
             return;
         }
     }
-    dn_ofi_keep(ofi, buffer);
-}
-
-static void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint32_t why)
-{
-    stream->dead = 1;
-    if (NULL == stream->peer) {
-        dn_ofi_settle_stream(ofi, stream);
-        return;
-    }
-    if (DN_OFI_FULL == why && !stream->peer->suspect) {
-        dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", stream->peer->base.pid);
-    }
-    dn_ofi_parted(ofi, stream->peer);
+    dn_count(&ofi->iface.counters->dropped, 1);
+    dn_ofi_buffer_free(ofi, buffer);
 }
 
 /** A word about a stream of ours. */
-static void dn_ofi_word(dn_ofi_t *ofi, const dn_ofi_head_t *head)
+static void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
     dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, head->token);
 
-    if (NULL == stream) {
+    if (NULL == stream || !stream->open) {
         /* Of one that is over: it may come late. */
+        return;
+    }
+    if (!dn_ofi_opens(ofi, &stream->pair.way[DN_AUTH_ACCEPTOR], buffer)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
         return;
     }
     if (NULL != stream->peer) {
@@ -279,14 +268,13 @@ static void dn_ofi_word(dn_ofi_t *ofi, const dn_ofi_head_t *head)
     } else if (DN_OFI_LEFT == head->kind && stream->leaving) {
         stream->dead = 1;
         dn_ofi_settle_stream(ofi, stream);
-    } else if (DN_OFI_PONG == head->kind || DN_OFI_KEPT == head->kind) {
+    } else if (DN_OFI_PONG == head->kind) {
         stream->asked = 0;
         if (stream->stored <= head->number && head->number <= stream->number) {
             stream->stored = head->number;
-            stream->kept = DN_OFI_KEPT == head->kind;
         }
     } else if (DN_OFI_REFUSE == head->kind) {
-        dn_ofi_refused(ofi, stream, (uint32_t) head->number);
+        dn_ofi_refused(ofi, stream, head->number);
     }
 }
 
@@ -303,8 +291,52 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
         return sizeof(dn_ofi_store_t) == head->len;
     case DN_OFI_HELLO:
         return sizeof(dn_ofi_hello_t) == head->len;
+    case DN_OFI_CHALLENGE:
+        return sizeof(dn_ofi_challenge_t) == head->len;
+    case DN_OFI_PROOF:
+        return sizeof(dn_ofi_proof_t) == head->len;
     default:
-        return 0 == head->len && 0 < head->kind && DN_OFI_KEPT >= head->kind;
+        return 0 == head->len && 0 < head->kind && DN_OFI_GONE >= head->kind;
+    }
+}
+
+/** A word about a stream of its sender's. */
+static void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
+
+    if (NULL == peer || !dn_ofi_opens(ofi, &peer->rx_pair.way[DN_AUTH_OPENER], buffer)) {
+        /* Of a stream that is not known yet it is said again. */
+        dn_count(&ofi->iface.counters->dropped, NULL != peer);
+    } else if (DN_OFI_GONE == head->kind) {
+        dn_ofi_parted(ofi, peer);
+    } else if (peer->suspect) {
+        /* An answer would keep it waiting for one who has given it up. */
+        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+                       DN_OFI_CLOSED);
+    } else {
+        peer->signs++;
+        peer->pong_due = 1;
+        peer->credit_due = 0 != head->number;
+        peer->left_due = peer->rx_left;
+        dn_ofi_answer(ofi, peer);
+    }
+}
+
+/** A message of a stream. The buffer is the callee's. */
+static void dn_ofi_numbered(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, dn_ofi_head(buffer)->token);
+
+    if (NULL == peer) {
+        dn_ofi_unknown(ofi, buffer);
+    } else if (peer->rx_left || DN_OFI_PROOF == dn_ofi_head(buffer)->kind
+               || !dn_ofi_opens(ofi, &peer->rx_pair.way[DN_AUTH_OPENER], buffer)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+    } else {
+        dn_ofi_sequence(ofi, peer, buffer);
     }
 }
 
@@ -318,46 +350,30 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
-    if (DN_OFI_HELLO == head->kind) {
-        if (dn_ofi_hello(ofi, buffer)) {
-            ofi->retry = NULL != ofi->stray;
-            dn_ofi_buffer_free(ofi, buffer);
-        } else {
-            dn_ofi_keep(ofi, buffer);
-        }
-        return;
-    }
-    if (DN_OFI_HELLO < head->kind && DN_OFI_PING != head->kind && DN_OFI_GONE != head->kind) {
-        dn_ofi_word(ofi, head);
+    switch (head->kind) {
+    case DN_OFI_HELLO:
+        dn_ofi_hello(ofi, buffer);
         dn_ofi_buffer_free(ofi, buffer);
-        return;
-    }
-    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
-    if (DN_OFI_PING == head->kind) {
-        if (NULL != peer && peer->suspect) {
-            /* An answer would keep it waiting for one who has given it up. */
-            dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, DN_OFI_CLOSED);
-            dn_ofi_buffer_free(ofi, buffer);
-        } else if (NULL != peer) {
-            peer->signs++;
-            peer->pong_due = 1;
-            peer->credit_due = 0 != head->number;
-            peer->left_due = peer->rx_left;
-            dn_ofi_answer(ofi, peer);
-            dn_ofi_buffer_free(ofi, buffer);
-        } else {
-            /* It has overtaken the HELLO, and is not sent again soon. */
-            dn_ofi_keep(ofi, buffer);
-        }
-    } else if (DN_OFI_GONE == head->kind && NULL != peer) {
+        break;
+    case DN_OFI_CHALLENGE:
+        dn_ofi_challenged(ofi, buffer);
         dn_ofi_buffer_free(ofi, buffer);
-        dn_ofi_parted(ofi, peer);
-    } else if (DN_OFI_GONE == head->kind) {
-        dn_ofi_keep(ofi, buffer);
-    } else if (NULL == peer || peer->rx_left) {
-        dn_ofi_unknown(ofi, buffer);
-    } else {
-        dn_ofi_sequence(ofi, peer, buffer);
+        break;
+    case DN_OFI_PING:
+    case DN_OFI_GONE:
+        dn_ofi_asked(ofi, buffer);
+        dn_ofi_buffer_free(ofi, buffer);
+        break;
+    case DN_OFI_CREDIT:
+    case DN_OFI_LEFT:
+    case DN_OFI_REFUSE:
+    case DN_OFI_PONG:
+        dn_ofi_word(ofi, buffer);
+        dn_ofi_buffer_free(ofi, buffer);
+        break;
+    default:
+        dn_ofi_numbered(ofi, buffer);
+        break;
     }
 }
 
@@ -401,18 +417,4 @@ void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
         dn_count(&ofi->iface.counters->dropped, 1);
     }
     dn_ofi_buffer_free(ofi, buffer);
-}
-
-void dn_ofi_retry(dn_ofi_t *ofi)
-{
-    dn_ofi_buffer_t *buffer = ofi->stray;
-
-    ofi->retry = 0;
-    ofi->stray = NULL;
-    ofi->nstrays = 0;
-    while (NULL != buffer) {
-        dn_ofi_buffer_t *next = buffer->next;
-        dn_ofi_arrived(ofi, buffer, sizeof(dn_ofi_head_t) + dn_ofi_head(buffer)->len);
-        buffer = next;
-    }
 }

@@ -7,7 +7,7 @@
 #include "dn_ofi_int.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
+#include <string.h>
 
 /* Ours */
 
@@ -58,24 +58,21 @@ static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
 
 dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    const dn_job_t *job = dn_port_job(ofi->iface.port);
+    static const dn_ofi_proof_t none;
     uint32_t number;
     uint64_t secret;
-    dn_ofi_hello_t hello = {
-        .magic = DN_OFI_MAGIC,
-        .version = DN_WIRE_VERSION,
-        .pid = job->pid,
-        .pgid = dn_port_group(ofi->iface.port)->pgid,
-        .to = {peer->base.nonce[0], peer->base.nonce[1]},
-        .where = ofi->where,
-    };
+    dn_pgid_t pgid;
 
+    const dn_auth_root_t *root = dn_ofi_root(ofi, peer->exchange, &pgid);
+    if (NULL == root) {
+        return DN_ERR_ACCESS;
+    }
     dn_ofi_stream_t *stream = calloc(1, sizeof(*stream));
-    if (NULL == stream || DN_OK != dn_ofi_place(ofi, &number)
-        || sizeof(secret) != getrandom(&secret, sizeof(secret), 0)) {
+    if (NULL == stream || DN_OK != dn_ofi_place(ofi, &number)) {
         free(stream);
         return DN_ERR_NOMEM;
     }
+    dn_auth_random(&secret, sizeof(secret));
     /* Never 0, which stands for no stream. */
     stream->token = (secret | 1) << DN_OFI_PLACE_BITS | number;
     stream->peer = peer;
@@ -85,7 +82,14 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->before = peer->node->newest;
     stream->number = stream->stored = stream->seen = ofi->first;
     stream->sent = stream->credit = ofi->first;
-    if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_HELLO, &hello, sizeof(hello))) {
+    stream->root = *root;
+    stream->theirs = peer->side;
+    dn_ofi_side(&ofi->where, dn_port_job(ofi->iface.port)->pid, &stream->ours);
+    dn_auth_random(stream->ours.random, sizeof(stream->ours.random));
+    stream->since = dn_ofi_clock();
+    stream->greet_gap = DN_OFI_GREET_NS;
+    /* It is filled in when it is asked for; the others wait behind it. */
+    if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_PROOF, &none, sizeof(none))) {
         free(stream);
         return DN_ERR_NOMEM;
     }
@@ -93,6 +97,10 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     peer->node->users++;
     ofi->stream[number] = stream;
     peer->tx = stream;
+    ofi->greeting++;
+    ofi->greet_at = 0;
+    ofi->calls |= ofi->watching;
+    dn_ofi_greet(ofi, stream);
     return DN_OK;
 }
 
@@ -130,9 +138,12 @@ void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
     peer->fences = 0;
     stream->peer = NULL;
     stream->back = peer->rx_token;
+    stream->back_pair = peer->rx_pair;
     stream->leaving = 1;
     ofi->draining++;
-    if (!stream->dead && DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0)) {
+    /* Nobody misses a stream that was neither opened nor used; but that the port closes is said. */
+    const int unused = DN_OFI_LEAVE == kind && !stream->open && stream->first == stream->last;
+    if (!stream->dead && (unused || DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0))) {
         stream->dead = 1;
     }
     dn_ofi_settle_stream(ofi, stream);
@@ -169,6 +180,7 @@ void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     peer->left_due = 0;
     peer->pong_due = 0;
     peer->credit_due = 0;
+    peer->early_lines = 0;
     ofi->nsenders--;
     while (NULL != peer->early) {
         dn_ofi_buffer_t *buffer = peer->early;
@@ -177,14 +189,18 @@ void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
-void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t token, uint64_t first)
+void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_ofi_applicant_t *applicant)
 {
+    const uint64_t token = applicant->token;
+    const uint64_t first = applicant->number;
+
     dn_ofi_end_rx(ofi, peer);
     for (dn_ofi_buffer_t *buffer = peer->first; NULL != buffer; buffer = buffer->next) {
         buffer->lines = 0;
     }
     peer->rx_token = token;
-    peer->rx_number = first;
+    peer->rx_pair = applicant->pair;
+    peer->rx_number = first + 1; /* behind the PROOF */
     peer->rx_lines = first;
     peer->rx_taken = first;
     peer->rx_told = first;

@@ -47,6 +47,9 @@ static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint
 {
     const uint64_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
 
+    if (!stream->open) {
+        return NULL == stream->peer && now - stream->since > ofi->timeout_ns ? "was never opened" : NULL;
+    }
     if (stream->asked && now - stream->asked_since > DN_OFI_DEAF * ofi->timeout_ns) {
         return "does not answer to messages, though it says others";
     }
@@ -101,6 +104,7 @@ static void dn_ofi_look(dn_ofi_t *ofi)
     const int away = now - ofi->watched > ofi->timeout_ns / 2;
 
     ofi->watched = now;
+    dn_ofi_expire(ofi, 0);
     dn_ofi_look_at_streams(ofi, now, away);
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (away || !dn_ofi_is_watched(ofi, peer) || peer->signs != peer->signs_at) {
@@ -122,10 +126,11 @@ static void dn_ofi_look(dn_ofi_t *ofi)
 static void dn_ofi_rest(dn_ofi_t *ofi, uint64_t until)
 {
     const int guarding = ofi->guarding;
+    const uint32_t greeting = ofi->greeting;
     const struct timespec end = {(time_t) (until / UINT64_C(1000000000)),
                                  (long) (until % UINT64_C(1000000000))};
 
-    while (!ofi->closing && guarding == ofi->guarding
+    while (!ofi->closing && guarding == ofi->guarding && greeting == ofi->greeting
            && ETIMEDOUT != pthread_cond_timedwait(&ofi->wake, &ofi->lock, &end)) {
     }
 }
@@ -133,18 +138,26 @@ static void dn_ofi_rest(dn_ofi_t *ofi, uint64_t until)
 static void *dn_ofi_beat(void *arg)
 {
     dn_ofi_t *ofi = arg;
-    uint64_t turns = 0;
+    uint64_t turns = 0, greeted = 0;
     uint64_t look_at = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
 
     dn_ofi_lock(ofi);
     while (!ofi->closing) {
         const int guarding = ofi->guarding;
-        dn_ofi_rest(ofi, guarding ? dn_ofi_clock() + DN_OFI_GUARD_NS : look_at);
+        const uint64_t greet_at = 0 != ofi->greeting && ofi->greet_at < look_at ? ofi->greet_at : look_at;
+        dn_ofi_rest(ofi, guarding ? dn_ofi_clock() + DN_OFI_GUARD_NS : greet_at);
         if (guarding) {
             /* What the application has not sent since by its progress. */
             ofi->guarding = NULL != ofi->gathering;
             dn_ofi_let_go(ofi);
         }
+        if (0 != ofi->greeting && greeted == ofi->turns) {
+            /* Nobody reads the answer, and what waits for it stays here. */
+            ofi->beating = 1;
+            dn_ofi_turn(ofi);
+            ofi->beating = 0;
+        }
+        greeted = ofi->turns;
         if (dn_ofi_clock() < look_at) {
             continue;
         }

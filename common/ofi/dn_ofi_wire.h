@@ -8,6 +8,8 @@
 #ifndef DN_OFI_WIRE_H
 #define DN_OFI_WIRE_H
 
+#include <stddef.h>
+
 #include "dn_device.h"
 #include "dn_topo.h"
 
@@ -21,37 +23,38 @@
  * may overtake them. */
 enum dn_ofi_kind {
     DN_OFI_BOTF = 1,
-    DN_OFI_AOTF = 2,   /**< dn_ofi_store_t */
-    DN_OFI_LEAVE = 3,  /**< the last of a stream */
-    DN_OFI_CLOSE = 4,  /**< LEAVE of a port that closes: nothing is taken any more, either */
-    DN_OFI_HELLO = 5,  /**< dn_ofi_hello_t; opens a stream */
-    DN_OFI_CREDIT = 6, /**< value: lines taken from the stream named by the token */
-    DN_OFI_LEFT = 7,   /**< LEAVE of that stream came */
-    DN_OFI_REFUSE = 8, /**< that stream is not or no more taken; value: dn_ofi_refusal */
-    DN_OFI_PING = 9,   /**< what came of that stream, which is the sender's? value: it waits for credit */
-    DN_OFI_PONG = 10,  /**< value: the number expected next */
-    DN_OFI_GONE = 11,  /**< who sent that stream has given up its receiver */
-    DN_OFI_KEPT = 12,  /**< PONG, and AOTFs among those that came wait until their sender is let in */
+    DN_OFI_AOTF = 2,      /**< dn_ofi_store_t */
+    DN_OFI_LEAVE = 3,     /**< the last of a stream */
+    DN_OFI_CLOSE = 4,     /**< LEAVE of a port that closes: nothing is taken any more, either */
+    DN_OFI_PROOF = 5,     /**< dn_ofi_proof_t; the first of a stream */
+    DN_OFI_HELLO = 6,     /**< dn_ofi_hello_t; asks for a stream, again and again until there is an answer */
+    DN_OFI_CHALLENGE = 7, /**< dn_ofi_challenge_t; the answer */
+    DN_OFI_CREDIT = 8,    /**< value: lines taken from the stream named by the token */
+    DN_OFI_LEFT = 9,      /**< LEAVE of that stream came */
+    DN_OFI_REFUSE = 10,   /**< that stream is not or no more taken; value: dn_ofi_refusal */
+    DN_OFI_PING = 11,     /**< what came of that stream, which is the sender's? value: it waits for credit */
+    DN_OFI_PONG = 12,     /**< value: the number expected next */
+    DN_OFI_GONE = 13,     /**< who sent that stream has given up its receiver */
 };
 
 enum dn_ofi_refusal {
     DN_OFI_WELCOME = 0,
-    DN_OFI_FULL = 1,     /**< no slot */
-    DN_OFI_STRANGER = 2, /**< another process has that address now */
-    DN_OFI_CLOSED = 3,   /**< the port closes */
+    DN_OFI_FULL = 1,   /**< no slot */
+    DN_OFI_CLOSED = 2, /**< the port closes */
 };
 
 typedef struct dn_ofi_head {
     uint64_t token;
-    uint64_t number; /**< of the message in its stream; of HELLO: that of the message behind it */
+    uint64_t number; /**< of the message in its stream; of HELLO: that of its PROOF; of a word: the value */
     uint32_t len;    /**< bytes that follow */
     uint8_t kind;
     uint8_t channel;
     uint8_t tag;
     uint8_t pad;
+    uint64_t proof; /**< dn_auth_seal(); of HELLO and CHALLENGE, which have a MAC: 0 */
 } dn_ofi_head_t;
 
-_Static_assert(sizeof(dn_ofi_head_t) == 24, "what follows a head is aligned to 8");
+_Static_assert(sizeof(dn_ofi_head_t) == 32, "what follows a head is aligned to 8");
 
 typedef struct dn_ofi_store {
     uint64_t off;
@@ -63,25 +66,41 @@ typedef struct dn_ofi_store {
 typedef struct dn_ofi_where {
     uint8_t host[16]; /**< kernel boot and PID namespace, folded */
     uint64_t nonce[2];
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
     uint64_t llcm_bytes;
     uint32_t os_pid;
+    uint32_t auth;     /**< dn_auth_mode_t */
     uint32_t window;   /**< lines that a stream to it may have there */
     uint32_t botf_max; /**< longest message that it takes */
     uint32_t name_len;
+    uint32_t pad;
     dn_cpumask_t units; /**< where it may run */
     char provider[DN_OFI_PROVIDER_MAX];
     uint8_t name[DN_OFI_NAME_MAX]; /**< of its endpoint */
 } dn_ofi_where_t;
 
+/** The opener's side of a stream (dn_auth.h). */
 typedef struct dn_ofi_hello {
     uint32_t magic;
     uint32_t version; /**< DN_WIRE_VERSION */
     uint32_t pid;
     uint32_t pad;
-    dn_pgid_t pgid;
+    uint8_t random[DN_AUTH_RANDOM];
     uint64_t to[2]; /**< nonce of whom it is meant for */
     dn_ofi_where_t where;
+    uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_mac() of the head and all before */
 } dn_ofi_hello_t;
+
+/** The acceptor's side. It is shorter than what it answers. */
+typedef struct dn_ofi_challenge {
+    uint8_t random[DN_AUTH_RANDOM];
+    uint64_t why;             /**< dn_ofi_refusal */
+    uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_prove() of DN_AUTH_ACCEPTOR, with why */
+} dn_ofi_challenge_t;
+
+typedef struct dn_ofi_proof {
+    uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_prove() of DN_AUTH_OPENER */
+} dn_ofi_proof_t;
 
 /** Lines of credit that a message of so many bytes costs. */
 static inline uint32_t dn_ofi_lines(size_t len)

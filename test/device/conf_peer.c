@@ -218,7 +218,6 @@ void messages_of_strangers_wait(dn_world_t *world)
         for (int i = 0; i < 3; i++) {
             say(world, world->peer[1]);
         }
-        dn_world_fence(world, world->peer[1]);
     }
     dn_world_barrier(world);
     for (int i = 0; i < 200; i++) {
@@ -246,7 +245,6 @@ void strangers_refused_at_first_talk_once_admitted(dn_world_t *world)
         admit(world, 1);
         dn_world_connect_to(world, 1);
         say(world, world->peer[1]);
-        dn_world_fence(world, world->peer[1]);
         dn_world_post(world, 0, 1);
     } else {
         dn_world_await(world, 0, 0, 1);

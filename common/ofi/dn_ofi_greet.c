@@ -1,0 +1,512 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * How a stream is opened: HELLO, CHALLENGE and PROOF of dn_auth.h.
+ *
+ * Whoever does not have the key of a group that is let in makes no HELLO that is answered, so a receiver enters no address
+ * that it was not told by such a process, and keeps nothing of others: a HELLO of a group that is not let in yet is
+ * forgotten, and said again. An *applicant* is who was answered. There is a bounded number of them, for a bounded time, and
+ * they take none of the slots for senders: a HELLO that is heard for the second time ends there, since its PROOF does not
+ * fit the new CHALLENGE.
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dn_log.h"
+
+/** Longest pause between two HELLOs. */
+#define DN_OFI_GREET_MOST_NS UINT64_C(500000000)
+/** An applicant may be forgotten after so long when others want its place, */
+#define DN_OFI_APPLY_LEAST_NS UINT64_C(1000000000)
+/** and is after this. */
+#define DN_OFI_APPLY_MOST_NS UINT64_C(60000000000)
+
+/** HELLO and CHALLENGE as they are sent. */
+typedef struct dn_ofi_hello_message {
+    dn_ofi_head_t head;
+    dn_ofi_hello_t hello;
+} dn_ofi_hello_message_t;
+
+typedef struct dn_ofi_challenge_message {
+    dn_ofi_head_t head;
+    dn_ofi_challenge_t challenge;
+} dn_ofi_challenge_message_t;
+
+_Static_assert(sizeof(dn_ofi_hello_message_t) <= sizeof(dn_ofi_head_t) + DN_OFI_BOTF_MIN,
+               "any provider takes a HELLO");
+_Static_assert(sizeof(dn_ofi_challenge_message_t) < sizeof(dn_ofi_hello_message_t),
+               "nobody is sent more than its HELLO had");
+
+/** What of a HELLO the MAC covers. */
+#define DN_OFI_SIGNED offsetof(dn_ofi_hello_message_t, hello.mac)
+
+/* Groups */
+
+dn_status_t dn_ofi_group_add(dn_ofi_t *ofi, const dn_pgid_t *pgid)
+{
+    dn_ofi_group_t *group = realloc(ofi->group, (ofi->ngroups + 1) * sizeof(*group));
+
+    if (NULL == group) {
+        return DN_ERR_NOMEM;
+    }
+    ofi->group = group;
+    group[ofi->ngroups++] = (dn_ofi_group_t){.pgid = *pgid};
+    return DN_OK;
+}
+
+const dn_auth_root_t *dn_ofi_root(dn_ofi_t *ofi, const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid)
+{
+    for (uint32_t i = 0; i < ofi->ngroups; i++) {
+        dn_ofi_group_t *group = &ofi->group[i];
+        if (group->met && 0 == memcmp(group->exchange, exchange, DN_AUTH_EXCHANGE)) {
+            *pgid = group->pgid;
+            return &group->root;
+        }
+    }
+    dn_auth_pgid(exchange, pgid);
+    for (uint32_t i = 0; i < ofi->ngroups; i++) {
+        dn_ofi_group_t *group = &ofi->group[i];
+        if (0 == memcmp(&group->pgid, pgid, sizeof(*pgid))) {
+            if (DN_OK != dn_auth_root(dn_port_group(ofi->iface.port), exchange, &group->root)) {
+                return NULL;
+            }
+            memcpy(group->exchange, exchange, DN_AUTH_EXCHANGE);
+            group->met = 1;
+            return &group->root;
+        }
+    }
+    return NULL;
+}
+
+void dn_ofi_side(const dn_ofi_where_t *where, uint32_t pid, dn_auth_side_t *side)
+{
+    *side = (dn_auth_side_t){.nonce = {where->nonce[0], where->nonce[1]}, .pid = pid};
+    dn_auth_digest(where, sizeof(*where), side->address);
+}
+
+/* The opener */
+
+void dn_ofi_greet(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    const uint64_t now = dn_ofi_clock();
+
+    if (stream->open || stream->dead || 0 != stream->flying || now < stream->greet_at) {
+        return;
+    }
+    if (dn_ofi_follows(ofi, stream)) {
+        ofi->work = 1;
+        return;
+    }
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(dn_ofi_hello_message_t));
+    if (NULL == buffer) {
+        return;
+    }
+    const dn_job_t *job = dn_port_job(ofi->iface.port);
+    dn_ofi_hello_message_t *message = (dn_ofi_hello_message_t *) buffer->bytes;
+    *message = (dn_ofi_hello_message_t){
+        .head = {.token = stream->token,
+                 .number = ofi->first,
+                 .len = sizeof(message->hello),
+                 .kind = DN_OFI_HELLO},
+        .hello = {.magic = DN_OFI_MAGIC,
+                  .version = DN_WIRE_VERSION,
+                  .pid = job->pid,
+                  .to = {stream->theirs.nonce[0], stream->theirs.nonce[1]},
+                  .where = ofi->where},
+    };
+    memcpy(message->hello.random, stream->ours.random, sizeof(message->hello.random));
+    dn_auth_mac(&stream->root, message, DN_OFI_SIGNED, message->hello.mac);
+    buffer->size = sizeof(*message);
+    buffer->stream = stream;
+    const ssize_t ret = dn_ofi_post(ofi, buffer, stream->node);
+    if (0 == ret) {
+        stream->flying++;
+        stream->greet_at = now + stream->greet_gap;
+        stream->greet_gap =
+            stream->greet_gap < DN_OFI_GREET_MOST_NS ? 2 * stream->greet_gap : stream->greet_gap;
+        return;
+    }
+    dn_ofi_buffer_free(ofi, buffer);
+    if (-FI_EAGAIN == ret) {
+        ofi->work = 1;
+    } else {
+        dn_ofi_broken(ofi, stream);
+    }
+}
+
+void dn_ofi_greet_all(dn_ofi_t *ofi)
+{
+    const uint64_t now = dn_ofi_clock();
+
+    if (now < ofi->greet_at) {
+        return;
+    }
+    ofi->greeting = 0;
+    ofi->greet_at = now + DN_OFI_GREET_MOST_NS;
+    for (uint32_t i = 0; i < ofi->nstreams; i++) {
+        dn_ofi_stream_t *stream = ofi->stream[i];
+        if (NULL != stream && !stream->open && !stream->dead) {
+            dn_ofi_greet(ofi, stream);
+            ofi->greeting++;
+            const uint64_t at = stream->greet_at > now ? stream->greet_at : now + DN_OFI_GREET_NS;
+            ofi->greet_at = at < ofi->greet_at ? at : ofi->greet_at;
+        }
+    }
+}
+
+void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t why)
+{
+    stream->dead = 1;
+    if (NULL == stream->peer) {
+        dn_ofi_settle_stream(ofi, stream);
+        return;
+    }
+    if (DN_OFI_FULL == why && !stream->peer->suspect) {
+        dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", stream->peer->base.pid);
+    }
+    stream->peer->parted = 1;
+    dn_ofi_suspect(ofi, stream->peer);
+}
+
+void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_challenge_t *challenge =
+        (const dn_ofi_challenge_t *) (buffer->bytes + sizeof(dn_ofi_head_t));
+    dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, dn_ofi_head(buffer)->token);
+    dn_auth_pair_t pair;
+    uint8_t mac[DN_AUTH_MAC];
+
+    if (NULL == stream || stream->open || stream->dead) {
+        /* HELLO was said several times, and so is the answer. */
+        return;
+    }
+    dn_auth_side_t theirs = stream->theirs;
+    memcpy(theirs.random, challenge->random, sizeof(theirs.random));
+    dn_auth_pair(&stream->root, &stream->ours, &theirs, &pair);
+    dn_auth_prove(&pair, DN_AUTH_ACCEPTOR, &challenge->why, sizeof(challenge->why), mac);
+    if (!dn_auth_same(mac, challenge->mac)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return;
+    }
+    if (NULL != stream->peer) {
+        stream->peer->signs++;
+    }
+    if (DN_OFI_WELCOME != challenge->why) {
+        dn_ofi_refused(ofi, stream, challenge->why);
+        return;
+    }
+    stream->pair = pair;
+    stream->open = 1;
+    dn_ofi_proof_t *proof = (dn_ofi_proof_t *) (stream->first->bytes + sizeof(dn_ofi_head_t));
+    dn_auth_prove(&pair, DN_AUTH_OPENER, NULL, 0, proof->mac);
+    for (dn_ofi_buffer_t *waits = stream->first; NULL != waits; waits = waits->next) {
+        dn_ofi_seal(ofi, stream, dn_ofi_head(waits));
+    }
+    dn_ofi_advance(ofi, stream);
+}
+
+/* The acceptor */
+
+dn_ofi_applicant_t *dn_ofi_find_applicant(const dn_ofi_t *ofi, uint64_t token)
+{
+    dn_ofi_applicant_t *applicant = ofi->applicant;
+    while (NULL != applicant && token != applicant->token) {
+        applicant = applicant->next;
+    }
+    return applicant;
+}
+
+static void dn_ofi_forget(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
+{
+    dn_ofi_applicant_t **at = &ofi->applicant;
+    while (applicant != *at) {
+        at = &(*at)->next;
+    }
+    *at = applicant->next;
+    ofi->napplicants--;
+    while (NULL != applicant->early) {
+        dn_ofi_buffer_t *buffer = applicant->early;
+        applicant->early = buffer->next;
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+    dn_ofi_node_leave(ofi, applicant->node);
+    free(applicant);
+}
+
+void dn_ofi_expire(dn_ofi_t *ofi, int all)
+{
+    const uint64_t now = dn_ofi_clock();
+
+    while (NULL != ofi->applicant && (all || now - ofi->applicant->since > DN_OFI_APPLY_MOST_NS)) {
+        const dn_ofi_applicant_t *oldest = ofi->applicant;
+        /* Its PROOF may be on the way. */
+        (void) dn_ofi_control(ofi, oldest->node, DN_OFI_REFUSE, oldest->token,
+                              &oldest->pair.way[DN_AUTH_ACCEPTOR], DN_OFI_CLOSED);
+        dn_ofi_forget(ofi, ofi->applicant);
+    }
+}
+
+/** Slots are scarce: suspect the senders whose processes have ended. @return
+ * whether there are such. */
+static int dn_ofi_find_dead(dn_ofi_t *ofi)
+{
+    int found = 0;
+
+    for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
+        if (0 != peer->rx_token && DN_OK != dn_ofi_check(&peer->base)) {
+            dn_ofi_suspect(ofi, peer);
+            found = 1;
+        }
+    }
+    return found;
+}
+
+/** May who says HELLO have a stream here? @param peer NULL: it is not known
+ * yet. */
+static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
+{
+    if (ofi->closing || (NULL != peer && (peer->base.lost || peer->suspect))) {
+        return DN_OFI_CLOSED;
+    }
+    if ((NULL == peer || 0 == peer->rx_token) && ofi->nsenders >= ofi->max_senders) {
+        return DN_OFI_FULL;
+    }
+    return DN_OFI_WELCOME;
+}
+
+/** It is met anew when it is freed; or the LEAVE of its last stream is still on the way. */
+static int dn_ofi_has_to_wait(const dn_ofi_peer_t *peer)
+{
+    return NULL != peer && (peer->going || (0 != peer->rx_token && !peer->rx_left));
+}
+
+static void dn_ofi_challenge(dn_ofi_t *ofi, const dn_ofi_applicant_t *applicant)
+{
+    const dn_ofi_challenge_message_t message = {
+        .head = {.token = applicant->token, .len = sizeof(message.challenge), .kind = DN_OFI_CHALLENGE},
+        .challenge = applicant->challenge,
+    };
+
+    /* When the provider has no room, there will be another HELLO. */
+    (void) dn_ofi_tell(ofi, applicant->node, &message, sizeof(message));
+}
+
+/** Who has the key of a group that is let in said this, at some time. */
+static void dn_ofi_apply_for(dn_ofi_t *ofi, const dn_ofi_hello_message_t *message, const dn_auth_root_t *root,
+                             const dn_pgid_t *pgid, enum dn_ofi_refusal why)
+{
+    const dn_ofi_hello_t *hello = &message->hello;
+    dn_ofi_applicant_t **last = &ofi->applicant;
+    dn_auth_side_t theirs, ours;
+
+    dn_ofi_applicant_t *applicant = calloc(1, sizeof(*applicant));
+    dn_ofi_node_t *node =
+        NULL == applicant ? NULL : dn_ofi_node(ofi, hello->where.name, hello->where.name_len);
+    if (NULL == node) {
+        free(applicant);
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return;
+    }
+    *applicant = (dn_ofi_applicant_t){.token = message->head.token,
+                                      .number = message->head.number,
+                                      .since = dn_ofi_clock(),
+                                      .pid = hello->pid,
+                                      .pgid = *pgid,
+                                      .where = hello->where,
+                                      .node = node,
+                                      .challenge = {.why = why}};
+    dn_ofi_side(&hello->where, hello->pid, &theirs);
+    memcpy(theirs.random, hello->random, sizeof(theirs.random));
+    dn_ofi_side(&ofi->where, dn_port_job(ofi->iface.port)->pid, &ours);
+    dn_auth_random(ours.random, sizeof(ours.random));
+    memcpy(applicant->challenge.random, ours.random, sizeof(ours.random));
+    dn_auth_pair(root, &theirs, &ours, &applicant->pair);
+    dn_auth_prove(&applicant->pair, DN_AUTH_ACCEPTOR, &applicant->challenge.why,
+                  sizeof(applicant->challenge.why), applicant->challenge.mac);
+    while (NULL != *last) {
+        last = &(*last)->next;
+    }
+    *last = applicant;
+    ofi->napplicants++;
+    dn_ofi_challenge(ofi, applicant);
+    if (DN_OFI_WELCOME != why) {
+        dn_ofi_forget(ofi, applicant);
+    }
+}
+
+/** Is there a place for one more applicant? Those who said HELLO at least some time ago make room. */
+static int dn_ofi_has_place(dn_ofi_t *ofi)
+{
+    dn_ofi_expire(ofi, 0);
+    if (ofi->napplicants >= ofi->max_senders
+        && dn_ofi_clock() - ofi->applicant->since > DN_OFI_APPLY_LEAST_NS) {
+        dn_ofi_forget(ofi, ofi->applicant);
+    }
+    return ofi->napplicants < ofi->max_senders;
+}
+
+/** Is this what a process that has the key of a group said to this port? @return what we share with it, or NULL. */
+static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello_message_t *message,
+                                               dn_pgid_t *pgid)
+{
+    const dn_ofi_hello_t *hello = &message->hello;
+    uint8_t mac[DN_AUTH_MAC];
+
+    if (DN_OFI_MAGIC != hello->magic || DN_WIRE_VERSION != hello->version || !dn_ofi_is_sound(&hello->where)
+        || 0 == message->head.token || 0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return NULL;
+    }
+    const dn_auth_root_t *root = dn_ofi_root(ofi, hello->where.exchange, pgid);
+    if (NULL == root) {
+        return NULL;
+    }
+    dn_auth_mac(root, message, DN_OFI_SIGNED, mac);
+    if (!dn_auth_same(mac, hello->mac)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return NULL;
+    }
+    if (hello->where.auth != ofi->where.auth) {
+        if (!ofi->told) {
+            dn_log_error("PID %" PRIu32
+                         " has another auth than this process; set it to one value for the whole job",
+                         hello->pid);
+        }
+        ofi->told = 1;
+        return NULL;
+    }
+    return root;
+}
+
+void dn_ofi_hello(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_hello_message_t *message = (const dn_ofi_hello_message_t *) buffer->bytes;
+    dn_pgid_t pgid;
+
+    const dn_auth_root_t *root = dn_ofi_is_genuine(ofi, message, &pgid);
+    if (NULL == root || NULL != dn_ofi_find_sender(ofi, message->head.token)) {
+        return;
+    }
+    const dn_ofi_applicant_t *applicant = dn_ofi_find_applicant(ofi, message->head.token);
+    if (NULL != applicant) {
+        dn_ofi_challenge(ofi, applicant);
+        return;
+    }
+    const dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, message->hello.where.nonce);
+    if (dn_ofi_has_to_wait(peer) || !dn_ofi_has_place(ofi)) {
+        return;
+    }
+    if (NULL != peer && 0 != memcmp(&peer->base.pgid, &pgid, sizeof(pgid))) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return;
+    }
+    const enum dn_ofi_refusal why = dn_ofi_judge(ofi, peer);
+    if (DN_OFI_FULL != why || !dn_ofi_find_dead(ofi)) {
+        dn_ofi_apply_for(ofi, message, root, &pgid, why);
+    }
+}
+
+/** The peer that an applicant is from now on, or NULL. */
+static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *applicant)
+{
+    dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, applicant->where.nonce);
+    const dn_peer_base_t id = {.pid = applicant->pid, .pgid = applicant->pgid};
+
+    if (NULL == peer && DN_OK == dn_ofi_make_peer(ofi, &id, &applicant->where, &peer)) {
+        /* The port is told under its lock. */
+        ofi->unmet |= ofi->beating;
+        peer->stranger = ofi->beating;
+        if (!peer->stranger) {
+            dn_port_adopt(ofi->iface.port, &peer->base);
+        }
+    }
+    return peer;
+}
+
+/** Let an applicant in if its PROOF has come, and is one. It is no more one then. */
+static void dn_ofi_enter(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
+{
+    dn_ofi_buffer_t **at = &applicant->early;
+    uint8_t mac[DN_AUTH_MAC];
+
+    while (NULL != *at
+           && (DN_OFI_PROOF != dn_ofi_head(*at)->kind || applicant->number != dn_ofi_head(*at)->number)) {
+        at = &(*at)->next;
+    }
+    if (NULL == *at) {
+        return;
+    }
+    dn_auth_prove(&applicant->pair, DN_AUTH_OPENER, NULL, 0, mac);
+    if (!dn_auth_same(mac, (*at)->bytes + sizeof(dn_ofi_head_t))) {
+        dn_ofi_buffer_t *bad = *at;
+        *at = bad->next;
+        dn_ofi_buffer_free(ofi, bad);
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return;
+    }
+    dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, applicant->where.nonce);
+    if (dn_ofi_has_to_wait(peer)) {
+        ofi->retry = 1;
+        return;
+    }
+    const enum dn_ofi_refusal why = dn_ofi_judge(ofi, peer);
+    peer = DN_OFI_WELCOME == why ? dn_ofi_become(ofi, applicant) : NULL;
+    if (NULL == peer) {
+        dn_ofi_control(ofi, applicant->node, DN_OFI_REFUSE, applicant->token,
+                       &applicant->pair.way[DN_AUTH_ACCEPTOR], DN_OFI_WELCOME == why ? DN_OFI_CLOSED : why);
+        dn_ofi_forget(ofi, applicant);
+        return;
+    }
+    dn_ofi_buffer_t *proof = *at;
+    dn_ofi_buffer_t *early = applicant->early;
+    *at = proof->next;
+    early = proof == early ? proof->next : early;
+    dn_ofi_buffer_free(ofi, proof);
+    applicant->early = NULL;
+    dn_ofi_begin_rx(ofi, peer, applicant);
+    dn_ofi_forget(ofi, applicant);
+    while (NULL != early) {
+        dn_ofi_buffer_t *buffer = early;
+        early = buffer->next;
+        dn_ofi_sequence(ofi, peer, buffer);
+    }
+}
+
+void dn_ofi_applied(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+    const uint32_t lines = DN_OFI_PROOF == head->kind ? 0 : dn_ofi_lines(head->len);
+    dn_ofi_buffer_t **last = &applicant->early;
+
+    while (NULL != *last && dn_ofi_head(*last)->number != head->number) {
+        last = &(*last)->next;
+    }
+    if (NULL != *last || !dn_ofi_opens(ofi, &applicant->pair.way[DN_AUTH_OPENER], buffer)
+        || applicant->lines + lines > ofi->where.window + 1) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
+    applicant->lines += lines;
+    buffer->next = NULL;
+    *last = buffer;
+    dn_ofi_enter(ofi, applicant);
+}
+
+void dn_ofi_retry(dn_ofi_t *ofi)
+{
+    ofi->retry = 0;
+    for (dn_ofi_applicant_t *applicant = ofi->applicant, *next; NULL != applicant; applicant = next) {
+        next = applicant->next;
+        if (NULL != applicant->early) {
+            dn_ofi_enter(ofi, applicant);
+        }
+    }
+}
