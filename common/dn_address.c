@@ -66,6 +66,10 @@ dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *
         return DN_ERR_PROTO;
     }
     memcpy(head, address, sizeof(*head));
+    if (__builtin_bswap32(DN_ADDRESS_MAGIC) == head->magic) {
+        dn_log_error("an address is of a host with another byte order; run a job on hosts of one byte order");
+        return DN_ERR_PROTO;
+    }
     if (DN_ADDRESS_MAGIC != head->magic) {
         dn_log_error("bytes given as an address are not one of dimmnet");
         return DN_ERR_PROTO;

@@ -390,10 +390,33 @@ static void dn_ofi_forgo(dn_ofi_t *ofi, uint64_t token)
     }
 }
 
+/** Is it a HELLO of a host with another byte order? Nothing in it can be read here, which is said once. */
+static int dn_ofi_is_turned(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer, size_t len)
+{
+    const dn_ofi_head_t *head = (const dn_ofi_head_t *) buffer->bytes;
+
+    if (sizeof(*head) + sizeof(dn_ofi_hello_t) != len || DN_OFI_HELLO != head->kind
+        || __builtin_bswap32(sizeof(dn_ofi_hello_t)) != head->len) {
+        return 0;
+    }
+    if (!ofi->told) {
+        dn_log_error("a process on a host with another byte order wants to talk over ofi; run a job on hosts "
+                     "of one byte "
+                     "order");
+    }
+    ofi->told = 1;
+    return 1;
+}
+
 void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
 {
     size_t at = 0;
 
+    if (dn_ofi_is_turned(ofi, buffer, len)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        dn_ofi_buffer_free(ofi, buffer);
+        return;
+    }
     while (at + sizeof(dn_ofi_head_t) <= len) {
         const dn_ofi_head_t *head = (const dn_ofi_head_t *) (buffer->bytes + at);
         const uint64_t size = sizeof(*head) + (uint64_t) head->len;

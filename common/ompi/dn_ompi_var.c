@@ -226,6 +226,8 @@ static dn_ompi_number_t dn_ompi_number[NUMBERS] = {
 
 /* The first word of a value is the one that is shown. */
 static const mca_base_var_enum_value_t backing_words[] = {{0, "auto"}, {1, "memfd"}, {2, "file"}, {0, NULL}};
+static const mca_base_var_enum_value_t auth_words[] = {
+    {DN_AUTH_HELLO, "hello"}, {DN_AUTH_FULL, "full"}, {DN_AUTH_NONE, "none"}, {0, NULL}};
 static const mca_base_var_enum_value_t bool_words[] = {{1, "true"}, {0, "false"}, {1, "yes"}, {0, "no"},
                                                        {1, "1"},    {0, "0"},     {0, NULL}};
 
@@ -236,6 +238,7 @@ static char *dn_ompi_provider_include;
 static char *dn_ompi_provider_exclude;
 static int dn_ompi_cma;
 static int dn_ompi_backing;
+static int dn_ompi_auth;
 static int dn_ompi_verbose;
 static int dn_ompi_helper;
 static bool dn_ompi_refused; /**< a word */
@@ -356,6 +359,14 @@ static void register_all(void)
                   "or auto: the first of these that works (default: auto; accepted: auto, memfd, file)",
                   backing_words, 0, &dn_ompi_backing);
     register_word(
+        "auth",
+        "What messages of a network carry, so that only processes of the job are heard: with hello, who "
+        "connects proves that it has the job's key, and later messages carry a secret word; with full, "
+        "a tag over their bytes and number, so that nobody on the way can change, forge or repeat one, and "
+        "transfers go by messages; none spares the word. One value for the whole job (default: hello; "
+        "accepted: hello, full, none)",
+        auth_words, config.auth, &dn_ompi_auth);
+    register_word(
         "verbose",
         "Say why a device is passed over or does not reach a process, and how far an emulation was from its "
         "profile (default: false; accepted: true, false)",
@@ -404,8 +415,8 @@ bool dn_ompi_var_registered(void)
 static void register_synonyms(const owner_t *owner)
 {
     static const char *const word_names[] = {
-        "devices",          "cma",     "backing",       "fault", "provider_include",
-        "provider_exclude", "verbose", "helper_thread", "first"};
+        "auth",    "devices",       "cma",  "backing", "fault", "provider_include", "provider_exclude",
+        "verbose", "helper_thread", "first"};
     const size_t words = sizeof(word_names) / sizeof(word_names[0]);
 
     for (size_t i = 0; i < words + NUMBERS; i++) {
@@ -506,6 +517,7 @@ void dn_ompi_var_get(dn_ompi_settings_t *settings)
     config->backing = backing_words[dn_ompi_backing].string;
     config->fault = dn_ompi_fault;
     config->first = dn_ompi_first;
+    config->auth = (dn_auth_mode_t) dn_ompi_auth;
     config->timeout_s = dn_ompi_number[NUMBER_TIMEOUT_S].value;
     config->provider_include = dn_ompi_provider_include;
     config->provider_exclude = dn_ompi_provider_exclude;

@@ -9,7 +9,7 @@
  *
  * A line of the file is a setting and its value:
  *   device NAME          for dn_open(), default shm
- *   cma 0|1, backing NAME, ring_lines N, stage_bytes N, stage_min N, help_min N, first N    of dn_config_t
+ *   cma 0|1, backing NAME, ring_lines N, stage_bytes N, stage_min N, help_min N, first N, auth N    of dn_config_t
  *   fault SCHEDULE       without a seed
  *   only TEST            this, and others so named, when none are on the command line
  * and those of conf_file.h.
@@ -54,6 +54,8 @@ static int set(const char *name, const char *value)
         variant.stage_min = (uint32_t) strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "help_min")) {
         variant.help_min = strtoul(value, NULL, 0);
+    } else if (0 == strcmp(name, "auth")) {
+        variant.auth = (int) strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "first")) {
         variant.first = (uint32_t) strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "fault")) {

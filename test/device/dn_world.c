@@ -311,6 +311,9 @@ static void configure(dn_world_t *world, const char *dir)
     world->config.backing = variant->backing;
     world->config.fault = variant->fault;
     world->config.first = variant->first;
+    if (0 != variant->auth) {
+        world->config.auth = (dn_auth_mode_t) variant->auth;
+    }
     if (0 != variant->ring_lines) {
         world->config.ring_lines = variant->ring_lines;
     }

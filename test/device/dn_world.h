@@ -40,6 +40,7 @@ typedef struct dn_variant {
     uint32_t stage_min;
     uint64_t help_min;
     uint32_t first;
+    int auth;        /**< dn_auth_mode_t; 0: the default */
     char fault[256]; /**< with its seed; "": none */
 } dn_variant_t;
 

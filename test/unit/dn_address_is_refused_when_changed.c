@@ -154,6 +154,19 @@ static void another_version_is_told(void **state)
     assert_in_range(told, 1, 4);
 }
 
+static void another_byte_order_is_told(void **state)
+{
+    uint8_t changed[DN_ADDRESS_MAX];
+    dn_pgid_t pgid;
+
+    for (size_t i = 0; i < address_len; i++) {
+        changed[i] = i < 4 ? address[3 - i] : address[i];
+    }
+    dn_test_log_expect();
+    assert_int_equal(dn_address_pgid(changed, address_len, &pgid), DN_ERR_PROTO);
+    assert_true(dn_test_log_said(1, "byte order"));
+}
+
 static void a_buffer_too_small_is_told_the_length(void **state)
 {
     uint8_t bytes[DN_ADDRESS_MAX];
@@ -227,6 +240,7 @@ int main(void)
         cmocka_unit_test(random_bytes_are_refused),
         cmocka_unit_test(another_version_is_told),
         cmocka_unit_test(a_buffer_too_small_is_told_the_length),
+        cmocka_unit_test(another_byte_order_is_told),
         cmocka_unit_test(the_group_is_inside),
         cmocka_unit_test(the_key_is_not_inside),
     };

@@ -1,0 +1,275 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * What the ofi device takes from who sends to its endpoint without being a member, or again what a member has sent. Rank 1
+ * attacks rank 0 with the device's own means:
+ *
+ *   ofi_auth [TEST]
+ */
+#include "dn_config.h"
+
+#include "dn_world.h"
+
+#include <string.h>
+
+#include "dn_port.h"
+#include "ofi/dn_ofi_int.h"
+
+static const dn_variant_t network = {
+    .file = "ofi_auth", .device = "ofi:tcp;ofi_rxm@lo", .cma = 1, .backing = "auto", .ring_lines = 64};
+
+typedef struct hello_message {
+    dn_ofi_head_t head;
+    dn_ofi_hello_t hello;
+} hello_message_t;
+
+static dn_ofi_t *device(const dn_world_t *world)
+{
+    return (dn_ofi_t *) world->port->ifaces;
+}
+
+static uint64_t dropped_by(const dn_world_t *world)
+{
+    dn_counters_t counters;
+
+    dn_counters(world->port, &counters);
+    return counters.dropped;
+}
+
+/** Where rank 0 is reached: its part of the address comes last. */
+static dn_ofi_where_t where_of_victim(const dn_world_t *world)
+{
+    const dn_board_seat_t *seat = &world->board->seat[0];
+    dn_ofi_where_t where;
+
+    memcpy(&where, seat->address + seat->address_len - sizeof(where), sizeof(where));
+    return where;
+}
+
+/** Send bytes to rank 0, as often as it takes. */
+static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
+{
+    dn_ofi_t *ofi = device(world);
+    const dn_ofi_where_t where = where_of_victim(world);
+
+    dn_ofi_lock(ofi);
+    dn_ofi_node_t *node = dn_ofi_node(ofi, where.name, where.name_len);
+    dn_check(NULL != node);
+    while (!dn_ofi_tell(ofi, node, message, size)) {
+        dn_ofi_poll(ofi);
+    }
+    dn_ofi_unlock(ofi);
+}
+
+/** What a process says that has this key. */
+static hello_message_t greeting(dn_world_t *world, const dn_group_key_t *key, uint64_t token)
+{
+    const dn_ofi_where_t where = where_of_victim(world);
+    hello_message_t message = {
+        .head = {.token = token, .len = sizeof(message.hello), .kind = DN_OFI_HELLO},
+        .hello = {.magic = DN_OFI_MAGIC,
+                  .version = DN_WIRE_VERSION,
+                  .pid = 1,
+                  .to = {where.nonce[0], where.nonce[1]},
+                  .where = device(world)->where},
+    };
+    dn_auth_group_t group;
+    dn_auth_root_t root;
+
+    dn_check_equal(dn_auth_group(key, &group), DN_OK);
+    dn_check_equal(dn_auth_root(&group, group.exchange, &root), DN_OK);
+    dn_auth_random(message.hello.random, sizeof(message.hello.random));
+    dn_auth_mac(&root, &message, offsetof(hello_message_t, hello.mac), message.hello.mac);
+    return message;
+}
+
+/** Nobody is entered, let alone connected to, who has no key, changes a HELLO, or has one that was meant for another. */
+static void forged_greetings_leave_nothing_behind(dn_world_t *world)
+{
+    enum { FORGED = 3 };
+
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        dn_group_key_t other = world->job.key;
+        other.byte[3] ^= 1;
+        hello_message_t message = greeting(world, &other, 77);
+        throw_at_victim(world, &message, sizeof(message));
+        message = greeting(world, &world->job.key, 78);
+        message.hello.where.name[2] ^= 1;
+        throw_at_victim(world, &message, sizeof(message));
+        message = greeting(world, &world->job.key, 79);
+        message.hello.to[0] ^= 1;
+        throw_at_victim(world, &message, sizeof(message));
+        dn_world_await(world, 0, 0, 1);
+    } else {
+        while (FORGED > dropped_by(world)) {
+            dn_world_progress(world);
+        }
+        const dn_ofi_t *ofi = device(world);
+        dn_check(NULL == ofi->nodes && NULL == ofi->peers && NULL == ofi->applicant);
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/** A HELLO that was heard before: its sender is asked for a proof, takes no slot, and is forgotten. */
+static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
+{
+    enum { GREETINGS = 6 };
+
+    world->config.max_peers = 4;
+    dn_world_listen(world, dn_world_hear);
+    dn_ofi_t *ofi = device(world);
+    if (0 != world->rank) {
+        for (uint64_t i = 0; 1 == world->rank && i < GREETINGS; i++) {
+            const hello_message_t message = greeting(world, &world->job.key, 100 + i);
+            throw_at_victim(world, &message, sizeof(message));
+            throw_at_victim(world, &message, sizeof(message));
+        }
+        dn_world_await(world, 0, 0, 1);
+        if (2 == world->rank) {
+            dn_world_connect_to(world, 0);
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        }
+        dn_world_await(world, 0, 0, 2);
+    } else {
+        while (world->config.max_peers > ofi->napplicants) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(ofi->nsenders, 0);
+        dn_check(NULL == ofi->peers);
+        dn_world_post(world, 0, 1);
+        /* One of them makes room for who can prove it. */
+        dn_world_hear_until(world, 1);
+        dn_check_equal(ofi->nsenders, 1);
+        dn_ofi_lock(ofi);
+        for (dn_ofi_applicant_t *one = ofi->applicant; NULL != one; one = one->next) {
+            one->since -= UINT64_C(61000000000);
+        }
+        dn_ofi_expire(ofi, 0);
+        dn_check_equal(ofi->napplicants, 0);
+        dn_ofi_unlock(ofi);
+        dn_world_post(world, 0, 2);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+static void junk_does_not_keep_a_stranger_out(dn_world_t *world)
+{
+    enum { JUNK = 2000, MESSAGES = 20 };
+
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        for (uint64_t i = 1; i <= JUNK; i++) {
+            const dn_ofi_head_t head = {.token = i << 32, .number = i, .kind = DN_OFI_BOTF, .channel = 8};
+            throw_at_victim(world, &head, sizeof(head));
+        }
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+    } else if (2 == world->rank) {
+        dn_world_connect_to(world, 0);
+        for (unsigned tag = 0; tag < MESSAGES; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
+        }
+        dn_world_await(world, 0, 0, 1);
+    } else {
+        dn_world_hear_until(world, MESSAGES);
+        while (JUNK > dropped_by(world)) {
+            dn_world_progress(world);
+        }
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/** A message as rank 1 would send it next on its stream, sealed. */
+static dn_ofi_head_t next_message(const dn_world_t *world, dn_ofi_stream_t *stream, uint64_t number)
+{
+    dn_ofi_head_t head = {
+        .token = stream->token, .number = number, .kind = DN_OFI_BOTF, .channel = DN_WORLD_CHAN, .tag = 1};
+
+    dn_ofi_seal(device(world), stream, &head);
+    return head;
+}
+
+/** With tags: a bit that differs, a tag that is made up and a message that was taken before are dropped, and the peer stays. */
+static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
+{
+    enum { BAD = 4 };
+
+    world->config.auth = DN_AUTH_FULL;
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        dn_world_await(world, 0, 0, 1);
+        dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
+        dn_ofi_head_t head = next_message(world, stream, stream->number);
+        head.tag ^= 2;
+        throw_at_victim(world, &head, sizeof(head));
+        head = next_message(world, stream, stream->number);
+        head.proof = 12345;
+        throw_at_victim(world, &head, sizeof(head));
+        head = next_message(world, stream, stream->number);
+        head.proof = stream->pair.way[DN_AUTH_OPENER].word;
+        throw_at_victim(world, &head, sizeof(head));
+        head = next_message(world, stream, stream->number - 1);
+        throw_at_victim(world, &head, sizeof(head));
+        dn_world_await(world, 0, 0, 2);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
+        dn_world_await(world, 0, 0, 3);
+    } else {
+        dn_world_hear_until(world, 1);
+        dn_world_post(world, 0, 1);
+        while (BAD > dropped_by(world)) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(world->heard, 1);
+        dn_world_post(world, 0, 2);
+        dn_world_hear_until(world, 2);
+        dn_check_equal(dn_world_lost(world), 0);
+        dn_world_post(world, 0, 3);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/** What a host of the other byte order says first. */
+static void another_byte_order_is_told_once(dn_world_t *world)
+{
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        hello_message_t message = greeting(world, &world->job.key, 77);
+        message.head.len = __builtin_bswap32(message.head.len);
+        throw_at_victim(world, &message, sizeof(message));
+        throw_at_victim(world, &message, sizeof(message));
+        dn_world_await(world, 0, 0, 1);
+    } else {
+        dn_test_log_expect();
+        while (2 > dropped_by(world)) {
+            dn_world_progress(world);
+        }
+        dn_check(dn_test_log_said(1, "byte order"));
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+static const dn_world_test_t tests[] = {
+    {"forged_greetings_leave_nothing_behind", 2, forged_greetings_leave_nothing_behind},
+    {"repeated_greetings_take_no_slot_and_expire", 3, repeated_greetings_take_no_slot_and_expire},
+    {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
+    {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
+    {"what_was_changed_or_heard_before_is_dropped", 2, what_was_changed_or_heard_before_is_dropped},
+};
+
+int main(int argc, char **argv)
+{
+    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &network, argv[1]);
+}
