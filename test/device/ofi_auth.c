@@ -261,11 +261,42 @@ static void another_byte_order_is_told_once(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** A launcher without random bytes makes a key of what it has. */
+static void a_key_of_small_numbers_is_refused(dn_world_t *world)
+{
+    const uint64_t weak[2] = {4711, 1};
+
+    memcpy(world->job.key.byte, weak, sizeof(weak));
+    dn_test_log.expected = 1;
+    dn_check(DN_OK != dn_open(world->variant->device, &world->job, &world->config, &world->port));
+    dn_test_log.expected = 0;
+    world->config.auth = DN_AUTH_NONE;
+    dn_world_open(world);
+    dn_close(world->port);
+}
+
+/** A peer with another auth is named when it is connected to. */
+static void another_auth_is_told(dn_world_t *world)
+{
+    const dn_board_seat_t *other = &world->board->seat[1 - world->rank];
+    dn_peer_t *peer = NULL;
+
+    world->config.auth = 0 == world->rank ? DN_AUTH_FULL : DN_AUTH_HELLO;
+    dn_world_listen(world, dn_world_hear);
+    dn_test_log_expect();
+    dn_check_equal(dn_connect(world->port, other->address, other->address_len, &peer), DN_ERR_ACCESS);
+    dn_check(dn_test_log_said(1, "auth"));
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static const dn_world_test_t tests[] = {
     {"forged_greetings_leave_nothing_behind", 2, forged_greetings_leave_nothing_behind},
     {"repeated_greetings_take_no_slot_and_expire", 3, repeated_greetings_take_no_slot_and_expire},
     {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
+    {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
+    {"another_auth_is_told", 2, another_auth_is_told},
     {"what_was_changed_or_heard_before_is_dropped", 2, what_was_changed_or_heard_before_is_dropped},
 };
 
