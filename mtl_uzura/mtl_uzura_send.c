@@ -141,13 +141,17 @@ static void leave_line(uzura_request_t *request)
  */
 static int start(uzura_request_t *request)
 {
+    uzura_endpoint_t *endpoint = request->endpoint;
+    /* Another thread may take the answer, and free the request, while post() returns. */
+    const uzura_head_t head = request->head;
+    const bool ends = UZURA_EAGER == request->kind;
     dn_status_t status = DN_ERR_AGAIN;
 
-    if (NULL == request->endpoint->first) {
+    if (NULL == endpoint->first) {
         status = post(request);
     }
     if (DN_OK == status) {
-        posted(request->endpoint, &request->head, UZURA_EAGER == request->kind ? request : NULL);
+        posted(endpoint, &head, ends ? request : NULL);
         return OMPI_SUCCESS;
     }
     if (DN_ERR_AGAIN == status) {
@@ -155,7 +159,7 @@ static int start(uzura_request_t *request)
         return OMPI_SUCCESS;
     }
     if (DN_ERR_UNREACH == status) {
-        mtl_uzura_lost(request->endpoint);
+        mtl_uzura_lost(endpoint);
     }
     if (0 != request->handle) {
         mtl_uzura_handle_drop(request);
