@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -138,10 +139,14 @@ static int dn_shm_open_regular(int folder, const char *name, int flags)
     return fd;
 }
 
-/** Remove a file that a killed process of ours left: its header names a process that is gone. */
+/**
+ * Remove a file that a killed process of ours left: its header names a process that is gone, or nobody, while no process holds
+ * the lock under which headers are written.
+ */
 static void dn_shm_sweep_file(int folder, const char *name)
 {
     dn_shm_header_t header;
+    struct statfs system;
     struct stat info;
     uint8_t host[16];
 
@@ -150,10 +155,18 @@ static void dn_shm_sweep_file(int folder, const char *name)
     if (0 > fd) {
         return;
     }
-    if (0 == fstat(fd, &info) && info.st_uid == geteuid()
-        && (ssize_t) sizeof(header) == pread(fd, &header, sizeof(header), 0) && DN_SHM_MAGIC == header.magic
-        && 0 == memcmp(header.host, host, sizeof(host)) && dn_shm_gone(header.os_pid, header.start_time)) {
-        unlinkat(folder, name, 0);
+    /* The lock ends with the process that has it, or when this closes the file. */
+    const int locked = 0 == flock(fd, LOCK_EX | LOCK_NB);
+    if ((locked || EWOULDBLOCK != errno) && 0 == fstat(fd, &info) && info.st_uid == geteuid()) {
+        const int whole =
+            (ssize_t) sizeof(header) == pread(fd, &header, sizeof(header), 0) && DN_SHM_MAGIC == header.magic;
+        /* Elsewhere than in memory the lock of another host might not be seen. */
+        const int left = whole ? 0 == memcmp(header.host, host, sizeof(host))
+                                     && dn_shm_gone(header.os_pid, header.start_time)
+                               : locked && 0 == fstatfs(fd, &system) && TMPFS_MAGIC == system.f_type;
+        if (left) {
+            unlinkat(folder, name, 0);
+        }
     }
     close(fd);
 }
@@ -178,6 +191,26 @@ static void dn_shm_name(const uint64_t nonce[2], char name[DN_SHM_NAME_MAX])
     snprintf(name, DN_SHM_NAME_MAX, DN_SHM_PREFIX "%016" PRIx64 "%016" PRIx64, nonce[0], nonce[1]);
 }
 
+/** Create a file, locked until its header says whose it is. @return fd, -1: errno. */
+static int dn_shm_open_locked(const char *path)
+{
+    struct stat info;
+
+    for (;;) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (0 > fd) {
+            return -1;
+        }
+        while (0 != flock(fd, LOCK_EX) && EINTR == errno) {
+        }
+        /* Another process that sweeps may have taken it for left over before it was locked. */
+        if (0 != fstat(fd, &info) || 0 != info.st_nlink) {
+            return fd;
+        }
+        close(fd);
+    }
+}
+
 /** Create a file of our own in @p dir and give @p reserve bytes their space. @return fd, -1: errno. */
 static int dn_shm_create_file(dn_shm_t *shm, const char *dir, const uint64_t nonce[2], uint64_t reserve)
 {
@@ -190,7 +223,7 @@ static int dn_shm_create_file(dn_shm_t *shm, const char *dir, const uint64_t non
         return -1;
     }
     dn_shm_sweep(dir);
-    const int fd = open(shm->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int fd = dn_shm_open_locked(shm->path);
     if (0 > fd) {
         return -1;
     }
@@ -315,6 +348,9 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         goto err_destroy;
     }
     memcpy(mem, &header, sizeof(header));
+    if (!shm->memfd) {
+        flock(shm->fd, LOCK_UN);
+    }
     dn_shm_cut(&shm->map, mem, &header);
     return DN_OK;
 

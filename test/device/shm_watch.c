@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -253,13 +254,17 @@ static void who_is_stopped_is_not_dead(dn_world_t *world)
 
 /* Claims of the dead */
 
-/** Not 0: the process ends in the midst of taking a slot, where a ring in a file gets its memory. */
+/** Not 0: the process ends where its file gets memory, or a ring does in the midst of taking a slot. */
 static int ends_in_claim;
+static int ends_without_header;
 
 int posix_fallocate(int fd, off_t off, off_t len)
 {
     if (ends_in_claim) {
         dn_world_die(dn_world_here);
+    }
+    if (ends_without_header) {
+        kill(getpid(), SIGKILL);
     }
     return 0 == syscall(SYS_fallocate, fd, 0, off, len) ? 0 : errno;
 }
@@ -407,7 +412,38 @@ static void the_next_process_of_a_number_is_left_alone(dn_world_t *world)
     dn_close(world->port);
 }
 
+/** In a process of its own: make a port in a file of this folder, and close it. */
+static int port_in_a_file(dn_world_t *world, const char *folder, int ends)
+{
+    int status = 0;
+    const pid_t child = fork();
+
+    if (0 == child) {
+        world->config.backing = "file";
+        world->job.dir = folder;
+        ends_without_header = ends;
+        dn_world_open(world);
+        dn_close(world->port);
+        _Exit(0);
+    }
+    dn_check_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/** A process is killed before its file says whose it is: the next one that makes a port there removes that file. */
+static void a_file_of_nobody_is_swept_by_the_next_port(dn_world_t *world)
+{
+    char folder[] = "/dev/shm/dn_test.XXXXXX";
+
+    dn_check(NULL != mkdtemp(folder));
+    const int status = port_in_a_file(world, folder, 1);
+    dn_check(WIFSIGNALED(status) && SIGKILL == WTERMSIG(status));
+    dn_check_equal(port_in_a_file(world, folder, 0), 0);
+    dn_check_equal(rmdir(folder), 0);
+}
+
 static const dn_world_test_t tests[] = {
+    {"a_file_of_nobody_is_swept_by_the_next_port", 1, a_file_of_nobody_is_swept_by_the_next_port},
     {"a_sender_that_came_without_files_is_heard_later", 2, a_sender_that_came_without_files_is_heard_later},
     {"a_sender_that_came_without_memory_is_heard_later", 2, a_sender_that_came_without_memory_is_heard_later},
     {"a_death_is_heard_of_by_polls_alone", 2, a_death_is_heard_of_by_polls_alone},
