@@ -233,7 +233,12 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
         }
         return;
     }
-    dn_shm_peer_t *peer = (dn_shm_peer_t *) dn_port_find_peer(shm->iface.port, slot.nonce);
+    const dn_peer_base_t *known = dn_port_find_peer(shm->iface.port, slot.nonce);
+    if (NULL != known && &shm->iface != known->iface) {
+        /* It was connected by another device, and is none of ours as long as it is. */
+        return;
+    }
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) known;
     if (NULL == peer && (again || 0 == refused || DN_SHM_RETRY == refused)) {
         peer = dn_shm_meet_at(shm, index, &slot);
     }
@@ -269,7 +274,9 @@ void dn_shm_retry(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->config.max_peers; i++) {
         const uint32_t state = dn_load_acquire_u32(&shm->map.slot[i].state);
-        if (dn_shm_is_claim(state) && dn_shm_claim_is_dead(state)) {
+        /* Loaded again: it may have made the slot READY, sent and closed before it ended. */
+        if (dn_shm_is_claim(state) && dn_shm_claim_is_dead(state)
+            && state == dn_load_acquire_u32(&shm->map.slot[i].state)) {
             dn_shm_free_slot(shm, i);
         }
         if (DN_SHM_LATER == shm->refused[i]) {

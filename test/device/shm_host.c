@@ -89,6 +89,87 @@ static void a_process_lives_as_long_as_its_last_thread(dn_world_t *world)
     dn_check(dn_shm_gone((uint32_t) child, start));
 }
 
+/* Slots */
+
+/** The slot whose sender goes on while the owner asks for its life; NULL: none. */
+static dn_shm_slot_t *hurried;
+
+dn_status_t __real_dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
+dn_status_t __wrap_dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
+
+/** In place of the library's. */
+dn_status_t __wrap_dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
+{
+    if (NULL != hurried) {
+        dn_store_release_u32(&hurried->state, DN_SHM_CLOSED);
+        hurried = NULL;
+        return DN_ERR_UNREACH;
+    }
+    return __real_dn_shm_process(os_pid, start_time_p);
+}
+
+/** The sender fills in its slot, closes it and ends, all after the owner saw its claim. */
+static void a_slot_that_was_claimed_a_moment_ago_is_not_wiped(dn_world_t *world)
+{
+    dn_world_open(world);
+    dn_world_connect_to(world, 0);
+    dn_shm_t *shm = (dn_shm_t *) ((dn_peer_base_t *) world->peer[0])->iface;
+    dn_shm_slot_t *slot = &shm->map.slot[shm->config.max_peers - 1];
+
+    dn_store_release_u32(&slot->state, dn_shm_claim(1, 1));
+    hurried = slot;
+    dn_shm_retry(shm);
+    dn_check(NULL == hurried);
+    dn_check_equal(dn_load_acquire_u32(&slot->state), DN_SHM_CLOSED);
+    dn_store_release_u32(&slot->state, DN_SHM_FREE);
+    dn_disconnect(world->peer[0]);
+    dn_close(world->port);
+}
+
+/** Who is connected by another device, and comes by this one too, is not taken for a peer of this one. */
+static void a_peer_of_another_device_is_left_to_it(dn_world_t *world)
+{
+    static union {
+        dn_shm_peer_t size;
+        dn_peer_base_t base;
+    } other;
+    static const dn_shm_peer_t none;
+
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        dn_world_await(world, 0, 0, 1);
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, "here", 4);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 2);
+    } else {
+        dn_world_connect_to(world, 0);
+        dn_shm_t *shm = (dn_shm_t *) ((dn_peer_base_t *) world->peer[0])->iface;
+        dn_iface_t iface = shm->iface;
+        dn_shm_where_t where;
+        const dn_board_seat_t *seat = &world->board->seat[1];
+        memcpy(&where, seat->address + seat->address_len - sizeof(where), sizeof(where));
+        other.base.iface = &iface;
+        memcpy(other.base.nonce, where.nonce, sizeof(where.nonce));
+        dn_port_adopt(world->port, &other.base);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 1, 0, 1);
+        for (int i = 0; i < 1000; i++) {
+            dn_progress(world->port);
+        }
+        dn_check_equal(world->heard, 0);
+        dn_check_equal(memcmp((uint8_t *) &other + sizeof(other.base),
+                              (const uint8_t *) &none + sizeof(other.base),
+                              sizeof(none) - sizeof(other.base)),
+                       0);
+        dn_port_forget(world->port, &other.base);
+        dn_shm_look_soon(shm);
+        dn_world_hear_until(world, 1);
+        dn_world_post(world, 0, 2);
+    }
+    dn_world_stop(world);
+}
+
 /* Descriptors */
 
 /** A name that stands for no regular file is looked at, and not opened. */
@@ -305,6 +386,9 @@ static void units_above_1023_are_seen(dn_world_t *world)
 
 static const dn_world_test_t tests[] = {
     {"a_process_lives_as_long_as_its_last_thread", 1, a_process_lives_as_long_as_its_last_thread},
+    {"a_slot_that_was_claimed_a_moment_ago_is_not_wiped", 1,
+     a_slot_that_was_claimed_a_moment_ago_is_not_wiped},
+    {"a_peer_of_another_device_is_left_to_it", 2, a_peer_of_another_device_is_left_to_it},
     {"what_is_no_file_is_not_opened", 1, what_is_no_file_is_not_opened},
     {"a_ring_has_its_memory_where_that_is_counted", 2, a_ring_has_its_memory_where_that_is_counted},
     {"an_allocation_goes_on_after_signals", 1, an_allocation_goes_on_after_signals},
