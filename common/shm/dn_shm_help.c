@@ -288,7 +288,8 @@ static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, 
         dn_shm_share_set(shm, share, DN_SHM_SHARE_FREE);
     }
     if (NULL != comp) {
-        comp->fn(comp, status);
+        /* Nobody falls back once the call has returned. */
+        comp->fn(comp, DN_ERR_UNSUPPORTED == status ? DN_ERR_ACCESS : status);
     }
 }
 

@@ -119,7 +119,7 @@ static int dn_shm_memfd_reachable(void)
 /** Look at what a name stands for, and open it when it is a regular file. @return fd, -1: errno. */
 static int dn_shm_open_regular(int folder, const char *name, int flags)
 {
-    char again[32];
+    char again[48];
     struct stat info;
     int fd = -1;
 
@@ -130,7 +130,7 @@ static int dn_shm_open_regular(int folder, const char *name, int flags)
     if (0 != fstat(seen, &info) || !S_ISREG(info.st_mode)) {
         errno = EPROTO;
     } else {
-        snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
+        snprintf(again, sizeof(again), "/proc/thread-self/fd/%d", seen);
         fd = open(again, (flags & ~O_NOFOLLOW) | O_CLOEXEC);
     }
     const int error = errno;
@@ -395,6 +395,32 @@ int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where)
            || (strlen(DN_SHM_FOLDER) == folder && 0 == memcmp(where->path, DN_SHM_FOLDER, folder));
 }
 
+/** The same by the threads of a process: one whose first thread has ended shows its descriptors only there. */
+static int dn_shm_open_by_thread(uint32_t os_pid, int32_t fd)
+{
+    char path[64];
+    struct dirent *entry;
+    int opened = -1;
+    int error = ENOENT;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task", os_pid);
+    DIR *folder = opendir(path);
+    if (NULL == folder) {
+        return -1;
+    }
+    while (0 > opened && (ENOENT == error || ESRCH == error) && NULL != (entry = readdir(folder))) {
+        const unsigned long thread = strtoul(entry->d_name, NULL, 10);
+        if (0 != thread) {
+            snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%lu/fd/%" PRId32, os_pid, thread, fd);
+            opened = dn_shm_open_regular(AT_FDCWD, path, O_RDWR);
+            error = errno;
+        }
+    }
+    closedir(folder);
+    errno = error;
+    return opened;
+}
+
 int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
 {
     char proc[48];
@@ -407,7 +433,8 @@ int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path)
         /* Unlinked since every process of the group has it; a later one may find it as it would a memfd. */
     }
     snprintf(proc, sizeof(proc), "/proc/%" PRIu32 "/fd/%" PRId32, os_pid, fd);
-    return dn_shm_open_regular(AT_FDCWD, proc, O_RDWR);
+    const int opened = dn_shm_open_regular(AT_FDCWD, proc, O_RDWR);
+    return 0 <= opened || (ENOENT != errno && ESRCH != errno) ? opened : dn_shm_open_by_thread(os_pid, fd);
 }
 
 /** Is this header what its file's size allows and what we can use? */
@@ -454,11 +481,11 @@ static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_w
 /** Is this open file one that a folder names, or once named, as the port's file is? A memfd is in no folder. */
 static int dn_shm_is_named(int fd, const uint64_t nonce[2])
 {
-    char proc[32];
+    char proc[48];
     char path[DN_SHM_PATH_MAX + 16];
     char name[DN_SHM_NAME_MAX];
 
-    snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+    snprintf(proc, sizeof(proc), "/proc/thread-self/fd/%d", fd);
     const ssize_t len = readlink(proc, path, sizeof(path) - 1);
     if (0 > len) {
         return 0;

@@ -126,6 +126,11 @@ dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t 
     }
     dn_status_t status =
         DN_SHM_CLOSED == slot->state ? DN_ERR_UNREACH : dn_shm_make_peer(shm, &where, &id, &peer);
+    if (DN_ERR_UNREACH == status && DN_SHM_CLOSED != slot->state
+        && !dn_shm_gone(slot->os_pid, slot->start_time)) {
+        /* It lives, and may still write: it closes just now, or shows its mapping at the next try. */
+        status = DN_ERR_NOMEM;
+    }
     if (DN_ERR_UNREACH == status) {
         peer = dn_shm_make_orphan(shm, slot);
         status = NULL == peer ? DN_ERR_NOMEM : DN_OK;

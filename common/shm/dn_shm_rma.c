@@ -60,9 +60,16 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
            && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
 }
 
+/**
+ * What a failed copy says of a peer. One that is found nowhere, and has not left, is a process whose first thread has ended: the
+ * kernel shows its memory to nobody by its number. DN_ERR_UNSUPPORTED: the core processors of both ends move the bytes.
+ */
 static dn_status_t dn_shm_cma_error(dn_shm_peer_t *peer, int write)
 {
     const int error = errno;
+    if (ESRCH == error && DN_OK == dn_shm_check(&peer->base)) {
+        return DN_ERR_UNSUPPORTED;
+    }
     if (ESRCH == error) {
         dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
         dn_shm_suspect(peer);
@@ -91,7 +98,7 @@ static dn_status_t dn_shm_cma_prove(dn_shm_peer_t *peer, int write)
         return DN_OK;
     }
     if (EPERM != errno || dn_shm_gone(peer->os_pid, peer->start_time)) {
-        /* Of another process, or its port is closed. */
+        /* Of another process, or its port is closed; or it lives, and cannot be read now. */
         errno = ESRCH;
     }
     return dn_shm_cma_error(peer, write);

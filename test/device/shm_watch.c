@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -252,6 +253,95 @@ static void who_is_stopped_is_not_dead(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/* A first thread that ends before the others */
+
+static uint8_t shown[8192];
+
+/** What the second thread of process 1 does alone; the process ends with it. */
+static void *go_on(void *arg)
+{
+    dn_world_t *world = arg;
+
+    while (1 != dn_load_acquire(&world->board->seat[0].word[0])) {
+        dn_world_progress(world);
+    }
+    dn_world_connect_to(world, 0);
+    dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, "here", 4);
+    dn_world_await(world, 0, 0, 2);
+    dn_world_stop(world);
+    fflush(NULL);
+    exit(0);
+}
+
+/** Wait until the first thread of a process has ended. */
+static void await_headless(uint32_t os_pid)
+{
+    char path[32];
+    char state = '?';
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", os_pid);
+    while ('Z' != state) {
+        FILE *file = fopen(path, "re");
+        dn_check(NULL != file && 1 == fscanf(file, "%*d (%*[^)]) %c", &state));
+        fclose(file);
+        sched_yield();
+    }
+}
+
+/** It is no peer yet when its first thread ends, or one already: it is met, heard and read all the same. */
+static void outlive_first_thread(dn_world_t *world, int connected)
+{
+    dn_segment_t *segment = NULL;
+    uint8_t data[sizeof(shown)];
+    pthread_t thread;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    printf("%s: left out: a sanitizer counts on the first thread\n", world->test);
+    return;
+#endif
+    world->job.threads = 1;
+    dn_world_listen(world, dn_world_hear);
+    dn_test_fill(shown, sizeof(shown), 5);
+    dn_check_equal(dn_segment_register(world->port, shown, sizeof(shown), &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    dn_world_barrier(world);
+    if (1 == world->rank) {
+        if (connected) {
+            dn_world_await(world, 0, 1, 1);
+        }
+        dn_check_equal(pthread_create(&thread, NULL, go_on, world), 0);
+        pthread_exit(NULL);
+    }
+    const dn_xfer_t xfer = {.local = data, .key = &world->board->seat[1].key[0], .len = sizeof(data)};
+    if (connected) {
+        dn_world_connect_to(world, 1);
+        dn_check_equal(dn_world_pull(world, world->peer[1], &xfer), DN_OK);
+        dn_world_post(world, 1, 1);
+    }
+    await_headless(world->board->seat[1].os_pid);
+    dn_world_post(world, 0, 1);
+    dn_world_hear_until(world, 1);
+    if (!connected) {
+        dn_world_connect_to(world, 1);
+    }
+    memset(data, 0, sizeof(data));
+    dn_check_equal(dn_world_pull(world, world->peer[1], &xfer), DN_OK);
+    dn_check_bytes(data, sizeof(data), 5);
+    dn_check_equal(dn_world_lost(world), 0);
+    dn_world_post(world, 0, 2);
+    dn_world_stop(world);
+}
+
+static void who_goes_on_without_its_first_thread_is_read(dn_world_t *world)
+{
+    outlive_first_thread(world, 1);
+}
+
+static void who_comes_without_its_first_thread_is_met(dn_world_t *world)
+{
+    outlive_first_thread(world, 0);
+}
+
 /* Claims of the dead */
 
 /** Not 0: the process ends where its file gets memory, or a ring does in the midst of taking a slot. */
@@ -452,6 +542,8 @@ static const dn_world_test_t tests[] = {
     {"a_death_is_heard_of_among_threads", 3, a_death_is_heard_of_among_threads},
     {"who_leaves_in_order_is_no_news", 2, who_leaves_in_order_is_no_news},
     {"who_is_stopped_is_not_dead", 2, who_is_stopped_is_not_dead},
+    {"who_goes_on_without_its_first_thread_is_read", 2, who_goes_on_without_its_first_thread_is_read},
+    {"who_comes_without_its_first_thread_is_met", 2, who_comes_without_its_first_thread_is_met},
     {"a_claimed_slot_comes_back_when_its_sender_is_killed", 3,
      a_claimed_slot_comes_back_when_its_sender_is_killed},
     {"a_claimed_slot_is_kept_while_its_sender_lives", 2, a_claimed_slot_is_kept_while_its_sender_lives},
