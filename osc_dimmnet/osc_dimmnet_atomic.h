@@ -94,19 +94,24 @@ static inline bool osc_is_word(const osc_element_t *element, const void *at)
 typedef struct osc_guard {
     const osc_module_t *module;
     osc_control_t *control; /**< of the target; NULL: nobody else is there */
+    osc_patience_t
+        *tries; /**< not NULL: who asks must not wait, and comes again; for how long it has done so */
 } osc_guard_t;
 
 static inline osc_guard_t osc_guard(const osc_module_t *module, const osc_target_t *to)
 {
     const bool alone = 0 != (to->epochs & OSC_EXCLUSIVE) && !module->threads;
 
-    return (osc_guard_t){module, alone ? NULL : to->control};
+    return (osc_guard_t){module, alone ? NULL : to->control, NULL};
 }
 
 /** The rest of osc_guard_enter(), when another has it (osc_dimmnet_passive.c). */
 int ompi_osc_dimmnet_guard_wait(const osc_guard_t *guard);
 
-/** @retval OMPI_ERR_UNREACH  its owner has ended: what it was changing may be half changed, and stays guarded. */
+/**
+ * @retval OMPI_ERR_UNREACH      its owner has ended: what it was changing may be half changed, and stays guarded.
+ * @retval OMPI_ERR_WOULD_BLOCK  osc_guard_t::tries is set, and another has it: the caller comes again later.
+ */
 static inline int osc_guard_enter(const osc_guard_t *guard)
 {
     uint32_t owner = 0;

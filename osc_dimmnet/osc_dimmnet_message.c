@@ -264,9 +264,10 @@ void ompi_osc_dimmnet_messages_leave(osc_module_t *module)
     opal_mutex_lock(&messages.lock);
     (void) opal_pointer_array_set_item(&messages.windows, (int) module->window, NULL);
     opal_mutex_unlock(&messages.lock);
-    /* Who waits for a lock holds it as well, and a message that is looked at may add one. */
+    /* Who waits for a lock or for the guard holds it as well, and a message that is looked at may add one. */
     while (window_held(module)) {
         ompi_osc_dimmnet_forget_waiting(module);
+        ompi_osc_dimmnet_forget_later(module);
         ompi_osc_dimmnet_pause(&polls);
     }
     count_windows(-1);
@@ -281,7 +282,7 @@ static int progress(void)
     if (some_wait()) {
         events += pump();
     }
-    return events + ompi_osc_dimmnet_grant_waiting();
+    return events + ompi_osc_dimmnet_try_later() + ompi_osc_dimmnet_grant_waiting();
 }
 
 /** dn_lost_fn_t: nothing of it will be answered. */

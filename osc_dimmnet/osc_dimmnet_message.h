@@ -205,6 +205,14 @@ int ompi_osc_dimmnet_ask_region(osc_module_t *module, int target, uint64_t at, u
 /** dn_handler_fn_t of DN_CHAN_OSC. */
 void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 
+/**
+ * Carry out an OSC_ACCUMULATE or take an OSC_PROGRAM.
+ * @param[in,out] patience  Of all tries of this request.
+ * @return false: another has the guard. Nothing has changed, and nothing is answered.
+ */
+bool ompi_osc_dimmnet_serve(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
+                            const uint8_t *body, size_t len, osc_patience_t *patience);
+
 /** Look at those who wait for a lock of this process. @return locks granted. */
 int ompi_osc_dimmnet_grant_waiting(void);
 
@@ -213,6 +221,20 @@ void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank);
 
 /** Who waits for a lock of this window will not get it. */
 void ompi_osc_dimmnet_forget_waiting(osc_module_t *module);
+/** @} */
+
+/** @name Accumulates that wait for the guard (osc_dimmnet_later.c) */
+/** @{ */
+
+/** ompi_osc_dimmnet_serve(), now or later, in the order of the origin. Called in the handler. */
+void ompi_osc_dimmnet_in_order(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
+                               const uint8_t *body, size_t len);
+
+/** Try again what waits. @return requests served. */
+int ompi_osc_dimmnet_try_later(void);
+
+/** What waits for this window is not served any more: the window goes. */
+void ompi_osc_dimmnet_forget_later(const osc_module_t *module);
 /** @} */
 
 /** @name Dynamic windows (osc_dimmnet_dynamic.c) */

@@ -14,6 +14,9 @@
 
 #include "opal/runtime/opal_progress.h"
 
+/** Looks at the guard of one who must not wait. Most accumulates are over by then. */
+#define GUARD_TRIES 100u
+
 uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control)
 {
     /* A release, for osc_notes_t::locks: who waits behind this number finds it set. */
@@ -56,27 +59,50 @@ bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target)
     return false;
 }
 
+/** Take the guard if nobody has it. @return 0, or its owner. */
+static uint32_t guard_try(const osc_guard_t *guard)
+{
+    uint32_t *word = &guard->control->accumulates;
+    uint32_t owner = osc_load_u32(word);
+
+    /* Pairs with the release in osc_guard_leave(). */
+    return 0 == owner
+                   && __atomic_compare_exchange_n(word, &owner, (uint32_t) guard->module->rank + 1, false,
+                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
+               ? 0
+               : owner;
+}
+
+/** Has this owner ended with the guard? One that has given it away before its end is in nobody's way. */
+static bool guard_dead(const osc_guard_t *guard, uint32_t owner)
+{
+    const bool dead =
+        (uint32_t) guard->module->size < owner || !ompi_osc_dimmnet_lives(guard->module, (int) owner - 1);
+
+    return dead && owner == osc_load_u32(&guard->control->accumulates);
+}
+
 int ompi_osc_dimmnet_guard_wait(const osc_guard_t *guard)
 {
-    const osc_module_t *module = guard->module;
-    uint32_t *word = &guard->control->accumulates;
     /* In progress a message might change what this operation is about to use. */
     osc_patience_t patience = {.quiet = true};
+    unsigned tries = 0;
     uint32_t owner;
 
-    for (;;) {
-        owner = osc_load_u32(word);
-        /* Pairs with the release in osc_guard_leave(). */
-        if (0 == owner
-            && __atomic_compare_exchange_n(word, &owner, (uint32_t) module->rank + 1, false, __ATOMIC_ACQUIRE,
-                                           __ATOMIC_RELAXED)) {
-            return OMPI_SUCCESS;
-        }
-        if (ompi_osc_dimmnet_wait_long(&patience) && 0 != owner
-            && ((uint32_t) module->size < owner || !ompi_osc_dimmnet_lives(module, (int) owner - 1))) {
-            return OMPI_ERR_UNREACH;
+    while (0 != (owner = guard_try(guard))) {
+        if (NULL == guard->tries) {
+            if (ompi_osc_dimmnet_wait_long(&patience) && guard_dead(guard, owner)) {
+                return OMPI_ERR_UNREACH;
+            }
+        } else if (GUARD_TRIES > ++tries) {
+            dn_pause();
+        } else {
+            return ompi_osc_dimmnet_time_to_look(guard->tries) && guard_dead(guard, owner)
+                       ? OMPI_ERR_UNREACH
+                       : OMPI_ERR_WOULD_BLOCK;
         }
     }
+    return OMPI_SUCCESS;
 }
 
 /** Say in the notes of a target that this process wants its lock, or has it; or does not any more. */

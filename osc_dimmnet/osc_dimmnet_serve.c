@@ -133,8 +133,26 @@ static bool is_defined(uint32_t op, ompi_datatype_t *type)
     return valid;
 }
 
-static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t *head, const uint8_t *data,
-                          size_t len)
+/** An accumulate whose walk over the target has begun. The operands are in @p data. @return as ompi_osc_dimmnet_walk(). */
+static int accumulate_here(osc_walk_t *walk, const osc_head_t *head, const uint8_t *data, size_t len,
+                           uint8_t *old)
+{
+    uint64_t at;
+
+    if (0 == (head->flags & OSC_BY_PROGRAM) && 0 != head->len && walk->element.size == walk->element.extent) {
+        /* Elements side by side. What one instruction does needs no guard here either. */
+        (void) dn_prog_next(&walk->target, head->len, &at);
+        return ompi_osc_dimmnet_apply(&walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at, data,
+                                      walk->fetches ? old : NULL, head->len / walk->element.size);
+    }
+    dn_prog_start_bytes(&walk->origin, (uintptr_t) data, len);
+    dn_prog_start_bytes(&walk->result, (uintptr_t) old, walk->fetches ? head->len : 0);
+    return ompi_osc_dimmnet_walk(walk, head->len);
+}
+
+/** @return false: as ompi_osc_dimmnet_serve(). */
+static bool on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t *head, const uint8_t *data,
+                          size_t len, osc_patience_t *patience)
 {
     ompi_datatype_t *type = (ompi_datatype_t *) PMPI_Type_f2c(head->type);
     const bool compares = 0 != (head->flags & OSC_COMPARES);
@@ -147,10 +165,10 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type)
         || !is_defined(head->op, type) || head->len > attr.botf_max) {
         answer(src, OSC_ANSWER, &reply, sizeof(reply), NULL, 0);
-        return;
+        return true;
     }
     walk.element = ompi_osc_dimmnet_element(type);
-    walk.guard = (osc_guard_t){module, module->control};
+    walk.guard = (osc_guard_t){module, module->control, patience};
     const uint64_t wanted = compares               ? 2 * (uint64_t) walk.element.size
                             : OSC_NO_OP == walk.op ? 0
                                                    : head->len;
@@ -167,9 +185,11 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     if (OMPI_SUCCESS == reply.error && compares) {
         reply.error = compare_here(&walk, data, results);
     } else if (OMPI_SUCCESS == reply.error) {
-        dn_prog_start_bytes(&walk.origin, (uintptr_t) data, len);
-        dn_prog_start_bytes(&walk.result, (uintptr_t) results, fetches ? head->len : 0);
-        reply.error = ompi_osc_dimmnet_walk(&walk, head->len);
+        reply.error = accumulate_here(&walk, head, data, len, results);
+    }
+    if (OMPI_ERR_WOULD_BLOCK == reply.error) {
+        free(queued);
+        return false;
     }
     if (OMPI_SUCCESS != reply.error) {
         /* Bytes for results may be unset. */
@@ -177,6 +197,7 @@ static void on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     }
     memcpy(queued->bytes, &reply, sizeof(reply));
     ompi_osc_dimmnet_answer(queued);
+    return true;
 }
 
 /** A piece of a program; with the last one it becomes what accumulates of this rank use. */
@@ -209,6 +230,16 @@ static void on_program(osc_far_t *far, const osc_head_t *head, const uint8_t *da
         free(far->its_bytes);
         far->its_bytes = NULL;
     }
+}
+
+bool ompi_osc_dimmnet_serve(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
+                            const uint8_t *body, size_t len, osc_patience_t *patience)
+{
+    if (OSC_ACCUMULATE == tag) {
+        return on_accumulate(module, src, head, body, len, patience);
+    }
+    on_program(&module->far[head->rank], head, body, len);
+    return true;
 }
 
 void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank)
@@ -355,10 +386,8 @@ static void on_request(osc_module_t *module, dn_peer_t *src, unsigned tag, const
 
     switch (tag) {
     case OSC_ACCUMULATE:
-        on_accumulate(module, src, head, body, len);
-        break;
     case OSC_PROGRAM:
-        on_program(far, head, body, len);
+        ompi_osc_dimmnet_in_order(module, src, tag, head, body, len);
         break;
     case OSC_LOCK:
         on_lock(module, head);

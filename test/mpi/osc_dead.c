@@ -8,8 +8,8 @@
  *
  *   osc_dead FOLDER WHAT KIND
  *
- * WHAT is exclusive, shared or queued (a lock of rank 0), guarded (an accumulate to rank 0), or epochs (of active target). KIND is
- * allocate or dynamic.
+ * WHAT is exclusive, shared or queued (a lock of rank 0), guarded (an accumulate to rank 0), served (the same, while rank 1
+ * accumulates by messages), or epochs (of active target). KIND is allocate or dynamic; served needs dynamic.
  *
  * Rank 2 makes a file 2.ready in the folder that has its process id; who runs this kills it then. The others make R.failed
  * when all has failed as it should, and end with status 3, without MPI.
@@ -33,6 +33,7 @@ static const char *folder;
 static int rank;
 static MPI_Win win;
 static MPI_Aint start;
+static MPI_Aint unmapped;
 static char ready[PATH];
 
 /** Make the file that tells the process id; in a signal handler, too. */
@@ -124,6 +125,48 @@ static void accumulate_in_vain(void)
                 "what one instruction does has to wait for a dead process");
 }
 
+static void mark(const char *what)
+{
+    char path[PATH];
+
+    snprintf(path, sizeof(path), "%s/%d.%s", folder, rank, what);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    verify_that(0 <= fd && 0 == close(fd), "a file cannot be made");
+}
+
+/** Rank 1 accumulates to memory of rank 0 that is not mapped. Rank 0 must not wait for the guard, but answer its messages. */
+static void serve_in_vain(void)
+{
+    double ones[4] = {1, 1, 1, 1};
+    int number = 0;
+
+    if (TARGET == rank) {
+        do {
+            MPI_Recv(&number, 1, MPI_INT, OTHER, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(&number, 1, MPI_INT, OTHER, 0, MPI_COMM_WORLD);
+        } while (0 <= number);
+        return;
+    }
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < 2; i++) {
+        verify_that(MPI_SUCCESS
+                        == MPI_Accumulate(ones, 4, MPI_DOUBLE, TARGET, unmapped, 4, MPI_DOUBLE, MPI_SUM, win),
+                    "an accumulate by messages did not begin");
+    }
+    /* In this time rank 0 finds the accumulates. */
+    for (int i = 0; i < 30; i++) {
+        MPI_Send(&i, 1, MPI_INT, TARGET, 0, MPI_COMM_WORLD);
+        MPI_Recv(&number, 1, MPI_INT, TARGET, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        verify_that(i == number, "another answer came");
+        verify_sleep_ms(STEP_MS);
+    }
+    mark("answered");
+    expect_loss(MPI_Win_flush(TARGET, win), "an accumulate got past that of a dead process");
+    number = -1;
+    MPI_Send(&number, 1, MPI_INT, TARGET, 0, MPI_COMM_WORLD);
+    MPI_Recv(&number, 1, MPI_INT, TARGET, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void wait_in_vain(void)
 {
     const int dead = DEAD;
@@ -151,7 +194,7 @@ static void wait_in_vain(void)
 /** What rank 2 does. */
 static _Noreturn void get_in_the_way(const char *what)
 {
-    if (0 == strcmp(what, "guarded")) {
+    if (0 == strcmp(what, "guarded") || 0 == strcmp(what, "served")) {
         accumulate_for_ever();
     }
     if (0 == strcmp(what, "queued")) {
@@ -172,6 +215,8 @@ static void wait_for_it(const char *what)
     await(DEAD, "ready");
     if (0 == strcmp(what, "guarded")) {
         accumulate_in_vain();
+    } else if (0 == strcmp(what, "served")) {
+        serve_in_vain();
     } else if (0 == strcmp(what, "epochs")) {
         wait_in_vain();
     } else {
@@ -185,7 +230,7 @@ static void wait_for_it(const char *what)
 
 int main(int argc, char **argv)
 {
-    char path[PATH];
+    static double own[4];
     void *memory;
 
     MPI_Init(&argc, &argv);
@@ -198,11 +243,14 @@ int main(int argc, char **argv)
         MPI_Alloc_mem(BYTES, MPI_INFO_NULL, &memory);
         MPI_Win_attach(win, memory, BYTES);
         MPI_Get_address(memory, &start);
+        MPI_Win_attach(win, own, sizeof(own));
+        MPI_Get_address(own, &unmapped);
     } else {
         MPI_Win_allocate(BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     }
     memset(memory, 0, BYTES);
     MPI_Bcast(&start, 1, MPI_AINT, TARGET, MPI_COMM_WORLD);
+    MPI_Bcast(&unmapped, 1, MPI_AINT, TARGET, MPI_COMM_WORLD);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     if (OTHER == rank && 0 == strcmp(argv[2], "queued")) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, TARGET, 0, win);
@@ -212,9 +260,7 @@ int main(int argc, char **argv)
         get_in_the_way(argv[2]);
     }
     wait_for_it(argv[2]);
-    snprintf(path, sizeof(path), "%s/%d.failed", folder, rank);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    verify_that(0 <= fd && 0 == close(fd), "a file cannot be made");
+    mark("failed");
     await(TARGET, "failed");
     await(OTHER, "failed");
     _exit(3);
