@@ -296,7 +296,7 @@ typedef struct dn_shm {
     uint64_t retry_ms;   /**< when it is to call dn_shm_retry(), 0: nothing waits */
     uint32_t watch_at;   /**< the watched peer to be looked at next */
     uint32_t watch_due;  /**< looks that are due, in parts of a round's milliseconds */
-    uint32_t suspects;   /**< some peer's suspect is set */
+    uint32_t suspects;   /**< how often a peer's suspect was set since dn_shm_bury() last looked; wraps */
 
     dn_shm_stage_t stage;
 
@@ -337,7 +337,8 @@ static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
 static inline void dn_shm_suspect(dn_shm_peer_t *peer)
 {
     dn_store_release_u32(&peer->suspect, 1);
-    dn_store_release_u32(&((dn_shm_t *) peer->base.iface)->suspects, 1);
+    /* Pairs with the load in dn_shm_bury(). */
+    dn_fetch_add_u32(&((dn_shm_t *) peer->base.iface)->suspects, 1);
 }
 
 /** @name dn_shm_map.c: mappings */

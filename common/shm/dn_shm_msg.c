@@ -37,8 +37,6 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
     }
     dn_count(&iface->counters->credit_waits, 1);
     if (0 != dn_load_acquire_u32(&peer->suspect)) {
-        /* Said again: the progress that took the first word may have looked before this peer's was there. */
-        dn_store_release_u32(&((dn_shm_t *) iface)->suspects, 1);
         return DN_ERR_UNREACH;
     }
     if (DN_SHM_REFUSALS != dn_fetch_add_u32(&peer->refusals, 1)) {

@@ -145,7 +145,8 @@ dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t 
 
 void dn_shm_bury(dn_shm_t *shm)
 {
-    dn_store_release_u32(&shm->suspects, 0);
+    /* Taken off are those that this load counts, whose suspect is seen below. A later one is for the next look. */
+    dn_fetch_add_u32(&shm->suspects, 0 - dn_load_acquire_u32(&shm->suspects));
     for (dn_peer_base_t *base = dn_port_peers(shm->iface.port), *next; NULL != base; base = next) {
         next = base->next;
         if (&shm->iface == base->iface && 0 != dn_load_acquire_u32(&((dn_shm_peer_t *) base)->suspect)) {

@@ -35,9 +35,11 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
         return ENOENT == errno || ESRCH == errno ? DN_ERR_UNREACH : DN_ERR_NOMEM;
     }
     const ssize_t got = read(fd, text, sizeof(text) - 1);
+    const int error = errno;
     close(fd);
     if (0 >= got) {
-        return DN_ERR_UNREACH;
+        /* It ended after it was found; any other error says nothing of it. */
+        return 0 == got || ESRCH == error ? DN_ERR_UNREACH : DN_ERR_NOMEM;
     }
     text[got] = '\0';
     /* The name in parentheses may hold anything; fields are counted from the last ')'. */

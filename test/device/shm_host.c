@@ -89,6 +89,40 @@ static void a_process_lives_as_long_as_its_last_thread(dn_world_t *world)
     dn_check(dn_shm_gone((uint32_t) child, start));
 }
 
+/** Not 0: reads fail so. */
+static int read_error;
+
+ssize_t __real_read(int fd, void *buffer, size_t len);
+ssize_t __wrap_read(int fd, void *buffer, size_t len);
+
+/** In place of the system's. */
+ssize_t __wrap_read(int fd, void *buffer, size_t len)
+{
+    if (0 != read_error) {
+        errno = read_error;
+        return -1;
+    }
+    return __real_read(fd, buffer, len);
+}
+
+/** Its state cannot be read for want of memory: that says nothing of it. That it ended after it was found does. */
+static void a_process_that_cannot_be_read_now_has_not_ended(dn_world_t *world)
+{
+    uint64_t start;
+
+    (void) world;
+    dn_check_equal(dn_shm_process((uint32_t) getpid(), &start), DN_OK);
+    read_error = ENOMEM;
+    const dn_status_t short_of_memory = dn_shm_process((uint32_t) getpid(), &start);
+    const int gone = dn_shm_gone((uint32_t) getpid(), start);
+    read_error = ESRCH;
+    const dn_status_t ended = dn_shm_process((uint32_t) getpid(), &start);
+    read_error = 0;
+    dn_check_equal(short_of_memory, DN_ERR_NOMEM);
+    dn_check(!gone);
+    dn_check_equal(ended, DN_ERR_UNREACH);
+}
+
 /* Slots */
 
 /** The slot whose sender goes on while the owner asks for its life; NULL: none. */
@@ -386,6 +420,7 @@ static void units_above_1023_are_seen(dn_world_t *world)
 
 static const dn_world_test_t tests[] = {
     {"a_process_lives_as_long_as_its_last_thread", 1, a_process_lives_as_long_as_its_last_thread},
+    {"a_process_that_cannot_be_read_now_has_not_ended", 1, a_process_that_cannot_be_read_now_has_not_ended},
     {"a_slot_that_was_claimed_a_moment_ago_is_not_wiped", 1,
      a_slot_that_was_claimed_a_moment_ago_is_not_wiped},
     {"a_peer_of_another_device_is_left_to_it", 2, a_peer_of_another_device_is_left_to_it},
