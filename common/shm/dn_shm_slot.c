@@ -210,6 +210,13 @@ static dn_shm_peer_t *dn_shm_meet_at(dn_shm_t *shm, uint32_t index, const dn_shm
     dn_log_mute(quiet);
     dn_status_t status = dn_shm_meet(shm, slot, &peer);
     dn_log_mute(0);
+    if (DN_OK != status && DN_SHM_CLOSED != slot->state
+        && DN_SHM_CLOSED == dn_load_acquire_u32(&shm->map.slot[index].state)) {
+        /* It left in order meanwhile, whatever was found instead of its mapping: the next look reads its ring. */
+        shm->refused[index] = 0;
+        dn_shm_look_soon(shm);
+        return NULL;
+    }
     if (quiet && DN_OK != status && DN_ERR_NOMEM != status) {
         /* For another reason than the last time: that is to be said. */
         status = dn_shm_meet(shm, slot, &peer);
