@@ -47,8 +47,10 @@ _Static_assert(OSC_LINE == sizeof(osc_notes_t), "notes of two processes share no
  *
  * The lock of passive target: who wants it draws `next`. A shared holder gets in when `read` is its number, and
  * lets the next one look at once; an exclusive holder gets in when `write` is, so when all before it have left.
- * Numbers are served in order: nobody starves. Who wants or has the lock says so in its notes first, so that those who wait in
- * vain find out when it has ended: then nobody gets past its number, and all who wait have an error.
+ * Numbers are served in order: nobody starves. A process that maps this block says in its notes that it wants the lock, before
+ * it draws, and until it has given the lock back. So those who wait in vain find out when it has ended: then nobody gets past
+ * its number, and all who wait have an error. The others cannot tell what it had when it ended: they have that error also when it
+ * was about to draw. For a far process the owner draws, and gives the lock back when that process is lost: others get it then.
  */
 typedef struct osc_control {
     uint32_t next;  /**< the next number to draw */

@@ -105,6 +105,7 @@ static int walk_guarded(osc_walk_t *walk, uint64_t left)
         if (pairs) {
             walk_pairs(walk, operands, results, len);
         } else if (!walk_rows(walk, by_cells, operands, results + waited, len)) {
+            ompi_osc_dimmnet_cells_end(&cells);
             return OMPI_ERR_BAD_PARAM;
         }
         if (len == left) {

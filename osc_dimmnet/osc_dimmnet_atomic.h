@@ -13,8 +13,9 @@
  *   others  calls on floating-point numbers, complex ones, pairs, and integers at odd addresses; among each other.
  *
  * A call on words that meets one of the others on the same bytes is not of the same predefined datatype, so that MPI leaves
- * the result open (MPI-3.1, 11.7.1). The exception is at far targets: there a call of more bytes than a message holds
- * (osc_dimmnet_request.c) takes effect message by message.
+ * the result open (MPI-3.1, 11.7.1). There are two exceptions. At far targets a call of more bytes than a message holds
+ * (osc_dimmnet_request.c) takes effect message by message. And a call on words that has the guard changes a cell more than once if
+ * its layout leaves the cell and comes back, or names bytes twice: a call within one cell, which needs no guard, may come between.
  *
  * How: every call takes the guard of the target (osc_control_t::accumulates) for as long as it goes on, but for those that
  * one instruction does:

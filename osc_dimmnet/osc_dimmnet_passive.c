@@ -19,8 +19,9 @@
 
 uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control)
 {
-    /* A release, for osc_notes_t::locks: who waits behind this number finds it set. */
-    return __atomic_fetch_add(&control->next, 1, __ATOMIC_RELEASE);
+    /* Pairs with itself. The release: the own osc_notes_t::locks is set before. The acquire: whoever draws a later number finds
+     * the notes of all before it. */
+    return __atomic_fetch_add(&control->next, 1, __ATOMIC_ACQ_REL);
 }
 
 bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number)
