@@ -139,6 +139,8 @@ bool mca_btl_dimmnet_put_aside(mca_btl_base_module_t *btl, mca_btl_base_endpoint
 int mca_btl_dimmnet_deliver_aside(void);
 /** An endpoint goes. */
 void mca_btl_dimmnet_aside_forget(const mca_btl_base_endpoint_t *endpoint);
+/** Free what nobody will deliver. No message comes any more. */
+void mca_btl_dimmnet_aside_free(void);
 /** @} */
 
 /** @name btl_dimmnet_send.c */

@@ -11,7 +11,9 @@
  * delivered when the thread has left the port. Once the process is added, nobody takes Open MPI's lock for it again, and
  * its messages are delivered where they lie.
  *
- * A message that is put aside may be overtaken by later ones: pml/ob1 numbers what must be matched in order.
+ * A message that is put aside may be overtaken by later ones, and pml/ob1 does not mind. What must be matched in order (MATCH,
+ * RNDV, RGET) it numbers. What is not numbered (ACK, PUT, FIN, FRAG) comes only after an answer of this process, by which the
+ * sender has been added: it is not put aside.
  */
 #include "dn_config.h"
 
@@ -67,6 +69,18 @@ int mca_btl_dimmnet_deliver_aside(void)
         mca_btl_dimmnet_deliver(aside->module, aside->endpoint, aside->tag, aside->data, aside->len);
         free(aside);
         count++;
+    }
+}
+
+void mca_btl_dimmnet_aside_free(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    while (NULL != module->aside) {
+        struct mca_btl_dimmnet_aside *aside = module->aside;
+
+        module->aside = aside->next;
+        free(aside);
     }
 }
 

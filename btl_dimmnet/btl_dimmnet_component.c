@@ -279,7 +279,7 @@ void mca_btl_dimmnet_deliver(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t
     }
 }
 
-/** Is nobody adding the process of an endpoint, now or later? */
+/** Has Open MPI added the process of an endpoint? Then no thread takes mca_bml_lock for it any more. */
 static inline bool is_added(mca_btl_base_endpoint_t *endpoint)
 {
     if (OPAL_UNLIKELY(NULL == endpoint)) {

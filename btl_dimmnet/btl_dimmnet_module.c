@@ -322,6 +322,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
         module->endpoints = endpoint->next;
         endpoint_free(endpoint);
     }
+    mca_btl_dimmnet_aside_free();
     component->port = NULL;
     dn_ompi_close();
     return OPAL_SUCCESS;
