@@ -322,7 +322,10 @@ void mtl_uzura_direct_close(void);
 /** @{ */
 /**
  * MPI_Bsend of a message that could not leave at once: copy it, and send the copy.
- * @retval MPI_ERR_BUFFER  it is longer than an eager message, and the user's buffer has no room for it.
+ * @retval MPI_ERR_BUFFER            it is longer than an eager message, and the user's buffer has no room for it; or memory for
+ *                                   the copy ran out.
+ * @retval OMPI_ERR_UNREACH          the receiver is lost.
+ * @retval OMPI_ERR_OUT_OF_RESOURCE  memory ran out.
  */
 int mtl_uzura_send_buffered(const void *buf, size_t count, struct ompi_datatype_t *type, int dst, int tag,
                             struct ompi_communicator_t *comm);

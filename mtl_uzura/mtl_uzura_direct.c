@@ -113,7 +113,11 @@ static int request_started(direct_t *direct, int rc)
     return rc;
 }
 
-/** A send that waits. pml/cm's own request may be freed twice, by who waits for it and by who completes it. */
+/**
+ * A send that waits. With threads pml/cm's own request may be freed twice, by who waits for it and by who completes it. What is
+ * left to pml/cm (data with gaps, blocking sends that are not eager, persistent requests) has that fault still: only a PML of our
+ * own would end it.
+ */
 static int isend_waiting(uint8_t *data, size_t len, int dst, int tag, bool synchronous,
                          struct ompi_communicator_t *comm, struct ompi_request_t **request)
 {
