@@ -60,6 +60,14 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
            && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
 }
 
+/** The peer is not there any more: said here, and to all by the next progress. */
+static dn_status_t dn_shm_cma_gone(dn_shm_peer_t *peer)
+{
+    dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
+    dn_shm_suspect(peer);
+    return DN_ERR_UNREACH;
+}
+
 /**
  * What a failed copy says of a peer. One that is found nowhere, and has not left, is a process whose first thread has ended: the
  * kernel shows its memory to nobody by its number. DN_ERR_UNSUPPORTED: the core processors of both ends move the bytes.
@@ -71,9 +79,7 @@ static dn_status_t dn_shm_cma_error(dn_shm_peer_t *peer, int write)
         return DN_ERR_UNSUPPORTED;
     }
     if (ESRCH == error) {
-        dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
-        dn_shm_suspect(peer);
-        return DN_ERR_UNREACH;
+        return dn_shm_cma_gone(peer);
     }
     dn_log_error("the kernel refuses to %s memory of PID %" PRIu32 " (%s); the key or an address is wrong",
                  write ? "write" : "read", peer->base.pid, strerror(error));
@@ -97,8 +103,12 @@ static dn_status_t dn_shm_cma_prove(dn_shm_peer_t *peer, int write)
         dn_store_release(&peer->proved, now);
         return DN_OK;
     }
+    if (0 == errno) {
+        /* Read, and not the peer's: of another process, which may have started within the same tick, or its port is closed. */
+        return dn_shm_cma_gone(peer);
+    }
     if (EPERM != errno || dn_shm_gone(peer->os_pid, peer->start_time)) {
-        /* Of another process, or its port is closed; or it lives, and cannot be read now. */
+        /* It has ended; or it lives, and cannot be read now. */
         errno = ESRCH;
     }
     return dn_shm_cma_error(peer, write);
