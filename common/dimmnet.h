@@ -60,7 +60,8 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
 /**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
  * send to it get DN_ERR_UNREACH. Operations in flight are dropped without a completion.
- * Where a peer's process copies for one of them (dn_pull(): sharing), it gets 2 s to do its part.
+ * Where a peer's process copies for one of them (dn_pull(): sharing), it gets 2 s to do its part: at most eight such peers are
+ * waited for, one after the other.
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -160,9 +161,11 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  * @param[in] fn       Called once a peer, connected to or not; NULL: nobody is told from now on.
  *
  * Completion: fn is called from inside of dn_progress(), dn_recv() or dn_peer_check(), after the peer's transfers have
- *             been signalled. A device looks after its peers while the caller polls: that a process of this host has
- *             ended is told within about half a second, that one elsewhere is silent after timeout_s. That a port was closed
- *             in order is told when something is sent to it, or dn_peer_check() asks.
+ *             been signalled; those of which its process still copies a share (dn_pull(): sharing) follow within 2 s, so
+ *             that their memory and their dn_comp_t have to stay until then. A device looks after its peers while the caller
+ *             polls: that a process of this host has ended is told within half a second, and 2 ms more for each peer
+ *             there; that one elsewhere is silent after timeout_s. That a port was closed in order is told when
+ *             something is sent to it, or dn_peer_check() asks.
  * Ordering:   messages that came before may be handled after it. A peer that disconnects is not lost while its port
  *             stays open; whether one whose port has closed has left in order, the users of the channel know.
  * Ownership:  the peer is lent for the call, unless it is connected to.

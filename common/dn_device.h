@@ -105,7 +105,8 @@ struct dn_device {
     /** DN_OK while the peer's process lives. */
     dn_status_t (*check)(dn_peer_base_t *peer);
 
-    /** The peer was lost: signal what the device has in flight to it. NULL: it never has. */
+    /** The peer was lost: signal what the device has in flight to it; what the peer's process may still write to, as soon as it
+     * does so no more. NULL: it never has. */
     void (*lost)(dn_peer_base_t *peer);
 
     /** A message on DN_CHAN_DEVICE, as a dn_handler_fn_t gets it. NULL: the device sends none. */

@@ -312,8 +312,8 @@ static inline int dn_shm_shares_cores(const dn_shm_t *shm)
 
 /**
  * Hold a peer's sending end, where several threads send. Taken after the port's lock, never before.
- * @return 0: not held, and never to be, since the peer was lost: the kick of a window that was reserved
- *         before does not come here when the peer's ops were taken away meanwhile: the lock stays taken.
+ * @return 0: not held: the peer was lost while another thread holds its end, maybe for ever. With a schedule of faults the kick
+ *         of a window that was reserved before the loss does not come here.
  */
 static inline __attribute__((warn_unused_result)) int dn_shm_lock_tx(dn_shm_peer_t *peer)
 {

@@ -7,8 +7,8 @@
  * peers and tries again what it had no descriptor or memory for.
  *
  * A peer that is killed says nothing, and who only waits for its messages sends it nothing either. So each peer's process is
- * looked at about twice a second. The looks are spread over that time, since each takes some 20 us; the more peers there are, the
- * longer it lasts, so that looks never take more than 1 % of the time. A process that closed its port has left in
+ * looked at once in 500 ms and 2 ms more for each peer. The looks are spread over that time, since each takes some 20 us, so
+ * that looks never take more than 1 % of the time. A process that closed its port has left in
  * order: that is no news unless something is sent to it.
  */
 #include "dn_config.h"

@@ -14,6 +14,9 @@
  *
  * Peers that have no launcher in common, as those of two jobs, do not reach each other's memory: the probe when they connect
  * says so, and the core processors of both ends move the bytes.
+ *
+ * The kernel keeps one name a process and does not tell it. So a name that another library gave before is replaced, and is not
+ * there any more after the last port has closed.
  */
 #include "dn_config.h"
 
