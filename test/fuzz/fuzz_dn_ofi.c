@@ -36,7 +36,8 @@ const char *__asan_default_options(void)
 static dn_port_t *port;
 static dn_peer_t *self;
 static unsigned inputs;
-static uint64_t sum; /**< of all bytes that the handler got */
+static unsigned ports; /**< that were opened */
+static uint64_t sum;   /**< of all bytes that the handler got */
 
 static void on_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
@@ -92,6 +93,8 @@ static void open_port(void)
     config.ring_lines = 64;
     config.llcm_bytes = 4096;
     config.timeout_s = 0;
+    /* A tag over each message, or a word in it, in turn. */
+    config.auth = 0 == ports++ % 2 ? DN_AUTH_HELLO : DN_AUTH_FULL;
     dn_log_set(say_nothing, NULL);
     DN_FUZZ_CHECK(DN_OK == dn_open("ofi:net@lo", &job, &config, &port));
     DN_FUZZ_CHECK(DN_OK == dn_handler_set(port, DN_CHAN_USER, on_message, NULL));
@@ -104,19 +107,86 @@ static void open_port(void)
     sum = 0;
 }
 
-/** Tokens and numbers change from run to run: zeros of an input stand for those that are right. */
-static void make_right(uint8_t *bytes, size_t len)
+/** HELLO as it is sent. */
+typedef struct hello_message {
+    dn_ofi_head_t head;
+    dn_ofi_hello_t hello;
+} hello_message_t;
+
+static int is_zero(const uint8_t *bytes, size_t len)
+{
+    uint8_t any = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        any |= bytes[i];
+    }
+    return 0 == any;
+}
+
+/** The HELLO of a member of the group: of this port, but for what is not 0 in the input. */
+static void make_hello(dn_ofi_t *ofi, hello_message_t *message)
+{
+    dn_ofi_hello_t *hello = &message->hello;
+    uint8_t *where = (uint8_t *) &hello->where;
+    dn_pgid_t pgid;
+
+    hello->magic ^= DN_OFI_MAGIC;
+    hello->version ^= DN_WIRE_VERSION;
+    hello->to[0] ^= ofi->where.nonce[0];
+    hello->to[1] ^= ofi->where.nonce[1];
+    for (size_t i = 0; i < sizeof(hello->where); i++) {
+        where[i] ^= ((const uint8_t *) &ofi->where)[i];
+    }
+    const dn_auth_root_t *root = dn_ofi_root(ofi, hello->where.exchange, &pgid);
+    if (NULL != root && is_zero(hello->mac, sizeof(hello->mac))) {
+        dn_auth_mac(root, message, offsetof(hello_message_t, hello.mac), hello->mac);
+    }
+}
+
+/** What proves a message of an applicant, or of the peer, or a word about our stream to it. */
+static const dn_auth_way_t *way_of(dn_ofi_t *ofi, dn_ofi_head_t *head)
 {
     const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) self;
-    dn_ofi_head_t head;
+    const int word = DN_OFI_CREDIT <= head->kind && DN_OFI_GONE >= head->kind && DN_OFI_PING != head->kind
+                     && DN_OFI_GONE != head->kind;
 
-    if (sizeof(head) > len) {
+    if (word) {
+        head->token ^= NULL == peer->tx ? 0 : peer->tx->token;
+        return NULL == peer->tx || !peer->tx->open ? NULL : &peer->tx->pair.way[DN_AUTH_ACCEPTOR];
+    }
+    const dn_ofi_applicant_t *applicant = dn_ofi_find_applicant(ofi, head->token);
+    if (NULL != applicant) {
+        dn_ofi_proof_t *proof = (dn_ofi_proof_t *) (head + 1);
+        head->number += applicant->number;
+        if (DN_OFI_PROOF == head->kind && sizeof(*proof) == head->len
+            && is_zero(proof->mac, sizeof(proof->mac))) {
+            dn_auth_prove(&applicant->pair, DN_AUTH_OPENER, NULL, 0, proof->mac);
+        }
+        return &applicant->pair.way[DN_AUTH_OPENER];
+    }
+    head->token ^= peer->rx_token;
+    head->number += peer->rx_number;
+    return &peer->rx_pair.way[DN_AUTH_OPENER];
+}
+
+/** Tokens, numbers and proofs change from run to run: zeros of an input stand for those that are right. */
+static void make_right(dn_ofi_t *ofi, uint8_t *bytes, size_t len)
+{
+    dn_ofi_head_t *head = (dn_ofi_head_t *) bytes;
+
+    if (sizeof(*head) > len || head->len != len - sizeof(*head)) {
         return;
     }
-    memcpy(&head, bytes, sizeof(head));
-    head.token ^= peer->rx_token;
-    head.number += peer->rx_number;
-    memcpy(bytes, &head, sizeof(head));
+    if (DN_OFI_HELLO == head->kind) {
+        if (sizeof(hello_message_t) == len) {
+            make_hello(ofi, (hello_message_t *) bytes);
+        }
+        return;
+    }
+    const dn_auth_way_t *way = way_of(ofi, head);
+    if (NULL != way && 0 == head->proof) {
+        dn_auth_seal(ofi->auth, way, head->number, bytes, len, offsetof(dn_ofi_head_t, proof));
+    }
 }
 
 static void try_message(const uint8_t *data, size_t n, unsigned how)
@@ -132,7 +202,7 @@ static void try_message(const uint8_t *data, size_t n, unsigned how)
     }
     memcpy(buffer->bytes, data, n);
     if (0 == how % 2) {
-        make_right(buffer->bytes, n);
+        make_right(ofi, buffer->bytes, n);
     }
     dn_ofi_arrived(ofi, buffer, n);
 }
@@ -169,16 +239,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 static size_t write_message(uint64_t *random, uint8_t *to)
 {
-    const uint8_t kind = (uint8_t) dn_test_below(random, DN_OFI_KEPT + 2);
-    dn_ofi_head_t head = {.token = 0 == dn_test_below(random, 4) ? dn_test_random(random) : 0,
-                          .number = 0 == dn_test_below(random, 3) ? dn_test_below(random, 5) : 0,
-                          .kind = kind,
-                          .channel = (uint8_t) dn_test_below(random, DN_CHAN_MAX + 1),
-                          .tag = (uint8_t) dn_test_random(random)};
-    size_t body = DN_OFI_BOTF == kind    ? dn_test_below(random, 200)
-                  : DN_OFI_AOTF == kind  ? sizeof(dn_ofi_store_t)
-                  : DN_OFI_HELLO == kind ? sizeof(dn_ofi_hello_t)
-                                         : 0;
+    uint8_t kind = (uint8_t) dn_test_below(random, DN_OFI_GONE + 2);
+    if ((DN_OFI_LEAVE == kind || DN_OFI_CLOSE == kind || DN_OFI_GONE == kind || DN_OFI_REFUSE == kind)
+        && 0 != dn_test_below(random, 64)) {
+        /* Behind it nothing more would be taken from the peer. */
+        kind = DN_OFI_BOTF + (uint8_t) dn_test_below(random, 2);
+    }
+    /* Small tokens are those of applicants. */
+    dn_ofi_head_t head = {
+        .token = DN_OFI_HELLO == kind || 0 == dn_test_below(random, 4) ? dn_test_below(random, 3) : 0,
+        .number = 0 == dn_test_below(random, 3) ? dn_test_below(random, 5) : 0,
+        .kind = kind,
+        .channel = (uint8_t) dn_test_below(random, DN_CHAN_MAX + 1),
+        .tag = (uint8_t) dn_test_random(random)};
+    size_t body = DN_OFI_BOTF == kind        ? dn_test_below(random, 200)
+                  : DN_OFI_AOTF == kind      ? sizeof(dn_ofi_store_t)
+                  : DN_OFI_HELLO == kind     ? sizeof(dn_ofi_hello_t)
+                  : DN_OFI_CHALLENGE == kind ? sizeof(dn_ofi_challenge_t)
+                  : DN_OFI_PROOF == kind     ? sizeof(dn_ofi_proof_t)
+                                             : 0;
+    const size_t noise = 0 == dn_test_below(random, 2) ? 4 : 200;
     body += 0 == dn_test_below(random, 16);
     head.len = (uint32_t) (0 == dn_test_below(random, 16) ? dn_test_random(random) : body);
     const size_t n = sizeof(head) + body;
@@ -188,7 +268,8 @@ static size_t write_message(uint64_t *random, uint8_t *to)
     to[2] = (uint8_t) (n >> 8);
     memcpy(to + HEAD, &head, sizeof(head));
     for (size_t i = 0; i < body; i++) {
-        to[HEAD + sizeof(head) + i] = 0 == dn_test_below(random, 4) ? (uint8_t) dn_test_random(random) : 0;
+        to[HEAD + sizeof(head) + i] =
+            0 == dn_test_below(random, noise) ? (uint8_t) dn_test_random(random) : 0;
     }
     return HEAD + n;
 }
