@@ -249,8 +249,9 @@ static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const d
             continue;
         }
         status = iface->device->connect(iface, &id, part, len, peer_p);
-        if (DN_OK == status) {
-            return DN_OK;
+        /* What it lacks now it may have a moment later, when that peer comes by it: each end would listen where the other is not. */
+        if (DN_OK == status || DN_ERR_NOMEM == status) {
+            return status;
         }
         result = DN_ERR_UNREACH == status ? result : status;
     }
