@@ -208,7 +208,9 @@ static dn_status_t dn_emulate_ask(dn_emulate_peer_t *peer)
     if (DN_OK == status) {
         /* Ahead of the answer, which another thread may take at once; with the window, so in the order of sending. */
         dn_lock(&emulate->lock);
-        ask.taken = ++peer->fences;
+        ask.taken = peer->fences + 1;
+        /* Pairs with the load in dn_emulate_answered(), which another thread runs without this lock. */
+        dn_store_release(&peer->fences, ask.taken);
         peer->covered = ask.taken;
         dn_unlock(&emulate->lock);
         memcpy(window.data, &ask, sizeof(ask));

@@ -362,7 +362,7 @@ static int dn_emulate_answered(dn_emulate_peer_t *peer, const void *data, size_t
         return 0;
     }
     memcpy(&answer, data, sizeof(answer));
-    if (answer.session == peer->session && answer.taken <= peer->fences) {
+    if (answer.session == peer->session && answer.taken <= dn_load_acquire(&peer->fences)) {
         dn_store_release(&peer->answered, answer.taken);
     }
     return 1;
