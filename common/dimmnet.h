@@ -121,8 +121,8 @@ DN_API const char *dn_strerror(dn_status_t status);
 /** @{ */
 
 /**
- * Connect to a process by its address. Connecting twice gives the same peer, counted; connecting to
- * oneself works.
+ * Connect to a process by its address, by the first device of the list that reaches it. Connecting twice gives the same
+ * peer, counted; connecting to oneself works.
  *
  * @retval DN_ERR_PROTO    not an address, or the peer's segment is malformed: the peer is not one of
  *                         ours; give up on it.
@@ -131,7 +131,8 @@ DN_API const char *dn_strerror(dn_status_t status);
  * @retval DN_ERR_ACCESS   another process group or user: dn_group_admit() it, or give up.
  * @retval DN_ERR_UNREACH  no device of the list reaches that host, or the process is gone: use another
  *                         transport. Not logged: this is an answer, not a failure.
- * @retval DN_ERR_NOMEM    the peer has no slot left (dn_config_t::max_peers), or memory ran out.
+ * @retval DN_ERR_NOMEM    the peer has no slot left (dn_config_t::max_peers), or memory ran out. Later devices of the list
+ *                         are not tried, since the peer may come by this one: try again, or use another transport.
  */
 DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p);
 

@@ -249,7 +249,8 @@ static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const d
             continue;
         }
         status = iface->device->connect(iface, &id, part, len, peer_p);
-        /* What it lacks now it may have a moment later, when that peer comes by it: each end would listen where the other is not. */
+        /* A device that lacks memory now still takes what the peer sends by it. With another device at this end, each end would
+         * listen where the other does not send. */
         if (DN_OK == status || DN_ERR_NOMEM == status) {
             return status;
         }
