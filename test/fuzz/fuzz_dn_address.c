@@ -8,7 +8,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz.h"
+#include "dn_fuzz_port.h"
 
 #include <string.h>
 
@@ -32,11 +32,7 @@ static void open_port(void)
     const dn_job_t job = {.nlocal = 1};
     dn_config_t config;
 
-    dn_config_init(&config);
-    config.max_peers = 4;
-    config.ring_lines = 64;
-    config.llcm_bytes = 4096;
-    config.stage_bytes = 0;
+    dn_fuzz_config(&config);
     DN_FUZZ_CHECK(DN_OK == dn_open("shm", &job, &config, &port));
     own_len = sizeof(own);
     DN_FUZZ_CHECK(DN_OK == dn_address(port, own, &own_len));

@@ -9,7 +9,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz.h"
+#include "dn_fuzz_port.h"
 
 #include <string.h>
 
@@ -27,19 +27,12 @@ static uint8_t memory[GUARD + SEGMENT + GUARD];
 static void open_port(void)
 {
     const dn_job_t job = {.nlocal = 1};
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
     dn_segment_t *segment = NULL;
     dn_config_t config;
 
-    dn_config_init(&config);
-    config.max_peers = 4;
-    config.ring_lines = 64;
-    config.llcm_bytes = 4096;
-    config.stage_bytes = 0;
+    dn_fuzz_config(&config);
     DN_FUZZ_CHECK(DN_OK == dn_open(dn_device_name(0), &job, &config, &port));
-    DN_FUZZ_CHECK(DN_OK == dn_address(port, address, &len));
-    DN_FUZZ_CHECK(DN_OK == dn_connect(port, address, len, &self));
+    self = dn_fuzz_connect_self(port);
     DN_FUZZ_CHECK(DN_OK == dn_segment_register(port, memory + GUARD, SEGMENT, &segment));
     dn_segment_key(segment, &key);
     memset(memory, BLANK, sizeof(memory));

@@ -11,7 +11,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz.h"
+#include "dn_fuzz_port.h"
 
 #include <net/if.h>
 #include <sched.h>
@@ -46,8 +46,6 @@ static void on_message(dn_peer_t *src, unsigned tag, const void *data, size_t le
     }
 }
 
-static void say_nothing(const char *sentence, void *arg) {}
-
 /** @return 0: there is no such network to be had, and nothing is tried. */
 static int leave_network(void)
 {
@@ -81,25 +79,19 @@ static int is_apart(void)
 static void open_port(void)
 {
     dn_job_t job = {.nlocal = 1};
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
     dn_config_t config;
 
     for (size_t i = 0; i < sizeof(job.key.byte); i++) {
         job.key.byte[i] = (uint8_t) (0x9d * i + 0x35);
     }
-    dn_config_init(&config);
-    config.max_peers = 4;
-    config.ring_lines = 64;
-    config.llcm_bytes = 4096;
+    dn_fuzz_config(&config);
     config.timeout_s = 0;
     /* A tag over each message, or a word in it, in turn. */
     config.auth = 0 == ports++ % 2 ? DN_AUTH_HELLO : DN_AUTH_FULL;
-    dn_log_set(say_nothing, NULL);
+    dn_log_set(dn_fuzz_say_nothing, NULL);
     DN_FUZZ_CHECK(DN_OK == dn_open("ofi:net@lo", &job, &config, &port));
     DN_FUZZ_CHECK(DN_OK == dn_handler_set(port, DN_CHAN_USER, on_message, NULL));
-    DN_FUZZ_CHECK(DN_OK == dn_address(port, address, &len));
-    DN_FUZZ_CHECK(DN_OK == dn_connect(port, address, len, &self));
+    self = dn_fuzz_connect_self(port);
     (void) dn_botf(self, DN_CHAN_USER, 0, NULL, 0, "x", 1);
     for (unsigned turn = 0; turn < SETTLE && 0 == sum; turn++) {
         dn_progress(port);

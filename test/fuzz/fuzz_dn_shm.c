@@ -9,7 +9,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz.h"
+#include "dn_fuzz_port.h"
 
 #include <errno.h>
 #include <string.h>
@@ -34,11 +34,6 @@ enum step {
     STEP_KINDS
 };
 
-typedef struct input {
-    const uint8_t *data;
-    size_t len;
-} input_t;
-
 static dn_port_t *victim;
 static dn_port_t *peer;
 static dn_peer_t *to_peer;   /**< of the victim */
@@ -47,17 +42,6 @@ static dn_key_t key;         /**< of the peer's segment */
 static uint8_t offered[OFFERED];
 static uint8_t local[OFFERED];
 static uint64_t sum; /**< of all bytes that handlers got */
-
-static uint64_t take(input_t *input, unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes && 0 != input->len; i++) {
-        value |= (uint64_t) *input->data++ << 8 * i;
-        input->len--;
-    }
-    return value;
-}
 
 /* ---- the kernel's copies, which move nothing here ---- */
 
@@ -116,18 +100,13 @@ static void on_message(dn_peer_t *src, unsigned tag, const void *data, size_t le
     }
 }
 
-static void say_nothing(const char *sentence, void *arg) {}
-
 static dn_port_t *open_one(uint32_t pid, uint8_t *address, size_t *len)
 {
     const dn_job_t job = {.pid = pid, .nlocal = 2};
     dn_config_t config;
     dn_port_t *port;
 
-    dn_config_init(&config);
-    config.max_peers = 4;
-    config.ring_lines = 64;
-    config.llcm_bytes = 4096;
+    dn_fuzz_config(&config);
     config.stage_bytes = 2 * DN_SHM_GRANULE;
     config.backing = "memfd";
     config.help_min = 8192;
@@ -145,7 +124,7 @@ static void open_both(void)
     size_t len = sizeof(address);
     dn_segment_t *segment = NULL;
 
-    dn_log_set(say_nothing, NULL);
+    dn_log_set(dn_fuzz_say_nothing, NULL);
     /* To look at the machine anew for each port takes longer than all else. */
     setenv("HWLOC_SYNTHETIC", "pu:2", 1);
     setenv("HWLOC_PLUGINS_PATH", "/nowhere", 1);
@@ -165,11 +144,11 @@ static void open_both(void)
 /* ---- steps ---- */
 
 /** Change bytes in a mapping: mostly where the other side looks. */
-static void write_map(input_t *input, const dn_shm_map_t *map)
+static void write_map(dn_fuzz_input_t *input, const dn_shm_map_t *map)
 {
-    const uint64_t kind = take(input, 1);
-    const uint64_t off = take(input, 2);
-    const size_t n = 1 + take(input, 1) % 64;
+    const uint64_t kind = dn_fuzz_take(input, 1);
+    const uint64_t off = dn_fuzz_take(input, 2);
+    const size_t n = 1 + dn_fuzz_take(input, 1) % 64;
     uint8_t *const base = (uint8_t *) (uintptr_t) map->header;
     uint8_t *part[] = {base,       (uint8_t *) map->slot,        map->llcm, map->rings,
                        map->stage, map->stage + map->stage_bytes};
@@ -177,38 +156,38 @@ static void write_map(input_t *input, const dn_shm_map_t *map)
     uint8_t *const end = base + map->bytes;
 
     for (size_t i = 0; i < n && 0 != input->len && at + i < end; i++) {
-        at[i] ^= (uint8_t) take(input, 1);
+        at[i] ^= (uint8_t) dn_fuzz_take(input, 1);
     }
 }
 
-static void send_line(input_t *input)
+static void send_line(dn_fuzz_input_t *input)
 {
     dn_shm_peer_t *hostile = (dn_shm_peer_t *) to_victim;
     uint8_t bytes[UINT8_MAX] = {0};
-    const unsigned channel = (unsigned) take(input, 1);
-    const unsigned tag = (unsigned) take(input, 1);
-    const size_t n = take(input, 1);
+    const unsigned channel = (unsigned) dn_fuzz_take(input, 1);
+    const unsigned tag = (unsigned) dn_fuzz_take(input, 1);
+    const size_t n = dn_fuzz_take(input, 1);
 
     for (size_t i = 0; i < n; i++) {
-        bytes[i] = (uint8_t) take(input, 1);
+        bytes[i] = (uint8_t) dn_fuzz_take(input, 1);
     }
     (void) dn_line_send(&hostile->tx, channel, tag, bytes, n, NULL, 0);
 }
 
-static void transfer(input_t *input)
+static void transfer(dn_fuzz_input_t *input)
 {
     dn_key_t used = key;
-    const uint64_t kind = take(input, 1);
-    const size_t changed = take(input, 1);
+    const uint64_t kind = dn_fuzz_take(input, 1);
+    const size_t changed = dn_fuzz_take(input, 1);
     uint8_t *byte = (uint8_t *) &used;
 
     if (sizeof(used) > changed) {
-        byte[changed] ^= (uint8_t) take(input, 1);
+        byte[changed] ^= (uint8_t) dn_fuzz_take(input, 1);
     }
     const dn_xfer_t xfer = {.local = local,
                             .key = &used,
-                            .roff = take(input, 2),
-                            .len = take(input, 2),
+                            .roff = dn_fuzz_take(input, 2),
+                            .len = dn_fuzz_take(input, 2),
                             .flags = (unsigned) (kind >> 1) & DN_XFER_ALONE};
     (void) (0 != kind % 2 ? dn_push(to_peer, &xfer) : dn_pull(to_peer, &xfer));
 }
@@ -224,9 +203,9 @@ static void reconnect(void)
     }
 }
 
-static void make_step(input_t *input)
+static void make_step(dn_fuzz_input_t *input)
 {
-    const enum step step = (enum step)(take(input, 1) % STEP_KINDS);
+    const enum step step = (enum step)(dn_fuzz_take(input, 1) % STEP_KINDS);
 
     switch (step) {
     case WRITE_VICTIM:
@@ -240,7 +219,7 @@ static void make_step(input_t *input)
         break;
     case ANSWER:
         if (NULL != to_peer) {
-            (void) dn_botf(to_peer, DN_CHAN_USER, 1, NULL, 0, local, take(input, 2) % 4096);
+            (void) dn_botf(to_peer, DN_CHAN_USER, 1, NULL, 0, local, dn_fuzz_take(input, 2) % 4096);
         }
         break;
     case TRANSFER:
@@ -250,7 +229,7 @@ static void make_step(input_t *input)
         break;
     case TAKE:
         if (NULL != to_peer) {
-            dn_recv(to_peer, (int) (1 + take(input, 1) % 8));
+            dn_recv(to_peer, (int) (1 + dn_fuzz_take(input, 1) % 8));
         }
         break;
     case CONNECT:
@@ -266,7 +245,7 @@ static void make_step(input_t *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    input_t input = {data, len};
+    dn_fuzz_input_t input = {data, len};
 
     open_both();
     for (unsigned i = 0; i < STEPS && 0 != input.len; i++) {

@@ -10,7 +10,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz.h"
+#include "dn_fuzz_port.h"
 
 #include <string.h>
 
@@ -21,11 +21,6 @@ enum { REQUESTS = 12, BUFFER = 4096, GUARD = 64, BLANK = 0x5a, EAGER = 256, ANNO
 
 /** What an input consists of: a byte says which, more follow. */
 enum step { FORGE, RECEIVE, SEND, PROGRESS, CANCEL, STEP_KINDS };
-
-typedef struct input {
-    const uint8_t *data;
-    size_t len;
-} input_t;
 
 /** A request, and who waits for it. */
 typedef struct slot {
@@ -49,37 +44,18 @@ const char *__asan_default_options(void)
     return "detect_leaks=0";
 }
 
-static uint64_t take(input_t *input, unsigned bytes)
-{
-    uint64_t value = 0;
-
-    for (unsigned i = 0; i < bytes && 0 != input->len; i++) {
-        value |= (uint64_t) *input->data++ << 8 * i;
-        input->len--;
-    }
-    return value;
-}
-
-static void say_nothing(const char *sentence, void *arg) {}
-
 static void open_port(void)
 {
     const dn_job_t job = {.nlocal = 1};
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
     dn_config_t config;
 
-    dn_config_init(&config);
-    config.max_peers = 4;
+    dn_fuzz_config(&config);
     config.ring_lines = 128;
-    config.llcm_bytes = 4096;
-    config.stage_bytes = 0;
     /* What a forged key names is looked for among segments, and not by its address in this process. */
     config.cma = 0;
     DN_FUZZ_CHECK(DN_OK == dn_open("shm", &job, &config, &port));
-    DN_FUZZ_CHECK(DN_OK == dn_address(port, address, &len));
-    DN_FUZZ_CHECK(DN_OK == dn_connect(port, address, len, &self));
-    dn_log_set(say_nothing, NULL);
+    self = dn_fuzz_connect_self(port);
+    dn_log_set(dn_fuzz_say_nothing, NULL);
 }
 
 static void open_all(void)
@@ -193,17 +169,17 @@ static slot_t *free_slot(void)
 }
 
 /** Lengths on either side of each limit. */
-static size_t take_length(input_t *input)
+static size_t take_length(dn_fuzz_input_t *input)
 {
     static const size_t length[] = {0, 8, 40, EAGER, EAGER + 1, ANNOUNCE, ANNOUNCE + 1, BUFFER};
 
-    return length[take(input, 1) % (sizeof(length) / sizeof(length[0]))];
+    return length[dn_fuzz_take(input, 1) % (sizeof(length) / sizeof(length[0]))];
 }
 
-static void receive_one(input_t *input)
+static void receive_one(dn_fuzz_input_t *input)
 {
     slot_t *at = free_slot();
-    const unsigned how = (unsigned) take(input, 1);
+    const unsigned how = (unsigned) dn_fuzz_take(input, 1);
     const int tag = 0 == how % 4 ? MPI_ANY_TAG : (int) (how % 4);
 
     if (NULL != at) {
@@ -213,10 +189,10 @@ static void receive_one(input_t *input)
     }
 }
 
-static void send_one(input_t *input)
+static void send_one(dn_fuzz_input_t *input)
 {
     slot_t *at = free_slot();
-    const unsigned how = (unsigned) take(input, 1);
+    const unsigned how = (unsigned) dn_fuzz_take(input, 1);
 
     if (NULL != at) {
         at->sends = 1;
@@ -225,19 +201,19 @@ static void send_one(input_t *input)
     }
 }
 
-static void cancel(input_t *input)
+static void cancel(dn_fuzz_input_t *input)
 {
-    slot_t *at = &slot[take(input, 1) % REQUESTS];
+    slot_t *at = &slot[dn_fuzz_take(input, 1) % REQUESTS];
 
     if (at->used && !at->done && UZURA_POSTED == at->request.state) {
         (void) mtl_uzura_cancel(&mtl_uzura.super, &at->request.super, 0);
     }
 }
 
-static void forge(input_t *input)
+static void forge(dn_fuzz_input_t *input)
 {
-    const unsigned tag = (unsigned) take(input, 1);
-    const size_t wanted = take(input, 2);
+    const unsigned tag = (unsigned) dn_fuzz_take(input, 1);
+    const size_t wanted = dn_fuzz_take(input, 2);
     const size_t n = wanted < input->len ? wanted : input->len;
     uint8_t *exact = malloc(n + (0 == n));
 
@@ -251,14 +227,14 @@ static void forge(input_t *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    input_t input = {data, len};
+    dn_fuzz_input_t input = {data, len};
 
     if (NULL == port) {
         open_all();
     }
     begin_anew();
     while (0 != input.len) {
-        switch ((enum step)(take(&input, 1) % STEP_KINDS)) {
+        switch ((enum step)(dn_fuzz_take(&input, 1) % STEP_KINDS)) {
         case FORGE:
             forge(&input);
             break;
@@ -272,7 +248,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             cancel(&input);
             break;
         default:
-            progress(1 + (unsigned) take(&input, 1) % 8);
+            progress(1 + (unsigned) dn_fuzz_take(&input, 1) % 8);
             break;
         }
     }

@@ -9,7 +9,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz.h"
+#include "dn_fuzz_port.h"
 
 #include <string.h>
 
@@ -31,24 +31,15 @@ const char *__asan_default_options(void)
     return "detect_leaks=0";
 }
 
-static void say_nothing(const char *sentence, void *arg) {}
-
 static void open_port(void)
 {
     const dn_job_t job = {.nlocal = 1};
-    uint8_t address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
     dn_config_t config;
 
-    dn_config_init(&config);
-    config.max_peers = 4;
-    config.ring_lines = 64;
-    config.llcm_bytes = 4096;
-    config.stage_bytes = 0;
+    dn_fuzz_config(&config);
     DN_FUZZ_CHECK(DN_OK == dn_open("shm", &job, &config, &port));
-    DN_FUZZ_CHECK(DN_OK == dn_address(port, address, &len));
-    DN_FUZZ_CHECK(DN_OK == dn_connect(port, address, len, &self));
-    dn_log_set(say_nothing, NULL);
+    self = dn_fuzz_connect_self(port);
+    dn_log_set(dn_fuzz_say_nothing, NULL);
     mca_osc_dimmnet_component.port = port;
 }
 
