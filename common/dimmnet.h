@@ -370,7 +370,7 @@ DN_API void dn_segment_free(dn_segment_t *segment);
  * @param[out] base_p  Its first byte.
  *
  * @retval DN_ERR_UNSUPPORTED  it is not memory that this process can map, or it has no descriptor or address
- *                             space left for it now: PUSH and PULL.
+ *                             space left for it now, or has 4096 others of the peer mapped: PUSH and PULL.
  * @retval DN_ERR_RANGE        the key is stale or made up.
  */
 DN_API dn_status_t dn_segment_map(dn_peer_t *peer, const dn_key_t *key, void **base_p);

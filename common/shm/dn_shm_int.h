@@ -148,16 +148,11 @@ typedef struct dn_shm_map {
     dn_cpumask_t units;
 } dn_shm_map_t;
 
-/** An allocated segment of a peer, mapped here. */
-typedef struct dn_shm_window {
-    struct dn_shm_window *next;
-    uint32_t sid;
-    uint32_t generation;
-    uint64_t len;
-    uint8_t *base;
-    uint32_t users; /**< threads that copy now */
-    int stale;      /**< its segment was freed: unmap it when nobody copies */
-} dn_shm_window_t;
+/** An allocated segment of a peer, mapped here: dn_shm_window.c. */
+typedef struct dn_shm_window dn_shm_window_t;
+
+/** Most of them that are kept of a peer. */
+#define DN_SHM_WINDOWS 4096u
 
 /** What a sender keeps for a granule of its stage. */
 typedef struct dn_shm_granule {
@@ -202,7 +197,9 @@ typedef struct dn_shm_peer {
     uint64_t start_time;
     uint64_t help_min; /**< bytes from which a transfer is shared with it */
     dn_shm_map_t map;
-    dn_shm_window_t *windows;
+    dn_shm_window_t *windows; /**< the last one used first */
+    uint32_t nwindows;
+    int crowded;          /**< said that more than DN_SHM_WINDOWS of its segments would be mapped */
     struct dn_shm_rx *rx; /**< what it sends to us; NULL: nothing attached */
 } dn_shm_peer_t;
 
@@ -488,7 +485,7 @@ static inline void dn_shm_stage_took(uint32_t *taken)
 void dn_shm_stage_leave(dn_shm_peer_t *peer);
 /** @} */
 
-/** @name dn_shm_rma.c, dn_shm_help.c, dn_shm_segment.c: PUSH, PULL, atomics, segments */
+/** @name dn_shm_rma.c, dn_shm_window.c, dn_shm_help.c, dn_shm_segment.c: PUSH, PULL, atomics, segments */
 /** @{ */
 #define DN_SHM_KEY_CMA    DN_KEY_SHM       /**< word[0]: the address of the segment's start */
 #define DN_SHM_KEY_MAPPED (DN_KEY_SHM + 1) /**< fd: its memfd */

@@ -4,15 +4,12 @@
  */
 #include "dn_config.h"
 
-#include "dn_shm_int.h"
+#include "dn_shm_window.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -235,155 +232,6 @@ static void dn_shm_cpu_copy(const dn_xfer_t *xfer, uint64_t remote, int write)
     }
 }
 
-static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
-{
-    dn_shm_window_t **at = &peer->windows;
-    while (window != *at) {
-        at = &(*at)->next;
-    }
-    *at = window->next;
-    munmap(window->base, DN_SHM_PAGE + window->len);
-    free(window);
-}
-
-/** Unmap the windows whose segments were freed since. */
-static void dn_shm_drop_freed(dn_shm_peer_t *peer)
-{
-    for (dn_shm_window_t *window = peer->windows, *next; NULL != window; window = next) {
-        next = window->next;
-        const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
-        if (0 == window->users && window->generation != dn_load_acquire_u32(&head->live)) {
-            dn_shm_unmap_window(peer, window);
-        }
-    }
-}
-
-/** What a failed call says of a key: nothing, when this process has reached one of its limits. */
-static dn_status_t dn_shm_map_error(void)
-{
-    return EMFILE == errno || ENFILE == errno || ENOMEM == errno ? DN_ERR_UNSUPPORTED : DN_ERR_RANGE;
-}
-
-/**
- * Map an allocated segment of a peer, which the key says it is: a memfd of this user that cannot shrink, as long as the key says.
- * DN_ERR_RANGE: it is none. DN_ERR_UNSUPPORTED: no descriptor or memory for it now.
- */
-static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_window_t **window_p)
-{
-    const uint64_t bytes = DN_SHM_PAGE + key->len;
-    dn_shm_window_t *window = NULL;
-    dn_status_t status = DN_ERR_RANGE;
-    struct stat info;
-
-    dn_shm_drop_freed(peer);
-    const dn_key_way_t *way = dn_key_way(key, DN_SHM_KEY_MAPPED);
-    const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) way->fd, "");
-    if (0 > fd) {
-        return dn_shm_map_error();
-    }
-    const int seals = fcntl(fd, F_GET_SEALS);
-    if (0 >= seals || 0 == (seals & F_SEAL_SHRINK) || 0 != fstat(fd, &info) || info.st_uid != geteuid()
-        || (uint64_t) info.st_size != bytes) {
-        goto out_close;
-    }
-    void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (MAP_FAILED == mem) {
-        status = dn_shm_map_error();
-        goto out_close;
-    }
-    (void) madvise(mem, bytes, MADV_HUGEPAGE);
-    const dn_shm_segment_head_t *head = mem;
-    if (DN_SHM_MAGIC != head->magic || head->len != key->len || head->sid != key->sid) {
-        goto err_unmap;
-    }
-    window = malloc(sizeof(*window));
-    if (NULL == window) {
-        status = DN_ERR_UNSUPPORTED;
-        goto err_unmap;
-    }
-    *window = (dn_shm_window_t){
-        .next = peer->windows, .sid = key->sid, .generation = key->generation, .len = key->len, .base = mem};
-    peer->windows = window;
-    *window_p = window;
-    status = DN_OK;
-    goto out_close;
-
-err_unmap:
-    munmap(mem, bytes);
-out_close:
-    close(fd);
-    return status;
-}
-
-void dn_shm_drop_windows(dn_shm_peer_t *peer)
-{
-    while (NULL != peer->windows) {
-        dn_shm_unmap_window(peer, peer->windows);
-    }
-}
-
-/** Finish with a window; the last user of a stale one unmaps it. */
-static void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
-{
-    dn_port_lock(peer->base.iface->port);
-    window->users--;
-    if (window->stale && 0 == window->users) {
-        dn_shm_unmap_window(peer, window);
-    }
-    dn_port_unlock(peer->base.iface->port);
-}
-
-/**
- * The mapping of a peer's allocated segment, to be left after use.
- * DN_ERR_RANGE: the key is stale or made up. DN_ERR_UNSUPPORTED: it cannot be mapped now.
- */
-static dn_status_t dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_window_t **window_p)
-{
-    dn_status_t status = DN_OK;
-
-    if (INT64_MAX - DN_SHM_PAGE < key->len) {
-        return DN_ERR_RANGE;
-    }
-    dn_port_lock(peer->base.iface->port);
-    dn_shm_window_t *window = peer->windows;
-    while (NULL != window
-           && (window->sid != key->sid || window->generation != key->generation || window->len != key->len)) {
-        window = window->next;
-    }
-    if (NULL == window) {
-        status = dn_shm_map_window(peer, key, &window);
-    }
-    if (DN_OK == status) {
-        const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
-        window->users++;
-        if (key->generation != dn_load_acquire_u32(&head->live)) {
-            window->stale = 1;
-            dn_shm_leave_window(peer, window);
-            status = DN_ERR_RANGE;
-        } else {
-            *window_p = window;
-        }
-    }
-    dn_port_unlock(peer->base.iface->port);
-    return status;
-}
-
-dn_status_t dn_shm_map(dn_peer_base_t *base, const dn_key_t *key, void **base_p)
-{
-    dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
-    dn_shm_window_t *window;
-
-    if (NULL == dn_key_way(key, DN_SHM_KEY_MAPPED)) {
-        return DN_ERR_UNSUPPORTED;
-    }
-    /* Entered for good: it is not unmapped while the peer is there. */
-    const dn_status_t status = dn_shm_enter_window(peer, key, &window);
-    if (DN_OK == status) {
-        *base_p = window->base + DN_SHM_PAGE;
-    }
-    return status;
-}
-
 /** Where the remote side of an operation lies for this CPU. */
 typedef struct dn_shm_place {
     uint64_t base;
@@ -397,7 +245,7 @@ static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
     if (NULL != dn_key_way(key, DN_SHM_KEY_MAPPED)) {
         const dn_status_t status = dn_shm_enter_window(peer, key, &place->window);
         if (DN_OK == status) {
-            place->base = (uintptr_t) place->window->base + DN_SHM_PAGE;
+            place->base = (uintptr_t) dn_shm_window_base(place->window);
         }
         return status;
     }

@@ -1,0 +1,23 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_shm_window.h
+ * What a device operation needs of the mapped segments of peers. Any thread may call.
+ */
+#ifndef DN_SHM_WINDOW_H
+#define DN_SHM_WINDOW_H
+
+#include "dn_shm_int.h"
+
+/**
+ * The mapping of a peer's allocated segment; dn_shm_leave_window() comes after use.
+ * DN_ERR_RANGE: the key is stale or made up. DN_ERR_UNSUPPORTED: it cannot be mapped now.
+ */
+dn_status_t dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_window_t **window_p);
+/** Finish with a window; the last user of a stale one unmaps it. */
+void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window);
+/** First byte of the segment. */
+uint8_t *dn_shm_window_base(const dn_shm_window_t *window);
+
+#endif
