@@ -158,6 +158,73 @@ static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Connect to rank 0, and hold back what would go out on the stream, the PROOF first, though rank 0 has asked for it. */
+static dn_ofi_stream_t *knock(dn_world_t *world)
+{
+    dn_ofi_t *ofi = device(world);
+
+    dn_ofi_lock(ofi);
+    ofi->tx_most = 0;
+    dn_ofi_unlock(ofi);
+    dn_world_connect_to(world, 0);
+    dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
+    while (!stream->open) {
+        dn_world_progress(world);
+    }
+    return stream;
+}
+
+/** Let it go out. */
+static void enter(dn_world_t *world)
+{
+    dn_ofi_t *ofi = device(world);
+
+    dn_ofi_lock(ofi);
+    ofi->tx_most = ofi->tx_left;
+    dn_ofi_unlock(ofi);
+}
+
+/** A stream has one PROOF, which is its first message: others are not kept for the time after it, when they would be taken
+ * for messages to handlers, of channels that there are not. */
+static void a_stream_has_one_proof(dn_world_t *world)
+{
+    static const struct {
+        uint64_t number;
+        enum dn_ofi_kind kind;
+    } bad[] = {{1, DN_OFI_PROOF}, {2, DN_OFI_PROOF}, {0, DN_OFI_BOTF}, {UINT64_MAX, DN_OFI_BOTF}};
+    enum { BAD = sizeof(bad) / sizeof(bad[0]) };
+
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        const dn_ofi_stream_t *stream = knock(world);
+        for (int i = 0; i < BAD; i++) {
+            struct {
+                dn_ofi_head_t head;
+                dn_ofi_proof_t proof;
+            } message = {.head = {.token = stream->token,
+                                  .number = bad[i].number,
+                                  .kind = (uint8_t) bad[i].kind,
+                                  .len = sizeof(message.proof),
+                                  .channel = DN_OFI_PROOF == bad[i].kind ? UINT8_MAX : DN_WORLD_CHAN,
+                                  .tag = UINT8_MAX}};
+            dn_ofi_seal(device(world), stream, &message.head);
+            throw_at_victim(world, &message, sizeof(message));
+        }
+        enter(world);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        dn_world_await(world, 0, 0, 1);
+    } else {
+        while (BAD > dropped_by(world)) {
+            dn_check(NULL == device(world)->peers);
+            dn_world_progress(world);
+        }
+        dn_world_hear_until(world, 1);
+        dn_world_post(world, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static void junk_does_not_keep_a_stranger_out(dn_world_t *world)
 {
     enum { JUNK = 2000, MESSAGES = 20 };
@@ -293,6 +360,7 @@ static void another_auth_is_told(dn_world_t *world)
 static const dn_world_test_t tests[] = {
     {"forged_greetings_leave_nothing_behind", 2, forged_greetings_leave_nothing_behind},
     {"repeated_greetings_take_no_slot_and_expire", 3, repeated_greetings_take_no_slot_and_expire},
+    {"a_stream_has_one_proof", 2, a_stream_has_one_proof},
     {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
     {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
