@@ -360,7 +360,8 @@ static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello
     uint8_t mac[DN_AUTH_MAC];
 
     if (DN_OFI_MAGIC != hello->magic || DN_WIRE_VERSION != hello->version || !dn_ofi_is_sound(&hello->where)
-        || 0 == message->head.token || 0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))) {
+        || 0 == message->head.token || 0 != memcmp(hello->to, ofi->where.nonce, sizeof(hello->to))
+        || 0 == memcmp(hello->where.nonce, ofi->where.nonce, sizeof(hello->where.nonce))) {
         dn_count(&ofi->iface.counters->dropped, 1);
         return NULL;
     }

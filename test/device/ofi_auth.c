@@ -38,10 +38,10 @@ static uint64_t dropped_by(const dn_world_t *world)
     return counters.dropped;
 }
 
-/** Where rank 0 is reached: its part of the address comes last. */
-static dn_ofi_where_t where_of_victim(const dn_world_t *world)
+/** Where a process is reached: this part of its address comes last. */
+static dn_ofi_where_t where_of(const dn_world_t *world, int rank)
 {
-    const dn_board_seat_t *seat = &world->board->seat[0];
+    const dn_board_seat_t *seat = &world->board->seat[rank];
     dn_ofi_where_t where;
 
     memcpy(&where, seat->address + seat->address_len - sizeof(where), sizeof(where));
@@ -52,7 +52,7 @@ static dn_ofi_where_t where_of_victim(const dn_world_t *world)
 static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
 {
     dn_ofi_t *ofi = device(world);
-    const dn_ofi_where_t where = where_of_victim(world);
+    const dn_ofi_where_t where = where_of(world, 0);
 
     dn_ofi_lock(ofi);
     dn_ofi_node_t *node = dn_ofi_node(ofi, where.name, where.name_len);
@@ -63,10 +63,21 @@ static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
     dn_ofi_unlock(ofi);
 }
 
+/** Say again, with what was changed in it, that it is from who has this key. */
+static void sign(hello_message_t *message, const dn_group_key_t *key)
+{
+    dn_auth_group_t group;
+    dn_auth_root_t root;
+
+    dn_check_equal(dn_auth_group(key, &group), DN_OK);
+    dn_check_equal(dn_auth_root(&group, group.exchange, &root), DN_OK);
+    dn_auth_mac(&root, message, offsetof(hello_message_t, hello.mac), message->hello.mac);
+}
+
 /** What a process says that has this key. */
 static hello_message_t greeting(dn_world_t *world, const dn_group_key_t *key, uint64_t token)
 {
-    const dn_ofi_where_t where = where_of_victim(world);
+    const dn_ofi_where_t where = where_of(world, 0);
     hello_message_t message = {
         .head = {.token = token, .len = sizeof(message.hello), .kind = DN_OFI_HELLO},
         .hello = {.magic = DN_OFI_MAGIC,
@@ -75,20 +86,17 @@ static hello_message_t greeting(dn_world_t *world, const dn_group_key_t *key, ui
                   .to = {where.nonce[0], where.nonce[1]},
                   .where = device(world)->where},
     };
-    dn_auth_group_t group;
-    dn_auth_root_t root;
 
-    dn_check_equal(dn_auth_group(key, &group), DN_OK);
-    dn_check_equal(dn_auth_root(&group, group.exchange, &root), DN_OK);
     dn_auth_random(message.hello.random, sizeof(message.hello.random));
-    dn_auth_mac(&root, &message, offsetof(hello_message_t, hello.mac), message.hello.mac);
+    sign(&message, key);
     return message;
 }
 
-/** Nobody is entered, let alone connected to, who has no key, changes a HELLO, or has one that was meant for another. */
+/** Nobody is entered, let alone connected to, who has no key, changes a HELLO, has one that was meant for another, or says
+ * that it is this process. */
 static void forged_greetings_leave_nothing_behind(dn_world_t *world)
 {
-    enum { FORGED = 3 };
+    enum { FORGED = 4 };
 
     dn_world_listen(world, dn_world_hear);
     if (1 == world->rank) {
@@ -102,13 +110,17 @@ static void forged_greetings_leave_nothing_behind(dn_world_t *world)
         message = greeting(world, &world->job.key, 79);
         message.hello.to[0] ^= 1;
         throw_at_victim(world, &message, sizeof(message));
+        message = greeting(world, &world->job.key, 80);
+        memcpy(message.hello.where.nonce, message.hello.to, sizeof(message.hello.to));
+        sign(&message, &world->job.key);
+        throw_at_victim(world, &message, sizeof(message));
         dn_world_await(world, 0, 0, 1);
     } else {
+        const dn_ofi_t *ofi = device(world);
         while (FORGED > dropped_by(world)) {
             dn_world_progress(world);
+            dn_check(NULL == ofi->nodes && NULL == ofi->peers && NULL == ofi->applicant);
         }
-        const dn_ofi_t *ofi = device(world);
-        dn_check(NULL == ofi->nodes && NULL == ofi->peers && NULL == ofi->applicant);
         dn_world_post(world, 0, 1);
     }
     dn_world_barrier(world);
@@ -156,6 +168,20 @@ static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
     }
     dn_world_barrier(world);
     dn_world_stop(world);
+}
+
+/** A message as rank 1 would send it on its stream, sealed. */
+static dn_ofi_head_t next_message(const dn_world_t *world, const dn_ofi_stream_t *stream, uint64_t number,
+                                  unsigned tag)
+{
+    dn_ofi_head_t head = {.token = stream->token,
+                          .number = number,
+                          .kind = DN_OFI_BOTF,
+                          .channel = DN_WORLD_CHAN,
+                          .tag = (uint8_t) tag};
+
+    dn_ofi_seal(device(world), stream, &head);
+    return head;
 }
 
 /** Connect to rank 0, and hold back what would go out on the stream, the PROOF first, though rank 0 has asked for it. */
@@ -254,16 +280,6 @@ static void junk_does_not_keep_a_stranger_out(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** A message as rank 1 would send it next on its stream, sealed. */
-static dn_ofi_head_t next_message(const dn_world_t *world, dn_ofi_stream_t *stream, uint64_t number)
-{
-    dn_ofi_head_t head = {
-        .token = stream->token, .number = number, .kind = DN_OFI_BOTF, .channel = DN_WORLD_CHAN, .tag = 1};
-
-    dn_ofi_seal(device(world), stream, &head);
-    return head;
-}
-
 /** With tags: a bit that differs, a tag that is made up and a message that was taken before are dropped, and the peer stays. */
 static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
 {
@@ -276,16 +292,16 @@ static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_await(world, 0, 0, 1);
         dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
-        dn_ofi_head_t head = next_message(world, stream, stream->number);
+        dn_ofi_head_t head = next_message(world, stream, stream->number, 1);
         head.tag ^= 2;
         throw_at_victim(world, &head, sizeof(head));
-        head = next_message(world, stream, stream->number);
+        head = next_message(world, stream, stream->number, 1);
         head.proof = 12345;
         throw_at_victim(world, &head, sizeof(head));
-        head = next_message(world, stream, stream->number);
+        head = next_message(world, stream, stream->number, 1);
         head.proof = stream->pair.way[DN_AUTH_OPENER].word;
         throw_at_victim(world, &head, sizeof(head));
-        head = next_message(world, stream, stream->number - 1);
+        head = next_message(world, stream, stream->number - 1, 1);
         throw_at_victim(world, &head, sizeof(head));
         dn_world_await(world, 0, 0, 2);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
