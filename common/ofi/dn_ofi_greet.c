@@ -498,6 +498,7 @@ void dn_ofi_applied(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant, dn_ofi_buffer_
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
+    buffer = dn_ofi_shrink(ofi, buffer);
     applicant->lines += lines;
     buffer->next = NULL;
     *last = buffer;

@@ -485,6 +485,8 @@ void dn_ofi_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len);
 void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer);
 /** A numbered message, whose sender has been found: deliver it in its turn. */
 void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer);
+/** Keep a message in the shortest buffer that holds it: the long ones are for receiving. */
+dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 /** Was this message sealed for one direction of a stream? */
 int dn_ofi_opens(const dn_ofi_t *ofi, const dn_auth_way_t *way, dn_ofi_buffer_t *buffer);
 /** It is the port's from now on. */

@@ -91,8 +91,7 @@ static void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     dn_ofi_suspect(ofi, peer);
 }
 
-/** Keep a message in the shortest buffer that holds it: the long ones are for receiving. */
-static dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const size_t size = sizeof(dn_ofi_head_t) + dn_ofi_head(buffer)->len;
 

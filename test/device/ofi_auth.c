@@ -251,6 +251,34 @@ static void a_stream_has_one_proof(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** A short message that comes ahead of the PROOF waits in a short buffer: there may be as many as there is credit. */
+static void what_waits_for_a_proof_takes_little(dn_world_t *world)
+{
+    dn_world_listen(world, dn_world_hear);
+    if (1 == world->rank) {
+        dn_ofi_stream_t *stream = knock(world);
+        const dn_ofi_head_t early = next_message(world, stream, stream->number, 0);
+        throw_at_victim(world, &early, sizeof(early));
+        dn_world_await(world, 0, 0, 1);
+        stream->number++;
+        stream->sent++;
+        enter(world);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
+        dn_world_await(world, 0, 0, 2);
+    } else {
+        const dn_ofi_t *ofi = device(world);
+        while (NULL == ofi->applicant || NULL == ofi->applicant->early) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(ofi->applicant->early->room, DN_OFI_SMALL);
+        dn_world_post(world, 0, 1);
+        dn_world_hear_until(world, 2);
+        dn_world_post(world, 0, 2);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static void junk_does_not_keep_a_stranger_out(dn_world_t *world)
 {
     enum { JUNK = 2000, MESSAGES = 20 };
@@ -377,6 +405,7 @@ static const dn_world_test_t tests[] = {
     {"forged_greetings_leave_nothing_behind", 2, forged_greetings_leave_nothing_behind},
     {"repeated_greetings_take_no_slot_and_expire", 3, repeated_greetings_take_no_slot_and_expire},
     {"a_stream_has_one_proof", 2, a_stream_has_one_proof},
+    {"what_waits_for_a_proof_takes_little", 2, what_waits_for_a_proof_takes_little},
     {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
     {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
