@@ -271,6 +271,9 @@ dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer
     if (!dn_port_admits(port, &head.pgid)) {
         dn_log_error("PID %" PRIu32 " belongs to a process group that was not let in; refused", head.pid);
         status = DN_ERR_ACCESS;
+    } else if (NULL != peer && 0 != memcmp(&peer->pgid, &head.pgid, sizeof(peer->pgid))) {
+        dn_log_error("PID %" PRIu32 " has the number of a process of another group; refused", head.pid);
+        status = DN_ERR_ACCESS;
     } else if (head.first != port->config.first) {
         dn_log_error("PID %" PRIu32 " counts from %" PRIu32 ", this process from %" PRIu32
                      "; set first to the same number in both",

@@ -287,6 +287,12 @@ static int dn_ofi_has_to_wait(const dn_ofi_peer_t *peer)
     return NULL != peer && (peer->going || (0 != peer->rx_token && !peer->rx_left));
 }
 
+/** Is it of another group than who says that he is it? */
+static int dn_ofi_is_of_another(const dn_ofi_peer_t *peer, const dn_pgid_t *pgid)
+{
+    return NULL != peer && 0 != memcmp(&peer->base.pgid, pgid, sizeof(*pgid));
+}
+
 static void dn_ofi_challenge(dn_ofi_t *ofi, const dn_ofi_applicant_t *applicant)
 {
     const dn_ofi_challenge_message_t message = {
@@ -404,7 +410,7 @@ void dn_ofi_hello(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     if (dn_ofi_has_to_wait(peer) || !dn_ofi_has_place(ofi)) {
         return;
     }
-    if (NULL != peer && 0 != memcmp(&peer->base.pgid, &pgid, sizeof(pgid))) {
+    if (dn_ofi_is_of_another(peer, &pgid)) {
         dn_count(&ofi->iface.counters->dropped, 1);
         return;
     }
@@ -457,7 +463,12 @@ static void dn_ofi_enter(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
         ofi->retry = 1;
         return;
     }
-    const enum dn_ofi_refusal why = dn_ofi_judge(ofi, peer);
+    enum dn_ofi_refusal why = dn_ofi_judge(ofi, peer);
+    if (dn_ofi_is_of_another(peer, &applicant->pgid)) {
+        /* The peer was not known yet when it said HELLO. */
+        dn_count(&ofi->iface.counters->dropped, 1);
+        why = DN_OFI_CLOSED;
+    }
     peer = DN_OFI_WELCOME == why ? dn_ofi_become(ofi, applicant) : NULL;
     if (NULL == peer) {
         dn_ofi_control(ofi, applicant->node, DN_OFI_REFUSE, applicant->token,

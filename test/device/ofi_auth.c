@@ -279,6 +279,77 @@ static void what_waits_for_a_proof_takes_little(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Rank 1 is of another group than rank 0; they let each other in. It says that it has the number of rank 2, which is of rank
+ * 0's group: by it processes are told from each other. */
+static void let_in_who_poses_as_rank_2(dn_world_t *world)
+{
+    world->job.key.byte[0] ^= 1 == world->rank;
+    dn_world_listen(world, dn_world_hear);
+    if (2 != world->rank) {
+        const dn_board_seat_t *other = &world->board->seat[1 - world->rank];
+        dn_pgid_t pgid;
+        dn_check_equal(dn_address_pgid(other->address, other->address_len, &pgid), DN_OK);
+        dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+    }
+    if (1 == world->rank) {
+        dn_ofi_t *ofi = device(world);
+        const dn_ofi_where_t where = where_of(world, 2);
+        dn_ofi_lock(ofi);
+        memcpy(ofi->where.nonce, where.nonce, sizeof(where.nonce));
+        dn_ofi_unlock(ofi);
+    }
+    dn_world_barrier(world);
+}
+
+/** Its HELLO came when nobody had that number, its PROOF when a peer of another group did. */
+static void a_proof_takes_no_place_of_another_group(dn_world_t *world)
+{
+    let_in_who_poses_as_rank_2(world);
+    if (1 == world->rank) {
+        knock(world);
+        dn_world_post(world, 0, 1);
+        dn_world_await(world, 0, 0, 1);
+        enter(world);
+        dn_world_await(world, 0, 0, 2);
+        /* It was refused. */
+        world->peer[0] = NULL;
+    } else if (2 == world->rank) {
+        dn_world_await(world, 0, 0, 2);
+    } else {
+        const dn_ofi_t *ofi = device(world);
+        dn_world_await(world, 1, 0, 1);
+        dn_world_connect_to(world, 2);
+        dn_world_post(world, 0, 1);
+        while (NULL != ofi->applicant) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(((const dn_ofi_peer_t *) world->peer[2])->rx_token, 0);
+        dn_check_equal(dropped_by(world), 1);
+        dn_world_post(world, 0, 2);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
+/** Who has met it, and connects to rank 2 then, is not given it in place of rank 2. */
+static void who_has_the_number_of_another_is_not_connected_to(dn_world_t *world)
+{
+    let_in_who_poses_as_rank_2(world);
+    if (1 == world->rank) {
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+    } else if (0 == world->rank) {
+        const dn_board_seat_t *seat = &world->board->seat[2];
+        dn_peer_t *peer = NULL;
+        dn_world_hear_until(world, 1);
+        dn_test_log_expect();
+        dn_check_equal(dn_connect(world->port, seat->address, seat->address_len, &peer), DN_ERR_ACCESS);
+        dn_check(dn_test_log_said(1, "group"));
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static void junk_does_not_keep_a_stranger_out(dn_world_t *world)
 {
     enum { JUNK = 2000, MESSAGES = 20 };
@@ -406,6 +477,9 @@ static const dn_world_test_t tests[] = {
     {"repeated_greetings_take_no_slot_and_expire", 3, repeated_greetings_take_no_slot_and_expire},
     {"a_stream_has_one_proof", 2, a_stream_has_one_proof},
     {"what_waits_for_a_proof_takes_little", 2, what_waits_for_a_proof_takes_little},
+    {"a_proof_takes_no_place_of_another_group", 3, a_proof_takes_no_place_of_another_group},
+    {"who_has_the_number_of_another_is_not_connected_to", 3,
+     who_has_the_number_of_another_is_not_connected_to},
     {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
     {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
