@@ -9,127 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dn_xfer.h"
-
-enum dn_core_kind { DN_CORE_FREE, DN_CORE_OP_PUSH, DN_CORE_OP_PULL, DN_CORE_OP_AMO };
-
-/** An operation that this process started. */
-struct dn_core_op {
-    dn_core_op_t *next; /**< of sending, or of free */
-    dn_peer_base_t *peer;
-    enum dn_core_kind kind;
-    dn_core_id_t id;
-    dn_status_t status;
-    dn_key_t key;
-    dn_xfer_t xfer;           /**< PUSH, PULL */
-    dn_xfer_sides_t sides;    /**< of it */
-    int ships;                /**< the remote side is a use, and travels as such */
-    uint32_t slot;            /**< of its program at the peer; DN_SHIP_SLOTS: not taken yet */
-    dn_sg_cursor_t local_at;  /**< PUSH: next byte to send */
-    dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; when it ships, in the byte stream */
-    uint64_t settled;         /**< PULL: bytes that came or failed */
-    dn_amo_t amo;
-};
-
 dn_ship_t *dn_core_ship(dn_peer_base_t *peer)
 {
-    if (NULL == peer->ship) {
-        peer->ship = calloc(1, sizeof(*peer->ship));
+    if (NULL == peer->core.ship) {
+        peer->core.ship = calloc(1, sizeof(*peer->core.ship));
     }
-    return peer->ship;
-}
-
-void dn_core_open(dn_core_t *core)
-{
-    core->answer_tail = &core->answering;
-}
-
-void dn_core_close(dn_core_t *core)
-{
-    for (uint32_t i = 0; i < core->count; i++) {
-        dn_xfer_drop(&core->op[i]->sides);
-        free(core->op[i]);
-    }
-    free(core->op);
-    dn_core_serve_lost(core, NULL);
-    *core = (dn_core_t){.answer_tail = &core->answering};
-}
-
-static dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first)
-{
-    if (NULL == core->free) {
-        dn_core_op_t *op = calloc(1, sizeof(*op));
-        dn_core_op_t **table = realloc(core->op, (core->count + 1) * sizeof(*table));
-        if (NULL != table) {
-            core->op = table;
-        }
-        if (NULL == op || NULL == table) {
-            free(op);
-            return NULL;
-        }
-        op->id = (dn_core_id_t){.number = core->count, .generation = first};
-        core->op[core->count++] = op;
-        core->free = op;
-    }
-    dn_core_op_t *op = core->free;
-    core->free = op->next;
-    const dn_core_id_t id = {op->id.number, op->id.generation + 1};
-    memset(op, 0, sizeof(*op));
-    op->id = id;
-    return op;
-}
-
-/** The operation of a reply from this peer, or NULL. That generations wrap does not matter: an operation is used again when its
- * answer has come, or when its peer is lost, and then the peer is another one. */
-static dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
-                                     enum dn_core_kind kind)
-{
-    if (id.number >= core->count) {
-        return NULL;
-    }
-    dn_core_op_t *op = core->op[id.number];
-    return op->kind == kind && op->id.generation == id.generation && op->peer == src ? op : NULL;
-}
-
-static void dn_core_unlink(dn_core_t *core, const dn_core_op_t *op)
-{
-    for (dn_core_op_t **at = &core->sending; NULL != *at; at = &(*at)->next) {
-        if (op == *at) {
-            *at = op->next;
-            return;
-        }
-    }
-}
-
-/** Give an operation and its memory back. */
-static void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op)
-{
-    if (op->ships && DN_SHIP_SLOTS != op->slot) {
-        dn_ship_out_leave(&op->peer->ship->out, op->slot);
-    }
-    dn_xfer_drop(&op->sides);
-    op->kind = DN_CORE_FREE;
-    op->next = core->free;
-    core->free = op;
-}
-
-/** End an operation: status words, memory, signal. */
-static void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status)
-{
-    dn_comp_t *comp = DN_CORE_OP_AMO == op->kind ? op->amo.comp : op->xfer.comp;
-
-    dn_core_unlink(&port->core, op);
-    if (DN_OK == status && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
-        dn_store_release(op->xfer.local_status, op->xfer.local_value);
-    }
-    if (DN_OK == status && DN_CORE_OP_AMO != op->kind) {
-        dn_count(&port->counters.ring_bytes, op->xfer.len);
-    }
-    dn_fetch_add_u32(&op->peer->outstanding, (uint32_t) -1);
-    dn_core_op_drop(&port->core, op);
-    if (NULL != comp) {
-        comp->fn(comp, status);
-    }
+    return peer->core.ship;
 }
 
 /** Blocks for one message: at most @p max bytes. @return bytes. */
@@ -174,7 +59,7 @@ static dn_status_t dn_core_send_program(dn_core_op_t *op)
     return status;
 }
 
-/** Send the next message of a PUSH or PULL. DN_OK: sent. */
+/** Send the next message of a PUSH or PULL. DN_OK: sent. DN_ERR_AGAIN: there is no credit, or too much is asked already. */
 static dn_status_t dn_core_send_next(dn_core_op_t *op)
 {
     const int push = DN_CORE_OP_PUSH == op->kind;
@@ -204,14 +89,16 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
         len = dn_core_take_blocks(&after, block, &request.blocks, room);
         side_len = request.blocks * sizeof(block[0]);
     }
+    const int asks = !push || 0 == after.left;
     const size_t size = sizeof(request) + side_len + (push ? len : 0);
-    const dn_status_t status = dn_botf_reserve(&op->peer->hot, size, &window);
+    const dn_status_t status =
+        asks && !dn_core_may_ask(op) ? DN_ERR_AGAIN : dn_botf_reserve(&op->peer->hot, size, &window);
     if (DN_OK != status) {
         return status;
     }
     if (!push) {
         request.off = op->xfer.len - op->remote_at.left;
-    } else if (0 == after.left) {
+    } else if (asks) {
         request.flags |= DN_CORE_LAST;
         if (0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
             request.flags |= DN_CORE_STATUS;
@@ -226,11 +113,17 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
         dn_sg_gather((uint8_t *) window.data + sizeof(request) + side_len, &op->local_at, len);
     }
     dn_botf_kick(&op->peer->hot, &window, DN_CHAN_CORE, push ? DN_CORE_PUSH : DN_CORE_PULL, size);
+    if (asks) {
+        dn_core_ask(op);
+    }
     return DN_OK;
 }
 
 static dn_status_t dn_core_send_amo(dn_core_op_t *op)
 {
+    if (!dn_core_may_ask(op)) {
+        return DN_ERR_AGAIN;
+    }
     const dn_core_amo_t message = {
         .id = op->id,
         .sid = op->key.sid,
@@ -241,44 +134,51 @@ static dn_status_t dn_core_send_amo(dn_core_op_t *op)
         .op = op->amo.op,
         .width = op->amo.width,
     };
-    return dn_botf(&op->peer->hot, DN_CHAN_CORE, DN_CORE_AMO, &message, sizeof(message), NULL, 0);
+    const dn_status_t status =
+        dn_botf(&op->peer->hot, DN_CHAN_CORE, DN_CORE_AMO, &message, sizeof(message), NULL, 0);
+    if (DN_OK == status) {
+        dn_core_ask(op);
+    }
+    return status;
 }
 
-/** Send what credit allows of one operation. DN_OK: all of it is out. */
-static dn_status_t dn_core_advance(dn_core_op_t *op)
+/** Send what may be sent of one operation. DN_OK: all of it is out. */
+static dn_status_t dn_core_send(dn_core_op_t *op)
 {
     if (DN_CORE_OP_AMO == op->kind) {
         return dn_core_send_amo(op);
     }
     dn_status_t status = op->ships ? dn_core_send_program(op) : DN_OK;
-    if (DN_OK != status) {
-        return status;
-    }
-    do {
+    while (DN_OK == status) {
         status = dn_core_send_next(op);
-    } while (DN_OK == status && 0 != op->remote_at.left);
+        if (0 == op->remote_at.left) {
+            break;
+        }
+    }
+    return status;
+}
+
+/** As dn_core_send(). A device may find meanwhile that the peer is lost: the caller ends the operation then, as on any error. */
+static dn_status_t dn_core_advance(dn_core_t *core, dn_core_op_t *op)
+{
+    core->advancing = op;
+    const dn_status_t status = dn_core_send(op);
+    core->advancing = NULL;
     return status;
 }
 
 /** Start an operation that is filled in; on an error it is gone. Behind others to its peer it waits. */
 static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
 {
-    dn_core_op_t **at = &port->core.sending;
-    dn_status_t status = DN_OK;
+    dn_core_t *core = &port->core;
+    const dn_status_t status = NULL != op->peer->core.sending ? DN_ERR_AGAIN : dn_core_advance(core, op);
 
-    for (; NULL != *at; at = &(*at)->next) {
-        status = (*at)->peer == op->peer ? DN_ERR_AGAIN : status;
-    }
-    if (DN_OK == status) {
-        status = dn_core_advance(op);
-    }
     if (DN_OK != status && DN_ERR_AGAIN != status) {
-        dn_core_op_drop(&port->core, op);
+        dn_core_op_drop(core, op);
         return status;
     }
     if (DN_ERR_AGAIN == status) {
-        op->next = NULL;
-        *at = op;
+        dn_core_wait(core, op);
     }
     dn_fetch_add_u32(&op->peer->outstanding, 1);
     return DN_INPROGRESS;
@@ -440,9 +340,12 @@ static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     op->settled += reply->len;
     if (op->settled >= op->xfer.len) {
         dn_core_finish(port, op, op->status);
+    } else if (op->settled >= op->xfer.len - op->remote_at.left) {
+        dn_core_asks_nothing(op);
     }
     return 1;
 }
+
 void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len, void *arg)
 {
     dn_port_t *port = arg;
@@ -467,23 +370,23 @@ void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len,
 /** Operations of this process, oldest first; one that waits holds back later ones to its peer only. */
 static int dn_core_progress_sending(dn_port_t *port)
 {
+    dn_core_t *core = &port->core;
     int n = 0;
-    for (dn_core_op_t *op = port->core.sending, *next; NULL != op; op = next) {
-        next = op->next;
-        int behind = 0;
-        for (const dn_core_op_t *older = port->core.sending; older != op; older = older->next) {
-            behind |= older->peer == op->peer;
-        }
-        if (behind) {
-            continue;
-        }
-        const dn_status_t status = dn_core_advance(op);
-        if (DN_OK == status) {
-            dn_core_unlink(&port->core, op);
-            n++;
-        } else if (DN_ERR_AGAIN != status) {
-            dn_core_finish(port, op, status);
-            return n + 1;
+
+    for (dn_peer_base_t *peer = core->sending, *next; NULL != peer; peer = next) {
+        dn_status_t status = DN_OK;
+        next = peer->core.sending_next;
+        while (NULL != peer->core.sending && DN_OK == status) {
+            dn_core_op_t *op = peer->core.sending;
+            status = dn_core_advance(core, op);
+            if (DN_OK == status) {
+                dn_core_wait_no_more(core, op);
+                n++;
+            } else if (DN_ERR_AGAIN != status) {
+                /* Its callback may change the list. */
+                dn_core_finish(port, op, status);
+                return n + 1;
+            }
         }
     }
     return n;
@@ -499,23 +402,30 @@ void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_core_t *core = &port->core;
 
+    dn_core_stop_sending(core, peer);
     for (uint32_t i = 0; i < core->count; i++) {
-        if (DN_CORE_FREE != core->op[i]->kind && peer == core->op[i]->peer) {
-            dn_core_finish(port, core->op[i], DN_ERR_UNREACH);
+        dn_core_op_t *op = core->op[i];
+        if (DN_CORE_FREE == op->kind || peer != op->peer) {
+            continue;
+        }
+        if (core->advancing == op) {
+            dn_core_leave_program(op);
+        } else {
+            dn_core_finish(port, op, DN_ERR_UNREACH);
         }
     }
     dn_core_serve_lost(core, peer);
-    if (NULL != peer->ship) {
+    if (NULL != peer->core.ship) {
         /* What it shipped stays: a peer that we have disconnected from may still send. */
-        dn_ship_out_reset(&peer->ship->out);
+        dn_ship_out_reset(&peer->core.ship->out);
     }
 }
 
 void dn_core_forget(dn_peer_base_t *peer)
 {
-    if (NULL != peer->ship) {
-        dn_ship_in_clear(&peer->ship->in);
-        free(peer->ship);
-        peer->ship = NULL;
+    if (NULL != peer->core.ship) {
+        dn_ship_in_clear(&peer->core.ship->in);
+        free(peer->core.ship);
+        peer->core.ship = NULL;
     }
 }

@@ -9,6 +9,9 @@
  * PUSH travels as blocks with their data, PULL as a request answered by data, an atomic operation as
  * one line each way. Where the remote side is a use of a program, that is shipped once (dn_ship.h), and the messages
  * name it: the target scatters and gathers. Every number in a message is checked against the table of live segments.
+ *
+ * What a peer can make this process keep is bounded: each process asks a peer for at most DN_CORE_ASKED_MAX answers at a time.
+ * An operation beyond that waits at the initiator, as for credit.
  */
 #ifndef DN_CORE_H
 #define DN_CORE_H
@@ -23,7 +26,9 @@ typedef struct dn_core {
     dn_core_op_t **op; /**< by number; operations that this process started */
     uint32_t count;
     dn_core_op_t *free;
-    dn_core_op_t *sending;          /**< those with something left to send, oldest first */
+    dn_peer_base_t *sending;        /**< peers with operations that wait: dn_core_peer_t::sending */
+    dn_peer_base_t **sending_tail;  /**< where the next is hung */
+    const dn_core_op_t *advancing;  /**< whose messages are being sent right now; who does that ends it */
     dn_core_answer_t *answering;    /**< what peers asked and have not been sent yet, oldest first */
     dn_core_answer_t **answer_tail; /**< where the next is hung */
 } dn_core_t;

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_core_int.h
- * Inside of the core processor: the messages, and what its two sides share. dn_core.c is the initiator's side,
- * dn_core_serve.c the target's.
+ * Inside of the core processor: the messages, and what its two sides share. dn_core.c and dn_core_op.c are the initiator's
+ * side, dn_core_serve.c the target's.
  */
 #ifndef DN_CORE_INT_H
 #define DN_CORE_INT_H
@@ -13,7 +13,13 @@
 #include "dn_port.h"
 #include "dn_sg.h"
 #include "dn_ship.h"
+#include "dn_xfer.h"
 
+/** Requests of a process to a peer that may wait for their answers at once; the next operation waits until some have come. */
+#define DN_CORE_ASKED_MAX 1024
+/** Answers to a peer that may wait for credit at once: what DN_CORE_ASKED_MAX allows, and refusals of PUSHes that the peer has
+ * ended already. A peer that asks for more does not keep to the rule, and is cut off. */
+#define DN_CORE_ANSWERS_MAX (4 * DN_CORE_ASKED_MAX)
 /** Blocks described in one message. */
 #define DN_CORE_BLOCKS     32
 #define DN_CORE_LINE_BYTES (DN_AOTF_LINE_MAX + sizeof(uint64_t))
@@ -99,6 +105,55 @@ _Static_assert(sizeof(dn_core_lines_t) == 32, "peers agree on the layout");
 _Static_assert(sizeof(dn_core_amo_t) <= 56, "an atomic operation is one line");
 _Static_assert(sizeof(dn_core_request_t) == 40, "peers agree on the layout");
 _Static_assert(sizeof(dn_core_use_t) == 48, "peers agree on the layout");
+
+/** @name An operation that this process started (dn_core_op.c) */
+/** @{ */
+/** What an operation is; DN_CORE_FREE: it is on the list of those that may be used again. */
+enum dn_core_kind { DN_CORE_FREE, DN_CORE_OP_PUSH, DN_CORE_OP_PULL, DN_CORE_OP_AMO };
+
+struct dn_core_op {
+    dn_core_op_t *next; /**< of dn_core_peer_t::sending, or of free */
+    dn_peer_base_t *peer;
+    enum dn_core_kind kind;
+    dn_core_id_t id;
+    int waits;      /**< it is in dn_core_peer_t::sending */
+    uint32_t asked; /**< its share of dn_core_peer_t::asked */
+    dn_status_t status;
+    dn_key_t key;
+    dn_xfer_t xfer;           /**< PUSH, PULL */
+    dn_xfer_sides_t sides;    /**< of it */
+    int ships;                /**< the remote side is a use, and travels as such */
+    uint32_t slot;            /**< of its program at the peer; DN_SHIP_SLOTS: not taken yet */
+    dn_sg_cursor_t local_at;  /**< PUSH: next byte to send */
+    dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; when it ships, in the byte stream */
+    uint64_t settled;         /**< PULL: bytes that came or failed */
+    dn_amo_t amo;
+};
+
+/** An operation, zeroed but for its number and a new generation; the first generation is @p first. NULL: no memory. */
+dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first);
+/** The operation of a reply from this peer, or NULL. That generations wrap does not matter: an operation is used again when its
+ * answer has come, or when its peer is lost, and then the peer is another one. */
+dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
+                              enum dn_core_kind kind);
+/** Have an operation wait behind its peer's others: for credit, or for answers to what was asked before. */
+void dn_core_wait(dn_core_t *core, dn_core_op_t *op);
+void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op);
+/** None of a peer's operations waits any more. */
+void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer);
+/** May one more request go to the peer of this operation? */
+int dn_core_may_ask(const dn_core_op_t *op);
+/** One more did. */
+void dn_core_ask(dn_core_op_t *op);
+/** All answers to what was asked for this operation have come, or none is expected any more. */
+void dn_core_asks_nothing(dn_core_op_t *op);
+/** The operation needs its program at the peer no more. */
+void dn_core_leave_program(dn_core_op_t *op);
+/** Give an operation and its memory back. */
+void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op);
+/** End an operation: status words, memory, signal. */
+void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status);
+/** @} */
 
 /** Is this a line of an LLCM of @p llcm_len bytes? */
 static inline int dn_core_line_fits(uint64_t off, size_t len, uint64_t llcm_len)

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "dn_log.h"
-#include "dn_xfer.h"
 
 /** Messages sent for one answer before the next has its turn. */
 #define DN_CORE_TURN 16
@@ -30,10 +29,38 @@ struct dn_core_answer {
     dn_block_t block[]; /**< of sg */
 };
 
+/** A peer cannot be served. */
+static void dn_core_cut_off(dn_port_t *port, dn_peer_base_t *peer, const char *why)
+{
+    dn_log_error("%s PID %" PRIu32 "; it is cut off", why, peer->pid);
+    dn_port_peer_lost(port, peer);
+}
+
+/** An answer to a peer, with room for blocks. NULL: the peer is cut off. */
+static dn_core_answer_t *dn_core_answer_new(dn_port_t *port, dn_peer_base_t *peer, unsigned tag,
+                                            const dn_core_reply_t *reply, size_t blocks)
+{
+    if (DN_CORE_ANSWERS_MAX <= peer->core.answering) {
+        dn_core_cut_off(port, peer, "more answers than may be asked for at once wait for");
+        return NULL;
+    }
+    dn_core_answer_t *answer = calloc(1, sizeof(*answer) + blocks * sizeof(answer->block[0]));
+    if (NULL == answer) {
+        dn_core_cut_off(port, peer, "no memory to answer");
+        return NULL;
+    }
+    answer->peer = peer;
+    answer->tag = tag;
+    answer->reply = *reply;
+    peer->core.answering++;
+    return answer;
+}
+
 static void dn_core_answer_free(dn_core_answer_t *answer)
 {
+    answer->peer->core.answering--;
     if (NULL != answer->prog) {
-        dn_ship_in_leave(&answer->peer->ship->in, answer->prog);
+        dn_ship_in_leave(&answer->peer->core.ship->in, answer->prog);
     }
     free(answer);
 }
@@ -45,11 +72,16 @@ static void dn_core_enqueue(dn_core_t *core, dn_core_answer_t *answer)
     core->answer_tail = &answer->next;
 }
 
-/** There is no memory to serve a peer. */
-static void dn_core_cut_off(dn_port_t *port, dn_peer_base_t *peer)
+/** Does the refusal of this PUSH wait already? Each of its messages that fails asks for it again. */
+static int dn_core_refused(const dn_core_t *core, const dn_peer_base_t *peer, const dn_core_reply_t *reply)
 {
-    dn_log_error("no memory to answer PID %" PRIu32 "; it is cut off", peer->pid);
-    dn_port_peer_lost(port, peer);
+    for (const dn_core_answer_t *at = core->answering; NULL != at; at = at->next) {
+        if (at->peer == peer && DN_CORE_PUSH_DONE == at->tag && DN_OK != at->reply.status
+            && at->reply.id.number == reply->id.number && at->reply.id.generation == reply->id.generation) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /** Reply now, or when there is credit. */
@@ -60,15 +92,13 @@ static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, c
         && DN_ERR_AGAIN != dn_botf(&peer->hot, DN_CHAN_CORE, tag, reply, sizeof(*reply), NULL, 0)) {
         return;
     }
-    dn_core_answer_t *answer = calloc(1, sizeof(*answer));
-    if (NULL == answer) {
-        dn_core_cut_off(port, peer);
+    if (DN_CORE_PUSH_DONE == tag && DN_OK != reply->status && dn_core_refused(&port->core, peer, reply)) {
         return;
     }
-    answer->peer = peer;
-    answer->tag = tag;
-    answer->reply = *reply;
-    dn_core_enqueue(&port->core, answer);
+    dn_core_answer_t *answer = dn_core_answer_new(port, peer, tag, reply, 0);
+    if (NULL != answer) {
+        dn_core_enqueue(&port->core, answer);
+    }
 }
 
 /** The remote side of a transfer, as a message describes it to the target. */
@@ -108,7 +138,7 @@ static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *s
 {
     dn_core_use_t use;
 
-    if (sizeof(use) > len || NULL == src->ship) {
+    if (sizeof(use) > len || NULL == src->core.ship) {
         return DN_ERR_PROTO;
     }
     memcpy(&use, bytes, sizeof(use));
@@ -119,7 +149,7 @@ static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *s
     side->base = use.roff;
     side->total = use.len;
     side->at = use.at;
-    const dn_status_t status = dn_ship_in_find(&src->ship->in, request->blocks, use.id, &side->prog);
+    const dn_status_t status = dn_ship_in_find(&src->core.ship->in, request->blocks, use.id, &side->prog);
     if (DN_OK == status) {
         side->use = (dn_prog_use_t){side->prog->prog, use.count, use.extent};
         side->sg = (dn_sg_t){.use = &side->use};
@@ -218,15 +248,11 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         dn_core_reply(port, src, DN_CORE_PULL_DATA, &reply);
         return 1;
     }
-    const size_t list = dn_sg_listed(&side.sg) * sizeof(side.block[0]);
-    dn_core_answer_t *answer = calloc(1, sizeof(*answer) + list);
+    const size_t blocks = dn_sg_listed(&side.sg);
+    dn_core_answer_t *answer = dn_core_answer_new(port, src, DN_CORE_PULL_DATA, &reply, blocks);
     if (NULL == answer) {
-        dn_core_cut_off(port, src);
         return 1;
     }
-    answer->peer = src;
-    answer->tag = DN_CORE_PULL_DATA;
-    answer->reply = reply;
     answer->sid = request->sid;
     answer->sid_generation = request->sid_generation;
     if (NULL != side.prog) {
@@ -234,7 +260,7 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         answer->prog = side.prog;
         dn_core_start_side(&answer->at, &side, &side.sg);
     } else {
-        memcpy(answer->block, side.block, list);
+        memcpy(answer->block, side.block, blocks * sizeof(side.block[0]));
         answer->sg = (dn_sg_t){.block = answer->block, .count = side.sg.count};
         dn_core_start_side(&answer->at, &side, &answer->sg);
     }
@@ -249,7 +275,7 @@ static int dn_core_on_program(dn_port_t *port, dn_peer_base_t *src, const uint8_
     dn_ship_piece_t piece;
 
     if (NULL == ship) {
-        dn_core_cut_off(port, src);
+        dn_core_cut_off(port, src, "no memory to answer");
         return 1;
     }
     memcpy(&piece, bytes, sizeof(piece));
@@ -360,6 +386,7 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
     }
     return DN_OK;
 }
+
 int dn_core_serve_progress(dn_port_t *port)
 {
     dn_core_t *core = &port->core;

@@ -44,6 +44,16 @@ typedef struct dn_iface {
     struct dn_iface *next; /**< of the port's list, in the order of dn_open()'s */
 } dn_iface_t;
 
+/** What the core processor knows of a peer (dn_core.h). */
+typedef struct dn_core_peer {
+    struct dn_ship *ship;       /**< programs that each has of the other; NULL: none yet */
+    struct dn_core_op *sending; /**< operations with something left to send, oldest first */
+    struct dn_core_op *sending_last;
+    struct dn_peer_base *sending_next; /**< the next peer with such operations */
+    uint32_t asked;                    /**< requests to it whose answers have not come */
+    uint32_t answering;                /**< answers to it that wait for credit */
+} dn_core_peer_t;
+
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
     dn_peer_t hot;     /**< what callers use: made of ops by the port */
@@ -62,9 +72,9 @@ typedef struct dn_peer_base {
     /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire comes behind
      * them all, whichever thread has ended them. */
     uint32_t outstanding;
-    int lost;             /**< DN_ERR_UNREACH from now on */
-    void *fault;          /**< of the fault wrapper, NULL without one */
-    struct dn_ship *ship; /**< of the core processor: programs that each has of the other; NULL: none yet */
+    int lost;    /**< DN_ERR_UNREACH from now on */
+    void *fault; /**< of the fault wrapper, NULL without one */
+    dn_core_peer_t core;
     struct dn_peer_base *next; /**< of the port's list */
 } dn_peer_base_t;
 

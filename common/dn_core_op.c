@@ -1,0 +1,180 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The operations of the initiator: their table, those that wait, and their end.
+ */
+#include "dn_config.h"
+
+#include "dn_core_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first)
+{
+    if (NULL == core->free) {
+        dn_core_op_t *op = calloc(1, sizeof(*op));
+        dn_core_op_t **table = realloc(core->op, (core->count + 1) * sizeof(*table));
+        if (NULL != table) {
+            core->op = table;
+        }
+        if (NULL == op || NULL == table) {
+            free(op);
+            return NULL;
+        }
+        op->id = (dn_core_id_t){.number = core->count, .generation = first};
+        core->op[core->count++] = op;
+        core->free = op;
+    }
+    dn_core_op_t *op = core->free;
+    core->free = op->next;
+    const dn_core_id_t id = {op->id.number, op->id.generation + 1};
+    memset(op, 0, sizeof(*op));
+    op->id = id;
+    return op;
+}
+
+dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
+                              enum dn_core_kind kind)
+{
+    if (id.number >= core->count) {
+        return NULL;
+    }
+    dn_core_op_t *op = core->op[id.number];
+    return op->kind == kind && op->id.generation == id.generation && op->peer == src ? op : NULL;
+}
+
+void dn_core_wait(dn_core_t *core, dn_core_op_t *op)
+{
+    dn_core_peer_t *of = &op->peer->core;
+
+    op->waits = 1;
+    op->next = NULL;
+    if (NULL != of->sending) {
+        of->sending_last->next = op;
+    } else {
+        of->sending = op;
+        of->sending_next = NULL;
+        *core->sending_tail = op->peer;
+        core->sending_tail = &of->sending_next;
+    }
+    of->sending_last = op;
+}
+
+/** The peer has no operation left that waits. */
+static void dn_core_wait_none(dn_core_t *core, const dn_peer_base_t *peer)
+{
+    dn_peer_base_t **at = &core->sending;
+
+    while (peer != *at) {
+        at = &(*at)->core.sending_next;
+    }
+    *at = peer->core.sending_next;
+    if (NULL == *at) {
+        core->sending_tail = at;
+    }
+}
+
+void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op)
+{
+    dn_core_peer_t *of = &op->peer->core;
+    dn_core_op_t *before = NULL;
+
+    /* Nearly always the operation is its peer's oldest: later ones have sent nothing that could end them. */
+    for (dn_core_op_t *at = of->sending; op != at; at = at->next) {
+        before = at;
+    }
+    *(NULL == before ? &of->sending : &before->next) = op->next;
+    if (op == of->sending_last) {
+        of->sending_last = before;
+    }
+    if (NULL == of->sending) {
+        dn_core_wait_none(core, op->peer);
+    }
+    op->waits = 0;
+}
+
+void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer)
+{
+    while (NULL != peer->core.sending) {
+        dn_core_wait_no_more(core, peer->core.sending);
+    }
+}
+
+int dn_core_may_ask(const dn_core_op_t *op)
+{
+    return DN_CORE_ASKED_MAX > op->peer->core.asked;
+}
+
+void dn_core_ask(dn_core_op_t *op)
+{
+    op->asked++;
+    op->peer->core.asked++;
+}
+
+void dn_core_asks_nothing(dn_core_op_t *op)
+{
+    op->peer->core.asked -= op->asked;
+    op->asked = 0;
+}
+
+void dn_core_leave_program(dn_core_op_t *op)
+{
+    if (op->ships && DN_SHIP_SLOTS != op->slot) {
+        dn_ship_out_leave(&op->peer->core.ship->out, op->slot);
+        op->slot = DN_SHIP_SLOTS;
+    }
+}
+
+void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op)
+{
+    dn_core_asks_nothing(op);
+    dn_core_leave_program(op);
+    dn_xfer_drop(&op->sides);
+    op->kind = DN_CORE_FREE;
+    op->next = core->free;
+    core->free = op;
+}
+
+void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status)
+{
+    dn_comp_t *comp = DN_CORE_OP_AMO == op->kind ? op->amo.comp : op->xfer.comp;
+
+    if (op->waits) {
+        dn_core_wait_no_more(&port->core, op);
+    }
+    if (DN_OK == status && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(op->xfer.local_status, op->xfer.local_value);
+    }
+    if (DN_OK == status && DN_CORE_OP_AMO != op->kind) {
+        dn_count(&port->counters.ring_bytes, op->xfer.len);
+    }
+    dn_fetch_add_u32(&op->peer->outstanding, (uint32_t) -1);
+    dn_core_op_drop(&port->core, op);
+    if (NULL != comp) {
+        comp->fn(comp, status);
+    }
+}
+
+void dn_core_open(dn_core_t *core)
+{
+    core->answer_tail = &core->answering;
+    core->sending_tail = &core->sending;
+}
+
+void dn_core_close(dn_core_t *core)
+{
+    while (NULL != core->sending) {
+        dn_core_stop_sending(core, core->sending);
+    }
+    for (uint32_t i = 0; i < core->count; i++) {
+        dn_xfer_drop(&core->op[i]->sides);
+        free(core->op[i]);
+    }
+    free(core->op);
+    dn_core_serve_lost(core, NULL);
+    *core = (dn_core_t){.op = NULL};
+    dn_core_open(core);
+}
