@@ -193,6 +193,14 @@ uint64_t dn_world_lost(const dn_world_t *world)
     return counters.peers_lost;
 }
 
+uint64_t dn_world_dropped(const dn_world_t *world)
+{
+    dn_counters_t counters;
+
+    dn_counters(world->port, &counters);
+    return counters.dropped;
+}
+
 /* Operations */
 
 void dn_world_send(dn_world_t *world, dn_peer_t *peer, unsigned channel, unsigned tag, const void *data,

@@ -141,6 +141,8 @@ void dn_world_hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, v
 void dn_world_hear_until(dn_world_t *world, uint64_t count);
 /** Peers that this process' port has lost. */
 uint64_t dn_world_lost(const dn_world_t *world);
+/** Messages that it has dropped. */
+uint64_t dn_world_dropped(const dn_world_t *world);
 
 /** Send, as often as it takes. */
 void dn_world_send(dn_world_t *world, dn_peer_t *peer, unsigned channel, unsigned tag, const void *data,

@@ -10,33 +10,14 @@
  */
 #include "dn_config.h"
 
-#include "dn_world.h"
+#include "ofi_world.h"
 
 #include <string.h>
-
-#include "dn_port.h"
-#include "ofi/dn_ofi_int.h"
-
-static const dn_variant_t network = {
-    .file = "ofi_auth", .device = "ofi:tcp;ofi_rxm@lo", .cma = 1, .backing = "auto", .ring_lines = 64};
 
 typedef struct hello_message {
     dn_ofi_head_t head;
     dn_ofi_hello_t hello;
 } hello_message_t;
-
-static dn_ofi_t *device(const dn_world_t *world)
-{
-    return (dn_ofi_t *) world->port->ifaces;
-}
-
-static uint64_t dropped_by(const dn_world_t *world)
-{
-    dn_counters_t counters;
-
-    dn_counters(world->port, &counters);
-    return counters.dropped;
-}
 
 /** Where a process is reached: this part of its address comes last. */
 static dn_ofi_where_t where_of(const dn_world_t *world, int rank)
@@ -51,7 +32,7 @@ static dn_ofi_where_t where_of(const dn_world_t *world, int rank)
 /** Send bytes to rank 0, as often as it takes. */
 static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
 {
-    dn_ofi_t *ofi = device(world);
+    dn_ofi_t *ofi = ofi_device(world);
     const dn_ofi_where_t where = where_of(world, 0);
 
     dn_ofi_lock(ofi);
@@ -84,7 +65,7 @@ static hello_message_t greeting(dn_world_t *world, const dn_group_key_t *key, ui
                   .version = DN_WIRE_VERSION,
                   .pid = 1,
                   .to = {where.nonce[0], where.nonce[1]},
-                  .where = device(world)->where},
+                  .where = ofi_device(world)->where},
     };
 
     dn_auth_random(message.hello.random, sizeof(message.hello.random));
@@ -116,8 +97,8 @@ static void forged_greetings_leave_nothing_behind(dn_world_t *world)
         throw_at_victim(world, &message, sizeof(message));
         dn_world_await(world, 0, 0, 1);
     } else {
-        const dn_ofi_t *ofi = device(world);
-        while (FORGED > dropped_by(world)) {
+        const dn_ofi_t *ofi = ofi_device(world);
+        while (FORGED > dn_world_dropped(world)) {
             dn_world_progress(world);
             dn_check(NULL == ofi->nodes && NULL == ofi->peers && NULL == ofi->applicant);
         }
@@ -134,7 +115,7 @@ static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
 
     world->config.max_peers = 4;
     dn_world_listen(world, dn_world_hear);
-    dn_ofi_t *ofi = device(world);
+    dn_ofi_t *ofi = ofi_device(world);
     if (0 != world->rank) {
         for (uint64_t i = 0; 1 == world->rank && i < GREETINGS; i++) {
             const hello_message_t message = greeting(world, &world->job.key, 100 + i);
@@ -180,14 +161,14 @@ static dn_ofi_head_t next_message(const dn_world_t *world, const dn_ofi_stream_t
                           .channel = DN_WORLD_CHAN,
                           .tag = (uint8_t) tag};
 
-    dn_ofi_seal(device(world), stream, &head);
+    dn_ofi_seal(ofi_device(world), stream, &head);
     return head;
 }
 
 /** Connect to rank 0, and hold back what would go out on the stream, the PROOF first, though rank 0 has asked for it. */
 static dn_ofi_stream_t *knock(dn_world_t *world)
 {
-    dn_ofi_t *ofi = device(world);
+    dn_ofi_t *ofi = ofi_device(world);
 
     dn_ofi_lock(ofi);
     ofi->tx_most = 0;
@@ -203,7 +184,7 @@ static dn_ofi_stream_t *knock(dn_world_t *world)
 /** Let it go out. */
 static void enter(dn_world_t *world)
 {
-    dn_ofi_t *ofi = device(world);
+    dn_ofi_t *ofi = ofi_device(world);
 
     dn_ofi_lock(ofi);
     ofi->tx_most = ofi->tx_left;
@@ -233,15 +214,15 @@ static void a_stream_has_one_proof(dn_world_t *world)
                                   .len = sizeof(message.proof),
                                   .channel = DN_OFI_PROOF == bad[i].kind ? UINT8_MAX : DN_WORLD_CHAN,
                                   .tag = UINT8_MAX}};
-            dn_ofi_seal(device(world), stream, &message.head);
+            dn_ofi_seal(ofi_device(world), stream, &message.head);
             throw_at_victim(world, &message, sizeof(message));
         }
         enter(world);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_await(world, 0, 0, 1);
     } else {
-        while (BAD > dropped_by(world)) {
-            dn_check(NULL == device(world)->peers);
+        while (BAD > dn_world_dropped(world)) {
+            dn_check(NULL == ofi_device(world)->peers);
             dn_world_progress(world);
         }
         dn_world_hear_until(world, 1);
@@ -266,7 +247,7 @@ static void what_waits_for_a_proof_takes_little(dn_world_t *world)
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
         dn_world_await(world, 0, 0, 2);
     } else {
-        const dn_ofi_t *ofi = device(world);
+        const dn_ofi_t *ofi = ofi_device(world);
         while (NULL == ofi->applicant || NULL == ofi->applicant->early) {
             dn_world_progress(world);
         }
@@ -292,7 +273,7 @@ static void let_in_who_poses_as_rank_2(dn_world_t *world)
         dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
     }
     if (1 == world->rank) {
-        dn_ofi_t *ofi = device(world);
+        dn_ofi_t *ofi = ofi_device(world);
         const dn_ofi_where_t where = where_of(world, 2);
         dn_ofi_lock(ofi);
         memcpy(ofi->where.nonce, where.nonce, sizeof(where.nonce));
@@ -316,7 +297,7 @@ static void a_proof_takes_no_place_of_another_group(dn_world_t *world)
     } else if (2 == world->rank) {
         dn_world_await(world, 0, 0, 2);
     } else {
-        const dn_ofi_t *ofi = device(world);
+        const dn_ofi_t *ofi = ofi_device(world);
         dn_world_await(world, 1, 0, 1);
         dn_world_connect_to(world, 2);
         dn_world_post(world, 0, 1);
@@ -324,7 +305,7 @@ static void a_proof_takes_no_place_of_another_group(dn_world_t *world)
             dn_world_progress(world);
         }
         dn_check_equal(((const dn_ofi_peer_t *) world->peer[2])->rx_token, 0);
-        dn_check_equal(dropped_by(world), 1);
+        dn_check_equal(dn_world_dropped(world), 1);
         dn_world_post(world, 0, 2);
     }
     dn_world_barrier(world);
@@ -370,7 +351,7 @@ static void junk_does_not_keep_a_stranger_out(dn_world_t *world)
         dn_world_await(world, 0, 0, 1);
     } else {
         dn_world_hear_until(world, MESSAGES);
-        while (JUNK > dropped_by(world)) {
+        while (JUNK > dn_world_dropped(world)) {
             dn_world_progress(world);
         }
         dn_world_post(world, 0, 1);
@@ -408,7 +389,7 @@ static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
     } else {
         dn_world_hear_until(world, 1);
         dn_world_post(world, 0, 1);
-        while (BAD > dropped_by(world)) {
+        while (BAD > dn_world_dropped(world)) {
             dn_world_progress(world);
         }
         dn_check_equal(world->heard, 1);
@@ -433,7 +414,7 @@ static void another_byte_order_is_told_once(dn_world_t *world)
         dn_world_await(world, 0, 0, 1);
     } else {
         dn_test_log_expect();
-        while (2 > dropped_by(world)) {
+        while (2 > dn_world_dropped(world)) {
             dn_world_progress(world);
         }
         dn_check(dn_test_log_said(1, "byte order"));
@@ -489,5 +470,5 @@ static const dn_world_test_t tests[] = {
 
 int main(int argc, char **argv)
 {
-    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &network, argv[1]);
+    return ofi_run_tests(tests, sizeof(tests) / sizeof(tests[0]), "ofi_auth", argv[1]);
 }

@@ -10,19 +10,13 @@
  */
 #include "dn_config.h"
 
-#include "dn_world.h"
+#include "ofi_world.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "dn_port.h"
-#include "ofi/dn_ofi_int.h"
-
-static const dn_variant_t network = {
-    .file = "ofi_streams", .device = "ofi:tcp;ofi_rxm@lo", .cma = 1, .backing = "auto", .ring_lines = 64};
 
 /** After so long without a sign the others are given up, and a watcher reads in its place after an eighth of it. */
 enum { PATIENCE_S = 2 };
@@ -33,25 +27,12 @@ static void open_with(dn_world_t *world, uint32_t timeout_s, dn_handler_fn_t fn)
     dn_world_listen(world, fn);
 }
 
-static dn_ofi_t *device(const dn_world_t *world)
-{
-    return (dn_ofi_t *) world->port->ifaces;
-}
-
-static uint64_t dropped_by(const dn_world_t *world)
-{
-    dn_counters_t counters;
-
-    dn_counters(world->port, &counters);
-    return counters.dropped;
-}
-
 /* A stream after another */
 
 /** Read what comes, and handle none of it, until a word of another's seat is at least value. */
 static void read_until(dn_world_t *world, int rank, int word, uint64_t value)
 {
-    dn_ofi_t *ofi = device(world);
+    dn_ofi_t *ofi = ofi_device(world);
 
     while (dn_load_acquire(&world->board->seat[rank].word[word]) < value) {
         dn_ofi_lock(ofi);
@@ -130,15 +111,15 @@ static void a_fence_holds_nothing_up_after_its_stream(dn_world_t *world)
 static void a_leave_of_no_stream_ends_none(dn_world_t *world)
 {
     open_with(world, 60, dn_world_hear);
-    dn_ofi_t *ofi = device(world);
+    dn_ofi_t *ofi = ofi_device(world);
     if (0 == world->rank) {
-        const uint64_t dropped = dropped_by(world);
+        const uint64_t dropped = dn_world_dropped(world);
         dn_world_connect_to(world, 1);
         send_more_than_a_window(world, 1);
         dn_disconnect(world->peer[1]);
         world->peer[1] = NULL;
         dn_world_post(world, 0, 1);
-        while (dropped == dropped_by(world) && 0 != ofi->draining) {
+        while (dropped == dn_world_dropped(world) && 0 != ofi->draining) {
             dn_world_progress(world);
         }
         dn_check_equal(ofi->draining, 1);
@@ -275,7 +256,7 @@ static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
     open_with(world, PATIENCE_S, dn_world_hear);
     if (0 == world->rank) {
         dn_world_sleep(world, 1, 0, 1);
-        dn_ofi_t *ofi = device(world);
+        dn_ofi_t *ofi = ofi_device(world);
         uint32_t came = 0, slabs = 0;
         while (came < MESSAGES) {
             nanosleep(&look, NULL);
@@ -306,7 +287,7 @@ static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
 /** No credit is given but what is asked for: what the device gives by itself is taken for said, and lost. */
 static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
-    dn_ofi_t *ofi = device(arg);
+    dn_ofi_t *ofi = ofi_device(arg);
     dn_ofi_peer_t *peer = (dn_ofi_peer_t *) src;
 
     dn_world_hear(src, tag, data, len, NULL);
@@ -351,7 +332,7 @@ static void a_question_is_asked_again(dn_world_t *world)
         dn_world_connect_to(world, 0);
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_fence(world, world->peer[0]);
-        dn_ofi_t *ofi = device(world);
+        dn_ofi_t *ofi = ofi_device(world);
         dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
         dn_ofi_lock(ofi);
         stream->asked = 1;
@@ -452,8 +433,8 @@ static void a_stream_that_was_left_ends_though_nobody_answers(dn_world_t *world)
         await_silence(world, 1);
         dn_disconnect(world->peer[1]);
         world->peer[1] = NULL;
-        dn_check_equal(device(world)->draining, 1);
-        while (0 != device(world)->draining) {
+        dn_check_equal(ofi_device(world)->draining, 1);
+        while (0 != ofi_device(world)->draining) {
             dn_world_progress(world);
         }
         kill((pid_t) world->board->seat[1].os_pid, SIGCONT);
@@ -488,7 +469,7 @@ static void slots_of_those_who_ended_early_come_back(dn_world_t *world)
         dn_world_post(world, 0, 4);
     } else {
         if (3 != world->rank) {
-            device(world)->where.os_pid = one_that_ended();
+            ofi_device(world)->where.os_pid = one_that_ended();
         }
         dn_world_await(world, 0, 0, (uint64_t) world->rank);
         dn_world_connect_to(world, 0);
@@ -573,5 +554,5 @@ static const dn_world_test_t tests[] = {
 
 int main(int argc, char **argv)
 {
-    return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &network, argv[1]);
+    return ofi_run_tests(tests, sizeof(tests) / sizeof(tests[0]), "ofi_streams", argv[1]);
 }
