@@ -219,8 +219,9 @@ enum dn_shm_refused {
     DN_SHM_REFUSED = 1, /**< until another group is admitted */
     DN_SHM_SPENT =
         2, /**< its ring has been read, so a reader would not know where to begin; its sender may still write */
-    DN_SHM_LATER = 3, /**< there was no descriptor or memory for it */
-    DN_SHM_RETRY = 4, /**< the same, and now it is tried again */
+    DN_SHM_LATER = 3,   /**< there was no descriptor or memory for it */
+    DN_SHM_RETRY = 4,   /**< the same, and now it is tried again */
+    DN_SHM_FOREIGN = 5, /**< what it names is none of ours: its ring is not read, nor is it waited for */
 };
 
 /** With more rings than DN_SHM_POLL_ALL, a poll looks at the recently active ones and at a few others. */

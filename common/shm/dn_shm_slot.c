@@ -191,10 +191,12 @@ void dn_shm_look_soon(dn_shm_t *shm)
 }
 
 /** A look at a slot has failed. What passes by itself, as a want of descriptors or memory does, is tried again. */
-static void dn_shm_refuse(dn_shm_t *shm, uint32_t index, dn_status_t status)
+static void dn_shm_refuse(dn_shm_t *shm, uint32_t index, const dn_shm_slot_t *slot, dn_status_t status)
 {
-    if (DN_ERR_ACCESS == status || DN_ERR_PROTO == status || DN_ERR_VERSION == status) {
+    if (DN_ERR_ACCESS == status && !dn_port_admits(shm->iface.port, &slot->pgid)) {
         shm->refused[index] = DN_SHM_REFUSED;
+    } else if (DN_ERR_ACCESS == status || DN_ERR_PROTO == status || DN_ERR_VERSION == status) {
+        shm->refused[index] = DN_SHM_FOREIGN;
     } else {
         shm->refused[index] = DN_SHM_LATER;
         dn_shm_retry_later(shm);
@@ -223,7 +225,7 @@ static dn_shm_peer_t *dn_shm_meet_at(dn_shm_t *shm, uint32_t index, const dn_shm
     }
     shm->refused[index] = 0;
     if (DN_OK != status) {
-        dn_shm_refuse(shm, index, status);
+        dn_shm_refuse(shm, index, slot, status);
     }
     return peer;
 }
@@ -234,13 +236,13 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     dn_shm_slot_t slot = shm->map.slot[index];
     slot.state = state;
     const uint8_t refused = shm->refused[index];
-    if (DN_SHM_SPENT == refused) {
+    const dn_peer_base_t *known = dn_port_find_peer(shm->iface.port, slot.nonce);
+    if (DN_SHM_SPENT == refused || (DN_SHM_FOREIGN == refused && NULL == known)) {
         if (DN_SHM_CLOSED == state || dn_shm_gone(slot.os_pid, slot.start_time)) {
             dn_shm_free_slot(shm, index);
         }
         return;
     }
-    const dn_peer_base_t *known = dn_port_find_peer(shm->iface.port, slot.nonce);
     if (NULL != known && &shm->iface != known->iface) {
         /* It was connected by another device, and is none of ours as long as it is. */
         return;
@@ -257,7 +259,7 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
         const dn_status_t status = dn_shm_attach_rx(shm, peer, index);
         dn_log_mute(0);
         if (DN_OK != status) {
-            dn_shm_refuse(shm, index, status);
+            dn_shm_refuse(shm, index, &slot, status);
             return;
         }
         shm->refused[index] = 0;

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dn_port.h"
 #include "shm/dn_shm_int.h"
 
 /** What is behind a seat's address. */
@@ -245,6 +246,79 @@ static void a_slot_comes_back_to_a_sender_that_was_refused(dn_world_t *world)
         hear_next(world, 2);
     }
     dn_world_await(world, OWNER, 0, 2);
+    dn_close(world->port);
+}
+
+/** A port whose header is not one that the owner reads comes to the owner. */
+static void come_spoilt(dn_world_t *world, uint64_t round)
+{
+    dn_world_open(world);
+    dn_shm_map_t mine = map_of(world, LIAR);
+    if (0 == round % 2) {
+        mine.header->version++;
+    } else {
+        mine.header->magic++;
+    }
+    dn_world_connect_to(world, OWNER);
+    dn_world_sleep(world, OWNER, 1, round + 1);
+    dn_shm_detach(&mine);
+}
+
+/** The owner refuses the sender of this round with one sentence, and progresses after that has left. */
+static void refuse(dn_world_t *world, uint64_t round)
+{
+    dn_test_log_expect();
+    while (0 == dn_test_log.count) {
+        dn_world_progress(world);
+    }
+    dn_check(dn_test_log_said(1, 0 == round % 2 ? "version" : "not that of a dimmnet port"));
+    dn_world_post(world, 1, round + 1);
+    dn_world_sleep(world, LIAR, 0, round + 1);
+    for (int k = 0; k < 20; k++) {
+        dn_progress(world->port);
+    }
+    dn_world_post(world, 2, round + 1);
+}
+
+/** More of them than there are slots, one after the other; the last one ends without closing. */
+static void slots_of_refused_senders_come_back(dn_world_t *world)
+{
+    enum { ROUNDS = 6 };
+
+    world->config.max_peers = 2;
+    world->config.ring_lines = 64;
+    if (OWNER == world->rank) {
+        dn_world_open(world);
+    }
+    dn_world_barrier(world);
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        if (OWNER == world->rank) {
+            refuse(world, round);
+        } else {
+            come_spoilt(world, round);
+            dn_close(world->port);
+            dn_world_post(world, 0, round + 1);
+            dn_world_sleep(world, OWNER, 2, round + 1);
+        }
+    }
+    if (LIAR == world->rank) {
+        come_spoilt(world, ROUNDS);
+        dn_world_die(world);
+    }
+    dn_test_log_expect();
+    while (0 == dn_test_log.count) {
+        dn_world_progress(world);
+    }
+    dn_shm_slot_t *slot = ((dn_shm_t *) world->port->ifaces)->map.slot;
+    dn_check(DN_SHM_READY == slot[0].state || DN_SHM_READY == slot[1].state);
+    dn_check(dn_test_log_said(1, "version"));
+    dn_world_post(world, 1, ROUNDS + 1);
+    while (0 == kill((pid_t) world->board->seat[LIAR].os_pid, 0)) {
+        sched_yield();
+    }
+    dn_shm_look_soon((dn_shm_t *) world->port->ifaces);
+    dn_progress(world->port);
+    dn_check(DN_SHM_FREE == slot[0].state && DN_SHM_FREE == slot[1].state);
     dn_close(world->port);
 }
 
@@ -629,6 +703,7 @@ static const dn_world_test_t tests[] = {
     {"the_slot_of_a_sender_left_alone_comes_back_when_it_ends", 4,
      the_slot_of_a_sender_left_alone_comes_back_when_it_ends},
     {"a_slot_comes_back_to_a_sender_that_was_refused", 4, a_slot_comes_back_to_a_sender_that_was_refused},
+    {"slots_of_refused_senders_come_back", 2, slots_of_refused_senders_come_back},
     {"senders_end_behind_a_window_to_a_lost_peer", 2, senders_end_behind_a_window_to_a_lost_peer},
     {"pulls_beyond_those_shared_are_copied_alone", 2, pulls_beyond_those_shared_are_copied_alone},
     {"a_pull_ends_when_its_helper_is_killed", 2, a_pull_ends_when_its_helper_is_killed},
