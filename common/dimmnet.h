@@ -60,8 +60,7 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
 /**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
  * send to it get DN_ERR_UNREACH. Operations in flight are dropped without a completion.
- * Where a peer's process copies for one of them (dn_pull(): sharing), it gets 2 s to do its part: at most eight such peers are
- * waited for, one after the other.
+ * Where processes of peers copy for some of them (dn_pull(): sharing), they get 2 s to do their parts, all at the same time.
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -136,7 +135,10 @@ DN_API const char *dn_strerror(dn_status_t status);
  */
 DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p);
 
-/** Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. */
+/**
+ * Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. Waits as dn_close() does
+ * where the peer is lost, or has never sent.
+ */
 DN_API void dn_disconnect(dn_peer_t *peer);
 
 /** Limits of a peer. */

@@ -19,7 +19,7 @@
  *
  *   FREE --> CALL --> FREE                   done within the call
  *            CALL --> OPEN --> FREE          the call returned DN_INPROGRESS; done later
- *            CALL, OPEN --> PARKED --> FREE  the peer was lost while its process had a chunk
+ *            CALL, OPEN --> PARKED --> FREE  the peer was lost, or left, while its process had a chunk
  *            OPEN, PARKED --> OWED --> FREE  the process does not finish: stopped, or it does not want to
  *
  * A process that has taken a chunk may write it, and count it done, until it ends. So the caller of a PARKED transfer is
@@ -116,14 +116,19 @@ static uint32_t dn_shm_take(dn_shm_help_t *help, uint64_t generation, uint32_t c
     return chunks;
 }
 
+/** Is a transfer in the background, where progress looks at it? */
+static int dn_shm_share_waits(const dn_shm_share_t *share)
+{
+    return DN_SHM_SHARE_OPEN == share->state || DN_SHM_SHARE_PARKED == share->state;
+}
+
 /** The only place where a share changes its state. nshares counts those that progress has to look at. */
 static void dn_shm_share_set(dn_shm_t *shm, dn_shm_share_t *share, enum dn_shm_share_state state)
 {
-    const int before = DN_SHM_SHARE_OPEN == share->state || DN_SHM_SHARE_PARKED == share->state;
-    const int after = DN_SHM_SHARE_OPEN == state || DN_SHM_SHARE_PARKED == state;
+    const int before = dn_shm_share_waits(share);
 
-    shm->nshares += (uint32_t) after - (uint32_t) before;
     share->state = state;
+    shm->nshares += (uint32_t) dn_shm_share_waits(share) - (uint32_t) before;
 }
 
 /** Copy what the target took and could not: then the transfer is the initiator's alone. */
@@ -345,25 +350,28 @@ void dn_shm_help_lost(dn_shm_t *shm, dn_shm_peer_t *peer)
     }
 }
 
-void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer)
+int dn_shm_help_leave(dn_shm_t *shm, const dn_shm_peer_t *peer)
 {
-    const uint64_t late = dn_shm_now_ms() + DN_SHM_PATIENCE_MS;
+    int left = 0;
 
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if (peer != share->peer
-            || (DN_SHM_SHARE_OPEN != share->state && DN_SHM_SHARE_PARKED != share->state)) {
+        if ((NULL != peer && peer != share->peer) || !dn_shm_share_waits(share)) {
             continue;
         }
         share->xfer.comp = NULL;
-        int done;
-        do {
-            done = dn_shm_share_done(shm, share) || dn_shm_gone(share->os_pid, share->start_time);
-            if (!done) {
-                sched_yield();
-            }
-        } while (!done && dn_shm_now_ms() < late);
-        dn_shm_share_signal(shm, share, !done, DN_ERR_UNREACH);
+        if (DN_SHM_SHARE_OPEN == share->state) {
+            dn_shm_share_park(shm, share);
+        }
+        left += !dn_shm_share_parked(shm, share);
+    }
+    return 0 == left;
+}
+
+void dn_shm_help_end(dn_shm_t *shm, const dn_shm_peer_t *peer)
+{
+    while (!dn_shm_help_leave(shm, peer)) {
+        sched_yield();
     }
 }
 

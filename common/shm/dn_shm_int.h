@@ -526,9 +526,11 @@ void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t 
 int dn_shm_help_progress(dn_shm_t *shm);
 /** A peer is lost: tell who waits for its transfers, or, while its process has a chunk of one, do so in progress later. */
 void dn_shm_help_lost(dn_shm_t *shm, dn_shm_peer_t *peer);
-/** A peer is about to be freed: wait some seconds at most for its process to finish its chunks, then forget its transfers,
- * of which nobody is told. */
-void dn_shm_help_end(dn_shm_t *shm, dn_shm_peer_t *peer);
+/** Nobody is told any more of the transfers of a peer, NULL: of all. They end in 2 s at most, by such calls or in progress.
+ * @return whether they have. */
+int dn_shm_help_leave(dn_shm_t *shm, const dn_shm_peer_t *peer);
+/** The same, and wait for them. */
+void dn_shm_help_end(dn_shm_t *shm, const dn_shm_peer_t *peer);
 /** @} */
 
 #endif

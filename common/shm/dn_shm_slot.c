@@ -349,7 +349,8 @@ void dn_shm_reap(dn_shm_t *shm)
         dn_shm_peer_t *peer = shm->rx[i]->peer;
         dn_line_msg_t msg;
         const int waits = 0 != peer->rx->len_limit && dn_line_peek(&peer->rx->line, &msg);
-        if (!peer->closing || 0 != peer->rx->line.depth || waits) {
+        if (!peer->closing || 0 != peer->rx->line.depth || waits
+            || (0 == peer->base.connections && !dn_shm_help_leave(shm, peer))) {
             shm->closing |= peer->closing;
             i++;
             continue;

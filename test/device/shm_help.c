@@ -288,20 +288,20 @@ static void hold(dn_world_t *world, int what)
     dn_world_die(world);
 }
 
-/** PULL from the helper until it has a chunk. */
-static void pull_until_held(dn_world_t *world, uint8_t *local, dn_world_comp_t *comp)
+/** PULL from a helper until it has a chunk. */
+static void pull_until_held(dn_world_t *world, int helper, uint8_t *local, dn_world_comp_t *comp)
 {
     const dn_xfer_t xfer = {
-        .local = local, .key = &world->board->seat[HELPER].key[0], .len = LONG_BYTES, .comp = &comp->comp};
+        .local = local, .key = &world->board->seat[helper].key[0], .len = LONG_BYTES, .comp = &comp->comp};
     dn_status_t status;
 
     *comp = dn_world_comp();
     while (DN_INPROGRESS
            != (status =
-                   dn_shm_share((dn_shm_peer_t *) world->peer[HELPER], &xfer, xfer.key->way[0].word[0], 0))) {
+                   dn_shm_share((dn_shm_peer_t *) world->peer[helper], &xfer, xfer.key->way[0].word[0], 0))) {
         dn_check_equal(status, DN_OK);
     }
-    dn_world_sleep(world, HELPER, 0, 1);
+    dn_world_sleep(world, helper, 0, 1);
 }
 
 /** PULLs from the third process, shared or not, are right. */
@@ -346,7 +346,7 @@ static void a_helper_that_is_cut_off_holds_nobody_up(dn_world_t *world)
         serve_others(world);
         return;
     }
-    pull_until_held(world, local, &comp);
+    pull_until_held(world, HELPER, local, &comp);
     dn_world_post(world, 0, 1);
     dn_test_log.expected = 1;
     dn_status_t status;
@@ -400,7 +400,7 @@ static void a_port_closes_while_a_helper_is_stopped(dn_world_t *world)
         return;
     }
     const pid_t helper = (pid_t) world->board->seat[HELPER].os_pid;
-    pull_until_held(world, local, &comp);
+    pull_until_held(world, HELPER, local, &comp);
     dn_world_post(world, 0, 1);
     while (!is_stopped(helper)) {
         sched_yield();
@@ -420,11 +420,96 @@ static void a_port_closes_while_a_helper_is_stopped(dn_world_t *world)
     dn_world_post(world, 0, 3);
 }
 
+/** Helpers of three PULLs, which have a chunk each. */
+enum { HELPERS = 3 };
+
+/** A helper: it has a chunk of a PULL of its own, and does nothing more. */
+static void hold_for_ever(dn_world_t *world)
+{
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[INITIATOR];
+
+    take_chunk(&peer->map.header->help[world->rank - HELPER]);
+    dn_world_post(world, 0, 1);
+    dn_world_sleep(world, INITIATOR, 0, 1);
+    dn_world_die(world);
+}
+
+/** None of several helpers does its part: they are waited for all at once. */
+static void a_port_closes_in_the_time_of_one_helper(dn_world_t *world)
+{
+    static uint8_t memory[LONG_BYTES];
+    static uint8_t local[HELPERS][LONG_BYTES];
+    dn_world_comp_t comp[HELPERS];
+
+    if (!start(world, memory)) {
+        return;
+    }
+    if (INITIATOR != world->rank) {
+        hold_for_ever(world);
+    }
+    for (int i = 0; i < HELPERS; i++) {
+        pull_until_held(world, HELPER + i, local[i], &comp[i]);
+    }
+    dn_test_log_expect();
+    const double before = seconds();
+    dn_close(world->port);
+    dn_check(seconds() - before < 2.0 + PROMPT_S);
+    dn_check(dn_test_log_said(HELPERS, "may write to the memory of that PULL"));
+    for (int i = 0; i < HELPERS; i++) {
+        dn_check_equal(comp[i].signals, 0);
+    }
+    dn_world_post(world, 0, 1);
+}
+
+/** Both ends have left each other, and the helper has a chunk still: who polls is not held up. */
+static void a_helper_that_has_left_holds_no_progress_up(dn_world_t *world)
+{
+    static uint8_t memory[LONG_BYTES];
+    static uint8_t local[LONG_BYTES];
+    dn_world_comp_t comp;
+
+    if (!start(world, memory)) {
+        return;
+    }
+    if (HELPER == world->rank) {
+        take_chunk(&((dn_shm_peer_t *) world->peer[INITIATOR])->map.header->help[0]);
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, INITIATOR, 0, 1);
+        dn_disconnect(world->peer[INITIATOR]);
+        dn_world_sleep(world, INITIATOR, 0, 3);
+        dn_world_die(world);
+    } else if (OTHER == world->rank) {
+        serve_others(world);
+        return;
+    }
+    pull_until_held(world, HELPER, local, &comp);
+    while (NULL == ((dn_shm_peer_t *) world->peer[HELPER])->rx) {
+        dn_world_progress(world);
+    }
+    dn_disconnect(world->peer[HELPER]);
+    dn_world_post(world, 0, 1);
+    dn_test_log_expect();
+    while (0 == dn_test_log.count) {
+        const double before = seconds();
+        dn_progress(world->port);
+        dn_check(seconds() - before < PROMPT_S);
+    }
+    dn_check(dn_test_log_said(1, "may write to the memory of that PULL"));
+    dn_check_equal(comp.signals, 0);
+    pull_from_other(world);
+    const double before = seconds();
+    dn_close(world->port);
+    dn_check(seconds() - before < PROMPT_S);
+    dn_world_post(world, 0, 3);
+}
+
 static const dn_world_test_t tests[] = {
     {"help_is_given_within_the_segment_named", PAIR, help_is_given_within_the_segment_named},
     {"own_memory_is_found_by_the_own_table", 1, own_memory_is_found_by_the_own_table},
     {"a_helper_that_is_cut_off_holds_nobody_up", TRIO, a_helper_that_is_cut_off_holds_nobody_up},
     {"a_port_closes_while_a_helper_is_stopped", TRIO, a_port_closes_while_a_helper_is_stopped},
+    {"a_port_closes_in_the_time_of_one_helper", HELPER + HELPERS, a_port_closes_in_the_time_of_one_helper},
+    {"a_helper_that_has_left_holds_no_progress_up", TRIO, a_helper_that_has_left_holds_no_progress_up},
 };
 
 /** usage: shm_help [TEST] */
