@@ -35,7 +35,6 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "dn_log.h"
 
@@ -66,13 +65,6 @@ typedef struct dn_shm_help_request {
 } dn_shm_help_request_t;
 
 _Static_assert(sizeof(dn_shm_help_request_t) == 48, "peers agree on the layout, which is one line");
-
-static uint64_t dn_shm_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
 
 /** Both ends derive the chunks from the length alone. */
 static uint64_t dn_shm_chunk_bytes(uint64_t len)

@@ -431,6 +431,8 @@ void dn_shm_retry_later(dn_shm_t *shm);
 void dn_shm_close_later(dn_shm_t *shm, dn_shm_peer_t *peer);
 /** Nanoseconds of a clock that goes on by 1 to 10 ms at a time; a few ns to read. Any thread. */
 uint64_t dn_shm_now_ns(void);
+/** The same in milliseconds. */
+uint64_t dn_shm_now_ms(void);
 /** @} */
 
 /** @name dn_shm_yama.c: who may read and write our memory by CMA. Any thread may call. */
@@ -505,8 +507,6 @@ dn_status_t dn_shm_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
 void dn_shm_segment_release(dn_iface_t *iface, void *base, const dn_key_t *key);
 void dn_shm_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
-dn_status_t dn_shm_map(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
-void dn_shm_drop_windows(dn_shm_peer_t *peer);
 /** A page that says to peers whose memory this is: dn_shm_t::cma_probe. */
 dn_status_t dn_shm_probe_open(dn_shm_t *shm);
 void dn_shm_probe_close(dn_shm_t *shm);

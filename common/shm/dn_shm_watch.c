@@ -39,10 +39,15 @@ uint64_t dn_shm_now_ns(void)
     return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
 }
 
+uint64_t dn_shm_now_ms(void)
+{
+    return dn_shm_now_ns() / 1000000;
+}
+
 void dn_shm_watch_start(dn_shm_t *shm)
 {
     shm->patience = DN_SHM_POLLS;
-    shm->watched_ms = dn_shm_now_ns() / 1000000;
+    shm->watched_ms = dn_shm_now_ms();
 }
 
 /** One of the processes that could end without a word? */
@@ -106,7 +111,7 @@ static void dn_shm_watch(dn_shm_t *shm, uint64_t elapsed_ms)
 
 void dn_shm_chores(dn_shm_t *shm)
 {
-    const uint64_t now = dn_shm_now_ns() / 1000000;
+    const uint64_t now = dn_shm_now_ms();
 
     if (shm->closing) {
         dn_shm_reap(shm);
@@ -126,7 +131,7 @@ void dn_shm_chores(dn_shm_t *shm)
 void dn_shm_retry_later(dn_shm_t *shm)
 {
     if (0 == shm->retry_ms) {
-        shm->retry_ms = dn_shm_now_ns() / 1000000 + DN_SHM_RETRY_MS;
+        shm->retry_ms = dn_shm_now_ms() + DN_SHM_RETRY_MS;
     }
 }
 

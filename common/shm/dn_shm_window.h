@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_window.h
- * What a device operation needs of the mapped segments of peers. Any thread may call.
+ * Segments of peers that are mapped here. Any thread may call.
  */
 #ifndef DN_SHM_WINDOW_H
 #define DN_SHM_WINDOW_H
@@ -19,5 +19,9 @@ dn_status_t dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
 void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window);
 /** First byte of the segment. */
 uint8_t *dn_shm_window_base(const dn_shm_window_t *window);
+/** Give one to a caller: it stays as long as the peer. */
+dn_status_t dn_shm_map(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
+/** Unmap all; the peer is about to be freed. */
+void dn_shm_drop_windows(dn_shm_peer_t *peer);
 
 #endif
