@@ -360,21 +360,6 @@ void dn_shm_host(uint8_t host[16]);
 uint64_t dn_shm_user_ns(void);
 /** @} */
 
-/** @name dn_shm_memory.c: memory that is there before it is touched */
-/** @{ */
-/** Bytes that the machine, and the control groups of this process, could still give; UINT64_MAX: not known. A memfd has no
- * limit of its own but the OOM killer. */
-uint64_t dn_shm_available(void);
-/** What control groups of either version leave. groups: where they are mounted. self: the file that names this process'. */
-uint64_t dn_shm_cgroup_available(const char *groups, const char *self);
-/** Give a range of a file its memory; a signal does not end it. @return 0, or what errno would be. */
-int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes);
-/** The same for a range that is mapped at @p mem, at once where the kernel can. */
-int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes);
-/** May a file, a memfd included, become so large? If not, to make it so would end the process by SIGXFSZ. */
-int dn_shm_file_size_allowed(uint64_t bytes);
-/** @} */
-
 /** @name dn_shm_process.c: does a process live? Any thread may ask; each look reads /proc, some 20 us. */
 /** @{ */
 /** Start time of a process. DN_ERR_UNREACH: all of its threads have ended. DN_ERR_NOMEM: no telling now. */

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "dn_log.h"
+#include "dn_shm_memory.h"
 
 /** The initial user namespace has this inode number in every Linux kernel. */
 #define DN_SHM_INIT_USER_NS 0xeffffffdu

@@ -8,7 +8,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_shm_int.h"
+#include "dn_shm_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "dn_log.h"
+#include "dn_shm_memory.h"
 
 /** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
 static void dn_shm_segment_place(void *mem, uint64_t bytes)

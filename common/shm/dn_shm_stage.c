@@ -34,6 +34,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dn_shm_memory.h"
+
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 

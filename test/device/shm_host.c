@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "shm/dn_shm_int.h"
+#include "shm/dn_shm_memory.h"
 
 /* Processes */
 
