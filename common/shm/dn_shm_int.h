@@ -364,6 +364,8 @@ uint64_t dn_shm_user_ns(void);
 /** @{ */
 /** Start time of a process. DN_ERR_UNREACH: all of its threads have ended. DN_ERR_NOMEM: no telling now. */
 dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p);
+/** Parent of a process; 0: it has none here, or there is no telling. */
+pid_t dn_shm_parent(pid_t pid);
 /** Has the process that started then certainly ended? 0: it lives, or there is no telling now. */
 int dn_shm_gone(uint32_t os_pid, uint64_t start_time);
 /** @} */

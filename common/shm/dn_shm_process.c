@@ -20,13 +20,19 @@
 /** Bytes of /proc/PID/stat up to the start time: 22 numbers and a name. */
 #define DN_SHM_STAT_BYTES 1024
 
-dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
+/** What is of use in there. */
+typedef struct dn_shm_stat {
+    char state;
+    int parent;
+    long threads;
+    unsigned long long start_time;
+} dn_shm_stat_t;
+
+/** Read it. DN_ERR_UNREACH: there is no such process. DN_ERR_NOMEM: no telling now. */
+static dn_status_t dn_shm_read_stat(uint32_t os_pid, dn_shm_stat_t *stat)
 {
     char path[32];
     char text[DN_SHM_STAT_BYTES];
-    char state;
-    long threads;
-    unsigned long long start;
 
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", os_pid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -45,15 +51,33 @@ dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
     /* The name in parentheses may hold anything; fields are counted from the last ')'. */
     const char *after = strrchr(text, ')');
     if (NULL == after
-        || 3
+        || 4
                != sscanf(after + 1,
-                         " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-                         &state, &threads, &start)) {
+                         " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                         &stat->state, &stat->parent, &stat->threads, &stat->start_time)) {
         return DN_ERR_UNREACH;
     }
-    *start_time_p = start;
+    return DN_OK;
+}
+
+dn_status_t dn_shm_process(uint32_t os_pid, uint64_t *start_time_p)
+{
+    dn_shm_stat_t stat;
+    const dn_status_t status = dn_shm_read_stat(os_pid, &stat);
+
+    if (DN_OK != status) {
+        return status;
+    }
+    *start_time_p = stat.start_time;
     /* The first thread of a process may end before the others: it waits as a zombie, and is counted, until they end. */
-    return ('Z' == state || 'X' == state) && 1 >= threads ? DN_ERR_UNREACH : DN_OK;
+    return ('Z' == stat.state || 'X' == stat.state) && 1 >= stat.threads ? DN_ERR_UNREACH : DN_OK;
+}
+
+pid_t dn_shm_parent(pid_t pid)
+{
+    dn_shm_stat_t stat;
+
+    return DN_OK == dn_shm_read_stat((uint32_t) pid, &stat) ? stat.parent : 0;
 }
 
 int dn_shm_gone(uint32_t os_pid, uint64_t start_time)

@@ -22,8 +22,6 @@
 
 #include "dn_shm_int.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,25 +37,6 @@ static struct {
     pid_t process;
     uint32_t ports; /**< that count on the name; 0: nobody is named by us */
 } dn_shm_yama;
-
-/** Parent of another process; 0: it has none here, or nothing can be told. */
-static pid_t dn_shm_parent_of(pid_t pid)
-{
-    char path[32];
-    char text[512];
-    int parent = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-    FILE *file = fopen(path, "re");
-    if (NULL == file) {
-        return 0;
-    }
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    /* The name in parentheses may hold anything. */
-    const char *after = strrchr(text, ')');
-    return NULL != after && 1 == sscanf(after + 1, " %*c %d", &parent) ? parent : 0;
-}
 
 /** All processes of the host descend from this one. */
 static int dn_shm_is_everybodys(pid_t pid)
@@ -77,7 +56,7 @@ static pid_t dn_shm_launcher(void)
         return 0;
     }
     while (getpgid(launcher) == group) {
-        const pid_t parent = dn_shm_parent_of(launcher);
+        const pid_t parent = dn_shm_parent(launcher);
         if (0 >= parent || dn_shm_is_everybodys(parent)) {
             break;
         }
