@@ -5,7 +5,7 @@
 /** @file mtl_uzura.h
  * Open MPI's matching transport layer on libdimmnet: two-sided messages under pml/cm.
  *
- * A short message is one BOTF message, matched where it arrives (uzura_match.h). A long one is announced by
+ * A short message is one BOTF message, matched where it arrives (tag/dn_match.h). A long one is announced by
  * its envelope; the receiver, once it has matched, PULLs the data and says that it is done, or asks for
  * the packed bytes in pieces when memory on either side is not contiguous, or pieces are faster (DIMM_Send/DIMM_Recv
  * paper, protocol B: the sender comes first). Where the receiver comes first, the sender may PUSH at once: see
@@ -33,8 +33,8 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
 
-#include "uzura_match.h"
-#include "uzura_pace.h"
+#include "tag/dn_match.h"
+#include "tag/dn_pace.h"
 
 /** What a message is: its BOTF tag. */
 enum uzura_kind {
@@ -115,7 +115,7 @@ typedef struct uzura_endpoint {
     struct uzura_endpoint *next; /**< in uzura_module_t::endpoints */
     size_t eager_limit;          /**< bytes of data in an eager message to it */
     size_t piece_max;            /**< bytes of data in a UZURA_FRAG to it */
-    uzura_pace_t pace;           /**< of long messages from it */
+    dn_pace_t pace;              /**< of long messages from it */
     size_t kept_bytes;           /**< of its messages that nobody has received yet */
     bool hold;                   /**< it wants every message announced */
     bool holding;                /**< we want that of it */
@@ -153,9 +153,9 @@ enum uzura_state {
 typedef struct uzura_request {
     /* What a short message touches stands first: a window of 64 receives is to stay in the first-level cache. */
     struct mca_mtl_request_t super;
-    uint8_t *buffer;     /**< the user's memory when contiguous, else NULL */
-    size_t len;          /**< send: bytes; receive: room */
-    uzura_recv_t posted; /**< receive: what it takes */
+    uint8_t *buffer;        /**< the user's memory when contiguous, else NULL */
+    size_t len;             /**< send: bytes; receive: room */
+    dn_match_recv_t posted; /**< receive: what it takes */
     enum uzura_state state;
     int error;       /**< MPI_SUCCESS, or what the status will say */
     uint64_t handle; /**< of this request, 0: none yet */
@@ -174,14 +174,14 @@ typedef struct uzura_request {
     dn_comp_t comp;
     uint64_t *claim;         /**< receive: of its announcement */
     uint64_t claimed;        /**< that claim's number */
-    enum uzura_way way;      /**< receive: how a long contiguous message comes */
+    enum dn_pace_way way;    /**< receive: how a long contiguous message comes */
     uint64_t started;        /**< receive: when that began, in ns */
     dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
 } uzura_request_t;
 
 /** An unexpected message. Eager data follows. */
 typedef struct uzura_kept {
-    uzura_msg_t msg;
+    dn_match_msg_t msg;
     enum uzura_kind kind;
     uzura_endpoint_t *endpoint;
     uint64_t request; /**< handle at the sender; UZURA_EAGER: 0 */
@@ -219,7 +219,7 @@ enum {
     MTL_UZURA_SPIN_POLLS,   /**< polls of the source inside a blocking receive */
     MTL_UZURA_YIELD_POLLS,  /**< idle polls before the core is given away, when it is shared */
     MTL_UZURA_ANNOUNCE_MIN, /**< bytes above which a receive is announced; 0: none is */
-    MTL_UZURA_STREAM,       /**< whether long contiguous messages come in pieces: enum uzura_stream */
+    MTL_UZURA_STREAM,       /**< whether long contiguous messages come in pieces: enum dn_pace_stream */
     MTL_UZURA_NUMBERS
 };
 extern dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS];
@@ -233,7 +233,7 @@ typedef struct uzura_module {
     uint64_t dropped; /**< malformed messages */
     opal_mutex_t lock;
     /* protected by lock */
-    uzura_match_t match;
+    dn_match_t match;
     uzura_handles_t handles;
     uzura_claims_t claims;
     uzura_endpoint_t *endpoints;

@@ -50,17 +50,17 @@ static bool announces(const uzura_request_t *request, const uzura_endpoint_t *en
 #define LOOKS 16
 
 /** Is this receive the first that would take a message of its source and tag (A0)? */
-static bool is_first(const uzura_recv_t *posted)
+static bool is_first(const dn_match_recv_t *posted)
 {
-    const uzura_recv_t *other = NULL;
+    const dn_match_recv_t *other = NULL;
 
-    if (LOOKS < uzura_match_posted_count(&mtl_uzura.match)) {
+    if (LOOKS < dn_match_posted_count(&mtl_uzura.match)) {
         return false;
     }
     do {
-        other = uzura_match_next_posted(&mtl_uzura.match, &posted->context, other);
+        other = dn_match_next_posted(&mtl_uzura.match, &posted->context, other);
     } while (NULL != other && posted != other
-             && !uzura_takes(other->source, other->tag, posted->source, posted->tag));
+             && !dn_match_takes(other->source, other->tag, posted->source, posted->tag));
     return posted == other;
 }
 

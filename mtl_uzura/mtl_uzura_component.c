@@ -85,8 +85,8 @@ dn_ompi_number_t mtl_uzura_number[MTL_UZURA_NUMBERS] = {
              "rather than by one copy that the kernel makes; 0: never, 1: from whom this has been faster so "
              "far, 2: always",
          .level = OPAL_INFO_LVL_5,
-         .standard = UZURA_STREAM_AUTO,
-         .high = UZURA_STREAM_ALWAYS,
+         .standard = DN_PACE_STREAM_AUTO,
+         .high = DN_PACE_STREAM_ALWAYS,
          .multiple = 1},
     [MTL_UZURA_YIELD_POLLS] =
         {.name = "yield_polls",
@@ -177,13 +177,13 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
             rc = OPAL_ERR_BAD_PARAM;
         }
     }
-    if (OPAL_SUCCESS == rc && 0 != uzura_match_init(&module->match)) {
+    if (OPAL_SUCCESS == rc && 0 != dn_match_init(&module->match)) {
         rc = OPAL_ERR_OUT_OF_RESOURCE;
     }
     if (OPAL_SUCCESS == rc) {
         rc = dn_ompi_open(&module->port);
         if (OPAL_SUCCESS != rc) {
-            uzura_match_fini(&module->match);
+            dn_match_fini(&module->match);
         }
     }
     if (OPAL_SUCCESS != rc) {
@@ -193,7 +193,7 @@ static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_thr
     }
     /* Others may send as soon as they are through MPI_Init: what they send stays in the ring until here. */
     if (DN_OK != dn_handler_set(module->port, DN_CHAN_MTL, mtl_uzura_receive, NULL)) {
-        uzura_match_fini(&module->match);
+        dn_match_fini(&module->match);
         module->port = NULL;
         dn_ompi_close();
         return NULL;

@@ -180,7 +180,7 @@ static void waiting_complete(struct mca_mtl_request_t *mtl_request)
 /** Is the receive about to be posted the only one, and nothing kept that it could take? */
 static inline bool next_in_order(void)
 {
-    return 0 == uzura_match_posted_count(&mtl_uzura.match) && 0 == uzura_match_kept_count(&mtl_uzura.match);
+    return 0 == dn_match_posted_count(&mtl_uzura.match) && 0 == dn_match_kept_count(&mtl_uzura.match);
 }
 
 /**
@@ -222,7 +222,7 @@ static inline bool take_next(uint8_t *to, size_t room, int src, int tag, struct 
     memcpy(&head, message.data, sizeof(head));
     const size_t len = message.len - sizeof(head);
     if (OPAL_UNLIKELY(head.context != context || head.source != src
-                      || !uzura_takes(src, tag, head.source, head.tag) || MPI_ANY_TAG == head.tag
+                      || !dn_match_takes(src, tag, head.source, head.tag) || MPI_ANY_TAG == head.tag
                       || len > room)) {
         return false;
     }

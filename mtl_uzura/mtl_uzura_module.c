@@ -176,7 +176,7 @@ static int module_finalize(struct mca_mtl_base_module_t *mtl)
         endpoint_free(endpoint);
     }
     mtl_uzura_claims_close();
-    uzura_match_fini(&module->match);
+    dn_match_fini(&module->match);
     free(module->handles.slot);
     memset(&module->handles, 0, sizeof(module->handles));
     module->port = NULL;

@@ -71,8 +71,8 @@ static void answer(uzura_request_t *request)
 static void choose_way(uzura_request_t *request)
 {
     uzura_lock();
-    request->way = uzura_pace_choose(&request->endpoint->pace, mtl_uzura_number[MTL_UZURA_STREAM].value,
-                                     request->wanted);
+    request->way =
+        dn_pace_choose(&request->endpoint->pace, mtl_uzura_number[MTL_UZURA_STREAM].value, request->wanted);
     uzura_unlock();
     request->started = mtl_uzura_now();
 }
@@ -83,7 +83,7 @@ static void learn_way(uzura_request_t *request)
     const uint64_t now = mtl_uzura_now();
 
     uzura_lock();
-    uzura_pace_learn(&request->endpoint->pace, request->way, request->wanted, request->started, now);
+    dn_pace_learn(&request->endpoint->pace, request->way, request->wanted, request->started, now);
     uzura_unlock();
 }
 
@@ -140,7 +140,7 @@ static bool start_pull(uzura_request_t *request)
         pulled(&request->comp, status);
         break;
     default:
-        request->way = UZURA_ONLY;
+        request->way = DN_PACE_ONLY;
         ask(request);
         break;
     }
@@ -154,11 +154,11 @@ static void fetch(uzura_request_t *request, enum uzura_kind kind)
         answer(request);
         return;
     }
-    request->way = UZURA_ONLY;
+    request->way = DN_PACE_ONLY;
     if (UZURA_RTS == kind && NULL != request->buffer) {
         choose_way(request);
     }
-    if (UZURA_PULL != request->way) {
+    if (DN_PACE_PULL != request->way) {
         ask(request);
     } else if (!start_pull(request)) {
         mtl_uzura_busy(request);
@@ -215,7 +215,7 @@ static size_t kept_bytes(const uzura_kept_t *kept)
 /** Take a kept message off. The lock is held. */
 static void take(uzura_kept_t *kept)
 {
-    uzura_match_take(&mtl_uzura.match, &kept->msg);
+    dn_match_take(&mtl_uzura.match, &kept->msg);
     account(kept->endpoint, 0, kept_bytes(kept));
 }
 
@@ -290,11 +290,11 @@ static bool keep(uzura_endpoint_t *endpoint, const arrival_t *arrival)
         memcpy(kept->data, arrival->data, data_len);
     }
     account(endpoint, kept_bytes(kept), 0);
-    uzura_match_keep(&mtl_uzura.match, &kept->msg);
+    dn_match_keep(&mtl_uzura.match, &kept->msg);
     return true;
 }
 
-static inline uzura_request_t *request_of(uzura_recv_t *posted)
+static inline uzura_request_t *request_of(dn_match_recv_t *posted)
 {
     return (uzura_request_t *) ((uint8_t *) posted - offsetof(uzura_request_t, posted));
 }
@@ -307,7 +307,7 @@ static void arrive(dn_peer_t *src, const arrival_t *arrival)
 
     uzura_lock();
     uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(src);
-    uzura_recv_t *found = uzura_match_arrive(&mtl_uzura.match, head->context, head->source, head->tag);
+    dn_match_recv_t *found = dn_match_arrive(&mtl_uzura.match, head->context, head->source, head->tag);
     uzura_request_t *request = NULL == found ? NULL : request_of(found);
     if (OPAL_LIKELY(NULL != endpoint)) {
         endpoint->seen++;
@@ -339,7 +339,7 @@ static void take_piece(dn_peer_t *src, uint64_t handle, const uint8_t *data, siz
     fill(request, data, len);
     if (request->done == request->wanted) {
         mtl_uzura_handle_drop(request);
-        if (UZURA_ONLY != request->way) {
+        if (DN_PACE_ONLY != request->way) {
             learn_way(request);
         }
         finish(request);
@@ -357,7 +357,7 @@ static void take_takes(dn_peer_t *src, const uzura_takes_t *takes)
     }
     const uzura_head_t head = {.source = request->posted.source, .tag = request->posted.tag};
     uzura_lock();
-    uzura_match_cancel(&mtl_uzura.match, &request->posted);
+    dn_match_cancel(&mtl_uzura.match, &request->posted);
     request->state = UZURA_IS_PUSHED;
     uzura_unlock();
     request->endpoint->announced = NULL;
@@ -379,7 +379,7 @@ static void take_pushed(dn_peer_t *src, const uzura_pushed_t *pushed)
     if (0 != pushed->done) {
         finish(request);
     } else {
-        request->way = UZURA_ONLY;
+        request->way = DN_PACE_ONLY;
         ask(request);
     }
 }
@@ -577,10 +577,10 @@ static inline int start(uzura_request_t *request, const struct ompi_communicator
     request->posted.source = source;
     request->posted.tag = tag;
     uzura_lock();
-    uzura_kept_t *kept = (uzura_kept_t *) uzura_match_find(&mtl_uzura.match, context, source, tag);
+    uzura_kept_t *kept = (uzura_kept_t *) dn_match_find(&mtl_uzura.match, context, source, tag);
     if (OPAL_LIKELY(NULL == kept)) {
         request->state = UZURA_POSTED;
-        uzura_match_post(&mtl_uzura.match, &request->posted);
+        dn_match_post(&mtl_uzura.match, &request->posted);
         uzura_unlock();
         if (!blocking && NULL != endpoint && OPAL_UNLIKELY(request->len > endpoint->eager_limit)) {
             mtl_uzura_announce(request, endpoint);
@@ -616,7 +616,7 @@ int mtl_uzura_start_receive(uzura_request_t *request, const struct ompi_communic
 static uzura_kept_t *probe(uint32_t context, int source, int tag, bool out)
 {
     uzura_lock();
-    uzura_kept_t *kept = (uzura_kept_t *) uzura_match_find(&mtl_uzura.match, context, source, tag);
+    uzura_kept_t *kept = (uzura_kept_t *) dn_match_find(&mtl_uzura.match, context, source, tag);
     if (NULL != kept && out) {
         take(kept);
     }
@@ -692,12 +692,12 @@ int mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_r
     const bool announced = 0 != request->handle;
     bool cancelled = UZURA_POSTED == request->state && !announced;
     if (cancelled) {
-        uzura_match_cancel(&mtl_uzura.match, &request->posted);
+        dn_match_cancel(&mtl_uzura.match, &request->posted);
     }
     uzura_unlock();
     /* With announcements there is one thread: the state is still the same. */
     if (announced && UZURA_POSTED == request->state && mtl_uzura_announce_cancel(request)) {
-        uzura_match_cancel(&mtl_uzura.match, &request->posted);
+        dn_match_cancel(&mtl_uzura.match, &request->posted);
         cancelled = true;
     }
     if (cancelled) {
@@ -711,9 +711,9 @@ int mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_r
 static void forget(const uint32_t *context, const uzura_endpoint_t *endpoint)
 {
     uzura_lock();
-    for (uzura_msg_t *next, *msg = uzura_match_next_kept(&mtl_uzura.match, context, NULL); NULL != msg;
+    for (dn_match_msg_t *next, *msg = dn_match_next_kept(&mtl_uzura.match, context, NULL); NULL != msg;
          msg = next) {
-        next = uzura_match_next_kept(&mtl_uzura.match, context, msg);
+        next = dn_match_next_kept(&mtl_uzura.match, context, msg);
         if (NULL == endpoint || ((uzura_kept_t *) msg)->endpoint == endpoint) {
             take((uzura_kept_t *) msg);
             free(msg);

@@ -84,7 +84,7 @@ static void open_all(void)
 /** As after MPI_Init: nothing has been sent, posted or kept. */
 static void begin_anew(void)
 {
-    DN_FUZZ_CHECK(0 == uzura_match_init(&mtl_uzura.match));
+    DN_FUZZ_CHECK(0 == dn_match_init(&mtl_uzura.match));
     uzura_endpoint_t *endpoint = mtl_uzura_endpoint_of(self);
     DN_FUZZ_CHECK(NULL != endpoint);
     ompi_comm_peer_lookup(MPI_COMM_SELF, 0)->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = endpoint;
@@ -114,7 +114,7 @@ static void settle(void)
 
     progress(TURNS);
     mtl_uzura_forget_sender(endpoint);
-    uzura_match_fini(&mtl_uzura.match);
+    dn_match_fini(&mtl_uzura.match);
     mtl_uzura_claims_close();
     mtl_uzura.claims = (uzura_claims_t){0};
     free(mtl_uzura.handles.slot);

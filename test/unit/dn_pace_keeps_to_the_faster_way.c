@@ -10,30 +10,30 @@
 
 #include "dn_unit.h"
 
-#include "uzura_pace.h"
+#include "tag/dn_pace.h"
 
 /** Nanoseconds of a message, by way. */
 typedef struct speed {
-    uint64_t ns[UZURA_WAYS];
+    uint64_t ns[DN_PACE_WAYS];
 } speed_t;
 
 static uint64_t now = 1;
 
-/** One message after the other. @return how many went by UZURA_PIECES; in *lost_p, time beyond the faster way's. */
-static unsigned run(uzura_pace_t *pace, size_t len, const speed_t *speed, unsigned messages, uint64_t *lost_p)
+/** One message after the other. @return how many went by DN_PACE_PIECES; in *lost_p, time beyond the faster way's. */
+static unsigned run(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages, uint64_t *lost_p)
 {
-    const uint64_t least = speed->ns[0] < speed->ns[1] ? speed->ns[UZURA_PULL] : speed->ns[UZURA_PIECES];
+    const uint64_t least = speed->ns[0] < speed->ns[1] ? speed->ns[DN_PACE_PULL] : speed->ns[DN_PACE_PIECES];
     unsigned pieces = 0;
 
     *lost_p = 0;
     for (unsigned i = 0; i < messages; i++) {
         const uint64_t started = now;
-        const enum uzura_way way = uzura_pace_choose(pace, UZURA_STREAM_AUTO, len);
+        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len);
 
-        assert_true(UZURA_PULL == way || UZURA_PIECES == way);
+        assert_true(DN_PACE_PULL == way || DN_PACE_PIECES == way);
         now += speed->ns[way];
-        uzura_pace_learn(pace, way, len, started, now);
-        pieces += UZURA_PIECES == way;
+        dn_pace_learn(pace, way, len, started, now);
+        pieces += DN_PACE_PIECES == way;
         *lost_p += speed->ns[way] - least;
         now += 1000;
     }
@@ -43,10 +43,10 @@ static unsigned run(uzura_pace_t *pace, size_t len, const speed_t *speed, unsign
 static void each_way_is_tried_first(void **state)
 {
     const speed_t speed = {{1000, 1000}};
-    uzura_pace_t pace = {0};
+    dn_pace_t pace = {0};
     uint64_t lost;
 
-    assert_int_equal(run(&pace, 65536, &speed, UZURA_WAYS * UZURA_PACE_TRIES, &lost), UZURA_PACE_TRIES);
+    assert_int_equal(run(&pace, 65536, &speed, DN_PACE_WAYS * DN_PACE_TRIES, &lost), DN_PACE_TRIES);
 }
 
 static void faster_way_wins_and_trying_is_cheap(void **state)
@@ -57,10 +57,10 @@ static void faster_way_wins_and_trying_is_cheap(void **state)
 
     for (unsigned i = 0; i < sizeof(speed) / sizeof(speed[0]); i++) {
         for (size_t len = 16384; len <= (size_t) 1 << 33; len *= 8) {
-            uzura_pace_t pace = {0};
-            (void) run(&pace, len, &speed[i], UZURA_WAYS * UZURA_PACE_TRIES, &lost);
+            dn_pace_t pace = {0};
+            (void) run(&pace, len, &speed[i], DN_PACE_WAYS * DN_PACE_TRIES, &lost);
             const unsigned pieces = run(&pace, len, &speed[i], 20000, &lost);
-            const int fast = speed[i].ns[UZURA_PIECES] < speed[i].ns[UZURA_PULL];
+            const int fast = speed[i].ns[DN_PACE_PIECES] < speed[i].ns[DN_PACE_PULL];
             assert_in_range(fast ? 20000 - pieces : pieces, 1, 20000 / 62);
             assert_true(lost <= 20000 * (uint64_t) 1000 * 5 / 100);
         }
@@ -71,7 +71,7 @@ static void lasting_change_is_noticed(void **state)
 {
     const speed_t before = {{1000, 3000}};
     const speed_t after = {{9000, 3000}};
-    uzura_pace_t pace = {0};
+    dn_pace_t pace = {0};
     uint64_t lost;
 
     (void) run(&pace, 65536, &before, 1000, &lost);
@@ -85,7 +85,7 @@ static void one_disturbance_changes_nothing(void **state)
 {
     const speed_t speed = {{1000, 1500}};
     const speed_t disturbed = {{3000000, 1500}};
-    uzura_pace_t pace = {0};
+    dn_pace_t pace = {0};
     uint64_t lost;
 
     (void) run(&pace, 65536, &speed, 100, &lost);
@@ -97,7 +97,7 @@ static void lengths_are_judged_apart(void **state)
 {
     const speed_t small = {{3000, 1000}};
     const speed_t large = {{1000, 3000}};
-    uzura_pace_t pace = {0};
+    dn_pace_t pace = {0};
     uint64_t lost;
 
     for (int i = 0; i < 10; i++) {
@@ -111,44 +111,44 @@ static void lengths_are_judged_apart(void **state)
 /** Messages that begin together end one after the other: each took the time since the one before. */
 static void window_is_timed_by_its_ends(void **state)
 {
-    uzura_pace_t pace = {0};
-    uzura_pace_t alone = {0};
+    dn_pace_t pace = {0};
+    dn_pace_t alone = {0};
 
     for (uint64_t i = 1; i <= 64; i++) {
-        uzura_pace_learn(&pace, UZURA_PIECES, 65536, 1000, 1000 + i * 500);
+        dn_pace_learn(&pace, DN_PACE_PIECES, 65536, 1000, 1000 + i * 500);
     }
-    uzura_pace_learn(&alone, UZURA_PIECES, 65536, 1000, 1500);
-    assert_true(pace.class[2].cost[UZURA_PIECES] == alone.class[2].cost[UZURA_PIECES]);
+    dn_pace_learn(&alone, DN_PACE_PIECES, 65536, 1000, 1500);
+    assert_true(pace.class[2].cost[DN_PACE_PIECES] == alone.class[2].cost[DN_PACE_PIECES]);
 }
 
 /** A window is chosen for before any of it has ended: the kernel's copy, which ends at once, until pieces are known. */
 static void unknown_way_waits_for_its_first_message(void **state)
 {
-    uzura_pace_t pace = {0};
+    dn_pace_t pace = {0};
     unsigned pieces = 0;
 
     for (int i = 0; i < 64; i++) {
-        const enum uzura_way way = uzura_pace_choose(&pace, UZURA_STREAM_AUTO, 65536);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536);
 
-        pieces += UZURA_PIECES == way;
-        if (UZURA_PULL == way) {
-            uzura_pace_learn(&pace, way, 65536, now, now + 1000);
+        pieces += DN_PACE_PIECES == way;
+        if (DN_PACE_PULL == way) {
+            dn_pace_learn(&pace, way, 65536, now, now + 1000);
             now += 1000;
         }
     }
-    assert_int_equal(pieces, UZURA_PACE_TRIES);
+    assert_int_equal(pieces, DN_PACE_TRIES);
 }
 
 static void user_decides_where_asked_to(void **state)
 {
     const speed_t speed = {{1000, 5000}};
-    uzura_pace_t pace = {0};
+    dn_pace_t pace = {0};
     uint64_t lost;
 
     (void) run(&pace, 65536, &speed, 100, &lost);
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(uzura_pace_choose(&pace, UZURA_STREAM_NEVER, 65536), UZURA_PULL);
-        assert_int_equal(uzura_pace_choose(&pace, UZURA_STREAM_ALWAYS, 65536), UZURA_PIECES);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 65536), DN_PACE_PULL);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 65536), DN_PACE_PIECES);
     }
 }
 

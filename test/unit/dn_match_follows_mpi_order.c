@@ -10,7 +10,7 @@
 
 #include "dn_unit.h"
 
-#include "uzura_match.h"
+#include "tag/dn_match.h"
 
 enum { MANY = 100000 };
 
@@ -48,11 +48,11 @@ void __wrap_free(void *block)
 }
 
 /** Whatever another test has left behind. */
-static void init(uzura_match_t *m)
+static void init(dn_match_t *m)
 {
     blocks = 0;
     refused = 0;
-    assert_int_equal(uzura_match_init(m), 0);
+    assert_int_equal(dn_match_init(m), 0);
 }
 /** @} */
 
@@ -80,10 +80,10 @@ static bool matches(const values_t *recv, const values_t *msg)
     if (recv->context != msg->context) {
         return false;
     }
-    if (UZURA_ANY_SOURCE != recv->source && recv->source != msg->source) {
+    if (DN_MATCH_ANY_SOURCE != recv->source && recv->source != msg->source) {
         return false;
     }
-    return UZURA_ANY_TAG == recv->tag ? 0 <= msg->tag : recv->tag == msg->tag;
+    return DN_MATCH_ANY_TAG == recv->tag ? 0 <= msg->tag : recv->tag == msg->tag;
 }
 
 static void model_remove(model_list_t *list, size_t i)
@@ -123,7 +123,7 @@ static size_t model_first_msg(const model_list_t *kept, const values_t *recv)
 
 /** An engine, its model, and what random traffic is made of. */
 typedef struct world {
-    uzura_match_t match;
+    dn_match_t match;
     model_list_t posted, kept;
     uint64_t seed, random;
     unsigned step;
@@ -149,7 +149,7 @@ static uint64_t below(world_t *w, uint64_t bound)
 
 static void begin(world_t *w, uint64_t seed)
 {
-    static const size_t depth[] = {2, UZURA_NEAR, UZURA_NEAR + 2, 40, 400};
+    static const size_t depth[] = {2, DN_MATCH_NEAR, DN_MATCH_NEAR + 2, 40, 400};
     static const uint64_t values[] = {1, 3, 1000};
 
     init(&w->match);
@@ -175,10 +175,10 @@ static values_t any_receive(world_t *w)
     values_t v = any_message(w);
 
     if (0 == below(w, 3)) {
-        v.source = UZURA_ANY_SOURCE;
+        v.source = DN_MATCH_ANY_SOURCE;
     }
     if (0 == below(w, 3)) {
-        v.tag = UZURA_ANY_TAG;
+        v.tag = DN_MATCH_ANY_TAG;
     }
     return v;
 }
@@ -187,32 +187,32 @@ static values_t any_receive(world_t *w)
 /** @{ */
 static void post(world_t *w, values_t v)
 {
-    uzura_recv_t *recv = granted(1, sizeof(*recv));
+    dn_match_recv_t *recv = granted(1, sizeof(*recv));
 
     memset(recv, 0xee, sizeof(*recv));
     recv->context = v.context;
     recv->source = v.source;
     recv->tag = v.tag;
-    uzura_match_post(&w->match, recv);
+    dn_match_post(&w->match, recv);
     w->posted.at[w->posted.count++] = (model_entry_t){v, recv};
 }
 
 static void keep(world_t *w, values_t v)
 {
-    uzura_msg_t *msg = granted(1, sizeof(*msg));
+    dn_match_msg_t *msg = granted(1, sizeof(*msg));
 
     memset(msg, 0xee, sizeof(*msg));
     msg->context = v.context;
     msg->source = v.source;
     msg->tag = v.tag;
-    uzura_match_keep(&w->match, msg);
+    dn_match_keep(&w->match, msg);
     w->kept.at[w->kept.count++] = (model_entry_t){v, msg};
 }
 
 /** @return whether a receive took it */
 static bool arrive(world_t *w, values_t v)
 {
-    uzura_recv_t *recv = uzura_match_arrive(&w->match, v.context, v.source, v.tag);
+    dn_match_recv_t *recv = dn_match_arrive(&w->match, v.context, v.source, v.tag);
     const size_t i = model_first_recv(&w->posted, &v);
 
     must(w, recv == (i < w->posted.count ? w->posted.at[i].entry : NULL), "not the receive of this message");
@@ -226,14 +226,14 @@ static bool arrive(world_t *w, values_t v)
 
 static void take(world_t *w, size_t i)
 {
-    uzura_match_take(&w->match, w->kept.at[i].entry);
+    dn_match_take(&w->match, w->kept.at[i].entry);
     free(w->kept.at[i].entry);
     model_remove(&w->kept, i);
 }
 
 static void cancel(world_t *w, size_t i)
 {
-    uzura_match_cancel(&w->match, w->posted.at[i].entry);
+    dn_match_cancel(&w->match, w->posted.at[i].entry);
     free(w->posted.at[i].entry);
     model_remove(&w->posted, i);
 }
@@ -241,7 +241,7 @@ static void cancel(world_t *w, size_t i)
 /** @return whether there is a message for this receive; with @p taken it is taken */
 static bool find(world_t *w, values_t v, bool taken)
 {
-    uzura_msg_t *msg = uzura_match_find(&w->match, v.context, v.source, v.tag);
+    dn_match_msg_t *msg = dn_match_find(&w->match, v.context, v.source, v.tag);
     const size_t i = model_first_msg(&w->kept, &v);
 
     must(w, msg == (i < w->kept.count ? w->kept.at[i].entry : NULL), "not the message of this receive");
@@ -251,7 +251,7 @@ static bool find(world_t *w, values_t v, bool taken)
     return NULL != msg;
 }
 
-/** Entries that match nothing, so that those behind them are found through the index when these are UZURA_NEAR. */
+/** Entries that match nothing, so that those behind them are found through the index when these are DN_MATCH_NEAR. */
 static void put_others_in_front(world_t *w, unsigned others)
 {
     for (unsigned i = 0; i < others; i++) {
@@ -263,54 +263,54 @@ static void put_others_in_front(world_t *w, unsigned others)
 /** What is in is what should be, in its order. */
 static void compare(const world_t *w, const uint32_t *context)
 {
-    const uzura_recv_t *recv = NULL;
-    const uzura_msg_t *msg = NULL;
+    const dn_match_recv_t *recv = NULL;
+    const dn_match_msg_t *msg = NULL;
 
-    must(w, uzura_match_posted_count(&w->match) == w->posted.count, "wrong count of receives");
-    must(w, uzura_match_kept_count(&w->match) == w->kept.count, "wrong count of messages");
+    must(w, dn_match_posted_count(&w->match) == w->posted.count, "wrong count of receives");
+    must(w, dn_match_kept_count(&w->match) == w->kept.count, "wrong count of messages");
     for (size_t i = 0; i < w->posted.count; i++) {
         if (NULL == context || *context == w->posted.at[i].values.context) {
-            recv = uzura_match_next_posted(&w->match, context, recv);
+            recv = dn_match_next_posted(&w->match, context, recv);
             must(w, recv == w->posted.at[i].entry, "another receive is next");
         }
     }
-    must(w, NULL == uzura_match_next_posted(&w->match, context, recv), "a receive too many");
+    must(w, NULL == dn_match_next_posted(&w->match, context, recv), "a receive too many");
     for (size_t i = 0; i < w->kept.count; i++) {
         if (NULL == context || *context == w->kept.at[i].values.context) {
-            msg = uzura_match_next_kept(&w->match, context, msg);
+            msg = dn_match_next_kept(&w->match, context, msg);
             must(w, msg == w->kept.at[i].entry, "another message is next");
         }
     }
-    must(w, NULL == uzura_match_next_kept(&w->match, context, msg), "a message too many");
+    must(w, NULL == dn_match_next_kept(&w->match, context, msg), "a message too many");
 }
 
 /** A communicator is freed, its context id may come again; or all are. */
 static void forget(world_t *w, const uint32_t *context)
 {
-    uzura_recv_t *recv = uzura_match_next_posted(&w->match, context, NULL);
-    uzura_msg_t *msg = uzura_match_next_kept(&w->match, context, NULL);
+    dn_match_recv_t *recv = dn_match_next_posted(&w->match, context, NULL);
+    dn_match_msg_t *msg = dn_match_next_kept(&w->match, context, NULL);
 
     compare(w, context);
     while (NULL != recv) {
-        uzura_recv_t *next = uzura_match_next_posted(&w->match, context, recv);
+        dn_match_recv_t *next = dn_match_next_posted(&w->match, context, recv);
         cancel(w, model_place(&w->posted, recv));
         recv = next;
     }
     while (NULL != msg) {
-        uzura_msg_t *next = uzura_match_next_kept(&w->match, context, msg);
+        dn_match_msg_t *next = dn_match_next_kept(&w->match, context, msg);
         take(w, model_place(&w->kept, msg));
         msg = next;
     }
-    must(w, NULL == uzura_match_next_posted(&w->match, context, NULL), "a receive remains");
-    must(w, NULL == uzura_match_next_kept(&w->match, context, NULL), "a message remains");
+    must(w, NULL == dn_match_next_posted(&w->match, context, NULL), "a receive remains");
+    must(w, NULL == dn_match_next_kept(&w->match, context, NULL), "a message remains");
 }
 /** @} */
 
 static void end(world_t *w)
 {
     forget(w, NULL);
-    must(w, 0 == uzura_match_posted_count(&w->match) && 0 == uzura_match_kept_count(&w->match), "not empty");
-    uzura_match_fini(&w->match);
+    must(w, 0 == dn_match_posted_count(&w->match) && 0 == dn_match_kept_count(&w->match), "not empty");
+    dn_match_fini(&w->match);
     must(w, 0 == blocks, "memory is not given back");
 }
 
@@ -363,8 +363,8 @@ static void one_step(world_t *w)
         }
         break;
     }
-    must(w, uzura_match_posted_count(&w->match) == w->posted.count, "wrong count of receives");
-    must(w, uzura_match_kept_count(&w->match) == w->kept.count, "wrong count of messages");
+    must(w, dn_match_posted_count(&w->match) == w->posted.count, "wrong count of receives");
+    must(w, dn_match_kept_count(&w->match) == w->kept.count, "wrong count of messages");
 }
 
 static void random_traffic(uint64_t seed, uint64_t refusals)
@@ -395,11 +395,11 @@ static void so_it_is_when_memory_is_refused_now_and_then(void **state)
 
 static void receives_and_messages_of_one_kind_go_first_in_first_out(void **state)
 {
-    static const values_t recv[UZURA_KINDS] = {{3, 1, 7}, {3, -1, 7}, {3, 1, -1}, {3, -1, -1}};
+    static const values_t recv[DN_MATCH_KINDS] = {{3, 1, 7}, {3, -1, 7}, {3, 1, -1}, {3, -1, -1}};
     const values_t msg = {3, 1, 7};
 
-    for (unsigned kind = 0; kind < UZURA_KINDS; kind++) {
-        for (unsigned n = 1; n <= 3 * UZURA_NEAR; n++) {
+    for (unsigned kind = 0; kind < DN_MATCH_KINDS; kind++) {
+        for (unsigned n = 1; n <= 3 * DN_MATCH_NEAR; n++) {
             begin(&world, n);
             for (unsigned i = 0; i < n; i++) {
                 post(&world, recv[kind]);
@@ -408,15 +408,15 @@ static void receives_and_messages_of_one_kind_go_first_in_first_out(void **state
             for (unsigned i = 0; i < n; i++) {
                 void *const oldest_recv = world.posted.at[0].entry;
                 void *const oldest_msg = world.kept.at[0].entry;
-                assert_ptr_equal(uzura_match_arrive(&world.match, 3, 1, 7), oldest_recv);
+                assert_ptr_equal(dn_match_arrive(&world.match, 3, 1, 7), oldest_recv);
                 free(oldest_recv);
                 model_remove(&world.posted, 0);
-                assert_ptr_equal(uzura_match_find(&world.match, 3, recv[kind].source, recv[kind].tag),
+                assert_ptr_equal(dn_match_find(&world.match, 3, recv[kind].source, recv[kind].tag),
                                  oldest_msg);
                 take(&world, 0);
             }
-            assert_null(uzura_match_arrive(&world.match, 3, 1, 7));
-            assert_null(uzura_match_find(&world.match, 3, recv[kind].source, recv[kind].tag));
+            assert_null(dn_match_arrive(&world.match, 3, 1, 7));
+            assert_null(dn_match_find(&world.match, 3, recv[kind].source, recv[kind].tag));
             end(&world);
         }
     }
@@ -425,9 +425,9 @@ static void receives_and_messages_of_one_kind_go_first_in_first_out(void **state
 /** All orders of the four kinds of receive. */
 static void the_earliest_posted_receive_wins_whatever_is_wild(void **state)
 {
-    static const values_t recv[UZURA_KINDS] = {{3, 1, 7}, {3, -1, 7}, {3, 1, -1}, {3, -1, -1}};
+    static const values_t recv[DN_MATCH_KINDS] = {{3, 1, 7}, {3, -1, 7}, {3, 1, -1}, {3, -1, -1}};
 
-    for (unsigned others = 0; others <= UZURA_NEAR; others++) {
+    for (unsigned others = 0; others <= DN_MATCH_NEAR; others++) {
         for (unsigned code = 0; code < 256; code++) {
             begin(&world, code);
             put_others_in_front(&world, others);
@@ -445,32 +445,32 @@ static void the_earliest_posted_receive_wins_whatever_is_wild(void **state)
 
 static void any_tag_leaves_negative_tags_alone(void **state)
 {
-    for (unsigned others = 0; others <= UZURA_NEAR; others++) {
+    for (unsigned others = 0; others <= DN_MATCH_NEAR; others++) {
         begin(&world, others);
         put_others_in_front(&world, others);
-        post(&world, (values_t){3, 1, UZURA_ANY_TAG});
-        post(&world, (values_t){3, UZURA_ANY_SOURCE, UZURA_ANY_TAG});
-        post(&world, (values_t){3, UZURA_ANY_SOURCE, -12});
+        post(&world, (values_t){3, 1, DN_MATCH_ANY_TAG});
+        post(&world, (values_t){3, DN_MATCH_ANY_SOURCE, DN_MATCH_ANY_TAG});
+        post(&world, (values_t){3, DN_MATCH_ANY_SOURCE, -12});
         assert_true(arrive(&world, (values_t){3, 1, -12}));
         assert_false(arrive(&world, (values_t){3, 1, -12}));
         keep(&world, (values_t){3, 1, -12});
-        assert_false(find(&world, (values_t){3, 1, UZURA_ANY_TAG}, false));
-        assert_false(find(&world, (values_t){3, UZURA_ANY_SOURCE, UZURA_ANY_TAG}, false));
-        assert_true(find(&world, (values_t){3, UZURA_ANY_SOURCE, -12}, false));
+        assert_false(find(&world, (values_t){3, 1, DN_MATCH_ANY_TAG}, false));
+        assert_false(find(&world, (values_t){3, DN_MATCH_ANY_SOURCE, DN_MATCH_ANY_TAG}, false));
+        assert_true(find(&world, (values_t){3, DN_MATCH_ANY_SOURCE, -12}, false));
         assert_true(find(&world, (values_t){3, 1, -12}, true));
-        assert_int_equal(uzura_match_posted_count(&world.match), others + 2);
+        assert_int_equal(dn_match_posted_count(&world.match), others + 2);
         end(&world);
     }
 }
 
 /** The longest chain of an index says what a look costs at most. */
-static size_t longest_chain(const uzura_index_t *index)
+static size_t longest_chain(const dn_match_index_t *index)
 {
     size_t longest = 0, queues = 0;
 
     for (size_t i = 0; i < (size_t) 1 << index->bits; i++) {
         size_t len = 0;
-        for (const uzura_link_t *first = index->bucket[i]; NULL != first; first = first->chain) {
+        for (const dn_match_link_t *first = index->bucket[i]; NULL != first; first = first->chain) {
             len++;
         }
         queues += len;
@@ -500,47 +500,47 @@ static values_t numbered(const numbering_t *n, uint32_t i)
 /** Make a message's values those of a receive. */
 static values_t wild(values_t v, unsigned wild)
 {
-    return (values_t){v.context, 0 != (wild & UZURA_WILD_SOURCE) ? UZURA_ANY_SOURCE : v.source,
-                      0 != (wild & UZURA_WILD_TAG) ? UZURA_ANY_TAG : v.tag};
+    return (values_t){v.context, 0 != (wild & DN_MATCH_WILD_SOURCE) ? DN_MATCH_ANY_SOURCE : v.source,
+                      0 != (wild & DN_MATCH_WILD_TAG) ? DN_MATCH_ANY_TAG : v.tag};
 }
 
-static uzura_recv_t many_recv[MANY];
-static uzura_msg_t many_msg[MANY];
+static dn_match_recv_t many_recv[MANY];
+static dn_match_msg_t many_msg[MANY];
 
-static void post_and_keep_many(uzura_match_t *m, const numbering_t *n, uint32_t count)
+static void post_and_keep_many(dn_match_t *m, const numbering_t *n, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const values_t msg = numbered(n, i), recv = wild(msg, n->wild);
         many_recv[i].context = recv.context;
         many_recv[i].source = recv.source;
         many_recv[i].tag = recv.tag;
-        uzura_match_post(m, &many_recv[i]);
+        dn_match_post(m, &many_recv[i]);
         many_msg[i].context = msg.context;
         many_msg[i].source = msg.source;
         many_msg[i].tag = msg.tag;
-        uzura_match_keep(m, &many_msg[i]);
+        dn_match_keep(m, &many_msg[i]);
     }
-    assert_int_equal(uzura_match_posted_count(m), count);
-    assert_int_equal(uzura_match_kept_count(m), count);
+    assert_int_equal(dn_match_posted_count(m), count);
+    assert_int_equal(dn_match_kept_count(m), count);
 }
 
 /** Receive entry i, once from a posted receive and once from a kept message. */
-static void match_one_of_many(uzura_match_t *m, const numbering_t *n, uint32_t i)
+static void match_one_of_many(dn_match_t *m, const numbering_t *n, uint32_t i)
 {
     const values_t msg = numbered(n, i), recv = wild(msg, n->wild);
 
-    assert_ptr_equal(uzura_match_arrive(m, msg.context, msg.source, msg.tag), &many_recv[i]);
-    assert_ptr_equal(uzura_match_find(m, recv.context, recv.source, recv.tag), &many_msg[i]);
-    uzura_match_take(m, &many_msg[i]);
+    assert_ptr_equal(dn_match_arrive(m, msg.context, msg.source, msg.tag), &many_recv[i]);
+    assert_ptr_equal(dn_match_find(m, recv.context, recv.source, recv.tag), &many_msg[i]);
+    dn_match_take(m, &many_msg[i]);
 }
 
-static void nothing_is_left(uzura_match_t *m)
+static void nothing_is_left(dn_match_t *m)
 {
-    assert_int_equal(uzura_match_posted_count(m), 0);
-    assert_int_equal(uzura_match_kept_count(m), 0);
+    assert_int_equal(dn_match_posted_count(m), 0);
+    assert_int_equal(dn_match_kept_count(m), 0);
     assert_int_equal(longest_chain(&m->posted_index), 0);
     assert_int_equal(longest_chain(&m->kept_index), 0);
-    uzura_match_fini(m);
+    dn_match_fini(m);
     assert_int_equal(blocks, 0);
 }
 
@@ -555,11 +555,11 @@ static void a_hundred_thousand_entries_are_found_in_a_few_looks(void **state)
         {{7, 1, 5}, MANY, 1, 1, 1, 0},
         {{0, 0, 0}, 1, 400, 250, 1, 0},
         {{0, 0, 0}, 10, 100, 100, 1 << 20, 0},
-        {{0, 1, 0}, 1, 1, MANY, 1, UZURA_WILD_SOURCE},
-        {{0, 0, 5}, 1, MANY, 1, 1, UZURA_WILD_TAG},
-        {{7, 1, 5}, MANY, 1, 1, 1, UZURA_WILD_SOURCE | UZURA_WILD_TAG},
+        {{0, 1, 0}, 1, 1, MANY, 1, DN_MATCH_WILD_SOURCE},
+        {{0, 0, 5}, 1, MANY, 1, 1, DN_MATCH_WILD_TAG},
+        {{7, 1, 5}, MANY, 1, 1, 1, DN_MATCH_WILD_SOURCE | DN_MATCH_WILD_TAG},
     };
-    uzura_match_t m;
+    dn_match_t m;
 
     for (size_t w = 0; w < sizeof(way) / sizeof(way[0]); w++) {
         init(&m);
@@ -578,23 +578,23 @@ static void a_hundred_thousand_entries_are_found_in_a_few_looks(void **state)
 
 static void a_hundred_thousand_entries_of_one_kind_are_one_queue(void **state)
 {
-    uzura_match_t m;
+    dn_match_t m;
 
-    for (unsigned kind = 0; kind < UZURA_KINDS; kind++) {
+    for (unsigned kind = 0; kind < DN_MATCH_KINDS; kind++) {
         const numbering_t same = {{3, 1, 7}, 1, 1, 1, 0, kind};
-        uzura_recv_t last_recv = {.context = 4, .source = 1, .tag = 7};
-        uzura_msg_t last_msg = {.context = 4, .source = 1, .tag = 7};
+        dn_match_recv_t last_recv = {.context = 4, .source = 1, .tag = 7};
+        dn_match_msg_t last_msg = {.context = 4, .source = 1, .tag = 7};
 
         init(&m);
         post_and_keep_many(&m, &same, MANY);
-        uzura_match_post(&m, &last_recv);
-        uzura_match_keep(&m, &last_msg);
-        assert_ptr_equal(uzura_match_find(&m, 4, 1, 7), &last_msg);
+        dn_match_post(&m, &last_recv);
+        dn_match_keep(&m, &last_msg);
+        assert_ptr_equal(dn_match_find(&m, 4, 1, 7), &last_msg);
         assert_int_equal(m.posted_index.queues, 0);
         assert_int_equal(m.kept_index.queues, 2);
-        assert_ptr_equal(uzura_match_arrive(&m, 4, 1, 7), &last_recv);
+        assert_ptr_equal(dn_match_arrive(&m, 4, 1, 7), &last_recv);
         assert_int_equal(m.posted_index.queues, 1);
-        uzura_match_take(&m, &last_msg);
+        dn_match_take(&m, &last_msg);
         for (uint32_t i = 0; i < MANY; i++) {
             match_one_of_many(&m, &same, i);
         }
@@ -606,13 +606,13 @@ static void an_index_that_cannot_grow_does_no_harm(void **state)
 {
     static const numbering_t tags = {{0, 1, 0}, 1, 1, MANY, 1, 0};
     enum { COUNT = 3000 };
-    uzura_match_t m;
+    dn_match_t m;
 
     for (uint64_t refusals = 0; refusals <= 8; refusals++) {
         init(&m);
         refused = (UINT64_C(1) << refusals) - 1;
         post_and_keep_many(&m, &tags, COUNT);
-        assert_null(uzura_match_arrive(&m, 1, 1, COUNT));
+        assert_null(dn_match_arrive(&m, 1, 1, COUNT));
         if (6 > refusals) {
             /* Refused at 64 queues and each power of 2 from there on, it has grown at the first that was not. */
             assert_int_equal(refused, 0);
@@ -630,15 +630,15 @@ static void an_index_that_cannot_grow_does_no_harm(void **state)
 
 static void without_memory_init_fails_and_leaves_nothing(void **state)
 {
-    uzura_match_t m;
+    dn_match_t m;
 
     for (uint64_t request = 0; request < 2; request++) {
         blocks = 0;
         memset(&m, 0xee, sizeof(m));
         refused = UINT64_C(1) << request;
-        assert_int_equal(uzura_match_init(&m), -1);
+        assert_int_equal(dn_match_init(&m), -1);
         assert_int_equal(refused, 0);
-        uzura_match_fini(&m);
+        dn_match_fini(&m);
         assert_int_equal(blocks, 0);
     }
 }
@@ -649,23 +649,23 @@ static void wild_values_in_messages_do_no_harm(void **state)
     /* With a new index for every context, so that some queues share a bucket that must not. */
     for (uint32_t context = 0; context < 1000; context++) {
         begin(&world, context);
-        put_others_in_front(&world, UZURA_NEAR);
+        put_others_in_front(&world, DN_MATCH_NEAR);
         for (unsigned i = 0; i < 16; i++) {
-            const values_t v = wild((values_t){context, 1, 7}, i % UZURA_KINDS);
+            const values_t v = wild((values_t){context, 1, 7}, i % DN_MATCH_KINDS);
             post(&world, v);
             keep(&world, v);
-            (void) uzura_match_find(&world.match, context, v.source, v.tag);
+            (void) dn_match_find(&world.match, context, v.source, v.tag);
         }
         for (unsigned i = 0; i < 16; i++) {
-            const values_t v = wild((values_t){context, 1, 7}, i % UZURA_KINDS);
-            const uzura_recv_t *recv = uzura_match_arrive(&world.match, context, v.source, v.tag);
+            const values_t v = wild((values_t){context, 1, 7}, i % DN_MATCH_KINDS);
+            const dn_match_recv_t *recv = dn_match_arrive(&world.match, context, v.source, v.tag);
             if (NULL != recv) {
                 const size_t at = model_place(&world.posted, recv);
                 must(&world, at < world.posted.count, "a receive that was not posted");
                 free(world.posted.at[at].entry);
                 model_remove(&world.posted, at);
             }
-            const uzura_msg_t *msg = uzura_match_find(&world.match, context, v.source, v.tag);
+            const dn_match_msg_t *msg = dn_match_find(&world.match, context, v.source, v.tag);
             if (NULL != msg) {
                 const size_t at = model_place(&world.kept, msg);
                 must(&world, at < world.kept.count, "a message that was not kept");

@@ -4,7 +4,7 @@
  */
 #include "dn_config.h"
 
-#include "uzura_pace.h"
+#include "dn_pace.h"
 
 /** Messages between two tries of the slower way, where both take about as long; more the slower it is. */
 #define LEAST_LEFT 256.0f
@@ -18,34 +18,34 @@
 /** Pieces keep two cores busy that might have had something else to do: they have to be faster by this much. */
 #define HANDICAP 1.15f
 
-static struct uzura_pace_class *class_of(uzura_pace_t *pace, size_t len)
+static struct dn_pace_class *class_of(dn_pace_t *pace, size_t len)
 {
     unsigned class = 0;
 
-    for (size_t most = (size_t) 16 << 10; len > most && class + 1 < UZURA_PACE_CLASSES; most *= 2) {
+    for (size_t most = (size_t) 16 << 10; len > most && class + 1 < DN_PACE_CLASSES; most *= 2) {
         class ++;
     }
     return &pace->class[class];
 }
 
 /** The way to go; one by which nothing has come yet is not. */
-static enum uzura_way better(const struct uzura_pace_class *class)
+static enum dn_pace_way better(const struct dn_pace_class *class)
 {
     const float *cost = class->cost;
 
-    return 0 != cost[UZURA_PIECES]
-                   && (0 == cost[UZURA_PULL] || cost[UZURA_PIECES] * HANDICAP < cost[UZURA_PULL])
-               ? UZURA_PIECES
-               : UZURA_PULL;
+    return 0 != cost[DN_PACE_PIECES]
+                   && (0 == cost[DN_PACE_PULL] || cost[DN_PACE_PIECES] * HANDICAP < cost[DN_PACE_PULL])
+               ? DN_PACE_PIECES
+               : DN_PACE_PULL;
 }
 
-static enum uzura_way other(enum uzura_way way)
+static enum dn_pace_way other(enum dn_pace_way way)
 {
-    return UZURA_PULL == way ? UZURA_PIECES : UZURA_PULL;
+    return DN_PACE_PULL == way ? DN_PACE_PIECES : DN_PACE_PULL;
 }
 
 /** Messages until the other way's turn: its loss is a small part of the time until then. */
-static uint16_t next_try(const struct uzura_pace_class *class, enum uzura_way way)
+static uint16_t next_try(const struct dn_pace_class *class, enum dn_pace_way way)
 {
     const float ratio = class->cost[other(way)] / class->cost[way];
     const float left = LEAST_LEFT * (1 < ratio ? ratio : 1);
@@ -53,27 +53,27 @@ static uint16_t next_try(const struct uzura_pace_class *class, enum uzura_way wa
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
 
-enum uzura_way uzura_pace_choose(uzura_pace_t *pace, enum uzura_stream stream, size_t len)
+enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len)
 {
-    struct uzura_pace_class *class = class_of(pace, len);
+    struct dn_pace_class *class = class_of(pace, len);
 
-    if (UZURA_STREAM_AUTO != stream) {
-        return UZURA_STREAM_NEVER == stream ? UZURA_PULL : UZURA_PIECES;
+    if (DN_PACE_STREAM_AUTO != stream) {
+        return DN_PACE_STREAM_NEVER == stream ? DN_PACE_PULL : DN_PACE_PIECES;
     }
-    if (UZURA_WAYS * UZURA_PACE_TRIES > class->tried) {
-        return UZURA_PACE_TRIES > class->tried++ ? UZURA_PULL : UZURA_PIECES;
+    if (DN_PACE_WAYS * DN_PACE_TRIES > class->tried) {
+        return DN_PACE_TRIES > class->tried++ ? DN_PACE_PULL : DN_PACE_PIECES;
     }
-    const enum uzura_way way = better(class);
-    if (0 == class->cost[UZURA_PULL] || 0 == class->cost[UZURA_PIECES]) {
+    const enum dn_pace_way way = better(class);
+    if (0 == class->cost[DN_PACE_PULL] || 0 == class->cost[DN_PACE_PIECES]) {
         return way;
     }
     if (0 == class->left) {
         class->left = next_try(class, way);
     }
-    return UZURA_PACE_TRIES > --class->left ? other(way) : way;
+    return DN_PACE_TRIES > --class->left ? other(way) : way;
 }
 
-void uzura_pace_learn(uzura_pace_t *pace, enum uzura_way way, size_t len, uint64_t started, uint64_t now)
+void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now)
 {
     const uint64_t since = started > pace->last ? started : pace->last;
     const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The dimmnet authors
  */
-/** @file uzura_match.h
+/** @file dn_match.h
  * Tag matching: which posted receive takes a message, and which unexpected message a receive takes, in the
  * order that MPI demands.
  *
- * Receives that are posted and messages that are kept stand in two lists, oldest first. The oldest UZURA_NEAR
+ * Receives that are posted and messages that are kept stand in two lists, oldest first. The oldest DN_MATCH_NEAR
  * of each are looked at one by one: in most programs these are all there are, or the ones that messages take. Entries
  * behind them are found through an index, a hash table of queues; a queue holds the entries that one key
  * fits, oldest first:
@@ -21,7 +21,7 @@
  * be looked for beyond the near ones, so a window of receives that are matched in order never does. A message is in a queue for each
  * kind of receive that may look for it, but for those kinds only that have done so since none was kept.
  *
- * Cost:       no call but init, fini and uzura_match_next_*() depends on the number of entries: each entry is put
+ * Cost:       no call but init, fini and dn_match_next_*() depends on the number of entries: each entry is put
  *             into a queue once, and the index doubles with the number of its queues. It does not shrink.
  * Ordering:   of the receives that a message matches the earliest posted takes it; of the messages that a receive
  *             matches it takes the earliest kept.
@@ -31,110 +31,112 @@
  *             critical section, and find with the post or take that follows it another.
  * Errors:     only init can fail. An index that cannot grow is slower, not wrong.
  *
- * Pinned by test/unit/uzura_match_follows_mpi_order.c.
+ * Pinned by test/unit/dn_match_follows_mpi_order.c.
  */
-#ifndef UZURA_MATCH_H
-#define UZURA_MATCH_H
+#ifndef DN_MATCH_H
+#define DN_MATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dn_types.h"
+
 /** Values of a receive that match more than one. Any tag is any of 0 and more: the others belong to collectives. */
-#define UZURA_ANY_SOURCE (-1)
-#define UZURA_ANY_TAG    (-1)
+#define DN_MATCH_ANY_SOURCE (-1)
+#define DN_MATCH_ANY_TAG    (-1)
 
 /**
  * Entries of a list that are looked at one by one. To post and match a receive that is near by then takes 5 to 7 ns;
  * through the index alone 25 ns; a far one, in spite of the looks in vain, 13 to 20 ns. With 8, far ones take 3 ns more.
  */
-#define UZURA_NEAR 4
+#define DN_MATCH_NEAR 4
 
-/** What is wild in a key: every kind of queue has a number below UZURA_KINDS. */
-enum uzura_wild { UZURA_WILD_SOURCE = 1 << 0, UZURA_WILD_TAG = 1 << 1, UZURA_KINDS = 1 << 2 };
+/** What is wild in a key: every kind of queue has a number below DN_MATCH_KINDS. */
+enum dn_match_wild { DN_MATCH_WILD_SOURCE = 1 << 0, DN_MATCH_WILD_TAG = 1 << 1, DN_MATCH_KINDS = 1 << 2 };
 
 /** A place in a ring: the head of a list, or one of its entries. */
-typedef struct uzura_node {
-    struct uzura_node *next;
-    struct uzura_node *prev;
-} uzura_node_t;
+typedef struct dn_match_node {
+    struct dn_match_node *next;
+    struct dn_match_node *prev;
+} dn_match_node_t;
 
 /** What the entries of one queue have in common. */
-typedef struct uzura_key {
+typedef struct dn_match_key {
     uint32_t context;
     int32_t source;
     int32_t tag;
-    uint32_t wild; /**< uzura_wild: a wild value differs from every value of a message, even a wrong one */
-} uzura_key_t;
+    uint32_t wild; /**< dn_match_wild: a wild value differs from every value of a message, even a wrong one */
+} dn_match_key_t;
 
 /** A place in the index. */
-typedef struct uzura_link {
-    uzura_node_t ring;            /**< the queue, oldest first and round again; next NULL: not in the index */
-    struct uzura_link *chain;     /**< first of a queue: of the next queue in the bucket */
-    struct uzura_link **chain_at; /**< first of a queue: the pointer to this; all others: NULL */
-    uzura_key_t key;
-} uzura_link_t;
+typedef struct dn_match_link {
+    dn_match_node_t ring;        /**< the queue, oldest first and round again; next NULL: not in the index */
+    struct dn_match_link *chain; /**< first of a queue: of the next queue in the bucket */
+    struct dn_match_link **chain_at; /**< first of a queue: the pointer to this; all others: NULL */
+    dn_match_key_t key;
+} dn_match_link_t;
 
 /** A posted receive. The caller sets context, source and tag; the rest is private. */
-typedef struct uzura_recv {
-    uzura_node_t node;
+typedef struct dn_match_recv {
+    dn_match_node_t node;
     uint32_t context;
-    int32_t source; /**< or UZURA_ANY_SOURCE */
-    int32_t tag;    /**< or UZURA_ANY_TAG */
-    uzura_link_t link;
+    int32_t source; /**< or DN_MATCH_ANY_SOURCE */
+    int32_t tag;    /**< or DN_MATCH_ANY_TAG */
+    dn_match_link_t link;
     uint64_t order; /**< in the index: rises with every receive; elsewhere undefined */
-} uzura_recv_t;
+} dn_match_recv_t;
 
 /** An unexpected message. The caller sets context, source and tag, none of them wild; the rest is private. */
-typedef struct uzura_msg {
-    uzura_node_t node;
+typedef struct dn_match_msg {
+    dn_match_node_t node;
     uint32_t context;
     int32_t source;
     int32_t tag;
-    uzura_link_t link[UZURA_KINDS];
-} uzura_msg_t;
+    dn_match_link_t link[DN_MATCH_KINDS];
+} dn_match_msg_t;
 
 /** Queues by their keys. */
-typedef struct uzura_index {
-    uzura_link_t **bucket;
+typedef struct dn_match_index {
+    dn_match_link_t **bucket;
     unsigned bits;      /**< log2 of the number of buckets */
     unsigned grow_bits; /**< it is to grow when it has this power of 2 of queues */
     size_t queues;
-} uzura_index_t;
+} dn_match_index_t;
 
 /** The engine. All private. Holds its own address: not to be moved. */
-typedef struct uzura_match {
-    uzura_node_t posted;
-    uzura_node_t kept;
+typedef struct dn_match {
+    dn_match_node_t posted;
+    dn_match_node_t kept;
     size_t nposted;
     size_t nkept;
     uint64_t order; /**< of the next receive in the index */
-    uzura_recv_t
+    dn_match_recv_t
         *fresh; /**< this receive and those after it are not in the index; NULL: none such, but near ones */
-    size_t indexed[UZURA_KINDS]; /**< receives in the index */
+    size_t indexed[DN_MATCH_KINDS]; /**< receives in the index */
     unsigned sought; /**< bit k: messages are in the queues of kind k, but those that were kept near */
-    uzura_index_t posted_index;
-    uzura_index_t kept_index;
-} uzura_match_t;
+    dn_match_index_t posted_index;
+    dn_match_index_t kept_index;
+} dn_match_t;
 
 /**
  * Begin with nothing posted and nothing kept.
  * @retval 0
- * @retval -1  out of memory: report it; uzura_match_fini() is allowed, nothing else.
+ * @retval -1  out of memory: report it; dn_match_fini() is allowed, nothing else.
  */
-int uzura_match_init(uzura_match_t *m);
+DN_API int dn_match_init(dn_match_t *m);
 
 /** Free the indexes. Entries that are still in are forgotten and not touched: go through them before. */
-void uzura_match_fini(uzura_match_t *m);
+DN_API void dn_match_fini(dn_match_t *m);
 
 /** @name Slow cases of the inline functions below */
 /** @{ */
-void uzura_match_unindex(uzura_match_t *m, uzura_recv_t *recv);
-uzura_recv_t *uzura_match_arrive_far(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag);
-uzura_msg_t *uzura_match_find_kept(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag);
+DN_API void dn_match_unindex(dn_match_t *m, dn_match_recv_t *recv);
+DN_API dn_match_recv_t *dn_match_arrive_far(dn_match_t *m, uint32_t context, int32_t source, int32_t tag);
+DN_API dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t source, int32_t tag);
 
 /** Put @p node behind all others of the ring that @p head begins. */
-static inline void uzura_node_append(uzura_node_t *head, uzura_node_t *node)
+static inline void dn_match_node_append(dn_match_node_t *head, dn_match_node_t *node)
 {
     node->next = head;
     node->prev = head->prev;
@@ -142,40 +144,40 @@ static inline void uzura_node_append(uzura_node_t *head, uzura_node_t *node)
     head->prev = node;
 }
 
-static inline void uzura_node_remove(uzura_node_t *node)
+static inline void dn_match_node_remove(dn_match_node_t *node)
 {
     node->prev->next = node->next;
     node->next->prev = node->prev;
 }
 
 /** Whether a receive of these values, @p want_source and @p want_tag maybe wild, takes a message of one context. */
-static inline bool uzura_takes(int32_t want_source, int32_t want_tag, int32_t source, int32_t tag)
+static inline bool dn_match_takes(int32_t want_source, int32_t want_tag, int32_t source, int32_t tag)
 {
-    return (want_source == source || UZURA_ANY_SOURCE == want_source)
-           && (want_tag == tag || (UZURA_ANY_TAG == want_tag && 0 <= tag));
+    return (want_source == source || DN_MATCH_ANY_SOURCE == want_source)
+           && (want_tag == tag || (DN_MATCH_ANY_TAG == want_tag && 0 <= tag));
 }
 /** @} */
 
-/** Post a receive. The caller has looked for a kept message first: see uzura_match_find(). */
-static inline void uzura_match_post(uzura_match_t *m, uzura_recv_t *recv)
+/** Post a receive. The caller has looked for a kept message first: see dn_match_find(). */
+static inline void dn_match_post(dn_match_t *m, dn_match_recv_t *recv)
 {
     recv->link.ring.next = NULL;
-    uzura_node_append(&m->posted, &recv->node);
-    if (UZURA_NEAR < ++m->nposted && NULL == m->fresh) {
+    dn_match_node_append(&m->posted, &recv->node);
+    if (DN_MATCH_NEAR < ++m->nposted && NULL == m->fresh) {
         m->fresh = recv;
     }
 }
 
 /** Take back a receive that is still posted. */
-static inline void uzura_match_cancel(uzura_match_t *m, uzura_recv_t *recv)
+static inline void dn_match_cancel(dn_match_t *m, dn_match_recv_t *recv)
 {
     if (NULL != recv->link.ring.next) {
-        uzura_match_unindex(m, recv);
+        dn_match_unindex(m, recv);
     }
     if (m->fresh == recv) {
-        m->fresh = &m->posted == recv->node.next ? NULL : (uzura_recv_t *) recv->node.next;
+        m->fresh = &m->posted == recv->node.next ? NULL : (dn_match_recv_t *) recv->node.next;
     }
-    uzura_node_remove(&recv->node);
+    dn_match_node_remove(&recv->node);
     m->nposted--;
 }
 
@@ -185,48 +187,47 @@ static inline void uzura_match_cancel(uzura_match_t *m, uzura_recv_t *recv)
  * @param[in] m        Initialised.
  * @param[in] context  Of the message, as are:
  * @param[in] source   0 or more.
- * @param[in] tag      Anything but UZURA_ANY_TAG. The caller checks what a peer sent; where it did not, a message
+ * @param[in] tag      Anything but DN_MATCH_ANY_TAG. The caller checks what a peer sent; where it did not, a message
  *                     may match or not, but no harm is done.
  *
  * @return the earliest posted receive that matches, the caller's again; NULL: keep the message.
  */
-static inline uzura_recv_t *uzura_match_arrive(uzura_match_t *m, uint32_t context, int32_t source,
-                                               int32_t tag)
+static inline dn_match_recv_t *dn_match_arrive(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
 {
-    uzura_node_t *node = m->posted.next;
+    dn_match_node_t *node = m->posted.next;
 
     for (unsigned near = 0; &m->posted != node; near++, node = node->next) {
-        uzura_recv_t *recv = (uzura_recv_t *) node;
+        dn_match_recv_t *recv = (dn_match_recv_t *) node;
 
-        if (UZURA_NEAR == near) {
-            return uzura_match_arrive_far(m, context, source, tag);
+        if (DN_MATCH_NEAR == near) {
+            return dn_match_arrive_far(m, context, source, tag);
         }
-        if (recv->context == context && uzura_takes(recv->source, recv->tag, source, tag)) {
-            uzura_match_cancel(m, recv);
+        if (recv->context == context && dn_match_takes(recv->source, recv->tag, source, tag)) {
+            dn_match_cancel(m, recv);
             return recv;
         }
     }
     return NULL;
 }
 
-/** Remember a message that no posted receive matches: see uzura_match_arrive(). */
-void uzura_match_keep(uzura_match_t *m, uzura_msg_t *msg);
+/** Remember a message that no posted receive matches: see dn_match_arrive(). */
+DN_API void dn_match_keep(dn_match_t *m, dn_match_msg_t *msg);
 
 /**
  * Find the message that a receive would take.
  * @param[in] m        Initialised.
  * @param[in] context  Of the receive, as are:
- * @param[in] source   Or UZURA_ANY_SOURCE.
- * @param[in] tag      Or UZURA_ANY_TAG.
+ * @param[in] source   Or DN_MATCH_ANY_SOURCE.
+ * @param[in] tag      Or DN_MATCH_ANY_TAG.
  * @return the earliest kept message that matches; it stays kept. NULL: post the receive.
  */
-static inline uzura_msg_t *uzura_match_find(uzura_match_t *m, uint32_t context, int32_t source, int32_t tag)
+static inline dn_match_msg_t *dn_match_find(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
 {
-    return &m->kept == m->kept.next ? NULL : uzura_match_find_kept(m, context, source, tag);
+    return &m->kept == m->kept.next ? NULL : dn_match_find_kept(m, context, source, tag);
 }
 
 /** Forget a kept message. */
-void uzura_match_take(uzura_match_t *m, uzura_msg_t *msg);
+DN_API void dn_match_take(dn_match_t *m, dn_match_msg_t *msg);
 
 /**
  * Go through what is posted, or kept, oldest first: all entries, or those of one context.
@@ -239,18 +240,19 @@ void uzura_match_take(uzura_match_t *m, uzura_msg_t *msg);
  * @param[in] after    Where to go on; NULL: from the oldest.
  * @return NULL: no more.
  */
-uzura_recv_t *uzura_match_next_posted(const uzura_match_t *m, const uint32_t *context,
-                                      const uzura_recv_t *after);
-uzura_msg_t *uzura_match_next_kept(const uzura_match_t *m, const uint32_t *context, const uzura_msg_t *after);
+DN_API dn_match_recv_t *dn_match_next_posted(const dn_match_t *m, const uint32_t *context,
+                                             const dn_match_recv_t *after);
+DN_API dn_match_msg_t *dn_match_next_kept(const dn_match_t *m, const uint32_t *context,
+                                          const dn_match_msg_t *after);
 
 /** @name How many there are */
 /** @{ */
-static inline size_t uzura_match_posted_count(const uzura_match_t *m)
+static inline size_t dn_match_posted_count(const dn_match_t *m)
 {
     return m->nposted;
 }
 
-static inline size_t uzura_match_kept_count(const uzura_match_t *m)
+static inline size_t dn_match_kept_count(const dn_match_t *m)
 {
     return m->nkept;
 }

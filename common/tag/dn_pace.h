@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The dimmnet authors
  */
-/** @file uzura_pace.h
+/** @file dn_pace.h
  * Which way long messages of one sender come faster: by one copy that the kernel makes (PULL), or in pieces through
  * memory that both sides have mapped, while one side fills and the other empties it.
  *
@@ -14,51 +14,53 @@
  * Units:      bytes, nanoseconds of any monotonic clock.
  * Threads:    none of this locks: one thread at a time.
  *
- * Pinned by test/unit/uzura_pace_keeps_to_the_faster_way.c.
+ * Pinned by test/unit/dn_pace_keeps_to_the_faster_way.c.
  */
-#ifndef UZURA_PACE_H
-#define UZURA_PACE_H
+#ifndef DN_PACE_H
+#define DN_PACE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum uzura_way {
-    UZURA_PULL,   /**< one copy */
-    UZURA_PIECES, /**< two */
-    UZURA_WAYS,
-    UZURA_ONLY, /**< there was no choice: nothing to learn */
+#include "dn_types.h"
+
+enum dn_pace_way {
+    DN_PACE_PULL,   /**< one copy */
+    DN_PACE_PIECES, /**< two */
+    DN_PACE_WAYS,
+    DN_PACE_ONLY, /**< there was no choice: nothing to learn */
 };
 
 /** What the user has asked for. */
-enum uzura_stream { UZURA_STREAM_NEVER, UZURA_STREAM_AUTO, UZURA_STREAM_ALWAYS };
+enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_ALWAYS };
 
 /** Lengths are told apart by powers of 2, from 16 KiB and less to 2 MiB and more. */
-#define UZURA_PACE_CLASSES 8
+#define DN_PACE_CLASSES 8
 
 /** Messages in a row by which a way is tried. */
-#define UZURA_PACE_TRIES 4
+#define DN_PACE_TRIES 4
 
 /** All zero at first. Private. */
-typedef struct uzura_pace {
-    struct uzura_pace_class {
-        float cost[UZURA_WAYS]; /**< ns a KiB, 0: not known */
-        uint16_t tried;         /**< messages, until every way has had its tries */
-        uint16_t left;          /**< messages until the slower way is tried again */
-    } class[UZURA_PACE_CLASSES];
+typedef struct dn_pace {
+    struct dn_pace_class {
+        float cost[DN_PACE_WAYS]; /**< ns a KiB, 0: not known */
+        uint16_t tried;           /**< messages, until every way has had its tries */
+        uint16_t left;            /**< messages until the slower way is tried again */
+    } class[DN_PACE_CLASSES];
     uint64_t last; /**< when a message ended */
-} uzura_pace_t;
+} dn_pace_t;
 
 /** The way for a message of @p len bytes that begins now. */
-enum uzura_way uzura_pace_choose(uzura_pace_t *pace, enum uzura_stream stream, size_t len);
+DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len);
 
 /**
  * A message has ended. Several may be under way at once; what counts is the time since the one before has ended.
  * @param[in,out] pace   Of its sender.
- * @param[in] way        As chosen, less than UZURA_WAYS.
+ * @param[in] way        As chosen, less than DN_PACE_WAYS.
  * @param[in] len        Its bytes, not 0.
- * @param[in] started    When uzura_pace_choose() was called.
+ * @param[in] started    When dn_pace_choose() was called.
  * @param[in] now        When it ended.
  */
-void uzura_pace_learn(uzura_pace_t *pace, enum uzura_way way, size_t len, uint64_t started, uint64_t now);
+DN_API void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now);
 
 #endif
