@@ -277,6 +277,8 @@ typedef struct dn_shm {
     char path[DN_SHM_PATH_MAX]; /**< "" with a memfd, or once unlinked */
     int folders;                /**< files of peers may be elsewhere than in /dev/shm: the job has a folder */
     uint64_t *cma_probe;
+    uint64_t available; /**< what dn_shm_available() said, less what segments have been given since */
+    uint64_t available_ms;
     uint64_t start_time;
     uint8_t host[16];
     uint64_t user_ns; /**< inode number of the user namespace */

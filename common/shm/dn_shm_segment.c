@@ -22,6 +22,9 @@
 #include "dn_log.h"
 #include "dn_shm_memory.h"
 
+/** Milliseconds for which an answer of dn_shm_available() serves, which reads some files of /proc and /sys. */
+#define DN_SHM_AVAILABLE_MS 1000
+
 /** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
 static void dn_shm_segment_place(void *mem, uint64_t bytes)
 {
@@ -64,16 +67,31 @@ static int dn_shm_segment_make(int fd, uint64_t bytes, void **mem_p)
     return 0;
 }
 
+/**
+ * What dn_shm_available() said less than a second ago, less what was allocated since. It is asked again for a segment that is a
+ * good part of this, or more: others may have taken memory meanwhile, or given it back.
+ */
+static uint64_t dn_shm_segment_room(dn_shm_t *shm, uint64_t bytes)
+{
+    const uint64_t now = dn_shm_now_ms();
+
+    if (now - shm->available_ms >= DN_SHM_AVAILABLE_MS || shm->available / 8 < bytes) {
+        shm->available = dn_shm_available();
+        shm->available_ms = now;
+    }
+    return shm->available;
+}
+
 dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key)
 {
     dn_shm_t *shm = (dn_shm_t *) iface;
     const uint64_t bytes = DN_SHM_PAGE + len;
-    const uint64_t available = dn_shm_available();
 
     if (!shm->memfd) {
         /* Peers that cannot open our memfd: private memory, reached by CMA or the ring. */
         return DN_ERR_UNSUPPORTED;
     }
+    const uint64_t available = dn_shm_segment_room(shm, bytes);
     if (bytes < len || INT64_MAX < bytes || available < bytes) {
         dn_log_answer("a segment of %" PRIu64 " bytes does not fit into the %" PRIu64
                       " bytes of memory available; ask for less",
@@ -91,6 +109,7 @@ dn_status_t dn_shm_segment_alloc(dn_iface_t *iface, uint64_t len, void **base_p,
         close(fd);
         return DN_ERR_NOMEM;
     }
+    shm->available -= bytes;
     dn_shm_segment_head_t *head = mem;
     head->magic = DN_SHM_MAGIC;
     head->len = len;

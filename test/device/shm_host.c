@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dn_port.h"
 #include "shm/dn_shm_int.h"
 #include "shm/dn_shm_memory.h"
 
@@ -327,6 +328,65 @@ static void sizes_of_files_are_kept_to(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** What there is; 0: what the system says. */
+static uint64_t available;
+static unsigned asked;
+
+uint64_t __real_dn_shm_available(void);
+uint64_t __wrap_dn_shm_available(void);
+
+/** In place of the library's. */
+uint64_t __wrap_dn_shm_available(void)
+{
+    asked++;
+    return 0 == available ? __real_dn_shm_available() : available;
+}
+
+static dn_status_t alloc(dn_world_t *world, uint64_t bytes)
+{
+    dn_segment_t *segment;
+
+    return dn_segment_alloc(world->port, bytes, &segment);
+}
+
+/** Many short segments ask once a second. A refusal is no old answer, and nothing is promised twice. */
+static void what_is_available_is_asked_now_and_then(dn_world_t *world)
+{
+    const uint64_t mib = 1 << 20;
+
+    world->config.backing = "memfd";
+    dn_world_open(world);
+    available = 64 * mib;
+    const uint64_t before = dn_shm_now_ms();
+    for (int i = 0; i < 50; i++) {
+        dn_check_equal(alloc(world, 100), DN_OK);
+    }
+    dn_check(asked <= 1 + (dn_shm_now_ms() - before) / 1000);
+    ((dn_shm_t *) world->port->ifaces)->available_ms -= 1000;
+    available = 3 * mib;
+    asked = 0;
+    dn_check_equal(alloc(world, 2 * mib), DN_OK);
+    dn_check_equal(asked, 1);
+    available = mib;
+    dn_check_equal(alloc(world, 2 * mib), DN_ERR_NOMEM);
+    dn_check_equal(asked, 2);
+    available = 3 * mib;
+    dn_check_equal(alloc(world, 2 * mib), DN_OK);
+    dn_check_equal(asked, 3);
+    dn_close(world->port);
+}
+
+/** Nor does it ask at all where segments are private memory. */
+static void what_is_available_is_not_asked_for_private_memory(dn_world_t *world)
+{
+    world->config.backing = "file";
+    dn_world_open(world);
+    asked = 0;
+    dn_check_equal(alloc(world, 100), DN_OK);
+    dn_check_equal(asked, 0);
+    dn_close(world->port);
+}
+
 /** Write a file of a control group, its folders included. */
 static void put(const dn_world_t *world, const char *name, const char *text)
 {
@@ -429,6 +489,9 @@ static const dn_world_test_t tests[] = {
     {"a_ring_has_its_memory_where_that_is_counted", 2, a_ring_has_its_memory_where_that_is_counted},
     {"an_allocation_goes_on_after_signals", 1, an_allocation_goes_on_after_signals},
     {"sizes_of_files_are_kept_to", 1, sizes_of_files_are_kept_to},
+    {"what_is_available_is_asked_now_and_then", 1, what_is_available_is_asked_now_and_then},
+    {"what_is_available_is_not_asked_for_private_memory", 1,
+     what_is_available_is_not_asked_for_private_memory},
     {"control_groups_bound_what_is_available", 1, control_groups_bound_what_is_available},
     {"units_above_1023_are_seen", 1, units_above_1023_are_seen},
 };
