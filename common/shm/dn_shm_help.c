@@ -51,6 +51,8 @@
 #define DN_SHM_PATIENCE_MS 2000
 /** Milliseconds between two looks at whether such a process lives. */
 #define DN_SHM_LOOK_MS 10
+/** The same, where nobody waits and a descriptor is wanted. */
+#define DN_SHM_OWED_MS 100
 
 /** The message on DN_CHAN_DEVICE. The target finds its own memory by SID, generation and ROFS, as for any request. */
 typedef struct dn_shm_help_request {
@@ -147,11 +149,20 @@ static int dn_shm_share_done(const dn_shm_t *shm, const dn_shm_share_t *share)
     return dn_load_acquire(&shm->map.header->help[share - shm->share].done) >= share->chunks - share->taken;
 }
 
+/** Has the process of a descriptor certainly ended? It is looked at when it is due, and then after so many milliseconds. */
+static int dn_shm_share_ended(dn_shm_share_t *share, uint64_t now_ms, uint64_t every_ms)
+{
+    if (now_ms < share->look_ms) {
+        return 0;
+    }
+    share->look_ms = now_ms + every_ms;
+    return dn_shm_gone(share->os_pid, share->start_time);
+}
+
 /** Has the process that a descriptor is owed to written for the last time? */
 static int dn_shm_share_paid(const dn_shm_t *shm, dn_shm_share_t *share)
 {
-    return dn_shm_share_done(shm, share)
-           || (0 == ++share->waits % DN_SHM_WAITS && dn_shm_gone(share->os_pid, share->start_time));
+    return dn_shm_share_done(shm, share) || dn_shm_share_ended(share, dn_shm_now_ms(), DN_SHM_OWED_MS);
 }
 
 /** A free descriptor, set for this transfer; NULL: all are in use. */
@@ -228,7 +239,6 @@ static void dn_shm_share_owe(dn_shm_t *shm, dn_shm_share_t *share)
     }
     dn_shm_share_set(shm, share, DN_SHM_SHARE_OWED);
     share->peer = NULL;
-    share->waits = 0;
 }
 
 dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write)
@@ -298,12 +308,12 @@ static int dn_shm_share_parked(dn_shm_t *shm, dn_shm_share_t *share)
         return 1;
     }
     const uint64_t now = dn_shm_now_ms();
-    if (now < share->look_ms) {
-        return 0;
+    const int late = share->late_ms <= now;
+    if (late) {
+        share->look_ms = now; /* for the last time */
     }
-    share->look_ms = now + DN_SHM_LOOK_MS;
-    const int ended = dn_shm_gone(share->os_pid, share->start_time);
-    if (ended || share->late_ms <= now) {
+    const int ended = dn_shm_share_ended(share, now, DN_SHM_LOOK_MS);
+    if (ended || late) {
         dn_shm_share_signal(shm, share, !ended, share->status);
         return 1;
     }

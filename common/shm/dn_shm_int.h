@@ -255,8 +255,8 @@ typedef struct dn_shm_share {
     uint32_t chunks;
     uint32_t taken;     /**< by us */
     dn_status_t status; /**< of our own share; PARKED: what the caller is told */
-    uint32_t waits;     /**< looks in vain, until the target's life is checked */
-    uint64_t look_ms;   /**< PARKED: when it is checked next */
+    uint32_t waits;     /**< OPEN: looks in vain, until the target's life is checked */
+    uint64_t look_ms;   /**< PARKED, OWED: when it is checked next */
     uint64_t late_ms;   /**< PARKED: when the caller is told at the latest */
     uint64_t remote;
     int write;      /**< a PUSH */

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dn_port.h"
 #include "shm/dn_shm_int.h"
 
 /** As in dn_shm_help.c. */
@@ -461,7 +462,10 @@ static void a_port_closes_in_the_time_of_one_helper(dn_world_t *world)
     dn_world_post(world, 0, 1);
 }
 
-/** Both ends have left each other, and the helper has a chunk still: who polls is not held up. */
+/**
+ * Both ends have left each other, and the helper has a chunk still: who polls is not held up. When the helper has ended, its
+ * descriptor serves again.
+ */
 static void a_helper_that_has_left_holds_no_progress_up(dn_world_t *world)
 {
     static uint8_t memory[LONG_BYTES];
@@ -476,7 +480,7 @@ static void a_helper_that_has_left_holds_no_progress_up(dn_world_t *world)
         dn_world_post(world, 0, 1);
         dn_world_sleep(world, INITIATOR, 0, 1);
         dn_disconnect(world->peer[INITIATOR]);
-        dn_world_sleep(world, INITIATOR, 0, 3);
+        dn_world_sleep(world, INITIATOR, 0, 2);
         dn_world_die(world);
     } else if (OTHER == world->rank) {
         serve_others(world);
@@ -497,6 +501,14 @@ static void a_helper_that_has_left_holds_no_progress_up(dn_world_t *world)
     dn_check(dn_test_log_said(1, "may write to the memory of that PULL"));
     dn_check_equal(comp.signals, 0);
     pull_from_other(world);
+    const dn_shm_share_t *share = &((dn_shm_t *) world->port->ifaces)->share[0];
+    dn_check_equal(share->state, DN_SHM_SHARE_OWED);
+    dn_world_post(world, 0, 2);
+    const double killed = seconds();
+    while (DN_SHM_SHARE_OWED == share->state) {
+        pull_from_other(world);
+        dn_check(seconds() - killed < 5.0);
+    }
     const double before = seconds();
     dn_close(world->port);
     dn_check(seconds() - before < PROMPT_S);
