@@ -66,6 +66,37 @@ static inline size_t dn_test_mismatch(const void *buffer, size_t len, uint64_t k
     return len;
 }
 
+/**
+ * State of a process, by its letter in /proc: 'T' is stopped; 'Z' has ended, as far as its first thread goes, and was not waited
+ * for.
+ * @param[out] threads_p  How many it has; NULL: not wanted.
+ * @return '\0': there is no such process.
+ */
+static inline char dn_test_state(uint32_t os_pid, long *threads_p)
+{
+    char path[32], line[512], state;
+    long threads;
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", os_pid);
+    FILE *file = fopen(path, "re");
+    if (NULL == file) {
+        return '\0';
+    }
+    /* The name in parentheses may hold anything. */
+    const char *end = NULL == fgets(line, sizeof(line), file) ? NULL : strrchr(line, ')');
+    fclose(file);
+    if (NULL == end
+        || 2
+               != sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
+                         &state, &threads)) {
+        return '\0';
+    }
+    if (NULL != threads_p) {
+        *threads_p = threads;
+    }
+    return state;
+}
+
 /** What was logged since the last look. */
 typedef struct dn_test_log {
     unsigned count;

@@ -14,21 +14,10 @@
  * or a device, may end after the first of them. */
 static int is_dead(const dn_world_t *world, int rank)
 {
-    char path[64], line[512], state = '\0';
     long threads = 0;
+    const char state = dn_test_state(world->board->seat[rank].os_pid, &threads);
 
-    snprintf(path, sizeof(path), "/proc/%u/stat", world->board->seat[rank].os_pid);
-    FILE *file = fopen(path, "r");
-    if (NULL == file) {
-        return 1;
-    }
-    const char *end = NULL == fgets(line, sizeof(line), file) ? NULL : strrchr(line, ')');
-    fclose(file);
-    return NULL == end
-           || (2
-                   == sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
-                             &state, &threads)
-               && ('Z' == state || 'X' == state) && 1 >= threads);
+    return '\0' == state || (('Z' == state || 'X' == state) && 1 >= threads);
 }
 
 static void wait_dead(const dn_world_t *world, int rank)

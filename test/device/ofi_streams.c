@@ -357,16 +357,7 @@ static void fall_silent(void)
 /** Until rank 1 has fallen silent, with its threads. Progresses, if that is wanted. */
 static void await_silence(dn_world_t *world, int progresses)
 {
-    char path[32], stat[256];
-    const char *state = NULL;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int) world->board->seat[1].os_pid);
-    while (NULL == state || 'T' != state[2]) {
-        FILE *file = fopen(path, "r");
-        dn_check(NULL != file);
-        dn_check(NULL != fgets(stat, sizeof(stat), file));
-        fclose(file);
-        state = strrchr(stat, ')');
+    while ('T' != dn_test_state(world->board->seat[1].os_pid, NULL)) {
         if (progresses) {
             dn_world_progress(world);
         } else {

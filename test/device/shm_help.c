@@ -370,20 +370,6 @@ static void a_helper_that_is_cut_off_holds_nobody_up(dn_world_t *world)
     dn_close(world->port);
 }
 
-/** Is a process stopped? */
-static int is_stopped(pid_t pid)
-{
-    char path[32];
-    char state = '?';
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-    FILE *file = fopen(path, "re");
-    dn_check(NULL != file);
-    dn_check_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-    fclose(file);
-    return 'T' == state;
-}
-
 /** Its process is stopped with a chunk: a port closes all the same, and says what may come late. */
 static void a_port_closes_while_a_helper_is_stopped(dn_world_t *world)
 {
@@ -403,7 +389,7 @@ static void a_port_closes_while_a_helper_is_stopped(dn_world_t *world)
     const pid_t helper = (pid_t) world->board->seat[HELPER].os_pid;
     pull_until_held(world, HELPER, local, &comp);
     dn_world_post(world, 0, 1);
-    while (!is_stopped(helper)) {
+    while ('T' != dn_test_state((uint32_t) helper, NULL)) {
         sched_yield();
     }
     /* It lives, and so it may go on: nothing is said of the PULL, and others go on. */

@@ -28,20 +28,6 @@
 
 /* Processes */
 
-/** State of a process, as /proc says it. */
-static char state_of(pid_t pid)
-{
-    char path[32];
-    char state = '?';
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-    FILE *file = fopen(path, "re");
-    dn_check(NULL != file);
-    dn_check_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-    fclose(file);
-    return state;
-}
-
 static void *outlive(void *arg)
 {
     (void) arg;
@@ -65,7 +51,7 @@ static pid_t start_headless(void)
         }
         pthread_exit(NULL);
     }
-    while ('Z' != state_of(child)) {
+    while ('Z' != dn_test_state((uint32_t) child, NULL)) {
         sched_yield();
     }
     return child;

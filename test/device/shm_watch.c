@@ -276,14 +276,7 @@ static void *go_on(void *arg)
 /** Wait until the first thread of a process has ended. */
 static void await_headless(uint32_t os_pid)
 {
-    char path[32];
-    char state = '?';
-
-    snprintf(path, sizeof(path), "/proc/%u/stat", os_pid);
-    while ('Z' != state) {
-        FILE *file = fopen(path, "re");
-        dn_check(NULL != file && 1 == fscanf(file, "%*d (%*[^)]) %c", &state));
-        fclose(file);
+    while ('Z' != dn_test_state(os_pid, NULL)) {
         sched_yield();
     }
 }
