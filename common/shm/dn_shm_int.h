@@ -351,11 +351,6 @@ void dn_shm_unlink(dn_shm_t *shm);
 /** Map a peer's, compare identity and check every size. DN_ERR_UNSUPPORTED: the kernel hides it from us. */
 dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id, dn_shm_map_t *map);
 void dn_shm_detach(dn_shm_map_t *map);
-/** May a peer's file be at this path? A path comes from the peer: nothing is opened that is not named as our files are. */
-int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where);
-/** Open a regular file of another process by its number there, or by path. -1: errno; EPROTO: it is something else, which
- * has not been opened: that alone could block, or have effects. */
-int dn_shm_open_fd(uint32_t os_pid, int32_t fd, const char *path);
 /** Give a ring its memory now, where the file system, or a system that counts its memory, could run out of it later. */
 dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uint32_t slot);
 void dn_shm_host(uint8_t host[16]);

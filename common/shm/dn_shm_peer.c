@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "dn_log.h"
+#include "dn_shm_file.h"
 
 static const dn_peer_ops_t dn_shm_ops = {
     .botf = dn_shm_botf,

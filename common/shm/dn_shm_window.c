@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "dn_log.h"
+#include "dn_shm_file.h"
 
 /** An allocated segment of a peer, mapped here. */
 struct dn_shm_window {

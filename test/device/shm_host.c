@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "dn_port.h"
+#include "shm/dn_shm_file.h"
 #include "shm/dn_shm_int.h"
 #include "shm/dn_shm_memory.h"
 
