@@ -132,5 +132,6 @@ dn_status_t dn_pgid(const dn_group_key_t *key, dn_pgid_t *pgid_p)
     if (DN_OK == status) {
         *pgid_p = group.pgid;
     }
+    dn_auth_wipe(&group, sizeof(group));
     return status;
 }

@@ -80,8 +80,13 @@ dn_status_t dn_auth_root(const dn_auth_group_t *group, const uint8_t exchange[DN
     memcpy(both[order < 0 ? 1 : 0], exchange, DN_AUTH_EXCHANGE);
     dn_auth_hash(dn_auth_for_groups, shared, sizeof(shared), both, sizeof(both), root->byte,
                  sizeof(root->byte));
-    sodium_memzero(shared, sizeof(shared));
+    dn_auth_wipe(shared, sizeof(shared));
     return DN_OK;
+}
+
+void dn_auth_wipe(void *secret, size_t len)
+{
+    sodium_memzero(secret, len);
 }
 
 void dn_auth_random(void *bytes, size_t len)
@@ -116,6 +121,7 @@ void dn_auth_pair(const dn_auth_root_t *root, const dn_auth_side_t *opener, cons
         dn_auth_hash(dn_auth_for_way[role], pair->base, sizeof(pair->base), NULL, 0, bytes, sizeof(bytes));
         memcpy(pair->way[role].key, bytes, sizeof(pair->way[role].key));
         memcpy(&pair->way[role].word, bytes + sizeof(pair->way[role].key), sizeof(pair->way[role].word));
+        dn_auth_wipe(bytes, sizeof(bytes));
     }
 }
 

@@ -31,7 +31,7 @@
  * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction (DN_AUTH_HELLO), or a tag
  * over its bytes and its number of 64 bits (DN_AUTH_FULL, SipHash-2-4). The word holds off whoever cannot read the traffic.
  * The tag holds off as well who reads it: a message that is forged, changed, or was seen before is not taken.
- * Nothing is encrypted.
+ * Nothing is encrypted. Who holds a secret wipes it when it is not needed any more.
  *
  * Threads: functions without state of their own; what they are given is the caller's.
  *
@@ -113,6 +113,9 @@ void dn_auth_pgid(const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
 dn_status_t dn_auth_root(const dn_auth_group_t *group, const uint8_t exchange[DN_AUTH_EXCHANGE],
                          dn_auth_root_t *root);
 /** @} */
+
+/** Overwrite what is secret, or has secrets in it, before its memory is given back. */
+void dn_auth_wipe(void *secret, size_t len);
 
 /** @name Three messages */
 /** @{ */

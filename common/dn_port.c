@@ -171,6 +171,8 @@ static void dn_port_destroy(dn_port_t *port)
     }
     pthread_mutex_destroy(&port->lock);
     free(port->group);
+    dn_auth_wipe(&port->job.key, sizeof(port->job.key));
+    dn_auth_wipe(&port->auth, sizeof(port->auth));
     free(port);
 }
 
@@ -220,7 +222,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     }
     /* Strings of the caller are not kept beyond dn_open(). */
     port->job.dir = NULL;
-    memset(&port->job.key, 0, sizeof(port->job.key));
+    dn_auth_wipe(&port->job.key, sizeof(port->job.key));
     port->config.backing = NULL;
     port->config.fault = NULL;
     port->config.provider_include = NULL;

@@ -17,6 +17,9 @@ static void dn_ofi_free(dn_ofi_t *ofi)
     pthread_mutex_destroy(&ofi->lock);
     pthread_cond_destroy(&ofi->wake);
     free(ofi->stream);
+    if (NULL != ofi->group) {
+        dn_auth_wipe(ofi->group, ofi->ngroups * sizeof(*ofi->group));
+    }
     free(ofi->group);
     free(ofi->mr);
     while (NULL != ofi->parts) {
@@ -105,7 +108,7 @@ static void dn_ofi_close(dn_iface_t *iface)
     }
     dn_ofi_linger(ofi);
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
-        free(ofi->stream[i]);
+        dn_ofi_free_stream(ofi->stream[i]);
     }
     while (NULL != ofi->done) {
         dn_ofi_op_t *op = ofi->done;

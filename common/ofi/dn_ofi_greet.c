@@ -51,10 +51,16 @@ _Static_assert(sizeof(dn_ofi_challenge_message_t) < sizeof(dn_ofi_hello_message_
 
 dn_status_t dn_ofi_group_add(dn_ofi_t *ofi, const dn_pgid_t *pgid)
 {
-    dn_ofi_group_t *group = realloc(ofi->group, (ofi->ngroups + 1) * sizeof(*group));
+    /* realloc() would leave secrets behind. */
+    dn_ofi_group_t *group = calloc(ofi->ngroups + 1, sizeof(*group));
 
     if (NULL == group) {
         return DN_ERR_NOMEM;
+    }
+    if (NULL != ofi->group) {
+        memcpy(group, ofi->group, ofi->ngroups * sizeof(*group));
+        dn_auth_wipe(ofi->group, ofi->ngroups * sizeof(*group));
+        free(ofi->group);
     }
     ofi->group = group;
     group[ofi->ngroups++] = (dn_ofi_group_t){.pgid = *pgid};
@@ -203,9 +209,10 @@ void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         return;
     }
     stream->pair = pair;
+    dn_auth_wipe(&pair, sizeof(pair));
     stream->open = 1;
     dn_ofi_proof_t *proof = (dn_ofi_proof_t *) (stream->first->bytes + sizeof(dn_ofi_head_t));
-    dn_auth_prove(&pair, DN_AUTH_OPENER, NULL, 0, proof->mac);
+    dn_auth_prove(&stream->pair, DN_AUTH_OPENER, NULL, 0, proof->mac);
     for (dn_ofi_buffer_t *waits = stream->first; NULL != waits; waits = waits->next) {
         dn_ofi_seal(ofi, stream, dn_ofi_head(waits));
     }
@@ -237,6 +244,7 @@ static void dn_ofi_forget(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
         dn_ofi_buffer_free(ofi, buffer);
     }
     dn_ofi_node_leave(ofi, applicant->node);
+    dn_auth_wipe(&applicant->pair, sizeof(applicant->pair));
     free(applicant);
 }
 

@@ -530,6 +530,8 @@ int dn_ofi_cut(const dn_ofi_node_t *node);
 dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Send no more on a peer's stream, if it has one, but LEAVE or CLOSE; what was accepted still goes out. */
 void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
+/** Free a stream that is in no list any more, or NULL. */
+void dn_ofi_free_stream(dn_ofi_stream_t *stream);
 /** Free a stream if nothing of it is left. */
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Does it wait until another to the same process has gone out? */

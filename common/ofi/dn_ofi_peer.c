@@ -115,6 +115,7 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         close(peer->pidfd);
     }
     dn_ofi_node_leave(ofi, peer->node);
+    dn_auth_wipe(&peer->rx_pair, sizeof(peer->rx_pair));
     free(peer);
 }
 

@@ -90,7 +90,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->greet_gap = DN_OFI_GREET_NS;
     /* It is filled in when it is asked for; the others wait behind it. */
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_PROOF, &none, sizeof(none))) {
-        free(stream);
+        dn_ofi_free_stream(stream);
         return DN_ERR_NOMEM;
     }
     peer->node->newest = stream->token;
@@ -102,6 +102,14 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     ofi->calls |= ofi->watching;
     dn_ofi_greet(ofi, stream);
     return DN_OK;
+}
+
+void dn_ofi_free_stream(dn_ofi_stream_t *stream)
+{
+    if (NULL != stream) {
+        dn_auth_wipe(stream, sizeof(*stream));
+        free(stream);
+    }
 }
 
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
@@ -124,7 +132,7 @@ void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     ofi->stream[dn_ofi_place_of(stream->token)] = NULL;
     ofi->draining--;
     dn_ofi_node_leave(ofi, stream->node);
-    free(stream);
+    dn_ofi_free_stream(stream);
 }
 
 void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)

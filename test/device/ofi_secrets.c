@@ -5,7 +5,7 @@
 /** @file
  * What the ofi device gives away: of all bytes that two processes send each other, none are those of a secret. The calls by
  * which a provider sends are this program's, which keeps what they send. That it sees all is shown by what is known to
- * be there: nothing is encrypted, so the data are.
+ * be there: nothing is encrypted, so the data are. Nor does a secret stay in memory when its port is closed.
  *
  *   ofi_secrets [TEST]
  */
@@ -14,6 +14,7 @@
 #include "ofi_world.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -235,10 +236,79 @@ static void no_secret_is_sent_with_full(dn_world_t *world)
     look_at_all_that_is_sent(world, DN_AUTH_FULL);
 }
 
+/* What stays */
+
+/** Secrets that this process had, each byte changed: it does not have them by having these. */
+static uint8_t had[400];
+static size_t had_len;
+enum { CHANGED = 0x5a };
+
+static void remember(const void *secret, size_t len)
+{
+    dn_check(sizeof(had) - had_len >= len);
+    for (size_t i = 0; i < len; i++) {
+        had[had_len++] = ((const uint8_t *) secret)[i] ^ CHANGED;
+    }
+}
+
+static void remember_pair(const dn_auth_pair_t *pair)
+{
+    remember(pair->base, sizeof(pair->base));
+    for (int role = 0; role < 2; role++) {
+        remember(pair->way[role].key, sizeof(pair->way[role].key));
+        remember(&pair->way[role].word, sizeof(pair->way[role].word));
+    }
+}
+
+/** How many of the places in what was remembered are found in the memory that malloc() gives. */
+static int places_left(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[256];
+    uintptr_t from = 0, to = 0;
+    int found = 0;
+
+    dn_check(NULL != maps);
+    while (NULL != fgets(line, sizeof(line), maps)
+           && (NULL == strstr(line, "[heap]") || 2 != sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to))) {
+    }
+    fclose(maps);
+    dn_check(from < to);
+    for (size_t at = 0; at + PIECE <= had_len; at++) {
+        uint8_t piece[PIECE];
+        for (size_t i = 0; i < PIECE; i++) {
+            piece[i] = had[at + i] ^ CHANGED;
+        }
+        found += NULL != memmem((const void *) from, to - from, piece, PIECE);
+    }
+    return found;
+}
+
+static void no_secret_stays_when_the_port_is_closed(dn_world_t *world)
+{
+    world->config.auth = DN_AUTH_FULL;
+    dn_world_listen(world, dn_world_hear);
+    dn_world_connect(world);
+    dn_world_send(world, world->peer[1 - world->rank], DN_WORLD_CHAN, 0, NULL, 0);
+    dn_world_hear_until(world, 1);
+    dn_world_fence(world, world->peer[1 - world->rank]);
+    const dn_auth_group_t *group = dn_port_group(world->port);
+    const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) world->peer[1 - world->rank];
+    remember(world->job.key.byte, sizeof(world->job.key.byte));
+    remember(group->root, sizeof(group->root));
+    remember(group->secret, sizeof(group->secret));
+    remember_pair(&peer->tx->pair);
+    remember_pair(&peer->rx_pair);
+    dn_check(0 != places_left());
+    dn_world_stop(world);
+    dn_check_equal(places_left(), 0);
+}
+
 static const dn_world_test_t tests[] = {
     {"no_secret_is_sent_without_auth", 2, no_secret_is_sent_without_auth},
     {"no_secret_but_the_word_is_sent_with_hello", 2, no_secret_but_the_word_is_sent_with_hello},
     {"no_secret_is_sent_with_full", 2, no_secret_is_sent_with_full},
+    {"no_secret_stays_when_the_port_is_closed", 2, no_secret_stays_when_the_port_is_closed},
 };
 
 int main(int argc, char **argv)
