@@ -143,22 +143,3 @@ uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, void *message, s
     *place = was;
     return tag;
 }
-
-int dn_auth_is_new(const dn_auth_seen_t *seen, uint64_t number)
-{
-    if (number >= seen->next) {
-        return 1;
-    }
-    const uint64_t back = seen->next - 1 - number;
-    return back < 64 && 0 == (seen->before >> back & 1);
-}
-
-void dn_auth_see(dn_auth_seen_t *seen, uint64_t number)
-{
-    if (number >= seen->next) {
-        const uint64_t ahead = number - seen->next + 1;
-        seen->before = ahead < 64 ? seen->before << ahead : 0;
-        seen->next = number + 1;
-    }
-    seen->before |= UINT64_C(1) << (seen->next - 1 - number);
-}

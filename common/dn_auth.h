@@ -83,12 +83,6 @@ typedef struct dn_auth_pair {
     dn_auth_way_t way[2]; /**< by the role of who sends */
 } dn_auth_pair_t;
 
-/** Numbers of 64 bits that were seen, the newest of them one by one: for messages that may overtake each other. */
-typedef struct dn_auth_seen {
-    uint64_t next;   /**< behind the highest; 0: none yet */
-    uint64_t before; /**< bit i: next - 1 - i was seen */
-} dn_auth_seen_t;
-
 /** @name Groups */
 /** @{ */
 
@@ -179,18 +173,6 @@ static inline int dn_auth_opens(dn_auth_mode_t mode, const dn_auth_way_t *way, u
     }
     return DN_AUTH_NONE == mode || says == way->word;
 }
-
-/** The number that ends with these 32 bits and is nearest to @p near. */
-static inline uint64_t dn_auth_number(uint64_t near, uint32_t low)
-{
-    return near + (uint64_t) (int64_t) (int32_t) (low - (uint32_t) near);
-}
-
-/** Is this number neither seen yet nor older than the 64 newest? */
-int dn_auth_is_new(const dn_auth_seen_t *seen, uint64_t number);
-
-/** From now on it is seen: only after dn_auth_opens(), or anybody could use numbers up. */
-void dn_auth_see(dn_auth_seen_t *seen, uint64_t number);
 /** @} */
 
 #endif

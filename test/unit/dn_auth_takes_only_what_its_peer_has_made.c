@@ -255,42 +255,6 @@ static void a_word_is_that_of_its_direction(void **state)
     assert_true(dn_auth_opens(DN_AUTH_NONE, &pair.way[0], 9, &message, MESSAGE, AT));
 }
 
-static void numbers_are_taken_once(void **state)
-{
-    static uint8_t taken[2000];
-    dn_auth_seen_t seen = {0};
-    uint64_t random = 1;
-
-    for (int i = 0; i < 20000; i++) {
-        const uint64_t floor = seen.next > 64 ? seen.next - 64 : 0;
-        const uint64_t number = floor + dn_test_below(&random, 70);
-        if (sizeof(taken) <= number) {
-            break;
-        }
-        assert_int_equal(dn_auth_is_new(&seen, number), !taken[number]);
-        if (dn_auth_is_new(&seen, number)) {
-            dn_auth_see(&seen, number);
-            taken[number] = 1;
-        }
-        assert_false(dn_auth_is_new(&seen, number));
-        assert_false(0 < floor && dn_auth_is_new(&seen, floor - 1));
-    }
-    dn_auth_see(&seen, UINT64_C(1) << 40);
-    assert_false(dn_auth_is_new(&seen, UINT64_C(1) << 40));
-    assert_true(dn_auth_is_new(&seen, (UINT64_C(1) << 40) - 63));
-    assert_false(dn_auth_is_new(&seen, (UINT64_C(1) << 40) - 64));
-}
-
-static void numbers_of_32_bits_are_the_nearest(void **state)
-{
-    const uint64_t near = (UINT64_C(5) << 32) + 10;
-
-    for (int64_t d = -1000; d <= 1000; d++) {
-        assert_true(near + (uint64_t) d == dn_auth_number(near, (uint32_t) (near + (uint64_t) d)));
-    }
-    assert_true(7 == dn_auth_number(0, 7));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,8 +266,6 @@ int main(void)
         cmocka_unit_test(keys_of_small_numbers_are_weak),
         cmocka_unit_test(a_tag_fits_one_message_alone),
         cmocka_unit_test(a_word_is_that_of_its_direction),
-        cmocka_unit_test(numbers_are_taken_once),
-        cmocka_unit_test(numbers_of_32_bits_are_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
