@@ -181,6 +181,7 @@ typedef struct dn_ofi_stream {
     uint64_t stores;               /**< number behind its last AOTF; 0: there was none */
     uint64_t stored;               /**< numbers below are known to have come */
     int asked;                     /**< a PING is not answered yet */
+    uint64_t question;             /**< which it was, or the last */
     uint64_t asked_at;             /**< when it was sent last, */
     uint64_t asked_since;          /**< and first */
     uint64_t turn;                 /**< ofi->turns when its burst began */
@@ -219,6 +220,7 @@ typedef struct dn_ofi_peer {
     uint64_t rx_told;              /**< of which the sender knows */
     uint64_t early_lines;          /**< of early, which the sender has credit for, too */
     uint32_t depth;                /**< its handlers running, one inside the other */
+    uint64_t rx_question;          /**< the newest that its PINGs have asked */
     int rx_left;                   /**< its LEAVE came */
     int left_due, pong_due;        /**< LEFT or PONG wait for room */
     int credit_due;                /**< the last CREDIT is to be said again */

@@ -497,8 +497,10 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     if (!stream->open || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
         return;
     }
+    const uint64_t question = stream->question + !stream->asked;
     if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
-                       NULL != stream->first)) {
+                       dn_ofi_question(question, NULL != stream->first))) {
+        stream->question = question;
         stream->asked_since = stream->asked ? stream->asked_since : now;
         stream->asked_at = now;
         stream->asked = 1;

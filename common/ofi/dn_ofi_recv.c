@@ -50,6 +50,23 @@ void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
+/** Say what of its stream has come. 0: the provider has no room. */
+static int dn_ofi_pong(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
+{
+    struct {
+        dn_ofi_head_t head;
+        dn_ofi_pong_t pong;
+    } message = {.head = {.token = peer->rx_token,
+                          .number = peer->rx_number,
+                          .len = sizeof(message.pong),
+                          .kind = DN_OFI_PONG},
+                 .pong = {.question = peer->rx_question}};
+
+    dn_auth_seal(ofi->auth, &peer->rx_pair.way[DN_AUTH_ACCEPTOR], message.head.number, &message,
+                 sizeof(message), offsetof(dn_ofi_head_t, proof));
+    return dn_ofi_tell(ofi, peer->node, &message, sizeof(message));
+}
+
 void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     const dn_auth_way_t *way = &peer->rx_pair.way[DN_AUTH_ACCEPTOR];
@@ -59,7 +76,7 @@ void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
             !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, way, peer->rx_told);
     }
     if (peer->pong_due) {
-        peer->pong_due = !dn_ofi_control(ofi, peer->node, DN_OFI_PONG, peer->rx_token, way, peer->rx_number);
+        peer->pong_due = !dn_ofi_pong(ofi, peer);
     }
     if (peer->left_due && !peer->pong_due) {
         peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, way, 0);
@@ -170,6 +187,7 @@ static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_
         return;
     }
     buffer = dn_ofi_shrink(ofi, buffer);
+    peer->signs++;
     peer->early_lines += lines;
     buffer->next = *at;
     *at = buffer;
@@ -185,13 +203,13 @@ void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
-    peer->signs++;
     if (number != peer->rx_number) {
         /* FI_ORDER_SAS is the order of matching: a short message may be complete
      * before a long one. */
         dn_ofi_keep_early(ofi, peer, buffer);
         return;
     }
+    peer->signs++;
     dn_ofi_deliver(ofi, peer, buffer);
     while (NULL != peer->early && dn_ofi_head(peer->early)->number == peer->rx_number) {
         dn_ofi_buffer_t *next = peer->early;
@@ -239,6 +257,14 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     dn_ofi_buffer_free(ofi, buffer);
 }
 
+/** A stream's receiver said something. Only what it cannot have said before is a sign of life. */
+static void dn_ofi_heard(dn_ofi_stream_t *stream, int is_new)
+{
+    if (NULL != stream->peer) {
+        stream->peer->signs += (uint32_t) is_new;
+    }
+}
+
 /** A word about a stream of ours. */
 static void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
@@ -253,12 +279,10 @@ static void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         dn_count(&ofi->iface.counters->dropped, 1);
         return;
     }
-    if (NULL != stream->peer) {
-        stream->peer->signs++;
-    }
     if (DN_OFI_CREDIT == head->kind) {
         /* Words may overtake each other: only one that is newer, and of what was sent, counts. */
         if (stream->credit <= head->number && head->number <= stream->sent) {
+            dn_ofi_heard(stream, stream->credit < head->number);
             stream->credit = head->number;
             dn_ofi_advance(ofi, stream);
         } else if (stream->credit - head->number > stream->window) {
@@ -268,6 +292,12 @@ static void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         stream->dead = 1;
         dn_ofi_settle_stream(ofi, stream);
     } else if (DN_OFI_PONG == head->kind) {
+        const dn_ofi_pong_t *pong = (const dn_ofi_pong_t *) (head + 1);
+        if (!stream->asked || stream->question != pong->question) {
+            /* Asked again, and so answered again. */
+            return;
+        }
+        dn_ofi_heard(stream, 1);
         stream->asked = 0;
         if (stream->stored <= head->number && head->number <= stream->number) {
             stream->stored = head->number;
@@ -294,6 +324,8 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
         return sizeof(dn_ofi_challenge_t) == head->len;
     case DN_OFI_PROOF:
         return sizeof(dn_ofi_proof_t) == head->len;
+    case DN_OFI_PONG:
+        return sizeof(dn_ofi_pong_t) == head->len;
     default:
         return 0 == head->len && 0 < head->kind && DN_OFI_GONE >= head->kind;
     }
@@ -315,9 +347,15 @@ static void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
                        DN_OFI_CLOSED);
     } else {
-        peer->signs++;
+        const uint64_t question = head->number >> 1;
+        if (question < peer->rx_question) {
+            /* A newer one is answered, or was. */
+            return;
+        }
+        peer->signs += question > peer->rx_question;
+        peer->rx_question = question;
         peer->pong_due = 1;
-        peer->credit_due = 0 != head->number;
+        peer->credit_due = dn_ofi_question(question, 1) == head->number;
         peer->left_due = peer->rx_left;
         dn_ofi_answer(ofi, peer);
     }

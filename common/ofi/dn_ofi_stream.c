@@ -212,6 +212,7 @@ void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_ofi_applicant_
     peer->rx_lines = first;
     peer->rx_taken = first;
     peer->rx_told = first;
+    peer->rx_question = 0;
     peer->rx_next = *dn_ofi_bucket(ofi, token);
     *dn_ofi_bucket(ofi, token) = peer;
     ofi->nsenders++;

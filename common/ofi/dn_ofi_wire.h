@@ -32,8 +32,8 @@ enum dn_ofi_kind {
     DN_OFI_CREDIT = 8,    /**< value: lines taken from the stream named by the token */
     DN_OFI_LEFT = 9,      /**< LEAVE of that stream came */
     DN_OFI_REFUSE = 10,   /**< that stream is not or no more taken; value: dn_ofi_refusal */
-    DN_OFI_PING = 11,     /**< what came of that stream, which is the sender's? value: it waits for credit */
-    DN_OFI_PONG = 12,     /**< value: the number expected next */
+    DN_OFI_PING = 11,     /**< what came of that stream, which is the sender's? value: dn_ofi_question() */
+    DN_OFI_PONG = 12,     /**< dn_ofi_pong_t; value: the number expected next */
     DN_OFI_GONE = 13,     /**< who sent that stream has given up its receiver */
 };
 
@@ -101,6 +101,18 @@ typedef struct dn_ofi_challenge {
 typedef struct dn_ofi_proof {
     uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_prove() of DN_AUTH_OPENER */
 } dn_ofi_proof_t;
+
+/** An answer names its question, as one that was heard before does not say that anybody is there. */
+typedef struct dn_ofi_pong {
+    uint64_t question;
+} dn_ofi_pong_t;
+
+/** What a PING says: the number of the question, which is new when the one before it was answered, and whether the stream
+ * waits for credit. */
+static inline uint64_t dn_ofi_question(uint64_t question, int waits)
+{
+    return question << 1 | (uint64_t) (0 != waits);
+}
 
 /** Lines of credit that a message of so many bytes costs. */
 static inline uint32_t dn_ofi_lines(size_t len)

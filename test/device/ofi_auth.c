@@ -29,11 +29,11 @@ static dn_ofi_where_t where_of(const dn_world_t *world, int rank)
     return where;
 }
 
-/** Send bytes to rank 0, as often as it takes. */
-static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
+/** Send bytes to a process, as often as it takes. */
+static void throw_at(dn_world_t *world, int rank, const void *message, size_t size)
 {
     dn_ofi_t *ofi = ofi_device(world);
-    const dn_ofi_where_t where = where_of(world, 0);
+    const dn_ofi_where_t where = where_of(world, rank);
 
     dn_ofi_lock(ofi);
     dn_ofi_node_t *node = dn_ofi_node(ofi, where.name, where.name_len);
@@ -42,6 +42,11 @@ static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
         dn_ofi_poll(ofi);
     }
     dn_ofi_unlock(ofi);
+}
+
+static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
+{
+    throw_at(world, 0, message, size);
 }
 
 /** Say again, with what was changed in it, that it is from who has this key. */
@@ -402,6 +407,69 @@ static void what_was_changed_or_heard_before_is_dropped(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Say a word thrice, in one direction of rank 1's stream. */
+static void repeat_word(dn_world_t *world, int rank, void *word, size_t size, const dn_auth_way_t *way)
+{
+    const dn_ofi_head_t *head = word;
+
+    dn_auth_seal(world->config.auth, way, head->number, word, size, offsetof(dn_ofi_head_t, proof));
+    for (int i = 0; i < 3; i++) {
+        throw_at(world, rank, word, size);
+    }
+}
+
+/** Who is dead, or cut off, is not thought to live because somebody says again what it has said. */
+static void what_was_heard_before_is_no_sign_of_life(dn_world_t *world)
+{
+    world->config.auth = DN_AUTH_FULL;
+    dn_world_listen(world, dn_world_hear);
+    dn_ofi_t *ofi = ofi_device(world);
+    if (1 == world->rank) {
+        dn_world_connect_to(world, 0);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 0, NULL, 0);
+        dn_world_await(world, 0, 0, 1);
+        const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) world->peer[0];
+        dn_ofi_stream_t *stream = peer->tx;
+        dn_ofi_head_t ping = {.token = stream->token, .number = dn_ofi_question(5, 0), .kind = DN_OFI_PING};
+        repeat_word(world, 0, &ping, sizeof(ping), &stream->pair.way[DN_AUTH_OPENER]);
+        dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
+        dn_world_await(world, 0, 0, 2);
+        dn_ofi_lock(ofi);
+        stream->asked = 1;
+        stream->question = 6;
+        stream->asked_at = stream->asked_since = dn_ofi_clock();
+        const uint32_t signs = peer->signs;
+        dn_ofi_unlock(ofi);
+        dn_world_post(world, 0, 1);
+        while (2 > stream->credit) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(stream->asked, 1);
+        dn_check_equal(peer->signs - signs, 1);
+        dn_world_post(world, 0, 2);
+    } else {
+        dn_world_hear_until(world, 1);
+        const dn_ofi_peer_t *peer = ofi->peers;
+        const uint32_t signs = peer->signs;
+        dn_world_post(world, 0, 1);
+        dn_world_hear_until(world, 2);
+        /* The question, and the message. */
+        dn_check_equal(peer->signs - signs, 2);
+        dn_world_post(world, 0, 2);
+        dn_world_await(world, 1, 0, 1);
+        struct {
+            dn_ofi_head_t head;
+            dn_ofi_pong_t pong;
+        } pong = {.head = {.token = peer->rx_token, .number = 3, .kind = DN_OFI_PONG, .len = 8}, .pong = {5}};
+        dn_ofi_head_t credit = {.token = peer->rx_token, .number = 2, .kind = DN_OFI_CREDIT};
+        repeat_word(world, 1, &pong, sizeof(pong), &peer->rx_pair.way[DN_AUTH_ACCEPTOR]);
+        repeat_word(world, 1, &credit, sizeof(credit), &peer->rx_pair.way[DN_AUTH_ACCEPTOR]);
+        dn_world_await(world, 1, 0, 2);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 /** What a host of the other byte order says first. */
 static void another_byte_order_is_told_once(dn_world_t *world)
 {
@@ -465,6 +533,7 @@ static const dn_world_test_t tests[] = {
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
     {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
     {"another_auth_is_told", 2, another_auth_is_told},
+    {"what_was_heard_before_is_no_sign_of_life", 2, what_was_heard_before_is_no_sign_of_life},
     {"what_was_changed_or_heard_before_is_dropped", 2, what_was_changed_or_heard_before_is_dropped},
 };
 

@@ -248,6 +248,7 @@ static size_t write_message(uint64_t *random, uint8_t *to)
                   : DN_OFI_AOTF == kind      ? sizeof(dn_ofi_store_t)
                   : DN_OFI_HELLO == kind     ? sizeof(dn_ofi_hello_t)
                   : DN_OFI_CHALLENGE == kind ? sizeof(dn_ofi_challenge_t)
+                  : DN_OFI_PONG == kind      ? sizeof(dn_ofi_pong_t)
                   : DN_OFI_PROOF == kind     ? sizeof(dn_ofi_proof_t)
                                              : 0;
     const size_t noise = 0 == dn_test_below(random, 2) ? 4 : 200;
