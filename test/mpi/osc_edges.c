@@ -14,6 +14,7 @@
 #include "dn_config.h"
 
 #include "verify.h"
+#include "window_info.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -357,28 +358,14 @@ static void attributes(int kind)
                 "no memory model");
 }
 
-/** What a window says of a key; "" when nothing. */
-static const char *info_of(const char *key)
-{
-    static char value[MPI_MAX_INFO_VAL + 1];
-    MPI_Info info;
-    int flag;
-
-    value[0] = '\0';
-    MPI_Win_get_info(win, &info);
-    MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag);
-    MPI_Info_free(&info);
-    return flag ? value : "";
-}
-
 static void hints(int kind)
 {
     MPI_Info info;
 
-    verify_that(0 == strcmp("false", info_of("no_locks")), "a window with locks says no_locks");
-    verify_that(0 == strcmp(1 == ranks || DYNAMIC == kind ? "true" : "false", info_of("same_size")),
+    verify_that(0 == strcmp("false", window_info(win, "no_locks")), "a window with locks says no_locks");
+    verify_that(0 == strcmp(1 == ranks || DYNAMIC == kind ? "true" : "false", window_info(win, "same_size")),
                 "same_size does not hold");
-    verify_that(NULL != strstr(info_of("accumulate_ordering"), "waw"),
+    verify_that(NULL != strstr(window_info(win, "accumulate_ordering"), "waw"),
                 "accumulates are not said to be ordered");
     window_close(kind);
     MPI_Info_create(&info);
@@ -386,8 +373,8 @@ static void hints(int kind)
     MPI_Info_set(info, "accumulate_ops", "same_op");
     window_open(kind, info);
     MPI_Info_free(&info);
-    verify_that(0 == strcmp("true", info_of("no_locks")), "a window without locks does not say so");
-    verify_that(0 == strcmp("same_op", info_of("accumulate_ops")), "accumulate_ops was forgotten");
+    verify_that(0 == strcmp("true", window_info(win, "no_locks")), "a window without locks does not say so");
+    verify_that(0 == strcmp("same_op", window_info(win, "accumulate_ops")), "accumulate_ops was forgotten");
     expect(MPI_ERR_RMA_SYNC, MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win), "a lock of a window without locks");
     MPI_Win_fence(0, win);
     expect(MPI_SUCCESS, put(rank, 0, 8), "a put between fences of a window without locks");

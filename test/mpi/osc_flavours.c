@@ -12,6 +12,7 @@
 
 #include "osc_flavours.h"
 #include "verify.h"
+#include "window_info.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -251,19 +252,6 @@ static void error_handlers(void)
 
 /** @name What windows tell */
 /** @{ */
-static const char *info_of(const char *key)
-{
-    static char value[MPI_MAX_INFO_VAL + 1];
-    MPI_Info info;
-    int flag;
-
-    value[0] = '\0';
-    MPI_Win_get_info(win, &info);
-    MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &flag);
-    MPI_Info_free(&info);
-    return flag ? value : "";
-}
-
 static int deleted;
 
 static int on_delete(MPI_Win of, int key, void *value, void *extra)
@@ -324,9 +312,10 @@ static void hints(enum where where)
         MPI_Win_set_info(win, info);
         MPI_Info_free(&info);
         call_name = keys[i][0];
-        verify_that(0 == strcmp("true", info_of("same_size")), "same_size is true, but not told");
-        verify_that(0 != strcmp("", info_of("accumulate_ordering")), "accumulate_ordering is not told");
-        verify_that(0 == strcmp("false", info_of("no_locks")), "no_locks is false, but not told");
+        verify_that(0 == strcmp("true", window_info(win, "same_size")), "same_size is true, but not told");
+        verify_that(0 != strcmp("", window_info(win, "accumulate_ordering")),
+                    "accumulate_ordering is not told");
+        verify_that(0 == strcmp("false", window_info(win, "no_locks")), "no_locks is false, but not told");
         epoch_open(FENCES, rank);
         good(MPI_Accumulate(&one, 1, MPI_INT64_T, 0, disp_of(0, PLACE), 1, MPI_INT64_T, MPI_SUM, win),
              "a sum");
@@ -347,7 +336,7 @@ static void no_locks(enum where where)
     window_open(where, info);
     MPI_Info_free(&info);
     call_name = "no_locks";
-    verify_that(0 == strcmp("true", info_of("no_locks")), "no_locks is true, but not told");
+    verify_that(0 == strcmp("true", window_info(win, "no_locks")), "no_locks is true, but not told");
     epoch_open(FENCES, rank);
     good(MPI_Accumulate(&one, 1, MPI_INT64_T, 0, disp_of(0, PLACE), 1, MPI_INT64_T, MPI_SUM, win), "a sum");
     epoch_close(FENCES, rank);
