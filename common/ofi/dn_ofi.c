@@ -17,10 +17,7 @@ static void dn_ofi_free(dn_ofi_t *ofi)
     pthread_mutex_destroy(&ofi->lock);
     pthread_cond_destroy(&ofi->wake);
     free(ofi->stream);
-    if (NULL != ofi->group) {
-        dn_auth_wipe(ofi->group, ofi->ngroups * sizeof(*ofi->group));
-    }
-    free(ofi->group);
+    dn_ofi_groups_free(ofi);
     free(ofi->mr);
     while (NULL != ofi->parts) {
         dn_ofi_part_t *part = ofi->parts;

@@ -47,50 +47,6 @@ _Static_assert(sizeof(dn_ofi_challenge_message_t) < sizeof(dn_ofi_hello_message_
 /** What of a HELLO the MAC covers. */
 #define DN_OFI_SIGNED offsetof(dn_ofi_hello_message_t, hello.mac)
 
-/* Groups */
-
-dn_status_t dn_ofi_group_add(dn_ofi_t *ofi, const dn_pgid_t *pgid)
-{
-    /* realloc() would leave secrets behind. */
-    dn_ofi_group_t *group = calloc(ofi->ngroups + 1, sizeof(*group));
-
-    if (NULL == group) {
-        return DN_ERR_NOMEM;
-    }
-    if (NULL != ofi->group) {
-        memcpy(group, ofi->group, ofi->ngroups * sizeof(*group));
-        dn_auth_wipe(ofi->group, ofi->ngroups * sizeof(*group));
-        free(ofi->group);
-    }
-    ofi->group = group;
-    group[ofi->ngroups++] = (dn_ofi_group_t){.pgid = *pgid};
-    return DN_OK;
-}
-
-const dn_auth_root_t *dn_ofi_root(dn_ofi_t *ofi, const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid)
-{
-    for (uint32_t i = 0; i < ofi->ngroups; i++) {
-        dn_ofi_group_t *group = &ofi->group[i];
-        if (group->met && 0 == memcmp(group->exchange, exchange, DN_AUTH_EXCHANGE)) {
-            *pgid = group->pgid;
-            return &group->root;
-        }
-    }
-    dn_auth_pgid(exchange, pgid);
-    for (uint32_t i = 0; i < ofi->ngroups; i++) {
-        dn_ofi_group_t *group = &ofi->group[i];
-        if (0 == memcmp(&group->pgid, pgid, sizeof(*pgid))) {
-            if (DN_OK != dn_auth_root(dn_port_group(ofi->iface.port), exchange, &group->root)) {
-                return NULL;
-            }
-            memcpy(group->exchange, exchange, DN_AUTH_EXCHANGE);
-            group->met = 1;
-            return &group->root;
-        }
-    }
-    return NULL;
-}
-
 void dn_ofi_side(const dn_ofi_where_t *where, uint32_t pid, dn_auth_side_t *side)
 {
     *side = (dn_auth_side_t){.nonce = {where->nonce[0], where->nonce[1]}, .pid = pid};

@@ -467,16 +467,9 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** An operation found no room: now and then, look whether the peer lives.
  * DN_ERR_AGAIN or DN_ERR_UNREACH. */
 dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** A message outside of any order, sealed already if it is to be; aligned to 8. 0: the provider has no room. */
-int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, size_t size);
-/** A word outside of any order, in one direction of a stream. 0: the provider has no room. */
-int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                   const dn_auth_way_t *way, uint64_t value);
 /** Does RMA to this peer have to wait for messages that were sent before a
  * fence? */
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Ask what of a stream has come; and once more after some time without an answer, since words can be lost. */
-void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** @} */
 
 /** @name dn_ofi_recv.c: what messages that come mean */
@@ -493,10 +486,27 @@ dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 int dn_ofi_opens(const dn_ofi_t *ofi, const dn_auth_way_t *way, dn_ofi_buffer_t *buffer);
 /** It is the port's from now on. */
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** @} */
+
+/** @name dn_ofi_word.c: what is said of streams */
+/** @{ */
+/** A message outside of any order, sealed already if it is to be; aligned to 8. 0: the provider has no room. */
+int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, size_t size);
+/** A word outside of any order, in one direction of a stream. 0: the provider has no room. */
+int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
+                   const dn_auth_way_t *way, uint64_t value);
+/** Ask what of a stream has come; and once more after some time without an answer, since words can be lost. */
+void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Tell the sender how much has been taken, when that is worth a word. */
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Send the words that its stream is owed, now or when there is room. */
 void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** A word about a stream of ours came. The buffer is the caller's. */
+void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
+/** One about a stream of its sender's. */
+void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
+/** A peer has said itself that it has parted from this process. */
+void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
 /** @name dn_ofi_progress.c: handlers and the turns of who polls */
@@ -578,12 +588,18 @@ void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_bury(dn_ofi_t *ofi);
 /** @} */
 
-/** @name dn_ofi_greet.c: HELLO, CHALLENGE and PROOF */
+/** @name dn_ofi_group.c: groups that are let in */
 /** @{ */
 /** Let in a group of this name, from now on. DN_ERR_NOMEM. */
 dn_status_t dn_ofi_group_add(dn_ofi_t *ofi, const dn_pgid_t *pgid);
 /** What we share with the group of this public half. NULL: it was not let in. */
 const dn_auth_root_t *dn_ofi_root(dn_ofi_t *ofi, const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
+/** Forget them. */
+void dn_ofi_groups_free(dn_ofi_t *ofi);
+/** @} */
+
+/** @name dn_ofi_greet.c: HELLO, CHALLENGE and PROOF */
+/** @{ */
 /** Our side of a stream: that of the opener, or the acceptor's. */
 void dn_ofi_side(const dn_ofi_where_t *where, uint32_t pid, dn_auth_side_t *side);
 /** Say HELLO on a stream that is not open, if it is time to. */

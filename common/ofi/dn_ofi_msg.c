@@ -221,37 +221,6 @@ dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_k
     return DN_OK;
 }
 
-int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
-                   const dn_auth_way_t *way, uint64_t value)
-{
-    dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
-
-    dn_auth_seal(ofi->auth, way, value, &word, sizeof(word), offsetof(dn_ofi_head_t, proof));
-    return dn_ofi_tell(ofi, node, &word, sizeof(word));
-}
-
-int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, size_t size)
-{
-    if (NULL == ofi->ep) {
-        return 1;
-    }
-    if (size <= ofi->inject) {
-        return -FI_EAGAIN != fi_inject(ofi->ep, message, size, node->addr);
-    }
-    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, size);
-    if (NULL == buffer) {
-        return 0;
-    }
-    buffer->stream = NULL;
-    buffer->size = (uint32_t) size;
-    memcpy(buffer->bytes, message, size);
-    const ssize_t ret = dn_ofi_post(ofi, buffer, node);
-    if (0 != ret) {
-        dn_ofi_buffer_free(ofi, buffer);
-    }
-    return -FI_EAGAIN != ret;
-}
-
 /** Append to what its own handlers are to get. */
 static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
@@ -488,23 +457,6 @@ dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
 static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
 {
     return stream->stores <= stream->stored;
-}
-
-void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
-{
-    const uint64_t now = dn_ofi_clock();
-
-    if (!stream->open || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
-        return;
-    }
-    const uint64_t question = stream->question + !stream->asked;
-    if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
-                       dn_ofi_question(question, NULL != stream->first))) {
-        stream->question = question;
-        stream->asked_since = stream->asked ? stream->asked_since : now;
-        stream->asked_at = now;
-        stream->asked = 1;
-    }
 }
 
 dn_status_t dn_ofi_fence(dn_peer_t *hot)

@@ -36,54 +36,6 @@ void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
     }
 }
 
-void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
-{
-    if (0 != peer->depth || 0 == peer->rx_token || peer->rx_left || peer->base.lost
-        || peer->rx_taken - peer->rx_told < ofi->where.window / 4) {
-        return;
-    }
-    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
-                       peer->rx_taken)) {
-        peer->rx_told = peer->rx_taken;
-    } else {
-        ofi->work = 1;
-    }
-}
-
-/** Say what of its stream has come. 0: the provider has no room. */
-static int dn_ofi_pong(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
-{
-    struct {
-        dn_ofi_head_t head;
-        dn_ofi_pong_t pong;
-    } message = {.head = {.token = peer->rx_token,
-                          .number = peer->rx_number,
-                          .len = sizeof(message.pong),
-                          .kind = DN_OFI_PONG},
-                 .pong = {.question = peer->rx_question}};
-
-    dn_auth_seal(ofi->auth, &peer->rx_pair.way[DN_AUTH_ACCEPTOR], message.head.number, &message,
-                 sizeof(message), offsetof(dn_ofi_head_t, proof));
-    return dn_ofi_tell(ofi, peer->node, &message, sizeof(message));
-}
-
-void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
-{
-    const dn_auth_way_t *way = &peer->rx_pair.way[DN_AUTH_ACCEPTOR];
-
-    if (peer->credit_due) {
-        peer->credit_due =
-            !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, way, peer->rx_told);
-    }
-    if (peer->pong_due) {
-        peer->pong_due = !dn_ofi_pong(ofi, peer);
-    }
-    if (peer->left_due && !peer->pong_due) {
-        peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, way, 0);
-    }
-    ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
-}
-
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     peer->stranger = 0;
@@ -99,13 +51,6 @@ static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what
         dn_log_error("PID %" PRIu32 " sent %s over ofi; it is cut off", peer->base.pid, what);
         dn_ofi_suspect(ofi, peer);
     }
-}
-
-/** It says itself that it has parted from this process. */
-static void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
-{
-    peer->parted = 1;
-    dn_ofi_suspect(ofi, peer);
 }
 
 dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
@@ -257,56 +202,6 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     dn_ofi_buffer_free(ofi, buffer);
 }
 
-/** A stream's receiver said something. Only what it cannot have said before is a sign of life. */
-static void dn_ofi_heard(dn_ofi_stream_t *stream, int is_new)
-{
-    if (NULL != stream->peer) {
-        stream->peer->signs += (uint32_t) is_new;
-    }
-}
-
-/** A word about a stream of ours. */
-static void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
-{
-    const dn_ofi_head_t *head = dn_ofi_head(buffer);
-    dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, head->token);
-
-    if (NULL == stream || !stream->open) {
-        /* Of one that is over: it may come late. */
-        return;
-    }
-    if (!dn_ofi_opens(ofi, &stream->pair.way[DN_AUTH_ACCEPTOR], buffer)) {
-        dn_count(&ofi->iface.counters->dropped, 1);
-        return;
-    }
-    if (DN_OFI_CREDIT == head->kind) {
-        /* Words may overtake each other: only one that is newer, and of what was sent, counts. */
-        if (stream->credit <= head->number && head->number <= stream->sent) {
-            dn_ofi_heard(stream, stream->credit < head->number);
-            stream->credit = head->number;
-            dn_ofi_advance(ofi, stream);
-        } else if (stream->credit - head->number > stream->window) {
-            dn_count(&ofi->iface.counters->dropped, 1);
-        }
-    } else if (DN_OFI_LEFT == head->kind && stream->leaving) {
-        stream->dead = 1;
-        dn_ofi_settle_stream(ofi, stream);
-    } else if (DN_OFI_PONG == head->kind) {
-        const dn_ofi_pong_t *pong = (const dn_ofi_pong_t *) (head + 1);
-        if (!stream->asked || stream->question != pong->question) {
-            /* Asked again, and so answered again. */
-            return;
-        }
-        dn_ofi_heard(stream, 1);
-        stream->asked = 0;
-        if (stream->stored <= head->number && head->number <= stream->number) {
-            stream->stored = head->number;
-        }
-    } else if (DN_OFI_REFUSE == head->kind) {
-        dn_ofi_refused(ofi, stream, head->number);
-    }
-}
-
 /** Does a message have a form that one of its kind can have? */
 static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, size_t len)
 {
@@ -328,36 +223,6 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
         return sizeof(dn_ofi_pong_t) == head->len;
     default:
         return 0 == head->len && 0 < head->kind && DN_OFI_GONE >= head->kind;
-    }
-}
-
-/** A word about a stream of its sender's. */
-static void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
-{
-    const dn_ofi_head_t *head = dn_ofi_head(buffer);
-    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
-
-    if (NULL == peer || !dn_ofi_opens(ofi, &peer->rx_pair.way[DN_AUTH_OPENER], buffer)) {
-        /* Of a stream that is not known yet it is said again. */
-        dn_count(&ofi->iface.counters->dropped, NULL != peer);
-    } else if (DN_OFI_GONE == head->kind) {
-        dn_ofi_parted(ofi, peer);
-    } else if (peer->suspect) {
-        /* An answer would keep it waiting for one who has given it up. */
-        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
-                       DN_OFI_CLOSED);
-    } else {
-        const uint64_t question = head->number >> 1;
-        if (question < peer->rx_question) {
-            /* A newer one is answered, or was. */
-            return;
-        }
-        peer->signs += question > peer->rx_question;
-        peer->rx_question = question;
-        peer->pong_due = 1;
-        peer->credit_due = dn_ofi_question(question, 1) == head->number;
-        peer->left_due = peer->rx_left;
-        dn_ofi_answer(ofi, peer);
     }
 }
 

@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Words: messages outside of any order, which tell of a stream and are none of it. Any of them can be lost, come late or be said
+ * again.
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <string.h>
+
+int dn_ofi_control(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
+                   const dn_auth_way_t *way, uint64_t value)
+{
+    dn_ofi_head_t word = {.token = token, .number = value, .kind = (uint8_t) kind};
+
+    dn_auth_seal(ofi->auth, way, value, &word, sizeof(word), offsetof(dn_ofi_head_t, proof));
+    return dn_ofi_tell(ofi, node, &word, sizeof(word));
+}
+
+int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, size_t size)
+{
+    if (NULL == ofi->ep) {
+        return 1;
+    }
+    if (size <= ofi->inject) {
+        return -FI_EAGAIN != fi_inject(ofi->ep, message, size, node->addr);
+    }
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, size);
+    if (NULL == buffer) {
+        return 0;
+    }
+    buffer->stream = NULL;
+    buffer->size = (uint32_t) size;
+    memcpy(buffer->bytes, message, size);
+    const ssize_t ret = dn_ofi_post(ofi, buffer, node);
+    if (0 != ret) {
+        dn_ofi_buffer_free(ofi, buffer);
+    }
+    return -FI_EAGAIN != ret;
+}
+
+/* The sender's of a stream */
+
+void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
+{
+    const uint64_t now = dn_ofi_clock();
+
+    if (!stream->open || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
+        return;
+    }
+    const uint64_t question = stream->question + !stream->asked;
+    if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
+                       dn_ofi_question(question, NULL != stream->first))) {
+        stream->question = question;
+        stream->asked_since = stream->asked ? stream->asked_since : now;
+        stream->asked_at = now;
+        stream->asked = 1;
+    }
+}
+
+/** A stream's receiver said something. Only what it cannot have said before is a sign of life. */
+static void dn_ofi_heard(dn_ofi_stream_t *stream, int is_new)
+{
+    if (NULL != stream->peer) {
+        stream->peer->signs += (uint32_t) is_new;
+    }
+}
+
+void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+    dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, head->token);
+
+    if (NULL == stream || !stream->open) {
+        /* Of one that is over: it may come late. */
+        return;
+    }
+    if (!dn_ofi_opens(ofi, &stream->pair.way[DN_AUTH_ACCEPTOR], buffer)) {
+        dn_count(&ofi->iface.counters->dropped, 1);
+        return;
+    }
+    if (DN_OFI_CREDIT == head->kind) {
+        /* Words may overtake each other: only one that is newer, and of what was sent, counts. */
+        if (stream->credit <= head->number && head->number <= stream->sent) {
+            dn_ofi_heard(stream, stream->credit < head->number);
+            stream->credit = head->number;
+            dn_ofi_advance(ofi, stream);
+        } else if (stream->credit - head->number > stream->window) {
+            dn_count(&ofi->iface.counters->dropped, 1);
+        }
+    } else if (DN_OFI_LEFT == head->kind && stream->leaving) {
+        stream->dead = 1;
+        dn_ofi_settle_stream(ofi, stream);
+    } else if (DN_OFI_PONG == head->kind) {
+        const dn_ofi_pong_t *pong = (const dn_ofi_pong_t *) (head + 1);
+        if (!stream->asked || stream->question != pong->question) {
+            /* Asked again, and so answered again. */
+            return;
+        }
+        dn_ofi_heard(stream, 1);
+        stream->asked = 0;
+        if (stream->stored <= head->number && head->number <= stream->number) {
+            stream->stored = head->number;
+        }
+    } else if (DN_OFI_REFUSE == head->kind) {
+        dn_ofi_refused(ofi, stream, head->number);
+    }
+}
+
+/* The receiver's */
+
+void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    if (0 != peer->depth || 0 == peer->rx_token || peer->rx_left || peer->base.lost
+        || peer->rx_taken - peer->rx_told < ofi->where.window / 4) {
+        return;
+    }
+    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+                       peer->rx_taken)) {
+        peer->rx_told = peer->rx_taken;
+    } else {
+        ofi->work = 1;
+    }
+}
+
+/** Say what of its stream has come. 0: the provider has no room. */
+static int dn_ofi_pong(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
+{
+    struct {
+        dn_ofi_head_t head;
+        dn_ofi_pong_t pong;
+    } message = {.head = {.token = peer->rx_token,
+                          .number = peer->rx_number,
+                          .len = sizeof(message.pong),
+                          .kind = DN_OFI_PONG},
+                 .pong = {.question = peer->rx_question}};
+
+    dn_auth_seal(ofi->auth, &peer->rx_pair.way[DN_AUTH_ACCEPTOR], message.head.number, &message,
+                 sizeof(message), offsetof(dn_ofi_head_t, proof));
+    return dn_ofi_tell(ofi, peer->node, &message, sizeof(message));
+}
+
+void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    const dn_auth_way_t *way = &peer->rx_pair.way[DN_AUTH_ACCEPTOR];
+
+    if (peer->credit_due) {
+        peer->credit_due =
+            !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, way, peer->rx_told);
+    }
+    if (peer->pong_due) {
+        peer->pong_due = !dn_ofi_pong(ofi, peer);
+    }
+    if (peer->left_due && !peer->pong_due) {
+        peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, way, 0);
+    }
+    ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
+}
+
+void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
+{
+    peer->parted = 1;
+    dn_ofi_suspect(ofi, peer);
+}
+
+void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    const dn_ofi_head_t *head = dn_ofi_head(buffer);
+    dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
+
+    if (NULL == peer || !dn_ofi_opens(ofi, &peer->rx_pair.way[DN_AUTH_OPENER], buffer)) {
+        /* Of a stream that is not known yet it is said again. */
+        dn_count(&ofi->iface.counters->dropped, NULL != peer);
+    } else if (DN_OFI_GONE == head->kind) {
+        dn_ofi_parted(ofi, peer);
+    } else if (peer->suspect) {
+        /* An answer would keep it waiting for one who has given it up. */
+        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+                       DN_OFI_CLOSED);
+    } else {
+        const uint64_t question = head->number >> 1;
+        if (question < peer->rx_question) {
+            /* A newer one is answered, or was. */
+            return;
+        }
+        peer->signs += question > peer->rx_question;
+        peer->rx_question = question;
+        peer->pong_due = 1;
+        peer->credit_due = dn_ofi_question(question, 1) == head->number;
+        peer->left_due = peer->rx_left;
+        dn_ofi_answer(ofi, peer);
+    }
+}
