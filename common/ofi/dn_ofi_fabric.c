@@ -132,7 +132,7 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
     ofi->mr_mode = (uint64_t) info->domain_attr->mr_mode;
     ofi->inject = dn_ofi_inject_max(info);
     ofi->tx_left = (uint32_t) dn_ofi_between(info->tx_attr->size, 1, DN_OFI_QUEUE_MAX);
-    ofi->tx_words = sizeof(dn_ofi_head_t) <= ofi->inject ? 0 : ofi->tx_left / 8;
+    ofi->tx_words = sizeof(dn_ofi_head_t) + sizeof(dn_ofi_pong_t) <= ofi->inject ? 0 : ofi->tx_left / 8;
     ofi->tx_most = (ofi->tx_left + 1) / 2;
     ofi->rx_want = (uint32_t) dn_ofi_between(
         info->rx_attr->size, 1,
