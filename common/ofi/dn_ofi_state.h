@@ -1,0 +1,352 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ofi_state.h
+ * What the ofi device keeps: buffers, streams, peers, transfers, groups and applicants, with the numbers that bound them. All of it
+ * is guarded by ofi->lock (dn_ofi_int.h).
+ */
+#ifndef DN_OFI_STATE_H
+#define DN_OFI_STATE_H
+
+#include <pthread.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "dn_atomic.h"
+#include "dn_device.h"
+#include "dn_ofi_wire.h"
+#include "dn_sg.h"
+
+/** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
+ * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
+#define DN_OFI_MESSAGE_MAX (64u * 1024)
+/** Longest that ofi_rxm sends at once, without being asked (its FI_OFI_RXM_BUFFER_SIZE). */
+#define DN_OFI_RXM_EAGER (16u * 1024)
+/** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. */
+#define DN_OFI_SMALL  512u
+#define DN_OFI_MIDDLE 4096u
+/** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
+#define DN_OFI_BOTF_MIN 576u
+#define DN_OFI_RINGS \
+    8u /**< a window in the ring_lines of the configuration: credit is longer on its way here */
+#define DN_OFI_WINDOW_MAX 4096u /**< lines */
+/** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
+#define DN_OFI_RX 16u
+/** and where it does not: at most, of the longest buffers. */
+#define DN_OFI_RX_MAX 128u
+/** Operations of each kind in flight at most, whatever the provider would take. */
+#define DN_OFI_QUEUE_MAX 1024u
+#define DN_OFI_IOV       8u           /**< iovecs given to one call */
+#define DN_OFI_PART      (256u << 10) /**< longest single RMA operation */
+#define DN_OFI_FLYING \
+    (2u << 20) /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
+                GB/s; 4 MiB in parts of 1 MiB: 1.7) */
+#define DN_OFI_PLACE_BITS \
+    20u /**< of a token; the others are random, as different senders' must not be alike */
+#define DN_OFI_PUSH_NS UINT64_C(10000000) /**< for which disconnecting sends what it can */
+/** HELLO is said again after so long, then after twice as long each time. */
+#define DN_OFI_GREET_NS UINT64_C(4000000)
+/** For which an answer is waited for before it is asked for again. */
+#define DN_OFI_ASK_NS    UINT64_C(250000000)
+#define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
+#define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
+
+/** In place of a handle on a process: it had ended before its HELLO was read, as short-lived ones do. */
+#define DN_OFI_ENDED (-2)
+
+/** What is called of libfabric by name; the rest is reached through its
+ * objects. */
+typedef struct dn_ofi_lib {
+    uint32_t (*version)(void);
+    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+                   const struct fi_info *hints, struct fi_info **info);
+    void (*freeinfo)(struct fi_info *info);
+    struct fi_info *(*dupinfo)(const struct fi_info *info);
+    const char *(*strerror)(int error);
+    int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+} dn_ofi_lib_t;
+
+/** What an op_context points to; libfabric owns `context` until the operation
+ * completes. */
+typedef struct dn_ofi_request {
+    struct fi_context2 context;
+    enum { DN_OFI_SEND, DN_OFI_RECV, DN_OFI_RMA } role;
+} dn_ofi_request_t;
+
+/** An address of the vector, shared by what names it. */
+typedef struct dn_ofi_node {
+    struct dn_ofi_node *next;
+    fi_addr_t addr;
+    uint32_t users;
+    uint32_t len;
+    uint64_t newest; /**< token of the stream to it that was opened last */
+    uint8_t
+        name[DN_OFI_NAME_MAX + 1]; /**< 0 behind it: a provider reads as many bytes as its own names have */
+} dn_ofi_node_t;
+
+/** Memory for one message, to send or received. The message begins at bytes. */
+typedef struct dn_ofi_buffer {
+    dn_ofi_request_t request;
+    struct dn_ofi_buffer *next;
+    struct dn_ofi_stream *stream; /**< it is sent on */
+    void *desc;                   /**< of its registration, where the provider wants one */
+    uint32_t room;
+    uint32_t size;  /**< bytes in it */
+    uint32_t lines; /**< of credit */
+    _Alignas(8) uint8_t bytes[];
+} dn_ofi_buffer_t;
+
+/** Put a message behind those that wait. last is undefined while first is NULL.
+ */
+static inline void dn_ofi_put_last(dn_ofi_buffer_t **first, dn_ofi_buffer_t **last, dn_ofi_buffer_t *buffer)
+{
+    buffer->next = NULL;
+    *(NULL == *first ? first : &(*last)->next) = buffer;
+    *last = buffer;
+}
+
+/** Buffers of one size; grows, and shrinks only when the port closes. */
+typedef struct dn_ofi_slab {
+    struct dn_ofi_slab *next;
+    struct fid_mr *mr;
+    _Alignas(64) uint8_t bytes[];
+} dn_ofi_slab_t;
+
+typedef struct dn_ofi_pool {
+    dn_ofi_buffer_t *free;
+    dn_ofi_slab_t *slab;
+    uint32_t room;
+    uint32_t each; /**< buffers a slab */
+} dn_ofi_pool_t;
+
+enum { DN_OFI_SHORT, DN_OFI_MEDIUM, DN_OFI_LONG, DN_OFI_POOLS };
+
+/** What we send to a peer. Outlives the peer until all of it has been taken. */
+typedef struct dn_ofi_stream {
+    uint64_t token; /**< its last DN_OFI_PLACE_BITS: place in ofi->stream */
+    uint64_t
+        before; /**< token of the stream to the same process ahead of it: it begins when that has gone out */
+    struct dn_ofi_peer *peer;
+    dn_ofi_node_t *node;
+    uint64_t back;            /**< token of the peer's stream to us when the peer was freed,
+                    0: none */
+    dn_auth_pair_t back_pair; /**< of that stream */
+    int open;                 /**< it was challenged: messages go out */
+    dn_auth_root_t root;
+    dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
+    dn_auth_pair_t pair;         /**< once it is open */
+    uint64_t since;              /**< when it was made */
+    uint64_t greet_at;           /**< when HELLO is said next, */
+    uint64_t greet_gap;          /**< and the pause behind that */
+    uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
+    uint32_t room;   /**< bytes of the longest message that its receiver takes, with its head */
+    uint32_t window;
+    uint64_t sent;                 /**< lines, ever */
+    uint64_t credit;               /**< lines taken, ever: at most window behind sent */
+    uint32_t held;                 /**< lines of first .. last, and of windows not yet kicked */
+    uint32_t flying;               /**< buffers that the provider has */
+    dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
+    uint64_t stores;               /**< number behind its last AOTF; 0: there was none */
+    uint64_t stored;               /**< numbers below are known to have come */
+    int asked;                     /**< a PING is not answered yet */
+    uint64_t question;             /**< which it was, or the last */
+    uint64_t asked_at;             /**< when it was sent last, */
+    uint64_t asked_since;          /**< and first */
+    uint64_t turn;                 /**< ofi->turns when its burst began */
+    uint32_t burst;                /**< messages since */
+    uint64_t sent_at;              /**< when the last of them was sent */
+    int gathers;                   /**< is in ofi->gathering */
+    struct dn_ofi_stream *gathering_next;
+    uint32_t unheard; /**< looks since what came of it has grown */
+    uint64_t seen;    /**< stored at the last look */
+    int leaving;      /**< its LEAVE is queued */
+    int dead;         /**< nothing more is sent */
+} dn_ofi_stream_t;
+
+typedef struct dn_ofi_peer {
+    dn_peer_base_t base;
+    dn_ofi_stream_t *tx; /**< NULL: not open */
+    dn_ofi_node_t *node;
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
+    dn_auth_side_t side;                /**< its side of streams, but for the random bytes */
+    uint32_t window;                    /**< lines that it lets us have there */
+    int self;
+    int contends;        /**< runs only where we may */
+    int pidfd;           /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
+    _Atomic int suspect; /**< found gone; the next progress says so */
+    int parted;          /**< it has said itself that it takes, or sends, no more */
+    uint32_t refusals;   /**< since its life was last looked at */
+    int stranger;        /**< met by the watcher: not the port's yet */
+    int going;           /**< is being freed: what it says now is said to nobody */
+
+    uint64_t rx_token;             /**< of its stream to us, 0: none */
+    dn_auth_pair_t rx_pair;        /**< of that stream */
+    struct dn_ofi_peer *rx_next;   /**< of its bucket */
+    uint64_t rx_number;            /**< expected next */
+    uint64_t rx_lines;             /**< that came, ever */
+    uint64_t rx_taken;             /**< lines whose handlers have run, ever */
+    uint64_t rx_told;              /**< of which the sender knows */
+    uint64_t early_lines;          /**< of early, which the sender has credit for, too */
+    uint32_t depth;                /**< its handlers running, one inside the other */
+    uint64_t rx_question;          /**< the newest that its PINGs have asked */
+    int rx_left;                   /**< its LEAVE came */
+    int left_due, pong_due;        /**< LEFT or PONG wait for room */
+    int credit_due;                /**< the last CREDIT is to be said again */
+    int queued;                    /**< is in ofi->ready */
+    dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
+    dn_ofi_buffer_t *first, *last; /**< for handlers */
+    struct dn_ofi_peer *ready_next;
+
+    struct dn_ofi_op *op, **op_tail; /**< in flight, oldest first */
+    uint32_t handed;                 /**< of those no more in flight, for the core processor */
+    uint64_t fenced;                 /**< number of the message behind which RMA may start */
+    int fences;                      /**< there is one */
+    uint64_t flying;                 /**< bytes of their parts that the provider has */
+    uint32_t signs;                  /**< of life, counted */
+    uint32_t signs_at;               /**< when `since` was set */
+    uint64_t since;
+
+    struct dn_ofi_peer *next; /**< of ofi->peers */
+} dn_ofi_peer_t;
+
+/** A PUSH or PULL. */
+typedef struct dn_ofi_op {
+    struct dn_ofi_op *next;
+    dn_ofi_peer_t *peer;
+    dn_xfer_t xfer; /**< what it points to are copies: the next five */
+    dn_key_t whole_key;
+    dn_sg_t local_sg, remote_sg;
+    dn_prog_use_t local_use;
+    dn_block_t *block;
+    dn_sg_cursor_t local_at, remote_at;
+    uint64_t remote; /**< what the provider wants added to a place in the segment */
+    uint64_t key;
+    struct fid_mr *mr;        /**< of the local memory, where the provider wants that */
+    struct dn_ofi_part *part; /**< those that the provider has */
+    int write;
+    int failed; /**< by the provider: the core processor is to do it again */
+    dn_status_t status;
+} dn_ofi_op_t;
+
+/** One call of fi_writemsg or fi_readmsg. */
+typedef struct dn_ofi_part {
+    dn_ofi_request_t request;
+    dn_ofi_op_t *op; /**< NULL: given up */
+    uint64_t len;
+    struct dn_ofi_part *next; /**< of op->part, or of ofi->parts */
+} dn_ofi_part_t;
+
+/** A group that is let in. */
+typedef struct dn_ofi_group {
+    dn_pgid_t pgid;
+    int met;                            /**< the rest is known: one of its processes was met */
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< its public half */
+    dn_auth_root_t root;                /**< what we share with it */
+} dn_ofi_group_t;
+
+/** Who has said HELLO as a process can that has the key, and has still to prove that it says so now. */
+typedef struct dn_ofi_applicant {
+    struct dn_ofi_applicant *next;
+    uint64_t token;
+    uint64_t number; /**< of its PROOF */
+    uint64_t since;
+    uint32_t pid;
+    dn_pgid_t pgid;
+    dn_ofi_where_t where;
+    dn_ofi_node_t *node;
+    dn_auth_pair_t pair;
+    dn_ofi_challenge_t challenge;
+    dn_ofi_buffer_t *early; /**< messages that came by now, oldest first */
+    uint64_t lines;         /**< of them */
+} dn_ofi_applicant_t;
+
+typedef struct dn_ofi {
+    dn_iface_t iface;
+    pthread_mutex_t lock;
+    int threads;
+    uint32_t max_senders; /**< dn_config_t::max_peers more than the job has processes */
+    dn_auth_mode_t auth;
+    uint64_t first;       /**< dn_config_t::first */
+    uint64_t timeout_ns;  /**< 0: nobody is given up for being silent */
+    dn_ofi_where_t where; /**< of this process */
+    uint32_t units;
+    uint32_t contenders;
+
+    const dn_ofi_lib_t *lib;
+    struct fi_info *info;
+    char name_text[2 * DN_OFI_NAME_MAX]; /**< of its endpoint, for people */
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_cq *cq;
+    struct fid_av *av;
+    struct fid_ep *ep;     /**< NULL: closed, and everybody is lost */
+    struct fid_ep *rma_ep; /**< by which PUSH and PULL are started:
+                            dn_ofi_rma_endpoint(). NULL: none yet */
+    int rma_wanted;        /**< by the configuration */
+    int rma;               /**< PULL by fi_read */
+    int delivery;          /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
+    uint64_t mr_mode;
+    int local;         /**< reaches processes of this host only */
+    uint64_t key_mask; /**< bits of a key */
+    size_t iov_limit;  /**< of ours in one call of RMA */
+    size_t rma_iov_limit;
+    size_t inject;
+    uint32_t tx_left;  /**< operations that the provider still takes, */
+    uint32_t tx_words; /**< the last of them words alone: who gets no answer gives this process up; */
+    uint32_t tx_most;  /**< and messages of one stream: a peer that takes none leaves room for the others */
+    uint32_t rx_want;  /**< receives to be kept posted */
+    uint32_t rx_posted;
+
+    dn_ofi_pool_t pool[DN_OFI_POOLS]; /**< by length */
+    dn_ofi_part_t *parts;             /**< free */
+    dn_ofi_node_t *nodes;
+    dn_ofi_stream_t **stream; /**< by number, NULL: free */
+    uint32_t nstreams;
+    _Atomic uint32_t draining; /**< streams without a peer */
+    dn_ofi_peer_t *peers;
+    _Atomic uint32_t npeers;
+    uint32_t nsenders; /**< peers with a stream to us */
+    dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
+    dn_ofi_peer_t *ready, **ready_tail; /**< with messages for handlers */
+    uint32_t nready;
+    dn_ofi_group_t *group; /**< the first is our own */
+    uint32_t ngroups;
+    dn_ofi_applicant_t *applicant; /**< oldest first */
+    uint32_t napplicants;
+    uint32_t greeting;              /**< streams that were not open yet at the last look */
+    uint64_t greet_at;              /**< when the next of them says HELLO */
+    int told;                       /**< that somebody cannot be understood */
+    dn_ofi_op_t *done, **done_tail; /**< to be signalled, or to be done by the core processor */
+    int resetting;                  /**< failures of RMA are of our own making */
+    struct fid_mr **mr;             /**< of segments, by SID */
+    uint32_t nmr;
+
+    dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
+    int guarding;               /**< the watcher sends these soon, whatever the application does
+                 */
+    int calls;                  /**< the watcher is to be told so */
+
+    int work;             /**< something waits for room */
+    int retry;            /**< an applicant that has proved itself may be let in now */
+    int unmet;            /**< the watcher has met peers, which the port does not know yet */
+    _Atomic int suspects; /**< some peer's suspect is set */
+    _Atomic int reap;     /**< some peer may be freed */
+    int closing;
+    uint64_t looked; /**< at the network, while there was no peer */
+    uint64_t called; /**< progress, last */
+
+    pthread_t watcher;
+    pthread_cond_t wake; /**< with lock: the port closes */
+    int watching;        /**< there is a watcher */
+    int beating;         /**< it is reading what came, without the port's lock */
+    uint64_t turns;      /**< in which somebody else did */
+    int backlog;         /**< and there was more to read than the last of them read */
+    uint64_t watched;    /**< when peers were looked at last */
+} dn_ofi_t;
+
+#endif
