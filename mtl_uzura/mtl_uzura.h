@@ -56,10 +56,38 @@ enum uzura_kind {
 typedef struct uzura_head {
     uint32_t context;
     int32_t source; /**< rank of the sender in the communicator */
-    int32_t tag;
-    uint32_t pad;
+    uint64_t tag;   /**< mtl_uzura_tag() */
 } uzura_head_t;
 _Static_assert(16 == sizeof(uzura_head_t), "40 bytes fit beside the envelope");
+
+/** @name A tag of MPI as matching has it, and back; that of a receive may be MPI_ANY_TAG */
+/** @{ */
+static inline uint64_t mtl_uzura_tag(int tag)
+{
+    return (uint64_t) (uint32_t) tag;
+}
+
+static inline uint64_t mtl_uzura_wanted_tag(int tag)
+{
+    return MPI_ANY_TAG == tag ? 0 : mtl_uzura_tag(tag);
+}
+
+static inline uint64_t mtl_uzura_ignore(int tag)
+{
+    return MPI_ANY_TAG == tag ? DN_MATCH_ANY_TAG_IGNORE : 0;
+}
+
+static inline int mtl_uzura_mpi_tag(uint64_t tag)
+{
+    return (int) (uint32_t) tag;
+}
+
+/** Can a message have this tag? MPI_ANY_TAG, -1, is the greatest of 32 bits. */
+static inline bool mtl_uzura_is_tag(uint64_t tag)
+{
+    return mtl_uzura_tag(MPI_ANY_TAG) > tag;
+}
+/** @} */
 
 typedef struct uzura_rts {
     uzura_head_t head;
@@ -343,7 +371,8 @@ int mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_
                     mca_mtl_request_t *mtl_request);
 static inline uzura_head_t mtl_uzura_envelope(const struct ompi_communicator_t *comm, int tag)
 {
-    return (uzura_head_t){.context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = tag};
+    return (uzura_head_t){
+        .context = (uint32_t) comm->c_contextid, .source = comm->c_my_rank, .tag = mtl_uzura_tag(tag)};
 }
 /** Send memory that lies together: the request has no ompi_request_t, or one that its callback completes. */
 int mtl_uzura_start_send(uzura_request_t *request, struct ompi_communicator_t *comm, int dest, int tag,
@@ -353,7 +382,7 @@ static inline void mtl_uzura_sent(uzura_endpoint_t *endpoint, const uzura_head_t
 {
     endpoint->sent++;
     if (OPAL_UNLIKELY(endpoint->offered) && endpoint->offer.context == head->context
-        && endpoint->offer.tag == head->tag) {
+        && mtl_uzura_tag(endpoint->offer.tag) == head->tag) {
         endpoint->offered = false;
     }
 }

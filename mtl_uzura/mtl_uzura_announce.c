@@ -43,7 +43,7 @@ static bool announces(const uzura_request_t *request, const uzura_endpoint_t *en
     const unsigned least = mtl_uzura_number[MTL_UZURA_ANNOUNCE_MIN].value;
 
     return 0 != least && request->len > least && NULL == endpoint->announced && NULL != request->buffer
-           && MPI_ANY_TAG != request->posted.tag && !endpoint->lost && !mtl_uzura.threads;
+           && 0 == request->posted.ignore && !endpoint->lost && !mtl_uzura.threads;
 }
 
 /** Receives that are looked at for one which would take the message first. */
@@ -60,7 +60,7 @@ static bool is_first(const dn_match_recv_t *posted)
     do {
         other = dn_match_next_posted(&mtl_uzura.match, &posted->context, other);
     } while (NULL != other && posted != other
-             && !dn_match_takes(other->source, other->tag, posted->source, posted->tag));
+             && !dn_match_takes(other->source, other->tag, other->ignore, posted->source, posted->tag));
     return posted == other;
 }
 
@@ -112,7 +112,7 @@ void mtl_uzura_claims_close(void)
 void mtl_uzura_announce(uzura_request_t *request, uzura_endpoint_t *endpoint)
 {
     uzura_announce_t announce = {.context = request->posted.context,
-                                 .tag = request->posted.tag,
+                                 .tag = mtl_uzura_mpi_tag(request->posted.tag),
                                  .seen = endpoint->seen,
                                  .len = request->len};
 
@@ -185,7 +185,8 @@ bool mtl_uzura_push(uzura_request_t *request)
 
     if (!endpoint->offered || NULL != endpoint->first || NULL == request->buffer
         || request->len <= endpoint->eager_limit || offer->context != request->head.context
-        || offer->tag != request->head.tag || offer->len < request->len || !mtl_uzura_handle_take(request)) {
+        || mtl_uzura_tag(offer->tag) != request->head.tag || offer->len < request->len
+        || !mtl_uzura_handle_take(request)) {
         return false;
     }
     endpoint->offered = false;

@@ -221,16 +221,17 @@ static inline bool take_next(uint8_t *to, size_t room, int src, int tag, struct 
     }
     memcpy(&head, message.data, sizeof(head));
     const size_t len = message.len - sizeof(head);
-    if (OPAL_UNLIKELY(head.context != context || head.source != src
-                      || !dn_match_takes(src, tag, head.source, head.tag) || MPI_ANY_TAG == head.tag
-                      || len > room)) {
+    if (OPAL_UNLIKELY(
+            head.context != context || head.source != src
+            || !dn_match_takes(src, mtl_uzura_wanted_tag(tag), mtl_uzura_ignore(tag), head.source, head.tag)
+            || !mtl_uzura_is_tag(head.tag) || len > room)) {
         return false;
     }
     dn_copy(to, (const uint8_t *) message.data + sizeof(head), len);
     dn_take(endpoint->peer, &message);
     endpoint->seen++;
     if (MPI_STATUS_IGNORE != status) {
-        mtl_uzura_set_status(status, src, head.tag, len);
+        mtl_uzura_set_status(status, src, mtl_uzura_mpi_tag(head.tag), len);
     }
     return true;
 }

@@ -47,7 +47,7 @@ static inline void match(uzura_request_t *request, const uzura_head_t *head, siz
     struct ompi_status_public_t *status = &request->super.ompi_req->req_status;
 
     status->MPI_SOURCE = head->source;
-    status->MPI_TAG = head->tag;
+    status->MPI_TAG = mtl_uzura_mpi_tag(head->tag);
     status->_ucount = len;
     request->done = 0;
     request->wanted = len;
@@ -403,7 +403,7 @@ static inline bool read_arrival(arrival_t *arrival, const uint8_t *data, size_t 
         return false;
     }
     memcpy(&arrival->head, data, sizeof(arrival->head));
-    if (0 > arrival->head.source || MPI_ANY_TAG == arrival->head.tag) {
+    if (0 > arrival->head.source || !mtl_uzura_is_tag(arrival->head.tag)) {
         return false;
     }
     arrival->request = 0;
@@ -575,9 +575,11 @@ static inline int start(uzura_request_t *request, const struct ompi_communicator
     }
     request->posted.context = context;
     request->posted.source = source;
-    request->posted.tag = tag;
+    request->posted.tag = mtl_uzura_wanted_tag(tag);
+    request->posted.ignore = mtl_uzura_ignore(tag);
     uzura_lock();
-    uzura_kept_t *kept = (uzura_kept_t *) dn_match_find(&mtl_uzura.match, context, source, tag);
+    uzura_kept_t *kept = (uzura_kept_t *) dn_match_find(&mtl_uzura.match, context, source,
+                                                        mtl_uzura_wanted_tag(tag), mtl_uzura_ignore(tag));
     if (OPAL_LIKELY(NULL == kept)) {
         request->state = UZURA_POSTED;
         dn_match_post(&mtl_uzura.match, &request->posted);
@@ -616,7 +618,8 @@ int mtl_uzura_start_receive(uzura_request_t *request, const struct ompi_communic
 static uzura_kept_t *probe(uint32_t context, int source, int tag, bool out)
 {
     uzura_lock();
-    uzura_kept_t *kept = (uzura_kept_t *) dn_match_find(&mtl_uzura.match, context, source, tag);
+    uzura_kept_t *kept = (uzura_kept_t *) dn_match_find(&mtl_uzura.match, context, source,
+                                                        mtl_uzura_wanted_tag(tag), mtl_uzura_ignore(tag));
     if (NULL != kept && out) {
         take(kept);
     }
@@ -636,7 +639,7 @@ static uzura_kept_t *probe_twice(const struct ompi_communicator_t *comm, int sou
         kept = probe(context, source, tag, out);
     }
     if (NULL != kept && MPI_STATUS_IGNORE != status) {
-        mtl_uzura_set_status(status, kept->msg.source, kept->msg.tag, kept->len);
+        mtl_uzura_set_status(status, kept->msg.source, mtl_uzura_mpi_tag(kept->msg.tag), kept->len);
     }
     return kept;
 }

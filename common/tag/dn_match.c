@@ -20,19 +20,23 @@ _Static_assert(0 == offsetof(dn_match_recv_t, node) && 0 == offsetof(dn_match_ms
 
 /** @name Index */
 /** @{ */
-static dn_match_key_t make_key(uint32_t context, int32_t source, int32_t tag, unsigned wild)
+static dn_match_key_t make_key(uint32_t context, int32_t source, uint64_t tag, unsigned wild)
 {
     return (dn_match_key_t){.context = context,
                             .source = 0 != (wild & DN_MATCH_WILD_SOURCE) ? DN_MATCH_ANY_SOURCE : source,
-                            .tag = 0 != (wild & DN_MATCH_WILD_TAG) ? DN_MATCH_ANY_TAG : tag,
+                            .tag = 0 != (wild & DN_MATCH_WILD_TAG) ? tag & ~DN_MATCH_ANY_TAG_IGNORE : tag,
                             .wild = wild};
 }
 
 /** What is wild in the values of a receive. */
-static unsigned wild_of(int32_t source, int32_t tag)
+static unsigned wild_of(int32_t source, uint64_t ignore)
 {
-    return (DN_MATCH_ANY_SOURCE == source ? DN_MATCH_WILD_SOURCE : 0u)
-           | (DN_MATCH_ANY_TAG == tag ? DN_MATCH_WILD_TAG : 0u);
+    const unsigned wild = DN_MATCH_ANY_SOURCE == source ? DN_MATCH_WILD_SOURCE : 0u;
+
+    if (0 == ignore) {
+        return wild;
+    }
+    return DN_MATCH_ANY_TAG_IGNORE == ignore ? wild | DN_MATCH_WILD_TAG : DN_MATCH_ODD;
 }
 
 static bool same_key(const dn_match_key_t *a, const dn_match_key_t *b)
@@ -43,9 +47,9 @@ static bool same_key(const dn_match_key_t *a, const dn_match_key_t *b)
 /** Programs number their tags and sources with strides: the fold keeps these from adding up to few buckets. */
 static dn_match_link_t **bucket_of(const dn_match_index_t *index, const dn_match_key_t *key)
 {
-    uint64_t x = ((uint64_t) key->context << 32 | (uint32_t) key->tag) * UINT64_C(0xa24baed4963ee407);
+    uint64_t x = (key->tag ^ (uint64_t) key->wild << 62) * UINT64_C(0xa24baed4963ee407);
 
-    x ^= ((uint64_t) key->wild << 32 | (uint32_t) key->source) * UINT64_C(0x9fb21c651e98df25);
+    x ^= ((uint64_t) key->context << 32 | (uint32_t) key->source) * UINT64_C(0x9fb21c651e98df25);
     x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
     return &index->bucket[x >> (64 - index->bits)];
 }
@@ -144,7 +148,8 @@ static bool index_init(dn_match_index_t *index)
 
 int dn_match_init(dn_match_t *m)
 {
-    *m = (dn_match_t){.posted = {&m->posted, &m->posted}, .kept = {&m->kept, &m->kept}};
+    *m = (dn_match_t){
+        .posted = {&m->posted, &m->posted}, .kept = {&m->kept, &m->kept}, .odd = {&m->odd, &m->odd}};
     return index_init(&m->posted_index) && index_init(&m->kept_index) ? 0 : -1;
 }
 
@@ -158,11 +163,21 @@ void dn_match_fini(dn_match_t *m)
 
 /** @name Posted receives */
 /** @{ */
+static dn_match_recv_t *recv_of(dn_match_link_t *link)
+{
+    return (dn_match_recv_t *) ((uint8_t *) link - offsetof(dn_match_recv_t, link));
+}
+
 static void index_recv(dn_match_t *m, dn_match_recv_t *recv)
 {
-    const unsigned wild = wild_of(recv->source, recv->tag);
+    const unsigned wild = wild_of(recv->source, recv->ignore);
 
     recv->order = m->order++;
+    if (DN_MATCH_ODD == wild) {
+        recv->link.key.wild = wild;
+        dn_match_node_append(&m->odd, &recv->link.ring);
+        return;
+    }
     recv->link.key = make_key(recv->context, recv->source, recv->tag, wild);
     m->indexed[wild]++;
     insert(&m->posted_index, &recv->link);
@@ -170,11 +185,15 @@ static void index_recv(dn_match_t *m, dn_match_recv_t *recv)
 
 void dn_match_unindex(dn_match_t *m, dn_match_recv_t *recv)
 {
+    if (DN_MATCH_ODD == recv->link.key.wild) {
+        dn_match_node_remove(&recv->link.ring);
+        return;
+    }
     m->indexed[recv->link.key.wild]--;
     extract(&m->posted_index, &recv->link);
 }
 
-/** Put all into the index that have been posted since it was last needed. */
+/** Put all into the index, or among the odd, that have been posted since these were last needed. */
 static void index_fresh(dn_match_t *m)
 {
     for (dn_match_recv_t *recv = m->fresh; NULL != recv; recv = dn_match_next_posted(m, NULL, recv)) {
@@ -183,26 +202,48 @@ static void index_fresh(dn_match_t *m)
     m->fresh = NULL;
 }
 
-/** None of the near receives matches, and those that are not in the index then are among them. */
-dn_match_recv_t *dn_match_arrive_far(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
+/** The earliest receive of the index that takes a message. */
+static dn_match_recv_t *first_indexed(const dn_match_t *m, uint32_t context, int32_t source, uint64_t tag)
 {
-    const unsigned kinds = 0 > tag ? DN_MATCH_WILD_TAG : DN_MATCH_KINDS;
     dn_match_recv_t *found = NULL;
 
-    index_fresh(m);
-    for (unsigned wild = 0; wild < kinds; wild++) {
+    for (unsigned wild = 0; wild < DN_MATCH_KINDS; wild++) {
         if (0 == m->indexed[wild]) {
             continue;
         }
         const dn_match_key_t key = make_key(context, source, tag, wild);
         dn_match_link_t *first = lookup(&m->posted_index, &key);
-        if (NULL != first) {
-            dn_match_recv_t *recv = (dn_match_recv_t *) ((uint8_t *) first - offsetof(dn_match_recv_t, link));
-            if (NULL == found || recv->order < found->order) {
-                found = recv;
-            }
+        if (NULL != first && (NULL == found || recv_of(first)->order < found->order)) {
+            found = recv_of(first);
         }
     }
+    return found;
+}
+
+/** The earliest odd receive that takes a message, if it was posted before @p found; else that. */
+static dn_match_recv_t *or_earlier_odd(const dn_match_t *m, dn_match_recv_t *found, uint32_t context,
+                                       int32_t source, uint64_t tag)
+{
+    for (dn_match_node_t *node = m->odd.next; &m->odd != node; node = node->next) {
+        dn_match_recv_t *recv = recv_of((dn_match_link_t *) node);
+
+        if (NULL != found && found->order < recv->order) {
+            break;
+        }
+        if (recv->context == context && dn_match_takes(recv->source, recv->tag, recv->ignore, source, tag)) {
+            return recv;
+        }
+    }
+    return found;
+}
+
+/** None of the near receives matches, and those that were never put behind them then are among them. */
+dn_match_recv_t *dn_match_arrive_far(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag)
+{
+    dn_match_recv_t *found;
+
+    index_fresh(m);
+    found = or_earlier_odd(m, first_indexed(m, context, source, tag), context, source, tag);
     if (NULL != found) {
         dn_match_cancel(m, found);
     }
@@ -223,12 +264,9 @@ dn_match_recv_t *dn_match_next_posted(const dn_match_t *m, const uint32_t *conte
 
 /** @name Kept messages */
 /** @{ */
-/** Put a message into its queue of one kind, if receives of that kind match it. */
+/** Put a message into its queue of one kind. */
 static void index_msg(dn_match_t *m, dn_match_msg_t *msg, unsigned wild)
 {
-    if (0 > msg->tag && 0 != (wild & DN_MATCH_WILD_TAG)) {
-        return;
-    }
     msg->link[wild].key = make_key(msg->context, msg->source, msg->tag, wild);
     insert(&m->kept_index, &msg->link[wild]);
 }
@@ -255,21 +293,21 @@ void dn_match_keep(dn_match_t *m, dn_match_msg_t *msg)
 }
 
 /** None of the near messages matches, and those that are not in the queues of a kind sought are among them. */
-static dn_match_msg_t *find_far(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
+static dn_match_msg_t *find_far(dn_match_t *m, const dn_match_key_t *key)
 {
-    const unsigned wild = wild_of(source, tag);
-    const dn_match_key_t key = make_key(context, source, tag, wild);
     dn_match_link_t *first;
 
-    if (0 == (m->sought & 1u << wild)) {
-        seek(m, wild);
+    if (0 == (m->sought & 1u << key->wild)) {
+        seek(m, key->wild);
     }
-    first = lookup(&m->kept_index, &key);
-    return NULL == first ? NULL
-                         : (dn_match_msg_t *) ((uint8_t *) (first - wild) - offsetof(dn_match_msg_t, link));
+    first = lookup(&m->kept_index, key);
+    return NULL == first
+               ? NULL
+               : (dn_match_msg_t *) ((uint8_t *) (first - key->wild) - offsetof(dn_match_msg_t, link));
 }
 
-dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
+dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag,
+                                   uint64_t ignore)
 {
     dn_match_node_t *node = m->kept.next;
 
@@ -277,9 +315,13 @@ dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t sour
         dn_match_msg_t *msg = (dn_match_msg_t *) node;
 
         if (DN_MATCH_NEAR == near) {
-            return find_far(m, context, source, tag);
+            const unsigned wild = wild_of(source, ignore);
+            if (DN_MATCH_ODD != wild) {
+                const dn_match_key_t key = make_key(context, source, tag, wild);
+                return find_far(m, &key);
+            }
         }
-        if (msg->context == context && dn_match_takes(source, tag, msg->source, msg->tag)) {
+        if (msg->context == context && dn_match_takes(source, tag, ignore, msg->source, msg->tag)) {
             return msg;
         }
     }

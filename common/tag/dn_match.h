@@ -6,6 +6,11 @@
  * Tag matching: which posted receive takes a message, and which unexpected message a receive takes, in the
  * order that MPI demands.
  *
+ * A message has a context, a source and a tag of 64 bits. A receive takes it when the contexts are equal, the sources
+ * are equal or the receive's is wild, and the tags are equal in all bits that the receive does not ignore. That is
+ * libfabric's rule. MPI's is a case of it: a tag of 32 bits is extended by zeros, and MPI_ANY_TAG is tag 0 with
+ * DN_MATCH_ANY_TAG_IGNORE.
+ *
  * Receives that are posted and messages that are kept stand in two lists, oldest first. The oldest DN_MATCH_NEAR
  * of each are looked at one by one: in most programs these are all there are, or the ones that messages take. Entries
  * behind them are found through an index, a hash table of queues; a queue holds the entries that one key
@@ -21,8 +26,14 @@
  * be looked for beyond the near ones, so a window of receives that are matched in order never does. A message is in a queue for each
  * kind of receive that may look for it, but for those kinds only that have done so since none was kept.
  *
- * Cost:       no call but init, fini and dn_match_next_*() depends on the number of entries: each entry is put
- *             into a queue once, and the index doubles with the number of its queues. It does not shrink.
+ * The index knows receives that ignore nothing, and those with MPI's mask. Receives with any other mask are odd: behind
+ * the near ones they stand in a list of their own. Of what the index finds and that list the earliest posted wins.
+ *
+ * Cost:       without odd receives no call but init, fini and dn_match_next_*() depends on the number of entries: each
+ *             entry is put into a queue once, and the index doubles with the number of its queues. It does not shrink.
+ *             A message that no near receive takes is compared with the odd ones in turn, up to the one that takes it
+ *             or that was posted after what the index has found. A look for the message of an odd receive
+ *             goes through the kept ones in turn. So exact receives do not slow each other down, however many there are.
  * Ordering:   of the receives that a message matches the earliest posted takes it; of the messages that a receive
  *             matches it takes the earliest kept.
  * Ownership:  receives and messages are the caller's memory, lent from post or keep until they are returned by
@@ -42,9 +53,11 @@
 
 #include "dn_types.h"
 
-/** Values of a receive that match more than one. Any tag is any of 0 and more: the others belong to collectives. */
+/** The source of a receive that takes messages of every source. */
 #define DN_MATCH_ANY_SOURCE (-1)
-#define DN_MATCH_ANY_TAG    (-1)
+
+/** Bits that MPI's any tag ignores. Any tag is any of 0 and more: the negative ones, of collectives, have bit 31 set. */
+#define DN_MATCH_ANY_TAG_IGNORE UINT64_C(0x7fffffff)
 
 /**
  * Entries of a list that are looked at one by one. To post and match a receive that is near by then takes 5 to 7 ns;
@@ -53,7 +66,12 @@
 #define DN_MATCH_NEAR 4
 
 /** What is wild in a key: every kind of queue has a number below DN_MATCH_KINDS. */
-enum dn_match_wild { DN_MATCH_WILD_SOURCE = 1 << 0, DN_MATCH_WILD_TAG = 1 << 1, DN_MATCH_KINDS = 1 << 2 };
+enum dn_match_wild {
+    DN_MATCH_WILD_SOURCE = 1 << 0,
+    DN_MATCH_WILD_TAG = 1 << 1, /**< in the bits of DN_MATCH_ANY_TAG_IGNORE */
+    DN_MATCH_KINDS = 1 << 2,
+    DN_MATCH_ODD = DN_MATCH_KINDS, /**< of a receive with another mask */
+};
 
 /** A place in a ring: the head of a list, or one of its entries. */
 typedef struct dn_match_node {
@@ -65,11 +83,11 @@ typedef struct dn_match_node {
 typedef struct dn_match_key {
     uint32_t context;
     int32_t source;
-    int32_t tag;
+    uint64_t tag;  /**< wild bits: 0 */
     uint32_t wild; /**< dn_match_wild: a wild value differs from every value of a message, even a wrong one */
 } dn_match_key_t;
 
-/** A place in the index. */
+/** A place in the index, or in the list of odd receives: that uses ring and key.wild only. */
 typedef struct dn_match_link {
     dn_match_node_t ring;        /**< the queue, oldest first and round again; next NULL: not in the index */
     struct dn_match_link *chain; /**< first of a queue: of the next queue in the bucket */
@@ -77,22 +95,23 @@ typedef struct dn_match_link {
     dn_match_key_t key;
 } dn_match_link_t;
 
-/** A posted receive. The caller sets context, source and tag; the rest is private. */
+/** A posted receive. The caller sets context, source, tag and ignore; the rest is private. */
 typedef struct dn_match_recv {
     dn_match_node_t node;
     uint32_t context;
     int32_t source; /**< or DN_MATCH_ANY_SOURCE */
-    int32_t tag;    /**< or DN_MATCH_ANY_TAG */
+    uint64_t tag;
+    uint64_t ignore; /**< bits of the tag that may differ */
     dn_match_link_t link;
-    uint64_t order; /**< in the index: rises with every receive; elsewhere undefined */
+    uint64_t order; /**< behind the near ones: rises with every receive; elsewhere undefined */
 } dn_match_recv_t;
 
-/** An unexpected message. The caller sets context, source and tag, none of them wild; the rest is private. */
+/** An unexpected message. The caller sets context, source, not wild, and tag; the rest is private. */
 typedef struct dn_match_msg {
     dn_match_node_t node;
     uint32_t context;
     int32_t source;
-    int32_t tag;
+    uint64_t tag;
     dn_match_link_t link[DN_MATCH_KINDS];
 } dn_match_msg_t;
 
@@ -108,11 +127,12 @@ typedef struct dn_match_index {
 typedef struct dn_match {
     dn_match_node_t posted;
     dn_match_node_t kept;
+    dn_match_node_t odd; /**< odd receives by age, but those that were posted near */
     size_t nposted;
     size_t nkept;
-    uint64_t order; /**< of the next receive in the index */
-    dn_match_recv_t
-        *fresh; /**< this receive and those after it are not in the index; NULL: none such, but near ones */
+    uint64_t order; /**< of the next receive behind the near ones */
+    dn_match_recv_t *
+        fresh; /**< this receive and those after it are not in the index, nor in odd; NULL: none such, but near ones */
     size_t indexed[DN_MATCH_KINDS]; /**< receives in the index */
     unsigned sought; /**< bit k: messages are in the queues of kind k, but those that were kept near */
     dn_match_index_t posted_index;
@@ -132,8 +152,9 @@ DN_API void dn_match_fini(dn_match_t *m);
 /** @name Slow cases of the inline functions below */
 /** @{ */
 DN_API void dn_match_unindex(dn_match_t *m, dn_match_recv_t *recv);
-DN_API dn_match_recv_t *dn_match_arrive_far(dn_match_t *m, uint32_t context, int32_t source, int32_t tag);
-DN_API dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t source, int32_t tag);
+DN_API dn_match_recv_t *dn_match_arrive_far(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag);
+DN_API dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag,
+                                          uint64_t ignore);
 
 /** Put @p node behind all others of the ring that @p head begins. */
 static inline void dn_match_node_append(dn_match_node_t *head, dn_match_node_t *node)
@@ -150,11 +171,11 @@ static inline void dn_match_node_remove(dn_match_node_t *node)
     node->next->prev = node->prev;
 }
 
-/** Whether a receive of these values, @p want_source and @p want_tag maybe wild, takes a message of one context. */
-static inline bool dn_match_takes(int32_t want_source, int32_t want_tag, int32_t source, int32_t tag)
+/** Whether a receive of @p want_source, maybe wild, @p want_tag and @p ignore takes a message of its context. */
+static inline bool dn_match_takes(int32_t want_source, uint64_t want_tag, uint64_t ignore, int32_t source,
+                                  uint64_t tag)
 {
-    return (want_source == source || DN_MATCH_ANY_SOURCE == want_source)
-           && (want_tag == tag || (DN_MATCH_ANY_TAG == want_tag && 0 <= tag));
+    return (want_source == source || DN_MATCH_ANY_SOURCE == want_source) && 0 == ((want_tag ^ tag) & ~ignore);
 }
 /** @} */
 
@@ -186,13 +207,13 @@ static inline void dn_match_cancel(dn_match_t *m, dn_match_recv_t *recv)
  *
  * @param[in] m        Initialised.
  * @param[in] context  Of the message, as are:
- * @param[in] source   0 or more.
- * @param[in] tag      Anything but DN_MATCH_ANY_TAG. The caller checks what a peer sent; where it did not, a message
- *                     may match or not, but no harm is done.
+ * @param[in] source   0 or more. The caller checks what a peer sent; where it did not, a message may match or not,
+ *                     but no harm is done.
+ * @param[in] tag      Any.
  *
  * @return the earliest posted receive that matches, the caller's again; NULL: keep the message.
  */
-static inline dn_match_recv_t *dn_match_arrive(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
+static inline dn_match_recv_t *dn_match_arrive(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag)
 {
     dn_match_node_t *node = m->posted.next;
 
@@ -202,7 +223,7 @@ static inline dn_match_recv_t *dn_match_arrive(dn_match_t *m, uint32_t context, 
         if (DN_MATCH_NEAR == near) {
             return dn_match_arrive_far(m, context, source, tag);
         }
-        if (recv->context == context && dn_match_takes(recv->source, recv->tag, source, tag)) {
+        if (recv->context == context && dn_match_takes(recv->source, recv->tag, recv->ignore, source, tag)) {
             dn_match_cancel(m, recv);
             return recv;
         }
@@ -218,12 +239,14 @@ DN_API void dn_match_keep(dn_match_t *m, dn_match_msg_t *msg);
  * @param[in] m        Initialised.
  * @param[in] context  Of the receive, as are:
  * @param[in] source   Or DN_MATCH_ANY_SOURCE.
- * @param[in] tag      Or DN_MATCH_ANY_TAG.
+ * @param[in] tag      Bits that are ignored may be anything.
+ * @param[in] ignore   Bits of the tag that may differ.
  * @return the earliest kept message that matches; it stays kept. NULL: post the receive.
  */
-static inline dn_match_msg_t *dn_match_find(dn_match_t *m, uint32_t context, int32_t source, int32_t tag)
+static inline dn_match_msg_t *dn_match_find(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag,
+                                            uint64_t ignore)
 {
-    return &m->kept == m->kept.next ? NULL : dn_match_find_kept(m, context, source, tag);
+    return &m->kept == m->kept.next ? NULL : dn_match_find_kept(m, context, source, tag, ignore);
 }
 
 /** Forget a kept message. */

@@ -271,7 +271,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
     const uint64_t length[] = {0, 8, EAGER, EAGER + 1, BUFFER, UINT64_MAX};
     const uint64_t len = length[dn_test_below(random, 6)];
     const uzura_head_t head = {.context = (uint32_t) MPI_COMM_SELF->c_contextid,
-                               .tag = (int32_t) dn_test_below(random, 4)};
+                               .tag = dn_test_below(random, 4)};
     union {
         uint8_t bytes[512];
         uzura_head_t head;
@@ -299,7 +299,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         n = sizeof(m.frag) + dn_test_below(random, 400);
     } else if (UZURA_ANNOUNCE == kind) {
         m.announce = (uzura_announce_t){
-            .context = head.context, .tag = head.tag, .number = 1, .request = other, .len = BUFFER};
+            .context = head.context, .tag = (int32_t) head.tag, .number = 1, .request = other, .len = BUFFER};
         m.announce.claims.len = 8 * dn_test_below(random, 4);
         n = sizeof(m.announce);
     } else if (UZURA_TAKES == kind) {
