@@ -46,6 +46,12 @@ static inline int dn_cas_u32(uint32_t *word, uint32_t expected, uint32_t desired
                                                    memory_order_acq_rel, memory_order_acquire);
 }
 
+static inline int dn_cas_u64(uint64_t *word, uint64_t expected, uint64_t desired)
+{
+    return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *) word, &expected, desired,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
+
 /** Old value; acquires and releases. */
 static inline uint64_t dn_fetch_add_u64(uint64_t *word, uint64_t add)
 {

@@ -93,6 +93,10 @@ const char *dn_strerror(dn_status_t status)
         return "another version of dimmnet";
     case DN_ERR_ACCESS:
         return "access refused";
+    case DN_ERR_TRUNC:
+        return "message longer than its room";
+    case DN_ERR_CANCELED:
+        return "taken back";
     }
     return "unknown status";
 }

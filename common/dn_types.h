@@ -14,7 +14,7 @@
 #define DN_API __attribute__((visibility("default")))
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 11
+#define DN_WIRE_VERSION 12
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {
@@ -29,6 +29,8 @@ typedef enum dn_status {
     DN_ERR_PROTO = -7,       /**< a peer's bytes are malformed */
     DN_ERR_VERSION = -8,     /**< the peer speaks another DN_WIRE_VERSION */
     DN_ERR_ACCESS = -9,      /**< another process group, another user, or the kernel said no */
+    DN_ERR_TRUNC = -10,      /**< a message is longer than the room for it: what fits has been stored */
+    DN_ERR_CANCELED = -11,   /**< the caller took it back before it began */
 } dn_status_t;
 
 /** The key of a process group: 128 bits that no outsider can guess. Its processes have it from their launcher; it is never

@@ -72,6 +72,14 @@ static inline char *dn_ompi_job_key(void)
     return NULL == key ? NULL : strdup(key);
 }
 
+/** Hosts that the launcher has for this job and those that it may spawn. 0: the launcher does not tell. */
+static inline unsigned dn_ompi_launcher_hosts(void)
+{
+    const char *hosts = getenv("OMPI_MCA_orte_num_nodes");
+
+    return NULL == hosts ? 0 : (unsigned) strtoul(hosts, NULL, 10);
+}
+
 /** Processes of this job. */
 static inline uint32_t dn_ompi_job_size(void)
 {

@@ -140,6 +140,9 @@ static inline int dn_ompi_status(dn_status_t status)
         return OPAL_ERR_COMM_FAILURE;
     case DN_ERR_ACCESS:
         return OPAL_ERR_PERM;
+    case DN_ERR_TRUNC:
+    case DN_ERR_CANCELED:
+        break;
     }
     return OPAL_ERROR;
 }

@@ -25,6 +25,9 @@ bool dn_ompi_var_registered(void);
 /** Read them. */
 void dn_ompi_var_get(dn_ompi_settings_t *settings);
 
+/** Register variables common_dimmnet_<name> of a part of libmca_common_dimmnet, unless they are. */
+void dn_ompi_numbers_share(dn_ompi_number_t *number, size_t count);
+
 /** A hash of nothing yet (FNV-1a). */
 #define DN_OMPI_HASH UINT64_C(14695981039346656037)
 

@@ -299,6 +299,25 @@ void dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_numb
     number_register(&owner, number);
 }
 
+void dn_ompi_numbers_share(dn_ompi_number_t *number, size_t count)
+{
+    /** Their names of before, where they still stand for the variables. */
+    static const owner_t before = {"ompi", "mtl", "uzura"};
+
+    for (size_t i = 0; i < count; i++) {
+        int index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, number[i].name);
+
+        if (0 > index) {
+            number_register(&dn_ompi_owner, &number[i]);
+            index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, number[i].name);
+        }
+        if (0 <= index) {
+            (void) mca_base_var_register_synonym(index, before.project, before.framework, before.component,
+                                                 number[i].name, MCA_BASE_VAR_SYN_FLAG_DEPRECATED);
+        }
+    }
+}
+
 static void register_word(const char *name, const char *help, const mca_base_var_enum_value_t *words,
                           int standard, int *storage)
 {
@@ -434,6 +453,7 @@ void dn_ompi_var_register(const mca_base_component_t *component)
 {
     /** One of these opens the port before the others are registered: their names have to be heard by then. */
     static const owner_t all[] = {{"opal", "btl", "dimmnet"},
+                                  {"ompi", "pml", "dimmnet"},
                                   {"ompi", "mtl", "uzura"},
                                   {"ompi", "coll", "llcm"},
                                   {"ompi", "osc", "dimmnet"}};

@@ -1,0 +1,355 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi_tag.c
+ * The one engine of two-sided messages of an MPI process: its variables, its processes, its progress.
+ */
+#include "dn_config.h"
+
+#include "dn_ompi_int.h"
+#include "dn_ompi_tag.h"
+
+#include <sched.h>
+
+#include "ompi/message/message.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
+
+/** Bytes from which a message is announced: one copy by the kernel, shared by both ends, is faster from here on. */
+#define EAGER_LIMIT 12288
+
+/** Bytes from which it is as fast that the sender writes a message as that both ends fetch it. */
+#define ANNOUNCE_MIN (256 << 10)
+
+enum {
+    NUMBER_EAGER_LIMIT,
+    NUMBER_KEPT_LIMIT,
+    NUMBER_SPIN_POLLS,
+    NUMBER_ANNOUNCE_MIN,
+    NUMBER_STREAM,
+    NUMBER_YIELD_POLLS,
+    NUMBERS
+};
+
+static dn_ompi_number_t number[NUMBERS] = {
+    [NUMBER_EAGER_LIMIT] =
+        {.name = "eager_limit",
+         .help = "Bytes of data of a message that are sent at once; longer messages are announced first",
+         .level = OPAL_INFO_LVL_4,
+         .standard = EAGER_LIMIT,
+         .high = 1 << 20,
+         .multiple = 1},
+    [NUMBER_KEPT_LIMIT] =
+        {.name = "unexpected_limit",
+         .help = "Bytes from one process that may wait to be received; beyond, all its messages are "
+                 "announced and fetched when they are received",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 16 << 20,
+         .low = 64 << 10,
+         .high = 1 << 30,
+         .multiple = 1},
+    [NUMBER_SPIN_POLLS] = {.name = "spin_polls",
+                           .help =
+                               "Polls of the source inside a blocking receive before Open MPI's own waiting",
+                           .level = OPAL_INFO_LVL_9,
+                           .standard = 10000,
+                           .high = 1 << 30,
+                           .multiple = 1},
+    [NUMBER_ANNOUNCE_MIN] = {.name = "announce_min",
+                             .help = "Bytes above which a receive that names its source is announced to "
+                                     "it, so that the message can be "
+                                     "written there at once; 0: never, as with MPI_THREAD_MULTIPLE",
+                             .level = OPAL_INFO_LVL_5,
+                             .standard = ANNOUNCE_MIN,
+                             .high = 1 << 30,
+                             .multiple = 1},
+    [NUMBER_STREAM] =
+        {.name = "stream",
+         .help =
+             "Whether long messages that lie together in memory come in pieces through the sender's stage, "
+             "rather than by one copy that the kernel makes; 0: never, 1: from whom this has been faster so "
+             "far, 2: always",
+         .level = OPAL_INFO_LVL_5,
+         .standard = DN_PACE_STREAM_AUTO,
+         .high = DN_PACE_STREAM_ALWAYS,
+         .multiple = 1},
+    [NUMBER_YIELD_POLLS] =
+        {.name = "yield_polls",
+         .help = "Polls without a message after which a process gives its core to others, when "
+                 "there are more processes than cores",
+         .level = OPAL_INFO_LVL_5,
+         .standard = 10,
+         .high = 1 << 30,
+         .multiple = 1},
+};
+
+static struct {
+    dn_port_t *port;
+    dn_tag_t *tag;
+    int users; /**< dn_ompi_tag_open() calls not yet undone */
+    bool oversubscribed;
+    uint32_t idle_polls; /**< a hint: threads may lose a count */
+} engine;
+
+unsigned dn_ompi_tag_polls;
+
+void dn_ompi_tag_register(void)
+{
+    dn_ompi_numbers_share(number, NUMBERS);
+}
+
+/** Look again whether this process shares its cores. */
+static void look_at_cores(void)
+{
+    engine.oversubscribed =
+        ompi_mpi_thread_multiple || dn_ompi_yields() || 0 != dn_oversubscribed(engine.port);
+    dn_ompi_tag_polls = engine.oversubscribed ? 1 : number[NUMBER_SPIN_POLLS].value;
+}
+
+/** Give the core away after some idle polls. */
+static void __attribute__((noinline)) share_core(int events)
+{
+    const uint32_t polls = __atomic_load_n(&engine.idle_polls, __ATOMIC_RELAXED);
+
+    if (0 < events) {
+        __atomic_store_n(&engine.idle_polls, 0, __ATOMIC_RELAXED);
+    } else if (polls < number[NUMBER_YIELD_POLLS].value) {
+        __atomic_store_n(&engine.idle_polls, polls + 1, __ATOMIC_RELAXED);
+    } else {
+        sched_yield();
+    }
+}
+
+/** opal_progress_callback_t. */
+static int progress(void)
+{
+    const int events = dn_progress(engine.port) + dn_tag_progress(engine.tag);
+
+    if (engine.oversubscribed) {
+        share_core(events);
+    }
+    return events;
+}
+
+/** @name What the engine asks for: dn_tag_config_t */
+/** @{ */
+static void pack(void *layout, void *to, size_t len)
+{
+    struct iovec iov = {.iov_base = to, .iov_len = len};
+    uint32_t count = 1;
+
+    (void) opal_convertor_pack(layout, &iov, &count, &len);
+}
+
+static void unpack(void *layout, const void *from, size_t len)
+{
+    struct iovec iov = {.iov_base = (void *) (uintptr_t) from, .iov_len = len};
+    uint32_t count = 1;
+
+    (void) opal_convertor_unpack(layout, &iov, &count, &len);
+}
+
+static void progress_all(void *arg)
+{
+    opal_progress();
+}
+
+static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)
+{
+    const ompi_proc_t *proc = peer->user;
+    const opal_proc_t *super = NULL == proc ? NULL : &proc->super;
+
+    if (matters || dn_ompi_loss_matters(super)) {
+        dn_ompi_say_lost(super);
+        ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
+    }
+}
+
+static void on_no_memory(void *arg)
+{
+    dn_ompi_help("no-memory", opal_process_info.nodename);
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+}
+/** @} */
+
+bool dn_ompi_tag_reaches_all(void)
+{
+    const bool all_here =
+        (uint32_t) ompi_process_info.num_procs == (uint32_t) ompi_process_info.num_local_peers + 1;
+
+    return dn_ompi_leaves_host() || (all_here && 1 >= dn_ompi_launcher_hosts());
+}
+
+static bool open_engine(void)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        if (number[i].refused) {
+            return false;
+        }
+    }
+    if (OPAL_SUCCESS != dn_ompi_open(&engine.port)) {
+        return false;
+    }
+    const dn_tag_config_t config = {
+        .eager_limit = number[NUMBER_EAGER_LIMIT].value,
+        .kept_limit = number[NUMBER_KEPT_LIMIT].value,
+        .announce_min = number[NUMBER_ANNOUNCE_MIN].value,
+        .stream = (enum dn_pace_stream) number[NUMBER_STREAM].value,
+        .spin_polls = number[NUMBER_SPIN_POLLS].value,
+        .threads = ompi_mpi_thread_multiple || dn_ompi_helper_thread(),
+        .pack = pack,
+        .unpack = unpack,
+        .progress = progress_all,
+        .lost = on_lost,
+        .no_memory = on_no_memory,
+    };
+    /* Others may send as soon as they are through MPI_Init: what they send stays in the ring until here. */
+    if (DN_OK != dn_tag_open(engine.port, DN_CHAN_MTL, &config, &engine.tag)) {
+        dn_ompi_close();
+        return false;
+    }
+    opal_progress_register(progress);
+    look_at_cores();
+    return true;
+}
+
+dn_tag_t *dn_ompi_tag_open(void)
+{
+    if (0 == engine.users && !open_engine()) {
+        return NULL;
+    }
+    engine.users++;
+    return engine.tag;
+}
+
+/** @param[in] peer  Of a process, or of one that has only sent. */
+static void leave(dn_tag_peer_t *peer)
+{
+    ompi_proc_t *proc = peer->user;
+
+    if (NULL != proc) {
+        proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = NULL;
+    }
+    dn_tag_leave(peer);
+}
+
+void dn_ompi_tag_close(void)
+{
+    if (0 != --engine.users) {
+        return;
+    }
+    opal_progress_unregister(progress);
+    while (NULL != engine.tag->peers) {
+        leave(engine.tag->peers);
+    }
+    dn_tag_close(engine.tag);
+    engine.tag = NULL;
+    dn_ompi_close();
+}
+
+/** @return OPAL_SUCCESS, or why not. */
+static int connect_to(ompi_proc_t *proc)
+{
+    dn_peer_t *hot;
+    int rc = dn_ompi_connect(&proc->super, &hot);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    dn_tag_peer_t *peer = dn_tag_join(engine.tag, hot, proc);
+    if (NULL != peer) {
+        __atomic_store_n(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL], peer, __ATOMIC_RELEASE);
+    }
+    look_at_cores();
+    return NULL == peer ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+}
+
+dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc)
+{
+    int rc = connect_to(proc);
+
+    if (OPAL_SUCCESS != rc) {
+        dn_ompi_help("not-reached", opal_process_info.nodename, OPAL_NAME_PRINT(proc->super.proc_name),
+                     opal_get_proc_hostname(&proc->super), opal_strerror(rc));
+        return NULL;
+    }
+    return proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+}
+
+int dn_ompi_tag_add(size_t nprocs, struct ompi_proc_t **procs)
+{
+    for (size_t i = 0; i < nprocs; i++) {
+        if (NULL == procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]
+            && NULL == dn_ompi_tag_connect(procs[i])) {
+            return OMPI_ERR_UNREACH;
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
+int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs)
+{
+    for (size_t i = 0; i < nprocs; i++) {
+        if (NULL != procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]) {
+            leave(procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]);
+        }
+    }
+    look_at_cores();
+    return OMPI_SUCCESS;
+}
+
+bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
+                       struct ompi_status_public_t *status)
+{
+    const dn_tag_want_t want = dn_ompi_tag_want(comm, source, tag);
+    dn_tag_found_t found;
+
+    if (!dn_tag_probe(engine.tag, &want, &found)) {
+        opal_progress();
+        if (!dn_tag_probe(engine.tag, &want, &found)) {
+            return false;
+        }
+    }
+    dn_ompi_tag_status(status, &found.head, found.size);
+    return true;
+}
+
+int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bool *matched,
+                       struct ompi_message_t **message, struct ompi_status_public_t *status)
+{
+    const dn_tag_want_t want = dn_ompi_tag_want(comm, source, tag);
+    ompi_message_t *handle = ompi_message_alloc();
+    dn_tag_found_t found;
+
+    if (NULL == handle) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    dn_tag_msg_t *msg = dn_tag_mprobe(engine.tag, &want, &found);
+    if (NULL == msg) {
+        opal_progress();
+        msg = dn_tag_mprobe(engine.tag, &want, &found);
+    }
+    *matched = NULL != msg;
+    if (NULL == msg) {
+        ompi_message_return(handle);
+        return OMPI_SUCCESS;
+    }
+    dn_ompi_tag_status(status, &found.head, found.size);
+    handle->comm = comm;
+    handle->req_ptr = msg;
+    handle->peer = found.head.source;
+    handle->count = found.size;
+    *message = handle;
+    return OMPI_SUCCESS;
+}
+
+dn_tag_msg_t *dn_ompi_tag_message(struct ompi_message_t **message)
+{
+    dn_tag_msg_t *msg = (*message)->req_ptr;
+
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+    return msg;
+}

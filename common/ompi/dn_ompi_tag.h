@@ -1,0 +1,122 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi_tag.h
+ * Two-sided messages of MPI by the engine of dn_tag.h: what pml/dimmnet and mtl/uzura have in common. A process has one
+ * engine; which of the two uses it is Open MPI's choice.
+ *
+ * Threads: dn_ompi_tag_open(), dn_ompi_tag_close(), dn_ompi_tag_add() and dn_ompi_tag_remove() are called where Open MPI calls
+ * the like of a component, one at a time. All others may be called by any number.
+ */
+#ifndef DN_OMPI_TAG_H
+#define DN_OMPI_TAG_H
+
+#include "dn_ompi.h"
+
+#include "tag/dn_tag.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/proc/proc.h"
+
+/** Register the MCA variables, after dn_ompi_register(). */
+DN_API void dn_ompi_tag_register(void);
+
+/**
+ * Does the list of devices reach every process of the job, and every one that it may spawn? All processes say the same here:
+ * only that is asked which they all know.
+ */
+DN_API bool dn_ompi_tag_reaches_all(void);
+
+/** Open the engine, or share the open one. NULL: it cannot be had, something has said why: withdraw the component. */
+DN_API dn_tag_t *dn_ompi_tag_open(void);
+/** Undo one dn_ompi_tag_open(). */
+DN_API void dn_ompi_tag_close(void);
+
+/** Connect to processes. @retval OMPI_ERR_UNREACH  one of them is not reached, a help text has said so. */
+DN_API int dn_ompi_tag_add(size_t nprocs, struct ompi_proc_t **procs);
+/** Part from processes: they end, or this one does. */
+DN_API int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs);
+
+/** The engine's part of a process that has none yet. NULL: it is not reached, a help text has said so. */
+DN_API dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc);
+static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *comm, int rank)
+{
+    ompi_proc_t *proc = ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, rank);
+    dn_tag_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+
+    return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
+}
+
+/** Polls that a blocking call makes of the source before it waits as Open MPI does; few where cores are shared. */
+DN_API extern unsigned dn_ompi_tag_polls;
+
+/** @name MPI's words for the engine's */
+/** @{ */
+/** Negative tags are those of collectives: bit 31 of the engine's tag tells them apart. */
+static inline uint64_t dn_ompi_tag_of(int tag)
+{
+    return (uint32_t) tag;
+}
+static inline dn_tag_head_t dn_ompi_tag_head(const struct ompi_communicator_t *comm, int tag)
+{
+    return (dn_tag_head_t){(uint32_t) comm->c_contextid, comm->c_my_rank, dn_ompi_tag_of(tag)};
+}
+static inline dn_tag_want_t dn_ompi_tag_want(const struct ompi_communicator_t *comm, int source, int tag)
+{
+    const dn_tag_want_t want = {.context = (uint32_t) comm->c_contextid,
+                                .source = MPI_ANY_SOURCE == source ? DN_MATCH_ANY_SOURCE : source,
+                                .tag = MPI_ANY_TAG == tag ? 0 : dn_ompi_tag_of(tag),
+                                .ignore = MPI_ANY_TAG == tag ? DN_MATCH_ANY_TAG_IGNORE : 0};
+    return want;
+}
+/** The status that a call returns for one message: MPI_ERROR stays as the caller left it, as MPI has it. */
+static inline void dn_ompi_tag_status(struct ompi_status_public_t *status, const dn_tag_head_t *head,
+                                      size_t size)
+{
+    if (MPI_STATUS_IGNORE != status) {
+        status->MPI_SOURCE = head->source;
+        status->MPI_TAG = (int) (uint32_t) head->tag;
+        status->_ucount = size;
+        status->_cancelled = 0;
+    }
+}
+/** The error of a request that has ended. */
+static inline int dn_ompi_tag_error(dn_status_t status)
+{
+    switch (status) {
+    case DN_OK:
+    case DN_ERR_CANCELED:
+        return MPI_SUCCESS;
+    case DN_ERR_TRUNC:
+        return MPI_ERR_TRUNCATE;
+    case DN_ERR_NOMEM:
+        return MPI_ERR_NO_MEM;
+    default:
+        return MPI_ERR_OTHER;
+    }
+}
+/** The status of a receive that has ended: as with pml/ob1 it says how long the message is, not how much of it fits. */
+static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, const dn_tag_req_t *req)
+{
+    if (OPAL_UNLIKELY(DN_ERR_CANCELED == req->status)) {
+        status->_cancelled = true;
+        return;
+    }
+    dn_ompi_tag_status(status, &req->head, req->size);
+    status->MPI_ERROR = OPAL_LIKELY(DN_OK == req->status) ? MPI_SUCCESS : dn_ompi_tag_error(req->status);
+}
+/** The first message that a receive would take, after a look at what has arrived when nothing is there at first. */
+DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
+                              struct ompi_status_public_t *status);
+/**
+ * The same, taken out of matching.
+ * @param[out] message  MPI's handle for it; unchanged where there is none.
+ */
+DN_API int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bool *matched,
+                              struct ompi_message_t **message, struct ompi_status_public_t *status);
+/** Take the engine's message out of MPI's handle, which is gone then. */
+DN_API dn_tag_msg_t *dn_ompi_tag_message(struct ompi_message_t **message);
+/** @} */
+
+#endif

@@ -1,0 +1,356 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Engines and peers come and go; handles; what waits is tried again.
+ */
+#include "dn_config.h"
+
+#include "tag/dn_tag_int.h"
+
+#include <stdlib.h>
+
+#include "dn_log.h"
+
+/** Polls in dn_tag_leave() for messages that still wait; what they do not take, the process does not want. */
+#define DN_TAG_LAST_POLLS 1000
+
+/** Longest envelope before eager data. */
+#define DN_TAG_HEAD_MAX (sizeof(dn_tag_head_t) + sizeof(uint64_t))
+
+/** Pieces are whole numbers of so many bytes: blocks of derived types, and cache lines, are seldom cut. */
+#define DN_TAG_PIECE_UNIT 512
+
+#ifdef DN_CHECK_STATES
+/** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is lost. */
+void dn_tag_check_turn(enum dn_tag_state from, enum dn_tag_state to)
+{
+#    define TO(state) (1u << DN_TAG_##state)
+    static const unsigned may[] = {
+        [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
+        [DN_TAG_WAITS_ROOM] = TO(WAITS_REPLY),
+        [DN_TAG_WAITS_REPLY] = TO(WAITS_ROOM) | TO(SENDS) | TO(COMPLETE),
+        [DN_TAG_SENDS] = TO(COMPLETE),
+        [DN_TAG_PUSH_STARTS] = TO(PUSHES),
+        [DN_TAG_PUSHES] = TO(PUSH_STARTS) | TO(TELLS),
+        [DN_TAG_TELLS] = TO(WAITS_REPLY) | TO(COMPLETE),
+        [DN_TAG_POSTED] = TO(MATCHED) | TO(IS_PUSHED) | TO(COMPLETE),
+        [DN_TAG_MATCHED] = TO(PULLS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
+        [DN_TAG_IS_PUSHED] = TO(ASKS) | TO(COMPLETE),
+        [DN_TAG_STARTS] = TO(PULLS),
+        [DN_TAG_PULLS] = TO(STARTS) | TO(ASKS) | TO(ANSWERS),
+        [DN_TAG_WAITS_BYTES] = TO(ASKS) | TO(COMPLETE),
+        [DN_TAG_ANSWERS] = TO(COMPLETE),
+        [DN_TAG_ASKS] = TO(WAITS_BYTES) | TO(ANSWERS),
+        [DN_TAG_COMPLETE] = 0,
+    };
+#    undef TO
+    if (0 == (may[from] & 1u << to)) {
+        dn_log_error("a request turned from state %d to %d, which no drawing shows", (int) from, (int) to);
+        abort();
+    }
+}
+#endif
+
+/** @name Handles */
+/** @{ */
+int dn_tag_handle_take(dn_tag_req_t *req)
+{
+    dn_tag_lock(req->tag);
+    req->handle = dn_handle_take(&req->tag->handles, req);
+    dn_tag_unlock(req->tag);
+    return DN_HANDLE_NONE != req->handle;
+}
+
+void dn_tag_handle_drop(dn_tag_req_t *req)
+{
+    dn_tag_lock(req->tag);
+    dn_handle_drop(&req->tag->handles, req->handle);
+    req->handle = DN_HANDLE_NONE;
+    dn_tag_unlock(req->tag);
+}
+
+dn_tag_req_t *dn_tag_handle_find(dn_tag_t *tag, uint64_t handle, const dn_peer_t *peer,
+                                 enum dn_tag_state state)
+{
+    dn_tag_lock(tag);
+    dn_tag_req_t *req = dn_handle_find(&tag->handles, handle);
+    if (NULL != req && (peer != req->peer->peer || state != req->state)) {
+        req = NULL;
+    }
+    dn_tag_unlock(tag);
+    return req;
+}
+/** @} */
+
+/** @name Peers */
+/** @{ */
+static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
+{
+    dn_tag_peer_t *peer = calloc(1, sizeof(*peer));
+    dn_peer_attr_t attr;
+
+    if (NULL == peer) {
+        return NULL;
+    }
+    dn_peer_attr(hot, &attr);
+    peer->peer = hot;
+    peer->tag = tag;
+    peer->sent = peer->seen = dn_first(tag->port);
+    peer->eager_limit = tag->config.eager_limit;
+    if (peer->eager_limit > attr.botf_max - DN_TAG_HEAD_MAX) {
+        peer->eager_limit = attr.botf_max - DN_TAG_HEAD_MAX;
+    }
+    peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
+    dn_peer_set_user(hot, tag->channel, peer);
+    peer->next = tag->peers;
+    tag->peers = peer;
+    return peer;
+}
+
+dn_tag_peer_t *dn_tag_peer_of(dn_tag_t *tag, dn_peer_t *hot)
+{
+    dn_tag_peer_t *peer = dn_peer_user(hot, tag->channel);
+
+    return __builtin_expect(NULL != peer, 1) ? peer : dn_tag_peer_new(tag, hot);
+}
+
+dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *hot, void *user)
+{
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, hot);
+    const bool first = NULL != peer && NULL == peer->user;
+    if (first) {
+        peer->user = user;
+    }
+    dn_tag_unlock(tag);
+    if (!first) {
+        dn_disconnect(hot);
+    }
+    return peer;
+}
+
+/** Take a peer off the list. */
+static void dn_tag_unlink(const dn_tag_peer_t *peer)
+{
+    dn_tag_peer_t **link = &peer->tag->peers;
+
+    dn_tag_lock(peer->tag);
+    while (NULL != *link && peer != *link) {
+        link = &(*link)->next;
+    }
+    if (NULL != *link) {
+        *link = peer->next;
+    }
+    dn_tag_unlock(peer->tag);
+}
+
+void dn_tag_leave(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+
+    tag->parted = true;
+    dn_tag_forget_kept(tag, NULL, peer);
+    for (int polls = 0; NULL != peer->first && !peer->lost && polls < DN_TAG_LAST_POLLS; polls++) {
+        (void) dn_progress(tag->port);
+        (void) dn_tag_progress(tag);
+    }
+    dn_tag_unlink(peer);
+    /* What is in flight ends with an error now, which is no news of the peer's end. */
+    peer->lost = true;
+    dn_peer_set_user(peer->peer, tag->channel, NULL);
+    if (NULL != peer->user) {
+        dn_disconnect(peer->peer);
+    }
+    free(peer);
+}
+
+int dn_tag_needs(const dn_tag_peer_t *peer)
+{
+    const dn_handle_table_t *handles = &peer->tag->handles;
+    int needs = NULL != peer->first;
+
+    dn_tag_lock(peer->tag);
+    for (uint32_t i = 0; i < handles->count; i++) {
+        const dn_tag_req_t *req = handles->slot[i].object;
+
+        needs = needs || (NULL != req && peer == req->peer);
+    }
+    dn_tag_unlock(peer->tag);
+    return needs;
+}
+
+void dn_tag_lost(dn_tag_peer_t *peer)
+{
+    if (!peer->lost) {
+        peer->lost = true;
+        peer->tag->config.lost(peer, 1, peer->tag->config.arg);
+    }
+}
+
+/** dn_lost_fn_t of the channel. */
+static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
+{
+    dn_tag_t *tag = arg;
+    dn_tag_peer_t *peer = dn_peer_user(hot, tag->channel);
+
+    if (NULL != peer && !peer->lost) {
+        const int needs = dn_tag_needs(peer);
+
+        peer->lost = needs;
+        tag->config.lost(peer, needs, tag->config.arg);
+    }
+}
+/** @} */
+
+/** @name Engines */
+/** @{ */
+dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t *config, dn_tag_t **tag_p)
+{
+    dn_tag_t *tag = calloc(1, sizeof(*tag));
+
+    if (NULL == tag) {
+        return DN_ERR_NOMEM;
+    }
+    if (0 != dn_match_init(&tag->match)) {
+        dn_match_fini(&tag->match);
+        free(tag);
+        return DN_ERR_NOMEM;
+    }
+    tag->port = port;
+    tag->channel = channel;
+    tag->config = *config;
+    pthread_mutex_init(&tag->lock, NULL);
+    pthread_mutex_init(&tag->pump, NULL);
+    dn_handle_open(&tag->handles, dn_first(port));
+    *tag_p = tag;
+    /* From here on messages are received. */
+    const dn_status_t status = dn_handler_set(port, channel, dn_tag_receive, tag);
+    if (DN_OK != status) {
+        dn_tag_close(tag);
+        *tag_p = NULL;
+        return status;
+    }
+    return dn_lost_set(port, channel, dn_tag_on_lost, tag);
+}
+
+void dn_tag_close(dn_tag_t *tag)
+{
+    dn_handler_clear(tag->port, tag->channel);
+    (void) dn_lost_set(tag->port, tag->channel, NULL, NULL);
+    dn_tag_forget_kept(tag, NULL, NULL);
+    while (NULL != tag->peers) {
+        dn_tag_leave(tag->peers);
+    }
+    dn_tag_claims_close(tag);
+    dn_match_fini(&tag->match);
+    dn_handle_close(&tag->handles);
+    pthread_mutex_destroy(&tag->pump);
+    pthread_mutex_destroy(&tag->lock);
+    free(tag);
+}
+/** @} */
+
+/** @name What waits */
+/** @{ */
+void dn_tag_busy(dn_tag_req_t *req)
+{
+    dn_tag_lock(req->tag);
+    dn_tag_put_last(&req->tag->busy, &req->tag->busy_last, req);
+    dn_tag_unlock(req->tag);
+}
+
+/** @return true: the request waits no more. */
+static bool dn_tag_go_on(dn_tag_req_t *req, int *events)
+{
+    switch (req->state) {
+    case DN_TAG_SENDS:
+        return dn_tag_send_pieces(req, events);
+    case DN_TAG_PUSH_STARTS:
+    case DN_TAG_TELLS:
+        return dn_tag_push_again(req);
+    default:
+        return dn_tag_recv_again(req);
+    }
+}
+
+/** Go through the requests that wait for room or send in pieces. */
+static int dn_tag_pump_busy(dn_tag_t *tag)
+{
+    dn_tag_req_t *left = NULL;
+    dn_tag_req_t *last = NULL;
+    int events = 0;
+
+    dn_tag_lock(tag);
+    dn_tag_req_t *req = tag->busy;
+    tag->busy = NULL;
+    dn_tag_unlock(tag);
+    while (NULL != req) {
+        dn_tag_req_t *next = req->next;
+
+        if (dn_tag_go_on(req, &events)) {
+            events++;
+        } else {
+            dn_tag_put_last(&left, &last, req);
+        }
+        req = next;
+    }
+    if (NULL != left) {
+        /* Before those that have come meanwhile. */
+        dn_tag_lock(tag);
+        last->next = tag->busy;
+        if (NULL == tag->busy) {
+            tag->busy_last = last;
+        }
+        tag->busy = left;
+        dn_tag_unlock(tag);
+    }
+    return events;
+}
+
+/** Tell a sender to hold back, or to go on. @return false: no room now. */
+static bool dn_tag_tell_hold(dn_tag_peer_t *peer)
+{
+    peer->hold_due = false;
+    if (DN_ERR_AGAIN == dn_tag_tell(peer, peer->holding ? DN_TAG_HOLD : DN_TAG_RELEASE, NULL, 0)) {
+        peer->hold_due = true;
+    }
+    return !peer->hold_due;
+}
+
+/** Go through the peers whose sends wait. */
+static int dn_tag_pump_peers(dn_tag_t *tag)
+{
+    bool queued = false;
+    int events = 0;
+
+    tag->queued = false;
+    for (dn_tag_peer_t *peer = tag->peers; NULL != peer; peer = peer->next) {
+        if (peer->hold_due && dn_tag_tell_hold(peer)) {
+            events++;
+        }
+        events += dn_tag_send_waiting(peer);
+        queued = queued || peer->hold_due || NULL != peer->first;
+    }
+    if (queued) {
+        tag->queued = true;
+    }
+    return events;
+}
+
+int dn_tag_pump(dn_tag_t *tag)
+{
+    int events = 0;
+
+    if (0 != pthread_mutex_trylock(&tag->pump)) {
+        return 0;
+    }
+    if (tag->queued) {
+        events += dn_tag_pump_peers(tag);
+    }
+    events += dn_tag_pump_busy(tag);
+    pthread_mutex_unlock(&tag->pump);
+    return events;
+}
+/** @} */

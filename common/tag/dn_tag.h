@@ -1,0 +1,391 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tag.h
+ * Two-sided messages: a receive takes the first message that fits it (dn_match.h), from one process or from any.
+ *
+ * A short message is one BOTF message, matched where it arrives. A long one is announced by its envelope; the receiver, once
+ * it has matched, PULLs the data and says that it is done, or asks for the bytes in pieces when memory on either side does not
+ * lie together, or pieces are faster (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). Where the receiver comes
+ * first, the sender may PUSH at once (protocol A: dn_tag_announce.c). What finds no room in the peer's ring waits, in order,
+ * and dn_tag_progress() tries it again.
+ *
+ * The life of a request; each arrow is one dn_tag_turn():
+ *
+ *   send     NEW ---> WAITS_ROOM <--> (sent) ---> COMPLETE                           an eager message
+ *                                      |
+ *                                      +---> WAITS_REPLY ---> COMPLETE               PULLed, or synchronous
+ *                                              ^   |
+ *                                              |   +--------> SENDS ---> COMPLETE    in pieces
+ *                                              |
+ *            NEW ---> PUSH_STARTS <--> PUSHES ---> TELLS ---> COMPLETE               into an announced receive
+ *                                                    |
+ *                                                    +------> WAITS_REPLY            that could not be made
+ *
+ *   receive  NEW ---> POSTED ---> MATCHED ---> COMPLETE                              an eager message; or cancelled
+ *                       |            |
+ *                       |            +---> STARTS <--> PULLS ---> ANSWERS ---> COMPLETE
+ *                       |            |                   |
+ *                       |            +-----------------> ASKS <--> WAITS_BYTES ---> COMPLETE
+ *                       |                                 ^
+ *                       +---> IS_PUSHED ---> COMPLETE     |
+ *                                    +--------------------+
+ *
+ * Ownership: a request, its memory and its layout are lent from dn_tag_send(), dn_tag_recv() or dn_tag_mrecv() until its
+ *            callback is called, and not touched from then on.
+ * Threads:   an engine whose configuration says `threads` may be used by any number at once, each request by one. Its lock is
+ *            never held while libdimmnet is called or a callback runs. A request that has been matched belongs to the thread that
+ *            matched it, then to the handlers, of which one runs at a time.
+ * Ordering:  MPI's: of two messages of one sender that fit the same receive the one that was sent first is taken.
+ * Errors:    a peer that is lost and a memory that is short are told to the engine's owner (dn_tag_config_t). A message that is
+ *            malformed is counted and dropped.
+ */
+#ifndef DN_TAG_H
+#define DN_TAG_H
+
+#include "dimmnet.h"
+#include "dn_handle.h"
+#include "dn_prog.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "tag/dn_match.h"
+#include "tag/dn_pace.h"
+
+typedef struct dn_tag dn_tag_t;
+typedef struct dn_tag_peer dn_tag_peer_t;
+typedef struct dn_tag_req dn_tag_req_t;
+typedef struct dn_tag_msg dn_tag_msg_t;
+
+/** What a message is: its BOTF tag. */
+enum dn_tag_kind {
+    DN_TAG_EAGER = 1, /**< dn_tag_head_t, data */
+    DN_TAG_SYNC,      /**< dn_tag_head_t, handle of the sender's request, data; answered by DN_TAG_DONE */
+    DN_TAG_RTS, /**< a long message of memory that lies together; answered by DN_TAG_CTS or DN_TAG_DONE */
+    DN_TAG_RTS_PACKED, /**< as DN_TAG_RTS, without a key: memory does not lie together, or nothing is to be PULLed */
+    DN_TAG_CTS,        /**< send the bytes */
+    DN_TAG_FRAG,     /**< bytes that follow those before */
+    DN_TAG_DONE,     /**< handle of the sender's request: it may complete */
+    DN_TAG_ANNOUNCE, /**< a receive waits for a long message */
+    DN_TAG_TAKES,    /**< such a receive is matched, its message is being PUSHed */
+    DN_TAG_PUSHED,   /**< that has ended */
+    DN_TAG_HOLD,     /**< announce all messages from now on: too much has arrived that nobody receives */
+    DN_TAG_RELEASE,  /**< as before again */
+};
+
+/** The envelope, which is what a message is matched by. A message of up to 40 bytes travels in one line with it. */
+typedef struct dn_tag_head {
+    uint32_t context; /**< of MPI: the communicator's */
+    int32_t source;   /**< of MPI: rank of the sender in the communicator; 0 or more */
+    uint64_t tag;
+} dn_tag_head_t;
+_Static_assert(16 == sizeof(dn_tag_head_t), "40 bytes fit beside the envelope");
+
+/** What a request waits for: the drawing above. */
+enum dn_tag_state {
+    DN_TAG_NEW,         /**< for nothing yet */
+    DN_TAG_WAITS_ROOM,  /**< send: for room for its first message */
+    DN_TAG_WAITS_REPLY, /**< send: for DN_TAG_CTS or DN_TAG_DONE */
+    DN_TAG_SENDS,       /**< send: pieces are on their way */
+    DN_TAG_PUSH_STARTS, /**< send: for room for the PUSH */
+    DN_TAG_PUSHES,      /**< send: for the PUSH */
+    DN_TAG_TELLS,       /**< send: for room for DN_TAG_PUSHED */
+    DN_TAG_POSTED,      /**< receive: for a match */
+    DN_TAG_MATCHED,     /**< receive: for nothing, its message is here */
+    DN_TAG_IS_PUSHED,   /**< receive: for DN_TAG_PUSHED */
+    DN_TAG_STARTS,      /**< receive: for room for the PULL */
+    DN_TAG_PULLS,       /**< receive: for the PULL */
+    DN_TAG_WAITS_BYTES, /**< receive: for DN_TAG_FRAG */
+    DN_TAG_ANSWERS,     /**< receive: for room for its last answer */
+    DN_TAG_ASKS,        /**< receive: for room for DN_TAG_CTS */
+    DN_TAG_COMPLETE,
+};
+
+/** Called once, by whichever thread completes the request: from dn_progress(), from dn_tag_progress(), or from the call that
+ * started it. The request is the caller's again: its results are set, its memory may go. */
+typedef void (*dn_tag_fn_t)(dn_tag_req_t *req);
+
+/** A send or a receive. All private but what is marked. */
+struct dn_tag_req {
+    /* What a short message touches stands first: a window of 64 receives is to stay in the first-level cache. */
+    dn_tag_fn_t complete; /**< the caller's */
+    uint8_t *buffer;      /**< the user's memory when it lies together, else NULL */
+    size_t len;           /**< send: bytes; receive: room */
+    dn_match_recv_t posted;
+    enum dn_tag_state state;
+    dn_status_t status; /**< result: DN_OK, DN_ERR_TRUNC, DN_ERR_CANCELED, or another error */
+    dn_tag_head_t head; /**< send: the envelope; receive: result, the message's */
+    size_t size;        /**< receive: result, bytes of the message, also when not all of them fit */
+    uint64_t handle;    /**< of this request, DN_HANDLE_NONE: none yet */
+    size_t wanted;      /**< bytes of this message that the receiver takes */
+    size_t done;        /**< of these, sent or received in pieces */
+    bool walks;         /**< memory does not lie together and has a program */
+
+    enum dn_tag_kind kind; /**< send: of its first message */
+    void
+        *layout; /**< for dn_tag_config_t's pack and unpack: memory neither lies together nor has a program */
+    dn_tag_t *tag;
+    dn_tag_peer_t *peer;
+    dn_tag_req_t *next;    /**< in one queue at most */
+    uint64_t remote;       /**< handle of the other side's request */
+    dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
+    dn_key_t key;          /**< of the other side's buffer */
+    dn_comp_t comp;
+    uint64_t *claim;         /**< receive: of its announcement */
+    uint64_t claimed;        /**< that claim's number */
+    enum dn_pace_way way;    /**< receive: how a long message comes */
+    uint64_t started;        /**< receive: when that began, in ns */
+    dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
+};
+
+/** A receive that was announced by a peer. */
+typedef struct dn_tag_announce {
+    uint32_t context;
+    uint32_t claim; /**< index in claims */
+    uint64_t tag;
+    uint64_t seen;    /**< messages from the process that this goes to */
+    uint64_t number;  /**< that stands at the claim until it is taken */
+    uint64_t request; /**< handle at the receiver */
+    uint64_t len;     /**< room */
+    dn_key_t key;     /**< of that */
+    dn_key_t claims;
+} dn_tag_announce_t;
+
+/** A process that messages go to or come from. All private but what is marked. */
+struct dn_tag_peer {
+    dn_peer_t *peer;
+    dn_tag_t *tag;
+    void *user;          /**< the owner's, of dn_tag_join(); NULL: it has sent before that */
+    dn_tag_req_t *first; /**< sends that wait for room, oldest first */
+    dn_tag_req_t *last;  /**< undefined while first is NULL */
+    dn_tag_peer_t *next;
+    size_t eager_limit; /**< bytes of data in an eager message to it */
+    size_t piece_max;   /**< bytes of data in a DN_TAG_FRAG to it */
+    dn_pace_t pace;     /**< of long messages from it */
+    size_t kept_bytes;  /**< of its messages that nobody has received yet */
+    bool hold;          /**< it wants every message announced */
+    bool holding;       /**< we want that of it */
+    bool hold_due;      /**< holding has changed and it does not know */
+    bool lost;
+    bool offered;            /**< what it announced still waits: offer */
+    uint64_t sent;           /**< messages put into its ring that are matched there */
+    uint64_t seen;           /**< such messages from it; both began at dn_first() */
+    dn_tag_req_t *announced; /**< to it, one at a time; NULL: none */
+    dn_tag_announce_t offer;
+    uint64_t *offer_claim; /**< its claim, mapped */
+    uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
+};
+
+/** Settings of an engine, and what it tells its owner. */
+typedef struct dn_tag_config {
+    size_t eager_limit;  /**< bytes of data that are sent at once; longer messages are announced first */
+    size_t kept_limit;   /**< bytes of one process that may wait unreceived, until it has to announce all */
+    size_t announce_min; /**< bytes above which a receive is announced; 0: none is */
+    enum dn_pace_stream stream; /**< whether long messages come in pieces */
+    unsigned spin_polls;        /**< polls of the source inside dn_tag_take_next() and dn_tag_poll() */
+    int threads;                /**< not 0: several may be in here at once */
+    void *arg;                  /**< for the calls below */
+    /** Pack the next bytes of a layout, or unpack them. */
+    void (*pack)(void *layout, void *to, size_t len);
+    void (*unpack)(void *layout, const void *from, size_t len);
+    /** Drive everything: dn_progress(), dn_tag_progress(), and what else the process has. */
+    void (*progress)(void *arg);
+    /** A peer is lost. @param[in] matters  Not 0: a request of ours was to reach it, or waits for its answer, and never ends. */
+    void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
+    /** There is no memory for a message that has arrived: it is lost, and its receive would wait for ever. */
+    void (*no_memory)(void *arg);
+} dn_tag_config_t;
+
+/** Words by which sides agree who has an announced buffer: see dn_tag_announce.c. */
+typedef struct dn_tag_claims {
+    bool tried;
+    dn_segment_t *segment;
+    uint64_t *word; /**< NULL: there are none */
+    uint32_t next;
+    uint64_t
+        number; /**< of the last one; a sender may keep an announcement for any time, so it never wraps */
+} dn_tag_claims_t;
+
+/** An engine. All private but what is marked. */
+struct dn_tag {
+    dn_port_t *port;
+    unsigned channel;
+    dn_tag_config_t config;
+    uint64_t dropped; /**< to be read: malformed messages */
+    pthread_mutex_t lock;
+    /* protected by lock */
+    dn_match_t match;
+    dn_handle_table_t handles;
+    dn_tag_claims_t claims;
+    dn_tag_peer_t *peers;
+    dn_tag_req_t
+        *busy; /**< that wait for room, or send in pieces: progress goes through them, oldest first */
+    dn_tag_req_t *busy_last; /**< undefined while busy is NULL */
+    bool parted;             /**< some process was left: counts of messages may have begun anew */
+    bool queued;             /**< some peer has sends that wait, or a hold to tell */
+    pthread_mutex_t pump;    /**< held by the thread that goes through what waits */
+};
+
+/** @name Engines and peers */
+/** @{ */
+/**
+ * Begin on a channel of a port. Messages that have come before wait in the ring until now.
+ * @retval DN_ERR_NOMEM  memory ran out.
+ * @retval DN_ERR_PARAM  the channel cannot be used, as a sentence in the log says.
+ */
+DN_API dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t *config,
+                               dn_tag_t **tag_p);
+/** End. No request is under way; messages that nobody has received are gone. */
+DN_API void dn_tag_close(dn_tag_t *tag);
+
+/**
+ * Take over a connection that the caller has made (dn_connect()); dn_tag_leave() undoes it.
+ *
+ * @param[in] user  Not NULL: the owner's word for the peer, dn_tag_peer_t::user.
+ *
+ * @return the engine's part of the peer. Where another thread was faster, its connection stays and this one is undone. NULL:
+ *         memory ran out; the connection is undone.
+ */
+DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
+/** Part from a peer: what waits for room gets a last chance, its unreceived messages are gone. */
+DN_API void dn_tag_leave(dn_tag_peer_t *peer);
+/** Is a request under way that needs this peer? */
+DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
+
+/** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
+DN_API int dn_tag_pump(dn_tag_t *tag);
+/** As dn_tag_pump(), which is only called where something waits. */
+static inline int dn_tag_progress(dn_tag_t *tag)
+{
+    return __builtin_expect(tag->queued || NULL != tag->busy, 0) ? dn_tag_pump(tag) : 0;
+}
+/** @} */
+
+/** @name Memory of a request: one of these before it is started */
+/** @{ */
+/** Bytes that lie together. */
+static inline void dn_tag_memory(dn_tag_req_t *req, void *buffer, size_t len)
+{
+    req->buffer = buffer;
+    req->len = len;
+    req->walks = false;
+}
+/** Bytes that do not: by pack and unpack of the configuration. The caller may then set up `cursor` and `walks`. */
+static inline void dn_tag_layout(dn_tag_req_t *req, void *layout, size_t len)
+{
+    req->buffer = NULL;
+    req->len = len;
+    req->walks = false;
+    req->layout = layout;
+}
+/** @} */
+
+/** @name Sending */
+/** @{ */
+/** A message that is matched at the receiver was put into its ring. */
+static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
+{
+    peer->sent++;
+    if (__builtin_expect(peer->offered, 0) && peer->offer.context == head->context
+        && peer->offer.tag == head->tag) {
+        peer->offered = false;
+    }
+}
+
+/** Send as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
+static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
+                                        size_t len)
+{
+    if (__builtin_expect(NULL != peer->first || peer->hold || len > peer->eager_limit, 0)) {
+        return DN_ERR_AGAIN;
+    }
+    if (__builtin_expect(
+            DN_OK != dn_botf(peer->peer, peer->tag->channel, DN_TAG_EAGER, head, sizeof(*head), data, len),
+            0)) {
+        return DN_ERR_AGAIN;
+    }
+    dn_tag_sent(peer, head);
+    return DN_OK;
+}
+
+/**
+ * Send. The caller has set complete and the memory.
+ *
+ * @param[in] req          Any bytes but those.
+ * @param[in] peer         To whom.
+ * @param[in] head         Copied.
+ * @param[in] synchronous  Not 0: complete when it is matched.
+ *
+ * @return DN_OK: started, perhaps complete already. DN_ERR_NOMEM, DN_ERR_UNREACH: it is not.
+ */
+DN_API dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head,
+                               int synchronous);
+/** @} */
+
+/** @name Receiving */
+/** @{ */
+/** What a receive takes. */
+typedef struct dn_tag_want {
+    uint32_t context;
+    int32_t source; /**< or DN_MATCH_ANY_SOURCE */
+    uint64_t tag;
+    uint64_t ignore; /**< bits of the tag that may differ */
+} dn_tag_want_t;
+
+/**
+ * Receive. The caller has set complete and the memory.
+ *
+ * @param[in] tag       The engine.
+ * @param[in] req       Any bytes but those.
+ * @param[in] want      Copied.
+ * @param[in] from      The peer of want's source, where it names one; NULL: any, or not known.
+ * @param[in] blocking  Not 0: the caller does nothing but wait for it, so it is not announced.
+ */
+DN_API void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, const dn_tag_want_t *want, dn_tag_peer_t *from,
+                        int blocking);
+
+/** Poll for a receive that was just started, mostly its source: for a while, or until it is complete. The caller keeps the
+ * request until then in any case. */
+DN_API void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from);
+
+/**
+ * Wait a while for an eager message that is the next of its source, and take it where it lies: no handler is called, nothing is
+ * posted and matched. As long as nothing else is posted or kept, the message is this receive's by MPI's order, too.
+ *
+ * @param[in]  from    Of want's source. There are no threads.
+ * @param[in]  room    Bytes at @p to.
+ * @param[in]  polls   At most.
+ * @param[out] head_p  The message's.
+ * @param[out] size_p  Its bytes, all of which are at @p to.
+ *
+ * @return 0: nothing was taken; start a receive.
+ */
+DN_API int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t *want, void *to, size_t room,
+                            unsigned polls, dn_tag_head_t *head_p, size_t *size_p);
+
+/** Take a receive back that is still posted: it completes with DN_ERR_CANCELED. */
+DN_API void dn_tag_cancel(dn_tag_req_t *req);
+/** @} */
+
+/** @name Messages that nobody has received */
+/** @{ */
+/** What a probe tells of a message. */
+typedef struct dn_tag_found {
+    dn_tag_head_t head;
+    size_t size; /**< bytes of the message */
+} dn_tag_found_t;
+
+/** The first message that a receive would take; it stays where it is. @return 0: there is none. */
+DN_API int dn_tag_probe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
+/** The same, taken out of matching: the caller's, for dn_tag_mrecv(). NULL: there is none. */
+DN_API dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
+/** Receive a message of dn_tag_mprobe(), which is gone then. The caller has set complete and the memory. */
+DN_API void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg);
+/** Forget what came for a context and nobody has received. */
+DN_API void dn_tag_forget(dn_tag_t *tag, uint32_t context);
+/** @} */
+
+#endif

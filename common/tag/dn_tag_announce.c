@@ -1,0 +1,261 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The receiver comes first: a long receive with a named source announces its buffer, and the sender PUSHes into it,
+ * with no handshake and without the receiver's doing (DIMM_Send/DIMM_Recv paper, protocol A).
+ *
+ *   receiver                             sender
+ *   dn_tag_recv --- DN_TAG_ANNOUNCE -->
+ *                                        dn_tag_send: the announced receive is the one that takes this message
+ *               <-- DN_TAG_TAKES ---      it is matched: no other message finds it any more
+ *                   (PUSH)
+ *               <-- DN_TAG_PUSHED --      complete, or: ask for the bytes, the PUSH could not be made
+ *
+ * The sender may act on an announcement only if the very receive would take its message were it sent now:
+ *
+ *   A0  A receiver announces one receive at a time to one source; and only if no receive posted before it would take a
+ *       message of its context, source and tag.
+ *   A1  The announcement says how many messages the receiver has seen from this sender. If the sender has sent
+ *       more, one of them may take the receive: it forgets the announcement.
+ *   A2  So it does when it sends a message of this context and tag otherwise: that takes the receive.
+ *
+ * DN_TAG_TAKES goes through the same ring as all messages, so what is sent after it is matched after it. An
+ * announcement may be forgotten at any time: the message is then sent as others are, and the receive is where it was.
+ *
+ * dn_tag_cancel() has to end without the sender's doing. So each announcement has a claim, a word in memory that the
+ * receiver's peers map: its number until one side takes it by compare-and-swap, the sender before DN_TAG_TAKES or the
+ * receiver that is cancelled. The side that comes second gives up. Both sides' swaps acquire and release, though no data hangs on
+ * them: the buffer belongs to the side that took the claim.
+ *
+ * Threads: with several, A1 and A2 would cost a lock with every message. Nothing is announced then.
+ */
+#include "dn_config.h"
+
+#include "tag/dn_tag_int.h"
+
+#include "dn_atomic.h"
+
+/** Is a receive worth it, and does the rest allow it? */
+static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
+{
+    const size_t least = peer->tag->config.announce_min;
+
+    return 0 != least && req->len > least && NULL == peer->announced && NULL != req->buffer
+           && 0 == req->posted.ignore && !peer->lost && !peer->tag->config.threads;
+}
+
+/** Receives that are looked at for one which would take the message first. */
+#define DN_TAG_LOOKS 16
+
+/** Is this receive the first that would take a message of its source and tag (A0)? */
+static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
+{
+    const dn_match_recv_t *other = NULL;
+
+    if (DN_TAG_LOOKS < dn_match_posted_count(&tag->match)) {
+        return false;
+    }
+    do {
+        other = dn_match_next_posted(&tag->match, &posted->context, other);
+    } while (NULL != other && posted != other
+             && !dn_match_takes(other->source, other->tag, other->ignore, posted->source, posted->tag));
+    return posted == other;
+}
+
+/** Claims of a process: announced receives at one time. */
+#define DN_TAG_CLAIMS 512u
+
+/** Take a claim: true for one of those who try. */
+static int dn_tag_claim_take(uint64_t *word, uint64_t number)
+{
+    return dn_cas_u64(word, number, 0);
+}
+
+/** Words that a new claim looks at for a free one. */
+#define DN_TAG_CLAIM_LOOKS 8
+
+/** A word that nobody's claim stands in, with a new number in it. NULL: there is none. */
+static uint64_t *dn_tag_claim_new(dn_tag_t *tag, uint64_t *number_p)
+{
+    dn_tag_claims_t *claims = &tag->claims;
+
+    if (!claims->tried) {
+        claims->tried = true;
+        if (DN_OK == dn_segment_alloc(tag->port, DN_TAG_CLAIMS * sizeof(uint64_t), &claims->segment)) {
+            claims->word = dn_segment_base(claims->segment);
+            claims->number = dn_first(tag->port);
+        }
+    }
+    for (int i = 0; NULL != claims->word && i < DN_TAG_CLAIM_LOOKS; i++) {
+        uint64_t *word = &claims->word[claims->next++ % DN_TAG_CLAIMS];
+
+        if (0 == dn_load_acquire(word)) {
+            *number_p = ++claims->number;
+            dn_store_release(word, claims->number);
+            return word;
+        }
+    }
+    return NULL;
+}
+
+void dn_tag_claims_close(dn_tag_t *tag)
+{
+    if (NULL != tag->claims.segment) {
+        dn_segment_free(tag->claims.segment);
+    }
+    memset(&tag->claims, 0, sizeof(tag->claims));
+}
+
+void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+    dn_tag_announce_t announce = {
+        .context = req->posted.context, .tag = req->posted.tag, .seen = peer->seen, .len = req->len};
+
+    if (!dn_tag_announces(req, peer) || !dn_tag_is_first(tag, &req->posted) || !dn_tag_handle_take(req)) {
+        return;
+    }
+    req->peer = peer;
+    req->claim = dn_tag_claim_new(tag, &announce.number);
+    if (NULL == req->claim) {
+        dn_tag_handle_drop(req);
+        return;
+    }
+    req->claimed = announce.number;
+    if (DN_OK == dn_segment_register(tag->port, req->buffer, req->len, &req->segment)) {
+        announce.request = req->handle;
+        announce.claim = (uint32_t) (req->claim - tag->claims.word);
+        dn_segment_key(req->segment, &announce.key);
+        dn_segment_key(tag->claims.segment, &announce.claims);
+        if (DN_OK == dn_tag_tell(peer, DN_TAG_ANNOUNCE, &announce, sizeof(announce))) {
+            peer->announced = req;
+            return;
+        }
+        dn_segment_free(req->segment);
+    }
+    (void) dn_tag_claim_take(req->claim, req->claimed);
+    dn_tag_handle_drop(req);
+}
+
+void dn_tag_announce_end(dn_tag_req_t *req)
+{
+    (void) dn_tag_claim_take(req->claim, req->claimed);
+
+    req->peer->announced = NULL;
+    dn_segment_free(req->segment);
+    dn_tag_handle_drop(req);
+}
+
+bool dn_tag_announce_cancel(dn_tag_req_t *req)
+{
+    if (!dn_tag_claim_take(req->claim, req->claimed)) {
+        return false;
+    }
+    dn_tag_announce_end(req);
+    return true;
+}
+
+void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce)
+{
+    void *claims = NULL;
+
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
+    dn_tag_unlock(tag);
+    if (NULL == peer || announce->claim >= announce->claims.len / sizeof(uint64_t)) {
+        tag->dropped++;
+        return;
+    }
+    /* A1; and A2 with what was sent before the counts began anew. */
+    peer->offered = announce->seen == peer->sent && !tag->parted && !tag->config.threads
+                    && DN_OK == dn_segment_map(src, &announce->claims, &claims);
+    peer->offer = *announce;
+    peer->offer_claim = peer->offered ? (uint64_t *) claims + announce->claim : NULL;
+}
+
+bool dn_tag_push(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+    const dn_tag_announce_t *offer = &peer->offer;
+
+    if (!peer->offered || NULL != peer->first || NULL == req->buffer || req->len <= peer->eager_limit
+        || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len
+        || !dn_tag_handle_take(req)) {
+        return false;
+    }
+    peer->offered = false;
+    const dn_tag_takes_t takes = {offer->request, req->handle, req->len};
+    if (!dn_tag_claim_take(peer->offer_claim, offer->number)
+        || DN_OK != dn_tag_tell(peer, DN_TAG_TAKES, &takes, sizeof(takes))) {
+        /* It takes the receive as any message would, unless that was cancelled. */
+        dn_tag_handle_drop(req);
+        return false;
+    }
+    /* The receiver may ask for the bytes as it would of such a message. */
+    req->kind = DN_TAG_RTS;
+    req->key = offer->key;
+    req->remote = offer->request;
+    dn_tag_turn(req, DN_TAG_PUSH_STARTS);
+    if (!dn_tag_push_again(req)) {
+        dn_tag_busy(req);
+    }
+    return true;
+}
+
+/** The PUSH is over: tell the receiver. @return false: no room now. */
+static bool dn_tag_tell_pushed(dn_tag_req_t *req)
+{
+    const dn_tag_pushed_t pushed = {req->remote, DN_OK == req->status};
+
+    /* The receiver may ask before dn_tag_tell() has returned. */
+    if (DN_OK != req->status) {
+        dn_tag_turn(req, DN_TAG_WAITS_REPLY);
+    }
+    const dn_status_t status = dn_tag_tell(req->peer, DN_TAG_PUSHED, &pushed, sizeof(pushed));
+    if (DN_ERR_AGAIN == status) {
+        req->state = DN_TAG_TELLS; /* as it was */
+        return false;
+    }
+    if (DN_OK != status) {
+        dn_tag_lost(req->peer);
+    }
+    if (DN_OK == req->status) {
+        dn_tag_handle_drop(req);
+        dn_tag_send_finish(req);
+    }
+    return true;
+}
+
+/** dn_comp_fn_t of the PUSH. */
+static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
+{
+    dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
+
+    req->status = status;
+    dn_tag_turn(req, DN_TAG_TELLS);
+    if (!dn_tag_tell_pushed(req)) {
+        dn_tag_busy(req);
+    }
+}
+
+bool dn_tag_push_again(dn_tag_req_t *req)
+{
+    const dn_xfer_t xfer = {.local = req->buffer, .key = &req->key, .len = req->len, .comp = &req->comp};
+
+    if (DN_TAG_TELLS == req->state) {
+        return dn_tag_tell_pushed(req);
+    }
+    req->comp.fn = dn_tag_on_pushed;
+    dn_tag_turn(req, DN_TAG_PUSHES);
+    const dn_status_t status = dn_push(req->peer->peer, &xfer);
+    if (DN_ERR_AGAIN == status) {
+        dn_tag_turn(req, DN_TAG_PUSH_STARTS);
+        return false;
+    }
+    if (DN_INPROGRESS != status) {
+        dn_tag_on_pushed(&req->comp, status);
+    }
+    return true;
+}

@@ -1,0 +1,252 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Arriving: messages are read, and matched; what nobody waits for is kept.
+ */
+#include "dn_config.h"
+
+#include "tag/dn_tag_int.h"
+
+#include <stdlib.h>
+
+/** Account for bytes of a sender that wait unreceived; tell it when they become too many, and when they are few. */
+static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
+{
+    const size_t limit = peer->tag->config.kept_limit;
+
+    peer->kept_bytes += more - less;
+    if (peer->holding ? peer->kept_bytes < limit / 2 : peer->kept_bytes > limit) {
+        peer->holding = !peer->holding;
+        peer->hold_due = true;
+        peer->tag->queued = true;
+    }
+}
+
+/** What a kept message counts for: what it takes here. */
+static size_t dn_tag_kept_bytes(const dn_tag_msg_t *msg)
+{
+    return sizeof(*msg) + (DN_TAG_EAGER == msg->kind || DN_TAG_SYNC == msg->kind ? msg->len : 0);
+}
+
+void dn_tag_take_kept(dn_tag_msg_t *msg)
+{
+    dn_match_take(&msg->peer->tag->match, &msg->match);
+    dn_tag_account(msg->peer, 0, dn_tag_kept_bytes(msg));
+}
+
+void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer)
+{
+    dn_tag_lock(tag);
+    for (dn_match_msg_t *next, *at = dn_match_next_kept(&tag->match, context, NULL); NULL != at; at = next) {
+        dn_tag_msg_t *msg = (dn_tag_msg_t *) at;
+
+        next = dn_match_next_kept(&tag->match, context, at);
+        if (NULL == peer || msg->peer == peer) {
+            dn_tag_take_kept(msg);
+            free(msg);
+        }
+    }
+    dn_tag_unlock(tag);
+}
+
+/** Nobody waits for this message yet. The lock is held. @return false: memory ran out. */
+static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
+{
+    const size_t data_len = NULL == arrival->data ? 0 : arrival->len;
+    dn_tag_msg_t *msg = malloc(sizeof(*msg) + data_len);
+
+    if (NULL == peer || NULL == msg) {
+        free(msg);
+        return false;
+    }
+    msg->match.context = arrival->head.context;
+    msg->match.source = arrival->head.source;
+    msg->match.tag = arrival->head.tag;
+    msg->kind = arrival->kind;
+    msg->peer = peer;
+    msg->request = arrival->request;
+    msg->key = arrival->key;
+    msg->len = arrival->len;
+    if (0 != data_len) {
+        memcpy(msg->data, arrival->data, data_len);
+    }
+    dn_tag_account(peer, dn_tag_kept_bytes(msg), 0);
+    dn_match_keep(&peer->tag->match, &msg->match);
+    return true;
+}
+
+/** Find the receive for a message, or keep the message. */
+static void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival)
+{
+    const dn_tag_head_t *head = &arrival->head;
+    dn_tag_req_t *req = NULL;
+    bool kept = false;
+
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
+    dn_match_recv_t *found = dn_match_arrive(&tag->match, head->context, head->source, head->tag);
+    if (__builtin_expect(NULL != peer, 1)) {
+        peer->seen++;
+    }
+    if (__builtin_expect(NULL != found, 1)) {
+        req = (dn_tag_req_t *) ((uint8_t *) found - offsetof(dn_tag_req_t, posted));
+        /* No longer to be cancelled. */
+        dn_tag_turn(req, DN_TAG_MATCHED);
+    } else {
+        kept = dn_tag_keep(peer, arrival);
+    }
+    dn_tag_unlock(tag);
+    if (__builtin_expect(NULL != found, 1)) {
+        dn_tag_deliver(req, arrival, peer);
+    } else if (!kept) {
+        tag->config.no_memory(tag->config.arg);
+    }
+}
+
+static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, bool hold)
+{
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
+    if (NULL != peer) {
+        peer->hold = hold;
+    }
+    dn_tag_unlock(tag);
+}
+
+/** What follows the envelope, by kind. @return false: the message is malformed. */
+static inline bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t len)
+{
+    dn_tag_rts_t rts;
+
+    if (sizeof(arrival->head) > len) {
+        return false;
+    }
+    memcpy(&arrival->head, data, sizeof(arrival->head));
+    if (0 > arrival->head.source) {
+        return false;
+    }
+    arrival->request = DN_HANDLE_NONE;
+    arrival->data = data + sizeof(arrival->head);
+    arrival->len = len - sizeof(arrival->head);
+    switch (arrival->kind) {
+    case DN_TAG_EAGER:
+        return true;
+    case DN_TAG_SYNC:
+        if (sizeof(arrival->request) > arrival->len) {
+            return false;
+        }
+        memcpy(&arrival->request, arrival->data, sizeof(arrival->request));
+        arrival->data += sizeof(arrival->request);
+        arrival->len -= sizeof(arrival->request);
+        return true;
+    default:
+        if (sizeof(rts) != len) {
+            return false;
+        }
+        memcpy(&rts, data, sizeof(rts));
+        arrival->request = rts.request;
+        arrival->key = rts.key;
+        arrival->len = rts.len;
+        arrival->data = NULL;
+        return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
+    }
+}
+
+/** A message of one fixed length. @return 0: it has another. */
+static int dn_tag_read_fixed(void *message, size_t size, const void *data, size_t len)
+{
+    if (size != len) {
+        return 0;
+    }
+    memcpy(message, data, len);
+    return 1;
+}
+
+/** A message of the protocol that carries no envelope. @return 0: it is malformed. */
+static int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind, const void *data, size_t len)
+{
+    union {
+        dn_tag_cts_t cts;
+        dn_tag_announce_t announce;
+        dn_tag_takes_t takes;
+        dn_tag_pushed_t pushed;
+        uint64_t handle;
+    } message;
+    int good = 0;
+
+    switch (kind) {
+    case DN_TAG_CTS:
+        good = dn_tag_read_fixed(&message, sizeof(message.cts), data, len);
+        if (good) {
+            dn_tag_take_cts(tag, src, &message.cts);
+        }
+        break;
+    case DN_TAG_ANNOUNCE:
+        good = dn_tag_read_fixed(&message, sizeof(message.announce), data, len);
+        if (good) {
+            dn_tag_take_announce(tag, src, &message.announce);
+        }
+        break;
+    case DN_TAG_TAKES:
+        good = dn_tag_read_fixed(&message, sizeof(message.takes), data, len);
+        if (good) {
+            dn_tag_take_takes(tag, src, &message.takes);
+        }
+        break;
+    case DN_TAG_PUSHED:
+        good = dn_tag_read_fixed(&message, sizeof(message.pushed), data, len);
+        if (good) {
+            dn_tag_take_pushed(tag, src, &message.pushed);
+        }
+        break;
+    case DN_TAG_DONE:
+        good = dn_tag_read_fixed(&message, sizeof(message.handle), data, len);
+        if (good) {
+            dn_tag_take_done(tag, src, message.handle);
+        }
+        break;
+    case DN_TAG_FRAG:
+        good = sizeof(dn_tag_frag_t) <= len;
+        if (good) {
+            memcpy(&message.handle, data, sizeof(message.handle));
+            dn_tag_take_frag(tag, src, message.handle, (const uint8_t *) data + sizeof(dn_tag_frag_t),
+                             len - sizeof(dn_tag_frag_t));
+        }
+        break;
+    case DN_TAG_HOLD:
+    case DN_TAG_RELEASE:
+        good = 1;
+        dn_tag_set_hold(tag, src, DN_TAG_HOLD == kind);
+        break;
+    default:
+        break;
+    }
+    return good;
+}
+
+void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg)
+{
+    dn_tag_t *tag = arg;
+    dn_tag_arrival_t arrival;
+
+    switch (kind) {
+    case DN_TAG_EAGER:
+    case DN_TAG_SYNC:
+    case DN_TAG_RTS:
+    case DN_TAG_RTS_PACKED:
+        arrival.kind = (enum dn_tag_kind) kind;
+        if (__builtin_expect(dn_tag_read(&arrival, data, len), 1)) {
+            dn_tag_arrive(tag, src, &arrival);
+        } else {
+            tag->dropped++;
+        }
+        break;
+    default:
+        if (!dn_tag_control(tag, src, kind, data, len)) {
+            tag->dropped++;
+        }
+        break;
+    }
+}

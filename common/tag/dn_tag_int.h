@@ -1,0 +1,193 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_tag_int.h
+ * Inside of two-sided messages: what the messages say, and what the sides share.
+ *
+ *   dn_tag.c           engines, peers, what waits is tried again
+ *   dn_tag_send.c      the sender's side
+ *   dn_tag_recv.c      the receiver's side: receives are started, probed, cancelled; a matched message comes
+ *   dn_tag_arrive.c    messages are read, matched or kept
+ *   dn_tag_announce.c  the receiver comes first
+ */
+#ifndef DN_TAG_INT_H
+#define DN_TAG_INT_H
+
+#include "tag/dn_tag.h"
+
+#include <string.h>
+
+/** @name What the messages say */
+/** @{ */
+typedef struct dn_tag_rts {
+    dn_tag_head_t head;
+    uint64_t request; /**< handle at the sender */
+    uint64_t len;
+    dn_key_t key; /**< of the sender's memory, DN_TAG_RTS only */
+} dn_tag_rts_t;
+
+typedef struct dn_tag_cts {
+    uint64_t request;  /**< handle at the sender */
+    uint64_t receiver; /**< handle at the receiver, for DN_TAG_FRAG */
+    uint64_t len;      /**< bytes wanted */
+} dn_tag_cts_t;
+
+/** A line: the bytes behind it begin where a line does, as copy kernels like it. */
+typedef struct dn_tag_frag {
+    uint64_t receiver; /**< handle at the receiver */
+    uint8_t pad[56];
+} dn_tag_frag_t;
+
+typedef struct dn_tag_takes {
+    uint64_t receiver; /**< handle at the receiver */
+    uint64_t request;  /**< handle at the sender */
+    uint64_t len;
+} dn_tag_takes_t;
+
+typedef struct dn_tag_pushed {
+    uint64_t receiver; /**< handle at the receiver */
+    uint64_t done;     /**< 0: the bytes are to be asked for */
+} dn_tag_pushed_t;
+/** @} */
+
+/** A message that nobody has received. Eager data follows. */
+struct dn_tag_msg {
+    dn_match_msg_t match;
+    enum dn_tag_kind kind;
+    dn_tag_peer_t *peer;
+    uint64_t request; /**< handle at the sender; DN_TAG_EAGER: DN_HANDLE_NONE */
+    dn_key_t key;
+    size_t len; /**< of the whole message */
+    uint8_t data[];
+};
+
+/** What a message says beyond its envelope. */
+typedef struct dn_tag_arrival {
+    enum dn_tag_kind kind;
+    dn_tag_head_t head;
+    uint64_t request;
+    dn_key_t key; /**< DN_TAG_RTS only */
+    size_t len;   /**< of the whole message */
+    const uint8_t *data;
+} dn_tag_arrival_t;
+
+static inline void dn_tag_lock(dn_tag_t *tag)
+{
+    if (tag->config.threads) {
+        pthread_mutex_lock(&tag->lock);
+    }
+}
+
+static inline void dn_tag_unlock(dn_tag_t *tag)
+{
+    if (tag->config.threads) {
+        pthread_mutex_unlock(&tag->lock);
+    }
+}
+
+#ifdef DN_CHECK_STATES
+/** End the process if the drawing in dn_tag.h has no such arrow. */
+void dn_tag_check_turn(enum dn_tag_state from, enum dn_tag_state to);
+#endif
+
+/** Change what a request waits for. */
+static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
+{
+#ifdef DN_CHECK_STATES
+    dn_tag_check_turn(req->state, to);
+#endif
+    req->state = to;
+}
+
+/** The request is the caller's again. */
+static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
+{
+    req->status = status;
+    dn_tag_turn(req, DN_TAG_COMPLETE);
+    req->complete(req);
+}
+
+/** Put a request behind those of a queue. last is undefined while first is NULL. */
+static inline void dn_tag_put_last(dn_tag_req_t **first, dn_tag_req_t **last, dn_tag_req_t *req)
+{
+    req->next = NULL;
+    *(NULL == *first ? first : &(*last)->next) = req;
+    *last = req;
+}
+
+/** @name dn_tag.c */
+/** @{ */
+/** The engine's part of a peer. The lock is held. NULL: memory ran out. */
+dn_tag_peer_t *dn_tag_peer_of(dn_tag_t *tag, dn_peer_t *peer);
+/** Send a message of the protocol. */
+static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kind kind, const void *message,
+                                      size_t len)
+{
+    return dn_botf(peer->peer, peer->tag->channel, kind, message, len, NULL, 0);
+}
+/** A peer with which something was under way is gone: tell the owner once. */
+void dn_tag_lost(dn_tag_peer_t *peer);
+/** Give a request a handle. @return 0: memory ran out. */
+int dn_tag_handle_take(dn_tag_req_t *req);
+void dn_tag_handle_drop(dn_tag_req_t *req);
+/** The request of a handle that came from @p peer, if it is in that state; else NULL. */
+dn_tag_req_t *dn_tag_handle_find(dn_tag_t *tag, uint64_t handle, const dn_peer_t *peer,
+                                 enum dn_tag_state state);
+/** Put a request among those that progress goes through. */
+void dn_tag_busy(dn_tag_req_t *req);
+/** @} */
+
+/** @name dn_tag_send.c */
+/** @{ */
+/** A send is complete. */
+void dn_tag_send_finish(dn_tag_req_t *req);
+/** Send what waits for a peer. @return messages sent. */
+int dn_tag_send_waiting(dn_tag_peer_t *peer);
+/** Send the next pieces. @return true: the request is complete. */
+bool dn_tag_send_pieces(dn_tag_req_t *req, int *events);
+/** Messages that a send waits for. */
+void dn_tag_take_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts);
+void dn_tag_take_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle);
+/** @} */
+
+/** @name dn_tag_recv.c */
+/** @{ */
+/** Receive a message that has been matched. */
+void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer);
+/** Messages that a receive waits for. */
+void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len);
+void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes);
+void dn_tag_take_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed);
+/** Try again what a receive waits to say. @return true: it waits no more. */
+bool dn_tag_recv_again(dn_tag_req_t *req);
+/** @} */
+
+/** @name dn_tag_arrive.c */
+/** @{ */
+/** dn_handler_fn_t of the channel; arg is the engine. */
+void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
+/** Take a kept message off. The lock is held. */
+void dn_tag_take_kept(dn_tag_msg_t *msg);
+/** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all. */
+void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer);
+/** @} */
+
+/** @name dn_tag_announce.c */
+/** @{ */
+/** Announce a long receive from @p peer that was just posted, if it is worth it and allowed. */
+void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer);
+/** An announced receive is matched otherwise. */
+void dn_tag_announce_end(dn_tag_req_t *req);
+/** Take an announcement back. @return false: its message is on its way. */
+bool dn_tag_announce_cancel(dn_tag_req_t *req);
+/** PUSH a message if its receive has been announced. @return false: send it another way. */
+bool dn_tag_push(dn_tag_req_t *req);
+/** Try again. @return true: it waits no more. */
+bool dn_tag_push_again(dn_tag_req_t *req);
+/** Messages. */
+void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce);
+void dn_tag_claims_close(dn_tag_t *tag);
+/** @} */
+
+#endif

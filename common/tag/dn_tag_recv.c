@@ -1,0 +1,425 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Receiving: receives are posted, or given the message that is here; a long message is fetched.
+ */
+#include "dn_config.h"
+
+#include "tag/dn_tag_int.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/** Polls of one source between two looks at the others, inside a blocking receive. */
+#define DN_TAG_POLLS_OF_SOURCE 64u
+
+/** Nanoseconds of a clock that never goes back. Long messages only: a look takes 20 to 30. */
+static uint64_t dn_tag_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
+/** All is here, or will not come. */
+static void dn_tag_recv_finish(dn_tag_req_t *req)
+{
+    dn_tag_complete(req, req->status);
+}
+
+/** Put bytes behind those that came before. What goes beyond the memory has been cut off. */
+static void dn_tag_fill(dn_tag_req_t *req, const void *data, size_t len)
+{
+    if (NULL != req->buffer) {
+        dn_copy(req->buffer + req->done, data, len);
+    } else if (req->walks) {
+        (void) dn_prog_scatter(&req->cursor, data, len);
+    } else if (0 != len) {
+        req->tag->config.unpack(req->layout, data, len);
+    }
+    req->done += len;
+}
+
+/** The message of @p head, @p len bytes long, is this request's. */
+static inline void dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t *head, size_t len)
+{
+    req->head = *head;
+    req->size = len;
+    req->done = 0;
+    req->wanted = len;
+    req->status = DN_OK;
+    if (__builtin_expect(len > req->len, 0)) {
+        req->wanted = req->len;
+        req->status = DN_ERR_TRUNC;
+    }
+}
+
+/** Say that the data is here, then complete. */
+static void dn_tag_answer(dn_tag_req_t *req)
+{
+    dn_tag_turn(req, DN_TAG_ANSWERS);
+    if (!dn_tag_recv_again(req)) {
+        dn_tag_busy(req);
+    }
+}
+
+/** Choose the way of a long message whose memory lies together at both ends. */
+static void dn_tag_choose_way(dn_tag_req_t *req)
+{
+    dn_tag_lock(req->tag);
+    req->way = dn_pace_choose(&req->peer->pace, req->tag->config.stream, req->wanted);
+    dn_tag_unlock(req->tag);
+    req->started = dn_tag_now();
+}
+
+/** The bytes of a message whose way was chosen are here. */
+static void dn_tag_learn_way(dn_tag_req_t *req)
+{
+    const uint64_t now = dn_tag_now();
+
+    dn_tag_lock(req->tag);
+    dn_pace_learn(&req->peer->pace, req->way, req->wanted, req->started, now);
+    dn_tag_unlock(req->tag);
+}
+
+/** dn_comp_fn_t of a PULL. */
+static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
+{
+    dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
+
+    if (DN_ERR_UNREACH == status) {
+        dn_tag_lost(req->peer);
+    }
+    if (DN_OK == status) {
+        dn_tag_learn_way(req);
+    } else {
+        req->status = status;
+    }
+    dn_tag_answer(req);
+}
+
+/** Ask for the bytes. */
+static void dn_tag_ask(dn_tag_req_t *req)
+{
+    if (!dn_tag_handle_take(req)) {
+        req->status = DN_ERR_NOMEM;
+        req->wanted = 0;
+        dn_tag_answer(req);
+        return;
+    }
+    dn_tag_turn(req, DN_TAG_ASKS);
+    if (!dn_tag_recv_again(req)) {
+        dn_tag_busy(req);
+    }
+}
+
+/** @return false: no room for a PULL now. */
+static bool dn_tag_start_pull(dn_tag_req_t *req)
+{
+    const dn_xfer_t xfer = {.local = req->buffer, .key = &req->key, .len = req->wanted, .comp = &req->comp};
+
+    req->comp.fn = dn_tag_pulled;
+    dn_tag_turn(req, DN_TAG_PULLS);
+    const dn_status_t status = dn_pull(req->peer->peer, &xfer);
+    switch (status) {
+    case DN_INPROGRESS:
+        break;
+    case DN_ERR_AGAIN:
+        dn_tag_turn(req, DN_TAG_STARTS);
+        return false;
+    case DN_OK:
+    case DN_ERR_UNREACH:
+        dn_tag_pulled(&req->comp, status);
+        break;
+    default:
+        req->way = DN_PACE_ONLY;
+        dn_tag_ask(req);
+        break;
+    }
+    return true;
+}
+
+/** A long message has been matched. */
+static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind)
+{
+    if (0 == req->wanted) {
+        dn_tag_answer(req);
+        return;
+    }
+    req->way = DN_PACE_ONLY;
+    if (DN_TAG_RTS == kind && NULL != req->buffer) {
+        dn_tag_choose_way(req);
+    }
+    if (DN_PACE_PULL != req->way) {
+        dn_tag_ask(req);
+    } else if (!dn_tag_start_pull(req)) {
+        dn_tag_busy(req);
+    }
+}
+
+bool dn_tag_recv_again(dn_tag_req_t *req)
+{
+    const dn_tag_cts_t cts = {req->remote, req->handle, req->wanted};
+    dn_status_t status;
+
+    switch (req->state) {
+    case DN_TAG_STARTS:
+        return dn_tag_start_pull(req);
+    case DN_TAG_ASKS:
+        /* Bytes may come before dn_tag_tell() has returned. */
+        dn_tag_turn(req, DN_TAG_WAITS_BYTES);
+        status = dn_tag_tell(req->peer, DN_TAG_CTS, &cts, sizeof(cts));
+        if (DN_ERR_AGAIN == status) {
+            dn_tag_turn(req, DN_TAG_ASKS);
+        }
+        break;
+    default:
+        status = dn_tag_tell(req->peer, DN_TAG_DONE, &req->remote, sizeof(req->remote));
+        if (DN_ERR_AGAIN != status) {
+            dn_tag_recv_finish(req);
+        }
+        break;
+    }
+    return DN_ERR_AGAIN != status;
+}
+
+void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
+{
+    if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
+        dn_tag_announce_end(req);
+    }
+    dn_tag_match(req, &arrival->head, arrival->len);
+    if (__builtin_expect(DN_TAG_EAGER == arrival->kind, 1)) {
+        dn_tag_fill(req, arrival->data, req->wanted);
+        dn_tag_recv_finish(req);
+        return;
+    }
+    req->remote = arrival->request;
+    req->peer = peer;
+    if (DN_TAG_SYNC == arrival->kind) {
+        dn_tag_fill(req, arrival->data, req->wanted);
+        dn_tag_answer(req);
+    } else {
+        req->key = arrival->key;
+        dn_tag_fetch(req, arrival->kind);
+    }
+}
+
+/** @name Messages that a receive waits for */
+/** @{ */
+void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
+{
+    dn_tag_req_t *req = dn_tag_handle_find(tag, handle, src, DN_TAG_WAITS_BYTES);
+
+    if (NULL == req || len > req->wanted - req->done) {
+        tag->dropped++;
+        return;
+    }
+    dn_tag_fill(req, data, len);
+    if (req->done == req->wanted) {
+        dn_tag_handle_drop(req);
+        if (DN_PACE_ONLY != req->way) {
+            dn_tag_learn_way(req);
+        }
+        dn_tag_recv_finish(req);
+    }
+}
+
+/** The message of an announced receive is on its way. */
+void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes)
+{
+    dn_tag_req_t *req = dn_tag_handle_find(tag, takes->receiver, src, DN_TAG_POSTED);
+
+    if (NULL == req || takes->len > req->len) {
+        tag->dropped++;
+        return;
+    }
+    const dn_tag_head_t head = {req->posted.context, req->posted.source, req->posted.tag};
+    dn_tag_lock(tag);
+    dn_match_cancel(&tag->match, &req->posted);
+    dn_tag_turn(req, DN_TAG_IS_PUSHED);
+    dn_tag_unlock(tag);
+    req->peer->announced = NULL;
+    dn_tag_match(req, &head, takes->len);
+    req->remote = takes->request;
+}
+
+/** It has been written, or could not be. */
+void dn_tag_take_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed)
+{
+    dn_tag_req_t *req = dn_tag_handle_find(tag, pushed->receiver, src, DN_TAG_IS_PUSHED);
+
+    if (NULL == req) {
+        tag->dropped++;
+        return;
+    }
+    dn_tag_handle_drop(req);
+    dn_segment_free(req->segment);
+    if (0 != pushed->done) {
+        dn_tag_recv_finish(req);
+    } else {
+        req->way = DN_PACE_ONLY;
+        dn_tag_ask(req);
+    }
+}
+/** @} */
+
+void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, const dn_tag_want_t *want, dn_tag_peer_t *from,
+                 int blocking)
+{
+    req->tag = tag;
+    req->handle = DN_HANDLE_NONE;
+    req->posted.context = want->context;
+    req->posted.source = want->source;
+    req->posted.tag = want->tag;
+    req->posted.ignore = want->ignore;
+    req->state = DN_TAG_NEW;
+    dn_tag_lock(tag);
+    dn_tag_msg_t *msg =
+        (dn_tag_msg_t *) dn_match_find(&tag->match, want->context, want->source, want->tag, want->ignore);
+    if (__builtin_expect(NULL == msg, 1)) {
+        dn_tag_turn(req, DN_TAG_POSTED);
+        dn_match_post(&tag->match, &req->posted);
+        dn_tag_unlock(tag);
+        if (!blocking && NULL != from && __builtin_expect(req->len > from->eager_limit, 0)) {
+            dn_tag_announce(req, from);
+        }
+        return;
+    }
+    dn_tag_take_kept(msg);
+    dn_tag_unlock(tag);
+    dn_tag_mrecv(tag, req, msg);
+}
+
+void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
+{
+    const dn_tag_arrival_t arrival = {.kind = msg->kind,
+                                      .head = {msg->match.context, msg->match.source, msg->match.tag},
+                                      .request = msg->request,
+                                      .key = msg->key,
+                                      .len = msg->len,
+                                      .data = msg->data};
+
+    req->tag = tag;
+    req->handle = DN_HANDLE_NONE;
+    req->state = DN_TAG_NEW;
+    dn_tag_turn(req, DN_TAG_MATCHED);
+    dn_tag_deliver(req, &arrival, msg->peer);
+    free(msg);
+}
+
+void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from)
+{
+    const volatile enum dn_tag_state *state = &req->state;
+    const dn_tag_config_t *config = &req->tag->config;
+    dn_port_t *port = req->tag->port;
+
+    for (unsigned i = 1; DN_TAG_COMPLETE != *state && i <= config->spin_polls; i++) {
+        if (0 == i % DN_TAG_POLLS_OF_SOURCE) {
+            config->progress(config->arg);
+        } else if (DN_TAG_POSTED == *state && NULL != from) {
+            (void) dn_recv(from->peer, 1);
+        } else {
+            (void) dn_progress(port);
+        }
+    }
+}
+
+/** Is the receive about to be posted the only one, and nothing kept that it could take? */
+static inline bool dn_tag_next_in_order(const dn_tag_t *tag)
+{
+    return 0 == dn_match_posted_count(&tag->match) && 0 == dn_match_kept_count(&tag->match);
+}
+
+int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t *want, void *to, size_t room, unsigned polls,
+                     dn_tag_head_t *head_p, size_t *size_p)
+{
+    const dn_tag_t *tag = from->tag;
+    dn_message_t message;
+    dn_status_t seen;
+
+    if (!dn_tag_next_in_order(tag)) {
+        return 0;
+    }
+    for (unsigned i = 1; DN_ERR_AGAIN == (seen = dn_peek(from->peer, tag->channel, &message)); i++) {
+        if (i >= polls) {
+            return 0;
+        }
+        if (__builtin_expect(0 == i % DN_TAG_POLLS_OF_SOURCE, 0)) {
+            tag->config.progress(tag->config.arg);
+            if (!dn_tag_next_in_order(tag)) {
+                return 0;
+            }
+        }
+    }
+    if (__builtin_expect(DN_OK != seen || DN_TAG_EAGER != message.tag || sizeof(*head_p) > message.len, 0)) {
+        return 0;
+    }
+    memcpy(head_p, message.data, sizeof(*head_p));
+    const size_t len = message.len - sizeof(*head_p);
+    if (__builtin_expect(head_p->context != want->context || head_p->source != want->source
+                             || 0 != ((head_p->tag ^ want->tag) & ~want->ignore) || len > room,
+                         0)) {
+        return 0;
+    }
+    dn_copy(to, (const uint8_t *) message.data + sizeof(*head_p), len);
+    dn_take(from->peer, &message);
+    from->seen++;
+    *size_p = len;
+    return 1;
+}
+
+void dn_tag_cancel(dn_tag_req_t *req)
+{
+    dn_tag_t *tag = req->tag;
+
+    dn_tag_lock(tag);
+    const bool announced = DN_HANDLE_NONE != req->handle;
+    bool canceled = DN_TAG_POSTED == req->state && !announced;
+    if (canceled) {
+        dn_match_cancel(&tag->match, &req->posted);
+    }
+    dn_tag_unlock(tag);
+    /* With announcements there is one thread: the state is still the same. */
+    if (announced && DN_TAG_POSTED == req->state && dn_tag_announce_cancel(req)) {
+        dn_match_cancel(&tag->match, &req->posted);
+        canceled = true;
+    }
+    if (canceled) {
+        dn_tag_complete(req, DN_ERR_CANCELED);
+    }
+}
+
+/** The first message that a receive would take; with @p out, taken out of matching. */
+static dn_tag_msg_t *dn_tag_find(dn_tag_t *tag, const dn_tag_want_t *want, bool out, dn_tag_found_t *found_p)
+{
+    dn_tag_lock(tag);
+    dn_tag_msg_t *msg =
+        (dn_tag_msg_t *) dn_match_find(&tag->match, want->context, want->source, want->tag, want->ignore);
+    if (NULL != msg) {
+        *found_p = (dn_tag_found_t){{msg->match.context, msg->match.source, msg->match.tag}, msg->len};
+        if (out) {
+            dn_tag_take_kept(msg);
+        }
+    }
+    dn_tag_unlock(tag);
+    return msg;
+}
+
+int dn_tag_probe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p)
+{
+    return NULL != dn_tag_find(tag, want, false, found_p);
+}
+
+dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p)
+{
+    return dn_tag_find(tag, want, true, found_p);
+}
+
+void dn_tag_forget(dn_tag_t *tag, uint32_t context)
+{
+    dn_tag_forget_kept(tag, &context, NULL);
+}

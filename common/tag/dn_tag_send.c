@@ -1,0 +1,301 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Sending: at once when there is room, else in order behind what waits already.
+ */
+#include "dn_config.h"
+
+#include "tag/dn_tag_int.h"
+
+static void dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
+{
+    if (NULL != req->buffer) {
+        dn_copy(to, req->buffer + req->done, len);
+    } else if (__builtin_expect(req->walks, 1)) {
+        (void) dn_prog_gather(to, &req->cursor, len);
+    } else {
+        req->tag->config.pack(req->layout, to, len);
+    }
+}
+
+/** A message of envelope, perhaps the request's handle, and data that has to be packed. */
+static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const void *head)
+{
+    dn_peer_t *peer = req->peer->peer;
+    dn_window_t window;
+    const dn_status_t status = dn_botf_reserve(peer, head_len + req->len, &window);
+
+    if (DN_OK == status) {
+        memcpy(window.data, head, head_len);
+        dn_tag_pack(req, (uint8_t *) window.data + head_len, req->len);
+        dn_botf_kick(peer, &window, req->tag->channel, req->kind, head_len + req->len);
+    }
+    return status;
+}
+
+/** The first message of a request. */
+static dn_status_t dn_tag_post(dn_tag_req_t *req)
+{
+    struct {
+        dn_tag_head_t head;
+        uint64_t handle;
+    } sync = {req->head, req->handle};
+    const size_t head_len = DN_TAG_SYNC == req->kind ? sizeof(sync) : sizeof(req->head);
+    dn_tag_rts_t rts;
+
+    switch (req->kind) {
+    case DN_TAG_EAGER:
+    case DN_TAG_SYNC:
+        if (NULL == req->buffer && 0 != req->len) {
+            return dn_tag_send_packed(req, head_len, &sync);
+        }
+        return dn_botf(req->peer->peer, req->tag->channel, req->kind, &sync, head_len, req->buffer, req->len);
+    default:
+        memset(&rts, 0, sizeof(rts));
+        rts.head = req->head;
+        rts.request = req->handle;
+        rts.len = req->len;
+        if (NULL != req->segment) {
+            dn_segment_key(req->segment, &rts.key);
+        }
+        return dn_tag_tell(req->peer, req->kind, &rts, sizeof(rts));
+    }
+}
+
+/** The receiver needs the memory no more. */
+static void dn_tag_unregister(dn_tag_req_t *req)
+{
+    if (NULL != req->segment) {
+        dn_segment_free(req->segment);
+        req->segment = NULL;
+    }
+}
+
+void dn_tag_send_finish(dn_tag_req_t *req)
+{
+    dn_tag_unregister(req);
+    dn_tag_complete(req, DN_OK);
+}
+
+/** The first message has left. @param[in] last  The request whose only message it was, or NULL. */
+static void dn_tag_posted(dn_tag_peer_t *peer, const dn_tag_head_t *head, dn_tag_req_t *last)
+{
+    dn_tag_sent(peer, head);
+    if (NULL != last) {
+        dn_tag_send_finish(last);
+    }
+}
+
+/** Wait for room, behind what waits already. */
+static void dn_tag_wait_in_line(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+
+    dn_tag_turn(req, DN_TAG_WAITS_ROOM);
+    dn_tag_lock(req->tag);
+    dn_tag_put_last(&peer->first, &peer->last, req);
+    req->tag->queued = true;
+    dn_tag_unlock(req->tag);
+}
+
+/** The request is in line no more. Called ahead of what uses `next` for something else, or gives the request away: the answer to
+ * its first message may come to another thread before the one that sent that message has taken it out of the line. */
+static void dn_tag_leave_line(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+
+    dn_tag_lock(req->tag);
+    if (req == peer->first) {
+        peer->first = req->next;
+        peer->left++;
+    }
+    dn_tag_unlock(req->tag);
+}
+
+/**
+ * Send the first message or have it wait.
+ * The state is set before: the answer may come, and complete the request, while dn_botf() returns.
+ */
+static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+    /* Another thread may take the answer, and free the request, while dn_tag_post() returns. */
+    const dn_tag_head_t head = req->head;
+    const bool ends = DN_TAG_EAGER == req->kind;
+    const dn_status_t status = NULL == peer->first ? dn_tag_post(req) : DN_ERR_AGAIN;
+
+    if (DN_OK == status) {
+        dn_tag_posted(peer, &head, ends ? req : NULL);
+        return DN_OK;
+    }
+    if (DN_ERR_AGAIN == status) {
+        dn_tag_wait_in_line(req);
+        return DN_OK;
+    }
+    if (DN_ERR_UNREACH == status) {
+        dn_tag_lost(peer);
+    }
+    if (DN_HANDLE_NONE != req->handle) {
+        dn_tag_handle_drop(req);
+    }
+    dn_tag_unregister(req);
+    return status;
+}
+
+/** What the receiver needs to fetch the message, instead of its bytes. */
+static void dn_tag_offer_bytes(dn_tag_req_t *req)
+{
+    req->kind = DN_TAG_RTS_PACKED;
+    if (NULL != req->buffer
+        && DN_OK == dn_segment_register(req->tag->port, req->buffer, req->len, &req->segment)) {
+        req->kind = DN_TAG_RTS;
+    }
+}
+
+/** A message that has waited while its receiver has had too many: announce it. Without a handle it goes as planned. */
+static void dn_tag_hold_back(dn_tag_req_t *req)
+{
+    if (__builtin_expect(req->peer->hold, 0)
+        && (DN_TAG_SYNC == req->kind || (DN_TAG_EAGER == req->kind && dn_tag_handle_take(req)))) {
+        dn_tag_offer_bytes(req);
+    }
+}
+
+int dn_tag_send_waiting(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+    int events = 0;
+
+    while (NULL != peer->first) {
+        dn_tag_req_t *req = peer->first;
+        const uint64_t left = peer->left;
+
+        dn_tag_hold_back(req);
+        dn_tag_turn(req, DN_TAG_WAITS_REPLY);
+        /* Another thread may take the answer, and complete the request, while dn_tag_post() returns. */
+        const dn_tag_head_t head = req->head;
+        const bool ends = DN_TAG_EAGER == req->kind;
+        const dn_status_t status = dn_tag_post(req);
+
+        if (DN_ERR_AGAIN == status) {
+            dn_tag_turn(req, DN_TAG_WAITS_ROOM);
+            break;
+        }
+        if (DN_OK != status) {
+            dn_tag_lost(peer);
+            break;
+        }
+        dn_tag_lock(tag);
+        if (left == peer->left) {
+            peer->first = req->next;
+            peer->left++;
+        }
+        dn_tag_unlock(tag);
+        dn_tag_posted(peer, &head, ends ? req : NULL);
+        events++;
+    }
+    return events;
+}
+
+/** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */
+static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
+{
+    dn_tag_turn(req, DN_TAG_WAITS_REPLY);
+    if (req->len <= req->peer->eager_limit && !req->peer->hold) {
+        req->kind = synchronous ? DN_TAG_SYNC : DN_TAG_EAGER;
+    } else {
+        dn_tag_offer_bytes(req);
+    }
+    if (DN_TAG_EAGER == req->kind || dn_tag_handle_take(req)) {
+        return true;
+    }
+    dn_tag_unregister(req);
+    return false;
+}
+
+dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head, int synchronous)
+{
+    req->tag = peer->tag;
+    req->peer = peer;
+    req->head = *head;
+    req->state = DN_TAG_NEW;
+    req->segment = NULL;
+    req->handle = DN_HANDLE_NONE;
+    req->done = 0;
+    if (dn_tag_push(req)) {
+        return DN_OK;
+    }
+    if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
+        return DN_ERR_NOMEM;
+    }
+    return dn_tag_start_send(req);
+}
+
+void dn_tag_take_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
+{
+    dn_tag_req_t *req = dn_tag_handle_find(tag, handle, src, DN_TAG_WAITS_REPLY);
+
+    if (NULL == req) {
+        tag->dropped++;
+        return;
+    }
+    dn_tag_handle_drop(req);
+    dn_tag_leave_line(req);
+    dn_tag_send_finish(req);
+}
+
+void dn_tag_take_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts)
+{
+    dn_tag_req_t *req = dn_tag_handle_find(tag, cts->request, src, DN_TAG_WAITS_REPLY);
+
+    /* The bytes of a synchronous message have left with it, and are packed once. */
+    if (NULL == req || DN_TAG_SYNC == req->kind || cts->len > req->len) {
+        tag->dropped++;
+        return;
+    }
+    dn_tag_handle_drop(req);
+    req->remote = cts->receiver;
+    req->wanted = cts->len;
+    dn_tag_turn(req, DN_TAG_SENDS);
+    dn_tag_leave_line(req);
+    dn_tag_busy(req);
+}
+
+/** The next piece. */
+static dn_status_t dn_tag_send_piece(dn_tag_req_t *req)
+{
+    const size_t left = req->wanted - req->done;
+    const size_t len = left < req->peer->piece_max ? left : req->peer->piece_max;
+    const dn_tag_frag_t frag = {.receiver = req->remote};
+    dn_peer_t *peer = req->peer->peer;
+    dn_window_t window;
+
+    const dn_status_t status = dn_botf_reserve(peer, sizeof(frag) + len, &window);
+    if (DN_OK == status) {
+        memcpy(window.data, &frag, sizeof(frag));
+        dn_tag_pack(req, (uint8_t *) window.data + sizeof(frag), len);
+        dn_botf_kick(peer, &window, req->tag->channel, DN_TAG_FRAG, sizeof(frag) + len);
+        req->done += len;
+    }
+    return status;
+}
+
+bool dn_tag_send_pieces(dn_tag_req_t *req, int *events)
+{
+    while (req->done < req->wanted) {
+        const dn_status_t status = dn_tag_send_piece(req);
+
+        if (DN_ERR_AGAIN == status) {
+            return false;
+        }
+        if (DN_OK != status) {
+            dn_tag_lost(req->peer);
+            return false;
+        }
+        (*events)++;
+    }
+    dn_tag_send_finish(req);
+    return true;
+}

@@ -1,0 +1,165 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file mtl_uzura_message.c
+ * Sends, receives and probes of pml/cm, whose memory comes in convertors.
+ */
+#include "dn_config.h"
+
+#include "mtl_uzura.h"
+
+#include "opal/datatype/opal_convertor.h"
+#include "opal/datatype/opal_datatype_internal.h"
+#include "opal/runtime/opal_progress.h"
+
+/** Tell the engine where the memory of a convertor is. */
+static void set_memory(dn_tag_req_t *req, struct opal_convertor_t *convertor)
+{
+    void *data = NULL;
+    size_t len;
+
+    /* For contiguous data to send pml/cm mostly sets these fields alone; what it prepares in full is flagged. */
+    if (0 == ((CONVERTOR_SEND | CONVERTOR_RECV) & convertor->flags)) {
+        dn_tag_memory(req, convertor->pBaseBuf, convertor->local_size);
+        return;
+    }
+    opal_convertor_get_packed_size(convertor, &len);
+    if (0 == len || !opal_convertor_need_buffers(convertor)) {
+        if (0 != len) {
+            opal_convertor_get_current_pointer(convertor, &data);
+        }
+        dn_tag_memory(req, data, len);
+        return;
+    }
+    dn_tag_layout(req, convertor, len);
+    req->walks = dn_ompi_prog_walk(&req->cursor, convertor);
+}
+
+static mtl_uzura_req_t *request_of(dn_tag_req_t *req)
+{
+    return (mtl_uzura_req_t *) ((uint8_t *) req - offsetof(mtl_uzura_req_t, req));
+}
+
+static void sent(dn_tag_req_t *req)
+{
+    mtl_uzura_req_t *request = request_of(req);
+
+    request->super.ompi_req->req_status.MPI_ERROR = dn_ompi_tag_error(req->status);
+    request->super.completion_callback(&request->super);
+}
+
+static void received(dn_tag_req_t *req)
+{
+    mtl_uzura_req_t *request = request_of(req);
+
+    dn_ompi_tag_recv_status(&request->super.ompi_req->req_status, req);
+    request->super.completion_callback(&request->super);
+}
+
+int mca_mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dst, int tag,
+                        struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode, bool blocking,
+                        mca_mtl_request_t *mtl_request)
+{
+    mtl_uzura_req_t *request = (mtl_uzura_req_t *) mtl_request;
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    request->req.complete = sent;
+    set_memory(&request->req, convertor);
+    return dn_ompi_status(dn_tag_send(&request->req, peer, &head, MCA_PML_BASE_SEND_SYNCHRONOUS == mode));
+}
+
+/** A request on the stack of mca_mtl_uzura_send(). */
+typedef struct blocking {
+    dn_tag_req_t req;
+    atomic_bool returned; /**< nobody touches the request any more */
+} blocking_t;
+
+static void blocking_complete(dn_tag_req_t *req)
+{
+    /* Pairs with the acquire in mca_mtl_uzura_send(), whose stack this is. */
+    atomic_store_explicit(&((blocking_t *) req)->returned, true, memory_order_release);
+}
+
+int mca_mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dst, int tag,
+                       struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
+{
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+    const bool synchronous = MCA_PML_BASE_SEND_SYNCHRONOUS == mode;
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    blocking_t blocking;
+
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    set_memory(&blocking.req, convertor);
+    if (OPAL_LIKELY(!synchronous && (NULL != blocking.req.buffer || 0 == blocking.req.len)
+                    && DN_OK == dn_tag_inject(peer, &head, blocking.req.buffer, blocking.req.len))) {
+        return OMPI_SUCCESS;
+    }
+    blocking.req.complete = blocking_complete;
+    atomic_init(&blocking.returned, false);
+    const int rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, &head, synchronous));
+    while (OMPI_SUCCESS == rc && !atomic_load_explicit(&blocking.returned, memory_order_acquire)) {
+        opal_progress();
+    }
+    return rc;
+}
+
+int mca_mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag,
+                        struct opal_convertor_t *convertor, struct mca_mtl_request_t *mtl_request)
+{
+    mtl_uzura_req_t *request = (mtl_uzura_req_t *) mtl_request;
+    const dn_tag_want_t want = dn_ompi_tag_want(comm, src, tag);
+    dn_tag_peer_t *peer = NULL;
+
+    if (MPI_ANY_SOURCE != src) {
+        peer = dn_ompi_tag_peer(comm, src);
+        if (OPAL_UNLIKELY(NULL == peer)) {
+            return OMPI_ERR_UNREACH;
+        }
+    }
+    request->req.complete = received;
+    set_memory(&request->req, convertor);
+    dn_tag_recv(mca_mtl_uzura_tag, &request->req, &want, peer, false);
+    return OMPI_SUCCESS;
+}
+
+int mca_mtl_uzura_iprobe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src,
+                         int tag, int *flag, struct ompi_status_public_t *status)
+{
+    *flag = dn_ompi_tag_probe(comm, src, tag, status);
+    return OMPI_SUCCESS;
+}
+
+int mca_mtl_uzura_improbe(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src,
+                          int tag, int *matched, struct ompi_message_t **message,
+                          struct ompi_status_public_t *status)
+{
+    bool found = false;
+    const int rc = dn_ompi_tag_mprobe(comm, src, tag, &found, message, status);
+
+    *matched = found;
+    return rc;
+}
+
+int mca_mtl_uzura_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_convertor_t *convertor,
+                         struct ompi_message_t **message, struct mca_mtl_request_t *mtl_request)
+{
+    mtl_uzura_req_t *request = (mtl_uzura_req_t *) mtl_request;
+
+    request->req.complete = received;
+    set_memory(&request->req, convertor);
+    dn_tag_mrecv(mca_mtl_uzura_tag, &request->req, dn_ompi_tag_message(message));
+    return OMPI_SUCCESS;
+}
+
+int mca_mtl_uzura_cancel(struct mca_mtl_base_module_t *mtl, mca_mtl_request_t *mtl_request, int flag)
+{
+    dn_tag_cancel(&((mtl_uzura_req_t *) mtl_request)->req);
+    return OMPI_SUCCESS;
+}
