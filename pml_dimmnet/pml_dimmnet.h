@@ -1,0 +1,174 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file pml_dimmnet.h
+ * Open MPI's point-to-point layer by the engine of dn_tag.h: it translates calls, requests, types and statuses, and decides
+ * nothing. The way of a message is in common/tag, the way to a process in common/ompi/dn_ompi_tag.h.
+ *
+ * Threads: those of dn_tag.h and of Open MPI's requests: whoever completes a request does not touch it afterwards, for the
+ * thread that waits for it may free it at once.
+ */
+#ifndef PML_DIMMNET_H
+#define PML_DIMMNET_H
+
+#include "dn_ompi_prog.h"
+#include "dn_ompi_tag.h"
+
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/request/request.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
+
+OMPI_DECLSPEC extern mca_pml_base_component_2_0_0_t mca_pml_dimmnet_component;
+extern mca_pml_base_module_t mca_pml_dimmnet;
+
+/** The engine: from the component's initialisation to its finalisation. */
+extern dn_tag_t *mca_pml_dimmnet_tag;
+
+/**
+ * Which of the two that share a request is done with it: its user, who frees it, and the engine, which completes it.
+ *
+ *   PENDING --- engine ---> ENDED --- user ---> (recycled)
+ *      |
+ *      +------- user -----> LEFT --- engine --> (recycled)
+ */
+enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT };
+
+/** A send or a receive that MPI has a handle of. */
+typedef struct pml_dimmnet_req {
+    ompi_request_t ompi;
+    dn_tag_req_t req;
+    atomic_int life; /**< enum pml_dimmnet_life */
+    bool sends;
+    opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
+    ompi_datatype_t *type;       /**< held while its memory does not lie together; NULL: none */
+} pml_dimmnet_req_t;
+OBJ_CLASS_DECLARATION(pml_dimmnet_req_t);
+
+static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_of(dn_tag_req_t *req)
+{
+    return (pml_dimmnet_req_t *) ((uint8_t *) req - offsetof(pml_dimmnet_req_t, req));
+}
+
+/** @name pml_dimmnet_request.c */
+/** @{ */
+/** Requests are there from now on. */
+int mca_pml_dimmnet_requests_open(void);
+void mca_pml_dimmnet_requests_close(void);
+/** A pending request of a communicator, which it holds. NULL: memory ran out. */
+pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communicator_t *comm);
+/** A request is pending, again perhaps. */
+void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request);
+/** The engine is done with a request; its status is set. The caller does not touch it from now on. */
+void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request);
+/** Give back a request that could not be started. */
+void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request);
+/** What MPI_Isend returns for a message that has left: complete from the start, never freed. */
+extern ompi_request_t mca_pml_dimmnet_sent;
+/** @} */
+
+/** @name pml_dimmnet_memory.c: count elements of a type at a buffer */
+/** @{ */
+/** Whether they lie together: where, and how many bytes. */
+static inline bool mca_pml_dimmnet_contiguous(const void *buf, size_t count, const ompi_datatype_t *type,
+                                              uint8_t **data, size_t *len)
+{
+    *data = (uint8_t *) (uintptr_t) buf + type->super.true_lb;
+    *len = count * type->super.size;
+    return opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) count);
+}
+/**
+ * Tell the engine where a request's memory is: together, by the type's program, or by a convertor.
+ * @param[out] convertor_p  The caller's to OBJ_RELEASE() when the request has ended. NULL: there is none.
+ * @return OMPI_ERR_OUT_OF_RESOURCE: memory ran out.
+ */
+int mca_pml_dimmnet_memory(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf, size_t count,
+                           ompi_datatype_t *type, bool sends);
+
+/** The same for a request that outlives the call: the type is held where it is needed. */
+static inline int mca_pml_dimmnet_request_memory(pml_dimmnet_req_t *request, const void *buf, size_t count,
+                                                 ompi_datatype_t *type)
+{
+    const int rc =
+        mca_pml_dimmnet_memory(&request->req, &request->convertor, buf, count, type, request->sends);
+
+    if (OPAL_UNLIKELY(NULL == request->req.buffer && 0 != request->req.len)) {
+        request->type = type;
+        OBJ_RETAIN(type);
+    }
+    return rc;
+}
+
+static inline void mca_pml_dimmnet_request_release(pml_dimmnet_req_t *request)
+{
+    if (OPAL_UNLIKELY(NULL != request->type)) {
+        if (NULL != request->convertor) {
+            OBJ_RELEASE(request->convertor);
+            request->convertor = NULL;
+        }
+        OBJ_RELEASE(request->type);
+        request->type = NULL;
+    }
+}
+/** @} */
+
+/** @name pml_dimmnet_send.c */
+/** @{ */
+int mca_pml_dimmnet_send(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm);
+int mca_pml_dimmnet_isend(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                          mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+                          ompi_request_t **request);
+/** Start a pending request, whose status names what it sends. When that fails nothing is under way. */
+int mca_pml_dimmnet_send_start(pml_dimmnet_req_t *request, const void *buf, size_t count,
+                               ompi_datatype_t *type, int dst, int tag, mca_pml_base_send_mode_t mode);
+/** @} */
+
+/** @name pml_dimmnet_buffered.c */
+/** @{ */
+/**
+ * MPI_Bsend of a message that could not leave at once: copy it, and send the copy.
+ * @retval MPI_ERR_BUFFER            it is longer than an eager message, and the user's buffer has no room for it; or memory for
+ *                                   the copy ran out.
+ * @retval OMPI_ERR_UNREACH          the receiver is lost.
+ * @retval OMPI_ERR_OUT_OF_RESOURCE  memory ran out.
+ */
+int mca_pml_dimmnet_send_buffered(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                                  struct ompi_communicator_t *comm);
+/** @} */
+
+/** @name pml_dimmnet_recv.c */
+/** @{ */
+int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src, int tag,
+                         struct ompi_communicator_t *comm, ompi_status_public_t *status);
+int mca_pml_dimmnet_irecv(void *buf, size_t count, ompi_datatype_t *type, int src, int tag,
+                          struct ompi_communicator_t *comm, ompi_request_t **request);
+/** Start a pending request. When that fails nothing is under way. */
+int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type,
+                               int src, int tag);
+int mca_pml_dimmnet_probe(int src, int tag, struct ompi_communicator_t *comm, ompi_status_public_t *status);
+int mca_pml_dimmnet_iprobe(int src, int tag, struct ompi_communicator_t *comm, int *matched,
+                           ompi_status_public_t *status);
+int mca_pml_dimmnet_mprobe(int src, int tag, struct ompi_communicator_t *comm,
+                           struct ompi_message_t **message, ompi_status_public_t *status);
+int mca_pml_dimmnet_improbe(int src, int tag, struct ompi_communicator_t *comm, int *matched,
+                            struct ompi_message_t **message, ompi_status_public_t *status);
+int mca_pml_dimmnet_mrecv(void *buf, size_t count, ompi_datatype_t *type, struct ompi_message_t **message,
+                          ompi_status_public_t *status);
+int mca_pml_dimmnet_imrecv(void *buf, size_t count, ompi_datatype_t *type, struct ompi_message_t **message,
+                           ompi_request_t **request);
+/** @} */
+
+/** @name pml_dimmnet_persistent.c */
+/** @{ */
+int mca_pml_dimmnet_isend_init(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                               mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+                               ompi_request_t **request);
+int mca_pml_dimmnet_irecv_init(void *buf, size_t count, ompi_datatype_t *type, int src, int tag,
+                               struct ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_dimmnet_start(size_t count, ompi_request_t **requests);
+/** @} */
+
+#endif

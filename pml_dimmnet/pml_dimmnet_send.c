@@ -1,0 +1,145 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file pml_dimmnet_send.c
+ * Sends, blocking and not.
+ */
+#include "dn_config.h"
+
+#include "pml_dimmnet.h"
+
+/** Send as one eager message, now or not at all. */
+static inline bool send_eager(const void *buf, size_t count, const ompi_datatype_t *type, dn_tag_peer_t *peer,
+                              const dn_tag_head_t *head, mca_pml_base_send_mode_t mode)
+{
+    uint8_t *data;
+    size_t len;
+
+    return OPAL_LIKELY(mca_pml_dimmnet_contiguous(buf, count, type, &data, &len)
+                       && MCA_PML_BASE_SEND_SYNCHRONOUS != mode)
+           && DN_OK == dn_tag_inject(peer, head, data, len);
+}
+
+/** A request on the stack of a blocking send. */
+typedef struct blocking {
+    dn_tag_req_t req;
+    atomic_bool returned; /**< nobody touches the request any more */
+} blocking_t;
+
+static void blocking_complete(dn_tag_req_t *req)
+{
+    /* Pairs with the acquire in send_waiting(), whose stack this is. */
+    atomic_store_explicit(&((blocking_t *) req)->returned, true, memory_order_release);
+}
+
+/** A blocking send that is not one eager message of memory that lies together. */
+static int __attribute__((noinline))
+send_waiting(const void *buf, size_t count, ompi_datatype_t *type, dn_tag_peer_t *peer,
+             const dn_tag_head_t *head, bool synchronous)
+{
+    opal_convertor_t *convertor;
+    blocking_t blocking;
+
+    blocking.req.complete = blocking_complete;
+    atomic_init(&blocking.returned, false);
+    int rc = mca_pml_dimmnet_memory(&blocking.req, &convertor, buf, count, type, true);
+    if (OMPI_SUCCESS == rc) {
+        rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, head, synchronous));
+    }
+    while (OMPI_SUCCESS == rc && !atomic_load_explicit(&blocking.returned, memory_order_acquire)) {
+        opal_progress();
+    }
+    if (NULL != convertor) {
+        OBJ_RELEASE(convertor);
+    }
+    return rc;
+}
+
+int mca_pml_dimmnet_send(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm)
+{
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    if (OPAL_LIKELY(send_eager(buf, count, type, peer, &head, mode))) {
+        return OMPI_SUCCESS;
+    }
+    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
+        return mca_pml_dimmnet_send_buffered(buf, count, type, dst, tag, comm);
+    }
+    return send_waiting(buf, count, type, peer, &head, MCA_PML_BASE_SEND_SYNCHRONOUS == mode);
+}
+
+/** dn_tag_fn_t of a send that MPI has a handle of. */
+static void all_sent(dn_tag_req_t *req)
+{
+    pml_dimmnet_req_t *request = mca_pml_dimmnet_request_of(req);
+
+    mca_pml_dimmnet_request_release(request);
+    request->ompi.req_status.MPI_ERROR = dn_ompi_tag_error(req->status);
+    mca_pml_dimmnet_request_end(request);
+}
+
+int mca_pml_dimmnet_send_start(pml_dimmnet_req_t *request, const void *buf, size_t count,
+                               ompi_datatype_t *type, int dst, int tag, mca_pml_base_send_mode_t mode)
+{
+    struct ompi_communicator_t *comm = request->ompi.req_mpi_object.comm;
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    request->sends = true;
+    request->req.complete = all_sent;
+    const int rc = mca_pml_dimmnet_request_memory(request, buf, count, type);
+    return OMPI_SUCCESS != rc ? rc
+                              : dn_ompi_status(dn_tag_send(&request->req, peer, &head,
+                                                           MCA_PML_BASE_SEND_SYNCHRONOUS == mode));
+}
+
+/** A send that waits. */
+static int __attribute__((noinline))
+isend_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+              mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm, ompi_request_t **ompi_p)
+{
+    pml_dimmnet_req_t *request = mca_pml_dimmnet_request_get(comm);
+
+    if (NULL == request) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    request->ompi.req_status.MPI_SOURCE = comm->c_my_rank;
+    request->ompi.req_status.MPI_TAG = tag;
+    request->ompi.req_status._ucount = count * type->super.size;
+    *ompi_p = &request->ompi;
+    const int rc = mca_pml_dimmnet_send_start(request, buf, count, type, dst, tag, mode);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        mca_pml_dimmnet_request_return(request);
+    }
+    return rc;
+}
+
+int mca_pml_dimmnet_isend(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                          mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
+                          ompi_request_t **request)
+{
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        return OMPI_ERR_UNREACH;
+    }
+    if (OPAL_LIKELY(send_eager(buf, count, type, peer, &head, mode))) {
+        *request = &mca_pml_dimmnet_sent;
+        return OMPI_SUCCESS;
+    }
+    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
+        *request = &mca_pml_dimmnet_sent;
+        return mca_pml_dimmnet_send_buffered(buf, count, type, dst, tag, comm);
+    }
+    return isend_waiting(buf, count, type, dst, tag, mode, comm, request);
+}
