@@ -175,8 +175,9 @@ transport() {
     ! has_btl dimmnet || words+=" --mca common_dimmnet_devices $DEVICES"
     case $TRANSPORT in
     ob1) echo "--mca pml ob1 $words" ;;
-    uzura) echo "--mca pml cm --mca mtl uzura $words" ;;
-    *) fail "TRANSPORT is ob1 or uzura, not \"$TRANSPORT\"" ;;
+    pml) echo "--mca pml dimmnet $words" ;;
+    mtl) echo "--mca pml cm --mca mtl uzura $words" ;;
+    *) fail "TRANSPORT is ob1, pml or mtl, not \"$TRANSPORT\"" ;;
     esac
 }
 

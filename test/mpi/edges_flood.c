@@ -169,7 +169,7 @@ static void flood(size_t length, bool blocking, size_t most)
     verify_guard_free(in, length, 0, "receive of a flood");
 }
 
-/* pml/ob1 keeps whatever comes; mtl/uzura has senders announce what goes beyond its unexpected_limit. */
+/* pml/ob1 keeps whatever comes; pml/dimmnet has senders announce what goes beyond its unexpected_limit. */
 static size_t most_memory(size_t announced)
 {
     const size_t limit = 16 * EDGES_MIB;

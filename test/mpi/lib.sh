@@ -7,7 +7,8 @@
 #   MPIRUN         default mpirun.openmpi
 #   BTL            list for --mca btl (default self,dimmnet); without dimmnet in it, tests of what only
 #                  dimmnet has are skipped and the others show what Open MPI itself does
-#   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; uzura: pml/cm over mtl_uzura, BTLs for osc/rdma alone
+#   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; pml: pml/dimmnet; mtl: pml/cm over mtl/uzura; with
+#                  these two the BTLs are for osc/rdma alone
 #   SEED           to replay a test; otherwise a new one is chosen and printed
 #   LIMIT          seconds after which a run counts as hanging (default 60)
 #   MPI_ARGS       further words for every mpirun
@@ -86,14 +87,16 @@ trap 'exit 130' INT TERM
 transport() {
     case $TRANSPORT in
     ob1) echo "--mca pml ob1 --mca btl $BTL" ;;
-    uzura) echo "--mca pml cm --mca mtl uzura --mca btl $BTL" ;;
-    *) fail "TRANSPORT is ob1 or uzura, not \"$TRANSPORT\"" ;;
+    pml) echo "--mca pml dimmnet --mca btl $BTL" ;;
+    mtl) echo "--mca pml cm --mca mtl uzura --mca btl $BTL" ;;
+    *) fail "TRANSPORT is ob1, pml or mtl, not \"$TRANSPORT\"" ;;
     esac
 }
 
 # Parameters that all components share also go by the name of each that is loaded.
 shared=btl_dimmnet
-[[ $TRANSPORT != uzura ]] || shared=mtl_uzura
+[[ $TRANSPORT != pml ]] || shared=pml_dimmnet
+[[ $TRANSPORT != mtl ]] || shared=mtl_uzura
 
 # Words for mpirun that switch CMA off, in each transport that has it.
 without_cma=()
