@@ -312,11 +312,17 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
 /** Tell a sender to hold back, or to go on. @return false: no room now. */
 static bool dn_tag_tell_hold(dn_tag_peer_t *peer)
 {
+    dn_tag_lock(peer->tag);
+    const enum dn_tag_kind kind = peer->holding ? DN_TAG_HOLD : DN_TAG_RELEASE;
     peer->hold_due = false;
-    if (DN_ERR_AGAIN == dn_tag_tell(peer, peer->holding ? DN_TAG_HOLD : DN_TAG_RELEASE, NULL, 0)) {
-        peer->hold_due = true;
+    dn_tag_unlock(peer->tag);
+    if (DN_ERR_AGAIN != dn_tag_tell(peer, kind, NULL, 0)) {
+        return true;
     }
-    return !peer->hold_due;
+    dn_tag_lock(peer->tag);
+    peer->hold_due = true;
+    dn_tag_unlock(peer->tag);
+    return false;
 }
 
 /** Go through the peers whose sends wait. */
@@ -325,7 +331,10 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
     bool queued = false;
     int events = 0;
 
+    /* Who queues something has the lock, too: it is seen below, or says so after this. */
+    dn_tag_lock(tag);
     tag->queued = false;
+    dn_tag_unlock(tag);
     for (dn_tag_peer_t *peer = tag->peers; NULL != peer; peer = peer->next) {
         if (peer->hold_due && dn_tag_tell_hold(peer)) {
             events++;
@@ -334,7 +343,9 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
         queued = queued || peer->hold_due || NULL != peer->first;
     }
     if (queued) {
+        dn_tag_lock(tag);
         tag->queued = true;
+        dn_tag_unlock(tag);
     }
     return events;
 }
