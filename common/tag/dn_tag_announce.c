@@ -111,8 +111,7 @@ void dn_tag_claims_close(dn_tag_t *tag)
 void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
-    dn_tag_announce_t announce = {
-        .context = req->posted.context, .tag = req->posted.tag, .seen = peer->seen, .len = req->len};
+    dn_tag_announce_t announce = {.context = req->posted.context, .tag = req->posted.tag, .len = req->len};
 
     if (!dn_tag_announces(req, peer) || !dn_tag_is_first(tag, &req->posted) || !dn_tag_handle_take(req)) {
         return;
@@ -123,6 +122,7 @@ void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
         dn_tag_handle_drop(req);
         return;
     }
+    announce.seen = peer->seen;
     req->claimed = announce.number;
     if (DN_OK == dn_segment_register(tag->port, req->buffer, req->len, &req->segment)) {
         announce.request = req->handle;

@@ -231,6 +231,7 @@ void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len,
     dn_tag_t *tag = arg;
     dn_tag_arrival_t arrival;
 
+    dn_tag_comes(tag);
     switch (kind) {
     case DN_TAG_EAGER:
     case DN_TAG_SYNC:

@@ -17,6 +17,9 @@
 #include "tag/dn_tag.h"
 
 #include <string.h>
+#if defined(__SANITIZE_THREAD__)
+#    include <sanitizer/tsan_interface.h>
+#endif
 
 /** @name What the messages say */
 /** @{ */
@@ -86,6 +89,26 @@ static inline void dn_tag_unlock(dn_tag_t *tag)
     }
 }
 
+/** @name For a thread sanitizer
+ * What is done before a message leaves comes before what is done about its answer, by whichever thread. The sanitizer does not see
+ * that order: it goes through another process, or through a second mapping of the same memory.
+ */
+/** @{ */
+static inline void dn_tag_leaves(dn_tag_t *tag)
+{
+#if defined(__SANITIZE_THREAD__)
+    __tsan_release(tag);
+#endif
+}
+
+static inline void dn_tag_comes(dn_tag_t *tag)
+{
+#if defined(__SANITIZE_THREAD__)
+    __tsan_acquire(tag);
+#endif
+}
+/** @} */
+
 #ifdef DN_CHECK_STATES
 /** End the process if the drawing in dn_tag.h has no such arrow. */
 void dn_tag_check_turn(enum dn_tag_state from, enum dn_tag_state to);
@@ -124,6 +147,7 @@ dn_tag_peer_t *dn_tag_peer_of(dn_tag_t *tag, dn_peer_t *peer);
 static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kind kind, const void *message,
                                       size_t len)
 {
+    dn_tag_leaves(peer->tag);
     return dn_botf(peer->peer, peer->tag->channel, kind, message, len, NULL, 0);
 }
 /** A peer with which something was under way is gone: tell the owner once. */

@@ -30,6 +30,7 @@ static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const 
     if (DN_OK == status) {
         memcpy(window.data, head, head_len);
         dn_tag_pack(req, (uint8_t *) window.data + head_len, req->len);
+        dn_tag_leaves(req->tag);
         dn_botf_kick(peer, &window, req->tag->channel, req->kind, head_len + req->len);
     }
     return status;
@@ -51,6 +52,7 @@ static dn_status_t dn_tag_post(dn_tag_req_t *req)
         if (NULL == req->buffer && 0 != req->len) {
             return dn_tag_send_packed(req, head_len, &sync);
         }
+        dn_tag_leaves(req->tag);
         return dn_botf(req->peer->peer, req->tag->channel, req->kind, &sync, head_len, req->buffer, req->len);
     default:
         memset(&rts, 0, sizeof(rts));
@@ -276,6 +278,7 @@ static dn_status_t dn_tag_send_piece(dn_tag_req_t *req)
     if (DN_OK == status) {
         memcpy(window.data, &frag, sizeof(frag));
         dn_tag_pack(req, (uint8_t *) window.data + sizeof(frag), len);
+        dn_tag_leaves(req->tag);
         dn_botf_kick(peer, &window, req->tag->channel, DN_TAG_FRAG, sizeof(frag) + len);
         req->done += len;
     }
