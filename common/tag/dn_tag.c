@@ -284,7 +284,7 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
 
     dn_tag_lock(tag);
     dn_tag_req_t *req = tag->busy;
-    tag->busy = NULL;
+    __atomic_store_n(&tag->busy, NULL, __ATOMIC_RELAXED);
     dn_tag_unlock(tag);
     while (NULL != req) {
         dn_tag_req_t *next = req->next;
@@ -303,7 +303,7 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
         if (NULL == tag->busy) {
             tag->busy_last = last;
         }
-        tag->busy = left;
+        __atomic_store_n(&tag->busy, left, __ATOMIC_RELAXED);
         dn_tag_unlock(tag);
     }
     return events;
@@ -314,13 +314,13 @@ static bool dn_tag_tell_hold(dn_tag_peer_t *peer)
 {
     dn_tag_lock(peer->tag);
     const enum dn_tag_kind kind = peer->holding ? DN_TAG_HOLD : DN_TAG_RELEASE;
-    peer->hold_due = false;
+    __atomic_store_n(&peer->hold_due, false, __ATOMIC_RELAXED);
     dn_tag_unlock(peer->tag);
     if (DN_ERR_AGAIN != dn_tag_tell(peer, kind, NULL, 0)) {
         return true;
     }
     dn_tag_lock(peer->tag);
-    peer->hold_due = true;
+    __atomic_store_n(&peer->hold_due, true, __ATOMIC_RELAXED);
     dn_tag_unlock(peer->tag);
     return false;
 }
@@ -333,18 +333,19 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
 
     /* Who queues something has the lock, too: it is seen below, or says so after this. */
     dn_tag_lock(tag);
-    tag->queued = false;
+    __atomic_store_n(&tag->queued, false, __ATOMIC_RELAXED);
     dn_tag_unlock(tag);
     for (dn_tag_peer_t *peer = tag->peers; NULL != peer; peer = peer->next) {
-        if (peer->hold_due && dn_tag_tell_hold(peer)) {
+        if (__atomic_load_n(&peer->hold_due, __ATOMIC_RELAXED) && dn_tag_tell_hold(peer)) {
             events++;
         }
         events += dn_tag_send_waiting(peer);
-        queued = queued || peer->hold_due || NULL != peer->first;
+        queued = queued || __atomic_load_n(&peer->hold_due, __ATOMIC_RELAXED)
+                 || NULL != __atomic_load_n(&peer->first, __ATOMIC_RELAXED);
     }
     if (queued) {
         dn_tag_lock(tag);
-        tag->queued = true;
+        __atomic_store_n(&tag->queued, true, __ATOMIC_RELAXED);
         dn_tag_unlock(tag);
     }
     return events;
@@ -357,7 +358,7 @@ int dn_tag_pump(dn_tag_t *tag)
     if (0 != pthread_mutex_trylock(&tag->pump)) {
         return 0;
     }
-    if (tag->queued) {
+    if (__atomic_load_n(&tag->queued, __ATOMIC_RELAXED)) {
         events += dn_tag_pump_peers(tag);
     }
     events += dn_tag_pump_busy(tag);

@@ -255,12 +255,18 @@ DN_API void dn_tag_leave(dn_tag_peer_t *peer);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
+/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy, first, hold, hold_due. */
+
 /** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);
 /** As dn_tag_pump(), which is only called where something waits. */
 static inline int dn_tag_progress(dn_tag_t *tag)
 {
-    return __builtin_expect(tag->queued || NULL != tag->busy, 0) ? dn_tag_pump(tag) : 0;
+    return __builtin_expect(__atomic_load_n(&tag->queued, __ATOMIC_RELAXED)
+                                || NULL != __atomic_load_n(&tag->busy, __ATOMIC_RELAXED),
+                            0)
+               ? dn_tag_pump(tag)
+               : 0;
 }
 /** @} */
 
@@ -288,7 +294,7 @@ static inline void dn_tag_layout(dn_tag_req_t *req, void *layout, size_t len)
 /** A message that is matched at the receiver was put into its ring. */
 static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 {
-    peer->sent++;
+    __atomic_store_n(&peer->sent, __atomic_load_n(&peer->sent, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
     if (__builtin_expect(peer->offered, 0) && peer->offer.context == head->context
         && peer->offer.tag == head->tag) {
         peer->offered = false;
@@ -299,7 +305,9 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != peer->first || peer->hold || len > peer->eager_limit, 0)) {
+    if (__builtin_expect(NULL != __atomic_load_n(&peer->first, __ATOMIC_RELAXED)
+                             || __atomic_load_n(&peer->hold, __ATOMIC_RELAXED) || len > peer->eager_limit,
+                         0)) {
         return DN_ERR_AGAIN;
     }
     if (__builtin_expect(

@@ -19,8 +19,8 @@ static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
     peer->kept_bytes += more - less;
     if (peer->holding ? peer->kept_bytes < limit / 2 : peer->kept_bytes > limit) {
         peer->holding = !peer->holding;
-        peer->hold_due = true;
-        peer->tag->queued = true;
+        __atomic_store_n(&peer->hold_due, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&peer->tag->queued, true, __ATOMIC_RELAXED);
     }
 }
 
@@ -110,7 +110,7 @@ static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, bool hold)
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     if (NULL != peer) {
-        peer->hold = hold;
+        __atomic_store_n(&peer->hold, hold, __ATOMIC_RELAXED);
     }
     dn_tag_unlock(tag);
 }

@@ -135,7 +135,7 @@ static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
 static inline void dn_tag_put_last(dn_tag_req_t **first, dn_tag_req_t **last, dn_tag_req_t *req)
 {
     req->next = NULL;
-    *(NULL == *first ? first : &(*last)->next) = req;
+    __atomic_store_n(NULL == *first ? first : &(*last)->next, req, __ATOMIC_RELAXED);
     *last = req;
 }
 
