@@ -235,16 +235,20 @@ static void plan_make(runner_t *r)
         rule[i] = plan_rule(&random);
     }
     r->messages = (int) (1 + dn_test_below(&random, MESSAGES));
+    /* In some rounds most messages have the same envelope. */
+    const uint64_t contexts = 1 + dn_test_below(&random, CONTEXTS);
+    const uint64_t tags = 1 + dn_test_below(&random, TAGS);
+    const uint64_t processes = 1 + dn_test_below(&random, (uint64_t) world->size);
     for (int i = 0; i < r->messages; i++) {
         message_t *m = &r->plan[i];
-        const uint32_t which = (uint32_t) dn_test_below(&random, CONTEXTS);
+        const uint32_t which = (uint32_t) dn_test_below(&random, contexts);
 
-        *m = (message_t){.from = (int) dn_test_below(&random, (uint64_t) world->size),
+        *m = (message_t){.from = (int) dn_test_below(&random, processes),
                          .to = (int) dn_test_below(&random, (uint64_t) world->size)};
         m->head.source = m->from;
         /* Those of one thread, but the shared one, where the tag tells threads and rounds apart. */
         m->head.context = 0 == which ? 0 : 1 + (uint32_t) (r->round * CONTEXTS + which) * THREADS + r->thread;
-        m->head.tag = r->round << 40 | (uint64_t) r->thread << 36 | dn_test_below(&random, TAGS);
+        m->head.tag = r->round << 40 | (uint64_t) r->thread << 36 | dn_test_below(&random, tags);
         m->len = plan_length(&random);
         m->mode = (enum mode) dn_test_below(&random, MODES);
         m->sent_from = plan_shape(&random, m->len);
