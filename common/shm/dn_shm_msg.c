@@ -285,6 +285,9 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         }
         /* Ahead of the call, so that a handler may progress; credit waits until the outermost is done. */
         dn_line_advance(line, &msg);
+        if (0 != n) {
+            dn_line_prefetch_next(line);
+        }
         line->depth++;
         handler->fn(&rx->peer->base.hot, msg.tag, msg.data, msg.len, handler->arg);
         line->depth--;
