@@ -114,7 +114,6 @@ int mca_mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communica
                         struct opal_convertor_t *convertor, struct mca_mtl_request_t *mtl_request)
 {
     mtl_uzura_req_t *request = (mtl_uzura_req_t *) mtl_request;
-    const dn_tag_want_t want = dn_ompi_tag_want(comm, src, tag);
     dn_tag_peer_t *peer = NULL;
 
     if (MPI_ANY_SOURCE != src) {
@@ -125,7 +124,8 @@ int mca_mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communica
     }
     request->req.complete = received;
     set_memory(&request->req, convertor);
-    dn_tag_recv(mca_mtl_uzura_tag, &request->req, &want, peer, false);
+    dn_tag_wants(&request->req, dn_ompi_tag_want(comm, src, tag));
+    dn_tag_recv(mca_mtl_uzura_tag, &request->req, peer, false);
     return OMPI_SUCCESS;
 }
 

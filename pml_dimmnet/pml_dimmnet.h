@@ -39,11 +39,11 @@ enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT
 /** A send or a receive that MPI has a handle of. */
 typedef struct pml_dimmnet_req {
     ompi_request_t ompi;
-    dn_tag_req_t req;
     atomic_int life; /**< enum pml_dimmnet_life */
     bool sends;
-    opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
     ompi_datatype_t *type;       /**< held while its memory does not lie together; NULL: none */
+    opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
+    dn_tag_req_t req;
 } pml_dimmnet_req_t;
 OBJ_CLASS_DECLARATION(pml_dimmnet_req_t);
 
@@ -57,14 +57,53 @@ static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_of(dn_tag_req_t *req)
 /** Requests are there from now on. */
 int mca_pml_dimmnet_requests_open(void);
 void mca_pml_dimmnet_requests_close(void);
-/** A pending request of a communicator, which it holds. NULL: memory ran out. */
-pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communicator_t *comm);
-/** A request is pending, again perhaps. */
-void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request);
-/** The engine is done with a request; its status is set. The caller does not touch it from now on. */
-void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request);
+/** Requests that nobody uses. */
+extern opal_free_list_t mca_pml_dimmnet_requests;
 /** Give back a request that could not be started. */
 void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request);
+/** A request is pending, again perhaps. */
+static inline void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request)
+{
+    atomic_store_explicit(&request->life, PML_DIMMNET_PENDING, memory_order_relaxed);
+    request->ompi.req_complete = REQUEST_PENDING;
+    request->ompi.req_complete_cb = NULL;
+    request->ompi.req_state = OMPI_REQUEST_ACTIVE;
+    /* Open MPI looks for errors in requests that have not ended, too. */
+    request->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
+    request->ompi.req_status._cancelled = 0;
+}
+/** A pending request of a communicator, which it holds. NULL: memory ran out. */
+static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communicator_t *comm)
+{
+    pml_dimmnet_req_t *request = (pml_dimmnet_req_t *) opal_free_list_get(&mca_pml_dimmnet_requests);
+
+    if (OPAL_LIKELY(NULL != request)) {
+        mca_pml_dimmnet_request_begin(request);
+        request->ompi.req_mpi_object.comm = comm;
+        OBJ_RETAIN(comm);
+    }
+    return request;
+}
+/** Of user and engine only the second finds the other's word. With threads they may come at once. */
+static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_req_t *request,
+                                                                  enum pml_dimmnet_life to)
+{
+    if (OPAL_UNLIKELY(opal_using_threads())) {
+        return (enum pml_dimmnet_life) atomic_exchange_explicit(&request->life, to, memory_order_acq_rel);
+    }
+    const int was = atomic_load_explicit(&request->life, memory_order_relaxed);
+    atomic_store_explicit(&request->life, to, memory_order_relaxed);
+    return (enum pml_dimmnet_life) was;
+}
+/** The engine is done with a request; its status is set. The caller does not touch it from now on. */
+static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
+{
+    if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
+        mca_pml_dimmnet_request_return(request);
+    } else {
+        ompi_request_complete(&request->ompi, true);
+    }
+}
 /** What MPI_Isend returns for a message that has left: complete from the start, never freed. */
 extern ompi_request_t mca_pml_dimmnet_sent;
 /** @} */
@@ -79,13 +118,28 @@ static inline bool mca_pml_dimmnet_contiguous(const void *buf, size_t count, con
     *len = count * type->super.size;
     return opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) count);
 }
+/** The rest of mca_pml_dimmnet_memory(), of elements that do not lie together. */
+int mca_pml_dimmnet_memory_apart(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf,
+                                 size_t count, ompi_datatype_t *type, bool sends);
+
 /**
  * Tell the engine where a request's memory is: together, by the type's program, or by a convertor.
  * @param[out] convertor_p  The caller's to OBJ_RELEASE() when the request has ended. NULL: there is none.
  * @return OMPI_ERR_OUT_OF_RESOURCE: memory ran out.
  */
-int mca_pml_dimmnet_memory(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf, size_t count,
-                           ompi_datatype_t *type, bool sends);
+static inline int mca_pml_dimmnet_memory(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf,
+                                         size_t count, ompi_datatype_t *type, bool sends)
+{
+    uint8_t *data;
+    size_t len;
+
+    *convertor_p = NULL;
+    if (OPAL_LIKELY(mca_pml_dimmnet_contiguous(buf, count, type, &data, &len))) {
+        dn_tag_memory(req, data, len);
+        return OMPI_SUCCESS;
+    }
+    return mca_pml_dimmnet_memory_apart(req, convertor_p, buf, count, type, sends);
+}
 
 /** The same for a request that outlives the call: the type is held where it is needed. */
 static inline int mca_pml_dimmnet_request_memory(pml_dimmnet_req_t *request, const void *buf, size_t count,

@@ -27,20 +27,12 @@ static opal_convertor_t *convertor_new(const void *buf, size_t count, const ompi
     return convertor;
 }
 
-int mca_pml_dimmnet_memory(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf, size_t count,
-                           ompi_datatype_t *type, bool sends)
+int mca_pml_dimmnet_memory_apart(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf,
+                                 size_t count, ompi_datatype_t *type, bool sends)
 {
-    uint8_t *data;
-    size_t len;
-
-    *convertor_p = NULL;
-    if (mca_pml_dimmnet_contiguous(buf, count, type, &data, &len)) {
-        dn_tag_memory(req, data, len);
-        return OMPI_SUCCESS;
-    }
-    dn_tag_layout(req, NULL, len);
+    dn_tag_layout(req, NULL, count * type->super.size);
     req->walks = 0 != dn_ompi_prog_start(&req->cursor, type, count, buf);
-    if (OPAL_LIKELY(req->walks || 0 == len)) {
+    if (OPAL_LIKELY(req->walks || 0 == req->len)) {
         return OMPI_SUCCESS;
     }
     *convertor_p = convertor_new(buf, count, type, sends);

@@ -69,7 +69,8 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
     }
     blocking.req.complete = blocking_complete;
     atomic_init(&blocking.returned, false);
-    dn_tag_recv(mca_pml_dimmnet_tag, &blocking.req, &want, peer, true);
+    dn_tag_wants(&blocking.req, want);
+    dn_tag_recv(mca_pml_dimmnet_tag, &blocking.req, peer, true);
     if (1 < dn_ompi_tag_polls) {
         dn_tag_poll(&blocking.req, peer);
     }
@@ -98,7 +99,6 @@ int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t cou
                                int src, int tag)
 {
     struct ompi_communicator_t *comm = request->ompi.req_mpi_object.comm;
-    const dn_tag_want_t want = dn_ompi_tag_want(comm, src, tag);
     dn_tag_peer_t *peer;
 
     if (OPAL_UNLIKELY(!peer_of(comm, src, &peer))) {
@@ -106,7 +106,8 @@ int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t cou
     }
     const int rc = prepare(request, buf, count, type);
     if (OPAL_LIKELY(OMPI_SUCCESS == rc)) {
-        dn_tag_recv(mca_pml_dimmnet_tag, &request->req, &want, peer, false);
+        dn_tag_wants(&request->req, dn_ompi_tag_want(comm, src, tag));
+        dn_tag_recv(mca_pml_dimmnet_tag, &request->req, peer, false);
     }
     return rc;
 }

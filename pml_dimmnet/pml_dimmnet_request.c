@@ -11,7 +11,7 @@
 
 ompi_request_t mca_pml_dimmnet_sent;
 
-static opal_free_list_t requests;
+opal_free_list_t mca_pml_dimmnet_requests;
 static bool is_open;
 
 static int request_free(ompi_request_t **request);
@@ -19,8 +19,7 @@ static int request_cancel(ompi_request_t *request, int flag);
 
 /** @name The end of a request: its user frees it, and the engine completes it, in any order */
 /** @{ */
-/** Both have done so: what it holds goes. */
-static void recycle(pml_dimmnet_req_t *request)
+void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
 {
     mca_pml_dimmnet_request_release(request);
     OBJ_RELEASE(request->ompi.req_mpi_object.comm);
@@ -28,28 +27,7 @@ static void recycle(pml_dimmnet_req_t *request)
     if (request->ompi.req_persistent) {
         OBJ_RELEASE(request);
     } else {
-        opal_free_list_return(&requests, &request->ompi.super);
-    }
-}
-
-/** Of the two only the second finds the other's word. With threads they may come at once. */
-static enum pml_dimmnet_life end_life(pml_dimmnet_req_t *request, enum pml_dimmnet_life to)
-{
-    if (opal_using_threads()) {
-        return (enum pml_dimmnet_life) atomic_exchange_explicit(&request->life, to, memory_order_acq_rel);
-    }
-    const enum pml_dimmnet_life was =
-        (enum pml_dimmnet_life) atomic_load_explicit(&request->life, memory_order_relaxed);
-    atomic_store_explicit(&request->life, to, memory_order_relaxed);
-    return was;
-}
-
-void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
-{
-    if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == end_life(request, PML_DIMMNET_ENDED))) {
-        recycle(request);
-    } else {
-        ompi_request_complete(&request->ompi, true);
+        opal_free_list_return(&mca_pml_dimmnet_requests, &request->ompi.super);
     }
 }
 
@@ -59,14 +37,14 @@ static int request_free(ompi_request_t **ompi_p)
 
     *ompi_p = MPI_REQUEST_NULL;
     if (OMPI_REQUEST_INACTIVE == request->ompi.req_state) {
-        recycle(request);
+        mca_pml_dimmnet_request_return(request);
         return OMPI_SUCCESS;
     }
-    if (OPAL_LIKELY(PML_DIMMNET_ENDED == end_life(request, PML_DIMMNET_LEFT))) {
+    if (OPAL_LIKELY(PML_DIMMNET_ENDED == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT))) {
         /* The thread that completes it may be about to say so. */
         while (OPAL_UNLIKELY(!REQUEST_COMPLETE(&request->ompi))) {
         }
-        recycle(request);
+        mca_pml_dimmnet_request_return(request);
     }
     return OMPI_SUCCESS;
 }
@@ -96,34 +74,6 @@ static void request_construct(pml_dimmnet_req_t *request)
 
 OBJ_CLASS_INSTANCE(pml_dimmnet_req_t, ompi_request_t, request_construct, NULL);
 
-void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request)
-{
-    atomic_store_explicit(&request->life, PML_DIMMNET_PENDING, memory_order_relaxed);
-    request->ompi.req_complete = REQUEST_PENDING;
-    request->ompi.req_complete_cb = NULL;
-    request->ompi.req_state = OMPI_REQUEST_ACTIVE;
-    /* Open MPI looks for errors in requests that have not ended, too. */
-    request->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
-    request->ompi.req_status._cancelled = 0;
-}
-
-pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communicator_t *comm)
-{
-    pml_dimmnet_req_t *request = (pml_dimmnet_req_t *) opal_free_list_get(&requests);
-
-    if (OPAL_LIKELY(NULL != request)) {
-        mca_pml_dimmnet_request_begin(request);
-        request->ompi.req_mpi_object.comm = comm;
-        OBJ_RETAIN(comm);
-    }
-    return request;
-}
-
-void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
-{
-    recycle(request);
-}
-
 static int sent_free(ompi_request_t **request)
 {
     *request = MPI_REQUEST_NULL;
@@ -139,11 +89,11 @@ int mca_pml_dimmnet_requests_open(void)
 {
     ompi_request_t *sent = &mca_pml_dimmnet_sent;
 
-    OBJ_CONSTRUCT(&requests, opal_free_list_t);
+    OBJ_CONSTRUCT(&mca_pml_dimmnet_requests, opal_free_list_t);
     if (OPAL_SUCCESS
-        != opal_free_list_init(&requests, sizeof(pml_dimmnet_req_t), 64, OBJ_CLASS(pml_dimmnet_req_t), 0, 0,
-                               64, -1, 64, NULL, 0, NULL, NULL, NULL)) {
-        OBJ_DESTRUCT(&requests);
+        != opal_free_list_init(&mca_pml_dimmnet_requests, sizeof(pml_dimmnet_req_t), 64,
+                               OBJ_CLASS(pml_dimmnet_req_t), 0, 0, 64, -1, 64, NULL, 0, NULL, NULL, NULL)) {
+        OBJ_DESTRUCT(&mca_pml_dimmnet_requests);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     OBJ_CONSTRUCT(sent, ompi_request_t);
@@ -165,6 +115,6 @@ void mca_pml_dimmnet_requests_close(void)
     if (is_open) {
         is_open = false;
         OBJ_DESTRUCT(&mca_pml_dimmnet_sent);
-        OBJ_DESTRUCT(&requests);
+        OBJ_DESTRUCT(&mca_pml_dimmnet_requests);
     }
 }

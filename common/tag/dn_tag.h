@@ -110,24 +110,25 @@ typedef void (*dn_tag_fn_t)(dn_tag_req_t *req);
 
 /** A send or a receive. All private but what is marked. */
 struct dn_tag_req {
-    /* What a short message touches stands first: a window of 64 receives is to stay in the first-level cache. */
+    /* What a short message touches stands first, and `posted` begins with such: a window of 64 receives is to stay in the
+     * first-level cache. */
     dn_tag_fn_t complete; /**< the caller's */
     uint8_t *buffer;      /**< the user's memory when it lies together, else NULL */
     size_t len;           /**< send: bytes; receive: room */
-    dn_match_recv_t posted;
     enum dn_tag_state state;
     dn_status_t status; /**< result: DN_OK, DN_ERR_TRUNC, DN_ERR_CANCELED, or another error */
     dn_tag_head_t head; /**< send: the envelope; receive: result, the message's */
     size_t size;        /**< receive: result, bytes of the message, also when not all of them fit */
     uint64_t handle;    /**< of this request, DN_HANDLE_NONE: none yet */
-    size_t wanted;      /**< bytes of this message that the receiver takes */
-    size_t done;        /**< of these, sent or received in pieces */
-    bool walks;         /**< memory does not lie together and has a program */
-
+    dn_tag_t *tag;
+    size_t wanted;         /**< bytes of this message that the receiver takes */
+    size_t done;           /**< of these, sent or received in pieces */
+    bool walks;            /**< memory does not lie together and has a program */
     enum dn_tag_kind kind; /**< send: of its first message */
+    dn_match_recv_t posted;
+
     void
         *layout; /**< for dn_tag_config_t's pack and unpack: memory neither lies together nor has a program */
-    dn_tag_t *tag;
     dn_tag_peer_t *peer;
     dn_tag_req_t *next;    /**< in one queue at most */
     uint64_t remote;       /**< handle of the other side's request */
@@ -343,17 +344,24 @@ typedef struct dn_tag_want {
     uint64_t ignore; /**< bits of the tag that may differ */
 } dn_tag_want_t;
 
+/** What a receive takes: to be set before it is started, as its memory is. */
+static inline void dn_tag_wants(dn_tag_req_t *req, const dn_tag_want_t want)
+{
+    req->posted.context = want.context;
+    req->posted.source = want.source;
+    req->posted.tag = want.tag;
+    req->posted.ignore = want.ignore;
+}
+
 /**
- * Receive. The caller has set complete and the memory.
+ * Receive. The caller has set complete, the memory, and what is wanted.
  *
  * @param[in] tag       The engine.
  * @param[in] req       Any bytes but those.
- * @param[in] want      Copied.
- * @param[in] from      The peer of want's source, where it names one; NULL: any, or not known.
+ * @param[in] from      The peer of the source, where it names one; NULL: any, or not known.
  * @param[in] blocking  Not 0: the caller does nothing but wait for it, so it is not announced.
  */
-DN_API void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, const dn_tag_want_t *want, dn_tag_peer_t *from,
-                        int blocking);
+DN_API void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int blocking);
 
 /** Poll for a receive that was just started, mostly its source: for a while, or until it is complete. The caller keeps the
  * request until then in any case. */

@@ -177,8 +177,58 @@ void dn_tag_take_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle);
 
 /** @name dn_tag_recv.c */
 /** @{ */
+/** All is here, or will not come. */
+static inline void dn_tag_recv_finish(dn_tag_req_t *req)
+{
+    dn_tag_complete(req, req->status);
+}
+
+/** Put bytes behind those that came before. What goes beyond the memory has been cut off. */
+static inline void dn_tag_fill(dn_tag_req_t *req, const void *data, size_t len)
+{
+    if (NULL != req->buffer) {
+        dn_copy(req->buffer + req->done, data, len);
+    } else if (req->walks) {
+        (void) dn_prog_scatter(&req->cursor, data, len);
+    } else if (0 != len) {
+        req->tag->config.unpack(req->layout, data, len);
+    }
+    req->done += len;
+}
+
+/** The message of @p head, @p len bytes long, is this request's. */
+static inline void dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t *head, size_t len)
+{
+    req->head = *head;
+    req->size = len;
+    req->done = 0;
+    req->wanted = len;
+    req->status = DN_OK;
+    if (__builtin_expect(len > req->len, 0)) {
+        req->wanted = req->len;
+        req->status = DN_ERR_TRUNC;
+    }
+}
+
+/** The rest of dn_tag_deliver(), of a message whose sender waits for an answer. */
+void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer);
+/** An announced receive is matched otherwise. */
+void dn_tag_announce_end(dn_tag_req_t *req);
+
 /** Receive a message that has been matched. */
-void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer);
+static inline void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
+{
+    if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
+        dn_tag_announce_end(req);
+    }
+    dn_tag_match(req, &arrival->head, arrival->len);
+    if (__builtin_expect(DN_TAG_EAGER == arrival->kind, 1)) {
+        dn_tag_fill(req, arrival->data, req->wanted);
+        dn_tag_recv_finish(req);
+    } else {
+        dn_tag_deliver_waiting(req, arrival, peer);
+    }
+}
 /** Messages that a receive waits for. */
 void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len);
 void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes);
@@ -201,8 +251,6 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
 /** @{ */
 /** Announce a long receive from @p peer that was just posted, if it is worth it and allowed. */
 void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer);
-/** An announced receive is matched otherwise. */
-void dn_tag_announce_end(dn_tag_req_t *req);
 /** Take an announcement back. @return false: its message is on its way. */
 bool dn_tag_announce_cancel(dn_tag_req_t *req);
 /** PUSH a message if its receive has been announced. @return false: send it another way. */

@@ -24,39 +24,6 @@ static uint64_t dn_tag_now(void)
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
-/** All is here, or will not come. */
-static void dn_tag_recv_finish(dn_tag_req_t *req)
-{
-    dn_tag_complete(req, req->status);
-}
-
-/** Put bytes behind those that came before. What goes beyond the memory has been cut off. */
-static void dn_tag_fill(dn_tag_req_t *req, const void *data, size_t len)
-{
-    if (NULL != req->buffer) {
-        dn_copy(req->buffer + req->done, data, len);
-    } else if (req->walks) {
-        (void) dn_prog_scatter(&req->cursor, data, len);
-    } else if (0 != len) {
-        req->tag->config.unpack(req->layout, data, len);
-    }
-    req->done += len;
-}
-
-/** The message of @p head, @p len bytes long, is this request's. */
-static inline void dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t *head, size_t len)
-{
-    req->head = *head;
-    req->size = len;
-    req->done = 0;
-    req->wanted = len;
-    req->status = DN_OK;
-    if (__builtin_expect(len > req->len, 0)) {
-        req->wanted = req->len;
-        req->status = DN_ERR_TRUNC;
-    }
-}
-
 /** Say that the data is here, then complete. */
 static void dn_tag_answer(dn_tag_req_t *req)
 {
@@ -186,17 +153,8 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
     return DN_ERR_AGAIN != status;
 }
 
-void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
+void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
 {
-    if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
-        dn_tag_announce_end(req);
-    }
-    dn_tag_match(req, &arrival->head, arrival->len);
-    if (__builtin_expect(DN_TAG_EAGER == arrival->kind, 1)) {
-        dn_tag_fill(req, arrival->data, req->wanted);
-        dn_tag_recv_finish(req);
-        return;
-    }
     req->remote = arrival->request;
     req->peer = peer;
     if (DN_TAG_SYNC == arrival->kind) {
@@ -267,15 +225,12 @@ void dn_tag_take_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed
 }
 /** @} */
 
-void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, const dn_tag_want_t *want, dn_tag_peer_t *from,
-                 int blocking)
+void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int blocking)
 {
+    const dn_match_recv_t *want = &req->posted;
+
     req->tag = tag;
     req->handle = DN_HANDLE_NONE;
-    req->posted.context = want->context;
-    req->posted.source = want->source;
-    req->posted.tag = want->tag;
-    req->posted.ignore = want->ignore;
     req->state = DN_TAG_NEW;
     dn_tag_lock(tag);
     dn_tag_msg_t *msg =

@@ -381,7 +381,8 @@ static void receive_one(runner_t *r, const message_t *m)
         || (TAKE_NEXT == m->way && receive_next(at, m))) {
         return;
     }
-    dn_tag_recv(tag, &at->req, &m->want, from, POLL == m->way);
+    dn_tag_wants(&at->req, m->want);
+    dn_tag_recv(tag, &at->req, from, POLL == m->way);
     if (POLL == m->way && 1 == threads) {
         dn_tag_poll(&at->req, from);
     }
@@ -391,7 +392,8 @@ static void receive_one(runner_t *r, const message_t *m)
             /* It takes nothing any more: another one stands at the end of the line. */
             at = &r->receive[r->receives++];
             request_open(at, m->received_into, m->room, 0);
-            dn_tag_recv(tag, &at->req, &m->want, from, 0);
+            dn_tag_wants(&at->req, m->want);
+            dn_tag_recv(tag, &at->req, from, 0);
         }
     }
 }
@@ -481,7 +483,8 @@ static void run_round(runner_t *r)
     const int alone = 0 == dn_test_below(&r->random, 2);
     request_open(&r->lone, TOGETHER, LONGEST, 0);
     if (!alone) {
-        dn_tag_recv(tag, &r->lone.req, &nothing, NULL, 0);
+        dn_tag_wants(&r->lone.req, nothing);
+        dn_tag_recv(tag, &r->lone.req, NULL, 0);
     }
     while (sent < r->messages || received < receives) {
         const uint64_t what = dn_test_below(&r->random, 5);

@@ -272,7 +272,8 @@ static void receive_one(dn_fuzz_input_t *input)
     slot_t *at = new_request(input, how / 16, 0);
 
     if (NULL != at) {
-        dn_tag_recv(tag, &at->req, &want, DN_MATCH_ANY_SOURCE == want.source ? NULL : peer, 0);
+        dn_tag_wants(&at->req, want);
+        dn_tag_recv(tag, &at->req, DN_MATCH_ANY_SOURCE == want.source ? NULL : peer, 0);
     }
 }
 
