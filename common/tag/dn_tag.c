@@ -23,26 +23,26 @@
 #define DN_TAG_PIECE_UNIT 512
 
 #ifdef DN_CHECK_STATES
-/** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is lost. */
+/** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is left or lost. */
 void dn_tag_check_turn(enum dn_tag_state from, enum dn_tag_state to)
 {
 #    define TO(state) (1u << DN_TAG_##state)
     static const unsigned may[] = {
         [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
-        [DN_TAG_WAITS_ROOM] = TO(WAITS_REPLY),
+        [DN_TAG_WAITS_ROOM] = TO(WAITS_REPLY) | TO(COMPLETE),
         [DN_TAG_WAITS_REPLY] = TO(WAITS_ROOM) | TO(SENDS) | TO(COMPLETE),
         [DN_TAG_SENDS] = TO(COMPLETE),
-        [DN_TAG_PUSH_STARTS] = TO(PUSHES),
+        [DN_TAG_PUSH_STARTS] = TO(PUSHES) | TO(COMPLETE),
         [DN_TAG_PUSHES] = TO(PUSH_STARTS) | TO(TELLS),
         [DN_TAG_TELLS] = TO(WAITS_REPLY) | TO(COMPLETE),
         [DN_TAG_POSTED] = TO(MATCHED) | TO(IS_PUSHED) | TO(COMPLETE),
         [DN_TAG_MATCHED] = TO(PULLS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
         [DN_TAG_IS_PUSHED] = TO(ASKS) | TO(COMPLETE),
-        [DN_TAG_STARTS] = TO(PULLS),
-        [DN_TAG_PULLS] = TO(STARTS) | TO(ASKS) | TO(ANSWERS),
+        [DN_TAG_STARTS] = TO(PULLS) | TO(COMPLETE),
+        [DN_TAG_PULLS] = TO(STARTS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
         [DN_TAG_WAITS_BYTES] = TO(ASKS) | TO(COMPLETE),
         [DN_TAG_ANSWERS] = TO(COMPLETE),
-        [DN_TAG_ASKS] = TO(WAITS_BYTES) | TO(ANSWERS),
+        [DN_TAG_ASKS] = TO(WAITS_BYTES) | TO(ANSWERS) | TO(COMPLETE),
         [DN_TAG_COMPLETE] = 0,
     };
 #    undef TO
@@ -146,12 +146,71 @@ static void dn_tag_unlink(const dn_tag_peer_t *peer)
     dn_tag_unlock(peer->tag);
 }
 
+/** A request of a peer that is left. It is in no queue any more. */
+static void dn_tag_abandon(dn_tag_req_t *req)
+{
+    switch (req->state) {
+    case DN_TAG_POSTED:
+        dn_tag_announce_end(req);
+        return;
+    case DN_TAG_IS_PUSHED:
+        dn_segment_free(req->segment);
+        break;
+    case DN_TAG_WAITS_ROOM:
+    case DN_TAG_WAITS_REPLY:
+    case DN_TAG_SENDS:
+        dn_tag_unregister(req);
+        break;
+    default:
+        break;
+    }
+    if (DN_HANDLE_NONE != req->handle) {
+        dn_tag_handle_drop(req);
+    }
+    dn_tag_complete(req, DN_ERR_UNREACH);
+}
+
+/** Take a request of a peer out of those that wait, or are known by handles. Not one whose transfer is in flight: that ends by itself.
+ * @return NULL: there is none. */
+static dn_tag_req_t *dn_tag_take_one(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+    dn_tag_req_t *found = peer->first;
+
+    dn_tag_lock(tag);
+    if (NULL != found) {
+        peer->first = found->next;
+        peer->left++;
+    }
+    for (dn_tag_req_t **at = &tag->busy, *before = NULL; NULL == found && NULL != *at;) {
+        if (peer == (*at)->peer) {
+            found = *at;
+            *at = found->next;
+            if (found == tag->busy_last) {
+                tag->busy_last = before;
+            }
+        } else {
+            before = *at;
+            at = &before->next;
+        }
+    }
+    for (uint32_t i = 0; NULL == found && i < tag->handles.count; i++) {
+        dn_tag_req_t *req = tag->handles.slot[i].object;
+
+        if (NULL != req && peer == req->peer && DN_TAG_PUSHES != req->state) {
+            found = req;
+        }
+    }
+    dn_tag_unlock(tag);
+    return found;
+}
+
 void dn_tag_leave(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
+    dn_tag_req_t *req;
 
     tag->parted = true;
-    dn_tag_forget_kept(tag, NULL, peer);
     for (int polls = 0; NULL != peer->first && !peer->lost && polls < DN_TAG_LAST_POLLS; polls++) {
         (void) dn_progress(tag->port);
         (void) dn_tag_progress(tag);
@@ -160,10 +219,22 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     /* What is in flight ends with an error now, which is no news of the peer's end. */
     peer->lost = true;
     dn_peer_set_user(peer->peer, tag->channel, NULL);
+    dn_tag_forget_kept(tag, NULL, peer);
+    pthread_mutex_lock(&tag->pump);
+    peer->gone = true;
+    while (NULL != (req = dn_tag_take_one(peer))) {
+        dn_tag_abandon(req);
+    }
+    pthread_mutex_unlock(&tag->pump);
     if (NULL != peer->user) {
         dn_disconnect(peer->peer);
     }
-    free(peer);
+    if (0 == dn_load_acquire_u32(&peer->transfers)) {
+        free(peer);
+    } else {
+        peer->next = tag->gone;
+        tag->gone = peer;
+    }
 }
 
 int dn_tag_needs(const dn_tag_peer_t *peer)
@@ -237,11 +308,16 @@ dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t
 
 void dn_tag_close(dn_tag_t *tag)
 {
-    dn_handler_clear(tag->port, tag->channel);
-    (void) dn_lost_set(tag->port, tag->channel, NULL, NULL);
-    dn_tag_forget_kept(tag, NULL, NULL);
     while (NULL != tag->peers) {
         dn_tag_leave(tag->peers);
+    }
+    dn_handler_clear(tag->port, tag->channel);
+    (void) dn_lost_set(tag->port, tag->channel, NULL, NULL);
+    while (NULL != tag->gone) {
+        dn_tag_peer_t *next = tag->gone->next;
+
+        free(tag->gone);
+        tag->gone = next;
     }
     dn_tag_claims_close(tag);
     dn_match_fini(&tag->match);

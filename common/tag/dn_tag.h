@@ -171,12 +171,14 @@ struct dn_tag_peer {
     bool holding;       /**< we want that of it */
     bool hold_due;      /**< holding has changed and it does not know */
     bool lost;
+    bool gone;               /**< it was left: nothing goes to it any more */
     bool offered;            /**< what it announced still waits: offer */
     uint64_t sent;           /**< messages put into its ring that are matched there */
     uint64_t seen;           /**< such messages from it; both began at dn_first() */
     dn_tag_req_t *announced; /**< to it, one at a time; NULL: none */
     dn_tag_announce_t offer;
     uint64_t *offer_claim; /**< its claim, mapped */
+    uint32_t transfers;    /**< PULLs and PUSHes of requests, in flight */
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
 };
 
@@ -222,6 +224,7 @@ struct dn_tag {
     dn_handle_table_t handles;
     dn_tag_claims_t claims;
     dn_tag_peer_t *peers;
+    dn_tag_peer_t *gone; /**< that were left while a transfer was in flight */
     dn_tag_req_t
         *busy; /**< that wait for room, or send in pieces: progress goes through them, oldest first */
     dn_tag_req_t *busy_last; /**< undefined while busy is NULL */
@@ -251,7 +254,8 @@ DN_API void dn_tag_close(dn_tag_t *tag);
  *         memory ran out; the connection is undone.
  */
 DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
-/** Part from a peer: what waits for room gets a last chance, its unreceived messages are gone. */
+/** Part from a peer: what waits for room gets a last chance, its unreceived messages are gone. Requests that still need the peer
+ * end with DN_ERR_UNREACH, but for receives that are posted: a message of another may be for them. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);

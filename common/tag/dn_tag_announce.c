@@ -233,9 +233,17 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
 {
     dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
 
+    dn_tag_peer_t *peer = req->peer;
+
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
-    if (!dn_tag_tell_pushed(req)) {
+    dn_tag_transfers(peer, -1);
+    if (DN_ERR_UNREACH == status || peer->gone) {
+        /* Nobody is to be told. */
+        dn_tag_lost(peer);
+        dn_tag_handle_drop(req);
+        dn_tag_complete(req, status);
+    } else if (!dn_tag_tell_pushed(req)) {
         dn_tag_busy(req);
     }
 }
@@ -249,8 +257,10 @@ bool dn_tag_push_again(dn_tag_req_t *req)
     }
     req->comp.fn = dn_tag_on_pushed;
     dn_tag_turn(req, DN_TAG_PUSHES);
+    dn_tag_transfers(req->peer, 1);
     const dn_status_t status = dn_push(req->peer->peer, &xfer);
     if (DN_ERR_AGAIN == status) {
+        dn_tag_transfers(req->peer, -1);
         dn_tag_turn(req, DN_TAG_PUSH_STARTS);
         return false;
     }

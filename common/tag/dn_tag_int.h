@@ -14,6 +14,7 @@
 #ifndef DN_TAG_INT_H
 #define DN_TAG_INT_H
 
+#include "dn_atomic.h"
 #include "tag/dn_tag.h"
 
 #include <string.h>
@@ -123,6 +124,12 @@ static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
     req->state = to;
 }
 
+/** A transfer of a request begins (1) or has ended (-1): as long as one is in flight, its peer is not freed. */
+static inline void dn_tag_transfers(dn_tag_peer_t *peer, int more)
+{
+    (void) dn_fetch_add_u32(&peer->transfers, (uint32_t) more);
+}
+
 /** The request is the caller's again. */
 static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
 {
@@ -164,6 +171,8 @@ void dn_tag_busy(dn_tag_req_t *req);
 
 /** @name dn_tag_send.c */
 /** @{ */
+/** The receiver needs the memory of a send no more. */
+void dn_tag_unregister(dn_tag_req_t *req);
 /** A send is complete. */
 void dn_tag_send_finish(dn_tag_req_t *req);
 /** Send what waits for a peer. @return messages sent. */

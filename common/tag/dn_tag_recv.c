@@ -57,13 +57,20 @@ static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
 {
     dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
 
-    if (DN_ERR_UNREACH == status) {
-        dn_tag_lost(req->peer);
+    dn_tag_peer_t *peer = req->peer;
+
+    if (DN_OK != status) {
+        req->status = status;
+    }
+    dn_tag_transfers(peer, -1);
+    if (DN_ERR_UNREACH == status || peer->gone) {
+        /* Nobody waits for an answer. */
+        dn_tag_lost(peer);
+        dn_tag_recv_finish(req);
+        return;
     }
     if (DN_OK == status) {
         dn_tag_learn_way(req);
-    } else {
-        req->status = status;
     }
     dn_tag_answer(req);
 }
@@ -90,11 +97,13 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
 
     req->comp.fn = dn_tag_pulled;
     dn_tag_turn(req, DN_TAG_PULLS);
+    dn_tag_transfers(req->peer, 1);
     const dn_status_t status = dn_pull(req->peer->peer, &xfer);
     switch (status) {
     case DN_INPROGRESS:
         break;
     case DN_ERR_AGAIN:
+        dn_tag_transfers(req->peer, -1);
         dn_tag_turn(req, DN_TAG_STARTS);
         return false;
     case DN_OK:
@@ -102,6 +111,7 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
         dn_tag_pulled(&req->comp, status);
         break;
     default:
+        dn_tag_transfers(req->peer, -1);
         req->way = DN_PACE_ONLY;
         dn_tag_ask(req);
         break;

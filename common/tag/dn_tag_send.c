@@ -66,8 +66,7 @@ static dn_status_t dn_tag_post(dn_tag_req_t *req)
     }
 }
 
-/** The receiver needs the memory no more. */
-static void dn_tag_unregister(dn_tag_req_t *req)
+void dn_tag_unregister(dn_tag_req_t *req)
 {
     if (NULL != req->segment) {
         dn_segment_free(req->segment);
