@@ -116,6 +116,7 @@ int mca_pml_dimmnet_start(size_t count, ompi_request_t **requests)
         const int rc = start((persistent_t *) requests[i]);
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
             /* As if it had never been started. */
+            mca_pml_dimmnet_request_release((pml_dimmnet_req_t *) requests[i]);
             requests[i]->req_complete = REQUEST_COMPLETED;
             requests[i]->req_state = OMPI_REQUEST_INACTIVE;
             return rc;

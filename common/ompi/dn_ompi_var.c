@@ -301,8 +301,9 @@ void dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_numb
 
 void dn_ompi_numbers_share(dn_ompi_number_t *number, size_t count)
 {
-    /** Their names of before, where they still stand for the variables. */
-    static const owner_t before = {"ompi", "mtl", "uzura"};
+    /** ompi_info lists them with the first; the second is where they came from. */
+    static const owner_t pml = {"ompi", "pml", "dimmnet"};
+    static const owner_t mtl = {"ompi", "mtl", "uzura"};
 
     for (size_t i = 0; i < count; i++) {
         int index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, number[i].name);
@@ -312,7 +313,9 @@ void dn_ompi_numbers_share(dn_ompi_number_t *number, size_t count)
             index = mca_base_var_find(PROJECT, FRAMEWORK, COMPONENT, number[i].name);
         }
         if (0 <= index) {
-            (void) mca_base_var_register_synonym(index, before.project, before.framework, before.component,
+            (void) mca_base_var_register_synonym(index, pml.project, pml.framework, pml.component,
+                                                 number[i].name, 0);
+            (void) mca_base_var_register_synonym(index, mtl.project, mtl.framework, mtl.component,
                                                  number[i].name, MCA_BASE_VAR_SYN_FLAG_DEPRECATED);
         }
     }
