@@ -73,25 +73,13 @@ int mca_mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communica
     return dn_ompi_status(dn_tag_send(&request->req, peer, &head, MCA_PML_BASE_SEND_SYNCHRONOUS == mode));
 }
 
-/** A request on the stack of mca_mtl_uzura_send(). */
-typedef struct blocking {
-    dn_tag_req_t req;
-    atomic_bool returned; /**< nobody touches the request any more */
-} blocking_t;
-
-static void blocking_complete(dn_tag_req_t *req)
-{
-    /* Pairs with the acquire in mca_mtl_uzura_send(), whose stack this is. */
-    atomic_store_explicit(&((blocking_t *) req)->returned, true, memory_order_release);
-}
-
 int mca_mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dst, int tag,
                        struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
 {
     const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
     const bool synchronous = MCA_PML_BASE_SEND_SYNCHRONOUS == mode;
     dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
-    blocking_t blocking;
+    dn_ompi_tag_blocking_t blocking;
 
     if (OPAL_UNLIKELY(NULL == peer)) {
         return OMPI_ERR_UNREACH;
@@ -101,11 +89,10 @@ int mca_mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicat
                     && DN_OK == dn_tag_inject(peer, &head, blocking.req.buffer, blocking.req.len))) {
         return OMPI_SUCCESS;
     }
-    blocking.req.complete = blocking_complete;
-    atomic_init(&blocking.returned, false);
+    dn_ompi_tag_block(&blocking);
     const int rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, &head, synchronous));
-    while (OMPI_SUCCESS == rc && !atomic_load_explicit(&blocking.returned, memory_order_acquire)) {
-        opal_progress();
+    if (OMPI_SUCCESS == rc) {
+        dn_ompi_tag_wait(&blocking);
     }
     return rc;
 }

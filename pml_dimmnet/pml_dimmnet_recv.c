@@ -18,24 +18,11 @@ static inline bool peer_of(const struct ompi_communicator_t *comm, int src, dn_t
     return OPAL_LIKELY(MPI_ANY_SOURCE == src || NULL != *peer_p);
 }
 
-/** A request on the stack of a blocking receive. */
-typedef struct blocking {
-    dn_tag_req_t req;
-    atomic_bool returned; /**< nobody touches the request any more */
-} blocking_t;
-
-static void blocking_complete(dn_tag_req_t *req)
-{
-    /* Pairs with the acquire in wait_for(): the results come first. */
-    atomic_store_explicit(&((blocking_t *) req)->returned, true, memory_order_release);
-}
-
 /** Wait for a receive of the own stack. @return MPI's error. */
-static int wait_for(blocking_t *blocking, opal_convertor_t *convertor, ompi_status_public_t *status)
+static int wait_for(dn_ompi_tag_blocking_t *blocking, opal_convertor_t *convertor,
+                    ompi_status_public_t *status)
 {
-    while (OPAL_UNLIKELY(!atomic_load_explicit(&blocking->returned, memory_order_acquire))) {
-        opal_progress();
-    }
+    dn_ompi_tag_wait(blocking);
     dn_ompi_tag_status(status, &blocking->req.head, blocking->req.size);
     if (OPAL_UNLIKELY(NULL != convertor)) {
         OBJ_RELEASE(convertor);
@@ -49,7 +36,7 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
     const dn_tag_want_t want = dn_ompi_tag_want(comm, src, tag);
     opal_convertor_t *convertor;
     dn_tag_peer_t *peer;
-    blocking_t blocking;
+    dn_ompi_tag_blocking_t blocking;
 
     if (OPAL_UNLIKELY(!peer_of(comm, src, &peer))) {
         return OMPI_ERR_UNREACH;
@@ -67,8 +54,7 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
             return MPI_SUCCESS;
         }
     }
-    blocking.req.complete = blocking_complete;
-    atomic_init(&blocking.returned, false);
+    dn_ompi_tag_block(&blocking);
     dn_tag_wants(&blocking.req, want);
     dn_tag_recv(mca_pml_dimmnet_tag, &blocking.req, peer, true);
     if (1 < dn_ompi_tag_polls) {
@@ -168,14 +154,13 @@ int mca_pml_dimmnet_mrecv(void *buf, size_t count, ompi_datatype_t *type, struct
                           ompi_status_public_t *status)
 {
     opal_convertor_t *convertor;
-    blocking_t blocking;
+    dn_ompi_tag_blocking_t blocking;
 
     const int rc = mca_pml_dimmnet_memory(&blocking.req, &convertor, buf, count, type, false);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    blocking.req.complete = blocking_complete;
-    atomic_init(&blocking.returned, false);
+    dn_ompi_tag_block(&blocking);
     dn_tag_mrecv(mca_pml_dimmnet_tag, &blocking.req, dn_ompi_tag_message(message));
     return wait_for(&blocking, convertor, status);
 }

@@ -21,34 +21,21 @@ static inline bool send_eager(const void *buf, size_t count, const ompi_datatype
            && DN_OK == dn_tag_inject(peer, head, data, len);
 }
 
-/** A request on the stack of a blocking send. */
-typedef struct blocking {
-    dn_tag_req_t req;
-    atomic_bool returned; /**< nobody touches the request any more */
-} blocking_t;
-
-static void blocking_complete(dn_tag_req_t *req)
-{
-    /* Pairs with the acquire in send_waiting(), whose stack this is. */
-    atomic_store_explicit(&((blocking_t *) req)->returned, true, memory_order_release);
-}
-
 /** A blocking send that is not one eager message of memory that lies together. */
 static int __attribute__((noinline))
 send_waiting(const void *buf, size_t count, ompi_datatype_t *type, dn_tag_peer_t *peer,
              const dn_tag_head_t *head, bool synchronous)
 {
     opal_convertor_t *convertor;
-    blocking_t blocking;
+    dn_ompi_tag_blocking_t blocking;
 
-    blocking.req.complete = blocking_complete;
-    atomic_init(&blocking.returned, false);
+    dn_ompi_tag_block(&blocking);
     int rc = mca_pml_dimmnet_memory(&blocking.req, &convertor, buf, count, type, true);
     if (OMPI_SUCCESS == rc) {
         rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, head, synchronous));
     }
-    while (OMPI_SUCCESS == rc && !atomic_load_explicit(&blocking.returned, memory_order_acquire)) {
-        opal_progress();
+    if (OMPI_SUCCESS == rc) {
+        dn_ompi_tag_wait(&blocking);
     }
     if (NULL != convertor) {
         OBJ_RELEASE(convertor);

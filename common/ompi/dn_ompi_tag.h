@@ -18,6 +18,7 @@
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
+#include "opal/runtime/opal_progress.h"
 
 /** Register the MCA variables, after dn_ompi_register(). */
 DN_API void dn_ompi_tag_register(void);
@@ -105,6 +106,30 @@ static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, 
     }
     dn_ompi_tag_status(status, &req->head, req->size);
     status->MPI_ERROR = OPAL_LIKELY(DN_OK == req->status) ? MPI_SUCCESS : dn_ompi_tag_error(req->status);
+}
+/** A request on the stack of a blocking call. */
+typedef struct dn_ompi_tag_blocking {
+    dn_tag_req_t req;
+    atomic_bool returned; /**< nobody touches the request any more */
+} dn_ompi_tag_blocking_t;
+/** dn_tag_fn_t of such a request. */
+static inline void dn_ompi_tag_returned(dn_tag_req_t *req)
+{
+    /* Pairs with the acquire in dn_ompi_tag_wait(), on whose caller's stack this is: the results come first. */
+    atomic_store_explicit(&((dn_ompi_tag_blocking_t *) req)->returned, true, memory_order_release);
+}
+/** To be called ahead of the start of such a request. */
+static inline void dn_ompi_tag_block(dn_ompi_tag_blocking_t *blocking)
+{
+    blocking->req.complete = dn_ompi_tag_returned;
+    atomic_init(&blocking->returned, false);
+}
+/** Wait for such a request, which was started. */
+static inline void dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
+{
+    while (OPAL_UNLIKELY(!atomic_load_explicit(&blocking->returned, memory_order_acquire))) {
+        opal_progress();
+    }
 }
 /** The first message that a receive would take, after a look at what has arrived when nothing is there at first. */
 DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
