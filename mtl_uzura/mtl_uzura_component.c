@@ -30,7 +30,8 @@ dn_tag_t *mca_mtl_uzura_tag;
 
 static dn_ompi_number_t priority_number = {
     .name = "priority",
-    .help = "Priority of this component, and of pml/cm with it, where the launcher has one host, or "
+    .help = "Priority of this component, and of pml/cm with it, where the launcher has no more than this "
+            "host, or "
             "common_dimmnet_devices names a device that reaches other hosts; pml/dimmnet has 40",
     .level = OPAL_INFO_LVL_5,
     .standard = 10,

@@ -30,14 +30,14 @@ mca_pml_base_component_2_0_0_t mca_pml_dimmnet_component = {
 dn_tag_t *mca_pml_dimmnet_tag;
 
 /* pml/ob1 has 20, pml/cm at most 30 where no network has its own, pml/ucx 51 where InfiniBand is. */
-static dn_ompi_number_t priority_number = {
-    .name = "priority",
-    .help = "Priority of this component where the launcher has one host, or common_dimmnet_devices names "
-            "a device that reaches other hosts; pml/ob1 has 20",
-    .level = OPAL_INFO_LVL_5,
-    .standard = 40,
-    .high = 100,
-    .multiple = 1};
+static dn_ompi_number_t priority_number = {.name = "priority",
+                                           .help = "Priority of this component where the launcher has no "
+                                                   "more than this host, or common_dimmnet_devices names "
+                                                   "a device that reaches other hosts; pml/ob1 has 20",
+                                           .level = OPAL_INFO_LVL_5,
+                                           .standard = 40,
+                                           .high = 100,
+                                           .multiple = 1};
 
 static int component_register(void)
 {

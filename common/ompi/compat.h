@@ -72,12 +72,12 @@ static inline char *dn_ompi_job_key(void)
     return NULL == key ? NULL : strdup(key);
 }
 
-/** Hosts that the launcher has for this job and those that it may spawn. 0: the launcher does not tell. */
-static inline unsigned dn_ompi_launcher_hosts(void)
+/** Processes that the launcher has room for on all its hosts. 0: it does not tell. */
+static inline unsigned long dn_ompi_universe(void)
 {
-    const char *hosts = getenv("OMPI_MCA_orte_num_nodes");
+    const char *size = getenv("OMPI_UNIVERSE_SIZE");
 
-    return NULL == hosts ? 0 : (unsigned) strtoul(hosts, NULL, 10);
+    return NULL == size ? 0 : strtoul(size, NULL, 10);
 }
 
 /** Processes of this job. */

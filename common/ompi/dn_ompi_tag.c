@@ -11,6 +11,8 @@
 #include "dn_ompi_tag.h"
 
 #include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -174,12 +176,26 @@ static void on_no_memory(void *arg)
 }
 /** @} */
 
+/** Cores of this host: as many as the launcher has room for on a host whose user says nothing else. */
+static unsigned long host_cores(void)
+{
+    const long units = sysconf(_SC_NPROCESSORS_ONLN);
+    FILE *file = fopen("/sys/devices/system/cpu/smt/active", "re");
+    const bool pairs = NULL != file && '1' == fgetc(file);
+
+    if (NULL != file) {
+        fclose(file);
+    }
+    return (unsigned long) (0 < units ? units : 1) / (pairs ? 2 : 1);
+}
+
 bool dn_ompi_tag_reaches_all(void)
 {
     const bool all_here =
         (uint32_t) ompi_process_info.num_procs == (uint32_t) ompi_process_info.num_local_peers + 1;
 
-    return dn_ompi_leaves_host() || (all_here && 1 >= dn_ompi_launcher_hosts());
+    /* Open MPI does not tell how many hosts it could spawn on. Where it has more room than this one has cores, there may be others. */
+    return dn_ompi_leaves_host() || (all_here && dn_ompi_universe() <= host_cores());
 }
 
 static bool open_engine(void)
