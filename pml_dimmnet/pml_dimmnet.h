@@ -31,10 +31,15 @@ extern dn_tag_t *mca_pml_dimmnet_tag;
  * Which of the two that share a request is done with it: its user, who frees it, and the engine, which completes it.
  *
  *   PENDING --- engine ---> ENDED --- user ---> (recycled)
+ *      |                      ^
+ *      +------- engine ---> CALLS --- user ---> (recycled, or PENDING again)
  *      |
  *      +------- user -----> LEFT --- engine --> (recycled)
+ *
+ * CALLS: some part of Open MPI has asked to be called, and is being called. It may free the request, or start it again, before
+ * the request is complete. It says so, and the engine does not touch the request from then on.
  */
-enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT };
+enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_CALLS, PML_DIMMNET_LEFT };
 
 /** A send or a receive that MPI has a handle of. */
 typedef struct pml_dimmnet_req {
@@ -44,6 +49,7 @@ typedef struct pml_dimmnet_req {
     ompi_datatype_t *type;       /**< held while its memory does not lie together; NULL: none */
     opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
     dn_tag_req_t req;
+    ompi_request_complete_fn_t callback; /**< while it is called */
 } pml_dimmnet_req_t;
 OBJ_CLASS_DECLARATION(pml_dimmnet_req_t);
 
@@ -61,12 +67,11 @@ void mca_pml_dimmnet_requests_close(void);
 extern opal_free_list_t mca_pml_dimmnet_requests;
 /** Give back a request that could not be started. */
 void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request);
-/** A request is pending, again perhaps. */
+/** A request is pending, again perhaps. Who asked to be called before it was started will be. */
 static inline void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request)
 {
     atomic_store_explicit(&request->life, PML_DIMMNET_PENDING, memory_order_relaxed);
     request->ompi.req_complete = REQUEST_PENDING;
-    request->ompi.req_complete_cb = NULL;
     request->ompi.req_state = OMPI_REQUEST_ACTIVE;
     /* Open MPI looks for errors in requests that have not ended, too. */
     request->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
@@ -79,6 +84,7 @@ static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communi
 
     if (OPAL_LIKELY(NULL != request)) {
         mca_pml_dimmnet_request_begin(request);
+        request->ompi.req_complete_cb = NULL;
         request->ompi.req_mpi_object.comm = comm;
         OBJ_RETAIN(comm);
     }
@@ -95,10 +101,14 @@ static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_re
     atomic_store_explicit(&request->life, to, memory_order_relaxed);
     return (enum pml_dimmnet_life) was;
 }
+/** The rest of mca_pml_dimmnet_request_end(), where somebody is to be called. */
+void mca_pml_dimmnet_request_call(pml_dimmnet_req_t *request);
 /** The engine is done with a request; its status is set. The caller does not touch it from now on. */
 static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
 {
-    if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
+    if (OPAL_UNLIKELY(NULL != request->ompi.req_complete_cb)) {
+        mca_pml_dimmnet_request_call(request);
+    } else if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
         mca_pml_dimmnet_request_return(request);
     } else {
         ompi_request_complete(&request->ompi, true);
