@@ -82,8 +82,9 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 static int component_finalize(void)
 {
     if (NULL != mca_pml_dimmnet_tag) {
-        mca_pml_dimmnet_requests_close();
+        /* Requests that still need a process of another job end here. */
         dn_ompi_tag_close();
+        mca_pml_dimmnet_requests_close();
         mca_pml_dimmnet_tag = NULL;
     }
     return OMPI_SUCCESS;
