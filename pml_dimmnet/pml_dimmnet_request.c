@@ -88,6 +88,8 @@ static int request_cancel(ompi_request_t *ompi, int flag)
 static void request_construct(pml_dimmnet_req_t *request)
 {
     OMPI_REQUEST_INIT(&request->ompi, false);
+    /* As those that were given back: Open MPI with its own checks looks for it in those that were never used. */
+    request->ompi.req_state = OMPI_REQUEST_INVALID;
     request->ompi.req_type = OMPI_REQUEST_PML;
     request->ompi.req_start = mca_pml_dimmnet_start;
     request->ompi.req_free = request_free;
@@ -138,6 +140,7 @@ void mca_pml_dimmnet_requests_close(void)
 {
     if (is_open) {
         is_open = false;
+        OMPI_REQUEST_FINI(&mca_pml_dimmnet_sent);
         OBJ_DESTRUCT(&mca_pml_dimmnet_sent);
         OBJ_DESTRUCT(&mca_pml_dimmnet_requests);
     }
