@@ -126,7 +126,8 @@ static inline bool mca_pml_dimmnet_contiguous(const void *buf, size_t count, con
 {
     *data = (uint8_t *) (uintptr_t) buf + type->super.true_lb;
     *len = count * type->super.size;
-    return opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t) count);
+    /* It asks for 32 bits, and whether it is 1. */
+    return opal_datatype_is_contiguous_memory_layout(&type->super, 1 == count ? 1 : 2);
 }
 /** The rest of mca_pml_dimmnet_memory(), of elements that do not lie together. */
 int mca_pml_dimmnet_memory_apart(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf,
