@@ -91,10 +91,7 @@ int mca_mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicat
     }
     dn_ompi_tag_block(&blocking);
     const int rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, &head, synchronous));
-    if (OMPI_SUCCESS == rc) {
-        dn_ompi_tag_wait(&blocking);
-    }
-    return rc;
+    return OMPI_SUCCESS == rc ? dn_ompi_tag_wait(&blocking) : rc;
 }
 
 int mca_mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int src, int tag,

@@ -22,12 +22,13 @@ static inline bool peer_of(const struct ompi_communicator_t *comm, int src, dn_t
 static int wait_for(dn_ompi_tag_blocking_t *blocking, opal_convertor_t *convertor,
                     ompi_status_public_t *status)
 {
-    dn_ompi_tag_wait(blocking);
+    const int rc = dn_ompi_tag_wait(blocking);
+
     dn_ompi_tag_status(status, &blocking->req.head, blocking->req.size);
     if (OPAL_UNLIKELY(NULL != convertor)) {
         OBJ_RELEASE(convertor);
     }
-    return OPAL_LIKELY(DN_OK == blocking->req.status) ? MPI_SUCCESS : dn_ompi_tag_error(blocking->req.status);
+    return rc;
 }
 
 int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src, int tag,

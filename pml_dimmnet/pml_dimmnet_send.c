@@ -35,7 +35,7 @@ send_waiting(const void *buf, size_t count, ompi_datatype_t *type, dn_tag_peer_t
         rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, head, synchronous));
     }
     if (OMPI_SUCCESS == rc) {
-        dn_ompi_tag_wait(&blocking);
+        rc = dn_ompi_tag_wait(&blocking);
     }
     if (NULL != convertor) {
         OBJ_RELEASE(convertor);

@@ -124,12 +124,13 @@ static inline void dn_ompi_tag_block(dn_ompi_tag_blocking_t *blocking)
     blocking->req.complete = dn_ompi_tag_returned;
     atomic_init(&blocking->returned, false);
 }
-/** Wait for such a request, which was started. */
-static inline void dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
+/** Wait for such a request, which was started. @return MPI's error. */
+static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
 {
     while (OPAL_UNLIKELY(!atomic_load_explicit(&blocking->returned, memory_order_acquire))) {
         opal_progress();
     }
+    return OPAL_LIKELY(DN_OK == blocking->req.status) ? MPI_SUCCESS : dn_ompi_tag_error(blocking->req.status);
 }
 /** The first message that a receive would take, after a look at what has arrived when nothing is there at first. */
 DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
