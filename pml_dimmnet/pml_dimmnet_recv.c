@@ -46,7 +46,8 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         return rc;
     }
-    if (OPAL_LIKELY(NULL != peer && NULL != blocking.req.buffer && !opal_using_threads())) {
+    if (OPAL_LIKELY(NULL != peer && (NULL != blocking.req.buffer || 0 == blocking.req.len)
+                    && !opal_using_threads())) {
         dn_tag_head_t head;
         size_t size;
         if (OPAL_LIKELY(dn_tag_take_next(peer, &want, blocking.req.buffer, blocking.req.len,

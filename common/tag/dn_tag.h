@@ -376,7 +376,7 @@ DN_API void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from);
  * posted and matched. As long as nothing else is posted or kept, the message is this receive's by MPI's order, too.
  *
  * @param[in]  from    Of want's source. There are no threads.
- * @param[in]  room    Bytes at @p to.
+ * @param[in]  room    Bytes at @p to, which may be NULL when it is 0.
  * @param[in]  polls   At most.
  * @param[out] head_p  The message's.
  * @param[out] size_p  Its bytes, all of which are at @p to.

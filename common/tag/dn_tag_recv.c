@@ -330,7 +330,9 @@ int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t *want, void *to, s
                          0)) {
         return 0;
     }
-    dn_copy(to, (const uint8_t *) message.data + sizeof(*head_p), len);
+    if (0 != len) {
+        dn_copy(to, (const uint8_t *) message.data + sizeof(*head_p), len);
+    }
     dn_take(from->peer, &message);
     from->seen++;
     *size_p = len;
