@@ -44,7 +44,9 @@ DN_API dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc);
 static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *comm, int rank)
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, rank);
-    dn_tag_peer_t *peer = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    /* Pairs with the release where it is connected: another thread may just have done so. */
+    dn_tag_peer_t *peer =
+        __atomic_load_n(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL], __ATOMIC_ACQUIRE);
 
     return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
 }
