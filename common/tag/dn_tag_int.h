@@ -138,11 +138,12 @@ static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
     req->complete(req);
 }
 
-/** Put a request behind those of a queue. last is undefined while first is NULL. */
+/** Put a request behind those of a queue. last is undefined while first is NULL. Pairs with the acquire in dn_tag_send_waiting(),
+ * which finds the first one without the lock. */
 static inline void dn_tag_put_last(dn_tag_req_t **first, dn_tag_req_t **last, dn_tag_req_t *req)
 {
     req->next = NULL;
-    __atomic_store_n(NULL == *first ? first : &(*last)->next, req, __ATOMIC_RELAXED);
+    __atomic_store_n(NULL == *first ? first : &(*last)->next, req, __ATOMIC_RELEASE);
     *last = req;
 }
 

@@ -170,7 +170,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
     dn_tag_t *tag = peer->tag;
     int events = 0;
 
-    for (dn_tag_req_t *req; NULL != (req = __atomic_load_n(&peer->first, __ATOMIC_RELAXED));) {
+    for (dn_tag_req_t *req; NULL != (req = __atomic_load_n(&peer->first, __ATOMIC_ACQUIRE));) {
         const uint64_t left = peer->left;
 
         dn_tag_hold_back(req);
