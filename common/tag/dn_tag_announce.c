@@ -29,7 +29,7 @@
  * receiver that is cancelled. The side that comes second gives up. Both sides' swaps acquire and release, though no data hangs on
  * them: the buffer belongs to the side that took the claim.
  *
- * Threads: with several, A1 and A2 would cost a lock with every message. Nothing is announced then.
+ * Threads: with several, A1 and A2 would cost a lock with every message. Nothing is announced then: dn_tag_recv().
  */
 #include "dn_config.h"
 
@@ -43,7 +43,7 @@ static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
     const size_t least = peer->tag->config.announce_min;
 
     return 0 != least && req->len > least && NULL == peer->announced && NULL != req->buffer
-           && 0 == req->posted.ignore && !peer->lost && !peer->tag->config.threads;
+           && 0 == req->posted.ignore && !peer->lost;
 }
 
 /** Receives that are looked at for one which would take the message first. */

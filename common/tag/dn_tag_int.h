@@ -259,7 +259,7 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
 
 /** @name dn_tag_announce.c */
 /** @{ */
-/** Announce a long receive from @p peer that was just posted, if it is worth it and allowed. */
+/** Announce a long receive from @p peer that was just posted, if it is worth it and allowed. There are no threads. */
 void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer);
 /** Take an announcement back. @return false: its message is on its way. */
 bool dn_tag_announce_cancel(dn_tag_req_t *req);

@@ -249,7 +249,9 @@ void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int bloc
         dn_tag_turn(req, DN_TAG_POSTED);
         dn_match_post(&tag->match, &req->posted);
         dn_tag_unlock(tag);
-        if (!blocking && NULL != from && __builtin_expect(req->len > from->eager_limit, 0)) {
+        /* With threads its message may have come, and the request gone. */
+        if (!blocking && NULL != from && !tag->config.threads
+            && __builtin_expect(req->len > from->eager_limit, 0)) {
             dn_tag_announce(req, from);
         }
         return;
