@@ -140,6 +140,7 @@ static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind)
 bool dn_tag_recv_again(dn_tag_req_t *req)
 {
     const dn_tag_cts_t cts = {req->remote, req->handle, req->wanted};
+    dn_tag_peer_t *peer = req->peer;
     dn_status_t status;
 
     switch (req->state) {
@@ -148,13 +149,15 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
     case DN_TAG_ASKS:
         /* Bytes may come before dn_tag_tell() has returned. */
         dn_tag_turn(req, DN_TAG_WAITS_BYTES);
-        status = dn_tag_tell(req->peer, DN_TAG_CTS, &cts, sizeof(cts));
+        status = dn_tag_tell(peer, DN_TAG_CTS, &cts, sizeof(cts));
         if (DN_ERR_AGAIN == status) {
             dn_tag_turn(req, DN_TAG_ASKS);
+        } else if (DN_OK != status) {
+            dn_tag_lost(peer);
         }
         break;
     default:
-        status = dn_tag_tell(req->peer, DN_TAG_DONE, &req->remote, sizeof(req->remote));
+        status = dn_tag_tell(peer, DN_TAG_DONE, &req->remote, sizeof(req->remote));
         if (DN_ERR_AGAIN != status) {
             dn_tag_recv_finish(req);
         }
