@@ -57,8 +57,7 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     const size_t data_len = NULL == arrival->data ? 0 : arrival->len;
     dn_tag_msg_t *msg = malloc(sizeof(*msg) + data_len);
 
-    if (NULL == peer || NULL == msg) {
-        free(msg);
+    if (NULL == msg) {
         return false;
     }
     msg->match.context = arrival->head.context;
@@ -86,10 +85,13 @@ static void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t 
 
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
-    dn_match_recv_t *found = dn_match_arrive(&tag->match, head->context, head->source, head->tag);
-    if (__builtin_expect(NULL != peer, 1)) {
-        peer->seen++;
+    if (__builtin_expect(NULL == peer, 0)) {
+        dn_tag_unlock(tag);
+        tag->config.no_memory(tag->config.arg);
+        return;
     }
+    dn_match_recv_t *found = dn_match_arrive(&tag->match, head->context, head->source, head->tag);
+    peer->seen++;
     if (__builtin_expect(NULL != found, 1)) {
         req = (dn_tag_req_t *) ((uint8_t *) found - offsetof(dn_tag_req_t, posted));
         /* No longer to be cancelled. */
