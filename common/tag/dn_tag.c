@@ -175,9 +175,9 @@ static void dn_tag_abandon(dn_tag_req_t *req)
 static dn_tag_req_t *dn_tag_take_one(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
-    dn_tag_req_t *found = peer->first;
 
     dn_tag_lock(tag);
+    dn_tag_req_t *found = peer->first;
     if (NULL != found) {
         peer->first = found->next;
         peer->left++;

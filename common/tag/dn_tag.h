@@ -196,7 +196,8 @@ typedef struct dn_tag_config {
     void (*unpack)(void *layout, const void *from, size_t len);
     /** Drive everything: dn_progress(), dn_tag_progress(), and what else the process has. */
     void (*progress)(void *arg);
-    /** A peer is lost. @param[in] matters  Not 0: a request of ours was to reach it, or waits for its answer, and never ends. */
+    /** A peer is lost; it is not to be left from inside this call. @param[in] matters  Not 0: a request of ours was to reach it, or
+     * waits for its answer, and does not end until the peer is left. */
     void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
     /** There is no memory for a message that has arrived: it is lost, and its receive would wait for ever. */
     void (*no_memory)(void *arg);
@@ -255,7 +256,9 @@ DN_API void dn_tag_close(dn_tag_t *tag);
  */
 DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
 /** Part from a peer: what waits for room gets a last chance, its unreceived messages are gone. Requests that still need the peer
- * end with DN_ERR_UNREACH, but for receives that are posted: a message of another may be for them. */
+ * end with DN_ERR_UNREACH, but for receives that are posted: a message of another may be for them. Messages of dn_tag_mprobe() are
+ * received before. Nothing else uses the peer meanwhile, nor do messages of it come to another thread, and it is not called from
+ * inside of a callback. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);

@@ -237,7 +237,6 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
 
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
-    dn_tag_transfers(peer, -1);
     if (DN_ERR_UNREACH == status || peer->gone) {
         /* Nobody is to be told. */
         dn_tag_lost(peer);
@@ -246,6 +245,7 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
     } else if (!dn_tag_tell_pushed(req)) {
         dn_tag_busy(req);
     }
+    dn_tag_transfers(peer, -1);
 }
 
 bool dn_tag_push_again(dn_tag_req_t *req)

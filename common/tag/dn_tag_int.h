@@ -124,7 +124,7 @@ static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
     req->state = to;
 }
 
-/** A transfer of a request begins (1) or has ended (-1): as long as one is in flight, its peer is not freed. */
+/** A transfer of a request begins (1) or has ended (-1), which is the last to be said: its peer is not freed before. */
 static inline void dn_tag_transfers(dn_tag_peer_t *peer, int more)
 {
     (void) dn_fetch_add_u32(&peer->transfers, (uint32_t) more);

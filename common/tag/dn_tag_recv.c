@@ -62,17 +62,17 @@ static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
     if (DN_OK != status) {
         req->status = status;
     }
-    dn_tag_transfers(peer, -1);
     if (DN_ERR_UNREACH == status || peer->gone) {
         /* Nobody waits for an answer. */
         dn_tag_lost(peer);
         dn_tag_recv_finish(req);
-        return;
+    } else {
+        if (DN_OK == status) {
+            dn_tag_learn_way(req);
+        }
+        dn_tag_answer(req);
     }
-    if (DN_OK == status) {
-        dn_tag_learn_way(req);
-    }
-    dn_tag_answer(req);
+    dn_tag_transfers(peer, -1);
 }
 
 /** Ask for the bytes. */
