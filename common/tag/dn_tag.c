@@ -277,6 +277,23 @@ static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
 
 /** @name Engines */
 /** @{ */
+/** What no handler knows any more. */
+static void dn_tag_free(dn_tag_t *tag)
+{
+    while (NULL != tag->gone) {
+        dn_tag_peer_t *next = tag->gone->next;
+
+        free(tag->gone);
+        tag->gone = next;
+    }
+    dn_tag_claims_close(tag);
+    dn_match_fini(&tag->match);
+    dn_handle_close(&tag->handles);
+    pthread_mutex_destroy(&tag->pump);
+    pthread_mutex_destroy(&tag->lock);
+    free(tag);
+}
+
 dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t *config, dn_tag_t **tag_p)
 {
     dn_tag_t *tag = calloc(1, sizeof(*tag));
@@ -299,7 +316,8 @@ dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t
     /* From here on messages are received. */
     const dn_status_t status = dn_handler_set(port, channel, dn_tag_receive, tag);
     if (DN_OK != status) {
-        dn_tag_close(tag);
+        /* The channel's handler is another's, and stays. */
+        dn_tag_free(tag);
         *tag_p = NULL;
         return status;
     }
@@ -313,18 +331,7 @@ void dn_tag_close(dn_tag_t *tag)
     }
     dn_handler_clear(tag->port, tag->channel);
     (void) dn_lost_set(tag->port, tag->channel, NULL, NULL);
-    while (NULL != tag->gone) {
-        dn_tag_peer_t *next = tag->gone->next;
-
-        free(tag->gone);
-        tag->gone = next;
-    }
-    dn_tag_claims_close(tag);
-    dn_match_fini(&tag->match);
-    dn_handle_close(&tag->handles);
-    pthread_mutex_destroy(&tag->pump);
-    pthread_mutex_destroy(&tag->lock);
-    free(tag);
+    dn_tag_free(tag);
 }
 /** @} */
 
