@@ -372,7 +372,7 @@ static void dn_fault_tell_killed(dn_fault_peer_t *fp)
     const int tell = dn_load_acquire_u32(&fp->killed) && !fp->killed_told && !fp->detached;
     fp->killed_told |= tell;
     dn_unlock(&fp->lock);
-    if (tell && !fp->base->lost) {
+    if (tell) {
         dn_port_t *port = fp->base->iface->port;
         dn_port_lock(port);
         dn_port_peer_lost(port, fp->base);
