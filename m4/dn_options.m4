@@ -32,6 +32,9 @@ AC_DEFUN([DN_OPTIONS], [
 # DN_FLAGS: compiler and linker flags of all code here
 AC_DEFUN([DN_FLAGS], [
     DN_CPPFLAGS='-I$(top_builddir)/common -I$(top_srcdir)/common'
+    m4_foreach_w([dn_folder], [base line sg port tree tag],
+        [DN_CPPFLAGS="$DN_CPPFLAGS -I\$(top_srcdir)/common/dn_folder"
+        ])
     DN_CFLAGS="-std=gnu11 -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter -Werror=implicit-function-declaration"
     DN_LDFLAGS="-Wl,-z,now"
     dn_opt="-O3 -g"

@@ -14,7 +14,7 @@
 
 #include "dn_ompi.h"
 
-#include "tag/dn_tag.h"
+#include "dn_tag.h"
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"

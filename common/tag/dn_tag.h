@@ -52,8 +52,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "tag/dn_match.h"
-#include "tag/dn_pace.h"
+#include "dn_match.h"
+#include "dn_pace.h"
 
 typedef struct dn_tag dn_tag_t;
 typedef struct dn_tag_peer dn_tag_peer_t;

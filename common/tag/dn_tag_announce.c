@@ -33,7 +33,7 @@
  */
 #include "dn_config.h"
 
-#include "tag/dn_tag_int.h"
+#include "dn_tag_int.h"
 
 #include "dn_atomic.h"
 

@@ -7,7 +7,7 @@
  */
 #include "dn_config.h"
 
-#include "tag/dn_tag_int.h"
+#include "dn_tag_int.h"
 
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@
 #define DN_TAG_INT_H
 
 #include "dn_atomic.h"
-#include "tag/dn_tag.h"
+#include "dn_tag.h"
 
 #include <string.h>
 #if defined(__SANITIZE_THREAD__)

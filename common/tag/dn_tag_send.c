@@ -7,7 +7,7 @@
  */
 #include "dn_config.h"
 
-#include "tag/dn_tag_int.h"
+#include "dn_tag_int.h"
 
 static void dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
 {

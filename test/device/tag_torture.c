@@ -31,7 +31,7 @@
 #include <time.h>
 
 #include "dn_atomic.h"
-#include "tag/dn_tag.h"
+#include "dn_tag.h"
 
 enum {
     MESSAGES = 40, /**< of a round, of all processes */

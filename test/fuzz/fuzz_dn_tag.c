@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "../dn_test.h"
-#include "tag/dn_tag_int.h"
+#include "dn_tag_int.h"
 
 enum {
     REQUESTS = 12,

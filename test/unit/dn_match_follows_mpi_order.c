@@ -10,7 +10,7 @@
 
 #include "dn_unit.h"
 
-#include "tag/dn_match.h"
+#include "dn_match.h"
 
 enum { MANY = 100000 };
 

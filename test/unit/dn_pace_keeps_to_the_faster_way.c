@@ -10,7 +10,7 @@
 
 #include "dn_unit.h"
 
-#include "tag/dn_pace.h"
+#include "dn_pace.h"
 
 /** Nanoseconds of a message, by way. */
 typedef struct speed {

@@ -10,7 +10,7 @@
 
 #include "dn_unit.h"
 
-#include "tag/dn_tag.h"
+#include "dn_tag.h"
 
 enum { LONG = 100000, CHANNEL = DN_CHAN_USER };
 
