@@ -3,7 +3,7 @@
 
 # DN_DEVICES(list): the devices of libdimmnet, in the order in which a port tries them
 #
-# A device <name> is a folder common/<name> with a fragment configure.m4 that defines
+# A device <name> is a folder common/<name> or sim/<name> with a fragment configure.m4 that defines
 # DN_DEVICE_<name>_CONFIG(if-usable, if-not): it checks what the device needs and sets
 # dn_device_<name>_why to the reason when that is missing. configure.ac needs no other change, and
 # common/dn_devices.h gets a line DN_DEVICE(<name>) for an X-macro.

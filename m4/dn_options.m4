@@ -31,7 +31,7 @@ AC_DEFUN([DN_OPTIONS], [
 
 # DN_FLAGS: compiler and linker flags of all code here
 AC_DEFUN([DN_FLAGS], [
-    DN_CPPFLAGS='-I$(top_builddir)/common -I$(top_srcdir)/common'
+    DN_CPPFLAGS='-I$(top_builddir)/common -I$(top_srcdir)/common -I$(top_srcdir)/sim'
     m4_foreach_w([dn_folder], [base line sg port tree tag],
         [DN_CPPFLAGS="$DN_CPPFLAGS -I\$(top_srcdir)/common/dn_folder"
         ])
