@@ -83,7 +83,7 @@ int dn_fault_release(dn_fault_peer_t *fp, int all)
     }
     for (dn_fault_message_t *msg = dn_fault_first(fp, all); NULL != msg; msg = dn_fault_first(fp, all)) {
         dn_status_t status = DN_ERR_UNREACH;
-        if (!fp->base->lost && !dn_load_acquire_u32(&fp->killed)) {
+        if (!dn_load_acquire_u32(&fp->killed)) {
             status = fp->inner.botf(&fp->base->hot, msg->channel, msg->tag, msg->data, msg->len, NULL, 0);
         }
         if (DN_ERR_AGAIN == status) {
