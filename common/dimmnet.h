@@ -311,7 +311,7 @@ DN_API int dn_progress(dn_port_t *port);
 
 /**
  * Whether this process shares its cores: not 0 when more processes of its peers than processing units
- * may run where it may (hwloc). A spinning caller then yields after a few idle polls.
+ * may run where it may. A spinning caller then yields after a few idle polls.
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
 

@@ -6,100 +6,191 @@
 
 #include "dn_topo.h"
 
-#include <hwloc.h>
-#include <pthread.h>
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
-/** More units than Linux is built for: where a set that has no end is no longer followed. */
-#define DN_TOPO_UNITS 65536
+/** More units than Linux is built for. */
+#define DN_TOPO_UNITS 16384
+#define DN_TOPO_WORDS (DN_TOPO_UNITS / 64)
+/** More caches than a unit has. */
+#define DN_TOPO_CACHES 10
+#define DN_TOPO_PATH   512
+
+/** Units by their number. */
+typedef struct dn_topo_set {
+    uint64_t word[DN_TOPO_WORDS];
+} dn_topo_set_t;
+
+/** The least unit of a set, or DN_TOPO_UNITS. */
+static unsigned dn_topo_first(const dn_topo_set_t *set)
+{
+    for (unsigned i = 0; i < DN_TOPO_WORDS; i++) {
+        if (0 != set->word[i]) {
+            return 64 * i + (unsigned) __builtin_ctzll(set->word[i]);
+        }
+    }
+    return DN_TOPO_UNITS;
+}
+
+/** Where the caller may run. @return 0: the kernel does not tell. */
+static int dn_topo_own(dn_topo_set_t *set)
+{
+    _Static_assert(sizeof(set->word[0]) == sizeof(__cpu_mask), "cpu_set_t is made of such words, too");
+    return 0 == sched_getaffinity(0, sizeof(*set), (cpu_set_t *) (void *) set);
+}
 
 dn_status_t dn_topo_allowed(dn_cpumask_t *mask)
 {
-    dn_status_t status = DN_ERR_UNSUPPORTED;
-    hwloc_topology_t topology;
+    dn_topo_set_t set;
 
     memset(mask, 0, sizeof(*mask));
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (NULL == set) {
-        return DN_ERR_NOMEM;
+    if (!dn_topo_own(&set)) {
+        return DN_ERR_UNSUPPORTED;
     }
-    if (0 != hwloc_topology_init(&topology)) {
-        goto err_free_set;
+    for (unsigned i = 0; i < DN_TOPO_WORDS; i++) {
+        mask->word[i % DN_CPUMASK_WORDS] |= set.word[i];
     }
-    /* Only the list of units matters here: leave out caches and devices, which take long to discover. */
-    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-    if (0 == hwloc_topology_load(topology) && 0 == hwloc_get_cpubind(topology, set, HWLOC_CPUBIND_PROCESS)) {
-        for (int unit = hwloc_bitmap_first(set); 0 <= unit && unit < DN_TOPO_UNITS;
-             unit = hwloc_bitmap_next(set, unit)) {
-            dn_cpumask_add(mask, (unsigned) unit);
-        }
-        status = DN_OK;
-    }
-    hwloc_topology_destroy(topology);
-err_free_set:
-    hwloc_bitmap_free(set);
-    return status;
+    return DN_OK;
 }
 
-/** The number of the only object of a type that has all of these units, or 0. */
-static uint32_t dn_topo_object_of(hwloc_topology_t topology, hwloc_obj_type_t type, hwloc_const_bitmap_t set)
+/** Read a list such as "0-3,8". @return its least unit, or DN_TOPO_UNITS: it is empty, or no such list. */
+static unsigned dn_topo_scan(FILE *file, dn_topo_set_t *set)
 {
-    for (hwloc_obj_t obj = hwloc_get_next_obj_by_type(topology, type, NULL); NULL != obj;
-         obj = hwloc_get_next_obj_by_type(topology, type, obj)) {
-        if (hwloc_bitmap_isincluded(set, obj->cpuset)) {
-            return obj->logical_index + 1;
+    unsigned first, last;
+
+    memset(set, 0, sizeof(*set));
+    do {
+        if (1 != fscanf(file, "%u", &first)) {
+            break;
+        }
+        int next = getc(file);
+        last = first;
+        if ('-' == next) {
+            if (1 != fscanf(file, "%u", &last)) {
+                break;
+            }
+            next = getc(file);
+        }
+        for (unsigned unit = first; unit <= last && DN_TOPO_UNITS > unit; unit++) {
+            set->word[unit / 64] |= UINT64_C(1) << unit % 64;
+        }
+        if (',' != next) {
+            break;
+        }
+    } while (1);
+    return dn_topo_first(set);
+}
+
+/** A number for those units that a file lists, if all of a set are among them; else 0. */
+static uint32_t dn_topo_number(const char *path, const dn_topo_set_t *part)
+{
+    dn_topo_set_t whole;
+    FILE *file = fopen(path, "re");
+
+    if (NULL == file) {
+        return 0;
+    }
+    const unsigned least = dn_topo_scan(file, &whole);
+    fclose(file);
+    for (unsigned i = 0; i < DN_TOPO_WORDS; i++) {
+        if (0 != (part->word[i] & ~whole.word[i])) {
+            return 0;
+        }
+    }
+    return least + 1;
+}
+
+static uint32_t dn_topo_package(const char *unit, const dn_topo_set_t *set)
+{
+    char path[DN_TOPO_PATH];
+
+    snprintf(path, sizeof(path), "%s/topology/package_cpus_list", unit);
+    const uint32_t number = dn_topo_number(path, set);
+    if (0 != number) {
+        return number;
+    }
+    /* Its name before Linux 5.3. */
+    snprintf(path, sizeof(path), "%s/topology/core_siblings_list", unit);
+    return dn_topo_number(path, set);
+}
+
+static uint32_t dn_topo_node(const char *unit, const dn_topo_set_t *set)
+{
+    char path[DN_TOPO_PATH];
+    unsigned node;
+    uint32_t number = 0;
+    DIR *folder = opendir(unit);
+
+    for (struct dirent *entry; NULL != folder && NULL != (entry = readdir(folder));) {
+        if (1 == sscanf(entry->d_name, "node%u", &node)) {
+            snprintf(path, sizeof(path), "%s/node%u/cpulist", unit, node);
+            number = dn_topo_number(path, set);
+            break;
+        }
+    }
+    if (NULL != folder) {
+        closedir(folder);
+    }
+    return number;
+}
+
+static uint32_t dn_topo_cache(const char *unit, const dn_topo_set_t *set)
+{
+    char path[DN_TOPO_PATH];
+
+    for (int i = 0; i < DN_TOPO_CACHES; i++) {
+        int level = 0;
+        snprintf(path, sizeof(path), "%s/cache/index%d/level", unit, i);
+        FILE *file = fopen(path, "re");
+        if (NULL == file) {
+            break;
+        }
+        const int told = fscanf(file, "%d", &level);
+        fclose(file);
+        if (1 == told && 3 == level) {
+            snprintf(path, sizeof(path), "%s/cache/index%d/shared_cpu_list", unit, i);
+            return dn_topo_number(path, set);
         }
     }
     return 0;
 }
 
-static const hwloc_obj_type_t dn_topo_type[DN_TOPO_DEPTHS] = {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_NUMANODE,
-                                                              HWLOC_OBJ_L3CACHE};
-
-/** Loaded once, since that takes milliseconds; only read after that. NULL: hwloc could not. */
-static hwloc_topology_t dn_topo_known;
-static pthread_once_t dn_topo_once = PTHREAD_ONCE_INIT;
-
-static void dn_topo_load(void)
+/** All that the files of one unit say: the rest of the set lies where that one does, or nowhere. */
+static void dn_topo_look(const char *cpus, const dn_topo_set_t *set, uint32_t number[DN_TOPO_DEPTHS])
 {
-    hwloc_topology_t topology;
+    char unit[DN_TOPO_PATH / 2];
 
-    if (0 != hwloc_topology_init(&topology)) {
-        return;
-    }
-    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-    for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
-        hwloc_topology_set_type_filter(topology, dn_topo_type[i], HWLOC_TYPE_FILTER_KEEP_ALL);
-    }
-    if (0 != hwloc_topology_load(topology)) {
-        hwloc_topology_destroy(topology);
-        return;
-    }
-    dn_topo_known = topology;
+    snprintf(unit, sizeof(unit), "%s/cpu%u", cpus, dn_topo_first(set));
+    number[0] = dn_topo_package(unit, set);
+    number[1] = dn_topo_node(unit, set);
+    number[2] = dn_topo_cache(unit, set);
 }
 
-/** The library goes, with the process or before it. */
-static __attribute__((destructor)) void dn_topo_unload(void)
+void dn_topo_place_of(const char *cpus, const char *units, uint32_t number[DN_TOPO_DEPTHS])
 {
-    if (NULL != dn_topo_known) {
-        hwloc_topology_destroy(dn_topo_known);
+    dn_topo_set_t set;
+    FILE *file = fmemopen((void *) (uintptr_t) units, strlen(units), "r");
+
+    memset(number, 0, DN_TOPO_DEPTHS * sizeof(*number));
+    if (NULL == file) {
+        return;
     }
+    if (DN_TOPO_UNITS > dn_topo_scan(file, &set)) {
+        dn_topo_look(cpus, &set, number);
+    }
+    fclose(file);
 }
 
 void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS])
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    dn_topo_set_t set;
 
     memset(number, 0, DN_TOPO_DEPTHS * sizeof(*number));
-    (void) pthread_once(&dn_topo_once, dn_topo_load);
-    /* The binding is asked for each time: it may have changed. */
-    if (NULL != set && NULL != dn_topo_known
-        && 0 == hwloc_get_cpubind(dn_topo_known, set, HWLOC_CPUBIND_PROCESS)) {
-        for (int i = 0; i < DN_TOPO_DEPTHS; i++) {
-            number[i] = dn_topo_object_of(dn_topo_known, dn_topo_type[i], set);
-        }
+    if (dn_topo_own(&set)) {
+        dn_topo_look("/sys/devices/system/cpu", &set, number);
     }
-    hwloc_bitmap_free(set);
 }
 
 unsigned dn_cpumask_weight(const dn_cpumask_t *mask)

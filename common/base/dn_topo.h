@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_topo.h
- * Which processing units this process may use (hwloc), and whether others compete for them.
+ * Which processing units this thread may use, and where they lie: by the kernel's own words, a system call and some small
+ * files. A library that knows all of a machine would read a hundred of them, in each process.
  */
 #ifndef DN_TOPO_H
 #define DN_TOPO_H
@@ -25,14 +26,19 @@ static inline void dn_cpumask_add(dn_cpumask_t *mask, unsigned unit)
     mask->word[unit / 64 % DN_CPUMASK_WORDS] |= UINT64_C(1) << unit % 64;
 }
 
-/** The units where this process may run. @retval DN_ERR_UNSUPPORTED  hwloc cannot tell; the mask is empty. */
+/** The units where the caller may run. @retval DN_ERR_UNSUPPORTED  The kernel does not tell; the mask is empty. */
 dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
 
 /** Package, NUMA node, L3 cache. */
 #define DN_TOPO_DEPTHS 3
 
-/** Where this process runs: of each of those its number, from 1 on; 0 where it may run in several, or hwloc cannot tell. */
+/** Where the caller runs: of each of those a number, from 1 on, by which it differs from all others of the host; 0 where the
+ * caller may run in several, or the kernel does not tell. */
 void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS]);
+
+/** The same for units of a list such as the kernel writes ("0-3,8"), on the machine that the files below @p cpus, the
+ * kernel's /sys/devices/system/cpu, describe. */
+void dn_topo_place_of(const char *cpus, const char *units, uint32_t number[DN_TOPO_DEPTHS]);
 
 /** Number of units in a mask. */
 unsigned dn_cpumask_weight(const dn_cpumask_t *mask);

@@ -149,7 +149,7 @@ DN_API int dn_tree_heed(dn_tree_t *tree);
 /** Free a tree at once; its LLCM stays taken until the port closes. */
 DN_API void dn_tree_abandon(dn_tree_t *tree);
 
-/** Where this process runs, but for its host: key[0] is 0. Takes milliseconds at the first time. */
+/** Where this process runs, but for its host: key[0] is 0. It reads some small files. */
 DN_API void dn_tree_place_here(dn_tree_place_t *place);
 
 /** Not 0: reductions are folded in the order of ranks. */
