@@ -22,13 +22,14 @@
 /** Bytes from which a message is announced: one copy by the kernel, shared by both ends, is faster from here on. */
 #define EAGER_LIMIT 12288
 
-/** Bytes from which it is as fast that the sender writes a message as that both ends fetch it. */
-#define ANNOUNCE_MIN (256 << 10)
+/** Bytes from which it costs next to nothing to look at the clock, twice a message. */
+#define ANNOUNCE_MIN (64 << 10)
 
 enum {
     NUMBER_EAGER_LIMIT,
     NUMBER_KEPT_LIMIT,
     NUMBER_SPIN_POLLS,
+    NUMBER_ANNOUNCE,
     NUMBER_ANNOUNCE_MIN,
     NUMBER_STREAM,
     NUMBER_YIELD_POLLS,
@@ -59,10 +60,18 @@ static dn_ompi_number_t number[NUMBERS] = {
                            .standard = 10000,
                            .high = 1 << 30,
                            .multiple = 1},
+    [NUMBER_ANNOUNCE] =
+        {.name = "announce",
+         .help = "Whether a nonblocking receive that names its source tells it where to write, so that the "
+                 "message "
+                 "comes while its receiver computes; 0: never, 1: where messages have lain unread so far, 2: "
+                 "always. Never with MPI_THREAD_MULTIPLE",
+         .level = OPAL_INFO_LVL_5,
+         .standard = DN_TAG_ANNOUNCES_AWAY,
+         .high = DN_TAG_ANNOUNCES_ALL,
+         .multiple = 1},
     [NUMBER_ANNOUNCE_MIN] = {.name = "announce_min",
-                             .help = "Bytes above which a receive that names its source is announced to "
-                                     "it, so that the message can be "
-                                     "written there at once; 0: never, as with MPI_THREAD_MULTIPLE",
+                             .help = "Bytes above which a receive may do so",
                              .level = OPAL_INFO_LVL_5,
                              .standard = ANNOUNCE_MIN,
                              .high = 1 << 30,
@@ -211,6 +220,7 @@ static bool open_engine(void)
     const dn_tag_config_t config = {
         .eager_limit = number[NUMBER_EAGER_LIMIT].value,
         .kept_limit = number[NUMBER_KEPT_LIMIT].value,
+        .announces = (enum dn_tag_announces) number[NUMBER_ANNOUNCE].value,
         .announce_min = number[NUMBER_ANNOUNCE_MIN].value,
         .stream = (enum dn_pace_stream) number[NUMBER_STREAM].value,
         .spin_polls = number[NUMBER_SPIN_POLLS].value,

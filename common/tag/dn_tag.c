@@ -102,6 +102,7 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     if (peer->eager_limit > attr.botf_max - DN_TAG_HEAD_MAX) {
         peer->eager_limit = attr.botf_max - DN_TAG_HEAD_MAX;
     }
+    peer->cma = 0 != attr.cma;
     peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;

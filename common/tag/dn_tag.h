@@ -135,10 +135,11 @@ struct dn_tag_req {
     dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
     dn_key_t key;          /**< of the other side's buffer */
     dn_comp_t comp;
-    uint64_t *claim;         /**< receive: of its announcement */
-    uint64_t claimed;        /**< that claim's number */
-    enum dn_pace_way way;    /**< receive: how a long message comes */
-    uint64_t started;        /**< receive: when that began, in ns */
+    uint64_t *claim;      /**< receive: of its announcement */
+    uint64_t claimed;     /**< that claim's number */
+    enum dn_pace_way way; /**< receive: how a long message comes */
+    uint64_t
+        started; /**< receive: when it was posted, then when its bytes began to come; in ns, 0: not known */
     dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
 };
 
@@ -172,6 +173,8 @@ struct dn_tag_peer {
     bool hold_due;      /**< holding has changed and it does not know */
     bool lost;
     bool gone;               /**< it was left: nothing goes to it any more */
+    bool cma;                /**< memory on either side is reached without its process; both read one clock */
+    bool away;               /**< long messages from it have lain unread: its receives are announced */
     bool offered;            /**< what it announced still waits: offer */
     uint64_t sent;           /**< messages put into its ring that are matched there */
     uint64_t seen;           /**< such messages from it; both began at dn_first() */
@@ -182,11 +185,19 @@ struct dn_tag_peer {
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
 };
 
+/** Which long receives are announced. */
+enum dn_tag_announces {
+    DN_TAG_ANNOUNCES_NONE,
+    DN_TAG_ANNOUNCES_AWAY, /**< those of a process that lets messages lie, since it computes */
+    DN_TAG_ANNOUNCES_ALL,
+};
+
 /** Settings of an engine, and what it tells its owner. */
 typedef struct dn_tag_config {
     size_t eager_limit;  /**< bytes of data that are sent at once; longer messages are announced first */
     size_t kept_limit;   /**< bytes of one process that may wait unreceived, until it has to announce all */
-    size_t announce_min; /**< bytes above which a receive is announced; 0: none is */
+    size_t announce_min; /**< bytes above which a receive may be announced */
+    enum dn_tag_announces announces;
     enum dn_pace_stream stream; /**< whether long messages come in pieces */
     unsigned spin_polls;        /**< polls of the source inside dn_tag_take_next() and dn_tag_poll() */
     int threads;                /**< not 0: several may be in here at once */

@@ -13,6 +13,11 @@
  *                   (PUSH)
  *               <-- DN_TAG_PUSHED --      complete, or: ask for the bytes, the PUSH could not be made
  *
+ * That is for a receiver that computes: where it polls, both sides move the bytes at once, which is faster than a PUSH by one. So the
+ * first message of a receiver that computes waits for it, unread; the receiver, that sees by the clock how long, announces what
+ * it receives from that sender next, until it is found to be there when a PUSH begins. Both have to read one clock: whose
+ * memory is reached without the process (dn_peer_attr_t::cma) is on the same host, and a PUSH to any other would wait for it too.
+ *
  * The sender may act on an announcement only if the very receive would take its message were it sent now:
  *
  *   A0  A receiver announces one receive at a time to one source; and only if no receive posted before it would take a
@@ -37,13 +42,30 @@
 
 #include "dn_atomic.h"
 
+/** Nanoseconds that a message lies unread at most in a process that polls. */
+#define DN_TAG_AWAY_NS 20000u
+
+void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
+{
+    const dn_tag_config_t *config = &peer->tag->config;
+
+    if (DN_TAG_ANNOUNCES_AWAY != config->announces || config->threads || !peer->cma
+        || req->len <= config->announce_min) {
+        return;
+    }
+    if (dn_tag_now() - left <= DN_TAG_AWAY_NS) {
+        peer->away = false;
+    } else if (0 != req->started && req->started < left) {
+        /* An announcement would have come before the message left. */
+        peer->away = true;
+    }
+}
+
 /** Is a receive worth it, and does the rest allow it? */
 static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
 {
-    const size_t least = peer->tag->config.announce_min;
-
-    return 0 != least && req->len > least && NULL == peer->announced && NULL != req->buffer
-           && 0 == req->posted.ignore && !peer->lost;
+    return (peer->away || DN_TAG_ANNOUNCES_ALL == peer->tag->config.announces) && req->len > peer->eager_limit
+           && NULL == peer->announced && NULL != req->buffer && 0 == req->posted.ignore && !peer->lost;
 }
 
 /** Receives that are looked at for one which would take the message first. */
@@ -110,10 +132,13 @@ void dn_tag_claims_close(dn_tag_t *tag)
 
 void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
 {
-    dn_tag_t *tag = peer->tag;
+    dn_tag_t *tag = req->tag;
     dn_tag_announce_t announce = {.context = req->posted.context, .tag = req->posted.tag, .len = req->len};
 
-    if (!dn_tag_announces(req, peer) || !dn_tag_is_first(tag, &req->posted) || !dn_tag_handle_take(req)) {
+    /* A receiver that blocks polls. */
+    req->started = NULL == peer ? 0 : dn_tag_now();
+    if (NULL == peer || !dn_tag_announces(req, peer) || !dn_tag_is_first(tag, &req->posted)
+        || !dn_tag_handle_take(req)) {
         return;
     }
     req->peer = peer;
@@ -178,15 +203,21 @@ void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t
 bool dn_tag_push(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
+    const dn_tag_config_t *config = &req->tag->config;
     const dn_tag_announce_t *offer = &peer->offer;
 
+    if (!peer->offered && req->len > config->announce_min && DN_TAG_ANNOUNCES_NONE != config->announces
+        && !config->threads && peer->cma) {
+        /* An announcement may have come while this process computed. */
+        (void) dn_recv(peer->peer, DN_TAG_LOOKS);
+    }
     if (!peer->offered || NULL != peer->first || NULL == req->buffer || req->len <= peer->eager_limit
         || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len
         || !dn_tag_handle_take(req)) {
         return false;
     }
     peer->offered = false;
-    const dn_tag_takes_t takes = {offer->request, req->handle, req->len};
+    const dn_tag_takes_t takes = {offer->request, req->handle, req->len, dn_tag_now()};
     if (!dn_tag_claim_take(peer->offer_claim, offer->number)
         || DN_OK != dn_tag_tell(peer, DN_TAG_TAKES, &takes, sizeof(takes))) {
         /* It takes the receive as any message would, unless that was cancelled. */

@@ -130,6 +130,7 @@ static inline bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, s
         return false;
     }
     arrival->request = DN_HANDLE_NONE;
+    arrival->left = 0;
     arrival->data = data + sizeof(arrival->head);
     arrival->len = len - sizeof(arrival->head);
     switch (arrival->kind) {
@@ -151,6 +152,7 @@ static inline bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, s
         arrival->request = rts.request;
         arrival->key = rts.key;
         arrival->len = rts.len;
+        arrival->left = rts.left;
         arrival->data = NULL;
         return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
     }

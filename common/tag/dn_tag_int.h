@@ -18,6 +18,7 @@
 #include "dn_tag.h"
 
 #include <string.h>
+#include <time.h>
 #if defined(__SANITIZE_THREAD__)
 #    include <sanitizer/tsan_interface.h>
 #endif
@@ -28,7 +29,8 @@ typedef struct dn_tag_rts {
     dn_tag_head_t head;
     uint64_t request; /**< handle at the sender */
     uint64_t len;
-    dn_key_t key; /**< of the sender's memory, DN_TAG_RTS only */
+    uint64_t left; /**< when it left, in ns of the sender's clock */
+    dn_key_t key;  /**< of the sender's memory, DN_TAG_RTS only */
 } dn_tag_rts_t;
 
 typedef struct dn_tag_cts {
@@ -47,6 +49,7 @@ typedef struct dn_tag_takes {
     uint64_t receiver; /**< handle at the receiver */
     uint64_t request;  /**< handle at the sender */
     uint64_t len;
+    uint64_t left; /**< as dn_tag_rts_t::left */
 } dn_tag_takes_t;
 
 typedef struct dn_tag_pushed {
@@ -71,8 +74,9 @@ typedef struct dn_tag_arrival {
     enum dn_tag_kind kind;
     dn_tag_head_t head;
     uint64_t request;
-    dn_key_t key; /**< DN_TAG_RTS only */
-    size_t len;   /**< of the whole message */
+    uint64_t left; /**< dn_tag_rts_t::left; 0: it has been kept, or is not long */
+    dn_key_t key;  /**< DN_TAG_RTS only */
+    size_t len;    /**< of the whole message */
     const uint8_t *data;
 } dn_tag_arrival_t;
 
@@ -128,6 +132,15 @@ static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
 static inline void dn_tag_transfers(dn_tag_peer_t *peer, int more)
 {
     (void) dn_fetch_add_u32(&peer->transfers, (uint32_t) more);
+}
+
+/** Nanoseconds of a clock that never goes back. Long messages only: a look takes 20 to 30. */
+static inline uint64_t dn_tag_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
 /** The request is the caller's again. */
@@ -259,8 +272,11 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
 
 /** @name dn_tag_announce.c */
 /** @{ */
-/** Announce a long receive from @p peer that was just posted, if it is worth it and allowed. There are no threads. */
+/** A receive of more than dn_tag_config_t::announce_min bytes was just posted: announce it to its source, if it is worth it and allowed.
+ * There are no threads. @param[in] peer  NULL: no single source, or the receiver blocks. */
 void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer);
+/** The message of a posted receive left its sender at @p left, and is looked at now: is this process one that lets them lie? */
+void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left);
 /** Take an announcement back. @return false: its message is on its way. */
 bool dn_tag_announce_cancel(dn_tag_req_t *req);
 /** PUSH a message if its receive has been announced. @return false: send it another way. */

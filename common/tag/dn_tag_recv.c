@@ -10,19 +10,9 @@
 #include "dn_tag_int.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /** Polls of one source between two looks at the others, inside a blocking receive. */
 #define DN_TAG_POLLS_OF_SOURCE 64u
-
-/** Nanoseconds of a clock that never goes back. Long messages only: a look takes 20 to 30. */
-static uint64_t dn_tag_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
 
 /** Say that the data is here, then complete. */
 static void dn_tag_answer(dn_tag_req_t *req)
@@ -175,6 +165,9 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
         dn_tag_answer(req);
     } else {
         req->key = arrival->key;
+        if (0 != arrival->left) {
+            dn_tag_look_back(req, peer, arrival->left);
+        }
         dn_tag_fetch(req, arrival->kind);
     }
 }
@@ -213,7 +206,9 @@ void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t
     dn_match_cancel(&tag->match, &req->posted);
     dn_tag_turn(req, DN_TAG_IS_PUSHED);
     dn_tag_unlock(tag);
-    req->peer->announced = NULL;
+    dn_tag_peer_t *peer = req->peer;
+    peer->announced = NULL;
+    dn_tag_look_back(req, peer, takes->left);
     dn_tag_match(req, &head, takes->len);
     req->remote = takes->request;
 }
@@ -253,9 +248,8 @@ void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int bloc
         dn_match_post(&tag->match, &req->posted);
         dn_tag_unlock(tag);
         /* With threads its message may have come, and the request gone. */
-        if (!blocking && NULL != from && !tag->config.threads
-            && __builtin_expect(req->len > from->eager_limit, 0)) {
-            dn_tag_announce(req, from);
+        if (!tag->config.threads && __builtin_expect(req->len > tag->config.announce_min, 0)) {
+            dn_tag_announce(req, blocking ? NULL : from);
         }
         return;
     }

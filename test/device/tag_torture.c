@@ -538,6 +538,7 @@ static dn_tag_config_t configure(void)
 
     return (dn_tag_config_t){.eager_limit = eager[dn_test_below(&random, 5)],
                              .kept_limit = kept[dn_test_below(&random, 3)],
+                             .announces = (enum dn_tag_announces) dn_test_below(&random, 3),
                              .announce_min = announce[dn_test_below(&random, 3)],
                              .stream = (enum dn_pace_stream) dn_test_below(&random, 3),
                              .spin_polls = 100,

@@ -116,6 +116,7 @@ static void begin_anew(void)
 {
     static const dn_tag_config_t config = {.eager_limit = EAGER,
                                            .kept_limit = KEPT,
+                                           .announces = DN_TAG_ANNOUNCES_ALL,
                                            .announce_min = ANNOUNCE,
                                            .stream = DN_PACE_STREAM_AUTO,
                                            .spin_polls = 1,
@@ -414,8 +415,11 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
 
     m.head = head;
     if (DN_TAG_RTS == kind || DN_TAG_RTS_PACKED == kind) {
-        m.rts = (dn_tag_rts_t){
-            head, other, len, {.sid = (uint32_t) dn_test_below(random, 3), .generation = 1, .len = len}};
+        m.rts = (dn_tag_rts_t){head,
+                               other,
+                               len,
+                               other,
+                               {.sid = (uint32_t) dn_test_below(random, 3), .generation = 1, .len = len}};
         n = sizeof(m.rts);
     } else if (DN_TAG_CTS == kind) {
         m.cts = (dn_tag_cts_t){handle, other, len};
@@ -429,7 +433,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         m.announce.claims.len = 8 * dn_test_below(random, 4);
         n = sizeof(m.announce);
     } else if (DN_TAG_TAKES == kind) {
-        m.takes = (dn_tag_takes_t){handle, other, len};
+        m.takes = (dn_tag_takes_t){handle, other, len, other};
         n = sizeof(m.takes);
     } else if (DN_TAG_PUSHED == kind) {
         m.pushed = (dn_tag_pushed_t){handle, dn_test_below(random, 2)};

@@ -51,6 +51,7 @@ static int setup(void **state)
     const dn_job_t job = {.nlocal = 1};
     const dn_tag_config_t config = {.eager_limit = 1000,
                                     .kept_limit = 1 << 20,
+                                    .announces = DN_TAG_ANNOUNCES_ALL,
                                     .announce_min = 50000,
                                     .stream = DN_PACE_STREAM_AUTO,
                                     .progress = on_progress,
