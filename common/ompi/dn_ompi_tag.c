@@ -146,12 +146,13 @@ static int progress(void)
 
 /** @name What the engine asks for: dn_tag_config_t */
 /** @{ */
-static void pack(void *layout, void *to, size_t len)
+static size_t pack(void *layout, void *to, size_t len)
 {
     struct iovec iov = {.iov_base = to, .iov_len = len};
     uint32_t count = 1;
 
     (void) opal_convertor_pack(layout, &iov, &count, &len);
+    return len;
 }
 
 static void unpack(void *layout, const void *from, size_t len)

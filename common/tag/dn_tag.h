@@ -202,8 +202,10 @@ typedef struct dn_tag_config {
     unsigned spin_polls;        /**< polls of the source inside dn_tag_take_next() and dn_tag_poll() */
     int threads;                /**< not 0: several may be in here at once */
     void *arg;                  /**< for the calls below */
-    /** Pack the next bytes of a layout, or unpack them. */
-    void (*pack)(void *layout, void *to, size_t len);
+    /** Pack the next bytes of a layout. @return how many: fewer than len where an element is not to be cut, but one element at
+     * least, and all that there are where len holds them. */
+    size_t (*pack)(void *layout, void *to, size_t len);
+    /** Unpack the next bytes of a layout, wherever an element is cut. */
     void (*unpack)(void *layout, const void *from, size_t len);
     /** Drive everything: dn_progress(), dn_tag_progress(), and what else the process has. */
     void (*progress)(void *arg);

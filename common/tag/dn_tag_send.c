@@ -9,15 +9,15 @@
 
 #include "dn_tag_int.h"
 
-static void dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
+/** @return bytes packed: dn_tag_config_t::pack. */
+static size_t dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
 {
     if (NULL != req->buffer) {
         dn_copy(to, req->buffer + req->done, len);
-    } else if (__builtin_expect(req->walks, 1)) {
-        (void) dn_prog_gather(to, &req->cursor, len);
-    } else {
-        req->tag->config.pack(req->layout, to, len);
+        return len;
     }
+    return __builtin_expect(req->walks, 1) ? dn_prog_gather(to, &req->cursor, len)
+                                           : req->tag->config.pack(req->layout, to, len);
 }
 
 /** A message of envelope, perhaps the request's handle, and data that has to be packed. */
@@ -29,7 +29,7 @@ static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const 
 
     if (DN_OK == status) {
         memcpy(window.data, head, head_len);
-        dn_tag_pack(req, (uint8_t *) window.data + head_len, req->len);
+        (void) dn_tag_pack(req, (uint8_t *) window.data + head_len, req->len);
         dn_tag_leaves(req->tag);
         dn_botf_kick(peer, &window, req->tag->channel, req->kind, head_len + req->len);
     }
@@ -265,19 +265,25 @@ void dn_tag_take_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *ct
     dn_tag_busy(req);
 }
 
-/** The next piece. */
+static inline size_t dn_tag_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/** The next piece. Where the receiver has less room than the message is long, an element may end beyond what is wanted: the rest of
+ * it is packed, and stays here. */
 static dn_status_t dn_tag_send_piece(dn_tag_req_t *req)
 {
-    const size_t left = req->wanted - req->done;
-    const size_t len = left < req->peer->piece_max ? left : req->peer->piece_max;
+    const size_t room = dn_tag_least(req->len - req->done, req->peer->piece_max);
     const dn_tag_frag_t frag = {.receiver = req->remote};
     dn_peer_t *peer = req->peer->peer;
     dn_window_t window;
 
-    const dn_status_t status = dn_botf_reserve(peer, sizeof(frag) + len, &window);
+    const dn_status_t status = dn_botf_reserve(peer, sizeof(frag) + room, &window);
     if (DN_OK == status) {
         memcpy(window.data, &frag, sizeof(frag));
-        dn_tag_pack(req, (uint8_t *) window.data + sizeof(frag), len);
+        const size_t packed = dn_tag_pack(req, (uint8_t *) window.data + sizeof(frag), room);
+        const size_t len = dn_tag_least(packed, req->wanted - req->done);
         dn_tag_leaves(req->tag);
         dn_botf_kick(peer, &window, req->tag->channel, DN_TAG_FRAG, sizeof(frag) + len);
         req->done += len;

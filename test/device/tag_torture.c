@@ -40,7 +40,8 @@ enum {
     TAGS = 4,
     LONGEST = 150000,
     WALK_LONGEST = 5000,
-    STEP = 2, /**< bytes of memory for each byte of a message that walks */
+    ELEMENT = 12, /**< what a layout is packed by */
+    STEP = 2,     /**< bytes of memory for each byte of a message that walks */
     GUARD = 32,
     BLANK = 0x5a,
     ANY = 0xa5, /**< what a request holds before it is started */
@@ -132,13 +133,19 @@ static runner_t runner[THREADS];
 
 /** @name What the engine asks of its owner */
 /** @{ */
-static void pack(void *layout, void *to, size_t len)
+/** By whole elements, but for the last one. */
+static size_t pack(void *layout, void *to, size_t len)
 {
     slot_t *at = layout;
 
     dn_check(at->sends && len <= at->len - at->passed);
+    if (len < at->len - at->passed) {
+        dn_check(ELEMENT <= len);
+        len -= len % ELEMENT;
+    }
     memcpy(to, at->memory + GUARD + at->passed, len);
     at->passed += len;
+    return len;
 }
 
 static void unpack(void *layout, const void *from, size_t len)

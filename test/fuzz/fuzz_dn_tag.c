@@ -58,13 +58,14 @@ static slot_t slot[REQUESTS];
 
 /** @name What the engine asks of its owner */
 /** @{ */
-static void pack(void *layout, void *to, size_t len)
+static size_t pack(void *layout, void *to, size_t len)
 {
     slot_t *at = layout;
 
     DN_FUZZ_CHECK(at->used && !at->done && at->sends && len <= at->len - at->passed);
     memcpy(to, at->memory + GUARD + at->passed, len);
     at->passed += len;
+    return len;
 }
 
 static void unpack(void *layout, const void *from, size_t len)
