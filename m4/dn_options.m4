@@ -42,7 +42,7 @@ AC_DEFUN([DN_FLAGS], [
         dn_opt="-O0 -g3"
         AC_DEFINE([DN_DEBUG], [1], [1: internal checks are compiled in])
     ], [AC_DEFINE([DN_DEBUG], [0])])
-    # Builds that look for errors check every turn of a request: common/tag/dn_tag_int.h.
+    # Builds that look for errors check every turn of an object's life: common/base/dn_turn.h.
     AS_IF([test yes = "$enable_debug" || test no != "$dn_sanitizer"], [DN_CPPFLAGS="$DN_CPPFLAGS -DDN_CHECK_STATES"])
     # A sanitizer's run-time library is found in the program, so its shared libraries are left with
     # undefined symbols when the compiler is clang.

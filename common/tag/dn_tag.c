@@ -22,36 +22,27 @@
 /** Pieces are whole numbers of so many bytes: blocks of derived types, and cache lines, are seldom cut. */
 #define DN_TAG_PIECE_UNIT 512
 
-#ifdef DN_CHECK_STATES
 /** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is left or lost. */
-void dn_tag_check_turn(enum dn_tag_state from, enum dn_tag_state to)
-{
-#    define TO(state) (1u << DN_TAG_##state)
-    static const unsigned may[] = {
-        [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
-        [DN_TAG_WAITS_ROOM] = TO(WAITS_REPLY) | TO(COMPLETE),
-        [DN_TAG_WAITS_REPLY] = TO(WAITS_ROOM) | TO(SENDS) | TO(COMPLETE),
-        [DN_TAG_SENDS] = TO(COMPLETE),
-        [DN_TAG_PUSH_STARTS] = TO(PUSHES) | TO(COMPLETE),
-        [DN_TAG_PUSHES] = TO(PUSH_STARTS) | TO(TELLS),
-        [DN_TAG_TELLS] = TO(WAITS_REPLY) | TO(COMPLETE),
-        [DN_TAG_POSTED] = TO(MATCHED) | TO(IS_PUSHED) | TO(COMPLETE),
-        [DN_TAG_MATCHED] = TO(PULLS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
-        [DN_TAG_IS_PUSHED] = TO(ASKS) | TO(COMPLETE),
-        [DN_TAG_STARTS] = TO(PULLS) | TO(COMPLETE),
-        [DN_TAG_PULLS] = TO(STARTS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
-        [DN_TAG_WAITS_BYTES] = TO(ASKS) | TO(COMPLETE),
-        [DN_TAG_ANSWERS] = TO(COMPLETE),
-        [DN_TAG_ASKS] = TO(WAITS_BYTES) | TO(ANSWERS) | TO(COMPLETE),
-        [DN_TAG_COMPLETE] = 0,
-    };
-#    undef TO
-    if (0 == (may[from] & 1u << to)) {
-        dn_log_error("a request turned from state %d to %d, which no drawing shows", (int) from, (int) to);
-        abort();
-    }
-}
-#endif
+#define TO(state) DN_TURN_TO(DN_TAG_##state)
+const uint32_t dn_tag_turns[] = {
+    [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
+    [DN_TAG_WAITS_ROOM] = TO(WAITS_REPLY) | TO(COMPLETE),
+    [DN_TAG_WAITS_REPLY] = TO(WAITS_ROOM) | TO(SENDS) | TO(COMPLETE),
+    [DN_TAG_SENDS] = TO(COMPLETE),
+    [DN_TAG_PUSH_STARTS] = TO(PUSHES) | TO(COMPLETE),
+    [DN_TAG_PUSHES] = TO(PUSH_STARTS) | TO(TELLS),
+    [DN_TAG_TELLS] = TO(WAITS_REPLY) | TO(COMPLETE),
+    [DN_TAG_POSTED] = TO(MATCHED) | TO(IS_PUSHED) | TO(COMPLETE),
+    [DN_TAG_MATCHED] = TO(PULLS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
+    [DN_TAG_IS_PUSHED] = TO(ASKS) | TO(COMPLETE),
+    [DN_TAG_STARTS] = TO(PULLS) | TO(COMPLETE),
+    [DN_TAG_PULLS] = TO(STARTS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
+    [DN_TAG_WAITS_BYTES] = TO(ASKS) | TO(COMPLETE),
+    [DN_TAG_ANSWERS] = TO(COMPLETE),
+    [DN_TAG_ASKS] = TO(WAITS_BYTES) | TO(ANSWERS) | TO(COMPLETE),
+    [DN_TAG_COMPLETE] = 0,
+};
+#undef TO
 
 /** @name Handles */
 /** @{ */

@@ -16,6 +16,7 @@
 
 #include "dn_atomic.h"
 #include "dn_tag.h"
+#include "dn_turn.h"
 
 #include <string.h>
 #include <time.h>
@@ -114,17 +115,13 @@ static inline void dn_tag_comes(dn_tag_t *tag)
 }
 /** @} */
 
-#ifdef DN_CHECK_STATES
-/** End the process if the drawing in dn_tag.h has no such arrow. */
-void dn_tag_check_turn(enum dn_tag_state from, enum dn_tag_state to);
-#endif
+/** By state: those that may follow (dn_turn.h). */
+extern const uint32_t dn_tag_turns[];
 
 /** Change what a request waits for. */
 static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
 {
-#ifdef DN_CHECK_STATES
-    dn_tag_check_turn(req->state, to);
-#endif
+    dn_turn_check("a request", dn_tag_turns, req->state, to);
     req->state = to;
 }
 

@@ -1,0 +1,41 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_turn.h
+ * Turns of an object's life, checked against its drawing.
+ *
+ * An object that has a life has one enum of states. One function changes it, and a header draws the arrows. A table next to that
+ * function says the same as the drawing: a row for each state, with the bits of those that follow it. Builds that look for errors
+ * (--enable-debug, or a sanitizer: DN_CHECK_STATES) end the process at a turn that the table does not have; in others the check is
+ * nothing.
+ *
+ * Pinned by test/unit/dn_turn_ends_what_is_not_drawn.
+ */
+#ifndef DN_TURN_H
+#define DN_TURN_H
+
+#include <stdint.h>
+
+/** A state's bit in the rows of those before it. */
+#define DN_TURN_TO(state) (UINT32_C(1) << (state))
+
+/** Say which turn it was, and end the process. @param[in] what  The object: "a request". */
+void dn_turn_refuse(const char *what, unsigned from, unsigned to) __attribute__((noreturn, cold));
+
+/** Does the table have this turn? Else the process ends. */
+static inline void dn_turn_check(const char *what, const uint32_t *table, unsigned from, unsigned to)
+{
+#ifdef DN_CHECK_STATES
+    if (0 == (table[from] & DN_TURN_TO(to))) {
+        dn_turn_refuse(what, from, to);
+    }
+#else
+    (void) what;
+    (void) table;
+    (void) from;
+    (void) to;
+#endif
+}
+
+#endif
