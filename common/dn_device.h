@@ -20,6 +20,7 @@
 #include "dimmnet.h"
 #include "dn_atomic.h"
 #include "dn_auth.h"
+#include "dn_turn.h"
 
 typedef struct dn_device dn_device_t;
 
@@ -41,6 +42,7 @@ typedef struct dn_iface {
     const char *domain;    /**< of that provider, and */
     const char *endpoint;  /**< where it is reached: for people */
     uint32_t rest;         /**< calls of progress that the port leaves out; set by the device, 0: none */
+    uint32_t doubts;       /**< dn_peer_doubt() calls that dn_port_bury() has not looked into yet; wraps */
     struct dn_iface *next; /**< of the port's list, in the order of dn_open()'s */
 } dn_iface_t;
 
@@ -53,6 +55,45 @@ typedef struct dn_core_peer {
     uint32_t asked;                    /**< requests to it whose answers have not come */
     uint32_t answering;                /**< answers to it that wait for credit */
 } dn_core_peer_t;
+
+/**
+ * The life of a peer, as it is on every device; each arrow is one dn_peer_turn(), and dn_peer.c has the causes:
+ *
+ *            dn_port_adopt()       dn_connect()            the last dn_disconnect()
+ *   NEW ----------------------> CAME ---------> CONNECTED ----------------------> LEFT
+ *    |                                          ^       ^                          |
+ *    +------------------------------------------+       +--------------------------+
+ *                   dn_connect()                               dn_connect()
+ *
+ *   CAME, CONNECTED, LEFT ---> LOST             dn_port_peer_lost(): its users have been told
+ *   all but LOST ---> FORGOTTEN                 dn_peer_retire(): the device is about to free it
+ *
+ * A device makes a peer NEW, or LOST where its process had left before and only what it has sent is to be had. What callers use
+ * (dn_peer_base_t::hot) is the device's while the peer is CAME or CONNECTED, and answers DN_ERR_UNREACH in all other states.
+ * dn_connect() refuses a peer that is LOST.
+ *
+ * Doubt: whatever finds that a peer is gone, in any thread and under any lock, says so by dn_peer_doubt(). That only ever grows; the
+ * next progress of the device turns such a peer LOST (dn_port_bury()).
+ *
+ * Threads: `life` changes under the port's lock only. A store releases and a load without that lock acquires, so that a thread
+ *          that finds a peer LOST, as one that waits for a lock of the peer's does, comes behind all that the loser did before. `doubt`
+ *          is set with release and counted in dn_iface_t::doubts, which a poll loads with acquire: what it counts, it sees.
+ */
+enum dn_peer_life {
+    DN_PEER_NEW,
+    DN_PEER_CAME,
+    DN_PEER_CONNECTED,
+    DN_PEER_LEFT,
+    DN_PEER_LOST,
+    DN_PEER_FORGOTTEN,
+};
+
+/** Why a peer is about to be LOST; of two reasons the later of this list counts. */
+enum dn_peer_doubt {
+    DN_PEER_TRUSTED, /**< it is not */
+    DN_PEER_SUSPECT, /**< it was found gone, silent or broken, or was cut off */
+    DN_PEER_PARTED,  /**< it has said itself that it takes, or sends, no more */
+};
 
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
@@ -72,11 +113,43 @@ typedef struct dn_peer_base {
     /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire comes behind
      * them all, whichever thread has ended them. */
     uint32_t outstanding;
-    int lost;    /**< DN_ERR_UNREACH from now on */
-    void *fault; /**< of the fault wrapper, NULL without one */
+    uint32_t life;     /**< enum dn_peer_life */
+    uint32_t doubt;    /**< enum dn_peer_doubt */
+    uint32_t refusals; /**< operations that found no room, ever, wraps: dn_peer_refused() */
+    void *fault;       /**< of the fault wrapper, NULL without one */
     dn_core_peer_t core;
     struct dn_peer_base *next; /**< of the port's list */
 } dn_peer_base_t;
+
+/** By life: those that may follow (dn_turn.h). */
+extern const uint32_t dn_peer_turns[];
+
+/** Change a peer's life. The port's lock is held. */
+static inline void dn_peer_turn(dn_peer_base_t *peer, enum dn_peer_life to)
+{
+    dn_turn_check("a peer", dn_peer_turns, peer->life, to);
+    dn_store_release_u32(&peer->life, to);
+}
+
+/** Nobody is told of this peer any more: its device is about to free it. The port's lock is held. */
+static inline void dn_peer_retire(dn_peer_base_t *peer)
+{
+    if (DN_PEER_LOST > peer->life) {
+        dn_peer_turn(peer, DN_PEER_FORGOTTEN);
+    }
+}
+
+/** Has everybody been told that it is gone? Any thread may ask. */
+static inline int dn_peer_is_lost(const dn_peer_base_t *peer)
+{
+    return DN_PEER_LOST == dn_load_acquire_u32(&peer->life);
+}
+
+/** Is it lost, or about to be? Any thread may ask. */
+static inline int dn_peer_is_doubted(const dn_peer_base_t *peer)
+{
+    return DN_PEER_TRUSTED != dn_load_acquire_u32(&peer->doubt);
+}
 
 /** Table of a device. name and every entry without "NULL:" is mandatory. */
 struct dn_device {
@@ -212,12 +285,25 @@ int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t 
 dn_peer_base_t *dn_port_peers(dn_port_t *port);
 /** The peer of this nonce, or NULL. */
 dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
-/** Enter a peer that came by itself, with its ops set; the port owns the list. */
+/** Enter a peer that came by itself, with its ops set, NEW or LOST; the port owns the list. */
 void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
 /** Take a peer off the list: the device is about to free it. */
 void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: its ops answer DN_ERR_UNREACH from now on, its transfers are signalled so. */
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
+/** Look whether a peer's process lives, and turn the peer LOST if it does not. @return DN_OK: it lives, else DN_ERR_UNREACH. */
+dn_status_t dn_port_look(dn_peer_base_t *peer);
+/** Turn the peers of a device LOST that are in doubt. For a progress that finds dn_iface_t::doubts, without the device's locks. */
+void dn_port_bury(dn_iface_t *iface);
+/** A peer is found gone; the next progress of its device says so. Any thread may call, with any lock. */
+void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why);
+/**
+ * An operation found no room at a peer: each @p every times, look whether its process lives, and doubt it if not. Any thread may call.
+ * @retval DN_OK           it was looked at, and lives: answer DN_ERR_AGAIN.
+ * @retval DN_ERR_AGAIN    this was not such a time.
+ * @retval DN_ERR_UNREACH  it does not live.
+ */
+dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every);
 /** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same comp. */
 dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
 /** Read a message, of whoever, as far as dn_core_part_t goes. */

@@ -356,13 +356,13 @@ void dn_fault_detach(dn_fault_t *fault, dn_peer_base_t *peer)
     if (NULL == fp || dn_load_acquire_u32(&fp->detached)) {
         return;
     }
-    if (peer->lost) {
+    if (dn_peer_is_lost(peer)) {
         /* The port's word is read under its lock, which senders do not have. */
         dn_store_release_u32(&fp->killed, 1);
     }
     dn_fault_release(fp, 1);
     dn_store_release_u32(&fp->detached, 1);
-    if (!peer->lost) {
+    if (!dn_peer_is_lost(peer)) {
         peer->hot.ops = fp->inner;
         /* Left for the next attachment of this peer, else for the log line of dn_fault_close(). */
         fp->left = dn_fault_held(fp);

@@ -215,7 +215,7 @@ void dn_ofi_break(dn_ofi_t *ofi)
     }
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (!peer->self) {
-            dn_ofi_suspect(ofi, peer);
+            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
         }
     }
     ofi->work = 1;
@@ -359,7 +359,7 @@ static void dn_ofi_sent(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, int failed)
         /* A HELLO is sent to who does not answer, too. */
         stream->peer->signs += (uint32_t) stream->open;
         if (failed) {
-            dn_ofi_suspect(ofi, stream->peer);
+            dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
         }
     } else {
         dn_ofi_settle_stream(ofi, stream);

@@ -130,11 +130,10 @@ void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t why)
         dn_ofi_settle_stream(ofi, stream);
         return;
     }
-    if (DN_OFI_FULL == why && !stream->peer->suspect) {
+    if (DN_OFI_FULL == why && !dn_peer_is_doubted(&stream->peer->base)) {
         dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", stream->peer->base.pid);
     }
-    stream->peer->parted = 1;
-    dn_ofi_suspect(ofi, stream->peer);
+    dn_peer_doubt(&stream->peer->base, DN_PEER_PARTED);
 }
 
 void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
@@ -225,7 +224,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
 
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (0 != peer->rx_token && DN_OK != dn_ofi_check(&peer->base)) {
-            dn_ofi_suspect(ofi, peer);
+            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
             found = 1;
         }
     }
@@ -236,7 +235,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
  * yet. */
 static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
-    if (ofi->closing || (NULL != peer && (peer->base.lost || peer->suspect))) {
+    if (ofi->closing || (NULL != peer && dn_peer_is_doubted(&peer->base))) {
         return DN_OFI_CLOSED;
     }
     if ((NULL == peer || 0 == peer->rx_token) && ofi->nsenders >= ofi->max_senders) {

@@ -175,8 +175,6 @@ void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 /** One about a stream of its sender's. */
 void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
-/** A peer has said itself that it has parted from this process. */
-void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
 /** @name dn_ofi_progress.c: handlers and the turns of who polls */
@@ -251,11 +249,8 @@ int dn_ofi_is_sound(const dn_ofi_where_t *where);
 void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** It lives, for all that is known, but a PULL from it does not end: say so here and there, and suspect it. */
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Something failed towards it. */
-void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Declare the suspects lost, forget those who left. Without the device's lock.
- */
-void dn_ofi_bury(dn_ofi_t *ofi);
+/** Forget those who left. Without the device's lock. */
+void dn_ofi_reap(dn_ofi_t *ofi);
 /** @} */
 
 /** @name dn_ofi_group.c: groups that are let in */

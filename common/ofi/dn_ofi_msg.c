@@ -54,7 +54,7 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     stream->dead = 1;
     if (NULL != stream->peer) {
-        dn_ofi_suspect(ofi, stream->peer);
+        dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
     }
 }
 
@@ -233,7 +233,7 @@ static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer
  * none. */
 static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t lines)
 {
-    if (peer->suspect) {
+    if (dn_peer_is_doubted(&peer->base)) {
         return DN_ERR_UNREACH;
     }
     if (peer->self) {
@@ -250,18 +250,13 @@ static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t line
 
 dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (0 != ++peer->refusals % DN_OFI_REFUSALS || peer->self) {
-        return DN_ERR_AGAIN;
-    }
-    if (DN_OK == dn_ofi_check(&peer->base)) {
+    const dn_status_t status = peer->self ? DN_ERR_AGAIN : dn_peer_refused(&peer->base, DN_OFI_REFUSALS);
+
+    if (DN_OK == status && NULL != peer->tx) {
         /* On another host, sending tells; and credit may have been lost. */
-        if (NULL != peer->tx) {
-            dn_ofi_inquire(ofi, peer->tx);
-        }
-        return DN_ERR_AGAIN;
+        dn_ofi_inquire(ofi, peer->tx);
     }
-    dn_ofi_suspect(ofi, peer);
-    return DN_ERR_UNREACH;
+    return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
 /** A buffer for a message of @p len bytes, with room for it made sure. */
@@ -313,7 +308,8 @@ static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head,
     const uint32_t lines = dn_ofi_lines(head.len);
 
     if (NULL == stream || NULL == ofi->ep || NULL != stream->first || size > ofi->inject
-        || sizeof(bytes) < size || peer->suspect || stream->sent - stream->credit + lines > stream->window) {
+        || sizeof(bytes) < size || dn_peer_is_doubted(&peer->base)
+        || stream->sent - stream->credit + lines > stream->window) {
         return 0;
     }
     head.token = stream->token;
@@ -467,7 +463,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
 
     dn_ofi_lock(ofi);
     dn_ofi_stream_t *stream = peer->tx;
-    if (peer->suspect) {
+    if (dn_peer_is_doubted(&peer->base)) {
         status = DN_ERR_UNREACH;
     } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || NULL != peer->op || 0 != peer->handed) {
         status = DN_INPROGRESS;

@@ -363,8 +363,9 @@ static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
     /* First, what others write: bytes on their way could arrive behind those of
    * the second time, and of later ones. */
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (peer != gone && !peer->suspect && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
-            dn_ofi_suspect(ofi, peer);
+        if (peer != gone && !dn_peer_is_doubted(&peer->base)
+            && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
+            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
         }
     }
     ofi->resetting = 1;
@@ -412,7 +413,7 @@ static int dn_ofi_fail_pulls(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int closing)
 {
     if (closing) {
         dn_ofi_depart(ofi, peer, DN_OFI_CLOSE);
-    } else if (!peer->base.lost) {
+    } else if (!dn_peer_is_lost(&peer->base)) {
         dn_ofi_give_up(ofi, peer);
     }
     dn_ofi_poll(ofi);
@@ -428,7 +429,8 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
         op->status = DN_ERR_UNREACH;
     }
     /* A PULL would write to memory that its owner is about to have back. */
-    if (!dn_ofi_await_pulls(ofi, peer, signal && !peer->suspect ? dn_ofi_patience(ofi) : last_ns)
+    if (!dn_ofi_await_pulls(ofi, peer,
+                            signal && !dn_peer_is_doubted(&peer->base) ? dn_ofi_patience(ofi) : last_ns)
         && !dn_ofi_fail_pulls(ofi, peer, !signal)) {
         if (!alone) {
             dn_ofi_rma_reset(ofi, peer);

@@ -119,12 +119,6 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     free(peer);
 }
 
-void dn_ofi_suspect(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
-{
-    peer->suspect = 1;
-    ofi->suspects = 1;
-}
-
 dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])
 {
     dn_ofi_peer_t *peer = ofi->peers;
@@ -294,9 +288,12 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
         ofi->reap = 1;
     }
     /* Nor is it freed in a handler of its own. */
-    const int stays = (0 != peer->rx_token && !base->lost) || peer->self || 0 != peer->depth;
-    peer->going = !stays;
-    ofi->reap |= stays && base->lost;
+    const int stays = (0 != peer->rx_token && !dn_peer_is_lost(base)) || peer->self || 0 != peer->depth;
+    if (!stays) {
+        peer->going = 1;
+        dn_peer_retire(base);
+    }
+    ofi->reap |= stays && dn_peer_is_lost(base);
     dn_ofi_unlock(ofi);
     dn_ofi_signal(ofi);
     if (!stays) {
@@ -332,7 +329,7 @@ static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kin
 /** It is given up here: it may live, and wait for what does not come. */
 static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (peer->parted || dn_ofi_has_ended(peer->pidfd)) {
+    if (DN_PEER_PARTED == dn_load_acquire_u32(&peer->base.doubt) || dn_ofi_has_ended(peer->pidfd)) {
         return;
     }
     if (0 != peer->rx_token && !peer->rx_left) {
@@ -346,14 +343,14 @@ static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (!peer->suspect) {
+    if (!dn_peer_is_doubted(&peer->base)) {
         dn_log_error("a PULL from PID %" PRIu32 " does not end; it is given up", peer->base.pid);
     }
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
         peer->tx->dead = 1;
     }
-    dn_ofi_suspect(ofi, peer);
+    dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
 }
 
 void dn_ofi_lost(dn_peer_base_t *base)
@@ -362,7 +359,6 @@ void dn_ofi_lost(dn_peer_base_t *base)
     dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
 
     dn_ofi_lock(ofi);
-    peer->suspect = 1;
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
         peer->tx->dead = 1;
@@ -377,27 +373,15 @@ void dn_ofi_lost(dn_peer_base_t *base)
 dn_status_t dn_ofi_check(dn_peer_base_t *base)
 {
     const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) base;
-    return peer->suspect || dn_ofi_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
-}
-
-/** The next peer to be declared lost, or NULL. */
-static dn_ofi_peer_t *dn_ofi_next_suspect(dn_ofi_t *ofi)
-{
-    dn_ofi_lock(ofi);
-    dn_ofi_peer_t *peer = ofi->peers;
-    while (NULL != peer && (!peer->suspect || peer->base.lost || peer->going)) {
-        peer = peer->next;
-    }
-    dn_ofi_unlock(ofi);
-    return peer;
+    return dn_peer_is_doubted(&peer->base) || dn_ofi_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
 }
 
 /** May it be forgotten: it sends no more, all that it sent is handled, nobody is
  * connected to it, and nobody is about to free it? */
 static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
 {
-    return ((peer->rx_left && !peer->left_due) || peer->base.lost) && NULL == peer->first && 0 == peer->depth
-           && 0 == peer->base.connections && !peer->going;
+    return ((peer->rx_left && !peer->left_due) || dn_peer_is_lost(&peer->base)) && NULL == peer->first
+           && 0 == peer->depth && 0 == peer->base.connections && !peer->going;
 }
 
 /** Free those who are over, one a call, since it may change the list. @return
@@ -411,11 +395,12 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
             dn_ofi_end_rx(ofi, peer);
             ofi->retry = NULL != ofi->applicant;
         }
-        ofi->reap |= peer->rx_left || (peer->base.lost && 0 == peer->base.connections);
+        ofi->reap |= peer->rx_left || (dn_peer_is_lost(&peer->base) && 0 == peer->base.connections);
         peer = peer->next;
     }
     if (NULL != peer) {
         peer->going = 1;
+        dn_peer_retire(&peer->base);
     }
     dn_ofi_unlock(ofi);
     if (NULL == peer) {
@@ -432,25 +417,9 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
     return 1;
 }
 
-void dn_ofi_bury(dn_ofi_t *ofi)
+void dn_ofi_reap(dn_ofi_t *ofi)
 {
-    dn_ofi_peer_t *peer;
-
-    if (ofi->suspects) {
-        ofi->suspects = 0;
-        while (NULL != (peer = dn_ofi_next_suspect(ofi))) {
-            if (peer->stranger) {
-                dn_ofi_lock(ofi);
-                dn_ofi_free_peer(ofi, peer);
-                dn_ofi_unlock(ofi);
-            } else {
-                dn_port_peer_lost(ofi->iface.port, &peer->base);
-            }
-        }
-    }
-    if (ofi->reap) {
-        ofi->reap = 0;
-        while (dn_ofi_reap_one(ofi)) {
-        }
+    ofi->reap = 0;
+    while (dn_ofi_reap_one(ofi)) {
     }
 }

@@ -145,7 +145,12 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 
     if (__builtin_expect(more, 0)) {
         n = dn_ofi_signal(ofi);
-        dn_ofi_bury(ofi);
+        if (0 != dn_load_acquire_u32(&ofi->iface.doubts)) {
+            dn_port_bury(&ofi->iface);
+        }
+        if (ofi->reap) {
+            dn_ofi_reap(ofi);
+        }
     }
     return n;
 }
@@ -153,7 +158,7 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 /** Is there something for dn_ofi_end_turn()? */
 static int dn_ofi_has_more(const dn_ofi_t *ofi)
 {
-    return NULL != ofi->done || ofi->suspects || ofi->reap;
+    return NULL != ofi->done || 0 != dn_load_acquire_u32(&ofi->iface.doubts) || ofi->reap;
 }
 
 /** Can a poll be left out, with nobody there who could have sent but one who

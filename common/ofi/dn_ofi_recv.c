@@ -47,9 +47,9 @@ void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what)
 {
     dn_count(&ofi->iface.counters->dropped, 1);
-    if (!peer->suspect) {
+    if (!dn_peer_is_doubted(&peer->base)) {
         dn_log_error("PID %" PRIu32 " sent %s over ofi; it is cut off", peer->base.pid, what);
-        dn_ofi_suspect(ofi, peer);
+        dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
     }
 }
 
@@ -78,7 +78,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     peer->rx_number++;
     if (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind) {
         if (DN_OFI_CLOSE == head->kind) {
-            dn_ofi_parted(ofi, peer);
+            dn_peer_doubt(&peer->base, DN_PEER_PARTED);
         }
         peer->rx_left = 1;
         ofi->reap = 1;
@@ -286,9 +286,9 @@ static void dn_ofi_forgo(dn_ofi_t *ofi, uint64_t token)
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, token);
 
     dn_count(&ofi->iface.counters->dropped, 1);
-    if (NULL != peer && !peer->suspect) {
+    if (NULL != peer && !dn_peer_is_doubted(&peer->base)) {
         dn_log_error("no memory to receive from PID %" PRIu32 "; it is cut off", peer->base.pid);
-        dn_ofi_suspect(ofi, peer);
+        dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
     }
 }
 

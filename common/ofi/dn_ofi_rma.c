@@ -176,7 +176,7 @@ err_free:
 
 static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
-    if (peer->suspect) {
+    if (dn_peer_is_doubted(&peer->base)) {
         return DN_ERR_UNREACH;
     }
     if (dn_ofi_is_fenced(ofi, peer)) {

@@ -176,13 +176,10 @@ typedef struct dn_ofi_peer {
     dn_auth_side_t side;                /**< its side of streams, but for the random bytes */
     uint32_t window;                    /**< lines that it lets us have there */
     int self;
-    int contends;        /**< runs only where we may */
-    int pidfd;           /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
-    _Atomic int suspect; /**< found gone; the next progress says so */
-    int parted;          /**< it has said itself that it takes, or sends, no more */
-    uint32_t refusals;   /**< since its life was last looked at */
-    int stranger;        /**< met by the watcher: not the port's yet */
-    int going;           /**< is being freed: what it says now is said to nobody */
+    int contends; /**< runs only where we may */
+    int pidfd;    /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
+    int stranger; /**< met by the watcher: not the port's yet */
+    int going;    /**< is being freed: what it says now is said to nobody */
 
     uint64_t rx_token;             /**< of its stream to us, 0: none */
     dn_auth_pair_t rx_pair;        /**< of that stream */
@@ -331,11 +328,10 @@ typedef struct dn_ofi {
                  */
     int calls;                  /**< the watcher is to be told so */
 
-    int work;             /**< something waits for room */
-    int retry;            /**< an applicant that has proved itself may be let in now */
-    int unmet;            /**< the watcher has met peers, which the port does not know yet */
-    _Atomic int suspects; /**< some peer's suspect is set */
-    _Atomic int reap;     /**< some peer may be freed */
+    int work;         /**< something waits for room */
+    int retry;        /**< an applicant that has proved itself may be let in now */
+    int unmet;        /**< the watcher has met peers, which the port does not know yet */
+    _Atomic int reap; /**< some peer may be freed */
     int closing;
     uint64_t looked; /**< at the network, while there was no peer */
     uint64_t called; /**< progress, last */

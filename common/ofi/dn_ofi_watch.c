@@ -70,7 +70,8 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
-        if (NULL == stream || stream->dead || (NULL != stream->peer && stream->peer->suspect)) {
+        if (NULL == stream || stream->dead
+            || (NULL != stream->peer && dn_peer_is_doubted(&stream->peer->base))) {
             continue;
         }
         if (away) {
@@ -83,7 +84,7 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
             dn_ofi_settle_stream(ofi, stream);
         } else if (NULL != wrong) {
             dn_log_error("PID %" PRIu32 " %s; it is given up", stream->peer->base.pid, wrong);
-            dn_ofi_suspect(ofi, stream->peer);
+            dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
         }
     }
 }
@@ -91,7 +92,7 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 /** Does anything connect us with it, so that it should answer? */
 static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
-    return !peer->self && !peer->suspect && !peer->stranger
+    return !peer->self && !dn_peer_is_doubted(&peer->base) && !peer->stranger
            && (NULL == peer->tx || !dn_ofi_follows(ofi, peer->tx))
            && (NULL != peer->tx || (0 != peer->rx_token && !peer->rx_left));
 }
@@ -114,7 +115,7 @@ static void dn_ofi_look(dn_ofi_t *ofi)
             dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
                          " s (timeout_s); it is given up",
                          peer->base.pid, ofi->timeout_ns / UINT64_C(1000000000));
-            dn_ofi_suspect(ofi, peer);
+            dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
         } else if (now - peer->since > ofi->timeout_ns / 2) {
             dn_ofi_probe(ofi, peer);
         }

@@ -115,7 +115,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (0 != peer->depth || 0 == peer->rx_token || peer->rx_left || peer->base.lost
+    if (0 != peer->depth || 0 == peer->rx_token || peer->rx_left || dn_peer_is_lost(&peer->base)
         || peer->rx_taken - peer->rx_told < ofi->where.window / 4) {
         return;
     }
@@ -161,12 +161,6 @@ void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
 }
 
-void dn_ofi_parted(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
-{
-    peer->parted = 1;
-    dn_ofi_suspect(ofi, peer);
-}
-
 void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
@@ -176,8 +170,8 @@ void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         /* Of a stream that is not known yet it is said again. */
         dn_count(&ofi->iface.counters->dropped, NULL != peer);
     } else if (DN_OFI_GONE == head->kind) {
-        dn_ofi_parted(ofi, peer);
-    } else if (peer->suspect) {
+        dn_peer_doubt(&peer->base, DN_PEER_PARTED);
+    } else if (dn_peer_is_doubted(&peer->base)) {
         /* An answer would keep it waiting for one who has given it up. */
         dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
                        DN_OFI_CLOSED);

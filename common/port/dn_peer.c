@@ -10,6 +10,18 @@
 #include "dn_log.h"
 #include "dn_port.h"
 
+/** Arrows of the drawing in dn_device.h. */
+#define TO(life) DN_TURN_TO(DN_PEER_##life)
+const uint32_t dn_peer_turns[] = {
+    [DN_PEER_NEW] = TO(CAME) | TO(CONNECTED) | TO(FORGOTTEN),
+    [DN_PEER_CAME] = TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
+    [DN_PEER_CONNECTED] = TO(LEFT) | TO(LOST) | TO(FORGOTTEN),
+    [DN_PEER_LEFT] = TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
+    [DN_PEER_LOST] = 0,
+    [DN_PEER_FORGOTTEN] = 0,
+};
+#undef TO
+
 /** @name Ops of a peer that cannot be reached any more */
 /** @{ */
 static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
@@ -149,7 +161,8 @@ static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
     __atomic_store_n(&hot->ops.wake, ops->wake, __ATOMIC_RELEASE);
 }
 
-void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
+/** Answer DN_ERR_UNREACH from now on. */
+static void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_ops_t ops = dn_gone_ops;
 
@@ -164,15 +177,13 @@ void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
     dn_peer_wear(&peer->hot, &ops);
 }
 
-void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
+/** Make what callers use of what the device offers, the core processor and the fault wrapper. */
+static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_ops_t ops = peer->ops;
 
-    if (NULL != peer->fault || peer->lost) {
+    if (NULL != peer->fault) {
         dn_peer_undress(port, peer);
-    }
-    if (peer->lost) {
-        return;
     }
     ops.aotf_line = NULL != peer->ops.aotf_line ? peer->ops.aotf_line : dn_core_aotf_line;
     ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
@@ -207,15 +218,33 @@ dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2])
     return peer;
 }
 
+/** The port knows a peer from now on, or is connected to one that it knew. One that has left already stays LOST. */
+static void dn_port_enter(dn_port_t *port, dn_peer_base_t *peer, enum dn_peer_life life)
+{
+    if (NULL == dn_port_find_peer(port, peer->nonce)) {
+        peer->next = port->peers;
+        port->peers = peer;
+    }
+    if (DN_PEER_LOST == peer->life) {
+        dn_peer_undress(port, peer);
+    } else {
+        dn_peer_turn(peer, life);
+        dn_peer_dress(port, peer);
+    }
+    if (dn_peer_is_doubted(peer)) {
+        /* Since before the port knew it. */
+        dn_fetch_add_u32(&peer->iface->doubts, 1);
+    }
+}
+
 void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
 {
-    peer->next = port->peers;
-    port->peers = peer;
-    dn_peer_dress(port, peer);
+    dn_port_enter(port, peer, DN_PEER_CAME);
 }
 
 void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
 {
+    dn_peer_retire(peer);
     dn_peer_undress(port, peer);
     dn_core_lost(port, peer);
     dn_core_forget(peer);
@@ -279,14 +308,12 @@ dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer
                      "; set first to the same number in both",
                      head.pid, head.first, port->config.first);
         status = DN_ERR_PARAM;
-    } else if (NULL != peer && peer->lost) {
+    } else if (NULL != peer && DN_PEER_LOST == peer->life) {
         status = DN_ERR_UNREACH;
-    } else if (NULL == peer || 0 == peer->connections) {
+    } else if (NULL == peer || DN_PEER_CONNECTED != peer->life) {
         status = dn_port_connect(port, address, &head, &peer);
-        if (DN_OK == status && NULL == dn_port_find_peer(port, head.nonce)) {
-            dn_port_adopt(port, peer);
-        } else if (DN_OK == status) {
-            dn_peer_dress(port, peer);
+        if (DN_OK == status) {
+            dn_port_enter(port, peer, DN_PEER_CONNECTED);
         }
     }
     if (DN_OK == status) {
@@ -304,7 +331,10 @@ void dn_disconnect(dn_peer_t *hot)
 
     dn_port_lock(port);
     if (0 == --peer->connections) {
-        dn_peer_undress(port, peer);
+        if (DN_PEER_CONNECTED == peer->life) {
+            dn_peer_turn(peer, DN_PEER_LEFT);
+            dn_peer_undress(port, peer);
+        }
         dn_core_lost(port, peer);
         memset(peer->user, 0, sizeof(peer->user));
         peer->iface->device->disconnect(peer);
@@ -319,10 +349,11 @@ dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int wr
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
-    if (peer->lost) {
+    if (DN_PEER_LOST <= peer->life) {
         return;
     }
-    peer->lost = 1;
+    dn_peer_turn(peer, DN_PEER_LOST);
+    (void) dn_cas_u32(&peer->doubt, DN_PEER_TRUSTED, DN_PEER_SUSPECT);
     dn_count(&port->counters.peers_lost, 1);
     dn_peer_undress(port, peer);
     if (NULL != peer->iface->device->lost) {
@@ -333,6 +364,62 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         if (NULL != port->lost[channel].fn) {
             port->lost[channel].fn(&peer->hot, port->lost[channel].arg);
         }
+    }
+}
+
+dn_status_t dn_port_look(dn_peer_base_t *peer)
+{
+    const dn_status_t status = peer->iface->device->check(peer);
+
+    if (DN_OK != status) {
+        dn_port_peer_lost(peer->iface->port, peer);
+    }
+    return status;
+}
+
+void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why)
+{
+    uint32_t before = dn_load_acquire_u32(&peer->doubt);
+
+    while (before < why && !dn_cas_u32(&peer->doubt, before, why)) {
+        before = dn_load_acquire_u32(&peer->doubt);
+    }
+    /* Pairs with the load in dn_port_bury(). */
+    dn_fetch_add_u32(&peer->iface->doubts, 1);
+}
+
+dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every)
+{
+    if (0 != (dn_fetch_add_u32(&peer->refusals, 1) + 1) % every) {
+        return DN_ERR_AGAIN;
+    }
+    if (DN_OK == peer->iface->device->check(peer)) {
+        return DN_OK;
+    }
+    dn_peer_doubt(peer, DN_PEER_SUSPECT);
+    return DN_ERR_UNREACH;
+}
+
+/** The first peer of a device that is about to be LOST, or NULL. */
+static dn_peer_base_t *dn_port_first_doubted(const dn_iface_t *iface)
+{
+    dn_peer_base_t *peer = iface->port->peers;
+
+    while (NULL != peer
+           && (iface != peer->iface || DN_PEER_LOST <= peer->life || !dn_peer_is_doubted(peer))) {
+        peer = peer->next;
+    }
+    return peer;
+}
+
+void dn_port_bury(dn_iface_t *iface)
+{
+    /* Taken off are those that this load counts, whose doubt is seen below. A later one is for the next look. */
+    dn_fetch_add_u32(&iface->doubts, 0 - dn_load_acquire_u32(&iface->doubts));
+    for (dn_peer_base_t *peer = dn_port_first_doubted(iface); NULL != peer;
+         peer = dn_port_first_doubted(iface)) {
+        /* Completions that it signals may change the list. */
+        dn_port_peer_lost(iface->port, peer);
     }
 }
 
@@ -396,10 +483,8 @@ dn_status_t dn_peer_check(dn_peer_t *hot)
     dn_port_t *port = peer->iface->port;
 
     dn_port_lock(port);
-    if (!peer->lost && DN_OK != peer->iface->device->check(peer)) {
-        dn_port_peer_lost(port, peer);
-    }
-    const dn_status_t status = peer->lost ? DN_ERR_UNREACH : DN_OK;
+    const dn_status_t status =
+        DN_PEER_LOST == peer->life || DN_OK != dn_port_look(peer) ? DN_ERR_UNREACH : DN_OK;
     dn_port_unlock(port);
     return status;
 }

@@ -99,11 +99,6 @@ dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, 
                             const void **part_p, size_t *len_p);
 /** @} */
 
-/** Make what callers use of what the device offers, the core processor and the fault wrapper (dn_peer.c). */
-void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer);
-/** Answer DN_ERR_UNREACH from now on. */
-void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer);
-
 /** A live segment of this process, or NULL. */
 dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation);
 void dn_segment_free_all(dn_port_t *port);

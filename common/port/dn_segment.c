@@ -221,7 +221,7 @@ dn_status_t dn_segment_map(dn_peer_t *hot, const dn_key_t *key, void **base_p)
     dn_status_t status = DN_ERR_UNSUPPORTED;
 
     dn_port_lock(peer->iface->port);
-    if (NULL != peer->iface->device->map && !peer->lost) {
+    if (NULL != peer->iface->device->map && DN_PEER_LOST != peer->life) {
         status = peer->iface->device->map(peer, key, base_p);
     }
     dn_port_unlock(peer->iface->port);

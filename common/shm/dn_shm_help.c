@@ -272,7 +272,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
         dn_shm_share_set(shm, share, DN_SHM_SHARE_FREE);
     } else {
         share->status = status;
-        if (peer->base.lost) {
+        if (dn_peer_is_lost(&peer->base)) {
             dn_shm_share_park(shm, share);
         } else {
             dn_shm_share_set(shm, share, DN_SHM_SHARE_OPEN);
@@ -333,8 +333,8 @@ int dn_shm_help_progress(dn_shm_t *shm)
             dn_shm_share_signal(shm, share, 0,
                                 DN_OK == share->status ? dn_shm_share_settle(shm, share) : share->status);
             n++;
-        } else if (0 == ++share->waits % DN_SHM_WAITS && DN_OK != dn_shm_check(&share->peer->base)) {
-            dn_port_peer_lost(shm->iface.port, &share->peer->base);
+        } else if (0 == ++share->waits % DN_SHM_WAITS) {
+            (void) dn_port_look(&share->peer->base);
         }
     }
     return n;

@@ -181,10 +181,7 @@ typedef struct dn_shm_peer {
     int staging;               /**< it has attached to our mapping */
     uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
     uint32_t slot;             /**< in the peer's mapping */
-    uint32_t refusals;         /**< since the peer's life was last checked */
-    uint32_t suspect;          /**< found gone by a send; the next progress says so */
     uint64_t proved;           /**< dn_shm_now_ns() when its number was its own */
-    uint32_t lost;             /**< dn_peer_base_t::lost, for threads that wait for the lock */
     dn_lock_t lock;            /**< of tx and windows, where several threads send */
     int32_t fd;                /**< of the mapping, in the peer */
     int threads;
@@ -296,7 +293,6 @@ typedef struct dn_shm {
     uint64_t retry_ms;   /**< when it is to call dn_shm_retry(), 0: nothing waits */
     uint32_t watch_at;   /**< the watched peer to be looked at next */
     uint32_t watch_due;  /**< looks that are due, in parts of a round's milliseconds */
-    uint32_t suspects;   /**< how often a peer's suspect was set since dn_shm_bury() last looked; wraps */
 
     dn_shm_stage_t stage;
 
@@ -318,7 +314,7 @@ static inline int dn_shm_shares_cores(const dn_shm_t *shm)
 static inline __attribute__((warn_unused_result)) int dn_shm_lock_tx(dn_shm_peer_t *peer)
 {
     while (peer->threads && !dn_trylock(&peer->lock)) {
-        if (0 != dn_load_acquire_u32(&peer->lost)) {
+        if (dn_peer_is_lost(&peer->base)) {
             return 0;
         }
         dn_pause();
@@ -331,14 +327,6 @@ static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
     if (peer->threads) {
         dn_unlock(&peer->lock);
     }
-}
-
-/** A peer is found gone inside of a send or transfer: what is in flight is signalled by the next progress. */
-static inline void dn_shm_suspect(dn_shm_peer_t *peer)
-{
-    dn_store_release_u32(&peer->suspect, 1);
-    /* Pairs with the load in dn_shm_bury(). */
-    dn_fetch_add_u32(&((dn_shm_t *) peer->base.iface)->suspects, 1);
 }
 
 /** @name dn_shm_map.c: mappings */
@@ -375,8 +363,6 @@ void dn_shm_disconnect(dn_peer_base_t *peer);
 void dn_shm_release(dn_peer_base_t *peer);
 void dn_shm_lost(dn_peer_base_t *peer);
 dn_status_t dn_shm_check(dn_peer_base_t *peer);
-/** Declare those lost that a send found gone. */
-void dn_shm_bury(dn_shm_t *shm);
 /** A sender that we do not know yet: attach to its own mapping if its group may talk to us. DN_ERR_ACCESS, DN_ERR_PROTO,
  * DN_ERR_VERSION: it is none of ours; any other error may pass. */
 dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p);

@@ -36,18 +36,11 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
         return dn_shm_answer(peer);
     }
     dn_count(&iface->counters->credit_waits, 1);
-    if (0 != dn_load_acquire_u32(&peer->suspect)) {
+    if (dn_peer_is_doubted(&peer->base)) {
         return DN_ERR_UNREACH;
     }
-    if (DN_SHM_REFUSALS != dn_fetch_add_u32(&peer->refusals, 1)) {
-        return DN_ERR_AGAIN;
-    }
-    dn_store_release_u32(&peer->refusals, 0);
-    if (DN_OK == dn_shm_check(&peer->base)) {
-        return DN_ERR_AGAIN;
-    }
-    dn_shm_suspect(peer);
-    return DN_ERR_UNREACH;
+    const dn_status_t status = dn_peer_refused(&peer->base, DN_SHM_REFUSALS);
+    return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
 static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
@@ -403,8 +396,8 @@ int dn_shm_progress(dn_iface_t *iface)
     if (__builtin_expect(shm->seen != dn_load_acquire_u32(&shm->map.header->arrivals), 0)) {
         dn_shm_look(shm, 0);
     }
-    if (__builtin_expect(0 != dn_load_acquire_u32(&shm->suspects), 0)) {
-        dn_shm_bury(shm);
+    if (__builtin_expect(0 != dn_load_acquire_u32(&iface->doubts), 0)) {
+        dn_port_bury(iface);
     }
     if (__builtin_expect(0 != shm->nshares, 0)) {
         n += dn_shm_help_progress(shm);

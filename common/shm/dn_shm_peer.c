@@ -110,7 +110,7 @@ static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slo
     peer->base.pid = slot->pid;
     peer->base.pgid = slot->pgid;
     memcpy(peer->base.nonce, slot->nonce, sizeof(peer->base.nonce));
-    peer->base.lost = 1;
+    peer->base.life = DN_PEER_LOST;
     return peer;
 }
 
@@ -142,18 +142,6 @@ dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t 
         *peer_p = peer;
     }
     return status;
-}
-
-void dn_shm_bury(dn_shm_t *shm)
-{
-    /* Taken off are those that this load counts, whose suspect is seen below. A later one is for the next look. */
-    dn_fetch_add_u32(&shm->suspects, 0 - dn_load_acquire_u32(&shm->suspects));
-    for (dn_peer_base_t *base = dn_port_peers(shm->iface.port), *next; NULL != base; base = next) {
-        next = base->next;
-        if (&shm->iface == base->iface && 0 != dn_load_acquire_u32(&((dn_shm_peer_t *) base)->suspect)) {
-            dn_port_peer_lost(shm->iface.port, base);
-        }
-    }
 }
 
 dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
@@ -224,7 +212,7 @@ void dn_shm_disconnect(dn_peer_base_t *base)
     dn_shm_t *shm = (dn_shm_t *) base->iface;
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
 
-    if (NULL != peer->rx && !base->lost) {
+    if (NULL != peer->rx && !dn_peer_is_lost(base)) {
         dn_shm_close_tx(peer);
         return;
     }
@@ -246,7 +234,6 @@ void dn_shm_lost(dn_peer_base_t *base)
     dn_shm_t *shm = (dn_shm_t *) base->iface;
     dn_shm_peer_t *peer = (dn_shm_peer_t *) base;
 
-    dn_store_release_u32(&peer->lost, 1);
     dn_shm_help_lost(shm, peer);
     if (NULL != peer->rx && DN_OK != dn_shm_check(base)) {
         /* Nobody writes into its ring any more: as if it had closed it. */

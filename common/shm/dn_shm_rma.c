@@ -61,7 +61,7 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
 static dn_status_t dn_shm_cma_gone(dn_shm_peer_t *peer)
 {
     dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
-    dn_shm_suspect(peer);
+    dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
     return DN_ERR_UNREACH;
 }
 

@@ -89,7 +89,6 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     }
     dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines, peer->map.first);
     peer->slot = (uint32_t) index;
-    peer->refusals = 0;
     peer->staging = 0;
     peer->tx_open = 1;
     dn_shm_unlock_tx(peer);
@@ -300,8 +299,7 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->nrx; i++) {
         dn_shm_peer_t *peer = shm->rx[i]->peer;
-        if (!peer->closing && !peer->self && DN_OK != dn_shm_check(&peer->base)) {
-            dn_port_peer_lost(shm->iface.port, &peer->base);
+        if (!peer->closing && !peer->self && DN_OK != dn_port_look(&peer->base)) {
             dn_shm_close_later(shm, peer);
         }
     }

@@ -55,7 +55,7 @@ static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
 {
     const dn_shm_peer_t *peer = (const dn_shm_peer_t *) base;
 
-    return &shm->iface == base->iface && !base->lost && !peer->self
+    return &shm->iface == base->iface && !dn_peer_is_lost(base) && !peer->self
            && 0 == dn_load_acquire_u32(&peer->map.header->closed);
 }
 

@@ -71,7 +71,7 @@ void dn_emulate_pay(dn_emulate_t *emulate, dn_emulate_peer_t *peer)
 {
     const dn_emulate_credit_t credit = {peer->far_session, peer->taken};
 
-    if (NULL == peer->inner || peer->base.lost) {
+    if (NULL == peer->inner || dn_peer_is_lost(&peer->base)) {
         dn_emulate_owe(peer, UINT32_MAX, 0);
         return;
     }
@@ -331,7 +331,7 @@ static int dn_emulate_hello(dn_emulate_t *emulate, dn_peer_t *inner, const void 
         }
         /* One that has left already: what it has sent is to be had, no more. */
         peer->inner = again;
-        peer->base.lost = NULL == again;
+        peer->base.life = NULL == again ? DN_PEER_LOST : DN_PEER_NEW;
         dn_port_adopt(emulate->iface.port, &peer->base);
     }
     dn_far_session(peer, hello.session);

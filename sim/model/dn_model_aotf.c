@@ -153,7 +153,8 @@ static dn_model_peer_t *dn_model_own_peer(dn_peer_t *hot)
 {
     dn_model_peer_t *peer = (dn_model_peer_t *) hot;
 
-    return NULL != dn_model_current() && &dn_device_model == peer->base.iface->device && !peer->base.lost
+    return NULL != dn_model_current() && &dn_device_model == peer->base.iface->device
+                   && !dn_peer_is_lost(&peer->base)
                ? peer
                : NULL;
 }

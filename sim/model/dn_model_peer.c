@@ -145,7 +145,7 @@ static dn_model_peer_t *dn_peer_new(dn_model_link_t *link, uint32_t s)
     peer->base.botf_inline = DN_LINE_INLINE;
     peer->base.botf_max = dn_line_max(far->ring_lines);
     peer->base.ops = dn_model_ops;
-    peer->base.lost = NULL == other->iface;
+    peer->base.life = NULL == other->iface ? DN_PEER_LOST : DN_PEER_NEW;
     link->side[s].peer = peer;
     link->refs++;
     return peer;
@@ -282,11 +282,11 @@ void dn_model_disconnect(dn_peer_base_t *base)
         far->iface->stirred = 1;
     }
     side->open = 0;
-    if (!link->self && NULL != far->iface && far->open && !base->lost) {
+    if (!link->self && NULL != far->iface && far->open && !dn_peer_is_lost(base)) {
         /* It still sends to us. */
         return;
     }
-    if (dn_link_has_more(link, peer->side) && !base->lost) {
+    if (dn_link_has_more(link, peer->side) && !dn_peer_is_lost(base)) {
         ((dn_model_iface_t *) base->iface)->stirred = 1;
         return;
     }

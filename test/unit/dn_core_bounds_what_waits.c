@@ -210,12 +210,12 @@ static void a_peer_that_asks_for_too_much_is_cut_off(void **state)
     for (unsigned i = 0; i < DN_CORE_ANSWERS_MAX; i++) {
         ask(i);
     }
-    assert_int_equal(base->lost, 0);
+    assert_int_not_equal(base->life, DN_PEER_LOST);
     assert_int_equal(base->core.answering, DN_CORE_ANSWERS_MAX);
     dn_test_log_expect();
     ask(DN_CORE_ANSWERS_MAX);
     assert_true(dn_test_log_said(1, "more answers than may be asked for at once"));
-    assert_int_equal(base->lost, 1);
+    assert_int_equal(base->life, DN_PEER_LOST);
     assert_int_equal(base->core.answering, 0);
     assert_false(dn_core_busy(&port->core));
 }
@@ -242,7 +242,7 @@ static void refusals_of_one_push_wait_as_one(void **state)
     message.request.id.generation++;
     give(DN_CORE_PUSH, &message, sizeof(message));
     assert_int_equal(base->core.answering, 2);
-    assert_int_equal(base->lost, 0);
+    assert_int_not_equal(base->life, DN_PEER_LOST);
     sent.status = DN_OK;
     dn_core_progress(port);
     assert_int_equal(sent.count, 2);

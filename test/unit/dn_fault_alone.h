@@ -134,7 +134,7 @@ void dn_port_unlock(dn_port_t *port) {}
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
-    peer->lost = 1;
+    peer->life = DN_PEER_LOST;
     fake.lost++;
 }
 

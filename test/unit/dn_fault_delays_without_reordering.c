@@ -138,7 +138,7 @@ static dn_status_t losing_botf(dn_peer_t *peer, unsigned channel, unsigned tag, 
 {
     dn_peer_base_t *base = (dn_peer_base_t *) peer;
 
-    base->lost = 1;
+    base->life = DN_PEER_LOST;
     dn_fault_detach(losing, base);
     return DN_ERR_UNREACH;
 }
@@ -161,7 +161,7 @@ static void a_peer_may_be_lost_while_messages_leave(void **state)
     for (unsigned i = 0; i < 20; i++) {
         dn_fault_progress(losing);
     }
-    assert_int_equal(peer.lost, 1);
+    assert_int_equal(peer.life, DN_PEER_LOST);
     assert_int_equal(fake.taken, 0);
     fault_end(losing, &peer);
 }
