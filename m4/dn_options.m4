@@ -32,7 +32,7 @@ AC_DEFUN([DN_OPTIONS], [
 # DN_FLAGS: compiler and linker flags of all code here
 AC_DEFUN([DN_FLAGS], [
     DN_CPPFLAGS='-I$(top_builddir)/common -I$(top_srcdir)/common -I$(top_srcdir)/sim'
-    m4_foreach_w([dn_folder], [base line sg port tree tag],
+    m4_foreach_w([dn_folder], [base line sg port tree tag rma],
         [DN_CPPFLAGS="$DN_CPPFLAGS -I\$(top_srcdir)/common/dn_folder"
         ])
     DN_CFLAGS="-std=gnu11 -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter -Werror=implicit-function-declaration"

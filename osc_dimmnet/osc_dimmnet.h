@@ -21,8 +21,10 @@
 #ifndef OSC_DIMMNET_H
 #define OSC_DIMMNET_H
 
+#include "dn_acc.h"
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
+#include "dn_ticket.h"
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
@@ -30,6 +32,7 @@
 #include "ompi/mca/osc/osc.h"
 #include "ompi/proc/proc.h"
 #include "ompi/win/win.h"
+#include "opal/datatype/opal_datatype_internal.h"
 
 #define OSC_LINE 64
 
@@ -45,20 +48,15 @@ _Static_assert(OSC_LINE == sizeof(osc_notes_t), "notes of two processes share no
 /**
  * The control part of a block.
  *
- * The lock of passive target: who wants it draws `next`. A shared holder gets in when `read` is its number, and
- * lets the next one look at once; an exclusive holder gets in when `write` is, so when all before it have left.
- * Numbers are served in order: nobody starves. A process that maps this block says in its notes that it wants the lock, before
- * it draws, and until it has given the lock back. So those who wait in vain find out when it has ended: then nobody gets past
+ * The lock of passive target is queued. A process that maps this block says in its notes that it wants the lock, before
+ * it draws a number, and until it has given the lock back. So those who wait in vain find out when it has ended: then nobody gets past
  * its number, and all who wait have an error. The others cannot tell what it had when it ended: they have that error also when it
  * was about to draw. For a far process the owner draws, and gives the lock back when that process is lost: others get it then.
  */
 typedef struct osc_control {
-    uint32_t next;  /**< the next number to draw */
-    uint32_t read;  /**< numbers before this one do not keep out shared holders */
-    uint32_t write; /**< numbers given back */
+    dn_ticket_t lock;
     uint32_t pad_lock[13];
-    uint32_t
-        accumulates; /**< not 0: 1 + the rank of who accumulates here what takes more than one instruction */
+    uint32_t accumulates; /**< the guard of accumulates: 1 + the rank of its owner */
     uint32_t pad_accumulates[15];
     osc_notes_t notes[]; /**< by rank */
 } osc_control_t;
@@ -322,12 +320,9 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len);
 int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base);
 /** @} */
 
-/** @name Locks: the words of osc_control_t, also on behalf of others (osc_dimmnet_passive.c) */
+/** @name Locks (osc_dimmnet_passive.c) */
 /** @{ */
-uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control);
-/** Is it the turn of a number? If so, it holds the lock from now on. */
-bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number);
-void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t number);
+
 /** Has a process ended that wants or has the lock of @p target, or the target itself? Then nobody gets it any more. Whoever
  * waits asks from time to time: it may take a system call for each rank. */
 bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target);
@@ -348,6 +343,94 @@ int ompi_osc_dimmnet_unlock_all(ompi_win_t *win);
 int ompi_osc_dimmnet_sync(ompi_win_t *win);
 int ompi_osc_dimmnet_flush(int target, ompi_win_t *win);
 int ompi_osc_dimmnet_flush_all(ompi_win_t *win);
+/** @} */
+
+/** @name Accumulates: MPI's elements and operations, as dn_acc.h has them (osc_dimmnet_element.c) */
+/** @{ */
+
+/** Integers, logicals, bytes: a bit for each OPAL_DATATYPE_* that the processor has atomic instructions for. */
+#define OSC_SIGNED_IDS                                                              \
+    (1u << OPAL_DATATYPE_INT1 | 1u << OPAL_DATATYPE_INT2 | 1u << OPAL_DATATYPE_INT4 \
+     | 1u << OPAL_DATATYPE_INT8 | 1u << OPAL_DATATYPE_LONG)
+#define OSC_WORD_IDS                                                                                    \
+    (OSC_SIGNED_IDS | 1u << OPAL_DATATYPE_UINT1 | 1u << OPAL_DATATYPE_UINT2 | 1u << OPAL_DATATYPE_UINT4 \
+     | 1u << OPAL_DATATYPE_UINT8 | 1u << OPAL_DATATYPE_UNSIGNED_LONG | 1u << OPAL_DATATYPE_BOOL         \
+     | 1u << OPAL_DATATYPE_WCHAR)
+
+/** Is a datatype predefined, and one of these? */
+static inline bool osc_is_of(const ompi_datatype_t *type, uint32_t ids)
+{
+    return OPAL_LIKELY(32 > type->super.id) && 0 != (ids >> type->super.id & 1u);
+}
+
+/** The number of an operation; DN_ACC_OPS: none that windows know. */
+dn_acc_op_t ompi_osc_dimmnet_op(MPI_Op op);
+
+/** Does MPI know the operation for elements of a predefined datatype? Open MPI's loops end the job when it does not. */
+bool ompi_osc_dimmnet_is_defined(uint32_t op, ompi_datatype_t *basic);
+
+/** The predefined datatype that all elements of @p type have; NULL: of several kinds, which count as bytes. */
+static inline ompi_datatype_t *osc_basic(ompi_datatype_t *type)
+{
+    return OPAL_LIKELY(ompi_datatype_is_predefined(type))
+               ? type
+               : ompi_datatype_get_single_predefined_type_from_args(type);
+}
+
+/** The rest of osc_element() for what is no word: kind, and how it is reduced. */
+void ompi_osc_dimmnet_foreign(dn_element_t *element, ompi_datatype_t *basic);
+
+/** The elements of a predefined datatype; NULL: bytes, as only MPI_REPLACE and MPI_NO_OP take several kinds together. */
+static inline dn_element_t osc_element(ompi_datatype_t *basic)
+{
+    dn_element_t element = {.size = 1, .extent = 1, .align = 1, .kind = DN_ELEMENT_UNSIGNED};
+
+    if (OPAL_UNLIKELY(NULL == basic)) {
+        return element;
+    }
+    element.size = (uint32_t) basic->super.size;
+    element.extent = (uint32_t) (basic->super.ub - basic->super.lb);
+    element.align = 0 == basic->super.align ? 1 : basic->super.align;
+    if (OPAL_LIKELY(osc_is_of(basic, OSC_WORD_IDS) && 8 >= element.size)) {
+        element.kind = osc_is_of(basic, OSC_SIGNED_IDS) ? DN_ELEMENT_SIGNED : DN_ELEMENT_UNSIGNED;
+    } else {
+        ompi_osc_dimmnet_foreign(&element, basic);
+    }
+    return element;
+}
+
+/** What an accumulate's status is for MPI. */
+static inline int osc_acc_error(dn_status_t status)
+{
+    return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS
+           : DN_ERR_AGAIN == status     ? OMPI_ERR_WOULD_BLOCK
+                                        : dn_ompi_status(status);
+}
+
+/** The guard of accumulates on a target. */
+typedef struct osc_guard {
+    dn_guard_t super; /**< first */
+    const osc_module_t *module;
+    osc_patience_t
+        *tries; /**< not NULL: the caller must not wait, and comes again; for how long it has done so */
+} osc_guard_t;
+
+/** dn_guard_wait_fn_t, of an osc_guard_t (osc_dimmnet_passive.c). */
+dn_status_t ompi_osc_dimmnet_guard_wait(const dn_guard_t *guard);
+
+/** @param[in] word  Of the target; NULL: nobody else is there. */
+static inline osc_guard_t osc_guard_of(const osc_module_t *module, uint32_t *word, osc_patience_t *tries)
+{
+    return (osc_guard_t){{word, (uint32_t) module->rank + 1, ompi_osc_dimmnet_guard_wait}, module, tries};
+}
+
+/** For an operation of this process. A holder of the exclusive lock has the target for itself, unless threads share it. */
+static inline osc_guard_t osc_guard(const osc_module_t *module, const osc_target_t *to)
+{
+    const bool alone = 0 != (to->epochs & OSC_EXCLUSIVE) && !module->threads;
+
+    return osc_guard_of(module, alone || NULL == to->control ? NULL : &to->control->accumulates, NULL);
+}
 /** @} */
 
 /** @name Operations: one side of each */

@@ -13,7 +13,7 @@
 #ifndef OSC_DIMMNET_MESSAGE_H
 #define OSC_DIMMNET_MESSAGE_H
 
-#include "osc_dimmnet_atomic.h"
+#include "osc_dimmnet.h"
 
 #include "ompi/request/request.h"
 
@@ -54,7 +54,7 @@ typedef struct osc_head {
     uint64_t skip; /**< bytes of data before these */
     uint64_t len;  /**< bytes of data in this part */
     int32_t type;  /**< Fortran's number of the predefined datatype */
-    uint32_t op;   /**< osc_op_t */
+    uint32_t op;   /**< dn_acc_op_t */
 } osc_head_t;
 
 typedef struct osc_answer {
@@ -187,7 +187,7 @@ osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target);
  */
 int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
                                     const osc_side_t *result, const void *compare, const osc_side_t *there,
-                                    osc_op_t op, ompi_request_t **request);
+                                    dn_acc_op_t op, ompi_request_t **request);
 
 void ompi_osc_dimmnet_ask_lock(osc_module_t *module, int target, bool exclusive);
 int ompi_osc_dimmnet_await_lock(osc_module_t *module, int target);

@@ -17,36 +17,6 @@
 /** Looks at the guard of one who must not wait. Most accumulates are over by then. */
 #define GUARD_TRIES 100u
 
-uint32_t ompi_osc_dimmnet_lock_draw(osc_control_t *control)
-{
-    /* Pairs with itself. The release: the own osc_notes_t::locks is set before. The acquire: whoever draws a later number finds
-     * the notes of all before it. */
-    return __atomic_fetch_add(&control->next, 1, __ATOMIC_ACQ_REL);
-}
-
-bool ompi_osc_dimmnet_lock_try(osc_control_t *control, bool exclusive, uint32_t number)
-{
-    /* Pairs with the stores of those who come before: here, or in ompi_osc_dimmnet_lock_give(). Equal is enough, though numbers wrap:
-     * those drawn and not given back are as many as want the lock. */
-    if (number != osc_load_u32(exclusive ? &control->write : &control->read)) {
-        return false;
-    }
-    if (!exclusive) {
-        /* Nobody else may write `read` now: it is the turn of this number. */
-        osc_store_u32(&control->read, number + 1);
-    }
-    return true;
-}
-
-void ompi_osc_dimmnet_lock_give(osc_control_t *control, bool exclusive, uint32_t number)
-{
-    if (exclusive) {
-        osc_store_u32(&control->read, number + 1);
-    }
-    /* Several may leave at once: those that share, also with who was alone, once he has let them in by `read`. */
-    __atomic_fetch_add(&control->write, 1, __ATOMIC_RELEASE);
-}
-
 bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target)
 {
     const osc_control_t *control = module->target[target].control;
@@ -60,50 +30,36 @@ bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target)
     return false;
 }
 
-/** Take the guard if nobody has it. @return 0, or its owner. */
-static uint32_t guard_try(const osc_guard_t *guard)
-{
-    uint32_t *word = &guard->control->accumulates;
-    uint32_t owner = osc_load_u32(word);
-
-    /* Pairs with the release in osc_guard_leave(). */
-    return 0 == owner
-                   && __atomic_compare_exchange_n(word, &owner, (uint32_t) guard->module->rank + 1, false,
-                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)
-               ? 0
-               : owner;
-}
-
 /** Has this owner ended with the guard? One that has given it away before its end is in nobody's way. */
 static bool guard_dead(const osc_guard_t *guard, uint32_t owner)
 {
     const bool dead =
         (uint32_t) guard->module->size < owner || !ompi_osc_dimmnet_lives(guard->module, (int) owner - 1);
 
-    return dead && owner == osc_load_u32(&guard->control->accumulates);
+    return dead && owner == osc_load_u32(guard->super.word);
 }
 
-int ompi_osc_dimmnet_guard_wait(const osc_guard_t *guard)
+dn_status_t ompi_osc_dimmnet_guard_wait(const dn_guard_t *super)
 {
+    const osc_guard_t *guard = (const osc_guard_t *) super;
     /* In progress a message might change what this operation is about to use. */
     osc_patience_t patience = {.quiet = true};
     unsigned tries = 0;
     uint32_t owner;
 
-    while (0 != (owner = guard_try(guard))) {
+    while (0 != (owner = dn_guard_try(super))) {
         if (NULL == guard->tries) {
             if (ompi_osc_dimmnet_wait_long(&patience) && guard_dead(guard, owner)) {
-                return OMPI_ERR_UNREACH;
+                return DN_ERR_UNREACH;
             }
         } else if (GUARD_TRIES > ++tries) {
             dn_pause();
         } else {
-            return ompi_osc_dimmnet_time_to_look(guard->tries) && guard_dead(guard, owner)
-                       ? OMPI_ERR_UNREACH
-                       : OMPI_ERR_WOULD_BLOCK;
+            return ompi_osc_dimmnet_time_to_look(guard->tries) && guard_dead(guard, owner) ? DN_ERR_UNREACH
+                                                                                           : DN_ERR_AGAIN;
         }
     }
-    return OMPI_SUCCESS;
+    return DN_OK;
 }
 
 /** Say in the notes of a target that this process wants its lock, or has it; or does not any more. */
@@ -124,8 +80,8 @@ static int take(osc_module_t *module, int target, bool exclusive)
         return ompi_osc_dimmnet_await_lock(module, target);
     }
     note_lock(module, to->control, 1);
-    to->number = ompi_osc_dimmnet_lock_draw(to->control);
-    while (!ompi_osc_dimmnet_lock_try(to->control, exclusive, to->number)) {
+    to->number = dn_ticket_draw(&to->control->lock);
+    while (!dn_ticket_try(&to->control->lock, exclusive, to->number)) {
         if (osc_is_lost(module, target)
             || (ompi_osc_dimmnet_wait_long(&patience) && ompi_osc_dimmnet_lock_dead(module, target))) {
             /* The number stays drawn: others behind it find the same. */
@@ -143,7 +99,7 @@ static void give(osc_module_t *module, int target, bool exclusive)
     if (NULL == to->control) {
         ompi_osc_dimmnet_give_lock(module, target);
     } else {
-        ompi_osc_dimmnet_lock_give(to->control, exclusive, to->number);
+        dn_ticket_give(&to->control->lock, exclusive, to->number);
         note_lock(module, to->control, 0);
     }
 }

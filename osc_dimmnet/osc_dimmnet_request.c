@@ -99,7 +99,7 @@ static bool is_sendable(const osc_side_t *there)
 static int send_part(osc_far_t *far, const osc_head_t *head, dn_prog_cursor_t *operands, const void *compare,
                      uint32_t size)
 {
-    const uint64_t data = NULL != compare ? 2 * (uint64_t) size : OSC_NO_OP == head->op ? 0 : head->len;
+    const uint64_t data = NULL != compare ? 2 * (uint64_t) size : DN_ACC_NO_OP == head->op ? 0 : head->len;
     dn_window_t window;
     int rc = reserve(far->peer, sizeof(*head) + data, &window);
 
@@ -149,16 +149,16 @@ static int send_parts(osc_module_t *module, int target, osc_task_t *task, osc_he
 
 int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
                                     const osc_side_t *result, const void *compare, const osc_side_t *there,
-                                    osc_op_t op, ompi_request_t **request)
+                                    dn_acc_op_t op, ompi_request_t **request)
 {
-    const osc_element_t element = ompi_osc_dimmnet_element(there->type);
+    ompi_datatype_t *basic = osc_basic(there->type);
     osc_head_t head = ompi_osc_dimmnet_head(module, target);
     dn_prog_cursor_t operands;
     osc_region_t region;
     dn_prog_span_t span;
     int rc;
 
-    if (!ompi_osc_dimmnet_span(there, &span) || (OSC_NO_OP != op && !osc_side_start(origin, &operands))) {
+    if (!ompi_osc_dimmnet_span(there, &span) || (DN_ACC_NO_OP != op && !osc_side_start(origin, &operands))) {
         return OMPI_ERR_NOT_SUPPORTED;
     }
     if (!osc_side_contiguous(there) && !is_sendable(there)) {
@@ -174,8 +174,7 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
     }
     head.at = (uintptr_t) there->buf;
     head.op = op;
-    head.type =
-        NULL == element.type ? ((ompi_datatype_t *) MPI_BYTE)->d_f_to_c_index : element.type->d_f_to_c_index;
+    head.type = (NULL == basic ? (ompi_datatype_t *) MPI_BYTE : basic)->d_f_to_c_index;
     head.flags = (NULL != result ? OSC_FETCHES : 0) | (NULL != compare ? OSC_COMPARES : 0);
     if (osc_side_contiguous(there)) {
         head.at += (uint64_t) there->type->super.true_lb;
@@ -196,7 +195,8 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
         task->result = *result;
     }
     OPAL_THREAD_LOCK(&module->lock);
-    rc = send_parts(module, target, task, &head, there, &operands, compare, element.size);
+    rc = send_parts(module, target, task, &head, there, &operands, compare,
+                    NULL == basic ? 1 : (uint32_t) basic->super.size);
     OPAL_THREAD_UNLOCK(&module->lock);
     if (OMPI_SUCCESS != rc) {
         ompi_osc_dimmnet_request_drop(request);

@@ -9,8 +9,6 @@
 
 #include "osc_dimmnet_message.h"
 
-#include "ompi/op/op.h"
-
 /** A process that waits for the lock of this one. */
 typedef struct osc_waiting {
     struct osc_waiting *next;
@@ -107,47 +105,30 @@ static int target_walk(osc_module_t *module, const osc_head_t *head, dn_prog_cur
 }
 
 /** compare_and_swap on one element, whose operands are in @p data. */
-static int compare_here(osc_walk_t *walk, const uint8_t *data, uint8_t *old)
+static int compare_here(dn_acc_walk_t *walk, const uint8_t *data, uint8_t *old)
 {
     uint64_t at;
 
     (void) dn_prog_next(&walk->target, walk->element.size, &at);
-    return ompi_osc_dimmnet_compare(&walk->guard, &walk->element, (void *) (uintptr_t) at, data,
-                                    data + walk->element.size, old);
+    return osc_acc_error(dn_acc_swap(walk->guard, &walk->element, (void *) (uintptr_t) at, data,
+                                     data + walk->element.size, old));
 }
 
-/** Does MPI know the operation for elements of a predefined datatype? Open MPI's loops end the job when it does not. */
-static bool is_defined(uint32_t op, ompi_datatype_t *type)
-{
-    char *why = NULL;
-
-    /* Datatypes of Fortran that this Open MPI was built without have a number behind the end of its map. */
-    if (OSC_OPS <= op || sizeof(ompi_op_ddt_map) / sizeof(ompi_op_ddt_map[0]) <= (size_t) type->id) {
-        return false;
-    }
-    if (OSC_REPLACE == op || OSC_NO_OP == op) {
-        return true;
-    }
-    const bool valid = ompi_op_is_valid(ompi_osc_dimmnet_op_handle((osc_op_t) op), type, &why, "");
-    free(why);
-    return valid;
-}
-
-/** An accumulate whose walk over the target has begun. The operands are in @p data. @return as ompi_osc_dimmnet_walk(). */
-static int accumulate_here(osc_walk_t *walk, const osc_head_t *head, const uint8_t *data, size_t len,
+/** An accumulate whose walk over the target has begun. The operands are in @p data. @return as dn_acc_walk(). */
+static int accumulate_here(dn_acc_walk_t *walk, const osc_head_t *head, const uint8_t *data, size_t len,
                            uint8_t *old)
 {
     uint64_t at;
 
-    if (0 == (head->flags & OSC_BY_PROGRAM) && 0 != head->len && walk->element.size == walk->element.extent) {
+    if (0 == (head->flags & OSC_BY_PROGRAM) && 0 != head->len && !dn_element_has_gaps(&walk->element)) {
         /* Elements side by side. What one instruction does needs no guard here either. */
         (void) dn_prog_next(&walk->target, head->len, &at);
-        return ompi_osc_dimmnet_apply(&walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at, data,
-                                      walk->fetches ? old : NULL, head->len / walk->element.size);
+        return osc_acc_error(dn_acc_apply(walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at,
+                                          data, walk->fetches ? old : NULL, head->len / walk->element.size));
     }
     dn_prog_start_bytes(&walk->origin, (uintptr_t) data, len);
     dn_prog_start_bytes(&walk->result, (uintptr_t) old, walk->fetches ? head->len : 0);
-    return ompi_osc_dimmnet_walk(walk, head->len);
+    return osc_acc_error(dn_acc_walk(walk, head->len));
 }
 
 /** @return false: as ompi_osc_dimmnet_serve(). */
@@ -157,24 +138,25 @@ static bool on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     ompi_datatype_t *type = (ompi_datatype_t *) PMPI_Type_f2c(head->type);
     const bool compares = 0 != (head->flags & OSC_COMPARES);
     const bool fetches = 0 != (head->flags & OSC_FETCHES);
-    osc_walk_t walk = {.op = (osc_op_t) head->op, .fetches = fetches};
+    dn_acc_walk_t walk = {.op = (dn_acc_op_t) head->op, .fetches = fetches};
     osc_answer_t reply = {.task = head->task, .off = head->skip, .error = OMPI_ERR_BAD_PARAM};
     dn_peer_attr_t attr;
 
     dn_peer_attr(src, &attr);
     if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type)
-        || !is_defined(head->op, type) || head->len > attr.botf_max) {
+        || !ompi_osc_dimmnet_is_defined(head->op, type) || head->len > attr.botf_max) {
         answer(src, OSC_ANSWER, &reply, sizeof(reply), NULL, 0);
         return true;
     }
-    walk.element = ompi_osc_dimmnet_element(type);
-    walk.guard = (osc_guard_t){module, module->control, patience};
-    const uint64_t wanted = compares               ? 2 * (uint64_t) walk.element.size
-                            : OSC_NO_OP == walk.op ? 0
-                                                   : head->len;
+    walk.element = osc_element(type);
+    const osc_guard_t guard = osc_guard_of(module, &module->control->accumulates, patience);
+    walk.guard = &guard.super;
+    const uint64_t wanted = compares                  ? 2 * (uint64_t) walk.element.size
+                            : DN_ACC_NO_OP == walk.op ? 0
+                                                      : head->len;
     /* The answer to compare_and_swap has room for what is there, and its one element lies together. */
-    const bool comparable = fetches && 0 == (head->flags & OSC_BY_PROGRAM) && walk.element.words
-                            && head->len == walk.element.size;
+    const bool comparable = fetches && 0 == (head->flags & OSC_BY_PROGRAM)
+                            && dn_element_has_words(&walk.element) && head->len == walk.element.size;
     if (wanted == len && 0 != walk.element.size && 0 == head->len % walk.element.size
         && 0 == head->skip % walk.element.size && (!compares || comparable)) {
         reply.error = target_walk(module, head, &walk.target);
@@ -250,7 +232,7 @@ void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank)
     /* Sequential, with grant() and lost(): one of the two sees what the other has stored, and one of them takes it back. */
     if (__atomic_compare_exchange_n(&far->locks, &expected, OSC_LOCKS_NOT, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST)) {
-        ompi_osc_dimmnet_lock_give(module->control, far->exclusive, far->number);
+        dn_ticket_give(&module->control->lock, far->exclusive, far->number);
     }
 }
 
@@ -259,7 +241,7 @@ static bool grant(osc_module_t *module, int rank)
 {
     osc_far_t *far = &module->far[rank];
 
-    if (!ompi_osc_dimmnet_lock_try(module->control, far->exclusive, far->number)) {
+    if (!dn_ticket_try(&module->control->lock, far->exclusive, far->number)) {
         return false;
     }
     __atomic_store_n(&far->locks, OSC_LOCKS, __ATOMIC_SEQ_CST);
@@ -305,7 +287,7 @@ static void on_lock(osc_module_t *module, const osc_head_t *head)
         return;
     }
     osc_store_u32(&far->locks, OSC_LOCKS_SOON);
-    far->number = ompi_osc_dimmnet_lock_draw(module->control);
+    far->number = dn_ticket_draw(&module->control->lock);
     far->exclusive = 0 != (head->flags & OSC_EXCLUSIVELY);
     if (grant(module, head->rank)) {
         return;

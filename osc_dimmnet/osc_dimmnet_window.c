@@ -247,7 +247,7 @@ static void begin_to_count(osc_module_t *module)
     const uint32_t first = dn_first(mca_osc_dimmnet_component.port);
     osc_control_t *control = (osc_control_t *) (void *) module->block.base;
 
-    control->next = control->read = control->write = first;
+    dn_ticket_open(&control->lock, first);
     for (int rank = 0; rank < module->size; rank++) {
         control->notes[rank].posts = control->notes[rank].completes = first;
         module->target[rank].posts = module->target[rank].completes = first;

@@ -189,19 +189,19 @@ static size_t write_accumulate(uint64_t *random, uint8_t *to, size_t room, unsig
                                         MPI_DOUBLE_INT, MPI_SHORT, MPI_C_BOOL};
     static const uint8_t body[256];
     const MPI_Datatype used = type[dn_test_below(random, sizeof(type) / sizeof(type[0]))];
-    const osc_element_t element = ompi_osc_dimmnet_element(used);
+    const dn_element_t element = osc_element(osc_basic(used));
     const uint64_t elements = 1 + dn_test_below(random, 8);
     const unsigned compares = 0 == dn_test_below(random, 4) ? OSC_COMPARES | OSC_FETCHES : 0;
     osc_head_t head = {.at = perhaps(random, 8 * dn_test_below(random, 100)),
                        .flags = compares | (uint32_t) dn_test_below(random, 4),
                        .extent = (int64_t) perhaps(random, dn_test_below(random, 64)),
                        .type = MPI_Type_c2f(used),
-                       .op = (uint32_t) dn_test_below(random, OSC_OPS + 1)};
+                       .op = (uint32_t) dn_test_below(random, DN_ACC_OPS + 1)};
 
     head.len = perhaps(random, 0 != compares ? element.size : elements * element.size);
     head.count = perhaps(random, head.len);
     head.skip = perhaps(random, 0);
-    const uint64_t n = 0 != compares ? 2 * (uint64_t) element.size : OSC_NO_OP == head.op ? 0 : head.len;
+    const uint64_t n = 0 != compares ? 2 * (uint64_t) element.size : DN_ACC_NO_OP == head.op ? 0 : head.len;
     return write_message(to, room, OSC_ACCUMULATE, which, &head, body,
                          n < sizeof(body) ? (size_t) n : sizeof(body));
 }

@@ -1,0 +1,390 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_cell.h"
+
+/** Bytes that are changed at a time where they have to be brought to an alignment first. */
+#define DN_ACC_ALIGNED_BYTES 1024
+
+/** What an operation makes of a word; both come extended to 64 bits. */
+static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t old, uint64_t operand)
+{
+    const int less = is_signed ? (int64_t) old < (int64_t) operand : old < operand;
+
+    switch (op) {
+    case DN_ACC_SUM:
+        return old + operand;
+    case DN_ACC_BAND:
+        return old & operand;
+    case DN_ACC_BOR:
+        return old | operand;
+    case DN_ACC_BXOR:
+        return old ^ operand;
+    case DN_ACC_MAX:
+        return less ? operand : old;
+    case DN_ACC_MIN:
+        return less ? old : operand;
+    case DN_ACC_PROD:
+        return old * operand;
+    case DN_ACC_LAND:
+        return 0 != old && 0 != operand;
+    case DN_ACC_LOR:
+        return 0 != old || 0 != operand;
+    case DN_ACC_LXOR:
+        return (0 != old) != (0 != operand);
+    default:
+        return operand;
+    }
+}
+
+/** Words of each size: bits, unsigned type, signed type. */
+#define DN_ACC_WORDS(X)      \
+    X(8, uint8_t, int8_t)    \
+    X(16, uint16_t, int16_t) \
+    X(32, uint32_t, int32_t) \
+    X(64, uint64_t, int64_t)
+
+/**
+ * dn_acc_change_*: a word by one atomic instruction, or by a loop around one; what was there goes to @p result.
+ * dn_acc_plain_row_*: while nobody else looks at them, of any alignment; a loop for each of the operations that vectors have.
+ */
+#define DN_ACC_CHANGE(bits, word_t, signed_t)                                                               \
+    static inline word_t dn_acc_combine_##bits(dn_acc_op_t op, int is_signed, word_t old, word_t operand)   \
+    {                                                                                                       \
+        return (word_t) (is_signed ? dn_acc_combine(op, 1, (uint64_t) (signed_t) old,                       \
+                                                    (uint64_t) (signed_t) operand)                          \
+                                   : dn_acc_combine(op, 0, old, operand));                                  \
+    }                                                                                                       \
+                                                                                                            \
+    static inline word_t dn_acc_change_##bits(dn_acc_op_t op, int is_signed, word_t *at, word_t operand)    \
+    {                                                                                                       \
+        word_t old;                                                                                         \
+                                                                                                            \
+        switch (op) {                                                                                       \
+        case DN_ACC_SUM:                                                                                    \
+            return __atomic_fetch_add(at, operand, __ATOMIC_SEQ_CST);                                       \
+        case DN_ACC_REPLACE:                                                                                \
+            return __atomic_exchange_n(at, operand, __ATOMIC_SEQ_CST);                                      \
+        case DN_ACC_NO_OP:                                                                                  \
+            return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                   \
+        case DN_ACC_BAND:                                                                                   \
+            return __atomic_fetch_and(at, operand, __ATOMIC_SEQ_CST);                                       \
+        case DN_ACC_BOR:                                                                                    \
+            return __atomic_fetch_or(at, operand, __ATOMIC_SEQ_CST);                                        \
+        case DN_ACC_BXOR:                                                                                   \
+            return __atomic_fetch_xor(at, operand, __ATOMIC_SEQ_CST);                                       \
+        default:                                                                                            \
+            old = __atomic_load_n(at, __ATOMIC_RELAXED);                                                    \
+            while (!__atomic_compare_exchange_n(at, &old,                                                   \
+                                                dn_acc_combine_##bits(op, is_signed, old, operand), 1,      \
+                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {                      \
+            }                                                                                               \
+            return old;                                                                                     \
+        }                                                                                                   \
+    }                                                                                                       \
+                                                                                                            \
+    static void dn_acc_change_one_##bits(dn_acc_op_t op, int is_signed, void *at, const void *operand,      \
+                                         void *result)                                                      \
+    {                                                                                                       \
+        word_t word = 0;                                                                                    \
+                                                                                                            \
+        if (DN_ACC_NO_OP != op) {                                                                           \
+            memcpy(&word, operand, sizeof(word));                                                           \
+        }                                                                                                   \
+        word = dn_acc_change_##bits(op, is_signed, at, word);                                               \
+        if (NULL != result) {                                                                               \
+            memcpy(result, &word, sizeof(word));                                                            \
+        }                                                                                                   \
+    }                                                                                                       \
+                                                                                                            \
+    static void dn_acc_swap_one_##bits(void *at, const void *value, const void *compare, void *old)         \
+    {                                                                                                       \
+        word_t found, stored;                                                                               \
+                                                                                                            \
+        memcpy(&found, compare, sizeof(found));                                                             \
+        memcpy(&stored, value, sizeof(stored));                                                             \
+        (void) __atomic_compare_exchange_n((word_t *) at, &found, stored, 0, __ATOMIC_SEQ_CST,              \
+                                           __ATOMIC_SEQ_CST);                                               \
+        memcpy(old, &found, sizeof(found));                                                                 \
+    }                                                                                                       \
+                                                                                                            \
+    static inline __attribute__((always_inline)) void dn_acc_plain_by_##bits(                               \
+        dn_acc_op_t op, int is_signed, uint8_t *at, const uint8_t *operand, uint64_t n)                     \
+    {                                                                                                       \
+        for (uint64_t i = 0; i < n * sizeof(word_t); i += sizeof(word_t)) {                                 \
+            word_t old, word;                                                                               \
+                                                                                                            \
+            memcpy(&old, at + i, sizeof(old));                                                              \
+            memcpy(&word, operand + i, sizeof(word));                                                       \
+            word = dn_acc_combine_##bits(op, is_signed, old, word);                                         \
+            memcpy(at + i, &word, sizeof(word));                                                            \
+        }                                                                                                   \
+    }                                                                                                       \
+                                                                                                            \
+    static void dn_acc_plain_row_##bits(dn_acc_op_t op, int is_signed, uint8_t *at, const uint8_t *operand, \
+                                        uint64_t n)                                                         \
+    {                                                                                                       \
+        switch (op) {                                                                                       \
+        case DN_ACC_SUM:                                                                                    \
+            dn_acc_plain_by_##bits(DN_ACC_SUM, 0, at, operand, n);                                          \
+            break;                                                                                          \
+        case DN_ACC_BAND:                                                                                   \
+            dn_acc_plain_by_##bits(DN_ACC_BAND, 0, at, operand, n);                                         \
+            break;                                                                                          \
+        case DN_ACC_BOR:                                                                                    \
+            dn_acc_plain_by_##bits(DN_ACC_BOR, 0, at, operand, n);                                          \
+            break;                                                                                          \
+        case DN_ACC_BXOR:                                                                                   \
+            dn_acc_plain_by_##bits(DN_ACC_BXOR, 0, at, operand, n);                                         \
+            break;                                                                                          \
+        default:                                                                                            \
+            dn_acc_plain_by_##bits(op, is_signed, at, operand, n);                                          \
+            break;                                                                                          \
+        }                                                                                                   \
+    }
+DN_ACC_WORDS(DN_ACC_CHANGE)
+#undef DN_ACC_CHANGE
+#undef DN_ACC_WORDS
+
+/** One aligned word. */
+static void dn_acc_change_word(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                               void *result)
+{
+    switch (element->size) {
+    case 1:
+        dn_acc_change_one_8(op, dn_element_is_signed(element), at, operand, result);
+        break;
+    case 2:
+        dn_acc_change_one_16(op, dn_element_is_signed(element), at, operand, result);
+        break;
+    case 4:
+        dn_acc_change_one_32(op, dn_element_is_signed(element), at, operand, result);
+        break;
+    default:
+        dn_acc_change_one_64(op, dn_element_is_signed(element), at, operand, result);
+        break;
+    }
+}
+
+/** One aligned word: store @p value if @p compare is there. */
+static void dn_acc_swap_word(uint32_t size, void *at, const void *value, const void *compare, void *old)
+{
+    switch (size) {
+    case 1:
+        dn_acc_swap_one_8(at, value, compare, old);
+        break;
+    case 2:
+        dn_acc_swap_one_16(at, value, compare, old);
+        break;
+    case 4:
+        dn_acc_swap_one_32(at, value, compare, old);
+        break;
+    default:
+        dn_acc_swap_one_64(at, value, compare, old);
+        break;
+    }
+}
+
+/**
+ * Words that nobody else looks at now. Sums wrap around, as those of the atomic instructions do.
+ */
+static void dn_acc_plain_words(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                               uint64_t n)
+{
+    switch (element->size) {
+    case 1:
+        dn_acc_plain_row_8(op, dn_element_is_signed(element), at, operand, n);
+        break;
+    case 2:
+        dn_acc_plain_row_16(op, dn_element_is_signed(element), at, operand, n);
+        break;
+    case 4:
+        dn_acc_plain_row_32(op, dn_element_is_signed(element), at, operand, n);
+        break;
+    default:
+        dn_acc_plain_row_64(op, dn_element_is_signed(element), at, operand, n);
+        break;
+    }
+}
+
+/** Floating-point numbers that nobody else looks at now, of any alignment: a loop for each operation. */
+#define DN_ACC_FLOAT(bits, float_t)                                                                 \
+    static inline float_t dn_acc_float_combine_##bits(dn_acc_op_t op, float_t old, float_t operand) \
+    {                                                                                               \
+        switch (op) {                                                                               \
+        case DN_ACC_SUM:                                                                            \
+            return old + operand;                                                                   \
+        case DN_ACC_PROD:                                                                           \
+            return old * operand;                                                                   \
+        case DN_ACC_MAX:                                                                            \
+            return old > operand ? old : operand;                                                   \
+        default:                                                                                    \
+            return old < operand ? old : operand;                                                   \
+        }                                                                                           \
+    }                                                                                               \
+                                                                                                    \
+    static inline __attribute__((always_inline)) void dn_acc_float_by_##bits(                       \
+        dn_acc_op_t op, uint8_t *at, const uint8_t *operand, uint64_t n)                            \
+    {                                                                                               \
+        for (uint64_t i = 0; i < n * sizeof(float_t); i += sizeof(float_t)) {                       \
+            float_t old, value;                                                                     \
+                                                                                                    \
+            memcpy(&old, at + i, sizeof(old));                                                      \
+            memcpy(&value, operand + i, sizeof(value));                                             \
+            value = dn_acc_float_combine_##bits(op, old, value);                                    \
+            memcpy(at + i, &value, sizeof(value));                                                  \
+        }                                                                                           \
+    }
+DN_ACC_FLOAT(32, float)
+DN_ACC_FLOAT(64, double)
+#undef DN_ACC_FLOAT
+
+/** A row of them. @param attributes  Instructions that the compiler may use. */
+#define DN_ACC_FLOAT_ROW(bits, name, attributes)                                                        \
+    attributes static void dn_acc_float_row_##name(dn_acc_op_t op, uint8_t *at, const uint8_t *operand, \
+                                                   uint64_t n)                                          \
+    {                                                                                                   \
+        switch (op) {                                                                                   \
+        case DN_ACC_SUM:                                                                                \
+            dn_acc_float_by_##bits(DN_ACC_SUM, at, operand, n);                                         \
+            break;                                                                                      \
+        case DN_ACC_PROD:                                                                               \
+            dn_acc_float_by_##bits(DN_ACC_PROD, at, operand, n);                                        \
+            break;                                                                                      \
+        case DN_ACC_MAX:                                                                                \
+            dn_acc_float_by_##bits(DN_ACC_MAX, at, operand, n);                                         \
+            break;                                                                                      \
+        default:                                                                                        \
+            dn_acc_float_by_##bits(DN_ACC_MIN, at, operand, n);                                         \
+            break;                                                                                      \
+        }                                                                                               \
+    }
+DN_ACC_FLOAT_ROW(32, 32, )
+DN_ACC_FLOAT_ROW(64, 64, )
+#if defined(__x86_64__)
+DN_ACC_FLOAT_ROW(32, wide_32, __attribute__((target("avx2"))))
+DN_ACC_FLOAT_ROW(64, wide_64, __attribute__((target("avx2"))))
+#endif
+#undef DN_ACC_FLOAT_ROW
+
+/** Rows of fewer bytes are done before wider registers are worth the question. */
+#define DN_ACC_WIDE_MIN 64
+
+static void dn_acc_floats(uint32_t size, dn_acc_op_t op, uint8_t *at, const uint8_t *operand, uint64_t n)
+{
+#if defined(__x86_64__)
+    if (DN_ACC_WIDE_MIN <= n * size && __builtin_cpu_supports("avx2")) {
+        (sizeof(float) == size ? dn_acc_float_row_wide_32 : dn_acc_float_row_wide_64)(op, at, operand, n);
+        return;
+    }
+#endif
+    (sizeof(float) == size ? dn_acc_float_row_32 : dn_acc_float_row_64)(op, at, operand, n);
+}
+
+/** Foreign elements by way of aligned memory. */
+static void dn_acc_reduce_unaligned(const dn_element_t *element, dn_acc_op_t op, uint8_t *at,
+                                    const uint8_t *operand, uint64_t n)
+{
+    uint8_t old[DN_ACC_ALIGNED_BYTES] __attribute__((aligned(64)));
+    uint8_t value[DN_ACC_ALIGNED_BYTES] __attribute__((aligned(64)));
+
+    while (0 != n) {
+        const uint64_t most = sizeof(old) / element->extent;
+        const uint64_t some = most < n ? most : n;
+        const uint64_t bytes = some * element->extent;
+
+        memcpy(old, at, bytes);
+        memcpy(value, operand, bytes);
+        element->reduce(element->arg, op, old, value, some);
+        memcpy(at, old, bytes);
+        at += bytes;
+        operand += bytes;
+        n -= some;
+    }
+}
+
+void dn_acc_apply_alone(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                        void *result, uint64_t n)
+{
+    const uint64_t bytes = n * element->size;
+
+    if (NULL != result) {
+        memcpy(result, at, bytes);
+    }
+    if (DN_ACC_REPLACE == op) {
+        memcpy(at, operand, bytes);
+    } else if (DN_ACC_NO_OP == op) {
+        return;
+    } else if (dn_element_has_words(element)) {
+        dn_acc_plain_words(element, op, at, operand, n);
+    } else if (DN_ELEMENT_FLOAT == element->kind) {
+        dn_acc_floats(element->size, op, at, operand, n);
+    } else if (0 == (((uintptr_t) at | (uintptr_t) operand) & (element->align - 1))) {
+        element->reduce(element->arg, op, at, operand, n);
+    } else {
+        dn_acc_reduce_unaligned(element, op, at, operand, n);
+    }
+}
+
+/** Aligned words, cell by cell. */
+static void dn_acc_change_cells(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                                void *result, uint64_t len)
+{
+    dn_cells_t cells;
+
+    dn_cells_open(&cells, element, op);
+    dn_cells_add(&cells, at, operand, result, len);
+    dn_cells_end(&cells);
+}
+
+dn_status_t dn_acc_apply(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op, void *at,
+                         const void *operand, void *result, uint64_t n)
+{
+    const uint64_t len = n * element->size;
+    const int by_words = NULL != guard->word && dn_element_is_word(element, at);
+
+    if (by_words && 1 == n) {
+        dn_acc_change_word(element, op, at, operand, result);
+        return DN_OK;
+    }
+    if (by_words && dn_cell_holds(at, len)) {
+        dn_acc_change_cells(element, op, at, operand, result, len);
+        return DN_OK;
+    }
+    const dn_status_t status = dn_guard_enter(guard);
+    if (DN_OK != status) {
+        return status;
+    }
+    if (by_words) {
+        dn_acc_change_cells(element, op, at, operand, result, len);
+    } else {
+        dn_acc_apply_alone(element, op, at, operand, result, n);
+    }
+    dn_guard_leave(guard);
+    return DN_OK;
+}
+
+dn_status_t dn_acc_swap(const dn_guard_t *guard, const dn_element_t *element, void *at, const void *value,
+                        const void *compare, void *old)
+{
+    uint64_t found;
+
+    if (dn_element_is_word(element, at)) {
+        dn_acc_swap_word(element->size, at, value, compare, old);
+        return DN_OK;
+    }
+    const dn_status_t status = dn_guard_enter(guard);
+    if (DN_OK != status) {
+        return status;
+    }
+    memcpy(&found, at, element->size);
+    if (0 == memcmp(&found, compare, element->size)) {
+        memcpy(at, value, element->size);
+    }
+    dn_guard_leave(guard);
+    memcpy(old, &found, element->size);
+    return DN_OK;
+}

@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file osc_dimmnet_element.c
+ * What MPI's predefined datatypes and operations are for accumulates (dn_acc.h). Those that libdimmnet has no loops for are
+ * foreign there, and go by MPI's own.
+ */
+#include "dn_config.h"
+
+#include "osc_dimmnet.h"
+
+#include "ompi/op/op.h"
+
+static MPI_Op const handles[DN_ACC_OPS] = {
+    [DN_ACC_SUM] = MPI_SUM,       [DN_ACC_REPLACE] = MPI_REPLACE, [DN_ACC_NO_OP] = MPI_NO_OP,
+    [DN_ACC_BAND] = MPI_BAND,     [DN_ACC_BOR] = MPI_BOR,         [DN_ACC_BXOR] = MPI_BXOR,
+    [DN_ACC_MAX] = MPI_MAX,       [DN_ACC_MIN] = MPI_MIN,         [DN_ACC_PROD] = MPI_PROD,
+    [DN_ACC_LAND] = MPI_LAND,     [DN_ACC_LOR] = MPI_LOR,         [DN_ACC_LXOR] = MPI_LXOR,
+    [DN_ACC_MAXLOC] = MPI_MAXLOC, [DN_ACC_MINLOC] = MPI_MINLOC,
+};
+
+/** By the number that an operation has in Fortran. */
+static const uint8_t numbers[OMPI_OP_BASE_FORTRAN_OP_MAX] = {
+    [OMPI_OP_BASE_FORTRAN_NULL] = DN_ACC_OPS,      [OMPI_OP_BASE_FORTRAN_SUM] = DN_ACC_SUM,
+    [OMPI_OP_BASE_FORTRAN_PROD] = DN_ACC_PROD,     [OMPI_OP_BASE_FORTRAN_MAX] = DN_ACC_MAX,
+    [OMPI_OP_BASE_FORTRAN_MIN] = DN_ACC_MIN,       [OMPI_OP_BASE_FORTRAN_LAND] = DN_ACC_LAND,
+    [OMPI_OP_BASE_FORTRAN_LOR] = DN_ACC_LOR,       [OMPI_OP_BASE_FORTRAN_LXOR] = DN_ACC_LXOR,
+    [OMPI_OP_BASE_FORTRAN_BAND] = DN_ACC_BAND,     [OMPI_OP_BASE_FORTRAN_BOR] = DN_ACC_BOR,
+    [OMPI_OP_BASE_FORTRAN_BXOR] = DN_ACC_BXOR,     [OMPI_OP_BASE_FORTRAN_MAXLOC] = DN_ACC_MAXLOC,
+    [OMPI_OP_BASE_FORTRAN_MINLOC] = DN_ACC_MINLOC, [OMPI_OP_BASE_FORTRAN_REPLACE] = DN_ACC_REPLACE,
+    [OMPI_OP_BASE_FORTRAN_NO_OP] = DN_ACC_NO_OP,
+};
+
+dn_acc_op_t ompi_osc_dimmnet_op(MPI_Op op)
+{
+    const int number = op->o_f_to_c_index;
+
+    return 0 <= number && OMPI_OP_BASE_FORTRAN_OP_MAX > number ? (dn_acc_op_t) numbers[number] : DN_ACC_OPS;
+}
+
+bool ompi_osc_dimmnet_is_defined(uint32_t op, ompi_datatype_t *basic)
+{
+    char *why = NULL;
+
+    /* Datatypes of Fortran that this Open MPI was built without have a number behind the end of its map. */
+    if (DN_ACC_OPS <= op || sizeof(ompi_op_ddt_map) / sizeof(ompi_op_ddt_map[0]) <= (size_t) basic->id) {
+        return false;
+    }
+    if (DN_ACC_REPLACE == op || DN_ACC_NO_OP == op) {
+        return true;
+    }
+    const bool valid = ompi_op_is_valid(handles[op], basic, &why, "");
+    free(why);
+    return valid;
+}
+
+/** dn_element_reduce_fn_t: MPI's own loops. @param[in] arg  The predefined datatype. */
+static void reduce(const void *arg, dn_acc_op_t op, void *at, const void *operand, uint64_t n)
+{
+    ompi_datatype_t *type = (ompi_datatype_t *) (uintptr_t) arg;
+    const uint64_t extent = (uint64_t) (type->super.ub - type->super.lb);
+
+    while (0 != n) {
+        const int some = INT32_MAX < n ? INT32_MAX : (int) n;
+
+        (void) PMPI_Reduce_local(operand, at, some, type, handles[op]);
+        at = (uint8_t *) at + (uint64_t) some * extent;
+        operand = (const uint8_t *) operand + (uint64_t) some * extent;
+        n -= (uint64_t) some;
+    }
+}
+
+void ompi_osc_dimmnet_foreign(dn_element_t *element, ompi_datatype_t *basic)
+{
+    if (OPAL_DATATYPE_FLOAT4 == basic->super.id || OPAL_DATATYPE_FLOAT8 == basic->super.id) {
+        element->kind = DN_ELEMENT_FLOAT;
+        return;
+    }
+    element->kind = DN_ELEMENT_FOREIGN;
+    element->reduce = reduce;
+    element->arg = basic;
+    element->layout = dn_element_has_gaps(element) ? dn_ompi_prog(basic) : NULL;
+}
