@@ -46,7 +46,7 @@ DN_API void dn_config_init(dn_config_t *config);
  * @param[in]  config  Settings, NULL: defaults. Copied.
  * @param[out] port_p  The port; the caller's until dn_close().
  *
- * @retval DN_ERR_PARAM        unknown device, one listed twice, or a setting out of its range: the
+ * @retval DN_ERR_PARAM        unknown device or a module that is not loaded, one listed twice, or a setting out of its range: the
  *                             log line says which and what is accepted; correct it.
  * @retval DN_ERR_NOMEM        no memory or file space: free some, or choose another folder.
  * @retval DN_ERR_ACCESS       the kernel or folder refuses shared memory: see the log line.
@@ -105,7 +105,8 @@ DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
  * dn_connect() does not reach a peer by one. NULL, as at first: nowhere. Process-wide. */
 DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
 
-/** The name of the i-th device of this build, as dn_open() takes it; NULL when there are no more. */
+/** The name of the i-th device, as dn_open() takes it: those of this build, and then modules (dn_device.h), which are not loaded
+ * by that. NULL when there are no more. */
 DN_API const char *dn_device_name(size_t i);
 
 /** The i-th open device of a port, in the order of dn_open()'s list.

@@ -13,6 +13,15 @@
  *
  * Threads: where dn_job_t::threads is set, the port calls the entries of dn_device_t under its lock, and
  * the ops of dn_peer_ops_t without: these the device makes safe itself.
+ *
+ * A device is built into libdimmnet, or is a module of its own: dn_device_NAME.so, in the library's folder of modules
+ * or one that DN_DEVICE_PATH names (set-uid programs do not ask it). It exports dn_device_module and is loaded when dn_open() first meets
+ * its name, for the life of the process: threads may run its code, and peers hold its ops. No lock of libdimmnet is
+ * held while it loads. A device uses the public functions, and those with DN_DEVICE_API: of this header, dn_log.h, dn_auth.h, dn_topo.h,
+ * dn_line.h, dn_sg.h and dn_xfer.h. Nothing of these is promised from one DN_DEVICE_VERSION to the next; a module of
+ * another one is refused.
+ *
+ * Pinned by test/unit/dn_device_is_loaded_by_its_name.c; examples/ has a module.
  */
 #ifndef DN_DEVICE_H
 #define DN_DEVICE_H
@@ -21,6 +30,11 @@
 #include "dn_atomic.h"
 #include "dn_auth.h"
 #include "dn_turn.h"
+
+/** Counts on with each change of what a device sees. */
+#define DN_DEVICE_VERSION 1
+/** Bytes of a device's name, which stands in addresses. */
+#define DN_DEVICE_NAME_MAX 8
 
 typedef struct dn_device dn_device_t;
 
@@ -220,11 +234,36 @@ struct dn_device {
     uint32_t *(*bell)(const dn_iface_t *iface);
 };
 
+/** What a module exports, as dn_device_module. */
+typedef struct dn_device_module {
+    uint32_t version; /**< DN_DEVICE_VERSION */
+    uint32_t
+        size[4]; /**< of dn_device_t, dn_iface_t, dn_peer_base_t, dn_config_t: the headers are the same */
+    const dn_device_t *device;
+} dn_device_module_t;
+
+#define DN_DEVICE_MODULE_INIT(table)                                                                         \
+    {                                                                                                        \
+        DN_DEVICE_VERSION,                                                                                   \
+            {sizeof(dn_device_t), sizeof(dn_iface_t), sizeof(dn_peer_base_t), sizeof(dn_config_t)}, &(table) \
+    }
+
+/** The device of a module: dn_device_t @p table. */
+#define DN_DEVICE_MODULE(table)                              \
+    DN_API extern const dn_device_module_t dn_device_module; \
+    const dn_device_module_t dn_device_module = DN_DEVICE_MODULE_INIT(table)
+
+/** Make a device known to dn_open() that the program has already: none is loaded for its name. Adding it again is legal.
+ * @retval DN_ERR_VERSION  built for another version: the log line says which.
+ * @retval DN_ERR_PARAM    an entry is missing, or another device has the name: the log line says which. */
+DN_DEVICE_API dn_status_t dn_device_add(const dn_device_module_t *module);
+
 /** Values of dn_key_way_t::kind. No two devices have one in common. */
 enum {
     DN_KEY_NONE = 0, /**< no way */
     DN_KEY_SHM = 1,  /**< the first of a device's own */
     DN_KEY_OFI = 16,
+    DN_KEY_MODULE = 256, /**< from here on: of modules */
 };
 
 /** The way of a kind in a key, or NULL. */
@@ -272,51 +311,52 @@ typedef struct dn_core_part {
 
 /** @name What the port offers to a device (dn_port.c, dn_peer.c) */
 /** @{ */
-const dn_job_t *dn_port_job(const dn_port_t *port);
+DN_DEVICE_API const dn_job_t *dn_port_job(const dn_port_t *port);
 /** What the own group derives from its key: dn_auth.h. */
-const dn_auth_group_t *dn_port_group(const dn_port_t *port);
+DN_DEVICE_API const dn_auth_group_t *dn_port_group(const dn_port_t *port);
 /** The port's own number: tells two processes with one PID apart. */
-const uint64_t *dn_port_nonce(const dn_port_t *port);
+DN_DEVICE_API const uint64_t *dn_port_nonce(const dn_port_t *port);
 /** Is this group let in? */
-int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
+DN_DEVICE_API int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
 /** Where a segment of this process lies. The port's lock is held. @return 0: it does not live. */
-int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p);
+DN_DEVICE_API int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t **base_p,
+                                  uint64_t *len_p);
 /** The first of the port's peers; dn_peer_base_t::next leads on. */
-dn_peer_base_t *dn_port_peers(dn_port_t *port);
+DN_DEVICE_API dn_peer_base_t *dn_port_peers(dn_port_t *port);
 /** The peer of this nonce, or NULL. */
-dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
+DN_DEVICE_API dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
 /** Enter a peer that came by itself, with its ops set, NEW or LOST; the port owns the list. */
-void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
+DN_DEVICE_API void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
 /** Take a peer off the list: the device is about to free it. */
-void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
+DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: its ops answer DN_ERR_UNREACH from now on, its transfers are signalled so. */
-void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
+DN_DEVICE_API void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
 /** Look whether a peer's process lives, and turn the peer LOST if it does not. @return DN_OK: it lives, else DN_ERR_UNREACH. */
-dn_status_t dn_port_look(dn_peer_base_t *peer);
+DN_DEVICE_API dn_status_t dn_port_look(dn_peer_base_t *peer);
 /** Turn the peers of a device LOST that are in doubt. For a progress that finds dn_iface_t::doubts, without the device's locks. */
-void dn_port_bury(dn_iface_t *iface);
+DN_DEVICE_API void dn_port_bury(dn_iface_t *iface);
 /** A peer is found gone; the next progress of its device says so. Any thread may call, with any lock. */
-void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why);
+DN_DEVICE_API void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why);
 /**
  * An operation found no room at a peer: each @p every times, look whether its process lives, and doubt it if not. Any thread may call.
  * @retval DN_OK           it was looked at, and lives: answer DN_ERR_AGAIN.
  * @retval DN_ERR_AGAIN    this was not such a time.
  * @retval DN_ERR_UNREACH  it does not live.
  */
-dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every);
+DN_DEVICE_API dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every);
 /** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same comp. */
-dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
+DN_DEVICE_API dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
 /** Read a message, of whoever, as far as dn_core_part_t goes. */
-dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
+DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
-void dn_port_lock(dn_port_t *port);
-void dn_port_unlock(dn_port_t *port);
+DN_DEVICE_API void dn_port_lock(dn_port_t *port);
+DN_DEVICE_API void dn_port_unlock(dn_port_t *port);
 /** @} */
 
 /** @name Bells (dn_nap.h) */
 /** @{ */
 /** R2, when the bell was @p odd: it is even, or was once since R0, when this returns. */
-void dn_bell_ring(uint32_t *bell, uint32_t odd);
+DN_DEVICE_API void dn_bell_ring(uint32_t *bell, uint32_t odd);
 
 /** R1 and R2: not more than a load while nobody sleeps. */
 static inline void dn_bell_touch(uint32_t *bell)

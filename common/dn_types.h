@@ -12,6 +12,12 @@
 #include <stdint.h>
 
 #define DN_API __attribute__((visibility("default")))
+/** For devices, see dn_device.h. libdimmnet's own files, which define DN_INSIDE, call these directly. */
+#ifdef DN_INSIDE
+#    define DN_DEVICE_API __attribute__((visibility("protected")))
+#else
+#    define DN_DEVICE_API DN_API
+#endif
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
 #define DN_WIRE_VERSION 13

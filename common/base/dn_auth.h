@@ -91,10 +91,10 @@ typedef struct dn_auth_pair {
  *
  * @retval DN_ERR_ACCESS  the library for this does not start, as without random numbers: allow getrandom in the sandbox.
  */
-dn_status_t dn_auth_group(const dn_group_key_t *key, dn_auth_group_t *group);
+DN_DEVICE_API dn_status_t dn_auth_group(const dn_group_key_t *key, dn_auth_group_t *group);
 
 /** The PGID of the group whose public half is this. */
-void dn_auth_pgid(const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
+DN_DEVICE_API void dn_auth_pgid(const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
 
 /**
  * What the processes of this group share with those of another, or with each other.
@@ -104,42 +104,44 @@ void dn_auth_pgid(const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
  *
  * @retval DN_ERR_PROTO  no group has such a public half.
  */
-dn_status_t dn_auth_root(const dn_auth_group_t *group, const uint8_t exchange[DN_AUTH_EXCHANGE],
-                         dn_auth_root_t *root);
+DN_DEVICE_API dn_status_t dn_auth_root(const dn_auth_group_t *group, const uint8_t exchange[DN_AUTH_EXCHANGE],
+                                       dn_auth_root_t *root);
 /** @} */
 
 /** Overwrite what is secret, or has secrets in it, before its memory is given back. */
-void dn_auth_wipe(void *secret, size_t len);
+DN_DEVICE_API void dn_auth_wipe(void *secret, size_t len);
 
 /** @name Three messages */
 /** @{ */
 
 /** Bytes that nobody can foretell. */
-void dn_auth_random(void *bytes, size_t len);
+DN_DEVICE_API void dn_auth_random(void *bytes, size_t len);
 
 /** A short name of bytes of any length. */
-void dn_auth_digest(const void *bytes, size_t len, uint8_t digest[32]);
+DN_DEVICE_API void dn_auth_digest(const void *bytes, size_t len, uint8_t digest[32]);
 
 /** What a HELLO ends with: a MAC over the bytes before. */
-void dn_auth_mac(const dn_auth_root_t *root, const void *bytes, size_t len, uint8_t mac[DN_AUTH_MAC]);
+DN_DEVICE_API void dn_auth_mac(const dn_auth_root_t *root, const void *bytes, size_t len,
+                               uint8_t mac[DN_AUTH_MAC]);
 
 /** Are two MACs the same? Takes the same time wherever they differ. */
-int dn_auth_same(const uint8_t one[DN_AUTH_MAC], const uint8_t other[DN_AUTH_MAC]);
+DN_DEVICE_API int dn_auth_same(const uint8_t one[DN_AUTH_MAC], const uint8_t other[DN_AUTH_MAC]);
 
 /** The secrets of a connection. Both sides get the same. */
-void dn_auth_pair(const dn_auth_root_t *root, const dn_auth_side_t *opener, const dn_auth_side_t *acceptor,
-                  dn_auth_pair_t *pair);
+DN_DEVICE_API void dn_auth_pair(const dn_auth_root_t *root, const dn_auth_side_t *opener,
+                                const dn_auth_side_t *acceptor, dn_auth_pair_t *pair);
 
 /** The proof of one role that it knows them, and means @p bytes (len 0: nothing more). */
-void dn_auth_prove(const dn_auth_pair_t *pair, dn_auth_role_t role, const void *bytes, size_t len,
-                   uint8_t mac[DN_AUTH_MAC]);
+DN_DEVICE_API void dn_auth_prove(const dn_auth_pair_t *pair, dn_auth_role_t role, const void *bytes,
+                                 size_t len, uint8_t mac[DN_AUTH_MAC]);
 /** @} */
 
 /** @name Messages */
 /** @{ */
 
 /** The tag of a message of DN_AUTH_FULL; dn_auth_seal() and dn_auth_opens() are what callers use. */
-uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, void *message, size_t len, size_t at);
+DN_DEVICE_API uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, void *message, size_t len,
+                                   size_t at);
 
 /**
  * Write the eight bytes of a message that say who it is from.

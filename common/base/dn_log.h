@@ -8,13 +8,15 @@
 #ifndef DN_LOG_H
 #define DN_LOG_H
 
+#include "dn_types.h"
+
 /** Write one sentence: what is wrong, with which value, and what to do. No newline. */
-void dn_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+DN_DEVICE_API void dn_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Write one such sentence where dn_log_answers_set() wants it: a device is passed over, and that is no error. */
-void dn_log_answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
+DN_DEVICE_API void dn_log_answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Drop what this thread has to say as an error, until dn_log_mute(0): something is tried again, and why it fails has been said. */
-void dn_log_mute(int mute);
+DN_DEVICE_API void dn_log_mute(int mute);
 
 #endif

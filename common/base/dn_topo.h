@@ -27,23 +27,23 @@ static inline void dn_cpumask_add(dn_cpumask_t *mask, unsigned unit)
 }
 
 /** The units where the caller may run. @retval DN_ERR_UNSUPPORTED  The kernel does not tell; the mask is empty. */
-dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
+DN_DEVICE_API dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
 
 /** Package, NUMA node, L3 cache. */
 #define DN_TOPO_DEPTHS 3
 
 /** Where the caller runs: of each of those a number, from 1 on, by which it differs from all others of the host; 0 where the
  * caller may run in several, or the kernel does not tell. */
-void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS]);
+DN_DEVICE_API void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS]);
 
 /** The same for units of a list such as the kernel writes ("0-3,8"), on the machine that the files below @p cpus, the
  * kernel's /sys/devices/system/cpu, describe. */
-void dn_topo_place_of(const char *cpus, const char *units, uint32_t number[DN_TOPO_DEPTHS]);
+DN_DEVICE_API void dn_topo_place_of(const char *cpus, const char *units, uint32_t number[DN_TOPO_DEPTHS]);
 
 /** Number of units in a mask. */
-unsigned dn_cpumask_weight(const dn_cpumask_t *mask);
+DN_DEVICE_API unsigned dn_cpumask_weight(const dn_cpumask_t *mask);
 
 /** Is every unit of @p part in @p whole? */
-int dn_cpumask_within(const dn_cpumask_t *part, const dn_cpumask_t *whole);
+DN_DEVICE_API int dn_cpumask_within(const dn_cpumask_t *part, const dn_cpumask_t *whole);
 
 #endif

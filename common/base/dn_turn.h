@@ -15,13 +15,14 @@
 #ifndef DN_TURN_H
 #define DN_TURN_H
 
-#include <stdint.h>
+#include "dn_types.h"
 
 /** A state's bit in the rows of those before it. */
 #define DN_TURN_TO(state) (UINT32_C(1) << (state))
 
 /** Say which turn it was, and end the process. @param[in] what  The object: "a request". */
-void dn_turn_refuse(const char *what, unsigned from, unsigned to) __attribute__((noreturn, cold));
+DN_DEVICE_API void dn_turn_refuse(const char *what, unsigned from, unsigned to)
+    __attribute__((noreturn, cold));
 
 /** Does the table have this turn? Else the process ends. */
 static inline void dn_turn_check(const char *what, const uint32_t *table, unsigned from, unsigned to)

@@ -244,7 +244,7 @@ static inline void dn_line_mix(dn_line_tx_t *tx)
 }
 
 /** dn_line_go() beyond the first quarter of the ring. */
-uint64_t dn_line_turn(dn_line_tx_t *tx, uint32_t at);
+DN_DEVICE_API uint64_t dn_line_turn(dn_line_tx_t *tx, uint32_t at);
 
 /** Go to where the next head will be. @return DN_LINE_REWIND or 0, as it belongs into the head word before. */
 static inline uint64_t dn_line_go(dn_line_tx_t *tx, uint32_t span)
@@ -278,8 +278,8 @@ static inline void dn_line_publish(dn_line_tx_t *tx, unsigned channel, unsigned 
 }
 
 /** dn_line_send() of more than DN_LINE_INLINE bytes. */
-int dn_line_send_long(dn_line_tx_t *tx, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                      const void *body, size_t body_len);
+DN_DEVICE_API int dn_line_send_long(dn_line_tx_t *tx, unsigned channel, unsigned tag, const void *head,
+                                    size_t head_len, const void *body, size_t body_len);
 
 /** Send head then body as one message. @return 0 when there is no room. len is at most dn_line_max(). */
 static inline int dn_line_send(dn_line_tx_t *tx, unsigned channel, unsigned tag, const void *head,

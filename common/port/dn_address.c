@@ -9,9 +9,7 @@
 #include "dn_log.h"
 #include "dn_port.h"
 
-#define DN_ADDRESS_MAGIC   0x61646e64u /* "dnda" */
-#define DN_DEVICE_NAME_MAX 8
-
+#define DN_ADDRESS_MAGIC 0x61646e64u /* "dnda" */
 /** Before each part; its bytes follow. */
 typedef struct dn_address_part {
     char device[DN_DEVICE_NAME_MAX];

@@ -4,40 +4,11 @@
  */
 #include "dn_config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dn_log.h"
 #include "dn_port.h"
-
-#define DN_DEVICE(name) extern const dn_device_t dn_device_##name;
-#include "dn_devices.h"
-#undef DN_DEVICE
-
-/** The devices of this build; configure writes dn_devices.h. */
-static const dn_device_t *const dn_devices[] = {
-#define DN_DEVICE(name) &dn_device_##name,
-#include "dn_devices.h"
-#undef DN_DEVICE
-};
-
-#define DN_DEVICES (sizeof(dn_devices) / sizeof(dn_devices[0]))
-
-/** The names of all devices, for an error message. */
-static void dn_device_names(char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < DN_DEVICES && used < size; i++) {
-        used += (size_t) snprintf(text + used, size - used, "%s%s", 0 == i ? "" : ", ", dn_devices[i]->name);
-    }
-}
-
-const char *dn_device_name(size_t i)
-{
-    return i < DN_DEVICES ? dn_devices[i]->name : NULL;
-}
 
 dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *attr)
 {
@@ -56,29 +27,16 @@ dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *at
     return DN_OK;
 }
 
-static const dn_device_t *dn_device_find(const char *name)
-{
-    for (size_t i = 0; i < DN_DEVICES; i++) {
-        if (0 == strcmp(dn_devices[i]->name, name)) {
-            return dn_devices[i];
-        }
-    }
-    return NULL;
-}
-
 /** Open one device, written NAME or NAME:ARGUMENT. */
 static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *word)
 {
-    char names[128];
     dn_iface_t *iface = NULL;
     char *argument = strchr(word, ':');
     if (NULL != argument) {
         *argument++ = '\0';
     }
-    const dn_device_t *device = dn_device_find(word);
+    const dn_device_t *device = dn_device_find(word, spec);
     if (NULL == device) {
-        dn_device_names(names, sizeof(names));
-        dn_log_error("there is no device \"%s\" as in \"%s\"; known devices: %s", word, spec, names);
         return DN_ERR_PARAM;
     }
     dn_iface_t **last = &port->ifaces;

@@ -68,7 +68,11 @@ struct dn_port {
     dn_segment_table_t segments;
 };
 
-/** @name dn_device.c: the devices of this build, and those that a port has opened */
+/** The device of a name in the list @p spec: of this build, added, or of a module, which is loaded (dn_module.c). NULL: the log
+ * line says why. */
+const dn_device_t *dn_device_find(const char *name, const char *spec);
+
+/** @name dn_device.c: the devices that a port has opened */
 /** @{ */
 /** Open every device of a list, as dn_open() takes it; those that do not work on this machine are passed over. Errors
  * are logged; what was open by then stays so, for dn_port_close_devices(). */

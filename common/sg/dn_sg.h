@@ -28,7 +28,7 @@ typedef struct dn_sg_cursor {
  * @retval DN_ERR_PARAM  the sum differs, or an address overflows.
  * @retval DN_ERR_RANGE  a block leaves the limit.
  */
-dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t limit);
+DN_DEVICE_API dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t limit);
 
 /** Blocks in its list; sg NULL, or a use: none. */
 static inline size_t dn_sg_listed(const dn_sg_t *sg)
@@ -37,26 +37,26 @@ static inline size_t dn_sg_listed(const dn_sg_t *sg)
 }
 
 /** In how many blocks it lies; sg NULL: one. The side has been checked. */
-uint64_t dn_sg_blocks(const dn_sg_t *sg);
+DN_DEVICE_API uint64_t dn_sg_blocks(const dn_sg_t *sg);
 
 /** Start a walk over @p len bytes; sg NULL: they lie together. The side has been checked. */
-void dn_sg_start(dn_sg_cursor_t *cursor, const dn_sg_t *sg, uint64_t base, uint64_t len);
+DN_DEVICE_API void dn_sg_start(dn_sg_cursor_t *cursor, const dn_sg_t *sg, uint64_t base, uint64_t len);
 
 /**
  * Take the next run of bytes that lie together, at most @p max.
  * @param[out] at_p  Where it is.
  * @return its length; 0 only when nothing is left or max is 0.
  */
-uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p);
+DN_DEVICE_API uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p);
 
 /** Go @p len bytes ahead. */
-void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len);
+DN_DEVICE_API void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len);
 
 /** Copy @p len bytes from one side to the other; the cursors hold addresses of this process. */
-void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len);
+DN_DEVICE_API void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len);
 
 /** Copy @p len bytes between a buffer and one side. */
-void dn_sg_gather(void *buffer, dn_sg_cursor_t *from, uint64_t len);
-void dn_sg_scatter(dn_sg_cursor_t *to, const void *buffer, uint64_t len);
+DN_DEVICE_API void dn_sg_gather(void *buffer, dn_sg_cursor_t *from, uint64_t len);
+DN_DEVICE_API void dn_sg_scatter(dn_sg_cursor_t *to, const void *buffer, uint64_t len);
 
 #endif

@@ -16,7 +16,7 @@
  * @retval DN_ERR_PARAM  blocks do not add up, misaligned or misplaced status words.
  * @retval DN_ERR_RANGE  the remote side leaves the key's segment, or the status word the target's LLCM.
  */
-dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
+DN_DEVICE_API dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
 
 /**
  * The same transfer without programs on sides that lie together all the same, so that these go the ways of such sides.
@@ -24,7 +24,7 @@ dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
  * @param room  Memory for it.
  * @return @p xfer, or @p room.
  */
-const dn_xfer_t *dn_xfer_plain(const dn_xfer_t *xfer, dn_xfer_t *room);
+DN_DEVICE_API const dn_xfer_t *dn_xfer_plain(const dn_xfer_t *xfer, dn_xfer_t *room);
 
 /** What describes the sides of a transfer that outlives its call, where the caller's may go. */
 typedef struct dn_xfer_sides {
@@ -36,14 +36,14 @@ typedef struct dn_xfer_sides {
 } dn_xfer_sides_t;
 
 /** Copy it to @p sides, all zero before, and let @p xfer name the copies. DN_ERR_NOMEM: not done. */
-dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides);
+DN_DEVICE_API dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides);
 /** Give its memory back; again is legal. */
-void dn_xfer_drop(dn_xfer_sides_t *sides);
+DN_DEVICE_API void dn_xfer_drop(dn_xfer_sides_t *sides);
 
 /** Check an atomic operation: width, alignment, range. */
-dn_status_t dn_amo_check(const dn_amo_t *amo);
+DN_DEVICE_API dn_status_t dn_amo_check(const dn_amo_t *amo);
 
 /** Run it on a word mapped here; stores the old value at amo->result unless that is NULL. Never fails. */
-void dn_amo_run(void *word, const dn_amo_t *amo);
+DN_DEVICE_API void dn_amo_run(void *word, const dn_amo_t *amo);
 
 #endif

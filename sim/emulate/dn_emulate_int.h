@@ -294,6 +294,7 @@ void dn_emulate_pay(dn_emulate_t *emulate, dn_emulate_peer_t *peer);
 void dn_emulate_sweep(dn_emulate_t *emulate);
 /** @} */
 
-extern const dn_device_t dn_device_emulate;
+/** The module dn_device_emulate takes it from this library. */
+DN_API extern const dn_device_t dn_device_emulate;
 
 #endif

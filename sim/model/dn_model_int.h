@@ -477,6 +477,7 @@ void dn_model_link_give(dn_model_link_t *link);
 dn_model_peer_t *dn_model_peer_of(dn_model_link_t *link, uint32_t side);
 /** @} */
 
-extern const dn_device_t dn_device_model;
+/** The module dn_device_model takes it from this library. */
+DN_API extern const dn_device_t dn_device_model;
 
 #endif

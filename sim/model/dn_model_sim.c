@@ -361,10 +361,16 @@ static void dn_model_drain(dn_model_t *model)
     }
 }
 
+/** The nodes' ports have to find this very copy of the model. */
+static const dn_device_module_t dn_model_itself = DN_DEVICE_MODULE_INIT(dn_device_model);
+
 dn_status_t dn_model_run(const dn_model_config_t *config, dn_model_fn_t fn, void *arg,
                          dn_model_report_t *report_p)
 {
     dn_status_t status = dn_model_check_config(config);
+    if (DN_OK == status) {
+        status = dn_device_add(&dn_model_itself);
+    }
     if (DN_OK != status) {
         return status;
     }

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "dn_port.h"
-#include "emulate/dn_emulate_int.h"
+#include "dn_unit_emulate.h"
 
 enum { ROUNDS_MAX = 10 * 1000 * 1000 };
 
@@ -251,5 +251,5 @@ int main(void)
         cmocka_unit_test(a_slow_link_keeps_its_packets),
         cmocka_unit_test(what_waits_too_long_for_the_link_is_a_gap),
     };
-    return cmocka_run_group_tests(tests, dn_unit_setup_by_kernel_clock, NULL);
+    return cmocka_run_group_tests(tests, dn_unit_setup_emulate, NULL);
 }

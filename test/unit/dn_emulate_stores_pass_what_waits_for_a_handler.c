@@ -8,7 +8,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_unit.h"
+#include "dn_unit_emulate.h"
 
 enum { ROUNDS_MAX = 1000 * 1000, LATE = DN_CHAN_USER + 1 };
 
@@ -75,5 +75,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stores_and_fences_pass_messages_do_not),
     };
-    return cmocka_run_group_tests(tests, dn_unit_setup_by_kernel_clock, NULL);
+    return cmocka_run_group_tests(tests, dn_unit_setup_emulate, NULL);
 }

@@ -11,7 +11,7 @@
 #include "dn_model_nodes.h"
 #include "dn_unit_profile.h"
 
-#include "emulate/dn_emulate_int.h"
+#include "dn_unit_emulate.h"
 
 enum { LONGEST = 65536, ROUNDING_NS = 100 };
 
@@ -107,5 +107,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(data_come_no_sooner)};
 
-    return cmocka_run_group_tests(tests, dn_unit_setup_by_kernel_clock, NULL);
+    return cmocka_run_group_tests(tests, dn_unit_setup_emulate, NULL);
 }

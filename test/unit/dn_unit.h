@@ -26,13 +26,6 @@ static inline int dn_unit_setup(void **state)
     return 0;
 }
 
-/** The same for ports of emulate: they count by the kernel's clock, which is there everywhere. */
-static inline int dn_unit_setup_by_kernel_clock(void **state)
-{
-    setenv("DN_EMULATE_CLOCK", "kernel", 1);
-    return dn_unit_setup(state);
-}
-
 /** Connect a port to another one of this process, or to itself. */
 static inline dn_peer_t *dn_unit_connect(dn_port_t *port, const dn_port_t *far)
 {
