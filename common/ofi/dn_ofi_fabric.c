@@ -209,7 +209,7 @@ void dn_ofi_break(dn_ofi_t *ofi)
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
         if (NULL != stream) {
-            stream->dead = 1;
+            dn_ofi_stream_end(stream);
             stream->flying = 0;
         }
     }
@@ -353,11 +353,11 @@ static void dn_ofi_sent(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, int failed)
     }
     stream->flying--;
     if (failed) {
-        stream->dead = 1;
+        dn_ofi_stream_end(stream);
     }
     if (NULL != stream->peer) {
         /* A HELLO is sent to who does not answer, too. */
-        stream->peer->signs += (uint32_t) stream->open;
+        stream->peer->watch.signs += (uint32_t) dn_ofi_stream_keyed(stream);
         if (failed) {
             dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
         }

@@ -59,7 +59,7 @@ void dn_ofi_greet(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     const uint64_t now = dn_ofi_clock();
 
-    if (stream->open || stream->dead || 0 != stream->flying || now < stream->greet_at) {
+    if (DN_OFI_TX_GREETS != stream->state || 0 != stream->flying || now < stream->greet.at) {
         return;
     }
     if (dn_ofi_follows(ofi, stream)) {
@@ -80,19 +80,19 @@ void dn_ofi_greet(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         .hello = {.magic = DN_OFI_MAGIC,
                   .version = DN_WIRE_VERSION,
                   .pid = job->pid,
-                  .to = {stream->theirs.nonce[0], stream->theirs.nonce[1]},
+                  .to = {stream->greet.theirs.nonce[0], stream->greet.theirs.nonce[1]},
                   .where = ofi->where},
     };
-    memcpy(message->hello.random, stream->ours.random, sizeof(message->hello.random));
-    dn_auth_mac(&stream->root, message, DN_OFI_SIGNED, message->hello.mac);
+    memcpy(message->hello.random, stream->greet.ours.random, sizeof(message->hello.random));
+    dn_auth_mac(&stream->greet.root, message, DN_OFI_SIGNED, message->hello.mac);
     buffer->size = sizeof(*message);
     buffer->stream = stream;
     const ssize_t ret = dn_ofi_post(ofi, buffer, stream->node);
     if (0 == ret) {
         stream->flying++;
-        stream->greet_at = now + stream->greet_gap;
-        stream->greet_gap =
-            stream->greet_gap < DN_OFI_GREET_MOST_NS ? 2 * stream->greet_gap : stream->greet_gap;
+        stream->greet.at = now + stream->greet.gap;
+        stream->greet.gap =
+            stream->greet.gap < DN_OFI_GREET_MOST_NS ? 2 * stream->greet.gap : stream->greet.gap;
         return;
     }
     dn_ofi_buffer_free(ofi, buffer);
@@ -114,10 +114,10 @@ void dn_ofi_greet_all(dn_ofi_t *ofi)
     ofi->greet_at = now + DN_OFI_GREET_MOST_NS;
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
-        if (NULL != stream && !stream->open && !stream->dead) {
+        if (NULL != stream && DN_OFI_TX_GREETS == stream->state) {
             dn_ofi_greet(ofi, stream);
             ofi->greeting++;
-            const uint64_t at = stream->greet_at > now ? stream->greet_at : now + DN_OFI_GREET_NS;
+            const uint64_t at = stream->greet.at > now ? stream->greet.at : now + DN_OFI_GREET_NS;
             ofi->greet_at = at < ofi->greet_at ? at : ofi->greet_at;
         }
     }
@@ -125,7 +125,7 @@ void dn_ofi_greet_all(dn_ofi_t *ofi)
 
 void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t why)
 {
-    stream->dead = 1;
+    dn_ofi_stream_end(stream);
     if (NULL == stream->peer) {
         dn_ofi_settle_stream(ofi, stream);
         return;
@@ -144,20 +144,20 @@ void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     dn_auth_pair_t pair;
     uint8_t mac[DN_AUTH_MAC];
 
-    if (NULL == stream || stream->open || stream->dead) {
+    if (NULL == stream || DN_OFI_TX_GREETS != stream->state) {
         /* HELLO was said several times, and so is the answer. */
         return;
     }
-    dn_auth_side_t theirs = stream->theirs;
+    dn_auth_side_t theirs = stream->greet.theirs;
     memcpy(theirs.random, challenge->random, sizeof(theirs.random));
-    dn_auth_pair(&stream->root, &stream->ours, &theirs, &pair);
+    dn_auth_pair(&stream->greet.root, &stream->greet.ours, &theirs, &pair);
     dn_auth_prove(&pair, DN_AUTH_ACCEPTOR, &challenge->why, sizeof(challenge->why), mac);
     if (!dn_auth_same(mac, challenge->mac)) {
         dn_count(&ofi->iface.counters->dropped, 1);
         return;
     }
     if (NULL != stream->peer) {
-        stream->peer->signs++;
+        stream->peer->watch.signs++;
     }
     if (DN_OFI_WELCOME != challenge->why) {
         dn_ofi_refused(ofi, stream, challenge->why);
@@ -165,7 +165,7 @@ void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     }
     stream->pair = pair;
     dn_auth_wipe(&pair, sizeof(pair));
-    stream->open = 1;
+    dn_ofi_stream_turn(stream, DN_OFI_TX_OPEN);
     dn_ofi_proof_t *proof = (dn_ofi_proof_t *) (stream->first->bytes + sizeof(dn_ofi_head_t));
     dn_auth_prove(&stream->pair, DN_AUTH_OPENER, NULL, 0, proof->mac);
     for (dn_ofi_buffer_t *waits = stream->first; NULL != waits; waits = waits->next) {
@@ -223,7 +223,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
     int found = 0;
 
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (0 != peer->rx_token && DN_OK != dn_ofi_check(&peer->base)) {
+        if (0 != peer->rx.token && DN_OK != dn_ofi_check(&peer->base)) {
             dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
             found = 1;
         }
@@ -238,7 +238,7 @@ static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t
     if (ofi->closing || (NULL != peer && dn_peer_is_doubted(&peer->base))) {
         return DN_OFI_CLOSED;
     }
-    if ((NULL == peer || 0 == peer->rx_token) && ofi->nsenders >= ofi->max_senders) {
+    if ((NULL == peer || 0 == peer->rx.token) && ofi->nsenders >= ofi->max_senders) {
         return DN_OFI_FULL;
     }
     return DN_OFI_WELCOME;
@@ -247,7 +247,7 @@ static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t
 /** It is met anew when it is freed; or the LEAVE of its last stream is still on the way. */
 static int dn_ofi_has_to_wait(const dn_ofi_peer_t *peer)
 {
-    return NULL != peer && (peer->going || (0 != peer->rx_token && !peer->rx_left));
+    return NULL != peer && (DN_OFI_GOING == peer->owner || DN_OFI_RX_OPEN == peer->rx.state);
 }
 
 /** Is it of another group than who says that he is it? */
@@ -392,9 +392,9 @@ static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *app
     if (NULL == peer && DN_OK == dn_ofi_make_peer(ofi, &id, &applicant->where, &peer)) {
         /* The port is told under its lock. */
         ofi->unmet |= ofi->beating;
-        peer->stranger = ofi->beating;
-        if (!peer->stranger) {
+        if (!ofi->beating) {
             dn_port_adopt(ofi->iface.port, &peer->base);
+            dn_ofi_let_in(ofi, peer);
         }
     }
     return peer;

@@ -119,10 +119,22 @@ dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ofi_fence(dn_peer_t *peer);
-/** Send what was gathered. */
-void dn_ofi_let_go(dn_ofi_t *ofi);
 /** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
 dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+/** An operation found no room: now and then, look whether the peer lives.
+ * DN_ERR_AGAIN or DN_ERR_UNREACH. */
+dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Does RMA to this peer have to wait for messages that were sent before a
+ * fence? */
+int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** @} */
+
+/** @name dn_ofi_queue.c: what waits on a stream */
+/** @{ */
+/** Does a message of so many bytes wait for others, to be sent with them? */
+int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len);
+/** Append a message to what waits on a stream, its head filled in but for the number and the proof. */
+void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_t *buffer, int gathers);
 /** Queue a message without regard to credit: HELLO or LEAVE. */
 dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_kind kind, const void *data,
                            size_t len);
@@ -134,12 +146,8 @@ void dn_ofi_seal(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_ofi_head
 void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Send what waits on a stream, as far as credit and the provider go. */
 void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
-/** An operation found no room: now and then, look whether the peer lives.
- * DN_ERR_AGAIN or DN_ERR_UNREACH. */
-dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Does RMA to this peer have to wait for messages that were sent before a
- * fence? */
-int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** Send what was gathered. */
+void dn_ofi_let_go(dn_ofi_t *ofi);
 /** @} */
 
 /** @name dn_ofi_recv.c: what messages that come mean */

@@ -10,15 +10,6 @@
 
 /** Refused sends between two looks at whether the peer still lives. */
 #define DN_OFI_REFUSALS 4096
-/** Short messages to a peer that go out at once, one by one, before the
- * application progresses again. */
-#define DN_OFI_SINGLES 4
-/** Those behind them are gathered when they follow each other so closely:
- * sending takes 5 to 10 us. */
-#define DN_OFI_GAP_NS UINT64_C(30000)
-/** Lines that are gathered at most. */
-#define DN_OFI_GATHER 64
-
 static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
 {
     dn_counters_t *counters = ofi->iface.counters;
@@ -27,205 +18,11 @@ static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
     dn_count(&counters->lines_sent, dn_ofi_lines(len));
 }
 
-ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
-{
-    if (NULL == ofi->ep) {
-        return -FI_ESHUTDOWN;
-    }
-    if (ofi->tx_left <= (NULL == buffer->stream ? 0 : ofi->tx_words)) {
-        return -FI_EAGAIN;
-    }
-    buffer->request.role = DN_OFI_SEND;
-    const ssize_t ret =
-        fi_send(ofi->ep, buffer->bytes, buffer->size, buffer->desc, node->addr, &buffer->request.context);
-    if (0 == ret) {
-        ofi->tx_left--;
-    }
-    return ret;
-}
-
-void dn_ofi_seal(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_ofi_head_t *head)
-{
-    dn_auth_seal(ofi->auth, &stream->pair.way[DN_AUTH_OPENER], head->number, head, sizeof(*head) + head->len,
-                 offsetof(dn_ofi_head_t, proof));
-}
-
-void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
-{
-    stream->dead = 1;
-    if (NULL != stream->peer) {
-        dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
-    }
-}
-
-/** May this message go with those before it? */
-static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, const dn_ofi_buffer_t *buffer,
-                        uint32_t size, uint32_t lines, uint32_t credit)
-{
-    return NULL != buffer && buffer->room == ofi->pool[DN_OFI_SHORT].room
-           && size + buffer->size <= stream->room && lines + buffer->lines <= credit;
-}
-
-/** Where in a buffer the next message would begin. */
-static uint32_t dn_ofi_end(const dn_ofi_buffer_t *buffer)
-{
-    return (buffer->size + 7) & ~7u;
-}
-
-/** Put the short messages at the head of a queue into one buffer, as many as
- * there is credit for: what costs is the call that sends. */
-static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
-{
-    const uint32_t credit = stream->window - (uint32_t) (stream->sent - stream->credit);
-    dn_ofi_buffer_t *first = stream->first;
-    dn_ofi_buffer_t *next = first->next;
-
-    if (!dn_ofi_joins(ofi, stream, next, dn_ofi_end(first), first->lines, credit)) {
-        return;
-    }
-    if (first->room < ofi->pool[DN_OFI_LONG].room) {
-        dn_ofi_buffer_t *whole = dn_ofi_buffer(ofi, ofi->pool[DN_OFI_LONG].room);
-        if (NULL == whole) {
-            return;
-        }
-        memcpy(whole->bytes, first->bytes, first->size);
-        whole->size = first->size;
-        whole->lines = first->lines;
-        whole->stream = stream;
-        dn_ofi_buffer_free(ofi, first);
-        first = whole;
-    }
-    while (dn_ofi_joins(ofi, stream, next, dn_ofi_end(first), first->lines, credit)) {
-        dn_ofi_buffer_t *joined = next;
-        memcpy(first->bytes + dn_ofi_end(first), joined->bytes, joined->size);
-        first->size = dn_ofi_end(first) + joined->size;
-        first->lines += joined->lines;
-        next = joined->next;
-        dn_ofi_buffer_free(ofi, joined);
-    }
-    first->next = next;
-    stream->first = first;
-    stream->last = NULL == next ? first : stream->last;
-}
-
-void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
-{
-    if (!stream->open) {
-        dn_ofi_greet(ofi, stream);
-        return;
-    }
-    while (NULL != stream->first && !stream->dead) {
-        dn_ofi_join(ofi, stream);
-        dn_ofi_buffer_t *buffer = stream->first;
-        if (stream->sent - stream->credit + buffer->lines > stream->window) {
-            return;
-        }
-        dn_ofi_buffer_t *next = buffer->next;
-        const ssize_t ret =
-            stream->flying < ofi->tx_most ? dn_ofi_post(ofi, buffer, stream->node) : -FI_EAGAIN;
-        if (-FI_EAGAIN == ret) {
-            ofi->work = 1;
-            return;
-        }
-        if (0 != ret) {
-            dn_ofi_broken(ofi, stream);
-            return;
-        }
-        stream->flying++;
-        stream->sent += buffer->lines;
-        stream->held -= buffer->lines;
-        stream->first = next;
-    }
-}
-
-/* Bursts */
-
-/** Does a message of so many bytes wait for others, to be sent with them? */
-static int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
-{
-    if (NULL == stream || !ofi->watching || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_SHORT].room) {
-        return 0;
-    }
-    if (stream->turn != ofi->turns) {
-        stream->turn = ofi->turns;
-        stream->burst = 0;
-    }
-    if (++stream->burst <= DN_OFI_SINGLES) {
-        return 0;
-    }
-    const uint64_t now = dn_ofi_clock();
-    const uint64_t gap = now - stream->sent_at;
-    stream->sent_at = now;
-    return gap < DN_OFI_GAP_NS;
-}
-
-/** Progress sends what is gathered, or the watcher when there is none. */
-static void dn_ofi_gather(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
-{
-    if (!stream->gathers) {
-        stream->gathers = 1;
-        stream->gathering_next = ofi->gathering;
-        ofi->gathering = stream;
-    }
-    ofi->calls |= !ofi->guarding;
-    ofi->guarding = 1;
-}
-
-void dn_ofi_let_go(dn_ofi_t *ofi)
-{
-    while (NULL != ofi->gathering) {
-        dn_ofi_stream_t *stream = ofi->gathering;
-        ofi->gathering = stream->gathering_next;
-        stream->gathers = 0;
-        dn_ofi_advance(ofi, stream);
-    }
-}
-
-/** Append a message to what waits on a stream, its head filled in but for the
- * number and the proof. */
-static void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_t *buffer, int gathers)
-{
-    dn_ofi_head_t *head = dn_ofi_head(buffer);
-
-    head->token = stream->token;
-    head->number = stream->number++;
-    if (DN_OFI_AOTF == head->kind) {
-        stream->stores = stream->number;
-    }
-    buffer->stream = stream;
-    buffer->size = (uint32_t) sizeof(*head) + head->len;
-    if (stream->open) {
-        dn_ofi_seal(ofi, stream, head);
-    }
-    dn_ofi_put_last(&stream->first, &stream->last, buffer);
-    if (gathers && stream->held < DN_OFI_GATHER) {
-        dn_ofi_gather(ofi, stream);
-    } else {
-        dn_ofi_advance(ofi, stream);
-    }
-}
-
-dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_kind kind, const void *data,
-                           size_t len)
-{
-    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(dn_ofi_head_t) + len);
-
-    if (NULL == buffer) {
-        return DN_ERR_NOMEM;
-    }
-    *dn_ofi_head(buffer) = (dn_ofi_head_t){.kind = (uint8_t) kind, .len = (uint32_t) len};
-    if (0 != len) {
-        memcpy(buffer->bytes + sizeof(dn_ofi_head_t), data, len);
-    }
-    dn_ofi_append(ofi, stream, buffer, 0);
-    return DN_OK;
-}
-
 /** Append to what its own handlers are to get. */
 static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
-    peer->rx_lines += buffer->lines;
-    dn_ofi_put_last(&peer->first, &peer->last, buffer);
+    peer->rx.lines += buffer->lines;
+    dn_ofi_put_last(&peer->rx.first, &peer->rx.last, buffer);
     dn_ofi_make_ready(ofi, peer);
 }
 
@@ -237,7 +34,7 @@ static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t line
         return DN_ERR_UNREACH;
     }
     if (peer->self) {
-        return peer->rx_lines - peer->rx_taken + lines <= 2 * peer->window ? DN_OK : DN_ERR_AGAIN;
+        return peer->rx.lines - peer->rx.taken + lines <= 2 * peer->window ? DN_OK : DN_ERR_AGAIN;
     }
     if (NULL == peer->tx) {
         const dn_status_t status = dn_ofi_open_stream(ofi, peer);
@@ -465,7 +262,8 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
     dn_ofi_stream_t *stream = peer->tx;
     if (dn_peer_is_doubted(&peer->base)) {
         status = DN_ERR_UNREACH;
-    } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || NULL != peer->op || 0 != peer->handed) {
+    } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || NULL != peer->rma.first
+               || 0 != peer->rma.handed) {
         status = DN_INPROGRESS;
     } else if (NULL != stream && !dn_ofi_is_stored(stream)) {
         dn_ofi_inquire(ofi, stream);
@@ -473,10 +271,8 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
     } else if (NULL != stream && (NULL != stream->first || 0 != stream->flying)) {
         status = DN_INPROGRESS;
     } else if (NULL != stream) {
-        /* Messages are in order among themselves. RMA goes beside them: it waits
-     * until they have come. */
-        peer->fences = stream->number != stream->stored;
-        peer->fenced = stream->number;
+        /* Messages are in order among themselves. RMA goes beside them: it waits until they have come. */
+        peer->rma.fenced = stream->number;
     }
     dn_ofi_unlock(ofi);
     return status;
@@ -485,13 +281,11 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     dn_ofi_stream_t *stream = peer->tx;
-
     /* The fence may be any number of messages ago: both have 64 bits. */
-    if (peer->fences && (NULL == stream || peer->fenced <= stream->stored)) {
-        peer->fences = 0;
-    }
-    if (peer->fences) {
+    const int waits = NULL != stream && peer->rma.fenced > stream->stored;
+
+    if (waits) {
         dn_ofi_inquire(ofi, stream);
     }
-    return peer->fences;
+    return waits;
 }

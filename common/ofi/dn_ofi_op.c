@@ -36,7 +36,7 @@ static dn_ofi_part_t *dn_ofi_part_new(dn_ofi_t *ofi, dn_ofi_op_t *op, uint64_t l
         part->len = len;
         part->next = op->part;
         op->part = part;
-        op->peer->flying += len;
+        op->peer->rma.flying += len;
     }
     return part;
 }
@@ -49,7 +49,7 @@ static void dn_ofi_part_free(dn_ofi_t *ofi, dn_ofi_part_t *part)
             at = &(*at)->next;
         }
         *at = part->next;
-        part->op->peer->flying -= part->len;
+        part->op->peer->rma.flying -= part->len;
     }
     part->next = ofi->parts;
     ofi->parts = part;
@@ -83,7 +83,7 @@ ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
     dn_sg_cursor_t remote_at = op->remote_at;
     const uint64_t longest = ofi->info->ep_attr->max_msg_size;
 
-    if (ofi->tx_left <= ofi->tx_words || DN_OFI_FLYING <= op->peer->flying) {
+    if (ofi->tx_left <= ofi->tx_words || DN_OFI_FLYING <= op->peer->rma.flying) {
         return -FI_EAGAIN;
     }
     struct fid_ep *ep = dn_ofi_rma_endpoint(ofi);
@@ -152,15 +152,15 @@ void dn_ofi_op_free(dn_ofi_op_t *op)
 static void dn_ofi_op_unlink(dn_ofi_op_t *op)
 {
     dn_ofi_peer_t *peer = op->peer;
-    dn_ofi_op_t **at = &peer->op;
+    dn_ofi_op_t **at = &peer->rma.first;
 
     while (op != *at) {
         at = &(*at)->next;
     }
     *at = op->next;
-    peer->op_tail = &peer->op;
-    while (NULL != *peer->op_tail) {
-        peer->op_tail = &(*peer->op_tail)->next;
+    peer->rma.tail = &peer->rma.first;
+    while (NULL != *peer->rma.tail) {
+        peer->rma.tail = &(*peer->rma.tail)->next;
     }
     op->next = NULL;
 }
@@ -168,7 +168,7 @@ static void dn_ofi_op_unlink(dn_ofi_op_t *op)
 static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     dn_ofi_op_unlink(op);
-    op->peer->handed += (uint32_t) op->failed;
+    op->peer->rma.handed += (uint32_t) op->failed;
     *ofi->done_tail = op;
     ofi->done_tail = &op->next;
 }
@@ -217,7 +217,7 @@ int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     int waits = 0;
 
-    for (dn_ofi_op_t *op = peer->op, *next; NULL != op && !waits; op = next) {
+    for (dn_ofi_op_t *op = peer->rma.first, *next; NULL != op && !waits; op = next) {
         next = op->next;
         waits = dn_ofi_op_advance(ofi, op) || dn_ofi_op_settle(ofi, op);
     }
@@ -232,7 +232,7 @@ void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed)
     if (NULL == op || (failed && ofi->resetting)) {
         return;
     }
-    op->peer->signs += !failed;
+    op->peer->watch.signs += !failed;
     op->failed |= failed;
     dn_ofi_op_settle(ofi, op);
 }
@@ -262,7 +262,7 @@ static void dn_ofi_hand_over(dn_ofi_t *ofi, dn_ofi_op_t *op)
     }
     /* Not before: a fence that another thread asks for meanwhile finds it in one place or the other. */
     dn_ofi_lock(ofi);
-    op->peer->handed--;
+    op->peer->rma.handed--;
     dn_ofi_unlock(ofi);
     if (DN_INPROGRESS == op->status) {
         dn_ofi_op_free(op);
@@ -302,7 +302,7 @@ int dn_ofi_signal(dn_ofi_t *ofi)
 /** Has the provider parts of this peer's reads, or writes? */
 static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
 {
-    for (const dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+    for (const dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
         if (NULL != op->part && (op->write ? writes : reads)) {
             return 1;
         }
@@ -315,14 +315,14 @@ static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
  * @return whether it has none. */
 static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads, uint64_t patience_ns)
 {
-    uint64_t flying = peer->flying;
+    uint64_t flying = peer->rma.flying;
     uint64_t since = dn_ofi_clock();
     int late = 0;
 
     while (dn_ofi_rma_flies(peer, reads, 1)) {
         const uint64_t now = dn_ofi_clock();
-        if (flying != peer->flying) {
-            flying = peer->flying;
+        if (flying != peer->rma.flying) {
+            flying = peer->rma.flying;
             since = now;
             late = 0;
         }
@@ -374,7 +374,7 @@ static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
     }
     ofi->resetting = 0;
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+        for (dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
             dn_ofi_op_restart(ofi, op);
         }
     }
@@ -391,7 +391,7 @@ static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
             dn_ofi_part_free(ofi, part);
         } else {
             op->part = part->next;
-            op->peer->flying -= part->len;
+            op->peer->rma.flying -= part->len;
             part->op = NULL;
         }
     }
@@ -425,7 +425,7 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
     const int alone = NULL != ofi->rma_ep && ofi->rma_ep == ofi->ep;
     const uint64_t last_ns = alone ? DN_OFI_LINGER_NS : DN_OFI_GRACE_NS;
 
-    for (dn_ofi_op_t *op = peer->op; NULL != op; op = op->next) {
+    for (dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
         op->status = DN_ERR_UNREACH;
     }
     /* A PULL would write to memory that its owner is about to have back. */
@@ -443,8 +443,8 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
             dn_ofi_break(ofi);
         }
     }
-    while (NULL != peer->op) {
-        dn_ofi_op_t *op = peer->op;
+    while (NULL != peer->rma.first) {
+        dn_ofi_op_t *op = peer->rma.first;
         dn_ofi_op_abandon(ofi, op);
         if (signal) {
             dn_ofi_op_done(ofi, op);

@@ -24,6 +24,13 @@ static const dn_peer_ops_t dn_ofi_ops = {
     .fence = dn_ofi_fence,
 };
 
+/** Arrows of the drawings in dn_ofi_state.h. */
+const uint32_t dn_ofi_peer_turns[] = {
+    [DN_OFI_STRANGER] = DN_TURN_TO(DN_OFI_KNOWN) | DN_TURN_TO(DN_OFI_GOING),
+    [DN_OFI_KNOWN] = DN_TURN_TO(DN_OFI_GOING),
+    [DN_OFI_GOING] = 0,
+};
+
 int dn_ofi_is_sound(const dn_ofi_where_t *where)
 {
     return 0 < where->name_len && DN_OFI_NAME_MAX >= where->name_len && 64 <= where->window
@@ -76,8 +83,8 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
         peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
     }
     ofi->contenders += (uint32_t) peer->contends;
-    peer->op_tail = &peer->op;
-    peer->since = dn_ofi_clock();
+    peer->rma.tail = &peer->rma.first;
+    peer->watch.since = dn_ofi_clock();
     peer->next = ofi->peers;
     ofi->peers = peer;
     ofi->npeers++;
@@ -91,15 +98,15 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
 /** Free a peer that the port knows no more. */
 static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (0 != peer->rx_token && !peer->rx_left) {
-        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+    if (DN_OFI_RX_OPEN == peer->rx.state) {
+        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
                        DN_OFI_CLOSED);
     }
     dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
     dn_ofi_end_rx(ofi, peer);
-    while (NULL != peer->first) {
-        dn_ofi_buffer_t *buffer = peer->first;
-        peer->first = buffer->next;
+    while (NULL != peer->rx.first) {
+        dn_ofi_buffer_t *buffer = peer->rx.first;
+        peer->rx.first = buffer->next;
         dn_ofi_buffer_free(ofi, buffer);
     }
     dn_ofi_unready(ofi, peer);
@@ -115,7 +122,7 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         close(peer->pidfd);
     }
     dn_ofi_node_leave(ofi, peer->node);
-    dn_auth_wipe(&peer->rx_pair, sizeof(peer->rx_pair));
+    dn_auth_wipe(&peer->rx.pair, sizeof(peer->rx.pair));
     free(peer);
 }
 
@@ -132,7 +139,8 @@ dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])
 static dn_ofi_peer_t *dn_ofi_find_met(const dn_ofi_t *ofi, const dn_peer_base_t *id)
 {
     dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, id->nonce);
-    return NULL != peer && peer->stranger && 0 == memcmp(&peer->base.pgid, &id->pgid, sizeof(id->pgid))
+    return NULL != peer && DN_OFI_STRANGER == peer->owner
+                   && 0 == memcmp(&peer->base.pgid, &id->pgid, sizeof(id->pgid))
                ? peer
                : NULL;
 }
@@ -140,7 +148,7 @@ static dn_ofi_peer_t *dn_ofi_find_met(const dn_ofi_t *ofi, const dn_peer_base_t 
 void dn_ofi_meet(dn_ofi_t *ofi)
 {
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (peer->stranger) {
+        if (DN_OFI_STRANGER == peer->owner) {
             dn_port_adopt(ofi->iface.port, &peer->base);
             dn_ofi_let_in(ofi, peer);
         }
@@ -231,16 +239,16 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         status = dn_ofi_make_peer(ofi, id, &where, &peer);
     }
     if (DN_OK == status && peer->self) {
-        peer->rx_left = 0;
+        dn_ofi_end_rx(ofi, peer);
     } else if (DN_OK == status && NULL == peer->tx) {
         status = dn_ofi_open_stream(ofi, peer);
         if (DN_OK != status && NULL == *peer_p && NULL == met) {
             dn_ofi_free_peer(ofi, peer);
         }
     }
-    if (DN_OK == status && NULL != met) {
+    if (DN_OK == status && DN_OFI_STRANGER == peer->owner) {
         /* From now on it is the port's, which enters it. */
-        dn_ofi_let_in(ofi, met);
+        dn_ofi_let_in(ofi, peer);
     }
     dn_ofi_unlock(ofi);
     if (DN_OK == status) {
@@ -257,7 +265,8 @@ static void dn_ofi_push_out(dn_ofi_t *ofi, uint64_t token)
 
     for (;;) {
         dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, token);
-        if (NULL == stream || NULL == stream->first || stream->dead || dn_ofi_clock() > until) {
+        if (NULL == stream || NULL == stream->first || dn_ofi_stream_ended(stream)
+            || dn_ofi_clock() > until) {
             return;
         }
         dn_ofi_advance(ofi, stream);
@@ -284,13 +293,14 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
     dn_ofi_depart(ofi, peer, DN_OFI_LEAVE);
     if (peer->self) {
         /* Freed when it has heard all that it told itself. */
-        peer->rx_left = 1;
+        dn_ofi_rx_turn(peer, DN_OFI_RX_LEFT);
         ofi->reap = 1;
     }
     /* Nor is it freed in a handler of its own. */
-    const int stays = (0 != peer->rx_token && !dn_peer_is_lost(base)) || peer->self || 0 != peer->depth;
+    const int stays =
+        (DN_OFI_RX_NONE != peer->rx.state && !dn_peer_is_lost(base)) || peer->self || 0 != peer->rx.depth;
     if (!stays) {
-        peer->going = 1;
+        dn_ofi_peer_turn(peer, DN_OFI_GOING);
         dn_peer_retire(base);
     }
     ofi->reap |= stays && dn_peer_is_lost(base);
@@ -332,11 +342,11 @@ static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     if (DN_PEER_PARTED == dn_load_acquire_u32(&peer->base.doubt) || dn_ofi_has_ended(peer->pidfd)) {
         return;
     }
-    if (0 != peer->rx_token && !peer->rx_left) {
-        dn_ofi_say(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+    if (DN_OFI_RX_OPEN == peer->rx.state) {
+        dn_ofi_say(ofi, peer->node, DN_OFI_REFUSE, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
                    DN_OFI_CLOSED);
     }
-    if (NULL != peer->tx && peer->tx->open) {
+    if (NULL != peer->tx && dn_ofi_stream_keyed(peer->tx)) {
         dn_ofi_say(ofi, peer->node, DN_OFI_GONE, peer->tx->token, &peer->tx->pair.way[DN_AUTH_OPENER], 0);
     }
 }
@@ -348,7 +358,7 @@ void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
-        peer->tx->dead = 1;
+        dn_ofi_stream_end(peer->tx);
     }
     dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
 }
@@ -361,7 +371,7 @@ void dn_ofi_lost(dn_peer_base_t *base)
     dn_ofi_lock(ofi);
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
-        peer->tx->dead = 1;
+        dn_ofi_stream_end(peer->tx);
     }
     dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
     dn_ofi_rma_end(ofi, peer, 1);
@@ -380,8 +390,8 @@ dn_status_t dn_ofi_check(dn_peer_base_t *base)
  * connected to it, and nobody is about to free it? */
 static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
 {
-    return ((peer->rx_left && !peer->left_due) || dn_peer_is_lost(&peer->base)) && NULL == peer->first
-           && 0 == peer->depth && 0 == peer->base.connections && !peer->going;
+    return (DN_OFI_RX_LEFT == peer->rx.state || dn_peer_is_lost(&peer->base)) && NULL == peer->rx.first
+           && 0 == peer->rx.depth && 0 == peer->base.connections && DN_OFI_GOING != peer->owner;
 }
 
 /** Free those who are over, one a call, since it may change the list. @return
@@ -391,15 +401,17 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
     dn_ofi_lock(ofi);
     dn_ofi_peer_t *peer = ofi->peers;
     while (NULL != peer && !dn_ofi_is_over(peer)) {
-        if (peer->rx_left && !peer->left_due && !peer->self && NULL == peer->first && 0 == peer->depth) {
+        if (DN_OFI_RX_LEFT == peer->rx.state && !peer->self && NULL == peer->rx.first
+            && 0 == peer->rx.depth) {
             dn_ofi_end_rx(ofi, peer);
             ofi->retry = NULL != ofi->applicant;
         }
-        ofi->reap |= peer->rx_left || (dn_peer_is_lost(&peer->base) && 0 == peer->base.connections);
+        ofi->reap |=
+            dn_ofi_rx_has_left(peer) || (dn_peer_is_lost(&peer->base) && 0 == peer->base.connections);
         peer = peer->next;
     }
     if (NULL != peer) {
-        peer->going = 1;
+        dn_ofi_peer_turn(peer, DN_OFI_GOING);
         dn_peer_retire(&peer->base);
     }
     dn_ofi_unlock(ofi);

@@ -22,29 +22,29 @@
 
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (!peer->queued && !peer->stranger && NULL != peer->first) {
-        peer->queued = 1;
-        peer->ready_next = NULL;
+    if (!peer->rx.queued && DN_OFI_STRANGER != peer->owner && NULL != peer->rx.first) {
+        peer->rx.queued = 1;
+        peer->rx.ready_next = NULL;
         *ofi->ready_tail = peer;
-        ofi->ready_tail = &peer->ready_next;
+        ofi->ready_tail = &peer->rx.ready_next;
         ofi->nready++;
     }
 }
 
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (!peer->queued) {
+    if (!peer->rx.queued) {
         return;
     }
     dn_ofi_peer_t **at = &ofi->ready;
     while (peer != *at) {
-        at = &(*at)->ready_next;
+        at = &(*at)->rx.ready_next;
     }
-    *at = peer->ready_next;
-    if (&peer->ready_next == ofi->ready_tail) {
+    *at = peer->rx.ready_next;
+    if (&peer->rx.ready_next == ofi->ready_tail) {
         ofi->ready_tail = at;
     }
-    peer->queued = 0;
+    peer->rx.queued = 0;
     ofi->nready--;
 }
 
@@ -54,24 +54,24 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
 {
     int n = 0;
 
-    while (n < max && NULL != peer->first) {
-        dn_ofi_buffer_t *buffer = peer->first;
+    while (n < max && NULL != peer->rx.first) {
+        dn_ofi_buffer_t *buffer = peer->rx.first;
         const dn_ofi_head_t *head = dn_ofi_head(buffer);
         const dn_handler_t *handler = &ofi->iface.handler[head->channel];
         if (NULL == handler->fn) {
             break;
         }
-        peer->first = buffer->next;
+        peer->rx.first = buffer->next;
         /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
-        const uint64_t token = peer->rx_token;
-        peer->depth++;
+        const uint64_t token = peer->rx.token;
+        peer->rx.depth++;
         dn_ofi_unlock(ofi);
         handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
         dn_ofi_lock(ofi);
-        peer->depth--;
+        peer->rx.depth--;
         /* The next stream may have begun meanwhile, which has a count of its own. */
-        buffer->lines = token == peer->rx_token ? buffer->lines : 0;
-        peer->rx_taken += buffer->lines;
+        buffer->lines = token == peer->rx.token ? buffer->lines : 0;
+        peer->rx.taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_give_credit(ofi, peer);
         n++;
@@ -110,7 +110,7 @@ static void dn_ofi_go_on(dn_ofi_t *ofi)
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         dn_ofi_give_credit(ofi, peer);
         dn_ofi_answer(ofi, peer);
-        if (NULL != peer->op && dn_ofi_rma_advance(ofi, peer)) {
+        if (NULL != peer->rma.first && dn_ofi_rma_advance(ofi, peer)) {
             ofi->work = 1;
         }
     }
@@ -185,7 +185,7 @@ static int dn_ofi_is_busy(const dn_ofi_t *ofi)
         busy = NULL != ofi->stream[i] && NULL != ofi->stream[i]->first;
     }
     for (const dn_ofi_peer_t *peer = ofi->peers; !busy && NULL != peer; peer = peer->next) {
-        busy = NULL != peer->op;
+        busy = NULL != peer->rma.first;
     }
     return busy;
 }
@@ -195,7 +195,7 @@ static void dn_ofi_ask_all(dn_ofi_t *ofi)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
-        if (NULL != stream && !stream->dead && NULL != stream->first) {
+        if (NULL != stream && !dn_ofi_stream_ended(stream) && NULL != stream->first) {
             dn_ofi_inquire(ofi, stream);
         }
     }
@@ -246,7 +246,7 @@ int dn_ofi_recv(dn_peer_base_t *base, int max)
 
     dn_ofi_lock(ofi);
     ofi->turns++;
-    if (NULL == peer->first) {
+    if (NULL == peer->rx.first) {
         dn_ofi_turn(ofi);
     }
     const int n = dn_ofi_dispatch(ofi, peer, max);

@@ -38,7 +38,7 @@ void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
 
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    peer->stranger = 0;
+    dn_ofi_peer_turn(peer, DN_OFI_KNOWN);
     dn_ofi_give_credit(ofi, peer);
     dn_ofi_make_ready(ofi, peer);
 }
@@ -75,37 +75,36 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
 
-    peer->rx_number++;
+    peer->rx.number++;
     if (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind) {
         if (DN_OFI_CLOSE == head->kind) {
             dn_peer_doubt(&peer->base, DN_PEER_PARTED);
         }
-        peer->rx_left = 1;
+        dn_ofi_rx_turn(peer, DN_OFI_RX_LEAVES);
         ofi->reap = 1;
         ofi->retry = NULL != ofi->applicant;
-        peer->left_due = 1;
         dn_ofi_answer(ofi, peer);
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
     buffer->lines = dn_ofi_lines(head->len);
-    peer->rx_lines += buffer->lines;
-    if (peer->rx_lines - peer->rx_told > ofi->where.window) {
+    peer->rx.lines += buffer->lines;
+    if (peer->rx.lines - peer->rx.told > ofi->where.window) {
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;
     }
     if (DN_OFI_AOTF == head->kind) {
         dn_ofi_apply(ofi, buffer);
-        peer->rx_taken += buffer->lines;
+        peer->rx.taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_give_credit(ofi, peer);
         return;
     }
-    if (NULL != peer->first) {
+    if (NULL != peer->rx.first) {
         buffer = dn_ofi_shrink(ofi, buffer);
     }
-    dn_ofi_put_last(&peer->first, &peer->last, buffer);
+    dn_ofi_put_last(&peer->rx.first, &peer->rx.last, buffer);
     dn_ofi_make_ready(ofi, peer);
 }
 
@@ -114,7 +113,7 @@ static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_
 {
     const uint64_t number = dn_ofi_head(buffer)->number;
     const uint32_t lines = dn_ofi_lines(dn_ofi_head(buffer)->len);
-    dn_ofi_buffer_t **at = &peer->early;
+    dn_ofi_buffer_t **at = &peer->rx.early;
 
     while (NULL != *at && dn_ofi_head(*at)->number < number) {
         at = &(*at)->next;
@@ -125,15 +124,15 @@ static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_
         return;
     }
     /* A stream has no more on the way than it has credit for, and the LEAVE. */
-    if (number - peer->rx_number > ofi->where.window + 1
-        || peer->rx_lines - peer->rx_told + peer->early_lines + lines > ofi->where.window + 1) {
+    if (number - peer->rx.number > ofi->where.window + 1
+        || peer->rx.lines - peer->rx.told + peer->rx.early_lines + lines > ofi->where.window + 1) {
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;
     }
     buffer = dn_ofi_shrink(ofi, buffer);
-    peer->signs++;
-    peer->early_lines += lines;
+    peer->watch.signs++;
+    peer->rx.early_lines += lines;
     buffer->next = *at;
     *at = buffer;
 }
@@ -142,24 +141,24 @@ void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer
 {
     const uint64_t number = dn_ofi_head(buffer)->number;
 
-    if (number < peer->rx_number) {
+    if (number < peer->rx.number) {
         /* Whoever has seen it on its way can send it again. */
         dn_count(&ofi->iface.counters->dropped, 1);
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
-    if (number != peer->rx_number) {
+    if (number != peer->rx.number) {
         /* FI_ORDER_SAS is the order of matching: a short message may be complete
      * before a long one. */
         dn_ofi_keep_early(ofi, peer, buffer);
         return;
     }
-    peer->signs++;
+    peer->watch.signs++;
     dn_ofi_deliver(ofi, peer, buffer);
-    while (NULL != peer->early && dn_ofi_head(peer->early)->number == peer->rx_number) {
-        dn_ofi_buffer_t *next = peer->early;
-        peer->early = next->next;
-        peer->early_lines -= dn_ofi_lines(dn_ofi_head(next)->len);
+    while (NULL != peer->rx.early && dn_ofi_head(peer->rx.early)->number == peer->rx.number) {
+        dn_ofi_buffer_t *next = peer->rx.early;
+        peer->rx.early = next->next;
+        peer->rx.early_lines -= dn_ofi_lines(dn_ofi_head(next)->len);
         dn_ofi_deliver(ofi, peer, next);
     }
 }
@@ -192,7 +191,7 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
             /* Both close: each other's LEAVE is the acknowledgement. */
             dn_ofi_control(ofi, stream->node, DN_OFI_LEFT, head->token,
                            &stream->back_pair.way[DN_AUTH_ACCEPTOR], 0);
-            stream->dead = 1;
+            dn_ofi_stream_end(stream);
             dn_ofi_settle_stream(ofi, stream);
             dn_ofi_buffer_free(ofi, buffer);
             return;
@@ -233,8 +232,8 @@ static void dn_ofi_numbered(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 
     if (NULL == peer) {
         dn_ofi_unknown(ofi, buffer);
-    } else if (peer->rx_left || DN_OFI_PROOF == dn_ofi_head(buffer)->kind
-               || !dn_ofi_opens(ofi, &peer->rx_pair.way[DN_AUTH_OPENER], buffer)) {
+    } else if (DN_OFI_RX_OPEN != peer->rx.state || DN_OFI_PROOF == dn_ofi_head(buffer)->kind
+               || !dn_ofi_opens(ofi, &peer->rx.pair.way[DN_AUTH_OPENER], buffer)) {
         dn_count(&ofi->iface.counters->dropped, 1);
         dn_ofi_buffer_free(ofi, buffer);
     } else {

@@ -4,7 +4,8 @@
  */
 /** @file dn_ofi_state.h
  * What the ofi device keeps: buffers, streams, peers, transfers, groups and applicants, with the numbers that bound them. All of it
- * is guarded by ofi->lock (dn_ofi_int.h).
+ * is guarded by ofi->lock (dn_ofi_int.h), the states among it; only dn_peer_base_t::life and ::doubt have orders of their own
+ * (dn_device.h).
  */
 #ifndef DN_OFI_STATE_H
 #define DN_OFI_STATE_H
@@ -126,23 +127,44 @@ typedef struct dn_ofi_pool {
 
 enum { DN_OFI_SHORT, DN_OFI_MEDIUM, DN_OFI_LONG, DN_OFI_POOLS };
 
+/**
+ * The life of what we send to a peer; each arrow is one dn_ofi_stream_turn():
+ *
+ *   GREETS ---> OPEN ---> DEAD
+ *     |
+ *     +-------> REFUSED
+ *
+ * It GREETS by HELLO until the peer's CHALLENGE comes; with that it has keys. It ends when the peer refuses it, or has taken its LEAVE,
+ * when the provider fails, or when the peer is lost. A stream without a peer has been left, and is freed when it has ended.
+ */
+enum dn_ofi_tx_state {
+    DN_OFI_TX_GREETS,  /**< what is sent waits with us */
+    DN_OFI_TX_REFUSED, /**< nothing more is sent, and there never were keys */
+    DN_OFI_TX_OPEN,    /**< messages go out */
+    DN_OFI_TX_DEAD,    /**< nothing more is sent; words of its receiver are still read */
+};
+
 /** What we send to a peer. Outlives the peer until all of it has been taken. */
 typedef struct dn_ofi_stream {
     uint64_t token; /**< its last DN_OFI_PLACE_BITS: place in ofi->stream */
+    enum dn_ofi_tx_state state;
+    struct dn_ofi_peer *peer; /**< NULL: it was left */
+    dn_ofi_node_t *node;
     uint64_t
         before; /**< token of the stream to the same process ahead of it: it begins when that has gone out */
-    struct dn_ofi_peer *peer;
-    dn_ofi_node_t *node;
-    uint64_t back;            /**< token of the peer's stream to us when the peer was freed,
-                    0: none */
+    uint64_t back;            /**< token of the peer's stream to us when the peer was freed, 0: none */
     dn_auth_pair_t back_pair; /**< of that stream */
-    int open;                 /**< it was challenged: messages go out */
-    dn_auth_root_t root;
-    dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
-    dn_auth_pair_t pair;         /**< once it is open */
-    uint64_t since;              /**< when it was made */
-    uint64_t greet_at;           /**< when HELLO is said next, */
-    uint64_t greet_gap;          /**< and the pause behind that */
+    dn_auth_pair_t pair;      /**< once it is open */
+
+    /** How it is opened: dn_ofi_greet.c */
+    struct {
+        dn_auth_root_t root;
+        dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
+        uint64_t since;              /**< when the stream was made */
+        uint64_t at;                 /**< when HELLO is said next, */
+        uint64_t gap;                /**< and the pause behind that */
+    } greet;
+
     uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
     uint32_t room;   /**< bytes of the longest message that its receiver takes, with its head */
     uint32_t window;
@@ -153,23 +175,98 @@ typedef struct dn_ofi_stream {
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
     uint64_t stores;               /**< number behind its last AOTF; 0: there was none */
     uint64_t stored;               /**< numbers below are known to have come */
-    int asked;                     /**< a PING is not answered yet */
-    uint64_t question;             /**< which it was, or the last */
-    uint64_t asked_at;             /**< when it was sent last, */
-    uint64_t asked_since;          /**< and first */
-    uint64_t turn;                 /**< ofi->turns when its burst began */
-    uint32_t burst;                /**< messages since */
-    uint64_t sent_at;              /**< when the last of them was sent */
-    int gathers;                   /**< is in ofi->gathering */
-    struct dn_ofi_stream *gathering_next;
-    uint32_t unheard; /**< looks since what came of it has grown */
-    uint64_t seen;    /**< stored at the last look */
-    int leaving;      /**< its LEAVE is queued */
-    int dead;         /**< nothing more is sent */
+
+    /** Short messages that go out together: dn_ofi_queue.c */
+    struct {
+        uint64_t turn;     /**< ofi->turns when the burst began */
+        uint64_t sent_at;  /**< when the last of them was sent */
+        uint32_t messages; /**< since it began */
+        int gathers;       /**< the stream is in ofi->gathering */
+        struct dn_ofi_stream *next;
+    } burst;
+
+    /** The PING that is not answered yet: dn_ofi_word.c */
+    struct {
+        uint64_t number; /**< which it was, or the last */
+        uint64_t at;     /**< when it was sent last, 0: it is answered; */
+        uint64_t since;  /**< and first */
+    } asks;
+
+    /** Does it come? dn_ofi_watch.c */
+    struct {
+        uint32_t unheard; /**< looks since `stored` has grown */
+        uint64_t seen;    /**< `stored` at the last look */
+    } watch;
 } dn_ofi_stream_t;
+
+/** By state: those that may follow (dn_turn.h). */
+extern const uint32_t dn_ofi_stream_turns[];
+
+static inline void dn_ofi_stream_turn(dn_ofi_stream_t *stream, enum dn_ofi_tx_state to)
+{
+    dn_turn_check("a stream of ofi", dn_ofi_stream_turns, stream->state, to);
+    stream->state = to;
+}
+
+/** Is nothing more sent on it? */
+static inline int dn_ofi_stream_ended(const dn_ofi_stream_t *stream)
+{
+    return DN_OFI_TX_REFUSED == stream->state || DN_OFI_TX_DEAD == stream->state;
+}
+
+/** Was it opened, so that its receiver's words can be told from others? */
+static inline int dn_ofi_stream_keyed(const dn_ofi_stream_t *stream)
+{
+    return DN_OFI_TX_OPEN <= stream->state;
+}
+
+/** Send nothing more on it, if that has not been said before. */
+static inline void dn_ofi_stream_end(dn_ofi_stream_t *stream)
+{
+    if (!dn_ofi_stream_ended(stream)) {
+        dn_ofi_stream_turn(stream, DN_OFI_TX_OPEN == stream->state ? DN_OFI_TX_DEAD : DN_OFI_TX_REFUSED);
+    }
+}
+
+/**
+ * Whose a peer is; each arrow is one dn_ofi_peer_turn(). What the port has of it, lost or not, is dn_peer_base_t::life.
+ *
+ *   STRANGER ---> KNOWN ---> GOING
+ *      |                       ^
+ *      +-----------------------+
+ */
+enum dn_ofi_owner {
+    DN_OFI_STRANGER, /**< the device's: the watcher has met it, and what it says waits for the port */
+    DN_OFI_KNOWN,    /**< the port's, too */
+    DN_OFI_GOING,    /**< it is being freed: what it says now is said to nobody */
+};
+
+/**
+ * What a peer sends to us; each arrow is one dn_ofi_rx_turn():
+ *
+ *          its PROOF         its LEAVE            LEFT is said
+ *   NONE ------------> OPEN ----------> LEAVES <---------------> LEFT
+ *    ^                  |                 |      asked again      |
+ *    +------------------+-----------------+-----------------------+   forgotten, or the next stream begins
+ *
+ * A process sends to itself without a stream: NONE, and LEFT from its disconnect on.
+ */
+enum dn_ofi_rx_state {
+    DN_OFI_RX_NONE,
+    DN_OFI_RX_OPEN,
+    DN_OFI_RX_LEAVES, /**< LEFT waits for room */
+    DN_OFI_RX_LEFT,
+};
+
+/** Words that wait for room. */
+enum {
+    DN_OFI_OWES_PONG = 1u,
+    DN_OFI_OWES_CREDIT = 2u, /**< the last one is to be said again */
+};
 
 typedef struct dn_ofi_peer {
     dn_peer_base_t base;
+    enum dn_ofi_owner owner;
     dn_ofi_stream_t *tx; /**< NULL: not open */
     dn_ofi_node_t *node;
     uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
@@ -178,38 +275,65 @@ typedef struct dn_ofi_peer {
     int self;
     int contends; /**< runs only where we may */
     int pidfd;    /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
-    int stranger; /**< met by the watcher: not the port's yet */
-    int going;    /**< is being freed: what it says now is said to nobody */
 
-    uint64_t rx_token;             /**< of its stream to us, 0: none */
-    dn_auth_pair_t rx_pair;        /**< of that stream */
-    struct dn_ofi_peer *rx_next;   /**< of its bucket */
-    uint64_t rx_number;            /**< expected next */
-    uint64_t rx_lines;             /**< that came, ever */
-    uint64_t rx_taken;             /**< lines whose handlers have run, ever */
-    uint64_t rx_told;              /**< of which the sender knows */
-    uint64_t early_lines;          /**< of early, which the sender has credit for, too */
-    uint32_t depth;                /**< its handlers running, one inside the other */
-    uint64_t rx_question;          /**< the newest that its PINGs have asked */
-    int rx_left;                   /**< its LEAVE came */
-    int left_due, pong_due;        /**< LEFT or PONG wait for room */
-    int credit_due;                /**< the last CREDIT is to be said again */
-    int queued;                    /**< is in ofi->ready */
-    dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
-    dn_ofi_buffer_t *first, *last; /**< for handlers */
-    struct dn_ofi_peer *ready_next;
+    /** Its stream to us. */
+    struct {
+        enum dn_ofi_rx_state state;
+        uint32_t owes;  /**< DN_OFI_OWES_ */
+        uint64_t token; /**< 0: none */
+        dn_auth_pair_t pair;
+        struct dn_ofi_peer *next;      /**< of its bucket */
+        uint64_t number;               /**< expected next */
+        uint64_t lines;                /**< that came, ever */
+        uint64_t taken;                /**< lines whose handlers have run, ever */
+        uint64_t told;                 /**< of which the sender knows */
+        uint64_t question;             /**< the newest that its PINGs have asked */
+        dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
+        uint64_t early_lines;          /**< of early, which the sender has credit for, too */
+        dn_ofi_buffer_t *first, *last; /**< for handlers */
+        uint32_t depth;                /**< its handlers running, one inside the other */
+        int queued;                    /**< the peer is in ofi->ready */
+        struct dn_ofi_peer *ready_next;
+    } rx;
 
-    struct dn_ofi_op *op, **op_tail; /**< in flight, oldest first */
-    uint32_t handed;                 /**< of those no more in flight, for the core processor */
-    uint64_t fenced;                 /**< number of the message behind which RMA may start */
-    int fences;                      /**< there is one */
-    uint64_t flying;                 /**< bytes of their parts that the provider has */
-    uint32_t signs;                  /**< of life, counted */
-    uint32_t signs_at;               /**< when `since` was set */
-    uint64_t since;
+    /** PUSH and PULL: dn_ofi_op.c */
+    struct {
+        struct dn_ofi_op *first, **tail; /**< in flight, oldest first */
+        uint32_t handed;                 /**< of those no more in flight, for the core processor */
+        uint64_t fenced; /**< number of the message behind which RMA may start; 0: it need not wait */
+        uint64_t flying; /**< bytes of their parts that the provider has */
+    } rma;
+
+    /** Does it live? dn_ofi_watch.c */
+    struct {
+        uint32_t signs;    /**< of life, counted */
+        uint32_t signs_at; /**< when `since` was set */
+        uint64_t since;
+    } watch;
 
     struct dn_ofi_peer *next; /**< of ofi->peers */
 } dn_ofi_peer_t;
+
+/** By state: those that may follow (dn_turn.h). */
+extern const uint32_t dn_ofi_peer_turns[], dn_ofi_rx_turns[];
+
+static inline void dn_ofi_peer_turn(dn_ofi_peer_t *peer, enum dn_ofi_owner to)
+{
+    dn_turn_check("a peer of ofi", dn_ofi_peer_turns, peer->owner, to);
+    peer->owner = to;
+}
+
+static inline void dn_ofi_rx_turn(dn_ofi_peer_t *peer, enum dn_ofi_rx_state to)
+{
+    dn_turn_check("what a peer of ofi sends", dn_ofi_rx_turns, peer->rx.state, to);
+    peer->rx.state = to;
+}
+
+/** Has its LEAVE come? */
+static inline int dn_ofi_rx_has_left(const dn_ofi_peer_t *peer)
+{
+    return DN_OFI_RX_LEAVES <= peer->rx.state;
+}
 
 /** A PUSH or PULL. */
 typedef struct dn_ofi_op {

@@ -9,6 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** Arrows of the drawings in dn_ofi_state.h. */
+const uint32_t dn_ofi_stream_turns[] = {
+    [DN_OFI_TX_GREETS] = DN_TURN_TO(DN_OFI_TX_OPEN) | DN_TURN_TO(DN_OFI_TX_REFUSED),
+    [DN_OFI_TX_REFUSED] = 0,
+    [DN_OFI_TX_OPEN] = DN_TURN_TO(DN_OFI_TX_DEAD),
+    [DN_OFI_TX_DEAD] = 0,
+};
+
+const uint32_t dn_ofi_rx_turns[] = {
+    [DN_OFI_RX_NONE] = DN_TURN_TO(DN_OFI_RX_OPEN) | DN_TURN_TO(DN_OFI_RX_LEFT),
+    [DN_OFI_RX_OPEN] = DN_TURN_TO(DN_OFI_RX_LEAVES) | DN_TURN_TO(DN_OFI_RX_NONE),
+    [DN_OFI_RX_LEAVES] = DN_TURN_TO(DN_OFI_RX_LEFT) | DN_TURN_TO(DN_OFI_RX_NONE),
+    [DN_OFI_RX_LEFT] = DN_TURN_TO(DN_OFI_RX_LEAVES) | DN_TURN_TO(DN_OFI_RX_NONE),
+};
+
 /* Ours */
 
 /** The place in the table of streams that a token names. */
@@ -29,7 +44,7 @@ int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
 {
     const dn_ofi_stream_t *before = dn_ofi_find_stream(ofi, stream->before);
 
-    return NULL != before && !before->dead && NULL != before->first;
+    return NULL != before && !dn_ofi_stream_ended(before) && NULL != before->first;
 }
 
 /** A free place in the table of streams. */
@@ -80,14 +95,14 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->window = peer->window;
     stream->room = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
     stream->before = peer->node->newest;
-    stream->number = stream->stored = stream->seen = ofi->first;
+    stream->number = stream->stored = stream->watch.seen = ofi->first;
     stream->sent = stream->credit = ofi->first;
-    stream->root = *root;
-    stream->theirs = peer->side;
-    dn_ofi_side(&ofi->where, dn_port_job(ofi->iface.port)->pid, &stream->ours);
-    dn_auth_random(stream->ours.random, sizeof(stream->ours.random));
-    stream->since = dn_ofi_clock();
-    stream->greet_gap = DN_OFI_GREET_NS;
+    stream->greet.root = *root;
+    stream->greet.theirs = peer->side;
+    dn_ofi_side(&ofi->where, dn_port_job(ofi->iface.port)->pid, &stream->greet.ours);
+    dn_auth_random(stream->greet.ours.random, sizeof(stream->greet.ours.random));
+    stream->greet.since = dn_ofi_clock();
+    stream->greet.gap = DN_OFI_GREET_NS;
     /* It is filled in when it is asked for; the others wait behind it. */
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_PROOF, &none, sizeof(none))) {
         dn_ofi_free_stream(stream);
@@ -114,7 +129,7 @@ void dn_ofi_free_stream(dn_ofi_stream_t *stream)
 
 void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    if (NULL != stream->peer || !stream->dead || 0 != stream->flying) {
+    if (NULL != stream->peer || !dn_ofi_stream_ended(stream) || 0 != stream->flying) {
         return;
     }
     while (NULL != stream->first) {
@@ -123,11 +138,11 @@ void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         dn_ofi_buffer_free(ofi, buffer);
     }
     dn_ofi_stream_t **at = &ofi->gathering;
-    while (stream->gathers && stream != *at) {
-        at = &(*at)->gathering_next;
+    while (stream->burst.gathers && stream != *at) {
+        at = &(*at)->burst.next;
     }
-    if (stream->gathers) {
-        *at = stream->gathering_next;
+    if (stream->burst.gathers) {
+        *at = stream->burst.next;
     }
     ofi->stream[dn_ofi_place_of(stream->token)] = NULL;
     ofi->draining--;
@@ -143,16 +158,16 @@ void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
         return;
     }
     peer->tx = NULL;
-    peer->fences = 0;
+    peer->rma.fenced = 0;
     stream->peer = NULL;
-    stream->back = peer->rx_token;
-    stream->back_pair = peer->rx_pair;
-    stream->leaving = 1;
+    stream->back = peer->rx.token;
+    stream->back_pair = peer->rx.pair;
     ofi->draining++;
     /* Nobody misses a stream that was neither opened nor used; but that the port closes is said. */
-    const int unused = DN_OFI_LEAVE == kind && !stream->open && stream->first == stream->last;
-    if (!stream->dead && (unused || DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0))) {
-        stream->dead = 1;
+    const int unused =
+        DN_OFI_LEAVE == kind && DN_OFI_TX_GREETS == stream->state && stream->first == stream->last;
+    if (!dn_ofi_stream_ended(stream) && (unused || DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0))) {
+        dn_ofi_stream_end(stream);
     }
     dn_ofi_settle_stream(ofi, stream);
 }
@@ -167,32 +182,34 @@ static dn_ofi_peer_t **dn_ofi_bucket(dn_ofi_t *ofi, uint64_t token)
 dn_ofi_peer_t *dn_ofi_find_sender(const dn_ofi_t *ofi, uint64_t token)
 {
     dn_ofi_peer_t *peer = *dn_ofi_bucket((dn_ofi_t *) ofi, token);
-    while (NULL != peer && token != peer->rx_token) {
-        peer = peer->rx_next;
+    while (NULL != peer && token != peer->rx.token) {
+        peer = peer->rx.next;
     }
     return peer;
 }
 
 void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (0 == peer->rx_token) {
+    if (DN_OFI_RX_NONE == peer->rx.state) {
         return;
     }
-    dn_ofi_peer_t **at = dn_ofi_bucket(ofi, peer->rx_token);
-    while (peer != *at) {
-        at = &(*at)->rx_next;
+    dn_ofi_rx_turn(peer, DN_OFI_RX_NONE);
+    if (0 == peer->rx.token) {
+        /* Its own: there is no stream. */
+        return;
     }
-    *at = peer->rx_next;
-    peer->rx_token = 0;
-    peer->rx_left = 0;
-    peer->left_due = 0;
-    peer->pong_due = 0;
-    peer->credit_due = 0;
-    peer->early_lines = 0;
+    dn_ofi_peer_t **at = dn_ofi_bucket(ofi, peer->rx.token);
+    while (peer != *at) {
+        at = &(*at)->rx.next;
+    }
+    *at = peer->rx.next;
+    peer->rx.token = 0;
+    peer->rx.owes = 0;
+    peer->rx.early_lines = 0;
     ofi->nsenders--;
-    while (NULL != peer->early) {
-        dn_ofi_buffer_t *buffer = peer->early;
-        peer->early = buffer->next;
+    while (NULL != peer->rx.early) {
+        dn_ofi_buffer_t *buffer = peer->rx.early;
+        peer->rx.early = buffer->next;
         dn_ofi_buffer_free(ofi, buffer);
     }
 }
@@ -203,17 +220,18 @@ void dn_ofi_begin_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_ofi_applicant_
     const uint64_t first = applicant->number;
 
     dn_ofi_end_rx(ofi, peer);
-    for (dn_ofi_buffer_t *buffer = peer->first; NULL != buffer; buffer = buffer->next) {
+    for (dn_ofi_buffer_t *buffer = peer->rx.first; NULL != buffer; buffer = buffer->next) {
         buffer->lines = 0;
     }
-    peer->rx_token = token;
-    peer->rx_pair = applicant->pair;
-    peer->rx_number = first + 1; /* behind the PROOF */
-    peer->rx_lines = first;
-    peer->rx_taken = first;
-    peer->rx_told = first;
-    peer->rx_question = 0;
-    peer->rx_next = *dn_ofi_bucket(ofi, token);
+    dn_ofi_rx_turn(peer, DN_OFI_RX_OPEN);
+    peer->rx.token = token;
+    peer->rx.pair = applicant->pair;
+    peer->rx.number = first + 1; /* behind the PROOF */
+    peer->rx.lines = first;
+    peer->rx.taken = first;
+    peer->rx.told = first;
+    peer->rx.question = 0;
+    peer->rx.next = *dn_ofi_bucket(ofi, token);
     *dn_ofi_bucket(ofi, token) = peer;
     ofi->nsenders++;
 }

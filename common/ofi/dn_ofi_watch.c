@@ -7,7 +7,7 @@
  * asked, and lost when it has not answered at its end. A process may compute
  * for longer than that: so a thread that sleeps nearly always answers in its
  * place, and looks after the peers. It also sends what was gathered when the
- * application does not progress (dn_ofi_msg.c). It starts when this
+ * application does not progress (dn_ofi_queue.c). It starts when this
  * process has said where it is, or has a peer, and runs no handler and no completion.
  */
 #include "dn_config.h"
@@ -47,19 +47,20 @@ static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint
 {
     const uint64_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
 
-    if (!stream->open) {
-        return NULL == stream->peer && now - stream->since > ofi->timeout_ns ? "was never opened" : NULL;
+    if (DN_OFI_TX_GREETS == stream->state) {
+        return NULL == stream->peer && now - stream->greet.since > ofi->timeout_ns ? "was never opened"
+                                                                                   : NULL;
     }
-    if (stream->asked && now - stream->asked_since > DN_OFI_DEAF * ofi->timeout_ns) {
+    if (0 != stream->asks.at && now - stream->asks.since > DN_OFI_DEAF * ofi->timeout_ns) {
         return "does not answer to messages, though it says others";
     }
-    if (sent == stream->stored || stream->seen != stream->stored) {
-        stream->unheard = 0;
-        stream->seen = stream->stored;
-    } else if (!stream->asked && DN_OFI_LOOKS < ++stream->unheard) {
+    if (sent == stream->stored || stream->watch.seen != stream->stored) {
+        stream->watch.unheard = 0;
+        stream->watch.seen = stream->stored;
+    } else if (0 == stream->asks.at && DN_OFI_LOOKS < ++stream->watch.unheard) {
         return "had a connection that broke, and messages were lost";
     }
-    if (sent != stream->stored || NULL != stream->first || stream->leaving) {
+    if (sent != stream->stored || NULL != stream->first || NULL == stream->peer) {
         dn_ofi_inquire(ofi, stream);
     }
     return NULL;
@@ -70,17 +71,17 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
-        if (NULL == stream || stream->dead
+        if (NULL == stream || dn_ofi_stream_ended(stream)
             || (NULL != stream->peer && dn_peer_is_doubted(&stream->peer->base))) {
             continue;
         }
         if (away) {
-            stream->asked_since = now;
+            stream->asks.since = now;
             continue;
         }
         const char *wrong = dn_ofi_find_lost(ofi, stream, now);
         if (NULL != wrong && NULL == stream->peer) {
-            stream->dead = 1;
+            dn_ofi_stream_end(stream);
             dn_ofi_settle_stream(ofi, stream);
         } else if (NULL != wrong) {
             dn_log_error("PID %" PRIu32 " %s; it is given up", stream->peer->base.pid, wrong);
@@ -92,9 +93,9 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 /** Does anything connect us with it, so that it should answer? */
 static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
-    return !peer->self && !dn_peer_is_doubted(&peer->base) && !peer->stranger
+    return !peer->self && !dn_peer_is_doubted(&peer->base) && DN_OFI_KNOWN == peer->owner
            && (NULL == peer->tx || !dn_ofi_follows(ofi, peer->tx))
-           && (NULL != peer->tx || (0 != peer->rx_token && !peer->rx_left));
+           && (NULL != peer->tx || DN_OFI_RX_OPEN == peer->rx.state);
 }
 
 /** Look after all peers. */
@@ -108,15 +109,15 @@ static void dn_ofi_look(dn_ofi_t *ofi)
     dn_ofi_expire(ofi, 0);
     dn_ofi_look_at_streams(ofi, now, away);
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        if (away || !dn_ofi_is_watched(ofi, peer) || peer->signs != peer->signs_at) {
-            peer->signs_at = peer->signs;
-            peer->since = now;
-        } else if (now - peer->since > ofi->timeout_ns) {
+        if (away || !dn_ofi_is_watched(ofi, peer) || peer->watch.signs != peer->watch.signs_at) {
+            peer->watch.signs_at = peer->watch.signs;
+            peer->watch.since = now;
+        } else if (now - peer->watch.since > ofi->timeout_ns) {
             dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
                          " s (timeout_s); it is given up",
                          peer->base.pid, ofi->timeout_ns / UINT64_C(1000000000));
             dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
-        } else if (now - peer->since > ofi->timeout_ns / 2) {
+        } else if (now - peer->watch.since > ofi->timeout_ns / 2) {
             dn_ofi_probe(ofi, peer);
         }
     }

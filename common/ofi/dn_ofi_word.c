@@ -49,16 +49,15 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     const uint64_t now = dn_ofi_clock();
 
-    if (!stream->open || (stream->asked && now - stream->asked_at < DN_OFI_ASK_NS)) {
+    if (DN_OFI_TX_OPEN != stream->state || (0 != stream->asks.at && now - stream->asks.at < DN_OFI_ASK_NS)) {
         return;
     }
-    const uint64_t question = stream->question + !stream->asked;
+    const uint64_t question = stream->asks.number + (0 == stream->asks.at);
     if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
                        dn_ofi_question(question, NULL != stream->first))) {
-        stream->question = question;
-        stream->asked_since = stream->asked ? stream->asked_since : now;
-        stream->asked_at = now;
-        stream->asked = 1;
+        stream->asks.number = question;
+        stream->asks.since = 0 != stream->asks.at ? stream->asks.since : now;
+        stream->asks.at = now;
     }
 }
 
@@ -66,7 +65,7 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 static void dn_ofi_heard(dn_ofi_stream_t *stream, int is_new)
 {
     if (NULL != stream->peer) {
-        stream->peer->signs += (uint32_t) is_new;
+        stream->peer->watch.signs += (uint32_t) is_new;
     }
 }
 
@@ -75,7 +74,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
     dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, head->token);
 
-    if (NULL == stream || !stream->open) {
+    if (NULL == stream || !dn_ofi_stream_keyed(stream)) {
         /* Of one that is over: it may come late. */
         return;
     }
@@ -92,17 +91,17 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         } else if (stream->credit - head->number > stream->window) {
             dn_count(&ofi->iface.counters->dropped, 1);
         }
-    } else if (DN_OFI_LEFT == head->kind && stream->leaving) {
-        stream->dead = 1;
+    } else if (DN_OFI_LEFT == head->kind && NULL == stream->peer) {
+        dn_ofi_stream_end(stream);
         dn_ofi_settle_stream(ofi, stream);
     } else if (DN_OFI_PONG == head->kind) {
         const dn_ofi_pong_t *pong = (const dn_ofi_pong_t *) (head + 1);
-        if (!stream->asked || stream->question != pong->question) {
+        if (0 == stream->asks.at || stream->asks.number != pong->question) {
             /* Asked again, and so answered again. */
             return;
         }
         dn_ofi_heard(stream, 1);
-        stream->asked = 0;
+        stream->asks.at = 0;
         if (stream->stored <= head->number && head->number <= stream->number) {
             stream->stored = head->number;
         }
@@ -115,13 +114,13 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (0 != peer->depth || 0 == peer->rx_token || peer->rx_left || dn_peer_is_lost(&peer->base)
-        || peer->rx_taken - peer->rx_told < ofi->where.window / 4) {
+    if (0 != peer->rx.depth || DN_OFI_RX_OPEN != peer->rx.state || dn_peer_is_lost(&peer->base)
+        || peer->rx.taken - peer->rx.told < ofi->where.window / 4) {
         return;
     }
-    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
-                       peer->rx_taken)) {
-        peer->rx_told = peer->rx_taken;
+    if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
+                       peer->rx.taken)) {
+        peer->rx.told = peer->rx.taken;
     } else {
         ofi->work = 1;
     }
@@ -133,32 +132,33 @@ static int dn_ofi_pong(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
     struct {
         dn_ofi_head_t head;
         dn_ofi_pong_t pong;
-    } message = {.head = {.token = peer->rx_token,
-                          .number = peer->rx_number,
+    } message = {.head = {.token = peer->rx.token,
+                          .number = peer->rx.number,
                           .len = sizeof(message.pong),
                           .kind = DN_OFI_PONG},
-                 .pong = {.question = peer->rx_question}};
+                 .pong = {.question = peer->rx.question}};
 
-    dn_auth_seal(ofi->auth, &peer->rx_pair.way[DN_AUTH_ACCEPTOR], message.head.number, &message,
+    dn_auth_seal(ofi->auth, &peer->rx.pair.way[DN_AUTH_ACCEPTOR], message.head.number, &message,
                  sizeof(message), offsetof(dn_ofi_head_t, proof));
     return dn_ofi_tell(ofi, peer->node, &message, sizeof(message));
 }
 
 void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    const dn_auth_way_t *way = &peer->rx_pair.way[DN_AUTH_ACCEPTOR];
+    const dn_auth_way_t *way = &peer->rx.pair.way[DN_AUTH_ACCEPTOR];
 
-    if (peer->credit_due) {
-        peer->credit_due =
-            !dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx_token, way, peer->rx_told);
+    if (0 != (DN_OFI_OWES_CREDIT & peer->rx.owes)
+        && dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx.token, way, peer->rx.told)) {
+        peer->rx.owes &= ~DN_OFI_OWES_CREDIT;
     }
-    if (peer->pong_due) {
-        peer->pong_due = !dn_ofi_pong(ofi, peer);
+    if (0 != (DN_OFI_OWES_PONG & peer->rx.owes) && dn_ofi_pong(ofi, peer)) {
+        peer->rx.owes &= ~DN_OFI_OWES_PONG;
     }
-    if (peer->left_due && !peer->pong_due) {
-        peer->left_due = !dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx_token, way, 0);
+    if (DN_OFI_RX_LEAVES == peer->rx.state && 0 == (DN_OFI_OWES_PONG & peer->rx.owes)
+        && dn_ofi_control(ofi, peer->node, DN_OFI_LEFT, peer->rx.token, way, 0)) {
+        dn_ofi_rx_turn(peer, DN_OFI_RX_LEFT);
     }
-    ofi->work |= peer->credit_due || peer->pong_due || peer->left_due;
+    ofi->work |= 0 != peer->rx.owes || DN_OFI_RX_LEAVES == peer->rx.state;
 }
 
 void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
@@ -166,26 +166,28 @@ void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
 
-    if (NULL == peer || !dn_ofi_opens(ofi, &peer->rx_pair.way[DN_AUTH_OPENER], buffer)) {
+    if (NULL == peer || !dn_ofi_opens(ofi, &peer->rx.pair.way[DN_AUTH_OPENER], buffer)) {
         /* Of a stream that is not known yet it is said again. */
         dn_count(&ofi->iface.counters->dropped, NULL != peer);
     } else if (DN_OFI_GONE == head->kind) {
         dn_peer_doubt(&peer->base, DN_PEER_PARTED);
     } else if (dn_peer_is_doubted(&peer->base)) {
         /* An answer would keep it waiting for one who has given it up. */
-        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx_token, &peer->rx_pair.way[DN_AUTH_ACCEPTOR],
+        dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
                        DN_OFI_CLOSED);
     } else {
         const uint64_t question = head->number >> 1;
-        if (question < peer->rx_question) {
+        if (question < peer->rx.question) {
             /* A newer one is answered, or was. */
             return;
         }
-        peer->signs += question > peer->rx_question;
-        peer->rx_question = question;
-        peer->pong_due = 1;
-        peer->credit_due = dn_ofi_question(question, 1) == head->number;
-        peer->left_due = peer->rx_left;
+        peer->watch.signs += question > peer->rx.question;
+        peer->rx.question = question;
+        peer->rx.owes =
+            DN_OFI_OWES_PONG | (dn_ofi_question(question, 1) == head->number ? DN_OFI_OWES_CREDIT : 0);
+        if (DN_OFI_RX_LEFT == peer->rx.state) {
+            dn_ofi_rx_turn(peer, DN_OFI_RX_LEAVES);
+        }
         dn_ofi_answer(ofi, peer);
     }
 }

@@ -180,7 +180,7 @@ static dn_ofi_stream_t *knock(dn_world_t *world)
     dn_ofi_unlock(ofi);
     dn_world_connect_to(world, 0);
     dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
-    while (!stream->open) {
+    while (DN_OFI_TX_OPEN != stream->state) {
         dn_world_progress(world);
     }
     return stream;
@@ -309,7 +309,7 @@ static void a_proof_takes_no_place_of_another_group(dn_world_t *world)
         while (NULL != ofi->applicant) {
             dn_world_progress(world);
         }
-        dn_check_equal(((const dn_ofi_peer_t *) world->peer[2])->rx_token, 0);
+        dn_check_equal(((const dn_ofi_peer_t *) world->peer[2])->rx.token, 0);
         dn_check_equal(dn_world_dropped(world), 1);
         dn_world_post(world, 0, 2);
     }
@@ -435,35 +435,34 @@ static void what_was_heard_before_is_no_sign_of_life(dn_world_t *world)
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
         dn_world_await(world, 0, 0, 2);
         dn_ofi_lock(ofi);
-        stream->asked = 1;
-        stream->question = 6;
-        stream->asked_at = stream->asked_since = dn_ofi_clock();
-        const uint32_t signs = peer->signs;
+        stream->asks.number = 6;
+        stream->asks.at = stream->asks.since = dn_ofi_clock();
+        const uint32_t signs = peer->watch.signs;
         dn_ofi_unlock(ofi);
         dn_world_post(world, 0, 1);
         while (2 > stream->credit) {
             dn_world_progress(world);
         }
-        dn_check_equal(stream->asked, 1);
-        dn_check_equal(peer->signs - signs, 1);
+        dn_check(0 != stream->asks.at);
+        dn_check_equal(peer->watch.signs - signs, 1);
         dn_world_post(world, 0, 2);
     } else {
         dn_world_hear_until(world, 1);
         const dn_ofi_peer_t *peer = ofi->peers;
-        const uint32_t signs = peer->signs;
+        const uint32_t signs = peer->watch.signs;
         dn_world_post(world, 0, 1);
         dn_world_hear_until(world, 2);
         /* The question, and the message. */
-        dn_check_equal(peer->signs - signs, 2);
+        dn_check_equal(peer->watch.signs - signs, 2);
         dn_world_post(world, 0, 2);
         dn_world_await(world, 1, 0, 1);
         struct {
             dn_ofi_head_t head;
             dn_ofi_pong_t pong;
-        } pong = {.head = {.token = peer->rx_token, .number = 3, .kind = DN_OFI_PONG, .len = 8}, .pong = {5}};
-        dn_ofi_head_t credit = {.token = peer->rx_token, .number = 2, .kind = DN_OFI_CREDIT};
-        repeat_word(world, 1, &pong, sizeof(pong), &peer->rx_pair.way[DN_AUTH_ACCEPTOR]);
-        repeat_word(world, 1, &credit, sizeof(credit), &peer->rx_pair.way[DN_AUTH_ACCEPTOR]);
+        } pong = {.head = {.token = peer->rx.token, .number = 3, .kind = DN_OFI_PONG, .len = 8}, .pong = {5}};
+        dn_ofi_head_t credit = {.token = peer->rx.token, .number = 2, .kind = DN_OFI_CREDIT};
+        repeat_word(world, 1, &pong, sizeof(pong), &peer->rx.pair.way[DN_AUTH_ACCEPTOR]);
+        repeat_word(world, 1, &credit, sizeof(credit), &peer->rx.pair.way[DN_AUTH_ACCEPTOR]);
         dn_world_await(world, 1, 0, 2);
     }
     dn_world_barrier(world);

@@ -178,7 +178,7 @@ static void check_secrets_kept(dn_world_t *world)
     check_kept(group->secret, sizeof(group->secret));
     dn_ofi_lock(ofi);
     check_pair_kept(&peer->tx->pair, hello, DN_AUTH_OPENER);
-    check_pair_kept(&peer->rx_pair, hello, DN_AUTH_ACCEPTOR);
+    check_pair_kept(&peer->rx.pair, hello, DN_AUTH_ACCEPTOR);
     dn_ofi_unlock(ofi);
     /* What is public is sent: a secret would be found. */
     dn_check(was_sent(group->exchange, sizeof(group->exchange)));
@@ -298,7 +298,7 @@ static void no_secret_stays_when_the_port_is_closed(dn_world_t *world)
     remember(group->root, sizeof(group->root));
     remember(group->secret, sizeof(group->secret));
     remember_pair(&peer->tx->pair);
-    remember_pair(&peer->rx_pair);
+    remember_pair(&peer->rx.pair);
     dn_check(0 != places_left());
     dn_world_stop(world);
     dn_check_equal(places_left(), 0);

@@ -128,7 +128,7 @@ static void a_leave_of_no_stream_ends_none(dn_world_t *world)
         read_until(world, 0, 0, 1);
         dn_ofi_lock(ofi);
         dn_check(dn_ofi_control(ofi, ofi->peers->node, DN_OFI_LEAVE, 0,
-                                &ofi->peers->rx_pair.way[DN_AUTH_ACCEPTOR], 0));
+                                &ofi->peers->rx.pair.way[DN_AUTH_ACCEPTOR], 0));
         dn_ofi_unlock(ofi);
         read_until(world, 0, 0, 2);
         dn_world_hear_until(world, WINDOW_AND_MORE);
@@ -231,8 +231,8 @@ static void words_of_a_group_are_stored_when_it_is_let_in(dn_world_t *world)
         dn_world_connect_to(world, 0);
         const dn_ofi_stream_t *stream = ((const dn_ofi_peer_t *) world->peer[0])->tx;
         dn_world_aotf(world, world->peer[0], other->off[0], 5, 8);
-        const uint64_t said = stream->greet_gap;
-        while (said == stream->greet_gap) {
+        const uint64_t said = stream->greet.gap;
+        while (said == stream->greet.gap) {
             dn_check_equal(dn_fence(world->peer[0]), DN_INPROGRESS);
             dn_world_progress(world);
         }
@@ -261,7 +261,7 @@ static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
         while (came < MESSAGES) {
             nanosleep(&look, NULL);
             dn_ofi_lock(ofi);
-            came = NULL == ofi->peers ? 0 : ofi->peers->rx_number;
+            came = NULL == ofi->peers ? 0 : ofi->peers->rx.number;
             dn_ofi_unlock(ofi);
         }
         for (const dn_ofi_slab_t *slab = ofi->pool[DN_OFI_LONG].slab; NULL != slab; slab = slab->next) {
@@ -292,7 +292,7 @@ static void hear_and_lose_credit(dn_peer_t *src, unsigned tag, const void *data,
 
     dn_world_hear(src, tag, data, len, NULL);
     dn_ofi_lock(ofi);
-    peer->rx_told = peer->rx_taken;
+    peer->rx.told = peer->rx.taken;
     dn_ofi_unlock(ofi);
 }
 
@@ -335,12 +335,11 @@ static void a_question_is_asked_again(dn_world_t *world)
         dn_ofi_t *ofi = ofi_device(world);
         dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
         dn_ofi_lock(ofi);
-        stream->asked = 1;
-        stream->asked_at = stream->asked_since = dn_ofi_clock();
+        stream->asks.at = stream->asks.since = dn_ofi_clock();
         dn_ofi_unlock(ofi);
         dn_world_aotf(world, world->peer[0], 0, 1, 8);
         dn_world_fence(world, world->peer[0]);
-        dn_check(!stream->asked);
+        dn_check_equal(stream->asks.at, 0);
     }
     dn_world_barrier(world);
     dn_world_stop(world);

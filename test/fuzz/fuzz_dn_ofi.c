@@ -144,7 +144,8 @@ static const dn_auth_way_t *way_of(dn_ofi_t *ofi, dn_ofi_head_t *head)
 
     if (word) {
         head->token ^= NULL == peer->tx ? 0 : peer->tx->token;
-        return NULL == peer->tx || !peer->tx->open ? NULL : &peer->tx->pair.way[DN_AUTH_ACCEPTOR];
+        return NULL == peer->tx || !dn_ofi_stream_keyed(peer->tx) ? NULL
+                                                                  : &peer->tx->pair.way[DN_AUTH_ACCEPTOR];
     }
     const dn_ofi_applicant_t *applicant = dn_ofi_find_applicant(ofi, head->token);
     if (NULL != applicant) {
@@ -156,9 +157,9 @@ static const dn_auth_way_t *way_of(dn_ofi_t *ofi, dn_ofi_head_t *head)
         }
         return &applicant->pair.way[DN_AUTH_OPENER];
     }
-    head->token ^= peer->rx_token;
-    head->number += peer->rx_number;
-    return &peer->rx_pair.way[DN_AUTH_OPENER];
+    head->token ^= peer->rx.token;
+    head->number += peer->rx.number;
+    return &peer->rx.pair.way[DN_AUTH_OPENER];
 }
 
 /** Tokens, numbers and proofs change from run to run: zeros of an input stand for those that are right. */
