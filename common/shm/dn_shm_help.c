@@ -15,12 +15,12 @@
  *       count pairs with it. The bytes themselves were written by the kernel on the target's CPU
  *       before that store.
  *
- * A transfer in the initiator, by dn_shm_share_set():
+ * A transfer in the initiator, by dn_shm_share_turn():
  *
  *   FREE --> CALL --> FREE                   done within the call
  *            CALL --> OPEN --> FREE          the call returned DN_INPROGRESS; done later
  *            CALL, OPEN --> PARKED --> FREE  the peer was lost, or left, while its process had a chunk
- *            OPEN, PARKED --> OWED --> FREE  the process does not finish: stopped, or it does not want to
+ *            PARKED --> OWED --> FREE        the process does not finish: stopped, or it does not want to
  *
  * A process that has taken a chunk may write it, and count it done, until it ends. So the caller of a PARKED transfer is
  * not told of the loss, and its memory not given back, before the process has counted its chunks or has ended. Where that
@@ -116,11 +116,22 @@ static int dn_shm_share_waits(const dn_shm_share_t *share)
     return DN_SHM_SHARE_OPEN == share->state || DN_SHM_SHARE_PARKED == share->state;
 }
 
-/** The only place where a share changes its state. nshares counts those that progress has to look at. */
-static void dn_shm_share_set(dn_shm_t *shm, dn_shm_share_t *share, enum dn_shm_share_state state)
+/** Arrows of the drawing. */
+static const uint32_t dn_shm_share_turns[] = {
+    [DN_SHM_SHARE_FREE] = DN_TURN_TO(DN_SHM_SHARE_CALL),
+    [DN_SHM_SHARE_CALL] =
+        DN_TURN_TO(DN_SHM_SHARE_FREE) | DN_TURN_TO(DN_SHM_SHARE_OPEN) | DN_TURN_TO(DN_SHM_SHARE_PARKED),
+    [DN_SHM_SHARE_OPEN] = DN_TURN_TO(DN_SHM_SHARE_FREE) | DN_TURN_TO(DN_SHM_SHARE_PARKED),
+    [DN_SHM_SHARE_PARKED] = DN_TURN_TO(DN_SHM_SHARE_FREE) | DN_TURN_TO(DN_SHM_SHARE_OWED),
+    [DN_SHM_SHARE_OWED] = DN_TURN_TO(DN_SHM_SHARE_FREE),
+};
+
+/** The only place where a share changes its state, under the port's lock. nshares counts those that progress has to look at. */
+static void dn_shm_share_turn(dn_shm_t *shm, dn_shm_share_t *share, enum dn_shm_share_state state)
 {
     const int before = dn_shm_share_waits(share);
 
+    dn_turn_check("a shared transfer", dn_shm_share_turns, share->state, state);
     share->state = state;
     shm->nshares += (uint32_t) dn_shm_share_waits(share) - (uint32_t) before;
 }
@@ -171,20 +182,22 @@ static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, cons
 {
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if (DN_SHM_SHARE_FREE != share->state
-            && (DN_SHM_SHARE_OWED != share->state || !dn_shm_share_paid(shm, share))) {
+        if (DN_SHM_SHARE_OWED == share->state && dn_shm_share_paid(shm, share)) {
+            dn_shm_share_turn(shm, share, DN_SHM_SHARE_FREE);
+        }
+        if (DN_SHM_SHARE_FREE != share->state) {
             continue;
         }
         const uint64_t generation = share->generation + 1;
-        *share = (dn_shm_share_t){.state = DN_SHM_SHARE_CALL,
-                                  .peer = peer,
-                                  .os_pid = peer->os_pid,
-                                  .start_time = peer->start_time,
+        *share = (dn_shm_share_t){.peer = peer,
+                                  .os_pid = peer->process.os_pid,
+                                  .start_time = peer->process.start_time,
                                   .generation = generation,
                                   .chunks = dn_shm_chunks(xfer->len),
                                   .remote = remote,
                                   .write = write,
                                   .xfer = *xfer};
+        dn_shm_share_turn(shm, share, DN_SHM_SHARE_CALL);
         dn_shm_help_t *help = &shm->map.header->help[i];
         dn_store_release(&help->done, 0);
         dn_store_release(&help->failed, 0);
@@ -222,7 +235,7 @@ static dn_status_t dn_shm_share_copy(dn_shm_t *shm, dn_shm_share_t *share)
 /** The peer is lost: whoever started the transfer is told when its process writes no more, or is late. */
 static void dn_shm_share_park(dn_shm_t *shm, dn_shm_share_t *share)
 {
-    dn_shm_share_set(shm, share, DN_SHM_SHARE_PARKED);
+    dn_shm_share_turn(shm, share, DN_SHM_SHARE_PARKED);
     share->status = DN_ERR_UNREACH;
     share->look_ms = dn_shm_now_ms();
     share->late_ms = share->look_ms + DN_SHM_PATIENCE_MS;
@@ -237,7 +250,7 @@ static void dn_shm_share_owe(dn_shm_t *shm, dn_shm_share_t *share)
                      "as it lives it may write to the memory of that PULL",
                      share->os_pid);
     }
-    dn_shm_share_set(shm, share, DN_SHM_SHARE_OWED);
+    dn_shm_share_turn(shm, share, DN_SHM_SHARE_OWED);
     share->peer = NULL;
 }
 
@@ -269,13 +282,13 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
     dn_port_lock(shm->iface.port);
     if (dn_shm_share_done(shm, share)) {
         status = DN_OK == status ? dn_shm_share_settle(shm, share) : status;
-        dn_shm_share_set(shm, share, DN_SHM_SHARE_FREE);
+        dn_shm_share_turn(shm, share, DN_SHM_SHARE_FREE);
     } else {
         share->status = status;
         if (dn_peer_is_lost(&peer->base)) {
             dn_shm_share_park(shm, share);
         } else {
-            dn_shm_share_set(shm, share, DN_SHM_SHARE_OPEN);
+            dn_shm_share_turn(shm, share, DN_SHM_SHARE_OPEN);
         }
         dn_fetch_add_u32(&peer->base.outstanding, 1);
         status = DN_INPROGRESS;
@@ -292,7 +305,7 @@ static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, 
     if (owed) {
         dn_shm_share_owe(shm, share);
     } else {
-        dn_shm_share_set(shm, share, DN_SHM_SHARE_FREE);
+        dn_shm_share_turn(shm, share, DN_SHM_SHARE_FREE);
     }
     if (NULL != comp) {
         /* Nobody falls back once the call has returned. */

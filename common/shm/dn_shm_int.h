@@ -3,18 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_int.h
- * The shm device: one shared mapping a process, written by its peers' stores, polled by its owner.
+ * Inside of the shm device: what a process keeps of its own mapping, of its peers and of transfers. What peers see of it is in
+ * dn_shm_wire.h.
  *
- *   0            header: identity, sizes, help descriptors           dn_shm_header_t, one page
- *   slots_off    a slot a sender: who writes into ring i             dn_shm_slot_t, 64 B each
- *   llcm_off     LLCM
- *   rings_off    ring i, for the sender in slot i                    dn_ring_t
- *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c
- *
- * The mapping is sparse: a ring takes memory when its first message is written, and so does the stage. A sender claims a slot
- * by compare-and-swap, writes who it is, makes the slot READY and counts `arrivals` up; the owner then
- * attaches to the sender's own mapping and compares identities, and only then reads the ring. A sender that
- * has left already cannot be attached to: its slot names a group that was let in, and that has to do.
+ * Threads: the port's lock guards all of this but what says otherwise, the states among it. A peer's own lock guards its sending
+ *          end, and is taken after the port's, never before. The stage's is taken after a peer's.
  */
 #ifndef DN_SHM_INT_H
 #define DN_SHM_INT_H
@@ -24,109 +17,8 @@
 #include "dn_atomic.h"
 #include "dn_device.h"
 #include "dn_line.h"
+#include "dn_shm_wire.h"
 #include "dn_topo.h"
-
-#define DN_SHM_MAGIC    0x6e6d6964u /* "dimn" */
-#define DN_SHM_PAGE     4096u
-#define DN_SHM_HELPS    8 /**< transfers shared at once; one more is copied by its initiator alone */
-#define DN_SHM_PATH_MAX 200
-
-#define DN_SHM_GRANULE (32u << 10) /**< bytes of the stage that serve one pair at a time */
-#define DN_SHM_STAGED  0x80u       /**< in the channel of a line: the message lies in the sender's stage */
-
-/** Bits of dn_shm_help_t::next that hold the number of a chunk, and most chunks of a transfer. */
-#define DN_SHM_CHUNK_BITS 20
-#define DN_SHM_CHUNKS_MAX ((UINT32_C(1) << DN_SHM_CHUNK_BITS) - 1)
-
-/** A transfer that its target may help with: chunks are taken from `next` by whoever comes. */
-typedef struct dn_shm_help {
-    uint64_t next;   /**< generation:44 | first chunk not taken:20 */
-    uint64_t done;   /**< chunks finished by the target */
-    uint64_t failed; /**< 0, or 1 + the chunk that the target took and could not copy */
-    uint8_t pad[DN_LINE_BYTES - 3 * sizeof(uint64_t)];
-} dn_shm_help_t;
-
-_Static_assert(sizeof(dn_shm_help_t) == DN_LINE_BYTES, "a help descriptor is a line");
-
-typedef struct dn_shm_header {
-    uint32_t version; /**< DN_WIRE_VERSION */
-    uint32_t magic;
-    uint64_t bytes; /**< of the whole mapping */
-    dn_pgid_t pgid;
-    uint64_t nonce[2];
-    uint32_t pid;
-    uint32_t uid;
-    uint32_t os_pid;
-    uint32_t max_peers;
-    uint32_t ring_lines;
-    uint32_t stage_bytes; /**< multiple of DN_SHM_GRANULE */
-    uint64_t start_time;  /**< of the process, clock ticks since boot */
-    uint64_t llcm_bytes;
-    uint64_t cma_probe; /**< address of a copy of nonce in the owner's private memory */
-    dn_cpumask_t units; /**< where the owner may run */
-    uint32_t nlocal;    /**< processes of the group on this host, 0: not known */
-    uint8_t host[16];   /**< as in dn_shm_where_t */
-    uint32_t first;     /**< dn_config_t::first: where the numbers of the lines in its rings begin */
-    uint8_t pad1[8];
-
-    uint32_t
-        arrivals; /**< counts slots that became READY or CLOSED, wraps; polled by the owner, which knows them as of its last poll */
-    uint32_t closed; /**< the owner has closed its port */
-    uint32_t bell;   /**< dn_nap.h */
-    uint8_t pad2[DN_LINE_BYTES - 3 * sizeof(uint32_t)];
-
-    dn_shm_help_t help[DN_SHM_HELPS];
-} dn_shm_header_t;
-
-_Static_assert(offsetof(dn_shm_header_t, arrivals) % DN_LINE_BYTES == 0, "arrivals has its own line");
-_Static_assert(offsetof(dn_shm_header_t, help) % DN_LINE_BYTES == 0, "help descriptors are lines");
-_Static_assert(sizeof(dn_shm_header_t) <= DN_SHM_PAGE, "the header is one page");
-
-enum dn_shm_slot_state {
-    DN_SHM_FREE = 0,
-    DN_SHM_CLAIMED = 1, /**< a sender fills it in: that of dn_shm_claim() */
-    DN_SHM_READY = 2,
-    DN_SHM_CLOSED = 3, /**< no more messages; the owner drains the ring and frees the slot */
-};
-
-/** A claimed slot's state says whose it is, since that may end before it has written so: PID:22 in the middle, above it
- * start time:8, below it DN_SHM_CLAIMED:2. Linux has no higher PIDs. */
-static inline uint32_t dn_shm_claim(uint32_t os_pid, uint64_t start_time)
-{
-    return (uint32_t) (start_time & 0xff) << 24 | (os_pid & 0x3fffff) << 2 | DN_SHM_CLAIMED;
-}
-
-static inline int dn_shm_is_claim(uint32_t state)
-{
-    return DN_SHM_CLAIMED == (state & 3);
-}
-
-typedef struct dn_shm_slot {
-    uint32_t state;
-    uint32_t pid;
-    uint32_t os_pid;
-    int32_t fd; /**< of the sender's own mapping, in the sender */
-    uint64_t start_time;
-    uint64_t nonce[2];
-    dn_pgid_t pgid;
-    uint64_t bytes; /**< of the sender's mapping */
-} dn_shm_slot_t;
-
-_Static_assert(sizeof(dn_shm_slot_t) == 64, "an idle pair costs one line");
-
-/** How to find a process' mapping: this device's part of an address. */
-typedef struct dn_shm_where {
-    uint8_t host[16]; /**< kernel boot, PID namespace and IPC namespace, folded */
-    uint64_t nonce[2];
-    uint64_t start_time;
-    uint64_t bytes;
-    uint64_t user_ns;
-    uint32_t uid;
-    uint32_t os_pid;
-    int32_t fd;
-    int32_t memfd;              /**< fd is one: found through /proc, within one user namespace only */
-    char path[DN_SHM_PATH_MAX]; /**< "" with a memfd */
-} dn_shm_where_t;
 
 /** A mapping of a process, one's own or a peer's. */
 typedef struct dn_shm_map {
@@ -154,13 +46,26 @@ typedef struct dn_shm_window dn_shm_window_t;
 /** Most of them that are kept of a peer. */
 #define DN_SHM_WINDOWS 4096u
 
+/**
+ * The life of a granule of the stage; each arrow is one dn_shm_granule_turn():
+ *
+ *   NEW ---> OPEN <---> RESTS <---> LEFT
+ *             ^                      |
+ *             +----------------------+
+ */
+enum dn_shm_granule_state {
+    DN_SHM_GRANULE_NEW,   /**< it has no memory yet */
+    DN_SHM_GRANULE_OPEN,  /**< one pair adds to it */
+    DN_SHM_GRANULE_RESTS, /**< it is opened again when all of it has been read */
+    DN_SHM_GRANULE_LEFT, /**< the same; its reader was left with unread messages, and RESTS it when that has ended */
+};
+
 /** What a sender keeps for a granule of its stage. */
 typedef struct dn_shm_granule {
-    uint32_t put;             /**< messages, ever, wraps; by the pair that it is open for, else fixed */
-    uint32_t used;            /**< it has its memory */
-    uint32_t open;            /**< some pair still adds to it */
+    uint32_t put; /**< messages, ever, wraps; by the pair that it is open for, else fixed */
+    enum dn_shm_granule_state state;
     struct dn_shm_peer *peer; /**< whose messages it holds, or held last; NULL: it was left */
-    uint32_t os_pid;          /**< not 0: a process that was left and has unread messages here */
+    uint32_t os_pid;          /**< LEFT: its reader */
     uint64_t start_time;      /**< of that */
 } dn_shm_granule_t;
 
@@ -172,33 +77,86 @@ typedef struct dn_shm_stage {
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
 
+/**
+ * The way to a peer; each arrow is one dn_shm_tx_turn():
+ *
+ *          dn_shm_open_tx()        a message finds it attached
+ *   SHUT -------------------> RING ---------------------------> STAGE
+ *    ^                         |                                  |
+ *    +-------------------------+----------------------------------+   dn_shm_close_tx()
+ */
+enum dn_shm_tx_state {
+    DN_SHM_TX_SHUT,  /**< it has room for nothing */
+    DN_SHM_TX_RING,  /**< messages go through the ring */
+    DN_SHM_TX_STAGE, /**< the peer has attached to our mapping: longer ones may go through the stage */
+};
+
 typedef struct dn_shm_peer {
     dn_peer_base_t base;
     _Alignas(DN_LINE_BYTES) dn_line_tx_t tx;
-    size_t line_max;           /**< longer messages may go through the stage */
-    dn_shm_granule_t *granule; /**< open for this peer; NULL: none */
-    uint32_t granule_used;     /**< bytes */
-    int staging;               /**< it has attached to our mapping */
-    uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
-    uint32_t slot;             /**< in the peer's mapping */
-    uint64_t proved;           /**< dn_shm_now_ns() when its number was its own */
-    dn_lock_t lock;            /**< of tx and windows, where several threads send */
-    int32_t fd;                /**< of the mapping, in the peer */
+    size_t line_max; /**< longer messages may go through the stage */
+
+    /** Its part of the stage. */
+    struct {
+        dn_shm_granule_t *granule; /**< open for this peer; NULL: none */
+        uint32_t used;             /**< bytes of that */
+        uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
+    } stage;
+
+    uint32_t tx_state; /**< enum dn_shm_tx_state */
+    uint32_t slot;     /**< in the peer's mapping */
+    dn_lock_t lock;    /**< of tx, tx_state and stage, where several threads send */
     int threads;
-    int tx_open;
     int cma;
     int self;
-    int contends; /**< may run only where we may */
-    int closing;  /**< sends no more; forget it when its ring is drained */
-    uint32_t os_pid;
-    uint64_t start_time;
+    int contends;      /**< may run only where we may */
     uint64_t help_min; /**< bytes from which a transfer is shared with it */
     dn_shm_map_t map;
-    dn_shm_window_t *windows; /**< the last one used first */
-    uint32_t nwindows;
-    int crowded;          /**< said that more than DN_SHM_WINDOWS of its segments would be mapped */
     struct dn_shm_rx *rx; /**< what it sends to us; NULL: nothing attached */
+
+    /** Its process. */
+    struct {
+        uint32_t os_pid;
+        int32_t fd; /**< of its mapping, there */
+        uint64_t start_time;
+        uint64_t proved; /**< dn_shm_now_ns() when os_pid was still its own */
+    } process;
+
+    /** Its segments: dn_shm_window.c. */
+    struct {
+        dn_shm_window_t *first; /**< the last one used first */
+        uint32_t count;
+        int crowded; /**< said that more than DN_SHM_WINDOWS would be mapped */
+    } windows;
 } dn_shm_peer_t;
+
+/** By state: those that may follow (dn_turn.h). */
+extern const uint32_t dn_shm_tx_turns[], dn_shm_rx_turns[], dn_shm_granule_turns[];
+
+/** The peer's lock is held, unless it is lost and about to be freed. A thread that finds no room reads the state without the lock
+ * (acquire), and looks again under the port's before it opens the way. */
+static inline void dn_shm_tx_turn(dn_shm_peer_t *peer, enum dn_shm_tx_state to)
+{
+    dn_turn_check("the way to a peer of shm", dn_shm_tx_turns, peer->tx_state, to);
+    dn_store_release_u32(&peer->tx_state, to);
+}
+
+/** The stage's lock is held. */
+static inline void dn_shm_granule_turn(dn_shm_granule_t *granule, enum dn_shm_granule_state to)
+{
+    dn_turn_check("a granule", dn_shm_granule_turns, granule->state, to);
+    granule->state = to;
+}
+
+/**
+ * What a peer sends to us; each arrow is one dn_shm_rx_turn(), under the port's lock:
+ *
+ *   NULL ---> READS ---> ENDS ---> NULL     dn_shm_attach_rx(), dn_shm_close_later(), dn_shm_detach_rx()
+ */
+enum dn_shm_rx_state {
+    DN_SHM_RX_READS, /**< its ring is polled */
+    DN_SHM_RX_ENDS, /**< it sends no more: when its ring is drained, it is forgotten, or comes by another slot */
+};
 
 /** What the owner keeps for a ring that is polled: one line. */
 typedef struct dn_shm_rx {
@@ -206,10 +164,17 @@ typedef struct dn_shm_rx {
     dn_shm_peer_t *peer;
     uint32_t len_limit; /**< messages are shorter; 0: the sender is cut off */
     uint32_t slot;
-    uint8_t pad[64 - sizeof(dn_line_rx_t) - sizeof(void *) - 2 * sizeof(uint32_t)];
+    uint32_t state; /**< enum dn_shm_rx_state */
+    uint8_t pad[64 - sizeof(dn_line_rx_t) - sizeof(void *) - 3 * sizeof(uint32_t)];
 } dn_shm_rx_t;
 
 _Static_assert(sizeof(dn_shm_rx_t) == 64, "a poll reads one private line");
+
+static inline void dn_shm_rx_turn(dn_shm_rx_t *rx, enum dn_shm_rx_state to)
+{
+    dn_turn_check("what a peer of shm sends", dn_shm_rx_turns, rx->state, to);
+    rx->state = to;
+}
 
 /** In dn_shm_t::refused, of a slot; 0: its sender is a peer, or was not looked at yet. */
 enum dn_shm_refused {
@@ -287,7 +252,7 @@ typedef struct dn_shm {
     uint32_t nhot;
     dn_shm_hot_t hot[DN_SHM_HOT];
     uint8_t *refused;    /**< by slot: enum dn_shm_refused */
-    int closing;         /**< some peer's closing is set */
+    int ending;          /**< some peer's rx ENDS */
     uint32_t patience;   /**< polls until dn_shm_chores() */
     uint64_t watched_ms; /**< when that last looked at the clock */
     uint64_t retry_ms;   /**< when it is to call dn_shm_retry(), 0: nothing waits */
@@ -460,17 +425,6 @@ void dn_shm_stage_leave(dn_shm_peer_t *peer);
 
 /** @name dn_shm_rma.c, dn_shm_window.c, dn_shm_help.c, dn_shm_segment.c: PUSH, PULL, atomics, segments */
 /** @{ */
-#define DN_SHM_KEY_CMA    DN_KEY_SHM       /**< word[0]: the address of the segment's start */
-#define DN_SHM_KEY_MAPPED (DN_KEY_SHM + 1) /**< fd: its memfd */
-
-/** First page of an allocated segment; the user's memory follows. */
-typedef struct dn_shm_segment_head {
-    uint32_t magic;
-    uint32_t live; /**< the key's generation while the segment lives, then 0 */
-    uint64_t len;
-    uint32_t sid;
-} dn_shm_segment_head_t;
-
 dn_status_t dn_shm_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_shm_pull_op(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_shm_atomic(dn_peer_t *peer, const dn_amo_t *amo);

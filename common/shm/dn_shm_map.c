@@ -360,7 +360,7 @@ dn_status_t dn_shm_reserve_ring(const dn_shm_peer_t *peer, const char *path, uin
         return DN_OK;
     }
     const uint64_t off = (uint64_t) (map->rings - (uint8_t *) map->header) + slot * map->ring_stride;
-    const int fd = dn_shm_open_fd(peer->os_pid, peer->fd, path);
+    const int fd = dn_shm_open_fd(peer->process.os_pid, peer->process.fd, path);
     const int error = 0 > fd ? errno : dn_shm_allocate(fd, off, map->ring_stride);
     if (0 <= fd) {
         close(fd);

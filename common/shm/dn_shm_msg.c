@@ -22,7 +22,7 @@
 static dn_status_t dn_shm_answer(dn_shm_peer_t *peer)
 {
     dn_port_lock(peer->base.iface->port);
-    const dn_status_t status = peer->tx_open ? DN_OK : dn_shm_open_tx(peer, "");
+    const dn_status_t status = DN_SHM_TX_SHUT != peer->tx_state ? DN_OK : dn_shm_open_tx(peer, "");
     dn_port_unlock(peer->base.iface->port);
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
@@ -32,7 +32,7 @@ static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
 {
     dn_iface_t *iface = peer->base.iface;
 
-    if (!peer->tx_open) {
+    if (DN_SHM_TX_SHUT == dn_load_acquire_u32(&peer->tx_state)) {
         return dn_shm_answer(peer);
     }
     dn_count(&iface->counters->credit_waits, 1);
@@ -58,10 +58,11 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
  */
 static inline int dn_shm_answers(dn_shm_peer_t *peer, size_t len)
 {
-    if (DN_SHM_ANSWER_MAX < len || peer->threads || NULL == peer->rx || peer->heard == peer->rx->line.head) {
+    if (DN_SHM_ANSWER_MAX < len || peer->threads || NULL == peer->rx
+        || peer->stage.heard == peer->rx->line.head) {
         return 0;
     }
-    peer->heard = peer->rx->line.head;
+    peer->stage.heard = peer->rx->line.head;
     return 1;
 }
 

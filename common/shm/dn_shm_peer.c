@@ -62,9 +62,9 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     peer->line_max =
         shm->config.stage_min < peer->base.botf_max ? shm->config.stage_min : peer->base.botf_max;
     peer->threads = shm->threads;
-    peer->os_pid = where->os_pid;
-    peer->fd = where->fd;
-    peer->start_time = where->start_time;
+    peer->process.os_pid = where->os_pid;
+    peer->process.fd = where->fd;
+    peer->process.start_time = where->start_time;
     peer->self = 0 == memcmp(where->nonce, shm->map.header->nonce, sizeof(where->nonce));
     dn_shm_shut_tx(peer);
     peer->base.ops = dn_shm_ops;
@@ -72,7 +72,7 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     if (shm->config.cma && !peer->cma) {
         dn_log_answer("the kernel does not let this process read the memory of PID %" PRIu32
                       " (process %" PRIu32 "): transfers go by messages, without CMA",
-                      id->pid, peer->os_pid);
+                      id->pid, peer->process.os_pid);
     }
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
     peer->contends = !peer->self && dn_cpumask_within(&peer->map.units, &shm->map.units);
@@ -188,7 +188,7 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         status = dn_shm_make_peer(shm, &where, id, &peer);
         status = DN_ERR_UNSUPPORTED == status ? DN_ERR_UNREACH : status;
     }
-    if (DN_OK == status && !peer->tx_open) {
+    if (DN_OK == status && DN_SHM_TX_SHUT == peer->tx_state) {
         status = dn_shm_open_tx(peer, where.path);
         if (DN_OK != status && NULL == *peer_p) {
             dn_shm_free_peer(shm, peer);
@@ -248,5 +248,5 @@ dn_status_t dn_shm_check(dn_peer_base_t *base)
     if (0 != dn_load_acquire_u32(&peer->map.header->closed)) {
         return DN_ERR_UNREACH;
     }
-    return dn_shm_gone(peer->os_pid, peer->start_time) ? DN_ERR_UNREACH : DN_OK;
+    return dn_shm_gone(peer->process.os_pid, peer->process.start_time) ? DN_ERR_UNREACH : DN_OK;
 }

@@ -53,14 +53,14 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
     struct iovec local = {seen, sizeof(seen)};
     struct iovec remote = {(void *) (uintptr_t) peer->map.cma_probe, sizeof(seen)};
 
-    return sizeof(seen) == (size_t) process_vm_readv((pid_t) peer->os_pid, &local, 1, &remote, 1, 0)
+    return sizeof(seen) == (size_t) process_vm_readv((pid_t) peer->process.os_pid, &local, 1, &remote, 1, 0)
            && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
 }
 
 /** The peer is not there any more: said here, and to all by the next progress. */
 static dn_status_t dn_shm_cma_gone(dn_shm_peer_t *peer)
 {
-    dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->os_pid);
+    dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->process.os_pid);
     dn_peer_doubt(&peer->base, DN_PEER_SUSPECT);
     return DN_ERR_UNREACH;
 }
@@ -92,19 +92,19 @@ static dn_status_t dn_shm_cma_prove(dn_shm_peer_t *peer, int write)
 {
     const uint64_t now = dn_shm_now_ns();
 
-    if (now == dn_load_acquire(&peer->proved)) {
+    if (now == dn_load_acquire(&peer->process.proved)) {
         return DN_OK;
     }
     errno = 0;
     if (dn_shm_cma_probe(peer)) {
-        dn_store_release(&peer->proved, now);
+        dn_store_release(&peer->process.proved, now);
         return DN_OK;
     }
     if (0 == errno) {
         /* Read, and not the peer's: of another process, which may have started within the same tick, or its port is closed. */
         return dn_shm_cma_gone(peer);
     }
-    if (EPERM != errno || dn_shm_gone(peer->os_pid, peer->start_time)) {
+    if (EPERM != errno || dn_shm_gone(peer->process.os_pid, peer->process.start_time)) {
         /* It has ended; or it lives, and cannot be read now. */
         errno = ESRCH;
     }
@@ -120,9 +120,9 @@ static dn_status_t dn_shm_cma_move(dn_shm_peer_t *peer, struct iovec *local, siz
         return status;
     }
     while (0 != len) {
-        const ssize_t moved = write
-                                  ? process_vm_writev((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0)
-                                  : process_vm_readv((pid_t) peer->os_pid, local, nlocal, remote, nremote, 0);
+        const ssize_t moved =
+            write ? process_vm_writev((pid_t) peer->process.os_pid, local, nlocal, remote, nremote, 0)
+                  : process_vm_readv((pid_t) peer->process.os_pid, local, nlocal, remote, nremote, 0);
         if (0 >= moved) {
             return dn_shm_cma_error(peer, write);
         }

@@ -17,6 +17,18 @@
 
 #include "dn_log.h"
 
+/** Arrows of the drawings in dn_shm_int.h. */
+const uint32_t dn_shm_tx_turns[] = {
+    [DN_SHM_TX_SHUT] = DN_TURN_TO(DN_SHM_TX_RING),
+    [DN_SHM_TX_RING] = DN_TURN_TO(DN_SHM_TX_STAGE) | DN_TURN_TO(DN_SHM_TX_SHUT),
+    [DN_SHM_TX_STAGE] = DN_TURN_TO(DN_SHM_TX_SHUT),
+};
+
+const uint32_t dn_shm_rx_turns[] = {
+    [DN_SHM_RX_READS] = DN_TURN_TO(DN_SHM_RX_ENDS),
+    [DN_SHM_RX_ENDS] = 0,
+};
+
 /** Claim a slot in a peer's mapping; its number, or -1: all are taken. */
 static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t claim)
 {
@@ -89,8 +101,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     }
     dn_line_tx_init(&peer->tx, ring, peer->map.ring_lines, peer->map.first);
     peer->slot = (uint32_t) index;
-    peer->staging = 0;
-    peer->tx_open = 1;
+    dn_shm_tx_turn(peer, DN_SHM_TX_RING);
     dn_shm_unlock_tx(peer);
     /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
     dn_store_release_u32(&slot->state, DN_SHM_READY);
@@ -104,10 +115,10 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
 
 void dn_shm_close_tx(dn_shm_peer_t *peer)
 {
-    if (peer->tx_open) {
+    if (DN_SHM_TX_SHUT != dn_load_acquire_u32(&peer->tx_state)) {
         /* Not held: the peer was lost and is about to be freed, so that nobody sends any more. */
         const int held = dn_shm_lock_tx(peer);
-        peer->tx_open = 0;
+        dn_shm_tx_turn(peer, DN_SHM_TX_SHUT);
         dn_shm_shut_tx(peer);
         if (held) {
             dn_shm_unlock_tx(peer);
@@ -130,6 +141,7 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
     rx->peer = peer;
     rx->len_limit = dn_line_max(shm->config.ring_lines) + 1;
     rx->slot = index;
+    rx->state = DN_SHM_RX_READS;
     if (NULL != peer->map.header) {
         dn_store_release_u32(&ring->attached, 1);
     }
@@ -299,7 +311,7 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->nrx; i++) {
         dn_shm_peer_t *peer = shm->rx[i]->peer;
-        if (!peer->closing && !peer->self && DN_OK != dn_port_look(&peer->base)) {
+        if (DN_SHM_RX_READS == shm->rx[i]->state && !peer->self && DN_OK != dn_port_look(&peer->base)) {
             dn_shm_close_later(shm, peer);
         }
     }
@@ -342,18 +354,18 @@ void dn_shm_reap(dn_shm_t *shm)
 {
     int left = 0;
 
-    shm->closing = 0;
+    shm->ending = 0;
     for (uint32_t i = 0; i < shm->nrx;) {
         dn_shm_peer_t *peer = shm->rx[i]->peer;
+        const int ends = DN_SHM_RX_ENDS == peer->rx->state;
         dn_line_msg_t msg;
         const int waits = 0 != peer->rx->len_limit && dn_line_peek(&peer->rx->line, &msg);
-        if (!peer->closing || 0 != peer->rx->line.depth || waits
+        if (!ends || 0 != peer->rx->line.depth || waits
             || (0 == peer->base.connections && !dn_shm_help_leave(shm, peer))) {
-            shm->closing |= peer->closing;
+            shm->ending |= ends;
             i++;
             continue;
         }
-        peer->closing = 0;
         left = 1;
         dn_shm_detach_rx(shm, peer->rx);
         if (0 == peer->base.connections) {

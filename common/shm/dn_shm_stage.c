@@ -50,6 +50,14 @@ typedef struct dn_shm_staged {
     uint32_t len;
 } dn_shm_staged_t;
 
+/** Arrows of the drawing in dn_shm_int.h. */
+const uint32_t dn_shm_granule_turns[] = {
+    [DN_SHM_GRANULE_NEW] = DN_TURN_TO(DN_SHM_GRANULE_OPEN),
+    [DN_SHM_GRANULE_OPEN] = DN_TURN_TO(DN_SHM_GRANULE_RESTS),
+    [DN_SHM_GRANULE_RESTS] = DN_TURN_TO(DN_SHM_GRANULE_OPEN) | DN_TURN_TO(DN_SHM_GRANULE_LEFT),
+    [DN_SHM_GRANULE_LEFT] = DN_TURN_TO(DN_SHM_GRANULE_OPEN) | DN_TURN_TO(DN_SHM_GRANULE_RESTS),
+};
+
 dn_status_t dn_shm_stage_open(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
@@ -91,9 +99,9 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->stage.count; i++) {
         dn_shm_granule_t *granule = &shm->stage.granule[i];
-        if (0 != granule->os_pid && dn_shm_gone(granule->os_pid, granule->start_time)) {
+        if (DN_SHM_GRANULE_LEFT == granule->state && dn_shm_gone(granule->os_pid, granule->start_time)) {
             granule->put = dn_load_acquire_u32(dn_shm_taken(&shm->map, i));
-            granule->os_pid = 0;
+            dn_shm_granule_turn(granule, DN_SHM_GRANULE_RESTS);
         }
     }
 }
@@ -123,22 +131,20 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
         dn_shm_granule_t *granule = &stage->granule[index];
 
         stage->next = index + 1 == stage->count ? 0 : index + 1;
-        if (!granule->open && dn_shm_stage_read(shm, granule)
-            && (0 != granule->used || dn_shm_stage_populate(shm, index))) {
-            if (NULL != peer->granule) {
-                peer->granule->open = 0;
+        if (DN_SHM_GRANULE_OPEN != granule->state && dn_shm_stage_read(shm, granule)
+            && (DN_SHM_GRANULE_NEW != granule->state || dn_shm_stage_populate(shm, index))) {
+            if (NULL != peer->stage.granule) {
+                dn_shm_granule_turn(peer->stage.granule, DN_SHM_GRANULE_RESTS);
             }
-            granule->open = 1;
-            granule->used = 1;
+            dn_shm_granule_turn(granule, DN_SHM_GRANULE_OPEN);
             granule->peer = peer;
-            granule->os_pid = 0;
-            peer->granule = granule;
-            peer->granule_used = 0;
+            peer->stage.granule = granule;
+            peer->stage.used = 0;
             found = 1;
         }
     }
-    if (!found && NULL != peer->granule && dn_shm_stage_read(shm, peer->granule)) {
-        peer->granule_used = 0;
+    if (!found && NULL != peer->stage.granule && dn_shm_stage_read(shm, peer->stage.granule)) {
+        peer->stage.used = 0;
         found = 1;
     }
     if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
@@ -152,34 +158,35 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
 {
     dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
 
-    if (!peer->staging) {
-        if (!peer->tx_open || 0 == shm->stage.count || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
+    if (DN_SHM_TX_STAGE != peer->tx_state) {
+        if (DN_SHM_TX_SHUT == peer->tx_state || 0 == shm->stage.count
+            || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
             return DN_ERR_UNSUPPORTED;
         }
-        peer->staging = 1;
+        dn_shm_tx_turn(peer, DN_SHM_TX_STAGE);
     }
     if (!dn_line_free(&peer->tx, 1)) {
         return DN_ERR_AGAIN;
     }
-    if ((NULL == peer->granule || len > DN_SHM_GRANULE - peer->granule_used)
+    if ((NULL == peer->stage.granule || len > DN_SHM_GRANULE - peer->stage.used)
         && !dn_shm_stage_turn(shm, peer)) {
         /* With a granule, it has not read all that is there. */
-        return NULL != peer->granule ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
+        return NULL != peer->stage.granule ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
     }
-    *place_p =
-        shm->map.stage + (size_t) (peer->granule - shm->stage.granule) * DN_SHM_GRANULE + peer->granule_used;
+    *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
+               + peer->stage.used;
     return DN_OK;
 }
 
 void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size_t len)
 {
     const dn_shm_t *shm = (const dn_shm_t *) peer->base.iface;
-    const dn_shm_staged_t staged = {(uint32_t) (peer->granule - shm->stage.granule) * DN_SHM_GRANULE
-                                        + peer->granule_used,
+    const dn_shm_staged_t staged = {(uint32_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
+                                        + peer->stage.used,
                                     (uint32_t) len};
 
-    peer->granule->put++;
-    peer->granule_used += dn_line_units(len) * DN_LINE_BYTES;
+    peer->stage.granule->put++;
+    peer->stage.used += dn_line_units(len) * DN_LINE_BYTES;
     (void) dn_line_send(&peer->tx, channel | DN_SHM_STAGED, tag, &staged, sizeof(staged), NULL, 0);
 }
 
@@ -211,15 +218,17 @@ void dn_shm_stage_leave(dn_shm_peer_t *peer)
     for (uint32_t i = 0; i < stage->count; i++) {
         dn_shm_granule_t *granule = &stage->granule[i];
         if (peer == granule->peer) {
-            granule->open = 0;
             granule->peer = NULL;
+            if (DN_SHM_GRANULE_OPEN == granule->state) {
+                dn_shm_granule_turn(granule, DN_SHM_GRANULE_RESTS);
+            }
             if (!dn_shm_stage_read(shm, granule)) {
-                granule->os_pid = peer->os_pid;
-                granule->start_time = peer->start_time;
+                dn_shm_granule_turn(granule, DN_SHM_GRANULE_LEFT);
+                granule->os_pid = peer->process.os_pid;
+                granule->start_time = peer->process.start_time;
             }
         }
     }
     dn_unlock(&stage->lock);
-    peer->granule = NULL;
-    peer->staging = 0;
+    peer->stage.granule = NULL;
 }

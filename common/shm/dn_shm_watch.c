@@ -62,7 +62,8 @@ static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
 /** Has it ended? Not when nothing can be told of this process either: /proc is not there any more. */
 static int dn_shm_has_ended(const dn_shm_t *shm, const dn_shm_peer_t *peer)
 {
-    return dn_shm_gone(peer->os_pid, peer->start_time) && !dn_shm_gone((uint32_t) getpid(), shm->start_time);
+    return dn_shm_gone(peer->process.os_pid, peer->process.start_time)
+           && !dn_shm_gone((uint32_t) getpid(), shm->start_time);
 }
 
 /** Look at the next so many peers. */
@@ -113,7 +114,7 @@ void dn_shm_chores(dn_shm_t *shm)
 {
     const uint64_t now = dn_shm_now_ms();
 
-    if (shm->closing) {
+    if (shm->ending) {
         dn_shm_reap(shm);
     }
     if (now != shm->watched_ms) {
@@ -125,7 +126,7 @@ void dn_shm_chores(dn_shm_t *shm)
             dn_shm_retry(shm);
         }
     }
-    shm->patience = shm->closing ? 1 : DN_SHM_POLLS;
+    shm->patience = shm->ending ? 1 : DN_SHM_POLLS;
 }
 
 void dn_shm_retry_later(dn_shm_t *shm)
@@ -137,7 +138,9 @@ void dn_shm_retry_later(dn_shm_t *shm)
 
 void dn_shm_close_later(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
-    peer->closing = 1;
-    shm->closing = 1;
+    if (DN_SHM_RX_READS == peer->rx->state) {
+        dn_shm_rx_turn(peer->rx, DN_SHM_RX_ENDS);
+    }
+    shm->ending = 1;
     shm->patience = 1;
 }

@@ -25,6 +25,19 @@
 #include "dn_log.h"
 #include "dn_shm_file.h"
 
+/**
+ * The life of a window; each arrow is one dn_shm_window_turn(), under the port's lock:
+ *
+ *   KEPT ---> GIVEN    dn_segment_map()
+ *    |
+ *    +------> STALE    its segment was freed
+ */
+enum dn_shm_window_state {
+    DN_SHM_WINDOW_KEPT,  /**< for the next time; it goes when it is in the way */
+    DN_SHM_WINDOW_GIVEN, /**< to a caller: it stays as long as the peer */
+    DN_SHM_WINDOW_STALE, /**< it goes when nobody copies any more */
+};
+
 /** An allocated segment of a peer, mapped here. */
 struct dn_shm_window {
     struct dn_shm_window *next; /**< used before this one */
@@ -33,18 +46,25 @@ struct dn_shm_window {
     uint64_t len;
     uint8_t *base;
     uint32_t users; /**< threads that copy now */
-    int given;      /**< by dn_segment_map(): it stays as long as the peer */
-    int stale;      /**< its segment was freed: unmap it when nobody copies */
+    enum dn_shm_window_state state;
 };
+
+/** Only one that is KEPT has anywhere to go. */
+static void dn_shm_window_turn(dn_shm_window_t *window, enum dn_shm_window_state to)
+{
+    if (DN_SHM_WINDOW_KEPT == window->state) {
+        window->state = to;
+    }
+}
 
 static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
 {
-    dn_shm_window_t **at = &peer->windows;
+    dn_shm_window_t **at = &peer->windows.first;
     while (window != *at) {
         at = &(*at)->next;
     }
     *at = window->next;
-    peer->nwindows--;
+    peer->windows.count--;
     munmap(window->base, DN_SHM_PAGE + window->len);
     free(window);
 }
@@ -52,13 +72,13 @@ static void dn_shm_unmap_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
 /** May it be unmapped? */
 static int dn_shm_is_idle(const dn_shm_window_t *window)
 {
-    return 0 == window->users && !window->given;
+    return 0 == window->users && DN_SHM_WINDOW_GIVEN != window->state;
 }
 
 /** Unmap the windows whose segments were freed since. */
 static void dn_shm_drop_freed(dn_shm_peer_t *peer)
 {
-    for (dn_shm_window_t *window = peer->windows, *next; NULL != window; window = next) {
+    for (dn_shm_window_t *window = peer->windows.first, *next; NULL != window; window = next) {
         next = window->next;
         const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
         if (dn_shm_is_idle(window) && window->generation != dn_load_acquire_u32(&head->live)) {
@@ -73,18 +93,18 @@ static int dn_shm_make_room(dn_shm_peer_t *peer)
     dn_shm_window_t *oldest = NULL;
 
     dn_shm_drop_freed(peer);
-    if (DN_SHM_WINDOWS > peer->nwindows) {
+    if (DN_SHM_WINDOWS > peer->windows.count) {
         return 1;
     }
-    for (dn_shm_window_t *window = peer->windows; NULL != window; window = window->next) {
+    for (dn_shm_window_t *window = peer->windows.first; NULL != window; window = window->next) {
         oldest = dn_shm_is_idle(window) ? window : oldest;
     }
     if (NULL != oldest) {
         dn_shm_unmap_window(peer, oldest);
         return 1;
     }
-    if (!peer->crowded) {
-        peer->crowded = 1;
+    if (!peer->windows.crowded) {
+        peer->windows.crowded = 1;
         dn_log_error("PID %" PRIu32
                      " names more segments than the %u of it that are mapped and in use; no other of its "
                      "is mapped, they are reached by messages",
@@ -114,7 +134,7 @@ static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, d
         return DN_ERR_UNSUPPORTED;
     }
     const dn_key_way_t *way = dn_key_way(key, DN_SHM_KEY_MAPPED);
-    const int fd = dn_shm_open_fd(peer->os_pid, (int32_t) way->fd, "");
+    const int fd = dn_shm_open_fd(peer->process.os_pid, (int32_t) way->fd, "");
     if (0 > fd) {
         return dn_shm_map_error();
     }
@@ -138,10 +158,13 @@ static dn_status_t dn_shm_map_window(dn_shm_peer_t *peer, const dn_key_t *key, d
         status = DN_ERR_UNSUPPORTED;
         goto err_unmap;
     }
-    *window = (dn_shm_window_t){
-        .next = peer->windows, .sid = key->sid, .generation = key->generation, .len = key->len, .base = mem};
-    peer->windows = window;
-    peer->nwindows++;
+    *window = (dn_shm_window_t){.next = peer->windows.first,
+                                .sid = key->sid,
+                                .generation = key->generation,
+                                .len = key->len,
+                                .base = mem};
+    peer->windows.first = window;
+    peer->windows.count++;
     *window_p = window;
     status = DN_OK;
     goto out_close;
@@ -155,8 +178,8 @@ out_close:
 
 void dn_shm_drop_windows(dn_shm_peer_t *peer)
 {
-    while (NULL != peer->windows) {
-        dn_shm_unmap_window(peer, peer->windows);
+    while (NULL != peer->windows.first) {
+        dn_shm_unmap_window(peer, peer->windows.first);
     }
 }
 
@@ -164,7 +187,7 @@ void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
 {
     dn_port_lock(peer->base.iface->port);
     window->users--;
-    if (window->stale && dn_shm_is_idle(window)) {
+    if (DN_SHM_WINDOW_STALE == window->state && dn_shm_is_idle(window)) {
         dn_shm_unmap_window(peer, window);
     }
     dn_port_unlock(peer->base.iface->port);
@@ -173,12 +196,12 @@ void dn_shm_leave_window(dn_shm_peer_t *peer, dn_shm_window_t *window)
 /** The window of a key, which becomes the first: what was unused for longest is the last. NULL: there is none. */
 static dn_shm_window_t *dn_shm_find_window(dn_shm_peer_t *peer, const dn_key_t *key)
 {
-    for (dn_shm_window_t **at = &peer->windows; NULL != *at; at = &(*at)->next) {
+    for (dn_shm_window_t **at = &peer->windows.first; NULL != *at; at = &(*at)->next) {
         dn_shm_window_t *window = *at;
         if (window->sid == key->sid && window->generation == key->generation && window->len == key->len) {
             *at = window->next;
-            window->next = peer->windows;
-            peer->windows = window;
+            window->next = peer->windows.first;
+            peer->windows.first = window;
             return window;
         }
     }
@@ -201,7 +224,7 @@ dn_status_t dn_shm_enter_window(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
         const dn_shm_segment_head_t *head = (const dn_shm_segment_head_t *) window->base;
         window->users++;
         if (key->generation != dn_load_acquire_u32(&head->live)) {
-            window->stale = 1;
+            dn_shm_window_turn(window, DN_SHM_WINDOW_STALE);
             dn_shm_leave_window(peer, window);
             status = DN_ERR_RANGE;
         } else {
@@ -227,7 +250,7 @@ dn_status_t dn_shm_map(dn_peer_base_t *base, const dn_key_t *key, void **base_p)
     }
     const dn_status_t status = dn_shm_enter_window(peer, key, &window);
     if (DN_OK == status) {
-        window->given = 1;
+        dn_shm_window_turn(window, DN_SHM_WINDOW_GIVEN);
         *base_p = dn_shm_window_base(window);
         dn_shm_leave_window(peer, window);
     }
