@@ -245,6 +245,45 @@ static void words_of_a_group_are_stored_when_it_is_let_in(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** A turn of the receiver's may end right after its watcher has met a process and read its last word: then the process is not forgotten
+ * with what it has sent. */
+static void who_closed_while_its_receiver_computed_is_heard_and_lost(dn_world_t *world)
+{
+    enum { MESSAGES = 3 };
+    const struct timespec look = {0, 10000000};
+
+    open_with(world, PATIENCE_S, dn_world_hear);
+    if (0 == world->rank) {
+        dn_ofi_t *ofi = ofi_device(world);
+        int left = 0;
+        while (!left) {
+            nanosleep(&look, NULL);
+            dn_ofi_lock(ofi);
+            left = NULL != ofi->peers && dn_ofi_rx_has_left(ofi->peers);
+            dn_ofi_unlock(ofi);
+        }
+        dn_check_equal(ofi->peers->owner, DN_OFI_STRANGER);
+        dn_check(dn_peer_is_doubted(&ofi->peers->base));
+        dn_port_bury(&ofi->iface);
+        dn_ofi_reap(ofi);
+        dn_check_equal(dn_world_lost(world), 0);
+        dn_world_hear_until(world, MESSAGES);
+        while (0 == dn_world_lost(world)) {
+            dn_world_progress(world);
+        }
+    } else {
+        dn_world_connect_to(world, 0);
+        for (unsigned tag = 0; tag < MESSAGES; tag++) {
+            dn_world_send(world, world->peer[0], DN_WORLD_CHAN, tag, NULL, 0);
+        }
+        const dn_ofi_stream_t *stream = ((const dn_ofi_peer_t *) world->peer[0])->tx;
+        while (DN_OFI_TX_OPEN != stream->state || NULL != stream->first || 0 != stream->flying) {
+            dn_world_progress(world);
+        }
+    }
+    dn_close(world->port);
+}
+
 /** Messages that wait take buffers of their own length, and those of the longest are for receiving. */
 static void messages_of_1_kib_wait_in_short_buffers(dn_world_t *world)
 {
@@ -528,6 +567,8 @@ static const dn_world_test_t tests[] = {
      who_greeted_while_its_receiver_computed_is_the_one_connected_to},
     {"words_are_stored_while_their_receiver_computes", 2, words_are_stored_while_their_receiver_computes},
     {"words_of_a_group_are_stored_when_it_is_let_in", 2, words_of_a_group_are_stored_when_it_is_let_in},
+    {"who_closed_while_its_receiver_computed_is_heard_and_lost", 2,
+     who_closed_while_its_receiver_computed_is_heard_and_lost},
     {"messages_of_1_kib_wait_in_short_buffers", 2, messages_of_1_kib_wait_in_short_buffers},
     {"lost_credit_is_given_again", 2, lost_credit_is_given_again},
     {"lost_credit_is_given_again_without_a_watcher", 2, lost_credit_is_given_again_without_a_watcher},

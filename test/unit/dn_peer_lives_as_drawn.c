@@ -1,0 +1,211 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * A peer comes, is connected to, left and lost as dn_device.h draws it, and what callers use of it goes with that; a doubt is looked
+ * into by the next progress, the life of a process once in so many refusals.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "dn_port.h"
+
+enum { REFUSALS = 8 };
+
+static dn_port_t *port[2];
+static unsigned heard, told;
+static dn_status_t alive;
+
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    heard++;
+    *(dn_peer_base_t **) arg = (dn_peer_base_t *) src;
+}
+
+static void tell(dn_peer_t *peer, void *arg)
+{
+    told++;
+}
+
+static int setup(void **state)
+{
+    heard = told = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        const dn_job_t job = {.key = {{7}}, .pid = i, .size = 2, .nlocal = 2};
+        assert_int_equal(dn_open("shm", &job, NULL, &port[i]), DN_OK);
+        assert_int_equal(dn_lost_set(port[i], DN_CHAN_USER, tell, NULL), DN_OK);
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (NULL != port[i]) {
+            dn_close(port[i]);
+        }
+    }
+    return 0;
+}
+
+static dn_status_t send_to(dn_peer_base_t *peer)
+{
+    return dn_botf(&peer->hot, DN_CHAN_USER, 0, NULL, 0, NULL, 0);
+}
+
+static void a_peer_comes_is_left_and_comes_back(void **state)
+{
+    dn_peer_base_t *came = NULL;
+
+    assert_int_equal(dn_handler_set(port[1], DN_CHAN_USER, hear, &came), DN_OK);
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+    assert_int_equal(peer->life, DN_PEER_CONNECTED);
+    assert_int_equal(send_to(peer), DN_OK);
+    while (0 == heard) {
+        dn_progress(port[1]);
+    }
+    assert_int_equal(came->life, DN_PEER_CAME);
+    /* It may be answered, though nobody has connected to it. */
+    while (DN_ERR_AGAIN == send_to(came)) {
+    }
+    dn_progress(port[0]);
+    assert_ptr_equal(dn_unit_connect(port[1], port[0]), came);
+    assert_int_equal(came->life, DN_PEER_CONNECTED);
+    assert_ptr_equal(dn_unit_connect(port[1], port[0]), came);
+    dn_disconnect(&came->hot);
+    assert_int_equal(came->life, DN_PEER_CONNECTED);
+    dn_disconnect(&came->hot);
+    assert_int_equal(came->life, DN_PEER_LEFT);
+    assert_int_equal(send_to(came), DN_ERR_UNREACH);
+    assert_int_equal(send_to(peer), DN_OK);
+    while (1 == heard) {
+        dn_progress(port[1]);
+    }
+    assert_ptr_equal(dn_unit_connect(port[1], port[0]), came);
+    assert_int_equal(came->life, DN_PEER_CONNECTED);
+    assert_int_equal(send_to(came), DN_OK);
+    assert_int_equal(told, 0);
+}
+
+static void a_doubt_is_looked_into_by_the_next_progress(void **state)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_peer_t *again = NULL;
+
+    dn_peer_doubt(peer, DN_PEER_PARTED);
+    dn_peer_doubt(peer, DN_PEER_SUSPECT);
+    assert_int_equal(peer->doubt, DN_PEER_PARTED);
+    assert_int_equal(peer->life, DN_PEER_CONNECTED);
+    assert_int_equal(told, 0);
+    dn_progress(port[0]);
+    assert_int_equal(peer->life, DN_PEER_LOST);
+    assert_int_equal(peer->iface->doubts, 0);
+    assert_int_equal(told, 1);
+    assert_int_equal(send_to(peer), DN_ERR_UNREACH);
+    assert_int_equal(dn_address(port[1], address, &len), DN_OK);
+    assert_int_equal(dn_connect(port[0], address, len, &again), DN_ERR_UNREACH);
+    /* Once is enough. */
+    dn_peer_doubt(peer, DN_PEER_SUSPECT);
+    dn_port_peer_lost(port[0], peer);
+    dn_progress(port[0]);
+    assert_int_equal(told, 1);
+    dn_counters_t counters;
+    dn_counters(port[0], &counters);
+    assert_int_equal(counters.peers_lost, 1);
+}
+
+static void a_peer_whose_port_closes_is_lost_when_it_is_looked_at(void **state)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+
+    assert_int_equal(dn_port_look(peer), DN_OK);
+    dn_close(port[1]);
+    port[1] = NULL;
+    assert_int_equal(peer->life, DN_PEER_CONNECTED);
+    assert_int_equal(dn_port_look(peer), DN_ERR_UNREACH);
+    assert_int_equal(peer->life, DN_PEER_LOST);
+    assert_int_equal(told, 1);
+}
+
+/** A device that knows what is asked of it. */
+static dn_status_t check(dn_peer_base_t *peer)
+{
+    return alive;
+}
+
+static void a_refusal_in_so_many_looks_at_the_process(void **state)
+{
+    const dn_device_t device = {.name = "fake", .check = check};
+    dn_iface_t iface = {.device = &device, .port = port[0]};
+    dn_peer_base_t peer = {.iface = &iface, .life = DN_PEER_CONNECTED};
+
+    alive = DN_OK;
+    for (unsigned i = 1; i <= 2 * REFUSALS; i++) {
+        assert_int_equal(dn_peer_refused(&peer, REFUSALS), 0 == i % REFUSALS ? DN_OK : DN_ERR_AGAIN);
+    }
+    assert_false(dn_peer_is_doubted(&peer));
+    alive = DN_ERR_UNREACH;
+    for (unsigned i = 1; i < REFUSALS; i++) {
+        assert_int_equal(dn_peer_refused(&peer, REFUSALS), DN_ERR_AGAIN);
+    }
+    assert_int_equal(dn_peer_refused(&peer, REFUSALS), DN_ERR_UNREACH);
+    assert_int_equal(peer.doubt, DN_PEER_SUSPECT);
+    assert_int_equal(iface.doubts, 1);
+    assert_int_equal(peer.life, DN_PEER_CONNECTED);
+}
+
+static void one_that_is_doubted_before_the_port_knows_it_is_lost_then(void **state)
+{
+    const dn_device_t device = {.name = "fake", .check = check};
+    dn_iface_t iface = {.device = &device, .port = port[0]};
+    dn_peer_base_t peer = {.iface = &iface, .nonce = {1, 2}};
+
+    dn_peer_doubt(&peer, DN_PEER_PARTED);
+    dn_port_bury(&iface);
+    assert_int_equal(peer.life, DN_PEER_NEW);
+    assert_int_equal(iface.doubts, 0);
+    dn_port_adopt(port[0], &peer);
+    assert_int_equal(peer.life, DN_PEER_CAME);
+    assert_int_equal(iface.doubts, 1);
+    dn_port_bury(&iface);
+    assert_int_equal(peer.life, DN_PEER_LOST);
+    assert_int_equal(told, 1);
+    dn_port_forget(port[0], &peer);
+    assert_int_equal(peer.life, DN_PEER_LOST);
+}
+
+static void nobody_is_told_of_one_that_is_forgotten(void **state)
+{
+    const dn_device_t device = {.name = "fake", .check = check};
+    dn_iface_t iface = {.device = &device, .port = port[0]};
+    dn_peer_base_t peer = {.iface = &iface, .nonce = {1, 2}};
+
+    dn_port_adopt(port[0], &peer);
+    dn_peer_doubt(&peer, DN_PEER_SUSPECT);
+    dn_peer_retire(&peer);
+    dn_port_bury(&iface);
+    dn_port_peer_lost(port[0], &peer);
+    assert_int_equal(told, 0);
+    dn_port_forget(port[0], &peer);
+    assert_int_equal(peer.life, DN_PEER_FORGOTTEN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_peer_comes_is_left_and_comes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_doubt_is_looked_into_by_the_next_progress, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_peer_whose_port_closes_is_lost_when_it_is_looked_at, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_refusal_in_so_many_looks_at_the_process, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_doubted_before_the_port_knows_it_is_lost_then, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(nobody_is_told_of_one_that_is_forgotten, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
