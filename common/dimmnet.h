@@ -58,6 +58,20 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
                            dn_port_t **port_p);
 
 /**
+ * Open one more device of an open port, behind those of dn_open()'s list: peers that are connected stay where they are, and
+ * dn_address() names it from now on. Segments made before are reached by messages over it.
+ *
+ * @param[in] spec  One device, written as in dn_open()'s list.
+ *
+ * @retval DN_ERR_PARAM        no such device, or it is open: the log line says which.
+ * @retval DN_ERR_UNSUPPORTED  it does not work on this machine, or cannot be opened late. Logged, unlike by dn_open(), which has
+ *                             other devices to go on with.
+ *
+ * Pinned by test/device/late_device.c.
+ */
+DN_API dn_status_t dn_device_open(dn_port_t *port, const char *spec);
+
+/**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
  * send to it get DN_ERR_UNREACH. Operations in flight are dropped without a completion.
  * Where processes of peers copy for some of them (dn_pull(): sharing), they get 2 s to do their parts, all at the same time.

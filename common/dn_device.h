@@ -349,8 +349,8 @@ DN_DEVICE_API dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t
 /** Read a message, of whoever, as far as dn_core_part_t goes. */
 DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
-DN_DEVICE_API void dn_port_lock(dn_port_t *port);
-DN_DEVICE_API void dn_port_unlock(dn_port_t *port);
+DN_DEVICE_API void dn_port_lock(const dn_port_t *port);
+DN_DEVICE_API void dn_port_unlock(const dn_port_t *port);
 /** @} */
 
 /** @name Bells (dn_nap.h) */

@@ -8,16 +8,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "dimmnet.h"
-
-#define DN_SENTENCE_MAX 512
 
 static dn_log_fn_t dn_log_fn;
 static void *dn_log_arg;
 static dn_log_fn_t dn_log_answer_fn;
 static void *dn_log_answer_arg;
 static _Thread_local int dn_log_muted;
+static _Thread_local char *dn_log_kept;
 
 void dn_log_set(dn_log_fn_t fn, void *arg)
 {
@@ -59,13 +59,23 @@ void dn_log_answer(const char *format, ...)
     char sentence[DN_SENTENCE_MAX];
     va_list args;
 
-    if (NULL == dn_log_answer_fn) {
+    if (NULL == dn_log_answer_fn && NULL == dn_log_kept) {
         return;
     }
     va_start(args, format);
     vsnprintf(sentence, sizeof(sentence), format, args);
     va_end(args);
-    dn_log_answer_fn(sentence, dn_log_answer_arg);
+    if (NULL != dn_log_kept) {
+        memcpy(dn_log_kept, sentence, sizeof(sentence));
+    }
+    if (NULL != dn_log_answer_fn) {
+        dn_log_answer_fn(sentence, dn_log_answer_arg);
+    }
+}
+
+void dn_log_keep(char *sentence)
+{
+    dn_log_kept = sentence;
 }
 
 const char *dn_strerror(dn_status_t status)

@@ -19,4 +19,11 @@ DN_DEVICE_API void dn_log_answer(const char *format, ...) __attribute__((format(
 /** Drop what this thread has to say as an error, until dn_log_mute(0): something is tried again, and why it fails has been said. */
 DN_DEVICE_API void dn_log_mute(int mute);
 
+/** Room for any sentence. */
+#define DN_SENTENCE_MAX 512
+
+/** Copy what this thread answers to @p sentence, of DN_SENTENCE_MAX bytes, until dn_log_keep(NULL): the caller may have to say it
+ * as an error. The last answer stays. */
+void dn_log_keep(char *sentence);
+
 #endif

@@ -17,10 +17,34 @@ typedef struct dn_address_part {
     uint32_t pad;
 } dn_address_part_t;
 
+/** Write the parts of all devices behind a head. */
+static dn_status_t dn_address_parts(const dn_port_t *port, uint8_t *bytes, dn_address_head_t *head)
+{
+    size_t used = sizeof(*head);
+
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        dn_address_part_t part = {.len = 0};
+        if (sizeof(part) > DN_ADDRESS_MAX - used) {
+            return DN_ERR_RANGE;
+        }
+        size_t room = DN_ADDRESS_MAX - used - sizeof(part);
+        const dn_status_t status = iface->device->address(iface, bytes + used + sizeof(part), &room);
+        if (DN_OK != status) {
+            return status;
+        }
+        memcpy(part.device, iface->device->name, strnlen(iface->device->name, sizeof(part.device)));
+        part.len = (uint32_t) room;
+        memcpy(bytes + used, &part, sizeof(part));
+        used += sizeof(part) + room;
+        head->parts++;
+    }
+    head->len = (uint16_t) used;
+    return DN_OK;
+}
+
 dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
 {
     uint8_t bytes[DN_ADDRESS_MAX];
-    size_t used = sizeof(dn_address_head_t);
     dn_address_head_t head = {
         .magic = DN_ADDRESS_MAGIC,
         .version = DN_WIRE_VERSION,
@@ -30,30 +54,19 @@ dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len)
         .first = port->config.first,
     };
 
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        dn_address_part_t part = {.len = 0};
-        if (sizeof(part) > sizeof(bytes) - used) {
-            return DN_ERR_RANGE;
-        }
-        size_t room = sizeof(bytes) - used - sizeof(part);
-        const dn_status_t status = iface->device->address(iface, bytes + used + sizeof(part), &room);
-        if (DN_OK != status) {
-            return status;
-        }
-        memcpy(part.device, iface->device->name, strnlen(iface->device->name, sizeof(part.device)));
-        part.len = (uint32_t) room;
-        memcpy(bytes + used, &part, sizeof(part));
-        used += sizeof(part) + room;
-        head.parts++;
+    dn_port_lock(port);
+    const dn_status_t status = dn_address_parts(port, bytes, &head);
+    dn_port_unlock(port);
+    if (DN_OK != status) {
+        return status;
     }
-    head.len = (uint16_t) used;
     memcpy(bytes, &head, sizeof(head));
     const size_t size = *len;
-    *len = used;
-    if (used > size) {
+    *len = head.len;
+    if (head.len > size) {
         return DN_ERR_RANGE;
     }
-    memcpy(buf, bytes, used);
+    memcpy(buf, bytes, head.len);
     return DN_OK;
 }
 

@@ -12,19 +12,19 @@
 
 dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *attr)
 {
+    dn_port_lock(port);
     const dn_iface_t *iface = port->ifaces;
-
     while (NULL != iface && 0 != i--) {
         iface = iface->next;
     }
-    if (NULL == iface) {
-        return DN_ERR_RANGE;
+    if (NULL != iface) {
+        *attr = (dn_device_attr_t){.device = iface->device->name,
+                                   .provider = iface->provider,
+                                   .domain = iface->domain,
+                                   .endpoint = iface->endpoint};
     }
-    *attr = (dn_device_attr_t){.device = iface->device->name,
-                               .provider = iface->provider,
-                               .domain = iface->domain,
-                               .endpoint = iface->endpoint};
-    return DN_OK;
+    dn_port_unlock(port);
+    return NULL == iface ? DN_ERR_RANGE : DN_OK;
 }
 
 /** Open one device, written NAME or NAME:ARGUMENT. */
@@ -58,6 +58,52 @@ static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *
     iface->counters = &port->counters;
     *last = iface;
     return DN_OK;
+}
+
+/** Tell the last device, which was opened late, what the others have been told; or close it again. */
+static dn_status_t dn_port_catch_up(dn_port_t *port)
+{
+    dn_iface_t **last = &port->ifaces;
+
+    while (NULL != (*last)->next) {
+        last = &(*last)->next;
+    }
+    dn_iface_t *iface = *last;
+    if (NULL != iface->llcm) {
+        /* The LLCM is somewhere else already. */
+        dn_log_error("device %s cannot be opened late; name it in the list", iface->device->name);
+        *last = NULL;
+        iface->device->close(iface);
+        return DN_ERR_UNSUPPORTED;
+    }
+    iface->llcm = port->llcm.base;
+    /* The first group is the port's own, which the device knows. */
+    for (uint32_t i = 1; i < port->groups && NULL != iface->device->admitted; i++) {
+        iface->device->admitted(iface, &port->group[i]);
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_device_open(dn_port_t *port, const char *spec)
+{
+    char why[DN_SENTENCE_MAX] = "";
+    char *word = strdup(spec);
+    if (NULL == word) {
+        return DN_ERR_NOMEM;
+    }
+    dn_port_lock(port);
+    dn_log_keep(why);
+    dn_status_t status = dn_port_open_device(port, spec, word);
+    dn_log_keep(NULL);
+    if (DN_ERR_UNSUPPORTED == status && '\0' != why[0]) {
+        dn_log_error("%s", why);
+    }
+    if (DN_OK == status) {
+        status = dn_port_catch_up(port);
+    }
+    dn_port_unlock(port);
+    free(word);
+    return status;
 }
 
 dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec)

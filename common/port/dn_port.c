@@ -22,17 +22,23 @@ typedef struct dn_limit {
     uint64_t multiple;
 } dn_limit_t;
 
-void dn_port_lock(dn_port_t *port)
+/** Who only reads takes it, too. */
+static pthread_mutex_t *dn_port_mutex(const dn_port_t *port)
+{
+    return &((dn_port_t *) (uintptr_t) port)->lock;
+}
+
+void dn_port_lock(const dn_port_t *port)
 {
     if (port->threads) {
-        pthread_mutex_lock(&port->lock);
+        pthread_mutex_lock(dn_port_mutex(port));
     }
 }
 
-void dn_port_unlock(dn_port_t *port)
+void dn_port_unlock(const dn_port_t *port)
 {
     if (port->threads) {
-        pthread_mutex_unlock(&port->lock);
+        pthread_mutex_unlock(dn_port_mutex(port));
     }
 }
 
@@ -152,6 +158,28 @@ static void dn_port_init_lock(dn_port_t *port)
     pthread_mutexattr_destroy(&attr);
 }
 
+/** A copy for devices that are opened late. */
+static dn_status_t dn_port_keep(const char **text, char **copy)
+{
+    if (NULL == *text) {
+        return DN_OK;
+    }
+    *copy = strdup(*text);
+    *text = *copy;
+    return NULL == *copy ? DN_ERR_NOMEM : DN_OK;
+}
+
+static dn_status_t dn_port_configure(dn_port_t *port, const dn_config_t *config)
+{
+    if (NULL != config) {
+        port->config = *config;
+    } else {
+        dn_config_init(&port->config);
+    }
+    const dn_status_t status = dn_port_keep(&port->config.provider_include, &port->provider_include);
+    return DN_OK != status ? status : dn_port_keep(&port->config.provider_exclude, &port->provider_exclude);
+}
+
 /** Undo dn_open() from wherever it got to. */
 static void dn_port_destroy(dn_port_t *port)
 {
@@ -170,6 +198,8 @@ static void dn_port_destroy(dn_port_t *port)
         dn_fault_close(port->fault);
     }
     pthread_mutex_destroy(&port->lock);
+    free(port->provider_include);
+    free(port->provider_exclude);
     free(port->group);
     dn_auth_wipe(&port->job.key, sizeof(port->job.key));
     dn_auth_wipe(&port->auth, sizeof(port->auth));
@@ -186,14 +216,13 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     dn_core_open(&port->core);
     port->job = *job;
     port->threads = job->threads;
-    if (NULL != config) {
-        port->config = *config;
-    } else {
-        dn_config_init(&port->config);
+    dn_status_t status = dn_port_configure(port, config);
+    if (DN_OK != status) {
+        goto err_destroy;
     }
     port->handler[DN_CHAN_CORE] = (dn_handler_t){dn_core_handler, port};
     port->handler[DN_CHAN_DEVICE] = (dn_handler_t){dn_port_device_message, port};
-    dn_status_t status = DN_ERR_ACCESS;
+    status = DN_ERR_ACCESS;
     if (sizeof(port->nonce) != (size_t) getrandom(port->nonce, sizeof(port->nonce), 0)) {
         dn_log_error("getrandom gives no random numbers; allow it in the sandbox");
         goto err_destroy;
@@ -220,13 +249,11 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     if (DN_OK != status) {
         goto err_destroy;
     }
-    /* Strings of the caller are not kept beyond dn_open(). */
+    /* Strings of the caller are not kept beyond dn_open(); those of providers are copies. */
     port->job.dir = NULL;
     dn_auth_wipe(&port->job.key, sizeof(port->job.key));
     port->config.backing = NULL;
     port->config.fault = NULL;
-    port->config.provider_include = NULL;
-    port->config.provider_exclude = NULL;
     *port_p = port;
     return DN_OK;
 
@@ -368,12 +395,14 @@ int dn_recv(dn_peer_t *src, int max)
 
 int dn_oversubscribed(const dn_port_t *port)
 {
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        if (NULL != iface->device->oversubscribed && iface->device->oversubscribed(iface)) {
-            return 1;
-        }
+    int is = 0;
+
+    dn_port_lock(port);
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface && !is; iface = iface->next) {
+        is = NULL != iface->device->oversubscribed && iface->device->oversubscribed(iface);
     }
-    return 0;
+    dn_port_unlock(port);
+    return is;
 }
 
 uint32_t dn_first(const dn_port_t *port)
@@ -383,10 +412,12 @@ uint32_t dn_first(const dn_port_t *port)
 
 uint32_t *dn_bell(const dn_port_t *port)
 {
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        if (NULL != iface->device->bell) {
-            return iface->device->bell(iface);
-        }
+    uint32_t *bell = NULL;
+
+    dn_port_lock(port);
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface && NULL == bell; iface = iface->next) {
+        bell = NULL == iface->device->bell ? NULL : iface->device->bell(iface);
     }
-    return NULL;
+    dn_port_unlock(port);
+    return bell;
 }

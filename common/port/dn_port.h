@@ -58,6 +58,7 @@ struct dn_port {
     pthread_mutex_t lock; /**< recursive; taken only with threads */
     dn_job_t job;
     dn_config_t config;
+    char *provider_include, *provider_exclude; /**< the config's */
     uint64_t nonce[2];
     dn_auth_group_t auth; /**< of the own group, in place of job.key */
     dn_pgid_t *group;     /**< let in */
