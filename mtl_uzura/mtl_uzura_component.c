@@ -28,15 +28,14 @@ mca_mtl_base_component_2_0_0_t mca_mtl_uzura_component = {
 
 dn_tag_t *mca_mtl_uzura_tag;
 
-static dn_ompi_number_t priority_number = {
-    .name = "priority",
-    .help = "Priority of this component, and of pml/cm with it, where the launcher has no more than this "
-            "host, or "
-            "common_dimmnet_devices names a device that reaches other hosts; pml/dimmnet has 40",
-    .level = OPAL_INFO_LVL_5,
-    .standard = 10,
-    .high = 100,
-    .multiple = 1};
+static dn_ompi_number_t priority_number = {.name = "priority",
+                                           .help = "Priority of this component, and of pml/cm with it, where "
+                                                   "common_dimmnet_devices reaches all hosts of "
+                                                   "the job; pml/dimmnet has 40",
+                                           .level = OPAL_INFO_LVL_5,
+                                           .standard = 10,
+                                           .high = 100,
+                                           .multiple = 1};
 
 static int component_register(void)
 {

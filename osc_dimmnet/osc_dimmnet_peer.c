@@ -81,6 +81,9 @@ static bool introduce(ompi_communicator_t *comm)
     int all_good;
     int mine;
 
+    if (ompi_group_have_remote_peers(comm->c_local_group)) {
+        (void) dn_ompi_far_open();
+    }
     good = good && read_address(&address[size]);
     mine = good;
     /* A process without memory cannot take part in the exchange of addresses, so all agree first. */

@@ -31,9 +31,8 @@ dn_tag_t *mca_pml_dimmnet_tag;
 
 /* pml/ob1 has 20, pml/cm at most 30 where no network has its own, pml/ucx 51 where InfiniBand is. */
 static dn_ompi_number_t priority_number = {.name = "priority",
-                                           .help = "Priority of this component where the launcher has no "
-                                                   "more than this host, or common_dimmnet_devices names "
-                                                   "a device that reaches other hosts; pml/ob1 has 20",
+                                           .help = "Priority of this component where common_dimmnet_devices "
+                                                   "reaches all hosts of the job; pml/ob1 has 20",
                                            .level = OPAL_INFO_LVL_5,
                                            .standard = 40,
                                            .high = 100,
@@ -73,7 +72,9 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     *priority = dn_ompi_tag_reaches_all() ? (int) priority_number.value : 0;
     mca_pml_dimmnet_tag = priority_number.refused ? NULL : dn_ompi_tag_open();
     if (NULL == mca_pml_dimmnet_tag) {
-        dn_ompi_help("no-port", opal_process_info.nodename);
+        if (!dn_ompi_far_has_failed()) {
+            dn_ompi_help("no-port", opal_process_info.nodename);
+        }
         return NULL;
     }
     return &mca_pml_dimmnet;

@@ -72,13 +72,106 @@ static inline char *dn_ompi_job_key(void)
     return NULL == key ? NULL : strdup(key);
 }
 
-/** Processes that the launcher has room for on all its hosts. 0: it does not tell. */
-static inline unsigned long dn_ompi_universe(void)
+/** @name Bytes that processes tell each other by name, after the modex and across jobs */
+/** @{ */
+/** Tell some, until dn_ompi_unpublish(). @return OPAL_SUCCESS, or why not. */
+static inline int dn_ompi_publish(const char *name, void *bytes, size_t len)
 {
-    const char *size = getenv("OMPI_UNIVERSE_SIZE");
+#ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
+    pmix_byte_object_t object = {.bytes = bytes, .size = len};
+    pmix_info_t info;
 
-    return NULL == size ? 0 : strtoul(size, NULL, 10);
+    PMIX_INFO_LOAD(&info, name, &object, PMIX_BYTE_OBJECT);
+    const pmix_status_t status = PMIx_Publish(&info, 1);
+    PMIX_INFO_DESTRUCT(&info);
+    return PMIX_SUCCESS == status ? OPAL_SUCCESS : OPAL_ERR_NOT_SUPPORTED;
+#else
+    opal_value_t *value = OBJ_NEW(opal_value_t);
+    opal_list_t list;
+    int rc = OPAL_ERR_NOT_SUPPORTED;
+
+    OBJ_CONSTRUCT(&list, opal_list_t);
+    value->key = strdup(name);
+    value->type = OPAL_BYTE_OBJECT;
+    value->data.bo.bytes = bytes;
+    value->data.bo.size = (int32_t) len;
+    opal_list_append(&list, &value->super);
+    if (NULL != value->key && NULL != opal_pmix.publish) {
+        rc = opal_pmix.publish(&list);
+    }
+    value->data.bo.bytes = NULL; /* the caller's */
+    OPAL_LIST_DESTRUCT(&list);
+    return rc;
+#endif
 }
+
+/** Take it back. */
+static inline void dn_ompi_unpublish(char *name)
+{
+    char *names[] = {name, NULL};
+
+#ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
+    (void) PMIx_Unpublish(names, NULL, 0);
+#else
+    if (NULL != opal_pmix.unpublish) {
+        (void) opal_pmix.unpublish(names, NULL);
+    }
+#endif
+}
+
+/**
+ * What a process has published.
+ * @param[out] bytes_p  The caller's to free().
+ * @retval OPAL_ERR_NOT_FOUND  Nothing yet; what others have published under that name does not count.
+ */
+static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *from, void **bytes_p,
+                                  size_t *len_p)
+{
+    int rc = OPAL_ERR_NOT_SUPPORTED;
+
+#ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
+    opal_process_name_t publisher;
+    pmix_pdata_t found;
+
+    PMIX_PDATA_CONSTRUCT(&found);
+    PMIX_LOAD_KEY(found.key, name);
+    const pmix_status_t status = PMIx_Lookup(&found, 1, NULL, 0);
+    if (PMIX_SUCCESS == status && PMIX_BYTE_OBJECT == found.value.type) {
+        OPAL_PMIX_CONVERT_PROCT(rc, &publisher, &found.proc);
+        if (OPAL_SUCCESS == rc && publisher.jobid == from->jobid && publisher.vpid == from->vpid) {
+            *bytes_p = found.value.data.bo.bytes;
+            *len_p = found.value.data.bo.size;
+            found.value.data.bo.bytes = NULL;
+        } else {
+            rc = OPAL_ERR_NOT_FOUND;
+        }
+    } else if (PMIX_ERR_NOT_FOUND == status || PMIX_SUCCESS == status) {
+        rc = OPAL_ERR_NOT_FOUND;
+    }
+    PMIX_PDATA_DESTRUCT(&found);
+#else
+    opal_pmix_pdata_t *found = OBJ_NEW(opal_pmix_pdata_t);
+    opal_list_t list;
+
+    OBJ_CONSTRUCT(&list, opal_list_t);
+    found->value.key = strdup(name);
+    opal_list_append(&list, &found->super);
+    if (NULL != found->value.key && NULL != opal_pmix.lookup) {
+        rc = opal_pmix.lookup(&list, NULL);
+    }
+    if (OPAL_SUCCESS == rc && OPAL_BYTE_OBJECT == found->value.type && found->proc.jobid == from->jobid
+        && found->proc.vpid == from->vpid) {
+        *bytes_p = found->value.data.bo.bytes;
+        *len_p = (size_t) found->value.data.bo.size;
+        found->value.data.bo.bytes = NULL;
+    } else if (OPAL_SUCCESS == rc) {
+        rc = OPAL_ERR_NOT_FOUND;
+    }
+    OPAL_LIST_DESTRUCT(&list);
+#endif
+    return rc;
+}
+/** @} */
 
 /** Processes of this job. */
 static inline uint32_t dn_ompi_job_size(void)

@@ -255,14 +255,16 @@ static bool find_key(dn_group_key_t *group)
     return (ssize_t) sizeof(group->byte) == getrandom(group->byte, sizeof(group->byte), 0);
 }
 
+/** In the modex an address is followed by one byte: whether another one is published when somebody is met elsewhere. */
 static int publish(void)
 {
-    char address[DN_ADDRESS_MAX];
-    size_t len = sizeof(address);
+    char address[DN_ADDRESS_MAX + 1];
+    size_t len = DN_ADDRESS_MAX;
     dn_status_t status = dn_address(dn_ompi.port, address, &len);
     int rc = dn_ompi_status(status);
 
     if (DN_OK == status) {
+        address[len++] = (char) dn_ompi_far_tell();
         OPAL_MODEX_SEND_STRING(rc, DN_OMPI_MODEX_GLOBAL, (char *) (uintptr_t) MODEX_KEY, address, len);
     }
     return rc;
@@ -293,11 +295,12 @@ static int open_port(void)
 
     dn_log_set(show_sentence, NULL);
     dn_log_answers_set(settings.verbose ? show_answer : NULL, NULL);
-    status = dn_open(NULL == settings.devices ? "" : settings.devices, &job, &settings.config, &dn_ompi.port);
+    status = dn_open(dn_ompi_far_devices(&settings), &job, &settings.config, &dn_ompi.port);
     if (DN_OK != status) {
         rc = dn_ompi_status(status);
         goto err_log;
     }
+    dn_ompi_far_begin(dn_ompi.port);
     rc = publish();
     if (OPAL_SUCCESS != rc) {
         goto err_port;
@@ -305,6 +308,7 @@ static int open_port(void)
     return OPAL_SUCCESS;
 
 err_port:
+    dn_ompi_far_end();
     dn_close(dn_ompi.port);
     dn_ompi.port = NULL;
 err_log:
@@ -332,6 +336,7 @@ void dn_ompi_close(void)
         return;
     }
     dn_counters(dn_ompi.port, &dn_ompi.counters);
+    dn_ompi_far_end();
     dn_close(dn_ompi.port);
     dn_ompi.port = NULL;
     dn_log_set(NULL, NULL);
@@ -365,13 +370,18 @@ int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
     int rc;
 
     OPAL_MODEX_RECV_STRING(rc, (char *) (uintptr_t) MODEX_KEY, &proc->proc_name, &address, &len);
-    if (OPAL_SUCCESS != rc || NULL == address) {
+    if (OPAL_SUCCESS != rc || NULL == address || 0 == len) {
+        free(address);
         return OPAL_ERR_UNREACH;
     }
+    const bool comes_later = 0 != address[--len];
     status = admit(address, len);
     if (DN_OK == status) {
         dn_ompi_lost_note(proc);
         status = dn_connect(dn_ompi.port, address, len, peer_p);
+    }
+    if (DN_ERR_UNREACH == status) {
+        status = dn_ompi_far_connect(proc, address, len, comes_later, peer_p);
     }
     free(address);
     return dn_ompi_status(status);

@@ -52,9 +52,19 @@ DN_API bool dn_ompi_helper_thread(void);
 /** Undo one dn_ompi_open(). The last closes the port. */
 DN_API void dn_ompi_close(void);
 
-/** Whether the list of devices names one that reaches other hosts: the same on all hosts, while to open it may fail on
+/** Whether the list of devices has one that reaches other hosts: the same on all hosts, while to open it may fail on
  * one of them. */
 DN_API bool dn_ompi_leaves_host(void);
+
+/** Whether the job has processes on several hosts. */
+DN_API bool dn_ompi_spans_hosts(void);
+
+/** Somebody is elsewhere: where the list of devices is auto, open its network now, unless it is open. A help text says when it
+ * cannot be. @return whether it is open; false for other lists. */
+DN_API bool dn_ompi_far_open(void);
+
+/** Whether it could not be opened, which a help text has said. */
+DN_API bool dn_ompi_far_has_failed(void);
 
 /** Counters of the open port, or of the last one that was open; zeros before. */
 DN_API void dn_ompi_counters(dn_counters_t *counters);

@@ -43,6 +43,30 @@ static inline uint64_t dn_ompi_hash(uint64_t hash, const char *text)
 /** As dn_ompi_help(), for texts of which the first with this key is enough. */
 void dn_ompi_help_once(uint64_t key, const char *topic, ...);
 
+/** @name dn_ompi_far.c */
+/** @{ */
+/** Is it the list that follows where processes are? */
+bool dn_ompi_far_is_auto(const char *devices);
+/** Is there a network for that list in this build? The same on all hosts. */
+bool dn_ompi_far_is_built(void);
+/** The list to open the port with, which has no network yet where the user's is auto. */
+const char *dn_ompi_far_devices(const dn_ompi_settings_t *settings);
+/** The port is open: open the network, too, where the job has several hosts. */
+void dn_ompi_far_begin(dn_port_t *port);
+/** The port is about to be closed. */
+void dn_ompi_far_end(void);
+/** Its address is about to be told. @return whether another one is published when somebody is met elsewhere. */
+bool dn_ompi_far_tell(void);
+/**
+ * Connect to a process that the devices which are open do not reach.
+ * @param[in] address      of the process, from the modex.
+ * @param[in] comes_later  What it told by dn_ompi_far_tell().
+ * @retval DN_ERR_UNREACH  Nothing reaches it.
+ */
+dn_status_t dn_ompi_far_connect(const opal_proc_t *proc, const void *address, size_t len, bool comes_later,
+                                dn_peer_t **peer_p);
+/** @} */
+
 /** @name dn_ompi_lost.c */
 /** @{ */
 /** Note where a process runs that was connected to. */

@@ -11,8 +11,6 @@
 #include "dn_ompi_tag.h"
 
 #include <sched.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -186,26 +184,9 @@ static void on_no_memory(void *arg)
 }
 /** @} */
 
-/** Cores of this host: as many as the launcher has room for on a host whose user says nothing else. */
-static unsigned long host_cores(void)
-{
-    const long units = sysconf(_SC_NPROCESSORS_ONLN);
-    FILE *file = fopen("/sys/devices/system/cpu/smt/active", "re");
-    const bool pairs = NULL != file && '1' == fgetc(file);
-
-    if (NULL != file) {
-        fclose(file);
-    }
-    return (unsigned long) (0 < units ? units : 1) / (pairs ? 2 : 1);
-}
-
 bool dn_ompi_tag_reaches_all(void)
 {
-    const bool all_here =
-        (uint32_t) ompi_process_info.num_procs == (uint32_t) ompi_process_info.num_local_peers + 1;
-
-    /* Open MPI does not tell how many hosts it could spawn on. Where it has more room than this one has cores, there may be others. */
-    return dn_ompi_leaves_host() || (all_here && dn_ompi_universe() <= host_cores());
+    return dn_ompi_leaves_host() || !dn_ompi_spans_hosts();
 }
 
 static bool open_engine(void)
@@ -216,6 +197,11 @@ static bool open_engine(void)
         }
     }
     if (OPAL_SUCCESS != dn_ompi_open(&engine.port)) {
+        return false;
+    }
+    if (dn_ompi_far_has_failed()) {
+        /* Those on other hosts may do without this engine, too, while nobody has said that it is there. */
+        dn_ompi_close();
         return false;
     }
     const dn_tag_config_t config = {

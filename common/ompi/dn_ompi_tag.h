@@ -23,10 +23,7 @@
 /** Register the MCA variables, after dn_ompi_register(). */
 DN_API void dn_ompi_tag_register(void);
 
-/**
- * Does the list of devices reach every process of the job, and every one that it may spawn? All processes say the same here:
- * only that is asked which they all know.
- */
+/** Does the list of devices reach every process of the job? All of them say the same here: only that is asked which they all know. */
 DN_API bool dn_ompi_tag_reaches_all(void);
 
 /** Open the engine, or share the open one. NULL: it cannot be had, something has said why: withdraw the component. */

@@ -367,11 +367,13 @@ static void register_all(void)
     dn_ompi_refused = false;
     register_text(
         "devices",
-        "Devices that carry messages, separated by commas; a process is reached by the first that "
+        "Devices that carry messages: auto is shm, and ofi as soon as a process is on another host. Or a "
+        "list, separated by "
+        "commas; a process is reached by the first that "
         "can, so shm,ofi spans hosts; ofi:PROVIDER@DOMAIN asks libfabric for these; emulate:PROFILE "
-        "keeps the times of another NIC on this host (default: shm; accepted: shm, and ofi and "
+        "keeps the times of another NIC on this host (default: auto; accepted: auto, or shm, and ofi and "
         "emulate where they were built)",
-        OPAL_INFO_LVL_3, "shm", &dn_ompi_devices);
+        OPAL_INFO_LVL_3, "auto", &dn_ompi_devices);
     register_word("cma",
                   "Copy between processes by process_vm_readv and process_vm_writev, where the kernel allows "
                   "it (default: true; accepted: true, false)",
@@ -480,6 +482,9 @@ bool dn_ompi_leaves_host(void)
     static const char *const on_host[] = {"shm", "emulate"};
     const char *word = dn_ompi_devices;
 
+    if (NULL != word && dn_ompi_far_is_auto(word)) {
+        return dn_ompi_far_is_built();
+    }
     while (NULL != word && '\0' != *word) {
         const size_t name = strcspn(word, ":,");
 

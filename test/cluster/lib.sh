@@ -19,7 +19,7 @@
 #
 # From the environment, beside what ../mpi/lib.sh takes:
 #
-#   DEVICES   list for common_dimmnet_devices (default shm,ofi)
+#   DEVICES   list for common_dimmnet_devices (default auto)
 #   LONG      not empty: the long forms of the tests, which take some five minutes in all on two cores, not two
 #
 # shellcheck shell=bash disable=SC2034
@@ -29,7 +29,7 @@ cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 # shellcheck source=../mpi/lib.sh
 . "$cluster/../mpi/lib.sh"
 
-DEVICES=${DEVICES:-shm,ofi}
+DEVICES=${DEVICES:-auto}
 HOSTS_MAX=4
 tcp_retries=$(</proc/sys/net/ipv4/tcp_retries2)
 NET=10.77.0

@@ -1,0 +1,196 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi_far.c
+ * The list of devices "auto": memory that processes share, and a network as soon as somebody is elsewhere. That is at the start of
+ * a job of several hosts, or when MPI connects a process of another one: then each side opens the network, publishes its new
+ * address, and looks up that of the other, which does the same.
+ *
+ * Life of the network, from one opening of the port to the next:
+ *
+ *   NEVER       the list is another one, or there is no network in this build
+ *   CLOSED ---> OPEN      somebody is elsewhere
+ *          ---> FAILED    and it cannot be opened: said once, and not tried again
+ */
+#include "dn_config.h"
+
+#include "dn_ompi_int.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/** The word that stands for the list, what it is at first, and the network. */
+#define AUTO_LIST    "auto"
+#define AUTO_DEVICES "shm"
+#define AUTO_NETWORK "ofi"
+
+/** Pauses between two looks for an address that is not published yet. */
+#define PAUSE_LEAST_NS 1000000L
+#define PAUSE_MOST_NS  32000000L
+
+typedef enum far_state { FAR_NEVER, FAR_CLOSED, FAR_OPEN, FAR_FAILED } far_state_t;
+
+static struct {
+    opal_mutex_t lock; /**< of the change from FAR_CLOSED, which takes a while */
+    dn_port_t *port;
+    far_state_t state; /**< written under the lock, or by one thread while components are opened and closed */
+    bool told;         /**< the modex has an address without the network */
+    char *name;        /**< under which another one is published; NULL: none is */
+    uint32_t timeout_s;
+} far = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+bool dn_ompi_far_is_auto(const char *devices)
+{
+    return 0 == strcmp(AUTO_LIST, devices);
+}
+
+bool dn_ompi_far_is_built(void)
+{
+    const char *name;
+
+    for (size_t i = 0; NULL != (name = dn_device_name(i)); i++) {
+        if (0 == strcmp(AUTO_NETWORK, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dn_ompi_spans_hosts(void)
+{
+    return dn_ompi_job_size() > (uint32_t) opal_process_info.num_local_peers + 1;
+}
+
+const char *dn_ompi_far_devices(const dn_ompi_settings_t *settings)
+{
+    const char *devices = NULL == settings->devices ? "" : settings->devices;
+    const bool is_auto = dn_ompi_far_is_auto(devices);
+
+    far.state = is_auto && dn_ompi_far_is_built() ? FAR_CLOSED : FAR_NEVER;
+    far.timeout_s = settings->config.timeout_s;
+    far.told = false;
+    return is_auto ? AUTO_DEVICES : devices;
+}
+
+/** The name under which a process publishes its address. @return the caller's to free(), NULL: no memory. */
+static char *name_of(const opal_process_name_t *proc)
+{
+    char *name;
+
+    return 0 > asprintf(&name, "dimmnet.%lu.%lu", (unsigned long) proc->jobid, (unsigned long) proc->vpid)
+               ? NULL
+               : name;
+}
+
+/** Also when the network could not be opened, lest others wait. */
+static void publish_again(void)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+
+    far.name = name_of(&OPAL_PROC_MY_NAME);
+    if (NULL == far.name || DN_OK != dn_address(far.port, address, &len)
+        || OPAL_SUCCESS != dn_ompi_publish(far.name, address, len)) {
+        dn_ompi_help("not-published", opal_process_info.nodename);
+        free(far.name);
+        far.name = NULL;
+    }
+}
+
+bool dn_ompi_far_open(void)
+{
+    opal_mutex_lock(&far.lock);
+    if (FAR_CLOSED == far.state) {
+        const dn_status_t status = dn_device_open(far.port, AUTO_NETWORK);
+        if (DN_OK != status) {
+            dn_ompi_help("no-network", opal_process_info.nodename);
+        }
+        if (far.told) {
+            publish_again();
+        }
+        far.state = DN_OK == status ? FAR_OPEN : FAR_FAILED;
+    }
+    const bool is_open = FAR_OPEN == far.state;
+    opal_mutex_unlock(&far.lock);
+    return is_open;
+}
+
+void dn_ompi_far_begin(dn_port_t *port)
+{
+    far.port = port;
+    if (dn_ompi_spans_hosts()) {
+        (void) dn_ompi_far_open();
+    }
+}
+
+void dn_ompi_far_end(void)
+{
+    if (NULL != far.name) {
+        dn_ompi_unpublish(far.name);
+        free(far.name);
+        far.name = NULL;
+    }
+    /* A failure can still be asked for. */
+    far.state = FAR_FAILED == far.state ? FAR_FAILED : FAR_NEVER;
+    far.port = NULL;
+}
+
+bool dn_ompi_far_has_failed(void)
+{
+    return FAR_FAILED == far.state;
+}
+
+bool dn_ompi_far_tell(void)
+{
+    far.told = FAR_CLOSED == far.state;
+    return far.told;
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
+/**
+ * Wait for the address that a process publishes when it has met this one, as this one has met it.
+ * @return the caller's to free(), NULL: it did not come within the time limit for processes that are silent.
+ */
+static void *await_address(const opal_process_name_t *proc, size_t *len_p)
+{
+    const uint64_t until = clock_ns() + far.timeout_s * UINT64_C(1000000000);
+    struct timespec pause = {.tv_nsec = PAUSE_LEAST_NS};
+    char *name = name_of(proc);
+    void *address = NULL;
+    int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_NOT_FOUND;
+
+    while (OPAL_ERR_NOT_FOUND == rc && (0 == far.timeout_s || clock_ns() < until)) {
+        rc = dn_ompi_look_up(name, proc, &address, len_p);
+        if (OPAL_ERR_NOT_FOUND == rc) {
+            dn_progress(far.port);
+            (void) nanosleep(&pause, NULL);
+            pause.tv_nsec = PAUSE_MOST_NS > pause.tv_nsec ? 2 * pause.tv_nsec : pause.tv_nsec;
+        }
+    }
+    free(name);
+    return address;
+}
+
+dn_status_t dn_ompi_far_connect(const opal_proc_t *proc, const void *address, size_t len, bool comes_later,
+                                dn_peer_t **peer_p)
+{
+    /* A process of this host that memory does not reach has ended. */
+    if (OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !dn_ompi_far_open()) {
+        return DN_ERR_UNREACH;
+    }
+    dn_status_t status = dn_connect(far.port, address, len, peer_p);
+    if (DN_ERR_UNREACH == status && comes_later) {
+        void *other = await_address(&proc->proc_name, &len);
+        status = NULL == other ? DN_ERR_UNREACH : dn_connect(far.port, other, len, peer_p);
+        free(other);
+    }
+    return status;
+}
