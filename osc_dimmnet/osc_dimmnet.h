@@ -24,6 +24,7 @@
 #include "dn_acc.h"
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
+#include "dn_queue.h"
 #include "dn_ticket.h"
 
 #include "ompi/communicator/communicator.h"
@@ -136,8 +137,9 @@ typedef struct osc_far {
     uint32_t locks;        /**< osc_locks: does it want or hold our lock? */
     uint32_t number;       /**< by which it does */
     bool exclusive;
-    uint32_t later;      /**< of its accumulates and programs that wait (osc_dimmnet_later.c) */
-    uint32_t stuck;      /**< the try in which the first of them had to go on waiting; 0: none */
+    uint32_t asked;      /**< parts of accumulates to it that are not answered */
+    dn_queue_t waits;    /**< accumulates of its that wait for the guard (osc_dimmnet_later.c) */
+    uint32_t later;      /**< of these, and the one that is tried */
     dn_prog_t *its_prog; /**< program that its accumulates to us use */
     uint8_t *its_bytes;  /**< of the next one, as far as they have come */
     uint64_t its_have;

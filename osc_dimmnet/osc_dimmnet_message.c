@@ -175,6 +175,10 @@ void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, 
     if (NULL == task) {
         return;
     }
+    if (NULL == task->region && 0 != osc_load_u32(&task->far->asked)) {
+        /* A release: what the answer says of has been done when the origin asks for more. Only handlers of this peer come here. */
+        __atomic_fetch_sub(&task->far->asked, 1, __ATOMIC_RELEASE);
+    }
     if (NULL != task->region && sizeof(*task->region) == len) {
         memcpy(task->region, data, sizeof(*task->region));
     } else if (task->fetches && 0 != len && osc_side_start(&task->result, &cursor)) {

@@ -8,7 +8,7 @@
  *
  * Requests of an origin travel in the order in which it makes them, and are carried out in this order. Each part of an
  * accumulate is answered; the answer has what was there before, if that is wanted. A layout of the target's memory is sent ahead,
- * as a program (dn_prog.h), when it is not the one used last.
+ * as a program (dn_prog.h), when it is not the one used last, and after the answers to all that used that one.
  */
 #ifndef OSC_DIMMNET_MESSAGE_H
 #define OSC_DIMMNET_MESSAGE_H
@@ -16,6 +16,10 @@
 #include "osc_dimmnet.h"
 
 #include "ompi/request/request.h"
+
+/** Parts of accumulates to one target that may wait for their answers; the origin waits before the next. So a target keeps no
+ * more of one origin, while the guard is another's. */
+#define OSC_ASKED_MAX 1024u
 
 /** Bytes of an encoded program that a target takes: layouts of about 8 million places. */
 #define OSC_PROGRAM_MAX ((uint64_t) 64 << 20)
@@ -206,12 +210,12 @@ int ompi_osc_dimmnet_ask_region(osc_module_t *module, int target, uint64_t at, u
 void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 
 /**
- * Carry out an OSC_ACCUMULATE or take an OSC_PROGRAM.
+ * Carry out an OSC_ACCUMULATE.
  * @param[in,out] patience  Of all tries of this request.
- * @return false: another has the guard. Nothing has changed, and nothing is answered.
+ * @return the answer, for ompi_osc_dimmnet_answer(). NULL: another has the guard, and nothing has changed.
  */
-bool ompi_osc_dimmnet_serve(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
-                            const uint8_t *body, size_t len, osc_patience_t *patience);
+osc_queued_t *ompi_osc_dimmnet_serve(osc_module_t *module, dn_peer_t *src, const osc_head_t *head,
+                                     const uint8_t *data, size_t len, osc_patience_t *patience);
 
 /** Look at those who wait for a lock of this process. @return locks granted. */
 int ompi_osc_dimmnet_grant_waiting(void);
@@ -227,7 +231,7 @@ void ompi_osc_dimmnet_forget_waiting(osc_module_t *module);
 /** @{ */
 
 /** ompi_osc_dimmnet_serve(), now or later, in the order of the origin. Called in the handler. */
-void ompi_osc_dimmnet_in_order(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
+void ompi_osc_dimmnet_in_order(osc_module_t *module, dn_peer_t *src, const osc_head_t *head,
                                const uint8_t *body, size_t len);
 
 /** Try again what waits. @return requests served. */

@@ -51,15 +51,32 @@ static int send_head(osc_module_t *module, int target, enum osc_message tag, con
 /** @name Requests of an origin */
 /** @{ */
 
+/** Wait until no more than @p most parts of accumulates to a target are not answered. */
+static int await_answers(const osc_module_t *module, int target, uint32_t most)
+{
+    unsigned polls = 0;
+
+    while (most < osc_load_u32(&module->far[target].asked)) {
+        if (osc_is_lost(module, target)) {
+            return OMPI_ERR_UNREACH;
+        }
+        ompi_osc_dimmnet_wait(&polls);
+    }
+    return OMPI_SUCCESS;
+}
+
 /** Tell a target the program that the next accumulates use. */
 static int send_program(osc_module_t *module, int target, const dn_prog_t *prog, size_t most)
 {
     osc_far_t *far = &module->far[target];
     osc_head_t head = ompi_osc_dimmnet_head(module, target);
     size_t len = 0;
-    int rc = OMPI_SUCCESS;
 
     if (far->prog == dn_prog_info(prog)->id) {
+        return OMPI_SUCCESS;
+    }
+    int rc = await_answers(module, target, 0);
+    if (OMPI_SUCCESS != rc) {
         return rc;
     }
     (void) dn_prog_encode(prog, NULL, &len);
@@ -114,6 +131,8 @@ static int send_part(osc_far_t *far, const osc_head_t *head, dn_prog_cursor_t *o
     if (NULL != compare) {
         memcpy(to + size, compare, size);
     }
+    /* Before the answer can come. */
+    __atomic_fetch_add(&far->asked, 1, __ATOMIC_RELAXED);
     dn_botf_kick(far->peer, &window, DN_CHAN_OSC, OSC_ACCUMULATE, sizeof(*head) + data);
     return rc;
 }
@@ -141,7 +160,10 @@ static int send_parts(osc_module_t *module, int target, osc_task_t *task, osc_he
     for (uint64_t off = 0; OMPI_SUCCESS == rc && off < bytes; off += head->len) {
         head->skip = off;
         head->len = most < bytes - off ? most : bytes - off;
-        rc = send_part(far, head, operands, compare, size);
+        rc = await_answers(module, target, OSC_ASKED_MAX - 1);
+        if (OMPI_SUCCESS == rc) {
+            rc = send_part(far, head, operands, compare, size);
+        }
     }
     ompi_osc_dimmnet_task_leave(task, OMPI_SUCCESS == rc ? 0 : UINT32_MAX, rc);
     return rc;

@@ -29,6 +29,7 @@ enum wrong {
     WRONG_KIND,
     WRONG_LENGTH,
     WRONG_SENDER,
+    WRONG_MANY,
 };
 
 static uint32_t told; /**< bits of enum wrong that need not be told again */
@@ -44,6 +45,7 @@ static void refuse(enum wrong wrong)
         [WRONG_KIND] = "a request of no kind",
         [WRONG_LENGTH] = "a message that is too short",
         [WRONG_SENDER] = "a request in the name of another process",
+        [WRONG_MANY] = "an accumulate before answers to earlier ones",
     };
     const uint32_t bit = 1u << wrong;
 
@@ -61,8 +63,8 @@ static bool is_from(const osc_module_t *module, const dn_peer_t *src, const osc_
            && src == __atomic_load_n(&module->far[head->rank].peer, __ATOMIC_ACQUIRE);
 }
 
-static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, const void *more,
-                   size_t more_len)
+static osc_queued_t *answer_of(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, const void *more,
+                               size_t more_len)
 {
     osc_queued_t *queued = ompi_osc_dimmnet_answer_new(src, tag, len + more_len);
 
@@ -70,7 +72,13 @@ static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, 
     if (0 != more_len) {
         memcpy(queued->bytes + len, more, more_len);
     }
-    ompi_osc_dimmnet_answer(queued);
+    return queued;
+}
+
+static void answer(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, const void *more,
+                   size_t more_len)
+{
+    ompi_osc_dimmnet_answer(answer_of(src, tag, bytes, len, more, more_len));
 }
 
 /** Start the walk over the elements that a request names, where they are in the window. @return an error for the origin. */
@@ -131,9 +139,8 @@ static int accumulate_here(dn_acc_walk_t *walk, const osc_head_t *head, const ui
     return osc_acc_error(dn_acc_walk(walk, head->len));
 }
 
-/** @return false: as ompi_osc_dimmnet_serve(). */
-static bool on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t *head, const uint8_t *data,
-                          size_t len, osc_patience_t *patience)
+osc_queued_t *ompi_osc_dimmnet_serve(osc_module_t *module, dn_peer_t *src, const osc_head_t *head,
+                                     const uint8_t *data, size_t len, osc_patience_t *patience)
 {
     ompi_datatype_t *type = (ompi_datatype_t *) PMPI_Type_f2c(head->type);
     const bool compares = 0 != (head->flags & OSC_COMPARES);
@@ -145,8 +152,7 @@ static bool on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     dn_peer_attr(src, &attr);
     if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type)
         || !ompi_osc_dimmnet_is_defined(head->op, type) || head->len > attr.botf_max) {
-        answer(src, OSC_ANSWER, &reply, sizeof(reply), NULL, 0);
-        return true;
+        return answer_of(src, OSC_ANSWER, &reply, sizeof(reply), NULL, 0);
     }
     walk.element = osc_element(type);
     const osc_guard_t guard = osc_guard_of(module, &module->control->accumulates, patience);
@@ -171,15 +177,14 @@ static bool on_accumulate(osc_module_t *module, dn_peer_t *src, const osc_head_t
     }
     if (OMPI_ERR_WOULD_BLOCK == reply.error) {
         free(queued);
-        return false;
+        return NULL;
     }
     if (OMPI_SUCCESS != reply.error) {
         /* Bytes for results may be unset. */
         queued->len = sizeof(reply);
     }
     memcpy(queued->bytes, &reply, sizeof(reply));
-    ompi_osc_dimmnet_answer(queued);
-    return true;
+    return queued;
 }
 
 /** A piece of a program; with the last one it becomes what accumulates of this rank use. */
@@ -212,16 +217,6 @@ static void on_program(osc_far_t *far, const osc_head_t *head, const uint8_t *da
         free(far->its_bytes);
         far->its_bytes = NULL;
     }
-}
-
-bool ompi_osc_dimmnet_serve(osc_module_t *module, dn_peer_t *src, unsigned tag, const osc_head_t *head,
-                            const uint8_t *body, size_t len, osc_patience_t *patience)
-{
-    if (OSC_ACCUMULATE == tag) {
-        return on_accumulate(module, src, head, body, len, patience);
-    }
-    on_program(&module->far[head->rank], head, body, len);
-    return true;
 }
 
 void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank)
@@ -368,8 +363,19 @@ static void on_request(osc_module_t *module, dn_peer_t *src, unsigned tag, const
 
     switch (tag) {
     case OSC_ACCUMULATE:
+        if (OSC_ASKED_MAX <= osc_load_u32(&far->later)) {
+            refuse(WRONG_MANY);
+        } else {
+            ompi_osc_dimmnet_in_order(module, src, head, body, len);
+        }
+        break;
     case OSC_PROGRAM:
-        ompi_osc_dimmnet_in_order(module, src, tag, head, body, len);
+        if (0 != osc_load_u32(&far->later)) {
+            /* What waits uses the one before. */
+            refuse(WRONG_PIECE);
+        } else {
+            on_program(far, head, body, len);
+        }
         break;
     case OSC_LOCK:
         on_lock(module, head);

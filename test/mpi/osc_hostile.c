@@ -20,8 +20,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { WORDS = 512, BYTES = 8 * WORDS, PAGE = 4096 };
+enum {
+    WORDS = 512,
+    BYTES = 8 * WORDS,
+    PAGE = 4096,
+    WAITING_MAX = 1024,
+    CROWD = 3 * WAITING_MAX,
+    CROWDED = 101
+};
 
 static uint64_t seed = 1;
 static uint64_t messages = 20000;
@@ -249,6 +259,112 @@ static void go_beyond(entry_t *entry)
     entry->key.len = UINT64_C(1) << 41;
 }
 
+/** @name More requests than may wait, while the guard of the dynamic window is the attacker's */
+/** @{ */
+
+/** Of a dynamic window's block: control part, a line of notes for each of two processes, head of the table. */
+enum { GUARD_AT = 64, TABLE_AT = 128 + 2 * 64 + 64 };
+
+static uint32_t *guards[8];
+static int num_guards;
+
+static void take_guard(entry_t *entry)
+{
+    guards[num_guards] = (uint32_t *) (void *) ((uint8_t *) entry - TABLE_AT + GUARD_AT);
+    __atomic_store_n(guards[num_guards++], ATTACKER + 1, __ATOMIC_SEQ_CST);
+}
+
+static void give_guards(void)
+{
+    while (0 != num_guards) {
+        __atomic_store_n(guards[--num_guards], 0, __ATOMIC_SEQ_CST);
+    }
+}
+
+/** The attacker: all that it has sent before has been handled, and seen to by the victim, when this returns. */
+static void await_victim(void)
+{
+    MPI_Send(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD);
+    MPI_Recv(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void await_attacker(void)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void release_attacker(void)
+{
+    MPI_Send(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD);
+}
+
+/** A crowd that no origin sends: no more of it waits than may. */
+static void crowd(MPI_Aint region)
+{
+    letter_t letter = letter_right();
+
+    forge(region, BYTES, take_guard);
+    letter.head.window = 1;
+    letter.head.generation = 2;
+    letter.head.at = (uint64_t) region + 8 * CROWDED;
+    for (int i = 0; i < CROWD; i++) {
+        send_changed(&letter, 16);
+    }
+    await_victim();
+    give_guards();
+    await_victim();
+}
+
+/** The same calls as MPI makes them: the origin waits, and none is lost. */
+static void crowd_in_order(MPI_Aint region)
+{
+    const int64_t ones[] = {1, 1};
+    pid_t child;
+
+    forge(region, BYTES, take_guard);
+    child = fork();
+    verify_that(0 <= child, "there is no process to give the guard back");
+    if (0 == child) {
+        const struct timespec while_it_waits = {.tv_nsec = 300000000};
+
+        (void) nanosleep(&while_it_waits, NULL);
+        give_guards();
+        _exit(0);
+    }
+    MPI_Win_lock_all(0, dynamic);
+    for (int i = 0; i < CROWD; i++) {
+        MPI_Accumulate(ones, 2, MPI_INT64_T, VICTIM, region + 8 * CROWDED, 2, MPI_INT64_T, MPI_SUM, dynamic);
+    }
+    MPI_Win_unlock_all(dynamic);
+    num_guards = 0;
+    (void) waitpid(child, NULL, 0);
+    await_victim();
+}
+
+static void outlive_crowds(void)
+{
+    const volatile int64_t *word = &memory[CROWDED];
+    int flag;
+
+    await_attacker();
+    verify_that(0 == *word, "an accumulate did not wait for the guard");
+    release_attacker();
+    await_attacker();
+    while (WAITING_MAX > *word) {
+        (void) MPI_Iprobe(ATTACKER, DONE_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    for (int i = 0; i < 1000; i++) {
+        (void) MPI_Iprobe(ATTACKER, DONE_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    verify_that(WAITING_MAX == *word, "more accumulates waited than may");
+    release_attacker();
+    await_attacker();
+    verify_that(WAITING_MAX + CROWD == *word, "an accumulate of a crowd was lost");
+    memory[CROWDED] = memory[CROWDED + 1] = 0;
+    release_attacker();
+}
+/** @} */
+
 /** Have the victim serve memory that it has not attached, by its own table. */
 static void wrong_table(MPI_Aint region)
 {
@@ -366,6 +482,8 @@ static void attack(void)
     const letter_t right = letter_right();
     send_letter(ACCUMULATE, &right, 16);
     if (0 != tables) {
+        crowd(region);
+        crowd_in_order(region);
         wrong_table(region);
     }
     wrong_numbers();
@@ -402,6 +520,9 @@ static void endure(void)
     MPI_Send(&region, 1, MPI_AINT, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
     MPI_Get_address(secret, &hidden);
     MPI_Send(&hidden, 1, MPI_AINT, ATTACKER, ADDRESS_TAG, MPI_COMM_WORLD);
+    if (0 != tables) {
+        outlive_crowds();
+    }
     MPI_Recv(NULL, 0, MPI_BYTE, ATTACKER, DONE_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     verify_that(1 == memory[0], "a word of the window is not what fetch_and_op made of it");
     verify_that(1 == memory[1] && 1 == memory[2], "an accumulate that was right is not here");
