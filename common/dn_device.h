@@ -29,6 +29,7 @@
 #include "dimmnet.h"
 #include "dn_atomic.h"
 #include "dn_auth.h"
+#include "dn_queue.h"
 #include "dn_turn.h"
 
 /** Counts on with each change of what a device sees. */
@@ -62,12 +63,11 @@ typedef struct dn_iface {
 
 /** What the core processor knows of a peer (dn_core.h). */
 typedef struct dn_core_peer {
-    struct dn_ship *ship;       /**< programs that each has of the other; NULL: none yet */
-    struct dn_core_op *sending; /**< operations with something left to send, oldest first */
-    struct dn_core_op *sending_last;
-    struct dn_peer_base *sending_next; /**< the next peer with such operations */
-    uint32_t asked;                    /**< requests to it whose answers have not come */
-    uint32_t answering;                /**< answers to it that wait for credit */
+    struct dn_ship *ship;  /**< programs that each has of the other; NULL: none yet */
+    dn_queue_t operations; /**< dn_core_op_t with something left to send */
+    dn_queue_t answers;    /**< dn_core_answer_t that wait for credit, */
+    uint32_t answering;    /**< as many */
+    uint32_t asked;        /**< requests to it whose answers have not come */
 } dn_core_peer_t;
 
 /**

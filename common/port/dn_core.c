@@ -171,7 +171,8 @@ static dn_status_t dn_core_advance(dn_core_t *core, dn_core_op_t *op)
 static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
 {
     dn_core_t *core = &port->core;
-    const dn_status_t status = NULL != op->peer->core.sending ? DN_ERR_AGAIN : dn_core_advance(core, op);
+    const dn_status_t status =
+        NULL != op->peer->core.operations.first ? DN_ERR_AGAIN : dn_core_advance(core, op);
 
     if (DN_OK != status && DN_ERR_AGAIN != status) {
         dn_core_op_drop(core, op);
@@ -371,19 +372,20 @@ void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len,
 static int dn_core_progress_sending(dn_port_t *port)
 {
     dn_core_t *core = &port->core;
+    dn_queue_t *queue;
     int n = 0;
 
-    for (dn_peer_base_t *peer = core->sending, *next; NULL != peer; peer = next) {
+    for (uint32_t peers = core->sending.count; 0 != peers && NULL != (queue = dn_round_turn(&core->sending));
+         peers--) {
         dn_status_t status = DN_OK;
-        next = peer->core.sending_next;
-        while (NULL != peer->core.sending && DN_OK == status) {
-            dn_core_op_t *op = peer->core.sending;
+        while (NULL != queue->first && DN_OK == status) {
+            dn_core_op_t *op = (dn_core_op_t *) queue->first;
             status = dn_core_advance(core, op);
             if (DN_OK == status) {
                 dn_core_wait_no_more(core, op);
                 n++;
             } else if (DN_ERR_AGAIN != status) {
-                /* Its callback may change the list. */
+                /* Its callback may leave the peer, and the queue go with it. */
                 dn_core_finish(port, op, status);
                 return n + 1;
             }
@@ -394,8 +396,8 @@ static int dn_core_progress_sending(dn_port_t *port)
 
 int dn_core_progress(dn_port_t *port)
 {
-    const int answered = NULL != port->core.answering ? dn_core_serve_progress(port) : 0;
-    return answered + (NULL != port->core.sending ? dn_core_progress_sending(port) : 0);
+    const int answered = 0 != port->core.answering.count ? dn_core_serve_progress(port) : 0;
+    return answered + (0 != port->core.sending.count ? dn_core_progress_sending(port) : 0);
 }
 
 void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)

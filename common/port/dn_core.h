@@ -19,21 +19,17 @@
 #include "dn_device.h"
 
 typedef struct dn_core_op dn_core_op_t;
-typedef struct dn_core_answer dn_core_answer_t;
 
 /** Core-processor state of a port. */
 typedef struct dn_core {
     dn_core_op_t **op; /**< by number; operations that this process started */
     uint32_t count;
     dn_core_op_t *free;
-    dn_peer_base_t *sending;        /**< peers with operations that wait: dn_core_peer_t::sending */
-    dn_peer_base_t **sending_tail;  /**< where the next is hung */
-    const dn_core_op_t *advancing;  /**< whose messages are being sent right now; who does that ends it */
-    dn_core_answer_t *answering;    /**< what peers asked and have not been sent yet, oldest first */
-    dn_core_answer_t **answer_tail; /**< where the next is hung */
+    dn_round_t sending;            /**< dn_core_peer_t::operations */
+    dn_round_t answering;          /**< dn_core_peer_t::answers */
+    const dn_core_op_t *advancing; /**< whose messages are being sent right now; who does that ends it */
 } dn_core_t;
 
-void dn_core_open(dn_core_t *core);
 void dn_core_close(dn_core_t *core);
 
 /** As dn_push(), dn_pull(), dn_atomic(), by messages. Return DN_INPROGRESS or an error. */
@@ -69,7 +65,7 @@ void dn_core_handler(dn_peer_t *src, unsigned tag, const void *data, size_t len,
 /** Is anything waiting for credit? */
 static inline int dn_core_busy(const dn_core_t *core)
 {
-    return NULL != core->sending || NULL != core->answering;
+    return 0 != (core->sending.count | core->answering.count);
 }
 
 /** Send what waits, as far as credit goes. @return messages sent. */

@@ -112,11 +112,11 @@ _Static_assert(sizeof(dn_core_use_t) == 48, "peers agree on the layout");
 enum dn_core_kind { DN_CORE_FREE, DN_CORE_OP_PUSH, DN_CORE_OP_PULL, DN_CORE_OP_AMO };
 
 struct dn_core_op {
-    dn_core_op_t *next; /**< of dn_core_peer_t::sending, or of free */
+    dn_queue_item_t item; /**< first: in dn_core_peer_t::operations, or in free */
     dn_peer_base_t *peer;
     enum dn_core_kind kind;
     dn_core_id_t id;
-    int waits;      /**< it is in dn_core_peer_t::sending */
+    int waits;      /**< it is in dn_core_peer_t::operations */
     uint32_t asked; /**< its share of dn_core_peer_t::asked */
     dn_status_t status;
     dn_key_t key;
@@ -185,7 +185,9 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
 /** Send what waits for credit at the target. @return answers that are complete. */
 int dn_core_serve_progress(dn_port_t *port);
 
-/** Drop the answers to a peer, NULL: to all. */
-void dn_core_serve_lost(dn_core_t *core, const dn_peer_base_t *peer);
+/** Drop the answers to a peer. */
+void dn_core_serve_lost(dn_core_t *core, dn_peer_base_t *peer);
+/** The peer of a queue of answers, of which there are some. */
+dn_peer_base_t *dn_core_answering(dn_queue_t *queue);
 
 #endif

@@ -29,7 +29,7 @@ dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first)
         core->free = op;
     }
     dn_core_op_t *op = core->free;
-    core->free = op->next;
+    core->free = (dn_core_op_t *) op->item.next;
     const dn_core_id_t id = {op->id.number, op->id.generation + 1};
     memset(op, 0, sizeof(*op));
     op->id = id;
@@ -48,58 +48,21 @@ dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_cor
 
 void dn_core_wait(dn_core_t *core, dn_core_op_t *op)
 {
-    dn_core_peer_t *of = &op->peer->core;
-
     op->waits = 1;
-    op->next = NULL;
-    if (NULL != of->sending) {
-        of->sending_last->next = op;
-    } else {
-        of->sending = op;
-        of->sending_next = NULL;
-        *core->sending_tail = op->peer;
-        core->sending_tail = &of->sending_next;
-    }
-    of->sending_last = op;
-}
-
-/** The peer has no operation left that waits. */
-static void dn_core_wait_none(dn_core_t *core, const dn_peer_base_t *peer)
-{
-    dn_peer_base_t **at = &core->sending;
-
-    while (peer != *at) {
-        at = &(*at)->core.sending_next;
-    }
-    *at = peer->core.sending_next;
-    if (NULL == *at) {
-        core->sending_tail = at;
-    }
+    dn_queue_push(&core->sending, &op->peer->core.operations, &op->item);
 }
 
 void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op)
 {
-    dn_core_peer_t *of = &op->peer->core;
-    dn_core_op_t *before = NULL;
-
     /* Nearly always the operation is its peer's oldest: later ones have sent nothing that could end them. */
-    for (dn_core_op_t *at = of->sending; op != at; at = at->next) {
-        before = at;
-    }
-    *(NULL == before ? &of->sending : &before->next) = op->next;
-    if (op == of->sending_last) {
-        of->sending_last = before;
-    }
-    if (NULL == of->sending) {
-        dn_core_wait_none(core, op->peer);
-    }
+    dn_queue_remove(&core->sending, &op->peer->core.operations, &op->item);
     op->waits = 0;
 }
 
 void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer)
 {
-    while (NULL != peer->core.sending) {
-        dn_core_wait_no_more(core, peer->core.sending);
+    while (NULL != peer->core.operations.first) {
+        dn_core_wait_no_more(core, (dn_core_op_t *) peer->core.operations.first);
     }
 }
 
@@ -134,7 +97,7 @@ void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op)
     dn_core_leave_program(op);
     dn_xfer_drop(&op->sides);
     op->kind = DN_CORE_FREE;
-    op->next = core->free;
+    op->item.next = NULL == core->free ? NULL : &core->free->item;
     core->free = op;
 }
 
@@ -158,23 +121,20 @@ void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status)
     }
 }
 
-void dn_core_open(dn_core_t *core)
-{
-    core->answer_tail = &core->answering;
-    core->sending_tail = &core->sending;
-}
-
 void dn_core_close(dn_core_t *core)
 {
-    while (NULL != core->sending) {
-        dn_core_stop_sending(core, core->sending);
+    dn_queue_t *queue;
+
+    while (NULL != (queue = dn_round_turn(&core->sending))) {
+        dn_core_wait_no_more(core, (dn_core_op_t *) queue->first);
+    }
+    while (NULL != (queue = dn_round_turn(&core->answering))) {
+        dn_core_serve_lost(core, dn_core_answering(queue));
     }
     for (uint32_t i = 0; i < core->count; i++) {
         dn_xfer_drop(&core->op[i]->sides);
         free(core->op[i]);
     }
     free(core->op);
-    dn_core_serve_lost(core, NULL);
     *core = (dn_core_t){.op = NULL};
-    dn_core_open(core);
 }

@@ -16,8 +16,8 @@
 #define DN_CORE_TURN 16
 
 /** What a peer asked: bytes to send (PULL), or a ready reply. */
-struct dn_core_answer {
-    dn_core_answer_t *next;
+typedef struct dn_core_answer {
+    dn_queue_item_t item; /**< first: in dn_core_peer_t::answers */
     dn_peer_base_t *peer;
     unsigned tag;
     dn_core_reply_t reply;
@@ -27,7 +27,7 @@ struct dn_core_answer {
     dn_sg_cursor_t at;    /**< PULL: addresses of this process; left 0 with a ready reply */
     dn_sg_t sg;
     dn_block_t block[]; /**< of sg */
-};
+} dn_core_answer_t;
 
 /** A peer cannot be served. */
 static void dn_core_cut_off(dn_port_t *port, dn_peer_base_t *peer, const char *why)
@@ -67,16 +67,16 @@ static void dn_core_answer_free(dn_core_answer_t *answer)
 
 static void dn_core_enqueue(dn_core_t *core, dn_core_answer_t *answer)
 {
-    answer->next = NULL;
-    *core->answer_tail = answer;
-    core->answer_tail = &answer->next;
+    dn_queue_push(&core->answering, &answer->peer->core.answers, &answer->item);
 }
 
 /** Does the refusal of this PUSH wait already? Each of its messages that fails asks for it again. */
-static int dn_core_refused(const dn_core_t *core, const dn_peer_base_t *peer, const dn_core_reply_t *reply)
+static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *reply)
 {
-    for (const dn_core_answer_t *at = core->answering; NULL != at; at = at->next) {
-        if (at->peer == peer && DN_CORE_PUSH_DONE == at->tag && DN_OK != at->reply.status
+    for (const dn_queue_item_t *item = peer->core.answers.first; NULL != item; item = item->next) {
+        const dn_core_answer_t *at = (const dn_core_answer_t *) item;
+
+        if (DN_CORE_PUSH_DONE == at->tag && DN_OK != at->reply.status
             && at->reply.id.number == reply->id.number && at->reply.id.generation == reply->id.generation) {
             return 1;
         }
@@ -88,11 +88,11 @@ static int dn_core_refused(const dn_core_t *core, const dn_peer_base_t *peer, co
 static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, const dn_core_reply_t *reply)
 {
     /* Not ahead of those that wait. */
-    if (NULL == port->core.answering
+    if (NULL == peer->core.answers.first
         && DN_ERR_AGAIN != dn_botf(&peer->hot, DN_CHAN_CORE, tag, reply, sizeof(*reply), NULL, 0)) {
         return;
     }
-    if (DN_CORE_PUSH_DONE == tag && DN_OK != reply->status && dn_core_refused(&port->core, peer, reply)) {
+    if (DN_CORE_PUSH_DONE == tag && DN_OK != reply->status && dn_core_refused(peer, reply)) {
         return;
     }
     dn_core_answer_t *answer = dn_core_answer_new(port, peer, tag, reply, 0);
@@ -351,7 +351,7 @@ static int dn_core_on_lines(dn_port_t *port, const uint8_t *bytes, size_t len)
     return 1;
 }
 
-/** Send up to a turn's messages of one answer. DN_OK: it is complete. */
+/** Send up to a turn's messages of one answer. DN_OK: it is complete. DN_INPROGRESS: its turn is over. DN_ERR_AGAIN: no credit. */
 static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
 {
     dn_peer_t *peer = &answer->peer->hot;
@@ -365,11 +365,11 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
         answer->reply.status = DN_ERR_RANGE;
         answer->reply.len = answer->at.left;
         answer->at.left = 0;
-        return DN_ERR_AGAIN;
+        return DN_INPROGRESS;
     }
     for (int turn = 0; 0 != answer->at.left; turn++) {
         if (DN_CORE_TURN == turn) {
-            return DN_ERR_AGAIN;
+            return DN_INPROGRESS;
         }
         const uint64_t most =
             dn_core_piece(answer->peer, answer->reply.off, answer->peer->botf_max - sizeof(answer->reply));
@@ -387,54 +387,57 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
     return DN_OK;
 }
 
-int dn_core_serve_progress(dn_port_t *port)
+/** The answers to the peer whose turn it is, each as far as its turn and the credit go. @return those that are complete. */
+static int dn_core_serve_peer(dn_port_t *port, dn_queue_t *queue)
 {
     dn_core_t *core = &port->core;
-    dn_core_answer_t *stay = NULL;
-    dn_core_answer_t **stay_tail = &stay;
     int n = 0;
 
-    /* Taken off the list meanwhile: a message that is sent here cannot find itself in it. */
-    dn_core_answer_t *answer = core->answering;
-    core->answering = NULL;
-    core->answer_tail = &core->answering;
-    while (NULL != answer) {
-        dn_core_answer_t *next = answer->next;
-        if (DN_ERR_AGAIN == dn_core_answer(port, answer)) {
-            answer->next = NULL;
-            *stay_tail = answer;
-            stay_tail = &answer->next;
+    for (uint32_t answers = dn_core_answering(queue)->core.answering; 0 != answers; answers--) {
+        /* Not in the queue meanwhile: a device may find in a send that the peer is lost, and all that waits goes. */
+        dn_core_answer_t *answer = (dn_core_answer_t *) dn_queue_pop(&core->answering, queue);
+        if (NULL == answer) {
+            return n;
+        }
+        const dn_status_t status = dn_core_answer(port, answer);
+        if (DN_ERR_AGAIN == status) {
+            dn_queue_put_back(&core->answering, queue, &answer->item);
+            return n;
+        }
+        if (DN_INPROGRESS == status) {
+            dn_core_enqueue(core, answer);
         } else {
             dn_core_answer_free(answer);
             n++;
         }
-        answer = next;
-    }
-    *stay_tail = core->answering;
-    if (NULL == core->answering) {
-        core->answer_tail = stay_tail;
-    }
-    core->answering = stay;
-    if (NULL == core->answering) {
-        core->answer_tail = &core->answering;
     }
     return n;
 }
 
-void dn_core_serve_lost(dn_core_t *core, const dn_peer_base_t *peer)
+int dn_core_serve_progress(dn_port_t *port)
 {
-    for (dn_core_answer_t **at = &core->answering; NULL != *at;) {
-        dn_core_answer_t *answer = *at;
-        if (NULL == peer || peer == answer->peer) {
-            *at = answer->next;
-            dn_core_answer_free(answer);
-        } else {
-            at = &answer->next;
-        }
+    dn_core_t *core = &port->core;
+    dn_queue_t *queue;
+    int n = 0;
+
+    for (uint32_t peers = core->answering.count;
+         0 != peers && NULL != (queue = dn_round_turn(&core->answering)); peers--) {
+        n += dn_core_serve_peer(port, queue);
     }
-    core->answer_tail = &core->answering;
-    while (NULL != *core->answer_tail) {
-        core->answer_tail = &(*core->answer_tail)->next;
+    return n;
+}
+
+dn_peer_base_t *dn_core_answering(dn_queue_t *queue)
+{
+    return ((dn_core_answer_t *) queue->first)->peer;
+}
+
+void dn_core_serve_lost(dn_core_t *core, dn_peer_base_t *peer)
+{
+    dn_core_answer_t *answer;
+
+    while (NULL != (answer = (dn_core_answer_t *) dn_queue_pop(&core->answering, &peer->core.answers))) {
+        dn_core_answer_free(answer);
     }
 }
 

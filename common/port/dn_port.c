@@ -213,7 +213,6 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
         return DN_ERR_NOMEM;
     }
     dn_port_init_lock(port);
-    dn_core_open(&port->core);
     port->job = *job;
     port->threads = job->threads;
     dn_status_t status = dn_port_configure(port, config);
