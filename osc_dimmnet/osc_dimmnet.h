@@ -11,7 +11,7 @@
  * messages that the target carries out when it progresses (osc_dimmnet_message.h), and a flush waits for all of
  * these.
  *
- * A window is a *block* of each process (osc_block_t): a control part, then the memory of the window. Words of
+ * A window is a *block* of each process (dn_piece_t): a control part, then the memory of the window. Words of
  * the control part are written by the processes that synchronise with its owner, and polled with acquire loads;
  * all but the two locks have one writer each.
  *
@@ -24,6 +24,7 @@
 #include "dn_acc.h"
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
+#include "dn_piece.h"
 #include "dn_queue.h"
 #include "dn_ticket.h"
 
@@ -85,14 +86,6 @@ typedef struct osc_target {
     uint64_t completes;     /**< of its notes, taken by MPI_Win_wait */
     uint32_t gone;          /**< not 0: its process has been found ended; it stays so */
 } osc_target_t;
-
-/** Memory of this process that its peers map: a piece of a segment. */
-typedef struct osc_block {
-    struct osc_arena *arena; /**< NULL: no memory */
-    uint64_t off;
-    uint64_t len;
-    uint8_t *base;
-} osc_block_t;
 
 /** The processes that MPI_Win_post or MPI_Win_start named, by their ranks in the window. */
 typedef struct osc_group {
@@ -170,7 +163,7 @@ typedef struct osc_module {
     uint32_t window;             /**< number by which messages name it, with far targets */
     uint32_t generation;
     uint32_t holders; /**< who looks at it for messages (osc_dimmnet_message.c) */
-    osc_block_t block;
+    dn_piece_t block;
     unsigned tests; /**< calls of MPI_Win_test in vain */
     osc_group_t posted;
     osc_group_t started;
@@ -182,9 +175,10 @@ typedef struct osc_component {
     ompi_osc_base_component_t super;
     dn_ompi_number_t priority;
     dn_ompi_number_t alloc_mem;
-    dn_port_t *port; /**< NULL until the first window */
-    bool failed;     /**< the port cannot be opened */
-    bool maps;       /**< what this process allocates can be mapped by others */
+    dn_port_t *port;    /**< NULL until the first window */
+    bool failed;        /**< the port cannot be opened */
+    bool maps;          /**< what this process allocates can be mapped by others */
+    dn_pieces_t pieces; /**< what windows and MPI_Alloc_mem are made of */
     bool oversubscribed;
     opal_hash_table_t peers; /**< dn_peer_t by process name */
     opal_mutex_t lock;
@@ -281,30 +275,11 @@ bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank);
 void ompi_osc_dimmnet_peers_close(void);
 /** @} */
 
-/** @name Memory (osc_dimmnet_memory.c) */
-/** @{ */
-
-/** Take zeroed memory of @p len bytes, aligned to a page. @return false: there is none, as a help text has said. */
-bool ompi_osc_dimmnet_memory_take(uint64_t len, osc_block_t *block);
-
-/** The same for who can do with other memory: false, unsaid, also when new segments would take too many descriptors. */
-bool ompi_osc_dimmnet_memory_spare(uint64_t len, osc_block_t *block);
-
-/** Give it back. A block of no memory is legal. */
-void ompi_osc_dimmnet_memory_give(osc_block_t *block);
-
-/** By which peers find a block: the key of its segment. */
-void ompi_osc_dimmnet_memory_key(const osc_block_t *block, dn_key_t *key_p);
-
-/** Is memory of the user's in one of these segments? @return its offset there in @p *off_p, and the key. */
-bool ompi_osc_dimmnet_memory_find(const void *base, uint64_t len, dn_key_t *key_p, uint64_t *off_p);
-
-/** Give all segments back to the port. */
-void ompi_osc_dimmnet_memory_close(void);
-/** @} */
-
 /** @name MPI_Alloc_mem (osc_dimmnet_alloc.c) */
 /** @{ */
+
+/** Take memory for who can do with other memory: false, unsaid, also when new segments would take too many descriptors. */
+bool ompi_osc_dimmnet_spare(uint64_t len, dn_piece_t *piece);
 
 /** From here on MPI_Alloc_mem asks for memory here, if the MCA variable alloc_mem says so. */
 void ompi_osc_dimmnet_alloc_open(void);

@@ -13,6 +13,8 @@
 
 #include "osc_dimmnet.h"
 
+#include <sys/resource.h>
+
 #include "opal/mca/mpool/base/base.h"
 #include "opal/mca/mpool/mpool.h"
 
@@ -22,6 +24,9 @@
 /** Memory of this many bytes begins with a page. */
 #define PAGE 4096u
 
+/** One descriptor in this many may be that of a segment for MPI_Alloc_mem: it can do with other memory, files cannot. */
+#define DESCRIPTOR_SHARE 4u
+
 static mca_base_component_list_item_t *listed;
 
 /** Bytes in front of the user's; the last line of them says which block it is. */
@@ -30,14 +35,24 @@ static uint64_t front(uint64_t size)
     return PAGE <= size ? PAGE : OSC_LINE;
 }
 
+bool ompi_osc_dimmnet_spare(uint64_t len, dn_piece_t *piece)
+{
+    struct rlimit limit;
+
+    return 0 == getrlimit(RLIMIT_NOFILE, &limit)
+           && DN_OK
+                  == dn_piece_take(&mca_osc_dimmnet_component.pieces, len, limit.rlim_cur / DESCRIPTOR_SHARE,
+                                   piece);
+}
+
 /** mca_mpool_base_module_alloc_fn_t. @return NULL: somebody else may have some. */
 static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags)
 {
     const uint64_t before = front(size);
-    osc_block_t block;
+    dn_piece_t block;
 
     if (OSC_LINE < align || UINT64_MAX - before < size || !ompi_osc_dimmnet_port_ready()
-        || !mca_osc_dimmnet_component.maps || !ompi_osc_dimmnet_memory_spare(before + size, &block)) {
+        || !mca_osc_dimmnet_component.maps || !ompi_osc_dimmnet_spare(before + size, &block)) {
         return NULL;
     }
     memcpy(block.base + before - OSC_LINE, &block, sizeof(block));
@@ -47,10 +62,10 @@ static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align
 /** mca_mpool_base_module_free_fn_t. */
 static void pool_free(mca_mpool_base_module_t *pool, void *base)
 {
-    osc_block_t block;
+    dn_piece_t block;
 
     memcpy(&block, (uint8_t *) base - OSC_LINE, sizeof(block));
-    ompi_osc_dimmnet_memory_give(&block);
+    dn_piece_give(&mca_osc_dimmnet_component.pieces, &block);
 }
 
 static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t **module);

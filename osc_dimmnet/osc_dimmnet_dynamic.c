@@ -195,7 +195,8 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
     if (MPI_WIN_FLAVOR_DYNAMIC != module->flavor) {
         return OMPI_ERR_RMA_FLAVOR;
     }
-    if (0 != len && !ompi_osc_dimmnet_memory_find(base, len, &region.key, &region.roff)) {
+    if (0 != len
+        && 0 == dn_pieces_find(&mca_osc_dimmnet_component.pieces, base, len, &region.key, &region.roff)) {
         if (DN_OK != dn_segment_register(mca_osc_dimmnet_component.port, base, len, &segment)) {
             return OMPI_ERR_RMA_ATTACH;
         }

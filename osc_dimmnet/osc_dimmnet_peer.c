@@ -112,7 +112,7 @@ static bool has_mapped_memory(void)
     osc_component_t *component = &mca_osc_dimmnet_component;
     uint8_t address[DN_ADDRESS_MAX];
     size_t len = sizeof(address);
-    osc_block_t block = {0};
+    dn_piece_t block = {0};
     bool maps = false;
     dn_peer_t *self;
     dn_key_t key;
@@ -122,10 +122,10 @@ static bool has_mapped_memory(void)
         || DN_OK != dn_connect(component->port, address, len, &self)) {
         return false;
     }
-    if (ompi_osc_dimmnet_memory_spare(1, &block)) {
-        ompi_osc_dimmnet_memory_key(&block, &key);
+    if (ompi_osc_dimmnet_spare(1, &block)) {
+        dn_piece_key(&block, &key);
         maps = DN_OK == dn_segment_map(self, &key, &base);
-        ompi_osc_dimmnet_memory_give(&block);
+        dn_piece_give(&mca_osc_dimmnet_component.pieces, &block);
     }
     dn_disconnect(self);
     return maps;
@@ -144,6 +144,7 @@ bool ompi_osc_dimmnet_port_ready(void)
         if (component->failed) {
             component->port = NULL;
         } else {
+            dn_pieces_open(&component->pieces, component->port);
             component->maps = has_mapped_memory();
             component->failed = OMPI_SUCCESS != ompi_osc_dimmnet_messages_open();
         }
@@ -241,7 +242,7 @@ void ompi_osc_dimmnet_peers_close(void)
         dn_disconnect(peer);
     }
     opal_hash_table_remove_all(&component->peers);
-    ompi_osc_dimmnet_memory_close();
+    dn_pieces_close(&component->pieces);
     component->port = NULL;
     dn_ompi_close();
 }

@@ -208,7 +208,9 @@ static bool offer_users(osc_module_t *module, void *users, osc_offer_t *mine)
         return true;
     }
     if (0 != mine->size
-        && ompi_osc_dimmnet_memory_find(users, mine->size, &mine->memory_key, &mine->memory_off)) {
+        && 0
+               != dn_pieces_find(&mca_osc_dimmnet_component.pieces, users, mine->size, &mine->memory_key,
+                                 &mine->memory_off)) {
         mine->mapped = 1;
         return true;
     }
@@ -254,6 +256,16 @@ static void begin_to_count(osc_module_t *module)
     }
 }
 
+static bool take_memory(uint64_t len, dn_piece_t *piece)
+{
+    const bool taken = DN_OK == dn_piece_take(&mca_osc_dimmnet_component.pieces, len, UINT64_MAX, piece);
+
+    if (!taken) {
+        dn_ompi_help("no-segment", opal_process_info.nodename, (unsigned long) len);
+    }
+    return taken;
+}
+
 /** Collective: memory of each process, known to all. */
 static int share_memory(osc_module_t *module, void *users, enum osc_reached how, osc_offer_t *mine,
                         osc_offer_t *offers)
@@ -281,11 +293,11 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
     }
     const uint64_t bytes = bytes_of(module, module->rank);
     const uint64_t off = memory_off(module, bytes);
-    mine->good = UINT64_MAX - bytes > off && ompi_osc_dimmnet_memory_take(off + bytes, &module->block)
+    mine->good = UINT64_MAX - bytes > off && take_memory(off + bytes, &module->block)
                  && offer_users(module, users, mine) && meet_far(module, how, mine);
     if (0 != mine->good) {
         begin_to_count(module);
-        ompi_osc_dimmnet_memory_key(&module->block, &mine->key);
+        dn_piece_key(&module->block, &mine->key);
         mine->off = module->block.off;
     }
     rc = gather(module, mine, offers, sizeof(*offers));
@@ -409,7 +421,7 @@ static void module_free(osc_module_t *module)
     if (NULL != module->segment) {
         dn_segment_free(module->segment);
     }
-    ompi_osc_dimmnet_memory_give(&module->block);
+    dn_piece_give(&mca_osc_dimmnet_component.pieces, &module->block);
     if (NULL != module->comm) {
         ompi_comm_free(&module->comm);
     }

@@ -41,6 +41,7 @@ static void open_port(void)
     self = dn_fuzz_connect_self(port);
     dn_log_set(dn_fuzz_say_nothing, NULL);
     mca_osc_dimmnet_component.port = port;
+    dn_pieces_open(&mca_osc_dimmnet_component.pieces, port);
 }
 
 /** A window of two processes, of which this one is the first and the sender of all messages the second. */
