@@ -186,7 +186,9 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
  *             something is sent to it, or dn_peer_check() asks.
  * Ordering:   messages that came before may be handled after it. A peer that disconnects is not lost while its port
  *             stays open; whether one whose port has closed has left in order, the users of the channel know.
- * Ownership:  the peer is lent for the call, unless it is connected to.
+ * Ownership:  the peer is lent for the call, unless it is connected to. One that nobody has connected to is freed some time after
+ *             it was lost, or has closed its port: fn is called ahead of that where the channel still keeps a word with the
+ *             peer (dn_peer_set_user()).
  * Threads:    the port's lock is held; fn must not wait, connect or disconnect.
  *
  * @retval DN_ERR_PARAM  the channel is reserved or out of range.

@@ -39,6 +39,17 @@ static inline void dn_store_release_u32(uint32_t *word, uint32_t value)
     atomic_store_explicit((_Atomic uint32_t *) word, value, memory_order_release);
 }
 
+/** Read or write a word by which nothing else is ordered, and that another thread may look at meanwhile. */
+static inline uint32_t dn_load_relaxed_u32(const uint32_t *word)
+{
+    return atomic_load_explicit((const _Atomic uint32_t *) word, memory_order_relaxed);
+}
+
+static inline void dn_store_relaxed_u32(uint32_t *word, uint32_t value)
+{
+    atomic_store_explicit((_Atomic uint32_t *) word, value, memory_order_relaxed);
+}
+
 /** Claim: 1 when *word was expected and is now desired. Acquires and releases. */
 static inline int dn_cas_u32(uint32_t *word, uint32_t expected, uint32_t desired)
 {

@@ -323,11 +323,13 @@ DN_DEVICE_API int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t genera
                                   uint64_t *len_p);
 /** The first of the port's peers; dn_peer_base_t::next leads on. */
 DN_DEVICE_API dn_peer_base_t *dn_port_peers(dn_port_t *port);
+/** A peer that nothing reaches: in the place of one that its device frees. */
+dn_peer_t *dn_peer_nobody(void);
 /** The peer of this nonce, or NULL. */
 DN_DEVICE_API dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
 /** Enter a peer that came by itself, with its ops set, NEW or LOST; the port owns the list. */
 DN_DEVICE_API void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
-/** Take a peer off the list: the device is about to free it. */
+/** Take a peer off the list: the device is about to free it. Channels that keep a word with it are told (dn_lost_set()). */
 DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: its ops answer DN_ERR_UNREACH from now on, its transfers are signalled so. */
 DN_DEVICE_API void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);

@@ -254,8 +254,8 @@ void dn_ompi_tag_close(void)
         return;
     }
     opal_progress_unregister(progress);
-    while (NULL != engine.tag->peers) {
-        leave(engine.tag->peers);
+    for (dn_tag_peer_t *peer; NULL != (peer = dn_tag_some_peer(engine.tag));) {
+        leave(peer);
     }
     dn_tag_close(engine.tag);
     engine.tag = NULL;

@@ -108,19 +108,28 @@ static void dn_no_wake(dn_peer_t *peer)
     (void) peer;
 }
 
-static const dn_peer_ops_t dn_gone_ops = {
-    .botf = dn_gone_botf,
-    .reserve = dn_gone_reserve,
-    .kick = dn_gone_kick,
-    .aotf = dn_gone_aotf,
-    .aotf_line = dn_gone_aotf_line,
-    .push = dn_gone_transfer,
-    .pull = dn_gone_transfer,
-    .atomic = dn_gone_atomic,
-    .fence = dn_gone_fence,
-    .peek = dn_no_peek,
-    .wake = dn_no_wake,
+static dn_peer_base_t dn_gone = {
+    .hot.ops =
+        {
+            .botf = dn_gone_botf,
+            .reserve = dn_gone_reserve,
+            .kick = dn_gone_kick,
+            .aotf = dn_gone_aotf,
+            .aotf_line = dn_gone_aotf_line,
+            .push = dn_gone_transfer,
+            .pull = dn_gone_transfer,
+            .atomic = dn_gone_atomic,
+            .fence = dn_gone_fence,
+            .peek = dn_no_peek,
+            .wake = dn_no_wake,
+        },
+    .life = DN_PEER_LOST,
 };
+
+dn_peer_t *dn_peer_nobody(void)
+{
+    return &dn_gone.hot;
+}
 /** @} */
 
 /** @name The device's entry, else the core processor */
@@ -164,7 +173,7 @@ static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
 /** Answer DN_ERR_UNREACH from now on. */
 static void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
 {
-    dn_peer_ops_t ops = dn_gone_ops;
+    dn_peer_ops_t ops = dn_gone.hot.ops;
 
     if (NULL != peer->fault) {
         dn_fault_detach(port->fault, peer);
@@ -242,8 +251,21 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
     dn_port_enter(port, peer, DN_PEER_CAME);
 }
 
+/** Tell channels of a peer: all, or those that keep a word with it. */
+static void dn_port_tell_lost(dn_port_t *port, dn_peer_base_t *peer, int all)
+{
+    for (unsigned channel = 0; channel < DN_CHAN_MAX; channel++) {
+        if (NULL != port->lost[channel].fn && (all || NULL != peer->user[channel])) {
+            port->lost[channel].fn(&peer->hot, port->lost[channel].arg);
+        }
+    }
+}
+
 void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
 {
+    if (0 == peer->connections) {
+        dn_port_tell_lost(port, peer, 0);
+    }
     dn_peer_retire(peer);
     dn_peer_undress(port, peer);
     dn_core_lost(port, peer);
@@ -360,11 +382,7 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         peer->iface->device->lost(peer);
     }
     dn_core_lost(port, peer);
-    for (unsigned channel = 0; channel < DN_CHAN_MAX; channel++) {
-        if (NULL != port->lost[channel].fn) {
-            port->lost[channel].fn(&peer->hot, port->lost[channel].arg);
-        }
-    }
+    dn_port_tell_lost(port, peer, 1);
 }
 
 dn_status_t dn_port_look(dn_peer_base_t *peer)

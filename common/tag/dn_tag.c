@@ -11,10 +11,14 @@
 
 #include <stdlib.h>
 
+#include "dn_device.h"
 #include "dn_log.h"
 
 /** Polls in dn_tag_leave() for messages that still wait; what they do not take, the process does not want. */
 #define DN_TAG_LAST_POLLS 1000
+
+/** Nanoseconds for which the ends of transfers are awaited. */
+#define DN_TAG_PATIENCE_NS 3000000000u
 
 /** Longest envelope before eager data. */
 #define DN_TAG_HEAD_MAX (sizeof(dn_tag_head_t) + sizeof(uint64_t))
@@ -123,19 +127,24 @@ dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *hot, void *user)
     return peer;
 }
 
-/** Take a peer off the list. */
+/** Take a peer off the list. Its own link stays: dn_tag_pump_peers() may be at it. The lock is held. */
 static void dn_tag_unlink(const dn_tag_peer_t *peer)
 {
     dn_tag_peer_t **link = &peer->tag->peers;
 
-    dn_tag_lock(peer->tag);
     while (NULL != *link && peer != *link) {
         link = &(*link)->next;
     }
     if (NULL != *link) {
-        *link = peer->next;
+        __atomic_store_n(link, peer->next, __ATOMIC_RELAXED);
     }
-    dn_tag_unlock(peer->tag);
+}
+
+/** Keep what is left of a peer until the engine ends. The lock is held. */
+static void dn_tag_keep_gone(dn_tag_peer_t *peer)
+{
+    peer->next_gone = peer->tag->gone;
+    peer->tag->gone = peer;
 }
 
 /** A request of a peer that is left. It is in no queue any more. */
@@ -197,36 +206,70 @@ static dn_tag_req_t *dn_tag_take_one(dn_tag_peer_t *peer)
     return found;
 }
 
+/** Drive the port until the transfers of a peer have ended, for a while: those of a lost one that its process had a share of end
+ * within 2 s. @return whether they have. */
+static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
+{
+    for (const uint64_t since = dn_tag_now();
+         0 != dn_load_acquire_u32(&peer->transfers) && dn_tag_now() - since < DN_TAG_PATIENCE_NS;) {
+        (void) dn_progress(peer->tag->port);
+    }
+    return 0 == dn_load_acquire_u32(&peer->transfers);
+}
+
 void dn_tag_leave(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
     dn_tag_req_t *req;
 
     tag->parted = true;
-    for (int polls = 0; NULL != peer->first && !peer->lost && polls < DN_TAG_LAST_POLLS; polls++) {
+    for (int polls = 0; NULL != peer->first && !dn_load_acquire_u32(&peer->lost) && polls < DN_TAG_LAST_POLLS;
+         polls++) {
         (void) dn_progress(tag->port);
         (void) dn_tag_progress(tag);
     }
-    dn_tag_unlink(peer);
-    /* What is in flight ends with an error now, which is no news of the peer's end. */
-    peer->lost = true;
-    dn_peer_set_user(peer->peer, tag->channel, NULL);
-    dn_tag_forget_kept(tag, NULL, peer);
+    if (NULL != peer->user && 0 != dn_load_acquire_u32(&peer->transfers)
+        && DN_OK != dn_peer_check(peer->peer)) {
+        /* Once it is disconnected, nobody is told. */
+        (void) dn_tag_await_transfers(peer);
+    }
+    /* Until it is disconnected, no other thread goes through what waits, or handles its messages and the ends of its transfers.
+     * Progress takes these two in the same order. */
     pthread_mutex_lock(&tag->pump);
+    dn_port_lock(tag->port);
+    dn_tag_lock(tag);
+    dn_tag_unlink(peer);
+    dn_tag_unlock(tag);
+    /* What is in flight ends with an error now, which is no news of the peer's end. */
+    (void) dn_cas_u32(&peer->lost, 0, 1);
+    dn_peer_set_user(peer->peer, tag->channel, NULL);
+    dn_tag_forget_kept(tag, NULL, peer, false);
     peer->gone = true;
     while (NULL != (req = dn_tag_take_one(peer))) {
         dn_tag_abandon(req);
     }
-    pthread_mutex_unlock(&tag->pump);
     if (NULL != peer->user) {
         dn_disconnect(peer->peer);
     }
-    if (0 == dn_load_acquire_u32(&peer->transfers)) {
-        free(peer);
-    } else {
-        peer->next = tag->gone;
-        tag->gone = peer;
+    const bool over = 0 == dn_load_acquire_u32(&peer->transfers);
+    if (!over) {
+        dn_tag_lock(tag);
+        dn_tag_keep_gone(peer);
+        dn_tag_unlock(tag);
     }
+    dn_port_unlock(tag->port);
+    pthread_mutex_unlock(&tag->pump);
+    if (over) {
+        free(peer);
+    }
+}
+
+dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag)
+{
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = tag->peers;
+    dn_tag_unlock(tag);
+    return peer;
 }
 
 int dn_tag_needs(const dn_tag_peer_t *peer)
@@ -246,9 +289,32 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
 
 void dn_tag_lost(dn_tag_peer_t *peer)
 {
-    if (!peer->lost) {
-        peer->lost = true;
+    if (dn_cas_u32(&peer->lost, 0, 1)) {
         peer->tag->config.lost(peer, 1, peer->tag->config.arg);
+    }
+}
+
+/**
+ * A peer that nobody has joined is lost, or has closed its port: its device frees it. What has come in full can still be received.
+ * Messages that would have to be answered are gone; requests end as those of a peer that is not reached.
+ */
+static void dn_tag_disown(dn_tag_peer_t *peer, int needs)
+{
+    dn_tag_t *tag = peer->tag;
+
+    dn_tag_lock(tag);
+    const bool mine = NULL == peer->user;
+    if (mine) {
+        dn_peer_set_user(peer->peer, tag->channel, NULL);
+        peer->peer = dn_peer_nobody();
+        if (!needs) {
+            dn_tag_unlink(peer);
+            dn_tag_keep_gone(peer);
+        }
+    }
+    dn_tag_unlock(tag);
+    if (mine) {
+        dn_tag_forget_kept(tag, NULL, peer, true);
     }
 }
 
@@ -256,14 +322,20 @@ void dn_tag_lost(dn_tag_peer_t *peer)
 static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
 {
     dn_tag_t *tag = arg;
+
+    dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_peer_user(hot, tag->channel);
-
-    if (NULL != peer && !peer->lost) {
-        const int needs = dn_tag_needs(peer);
-
-        peer->lost = needs;
-        tag->config.lost(peer, needs, tag->config.arg);
+    dn_tag_unlock(tag);
+    if (NULL == peer) {
+        return;
     }
+    const int needs = dn_tag_needs(peer);
+    if (needs) {
+        dn_tag_lost(peer);
+    } else if (!dn_load_acquire_u32(&peer->lost)) {
+        tag->config.lost(peer, 0, tag->config.arg);
+    }
+    dn_tag_disown(peer, needs);
 }
 /** @} */
 
@@ -273,7 +345,7 @@ static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
 static void dn_tag_free(dn_tag_t *tag)
 {
     while (NULL != tag->gone) {
-        dn_tag_peer_t *next = tag->gone->next;
+        dn_tag_peer_t *next = tag->gone->next_gone;
 
         free(tag->gone);
         tag->gone = next;
@@ -316,14 +388,30 @@ dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t
     return dn_lost_set(port, channel, dn_tag_on_lost, tag);
 }
 
+static void dn_tag_leave_all(dn_tag_t *tag)
+{
+    for (dn_tag_peer_t *peer; NULL != (peer = dn_tag_some_peer(tag));) {
+        dn_tag_leave(peer);
+    }
+}
+
 void dn_tag_close(dn_tag_t *tag)
 {
-    while (NULL != tag->peers) {
-        dn_tag_leave(tag->peers);
-    }
+    bool over = true;
+
+    dn_tag_leave_all(tag);
     dn_handler_clear(tag->port, tag->channel);
     (void) dn_lost_set(tag->port, tag->channel, NULL, NULL);
-    dn_tag_free(tag);
+    /* Those that sent until the handler was cleared. */
+    dn_tag_leave_all(tag);
+    dn_tag_forget_kept(tag, NULL, NULL, false);
+    for (const dn_tag_peer_t *peer = tag->gone; NULL != peer; peer = peer->next_gone) {
+        over = dn_tag_await_transfers(peer) && over;
+    }
+    /* The end of a transfer would find neither peer nor engine. */
+    if (over) {
+        dn_tag_free(tag);
+    }
 }
 /** @} */
 
@@ -409,8 +497,9 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
     /* Who queues something has the lock, too: it is seen below, or says so after this. */
     dn_tag_lock(tag);
     __atomic_store_n(&tag->queued, false, __ATOMIC_RELAXED);
+    dn_tag_peer_t *peer = tag->peers;
     dn_tag_unlock(tag);
-    for (dn_tag_peer_t *peer = tag->peers; NULL != peer; peer = peer->next) {
+    for (; NULL != peer; peer = __atomic_load_n(&peer->next, __ATOMIC_RELAXED)) {
         if (__atomic_load_n(&peer->hold_due, __ATOMIC_RELAXED) && dn_tag_tell_hold(peer)) {
             events++;
         }

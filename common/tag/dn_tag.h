@@ -164,6 +164,7 @@ struct dn_tag_peer {
     dn_tag_req_t *first; /**< sends that wait for room, oldest first */
     dn_tag_req_t *last;  /**< undefined while first is NULL */
     dn_tag_peer_t *next;
+    dn_tag_peer_t *next_gone;
     size_t eager_limit; /**< bytes of data in an eager message to it */
     size_t piece_max;   /**< bytes of data in a DN_TAG_FRAG to it */
     dn_pace_t pace;     /**< of long messages from it */
@@ -171,11 +172,11 @@ struct dn_tag_peer {
     bool hold;          /**< it wants every message announced */
     bool holding;       /**< we want that of it */
     bool hold_due;      /**< holding has changed and it does not know */
-    bool lost;
-    bool gone;               /**< it was left: nothing goes to it any more */
-    bool cma;                /**< memory on either side is reached without its process; both read one clock */
-    bool away;               /**< long messages from it have lain unread: its receives are announced */
-    bool offered;            /**< what it announced still waits: offer */
+    uint32_t lost;      /**< the owner knows that it is; changed by compare-and-swap */
+    bool gone;    /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
+    bool cma;     /**< memory on either side is reached without its process; both read one clock */
+    bool away;    /**< long messages from it have lain unread: its receives are announced */
+    bool offered; /**< what it announced still waits: offer */
     uint64_t sent;           /**< messages put into its ring that are matched there */
     uint64_t seen;           /**< such messages from it; both began at dn_first() */
     dn_tag_req_t *announced; /**< to it, one at a time; NULL: none */
@@ -210,7 +211,8 @@ typedef struct dn_tag_config {
     /** Drive everything: dn_progress(), dn_tag_progress(), and what else the process has. */
     void (*progress)(void *arg);
     /** A peer is lost; it is not to be left from inside this call. @param[in] matters  Not 0: a request of ours was to reach it, or
-     * waits for its answer, and does not end until the peer is left. */
+     * waits for its answer, and does not end until the peer is left. A peer that was never joined (user is NULL) and does not
+     * matter is gone after this call. */
     void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
     /** There is no memory for a message that has arrived: it is lost, and its receive would wait for ever. */
     void (*no_memory)(void *arg);
@@ -238,7 +240,7 @@ struct dn_tag {
     dn_handle_table_t handles;
     dn_tag_claims_t claims;
     dn_tag_peer_t *peers;
-    dn_tag_peer_t *gone; /**< that were left while a transfer was in flight */
+    dn_tag_peer_t *gone; /**< that were left while a transfer was in flight, or lost and never joined */
     dn_tag_req_t
         *busy; /**< that wait for room, or send in pieces: progress goes through them, oldest first */
     dn_tag_req_t *busy_last; /**< undefined while busy is NULL */
@@ -270,9 +272,11 @@ DN_API void dn_tag_close(dn_tag_t *tag);
 DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
 /** Part from a peer: what waits for room gets a last chance, its unreceived messages are gone. Requests that still need the peer
  * end with DN_ERR_UNREACH, but for receives that are posted: a message of another may be for them. Messages of dn_tag_mprobe() are
- * received before. Nothing else uses the peer meanwhile, nor do messages of it come to another thread, and it is not called from
- * inside of a callback. */
+ * received before. No other thread sends to the peer or receives from it meanwhile, though any may drive the port; it is not
+ * called from inside of a callback. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer);
+/** Some peer that was not left yet; NULL: there is none. */
+DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 

@@ -65,7 +65,8 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
 {
     return (peer->away || DN_TAG_ANNOUNCES_ALL == peer->tag->config.announces) && req->len > peer->eager_limit
-           && NULL == peer->announced && NULL != req->buffer && 0 == req->posted.ignore && !peer->lost;
+           && NULL == peer->announced && NULL != req->buffer && 0 == req->posted.ignore
+           && !dn_load_acquire_u32(&peer->lost);
 }
 
 /** Receives that are looked at for one which would take the message first. */
@@ -93,6 +94,11 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
 static int dn_tag_claim_take(uint64_t *word, uint64_t number)
 {
     return dn_cas_u64(word, number, 0);
+}
+
+void dn_tag_claim_end(dn_tag_req_t *req)
+{
+    (void) dn_tag_claim_take(req->claim, req->claimed);
 }
 
 /** Words that a new claim looks at for a free one. */
@@ -160,14 +166,13 @@ void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
         }
         dn_segment_free(req->segment);
     }
-    (void) dn_tag_claim_take(req->claim, req->claimed);
+    dn_tag_claim_end(req);
     dn_tag_handle_drop(req);
 }
 
 void dn_tag_announce_end(dn_tag_req_t *req)
 {
-    (void) dn_tag_claim_take(req->claim, req->claimed);
-
+    dn_tag_claim_end(req);
     req->peer->announced = NULL;
     dn_segment_free(req->segment);
     dn_tag_handle_drop(req);
@@ -193,8 +198,11 @@ void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t
         tag->dropped++;
         return;
     }
+    if (tag->config.threads) {
+        return;
+    }
     /* A1; and A2 with what was sent before the counts began anew. */
-    peer->offered = announce->seen == peer->sent && !tag->parted && !tag->config.threads
+    peer->offered = announce->seen == peer->sent && !tag->parted
                     && DN_OK == dn_segment_map(src, &announce->claims, &claims);
     peer->offer = *announce;
     peer->offer_claim = peer->offered ? (uint64_t *) claims + announce->claim : NULL;

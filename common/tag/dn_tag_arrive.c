@@ -36,14 +36,14 @@ void dn_tag_take_kept(dn_tag_msg_t *msg)
     dn_tag_account(msg->peer, 0, dn_tag_kept_bytes(msg));
 }
 
-void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer)
+void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered)
 {
     dn_tag_lock(tag);
     for (dn_match_msg_t *next, *at = dn_match_next_kept(&tag->match, context, NULL); NULL != at; at = next) {
         dn_tag_msg_t *msg = (dn_tag_msg_t *) at;
 
         next = dn_match_next_kept(&tag->match, context, at);
-        if (NULL == peer || msg->peer == peer) {
+        if ((NULL == peer || msg->peer == peer) && !(answered && DN_TAG_EAGER == msg->kind)) {
             dn_tag_take_kept(msg);
             free(msg);
         }

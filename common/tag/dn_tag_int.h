@@ -122,7 +122,8 @@ extern const uint32_t dn_tag_turns[];
 static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
 {
     dn_turn_check("a request", dn_tag_turns, req->state, to);
-    req->state = to;
+    /* dn_tag_poll() looks, while another thread may have the request. */
+    dn_store_relaxed_u32((uint32_t *) &req->state, to);
 }
 
 /** A transfer of a request begins (1) or has ended (-1), which is the last to be said: its peer is not freed before. */
@@ -263,8 +264,8 @@ bool dn_tag_recv_again(dn_tag_req_t *req);
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
 /** Take a kept message off. The lock is held. */
 void dn_tag_take_kept(dn_tag_msg_t *msg);
-/** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all. */
-void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer);
+/** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all; only those that have to be answered, or all. */
+void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered);
 /** @} */
 
 /** @name dn_tag_announce.c */
@@ -280,6 +281,8 @@ bool dn_tag_announce_cancel(dn_tag_req_t *req);
 bool dn_tag_push(dn_tag_req_t *req);
 /** Try again. @return true: it waits no more. */
 bool dn_tag_push_again(dn_tag_req_t *req);
+/** No sender takes this announcement any more. */
+void dn_tag_claim_end(dn_tag_req_t *req);
 /** Messages. */
 void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce);
 void dn_tag_claims_close(dn_tag_t *tag);

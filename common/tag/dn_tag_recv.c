@@ -206,6 +206,8 @@ void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t
     dn_match_cancel(&tag->match, &req->posted);
     dn_tag_turn(req, DN_TAG_IS_PUSHED);
     dn_tag_unlock(tag);
+    /* The sender has taken it; one that lies has not. */
+    dn_tag_claim_end(req);
     dn_tag_peer_t *peer = req->peer;
     peer->announced = NULL;
     dn_tag_look_back(req, peer, takes->left);
@@ -277,14 +279,14 @@ void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
 
 void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from)
 {
-    const volatile enum dn_tag_state *state = &req->state;
+    const uint32_t *state = (const uint32_t *) &req->state;
     const dn_tag_config_t *config = &req->tag->config;
     dn_port_t *port = req->tag->port;
 
-    for (unsigned i = 1; DN_TAG_COMPLETE != *state && i <= config->spin_polls; i++) {
+    for (unsigned i = 1; DN_TAG_COMPLETE != dn_load_relaxed_u32(state) && i <= config->spin_polls; i++) {
         if (0 == i % DN_TAG_POLLS_OF_SOURCE) {
             config->progress(config->arg);
-        } else if (DN_TAG_POSTED == *state && NULL != from) {
+        } else if (DN_TAG_POSTED == dn_load_relaxed_u32(state) && NULL != from) {
             (void) dn_recv(from->peer, 1);
         } else {
             (void) dn_progress(port);
@@ -387,5 +389,5 @@ dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_fou
 
 void dn_tag_forget(dn_tag_t *tag, uint32_t context)
 {
-    dn_tag_forget_kept(tag, &context, NULL);
+    dn_tag_forget_kept(tag, &context, NULL, false);
 }
