@@ -84,7 +84,7 @@ typedef struct dn_core_peer {
  *
  * A device makes a peer NEW, or LOST where its process had left before and only what it has sent is to be had. What callers use
  * (dn_peer_base_t::hot) is the device's while the peer is CAME or CONNECTED, and answers DN_ERR_UNREACH in all other states.
- * dn_connect() refuses a peer that is LOST.
+ * dn_connect() refuses a peer that is LOST or FORGOTTEN.
  *
  * Doubt: whatever finds that a peer is gone, in any thread and under any lock, says so by dn_peer_doubt(). That only ever grows; the
  * next progress of the device turns such a peer LOST (dn_port_bury()).

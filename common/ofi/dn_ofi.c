@@ -15,7 +15,7 @@
 static void dn_ofi_free(dn_ofi_t *ofi)
 {
     pthread_mutex_destroy(&ofi->lock);
-    pthread_cond_destroy(&ofi->wake);
+    pthread_cond_destroy(&ofi->watcher.wake);
     free(ofi->stream);
     dn_ofi_groups_free(ofi);
     free(ofi->mr);

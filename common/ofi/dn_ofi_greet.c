@@ -391,8 +391,9 @@ static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *app
 
     if (NULL == peer && DN_OK == dn_ofi_make_peer(ofi, &id, &applicant->where, &peer)) {
         /* The port is told under its lock. */
-        ofi->unmet |= ofi->beating;
-        if (!ofi->beating) {
+        if (DN_OFI_WATCH_READS == ofi->watcher.state) {
+            ofi->unmet = 1;
+        } else {
             dn_port_adopt(ofi->iface.port, &peer->base);
             dn_ofi_let_in(ofi, peer);
         }

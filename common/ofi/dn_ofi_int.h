@@ -49,11 +49,11 @@ static inline void dn_ofi_lock(dn_ofi_t *ofi)
 static inline void dn_ofi_unlock(dn_ofi_t *ofi)
 {
     if (ofi->threads) {
-        const int calls = ofi->calls;
-        ofi->calls = 0;
+        const int calls = ofi->watcher.calls;
+        ofi->watcher.calls = 0;
         pthread_mutex_unlock(&ofi->lock);
         if (calls) {
-            pthread_cond_signal(&ofi->wake);
+            pthread_cond_signal(&ofi->watcher.wake);
         }
     }
 }

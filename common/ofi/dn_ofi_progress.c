@@ -121,7 +121,7 @@ int dn_ofi_turn(dn_ofi_t *ofi)
     dn_ofi_let_go(ofi);
     const int n = dn_ofi_poll(ofi);
 
-    if (ofi->unmet && !ofi->beating) {
+    if (ofi->unmet && DN_OFI_WATCH_READS != ofi->watcher.state) {
         ofi->unmet = 0;
         dn_ofi_meet(ofi);
     }
@@ -208,8 +208,8 @@ static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
     const uint64_t gap = now - ofi->called;
 
     ofi->called = now;
-    if (!ofi->watching && now - ofi->watched > DN_OFI_ASK_NS) {
-        ofi->watched = now;
+    if (DN_OFI_WATCH_NONE == ofi->watcher.state && now - ofi->watcher.looked > DN_OFI_ASK_NS) {
+        ofi->watcher.looked = now;
         dn_ofi_ask_all(ofi);
     }
     return gap < DN_OFI_QUIET_CALLS_NS && !dn_ofi_is_busy(ofi) ? DN_OFI_QUIET : 0;

@@ -136,7 +136,8 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 
 int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
 {
-    if (NULL == stream || !ofi->watching || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_SHORT].room) {
+    if (NULL == stream || DN_OFI_WATCH_NONE == ofi->watcher.state
+        || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_SHORT].room) {
         return 0;
     }
     if (stream->burst.turn != ofi->turns) {
@@ -160,8 +161,8 @@ static void dn_ofi_gather(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         stream->burst.next = ofi->gathering;
         ofi->gathering = stream;
     }
-    ofi->calls |= !ofi->guarding;
-    ofi->guarding = 1;
+    ofi->watcher.calls |= !ofi->watcher.guards;
+    ofi->watcher.guards = 1;
 }
 
 void dn_ofi_let_go(dn_ofi_t *ofi)

@@ -386,6 +386,19 @@ typedef struct dn_ofi_applicant {
     uint64_t lines;         /**< of them */
 } dn_ofi_applicant_t;
 
+/**
+ * The watcher's life; each arrow is one dn_ofi_watch_turn():
+ *
+ *   NONE ---> SLEEPS <---> READS
+ *    ^           |
+ *    +-----------+
+ */
+enum dn_ofi_watch_state {
+    DN_OFI_WATCH_NONE,   /**< there is no thread */
+    DN_OFI_WATCH_SLEEPS, /**< nearly always; or it looks after peers */
+    DN_OFI_WATCH_READS,  /**< what came, without the port's lock */
+};
+
 typedef struct dn_ofi {
     dn_iface_t iface;
     pthread_mutex_t lock;
@@ -448,9 +461,6 @@ typedef struct dn_ofi {
     uint32_t nmr;
 
     dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
-    int guarding;               /**< the watcher sends these soon, whatever the application does
-                 */
-    int calls;                  /**< the watcher is to be told so */
 
     int work;         /**< something waits for room */
     int retry;        /**< an applicant that has proved itself may be let in now */
@@ -460,13 +470,27 @@ typedef struct dn_ofi {
     uint64_t looked; /**< at the network, while there was no peer */
     uint64_t called; /**< progress, last */
 
-    pthread_t watcher;
-    pthread_cond_t wake; /**< with lock: the port closes */
-    int watching;        /**< there is a watcher */
-    int beating;         /**< it is reading what came, without the port's lock */
-    uint64_t turns;      /**< in which somebody else did */
-    int backlog;         /**< and there was more to read than the last of them read */
-    uint64_t watched;    /**< when peers were looked at last */
+    uint64_t turns; /**< in which somebody else than the watcher has read */
+    int backlog;    /**< and there was more to read than the last of them read */
+
+    /** The thread of dn_ofi_watch.c. */
+    struct {
+        enum dn_ofi_watch_state state;
+        pthread_t thread;
+        pthread_cond_t wake; /**< with lock: it has to look again, or to end */
+        int guards;          /**< it sends what is gathered soon, whatever the application does */
+        int calls;           /**< it is to be told so */
+        uint64_t looked;     /**< when somebody looked after streams last */
+    } watcher;
 } dn_ofi_t;
+
+/** By state: those that may follow (dn_turn.h). */
+extern const uint32_t dn_ofi_watch_turns[];
+
+static inline void dn_ofi_watch_turn(dn_ofi_t *ofi, enum dn_ofi_watch_state to)
+{
+    dn_turn_check("the watcher of ofi", dn_ofi_watch_turns, ofi->watcher.state, to);
+    ofi->watcher.state = to;
+}
 
 #endif

@@ -32,6 +32,13 @@
 /** Turns in which the thread reads what came. */
 #define DN_OFI_CATCH_UP 1000
 
+/** Arrows of the drawing in dn_ofi_state.h. */
+const uint32_t dn_ofi_watch_turns[] = {
+    [DN_OFI_WATCH_NONE] = DN_TURN_TO(DN_OFI_WATCH_SLEEPS),
+    [DN_OFI_WATCH_SLEEPS] = DN_TURN_TO(DN_OFI_WATCH_READS) | DN_TURN_TO(DN_OFI_WATCH_NONE),
+    [DN_OFI_WATCH_READS] = DN_TURN_TO(DN_OFI_WATCH_SLEEPS),
+};
+
 /** Ask a silent peer. One that only sends to us has no stream of ours yet. */
 static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -103,9 +110,9 @@ static void dn_ofi_look(dn_ofi_t *ofi)
 {
     const uint64_t now = dn_ofi_clock();
     /* After some time without looking we may not have read yet what they said. */
-    const int away = now - ofi->watched > ofi->timeout_ns / 2;
+    const int away = now - ofi->watcher.looked > ofi->timeout_ns / 2;
 
-    ofi->watched = now;
+    ofi->watcher.looked = now;
     dn_ofi_expire(ofi, 0);
     dn_ofi_look_at_streams(ofi, now, away);
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
@@ -127,13 +134,13 @@ static void dn_ofi_look(dn_ofi_t *ofi)
  * is to end. */
 static void dn_ofi_rest(dn_ofi_t *ofi, uint64_t until)
 {
-    const int guarding = ofi->guarding;
+    const int guarding = ofi->watcher.guards;
     const uint32_t greeting = ofi->greeting;
     const struct timespec end = {(time_t) (until / UINT64_C(1000000000)),
                                  (long) (until % UINT64_C(1000000000))};
 
-    while (!ofi->closing && guarding == ofi->guarding && greeting == ofi->greeting
-           && ETIMEDOUT != pthread_cond_timedwait(&ofi->wake, &ofi->lock, &end)) {
+    while (!ofi->closing && guarding == ofi->watcher.guards && greeting == ofi->greeting
+           && ETIMEDOUT != pthread_cond_timedwait(&ofi->watcher.wake, &ofi->lock, &end)) {
     }
 }
 
@@ -145,29 +152,29 @@ static void *dn_ofi_beat(void *arg)
 
     dn_ofi_lock(ofi);
     while (!ofi->closing) {
-        const int guarding = ofi->guarding;
+        const int guarding = ofi->watcher.guards;
         const uint64_t greet_at = 0 != ofi->greeting && ofi->greet_at < look_at ? ofi->greet_at : look_at;
         dn_ofi_rest(ofi, guarding ? dn_ofi_clock() + DN_OFI_GUARD_NS : greet_at);
         if (guarding) {
             /* What the application has not sent since by its progress. */
-            ofi->guarding = NULL != ofi->gathering;
+            ofi->watcher.guards = NULL != ofi->gathering;
             dn_ofi_let_go(ofi);
         }
         if (0 != ofi->greeting && greeted == ofi->turns) {
             /* Nobody reads the answer, and what waits for it stays here. */
-            ofi->beating = 1;
+            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_READS);
             dn_ofi_turn(ofi);
-            ofi->beating = 0;
+            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
         }
         greeted = ofi->turns;
         if (dn_ofi_clock() < look_at) {
             continue;
         }
         if (turns == ofi->turns || ofi->backlog) {
-            ofi->beating = 1;
+            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_READS);
             for (int i = 0; i < DN_OFI_CATCH_UP && 0 != dn_ofi_turn(ofi); i++) {
             }
-            ofi->beating = 0;
+            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
         }
         turns = ofi->turns;
         dn_ofi_look(ofi);
@@ -183,7 +190,7 @@ void dn_ofi_watch_open(dn_ofi_t *ofi)
 
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&ofi->wake, &attr);
+    pthread_cond_init(&ofi->watcher.wake, &attr);
     pthread_condattr_destroy(&attr);
 }
 
@@ -191,16 +198,18 @@ void dn_ofi_watch_start(dn_ofi_t *ofi)
 {
     sigset_t all, before;
 
-    if (0 == ofi->timeout_ns || ofi->watching) {
+    if (0 == ofi->timeout_ns || DN_OFI_WATCH_NONE != ofi->watcher.state) {
         return;
     }
-    ofi->watched = dn_ofi_clock();
+    ofi->watcher.looked = dn_ofi_clock();
     /* Signals are for threads of the application. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    ofi->watching = 0 == pthread_create(&ofi->watcher, NULL, dn_ofi_beat, ofi);
+    const int made = 0 == pthread_create(&ofi->watcher.thread, NULL, dn_ofi_beat, ofi);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!ofi->watching) {
+    if (made) {
+        dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
+    } else {
         ofi->timeout_ns = 0;
         dn_log_error("no thread can be made to look after peers; one that falls "
                      "silent is waited for");
@@ -211,11 +220,11 @@ void dn_ofi_watch_close(dn_ofi_t *ofi)
 {
     dn_ofi_lock(ofi);
     ofi->closing = 1;
-    pthread_cond_signal(&ofi->wake);
+    pthread_cond_signal(&ofi->watcher.wake);
     dn_ofi_unlock(ofi);
-    if (ofi->watching) {
-        pthread_join(ofi->watcher, NULL);
-        ofi->watching = 0;
+    if (DN_OFI_WATCH_NONE != ofi->watcher.state) {
+        pthread_join(ofi->watcher.thread, NULL);
+        dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NONE);
     }
 }
 

@@ -330,7 +330,7 @@ dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer
                      "; set first to the same number in both",
                      head.pid, head.first, port->config.first);
         status = DN_ERR_PARAM;
-    } else if (NULL != peer && DN_PEER_LOST == peer->life) {
+    } else if (NULL != peer && DN_PEER_LOST <= peer->life) {
         status = DN_ERR_UNREACH;
     } else if (NULL == peer || DN_PEER_CONNECTED != peer->life) {
         status = dn_port_connect(port, address, &head, &peer);

@@ -194,6 +194,19 @@ static void nobody_is_told_of_one_that_is_forgotten(void **state)
     assert_int_equal(peer.life, DN_PEER_FORGOTTEN);
 }
 
+static void nobody_connects_to_one_that_is_forgotten(void **state)
+{
+    dn_peer_base_t *peer = (dn_peer_base_t *) dn_unit_connect(port[0], port[1]);
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len = sizeof(address);
+    dn_peer_t *again = NULL;
+
+    dn_peer_retire(peer);
+    assert_int_equal(dn_address(port[1], address, &len), DN_OK);
+    assert_int_equal(dn_connect(port[0], address, len, &again), DN_ERR_UNREACH);
+    assert_int_equal(peer->life, DN_PEER_FORGOTTEN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +218,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_is_doubted_before_the_port_knows_it_is_lost_then, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(nobody_is_told_of_one_that_is_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_connects_to_one_that_is_forgotten, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
