@@ -30,16 +30,15 @@ extern dn_tag_t *mca_pml_dimmnet_tag;
 /**
  * Which of the two that share a request is done with it: its user, who frees it, and the engine, which completes it.
  *
- *   PENDING --- engine ---> ENDED --- user ---> (recycled)
- *      |                      ^
- *      +------- engine ---> CALLS --- user ---> (recycled, or PENDING again)
+ *   PENDING --- engine ---> ENDED --- user ---> (recycled, or PENDING again)
  *      |
  *      +------- user -----> LEFT --- engine --> (recycled)
  *
- * CALLS: some part of Open MPI has asked to be called, and is being called. It may free the request, or start it again, before
- * the request is complete. It says so, and the engine does not touch the request from then on.
+ * The engine's thread goes on from ENDED to tell Open MPI that the request is complete, which calls whoever has asked for that:
+ * such a user may free the request, or start it again, before it is complete, and says so. Any other thread that frees it waits
+ * until it is complete, and nobody touches it any more.
  */
-enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_CALLS, PML_DIMMNET_LEFT };
+enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT };
 
 /** A send or a receive that MPI has a handle of. */
 typedef struct pml_dimmnet_req {
@@ -49,7 +48,7 @@ typedef struct pml_dimmnet_req {
     ompi_datatype_t *type;       /**< held while its memory does not lie together; NULL: none */
     opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
     dn_tag_req_t req;
-    ompi_request_complete_fn_t callback; /**< while it is called */
+    pthread_t ender; /**< with threads: the engine's, from ENDED on */
 } pml_dimmnet_req_t;
 OBJ_CLASS_DECLARATION(pml_dimmnet_req_t);
 
@@ -101,14 +100,13 @@ static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_re
     atomic_store_explicit(&request->life, to, memory_order_relaxed);
     return (enum pml_dimmnet_life) was;
 }
-/** The rest of mca_pml_dimmnet_request_end(), where somebody is to be called. */
-void mca_pml_dimmnet_request_call(pml_dimmnet_req_t *request);
 /** The engine is done with a request; its status is set. The caller does not touch it from now on. */
 static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
 {
-    if (OPAL_UNLIKELY(NULL != request->ompi.req_complete_cb)) {
-        mca_pml_dimmnet_request_call(request);
-    } else if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
+    if (OPAL_UNLIKELY(opal_using_threads())) {
+        request->ender = pthread_self();
+    }
+    if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
         mca_pml_dimmnet_request_return(request);
     } else {
         ompi_request_complete(&request->ompi, true);

@@ -31,27 +31,10 @@ void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
     }
 }
 
-/** ompi_request_complete_fn_t, in place of the one that was asked for. @return what that says: not 0, it has the request now. */
-static int call(ompi_request_t *ompi)
+/** The request has ended: does its user free it from inside of the call that says so? */
+static bool is_being_called(const pml_dimmnet_req_t *request)
 {
-    pml_dimmnet_req_t *request = (pml_dimmnet_req_t *) ompi;
-    const int taken = request->callback(ompi);
-
-    if (0 == taken) {
-        (void) mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED);
-    }
-    return taken;
-}
-
-void mca_pml_dimmnet_request_call(pml_dimmnet_req_t *request)
-{
-    request->callback = request->ompi.req_complete_cb;
-    request->ompi.req_complete_cb = call;
-    if (PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_CALLS)) {
-        mca_pml_dimmnet_request_return(request);
-    } else {
-        ompi_request_complete(&request->ompi, true);
-    }
+    return !opal_using_threads() || pthread_equal(request->ender, pthread_self());
 }
 
 static int request_free(ompi_request_t **ompi_p)
@@ -65,8 +48,8 @@ static int request_free(ompi_request_t **ompi_p)
     }
     const enum pml_dimmnet_life was = mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT);
     if (OPAL_LIKELY(PML_DIMMNET_PENDING != was)) {
-        /* The thread that completes it may be about to say so. Who is called for it frees it before. */
-        while (OPAL_UNLIKELY(PML_DIMMNET_ENDED == was && !REQUEST_COMPLETE(&request->ompi))) {
+        /* The thread that completes it may be about to say so. */
+        while (OPAL_UNLIKELY(!REQUEST_COMPLETE(&request->ompi) && !is_being_called(request))) {
         }
         mca_pml_dimmnet_request_return(request);
     }
