@@ -79,8 +79,8 @@ typedef struct dn_core_peer {
  *    +------------------------------------------+       +--------------------------+
  *                   dn_connect()                               dn_connect()
  *
- *   CAME, CONNECTED, LEFT ---> LOST             dn_port_peer_lost(): its users have been told
- *   all but LOST ---> FORGOTTEN                 dn_peer_retire(): the device is about to free it
+ *   NEW, CAME, CONNECTED, LEFT ---> LOST        dn_port_peer_lost(): its users have been told
+ *   NEW, CAME, CONNECTED, LEFT ---> FORGOTTEN   dn_peer_retire(): the device is about to free it
  *
  * A device makes a peer NEW, or LOST where its process had left before and only what it has sent is to be had. What callers use
  * (dn_peer_base_t::hot) is the device's while the peer is CAME or CONNECTED, and answers DN_ERR_UNREACH in all other states.

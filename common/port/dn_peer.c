@@ -13,7 +13,7 @@
 /** Arrows of the drawing in dn_device.h. */
 #define TO(life) DN_TURN_TO(DN_PEER_##life)
 const uint32_t dn_peer_turns[] = {
-    [DN_PEER_NEW] = TO(CAME) | TO(CONNECTED) | TO(FORGOTTEN),
+    [DN_PEER_NEW] = TO(CAME) | TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
     [DN_PEER_CAME] = TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
     [DN_PEER_CONNECTED] = TO(LEFT) | TO(LOST) | TO(FORGOTTEN),
     [DN_PEER_LEFT] = TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),

@@ -178,6 +178,21 @@ static void one_that_is_doubted_before_the_port_knows_it_is_lost_then(void **sta
     assert_int_equal(peer.life, DN_PEER_LOST);
 }
 
+static void one_that_is_lost_before_the_port_knows_it_stays_so(void **state)
+{
+    const dn_device_t device = {.name = "fake", .check = check};
+    dn_iface_t iface = {.device = &device, .port = port[0]};
+    dn_peer_base_t peer = {.iface = &iface, .nonce = {1, 2}};
+
+    dn_port_peer_lost(port[0], &peer);
+    dn_port_adopt(port[0], &peer);
+    assert_int_equal(peer.life, DN_PEER_LOST);
+    assert_int_equal(send_to(&peer), DN_ERR_UNREACH);
+    dn_port_bury(&iface);
+    assert_int_equal(told, 1);
+    dn_port_forget(port[0], &peer);
+}
+
 static void nobody_is_told_of_one_that_is_forgotten(void **state)
 {
     const dn_device_t device = {.name = "fake", .check = check};
@@ -217,6 +232,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refusal_in_so_many_looks_at_the_process, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_is_doubted_before_the_port_knows_it_is_lost_then, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_lost_before_the_port_knows_it_stays_so, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_is_told_of_one_that_is_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_connects_to_one_that_is_forgotten, setup, teardown),
     };
