@@ -55,17 +55,6 @@ OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
 /** Modules at most. */
 #define MCA_BTL_DIMMNET_MODULES 3
 
-/** MCA variables. */
-enum {
-    MCA_BTL_DIMMNET_LIST_NUM,   /**< descriptors of each size at first */
-    MCA_BTL_DIMMNET_LIST_MAX,   /**< with data, of each size; 0: no limit */
-    MCA_BTL_DIMMNET_LIST_INC,   /**< when more are needed */
-    MCA_BTL_DIMMNET_SPIN_POLLS, /**< idle polls before the core is given away, when it is shared */
-    MCA_BTL_DIMMNET_LONG_SEND,  /**< max_send_size towards who takes so much */
-    MCA_BTL_DIMMNET_NUMBERS
-};
-extern dn_ompi_number_t mca_btl_dimmnet_number[MCA_BTL_DIMMNET_NUMBERS];
-
 typedef struct mca_btl_dimmnet_component_t {
     mca_btl_base_component_t super;
     dn_port_t *port; /**< NULL before the component is initialised and after it is finalised */
@@ -81,7 +70,7 @@ typedef struct mca_btl_dimmnet_t {
     mca_btl_base_module_error_cb_fn_t error_cb;
     bool lists_made;
     opal_free_list_t frags_small; /**< control messages: never refused while there is memory */
-    opal_free_list_t frags_eager; /**< data: at most free_list_max, then ob1 waits */
+    opal_free_list_t frags_eager; /**< data: at most LIST_MAX, then ob1 waits */
     opal_free_list_t frags_max;
     opal_free_list_t ops;
     opal_free_list_t registrations;

@@ -37,46 +37,6 @@ mca_btl_dimmnet_component_t mca_btl_dimmnet_component = {
               .btl_progress = mca_btl_dimmnet_progress},
 };
 
-dn_ompi_number_t mca_btl_dimmnet_number[MCA_BTL_DIMMNET_NUMBERS] = {
-    [MCA_BTL_DIMMNET_LIST_NUM] = {.name = "free_list_num",
-                                  .help = "Descriptors of each size allocated at first",
-                                  .level = OPAL_INFO_LVL_9,
-                                  .standard = 8,
-                                  .high = 1 << 20,
-                                  .multiple = 1},
-    [MCA_BTL_DIMMNET_LIST_MAX] = {.name = "free_list_max",
-                                  .help =
-                                      "Descriptors with data, of each size, that may wait to be sent; 0: no "
-                                      "limit",
-                                  .level = OPAL_INFO_LVL_9,
-                                  .standard = 512,
-                                  .high = 1 << 30,
-                                  .multiple = 1},
-    [MCA_BTL_DIMMNET_LIST_INC] = {.name = "free_list_inc",
-                                  .help = "Descriptors allocated when more are needed",
-                                  .level = OPAL_INFO_LVL_9,
-                                  .standard = 64,
-                                  .low = 1,
-                                  .high = 1 << 20,
-                                  .multiple = 1},
-    [MCA_BTL_DIMMNET_SPIN_POLLS] = {.name = "spin_polls",
-                                    .help = "Polls without a message after which a process gives its core to "
-                                            "others, when there are more processes than cores",
-                                    .level = OPAL_INFO_LVL_5,
-                                    .standard = 10,
-                                    .high = 1 << 30,
-                                    .multiple = 1},
-    [MCA_BTL_DIMMNET_LONG_SEND] = {.name = "long_send_size",
-                                   .help =
-                                       "As max_send_size, towards processes that take messages of this "
-                                       "size, as those on other hosts do; not above max_send_size: no other "
-                                       "length for them",
-                                   .level = OPAL_INFO_LVL_5,
-                                   .standard = 60000,
-                                   .high = 1 << 30,
-                                   .multiple = 1},
-};
-
 /** Performance variables: all are counters that only grow. */
 static const struct {
     const char *name;
@@ -156,12 +116,9 @@ static int component_register(void)
 
     (void) mca_base_var_group_component_register(version,
                                                  "dimmnet: messages by CPU stores into polled memory");
-    rc = dn_ompi_register(version);
+    rc = dn_ompi_register(version, DN_PARAM_BTL);
     if (OPAL_SUCCESS != rc) {
         return rc;
-    }
-    for (int i = 0; i < MCA_BTL_DIMMNET_NUMBERS; i++) {
-        dn_ompi_number_register(version, &mca_btl_dimmnet_number[i]);
     }
     module_defaults(&mca_btl_dimmnet.super);
     (void) mca_btl_base_param_register(version, &mca_btl_dimmnet.super);
@@ -244,14 +201,9 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
     mca_btl_base_module_t **modules;
     dn_port_t *port;
-    int rc = OPAL_SUCCESS;
+    int rc = dn_ompi_params_refused(DN_PARAM_BTL) ? OPAL_ERR_BAD_PARAM : OPAL_SUCCESS;
 
     *num_btls = 0;
-    for (int i = 0; i < MCA_BTL_DIMMNET_NUMBERS; i++) {
-        if (mca_btl_dimmnet_number[i].refused) {
-            rc = OPAL_ERR_BAD_PARAM;
-        }
-    }
     if (OPAL_SUCCESS == rc) {
         rc = dn_ompi_open(&port);
     }
@@ -366,7 +318,7 @@ static void __attribute__((noinline)) share_core(int events)
 
     if (0 < events) {
         atomic_store_explicit(&component->idle_polls, 0, memory_order_relaxed);
-    } else if (polls < mca_btl_dimmnet_number[MCA_BTL_DIMMNET_SPIN_POLLS].value) {
+    } else if (polls < dn_ompi_params.btl.spin_polls) {
         atomic_store_explicit(&component->idle_polls, polls + 1, memory_order_relaxed);
     } else {
         sched_yield();

@@ -54,6 +54,12 @@ static bool takes_our_messages(const opal_proc_t *proc, const dn_peer_attr_t *at
     return false;
 }
 
+/** Messages of each size that have a descriptor at first, that are added when more are needed, and that may wait to be sent: then
+ * ob1 waits. */
+#define LIST_NUM 8
+#define LIST_INC 64
+#define LIST_MAX 512
+
 /** @param max  0: no limit. */
 static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, int num, int max, int inc)
 {
@@ -66,23 +72,20 @@ static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, i
 /** With the first process, when the limits are known: a job without local peers needs no lists. */
 static int lists_make(mca_btl_dimmnet_t *module)
 {
-    const int num = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_NUM].value;
-    const int max = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_MAX].value;
-    const int inc = (int) mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LIST_INC].value;
     int rc;
 
     if (module->lists_made) {
         return OPAL_SUCCESS;
     }
     rc = list_make(&module->frags_small, sizeof(mca_btl_dimmnet_frag_t) + MCA_BTL_DIMMNET_SMALL,
-                   OBJ_CLASS(mca_btl_dimmnet_frag_t), num, 0, inc);
+                   OBJ_CLASS(mca_btl_dimmnet_frag_t), LIST_NUM, 0, LIST_INC);
     if (OPAL_SUCCESS == rc) {
         rc = list_make(&module->frags_eager, sizeof(mca_btl_dimmnet_frag_t) + module->super.btl_eager_limit,
-                       OBJ_CLASS(mca_btl_dimmnet_frag_t), num, max, inc);
+                       OBJ_CLASS(mca_btl_dimmnet_frag_t), LIST_NUM, LIST_MAX, LIST_INC);
     }
     if (OPAL_SUCCESS == rc) {
         rc = list_make(&module->frags_max, sizeof(mca_btl_dimmnet_frag_t) + module->super.btl_max_send_size,
-                       OBJ_CLASS(mca_btl_dimmnet_frag_t), num, max, inc);
+                       OBJ_CLASS(mca_btl_dimmnet_frag_t), LIST_NUM, LIST_MAX, LIST_INC);
     }
     if (OPAL_SUCCESS == rc) {
         rc = list_make(&module->ops, sizeof(mca_btl_dimmnet_op_t), OBJ_CLASS(mca_btl_dimmnet_op_t), OPS_NUM,
@@ -394,7 +397,7 @@ mca_btl_base_module_t mca_btl_dimmnet_long;
 int mca_btl_dimmnet_split(mca_btl_base_module_t **modules)
 {
     const uint32_t atomics = MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
-    const size_t longer = mca_btl_dimmnet_number[MCA_BTL_DIMMNET_LONG_SEND].value;
+    const size_t longer = dn_ompi_params.btl.long_send_size;
     mca_btl_base_module_t *sends = &mca_btl_dimmnet.super;
 
     mca_btl_dimmnet_windows = *sends;

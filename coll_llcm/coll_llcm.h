@@ -45,19 +45,6 @@
 #include "opal/mca/btl/btl.h"
 #include "opal/runtime/opal_progress.h"
 
-/** MCA variables. */
-enum {
-    COLL_LLCM_PRIORITY,
-    COLL_LLCM_RADIX,        /**< most members of a group */
-    COLL_LLCM_DEPTH,        /**< lines of a link, as a power of two */
-    COLL_LLCM_SPIN_POLLS,   /**< polls between two looks at everything else */
-    COLL_LLCM_YIELD_POLLS,  /**< polls until the core is given away, when it is shared */
-    COLL_LLCM_SLEEP_YIELDS, /**< yields until the process sleeps */
-    COLL_LLCM_AREAS,        /**< most areas of this process */
-    COLL_LLCM_NUMBERS
-};
-extern dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS];
-
 /** Bytes up to which lines are faster than areas (perf/dn_coll, 2 ranks: 128 B in 0.13 us, through areas the same;
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128

@@ -12,11 +12,6 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/output.h"
 
-/** Yields in vain before a process sleeps. With 50, with 200 or where none sleeps, a barrier of 8 or 16 ranks on 2 cores takes
- * the same time; where one of 8 comes 5 ms late, the others take 0.9 s with 100 and 1.7 s where none sleeps
- * (perf/dn_barrier -k 5000 -i 300, CPU time of the kernel). */
-#define SLEEP_YIELDS 100
-
 static int component_register(void);
 static int component_open(void);
 static int component_close(void);
@@ -34,65 +29,6 @@ mca_coll_base_component_t mca_coll_llcm_component = {
 };
 
 coll_llcm_t coll_llcm;
-
-dn_ompi_number_t coll_llcm_number[COLL_LLCM_NUMBERS] = {
-    [COLL_LLCM_PRIORITY] = {.name = "priority",
-                            .help = "Priority of this component; coll/tuned has 30; 0: it is not used",
-                            .level = OPAL_INFO_LVL_5,
-                            .standard = 40,
-                            .high = 100,
-                            .multiple = 1},
-    [COLL_LLCM_RADIX] =
-        {.name = "radix",
-         .help = "Most processes in a group, in which all write to all; more form a tree of groups",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 8,
-         .low = 2,
-         .high = DN_TREE_RADIX_MAX,
-         .multiple = 1},
-    [COLL_LLCM_DEPTH] =
-        {.name = "depth",
-         .help = "Lines of 64 bytes from one process of a group to another, as a power of two: by so "
-                 "many the root of broadcasts may be ahead",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 3,
-         .low = 2,
-         .high = 6,
-         .multiple = 1},
-    [COLL_LLCM_SPIN_POLLS] = {.name = "spin_polls",
-                              .help = "Polls of a line between two looks at the messages of other transports",
-                              .level = OPAL_INFO_LVL_9,
-                              .standard = 1024,
-                              .low = 1,
-                              .high = 1 << 30,
-                              .multiple = 1},
-    [COLL_LLCM_YIELD_POLLS] =
-        {.name = "yield_polls",
-         .help = "Polls in vain after which a process gives its core to others, when there are "
-                 "more processes than cores",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 10,
-         .high = 1 << 30,
-         .multiple = 1},
-    [COLL_LLCM_SLEEP_YIELDS] =
-        {.name = "sleep_yields",
-         .help = "Times that a process gives its core away in vain, when there are more processes than "
-                 "cores, after which it sleeps until what it waits for comes",
-         .level = OPAL_INFO_LVL_9,
-         .standard = SLEEP_YIELDS,
-         .low = 1,
-         .high = 1 << 30,
-         .multiple = 1},
-    [COLL_LLCM_AREAS] =
-        {.name = "areas",
-         .help = "Communicators whose longer broadcasts and reductions go through memory that their "
-                 "processes share, 132 KiB for each process; further ones leave them to other "
-                 "components, 0: all do",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 64,
-         .high = 65536,
-         .multiple = 1},
-};
 
 /** mca_base_get_value_fn_t */
 static int counter_read(const mca_base_pvar_t *pvar, void *value, void *object)
@@ -118,10 +54,7 @@ static int component_register(void)
 
     (void) mca_base_var_group_component_register(version,
                                                  "dimmnet: collectives in polled lines and mapped memory");
-    rc = dn_ompi_register(version);
-    for (int i = 0; OPAL_SUCCESS == rc && i < COLL_LLCM_NUMBERS; i++) {
-        dn_ompi_number_register(version, &coll_llcm_number[i]);
-    }
+    rc = dn_ompi_register(version, DN_PARAM_COLL);
     register_counter(version, "long_bytes",
                      "Bytes of broadcasts and reductions that went through shared memory",
                      &coll_llcm.long_bytes);
@@ -141,12 +74,10 @@ static int component_open(void)
     if (OPAL_SUCCESS != coll_llcm_nonblocking_open()) {
         rc = OPAL_ERR_OUT_OF_RESOURCE;
     }
-    for (int i = 0; i < COLL_LLCM_NUMBERS; i++) {
-        if (coll_llcm_number[i].refused) {
-            rc = OPAL_ERR_BAD_PARAM;
-        }
+    if (dn_ompi_params_refused(DN_PARAM_COLL)) {
+        rc = OPAL_ERR_BAD_PARAM;
     }
-    if (0 != coll_llcm_number[COLL_LLCM_PRIORITY].value && OPAL_SUCCESS == rc) {
+    if (0 != dn_ompi_params.coll.priority && OPAL_SUCCESS == rc) {
         rc = dn_ompi_open(&coll_llcm.port);
     }
     if (OPAL_SUCCESS != rc) {

@@ -113,8 +113,7 @@ static void attend(coll_llcm_pause_t *pause, bool tired, unsigned polls)
 /** Give the core away. @return whether the process has slept. */
 static bool doze(coll_llcm_pause_t *pause, bool near, bool rung, unsigned polls, uint64_t steps)
 {
-    const uint32_t yields =
-        rung && coll_llcm.sleeps ? coll_llcm_number[COLL_LLCM_SLEEP_YIELDS].value : UINT32_MAX;
+    const uint32_t yields = rung && coll_llcm.sleeps ? dn_ompi_params.coll.sleep_yields : UINT32_MAX;
 
     attend(pause, 0 != dn_nap_is_due(&pause->nap, yields), polls);
     if (!near || coll_llcm.silent || NULL == coll_llcm.bell) {
@@ -130,7 +129,7 @@ static bool doze(coll_llcm_pause_t *pause, bool near, bool rung, unsigned polls,
 
 bool coll_llcm_idle(coll_llcm_pause_t *pause, bool near, bool rung, unsigned polls, uint64_t steps)
 {
-    const unsigned yield_polls = coll_llcm_number[COLL_LLCM_YIELD_POLLS].value;
+    const unsigned yield_polls = dn_ompi_params.coll.yield_polls;
 
     if (!near) {
         (void) dn_progress(coll_llcm.port);
@@ -138,7 +137,7 @@ bool coll_llcm_idle(coll_llcm_pause_t *pause, bool near, bool rung, unsigned pol
     if (coll_llcm.oversubscribed) {
         return polls >= (near ? yield_polls : FAR_YIELD_POLLS) && doze(pause, near, rung, polls, steps);
     }
-    if (0 == polls % coll_llcm_number[COLL_LLCM_SPIN_POLLS].value) {
+    if (0 == polls % dn_ompi_params.coll.spin_polls) {
         opal_progress();
     }
     return false;

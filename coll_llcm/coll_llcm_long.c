@@ -85,7 +85,7 @@ static coll_llcm_area_t *area_find(void)
             return area;
         }
     }
-    return count < coll_llcm_number[COLL_LLCM_AREAS].value ? area_make() : NULL;
+    return count < dn_ompi_params.coll.areas ? area_make() : NULL;
 }
 /** @} */
 
@@ -184,8 +184,7 @@ static bool form_groups(const coll_llcm_area_t *area, const card_t *card)
         place[rank] = card[rank].place;
     }
     const bool good =
-        NULL != place
-        && DN_OK == dn_tree_long_group(area->lng, coll_llcm_number[COLL_LLCM_RADIX].value, place);
+        NULL != place && DN_OK == dn_tree_long_group(area->lng, dn_ompi_params.coll.radix, place);
     free(place);
     return good;
 }

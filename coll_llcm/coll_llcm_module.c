@@ -84,7 +84,7 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
 
     const bool spans_hosts = ompi_group_have_remote_peers(comm->c_local_group);
     if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) || (spans_hosts && !dn_ompi_leaves_host())
-        || 0 == coll_llcm_number[COLL_LLCM_PRIORITY].value) {
+        || 0 == dn_ompi_params.coll.priority) {
         return NULL;
     }
     module = OBJ_NEW(coll_llcm_module_t);
@@ -94,7 +94,7 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     if (spans_hosts) {
         module->area_state = COLL_LLCM_REFUSED;
     }
-    *priority = (int) coll_llcm_number[COLL_LLCM_PRIORITY].value;
+    *priority = (int) dn_ompi_params.coll.priority;
     module->super.coll_module_enable = module_enable;
     module->super.coll_allgather = coll_llcm_allgather;
     module->super.coll_allreduce = coll_llcm_allreduce;

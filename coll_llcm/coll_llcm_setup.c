@@ -116,8 +116,8 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
 {
     const dn_tree_config_t config = {.ranks = (uint32_t) ompi_comm_size(comm),
                                      .rank = (uint32_t) ompi_comm_rank(comm),
-                                     .radix = coll_llcm_number[COLL_LLCM_RADIX].value,
-                                     .depth = 1u << coll_llcm_number[COLL_LLCM_DEPTH].value,
+                                     .radix = dn_ompi_params.coll.radix,
+                                     .depth = 1u << dn_ompi_params.coll.depth,
                                      .place = place};
     size_t bytes;
 
@@ -200,7 +200,7 @@ static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, 
 
 bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
-    const bool places = (unsigned) ompi_comm_size(comm) > coll_llcm_number[COLL_LLCM_RADIX].value
+    const bool places = (unsigned) ompi_comm_size(comm) > dn_ompi_params.coll.radix
                         || ompi_group_have_remote_peers(comm->c_local_group);
     gathered_t all;
 

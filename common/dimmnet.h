@@ -38,6 +38,17 @@ extern "C" {
 DN_API void dn_config_init(dn_config_t *config);
 
 /**
+ * Set one field of @p config from text, as a user writes it (dn_params.def has the names).
+ *
+ * @param[in] text  Lent as long as @p config is used when the field is a string.
+ *
+ * @retval DN_ERR_PARAM  there is no such field, or the value is not accepted: the log line says which is. Nothing is set.
+ *
+ * Pinned by test/unit/dn_param_is_what_its_row_says.c.
+ */
+DN_API dn_status_t dn_config_set(dn_config_t *config, const char *name, const char *text);
+
+/**
  * Open a port on a list of devices.
  *
  * @param[in]  spec    Device names separated by commas, such as "shm"; a peer is reached by the first

@@ -207,30 +207,14 @@ typedef struct dn_job {
 
 #define DN_STAGE_BYTES_MAX (1u << 30)
 
-/** Settings of a port; dn_config_init() gives the defaults. */
+/** Where shared memory comes from: dn_config_t::backing. */
+typedef enum dn_backing { DN_BACKING_AUTO, DN_BACKING_MEMFD, DN_BACKING_FILE } dn_backing_t;
+
+/** Settings of a port: a member for each row of dn_params.def's section PORT. dn_config_init() gives the defaults. */
 typedef struct dn_config {
-    /** message lines a direction of a pair: 64..4096. Over ofi 8 times as many, at most 4096 */
-    uint32_t ring_lines;
-    uint32_t max_peers;  /**< slots for processes that may send to this one: 1..16384 */
-    uint32_t llcm_bytes; /**< multiple of 64, 4096..16 MiB */
-    uint32_t
-        stage_bytes; /**< memory through which this process sends longer messages, 0 or 32 KiB..1 GiB; at best more than the caches of two cores */
-    uint32_t stage_min;  /**< bytes of a message above which it goes there */
-    int cma;             /**< not 0: copy by process_vm_readv/writev where a probe shows it works */
-    uint64_t help_min;   /**< bytes from which the peer is asked to copy a share of a PULL or PUSH */
-    const char *backing; /**< "auto", "memfd" or "file" */
-    const char *fault;   /**< fault schedule, see fault/dn_fault.h; NULL or "": none */
-    /** Number at which all that counts begins, for tests of long runs: shortly before 2^31 or 2^32 (doc/counters.md). The same in all
-     * processes; 0..2^32 - 2 */
-    uint32_t first;
-    uint32_t
-        timeout_s; /**< seconds, 0..86400: a peer on a network that is silent for so long, though asked, is
-                              lost; 0: never. A process that computes is not silent, one that is stopped is */
-    const char
-        *provider_include; /**< providers of a network library that may be used, separated by commas; NULL or
-                                       "": all but those of provider_exclude */
-    const char *provider_exclude; /**< that are not used unless dn_open()'s list or FI_PROVIDER names them */
-    dn_auth_mode_t auth; /**< towards processes that are reached by a network; the same in all of a job */
+#define DN_PARAMS_AS_MEMBERS
+#define DN_PARAMS_PORT
+#include "dn_params.def"
 } dn_config_t;
 
 /** Counters of a port; each only grows. */

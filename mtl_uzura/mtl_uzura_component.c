@@ -28,26 +28,12 @@ mca_mtl_base_component_2_0_0_t mca_mtl_uzura_component = {
 
 dn_tag_t *mca_mtl_uzura_tag;
 
-static dn_ompi_number_t priority_number = {.name = "priority",
-                                           .help = "Priority of this component, and of pml/cm with it, where "
-                                                   "common_dimmnet_devices reaches all hosts of "
-                                                   "the job; pml/dimmnet has 40",
-                                           .level = OPAL_INFO_LVL_5,
-                                           .standard = 10,
-                                           .high = 100,
-                                           .multiple = 1};
-
 static int component_register(void)
 {
     mca_base_component_t *version = &mca_mtl_uzura_component.mtl_version;
 
     (void) mca_base_var_group_component_register(version, "dimmnet: two-sided messages by polled memory");
-    const int rc = dn_ompi_register(version);
-    if (OPAL_SUCCESS == rc) {
-        dn_ompi_tag_register();
-        dn_ompi_number_register(version, &priority_number);
-    }
-    return rc;
+    return dn_ompi_register(version, DN_PARAM_MTL);
 }
 
 static int component_open(void)
@@ -58,14 +44,14 @@ static int component_open(void)
 /** An MTL cannot leave a process to another one, as pml/dimmnet cannot. */
 static int component_query(mca_base_module_t **module, int *priority)
 {
-    *priority = dn_ompi_tag_reaches_all() ? (int) priority_number.value : 0;
+    *priority = dn_ompi_tag_reaches_all() ? (int) dn_ompi_params.mtl.priority : 0;
     *module = (mca_base_module_t *) &mca_mtl_uzura;
     return OPAL_SUCCESS;
 }
 
 static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
 {
-    mca_mtl_uzura_tag = priority_number.refused ? NULL : dn_ompi_tag_open();
+    mca_mtl_uzura_tag = dn_ompi_params_refused(DN_PARAM_MTL) ? NULL : dn_ompi_tag_open();
     if (NULL == mca_mtl_uzura_tag) {
         opal_output_verbose(1, ompi_mtl_base_framework.framework_output,
                             "mtl:uzura: withdraws: it could not open its port");

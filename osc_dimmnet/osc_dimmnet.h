@@ -173,8 +173,6 @@ typedef struct osc_module {
 /** What the processes of a job have in common. */
 typedef struct osc_component {
     ompi_osc_base_component_t super;
-    dn_ompi_number_t priority;
-    dn_ompi_number_t alloc_mem;
     dn_port_t *port;    /**< NULL until the first window */
     bool failed;        /**< the port cannot be opened */
     bool maps;          /**< what this process allocates can be mapped by others */

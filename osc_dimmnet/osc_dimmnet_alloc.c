@@ -101,7 +101,7 @@ static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t 
 
 void ompi_osc_dimmnet_alloc_open(void)
 {
-    if (0 == mca_osc_dimmnet_component.alloc_mem.value) {
+    if (0 == dn_ompi_params.osc.alloc_mem) {
         return;
     }
     listed = OBJ_NEW(mca_base_component_list_item_t);

@@ -15,9 +15,6 @@
 #include "ompi/group/group.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Above osc/sm, which has 100. */
-#define PRIORITY 200
-
 /** Polls before Open MPI's own progress gets a turn: others may wait for messages of this process. */
 #define POLLS 32
 
@@ -48,34 +45,15 @@ osc_component_t mca_osc_dimmnet_component = {
               .osc_query = component_query,
               .osc_select = component_select,
               .osc_finalize = component_finalize},
-    .priority = {.name = "priority",
-                 .help = "Priority of this component for windows that it can serve; osc/sm has 100",
-                 .level = OPAL_INFO_LVL_5,
-                 .standard = PRIORITY,
-                 .high = 1000,
-                 .multiple = 1},
-    .alloc_mem = {.name = "alloc_mem",
-                  .help = "1: MPI_Alloc_mem gives memory that the processes of the host map, so that windows "
-                          "made of it need no messages; 0: it gives what Open MPI has",
-                  .level = OPAL_INFO_LVL_5,
-                  .standard = 1,
-                  .high = 1,
-                  .multiple = 1},
 };
 
 static int component_register(void)
 {
     mca_base_component_t *version = &mca_osc_dimmnet_component.super.osc_version;
-    int rc;
 
     (void) mca_base_var_group_component_register(version,
                                                  "dimmnet: one-sided communication by loads and stores");
-    rc = dn_ompi_register(version);
-    if (OPAL_SUCCESS == rc) {
-        dn_ompi_number_register(version, &mca_osc_dimmnet_component.priority);
-        dn_ompi_number_register(version, &mca_osc_dimmnet_component.alloc_mem);
-    }
-    return rc;
+    return dn_ompi_register(version, DN_PARAM_OSC);
 }
 
 static int component_open(void)
@@ -115,7 +93,7 @@ static int component_query(ompi_win_t *win, void **base, size_t size, int disp_u
     const enum osc_reached needed = MPI_WIN_FLAVOR_SHARED == flavor ? OSC_ALL_MAPPED : OSC_ALL_CONNECTED;
 
     if (needed <= ompi_osc_dimmnet_reach(comm)) {
-        return (int) mca_osc_dimmnet_component.priority.value;
+        return (int) dn_ompi_params.osc.priority;
     }
     /* The one error that Open MPI hands on: nobody else can share memory with another host, either. */
     return MPI_WIN_FLAVOR_SHARED == flavor && ompi_group_have_remote_peers(comm->c_local_group)

@@ -29,26 +29,12 @@ mca_pml_base_component_2_0_0_t mca_pml_dimmnet_component = {
 
 dn_tag_t *mca_pml_dimmnet_tag;
 
-/* pml/ob1 has 20, pml/cm at most 30 where no network has its own, pml/ucx 51 where InfiniBand is. */
-static dn_ompi_number_t priority_number = {.name = "priority",
-                                           .help = "Priority of this component where common_dimmnet_devices "
-                                                   "reaches all hosts of the job; pml/ob1 has 20",
-                                           .level = OPAL_INFO_LVL_5,
-                                           .standard = 40,
-                                           .high = 100,
-                                           .multiple = 1};
-
 static int component_register(void)
 {
     mca_base_component_t *version = &mca_pml_dimmnet_component.pmlm_version;
 
     (void) mca_base_var_group_component_register(version, "dimmnet: two-sided messages by polled memory");
-    const int rc = dn_ompi_register(version);
-    if (OPAL_SUCCESS == rc) {
-        dn_ompi_tag_register();
-        dn_ompi_number_register(version, &priority_number);
-    }
-    return rc;
+    return dn_ompi_register(version, DN_PARAM_PML);
 }
 
 /**
@@ -69,8 +55,8 @@ static int component_open(void)
  */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
-    *priority = dn_ompi_tag_reaches_all() ? (int) priority_number.value : 0;
-    mca_pml_dimmnet_tag = priority_number.refused ? NULL : dn_ompi_tag_open();
+    *priority = dn_ompi_tag_reaches_all() ? (int) dn_ompi_params.pml.priority : 0;
+    mca_pml_dimmnet_tag = dn_ompi_params_refused(DN_PARAM_PML) ? NULL : dn_ompi_tag_open();
     if (NULL == mca_pml_dimmnet_tag) {
         if (!dn_ompi_far_has_failed()) {
             dn_ompi_help("no-port", opal_process_info.nodename);

@@ -56,7 +56,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->first = config->first;
     ofi->timeout_ns = config->timeout_s * UINT64_C(1000000000);
     /* What a provider moves by itself has no tags. */
-    ofi->rma_wanted = config->cma && DN_AUTH_FULL != config->auth;
+    ofi->rma_wanted = config->network_rma && DN_AUTH_FULL != config->auth;
     ofi->contenders = 1;
     ofi->ready_tail = &ofi->ready;
     ofi->done_tail = &ofi->done;

@@ -210,12 +210,12 @@ static bool same_open_mpi(void)
            && !isdigit((unsigned char) opal_version_string[len]);
 }
 
-int dn_ompi_register(const mca_base_component_t *component)
+int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section)
 {
     Dl_info self;
 
-    if (!dn_ompi_var_registered() && 0 != dladdr((void *) (uintptr_t) dn_ompi_register, &self)
-        && NULL != self.dli_fname) {
+    if (0 > mca_base_var_find("opal", "common", "dimmnet", "devices")
+        && 0 != dladdr((void *) (uintptr_t) dn_ompi_register, &self) && NULL != self.dli_fname) {
         dn_ompi.launcher = getppid();
         stay_loaded(self.dli_fname);
         dn_ompi.have_help = add_help_folder(self.dli_fname);
@@ -225,7 +225,10 @@ int dn_ompi_register(const mca_base_component_t *component)
                      DN_OMPI_VERSION, opal_version_string);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    dn_ompi_var_register(component);
+    dn_ompi_params_register(component, DN_PARAM_PORT);
+    dn_ompi_params_register(component, DN_PARAM_TAG);
+    dn_ompi_params_register(component, DN_PARAM_MPI);
+    dn_ompi_params_register(component, section);
     if (dn_ompi_helper_thread()) {
         /* Before any component looks: the first of ours is registered ahead of the selection of PML, BTL and MTL. */
         opal_set_using_threads(true);
@@ -272,14 +275,12 @@ static int publish(void)
 
 static int open_port(void)
 {
-    dn_ompi_settings_t settings;
     dn_group_key_t key;
     const char *dir = opal_process_info.job_session_dir;
     dn_status_t status;
     int rc;
 
-    dn_ompi_var_get(&settings);
-    if (settings.refused) {
+    if (dn_ompi_params_refused(DN_PARAM_PORT) || dn_ompi_params_refused(DN_PARAM_MPI)) {
         return OPAL_ERR_BAD_PARAM;
     }
     if (!find_key(&key)) {
@@ -294,8 +295,8 @@ static int open_port(void)
                           .threads = opal_using_threads()};
 
     dn_log_set(show_sentence, NULL);
-    dn_log_answers_set(settings.verbose ? show_answer : NULL, NULL);
-    status = dn_open(dn_ompi_far_devices(&settings), &job, &settings.config, &dn_ompi.port);
+    dn_log_answers_set(dn_ompi_params.mpi.verbose ? show_answer : NULL, NULL);
+    status = dn_open(dn_ompi_far_devices(), &job, &dn_ompi_params.port, &dn_ompi.port);
     if (DN_OK != status) {
         rc = dn_ompi_status(status);
         goto err_log;

@@ -13,18 +13,37 @@
 #define DN_OMPI_H
 
 #include "dimmnet.h"
+#include "dn_param.h"
 
 #include "compat.h"
 
+/** What the MCA variables say, by sections of dn_params.def; each member has been set once its section is registered. */
+typedef struct dn_ompi_params {
+    dn_config_t port;
+    dn_tag_limits_t tag;
+    dn_mpi_params_t mpi;
+    dn_btl_params_t btl;
+    dn_pml_params_t pml;
+    dn_mtl_params_t mtl;
+    dn_coll_params_t coll;
+    dn_osc_params_t osc;
+} dn_ompi_params_t;
+
+/** Only read by components. */
+extern DN_API dn_ompi_params_t dn_ompi_params;
+
+/** Was a value of a section not accepted? A help text has said so: withdraw the component when it is initialised. */
+DN_API bool dn_ompi_params_refused(dn_param_section_t section);
+
 /**
- * Register the MCA variables common_dimmnet_<name>, once a process, and for @p component the synonyms
- * <framework>_<component>_<name>. To be called first in a component's register function.
+ * Register the MCA variables of dn_params.def that several components share, and those of @p section, which is the component's. To be
+ * called first in a component's register function.
  *
- * @retval OPAL_SUCCESS            also when a value was refused: dn_ompi_open() then fails.
+ * @retval OPAL_SUCCESS            also when a value was refused: dn_ompi_params_refused() tells.
  * @retval OPAL_ERR_NOT_AVAILABLE  this is not the Open MPI that was built for. A help text has said so;
  *                                 return this from the register function.
  */
-DN_API int dn_ompi_register(const mca_base_component_t *component);
+DN_API int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section);
 
 /**
  * Open the port of this process, or share the open one, and publish its address to all processes that
@@ -47,7 +66,10 @@ DN_API bool dn_ompi_yields(void);
  * Whether a thread of dimmnet's own may be in the port besides those of the program, so that its users lock what they
  * lock with MPI_THREAD_MULTIPLE. Open MPI's own locks are on then. To be asked after dn_ompi_register().
  */
-DN_API bool dn_ompi_helper_thread(void);
+static inline bool dn_ompi_helper_thread(void)
+{
+    return 0 != dn_ompi_params.mpi.helper_thread;
+}
 
 /** Undo one dn_ompi_open(). The last closes the port. */
 DN_API void dn_ompi_close(void);
@@ -95,30 +117,6 @@ DN_API bool dn_ompi_loss_matters(const opal_proc_t *proc);
 /** Say that a process is lost, once for its host, unless libdimmnet has just said more of one there.
  * @param[in] proc  NULL: which one is not known. */
 DN_API void dn_ompi_say_lost(const opal_proc_t *proc);
-
-/**
- * A numeric MCA variable: lowest .. highest, and which of these. Open MPI's own parser takes "12x" for 12
- * and "abc" for 0; here both are refused with a text that says what is accepted. The units k, m and g may
- * follow a number.
- */
-typedef struct dn_ompi_number {
-    const char *name;
-    const char *help; /**< what it counts, with its unit */
-    mca_base_var_info_lvl_t level;
-    unsigned standard;  /**< value when the user gives none */
-    unsigned low, high; /**< at most INT_MAX */
-    unsigned multiple;  /**< of which the value has to be one; 1: any value */
-    unsigned value;     /**< out */
-    bool refused;       /**< out: the user's value was not accepted, value is standard */
-} dn_ompi_number_t;
-
-/**
- * Register a variable <framework>_<component>_<number->name>. When the user's value is refused, a help
- * text has said so: withdraw the component when it is initialised.
- *
- * @param[in,out] number  Lent until the component is unloaded.
- */
-DN_API void dn_ompi_number_register(const mca_base_component_t *component, dn_ompi_number_t *number);
 
 /**
  * Show a text of help-dimmnet.txt, once on each host of a job, at once and without the launcher's help:

@@ -62,13 +62,13 @@ bool dn_ompi_spans_hosts(void)
     return dn_ompi_job_size() > (uint32_t) opal_process_info.num_local_peers + 1;
 }
 
-const char *dn_ompi_far_devices(const dn_ompi_settings_t *settings)
+const char *dn_ompi_far_devices(void)
 {
-    const char *devices = NULL == settings->devices ? "" : settings->devices;
+    const char *devices = NULL == dn_ompi_params.mpi.devices ? "" : dn_ompi_params.mpi.devices;
     const bool is_auto = dn_ompi_far_is_auto(devices);
 
     far.state = is_auto && dn_ompi_far_is_built() ? FAR_CLOSED : FAR_NEVER;
-    far.timeout_s = settings->config.timeout_s;
+    far.timeout_s = dn_ompi_params.port.timeout_s;
     far.told = false;
     return is_auto ? AUTO_DEVICES : devices;
 }

@@ -10,23 +10,8 @@
 
 #include "dn_ompi.h"
 
-/** What the MCA variables of common_dimmnet say. */
-typedef struct dn_ompi_settings {
-    char *devices;      /**< dn_open()'s list */
-    dn_config_t config; /**< its strings live as long as the variables */
-    bool verbose;       /**< answers of libdimmnet are shown, too */
-    bool refused;       /**< a value was not accepted; the user has been told */
-} dn_ompi_settings_t;
-
-/** Register the variables unless they are, and the synonyms of @p component. */
-void dn_ompi_var_register(const mca_base_component_t *component);
-/** Are the variables of this initialisation of Open MPI registered? */
-bool dn_ompi_var_registered(void);
-/** Read them. */
-void dn_ompi_var_get(dn_ompi_settings_t *settings);
-
-/** Register variables common_dimmnet_<name> of a part of libmca_common_dimmnet, unless they are. */
-void dn_ompi_numbers_share(dn_ompi_number_t *number, size_t count);
+/** Register the variables of a section of dn_params.def unless they are, and the names that they had before under @p component. */
+void dn_ompi_params_register(const mca_base_component_t *component, dn_param_section_t section);
 
 /** A hash of nothing yet (FNV-1a). */
 #define DN_OMPI_HASH UINT64_C(14695981039346656037)
@@ -50,7 +35,7 @@ bool dn_ompi_far_is_auto(const char *devices);
 /** Is there a network for that list in this build? The same on all hosts. */
 bool dn_ompi_far_is_built(void);
 /** The list to open the port with, which has no network yet where the user's is auto. */
-const char *dn_ompi_far_devices(const dn_ompi_settings_t *settings);
+const char *dn_ompi_far_devices(void);
 /** The port is open: open the network, too, where the job has several hosts. */
 void dn_ompi_far_begin(dn_port_t *port);
 /** The port is about to be closed. */

@@ -17,83 +17,6 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Bytes from which a message is announced: one copy by the kernel, shared by both ends, is faster from here on. */
-#define EAGER_LIMIT 12288
-
-/** Bytes from which it costs next to nothing to look at the clock, twice a message. */
-#define ANNOUNCE_MIN (64 << 10)
-
-enum {
-    NUMBER_EAGER_LIMIT,
-    NUMBER_KEPT_LIMIT,
-    NUMBER_SPIN_POLLS,
-    NUMBER_ANNOUNCE,
-    NUMBER_ANNOUNCE_MIN,
-    NUMBER_STREAM,
-    NUMBER_YIELD_POLLS,
-    NUMBERS
-};
-
-static dn_ompi_number_t number[NUMBERS] = {
-    [NUMBER_EAGER_LIMIT] =
-        {.name = "eager_limit",
-         .help = "Bytes of data of a message that are sent at once; longer messages are announced first",
-         .level = OPAL_INFO_LVL_4,
-         .standard = EAGER_LIMIT,
-         .high = 1 << 20,
-         .multiple = 1},
-    [NUMBER_KEPT_LIMIT] =
-        {.name = "unexpected_limit",
-         .help = "Bytes from one process that may wait to be received; beyond, all its messages are "
-                 "announced and fetched when they are received",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 16 << 20,
-         .low = 64 << 10,
-         .high = 1 << 30,
-         .multiple = 1},
-    [NUMBER_SPIN_POLLS] = {.name = "spin_polls",
-                           .help =
-                               "Polls of the source inside a blocking receive before Open MPI's own waiting",
-                           .level = OPAL_INFO_LVL_9,
-                           .standard = 10000,
-                           .high = 1 << 30,
-                           .multiple = 1},
-    [NUMBER_ANNOUNCE] =
-        {.name = "announce",
-         .help = "Whether a nonblocking receive that names its source tells it where to write, so that the "
-                 "message "
-                 "comes while its receiver computes; 0: never, 1: where messages have lain unread so far, 2: "
-                 "always. Never with MPI_THREAD_MULTIPLE",
-         .level = OPAL_INFO_LVL_5,
-         .standard = DN_TAG_ANNOUNCES_AWAY,
-         .high = DN_TAG_ANNOUNCES_ALL,
-         .multiple = 1},
-    [NUMBER_ANNOUNCE_MIN] = {.name = "announce_min",
-                             .help = "Bytes above which a receive may do so",
-                             .level = OPAL_INFO_LVL_5,
-                             .standard = ANNOUNCE_MIN,
-                             .high = 1 << 30,
-                             .multiple = 1},
-    [NUMBER_STREAM] =
-        {.name = "stream",
-         .help =
-             "Whether long messages that lie together in memory come in pieces through the sender's stage, "
-             "rather than by one copy that the kernel makes; 0: never, 1: from whom this has been faster so "
-             "far, 2: always",
-         .level = OPAL_INFO_LVL_5,
-         .standard = DN_PACE_STREAM_AUTO,
-         .high = DN_PACE_STREAM_ALWAYS,
-         .multiple = 1},
-    [NUMBER_YIELD_POLLS] =
-        {.name = "yield_polls",
-         .help = "Polls without a message after which a process gives its core to others, when "
-                 "there are more processes than cores",
-         .level = OPAL_INFO_LVL_5,
-         .standard = 10,
-         .high = 1 << 30,
-         .multiple = 1},
-};
-
 static struct {
     dn_port_t *port;
     dn_tag_t *tag;
@@ -104,17 +27,12 @@ static struct {
 
 unsigned dn_ompi_tag_polls;
 
-void dn_ompi_tag_register(void)
-{
-    dn_ompi_numbers_share(number, NUMBERS);
-}
-
 /** Look again whether this process shares its cores. */
 static void look_at_cores(void)
 {
     engine.oversubscribed =
         ompi_mpi_thread_multiple || dn_ompi_yields() || 0 != dn_oversubscribed(engine.port);
-    dn_ompi_tag_polls = engine.oversubscribed ? 1 : number[NUMBER_SPIN_POLLS].value;
+    dn_ompi_tag_polls = engine.oversubscribed ? 1 : dn_ompi_params.tag.spin_polls;
 }
 
 /** Give the core away after some idle polls. */
@@ -124,7 +42,7 @@ static void __attribute__((noinline)) share_core(int events)
 
     if (0 < events) {
         __atomic_store_n(&engine.idle_polls, 0, __ATOMIC_RELAXED);
-    } else if (polls < number[NUMBER_YIELD_POLLS].value) {
+    } else if (polls < dn_ompi_params.mpi.yield_polls) {
         __atomic_store_n(&engine.idle_polls, polls + 1, __ATOMIC_RELAXED);
     } else {
         sched_yield();
@@ -191,10 +109,8 @@ bool dn_ompi_tag_reaches_all(void)
 
 static bool open_engine(void)
 {
-    for (int i = 0; i < NUMBERS; i++) {
-        if (number[i].refused) {
-            return false;
-        }
+    if (dn_ompi_params_refused(DN_PARAM_TAG)) {
+        return false;
     }
     if (OPAL_SUCCESS != dn_ompi_open(&engine.port)) {
         return false;
@@ -205,12 +121,7 @@ static bool open_engine(void)
         return false;
     }
     const dn_tag_config_t config = {
-        .eager_limit = number[NUMBER_EAGER_LIMIT].value,
-        .kept_limit = number[NUMBER_KEPT_LIMIT].value,
-        .announces = (enum dn_tag_announces) number[NUMBER_ANNOUNCE].value,
-        .announce_min = number[NUMBER_ANNOUNCE_MIN].value,
-        .stream = (enum dn_pace_stream) number[NUMBER_STREAM].value,
-        .spin_polls = number[NUMBER_SPIN_POLLS].value,
+        .limit = dn_ompi_params.tag,
         .threads = ompi_mpi_thread_multiple || dn_ompi_helper_thread(),
         .pack = pack,
         .unpack = unpack,

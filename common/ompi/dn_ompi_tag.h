@@ -20,9 +20,6 @@
 #include "ompi/proc/proc.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Register the MCA variables, after dn_ompi_register(). */
-DN_API void dn_ompi_tag_register(void);
-
 /** Does the list of devices reach every process of the job? All of them say the same here: only that is asked which they all know. */
 DN_API bool dn_ompi_tag_reaches_all(void);
 

@@ -6,21 +6,12 @@
 
 #include "dn_port.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "dn_log.h"
-
-/** Range of a numeric setting. */
-typedef struct dn_limit {
-    const char *name;
-    uint64_t value;
-    uint64_t min;
-    uint64_t max;
-    uint64_t multiple;
-} dn_limit_t;
+#include "dn_param.h"
 
 /** Who only reads takes it, too. */
 static pthread_mutex_t *dn_port_mutex(const dn_port_t *port)
@@ -69,50 +60,12 @@ int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid)
 
 void dn_config_init(dn_config_t *config)
 {
-    *config = (dn_config_t){
-        .ring_lines = 510,
-        .max_peers = 1024,
-        .llcm_bytes = 64 * 1024,
-        .stage_bytes = 4 << 20,
-        .stage_min = 1536,
-        .cma = 1,
-        .help_min = 12 * 1024,
-        .backing = "auto",
-        .fault = "",
-        .timeout_s = 60,
-        .provider_include = "",
-        .provider_exclude = "shm,sockets,udp,rstream,usnic",
-        .auth = DN_AUTH_HELLO,
-    };
+    dn_param_defaults(DN_PARAM_PORT, config);
 }
 
-static dn_status_t dn_config_check(const dn_config_t *config)
+dn_status_t dn_config_set(dn_config_t *config, const char *name, const char *text)
 {
-    const dn_limit_t limit[] = {
-        {"ring_lines", config->ring_lines, 64, 4096, 1},
-        {"max_peers", config->max_peers, 1, 16384, 1},
-        {"llcm_bytes", config->llcm_bytes, 4096, 16 << 20, 64},
-        {"stage_bytes", config->stage_bytes, 0, DN_STAGE_BYTES_MAX, 64},
-        {"timeout_s", config->timeout_s, 0, 86400, 1},
-        /* The head of a line that was never written is the number behind 2^32 - 1. */
-        {"first", config->first, 0, UINT32_MAX - 1, 1},
-        {"auth", config->auth, DN_AUTH_NONE, DN_AUTH_FULL, 1},
-    };
-    for (size_t i = 0; i < sizeof(limit) / sizeof(limit[0]); i++) {
-        const dn_limit_t *l = &limit[i];
-        if (l->value < l->min || l->value > l->max || 0 != l->value % l->multiple) {
-            dn_log_error("%s is %" PRIu64 "; it must be from %" PRIu64 " to %" PRIu64 "%s", l->name, l->value,
-                         l->min, l->max, 1 != l->multiple ? " and a multiple of 64" : "");
-            return DN_ERR_PARAM;
-        }
-    }
-    const char *backing = config->backing;
-    if (NULL == backing
-        || (0 != strcmp(backing, "auto") && 0 != strcmp(backing, "memfd") && 0 != strcmp(backing, "file"))) {
-        dn_log_error("backing is \"%s\"; it must be auto, memfd or file", NULL == backing ? "" : backing);
-        return DN_ERR_PARAM;
-    }
-    return DN_OK;
+    return dn_param_set(DN_PARAM_PORT, config, name, text);
 }
 
 static void dn_port_device_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
@@ -226,7 +179,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
         dn_log_error("getrandom gives no random numbers; allow it in the sandbox");
         goto err_destroy;
     }
-    status = dn_config_check(&port->config);
+    status = dn_param_check(DN_PARAM_PORT, &port->config);
     if (DN_OK == status) {
         status = dn_auth_group(&job->key, &port->auth);
         if (DN_OK != status) {
@@ -251,7 +204,6 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     /* Strings of the caller are not kept beyond dn_open(); those of providers are copies. */
     port->job.dir = NULL;
     dn_auth_wipe(&port->job.key, sizeof(port->job.key));
-    port->config.backing = NULL;
     port->config.fault = NULL;
     *port_p = port;
     return DN_OK;

@@ -110,11 +110,11 @@ static int dn_shm_memfd_reachable(void)
 static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t reserve)
 {
     const uint64_t *nonce = dn_port_nonce(shm->iface.port);
-    const int automatic = 0 == strcmp(shm->config.backing, "auto");
+    const int automatic = DN_BACKING_AUTO == shm->config.backing;
 
     shm->path[0] = '\0';
     shm->fd = -1;
-    if (0 == strcmp(shm->config.backing, "memfd") || (automatic && dn_shm_memfd_reachable())) {
+    if (DN_BACKING_MEMFD == shm->config.backing || (automatic && dn_shm_memfd_reachable())) {
         shm->fd = memfd_create("dimmnet", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         const int error = 0 > shm->fd ? errno : dn_shm_allocate(shm->fd, 0, reserve);
         if (0 == error) {

@@ -93,7 +93,7 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->peer = hot;
     peer->tag = tag;
     peer->sent = peer->seen = dn_first(tag->port);
-    peer->eager_limit = tag->config.eager_limit;
+    peer->eager_limit = tag->config.limit.eager_limit;
     if (peer->eager_limit > attr.botf_max - DN_TAG_HEAD_MAX) {
         peer->eager_limit = attr.botf_max - DN_TAG_HEAD_MAX;
     }

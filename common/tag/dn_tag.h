@@ -46,6 +46,7 @@
 
 #include "dimmnet.h"
 #include "dn_handle.h"
+#include "dn_param.h"
 #include "dn_prog.h"
 
 #include <pthread.h>
@@ -195,14 +196,9 @@ enum dn_tag_announces {
 
 /** Settings of an engine, and what it tells its owner. */
 typedef struct dn_tag_config {
-    size_t eager_limit;  /**< bytes of data that are sent at once; longer messages are announced first */
-    size_t kept_limit;   /**< bytes of one process that may wait unreceived, until it has to announce all */
-    size_t announce_min; /**< bytes above which a receive may be announced */
-    enum dn_tag_announces announces;
-    enum dn_pace_stream stream; /**< whether long messages come in pieces */
-    unsigned spin_polls;        /**< polls of the source inside dn_tag_take_next() and dn_tag_poll() */
-    int threads;                /**< not 0: several may be in here at once */
-    void *arg;                  /**< for the calls below */
+    dn_tag_limits_t limit; /**< dn_params.def's section TAG */
+    int threads;           /**< not 0: several may be in here at once */
+    void *arg;             /**< for the calls below */
     /** Pack the next bytes of a layout. @return how many: fewer than len where an element is not to be cut, but one element at
      * least, and all that there are where len holds them. */
     size_t (*pack)(void *layout, void *to, size_t len);

@@ -49,8 +49,8 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
     const dn_tag_config_t *config = &peer->tag->config;
 
-    if (DN_TAG_ANNOUNCES_AWAY != config->announces || config->threads || !peer->cma
-        || req->len <= config->announce_min) {
+    if (DN_TAG_ANNOUNCES_AWAY != config->limit.announce || config->threads || !peer->cma
+        || req->len <= config->limit.announce_min) {
         return;
     }
     if (dn_tag_now() - left <= DN_TAG_AWAY_NS) {
@@ -64,9 +64,9 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 /** Is a receive worth it, and does the rest allow it? */
 static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
 {
-    return (peer->away || DN_TAG_ANNOUNCES_ALL == peer->tag->config.announces) && req->len > peer->eager_limit
-           && NULL == peer->announced && NULL != req->buffer && 0 == req->posted.ignore
-           && !dn_load_acquire_u32(&peer->lost);
+    return (peer->away || DN_TAG_ANNOUNCES_ALL == peer->tag->config.limit.announce)
+           && req->len > peer->eager_limit && NULL == peer->announced && NULL != req->buffer
+           && 0 == req->posted.ignore && !dn_load_acquire_u32(&peer->lost);
 }
 
 /** Receives that are looked at for one which would take the message first. */
@@ -214,8 +214,8 @@ bool dn_tag_push(dn_tag_req_t *req)
     const dn_tag_config_t *config = &req->tag->config;
     const dn_tag_announce_t *offer = &peer->offer;
 
-    if (!peer->offered && req->len > config->announce_min && DN_TAG_ANNOUNCES_NONE != config->announces
-        && !config->threads && peer->cma) {
+    if (!peer->offered && req->len > config->limit.announce_min
+        && DN_TAG_ANNOUNCES_NONE != config->limit.announce && !config->threads && peer->cma) {
         /* An announcement may have come while this process computed. */
         (void) dn_recv(peer->peer, DN_TAG_LOOKS);
     }

@@ -14,7 +14,7 @@
 /** Account for bytes of a sender that wait unreceived; tell it when they become too many, and when they are few. */
 static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
 {
-    const size_t limit = peer->tag->config.kept_limit;
+    const size_t limit = peer->tag->config.limit.unexpected_limit;
 
     peer->kept_bytes += more - less;
     if (peer->holding ? peer->kept_bytes < limit / 2 : peer->kept_bytes > limit) {

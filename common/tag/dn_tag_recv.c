@@ -27,7 +27,8 @@ static void dn_tag_answer(dn_tag_req_t *req)
 static void dn_tag_choose_way(dn_tag_req_t *req)
 {
     dn_tag_lock(req->tag);
-    req->way = dn_pace_choose(&req->peer->pace, req->tag->config.stream, req->wanted);
+    req->way =
+        dn_pace_choose(&req->peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->wanted);
     dn_tag_unlock(req->tag);
     req->started = dn_tag_now();
 }
@@ -250,7 +251,7 @@ void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int bloc
         dn_match_post(&tag->match, &req->posted);
         dn_tag_unlock(tag);
         /* With threads its message may have come, and the request gone. */
-        if (!tag->config.threads && __builtin_expect(req->len > tag->config.announce_min, 0)) {
+        if (!tag->config.threads && __builtin_expect(req->len > tag->config.limit.announce_min, 0)) {
             dn_tag_announce(req, blocking ? NULL : from);
         }
         return;
@@ -283,7 +284,8 @@ void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from)
     const dn_tag_config_t *config = &req->tag->config;
     dn_port_t *port = req->tag->port;
 
-    for (unsigned i = 1; DN_TAG_COMPLETE != dn_load_relaxed_u32(state) && i <= config->spin_polls; i++) {
+    for (unsigned i = 1; DN_TAG_COMPLETE != dn_load_relaxed_u32(state) && i <= config->limit.spin_polls;
+         i++) {
         if (0 == i % DN_TAG_POLLS_OF_SOURCE) {
             config->progress(config->arg);
         } else if (DN_TAG_POSTED == dn_load_relaxed_u32(state) && NULL != from) {

@@ -378,6 +378,7 @@ static void check_retries(void)
 void completions_at_disconnection_find_the_peer_gone(dn_world_t *world)
 {
     world->config.cma = 0;
+    world->config.network_rma = 0;
     start_with_segments(world);
     if (0 == world->rank) {
         start_retries(world, world->peer[1]);
@@ -408,6 +409,7 @@ void completions_after_a_visitor_left_find_it_gone(dn_world_t *world)
     dn_segment_t *segment = NULL;
 
     world->config.cma = 0;
+    world->config.network_rma = 0;
     dn_world_open(world);
     dn_check_equal(dn_handler_set(world->port, DN_WORLD_CHAN, note_visitor, NULL), DN_OK);
     if (1 == world->rank) {
@@ -503,6 +505,7 @@ void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
     news_t news = {.transfer = &comp}, none = {.transfer = &comp};
 
     world->config.cma = 0;
+    world->config.network_rma = 0;
     start_with_deaf_peer(world);
     dn_test_log.expected = 1;
     dn_check_equal(dn_lost_set(world->port, DN_CHAN_DEVICE, note_news, &none), DN_ERR_PARAM);
@@ -567,6 +570,7 @@ void a_flush_to_a_killed_peer_ends(dn_world_t *world)
     dn_status_t status = DN_OK;
 
     world->config.cma = 0;
+    world->config.network_rma = 0;
     /* A network tells by that. */
     world->config.timeout_s = 1;
     start_with_deaf_peer(world);

@@ -79,7 +79,7 @@ static void add_one(dn_world_t *world, const dn_key_t *key, uint64_t before)
 static void reach_what_cannot_be_mapped(dn_world_t *world)
 {
     /* Else the device may have it in private memory, which nobody maps. */
-    const int mapped = 0 != strcmp(world->variant->backing, "file");
+    const int mapped = DN_BACKING_FILE != world->config.backing;
     const dn_key_t *key = world->board->seat[1].key;
     dn_key_t stale = key[2];
     uint64_t word = 0;

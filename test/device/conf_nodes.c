@@ -12,7 +12,7 @@
  * log that is watched, and a deadline for each test, which runs in a process of its own.
  *
  * A line of the file is a setting and its value:
- *   profile NAME, ring_lines N, llcm_bytes N, and those of conf_file.h
+ *   profile NAME, NAME VALUE of any row of dn_params.def's section PORT, and those of conf_file.h
  */
 #include "dn_config.h"
 
@@ -48,8 +48,8 @@ typedef struct copy {
 } copy_t;
 
 static char profile[64] = "dimmnet1-d";
-static dn_variant_t variant = {.device = "model", .backing = "auto", .cma = 1};
-static uint32_t llcm_bytes;
+static dn_variant_t variant = {.device = "model"};
+static dn_config_t settings;
 static conf_file_t file;
 static copy_t copies[DN_WORLD_MAX];
 static unsigned char *module;
@@ -68,14 +68,9 @@ static int set(const char *name, const char *value)
 {
     if (0 == strcmp(name, "profile")) {
         snprintf(profile, sizeof(profile), "%s", value);
-    } else if (0 == strcmp(name, "ring_lines")) {
-        variant.ring_lines = (uint32_t) strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "llcm_bytes")) {
-        llcm_bytes = (uint32_t) strtoul(value, NULL, 0);
-    } else {
-        return 0;
+        return 1;
     }
-    return 1;
+    return DN_OK == dn_config_set(&settings, name, value);
 }
 
 static void read_module(const char *path)
@@ -178,9 +173,7 @@ static void run_here(const conf_test_t *test, unsigned long seed)
         load(&copies[i], test->name);
         *world =
             (dn_world_t){.test = test->name, .variant = &variant, .size = test->processes, .board = board};
-        dn_config_init(&world->config);
-        world->config.ring_lines = 0 != variant.ring_lines ? variant.ring_lines : world->config.ring_lines;
-        world->config.llcm_bytes = 0 != llcm_bytes ? llcm_bytes : world->config.llcm_bytes;
+        world->config = settings;
         world->job.nlocal = (uint32_t) test->processes;
     }
     const dn_status_t status = dn_model_run(&config, node, NULL, &report);
@@ -223,6 +216,7 @@ int main(int argc, char **argv)
     }
     read_module(argv[1]);
     variant.file = argv[2];
+    dn_config_init(&settings);
     conf_file_read(&file, argv[2], set);
     for (unsigned pass = 0; pass < (0 == file.seeds ? 1 : file.seeds); pass++) {
         const unsigned long seed = 0 == file.seeds ? 0 : file.seed[pass];

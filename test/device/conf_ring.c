@@ -152,7 +152,7 @@ void a_quarter_of_a_ring_is_filled_before_its_sender_waits(dn_world_t *world)
 static void send_longest(dn_world_t *world, uint64_t *sent, const dn_peer_attr_t *attr, unsigned round)
 {
     const size_t max = attr->botf_max;
-    const int tries = '\0' == world->variant->fault[0] ? 1 : REFUSALS;
+    const int tries = '\0' == world->config.fault[0] ? 1 : REFUSALS;
     dn_window_t window = {NULL, 0, 0};
     dn_status_t status = DN_ERR_AGAIN;
 

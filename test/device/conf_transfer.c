@@ -598,7 +598,7 @@ void allocated_segments_are_zeroed(dn_world_t *world)
     dn_test_log.expected = 1;
     dn_check_equal(dn_segment_alloc(world->port, UINT64_MAX, &segment), DN_ERR_NOMEM);
     dn_check_equal(dn_segment_alloc(world->port, UINT64_MAX - 4095, &segment), DN_ERR_NOMEM);
-    if (0 == strcmp(world->variant->device, "shm") && 0 != strcmp(world->variant->backing, "file")) {
+    if (0 == strcmp(world->variant->device, "shm") && DN_BACKING_FILE != world->config.backing) {
         /* Elsewhere segments are private memory, of which this much may well be had. */
         dn_check_equal(dn_segment_alloc(world->port, DN_WORLD_FILE_BYTES + 4096, &segment), DN_ERR_NOMEM);
     }

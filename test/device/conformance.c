@@ -9,8 +9,8 @@
  *
  * A line of the file is a setting and its value:
  *   device NAME          for dn_open(), default shm
- *   cma 0|1, backing NAME, ring_lines N, stage_bytes N, stage_min N, help_min N, first N, auth N    of dn_config_t
  *   fault SCHEDULE       without a seed
+ *   NAME VALUE           any other row of dn_params.def's section PORT
  *   only TEST            this, and others so named, when none are on the command line
  * and those of conf_file.h.
  */
@@ -29,9 +29,10 @@ static const dn_world_test_t conf_tests[] = {
 #undef CONF_TEST
 };
 
-static dn_variant_t variant = {.device = "shm", .cma = 1, .backing = "auto"};
+static dn_variant_t variant = {.device = "shm"};
 static char device[32];
-static char schedule[200];
+static char settings[DN_WORLD_SETTINGS / 2];
+static char schedule[DN_WORLD_SETTINGS / 3];
 static conf_file_t file;
 static int only[CONF_TESTS];
 static int nonly;
@@ -42,29 +43,16 @@ static int set(const char *name, const char *value)
     if (0 == strcmp(name, "device")) {
         snprintf(device, sizeof(device), "%s", value);
         variant.device = device;
-    } else if (0 == strcmp(name, "cma")) {
-        variant.cma = atoi(value);
-    } else if (0 == strcmp(name, "backing")) {
-        snprintf(variant.backing, sizeof(variant.backing), "%s", value);
-    } else if (0 == strcmp(name, "ring_lines")) {
-        variant.ring_lines = (uint32_t) strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "stage_bytes")) {
-        variant.stage_bytes = (uint32_t) strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "stage_min")) {
-        variant.stage_min = (uint32_t) strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "help_min")) {
-        variant.help_min = strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "auth")) {
-        variant.auth = (int) strtoul(value, NULL, 0);
-    } else if (0 == strcmp(name, "first")) {
-        variant.first = (uint32_t) strtoul(value, NULL, 0);
     } else if (0 == strcmp(name, "fault")) {
         snprintf(schedule, sizeof(schedule), "%s", value);
     } else if (0 == strcmp(name, "only")) {
         only[conf_find(value)] = 1;
         nonly++;
     } else {
-        return 0;
+        dn_config_t config;
+        const size_t used = strlen(settings);
+        snprintf(settings + used, sizeof(settings) - used, "%s=%s ", name, value);
+        return DN_OK == dn_config_set(&config, name, value);
     }
     return 1;
 }
@@ -130,11 +118,12 @@ int main(int argc, char **argv)
         return DN_TEST_SKIP;
     }
     for (unsigned pass = 0; pass < (0 == file.seeds ? 1 : file.seeds); pass++) {
+        char all[DN_WORLD_SETTINGS];
+        int used = snprintf(all, sizeof(all), "%sfault=%s", settings, schedule);
         if (0 < file.seeds) {
-            snprintf(variant.fault, sizeof(variant.fault), "%s,seed=%lu", schedule, file.seed[pass]);
-        } else {
-            snprintf(variant.fault, sizeof(variant.fault), "%s", schedule);
+            snprintf(all + used, sizeof(all) - (size_t) used, ",seed=%lu", file.seed[pass]);
         }
+        variant.settings = all;
         for (int i = 2; i < argc; i++) {
             failed += run(conf_find(argv[i]));
         }

@@ -314,25 +314,16 @@ static void configure(dn_world_t *world, const char *dir)
 {
     const dn_variant_t *variant = world->variant;
 
+    char *rest = world->settings;
+
     dn_config_init(&world->config);
-    world->config.cma = variant->cma;
-    world->config.backing = variant->backing;
-    world->config.fault = variant->fault;
-    world->config.first = variant->first;
-    if (0 != variant->auth) {
-        world->config.auth = (dn_auth_mode_t) variant->auth;
-    }
-    if (0 != variant->ring_lines) {
-        world->config.ring_lines = variant->ring_lines;
-    }
-    if (0 != variant->stage_bytes) {
-        world->config.stage_bytes = variant->stage_bytes;
-    }
-    if (0 != variant->stage_min) {
-        world->config.stage_min = variant->stage_min;
-    }
-    if (0 != variant->help_min) {
-        world->config.help_min = variant->help_min;
+    snprintf(world->settings, sizeof(world->settings), "%s",
+             NULL == variant->settings ? "" : variant->settings);
+    for (char *name; NULL != (name = strtok_r(rest, " ", &rest));) {
+        char *value = strchr(name, '=');
+        dn_check(NULL != value);
+        *value++ = '\0';
+        dn_check_equal(dn_config_set(&world->config, name, value), DN_OK);
     }
     world->job.pid = (uint32_t) world->rank;
     world->job.nlocal = (uint32_t) world->size;
@@ -487,7 +478,8 @@ int dn_world_run(const char *test, const dn_variant_t *variant, int size, dn_wor
     munmap(world.board, sizeof(dn_board_t));
     if (failed) {
         fprintf(stderr, "%s: FAILED over %s%s%s\n", test, variant->file,
-                '\0' == variant->fault[0] ? "" : " with ", variant->fault);
+                NULL == variant->settings ? "" : " with ",
+                NULL == variant->settings ? "" : variant->settings);
     }
     return failed;
 }

@@ -23,7 +23,8 @@ enum {
     DN_WORLD_WORDS = 16, /**< per process, for the test's own use */
     DN_WORLD_KEYS = 4,
     DN_WORLD_SECONDS = 120, /**< deadline of a process; on a loaded machine some take 30 */
-    DN_WORLD_CHAN = 8       /**< DN_CHAN_USER */
+    DN_WORLD_CHAN = 8,      /**< DN_CHAN_USER */
+    DN_WORLD_SETTINGS = 512 /**< bytes of a variant's settings */
 };
 
 /** Largest file or memfd that a process of a world can make. */
@@ -33,15 +34,7 @@ enum {
 typedef struct dn_variant {
     const char *file;
     const char *device;
-    int cma;
-    char backing[16];
-    uint32_t ring_lines; /**< 0: the default, as those below */
-    uint32_t stage_bytes;
-    uint32_t stage_min;
-    uint64_t help_min;
-    uint32_t first;
-    int auth;        /**< dn_auth_mode_t; 0: the default */
-    char fault[256]; /**< with its seed; "": none */
+    const char *settings; /**< NAME=VALUE of dn_config_t, apart by blanks; NULL: the defaults */
 } dn_variant_t;
 
 typedef struct dn_board_seat {
@@ -70,6 +63,7 @@ typedef struct dn_world {
     uint64_t random; /**< seeded by the rank; the same in each run */
     uint64_t heard;  /**< messages that dn_world_hear(), or the test's handler, has counted */
     dn_job_t job;
+    char settings[DN_WORLD_SETTINGS]; /**< the variant's, whose words config points to */
     dn_config_t config;
     dn_port_t *port; /**< NULL: not open */
     dn_peer_t *peer[DN_WORLD_MAX];

@@ -1130,9 +1130,8 @@ static const dn_world_test_t tests[] = {
 /** usage: hostile_segment [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t mapped = {
-        .file = "hostile", .device = "shm", .cma = 1, .backing = "auto", .help_min = 65536};
-    const dn_variant_t ring = {.file = "hostile, ring only", .device = "shm", .cma = 0, .backing = "auto"};
+    const dn_variant_t mapped = {.file = "hostile", .device = "shm", .settings = "help_min=65536"};
+    const dn_variant_t ring = {.file = "hostile, ring only", .device = "shm", .settings = "cma=0"};
     const size_t count = sizeof(tests) / sizeof(tests[0]);
     int failed = dn_world_run_tests(tests, count, &mapped, argv[1]);
 

@@ -26,8 +26,8 @@ enum { BYTES = 300000, LONG_BYTES = 64 << 20, TURN_BYTES = 4 << 20, MESSAGE_BYTE
 
 /** sockets' own RDM endpoints, and those that a layer makes above them. */
 static const dn_variant_t networks[] = {
-    {.file = "ofi_peers over tcp", .device = "ofi:tcp@lo", .cma = 1, .backing = "auto"},
-    {.file = "ofi_peers over tcp;ofi_rxm", .device = NETWORK, .cma = 1, .backing = "auto"},
+    {.file = "ofi_peers over tcp", .device = "ofi:tcp@lo"},
+    {.file = "ofi_peers over tcp;ofi_rxm", .device = NETWORK},
 };
 
 /* A list */
@@ -62,9 +62,9 @@ static void there_and_back(dn_world_t *world, int rank)
 static void each_peer_finds_its_words_in_a_key(dn_world_t *world)
 {
     static const dn_variant_t variant[] = {
-        {.file = "both", .device = "shm," NETWORK, .cma = 1, .backing = "auto"},
-        {.file = "network", .device = NETWORK, .cma = 1, .backing = "auto"},
-        {.file = "memory", .device = "shm", .cma = 1, .backing = "auto"},
+        {.file = "both", .device = "shm," NETWORK},
+        {.file = "network", .device = NETWORK},
+        {.file = "memory", .device = "shm"},
     };
     static const char *const device[] = {NULL, "ofi", "shm"};
     static uint8_t memory[BYTES];

@@ -24,7 +24,7 @@ static inline int ofi_run_tests(const dn_world_test_t *test, size_t tests, const
                                 const char *name)
 {
     const dn_variant_t network = {
-        .file = program, .device = "ofi:tcp;ofi_rxm@lo", .cma = 1, .backing = "auto", .ring_lines = 64};
+        .file = program, .device = "ofi:tcp;ofi_rxm@lo", .settings = "ring_lines=64"};
 
     return dn_world_run_tests(test, tests, &network, name);
 }

@@ -111,8 +111,7 @@ static const dn_world_test_t tests[] = {
 };
 
 /** A device whose memory nobody maps. */
-static const dn_variant_t far[] = {
-    {.file = "emulation", .device = "emulate:dimmnet1-d", .cma = 1, .backing = "auto"}};
+static const dn_variant_t far[] = {{.file = "emulation", .device = "emulate:dimmnet1-d"}};
 
 int main(int argc, char **argv)
 {

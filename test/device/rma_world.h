@@ -14,12 +14,8 @@
 
 /** What has to hold over each device that maps memory. */
 static const dn_variant_t rma_mapped[] = {
-    {.file = "shm", .device = "shm", .cma = 1, .backing = "memfd"},
-    {.file = "shm with faults",
-     .device = "shm",
-     .cma = 0,
-     .backing = "auto",
-     .fault = "botf:again/5,botf:delay/20,seed=3"},
+    {.file = "shm", .device = "shm", .settings = "backing=memfd"},
+    {.file = "shm with faults", .device = "shm", .settings = "cma=0 fault=botf:again/5,botf:delay/20,seed=3"},
 };
 
 /** Run a list of tests over each of some variants. */

@@ -248,7 +248,7 @@ static uint64_t memory_of(const dn_world_t *world)
 static uint64_t memory_of_a_connection(dn_world_t *world)
 {
     world->config.ring_lines = 1024;
-    world->config.backing = "memfd";
+    world->config.backing = DN_BACKING_MEMFD;
     dn_world_open(world);
     dn_world_connect_to(world, world->rank);
     const uint64_t before = memory_of(world);
@@ -306,7 +306,7 @@ static void sizes_of_files_are_kept_to(dn_world_t *world)
     dn_check_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     world->config.stage_bytes = DN_STAGE_BYTES_MAX;
     world->config.max_peers = 8;
-    world->config.backing = "memfd";
+    world->config.backing = DN_BACKING_MEMFD;
     dn_world_open(world);
     dn_world_connect_to(world, 0);
     dn_check_equal(((dn_shm_t *) ((dn_peer_base_t *) world->peer[0])->iface)->stage.count, 0);
@@ -341,7 +341,7 @@ static void what_is_available_is_asked_now_and_then(dn_world_t *world)
 {
     const uint64_t mib = 1 << 20;
 
-    world->config.backing = "memfd";
+    world->config.backing = DN_BACKING_MEMFD;
     dn_world_open(world);
     available = 64 * mib;
     const uint64_t before = dn_shm_now_ms();
@@ -366,7 +366,7 @@ static void what_is_available_is_asked_now_and_then(dn_world_t *world)
 /** Nor does it ask at all where segments are private memory. */
 static void what_is_available_is_not_asked_for_private_memory(dn_world_t *world)
 {
-    world->config.backing = "file";
+    world->config.backing = DN_BACKING_FILE;
     dn_world_open(world);
     asked = 0;
     dn_check_equal(alloc(world, 100), DN_OK);
@@ -486,7 +486,7 @@ static const dn_world_test_t tests[] = {
 /** usage: shm_host [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "host", .device = "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {.file = "host", .device = "shm"};
 
     return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, 1 < argc ? argv[1] : NULL);
 }

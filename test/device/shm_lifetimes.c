@@ -618,7 +618,7 @@ static void files_of_dead_processes_of_this_host_alone_are_swept(dn_world_t *wor
     leave_file(world, "dead", &header);
     header.host[0] ^= 1;
     leave_file(world, "elsewhere", &header);
-    world->config.backing = "file";
+    world->config.backing = DN_BACKING_FILE;
     dn_world_open(world);
     dn_check(remove_file(world, "living"));
     dn_check(!remove_file(world, "dead"));
@@ -637,7 +637,7 @@ static int next_file(void)
 
 static void a_port_without_room_is_refused_and_leaves_nothing_open(dn_world_t *world)
 {
-    static const char *const backing[] = {"memfd", "auto", "file"};
+    static const dn_backing_t backing[] = {DN_BACKING_MEMFD, DN_BACKING_AUTO, DN_BACKING_FILE};
     const struct rlimit limit = {DN_SHM_PAGE, DN_SHM_PAGE};
     const int before = next_file();
 
@@ -645,7 +645,7 @@ static void a_port_without_room_is_refused_and_leaves_nothing_open(dn_world_t *w
     signal(SIGXFSZ, SIG_DFL);
     dn_check_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     for (size_t i = 0; i < sizeof(backing) / sizeof(backing[0]); i++) {
-        world->config.backing = backing[i];
+        world->config.backing = (int) backing[i];
         dn_test_log_expect();
         dn_check_equal(dn_open("shm", &world->job, &world->config, &world->port), DN_ERR_NOMEM);
         dn_check(dn_test_log_said(1, "ulimit -f"));
@@ -674,7 +674,7 @@ static uint64_t room_taken(const char *dir)
 /** The file system may be full later: a ring in a file has all of its memory before it is written to. */
 static void a_ring_in_a_file_has_its_room_before_an_answer(dn_world_t *world)
 {
-    world->config.backing = "file";
+    world->config.backing = DN_BACKING_FILE;
     world->config.ring_lines = 1024;
     /* Not known, so that no file is unlinked before the end. */
     world->job.nlocal = 0;
@@ -718,6 +718,6 @@ static const dn_world_test_t tests[] = {
 /** usage: shm_lifetimes [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "shm_lifetimes", .device = "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {.file = "shm_lifetimes", .device = "shm"};
     return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
 }

@@ -516,6 +516,6 @@ static const dn_world_test_t tests[] = {
 /** usage: shm_stage [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "shm_stage", .device = "shm", .cma = 1, .backing = "memfd"};
+    const dn_variant_t variant = {.file = "shm_stage", .device = "shm", .settings = "backing=memfd"};
     return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
 }

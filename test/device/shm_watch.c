@@ -360,7 +360,7 @@ static void a_claimed_slot_comes_back_when_its_sender_is_killed(dn_world_t *worl
     dn_status_t status = DN_ERR_NOMEM;
 
     world->config.max_peers = 1;
-    world->config.backing = "file";
+    world->config.backing = DN_BACKING_FILE;
     /* Not known, so that no file is unlinked before the end. */
     world->job.nlocal = 0;
     dn_world_listen(world, dn_world_hear);
@@ -502,7 +502,7 @@ static int port_in_a_file(dn_world_t *world, const char *folder, int ends)
     const pid_t child = fork();
 
     if (0 == child) {
-        world->config.backing = "file";
+        world->config.backing = DN_BACKING_FILE;
         world->job.dir = folder;
         ends_without_header = ends;
         dn_world_open(world);
@@ -546,6 +546,6 @@ static const dn_world_test_t tests[] = {
 /** usage: shm_watch [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "shm_watch", .device = "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {.file = "shm_watch", .device = "shm"};
     return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
 }

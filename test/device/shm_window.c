@@ -128,7 +128,7 @@ static const dn_world_test_t tests[] = {
 /** usage: shm_window [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "window", .device = "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {.file = "window", .device = "shm"};
 
     return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, 1 < argc ? argv[1] : NULL);
 }

@@ -246,6 +246,6 @@ static const dn_world_test_t tests[] = {
 /** usage: shm_yama [TEST] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {.file = "shm_yama", .device = "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {.file = "shm_yama", .device = "shm"};
     return dn_world_run_tests(tests, sizeof(tests) / sizeof(tests[0]), &variant, argv[1]);
 }

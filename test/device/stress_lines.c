@@ -117,8 +117,7 @@ static void stress(dn_world_t *world)
 
 int main(void)
 {
-    const dn_variant_t variant = {
-        .file = "the smallest rings", .device = "shm", .cma = 1, .backing = "auto", .ring_lines = 64};
+    const dn_variant_t variant = {.file = "the smallest rings", .device = "shm", .settings = "ring_lines=64"};
 
     return dn_world_run("stress_lines", &variant, 2, stress);
 }

@@ -176,18 +176,14 @@ static int has_device(const char *name)
 /** usage: stress_threads [DEVICE] */
 int main(int argc, char **argv)
 {
-    const dn_variant_t variant = {
-        .file = "threads", .device = 1 < argc ? argv[1] : "shm", .cma = 1, .backing = "auto"};
+    const dn_variant_t variant = {.file = "threads", .device = 1 < argc ? argv[1] : "shm"};
     const dn_variant_t ring = {
-        .file = "threads, ring only", .device = "shm", .cma = 0, .backing = "auto", .ring_lines = 256};
+        .file = "threads, ring only", .device = "shm", .settings = "cma=0 ring_lines=256"};
     const dn_variant_t fault = {.file = "threads, faults",
                                 .device = "shm",
-                                .cma = 0,
-                                .backing = "auto",
-                                .fault = "botf:again/5,botf:delay/20,all:slow/3,seed=3"};
+                                .settings = "cma=0 fault=botf:again/5,botf:delay/20,all:slow/3,seed=3"};
 
-    const dn_variant_t emulate = {
-        .file = "threads, emulation", .device = "emulate:dimmnet1-d", .cma = 1, .backing = "auto"};
+    const dn_variant_t emulate = {.file = "threads, emulation", .device = "emulate:dimmnet1-d"};
 
     if (1 < argc) {
         return dn_world_run("stress_threads", &variant, 2, stress);

@@ -543,12 +543,12 @@ static dn_tag_config_t configure(void)
     static const size_t announce[] = {0, 1, 2000};
     uint64_t random = option.seed ^ (uint64_t) world->rank << 32;
 
-    return (dn_tag_config_t){.eager_limit = eager[dn_test_below(&random, 5)],
-                             .kept_limit = kept[dn_test_below(&random, 3)],
-                             .announces = (enum dn_tag_announces) dn_test_below(&random, 3),
-                             .announce_min = announce[dn_test_below(&random, 3)],
-                             .stream = (enum dn_pace_stream) dn_test_below(&random, 3),
-                             .spin_polls = 100,
+    return (dn_tag_config_t){.limit = {.eager_limit = eager[dn_test_below(&random, 5)],
+                                       .unexpected_limit = kept[dn_test_below(&random, 3)],
+                                       .announce = (int) dn_test_below(&random, 3),
+                                       .announce_min = announce[dn_test_below(&random, 3)],
+                                       .stream = (int) dn_test_below(&random, 3),
+                                       .spin_polls = 100},
                              .threads = 1 < threads,
                              .pack = pack,
                              .unpack = unpack,
@@ -610,20 +610,19 @@ static void torture(dn_world_t *here)
 /** @name What it runs over */
 /** @{ */
 static const dn_variant_t variant[] = {
-    {.file = "shm", .device = "shm", .cma = 1},
-    {.file = "shm_no_cma", .device = "shm", .cma = 0},
-    {.file = "shm_small_ring", .device = "shm", .cma = 1, .ring_lines = 64},
-    {.file = "shm_first_31", .device = "shm", .cma = 0, .first = 2147483600u},
-    {.file = "shm_first_32", .device = "shm", .cma = 1, .first = 4294967200u},
+    {.file = "shm", .device = "shm"},
+    {.file = "shm_no_cma", .device = "shm", .settings = "cma=0"},
+    {.file = "shm_small_ring", .device = "shm", .settings = "ring_lines=64"},
+    {.file = "shm_first_31", .device = "shm", .settings = "cma=0 first=2147483600"},
+    {.file = "shm_first_32", .device = "shm", .settings = "first=4294967200"},
     {.file = "fault",
      .device = "shm",
-     .cma = 0,
-     .ring_lines = 64,
-     .fault = "botf:again/4,botf:delay/9,all:slow/3,push:again/5,pull:again/5,seed=1"},
-    {.file = "emulate", .device = "emulate:dimmnet1-d", .cma = 1},
+     .settings =
+         "cma=0 ring_lines=64 fault=botf:again/4,botf:delay/9,all:slow/3,push:again/5,pull:again/5,seed=1"},
+    {.file = "emulate", .device = "emulate:dimmnet1-d"},
 #ifdef TAG_TORTURE_OFI
-    {.file = "ofi_rxm", .device = "ofi:tcp;ofi_rxm@lo", .cma = 1},
-    {.file = "ofi_first_32", .device = "ofi:net@lo", .cma = 1, .first = 4294967200u},
+    {.file = "ofi_rxm", .device = "ofi:tcp;ofi_rxm@lo"},
+    {.file = "ofi_first_32", .device = "ofi:net@lo", .settings = "first=4294967200"},
 #endif
 };
 /** @} */
@@ -643,17 +642,14 @@ static int has_device(const char *device)
 /** @return 1: it failed. */
 static int run_variant(const dn_variant_t *over)
 {
-    dn_variant_t mine = *over;
-
-    snprintf(mine.backing, sizeof(mine.backing), "auto");
-    if (!has_device(mine.device)) {
+    if (!has_device(over->device)) {
         return 0;
     }
-    const int failed = dn_world_run("tag_torture", &mine, option.processes, torture);
+    const int failed = dn_world_run("tag_torture", over, option.processes, torture);
     if (failed) {
         printf("to run it again: tag_torture -s %llu -n %llu -t %u -p %d -v %s\n",
                (unsigned long long) option.seed, (unsigned long long) option.rounds, threads,
-               option.processes, mine.file);
+               option.processes, over->file);
     }
     return failed;
 }

@@ -108,7 +108,7 @@ static dn_port_t *open_one(uint32_t pid, uint8_t *address, size_t *len)
 
     dn_fuzz_config(&config);
     config.stage_bytes = 2 * DN_SHM_GRANULE;
-    config.backing = "memfd";
+    config.backing = DN_BACKING_MEMFD;
     config.help_min = 8192;
     DN_FUZZ_CHECK(DN_OK == dn_open("shm", &job, &config, &port));
     DN_FUZZ_CHECK(DN_OK == dn_address(port, address, len));

@@ -115,12 +115,12 @@ static void open_port(void)
 /** Nothing has been sent, posted or kept. */
 static void begin_anew(void)
 {
-    static const dn_tag_config_t config = {.eager_limit = EAGER,
-                                           .kept_limit = KEPT,
-                                           .announces = DN_TAG_ANNOUNCES_ALL,
-                                           .announce_min = ANNOUNCE,
-                                           .stream = DN_PACE_STREAM_AUTO,
-                                           .spin_polls = 1,
+    static const dn_tag_config_t config = {.limit = {.eager_limit = EAGER,
+                                                     .unexpected_limit = KEPT,
+                                                     .announce = DN_TAG_ANNOUNCES_ALL,
+                                                     .announce_min = ANNOUNCE,
+                                                     .stream = DN_PACE_STREAM_AUTO,
+                                                     .spin_polls = 1},
                                            .pack = pack,
                                            .unpack = unpack,
                                            .progress = drive,

@@ -93,19 +93,14 @@ transport() {
     esac
 }
 
-# Parameters that all components share also go by the name of each that is loaded.
-shared=btl_dimmnet
-[[ $TRANSPORT != pml ]] || shared=pml_dimmnet
-[[ $TRANSPORT != mtl ]] || shared=mtl_uzura
-
 # Words for mpirun that switch CMA off, in each transport that has it.
 without_cma=()
-has_btl dimmnet && without_cma+=(--mca "${shared}_cma" 0)
+has_btl dimmnet && without_cma+=(--mca common_dimmnet_cma 0 --mca common_dimmnet_network_rma 0)
 has_btl vader && without_cma+=(--mca btl_vader_single_copy_mechanism none)
 
 # Words for mpirun that inject faults which no program may notice, beginning with SEED.
 with_faults=()
-has_btl dimmnet && with_faults=(--mca "${shared}_fault"
+has_btl dimmnet && with_faults=(--mca common_dimmnet_fault
     "all:again/7,botf:delay/11,all:slow/5,seed=$SEED")
 
 # Words for mpirun that choose osc/rdma, which works on the BTL's put, get and atomics. That of Open MPI

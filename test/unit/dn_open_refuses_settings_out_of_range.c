@@ -153,8 +153,7 @@ static void first(void **state)
 
 static void backing(void **state)
 {
-    static const char *const bad[] = {"", "paper", "Auto", "memfd ", "fil"};
-    static const char *const good[] = {"auto", "memfd", "file"};
+    static const int bad[] = {-1, 3, INT32_MAX};
     dn_config_t config;
 
     dn_config_init(&config);
@@ -162,10 +161,21 @@ static void backing(void **state)
         config.backing = bad[i];
         refused("shm", &config, "backing");
     }
-    for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        config.backing = good[i];
+    for (int good = DN_BACKING_AUTO; good <= DN_BACKING_FILE; good++) {
+        config.backing = good;
         taken(&config);
     }
+}
+
+static void auth(void **state)
+{
+    dn_config_t config;
+
+    dn_config_init(&config);
+    config.auth = DN_AUTH_FULL + 1;
+    refused("shm", &config, "auth");
+    config.auth = DN_AUTH_FULL;
+    taken(&config);
 }
 
 static void fault(void **state)
@@ -197,7 +207,7 @@ int main(void)
         cmocka_unit_test(defaults),   cmocka_unit_test(ring_lines),  cmocka_unit_test(max_peers),
         cmocka_unit_test(llcm_bytes), cmocka_unit_test(stage_bytes), cmocka_unit_test(timeout_s),
         cmocka_unit_test(backing),    cmocka_unit_test(fault),       cmocka_unit_test(devices),
-        cmocka_unit_test(first),
+        cmocka_unit_test(first),      cmocka_unit_test(auth),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }

@@ -49,11 +49,11 @@ static void on_no_memory(void *arg)
 static int setup(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
-    const dn_tag_config_t config = {.eager_limit = 1000,
-                                    .kept_limit = 1 << 20,
-                                    .announces = DN_TAG_ANNOUNCES_ALL,
-                                    .announce_min = 50000,
-                                    .stream = DN_PACE_STREAM_AUTO,
+    const dn_tag_config_t config = {.limit = {.eager_limit = 1000,
+                                              .unexpected_limit = 1 << 20,
+                                              .announce = DN_TAG_ANNOUNCES_ALL,
+                                              .announce_min = 50000,
+                                              .stream = DN_PACE_STREAM_AUTO},
                                     .progress = on_progress,
                                     .lost = on_lost,
                                     .no_memory = on_no_memory};

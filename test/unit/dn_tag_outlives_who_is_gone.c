@@ -61,11 +61,11 @@ static void on_no_memory(void *arg)
 static void open_engine(int threads)
 {
     const dn_job_t job = {.nlocal = 1, .threads = threads};
-    const dn_tag_config_t config = {.eager_limit = 1000,
-                                    .kept_limit = 1 << 20,
-                                    .announce_min = 50000,
-                                    .announces = DN_TAG_ANNOUNCES_ALL,
-                                    .stream = DN_PACE_STREAM_AUTO,
+    const dn_tag_config_t config = {.limit = {.eager_limit = 1000,
+                                              .unexpected_limit = 1 << 20,
+                                              .announce = DN_TAG_ANNOUNCES_ALL,
+                                              .announce_min = 50000,
+                                              .stream = DN_PACE_STREAM_AUTO},
                                     .threads = threads,
                                     .progress = on_progress,
                                     .lost = on_lost,
