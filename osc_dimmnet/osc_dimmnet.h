@@ -24,6 +24,7 @@
 #include "dn_acc.h"
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
+#include "dn_handle.h"
 #include "dn_piece.h"
 #include "dn_queue.h"
 #include "dn_ticket.h"
@@ -120,8 +121,7 @@ typedef struct osc_far {
     uint64_t roff;         /**< where its window begins in there */
     bool gathers;          /**< short puts and gets go in batches */
     osc_batch_t *batch[2]; /**< of gets, and of puts; NULL: there was none */
-    uint32_t window;       /**< number of the window in that process */
-    uint32_t generation;   /**< of the number */
+    uint64_t window;       /**< handle of the window in that process */
     uint32_t pending;      /**< operations to it that are not complete */
     int error;             /**< of the first to fail without a request, until asked for; OMPI_SUCCESS: none */
     uint32_t lost;         /**< not 0: nothing of it will be answered; it stays so */
@@ -160,9 +160,8 @@ typedef struct osc_module {
     ompi_win_t *win;
     dn_segment_t *segment;       /**< the user's own memory, made one; NULL: none */
     struct osc_regions *regions; /**< dynamic window: what is attached (osc_dimmnet_dynamic.c) */
-    uint32_t window;             /**< number by which messages name it, with far targets */
-    uint32_t generation;
-    uint32_t holders; /**< who looks at it for messages (osc_dimmnet_message.c) */
+    uint64_t handle;             /**< by which messages name it, with far targets */
+    uint32_t holders;            /**< who looks at it for messages (osc_dimmnet_message.c) */
     dn_piece_t block;
     unsigned tests; /**< calls of MPI_Win_test in vain */
     osc_group_t posted;

@@ -15,14 +15,12 @@
 #include "osc_dimmnet_message.h"
 
 #include "ompi/runtime/mpiruntime.h"
-#include "opal/class/opal_pointer_array.h"
 #include "opal/runtime/opal_progress.h"
 
 static struct {
-    opal_pointer_array_t windows; /**< osc_module_t */
-    opal_pointer_array_t tasks;   /**< osc_task_t that wait for answers */
-    uint32_t generation;          /**< of the last number that was given */
-    osc_queued_t *queue;          /**< oldest first */
+    dn_handle_table_t windows; /**< osc_module_t */
+    dn_handle_table_t tasks;   /**< osc_task_t that wait for answers */
+    osc_queued_t *queue;       /**< oldest first */
     osc_queued_t **queue_end;
     opal_mutex_t lock; /**< of all of this; not held while libdimmnet is called */
     int count;         /**< of windows: with some, progress is made */
@@ -105,28 +103,16 @@ static int pump(void)
 }
 /** @} */
 
-/** For the next number that is given, while the lock is held. Never 0, which with index 0 would be no handle. */
-static uint32_t next_generation(void)
-{
-    messages.generation += UINT32_MAX == messages.generation ? 2 : 1;
-    return messages.generation;
-}
-
 /** @name Tasks that wait for answers */
 /** @{ */
 bool ompi_osc_dimmnet_task_await(osc_task_t *task, uint32_t parts)
 {
-    int index;
-
+    task->parts = parts;
+    task->holders = 1;
     opal_mutex_lock(&messages.lock);
-    index = opal_pointer_array_add(&messages.tasks, task);
-    if (0 <= index) {
-        task->handle = (uint64_t) next_generation() << 32 | (uint32_t) index;
-        task->parts = parts;
-        task->holders = 1;
-    }
+    task->handle = dn_handle_take(&messages.tasks, task);
     opal_mutex_unlock(&messages.lock);
-    return 0 <= index;
+    return DN_HANDLE_NONE != task->handle;
 }
 
 void ompi_osc_dimmnet_task_leave(osc_task_t *task, uint32_t parts, int error)
@@ -139,7 +125,7 @@ void ompi_osc_dimmnet_task_leave(osc_task_t *task, uint32_t parts, int error)
     osc_store_u32(&task->parts, parts < task->parts ? task->parts - parts : 0);
     const bool last = 0 == --task->holders && 0 == task->parts;
     if (last) {
-        (void) opal_pointer_array_set_item(&messages.tasks, (int) (uint32_t) task->handle, NULL);
+        dn_handle_drop(&messages.tasks, task->handle);
     }
     opal_mutex_unlock(&messages.lock);
     if (last) {
@@ -147,21 +133,21 @@ void ompi_osc_dimmnet_task_leave(osc_task_t *task, uint32_t parts, int error)
     }
 }
 
-/** Hold the task at an index, if it waits for this peer. NULL: none does. @p handle 0: whichever it is. */
-static osc_task_t *task_hold(uint32_t index, const dn_peer_t *peer, uint64_t handle)
+/** Hold a task, NULL: none, if it waits for this peer. Under the lock. */
+static osc_task_t *task_hold(osc_task_t *task, const dn_peer_t *peer)
 {
-    osc_task_t *task = NULL;
+    if (NULL == task || peer != task->far->peer) {
+        return NULL;
+    }
+    task->holders++;
+    return task;
+}
 
+/** Hold the task of a handle, if it waits for this peer. NULL: none does. */
+static osc_task_t *task_find(uint64_t handle, const dn_peer_t *peer)
+{
     opal_mutex_lock(&messages.lock);
-    if (index < (uint32_t) opal_pointer_array_get_size(&messages.tasks)) {
-        task = opal_pointer_array_get_item(&messages.tasks, (int) index);
-    }
-    if (NULL != task && (peer != task->far->peer || (0 != handle && handle != task->handle))) {
-        task = NULL;
-    }
-    if (NULL != task) {
-        task->holders++;
-    }
+    osc_task_t *task = task_hold(dn_handle_find(&messages.tasks, handle), peer);
     opal_mutex_unlock(&messages.lock);
     return task;
 }
@@ -169,7 +155,7 @@ static osc_task_t *task_hold(uint32_t index, const dn_peer_t *peer, uint64_t han
 void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, const uint8_t *data,
                                size_t len)
 {
-    osc_task_t *task = 0 == reply->task ? NULL : task_hold((uint32_t) reply->task, src, reply->task);
+    osc_task_t *task = task_find(reply->task, src);
     dn_prog_cursor_t cursor;
 
     if (NULL == task) {
@@ -191,17 +177,19 @@ void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, 
 
 /** @name Windows */
 /** @{ */
-osc_module_t *ompi_osc_dimmnet_window(uint32_t number)
+/** Hold a window, NULL: none. Under the lock. */
+static osc_module_t *window_hold(osc_module_t *module)
 {
-    osc_module_t *module = NULL;
-
-    opal_mutex_lock(&messages.lock);
-    if (number < (uint32_t) opal_pointer_array_get_size(&messages.windows)) {
-        module = opal_pointer_array_get_item(&messages.windows, (int) number);
-    }
     if (NULL != module) {
         module->holders++;
     }
+    return module;
+}
+
+osc_module_t *ompi_osc_dimmnet_window(uint64_t handle)
+{
+    opal_mutex_lock(&messages.lock);
+    osc_module_t *module = window_hold(dn_handle_find(&messages.windows, handle));
     opal_mutex_unlock(&messages.lock);
     return module;
 }
@@ -248,17 +236,13 @@ static void count_windows(int more)
 
 bool ompi_osc_dimmnet_messages_join(osc_module_t *module)
 {
-    int index;
-
     opal_mutex_lock(&messages.lock);
-    index = opal_pointer_array_add(&messages.windows, module);
-    module->window = (uint32_t) index;
-    module->generation = next_generation();
+    module->handle = dn_handle_take(&messages.windows, module);
     opal_mutex_unlock(&messages.lock);
-    if (0 <= index) {
+    if (DN_HANDLE_NONE != module->handle) {
         count_windows(1);
     }
-    return 0 <= index;
+    return DN_HANDLE_NONE != module->handle;
 }
 
 void ompi_osc_dimmnet_messages_leave(osc_module_t *module)
@@ -266,7 +250,7 @@ void ompi_osc_dimmnet_messages_leave(osc_module_t *module)
     unsigned polls = 0;
 
     opal_mutex_lock(&messages.lock);
-    (void) opal_pointer_array_set_item(&messages.windows, (int) module->window, NULL);
+    dn_handle_drop(&messages.windows, module->handle);
     opal_mutex_unlock(&messages.lock);
     /* Who waits for a lock or for the guard holds it as well, and a message that is looked at may add one. */
     while (window_held(module)) {
@@ -289,11 +273,22 @@ static int progress(void)
     return events + ompi_osc_dimmnet_try_later() + ompi_osc_dimmnet_grant_waiting();
 }
 
+/** Slots of a table, which may get more at any time. */
+static uint32_t slots(const dn_handle_table_t *table)
+{
+    opal_mutex_lock(&messages.lock);
+    const uint32_t count = table->count;
+    opal_mutex_unlock(&messages.lock);
+    return count;
+}
+
 /** dn_lost_fn_t: nothing of it will be answered. */
 static void lost(dn_peer_t *peer, void *arg)
 {
-    for (uint32_t i = 0; i < (uint32_t) opal_pointer_array_get_size(&messages.windows); i++) {
-        osc_module_t *module = ompi_osc_dimmnet_window(i);
+    for (uint32_t i = 0; i < slots(&messages.windows); i++) {
+        opal_mutex_lock(&messages.lock);
+        osc_module_t *module = window_hold(dn_handle_object(&messages.windows, i));
+        opal_mutex_unlock(&messages.lock);
 
         for (int rank = 0; NULL != module && rank < module->size; rank++) {
             if (peer == module->far[rank].peer) {
@@ -305,8 +300,10 @@ static void lost(dn_peer_t *peer, void *arg)
             ompi_osc_dimmnet_window_leave(module);
         }
     }
-    for (uint32_t i = 0; i < (uint32_t) opal_pointer_array_get_size(&messages.tasks); i++) {
-        osc_task_t *task = task_hold(i, peer, 0);
+    for (uint32_t i = 0; i < slots(&messages.tasks); i++) {
+        opal_mutex_lock(&messages.lock);
+        osc_task_t *task = task_hold(dn_handle_object(&messages.tasks, i), peer);
+        opal_mutex_unlock(&messages.lock);
 
         if (NULL != task) {
             ompi_osc_dimmnet_task_leave(task, UINT32_MAX, OMPI_ERR_UNREACH);
@@ -319,12 +316,11 @@ int ompi_osc_dimmnet_messages_open(void)
     dn_port_t *port = mca_osc_dimmnet_component.port;
 
     memset(&messages, 0, sizeof(messages));
-    messages.generation = dn_first(port);
+    dn_handle_open(&messages.windows, dn_first(port));
+    dn_handle_open(&messages.tasks, dn_first(port));
     messages.queue_end = &messages.queue;
     OBJ_CONSTRUCT(&messages.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&messages.count_lock, opal_mutex_t);
-    OBJ_CONSTRUCT(&messages.windows, opal_pointer_array_t);
-    OBJ_CONSTRUCT(&messages.tasks, opal_pointer_array_t);
     (void) dn_lost_set(port, DN_CHAN_OSC, lost, NULL);
     return dn_ompi_status(dn_handler_set(port, DN_CHAN_OSC, ompi_osc_dimmnet_receive, NULL));
 }
@@ -335,8 +331,8 @@ void ompi_osc_dimmnet_messages_close(void)
     ompi_osc_dimmnet_helper_stop();
     dn_handler_clear(mca_osc_dimmnet_component.port, DN_CHAN_OSC);
     (void) dn_lost_set(mca_osc_dimmnet_component.port, DN_CHAN_OSC, NULL, NULL);
-    OBJ_DESTRUCT(&messages.tasks);
-    OBJ_DESTRUCT(&messages.windows);
+    dn_handle_close(&messages.tasks);
+    dn_handle_close(&messages.windows);
     OBJ_DESTRUCT(&messages.count_lock);
     OBJ_DESTRUCT(&messages.lock);
 }

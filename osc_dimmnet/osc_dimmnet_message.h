@@ -47,9 +47,8 @@ enum {
 };
 
 typedef struct osc_head {
-    uint32_t window; /**< of the receiver */
-    uint32_t generation;
-    int32_t rank; /**< of the sender in it */
+    uint64_t window; /**< its handle at the receiver */
+    int32_t rank;    /**< of the sender in it */
     uint32_t flags;
     uint64_t task;  /**< of the sender: it comes back with the answer */
     uint64_t at;    /**< in the window: origin of the layout */
@@ -151,8 +150,8 @@ void ompi_osc_dimmnet_task_leave(osc_task_t *task, uint32_t parts, int error);
 void ompi_osc_dimmnet_answered(const dn_peer_t *src, const osc_answer_t *reply, const uint8_t *data,
                                size_t len);
 
-/** Hold the window of a number, NULL: there is none. */
-osc_module_t *ompi_osc_dimmnet_window(uint32_t number);
+/** Hold the window of a handle, NULL: there is none, as of a window that is gone: its messages may come late. */
+osc_module_t *ompi_osc_dimmnet_window(uint64_t handle);
 /** Hold a window that the caller holds for one more. */
 void ompi_osc_dimmnet_window_hold(osc_module_t *module);
 /** Hold it no more. */

@@ -16,7 +16,7 @@ osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target)
 {
     const osc_far_t *far = &module->far[target];
 
-    return (osc_head_t){.window = far->window, .generation = far->generation, .rank = module->rank};
+    return (osc_head_t){.window = far->window, .rank = module->rank};
 }
 
 /** From a call of the user's: wait for room for a message of @p len bytes. */

@@ -420,9 +420,7 @@ void ompi_osc_dimmnet_receive(dn_peer_t *src, unsigned tag, const void *data, si
     if (NULL == module) {
         return;
     }
-    if (head.generation != module->generation) {
-        /* Of a window that is gone: its messages may come late. */
-    } else if (is_from(module, src, &head)) {
+    if (is_from(module, src, &head)) {
         on_request(module, src, tag, &head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
     } else {
         refuse(WRONG_SENDER);

@@ -28,8 +28,7 @@ typedef struct osc_offer {
     uint32_t mapped;     /**< not 0: the user's memory is in an allocated segment */
     dn_key_t memory_key; /**< of the segment that the user's memory is in */
     uint64_t memory_off;
-    uint32_t window; /**< number by which messages name the window */
-    uint32_t generation;
+    uint64_t window; /**< handle by which messages name the window */
 } osc_offer_t;
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
@@ -127,7 +126,6 @@ static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
     osc_far_t *far = &module->far[rank];
 
     far->window = offer->window;
-    far->generation = offer->generation;
     if (is_users(module)) {
         far->key = offer->memory_key;
         far->roff = offer->memory_off;
@@ -238,8 +236,7 @@ static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mi
         module->far = NULL;
         return false;
     }
-    mine->window = module->window;
-    mine->generation = module->generation;
+    mine->window = module->handle;
     return true;
 }
 

@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "dn_types.h"
+
 /** No object has it. */
 #define DN_HANDLE_NONE UINT64_C(0)
 
@@ -32,14 +34,14 @@ typedef struct dn_handle_table {
 } dn_handle_table_t;
 
 /** Begin with no handles. @param[in] first  Where generations begin to count, for tests of long runs. */
-void dn_handle_open(dn_handle_table_t *table, uint32_t first);
+DN_API void dn_handle_open(dn_handle_table_t *table, uint32_t first);
 /** Free the table. Its handles find nothing any more. */
-void dn_handle_close(dn_handle_table_t *table);
+DN_API void dn_handle_close(dn_handle_table_t *table);
 
 /** A handle of an object, not NULL. DN_HANDLE_NONE: memory ran out. */
-uint64_t dn_handle_take(dn_handle_table_t *table, void *object);
+DN_API uint64_t dn_handle_take(dn_handle_table_t *table, void *object);
 /** The handle was taken and not dropped: it finds nothing from now on. */
-void dn_handle_drop(dn_handle_table_t *table, uint64_t handle);
+DN_API void dn_handle_drop(dn_handle_table_t *table, uint64_t handle);
 
 /** The object of a handle that came from anywhere. NULL: it has none. */
 static inline void *dn_handle_find(const dn_handle_table_t *table, uint64_t handle)
@@ -49,6 +51,12 @@ static inline void *dn_handle_find(const dn_handle_table_t *table, uint64_t hand
     return index < table->count && (uint32_t) (handle >> 32) == table->slot[index].generation
                ? table->slot[index].object
                : 0;
+}
+
+/** The object of a slot, for who goes through all: those of indices from 0 to dn_handle_table_t::count. NULL: it is free. */
+static inline void *dn_handle_object(const dn_handle_table_t *table, uint32_t index)
+{
+    return index < table->count ? table->slot[index].object : 0;
 }
 
 #endif

@@ -127,8 +127,7 @@ static void make_right(uint8_t *bytes, size_t len, int i)
         return;
     }
     memcpy(&head, bytes, sizeof(head));
-    head.window ^= module[i].window;
-    head.generation ^= module[i].generation;
+    head.window ^= module[i].handle;
     head.rank ^= 1;
     head.at += 0 == i ? 0 : (uintptr_t) memory[i] + GUARD;
     memcpy(bytes, &head, sizeof(head));

@@ -305,7 +305,7 @@ static void crowd(MPI_Aint region)
 
     forge(region, BYTES, take_guard);
     letter.head.window = 1;
-    letter.head.generation = 2;
+    letter.head.generation = 1;
     letter.head.at = (uint64_t) region + 8 * CROWDED;
     for (int i = 0; i < CROWD; i++) {
         send_changed(&letter, 16);
@@ -372,7 +372,7 @@ static void wrong_table(MPI_Aint region)
 
     forge(region, BYTES, name_the_secret);
     letter.head.window = 1;
-    letter.head.generation = 2;
+    letter.head.generation = 1;
     letter.head.at = (uint64_t) hidden;
     send_changed(&letter, 16);
     letter.head.flags = FETCHES;
@@ -438,7 +438,7 @@ static void random_letter(verify_rng_t *random, MPI_Aint region)
     const uint64_t len = 8 * verify_below(random, 20);
     const uint64_t at = (0 == window ? 0 : (uint64_t) region) + 4 * verify_below(random, BYTES / 4);
     letter_t letter = {.head = {.window = (uint32_t) perhaps(random, window),
-                                .generation = (uint32_t) perhaps(random, 1 + window),
+                                .generation = (uint32_t) perhaps(random, 1),
                                 .rank = (int32_t) perhaps(random, ATTACKER),
                                 .flags = (uint32_t) verify_below(random, 16),
                                 .task = perhaps(random, 0),
@@ -502,7 +502,7 @@ static void attack(void)
         letter_t letter = letter_right();
 
         letter.head.window = window;
-        letter.head.generation = 1 + window;
+        letter.head.generation = 1;
         send_letter(UNLOCK, &letter, 0);
     }
     lock_and_unlock(win);
