@@ -14,7 +14,7 @@
 
 /** What has to hold over each device that maps memory. */
 static const dn_variant_t rma_mapped[] = {
-    {.file = "shm", .device = "shm", .settings = "backing=memfd"},
+    {.file = "shm", .device = "shm"},
     {.file = "shm with faults", .device = "shm", .settings = "cma=0 fault=botf:again/5,botf:delay/20,seed=3"},
 };
 
