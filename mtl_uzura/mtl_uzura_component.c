@@ -45,6 +45,9 @@ static int component_open(void)
 static int component_query(mca_base_module_t **module, int *priority)
 {
     *priority = dn_ompi_tag_reaches_all() ? (int) dn_ompi_params.mtl.priority : 0;
+    if (0 == *priority && !dn_ompi_is_named(&ompi_mtl_base_framework)) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
     *module = (mca_base_module_t *) &mca_mtl_uzura;
     return OPAL_SUCCESS;
 }

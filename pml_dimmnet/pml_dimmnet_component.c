@@ -56,6 +56,9 @@ static int component_open(void)
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
     *priority = dn_ompi_tag_reaches_all() ? (int) dn_ompi_params.pml.priority : 0;
+    if (0 == *priority && !dn_ompi_is_named(&ompi_pml_base_framework)) {
+        return NULL;
+    }
     mca_pml_dimmnet_tag = dn_ompi_params_refused(DN_PARAM_PML) ? NULL : dn_ompi_tag_open();
     if (NULL == mca_pml_dimmnet_tag) {
         if (!dn_ompi_far_has_failed()) {

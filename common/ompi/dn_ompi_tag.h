@@ -18,10 +18,20 @@
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
+#include "opal/mca/base/mca_base_framework.h"
 #include "opal/runtime/opal_progress.h"
 
 /** Does the list of devices reach every process of the job? All of them say the same here: only that is asked which they all know. */
 DN_API bool dn_ompi_tag_reaches_all(void);
+
+/** Has the user named the components of a framework that may be used? One that is not among them is not opened. A component of
+ * priority 0 is there for who names it. */
+static inline bool dn_ompi_is_named(const mca_base_framework_t *framework)
+{
+    const char *names = framework->framework_selection;
+
+    return NULL != names && '\0' != names[0] && '^' != names[0];
+}
 
 /** Open the engine, or share the open one. NULL: it cannot be had, something has said why: withdraw the component. */
 DN_API dn_tag_t *dn_ompi_tag_open(void);
