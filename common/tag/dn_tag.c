@@ -71,7 +71,7 @@ dn_tag_req_t *dn_tag_handle_find(dn_tag_t *tag, uint64_t handle, const dn_peer_t
 {
     dn_tag_lock(tag);
     dn_tag_req_t *req = dn_handle_find(&tag->handles, handle);
-    if (NULL != req && (peer != req->peer->peer || state != req->state)) {
+    if (NULL != req && (peer != req->peer->peer || state != dn_tag_state_of(req))) {
         req = NULL;
     }
     dn_tag_unlock(tag);
@@ -223,7 +223,8 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_tag_req_t *req;
 
     tag->parted = true;
-    for (int polls = 0; NULL != peer->first && !dn_load_acquire_u32(&peer->lost) && polls < DN_TAG_LAST_POLLS;
+    for (int polls = 0; NULL != __atomic_load_n(&peer->first, __ATOMIC_RELAXED)
+                        && !dn_load_acquire_u32(&peer->lost) && polls < DN_TAG_LAST_POLLS;
          polls++) {
         (void) dn_progress(tag->port);
         (void) dn_tag_progress(tag);
@@ -275,9 +276,9 @@ dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag)
 int dn_tag_needs(const dn_tag_peer_t *peer)
 {
     const dn_handle_table_t *handles = &peer->tag->handles;
-    int needs = NULL != peer->first;
 
     dn_tag_lock(peer->tag);
+    int needs = NULL != peer->first;
     for (uint32_t i = 0; i < handles->count; i++) {
         const dn_tag_req_t *req = handles->slot[i].object;
 

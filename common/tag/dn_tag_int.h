@@ -122,8 +122,14 @@ extern const uint32_t dn_tag_turns[];
 static inline void dn_tag_turn(dn_tag_req_t *req, enum dn_tag_state to)
 {
     dn_turn_check("a request", dn_tag_turns, req->state, to);
-    /* dn_tag_poll() looks, while another thread may have the request. */
+    /* Pairs with the load in dn_tag_state_of(). */
     dn_store_relaxed_u32((uint32_t *) &req->state, to);
+}
+
+/** What a request waits for, as another thread may say meanwhile. That a receive is POSTED is said and taken back under the lock. */
+static inline enum dn_tag_state dn_tag_state_of(const dn_tag_req_t *req)
+{
+    return (enum dn_tag_state) dn_load_relaxed_u32((const uint32_t *) &req->state);
 }
 
 /** A transfer of a request begins (1) or has ended (-1), which is the last to be said: its peer is not freed before. */

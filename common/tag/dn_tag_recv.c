@@ -280,15 +280,13 @@ void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
 
 void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from)
 {
-    const uint32_t *state = (const uint32_t *) &req->state;
     const dn_tag_config_t *config = &req->tag->config;
     dn_port_t *port = req->tag->port;
 
-    for (unsigned i = 1; DN_TAG_COMPLETE != dn_load_relaxed_u32(state) && i <= config->limit.spin_polls;
-         i++) {
+    for (unsigned i = 1; DN_TAG_COMPLETE != dn_tag_state_of(req) && i <= config->limit.spin_polls; i++) {
         if (0 == i % DN_TAG_POLLS_OF_SOURCE) {
             config->progress(config->arg);
-        } else if (DN_TAG_POSTED == dn_load_relaxed_u32(state) && NULL != from) {
+        } else if (DN_TAG_POSTED == dn_tag_state_of(req) && NULL != from) {
             (void) dn_recv(from->peer, 1);
         } else {
             (void) dn_progress(port);
@@ -348,7 +346,7 @@ void dn_tag_cancel(dn_tag_req_t *req)
 
     dn_tag_lock(tag);
     const bool announced = DN_HANDLE_NONE != req->handle;
-    bool canceled = DN_TAG_POSTED == req->state && !announced;
+    bool canceled = DN_TAG_POSTED == dn_tag_state_of(req) && !announced;
     if (canceled) {
         dn_match_cancel(&tag->match, &req->posted);
     }

@@ -379,6 +379,8 @@ static void requests_end_once_beside_a_thread(void **state)
 {
     enum { ROUNDS = 300, SENDS = 16 };
     static job_t sends[SENDS], receives[SENDS];
+    /* The port keeps the way to itself. */
+    dn_peer_t *self = dn_unit_connect(port, port);
     pthread_t thread;
 
     dn_store_release_u32(&stop, 0);
@@ -411,6 +413,7 @@ static void requests_end_once_beside_a_thread(void **state)
     }
     dn_store_release_u32(&stop, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
+    dn_disconnect(self);
 }
 
 int main(void)
