@@ -128,9 +128,9 @@ dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo)
     return DN_OK;
 }
 
-void dn_port_lock(dn_port_t *port) {}
+void dn_port_lock(const dn_port_t *port) {}
 
-void dn_port_unlock(dn_port_t *port) {}
+void dn_port_unlock(const dn_port_t *port) {}
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
