@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "dn_info.h"
+#include "dn_param.h"
 
 #define DEFAULT_SECONDS 5
 #define MAX_SECONDS     86400
@@ -208,6 +209,32 @@ static int print_json(const found_t *found)
     return result;
 }
 
+/* Parameters */
+
+/** The page of the documentation. */
+static void print_parameters(void)
+{
+    size_t count;
+    const dn_param_t *param = dn_param_list(&count);
+    char value[DN_PARAM_TEXT], accepted[DN_PARAM_TEXT];
+
+    printf("# Parameters\n\n"
+           "`dimmnet_info --parameters` writes this page from `common/dn_params.def`. `mpirun --mca NAME "
+           "VALUE` sets a parameter, or "
+           "the environment\nvariable `OMPI_MCA_NAME`; those of the last rows are environment variables "
+           "themselves. A number may "
+           "have the unit k, m or g.\n\n"
+           "| parameter | default | accepted | what it does |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < count; i++) {
+        dn_param_default(&param[i], value, sizeof(value));
+        dn_param_accepted(&param[i], accepted, sizeof(accepted));
+        printf("| `%s%s%s` | %s | %s%s%s | %s%s%s |\n", param[i].owner, '\0' == param[i].owner[0] ? "" : "_",
+               param[i].name, value, accepted, '\0' == param[i].unit[0] ? "" : " ", param[i].unit,
+               param[i].sentence,
+               '\0' == param[i].old[0] ? "" : ". Before, and still heard: with the name of ", param[i].old);
+    }
+}
+
 /* A second process here: what it reaches tells what a device can. */
 
 static int tell_pipe(const info_address_t *address, void *arg)
@@ -340,15 +367,11 @@ static int announce(const options_t *options, info_devices_t *devices)
 /* Options */
 
 static const struct option long_options[] = {
-    {"device", required_argument, NULL, 'D'},
-    {"peer", no_argument, NULL, 'p'},
-    {"announce", required_argument, NULL, 'a'},
-    {"connect", required_argument, NULL, 'c'},
-    {"wait", required_argument, NULL, 'w'},
-    {"json", no_argument, NULL, 'j'},
-    {"version", no_argument, NULL, 'V'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"device", required_argument, NULL, 'D'},   {"peer", no_argument, NULL, 'p'},
+    {"announce", required_argument, NULL, 'a'}, {"connect", required_argument, NULL, 'c'},
+    {"wait", required_argument, NULL, 'w'},     {"json", no_argument, NULL, 'j'},
+    {"parameters", no_argument, NULL, 'P'},     {"version", no_argument, NULL, 'V'},
+    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
 };
 
 static void print_help(void)
@@ -368,6 +391,7 @@ static void print_help(void)
         "time\n"
         "                        (default: when a signal says so)\n"
         "  -j, --json            print one JSON document\n"
+        "  -P, --parameters      list all parameters with default and range, as a page of Markdown\n"
         "  -V, --version         print the version\n"
         "  -h, --help            show this text\n");
 }
@@ -395,7 +419,7 @@ static int take_options(int argc, char **argv, options_t *options)
 {
     int letter;
     opterr = 0;
-    while (-1 != (letter = getopt_long(argc, argv, ":D:pa:c:w:jVh", long_options, NULL))) {
+    while (-1 != (letter = getopt_long(argc, argv, ":D:pa:c:w:jPVh", long_options, NULL))) {
         switch (letter) {
         case 'D':
             options->list = optarg;
@@ -417,6 +441,9 @@ static int take_options(int argc, char **argv, options_t *options)
         case 'j':
             options->json = true;
             break;
+        case 'P':
+            print_parameters();
+            return 1;
         case 'V':
             printf(INFO_PROGRAM " (dimmnet) %s\n", DN_VERSION);
             return 1;
