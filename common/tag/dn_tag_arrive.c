@@ -92,6 +92,8 @@ static void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t 
     }
     dn_match_recv_t *found = dn_match_arrive(&tag->match, head->context, head->source, head->tag);
     peer->seen++;
+    /* A hint, for which no order matters. */
+    __atomic_store_n(&peer->heard, true, __ATOMIC_RELAXED);
     if (__builtin_expect(NULL != found, 1)) {
         req = (dn_tag_req_t *) ((uint8_t *) found - offsetof(dn_tag_req_t, posted));
         /* No longer to be cancelled. */

@@ -201,11 +201,28 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
     return events;
 }
 
+/** Does the message go at once, without being announced? */
+static bool dn_tag_is_eager(const dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+
+    if (__atomic_load_n(&peer->hold, __ATOMIC_RELAXED)) {
+        return false;
+    }
+    if (req->len <= peer->eager_limit || req->len > peer->answer_limit) {
+        return req->len <= peer->eager_limit;
+    }
+    /* Two threads may both take their message for the answer: both go at once then. */
+    const bool answers = __atomic_load_n(&peer->heard, __ATOMIC_RELAXED);
+    __atomic_store_n(&peer->heard, false, __ATOMIC_RELAXED);
+    return answers;
+}
+
 /** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */
 static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 {
     dn_tag_turn(req, DN_TAG_WAITS_REPLY);
-    if (req->len <= req->peer->eager_limit && !__atomic_load_n(&req->peer->hold, __ATOMIC_RELAXED)) {
+    if (dn_tag_is_eager(req)) {
         req->kind = synchronous ? DN_TAG_SYNC : DN_TAG_EAGER;
     } else {
         dn_tag_offer_bytes(req);
