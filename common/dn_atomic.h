@@ -29,6 +29,26 @@ static inline void dn_store_release(uint64_t *word, uint64_t value)
     atomic_store_explicit((_Atomic uint64_t *) word, value, memory_order_release);
 }
 
+/** Publish the low 1 to 8 bytes of a value, in one store where their number is a power of two and divides the address, else byte by
+ * byte from the low end. */
+static inline void dn_store_bytes(uint8_t *to, uint64_t value, size_t size)
+{
+    const int whole = 0 == (uintptr_t) to % size;
+
+    if (whole && 8 == size) {
+        atomic_store_explicit((_Atomic uint64_t *) (void *) to, value, memory_order_release);
+    } else if (whole && 4 == size) {
+        atomic_store_explicit((_Atomic uint32_t *) (void *) to, (uint32_t) value, memory_order_release);
+    } else if (whole && 2 == size) {
+        atomic_store_explicit((_Atomic uint16_t *) (void *) to, (uint16_t) value, memory_order_release);
+    } else {
+        for (size_t i = 0; i < size; i++) {
+            atomic_store_explicit((_Atomic uint8_t *) to + i, (uint8_t) (value >> (8 * i)),
+                                  memory_order_release);
+        }
+    }
+}
+
 static inline uint32_t dn_load_acquire_u32(const uint32_t *word)
 {
     return atomic_load_explicit((const _Atomic uint32_t *) word, memory_order_acquire);

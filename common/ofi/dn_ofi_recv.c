@@ -21,19 +21,7 @@ void dn_ofi_apply(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer)
         dn_count(&ofi->iface.counters->dropped, 1);
         return;
     }
-    uint8_t *word = (uint8_t *) ofi->iface.llcm + store.off;
-    const int whole = 0 == store.off % store.size;
-    if (whole && 8 == store.size) {
-        __atomic_store_n((uint64_t *) word, store.value, __ATOMIC_RELEASE);
-    } else if (whole && 4 == store.size) {
-        __atomic_store_n((uint32_t *) word, (uint32_t) store.value, __ATOMIC_RELEASE);
-    } else if (whole && 2 == store.size) {
-        __atomic_store_n((uint16_t *) word, (uint16_t) store.value, __ATOMIC_RELEASE);
-    } else {
-        for (uint64_t i = 0; i < store.size; i++) {
-            __atomic_store_n(word + i, (uint8_t) (store.value >> (8 * i)), __ATOMIC_RELEASE);
-        }
-    }
+    dn_store_bytes((uint8_t *) ofi->iface.llcm + store.off, store.value, store.size);
 }
 
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)

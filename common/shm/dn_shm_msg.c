@@ -174,27 +174,7 @@ dn_status_t dn_shm_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
     if (0 == size || 8 < size || off > peer->base.llcm_len || size > peer->base.llcm_len - off) {
         return DN_ERR_RANGE;
     }
-    uint8_t *word = peer->map.llcm + off;
-    if (0 == off % size && 0 == (size & (size - 1))) {
-        switch (size) {
-        case 1:
-            __atomic_store_n(word, (uint8_t) value, __ATOMIC_RELEASE);
-            break;
-        case 2:
-            __atomic_store_n((uint16_t *) word, (uint16_t) value, __ATOMIC_RELEASE);
-            break;
-        case 4:
-            __atomic_store_n((uint32_t *) word, (uint32_t) value, __ATOMIC_RELEASE);
-            break;
-        default:
-            __atomic_store_n((uint64_t *) word, value, __ATOMIC_RELEASE);
-            break;
-        }
-        return DN_OK;
-    }
-    for (size_t i = 0; i < size; i++) {
-        __atomic_store_n(word + i, (uint8_t) (value >> (8 * i)), __ATOMIC_RELEASE);
-    }
+    dn_store_bytes(peer->map.llcm + off, value, size);
     return DN_OK;
 }
 

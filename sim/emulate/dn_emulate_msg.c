@@ -383,26 +383,6 @@ int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kin
     return 1;
 }
 
-/** Into LLCM, in one store where that is aligned. */
-static void dn_emulate_store_there(uint8_t *to, uint64_t value, uint64_t size)
-{
-    const uint64_t off = (uintptr_t) to;
-
-    if (0 != (size & (size - 1)) || 0 != off % size) {
-        for (uint64_t i = 0; i < size; i++) {
-            __atomic_store_n(to + i, (uint8_t) (value >> (8 * i)), __ATOMIC_RELEASE);
-        }
-    } else if (1 == size) {
-        __atomic_store_n(to, (uint8_t) value, __ATOMIC_RELEASE);
-    } else if (2 == size) {
-        __atomic_store_n((uint16_t *) to, (uint16_t) value, __ATOMIC_RELEASE);
-    } else if (4 == size) {
-        __atomic_store_n((uint32_t *) to, (uint32_t) value, __ATOMIC_RELEASE);
-    } else {
-        __atomic_store_n((uint64_t *) to, value, __ATOMIC_RELEASE);
-    }
-}
-
 /** A fence's question has come to its turn. */
 static void dn_emulate_answer(dn_emulate_peer_t *peer, const dn_emulate_item_t *item)
 {
@@ -431,7 +411,7 @@ static void dn_emulate_effect(dn_emulate_t *emulate, dn_emulate_peer_t *peer, co
         dn_store_release((uint64_t *) (llcm + item->store.off + DN_AOTF_LINE_MAX), item->store.value);
         break;
     case DN_EMULATE_AOTF:
-        dn_emulate_store_there(llcm + item->store.off, item->store.value, item->store.size);
+        dn_store_bytes(llcm + item->store.off, item->store.value, item->store.size);
         break;
     default:
         dn_emulate_answer(peer, item);
