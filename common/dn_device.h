@@ -136,7 +136,7 @@ typedef struct dn_peer_base {
 } dn_peer_base_t;
 
 /** By life: those that may follow (dn_turn.h). */
-extern const uint32_t dn_peer_turns[];
+DN_DEVICE_API extern const uint32_t dn_peer_turns[];
 
 /** Change a peer's life. The port's lock is held. */
 static inline void dn_peer_turn(dn_peer_base_t *peer, enum dn_peer_life to)
@@ -348,6 +348,8 @@ DN_DEVICE_API void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why);
 DN_DEVICE_API dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every);
 /** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same comp. */
 DN_DEVICE_API dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
+/** The same for an atomic operation, as dn_atomic(). */
+DN_DEVICE_API dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo);
 /** Read a message, of whoever, as far as dn_core_part_t goes. */
 DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dn_core.h"
 #include "dn_log.h"
 
 /** The inline calls find us through the peer that they were given. */
@@ -202,7 +201,7 @@ static dn_status_t dn_fault_push(dn_peer_t *peer, const dn_xfer_t *xfer)
     if (dn_fault_ends(fp, OP_PUSH, &status, &slow)) {
         return status;
     }
-    return slow ? dn_core_push(peer, xfer) : fp->inner.push(peer, xfer);
+    return slow ? dn_port_transfer((dn_peer_base_t *) peer, xfer, 1) : fp->inner.push(peer, xfer);
 }
 
 static dn_status_t dn_fault_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
@@ -214,7 +213,7 @@ static dn_status_t dn_fault_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
     if (dn_fault_ends(fp, OP_PULL, &status, &slow)) {
         return status;
     }
-    return slow ? dn_core_pull(peer, xfer) : fp->inner.pull(peer, xfer);
+    return slow ? dn_port_transfer((dn_peer_base_t *) peer, xfer, 0) : fp->inner.pull(peer, xfer);
 }
 
 static dn_status_t dn_fault_atomic(dn_peer_t *peer, const dn_amo_t *amo)
@@ -226,7 +225,7 @@ static dn_status_t dn_fault_atomic(dn_peer_t *peer, const dn_amo_t *amo)
     if (dn_fault_ends(fp, OP_ATOMIC, &status, &slow)) {
         return status;
     }
-    return slow ? dn_core_atomic(peer, amo) : fp->inner.atomic(peer, amo);
+    return slow ? dn_port_atomic((dn_peer_base_t *) peer, amo) : fp->inner.atomic(peer, amo);
 }
 
 /** What comes after the fence must not overtake what is held here. */

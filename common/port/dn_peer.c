@@ -369,6 +369,11 @@ dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int wr
     return write ? dn_core_push(&peer->hot, xfer) : dn_core_pull(&peer->hot, xfer);
 }
 
+dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo)
+{
+    return dn_core_atomic(&peer->hot, amo);
+}
+
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
 {
     if (DN_PEER_LOST <= peer->life) {

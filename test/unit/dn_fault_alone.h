@@ -110,19 +110,13 @@ static dn_status_t fake_fence(dn_peer_t *peer)
     return DN_OK;
 }
 
-dn_status_t dn_core_push(dn_peer_t *peer, const dn_xfer_t *xfer)
+dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write)
 {
-    fake.core[OP_PUSH]++;
+    fake.core[write ? OP_PUSH : OP_PULL]++;
     return DN_OK;
 }
 
-dn_status_t dn_core_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
-{
-    fake.core[OP_PULL]++;
-    return DN_OK;
-}
-
-dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo)
+dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo)
 {
     fake.core[OP_ATOMIC]++;
     return DN_OK;
