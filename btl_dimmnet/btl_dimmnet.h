@@ -14,6 +14,7 @@
 #define MCA_BTL_DIMMNET_H
 
 #include "dn_ompi.h"
+#include "dn_ompi_progress.h"
 
 #include <stdatomic.h>
 
@@ -57,10 +58,8 @@ OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
 
 typedef struct mca_btl_dimmnet_component_t {
     mca_btl_base_component_t super;
-    dn_port_t *port; /**< NULL before the component is initialised and after it is finalised */
-    bool listening;  /**< the channel's handler is set */
-    bool oversubscribed;
-    atomic_uint idle_polls;
+    dn_port_t *port;            /**< NULL before the component is initialised and after it is finalised */
+    bool listening;             /**< the channel's handler is set */
     atomic_uintptr_t receiving; /**< the thread that delivers a message with the port's lock held */
     uint64_t dropped;           /**< messages of a tag that nobody takes */
 } mca_btl_dimmnet_component_t;
@@ -94,6 +93,9 @@ extern mca_btl_base_module_t mca_btl_dimmnet_long;
 
 /** @name btl_dimmnet_component.c */
 /** @{ */
+/** Go on with what this component has under way: dn_ompi_progress_fn_t. */
+int mca_btl_dimmnet_advance(void);
+/** Receive from the port, then do so. @return events. */
 int mca_btl_dimmnet_progress(void);
 /** Give a message to its receiver. */
 void mca_btl_dimmnet_deliver(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, unsigned tag,
@@ -105,8 +107,6 @@ int mca_btl_dimmnet_listen(void);
  * @return false: the user wants more, or less than makes sense. A help text has said so.
  */
 bool mca_btl_dimmnet_limits_fit(size_t longest);
-/** Look again whether this process shares its cores. */
-void mca_btl_dimmnet_look_at_cores(void);
 /** A process is gone: say so once and tell the upper layer, which may not return. Call it without locks. */
 void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
 /** @} */

@@ -10,7 +10,6 @@
 #include "btl_dimmnet_frag.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
@@ -33,8 +32,7 @@ mca_btl_dimmnet_component_t mca_btl_dimmnet_component = {
     .super = {.btl_version = {MCA_BTL_DEFAULT_VERSION("dimmnet"), .mca_open_component = component_open,
                               .mca_close_component = component_close,
                               .mca_register_component_params = component_register},
-              .btl_init = component_init,
-              .btl_progress = mca_btl_dimmnet_progress},
+              .btl_init = component_init},
 };
 
 /** Performance variables: all are counters that only grow. */
@@ -218,7 +216,7 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
         return NULL;
     }
     component->port = port;
-    mca_btl_dimmnet_look_at_cores();
+    dn_ompi_progress_add(mca_btl_dimmnet_advance, DN_OMPI_CARRIES_SOME);
     *num_btls = mca_btl_dimmnet_split(modules);
     return modules;
 }
@@ -303,37 +301,11 @@ int mca_btl_dimmnet_listen(void)
     return dn_ompi_status(status);
 }
 
-void mca_btl_dimmnet_look_at_cores(void)
-{
-    /* Nobody tells how many threads poll: with several, one that gets nothing stands in the others' way. */
-    mca_btl_dimmnet_component.oversubscribed =
-        opal_using_threads() || dn_ompi_yields() || 0 != dn_oversubscribed(mca_btl_dimmnet_component.port);
-}
-
-/** Give the core away after some idle polls. The counter is a hint: threads may lose a count. */
-static void __attribute__((noinline)) share_core(int events)
+int mca_btl_dimmnet_advance(void)
 {
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
-    const unsigned polls = atomic_load_explicit(&component->idle_polls, memory_order_relaxed);
+    int events = 0;
 
-    if (0 < events) {
-        atomic_store_explicit(&component->idle_polls, 0, memory_order_relaxed);
-    } else if (polls < dn_ompi_params.btl.spin_polls) {
-        atomic_store_explicit(&component->idle_polls, polls + 1, memory_order_relaxed);
-    } else {
-        sched_yield();
-    }
-}
-
-int mca_btl_dimmnet_progress(void)
-{
-    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
-    int events;
-
-    if (OPAL_UNLIKELY(NULL == component->port)) {
-        return 0;
-    }
-    events = dn_progress(component->port);
     if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.aside)
         && (uintptr_t) pthread_self() != atomic_load_explicit(&component->receiving, memory_order_relaxed)) {
         events += mca_btl_dimmnet_deliver_aside();
@@ -344,10 +316,14 @@ int mca_btl_dimmnet_progress(void)
     if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.ops_waiting)) {
         events += mca_btl_dimmnet_ops_waiting();
     }
-    if (component->oversubscribed) {
-        share_core(events);
-    }
     return events;
+}
+
+int mca_btl_dimmnet_progress(void)
+{
+    const int events = dn_progress(mca_btl_dimmnet_component.port);
+
+    return events + mca_btl_dimmnet_advance();
 }
 
 void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint)

@@ -231,11 +231,6 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
             rc = opal_bitmap_set_bit(reachable, (int) i);
         }
     }
-    mca_btl_dimmnet_look_at_cores();
-    if (mca_btl_dimmnet_component.oversubscribed) {
-        opal_output_verbose(10, opal_btl_base_framework.framework_output,
-                            "btl:dimmnet: cores are shared: idle polls give them away");
-    }
     return rc;
 }
 
@@ -288,7 +283,6 @@ static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
             endpoint_free(endpoints[i]);
         }
     }
-    mca_btl_dimmnet_look_at_cores();
     return OPAL_SUCCESS;
 }
 
@@ -326,6 +320,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
         endpoint_free(endpoint);
     }
     mca_btl_dimmnet_aside_free();
+    dn_ompi_progress_remove(mca_btl_dimmnet_advance);
     component->port = NULL;
     dn_ompi_close();
     return OPAL_SUCCESS;

@@ -10,6 +10,9 @@
 
 #include "btl_dimmnet_op.h"
 
+/** Polls in vain of a flush between two turns of its wait. */
+#define FLUSH_POLLS 16
+
 OBJ_CLASS_INSTANCE(mca_btl_dimmnet_op_t, opal_free_list_item_t, NULL, NULL);
 
 mca_btl_base_registration_handle_t *mca_btl_dimmnet_register_mem(mca_btl_base_module_t *btl,
@@ -274,9 +277,16 @@ int mca_btl_dimmnet_flush(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
 {
     const dn_ompi_count_t *active = NULL == endpoint ? &mca_btl_dimmnet.active : &endpoint->active;
 
+    dn_wait_t wait = {0};
+    unsigned polls = 0;
+
     /* Once at least: osc/rdma calls this in a loop instead of opal_progress(). */
-    do {
+    (void) mca_btl_dimmnet_progress();
+    while (0 != *active) {
+        if (0 == ++polls % FLUSH_POLLS) {
+            (void) dn_wait(mca_btl_dimmnet_component.port, &wait, 0, 0);
+        }
         (void) mca_btl_dimmnet_progress();
-    } while (0 != *active);
+    }
     return OPAL_SUCCESS;
 }

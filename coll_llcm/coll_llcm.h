@@ -24,8 +24,8 @@
 #ifndef COLL_LLCM_H
 #define COLL_LLCM_H
 
-#include "dn_nap.h"
 #include "dn_ompi.h"
+#include "dn_ompi_progress.h"
 #include "dn_tree.h"
 #include "dn_tree_long.h"
 
@@ -49,9 +49,6 @@
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Most transports of messages that are asked whether some have come. */
-#define COLL_LLCM_TRANSPORTS 8
-
 /** What has become of a communicator's tree, or areas. */
 typedef enum coll_llcm_state {
     COLL_LLCM_NEW,    /**< nothing has been tried */
@@ -74,10 +71,8 @@ typedef struct coll_llcm_module {
     coll_llcm_request_t *first;    /**< these operations, in the order of the calls */
     coll_llcm_request_t **last;    /**< where the next one goes */
     bool mapped;                   /**< lines come without dn_progress() */
-    bool sleeps;      /**< who writes a line rings: its waits may sleep; the same in all processes */
-    bool long_sleeps; /**< likewise for counters of areas */
-    uint64_t losses;  /**< of coll_llcm.losses, those looked at */
-    unsigned turns;   /**< of its nonblocking operations, in coll_llcm_advance() */
+    uint64_t losses;               /**< of coll_llcm.losses, those looked at */
+    unsigned turns;                /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
     mca_coll_base_comm_coll_t saved;  /**< functions that this module took the place of, retained */
     struct ompi_communicator_t *comm; /**< whose module it is */
@@ -122,15 +117,10 @@ typedef struct coll_llcm_left {
 
 typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: it did not open, and there are no trees */
-    uint32_t *bell;  /**< NULL: nobody can wake this process */
-    /* What is found when a communicator is set up, while other threads may wait in collectives: */
+    /** dn_ompi_shares_core(), as of when a communicator was set up, while other threads may wait in collectives */
     atomic_bool oversubscribed;
-    atomic_bool sleeps;  /**< since there are more processes than cores, not threads alone: where all ring */
-    uint64_t losses;     /**< peers lost; those have a user pointer */
-    unsigned transports; /**< read without the lock */
-    mca_btl_base_component_progress_fn_t transport[COLL_LLCM_TRANSPORTS]; /**< how many messages have come */
-    atomic_bool silent; /**< there are others, which do not say; read without the lock */
-    opal_mutex_t lock;  /**< of these, and of all below */
+    uint64_t losses;   /**< peers lost; those have a user pointer */
+    opal_mutex_t lock; /**< of all below */
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
     struct {
@@ -138,7 +128,7 @@ typedef struct coll_llcm {
         coll_llcm_module_t *modules; /**< those with operations, in no order */
         uint64_t operations;         /**< pending; read without the lock */
         uint64_t far;                /**< of these, those whose lines come by dn_progress(); likewise */
-        bool registered;             /**< Open MPI calls coll_llcm_advance() */
+        bool registered;             /**< progress calls coll_llcm_advance() */
         opal_free_list_t requests;   /**< has a lock of its own */
     } nonblocking;
     coll_llcm_area_t *areas;
@@ -149,11 +139,6 @@ typedef struct coll_llcm {
 
 extern coll_llcm_t coll_llcm;
 OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
-
-/** @name coll_llcm_component.c */
-/** @{ */
-int coll_llcm_progress(void);
-/** @} */
 
 /** @name coll_llcm_module.c */
 /** @{ */
@@ -222,32 +207,19 @@ static inline bool coll_llcm_is_fast(const coll_llcm_module_t *module, size_t by
 void coll_llcm_watch(coll_llcm_module_t *module);
 /** @name coll_llcm_idle.c */
 /** @{ */
-/** Look again whether this process shares its cores. */
-void coll_llcm_look_at_cores(void);
-/** Look by which transports messages to the processes of a communicator go, under pml/ob1. */
-void coll_llcm_look_at_transports(struct ompi_communicator_t *comm);
-
-/** A wait; all zero when it begins. */
-typedef struct coll_llcm_pause {
-    dn_nap_t nap;
-    unsigned lively; /**< turns still to come at each of which messages are looked for */
-} coll_llcm_pause_t;
-
 /** What else there is to do while somebody waits.
  * @param near   for lines that come without dn_progress().
- * @param rung   whether all have agreed to ring for this wait: else it does not sleep, whatever this process has found since.
  * @param polls  so far.
  * @param steps  that were taken; other numbers if not the same ones.
  * @return whether the process has slept. */
-bool coll_llcm_idle(coll_llcm_pause_t *pause, bool near, bool rung, unsigned polls, uint64_t steps);
+bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t steps);
 /** @} */
 
 /** Between two tests of an operation of the tree. */
-static inline void coll_llcm_poll(coll_llcm_module_t *module, coll_llcm_pause_t *pause, unsigned polls)
+static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_ompi_wait_t *wait, unsigned polls)
 {
     if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
-        if (coll_llcm_idle(pause, 0 != dn_tree_waits_near(module->tree), module->sleeps, polls,
-                           dn_tree_steps(module->tree))) {
+        if (coll_llcm_idle(wait, 0 != dn_tree_waits_near(module->tree), polls, dn_tree_steps(module->tree))) {
             /* It may have been woken to be told just that, and polls are few now. */
             (void) dn_tree_heed(module->tree);
         }
@@ -260,10 +232,10 @@ static inline void coll_llcm_poll(coll_llcm_module_t *module, coll_llcm_pause_t 
 /** Wait for the operation that was started. */
 static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
 {
-    coll_llcm_pause_t pause = {0};
+    dn_ompi_wait_t wait = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        coll_llcm_poll(module, &pause, polls);
+        coll_llcm_poll(module, &wait, polls);
         status = dn_tree_test(module->tree);
     }
     return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;

@@ -60,8 +60,7 @@ static int component_register(void)
                      &coll_llcm.long_bytes);
     register_counter(version, "exchanges", "Allgathers and alltoalls that went through polled lines",
                      &coll_llcm.exchanges);
-    register_counter(version, "sleeps", "Times that this process slept since it waited and shares its core",
-                     &coll_llcm.naps);
+    register_counter(version, "sleeps", "Times that this process slept in collectives", &coll_llcm.naps);
     return rc;
 }
 
@@ -101,10 +100,7 @@ static int component_init(bool progress_threads, bool mpi_threads)
     (void) progress_threads;
     (void) mpi_threads;
     if (NULL != coll_llcm.port) {
-        /* For what peers ask while this process is in no collective: other components of dimmnet may not be in use. */
-        opal_progress_register_lp(coll_llcm_progress);
         (void) dn_lost_set(coll_llcm.port, DN_CHAN_COLL, lost, &coll_llcm);
-        coll_llcm.bell = dn_bell(coll_llcm.port);
     }
     return OMPI_SUCCESS;
 }
@@ -112,7 +108,6 @@ static int component_init(bool progress_threads, bool mpi_threads)
 static int component_close(void)
 {
     if (NULL != coll_llcm.port) {
-        opal_progress_unregister(coll_llcm_progress);
         (void) dn_lost_set(coll_llcm.port, DN_CHAN_COLL, NULL, NULL);
         coll_llcm_free_left(true);
         coll_llcm_long_close();
@@ -122,11 +117,6 @@ static int component_close(void)
     coll_llcm_nonblocking_close();
     OBJ_DESTRUCT(&coll_llcm.lock);
     return OPAL_SUCCESS;
-}
-
-int coll_llcm_progress(void)
-{
-    return dn_progress(coll_llcm.port);
 }
 
 void coll_llcm_watch(coll_llcm_module_t *module)

@@ -133,7 +133,6 @@ void coll_llcm_long_close(void)
 typedef struct card {
     dn_key_t key;    /**< of its area */
     uint64_t pieces; /**< that have gone through it */
-    uint64_t sleeps; /**< not 0: its process shares its cores, who publishes a counter wakes it */
     dn_tree_place_t place;
 } card_t;
 
@@ -189,19 +188,15 @@ static bool form_groups(const coll_llcm_area_t *area, const card_t *card)
     return good;
 }
 
-/** Tell where the own area is, map those of the others; begin where all have been. Whether to wake is agreed on here too: where one
- * sleeps all ring. */
+/** Tell where the own area is, map those of the others; begin where all have been. */
 static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t *card)
 {
     coll_llcm_area_t *area = module->area;
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
     card_t own = {.pieces = dn_tree_long_pieces(dn_segment_base(area->segment))};
     uint64_t first = dn_first(coll_llcm.port);
-    bool sleeps = false;
 
-    coll_llcm_look_at_cores();
-    coll_llcm_look_at_transports(comm);
-    own.sleeps = coll_llcm.sleeps;
+    coll_llcm.oversubscribed = dn_ompi_shares_core();
     dn_segment_key(area->segment, &own.key);
     if (ALL_LOOK < area->size) {
         dn_tree_place_here(&own.place);
@@ -218,14 +213,11 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
             return false;
         }
         first = first < card[rank].pieces ? card[rank].pieces : first;
-        sleeps = sleeps || 0 != card[rank].sleeps;
     }
     if (!form_groups(area, card)) {
         return false;
     }
     dn_tree_long_begin(area->lng, first);
-    dn_tree_long_set_wakes(area->lng, sleeps);
-    module->long_sleeps = sleeps;
     return true;
 }
 
@@ -266,11 +258,11 @@ static void say_who_is_lost(coll_llcm_module_t *module)
 /** Wait for the operation that was started, of so many bytes. The tree may be that of nonblocking operations meanwhile. */
 static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes)
 {
-    coll_llcm_pause_t pause = {0};
+    dn_ompi_wait_t wait = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
         if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed)) {
-            if (coll_llcm_idle(&pause, true, module->long_sleeps, polls, dn_tree_long_steps(module->lng))) {
+            if (coll_llcm_idle(&wait, true, polls, dn_tree_long_steps(module->lng))) {
                 dn_tree_long_slept(module->lng);
             }
         }

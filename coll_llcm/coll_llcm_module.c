@@ -48,8 +48,6 @@ static void module_construct(coll_llcm_module_t *module)
     module->pending = 0;
     module->first = NULL;
     module->mapped = true;
-    module->sleeps = false;
-    module->long_sleeps = false;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));
     module->losses = 0;

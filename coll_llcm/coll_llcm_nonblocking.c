@@ -59,7 +59,7 @@ int coll_llcm_nonblocking_open(void)
 void coll_llcm_nonblocking_close(void)
 {
     if (coll_llcm.nonblocking.registered) {
-        opal_progress_unregister(coll_llcm_advance);
+        dn_ompi_progress_remove(coll_llcm_advance);
         coll_llcm.nonblocking.registered = false;
     }
     OBJ_DESTRUCT(&coll_llcm.nonblocking.requests);
@@ -181,11 +181,11 @@ static void heed(coll_llcm_module_t *module)
 
 void coll_llcm_drain(coll_llcm_module_t *module)
 {
-    coll_llcm_pause_t pause = {0};
+    dn_ompi_wait_t wait = {0};
     uint64_t pending;
 
     for (unsigned polls = 1; 0 != (pending = __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE)); polls++) {
-        if (coll_llcm_idle(&pause, module->mapped, module->sleeps, polls, pending)) {
+        if (coll_llcm_idle(&wait, module->mapped, polls, pending)) {
             heed(module);
         }
         (void) coll_llcm_advance();
@@ -225,7 +225,7 @@ static int launch(coll_llcm_request_t *own, ompi_request_t **request)
     }
     opal_mutex_unlock(&coll_llcm.nonblocking.lock);
     if (registers) {
-        opal_progress_register(coll_llcm_advance);
+        dn_ompi_progress_add(coll_llcm_advance, DN_OMPI_CARRIES_NONE);
     }
     if (DN_INPROGRESS == status) {
         *request = &own->super.super;

@@ -20,8 +20,7 @@
 /** What each process tells the others in the end. */
 typedef struct answer {
     dn_tree_card_t card;
-    uint32_t good;   /**< whether it could do its part */
-    uint32_t sleeps; /**< whether it shares its cores: who writes for it wakes it */
+    uint64_t good; /**< whether it could do its part */
 } answer_t;
 
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good)
@@ -173,27 +172,19 @@ static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, 
         }
     }
     own.good = make_part(module, comm, all->place, &own.card);
-    if (own.good) {
-        coll_llcm_look_at_cores();
-        coll_llcm_look_at_transports(comm);
-        own.sleeps = coll_llcm.sleeps;
-    }
     if (OMPI_SUCCESS != gather(module, comm, &own, all->answer, sizeof(own))) {
         return false;
     }
     bool good = true;
-    bool sleeps = false;
     for (size_t i = 0; i < size; i++) {
         good = good && 0 != all->answer[i].good;
-        sleeps = sleeps || 0 != all->answer[i].sleeps;
         all->card[i] = all->answer[i].card;
     }
     if (good) {
         dn_tree_connect(module->tree, all->card, module->peer);
-        dn_tree_set_wakes(module->tree, sleeps);
         /* Only now are the peers known with whom we may share cores. */
+        coll_llcm.oversubscribed = dn_ompi_shares_core();
         dn_tree_set_spin(module->tree, coll_llcm.oversubscribed ? 0 : SPIN);
-        module->sleeps = sleeps;
     }
     return good;
 }

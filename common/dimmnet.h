@@ -346,14 +346,14 @@ DN_API int dn_oversubscribed(const dn_port_t *port);
 /** dn_config_t::first of this port: who counts on top of it begins there, too. */
 DN_API uint32_t dn_first(const dn_port_t *port);
 
-/** The word by which peers wake this process when it sleeps, for dn_nap() (dn_nap.h). NULL: none can. */
+/** The word by which peers wake this process when it sleeps, in dn_wait() (dn_wait.h). NULL: none can. */
 DN_API uint32_t *dn_bell(const dn_port_t *port);
 
 /**
- * Wake a peer if it sleeps in dn_nap(), since something was stored for it. It costs a load while the peer does not sleep, and
+ * Wake a peer if it sleeps in dn_wait(), since something was stored for it where no call of this library has rung. It costs a load while the peer does not sleep, and
  * nothing where it cannot be woken; it looks by itself some time later, so that this may be left out.
  *
- * Ordering: after the store, but without a fence: see dn_nap.h.
+ * Ordering: after the store, but without a fence: see dn_wait.h.
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**

@@ -94,6 +94,11 @@ static inline uint32_t dn_fetch_add_u32(uint32_t *word, uint32_t add)
     return atomic_fetch_add_explicit((_Atomic uint32_t *) word, add, memory_order_acq_rel);
 }
 
+static inline uint32_t dn_fetch_or_u32(uint32_t *word, uint32_t bits)
+{
+    return atomic_fetch_or_explicit((_Atomic uint32_t *) word, bits, memory_order_acq_rel);
+}
+
 /** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain x86-64. */
 static inline void dn_prefetch_own(const void *line)
 {

@@ -26,6 +26,8 @@
 #ifndef DN_DEVICE_H
 #define DN_DEVICE_H
 
+#include <time.h>
+
 #include "dimmnet.h"
 #include "dn_atomic.h"
 #include "dn_auth.h"
@@ -230,8 +232,15 @@ struct dn_device {
     int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers? NULL: no. */
     int (*oversubscribed)(const dn_iface_t *iface);
-    /** The bell of this process (dn_nap.h), which the device's dn_peer_ops_t::wake touches in peers. NULL: there is none. */
+    /** The bell of this process (dn_wait.h). All that the device does for a peer touches that of the peer, and so does
+     * dn_peer_ops_t::wake. NULL: there is none. */
     uint32_t *(*bell)(const dn_iface_t *iface);
+    /** As progress, but look at each peer, and do what is done now and then: the process is about to sleep, or has slept. NULL: progress
+     * does. */
+    int (*look)(dn_iface_t *iface);
+    /** Changes with each message that dn_take() has taken. NULL: there is no dn_peek(), or nobody sleeps here. */
+    uint64_t (*heard)(const dn_iface_t *iface);
+    int clocked; /**< not 0: what it does has its time by a clock, so that nobody sleeps over it unasked */
 };
 
 /** What a module exports, as dn_device_module. */
@@ -357,14 +366,24 @@ DN_DEVICE_API void dn_port_lock(const dn_port_t *port);
 DN_DEVICE_API void dn_port_unlock(const dn_port_t *port);
 /** @} */
 
-/** @name Bells (dn_nap.h) */
+/** @name Bells (dn_wait.h) */
 /** @{ */
+/** To be called by a process whose stores may ring, before the first: it takes part in the fences of S0. */
+void dn_bell_enroll(void);
+/** S0: make the bell odd. @return its value. */
+uint32_t dn_bell_set(uint32_t *bell);
+/** S0: fence all that have enrolled. @return 0: it is refused here. */
+int dn_bell_fence_all(void);
+/** S2, unless the bell is no longer @p odd. @return whether it was rung, else the time is over. */
+int dn_bell_sleep(uint32_t *bell, uint32_t odd, const struct timespec *pause);
 /** R2, when the bell was @p odd: it is even, or was once since R0, when this returns. */
 DN_DEVICE_API void dn_bell_ring(uint32_t *bell, uint32_t odd);
 
 /** R1 and R2: not more than a load while nobody sleeps. */
 static inline void dn_bell_touch(uint32_t *bell)
 {
+    /* The compiler keeps R0 before R1; the rest is the sleeper's part. */
+    atomic_signal_fence(memory_order_seq_cst);
     const uint32_t seen = atomic_load_explicit((_Atomic uint32_t *) bell, memory_order_relaxed);
 
     if (__builtin_expect(0 != seen % 2, 0)) {

@@ -71,6 +71,14 @@ typedef enum dn_channel {
     DN_CHAN_MAX = 16
 } dn_channel_t;
 
+/** How a process waits (dn_wait.h). */
+typedef enum dn_wait_policy {
+    DN_WAIT_AUTO, /**< spin while cores are free, yield where they are shared, sleep after some time in vain */
+    DN_WAIT_SPIN,  /**< never give the core away */
+    DN_WAIT_YIELD, /**< give the core to others who want it, never sleep */
+    DN_WAIT_SLEEP  /**< sleep soon */
+} dn_wait_policy_t;
+
 typedef struct dn_port dn_port_t;
 /** A peer lives while it is connected to (dn_connect(), dn_disconnect()). One that came by itself, by
  * sending, lives until it leaves: who keeps its pointer beyond the handler connects to it. */

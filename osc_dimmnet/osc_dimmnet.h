@@ -25,6 +25,7 @@
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
 #include "dn_handle.h"
+#include "dn_ompi_progress.h"
 #include "dn_piece.h"
 #include "dn_queue.h"
 #include "dn_ticket.h"
@@ -85,6 +86,7 @@ typedef struct osc_target {
     uint32_t number;        /**< by which the lock is held */
     uint64_t posts;         /**< of its notes, taken by MPI_Win_start */
     uint64_t completes;     /**< of its notes, taken by MPI_Win_wait */
+    dn_peer_t *peer;        /**< to be rung where its block is mapped */
     uint32_t gone;          /**< not 0: its process has been found ended; it stays so */
 } osc_target_t;
 
@@ -176,7 +178,6 @@ typedef struct osc_component {
     bool failed;        /**< the port cannot be opened */
     bool maps;          /**< what this process allocates can be mapped by others */
     dn_pieces_t pieces; /**< what windows and MPI_Alloc_mem are made of */
-    bool oversubscribed;
     opal_hash_table_t peers; /**< dn_peer_t by process name */
     opal_mutex_t lock;
     opal_mutex_t open_lock; /**< while the port is opened; taken before the other */
@@ -193,20 +194,20 @@ static inline osc_module_t *osc_module(const ompi_win_t *win)
 /** @name Waiting */
 /** @{ */
 
-/** Between two polls of a word that another process will change. @p polls begins with 0. */
-void ompi_osc_dimmnet_wait(unsigned *polls);
-
-/** A wait for what a process may never do, as it may have ended. Begins with zeros. */
+/** A wait, maybe for what a process may never do, as it may have ended. Begins with zeros. */
 typedef struct osc_patience {
+    dn_ompi_wait_t wait;
     unsigned polls;
     uint64_t began_ns; /**< of the wait, soon after the first poll */
     uint64_t next_ns;  /**< time to look who lives */
     bool quiet;        /**< no progress may be made: what is awaited needs nothing but a core */
 } osc_patience_t;
 
+/** Between two polls of a word that another process will change, and rings then. */
+void ompi_osc_dimmnet_wait(osc_patience_t *patience);
+
 /**
- * Between two polls in such a wait. A wait that takes long gives the core to others: the process that is waited for may be
- * stopped, or may have none.
+ * The same where that process may have ended.
  * @return true: some time has passed without success, so see whether that process lives. Later waits go on.
  */
 bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience);
@@ -296,7 +297,8 @@ int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base);
 
 /** @name Locks (osc_dimmnet_passive.c) */
 /** @{ */
-
+/** A number has let the next one have its turn: wake those who may have it. */
+void ompi_osc_dimmnet_lock_ring(const osc_module_t *module, int target, uint32_t number);
 /** Has a process ended that wants or has the lock of @p target, or the target itself? Then nobody gets it any more. Whoever
  * waits asks from time to time: it may take a system call for each rank. */
 bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target);

@@ -57,6 +57,7 @@ static void note(osc_module_t *module, int target, bool completes)
         /* A release: what was put, or stored, comes before. */
         osc_publish(completes ? &to->control->notes[module->rank].completes
                               : &to->control->notes[module->rank].posts);
+        dn_wake(to->peer);
     }
 }
 

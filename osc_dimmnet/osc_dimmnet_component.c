@@ -13,13 +13,9 @@
 #include <time.h>
 
 #include "ompi/group/group.h"
-#include "opal/runtime/opal_progress.h"
 
 /** Polls before Open MPI's own progress gets a turn: others may wait for messages of this process. */
 #define POLLS 32
-
-/** Waiting of this length is no matter of cores that are quick to answer any more: others get this one. */
-#define SPIN_NS 1000000u
 
 /** Between two looks at who lives: 2,000 times as long as looking at one process takes. */
 #define LOOK_NS 100000000u
@@ -108,15 +104,12 @@ static int component_select(ompi_win_t *win, void **base, size_t size, int disp_
     return ompi_osc_dimmnet_window_make(win, base, size, disp_unit, comm, info, flavor);
 }
 
-void ompi_osc_dimmnet_wait(unsigned *polls)
+void ompi_osc_dimmnet_wait(osc_patience_t *patience)
 {
-    if (0 != ++*polls % POLLS) {
+    if (0 != ++patience->polls % POLLS) {
         dn_pause();
-        return;
-    }
-    opal_progress();
-    if (mca_osc_dimmnet_component.oversubscribed) {
-        sched_yield();
+    } else {
+        (void) dn_ompi_wait(&patience->wait, 0);
     }
 }
 
@@ -157,15 +150,9 @@ bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience)
     if (patience->quiet) {
         ompi_osc_dimmnet_pause(&patience->polls);
     } else {
-        ompi_osc_dimmnet_wait(&patience->polls);
+        ompi_osc_dimmnet_wait(patience);
     }
-    if (0 != patience->polls % POLLS) {
-        return false;
-    }
-    if (0 != patience->began_ns && now_ns() - patience->began_ns > SPIN_NS) {
-        (void) sched_yield();
-    }
-    return ompi_osc_dimmnet_time_to_look(patience);
+    return 0 == patience->polls % POLLS && ompi_osc_dimmnet_time_to_look(patience);
 }
 
 const ompi_osc_base_module_t ompi_osc_dimmnet_module = {

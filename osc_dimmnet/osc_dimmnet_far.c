@@ -103,11 +103,11 @@ int ompi_osc_dimmnet_task_start(osc_task_t *task, dn_xfer_t *xfer, bool write)
 {
     dn_peer_t *peer = task->far->peer;
     dn_status_t status;
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     xfer->comp = &task->comp;
     while (DN_ERR_AGAIN == (status = write ? dn_push(peer, xfer) : dn_pull(peer, xfer))) {
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     if (DN_OK == status) {
         ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
@@ -117,14 +117,14 @@ int ompi_osc_dimmnet_task_start(osc_task_t *task, dn_xfer_t *xfer, bool write)
 
 void ompi_osc_dimmnet_request_drop(ompi_request_t **request)
 {
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     if (NULL == request) {
         return;
     }
     /* The thread that makes progress may still look at an answer. */
     while (!REQUEST_COMPLETE(*request)) {
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     (void) ompi_request_free(request);
 }
@@ -278,11 +278,11 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
 static int settle_one(osc_module_t *module, int rank)
 {
     osc_far_t *far = &module->far[rank];
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
     int error;
 
     while (0 != osc_load_u32(&far->pending)) {
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     error = far->error;
     far->error = OMPI_SUCCESS;

@@ -216,6 +216,7 @@ static bool window_held(osc_module_t *module)
     return held;
 }
 
+static int advance(void);
 static int progress(void);
 
 /** Count the windows for which progress is made. */
@@ -225,11 +226,11 @@ static void count_windows(int more)
     const int before = messages.count;
     messages.count += more;
     if (0 == before) {
-        opal_progress_register(progress);
+        dn_ompi_progress_add(advance, DN_OMPI_CARRIES_NONE);
         ompi_osc_dimmnet_helper_start(progress);
     } else if (0 == messages.count) {
         ompi_osc_dimmnet_helper_stop();
-        opal_progress_unregister(progress);
+        dn_ompi_progress_remove(advance);
     }
     opal_mutex_unlock(&messages.count_lock);
 }
@@ -262,15 +263,20 @@ void ompi_osc_dimmnet_messages_leave(osc_module_t *module)
 }
 /** @} */
 
-/** opal_progress_callback_t, while there are windows with far targets. */
+/** dn_ompi_progress_fn_t, while there are windows with far targets. */
+static int advance(void)
+{
+    int events = some_wait() ? pump() : 0;
+
+    return events + ompi_osc_dimmnet_try_later() + ompi_osc_dimmnet_grant_waiting();
+}
+
+/** The same for the helper thread, with what comes by the port. */
 static int progress(void)
 {
-    int events = dn_progress(mca_osc_dimmnet_component.port);
+    const int events = dn_progress(mca_osc_dimmnet_component.port);
 
-    if (some_wait()) {
-        events += pump();
-    }
-    return events + ompi_osc_dimmnet_try_later() + ompi_osc_dimmnet_grant_waiting();
+    return events + advance();
 }
 
 /** Slots of a table, which may get more at any time. */

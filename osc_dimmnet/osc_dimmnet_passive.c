@@ -17,6 +17,24 @@
 /** Looks at the guard of one who must not wait. Most accumulates are over by then. */
 #define GUARD_TRIES 100u
 
+void ompi_osc_dimmnet_lock_ring(const osc_module_t *module, int target, uint32_t number)
+{
+    const osc_control_t *control = module->target[target].control;
+
+    /* Whoever sleeps has drawn long before: the fence of that sleep (dn_wait.h) has come before this load, or after the turn was given,
+     * which the sleeper has found then. */
+    if (!dn_ticket_is_wanted(&control->lock, number)) {
+        return;
+    }
+    for (int rank = 0; rank < module->size; rank++) {
+        /* The target may have to grant it to a far process, which it does for itself. */
+        if (NULL != module->target[rank].peer
+            && (rank == target || 0 != osc_load_u32(&control->notes[rank].locks))) {
+            dn_wake(module->target[rank].peer);
+        }
+    }
+}
+
 bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target)
 {
     const osc_control_t *control = module->target[target].control;
@@ -89,6 +107,9 @@ static int take(osc_module_t *module, int target, bool exclusive)
             return OMPI_ERR_UNREACH;
         }
     }
+    if (!exclusive) {
+        ompi_osc_dimmnet_lock_ring(module, target, to->number);
+    }
     return OMPI_SUCCESS;
 }
 
@@ -101,6 +122,7 @@ static void give(osc_module_t *module, int target, bool exclusive)
     } else {
         dn_ticket_give(&to->control->lock, exclusive, to->number);
         note_lock(module, to->control, 0);
+        ompi_osc_dimmnet_lock_ring(module, target, to->number);
     }
 }
 

@@ -102,7 +102,7 @@ static bool introduce(ompi_communicator_t *comm)
         good = peer_connect(comm, rank, &address[rank]);
     }
     free(address);
-    mca_osc_dimmnet_component.oversubscribed = 0 != dn_oversubscribed(mca_osc_dimmnet_component.port);
+    dn_ompi_progress_look();
     return good;
 }
 

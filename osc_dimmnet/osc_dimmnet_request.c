@@ -22,11 +22,11 @@ osc_head_t ompi_osc_dimmnet_head(const osc_module_t *module, int target)
 /** From a call of the user's: wait for room for a message of @p len bytes. */
 static int reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
 {
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
     dn_status_t status;
 
     while (DN_ERR_AGAIN == (status = dn_botf_reserve(peer, len, window))) {
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     return dn_ompi_status(status);
 }
@@ -54,13 +54,13 @@ static int send_head(osc_module_t *module, int target, enum osc_message tag, con
 /** Wait until no more than @p most parts of accumulates to a target are not answered. */
 static int await_answers(const osc_module_t *module, int target, uint32_t most)
 {
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     while (most < osc_load_u32(&module->far[target].asked)) {
         if (osc_is_lost(module, target)) {
             return OMPI_ERR_UNREACH;
         }
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     return OMPI_SUCCESS;
 }
@@ -239,13 +239,13 @@ void ompi_osc_dimmnet_ask_lock(osc_module_t *module, int target, bool exclusive)
 int ompi_osc_dimmnet_await_lock(osc_module_t *module, int target)
 {
     osc_far_t *far = &module->far[target];
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
 
     while (OSC_GRANT_NOT == osc_load_u32(&far->granted)) {
         if (osc_is_lost(module, target)) {
             return OMPI_ERR_UNREACH;
         }
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     return OSC_GRANT_GIVEN == osc_load_u32(&far->granted) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
 }
@@ -270,7 +270,7 @@ int ompi_osc_dimmnet_ask_region(osc_module_t *module, int target, uint64_t at, u
     osc_far_t *far = &module->far[target];
     osc_head_t head = ompi_osc_dimmnet_head(module, target);
     osc_task_t *task = ompi_osc_dimmnet_task_new(far, module->win, NULL);
-    unsigned polls = 0;
+    osc_patience_t patience = {0};
     int rc;
 
     if (NULL == task) {
@@ -288,7 +288,7 @@ int ompi_osc_dimmnet_ask_region(osc_module_t *module, int target, uint64_t at, u
     rc = send_head(module, target, OSC_FIND, &head);
     /* All of it is over before the caller's memory goes, also when the peer is lost. */
     while (OMPI_SUCCESS == rc && 0 != osc_load_u32(&task->parts)) {
-        ompi_osc_dimmnet_wait(&polls);
+        ompi_osc_dimmnet_wait(&patience);
     }
     if (OMPI_SUCCESS == rc) {
         rc = task->error;

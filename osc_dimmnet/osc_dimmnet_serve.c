@@ -228,6 +228,7 @@ void ompi_osc_dimmnet_take_back(osc_module_t *module, int rank)
     if (__atomic_compare_exchange_n(&far->locks, &expected, OSC_LOCKS_NOT, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST)) {
         dn_ticket_give(&module->control->lock, far->exclusive, far->number);
+        ompi_osc_dimmnet_lock_ring(module, module->rank, far->number);
     }
 }
 
@@ -238,6 +239,9 @@ static bool grant(osc_module_t *module, int rank)
 
     if (!dn_ticket_try(&module->control->lock, far->exclusive, far->number)) {
         return false;
+    }
+    if (!far->exclusive) {
+        ompi_osc_dimmnet_lock_ring(module, module->rank, far->number);
     }
     __atomic_store_n(&far->locks, OSC_LOCKS, __ATOMIC_SEQ_CST);
     if (0 != __atomic_load_n(&far->lost, __ATOMIC_SEQ_CST)) {

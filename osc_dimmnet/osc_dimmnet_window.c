@@ -148,6 +148,7 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
             return false;
         }
         target->control = (osc_control_t *) (void *) block;
+        target->peer = ompi_osc_dimmnet_peer(module->comm, rank);
         target->unit = (uint64_t) offers[rank].unit;
         if (has_one_owner(module) && 0 != rank) {
             target->base = behind;

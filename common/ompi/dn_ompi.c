@@ -8,6 +8,7 @@
 #include "dn_config.h"
 
 #include "dn_ompi_int.h"
+#include "dn_ompi_progress.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -325,6 +326,7 @@ int dn_ompi_open(dn_port_t **port_p)
         if (OPAL_SUCCESS != rc) {
             return rc;
         }
+        dn_ompi_progress_open(dn_ompi.port);
     }
     dn_ompi.users++;
     *port_p = dn_ompi.port;
@@ -336,6 +338,7 @@ void dn_ompi_close(void)
     if (0 != --dn_ompi.users) {
         return;
     }
+    dn_ompi_progress_close();
     dn_counters(dn_ompi.port, &dn_ompi.counters);
     dn_ompi_far_end();
     dn_close(dn_ompi.port);
@@ -380,6 +383,7 @@ int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
     if (DN_OK == status) {
         dn_ompi_lost_note(proc);
         status = dn_connect(dn_ompi.port, address, len, peer_p);
+        dn_ompi_progress_look();
     }
     if (DN_ERR_UNREACH == status) {
         status = dn_ompi_far_connect(proc, address, len, comes_later, peer_p);

@@ -8,9 +8,8 @@
 #include "dn_config.h"
 
 #include "dn_ompi_int.h"
+#include "dn_ompi_progress.h"
 #include "dn_ompi_tag.h"
-
-#include <sched.h>
 
 #include "ompi/message/message.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -21,8 +20,6 @@ static struct {
     dn_port_t *port;
     dn_tag_t *tag;
     int users; /**< dn_ompi_tag_open() calls not yet undone */
-    bool oversubscribed;
-    uint32_t idle_polls; /**< a hint: threads may lose a count */
 } engine;
 
 unsigned dn_ompi_tag_polls;
@@ -30,34 +27,13 @@ unsigned dn_ompi_tag_polls;
 /** Look again whether this process shares its cores. */
 static void look_at_cores(void)
 {
-    engine.oversubscribed =
-        ompi_mpi_thread_multiple || dn_ompi_yields() || 0 != dn_oversubscribed(engine.port);
-    dn_ompi_tag_polls = engine.oversubscribed ? 1 : dn_ompi_params.tag.spin_polls;
+    dn_ompi_tag_polls = dn_ompi_shares_core() ? 1 : dn_ompi_params.tag.spin_polls;
 }
 
-/** Give the core away after some idle polls. */
-static void __attribute__((noinline)) share_core(int events)
-{
-    const uint32_t polls = __atomic_load_n(&engine.idle_polls, __ATOMIC_RELAXED);
-
-    if (0 < events) {
-        __atomic_store_n(&engine.idle_polls, 0, __ATOMIC_RELAXED);
-    } else if (polls < dn_ompi_params.mpi.yield_polls) {
-        __atomic_store_n(&engine.idle_polls, polls + 1, __ATOMIC_RELAXED);
-    } else {
-        sched_yield();
-    }
-}
-
-/** opal_progress_callback_t. */
+/** dn_ompi_progress_fn_t. */
 static int progress(void)
 {
-    const int events = dn_progress(engine.port) + dn_tag_progress(engine.tag);
-
-    if (engine.oversubscribed) {
-        share_core(events);
-    }
-    return events;
+    return dn_tag_progress(engine.tag);
 }
 
 /** @name What the engine asks for: dn_tag_config_t */
@@ -134,7 +110,7 @@ static bool open_engine(void)
         dn_ompi_close();
         return false;
     }
-    opal_progress_register(progress);
+    dn_ompi_progress_add(progress, DN_OMPI_CARRIES_ALL);
     look_at_cores();
     return true;
 }
@@ -164,7 +140,7 @@ void dn_ompi_tag_close(void)
     if (0 != --engine.users) {
         return;
     }
-    opal_progress_unregister(progress);
+    dn_ompi_progress_remove(progress);
     for (dn_tag_peer_t *peer; NULL != (peer = dn_tag_some_peer(engine.tag));) {
         leave(peer);
     }

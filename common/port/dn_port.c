@@ -23,12 +23,25 @@ void dn_port_lock(const dn_port_t *port)
 {
     if (port->threads) {
         pthread_mutex_lock(dn_port_mutex(port));
+        ((dn_port_t *) (uintptr_t) port)->depth++;
     }
+}
+
+int dn_port_trylock(dn_port_t *port)
+{
+    if (port->threads) {
+        if (0 != pthread_mutex_trylock(&port->lock)) {
+            return 0;
+        }
+        port->depth++;
+    }
+    return 1;
 }
 
 void dn_port_unlock(const dn_port_t *port)
 {
     if (port->threads) {
+        ((dn_port_t *) (uintptr_t) port)->depth--;
         pthread_mutex_unlock(dn_port_mutex(port));
     }
 }
@@ -298,6 +311,15 @@ static __attribute__((noinline)) int dn_port_side_work(dn_port_t *port)
     return n;
 }
 
+/** @return the same events, which are counted. */
+static inline int dn_port_count(dn_port_t *port, int events)
+{
+    if (__builtin_expect(0 != events, 0)) {
+        dn_count(&port->events, 1);
+    }
+    return events;
+}
+
 static inline int dn_port_progress(dn_port_t *port)
 {
     int n = 0;
@@ -311,7 +333,7 @@ static inline int dn_port_progress(dn_port_t *port)
     if (__builtin_expect(dn_core_busy(&port->core) || NULL != port->fault, 0)) {
         n += dn_port_side_work(port);
     }
-    return n;
+    return dn_port_count(port, n);
 }
 
 int dn_progress(dn_port_t *port)
@@ -320,11 +342,32 @@ int dn_progress(dn_port_t *port)
         return dn_port_progress(port);
     }
     /* One thread receives; the others have nothing to gain by waiting for it. */
-    if (0 != pthread_mutex_trylock(&port->lock)) {
+    if (!dn_port_trylock(port)) {
         return 0;
     }
     const int n = dn_port_progress(port);
-    pthread_mutex_unlock(&port->lock);
+    dn_port_unlock(port);
+    return n;
+}
+
+int dn_port_poll_all(dn_port_t *port)
+{
+    int n = -1;
+
+    if (!dn_port_trylock(port)) {
+        return n;
+    }
+    if (1 >= port->depth) {
+        n = 0;
+        for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+            iface->rest = 0;
+            if (NULL != iface->device->look) {
+                n += iface->device->look(iface);
+            }
+        }
+        n += dn_port_progress(port);
+    }
+    dn_port_unlock(port);
     return n;
 }
 
@@ -333,15 +376,28 @@ int dn_recv(dn_peer_t *src, int max)
     dn_peer_base_t *peer = (dn_peer_base_t *) src;
     dn_port_t *port = peer->iface->port;
 
-    if (port->threads && 0 != pthread_mutex_trylock(&port->lock)) {
+    if (!dn_port_trylock(port)) {
         return 0;
     }
     int n = peer->iface->device->recv(peer, max);
     if (dn_core_busy(&port->core) || NULL != port->fault) {
         n += dn_port_side_work(port);
     }
+    (void) dn_port_count(port, n);
     dn_port_unlock(port);
     return n;
+}
+
+uint64_t dn_port_heard(const dn_port_t *port)
+{
+    uint64_t heard = atomic_load_explicit((const _Atomic uint64_t *) &port->events, memory_order_relaxed);
+
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (NULL != iface->device->heard && !port->threads) {
+            heard += iface->device->heard(iface);
+        }
+    }
+    return heard;
 }
 
 int dn_oversubscribed(const dn_port_t *port)

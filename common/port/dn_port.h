@@ -54,8 +54,12 @@ struct dn_port {
     dn_handler_t handler[DN_CHAN_MAX];
     dn_lost_t lost[DN_CHAN_MAX];
     dn_counters_t counters;
+    uint64_t events; /**< that dn_progress() and dn_recv() have returned; a thread-safe port may lose some */
     dn_peer_base_t *peers;
     pthread_mutex_t lock; /**< recursive; taken only with threads */
+    unsigned depth;       /**< of the lock, where it is taken */
+    uint32_t *
+        bell; /**< dn_bell() of the devices that dn_open() has opened, for those who must not wait for the lock */
     dn_job_t job;
     dn_config_t config;
     char *provider_include, *provider_exclude; /**< the config's */
@@ -103,6 +107,15 @@ dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *
 dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, const char *device,
                             const void **part_p, size_t *len_p);
 /** @} */
+
+/** As dn_progress(), but look at everything. @return events; -1: not here, as another thread receives, or others wait for the lock
+ * that this one holds. */
+int dn_port_poll_all(dn_port_t *port);
+
+/** A number that changes when something has come by this port. The lock is held. */
+uint64_t dn_port_heard(const dn_port_t *port);
+/** Take the lock, unless another thread has it. @return 0: it has. */
+int dn_port_trylock(dn_port_t *port);
 
 /** A live segment of this process, or NULL. */
 dn_segment_t *dn_segment_find(dn_port_t *port, uint32_t sid, uint32_t generation);

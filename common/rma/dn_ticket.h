@@ -74,4 +74,10 @@ static inline void dn_ticket_give(dn_ticket_t *ticket, int exclusive, uint32_t n
     (void) dn_fetch_add_u32(&ticket->write, 1);
 }
 
+/** Has a later number been drawn than one that is held, or was given back? Then somebody may wait, and is to be woken. */
+static inline int dn_ticket_is_wanted(const dn_ticket_t *ticket, uint32_t number)
+{
+    return number + 1 != dn_load_acquire_u32(&ticket->next);
+}
+
 #endif

@@ -61,6 +61,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     shm->iface.llcm = shm->map.llcm;
     shm->units = dn_cpumask_weight(&shm->map.units);
     dn_shm_watch_start(shm);
+    dn_bell_enroll();
     *iface_p = &shm->iface;
     return DN_OK;
 
@@ -135,6 +136,17 @@ static uint32_t *dn_shm_bell(const dn_iface_t *iface)
     return &((const dn_shm_t *) iface)->map.header->bell;
 }
 
+static uint64_t dn_shm_heard(const dn_iface_t *iface)
+{
+    const dn_shm_t *shm = (const dn_shm_t *) iface;
+    uint64_t lines = 0;
+
+    for (uint32_t i = 0; i < shm->nrx; i++) {
+        lines += shm->rx[i]->line.head;
+    }
+    return lines;
+}
+
 const dn_device_t dn_device_shm = {
     .name = "shm",
     .open = dn_shm_open,
@@ -156,4 +168,6 @@ const dn_device_t dn_device_shm = {
     .single_copy = dn_shm_single_copy,
     .oversubscribed = dn_shm_oversubscribed,
     .bell = dn_shm_bell,
+    .look = dn_shm_poll_all,
+    .heard = dn_shm_heard,
 };

@@ -410,6 +410,7 @@ static void dn_shm_help(dn_shm_peer_t *peer, const dn_shm_help_request_t *reques
             dn_store_release(&help->failed, (uint64_t) chunk + 1);
         }
         dn_fetch_add_u64(&help->done, 1);
+        dn_shm_ring(peer);
         if (DN_OK != status) {
             return;
         }

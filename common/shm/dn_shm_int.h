@@ -294,6 +294,12 @@ static inline void dn_shm_unlock_tx(dn_shm_peer_t *peer)
     }
 }
 
+/** Something was stored for a peer to whom the way is open, or whose mapping was attached to: R1 and R2 of dn_wait.h. */
+static inline void dn_shm_ring(const dn_shm_peer_t *peer)
+{
+    dn_bell_touch(&peer->map.header->bell);
+}
+
 /** @name dn_shm_map.c: mappings */
 /** @{ */
 /** Make the own mapping. Sets map, fd, path. */
@@ -393,6 +399,8 @@ dn_status_t dn_shm_fence(dn_peer_t *peer);
 void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer, const char *what);
 void dn_shm_wake(dn_peer_t *peer);
 int dn_shm_progress(dn_iface_t *iface);
+/** Look at all rings, and have the next progress do what is due. */
+int dn_shm_poll_all(dn_iface_t *iface);
 int dn_shm_recv(dn_peer_base_t *peer, int max);
 /** @} */
 

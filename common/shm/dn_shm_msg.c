@@ -103,6 +103,7 @@ static __attribute__((noinline)) dn_status_t dn_shm_botf_long(dn_shm_peer_t *pee
     if (!sent) {
         return dn_shm_refused(peer);
     }
+    dn_shm_ring(peer);
     dn_shm_count_message(peer, len);
     return DN_OK;
 }
@@ -125,6 +126,7 @@ dn_status_t dn_shm_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     if (__builtin_expect(!sent, 0)) {
         return dn_shm_refused(peer);
     }
+    dn_shm_ring(peer);
     dn_shm_count_message(peer, len);
     return DN_OK;
 }
@@ -164,6 +166,7 @@ void dn_shm_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsigned
         dn_line_kick(&peer->tx, channel, tag, len);
     }
     dn_shm_unlock_tx(peer);
+    dn_shm_ring(peer);
     dn_shm_count_message(peer, len);
 }
 
@@ -175,6 +178,7 @@ dn_status_t dn_shm_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
         return DN_ERR_RANGE;
     }
     dn_store_bytes(peer->map.llcm + off, value, size);
+    dn_shm_ring(peer);
     return DN_OK;
 }
 
@@ -189,12 +193,13 @@ dn_status_t dn_shm_aotf_line(dn_peer_t *hot, uint64_t off, const void *data, siz
     uint8_t *line = peer->map.llcm + off;
     dn_copy_inline(line, data, len);
     dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), flag);
+    dn_shm_ring(peer);
     return DN_OK;
 }
 
 void dn_shm_wake(dn_peer_t *hot)
 {
-    dn_bell_touch(&((dn_shm_peer_t *) hot)->map.header->bell);
+    dn_shm_ring((dn_shm_peer_t *) hot);
 }
 
 dn_status_t dn_shm_fence(dn_peer_t *hot)
@@ -219,11 +224,20 @@ __attribute__((noinline)) void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer
     dn_port_peer_lost(shm->iface.port, &peer->base);
 }
 
-/** Return credit when it is due. Inside of a handler it waits: an outer one still reads from the ring. */
-static inline void dn_shm_give_credit(dn_line_rx_t *line)
+/** A sender may wait for room, unless it has left. */
+static inline void dn_shm_ring_sender(const dn_shm_rx_t *rx)
 {
-    if (0 == line->depth && dn_line_credit_due(line)) {
-        dn_line_return_credit(line);
+    if (NULL != rx->peer->map.header) {
+        dn_shm_ring(rx->peer);
+    }
+}
+
+/** Return credit when it is due. Inside of a handler it waits: an outer one still reads from the ring. */
+static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
+{
+    if (0 == rx->line.depth && dn_line_credit_due(&rx->line)) {
+        dn_line_return_credit(&rx->line);
+        dn_shm_ring_sender(rx);
     }
 }
 
@@ -268,8 +282,9 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
         n++;
         if (NULL != taken) {
             dn_shm_stage_took(taken);
+            dn_shm_ring_sender(rx);
         }
-        dn_shm_give_credit(line);
+        dn_shm_give_credit(rx);
     }
     return n;
 }
@@ -354,12 +369,12 @@ dn_status_t dn_shm_peek(dn_peer_t *hot, unsigned channel, dn_message_t *message)
 
 void dn_shm_take_peeked(dn_peer_t *hot, const dn_message_t *message)
 {
-    dn_line_rx_t *line = &((dn_shm_peer_t *) hot)->rx->line;
+    dn_shm_rx_t *rx = ((dn_shm_peer_t *) hot)->rx;
     /* What was checked, not what the sender may have written there since. */
     const dn_line_msg_t msg = {.span = (uint32_t) message->mark, .rewind = (uint32_t) (message->mark >> 32)};
 
-    dn_line_advance(line, &msg);
-    dn_shm_give_credit(line);
+    dn_line_advance(&rx->line, &msg);
+    dn_shm_give_credit(rx);
 }
 
 int dn_shm_progress(dn_iface_t *iface)
@@ -386,6 +401,21 @@ int dn_shm_progress(dn_iface_t *iface)
     if (__builtin_expect(0 == --shm->patience, 0)) {
         dn_shm_chores(shm);
     }
+    return n;
+}
+
+int dn_shm_poll_all(dn_iface_t *iface)
+{
+    dn_shm_t *shm = (dn_shm_t *) iface;
+    int n = 0;
+
+    if (shm->seen != dn_load_acquire_u32(&shm->map.header->arrivals)) {
+        dn_shm_look(shm, 0);
+    }
+    for (uint32_t i = 0; i < shm->nrx; i++) {
+        n += dn_shm_poll_ring(shm, shm->rx[i], DN_SHM_BATCH);
+    }
+    shm->patience = 1;
     return n;
 }
 

@@ -322,6 +322,9 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
     }
     if (DN_OK == status) {
         dn_shm_signal(peer, xfer);
+        if (write) {
+            dn_shm_ring(peer);
+        }
     }
     return status;
 }
@@ -348,6 +351,7 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
     if (DN_OK == status) {
         if (0 == (place.base + amo->roff) % amo->width) {
             dn_amo_run((void *) (uintptr_t) (place.base + amo->roff), amo);
+            dn_shm_ring(peer);
         } else {
             status = DN_ERR_PARAM;
         }

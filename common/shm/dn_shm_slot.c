@@ -106,6 +106,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
     dn_store_release_u32(&slot->state, DN_SHM_READY);
     dn_fetch_add_u32(&theirs->arrivals, 1);
+    dn_shm_ring(peer);
     if ('\0' != path[0] && dn_shm_complete(&peer->map)) {
         /* The owner does so too; but it may be killed before it looks. */
         unlink(path);
@@ -125,6 +126,7 @@ void dn_shm_close_tx(dn_shm_peer_t *peer)
         }
         dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
         dn_fetch_add_u32(&peer->map.header->arrivals, 1);
+        dn_shm_ring(peer);
     }
 }
 

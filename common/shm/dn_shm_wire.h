@@ -71,7 +71,7 @@ typedef struct dn_shm_header {
     uint32_t
         arrivals; /**< counts slots that became READY or CLOSED, wraps; polled by the owner, which knows them as of its last poll */
     uint32_t closed; /**< the owner has closed its port */
-    uint32_t bell;   /**< dn_nap.h */
+    uint32_t bell;   /**< dn_wait.h */
     uint8_t pad2[DN_LINE_BYTES - 3 * sizeof(uint32_t)];
 
     dn_shm_help_t help[DN_SHM_HELPS];

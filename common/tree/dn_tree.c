@@ -56,7 +56,6 @@ dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len
     if (DN_OK == status) {
         link->sent += lines;
         link->told = (uint32_t) link->taken;
-        dn_tree_wake(link);
     }
     return status;
 }
@@ -68,7 +67,6 @@ static void dn_tree_tell_now(dn_tree_t *tree, dn_tree_link_t *link)
     if (DN_OK == status || DN_ERR_UNREACH == status) {
         /* Who has left in order waits for no credit; if it was lost, the next line to it or wait for it finds that. */
         link->told = (uint32_t) link->taken;
-        dn_tree_wake(link);
     } else if (DN_ERR_AGAIN == status) {
         tree->debts = 1;
     } else {
@@ -121,7 +119,6 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
             if (DN_ERR_AGAIN == dn_aotf(link->peer, link->credit_off, word, sizeof(word))) {
                 return DN_INPROGRESS;
             }
-            dn_tree_wake(link);
         }
     }
     return DN_ERR_UNREACH;
@@ -300,15 +297,6 @@ dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *config, dn_t
 void dn_tree_set_spin(dn_tree_t *tree, uint32_t looks)
 {
     tree->spin = looks;
-}
-
-void dn_tree_set_wakes(dn_tree_t *tree, int wakes)
-{
-    for (uint32_t g = 0; g < tree->groups; g++) {
-        for (uint32_t m = 0; m < tree->group[g].members; m++) {
-            tree->group[g].link[m].wakes = 0 != wakes;
-        }
-    }
 }
 
 int64_t dn_tree_linked(const dn_tree_t *tree, size_t i)

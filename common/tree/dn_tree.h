@@ -105,9 +105,6 @@ DN_API dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *confi
 /** Bytes of LLCM that dn_tree_create() takes. @retval DN_ERR_PARAM, DN_ERR_NOMEM  as there. */
 DN_API dn_status_t dn_tree_llcm_bytes(const dn_tree_config_t *config, size_t *bytes_p);
 
-/** Whether processes of the tree share their cores, and may sleep while they wait (dn_nap.h): who writes for one wakes it. */
-DN_API void dn_tree_set_wakes(dn_tree_t *tree, int wakes);
-
 /** Most looks for a line that one call takes where there is nothing else to do; at first 0. */
 DN_API void dn_tree_set_spin(dn_tree_t *tree, uint32_t looks);
 

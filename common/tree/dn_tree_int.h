@@ -44,8 +44,7 @@ typedef struct dn_tree_link {
     uint32_t acked;      /**< of sent, those known to be taken: at most depth behind it */
     uint32_t told;       /**< of taken, those the peer has been told of: at most depth behind it */
     uint32_t depth;      /**< lines in each direction: a power of two */
-    uint16_t wakes;      /**< not 0: the other side shares its core, and may sleep */
-    uint16_t defers;     /**< not 0: what was taken is told between two tests only, since that takes long */
+    uint32_t defers;     /**< not 0: what was taken is told between two tests only, since that takes long */
 } dn_tree_link_t;
 
 _Static_assert(64 == sizeof(dn_tree_link_t), "a link is looked at in one line");

@@ -52,14 +52,6 @@ static inline uint64_t dn_tree_flag(const dn_tree_link_t *link)
     return (uint64_t) ((uint32_t) link->sent + 1) | link->taken << 32;
 }
 
-/** Something has been written for the other side. */
-static inline void dn_tree_wake(const dn_tree_link_t *link)
-{
-    if (__builtin_expect(0 != link->wakes, 0)) {
-        dn_wake(link->peer);
-    }
-}
-
 /** Send one line. DN_ERR_AGAIN: not now. */
 static inline dn_status_t dn_tree_put(dn_tree_link_t *link, const void *data, size_t len)
 {
@@ -73,7 +65,6 @@ static inline dn_status_t dn_tree_put(dn_tree_link_t *link, const void *data, si
     if (__builtin_expect(DN_OK == status, 1)) {
         link->sent++;
         link->told = (uint32_t) link->taken;
-        dn_tree_wake(link);
     }
     return status;
 }

@@ -76,11 +76,6 @@ void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first)
     lng->end = first;
 }
 
-void dn_tree_long_set_wakes(dn_tree_long_t *lng, int wakes)
-{
-    lng->wakes = wakes;
-}
-
 dn_status_t dn_tree_long_free(dn_tree_long_t *lng)
 {
     /* Who has taken the last piece has done all steps of it: it reads no slot of our area any more, but for our TAKEN, in this

@@ -112,10 +112,6 @@ DN_API dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const
  */
 DN_API void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first);
 
-/** Whether processes share their cores, and may sleep while they wait (dn_nap.h): who publishes counters wakes them,
- * once a test. */
-DN_API void dn_tree_long_set_wakes(dn_tree_long_t *lng, int wakes);
-
 /**
  * Free one whose operations are complete, so that its area can serve others.
  *

@@ -51,7 +51,6 @@ struct dn_tree_long {
     dn_tree_mover_t *mover;
 
     uint64_t passed; /**< times that something was passed on in the crowd */
-    int wakes;       /**< the others may sleep */
     int news;        /**< something was stored for them since they were woken last */
     int failed;
     uint32_t vain;  /**< tests since the last step */

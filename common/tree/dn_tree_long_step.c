@@ -56,10 +56,10 @@ int dn_tree_long_are_all_beyond(dn_tree_long_t *lng, int which, uint64_t number)
 }
 
 /** The others may sleep while they wait for what we have stored. Once for all steps that could be taken: each of them wakes a process
- * or looks at its bell, and who sleeps has more to do then, in one go. */
+ * or looks at its bell (dn_wait.h), and a sleeper has more to do then, in one go. */
 static void dn_tree_long_wake(dn_tree_long_t *lng)
 {
-    for (uint32_t rank = 0; lng->wakes && lng->news && rank < lng->config.ranks; rank++) {
+    for (uint32_t rank = 0; lng->news && rank < lng->config.ranks; rank++) {
         if (rank != lng->config.rank) {
             dn_wake(lng->config.peer[rank]);
         }

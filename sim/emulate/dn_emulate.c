@@ -224,5 +224,6 @@ const dn_device_t dn_device_emulate = {
     .segment_unregister = NULL,
     .map = NULL,
     .single_copy = NULL,
+    .clocked = 1,
     .oversubscribed = dn_emulate_oversubscribed,
 };

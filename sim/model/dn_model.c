@@ -249,5 +249,6 @@ const dn_device_t dn_device_model = {
     .map = NULL,
     .single_copy = NULL,
     .opens = dn_model_opens,
+    .clocked = 1,
     .oversubscribed = NULL,
 };

@@ -150,7 +150,7 @@ static void count_news(dn_peer_t *peer, void *arg)
 static void learn_of_death(dn_world_t *world, int connected)
 {
     const int victim = world->size - 1;
-    /* As who shares its core sleeps at most (dn_nap.h). */
+    /* As who shares its core sleeps at most (dn_wait.h). */
     const struct timespec nap = {.tv_nsec = 1000000};
 
     dn_world_listen(world, dn_world_hear);

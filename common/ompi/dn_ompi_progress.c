@@ -1,0 +1,253 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ompi_int.h"
+#include "dn_ompi_progress.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "ompi/mca/pml/pml.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/runtime/opal_progress.h"
+
+/** Most functions at once: each component has one or two. */
+#define FUNCTIONS 8
+
+/** Calls in vain after which the callback asks dn_wait(), where cores are shared and where not. A call takes 50 ns or so; what
+ * comes within the latter is not late by a look at the clock. */
+#define POLLS_SHARED 10u
+#define POLLS_ALONE  256u
+
+/** Where cores are shared, turns between two looks at messages, when none has come for as many turns as below. */
+#define TURNS 8u
+/** Turns after a message at each of which there is such a look: where one has come more follow. */
+#define LIVELY 64u
+
+/** Calls of which one looks at the port when nobody has added a function. */
+#define SELDOM 8u
+
+static opal_mutex_t dn_ompi_progress_lock = OPAL_MUTEX_STATIC_INIT; /**< of the list of functions */
+
+static struct {
+    dn_port_t *port;
+    atomic_uint count; /**< functions, those removed included */
+    _Atomic(dn_ompi_progress_fn_t) fn[FUNCTIONS];
+    enum dn_ompi_carries carries[FUNCTIONS]; /**< of these */
+    atomic_uint most;                        /**< of these: enum dn_ompi_carries */
+    atomic_bool shared;                      /**< cores, by processes */
+    atomic_bool gives;                       /**< dn_ompi_shares_core() */
+    atomic_bool blind;                       /**< there are other transports; looked at when a wait begins */
+    atomic_uint limit;                       /**< POLLS_SHARED or POLLS_ALONE */
+    /* Hints: threads may lose a count. */
+    atomic_uint polls; /**< calls in vain */
+    atomic_ullong events;
+} dn_ompi_progress;
+
+/** Of a thread. */
+static _Thread_local struct {
+    dn_wait_t wait; /**< the callback's */
+    bool inside;    /**< of dn_ompi_wait(), which does the waiting */
+} dn_ompi_own;
+
+/** Do messages come by a transport that rings no bell? */
+static bool is_blind(void)
+{
+    mca_btl_base_selected_module_t *module;
+
+    if (DN_OMPI_CARRIES_SOME != atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed)) {
+        return DN_OMPI_CARRIES_NONE == atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed);
+    }
+    OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+    {
+        const char *name = module->btl_component->btl_version.mca_component_name;
+
+        if (0 != strcmp("self", name) && 0 != strcmp("dimmnet", name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** @return how many messages came by other transports that say so: opal_progress() does not. */
+static int hear(void)
+{
+    mca_btl_base_selected_module_t *module;
+    /* pml/ob1 leaves it to its transports. */
+    int heard = NULL != mca_pml.pml_progress ? mca_pml.pml_progress() : 0;
+
+    if (mca_base_framework_is_open(&opal_btl_base_framework)) {
+        OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
+        {
+            if (NULL != module->btl_component->btl_progress) {
+                heard += module->btl_component->btl_progress();
+            }
+        }
+    }
+    return heard;
+}
+
+static unsigned wait_flags(void)
+{
+    return (atomic_load_explicit(&dn_ompi_progress.shared, memory_order_relaxed) ? DN_WAIT_SHARED : 0)
+           | (atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed) ? DN_WAIT_BLIND : 0);
+}
+
+void dn_ompi_progress_look(void)
+{
+    const dn_wait_policy_t policy = (dn_wait_policy_t) dn_ompi_params.port.wait;
+    const bool shared = dn_ompi_yields() || 0 != dn_oversubscribed(dn_ompi_progress.port);
+    const bool gives =
+        DN_WAIT_SPIN != policy && (DN_WAIT_YIELD == policy || ompi_mpi_thread_multiple || shared);
+
+    atomic_store_explicit(&dn_ompi_progress.shared, shared, memory_order_relaxed);
+    atomic_store_explicit(&dn_ompi_progress.gives, gives, memory_order_relaxed);
+    atomic_store_explicit(&dn_ompi_progress.limit, gives ? POLLS_SHARED : POLLS_ALONE, memory_order_relaxed);
+}
+
+bool dn_ompi_shares_core(void)
+{
+    return atomic_load_explicit(&dn_ompi_progress.gives, memory_order_relaxed);
+}
+
+/** A call in vain, and not the first. @return whether the core was others': then Open MPI need not yield it once more. */
+static __attribute__((noinline)) int wait_in_callback(unsigned polls)
+{
+    if (dn_ompi_own.inside
+        || DN_OMPI_CARRIES_NONE == atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed)) {
+        return 0;
+    }
+    if (polls == atomic_load_explicit(&dn_ompi_progress.limit, memory_order_relaxed)) {
+        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+        atomic_store_explicit(&dn_ompi_progress.blind, is_blind(), memory_order_relaxed);
+    }
+    return DN_WAIT_LOOK != dn_wait(dn_ompi_progress.port, &dn_ompi_own.wait, 0, DN_WAIT_TIGHT | wait_flags());
+}
+
+/** opal_progress_callback_t. */
+static int progress(void)
+{
+    const unsigned count = atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed);
+    const unsigned polls = atomic_load_explicit(&dn_ompi_progress.polls, memory_order_relaxed);
+
+    if (0 == count && 0 != polls % SELDOM) {
+        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+        return 0;
+    }
+    int events = dn_progress(dn_ompi_progress.port);
+    for (unsigned i = 0; i < count; i++) {
+        /* Pairs with the release in dn_ompi_progress_add(): what it works on is there. */
+        const dn_ompi_progress_fn_t fn = atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_acquire);
+
+        if (OPAL_LIKELY(NULL != fn)) {
+            events += fn();
+        }
+    }
+    if (0 < events) {
+        atomic_store_explicit(&dn_ompi_progress.polls, 0, memory_order_relaxed);
+        atomic_store_explicit(&dn_ompi_progress.events,
+                              atomic_load_explicit(&dn_ompi_progress.events, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+    } else if (OPAL_LIKELY(polls < atomic_load_explicit(&dn_ompi_progress.limit, memory_order_relaxed))) {
+        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+    } else {
+        events = wait_in_callback(polls);
+    }
+    return events;
+}
+
+bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps)
+{
+    if (0 == wait->turns++) {
+        atomic_store_explicit(&dn_ompi_progress.blind, is_blind(), memory_order_relaxed);
+    }
+    /* A process that is about to sleep looks at everything, and so does one that has slept. */
+    if (0 != wait->lively || 0 != wait->super.odd || !dn_ompi_shares_core() || 0 == wait->turns % TURNS
+        || atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed)) {
+        const bool inside = dn_ompi_own.inside;
+        const int heard = atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed) ? hear() : 0;
+
+        dn_ompi_own.inside = true;
+        opal_progress();
+        dn_ompi_own.inside = inside;
+        const uint64_t events = atomic_load_explicit(&dn_ompi_progress.events, memory_order_relaxed);
+        if (events != wait->events || 0 < heard) {
+            wait->events = events;
+            wait->lively = LIVELY;
+            dn_wait_restart(&wait->super);
+        } else if (0 != wait->lively) {
+            wait->lively--;
+        }
+    }
+    const dn_wait_end_t end = dn_wait(dn_ompi_progress.port, &wait->super, steps, wait_flags());
+    return DN_WAIT_SLEPT == end || DN_WAIT_WOKEN == end;
+}
+
+void dn_ompi_wait_ring(void)
+{
+    dn_wait_ring(dn_ompi_progress.port);
+}
+
+/** Find the most that any function's component carries. */
+static void count_carried(void)
+{
+    enum dn_ompi_carries most = DN_OMPI_CARRIES_NONE;
+
+    for (unsigned i = 0; i < atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed); i++) {
+        if (NULL != atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_relaxed)
+            && most < dn_ompi_progress.carries[i]) {
+            most = dn_ompi_progress.carries[i];
+        }
+    }
+    atomic_store_explicit(&dn_ompi_progress.most, most, memory_order_relaxed);
+}
+
+void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries)
+{
+    unsigned i = 0;
+
+    opal_mutex_lock(&dn_ompi_progress_lock);
+    const unsigned count = atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed);
+    while (i < count && NULL != atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_relaxed)) {
+        i++;
+    }
+    assert(FUNCTIONS > i);
+    dn_ompi_progress.carries[i] = carries;
+    atomic_store_explicit(&dn_ompi_progress.fn[i], fn, memory_order_release);
+    if (i == count) {
+        atomic_store_explicit(&dn_ompi_progress.count, count + 1, memory_order_release);
+    }
+    count_carried();
+    opal_mutex_unlock(&dn_ompi_progress_lock);
+}
+
+void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn)
+{
+    opal_mutex_lock(&dn_ompi_progress_lock);
+    for (unsigned i = 0; i < atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed); i++) {
+        if (fn == atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_relaxed)) {
+            atomic_store_explicit(&dn_ompi_progress.fn[i], NULL, memory_order_relaxed);
+        }
+    }
+    count_carried();
+    opal_mutex_unlock(&dn_ompi_progress_lock);
+}
+
+void dn_ompi_progress_open(dn_port_t *port)
+{
+    dn_ompi_progress.port = port;
+    dn_ompi_progress_look();
+    opal_progress_register(progress);
+}
+
+void dn_ompi_progress_close(void)
+{
+    opal_progress_unregister(progress);
+    atomic_store_explicit(&dn_ompi_progress.count, 0, memory_order_relaxed);
+    atomic_store_explicit(&dn_ompi_progress.polls, 0, memory_order_relaxed);
+    dn_ompi_progress.port = NULL;
+}

@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ompi_progress.h
+ * The one progress callback of an MPI process, and how the process waits (dn_wait.h).
+ *
+ * Open MPI calls the callback in opal_progress(), so in every loop that waits for a request. It receives from the port, then calls
+ * the functions that components have added, in that order. It is there from the first dn_ompi_open() to the last dn_ompi_close(),
+ * ahead of which each component removes its functions. While nobody has added one, the port is looked at in some of the calls.
+ *
+ * MPI_Wait and the like loop inside of Open MPI. So the callback waits: once it was called in vain, back to back, for as long as
+ * the policy says, it yields, or sleeps within the call. Between two calls of one wait the loop looks at what it waits for: that is
+ * the loop's part of S1 in dn_wait.h. A program that computes for more than DN_WAIT_GAP_NS between two calls is not slowed down, as it
+ * does not wait. One that calls MPI_Test or MPI_Iprobe in a tight loop waits: such a call may last as long as a sleep, which ends
+ * when a message comes, and takes at most a DN_WAIT_PART of the time since the loop began.
+ *
+ * Where the messages of the process come by other transports of Open MPI, too, sleeps are those of DN_WAIT_BLIND. Where all do, the
+ * callback never waits, since it is not asked to; but our own loops do so.
+ *
+ * Threads: functions may be added and removed by any, while others are in progress. A thread that holds the port's lock does not
+ * sleep.
+ */
+#ifndef DN_OMPI_PROGRESS_H
+#define DN_OMPI_PROGRESS_H
+
+#include "dn_ompi.h"
+
+#include "dn_wait.h"
+
+/** Go on with something. @return how many events there were. */
+typedef int (*dn_ompi_progress_fn_t)(void);
+
+/** Which messages of MPI a component carries. */
+enum dn_ompi_carries {
+    DN_OMPI_CARRIES_NONE,
+    DN_OMPI_CARRIES_SOME, /**< as a BTL among others */
+    DN_OMPI_CARRIES_ALL
+};
+
+/** Have a function called, after the port was looked at. */
+DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries);
+/** Have it called no more; another thread may still be in it. Nothing, when it was not added. */
+DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
+
+/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so, or there are threads of
+ * which nobody tells how many poll. */
+DN_API bool dn_ompi_shares_core(void);
+
+/** A wait in a loop of ours, all zero when it begins. */
+typedef struct dn_ompi_wait {
+    dn_wait_t super;
+    uint64_t events; /**< of the process, when it was called last */
+    unsigned turns;
+    unsigned lively; /**< turns still to come in each of which messages are looked for */
+} dn_ompi_wait_t;
+
+/**
+ * Between two looks in vain of a loop that is ours: opal_progress(), in each turn or in some, and dn_wait().
+ *
+ * @param[in] steps  As in dn_wait().
+ * @return whether it has slept.
+ */
+DN_API bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps);
+
+/** Another thread may sleep for what this one has just done. */
+DN_API void dn_ompi_wait_ring(void);
+
+/** Look again whether this process shares its cores: it has another peer. dn_ompi_connect() does so. */
+DN_API void dn_ompi_progress_look(void);
+
+/** @name For dn_ompi.c */
+/** @{ */
+void dn_ompi_progress_open(dn_port_t *port);
+void dn_ompi_progress_close(void);
+/** @} */
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_wait.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dn_port.h"
+
+/** @name Bells */
+/** @{ */
+void dn_bell_enroll(void)
+{
+    /* Refused, it is not asked for either: whether S0 was a fence for others is what the call there says. */
+    (void) syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+}
+
+void dn_bell_ring(uint32_t *bell, uint32_t odd)
+{
+    /* Release: a waker who finds the bell even by an acquire sees R0. Somebody else may have rung: then that wake is enough, unless
+     * the bell is odd again, since S1 may have come before R0. */
+    while (0 != odd % 2) {
+        if (dn_cas_u32(bell, odd, odd + 1)) {
+            (void) syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+            return;
+        }
+        odd = dn_load_acquire_u32(bell);
+    }
+}
+
+void dn_wait_ring(const dn_port_t *port)
+{
+    uint32_t *bell = dn_bell(port);
+
+    if (NULL != bell) {
+        dn_bell_touch(bell);
+    }
+}
+
+uint32_t dn_bell_set(uint32_t *bell)
+{
+    /* Before S1, by the call or by the fence. */
+    const uint32_t odd = 1 | dn_fetch_or_u32(bell, 1);
+
+    atomic_thread_fence(memory_order_seq_cst);
+    return odd;
+}
+
+int dn_bell_fence_all(void)
+{
+    return 0 == syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+int dn_bell_sleep(uint32_t *bell, uint32_t odd, const struct timespec *pause)
+{
+    return 0 == syscall(SYS_futex, bell, FUTEX_WAIT, odd, pause, NULL, 0) || EAGAIN == errno;
+}
+/** @} */
+
+static uint64_t dn_wait_now_ns(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
+/** Can everything that comes by this port ring? */
+static int dn_wait_is_blind(const dn_port_t *port)
+{
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (NULL == iface->device->bell) {
+            return 1;
+        }
+    }
+    return NULL != port->fault;
+}
+
+static int dn_wait_is_clocked(const dn_port_t *port)
+{
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        if (0 != iface->device->clocked) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Is it time to sleep? */
+static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t now, int shared)
+{
+    const uint64_t waited = now - wait->began_ns;
+
+    switch ((dn_wait_policy_t) port->config.wait) {
+    case DN_WAIT_AUTO:
+        return (DN_WAIT_SPIN_NS <= waited || (shared && DN_WAIT_YIELDS <= wait->yields))
+               && !dn_wait_is_clocked(port);
+    case DN_WAIT_SLEEP:
+        return DN_WAIT_SOON_NS <= waited;
+    case DN_WAIT_SPIN:
+    case DN_WAIT_YIELD:
+        break;
+    }
+    return 0;
+}
+
+/** How long to sleep. */
+static uint32_t dn_wait_nap_us(const dn_wait_t *wait, uint64_t now, int blind)
+{
+    const uint64_t part = (now - wait->began_ns) / (1000 * DN_WAIT_PART);
+    uint32_t us = part < DN_WAIT_NAP_MAX_US ? (uint32_t) part : DN_WAIT_NAP_MAX_US;
+
+    if (blind) {
+        /* The kernel ends a sleep late, by so much. */
+        const long slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+        const long rest_ns = DN_WAIT_BLIND_US * 1000L - slack_ns;
+        us = rest_ns < 5000 ? 5 : (uint32_t) rest_ns / 1000;
+    } else if (us < DN_WAIT_NAP_MIN_US) {
+        us = DN_WAIT_NAP_MIN_US;
+    }
+    return us;
+}
+
+/** S2. */
+static dn_wait_end_t dn_wait_sleep(uint32_t *bell, uint32_t odd, uint32_t us)
+{
+    const struct timespec pause = {.tv_nsec = (long) us * 1000};
+
+    if (NULL == bell) {
+        /* A signal may end it early: then the caller looks early. */
+        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        return DN_WAIT_SLEPT;
+    }
+    return dn_bell_sleep(bell, odd, &pause) ? DN_WAIT_WOKEN : DN_WAIT_SLEPT;
+}
+
+/** S0, the port's part of S1, and S2: one of them at each call. */
+static dn_wait_end_t dn_wait_nap(dn_port_t *port, dn_wait_t *wait, uint64_t now, unsigned flags)
+{
+    const int blind = 0 != (flags & DN_WAIT_BLIND) || dn_wait_is_blind(port);
+    uint32_t *bell = dn_bell(port);
+
+    if (0 == wait->odd) {
+        if (wait->heard != dn_port_heard(port)) {
+            /* Whatever the caller waits for, something has come that was taken elsewhere. */
+            dn_wait_restart(wait);
+            return DN_WAIT_LOOK;
+        }
+        wait->odd = NULL == bell ? 1 : dn_bell_set(bell);
+        wait->fenced = NULL != bell && dn_bell_fence_all();
+        wait->looked = 0;
+    }
+    if (!wait->looked) {
+        const int seen = dn_port_poll_all(port);
+
+        if (0 > seen) {
+            /* Whoever has the lock receives, or this thread is in a handler. */
+            (void) sched_yield();
+            return DN_WAIT_YIELDED;
+        }
+        wait->looked = 1;
+        if (0 < seen) {
+            dn_wait_restart(wait);
+        }
+        return DN_WAIT_LOOK;
+    }
+    const uint32_t us = blind || wait->fenced ? dn_wait_nap_us(wait, now, blind) : DN_WAIT_NAP_MIN_US;
+    const dn_wait_end_t end = dn_wait_sleep(bell, wait->odd, us);
+    /* What was on its way at S0 has come by now. */
+    wait->fenced = 1;
+    if (DN_WAIT_WOKEN == end || 0 < dn_port_poll_all(port)) {
+        dn_wait_restart(wait);
+    }
+    return end;
+}
+
+dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned flags)
+{
+    const dn_wait_policy_t policy = (dn_wait_policy_t) port->config.wait;
+    dn_wait_end_t end = DN_WAIT_LOOK;
+
+    if (DN_WAIT_SPIN == policy) {
+        return end;
+    }
+    uint64_t now = dn_wait_now_ns();
+    if (0 == wait->began_ns || steps != wait->steps
+        || (0 != (flags & DN_WAIT_TIGHT) && DN_WAIT_GAP_NS < now - wait->left_ns)) {
+        *wait = (dn_wait_t){.steps = steps, .heard = dn_port_heard(port), .began_ns = now};
+    }
+    const int shared = 0 != (flags & DN_WAIT_SHARED) || dn_oversubscribed(port);
+    if (dn_wait_is_due(port, wait, now, shared)) {
+        end = dn_wait_nap(port, wait, now, flags);
+    } else if (DN_WAIT_YIELD == policy || shared || port->threads) {
+        /* Nobody tells how many threads poll: with several, one that gets nothing stands in the others' way. */
+        wait->yields++;
+        (void) sched_yield();
+        end = DN_WAIT_YIELDED;
+    }
+    if (DN_WAIT_LOOK != end) {
+        now = dn_wait_now_ns();
+    }
+    wait->left_ns = now;
+    return end;
+}
