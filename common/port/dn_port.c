@@ -214,6 +214,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     if (DN_OK != status) {
         goto err_destroy;
     }
+    port->bell = dn_bell(port);
     /* Strings of the caller are not kept beyond dn_open(); those of providers are copies. */
     port->job.dir = NULL;
     dn_auth_wipe(&port->job.key, sizeof(port->job.key));

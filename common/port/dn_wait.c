@@ -41,10 +41,8 @@ void dn_bell_ring(uint32_t *bell, uint32_t odd)
 
 void dn_wait_ring(const dn_port_t *port)
 {
-    uint32_t *bell = dn_bell(port);
-
-    if (NULL != bell) {
-        dn_bell_touch(bell);
+    if (NULL != port->bell) {
+        dn_bell_touch(port->bell);
     }
 }
 
@@ -76,36 +74,50 @@ static uint64_t dn_wait_now_ns(void)
     return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
 }
 
-/** Can everything that comes by this port ring? */
-static int dn_wait_is_blind(const dn_port_t *port)
+/** A flag besides those of the header. */
+enum {
+    DN_WAIT_CLOCKED = 1 << 8 /**< a device lives by a clock */
+};
+
+/** A wait begins: look at what its turns depend on. @return 0: another thread has the lock, and nothing has begun. */
+static int dn_wait_begin(dn_port_t *port, dn_wait_t *wait, uint64_t steps, uint64_t now)
 {
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        if (NULL == iface->device->bell) {
-            return 1;
-        }
+    if (!dn_port_trylock(port)) {
+        return 0;
     }
-    return NULL != port->fault;
+    *wait = (dn_wait_t){.steps = steps, .heard = dn_port_heard(port), .began_ns = now};
+    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
+        wait->flags |= NULL == iface->device->bell ? DN_WAIT_BLIND : 0;
+        wait->flags |= 0 != iface->device->clocked ? DN_WAIT_CLOCKED : 0;
+    }
+    wait->flags |= NULL != port->fault ? DN_WAIT_BLIND : 0;
+    wait->flags |= dn_oversubscribed(port) ? DN_WAIT_SHARED : 0;
+    dn_port_unlock(port);
+    return 1;
 }
 
-static int dn_wait_is_clocked(const dn_port_t *port)
+/** Has something come since the wait began? */
+static int dn_wait_has_heard(dn_port_t *port, const dn_wait_t *wait)
 {
-    for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        if (0 != iface->device->clocked) {
-            return 1;
-        }
+    int heard = 1;
+
+    if (dn_port_trylock(port)) {
+        heard = wait->heard != dn_port_heard(port);
+        dn_port_unlock(port);
     }
-    return 0;
+    return heard;
 }
 
 /** Is it time to sleep? */
-static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t now, int shared)
+static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t now)
 {
     const uint64_t waited = now - wait->began_ns;
 
     switch ((dn_wait_policy_t) port->config.wait) {
     case DN_WAIT_AUTO:
-        return (DN_WAIT_SPIN_NS <= waited || (shared && DN_WAIT_YIELDS <= wait->yields))
-               && !dn_wait_is_clocked(port);
+        return (DN_WAIT_SPIN_NS <= waited
+                || (0 != (wait->flags & DN_WAIT_SHARED) && DN_WAIT_YIELDS <= wait->yields))
+               && 0 == (wait->flags & DN_WAIT_CLOCKED);
     case DN_WAIT_SLEEP:
         return DN_WAIT_SOON_NS <= waited;
     case DN_WAIT_SPIN:
@@ -145,14 +157,14 @@ static dn_wait_end_t dn_wait_sleep(uint32_t *bell, uint32_t odd, uint32_t us)
     return dn_bell_sleep(bell, odd, &pause) ? DN_WAIT_WOKEN : DN_WAIT_SLEPT;
 }
 
-/** S0, the port's part of S1, and S2: one of them at each call. */
-static dn_wait_end_t dn_wait_nap(dn_port_t *port, dn_wait_t *wait, uint64_t now, unsigned flags)
+/** S0 and the port's part of S1, or S2. */
+static dn_wait_end_t dn_wait_nap(dn_port_t *port, dn_wait_t *wait, uint64_t now)
 {
-    const int blind = 0 != (flags & DN_WAIT_BLIND) || dn_wait_is_blind(port);
-    uint32_t *bell = dn_bell(port);
+    const int blind = 0 != (wait->flags & DN_WAIT_BLIND);
+    uint32_t *bell = port->bell;
 
     if (0 == wait->odd) {
-        if (wait->heard != dn_port_heard(port)) {
+        if (dn_wait_has_heard(port, wait)) {
             /* Whatever the caller waits for, something has come that was taken elsewhere. */
             dn_wait_restart(wait);
             return DN_WAIT_LOOK;
@@ -196,12 +208,15 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
     uint64_t now = dn_wait_now_ns();
     if (0 == wait->began_ns || steps != wait->steps
         || (0 != (flags & DN_WAIT_TIGHT) && DN_WAIT_GAP_NS < now - wait->left_ns)) {
-        *wait = (dn_wait_t){.steps = steps, .heard = dn_port_heard(port), .began_ns = now};
+        if (!dn_wait_begin(port, wait, steps, now)) {
+            (void) sched_yield();
+            return DN_WAIT_YIELDED;
+        }
     }
-    const int shared = 0 != (flags & DN_WAIT_SHARED) || dn_oversubscribed(port);
-    if (dn_wait_is_due(port, wait, now, shared)) {
-        end = dn_wait_nap(port, wait, now, flags);
-    } else if (DN_WAIT_YIELD == policy || shared || port->threads) {
+    wait->flags |= flags;
+    if (dn_wait_is_due(port, wait, now)) {
+        end = dn_wait_nap(port, wait, now);
+    } else if (DN_WAIT_YIELD == policy || 0 != (wait->flags & DN_WAIT_SHARED) || port->threads) {
         /* Nobody tells how many threads poll: with several, one that gets nothing stands in the others' way. */
         wait->yields++;
         (void) sched_yield();

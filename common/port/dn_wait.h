@@ -84,6 +84,7 @@ typedef struct dn_wait {
     uint64_t heard;    /**< by the port, when it began */
     uint64_t began_ns; /**< since when it is in vain; 0: it is not */
     uint64_t left_ns;  /**< when dn_wait() was left last */
+    uint32_t flags;    /**< the caller's, and what was found when it began */
     uint32_t yields;   /**< since it began */
     uint32_t odd;      /**< as S0 left the bell; 0: S0 is to be done */
     uint32_t looked;   /**< the port was looked at since S0 */

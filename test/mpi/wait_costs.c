@@ -1,0 +1,347 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file wait_costs.c
+ * What a rank that waits costs, and how soon it goes on once there is something.
+ *
+ *   wait_costs [-m MS] [-w WAKES] [-c CPU_MS] [-a 0|1] [-u US] [-t TESTS]
+ *
+ *   -m  milliseconds that rank 0 waits for rank 1 in each kind of call
+ *   -c  milliseconds of CPU time that each of them may take; 0: any
+ *   -a  1: rank 0 has to stay awake, so that its thread never waits for the kernel
+ *   -w  wakes: rank 1 writes when rank 0 is asleep, and rank 0 says how long it takes until it has returned
+ *   -u  microseconds that half of the wakes may take; 0: any
+ *   -t  calls of MPI_Test between which rank 0 computes: none of them may sleep
+ */
+#include "dn_config.h"
+
+#include "verify.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { LONG = 1 << 20, TAG = 7, COMPUTE_US = 50, FEW = 20 };
+
+static uint64_t wait_ms = 2000;
+static uint64_t cpu_most_ms;
+static uint64_t awake;
+static uint64_t wakes;
+static uint64_t wake_most_us;
+static uint64_t tests;
+
+static char *message;
+static MPI_Win window;
+static int *word;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
+/** Of all threads of the process: user and system. */
+static double cpu_ms(void)
+{
+    struct rusage usage;
+
+    (void) getrusage(RUSAGE_SELF, &usage);
+    return (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3
+           + (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+}
+
+/** How often this thread has left its core to wait for something. */
+static long times_slept(void)
+{
+    struct rusage usage;
+
+    (void) getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+/** @name Kinds of waits: what rank 0 waits in, and what rank 1 ends it by */
+/** @{ */
+static void recv_waits(void)
+{
+    MPI_Recv(message, 1, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void any_waits(void)
+{
+    MPI_Recv(message, 1, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void request_waits(void)
+{
+    MPI_Request request;
+
+    MPI_Irecv(message, 1, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void probe_waits(void)
+{
+    MPI_Probe(1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    recv_waits();
+}
+
+static void short_sent(void)
+{
+    MPI_Send(message, 1, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+}
+
+static void long_recv_waits(void)
+{
+    MPI_Recv(message, LONG, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void long_sent(void)
+{
+    MPI_Send(message, LONG, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+}
+
+static void ssend_waits(void)
+{
+    MPI_Ssend(message, 1, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+}
+
+static void short_received(void)
+{
+    MPI_Recv(message, 1, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void long_ssend_waits(void)
+{
+    MPI_Ssend(message, LONG, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+}
+
+static void long_received(void)
+{
+    MPI_Recv(message, LONG, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void barrier(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void ibarrier(void)
+{
+    MPI_Request request;
+
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void bcast(void)
+{
+    MPI_Bcast(message, 1, MPI_BYTE, 1, MPI_COMM_WORLD);
+}
+
+static void long_bcast(void)
+{
+    MPI_Bcast(message, LONG, MPI_BYTE, 1, MPI_COMM_WORLD);
+}
+
+static void lock(void)
+{
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+}
+
+static void unlock(void)
+{
+    MPI_Win_unlock(0, window);
+}
+
+static void lock_waits(void)
+{
+    lock();
+    unlock();
+}
+
+static void fence(void)
+{
+    MPI_Win_fence(0, window);
+}
+
+static void exposure_waits(void)
+{
+    MPI_Group all, other;
+    const int rank = 1;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &rank, &other);
+    MPI_Win_post(other, 0, window);
+    MPI_Win_wait(window);
+    MPI_Group_free(&other);
+    MPI_Group_free(&all);
+}
+
+static void access_ends(void)
+{
+    MPI_Group all, other;
+    const int rank = 0;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &rank, &other);
+    MPI_Win_start(other, 0, window);
+    MPI_Win_complete(window);
+    MPI_Group_free(&other);
+    MPI_Group_free(&all);
+}
+
+static const struct {
+    const char *name;
+    void (*ahead)(void); /**< by rank 1, before; NULL: nothing */
+    void (*waits)(void); /**< by rank 0 */
+    void (*ends)(void);  /**< by rank 1 */
+} kinds[] = {
+    {"MPI_Recv", NULL, recv_waits, short_sent},
+    {"MPI_Recv from any source", NULL, any_waits, short_sent},
+    {"MPI_Wait", NULL, request_waits, short_sent},
+    {"MPI_Probe", NULL, probe_waits, short_sent},
+    {"MPI_Recv of 1 MiB", NULL, long_recv_waits, long_sent},
+    {"MPI_Ssend", NULL, ssend_waits, short_received},
+    {"MPI_Ssend of 1 MiB", NULL, long_ssend_waits, long_received},
+    {"MPI_Barrier", NULL, barrier, barrier},
+    {"MPI_Ibarrier and MPI_Wait", NULL, ibarrier, ibarrier},
+    {"MPI_Bcast", NULL, bcast, bcast},
+    {"MPI_Bcast of 1 MiB", NULL, long_bcast, long_bcast},
+    {"MPI_Win_lock", lock, lock_waits, unlock},
+    {"MPI_Win_fence", NULL, fence, fence},
+    {"MPI_Win_wait", NULL, exposure_waits, access_ends},
+};
+/** @} */
+
+/** Rank 0 waits in each kind of call for as long as rank 1 sleeps. */
+static void cost(int rank)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (1 == rank && NULL != kinds[i].ahead) {
+            kinds[i].ahead();
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (1 == rank) {
+            verify_sleep_ms((unsigned) wait_ms);
+            kinds[i].ends();
+            continue;
+        }
+        const double before = cpu_ms();
+        const long slept_before = times_slept();
+        kinds[i].waits();
+        const double took = cpu_ms() - before;
+        const long slept = times_slept() - slept_before;
+        printf("%s of %llu ms took %.1f ms of CPU time and %ld sleeps\n", kinds[i].name,
+               (unsigned long long) wait_ms, took, slept);
+        verify_that(0 == cpu_most_ms || (double) cpu_most_ms >= took,
+                    "that is too much for a rank that waits");
+        verify_that(0 == awake || FEW > slept, "a rank sleeps that has to stay awake");
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *) a;
+    const uint64_t right = *(const uint64_t *) b;
+
+    return (left > right) - (left < right);
+}
+
+/** From the store of rank 1 to the return of rank 0: they share a clock. */
+static void wake(int rank)
+{
+    uint64_t *took = calloc(wakes, sizeof(*took));
+    uint64_t sent;
+
+    verify_that(NULL != took, "no memory for times");
+    for (uint64_t i = 0; i < wakes; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (1 == rank) {
+            /* By then it sleeps, since it was in vain for more than a millisecond. */
+            verify_sleep_ms(5 + (unsigned) (i % 16));
+            sent = now_ns();
+            MPI_Send(&sent, 1, MPI_UINT64_T, 0, TAG, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(&sent, 1, MPI_UINT64_T, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            took[i] = now_ns() - sent;
+        }
+    }
+    if (0 == rank && 0 != wakes) {
+        qsort(took, wakes, sizeof(*took), by_size);
+        const double half = (double) took[wakes / 2] / 1e3;
+        printf("%llu wakes: half of them within %.1f us, 90 %% within %.1f us, the longest %.1f us\n",
+               (unsigned long long) wakes, half, (double) took[wakes * 9 / 10] / 1e3,
+               (double) took[wakes - 1] / 1e3);
+        verify_that(0 == wake_most_us || (double) wake_most_us >= half, "a rank is woken too late");
+    }
+    free(took);
+}
+
+/** A program that asks now and then, and computes meanwhile: no call takes as long as the shortest sleep, but for what others have
+ * of the core. */
+static void test_now_and_then(int rank)
+{
+    MPI_Request request;
+    uint64_t late = 0;
+    int done = 0;
+
+    if (0 == tests) {
+        return;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (1 == rank) {
+        MPI_Recv(message, 1, MPI_BYTE, 0, TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(message, 1, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        return;
+    }
+    MPI_Irecv(message, 1, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+    for (uint64_t i = 0; i < tests; i++) {
+        const uint64_t began = now_ns();
+
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        late += now_ns() - began > 50000;
+        while (now_ns() - began < COMPUTE_US * 1000) {
+        }
+    }
+    printf("%llu of %llu calls of MPI_Test took more than 50 us\n", (unsigned long long) late,
+           (unsigned long long) tests);
+    verify_that(10 * late < tests, "MPI_Test sleeps though the program computes");
+    MPI_Send(message, 1, MPI_BYTE, 1, TAG + 1, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    const verify_option_t options[] = {
+        {'m', "MS", &wait_ms, 0},  {'c', "CPU_MS", &cpu_most_ms, 0}, {'a', "0|1", &awake, 0},
+        {'w', "WAKES", &wakes, 0}, {'u', "US", &wake_most_us, 0},    {'t', "TESTS", &tests, 0},
+        {0, NULL, NULL, 0}};
+    int rank;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    verify_options(argc, argv, options);
+    message = calloc(1, LONG);
+    verify_that(NULL != message, "no memory for messages");
+    MPI_Win_allocate(sizeof(int), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &word, &window);
+    if (0 != wait_ms) {
+        /* Trees, areas and connections are made ahead. */
+        barrier();
+        ibarrier();
+        bcast();
+        long_bcast();
+        fence();
+        cost(rank);
+    }
+    wake(rank);
+    test_now_and_then(rank);
+    MPI_Win_free(&window);
+    free(message);
+    MPI_Finalize();
+    return 0;
+}
