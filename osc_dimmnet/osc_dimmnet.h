@@ -174,10 +174,10 @@ typedef struct osc_module {
 /** What the processes of a job have in common. */
 typedef struct osc_component {
     ompi_osc_base_component_t super;
-    dn_port_t *port;    /**< NULL until the first window */
-    bool failed;        /**< the port cannot be opened */
-    bool maps;          /**< what this process allocates can be mapped by others */
-    dn_pieces_t pieces; /**< what windows and MPI_Alloc_mem are made of */
+    dn_port_t *port;         /**< NULL until the first window */
+    bool failed;             /**< the port cannot be opened */
+    bool maps;               /**< what this process allocates can be mapped by others */
+    dn_pieces_t pieces;      /**< what windows and MPI_Alloc_mem are made of */
     opal_hash_table_t peers; /**< dn_peer_t by process name */
     opal_mutex_t lock;
     opal_mutex_t open_lock; /**< while the port is opened; taken before the other */
