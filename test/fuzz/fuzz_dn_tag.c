@@ -181,7 +181,7 @@ static void settle(void)
         (void) dn_progress(port);
     }
     tag->busy = NULL;
-    dn_tag_forget_kept(tag, NULL, NULL);
+    dn_tag_forget_kept(tag, NULL, NULL, false);
     look_at_kept();
     dn_tag_close(tag);
     for (int i = 0; i < REQUESTS; i++) {

@@ -22,6 +22,8 @@ static dn_shm_peer_t to[RECEIVERS], from[RECEIVERS];
 static dn_shm_rx_t rx[RECEIVERS];
 static dn_handler_t handler[RECEIVERS][DN_CHAN_MAX];
 static unsigned received[RECEIVERS];
+/** Nobody sleeps: the bell in it is even. */
+static dn_shm_header_t awake;
 
 static dn_ring_t *ring(unsigned i)
 {
@@ -69,7 +71,8 @@ static void set_up(unsigned of_granules, unsigned of_receivers, unsigned of_mess
         memset(&receiver[i], 0, sizeof(receiver[i]));
         memset(&rx[i], 0, sizeof(rx[i]));
         to[i].base.iface = &sender.iface;
-        to[i].tx_open = to[i].staging = 1;
+        to[i].tx_state = DN_SHM_TX_STAGE;
+        to[i].map.header = &awake;
         dn_line_tx_init(&to[i].tx, ring(i), LINES, 0);
         dn_line_rx_init(&rx[i].line, ring(i), LINES, 0);
         handler[i][CHANNEL] = (dn_handler_t){handle, &received[i]};
@@ -77,7 +80,7 @@ static void set_up(unsigned of_granules, unsigned of_receivers, unsigned of_mess
         receiver[i].iface.handler = handler[i];
         from[i].base.iface = &receiver[i].iface;
         from[i].map = sender.map;
-        from[i].map.header = (dn_shm_header_t *) dn_explore_memory;
+        from[i].map.header = &awake;
         from[i].rx = &rx[i];
         rx[i].peer = &from[i];
         rx[i].len_limit = DN_SHM_GRANULE + 1;

@@ -19,6 +19,8 @@ enum { DEPTH = 4, ONE_WAY = 14, BOTH_WAYS = 10, LLCM = 1024, CREDIT = DEPTH * 64
 static dn_tree_t tree[2];
 static dn_tree_link_t end[2];
 static dn_shm_peer_t peer[2];
+/** Nobody sleeps: the bell in it is even. */
+static dn_shm_header_t awake;
 
 /** What end @p i receives lies in its own LLCM. */
 static uint8_t *llcm(int i)
@@ -35,6 +37,7 @@ static void set_up(void)
 
         peer[i].base.llcm_len = LLCM;
         peer[i].map.llcm = llcm(1 - i);
+        peer[i].map.header = &awake;
         peer[i].base.hot.ops.aotf = dn_shm_aotf;
         peer[i].base.hot.ops.aotf_line = dn_shm_aotf_line;
         end[i] = (dn_tree_link_t){.peer = &peer[i].base.hot,
