@@ -43,7 +43,7 @@
  * DN_WAIT_BLIND_US, with what the kernel adds (prctl(2): PR_SET_TIMERSLACK). A device that lives by a clock, as an emulation does,
  * is not slept over.
  *
- * test/orders explores the bell.
+ * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c, on the edge of sleep.
  */
 #ifndef DN_WAIT_H
 #define DN_WAIT_H

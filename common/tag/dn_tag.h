@@ -25,12 +25,13 @@
  *
  *   receive  NEW ---> POSTED ---> MATCHED ---> COMPLETE                              an eager message; or cancelled
  *                       |            |
- *                       |            +---> STARTS <--> PULLS ---> ANSWERS ---> COMPLETE
- *                       |            |                   |
- *                       |            +-----------------> ASKS <--> WAITS_BYTES ---> COMPLETE
- *                       |                                 ^
- *                       +---> IS_PUSHED ---> COMPLETE     |
- *                                    +--------------------+
+ *                       |            +---> ANSWERS ---> COMPLETE                  nothing is to be fetched, or it was synchronous
+ *                       |            +---> PULLS <--> STARTS                      STARTS waits for room
+ *                       |            |       |  +---> ANSWERS ---> COMPLETE
+ *                       |            |       v
+ *                       |            +---> ASKS <--> WAITS_BYTES ---> COMPLETE     in pieces; ASKS ---> ANSWERS: memory ran out
+ *                       |                    ^
+ *                       +---> IS_PUSHED -----+---> COMPLETE                        ASKS: the PUSH could not be made
  *
  * Ownership: a request, its memory and its layout are lent from dn_tag_send(), dn_tag_recv() or dn_tag_mrecv() until its
  *            callback is called, and not touched from then on.
