@@ -136,6 +136,7 @@ static int complete(coll_llcm_request_t *done)
         done->super.super.req_status.MPI_ERROR = DN_OK == done->status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
         /* It may be another's from here on. */
         (void) ompi_request_complete(&done->super.super, true);
+        dn_ompi_wait_tell();
         OBJ_RELEASE(comm);
         count++;
     }

@@ -47,7 +47,7 @@ static void sent(dn_tag_req_t *req)
 
     request->super.ompi_req->req_status.MPI_ERROR = dn_ompi_tag_error(req->status);
     request->super.completion_callback(&request->super);
-    dn_ompi_tag_tell();
+    dn_ompi_wait_tell();
 }
 
 static void received(dn_tag_req_t *req)
@@ -56,7 +56,7 @@ static void received(dn_tag_req_t *req)
 
     dn_ompi_tag_recv_status(&request->super.ompi_req->req_status, req);
     request->super.completion_callback(&request->super);
-    dn_ompi_tag_tell();
+    dn_ompi_wait_tell();
 }
 
 int mca_mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dst, int tag,

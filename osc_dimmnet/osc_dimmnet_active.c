@@ -249,7 +249,7 @@ int ompi_osc_dimmnet_test(ompi_win_t *win, int *flag)
 
     *flag = completed;
     if (!completed) {
-        opal_progress();
+        dn_ompi_progress_once();
         if (0 == ++module->tests % TESTS) {
             look_at_origins(module);
         }

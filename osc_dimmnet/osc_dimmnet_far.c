@@ -93,6 +93,7 @@ void ompi_osc_dimmnet_task_end(osc_task_t *task, int error)
         task->request->req_status.MPI_ERROR =
             OMPI_SUCCESS == error ? MPI_SUCCESS : ompi_errcode_get_mpi_code(error);
         (void) ompi_request_complete(task->request, true);
+        dn_ompi_wait_tell();
     }
     free(task);
     /* Last: who waits for it may take the window away. */
@@ -294,7 +295,7 @@ int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
     int rc = OMPI_SUCCESS;
 
     /* Also when nothing is pending: others may need this process, which polls memory of its own, say. */
-    opal_progress();
+    dn_ompi_progress_once();
     if (-1 != target) {
         ompi_osc_dimmnet_batch_start(module, target);
         return settle_one(module, target);

@@ -239,7 +239,7 @@ int ompi_osc_dimmnet_sync(ompi_win_t *win)
 {
     osc_complete();
     if (NULL != osc_module(win)->far) {
-        opal_progress();
+        dn_ompi_progress_once();
     }
     return OMPI_SUCCESS;
 }

@@ -111,6 +111,7 @@ static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
     } else {
         ompi_request_complete(&request->ompi, true);
     }
+    dn_ompi_wait_tell();
 }
 /** What MPI_Isend returns for a message that has left: complete from the start, never freed. */
 extern ompi_request_t mca_pml_dimmnet_sent;

@@ -8,6 +8,7 @@
 #include "dn_ompi_progress.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "ompi/mca/pml/pml.h"
@@ -48,11 +49,33 @@ static struct {
     atomic_ullong events;
 } dn_ompi_progress;
 
+/** What the callback does when it was called in vain. */
+enum when_in_vain {
+    WAITS,   /**< asks dn_wait() */
+    RETURNS, /**< nothing: dn_ompi_wait() does the waiting, or this thread is in dn_wait() */
+    YIELDS,  /**< gives the core away where cores are shared, and never sleeps: nothing is waited for */
+};
+
 /** Of a thread. */
 static _Thread_local struct {
     dn_wait_t wait; /**< the callback's */
-    bool inside;    /**< of dn_ompi_wait(), which does the waiting */
+    enum when_in_vain in_vain;
 } dn_ompi_own;
+
+/** opal_progress(), in which the callback does another thing when it was in vain. */
+static void progress_that(enum when_in_vain in_vain)
+{
+    const enum when_in_vain before = dn_ompi_own.in_vain;
+
+    dn_ompi_own.in_vain = in_vain;
+    opal_progress();
+    dn_ompi_own.in_vain = before;
+}
+
+void dn_ompi_progress_once(void)
+{
+    progress_that(YIELDS);
+}
 
 /** Do messages come by a transport that rings no bell? */
 static bool is_blind(void)
@@ -66,7 +89,8 @@ static bool is_blind(void)
     {
         const char *name = module->btl_component->btl_version.mca_component_name;
 
-        if (0 != strcmp("self", name) && 0 != strcmp("dimmnet", name)) {
+        /* What a process sends to itself has come when it waits, but for what another thread sends. */
+        if (0 != strcmp("dimmnet", name) && (ompi_mpi_thread_multiple || 0 != strcmp("self", name))) {
             return true;
         }
     }
@@ -117,15 +141,28 @@ bool dn_ompi_shares_core(void)
 /** A call in vain, and not the first. @return whether the core was others': then Open MPI need not yield it once more. */
 static __attribute__((noinline)) int wait_in_callback(unsigned polls)
 {
-    if (dn_ompi_own.inside
-        || DN_OMPI_CARRIES_NONE == atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed)) {
+    if (DN_OMPI_CARRIES_NONE == atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed)) {
+        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
         return 0;
     }
-    if (polls == atomic_load_explicit(&dn_ompi_progress.limit, memory_order_relaxed)) {
-        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+    if (RETURNS == dn_ompi_own.in_vain) {
+        return 0;
+    }
+    if (YIELDS == dn_ompi_own.in_vain) {
+        dn_wait_restart(&dn_ompi_own.wait);
+        if (dn_ompi_shares_core()) {
+            (void) sched_yield();
+        }
+        return 0;
+    }
+    if (0 == dn_ompi_own.wait.began_ns) {
         atomic_store_explicit(&dn_ompi_progress.blind, is_blind(), memory_order_relaxed);
     }
-    return DN_WAIT_LOOK != dn_wait(dn_ompi_progress.port, &dn_ompi_own.wait, 0, DN_WAIT_TIGHT | wait_flags());
+    dn_ompi_own.in_vain = RETURNS;
+    const dn_wait_end_t end =
+        dn_wait(dn_ompi_progress.port, &dn_ompi_own.wait, 0, DN_WAIT_TIGHT | wait_flags());
+    dn_ompi_own.in_vain = WAITS;
+    return DN_WAIT_LOOK != end;
 }
 
 /** opal_progress_callback_t. */
@@ -168,12 +205,9 @@ bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps)
     /* A process that is about to sleep looks at everything, and so does one that has slept. */
     if (0 != wait->lively || 0 != wait->super.odd || !dn_ompi_shares_core() || 0 == wait->turns % TURNS
         || atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed)) {
-        const bool inside = dn_ompi_own.inside;
         const int heard = atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed) ? hear() : 0;
 
-        dn_ompi_own.inside = true;
-        opal_progress();
-        dn_ompi_own.inside = inside;
+        progress_that(RETURNS);
         const uint64_t events = atomic_load_explicit(&dn_ompi_progress.events, memory_order_relaxed);
         if (events != wait->events || 0 < heard) {
             wait->events = events;

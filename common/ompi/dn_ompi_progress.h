@@ -13,7 +13,8 @@
  * the policy says, it yields, or sleeps within the call. Between two calls of one wait the loop looks at what it waits for: that is
  * the loop's part of S1 in dn_wait.h. A program that computes for more than DN_WAIT_GAP_NS between two calls is not slowed down, as it
  * does not wait. One that calls MPI_Test or MPI_Iprobe in a tight loop waits: such a call may last as long as a sleep, which ends
- * when a message comes, and takes at most a DN_WAIT_PART of the time since the loop began.
+ * when a message comes. Other parts of Open MPI that have something to do meanwhile, file operations say, ring no bell: each of their
+ * steps may be late by a sleep, DN_WAIT_NAP_MAX_US at most.
  *
  * Where the messages of the process come by other transports of Open MPI, too, sleeps are those of DN_WAIT_BLIND. Where all do, the
  * callback never waits, since it is not asked to; but our own loops do so.
@@ -27,6 +28,8 @@
 #include "dn_ompi.h"
 
 #include "dn_wait.h"
+
+#include "opal/threads/mutex.h"
 
 /** Go on with something. @return how many events there were. */
 typedef int (*dn_ompi_progress_fn_t)(void);
@@ -65,6 +68,16 @@ DN_API bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps);
 
 /** Another thread may sleep for what this one has just done. */
 DN_API void dn_ompi_wait_ring(void);
+/** A request has ended: where there are threads, the one that waits for it may sleep, and no peer rings for it any more. */
+static inline void dn_ompi_wait_tell(void)
+{
+    if (OPAL_UNLIKELY(opal_using_threads())) {
+        dn_ompi_wait_ring();
+    }
+}
+
+/** opal_progress() for a call that waits for nothing, however often it is made: it yields where cores are shared, and never sleeps. */
+DN_API void dn_ompi_progress_once(void);
 
 /** Look again whether this process shares its cores: it has another peer. dn_ompi_connect() does so. */
 DN_API void dn_ompi_progress_look(void);

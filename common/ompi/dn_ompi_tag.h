@@ -114,13 +114,6 @@ static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, 
     dn_ompi_tag_status(status, &req->head, req->size);
     status->MPI_ERROR = OPAL_LIKELY(DN_OK == req->status) ? MPI_SUCCESS : dn_ompi_tag_error(req->status);
 }
-/** A request has ended: where there are threads, the one that waits for it may sleep, and no peer rings for it any more. */
-static inline void dn_ompi_tag_tell(void)
-{
-    if (OPAL_UNLIKELY(opal_using_threads())) {
-        dn_ompi_wait_ring();
-    }
-}
 /** A request on the stack of a blocking call. */
 typedef struct dn_ompi_tag_blocking {
     dn_tag_req_t req;
@@ -131,7 +124,7 @@ static inline void dn_ompi_tag_returned(dn_tag_req_t *req)
 {
     /* Pairs with the acquire in dn_ompi_tag_wait(), on whose caller's stack this is: the results come first. */
     atomic_store_explicit(&((dn_ompi_tag_blocking_t *) req)->returned, true, memory_order_release);
-    dn_ompi_tag_tell();
+    dn_ompi_wait_tell();
 }
 /** To be called ahead of the start of such a request. */
 static inline void dn_ompi_tag_block(dn_ompi_tag_blocking_t *blocking)

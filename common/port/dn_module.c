@@ -287,11 +287,15 @@ dn_status_t dn_device_add(const dn_device_module_t *added)
         if (NULL == module) {
             module = dn_module_enter(device->name, NULL);
         }
+        if (NULL != module && NULL == module->device) {
+            /* Under the lock: whoever finds an entry without a device loads its file. */
+            module->device = device;
+        }
+        there = NULL == module ? NULL : module->device;
         pthread_mutex_unlock(&dn_module_lock);
-        if (NULL == module) {
+        if (NULL == there) {
             return DN_ERR_NOMEM;
         }
-        there = dn_module_settle(module, device);
     }
     if (device != there) {
         dn_log_error("there is a device %s already; give the one that is added another name", device->name);

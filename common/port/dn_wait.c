@@ -32,7 +32,10 @@ void dn_bell_ring(uint32_t *bell, uint32_t odd)
      * the bell is odd again, since S1 may have come before R0. */
     while (0 != odd % 2) {
         if (dn_cas_u32(bell, odd, odd + 1)) {
-            (void) syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+            if (0 < syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0)) {
+                /* The kernel may have put the sleeper on this core, behind this process, though another one is free. */
+                (void) sched_yield();
+            }
             return;
         }
         odd = dn_load_acquire_u32(bell);
@@ -87,7 +90,8 @@ static int dn_wait_begin(dn_port_t *port, dn_wait_t *wait, uint64_t steps, uint6
     }
     *wait = (dn_wait_t){.steps = steps, .heard = dn_port_heard(port), .began_ns = now};
     for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
-        wait->flags |= NULL == iface->device->bell ? DN_WAIT_BLIND : 0;
+        wait->flags |=
+            NULL == iface->device->bell || port->bell != iface->device->bell(iface) ? DN_WAIT_BLIND : 0;
         wait->flags |= 0 != iface->device->clocked ? DN_WAIT_CLOCKED : 0;
     }
     wait->flags |= NULL != port->fault ? DN_WAIT_BLIND : 0;
@@ -113,6 +117,9 @@ static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t
 {
     const uint64_t waited = now - wait->began_ns;
 
+    if (waited < wait->away_ns * DN_WAIT_GAPS) {
+        return 0;
+    }
     switch ((dn_wait_policy_t) port->config.wait) {
     case DN_WAIT_AUTO:
         return (DN_WAIT_SPIN_NS <= waited
@@ -206,14 +213,15 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
         return end;
     }
     uint64_t now = dn_wait_now_ns();
-    if (0 == wait->began_ns || steps != wait->steps
-        || (0 != (flags & DN_WAIT_TIGHT) && DN_WAIT_GAP_NS < now - wait->left_ns)) {
+    const uint64_t gap = 0 != (flags & DN_WAIT_TIGHT) ? now - wait->left_ns : 0;
+    if (0 == wait->began_ns || steps != wait->steps || DN_WAIT_GAP_NS < gap) {
         if (!dn_wait_begin(port, wait, steps, now)) {
             (void) sched_yield();
             return DN_WAIT_YIELDED;
         }
     }
     wait->flags |= flags;
+    wait->away_ns += DN_WAIT_GAP_LEAST_NS < gap && DN_WAIT_GAP_NS >= gap ? gap - DN_WAIT_GAP_LEAST_NS : 0;
     if (dn_wait_is_due(port, wait, now)) {
         end = dn_wait_nap(port, wait, now);
     } else if (DN_WAIT_YIELD == policy || 0 != (wait->flags & DN_WAIT_SHARED) || port->threads) {

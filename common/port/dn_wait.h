@@ -38,8 +38,8 @@
  * the first sleep of a wait is as short as DN_WAIT_NAP_MIN_US, and R0 has come when the next one begins.
  *
  * A sleep ends by its clock, too, since the sleeper has other things to do: to look who lives, and whatever the caller does between
- * two. It lasts at most a DN_WAIT_PART of the time waited, so that what nobody rings for comes late by no more than that; and at
- * most DN_WAIT_NAP_MAX_US. Where the port has a device that cannot ring, or the caller waits for others who cannot, it lasts
+ * two. It lasts a DN_WAIT_PART of the time waited, but DN_WAIT_NAP_MIN_US at least and DN_WAIT_NAP_MAX_US at most: what nobody rings
+ * for comes late by no more than that, at each of its steps. Where the port has a device that cannot ring, or the caller waits for others who cannot, it lasts
  * DN_WAIT_BLIND_US, with what the kernel adds (prctl(2): PR_SET_TIMERSLACK). A device that lives by a clock, as an emulation does,
  * is not slept over.
  *
@@ -61,8 +61,11 @@ extern "C" {
 /** The same in yields, where cores are shared by processes: these may take as long as others compute. A barrier of 8 or 16 ranks on
  * 2 cores takes the same time with 50 and with 200 (perf/dn_barrier). */
 #define DN_WAIT_YIELDS 100u
-/** Time between two calls of dn_wait() beyond which the caller does something else, with DN_WAIT_TIGHT. */
+/** Time between two calls of dn_wait() beyond which the caller does something else, with DN_WAIT_TIGHT: then a wait ends. */
 #define DN_WAIT_GAP_NS 20000u
+/** The same, of which many make a program that computes: it does not sleep while they are more than a DN_WAIT_GAPS of its time. */
+#define DN_WAIT_GAP_LEAST_NS 2000u
+#define DN_WAIT_GAPS         8u
 
 /** Of the time waited, the part that a sleep takes; the shortest and the longest, in microseconds. */
 #define DN_WAIT_PART       16u
@@ -84,6 +87,7 @@ typedef struct dn_wait {
     uint64_t heard;    /**< by the port, when it began */
     uint64_t began_ns; /**< since when it is in vain; 0: it is not */
     uint64_t left_ns;  /**< when dn_wait() was left last */
+    uint64_t away_ns;  /**< gaps since it began, as far as they are above DN_WAIT_GAP_LEAST_NS */
     uint32_t flags;    /**< the caller's, and what was found when it began */
     uint32_t yields;   /**< since it began */
     uint32_t odd;      /**< as S0 left the bell; 0: S0 is to be done */

@@ -97,7 +97,8 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     const size_t answer = NULL == attr.provider ? 0 : DN_TAG_ANSWER * tag->config.limit.eager_limit;
     peer->eager_limit = tag->config.limit.eager_limit < most ? tag->config.limit.eager_limit : most;
     peer->answer_limit = answer < most ? answer : most;
-    peer->cma = 0 != attr.cma;
+    /* Of whoever is reached through a library, no clock is known. */
+    peer->cma = 0 != attr.cma && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;

@@ -42,8 +42,8 @@
 
 #include "dn_atomic.h"
 
-/** Nanoseconds that a message lies unread at most in a process that polls. */
-#define DN_TAG_AWAY_NS 20000u
+/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). */
+#define DN_TAG_AWAY_NS 200000
 
 void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
@@ -53,7 +53,7 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
         || req->len <= config->limit.announce_min) {
         return;
     }
-    if (dn_tag_now() - left <= DN_TAG_AWAY_NS) {
+    if ((int64_t) (dn_tag_now() - left) <= DN_TAG_AWAY_NS) {
         peer->away = false;
     } else if (0 != req->started && req->started < left) {
         /* An announcement would have come before the message left. */
