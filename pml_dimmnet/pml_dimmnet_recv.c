@@ -126,6 +126,7 @@ int mca_pml_dimmnet_iprobe(int src, int tag, struct ompi_communicator_t *comm, i
 int mca_pml_dimmnet_probe(int src, int tag, struct ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     while (!dn_ompi_tag_probe(comm, src, tag, status)) {
+        dn_ompi_progress_wait();
     }
     return OMPI_SUCCESS;
 }
@@ -148,6 +149,9 @@ int mca_pml_dimmnet_mprobe(int src, int tag, struct ompi_communicator_t *comm,
 
     while (OMPI_SUCCESS == rc && !found) {
         rc = dn_ompi_tag_mprobe(comm, src, tag, &found, message, status);
+        if (!found) {
+            dn_ompi_progress_wait();
+        }
     }
     return rc;
 }

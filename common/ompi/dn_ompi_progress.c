@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "ompi/mca/pml/pml.h"
+#include "ompi/request/request.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/runtime/opal_progress.h"
@@ -51,9 +52,9 @@ static struct {
 
 /** What the callback does when it was called in vain. */
 enum when_in_vain {
-    WAITS,   /**< asks dn_wait() */
+    YIELDS, /**< gives the core away where cores are shared, and never sleeps: the program may have other things to do */
+    WAITS,   /**< asks dn_wait(): the call does not return before something comes */
     RETURNS, /**< nothing: dn_ompi_wait() does the waiting, or this thread is in dn_wait() */
-    YIELDS,  /**< gives the core away where cores are shared, and never sleeps: nothing is waited for */
 };
 
 /** Of a thread. */
@@ -76,6 +77,58 @@ void dn_ompi_progress_once(void)
 {
     progress_that(YIELDS);
 }
+
+void dn_ompi_progress_wait(void)
+{
+    progress_that(WAITS);
+}
+
+/** @name MPI_Wait and its like
+ * Only they know that they wait: to the callback MPI_Test looks the same. Open MPI calls them through a table of its own, which is for
+ * those that do something around them.
+ */
+/** @{ */
+static ompi_request_fns_t dn_ompi_stock; /**< Open MPI's functions */
+
+#define DN_OMPI_WAITING(call)                                 \
+    {                                                         \
+        const enum when_in_vain before = dn_ompi_own.in_vain; \
+        dn_ompi_own.in_vain = WAITS;                          \
+        const int rc = dn_ompi_stock.call;                    \
+        dn_ompi_own.in_vain = before;                         \
+        return rc;                                            \
+    }
+static int wait_for_one(ompi_request_t **request, ompi_status_public_t *status)
+    DN_OMPI_WAITING(req_wait(request, status)) static int wait_for_any(size_t count,
+                                                                       ompi_request_t **requests, int *index,
+                                                                       ompi_status_public_t *status)
+        DN_OMPI_WAITING(req_wait_any(count, requests, index,
+                                     status)) static int wait_for_all(size_t count, ompi_request_t **requests,
+                                                                      ompi_status_public_t *statuses)
+            DN_OMPI_WAITING(req_wait_all(count, requests, statuses)) static int wait_for_some(
+                size_t count, ompi_request_t **requests, int *done, int *indices,
+                ompi_status_public_t *statuses)
+                DN_OMPI_WAITING(req_wait_some(count, requests, done, indices, statuses))
+
+                    static void take_waits(void)
+{
+    dn_ompi_stock = ompi_request_functions;
+    ompi_request_functions.req_wait = wait_for_one;
+    ompi_request_functions.req_wait_any = wait_for_any;
+    ompi_request_functions.req_wait_all = wait_for_all;
+    ompi_request_functions.req_wait_some = wait_for_some;
+}
+
+static void give_waits(void)
+{
+    if (wait_for_one == ompi_request_functions.req_wait) {
+        ompi_request_functions.req_wait = dn_ompi_stock.req_wait;
+        ompi_request_functions.req_wait_any = dn_ompi_stock.req_wait_any;
+        ompi_request_functions.req_wait_all = dn_ompi_stock.req_wait_all;
+        ompi_request_functions.req_wait_some = dn_ompi_stock.req_wait_some;
+    }
+}
+/** @} */
 
 /** Do messages come by a transport that rings no bell? */
 static bool is_blind(void)
@@ -149,7 +202,6 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
         return 0;
     }
     if (YIELDS == dn_ompi_own.in_vain) {
-        dn_wait_restart(&dn_ompi_own.wait);
         if (dn_ompi_shares_core()) {
             (void) sched_yield();
         }
@@ -276,10 +328,12 @@ void dn_ompi_progress_open(dn_port_t *port)
     dn_ompi_progress.port = port;
     dn_ompi_progress_look();
     opal_progress_register(progress);
+    take_waits();
 }
 
 void dn_ompi_progress_close(void)
 {
+    give_waits();
     opal_progress_unregister(progress);
     atomic_store_explicit(&dn_ompi_progress.count, 0, memory_order_relaxed);
     atomic_store_explicit(&dn_ompi_progress.polls, 0, memory_order_relaxed);

@@ -9,12 +9,11 @@
  * the functions that components have added, in that order. It is there from the first dn_ompi_open() to the last dn_ompi_close(),
  * ahead of which each component removes its functions. While nobody has added one, the port is looked at in some of the calls.
  *
- * MPI_Wait and the like loop inside of Open MPI. So the callback waits: once it was called in vain, back to back, for as long as
- * the policy says, it yields, or sleeps within the call. Between two calls of one wait the loop looks at what it waits for: that is
- * the loop's part of S1 in dn_wait.h. A program that computes for more than DN_WAIT_GAP_NS between two calls is not slowed down, as it
- * does not wait. One that calls MPI_Test or MPI_Iprobe in a tight loop waits: such a call may last as long as a sleep, which ends
- * when a message comes. Other parts of Open MPI that have something to do meanwhile, file operations say, ring no bell: each of their
- * steps may be late by a sleep, DN_WAIT_NAP_MAX_US at most.
+ * MPI_Wait and the like loop inside of Open MPI. So the callback waits within them, and within dn_ompi_progress_wait(): once it was
+ * called in vain, back to back, for as long as the policy says, it yields, or sleeps within the call. Between two calls of one wait
+ * the loop looks at what it waits for: that is the loop's part of S1 in dn_wait.h. In any other call, MPI_Test or MPI_Iprobe say, it
+ * never sleeps, however tight the loop: the program may compute between them. Other parts of Open MPI that have something to do during
+ * a sleep, file operations say, ring no bell: each of their steps may be late by a sleep, DN_WAIT_NAP_MAX_US at most.
  *
  * Where the messages of the process come by other transports of Open MPI, too, sleeps are those of DN_WAIT_BLIND. Where all do, the
  * callback never waits, since it is not asked to; but our own loops do so.
@@ -76,6 +75,8 @@ static inline void dn_ompi_wait_tell(void)
     }
 }
 
+/** opal_progress() for a loop that ends when something comes, and does nothing else. */
+DN_API void dn_ompi_progress_wait(void);
 /** opal_progress() for a call that waits for nothing, however often it is made: it yields where cores are shared, and never sleeps. */
 DN_API void dn_ompi_progress_once(void);
 

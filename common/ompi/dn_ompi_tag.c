@@ -57,7 +57,7 @@ static void unpack(void *layout, const void *from, size_t len)
 
 static void progress_all(void *arg)
 {
-    opal_progress();
+    dn_ompi_progress_once();
 }
 
 static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)

@@ -136,7 +136,7 @@ static inline void dn_ompi_tag_block(dn_ompi_tag_blocking_t *blocking)
 static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
 {
     while (OPAL_UNLIKELY(!atomic_load_explicit(&blocking->returned, memory_order_acquire))) {
-        opal_progress();
+        dn_ompi_progress_wait();
     }
     return OPAL_LIKELY(DN_OK == blocking->req.status) ? MPI_SUCCESS : dn_ompi_tag_error(blocking->req.status);
 }
