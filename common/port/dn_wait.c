@@ -117,9 +117,6 @@ static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t
 {
     const uint64_t waited = now - wait->began_ns;
 
-    if (waited < wait->away_ns * DN_WAIT_GAPS) {
-        return 0;
-    }
     switch ((dn_wait_policy_t) port->config.wait) {
     case DN_WAIT_AUTO:
         return (DN_WAIT_SPIN_NS <= waited
@@ -213,15 +210,14 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
         return end;
     }
     uint64_t now = dn_wait_now_ns();
-    const uint64_t gap = 0 != (flags & DN_WAIT_TIGHT) ? now - wait->left_ns : 0;
-    if (0 == wait->began_ns || steps != wait->steps || DN_WAIT_GAP_NS < gap) {
+    if (0 == wait->began_ns || steps != wait->steps
+        || (0 != (flags & DN_WAIT_TIGHT) && DN_WAIT_GAP_NS < now - wait->left_ns)) {
         if (!dn_wait_begin(port, wait, steps, now)) {
             (void) sched_yield();
             return DN_WAIT_YIELDED;
         }
     }
     wait->flags |= flags;
-    wait->away_ns += DN_WAIT_GAP_LEAST_NS < gap && DN_WAIT_GAP_NS >= gap ? gap - DN_WAIT_GAP_LEAST_NS : 0;
     if (dn_wait_is_due(port, wait, now)) {
         end = dn_wait_nap(port, wait, now);
     } else if (DN_WAIT_YIELD == policy || 0 != (wait->flags & DN_WAIT_SHARED) || port->threads) {

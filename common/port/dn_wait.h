@@ -63,9 +63,6 @@ extern "C" {
 #define DN_WAIT_YIELDS 100u
 /** Time between two calls of dn_wait() beyond which the caller does something else, with DN_WAIT_TIGHT: then a wait ends. */
 #define DN_WAIT_GAP_NS 20000u
-/** The same, of which many make a program that computes: it does not sleep while they are more than a DN_WAIT_GAPS of its time. */
-#define DN_WAIT_GAP_LEAST_NS 2000u
-#define DN_WAIT_GAPS         8u
 
 /** Of the time waited, the part that a sleep takes; the shortest and the longest, in microseconds. */
 #define DN_WAIT_PART       16u
@@ -87,7 +84,6 @@ typedef struct dn_wait {
     uint64_t heard;    /**< by the port, when it began */
     uint64_t began_ns; /**< since when it is in vain; 0: it is not */
     uint64_t left_ns;  /**< when dn_wait() was left last */
-    uint64_t away_ns;  /**< gaps since it began, as far as they are above DN_WAIT_GAP_LEAST_NS */
     uint32_t flags;    /**< the caller's, and what was found when it began */
     uint32_t yields;   /**< since it began */
     uint32_t odd;      /**< as S0 left the bell; 0: S0 is to be done */

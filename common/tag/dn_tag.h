@@ -177,7 +177,7 @@ struct dn_tag_peer {
     bool hold_due;       /**< holding has changed and it does not know */
     uint32_t lost;       /**< the owner knows that it is; changed by compare-and-swap */
     bool gone;    /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
-    bool cma;     /**< memory on either side is reached without its process; both read one clock */
+    bool cma;     /**< on this host, and memory on either side is reached without its process */
     bool heard;   /**< a message of it has come since the last long eager one to it */
     bool away;    /**< long messages from it have lain unread: its receives are announced */
     bool offered; /**< what it announced still waits: offer */

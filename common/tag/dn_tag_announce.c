@@ -15,8 +15,8 @@
  *
  * That is for a receiver that computes: where it polls, both sides move the bytes at once, which is faster than a PUSH by one. So the
  * first message of a receiver that computes waits for it, unread; the receiver, that sees by the clock how long, announces what
- * it receives from that sender next, until it is found to be there when a PUSH begins. Both have to read one clock: whose
- * memory is reached without the process (dn_peer_attr_t::cma) is on the same host, and a PUSH to any other would wait for it too.
+ * it receives from that sender next, until it is found to be there when a PUSH begins. Both have to read one clock: a
+ * peer whose memory is reached without its process, and without a network's library (dn_peer_attr_t), is on the same host.
  *
  * The sender may act on an announcement only if the very receive would take its message were it sent now:
  *
