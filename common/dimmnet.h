@@ -173,7 +173,7 @@ DN_API void dn_peer_attr(const dn_peer_t *peer, dn_peer_attr_t *attr);
 /** A pointer of whoever uses a channel, kept with the peer (NULL at first, and for a channel that does not exist).
  * A peer that sends first exists before the caller connects to it. */
 DN_API void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user);
-DN_API void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
+static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
 
 /** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. */
 DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
@@ -322,12 +322,14 @@ DN_API int dn_recv(dn_peer_t *src, int max);
  * instructions of a handler's call. It stays the next one until dn_take(); until then call nothing else of this port
  * but dn_peek(). Whoever gets no DN_OK for long calls dn_progress() now and then.
  *
+ * @param[in] looks  At most, back to back; at least 1.
+ *
  * @retval DN_OK               it is on @p channel: @p message tells what it is.
  * @retval DN_ERR_AGAIN        nothing has come from this peer. Not logged.
  * @retval DN_ERR_UNSUPPORTED  what comes, on this or another channel, is to be received by dn_recv(): where several threads
  *                             use the port, it is always so. Not logged.
  */
-static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, dn_message_t *message);
+static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, unsigned looks, dn_message_t *message);
 /** Go past the message that dn_peek() has just shown; its bytes are the sender's again. */
 static inline void dn_take(dn_peer_t *src, const dn_message_t *message);
 

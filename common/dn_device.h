@@ -116,7 +116,6 @@ typedef struct dn_peer_base {
     dn_peer_t hot;     /**< what callers use: made of ops by the port */
     dn_peer_ops_t ops; /**< the device's own; push, pull, atomic, aotf_line, wake may be NULL */
     dn_iface_t *iface;
-    void *user[DN_CHAN_MAX];
     uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer came by itself */
     uint32_t pid;
     dn_pgid_t pgid;

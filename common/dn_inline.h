@@ -14,6 +14,8 @@
 
 #include "dn_types.h"
 
+#include <string.h>
+
 /** What a device does for one peer. Entries are never NULL once the peer exists (dn_device.h). */
 typedef struct dn_peer_ops {
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
@@ -25,7 +27,7 @@ typedef struct dn_peer_ops {
     dn_status_t (*pull)(dn_peer_t *peer, const dn_xfer_t *xfer);
     dn_status_t (*atomic)(dn_peer_t *peer, const dn_amo_t *amo);
     dn_status_t (*fence)(dn_peer_t *peer);
-    dn_status_t (*peek)(dn_peer_t *peer, unsigned channel, dn_message_t *message);
+    dn_status_t (*peek)(dn_peer_t *peer, unsigned channel, unsigned looks, dn_message_t *message);
     void (*take)(dn_peer_t *peer, const dn_message_t *message);
     dn_status_t (*aotf_line)(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
     void (*wake)(dn_peer_t *peer);
@@ -34,7 +36,53 @@ typedef struct dn_peer_ops {
 /** The part of a peer that inline code reads: its first cache lines. Each entry is loaded and stored as one atomic word. */
 struct dn_peer {
     dn_peer_ops_t ops;
+    void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
 };
+
+static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
+{
+    return DN_CHAN_MAX > channel ? peer->user[channel] : NULL;
+}
+
+/**
+ * Copy a few bytes without a call: two overlapping moves of one size class. 16 bytes are moved as two words, as most of them have just
+ * been written: a processor reads together what it wrote apart only when that has left its store buffer.
+ */
+static inline void dn_copy_inline(void *to, const void *from, size_t len)
+{
+    char *t = to;
+    const char *f = from;
+    if (len == 16) {
+        uint64_t word[2];
+        memcpy(word, f, 16);
+        /* Else the compiler makes one move of them. */
+        __asm__("" : "+r"(word[0]), "+r"(word[1]));
+        memcpy(t, word, 8);
+        memcpy(t + 8, word + 1, 8);
+    } else if (len > 16) {
+        for (; len > 32; len -= 16, t += 16, f += 16) {
+            memcpy(t, f, 16);
+        }
+        char last[16];
+        memcpy(last, f + len - 16, 16);
+        memcpy(t, f, 16);
+        memcpy(t + len - 16, last, 16);
+    } else if (len >= 8) {
+        uint64_t last;
+        memcpy(&last, f + len - 8, 8);
+        memcpy(t, f, 8);
+        memcpy(t + len - 8, &last, 8);
+    } else if (len >= 4) {
+        uint32_t last;
+        memcpy(&last, f + len - 4, 4);
+        memcpy(t, f, 4);
+        memcpy(t + len - 4, &last, 4);
+    } else if (len > 0) {
+        t[0] = f[0];
+        t[len / 2] = f[len / 2];
+        t[len - 1] = f[len - 1];
+    }
+}
 
 static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)
 {
@@ -70,9 +118,9 @@ static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned c
     __atomic_load_n(&peer->ops.kick, __ATOMIC_RELAXED)(peer, window, channel, tag, len);
 }
 
-static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, dn_message_t *message)
+static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, unsigned looks, dn_message_t *message)
 {
-    return __atomic_load_n(&src->ops.peek, __ATOMIC_RELAXED)(src, channel, message);
+    return __atomic_load_n(&src->ops.peek, __ATOMIC_RELAXED)(src, channel, looks, message);
 }
 
 static inline void dn_take(dn_peer_t *src, const dn_message_t *message)

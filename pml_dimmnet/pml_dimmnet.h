@@ -100,18 +100,18 @@ static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_re
     atomic_store_explicit(&request->life, to, memory_order_relaxed);
     return (enum pml_dimmnet_life) was;
 }
+/** mca_pml_dimmnet_request_end() where there are threads. */
+void mca_pml_dimmnet_request_end_shared(pml_dimmnet_req_t *request);
 /** The engine is done with a request; its status is set. The caller does not touch it from now on. */
 static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
 {
     if (OPAL_UNLIKELY(opal_using_threads())) {
-        request->ender = pthread_self();
-    }
-    if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
+        mca_pml_dimmnet_request_end_shared(request);
+    } else if (OPAL_UNLIKELY(PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED))) {
         mca_pml_dimmnet_request_return(request);
     } else {
         ompi_request_complete(&request->ompi, true);
     }
-    dn_ompi_wait_tell();
 }
 /** What MPI_Isend returns for a message that has left: complete from the start, never freed. */
 extern ompi_request_t mca_pml_dimmnet_sent;

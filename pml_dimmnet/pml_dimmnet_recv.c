@@ -50,8 +50,8 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
                     && !opal_using_threads())) {
         dn_tag_head_t head;
         size_t size;
-        if (OPAL_LIKELY(dn_tag_take_next(peer, &want, blocking.req.buffer, blocking.req.len,
-                                         dn_ompi_tag_polls, &head, &size))) {
+        if (OPAL_LIKELY(dn_tag_take_next(peer, want, blocking.req.buffer, blocking.req.len, dn_ompi_tag_polls,
+                                         &head, &size))) {
             dn_ompi_tag_status(status, &head, size);
             return MPI_SUCCESS;
         }
@@ -83,8 +83,8 @@ static inline int prepare(pml_dimmnet_req_t *request, void *buf, size_t count, o
     return mca_pml_dimmnet_request_memory(request, buf, count, type);
 }
 
-int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type,
-                               int src, int tag)
+static inline int recv_start(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type,
+                             int src, int tag)
 {
     struct ompi_communicator_t *comm = request->ompi.req_mpi_object.comm;
     dn_tag_peer_t *peer;
@@ -100,6 +100,12 @@ int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t cou
     return rc;
 }
 
+int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type,
+                               int src, int tag)
+{
+    return recv_start(request, buf, count, type, src, tag);
+}
+
 int mca_pml_dimmnet_irecv(void *buf, size_t count, ompi_datatype_t *type, int src, int tag,
                           struct ompi_communicator_t *comm, ompi_request_t **ompi_p)
 {
@@ -109,7 +115,7 @@ int mca_pml_dimmnet_irecv(void *buf, size_t count, ompi_datatype_t *type, int sr
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     *ompi_p = &request->ompi;
-    const int rc = mca_pml_dimmnet_recv_start(request, buf, count, type, src, tag);
+    const int rc = recv_start(request, buf, count, type, src, tag);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         mca_pml_dimmnet_request_return(request);
     }

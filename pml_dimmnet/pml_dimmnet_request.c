@@ -31,6 +31,17 @@ void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
     }
 }
 
+void __attribute__((noinline)) mca_pml_dimmnet_request_end_shared(pml_dimmnet_req_t *request)
+{
+    request->ender = pthread_self();
+    if (PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED)) {
+        mca_pml_dimmnet_request_return(request);
+    } else {
+        ompi_request_complete(&request->ompi, true);
+    }
+    dn_ompi_wait_tell();
+}
+
 /** The request has ended: does its user free it from inside of the call that says so? */
 static bool is_being_called(const pml_dimmnet_req_t *request)
 {

@@ -54,6 +54,7 @@
 #include <string.h>
 
 #include "dn_atomic.h"
+#include "dn_inline.h"
 
 #define DN_LINE_BYTES   64u
 #define DN_LINE_INLINE  56u
@@ -204,36 +205,6 @@ static inline int dn_line_room(dn_line_tx_t *tx, size_t len)
     return dn_line_free(tx, dn_line_span(tx->at, len, tx->lines));
 }
 
-/** Copy at most DN_LINE_INLINE bytes without a call: two overlapping moves of one size class. */
-static inline void dn_copy_inline(void *to, const void *from, size_t len)
-{
-    char *t = to;
-    const char *f = from;
-    if (len >= 16) {
-        for (; len > 32; len -= 16, t += 16, f += 16) {
-            memcpy(t, f, 16);
-        }
-        char last[16];
-        memcpy(last, f + len - 16, 16);
-        memcpy(t, f, 16);
-        memcpy(t + len - 16, last, 16);
-    } else if (len >= 8) {
-        uint64_t last;
-        memcpy(&last, f + len - 8, 8);
-        memcpy(t, f, 8);
-        memcpy(t + len - 8, &last, 8);
-    } else if (len >= 4) {
-        uint32_t last;
-        memcpy(&last, f + len - 4, 4);
-        memcpy(t, f, 4);
-        memcpy(t + len - 4, &last, 4);
-    } else if (len > 0) {
-        t[0] = f[0];
-        t[len / 2] = f[len / 2];
-        t[len - 1] = f[len - 1];
-    }
-}
-
 /** From now on lines from here on may hold bytes of messages at the place of a head. */
 static inline void dn_line_mix(dn_line_tx_t *tx)
 {
@@ -326,24 +297,42 @@ static inline void dn_line_kick(dn_line_tx_t *tx, unsigned channel, unsigned tag
     dn_line_publish(tx, channel, tag, len, dn_line_span(tx->at, len, tx->lines));
 }
 
-/** Is a message there (R0)? Its length is the sender's word: check it against dn_line_max() before use. */
-static inline int dn_line_peek(const dn_line_rx_t *rx, dn_line_msg_t *msg)
+/** Look for a message (R0), @p looks times at most. @return whether there is one: *head_p is its head then. */
+static inline int dn_line_look(const dn_line_rx_t *rx, unsigned looks, uint64_t *head_p)
 {
-    const dn_line_t *line = &rx->ring->line[rx->at];
-    const uint64_t head = dn_load_acquire(&line->head);
-    if ((uint32_t) head != rx->head + 1) {
-        return 0;
-    }
+    const uint64_t *word = &rx->ring->line[rx->at].head;
+    const uint32_t next = rx->head + 1;
+
+    do {
+        *head_p = dn_load_acquire(word);
+    } while (next != (uint32_t) *head_p && 0 != --looks);
+    return next == (uint32_t) *head_p;
+}
+
+/** What a head says that dn_line_look() has found. The length is the sender's word: check it against dn_line_max() before use. */
+static inline void dn_line_read(const dn_line_rx_t *rx, uint64_t head, dn_line_msg_t *msg)
+{
     msg->len = (uint32_t) (head >> 32) & 0x7fff;
     msg->rewind = 0 != (head & DN_LINE_REWIND);
     msg->tag = (uint8_t) (head >> 48);
     msg->channel = (uint8_t) (head >> 56);
-    msg->data = line->data;
+    msg->data = rx->ring->line[rx->at].data;
     msg->span = 1;
     if (msg->len > DN_LINE_INLINE) {
         msg->data = dn_line_place(rx->ring, rx->at, msg->len, rx->lines);
         msg->span = dn_line_span(rx->at, msg->len, rx->lines);
     }
+}
+
+/** Is a message there, and what does its head say? */
+static inline int dn_line_peek(const dn_line_rx_t *rx, dn_line_msg_t *msg)
+{
+    uint64_t head;
+
+    if (!dn_line_look(rx, 1, &head)) {
+        return 0;
+    }
+    dn_line_read(rx, head, msg);
     return 1;
 }
 

@@ -57,8 +57,9 @@ enum when_in_vain {
     RETURNS, /**< nothing: dn_ompi_wait() does the waiting, or this thread is in dn_wait() */
 };
 
-/** Of a thread. */
-static _Thread_local struct {
+/** Of a thread. It is in each call that waits: so it lies where no call is needed to find it, in the few bytes that the C library
+ * keeps for libraries that are loaded later. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     dn_wait_t wait; /**< the callback's */
     enum when_in_vain in_vain;
 } dn_ompi_own;
@@ -90,27 +91,52 @@ void dn_ompi_progress_wait(void)
 /** @{ */
 static ompi_request_fns_t dn_ompi_stock; /**< Open MPI's functions */
 
-#define DN_OMPI_WAITING(call)                                 \
-    {                                                         \
-        const enum when_in_vain before = dn_ompi_own.in_vain; \
-        dn_ompi_own.in_vain = WAITS;                          \
-        const int rc = dn_ompi_stock.call;                    \
-        dn_ompi_own.in_vain = before;                         \
-        return rc;                                            \
-    }
-static int wait_for_one(ompi_request_t **request, ompi_status_public_t *status)
-    DN_OMPI_WAITING(req_wait(request, status)) static int wait_for_any(size_t count,
-                                                                       ompi_request_t **requests, int *index,
-                                                                       ompi_status_public_t *status)
-        DN_OMPI_WAITING(req_wait_any(count, requests, index,
-                                     status)) static int wait_for_all(size_t count, ompi_request_t **requests,
-                                                                      ompi_status_public_t *statuses)
-            DN_OMPI_WAITING(req_wait_all(count, requests, statuses)) static int wait_for_some(
-                size_t count, ompi_request_t **requests, int *done, int *indices,
-                ompi_status_public_t *statuses)
-                DN_OMPI_WAITING(req_wait_some(count, requests, done, indices, statuses))
+/** @return what the callback did before. */
+static inline enum when_in_vain wait_begins(void)
+{
+    const enum when_in_vain before = dn_ompi_own.in_vain;
 
-                    static void take_waits(void)
+    dn_ompi_own.in_vain = WAITS;
+    return before;
+}
+
+/** @return rc. */
+static inline int wait_ends(enum when_in_vain before, int rc)
+{
+    dn_ompi_own.in_vain = before;
+    return rc;
+}
+
+static int wait_for_one(ompi_request_t **request, ompi_status_public_t *status)
+{
+    const enum when_in_vain before = wait_begins();
+
+    return wait_ends(before, dn_ompi_stock.req_wait(request, status));
+}
+
+static int wait_for_any(size_t count, ompi_request_t **requests, int *index, ompi_status_public_t *status)
+{
+    const enum when_in_vain before = wait_begins();
+
+    return wait_ends(before, dn_ompi_stock.req_wait_any(count, requests, index, status));
+}
+
+static int wait_for_all(size_t count, ompi_request_t **requests, ompi_status_public_t *statuses)
+{
+    const enum when_in_vain before = wait_begins();
+
+    return wait_ends(before, dn_ompi_stock.req_wait_all(count, requests, statuses));
+}
+
+static int wait_for_some(size_t count, ompi_request_t **requests, int *done, int *indices,
+                         ompi_status_public_t *statuses)
+{
+    const enum when_in_vain before = wait_begins();
+
+    return wait_ends(before, dn_ompi_stock.req_wait_some(count, requests, done, indices, statuses));
+}
+
+static void take_waits(void)
 {
     dn_ompi_stock = ompi_request_functions;
     ompi_request_functions.req_wait = wait_for_one;

@@ -95,10 +95,11 @@ static dn_status_t dn_gone_fence(dn_peer_t *peer)
 }
 
 /** Where a device has no entry of its own, and when the peer is gone. */
-static dn_status_t dn_no_peek(dn_peer_t *peer, unsigned channel, dn_message_t *message)
+static dn_status_t dn_no_peek(dn_peer_t *peer, unsigned channel, unsigned looks, dn_message_t *message)
 {
     (void) peer;
     (void) channel;
+    (void) looks;
     (void) message;
     return DN_ERR_UNSUPPORTED;
 }
@@ -255,7 +256,7 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
 static void dn_port_tell_lost(dn_port_t *port, dn_peer_base_t *peer, int all)
 {
     for (unsigned channel = 0; channel < DN_CHAN_MAX; channel++) {
-        if (NULL != port->lost[channel].fn && (all || NULL != peer->user[channel])) {
+        if (NULL != port->lost[channel].fn && (all || NULL != peer->hot.user[channel])) {
             port->lost[channel].fn(&peer->hot, port->lost[channel].arg);
         }
     }
@@ -358,7 +359,7 @@ void dn_disconnect(dn_peer_t *hot)
             dn_peer_undress(port, peer);
         }
         dn_core_lost(port, peer);
-        memset(peer->user, 0, sizeof(peer->user));
+        memset(peer->hot.user, 0, sizeof(peer->hot.user));
         peer->iface->device->disconnect(peer);
     }
     dn_port_unlock(port);
@@ -491,13 +492,8 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
 void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user)
 {
     if (DN_CHAN_MAX > channel) {
-        ((dn_peer_base_t *) peer)->user[channel] = user;
+        peer->user[channel] = user;
     }
-}
-
-void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
-{
-    return DN_CHAN_MAX > channel ? ((const dn_peer_base_t *) peer)->user[channel] : NULL;
 }
 
 dn_status_t dn_peer_check(dn_peer_t *hot)

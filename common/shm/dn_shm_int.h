@@ -390,7 +390,7 @@ dn_status_t dn_shm_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const v
                         const void *body, size_t body_len);
 dn_status_t dn_shm_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_shm_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
-dn_status_t dn_shm_peek(dn_peer_t *src, unsigned channel, dn_message_t *message);
+dn_status_t dn_shm_peek(dn_peer_t *src, unsigned channel, unsigned looks, dn_message_t *message);
 void dn_shm_take_peeked(dn_peer_t *src, const dn_message_t *message);
 dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_shm_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);

@@ -343,18 +343,13 @@ static int dn_shm_poll_many(dn_shm_t *shm)
     return n;
 }
 
-dn_status_t dn_shm_peek(dn_peer_t *hot, unsigned channel, dn_message_t *message)
+/** dn_shm_peek() of a message that is there. */
+static inline dn_status_t dn_shm_show(const dn_shm_rx_t *rx, uint64_t head, unsigned channel,
+                                      dn_message_t *message)
 {
-    const dn_shm_peer_t *peer = (const dn_shm_peer_t *) hot;
-    const dn_shm_rx_t *rx = peer->rx;
     dn_line_msg_t msg;
 
-    if (__builtin_expect(NULL == rx || peer->threads, 0)) {
-        return DN_ERR_UNSUPPORTED;
-    }
-    if (!dn_line_peek(&rx->line, &msg)) {
-        return DN_ERR_AGAIN;
-    }
+    dn_line_read(&rx->line, head, &msg);
     /* The channel of a message on the stage is no caller's. */
     if (__builtin_expect(msg.channel != channel || msg.len >= rx->len_limit, 0)) {
         return DN_ERR_UNSUPPORTED;
@@ -365,6 +360,18 @@ dn_status_t dn_shm_peek(dn_peer_t *hot, unsigned channel, dn_message_t *message)
     message->tag = msg.tag;
     message->mark = (uint64_t) msg.rewind << 32 | msg.span;
     return DN_OK;
+}
+
+dn_status_t dn_shm_peek(dn_peer_t *hot, unsigned channel, unsigned looks, dn_message_t *message)
+{
+    const dn_shm_peer_t *peer = (const dn_shm_peer_t *) hot;
+    const dn_shm_rx_t *rx = peer->rx;
+    uint64_t head;
+
+    if (__builtin_expect(NULL == rx || peer->threads, 0)) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    return dn_line_look(&rx->line, looks, &head) ? dn_shm_show(rx, head, channel, message) : DN_ERR_AGAIN;
 }
 
 void dn_shm_take_peeked(dn_peer_t *hot, const dn_message_t *message)

@@ -86,6 +86,34 @@ typedef struct dn_tag_head {
 } dn_tag_head_t;
 _Static_assert(16 == sizeof(dn_tag_head_t), "40 bytes fit beside the envelope");
 
+/** The same bytes, written by words, as they are copied. */
+typedef struct dn_tag_words {
+    uint64_t word[2];
+} dn_tag_words_t;
+
+static inline dn_tag_words_t dn_tag_words(const dn_tag_head_t *head)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t first = head->context | (uint64_t) (uint32_t) head->source << 32;
+#else
+    const uint64_t first = (uint64_t) head->context << 32 | (uint32_t) head->source;
+#endif
+    return (dn_tag_words_t){{first, head->tag}};
+}
+
+/** The envelope of a message, whose bytes the sender may still change: each is read once. */
+static inline dn_tag_head_t dn_tag_head_of(const void *message)
+{
+    dn_tag_words_t words;
+
+    memcpy(&words, message, sizeof(words));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (dn_tag_head_t){(uint32_t) words.word[0], (int32_t) (words.word[0] >> 32), words.word[1]};
+#else
+    return (dn_tag_head_t){(uint32_t) (words.word[0] >> 32), (int32_t) words.word[0], words.word[1]};
+#endif
+}
+
 /** What a request waits for: the drawing above. */
 enum dn_tag_state {
     DN_TAG_NEW,         /**< for nothing yet */
@@ -340,8 +368,9 @@ static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t
                          0)) {
         return DN_ERR_AGAIN;
     }
+    const dn_tag_words_t words = dn_tag_words(head);
     if (__builtin_expect(
-            DN_OK != dn_botf(peer->peer, peer->tag->channel, DN_TAG_EAGER, head, sizeof(*head), data, len),
+            DN_OK != dn_botf(peer->peer, peer->tag->channel, DN_TAG_EAGER, &words, sizeof(words), data, len),
             0)) {
         return DN_ERR_AGAIN;
     }
@@ -396,6 +425,19 @@ DN_API void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, i
  * request until then in any case. */
 DN_API void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from);
 
+/** Looks at one source in a poll of it, and such polls between two looks at the others, inside a blocking receive. */
+#define DN_TAG_LOOKS_OF_POLL   8u
+#define DN_TAG_POLLS_OF_SOURCE 64u
+
+/** Bytes of data that are copied without a call: those that travel in one line with the envelope. */
+#define DN_TAG_SHORT 40u
+
+/** Is the receive about to be posted the only one, and nothing kept that it could take? */
+static inline bool dn_tag_next_in_order(const dn_tag_t *tag)
+{
+    return 0 == dn_match_posted_count(&tag->match) && 0 == dn_match_kept_count(&tag->match);
+}
+
 /**
  * Wait a while for an eager message that is the next of its source, and take it where it lies: no handler is called, nothing is
  * posted and matched. As long as nothing else is posted or kept, the message is this receive's by MPI's order, too.
@@ -408,8 +450,49 @@ DN_API void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from);
  *
  * @return 0: nothing was taken; start a receive.
  */
-DN_API int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t *want, void *to, size_t room,
-                            unsigned polls, dn_tag_head_t *head_p, size_t *size_p);
+static inline int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t want, void *to, size_t room,
+                                   unsigned polls, dn_tag_head_t *head_p, size_t *size_p)
+{
+    const dn_tag_t *tag = from->tag;
+    dn_message_t message;
+    dn_status_t seen;
+
+    if (!dn_tag_next_in_order(tag)) {
+        return 0;
+    }
+    for (unsigned i = 1;
+         DN_ERR_AGAIN == (seen = dn_peek(from->peer, tag->channel, DN_TAG_LOOKS_OF_POLL, &message)); i++) {
+        if (i >= polls) {
+            return 0;
+        }
+        if (__builtin_expect(0 == i % DN_TAG_POLLS_OF_SOURCE, 0)) {
+            tag->config.progress(tag->config.arg);
+            if (!dn_tag_next_in_order(tag)) {
+                return 0;
+            }
+        }
+    }
+    if (__builtin_expect(DN_OK != seen || DN_TAG_EAGER != message.tag || sizeof(*head_p) > message.len, 0)) {
+        return 0;
+    }
+    const dn_tag_head_t head = dn_tag_head_of(message.data);
+    const size_t len = message.len - sizeof(head);
+    if (__builtin_expect(head.context != want.context || head.source != want.source
+                             || 0 != ((head.tag ^ want.tag) & ~want.ignore) || len > room,
+                         0)) {
+        return 0;
+    }
+    if (len <= DN_TAG_SHORT) {
+        dn_copy_inline(to, (const uint8_t *) message.data + sizeof(head), len);
+    } else {
+        dn_copy(to, (const uint8_t *) message.data + sizeof(head), len);
+    }
+    dn_take(from->peer, &message);
+    from->seen++;
+    *head_p = head;
+    *size_p = len;
+    return 1;
+}
 
 /** Take a receive back that is still posted: it completes with DN_ERR_CANCELED. */
 DN_API void dn_tag_cancel(dn_tag_req_t *req);

@@ -76,36 +76,84 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     return true;
 }
 
+/** A message has come: the receive that it is for, which nobody can cancel any more. The lock is held. @return NULL: there is none. */
+static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_t head)
+{
+    dn_match_recv_t *found = dn_match_arrive(&peer->tag->match, head.context, head.source, head.tag);
+
+    peer->seen++;
+    /* A hint, for which no order matters. */
+    __atomic_store_n(&peer->heard, true, __ATOMIC_RELAXED);
+    if (__builtin_expect(NULL == found, 0)) {
+        return NULL;
+    }
+    dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) found - offsetof(dn_tag_req_t, posted));
+    dn_tag_turn(req, DN_TAG_MATCHED);
+    return req;
+}
+
 /** Find the receive for a message, or keep the message. */
 static void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival)
 {
-    const dn_tag_head_t *head = &arrival->head;
     dn_tag_req_t *req = NULL;
     bool kept = false;
 
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
-    if (__builtin_expect(NULL == peer, 0)) {
-        dn_tag_unlock(tag);
-        tag->config.no_memory(tag->config.arg);
-        return;
-    }
-    dn_match_recv_t *found = dn_match_arrive(&tag->match, head->context, head->source, head->tag);
-    peer->seen++;
-    /* A hint, for which no order matters. */
-    __atomic_store_n(&peer->heard, true, __ATOMIC_RELAXED);
-    if (__builtin_expect(NULL != found, 1)) {
-        req = (dn_tag_req_t *) ((uint8_t *) found - offsetof(dn_tag_req_t, posted));
-        /* No longer to be cancelled. */
-        dn_tag_turn(req, DN_TAG_MATCHED);
-    } else {
-        kept = dn_tag_keep(peer, arrival);
+    if (__builtin_expect(NULL != peer, 1)) {
+        req = dn_tag_claim(peer, arrival->head);
+        kept = NULL == req && dn_tag_keep(peer, arrival);
     }
     dn_tag_unlock(tag);
-    if (__builtin_expect(NULL != found, 1)) {
+    if (NULL != req) {
         dn_tag_deliver(req, arrival, peer);
     } else if (!kept) {
         tag->config.no_memory(tag->config.arg);
+    }
+}
+
+/** What dn_tag_read() makes of an eager message. */
+static inline dn_tag_arrival_t dn_tag_eager_arrival(const dn_tag_head_t head, const uint8_t *data, size_t len)
+{
+    return (dn_tag_arrival_t){
+        .kind = DN_TAG_EAGER, .head = head, .request = DN_HANDLE_NONE, .len = len, .data = data};
+}
+
+/** dn_tag_arrive_eager() where there are threads, or of a sender that is new. */
+static __attribute__((noinline)) void
+dn_tag_arrive_shared(dn_tag_t *tag, dn_peer_t *src, const dn_tag_head_t head, const uint8_t *data, size_t len)
+{
+    const dn_tag_arrival_t arrival = dn_tag_eager_arrival(head, data, len);
+
+    dn_tag_arrive(tag, src, &arrival);
+}
+
+/** dn_tag_arrive_eager() ahead of the receive. */
+static __attribute__((noinline)) void dn_tag_arrive_early(dn_tag_peer_t *peer, const dn_tag_head_t head,
+                                                          const uint8_t *data, size_t len)
+{
+    const dn_tag_arrival_t arrival = dn_tag_eager_arrival(head, data, len);
+
+    if (!dn_tag_keep(peer, &arrival)) {
+        peer->tag->config.no_memory(peer->tag->config.arg);
+    }
+}
+
+/** An eager message, as most are: dn_tag_arrive() of values that stay in registers. */
+static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_tag_head_t head,
+                                       const uint8_t *data, size_t len)
+{
+    dn_tag_peer_t *peer = dn_peer_user(src, tag->channel);
+
+    if (__builtin_expect(tag->config.threads || NULL == peer, 0)) {
+        dn_tag_arrive_shared(tag, src, head, data, len);
+        return;
+    }
+    dn_tag_req_t *req = dn_tag_claim(peer, head);
+    if (__builtin_expect(NULL != req, 1)) {
+        dn_tag_deliver_eager(req, head, data, len);
+    } else {
+        dn_tag_arrive_early(peer, head, data, len);
     }
 }
 
@@ -119,45 +167,51 @@ static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, bool hold)
     dn_tag_unlock(tag);
 }
 
-/** What follows the envelope, by kind. @return false: the message is malformed. */
-static inline bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t len)
+/** What follows the envelope of a message that its sender waits for, by kind. @return false: the message is malformed. */
+static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t len)
 {
     dn_tag_rts_t rts;
 
     if (sizeof(arrival->head) > len) {
         return false;
     }
-    memcpy(&arrival->head, data, sizeof(arrival->head));
+    arrival->head = dn_tag_head_of(data);
     if (0 > arrival->head.source) {
         return false;
     }
-    arrival->request = DN_HANDLE_NONE;
     arrival->left = 0;
-    arrival->data = data + sizeof(arrival->head);
-    arrival->len = len - sizeof(arrival->head);
-    switch (arrival->kind) {
-    case DN_TAG_EAGER:
-        return true;
-    case DN_TAG_SYNC:
-        if (sizeof(arrival->request) > arrival->len) {
+    if (DN_TAG_SYNC == arrival->kind) {
+        arrival->data = data + sizeof(arrival->head) + sizeof(arrival->request);
+        arrival->len = len - sizeof(arrival->head) - sizeof(arrival->request);
+        if (sizeof(arrival->head) + sizeof(arrival->request) > len) {
             return false;
         }
-        memcpy(&arrival->request, arrival->data, sizeof(arrival->request));
-        arrival->data += sizeof(arrival->request);
-        arrival->len -= sizeof(arrival->request);
+        memcpy(&arrival->request, data + sizeof(arrival->head), sizeof(arrival->request));
         return true;
-    default:
-        if (sizeof(rts) != len) {
-            return false;
-        }
-        memcpy(&rts, data, sizeof(rts));
-        arrival->request = rts.request;
-        arrival->key = rts.key;
-        arrival->len = rts.len;
-        arrival->left = rts.left;
-        arrival->data = NULL;
-        return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
     }
+    if (sizeof(rts) != len) {
+        return false;
+    }
+    memcpy(&rts, data, sizeof(rts));
+    arrival->request = rts.request;
+    arrival->key = rts.key;
+    arrival->len = rts.len;
+    arrival->left = rts.left;
+    arrival->data = NULL;
+    return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
+}
+
+/** A message that its sender waits for. @return 0: it is malformed. */
+static __attribute__((noinline)) int dn_tag_take_waiting(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
+                                                         const void *data, size_t len)
+{
+    dn_tag_arrival_t arrival = {.kind = (enum dn_tag_kind) kind};
+
+    if (!dn_tag_read(&arrival, data, len)) {
+        return 0;
+    }
+    dn_tag_arrive(tag, src, &arrival);
+    return 1;
 }
 
 /** A message of one fixed length. @return 0: it has another. */
@@ -170,8 +224,9 @@ static int dn_tag_read_fixed(void *message, size_t size, const void *data, size_
     return 1;
 }
 
-/** A message of the protocol that carries no envelope. @return 0: it is malformed. */
-static int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind, const void *data, size_t len)
+/** A message that is not eager. @return 0: it is malformed. */
+static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
+                                                    const void *data, size_t len)
 {
     union {
         dn_tag_cts_t cts;
@@ -183,6 +238,11 @@ static int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind, const vo
     int good = 0;
 
     switch (kind) {
+    case DN_TAG_SYNC:
+    case DN_TAG_RTS:
+    case DN_TAG_RTS_PACKED:
+        good = dn_tag_take_waiting(tag, src, kind, data, len);
+        break;
     case DN_TAG_CTS:
         good = dn_tag_read_fixed(&message, sizeof(message.cts), data, len);
         if (good) {
@@ -235,25 +295,16 @@ static int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind, const vo
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg)
 {
     dn_tag_t *tag = arg;
-    dn_tag_arrival_t arrival;
 
     dn_tag_comes(tag);
-    switch (kind) {
-    case DN_TAG_EAGER:
-    case DN_TAG_SYNC:
-    case DN_TAG_RTS:
-    case DN_TAG_RTS_PACKED:
-        arrival.kind = (enum dn_tag_kind) kind;
-        if (__builtin_expect(dn_tag_read(&arrival, data, len), 1)) {
-            dn_tag_arrive(tag, src, &arrival);
-        } else {
-            tag->dropped++;
+    if (__builtin_expect(DN_TAG_EAGER == kind && sizeof(dn_tag_head_t) <= len, 1)) {
+        const dn_tag_head_t head = dn_tag_head_of(data);
+        if (__builtin_expect(0 <= head.source, 1)) {
+            dn_tag_arrive_eager(tag, src, head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
+            return;
         }
-        break;
-    default:
-        if (!dn_tag_control(tag, src, kind, data, len)) {
-            tag->dropped++;
-        }
-        break;
+    }
+    if (!dn_tag_control(tag, src, kind, data, len)) {
+        tag->dropped++;
     }
 }

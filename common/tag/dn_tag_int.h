@@ -224,9 +224,9 @@ static inline void dn_tag_fill(dn_tag_req_t *req, const void *data, size_t len)
 }
 
 /** The message of @p head, @p len bytes long, is this request's. */
-static inline void dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t *head, size_t len)
+static inline void dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t head, size_t len)
 {
-    req->head = *head;
+    req->head = head;
     req->size = len;
     req->done = 0;
     req->wanted = len;
@@ -242,19 +242,34 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
 /** An announced receive is matched otherwise. */
 void dn_tag_announce_end(dn_tag_req_t *req);
 
-/** Receive a message that has been matched. */
-static inline void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
+/** Receive an eager message of @p len bytes that has been matched. */
+static inline void dn_tag_deliver_eager(dn_tag_req_t *req, const dn_tag_head_t head, const uint8_t *data,
+                                        size_t len)
 {
     if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
         dn_tag_announce_end(req);
     }
-    dn_tag_match(req, &arrival->head, arrival->len);
-    if (__builtin_expect(DN_TAG_EAGER == arrival->kind, 1)) {
-        dn_tag_fill(req, arrival->data, req->wanted);
-        dn_tag_recv_finish(req);
+    dn_tag_match(req, head, len);
+    if (__builtin_expect(NULL != req->buffer && DN_TAG_SHORT >= req->wanted, 1)) {
+        dn_copy_inline(req->buffer, data, req->wanted);
     } else {
-        dn_tag_deliver_waiting(req, arrival, peer);
+        dn_tag_fill(req, data, req->wanted);
     }
+    dn_tag_recv_finish(req);
+}
+
+/** Receive a message that has been matched. */
+static inline void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
+{
+    if (DN_TAG_EAGER == arrival->kind) {
+        dn_tag_deliver_eager(req, arrival->head, arrival->data, arrival->len);
+        return;
+    }
+    if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
+        dn_tag_announce_end(req);
+    }
+    dn_tag_match(req, arrival->head, arrival->len);
+    dn_tag_deliver_waiting(req, arrival, peer);
 }
 /** Messages that a receive waits for. */
 void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len);

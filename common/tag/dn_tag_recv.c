@@ -11,9 +11,6 @@
 
 #include <stdlib.h>
 
-/** Polls of one source between two looks at the others, inside a blocking receive. */
-#define DN_TAG_POLLS_OF_SOURCE 64u
-
 /** Say that the data is here, then complete. */
 static void dn_tag_answer(dn_tag_req_t *req)
 {
@@ -212,7 +209,7 @@ void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t
     dn_tag_peer_t *peer = req->peer;
     peer->announced = NULL;
     dn_tag_look_back(req, peer, takes->left);
-    dn_tag_match(req, &head, takes->len);
+    dn_tag_match(req, head, takes->len);
     req->remote = takes->request;
 }
 
@@ -236,29 +233,56 @@ void dn_tag_take_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed
 }
 /** @} */
 
-void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int blocking)
+/** dn_tag_recv() of a message that is here. The lock is held, and is not afterwards. */
+static __attribute__((noinline)) void dn_tag_recv_kept(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
+{
+    dn_tag_take_kept(msg);
+    dn_tag_unlock(tag);
+    dn_tag_mrecv(tag, req, msg);
+}
+
+/** Post a receive, or find its message. The lock is held. @return NULL: it is posted. */
+static inline dn_tag_msg_t *dn_tag_match_recv(dn_tag_t *tag, dn_tag_req_t *req)
 {
     const dn_match_recv_t *want = &req->posted;
 
     req->tag = tag;
     req->handle = DN_HANDLE_NONE;
     req->state = DN_TAG_NEW;
-    dn_tag_lock(tag);
     dn_tag_msg_t *msg =
         (dn_tag_msg_t *) dn_match_find(&tag->match, want->context, want->source, want->tag, want->ignore);
     if (__builtin_expect(NULL == msg, 1)) {
         dn_tag_turn(req, DN_TAG_POSTED);
         dn_match_post(&tag->match, &req->posted);
+    }
+    return msg;
+}
+
+/** dn_tag_recv() where there are threads. */
+static __attribute__((noinline)) void dn_tag_recv_shared(dn_tag_t *tag, dn_tag_req_t *req)
+{
+    dn_tag_lock(tag);
+    dn_tag_msg_t *msg = dn_tag_match_recv(tag, req);
+    if (NULL != msg) {
+        dn_tag_recv_kept(tag, req, msg);
+    } else {
+        /* Once this is done its message may come, and the request go. */
         dn_tag_unlock(tag);
-        /* With threads its message may have come, and the request gone. */
-        if (!tag->config.threads && __builtin_expect(req->len > tag->config.limit.announce_min, 0)) {
-            dn_tag_announce(req, blocking ? NULL : from);
-        }
+    }
+}
+
+void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int blocking)
+{
+    if (__builtin_expect(tag->config.threads, 0)) {
+        dn_tag_recv_shared(tag, req);
         return;
     }
-    dn_tag_take_kept(msg);
-    dn_tag_unlock(tag);
-    dn_tag_mrecv(tag, req, msg);
+    dn_tag_msg_t *msg = dn_tag_match_recv(tag, req);
+    if (__builtin_expect(NULL != msg, 0)) {
+        dn_tag_recv_kept(tag, req, msg);
+    } else if (__builtin_expect(req->len > tag->config.limit.announce_min, 0)) {
+        dn_tag_announce(req, blocking ? NULL : from);
+    }
 }
 
 void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
@@ -292,52 +316,6 @@ void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from)
             (void) dn_progress(port);
         }
     }
-}
-
-/** Is the receive about to be posted the only one, and nothing kept that it could take? */
-static inline bool dn_tag_next_in_order(const dn_tag_t *tag)
-{
-    return 0 == dn_match_posted_count(&tag->match) && 0 == dn_match_kept_count(&tag->match);
-}
-
-int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t *want, void *to, size_t room, unsigned polls,
-                     dn_tag_head_t *head_p, size_t *size_p)
-{
-    const dn_tag_t *tag = from->tag;
-    dn_message_t message;
-    dn_status_t seen;
-
-    if (!dn_tag_next_in_order(tag)) {
-        return 0;
-    }
-    for (unsigned i = 1; DN_ERR_AGAIN == (seen = dn_peek(from->peer, tag->channel, &message)); i++) {
-        if (i >= polls) {
-            return 0;
-        }
-        if (__builtin_expect(0 == i % DN_TAG_POLLS_OF_SOURCE, 0)) {
-            tag->config.progress(tag->config.arg);
-            if (!dn_tag_next_in_order(tag)) {
-                return 0;
-            }
-        }
-    }
-    if (__builtin_expect(DN_OK != seen || DN_TAG_EAGER != message.tag || sizeof(*head_p) > message.len, 0)) {
-        return 0;
-    }
-    memcpy(head_p, message.data, sizeof(*head_p));
-    const size_t len = message.len - sizeof(*head_p);
-    if (__builtin_expect(head_p->context != want->context || head_p->source != want->source
-                             || 0 != ((head_p->tag ^ want->tag) & ~want->ignore) || len > room,
-                         0)) {
-        return 0;
-    }
-    if (0 != len) {
-        dn_copy(to, (const uint8_t *) message.data + sizeof(*head_p), len);
-    }
-    dn_take(from->peer, &message);
-    from->seen++;
-    *size_p = len;
-    return 1;
 }
 
 void dn_tag_cancel(dn_tag_req_t *req)

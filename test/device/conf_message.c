@@ -120,8 +120,8 @@ static void check_shown(dn_peer_t *src, const dn_message_t *shown)
 {
     dn_message_t again;
 
-    dn_check_equal(dn_peek(src, DN_WORLD_CHAN + 1, &again), DN_ERR_UNSUPPORTED);
-    dn_check_equal(dn_peek(src, DN_WORLD_CHAN, &again), DN_OK);
+    dn_check_equal(dn_peek(src, DN_WORLD_CHAN + 1, 1, &again), DN_ERR_UNSUPPORTED);
+    dn_check_equal(dn_peek(src, DN_WORLD_CHAN, 1, &again), DN_OK);
     dn_check(shown->data == again.data && shown->len == again.len && shown->tag == again.tag);
     check_numbered(src, shown->tag, shown->data, shown->len, NULL);
     dn_take(src, shown);
@@ -147,7 +147,7 @@ void messages_are_taken_where_they_lie_or_by_handlers_in_order(dn_world_t *world
     }
     while (1 == world->rank && seen.messages < COUNT) {
         dn_message_t message;
-        const dn_status_t status = dn_peek(peer, DN_WORLD_CHAN, &message);
+        const dn_status_t status = dn_peek(peer, DN_WORLD_CHAN, 1, &message);
 
         if (DN_OK == status) {
             check_shown(peer, &message);

@@ -392,7 +392,7 @@ static void deal_with(dn_world_t *world, dn_peer_t *peer, uint64_t *random)
     dn_peer_t *again = NULL;
     dn_message_t message;
 
-    if (DN_OK == dn_peek(peer, DN_WORLD_CHAN, &message)) {
+    if (DN_OK == dn_peek(peer, DN_WORLD_CHAN, 1, &message)) {
         hear(peer, message.tag, message.data, message.len, world);
         dn_take(peer, &message);
     }

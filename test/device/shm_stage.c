@@ -446,7 +446,7 @@ static dn_status_t look(dn_peer_t *src, dn_message_t *message)
 {
     dn_status_t status;
 
-    while (DN_ERR_AGAIN == (status = dn_peek(src, DN_WORLD_CHAN, message))) {
+    while (DN_ERR_AGAIN == (status = dn_peek(src, DN_WORLD_CHAN, 1, message))) {
         sched_yield();
     }
     return status;
@@ -480,13 +480,13 @@ static void messages_in_the_ring_are_shown_and_others_left_to_handlers(dn_world_
             dn_check_bytes(message.data, SHORT, i);
             dn_take(src, &message);
         }
-        dn_check_equal(dn_peek(src, DN_WORLD_CHAN, &message), DN_ERR_AGAIN);
+        dn_check_equal(dn_peek(src, DN_WORLD_CHAN, 1, &message), DN_ERR_AGAIN);
         dn_world_post(world, GO, 1);
         dn_check_equal(look(src, &message), DN_ERR_UNSUPPORTED);
         heard = 1;
         hear_until(world, 2);
         dn_check_equal(staged, 1);
-        dn_check_equal(dn_peek(src, DN_WORLD_CHAN, &message), DN_ERR_AGAIN);
+        dn_check_equal(dn_peek(src, DN_WORLD_CHAN, 1, &message), DN_ERR_AGAIN);
     }
     dn_world_barrier(world);
     dn_close(world->port);

@@ -369,8 +369,8 @@ static int receive_probed(slot_t *at, const message_t *m)
 static int receive_next(slot_t *at, const message_t *m)
 {
     if (DN_MATCH_ANY_SOURCE == m->want.source || TOGETHER != at->shape || 1 < threads
-        || !dn_tag_take_next(peer[m->want.source], &m->want, at->memory + GUARD, at->len, LOOKS,
-                             &at->req.head, &at->req.size)) {
+        || !dn_tag_take_next(peer[m->want.source], m->want, at->memory + GUARD, at->len, LOOKS, &at->req.head,
+                             &at->req.size)) {
         return 0;
     }
     at->req.status = DN_OK;
