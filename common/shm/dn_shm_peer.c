@@ -99,7 +99,25 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     free(peer);
 }
 
-/** A sender that has left already: only what lies in its ring is to be had. */
+/** A sender that has left already. While its port is open it may come back, and be connected to: it is a peer as any other.
+ * DN_ERR_UNREACH: only what lies in its ring is to be had. */
+static dn_status_t dn_shm_make_parted(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
+                                      dn_shm_peer_t **peer_p)
+{
+    /* Where its port has closed, its descriptor may be that of any other file. */
+    dn_log_mute(1);
+    const dn_status_t status = dn_shm_make_peer(shm, where, id, peer_p);
+    dn_log_mute(0);
+    if (DN_OK == status && 0 == dn_load_acquire_u32(&(*peer_p)->map.header->closed)) {
+        return DN_OK;
+    }
+    if (DN_OK == status) {
+        dn_shm_free_peer(shm, *peer_p);
+    }
+    return DN_ERR_UNREACH;
+}
+
+/** The peer that stands for one whose port is closed: nobody can connect to it. */
 static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slot)
 {
     dn_shm_peer_t *peer = dn_shm_alloc_peer();
@@ -125,8 +143,8 @@ dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t 
     if (!dn_port_admits(shm->iface.port, &id.pgid)) {
         return DN_ERR_ACCESS;
     }
-    dn_status_t status =
-        DN_SHM_CLOSED == slot->state ? DN_ERR_UNREACH : dn_shm_make_peer(shm, &where, &id, &peer);
+    dn_status_t status = DN_SHM_CLOSED == slot->state ? dn_shm_make_parted(shm, &where, &id, &peer)
+                                                      : dn_shm_make_peer(shm, &where, &id, &peer);
     if (DN_ERR_UNREACH == status && DN_SHM_CLOSED != slot->state
         && !dn_shm_gone(slot->os_pid, slot->start_time)) {
         /* It lives, and may still write: it closes just now, or shows its mapping at the next try. */

@@ -424,6 +424,26 @@ void messages_kicked_before_disconnection_arrive(dn_world_t *world)
     dn_check_equal(world->heard, world->rank ? 10 : 0);
 }
 
+void who_left_itself_comes_back_at_once(dn_world_t *world)
+{
+    enum { LIVES = 12, POLLS = 4 };
+
+    dn_world_listen(world, hear);
+    for (uint64_t life = 1; life <= LIVES; life++) {
+        dn_world_connect_to(world, 0);
+        say(world, world->peer[0]);
+        dn_world_fence(world, world->peer[0]);
+        dn_disconnect(world->peer[0]);
+        world->peer[0] = NULL;
+        /* What was said has been read, or not. */
+        for (uint64_t i = 0; i < life % POLLS; i++) {
+            dn_progress(world->port);
+        }
+    }
+    dn_world_hear_until(world, LIVES);
+    dn_world_stop(world);
+}
+
 /** All on one processing unit: whatever the machine, it is shared. Where there are many, a cpu_set_t is too short. */
 static void run_on_one_unit(void)
 {

@@ -336,6 +336,32 @@ static void *send_behind_window(void *arg)
     return NULL;
 }
 
+/** A sender that nobody has met leaves at once: it is reached, whether what it has said is read by then or not. */
+static void a_sender_that_has_just_left_is_reached(dn_world_t *world)
+{
+    enum { VISITS = 12, POLLS = 4 };
+
+    dn_world_listen(world, hear);
+    for (uint64_t visit = 0; visit < VISITS; visit++) {
+        const int other = 1 - world->rank;
+
+        if (1 == world->rank) {
+            dn_world_sleep(world, 0, 0, visit + 1);
+            for (uint64_t i = 0; i < visit % POLLS; i++) {
+                dn_progress(world->port);
+            }
+        }
+        dn_world_connect_to(world, other);
+        say(world, world->peer[other], visit);
+        dn_disconnect(world->peer[other]);
+        world->peer[other] = NULL;
+        dn_world_post(world, 0, visit + 1);
+        dn_world_hear_until(world, visit + 1);
+        dn_world_barrier(world);
+    }
+    dn_world_stop(world);
+}
+
 /** As when the fault wrapper is between: the kick does not reach the device any more. */
 static void senders_end_behind_a_window_to_a_lost_peer(dn_world_t *world)
 {
@@ -704,6 +730,7 @@ static const dn_world_test_t tests[] = {
      the_slot_of_a_sender_left_alone_comes_back_when_it_ends},
     {"a_slot_comes_back_to_a_sender_that_was_refused", 4, a_slot_comes_back_to_a_sender_that_was_refused},
     {"slots_of_refused_senders_come_back", 2, slots_of_refused_senders_come_back},
+    {"a_sender_that_has_just_left_is_reached", 2, a_sender_that_has_just_left_is_reached},
     {"senders_end_behind_a_window_to_a_lost_peer", 2, senders_end_behind_a_window_to_a_lost_peer},
     {"pulls_beyond_those_shared_are_copied_alone", 2, pulls_beyond_those_shared_are_copied_alone},
     {"a_pull_ends_when_its_helper_is_killed", 2, a_pull_ends_when_its_helper_is_killed},
