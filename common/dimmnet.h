@@ -163,7 +163,7 @@ DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, 
 
 /**
  * Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. Waits as dn_close() does
- * where the peer is lost, or has never sent.
+ * where the peer is lost, or has never sent. What is in flight is signalled all the same, from inside of this call or later.
  */
 DN_API void dn_disconnect(dn_peer_t *peer);
 

@@ -124,7 +124,7 @@ typedef struct dn_sg {
 } dn_sg_t;
 
 typedef struct dn_comp dn_comp_t;
-/** Called once, from dn_progress(), in the thread that calls it; may start new operations. */
+/** Called once, from dn_progress() or dn_disconnect(), in the thread that calls it; may start new operations. */
 typedef void (*dn_comp_fn_t)(dn_comp_t *comp, dn_status_t status);
 /** Completion handle, embedded in the caller's own request; lent to the library until fn is called. */
 struct dn_comp {

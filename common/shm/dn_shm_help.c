@@ -333,22 +333,29 @@ static int dn_shm_share_parked(dn_shm_t *shm, dn_shm_share_t *share)
     return 0;
 }
 
+/** A transfer of the background. @return 1: it has ended. */
+static int dn_shm_share_look(dn_shm_t *shm, dn_shm_share_t *share)
+{
+    if (DN_SHM_SHARE_PARKED == share->state) {
+        return dn_shm_share_parked(shm, share);
+    }
+    if (dn_shm_share_done(shm, share)) {
+        dn_shm_share_signal(shm, share, 0,
+                            DN_OK == share->status ? dn_shm_share_settle(shm, share) : share->status);
+        return 1;
+    }
+    if (0 == ++share->waits % DN_SHM_WAITS) {
+        (void) dn_port_look(&share->peer->base);
+    }
+    return 0;
+}
+
 int dn_shm_help_progress(dn_shm_t *shm)
 {
     int n = 0;
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if (DN_SHM_SHARE_PARKED == share->state) {
-            n += dn_shm_share_parked(shm, share);
-        } else if (DN_SHM_SHARE_OPEN != share->state) {
-            continue;
-        } else if (dn_shm_share_done(shm, share)) {
-            dn_shm_share_signal(shm, share, 0,
-                                DN_OK == share->status ? dn_shm_share_settle(shm, share) : share->status);
-            n++;
-        } else if (0 == ++share->waits % DN_SHM_WAITS) {
-            (void) dn_port_look(&share->peer->base);
-        }
+        n += dn_shm_share_waits(share) && dn_shm_share_look(shm, share);
     }
     return n;
 }
@@ -371,22 +378,38 @@ int dn_shm_help_leave(dn_shm_t *shm, const dn_shm_peer_t *peer)
 
     for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
         dn_shm_share_t *share = &shm->share[i];
-        if ((NULL != peer && peer != share->peer) || !dn_shm_share_waits(share)) {
-            continue;
+        if (peer == share->peer && dn_shm_share_waits(share)) {
+            left = 1;
+            if (DN_SHM_SHARE_OPEN == share->state && !dn_shm_share_done(shm, share)) {
+                dn_shm_share_park(shm, share);
+            }
         }
-        share->xfer.comp = NULL;
-        if (DN_SHM_SHARE_OPEN == share->state) {
-            dn_shm_share_park(shm, share);
-        }
-        left += !dn_shm_share_parked(shm, share);
     }
-    return 0 == left;
+    return !left;
 }
 
 void dn_shm_help_end(dn_shm_t *shm, const dn_shm_peer_t *peer)
 {
     while (!dn_shm_help_leave(shm, peer)) {
-        sched_yield();
+        int ended = 0;
+        for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+            dn_shm_share_t *share = &shm->share[i];
+            ended |= peer == share->peer && dn_shm_share_waits(share) && dn_shm_share_look(shm, share);
+        }
+        if (!ended) {
+            sched_yield();
+        }
+    }
+}
+
+void dn_shm_help_close(dn_shm_t *shm)
+{
+    for (uint32_t i = 0; i < DN_SHM_HELPS; i++) {
+        dn_shm_share_t *share = &shm->share[i];
+        if (dn_shm_share_waits(share)) {
+            share->xfer.comp = NULL;
+            (void) dn_shm_help_leave(shm, share->peer);
+        }
     }
 }
 

@@ -458,11 +458,12 @@ void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t 
 int dn_shm_help_progress(dn_shm_t *shm);
 /** A peer is lost: tell who waits for its transfers, or, while its process has a chunk of one, do so in progress later. */
 void dn_shm_help_lost(dn_shm_t *shm, dn_shm_peer_t *peer);
-/** Nobody is told any more of the transfers of a peer, NULL: of all. They end in 2 s at most, by such calls or in progress.
- * @return whether they have. */
+/** Nothing more is sent to a peer, nor comes from it: its transfers end in 2 s at most, in progress. @return whether they have. */
 int dn_shm_help_leave(dn_shm_t *shm, const dn_shm_peer_t *peer);
 /** The same, and wait for them. */
 void dn_shm_help_end(dn_shm_t *shm, const dn_shm_peer_t *peer);
+/** The port closes: nobody is told any more of any transfer, and the 2 s of them all begin. */
+void dn_shm_help_close(dn_shm_t *shm);
 /** @} */
 
 #endif

@@ -243,7 +243,7 @@ void dn_shm_release(dn_peer_base_t *base)
     dn_shm_t *shm = (dn_shm_t *) base->iface;
 
     /* All of the port's at once: it waits for one after the other, and for all of them no longer than for one. */
-    (void) dn_shm_help_leave(shm, NULL);
+    dn_shm_help_close(shm);
     dn_shm_free_peer(shm, (dn_shm_peer_t *) base);
 }
 

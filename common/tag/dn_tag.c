@@ -232,7 +232,7 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     }
     if (NULL != peer->user && 0 != dn_load_acquire_u32(&peer->transfers)
         && DN_OK != dn_peer_check(peer->peer)) {
-        /* Once it is disconnected, nobody is told. */
+        /* dn_disconnect() would wait for them with the locks held. */
         (void) dn_tag_await_transfers(peer);
     }
     /* Until it is disconnected, no other thread goes through what waits, or handles its messages and the ends of its transfers.

@@ -485,7 +485,8 @@ static void a_helper_that_has_left_holds_no_progress_up(dn_world_t *world)
         dn_check(seconds() - before < PROMPT_S);
     }
     dn_check(dn_test_log_said(1, "may write to the memory of that PULL"));
-    dn_check_equal(comp.signals, 0);
+    dn_check_equal(comp.signals, 1);
+    dn_check_equal(comp.status, DN_ERR_UNREACH);
     pull_from_other(world);
     const dn_shm_share_t *share = &((dn_shm_t *) world->port->ifaces)->share[0];
     dn_check_equal(share->state, DN_SHM_SHARE_OWED);
@@ -501,6 +502,53 @@ static void a_helper_that_has_left_holds_no_progress_up(dn_world_t *world)
     dn_world_post(world, 0, 3);
 }
 
+/** The helper leaves, and then says that its chunk is done, which the initiator does not poll for any more. */
+static void a_pull_that_is_done_is_signalled_at_disconnection(dn_world_t *world)
+{
+    static uint8_t memory[LONG_BYTES];
+    static uint8_t local[LONG_BYTES];
+    dn_world_comp_t comp;
+
+    if (!start(world, memory)) {
+        return;
+    }
+    if (OTHER == world->rank) {
+        serve_others(world);
+        return;
+    }
+    const dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[HELPER == world->rank ? INITIATOR : HELPER];
+    while (NULL == peer->rx) {
+        dn_world_progress(world);
+    }
+    if (HELPER == world->rank) {
+        dn_shm_help_t *help = &peer->map.header->help[0];
+        take_chunk(help);
+        dn_world_post(world, 0, 1);
+        dn_world_sleep(world, INITIATOR, 0, 1);
+        dn_disconnect(world->peer[INITIATOR]);
+        dn_world_sleep(world, INITIATOR, 0, 2);
+        dn_fetch_add_u64(&help->done, 1);
+        dn_world_post(world, 0, 2);
+        dn_world_sleep(world, INITIATOR, 0, 3);
+        dn_close(world->port);
+        return;
+    }
+    pull_until_held(world, HELPER, local, &comp);
+    dn_world_post(world, 0, 1);
+    while (NULL != peer->rx) {
+        dn_world_progress(world);
+    }
+    dn_world_post(world, 0, 2);
+    dn_world_sleep(world, HELPER, 0, 2);
+    dn_check_equal(comp.signals, 0);
+    dn_disconnect(world->peer[HELPER]);
+    dn_check_equal(comp.signals, 1);
+    dn_check_equal(comp.status, DN_OK);
+    dn_world_post(world, 0, 3);
+    dn_close(world->port);
+    dn_check_equal(comp.signals, 1);
+}
+
 static const dn_world_test_t tests[] = {
     {"help_is_given_within_the_segment_named", PAIR, help_is_given_within_the_segment_named},
     {"own_memory_is_found_by_the_own_table", 1, own_memory_is_found_by_the_own_table},
@@ -508,6 +556,8 @@ static const dn_world_test_t tests[] = {
     {"a_port_closes_while_a_helper_is_stopped", TRIO, a_port_closes_while_a_helper_is_stopped},
     {"a_port_closes_in_the_time_of_one_helper", HELPER + HELPERS, a_port_closes_in_the_time_of_one_helper},
     {"a_helper_that_has_left_holds_no_progress_up", TRIO, a_helper_that_has_left_holds_no_progress_up},
+    {"a_pull_that_is_done_is_signalled_at_disconnection", TRIO,
+     a_pull_that_is_done_is_signalled_at_disconnection},
 };
 
 /** usage: shm_help [TEST] */
