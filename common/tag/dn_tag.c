@@ -11,7 +11,6 @@
 
 #include <stdlib.h>
 
-#include "dn_device.h"
 #include "dn_log.h"
 
 /** Polls in dn_tag_leave() for messages that still wait; what they do not take, the process does not want. */
@@ -119,7 +118,7 @@ dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *hot, void *user)
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, hot);
     const bool first = NULL != peer && NULL == peer->user;
     if (first) {
-        peer->user = user;
+        __atomic_store_n(&peer->user, user, __ATOMIC_RELAXED);
     }
     dn_tag_unlock(tag);
     if (!first) {
@@ -297,7 +296,8 @@ void dn_tag_lost(dn_tag_peer_t *peer)
 }
 
 /**
- * A peer that nobody has joined is lost, or has closed its port: its device frees it. What has come in full can still be received.
+ * A peer that nobody has joined is lost, or has closed its port: its device frees it, with the port's lock held from here until
+ * then, so that no thread has it (dn_tag_borrow()). What has come in full can still be received.
  * Messages that would have to be answered are gone; requests end as those of a peer that is not reached.
  */
 static void dn_tag_disown(dn_tag_peer_t *peer, int needs)

@@ -15,6 +15,7 @@
 #define DN_TAG_INT_H
 
 #include "dn_atomic.h"
+#include "dn_device.h"
 #include "dn_tag.h"
 #include "dn_turn.h"
 
@@ -168,12 +169,37 @@ static inline void dn_tag_put_last(dn_tag_req_t **first, dn_tag_req_t **last, dn
 /** @{ */
 /** The engine's part of a peer. The lock is held. NULL: memory ran out. */
 dn_tag_peer_t *dn_tag_peer_of(dn_tag_t *tag, dn_peer_t *peer);
+/**
+ * Borrow the device's part of a peer that another thread may find gone: where nobody has joined the peer, its device frees it then,
+ * with the port's lock held. @return whether that lock is held now.
+ */
+static inline bool dn_tag_borrow(const dn_tag_peer_t *peer)
+{
+    /* A peer that has been joined stays until it is left. */
+    const bool borrows = __builtin_expect(peer->tag->config.threads, 0)
+                         && NULL == __atomic_load_n(&peer->user, __ATOMIC_RELAXED);
+
+    if (borrows) {
+        dn_port_lock(peer->tag->port);
+    }
+    return borrows;
+}
+static inline void dn_tag_give_back(const dn_tag_peer_t *peer, bool borrowed)
+{
+    if (borrowed) {
+        dn_port_unlock(peer->tag->port);
+    }
+}
 /** Send a message of the protocol. */
 static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kind kind, const void *message,
                                       size_t len)
 {
+    const bool borrowed = dn_tag_borrow(peer);
+
     dn_tag_leaves(peer->tag);
-    return dn_botf(peer->peer, peer->tag->channel, kind, message, len, NULL, 0);
+    const dn_status_t status = dn_botf(peer->peer, peer->tag->channel, kind, message, len, NULL, 0);
+    dn_tag_give_back(peer, borrowed);
+    return status;
 }
 /** A peer with which something was under way is gone: tell the owner once. */
 void dn_tag_lost(dn_tag_peer_t *peer);

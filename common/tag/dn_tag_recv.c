@@ -82,16 +82,19 @@ static void dn_tag_ask(dn_tag_req_t *req)
 static bool dn_tag_start_pull(dn_tag_req_t *req)
 {
     const dn_xfer_t xfer = {.local = req->buffer, .key = &req->key, .len = req->wanted, .comp = &req->comp};
+    dn_tag_peer_t *peer = req->peer;
 
     req->comp.fn = dn_tag_pulled;
     dn_tag_turn(req, DN_TAG_PULLS);
-    dn_tag_transfers(req->peer, 1);
-    const dn_status_t status = dn_pull(req->peer->peer, &xfer);
+    dn_tag_transfers(peer, 1);
+    const bool borrowed = dn_tag_borrow(peer);
+    const dn_status_t status = dn_pull(peer->peer, &xfer);
+    dn_tag_give_back(peer, borrowed);
     switch (status) {
     case DN_INPROGRESS:
         break;
     case DN_ERR_AGAIN:
-        dn_tag_transfers(req->peer, -1);
+        dn_tag_transfers(peer, -1);
         dn_tag_turn(req, DN_TAG_STARTS);
         return false;
     case DN_OK:
@@ -99,7 +102,7 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
         dn_tag_pulled(&req->comp, status);
         break;
     default:
-        dn_tag_transfers(req->peer, -1);
+        dn_tag_transfers(peer, -1);
         req->way = DN_PACE_ONLY;
         dn_tag_ask(req);
         break;

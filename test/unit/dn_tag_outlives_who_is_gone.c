@@ -49,7 +49,7 @@ static void on_progress(void *arg)
 
 static void on_lost(dn_tag_peer_t *peer, int it_matters, void *arg)
 {
-    lost++;
+    (void) dn_fetch_add_u32(&lost, 1);
     matters += 0 != it_matters;
 }
 
@@ -364,12 +364,13 @@ static void claims_come_back_from_who_lies(void **state)
     dn_close(far);
 }
 
-static uint32_t stop;
+static uint32_t stop, rounds;
 
 static void *drive(void *arg)
 {
     while (0 == dn_load_acquire_u32(&stop)) {
         on_progress(NULL);
+        (void) dn_fetch_add_u32(&rounds, 1);
     }
     return NULL;
 }
@@ -416,6 +417,56 @@ static void requests_end_once_beside_a_thread(void **state)
     dn_disconnect(self);
 }
 
+static dn_status_t (*send_answer)(dn_peer_t *, unsigned, unsigned, const void *, size_t, const void *,
+                                  size_t);
+static pthread_t driver;
+static uint32_t answers;
+
+/** dn_peer_ops_t::botf: another thread begins to drive the port, whose device looks at all peers. */
+static dn_status_t answer_late(dn_peer_t *peer, unsigned channel, unsigned kind, const void *head,
+                               size_t head_len, const void *body, size_t body_len)
+{
+    enum { ROUNDS = 1000 };
+
+    answers++;
+    peer->ops.botf = send_answer;
+    assert_int_equal(pthread_create(&driver, NULL, drive, NULL), 0);
+    while (ROUNDS > dn_load_acquire_u32(&rounds)) {
+    }
+    assert_int_equal(dn_load_acquire_u32(&lost), 0);
+    return send_answer(peer, channel, kind, head, head_len, body, body_len);
+}
+
+/** A sender that nobody has joined leaves while a thread answers it: it is forgotten after that. */
+static void who_leaves_is_there_while_it_is_answered(void **state)
+{
+    const dn_job_t far_job = {.pid = 1, .nlocal = 2};
+    const struct {
+        dn_tag_head_t head;
+        uint64_t request;
+    } sync = {{1, 0, WHOLE}, 77};
+    dn_port_t *far = NULL;
+    static job_t job;
+
+    answers = rounds = stop = 0;
+    assert_int_equal(dn_open(dn_device_name(0), &far_job, NULL, &far), DN_OK);
+    dn_peer_t *back = dn_unit_connect(far, port);
+    tell(back, DN_TAG_SYNC, &sync, sizeof(sync));
+    until(is_here(WHOLE));
+    dn_peer_t *sender = dn_tag_some_peer(tag)->peer;
+    send_answer = sender->ops.botf;
+    sender->ops.botf = answer_late;
+    dn_disconnect(back);
+    dn_close(far);
+    start_receive(&job, WHOLE, 0, NULL);
+    until(0 != dn_load_acquire_u32(&lost) && 0 != dn_load_acquire_u32(&job.times));
+    dn_store_release_u32(&stop, 1);
+    assert_int_equal(pthread_join(driver, NULL), 0);
+    assert_int_equal(answers, 1);
+    assert_int_equal(job.times, 1);
+    assert_int_equal(job.req.status, DN_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +477,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(engines_wait_for_transfers, setup, teardown),
         cmocka_unit_test_setup_teardown(claims_come_back_from_who_lies, setup, teardown),
         cmocka_unit_test_setup_teardown(requests_end_once_beside_a_thread, setup_with_threads, teardown),
+        cmocka_unit_test_setup_teardown(who_leaves_is_there_while_it_is_answered, setup_with_threads,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
