@@ -158,12 +158,13 @@ static dn_status_t dn_core_send(dn_core_op_t *op)
     return status;
 }
 
-/** As dn_core_send(). A device may find meanwhile that the peer is lost: the caller ends the operation then, as on any error. */
-static dn_status_t dn_core_advance(dn_core_t *core, dn_core_op_t *op)
+/** As dn_core_send(). A device may find meanwhile that the peer is lost: the caller ends the operation then, as on any error. The
+ * completions of others may start operations inside of that. */
+static dn_status_t dn_core_advance(dn_core_op_t *op)
 {
-    core->advancing = op;
+    op->advances = 1;
     const dn_status_t status = dn_core_send(op);
-    core->advancing = NULL;
+    op->advances = 0;
     return status;
 }
 
@@ -171,8 +172,7 @@ static dn_status_t dn_core_advance(dn_core_t *core, dn_core_op_t *op)
 static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
 {
     dn_core_t *core = &port->core;
-    const dn_status_t status =
-        NULL != op->peer->core.operations.first ? DN_ERR_AGAIN : dn_core_advance(core, op);
+    const dn_status_t status = NULL != op->peer->core.operations.first ? DN_ERR_AGAIN : dn_core_advance(op);
 
     if (DN_OK != status && DN_ERR_AGAIN != status) {
         dn_core_op_drop(core, op);
@@ -380,7 +380,7 @@ static int dn_core_progress_sending(dn_port_t *port)
         dn_status_t status = DN_OK;
         while (NULL != queue->first && DN_OK == status) {
             dn_core_op_t *op = (dn_core_op_t *) queue->first;
-            status = dn_core_advance(core, op);
+            status = dn_core_advance(op);
             if (DN_OK == status) {
                 dn_core_wait_no_more(core, op);
                 n++;
@@ -410,7 +410,7 @@ void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
         if (DN_CORE_FREE == op->kind || peer != op->peer) {
             continue;
         }
-        if (core->advancing == op) {
+        if (op->advances) {
             dn_core_leave_program(op);
         } else {
             dn_core_finish(port, op, DN_ERR_UNREACH);

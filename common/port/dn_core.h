@@ -25,9 +25,8 @@ typedef struct dn_core {
     dn_core_op_t **op; /**< by number; operations that this process started */
     uint32_t count;
     dn_core_op_t *free;
-    dn_round_t sending;            /**< dn_core_peer_t::operations */
-    dn_round_t answering;          /**< dn_core_peer_t::answers */
-    const dn_core_op_t *advancing; /**< whose messages are being sent right now; who does that ends it */
+    dn_round_t sending;   /**< dn_core_peer_t::operations */
+    dn_round_t answering; /**< dn_core_peer_t::answers */
 } dn_core_t;
 
 void dn_core_close(dn_core_t *core);

@@ -117,6 +117,7 @@ struct dn_core_op {
     enum dn_core_kind kind;
     dn_core_id_t id;
     int waits;      /**< it is in dn_core_peer_t::operations */
+    int advances;   /**< dn_core_advance() is at it, whose caller ends it where its peer is lost */
     uint32_t asked; /**< its share of dn_core_peer_t::asked */
     dn_status_t status;
     dn_key_t key;
