@@ -3,31 +3,95 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_atomic.h
- * The memory model of the project: C11 orders on words that several processes map.
+ * The memory model of the project: C11 orders on words that several threads or processes use.
  *
- * A plain pointer to shared memory becomes atomic by the cast in these few functions, so that layouts
- * stay plain structs whose offsets can be asserted.
+ * All atomic accesses go through the names of this file, which say their order; a lint holds it. Only dn_inline.h, which C++ reads
+ * as well, has a load of its own. A word is a plain integer, bool or pointer, of any size that the machine loads at once; it is
+ * atomic where it is accessed, so that layouts stay plain structs whose offsets can be asserted.
+ *
+ * The names without an order (dn_fetch_add(), dn_swap(), dn_cas(), dn_fence()) are of dimmnet.h, and work on a peer's memory.
  */
 #ifndef DN_ATOMIC_H
 #define DN_ATOMIC_H
 
-#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "dn_inline.h"
 #include "dn_machine.h"
 
-/** Read a word whose new value publishes memory written before it. Pairs with dn_store_release. */
-static inline uint64_t dn_load_acquire(const uint64_t *word)
+/**
+ * @name One access to the word that @p at points to
+ *
+ * relaxed orders nothing else. acquire: what follows sees what was written before the release whose word it has read. release: what
+ * was written before is seen by an acquire that reads this word. acq_rel: both. seq_cst: both, in one order over all such accesses.
+ *
+ * Macros, as C has no function for each type of a word.
+ */
+/** @{ */
+#define dn_load_relaxed(at)         __atomic_load_n(at, __ATOMIC_RELAXED)
+#define dn_load_acquire(at)         __atomic_load_n(at, __ATOMIC_ACQUIRE)
+#define dn_load_seq_cst(at)         __atomic_load_n(at, __ATOMIC_SEQ_CST)
+#define dn_store_relaxed(at, value) __atomic_store_n(at, value, __ATOMIC_RELAXED)
+#define dn_store_release(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE)
+#define dn_store_seq_cst(at, value) __atomic_store_n(at, value, __ATOMIC_SEQ_CST)
+
+/* Old value of the word. */
+#define dn_fetch_add_relaxed(at, add)  __atomic_fetch_add(at, add, __ATOMIC_RELAXED)
+#define dn_fetch_add_release(at, add)  __atomic_fetch_add(at, add, __ATOMIC_RELEASE)
+#define dn_fetch_add_acq_rel(at, add)  __atomic_fetch_add(at, add, __ATOMIC_ACQ_REL)
+#define dn_fetch_add_seq_cst(at, add)  __atomic_fetch_add(at, add, __ATOMIC_SEQ_CST)
+#define dn_fetch_sub_release(at, less) __atomic_fetch_sub(at, less, __ATOMIC_RELEASE)
+#define dn_fetch_sub_seq_cst(at, less) __atomic_fetch_sub(at, less, __ATOMIC_SEQ_CST)
+#define dn_fetch_and_seq_cst(at, bits) __atomic_fetch_and(at, bits, __ATOMIC_SEQ_CST)
+#define dn_fetch_or_relaxed(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_RELAXED)
+#define dn_fetch_or_acq_rel(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_ACQ_REL)
+#define dn_fetch_or_seq_cst(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_SEQ_CST)
+#define dn_fetch_xor_seq_cst(at, bits) __atomic_fetch_xor(at, bits, __ATOMIC_SEQ_CST)
+#define dn_swap_acq_rel(at, value)     __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL)
+#define dn_swap_seq_cst(at, value)     __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST)
+
+/* Was the word *expected, and is it the desired one now? Else *expected is what was found, by an acquire. A weak one may say no
+ * without a reason, so it stands in a loop. */
+#define dn_cas_acq_rel(at, expected, desired) \
+    __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#define dn_cas_seq_cst(at, expected, desired) \
+    __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#define dn_cas_weak_acq_rel(at, expected, desired) \
+    __atomic_compare_exchange_n(at, expected, desired, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#define dn_cas_weak_seq_cst(at, expected, desired) \
+    __atomic_compare_exchange_n(at, expected, desired, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+
+/* Between accesses of this thread, to any words. compiler: the processor may still move them. */
+#define dn_fence_acquire()  __atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define dn_fence_release()  __atomic_thread_fence(__ATOMIC_RELEASE)
+#define dn_fence_seq_cst()  __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define dn_fence_compiler() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+/** @} */
+
+/** @name The same on a word of 32 bits in a layout that processes share: the compiler refuses another type. */
+/** @{ */
+static inline uint32_t dn_load_acquire_u32(const uint32_t *word)
 {
-    return atomic_load_explicit((const _Atomic uint64_t *) word, memory_order_acquire);
+    return dn_load_acquire(word);
 }
 
-/** Publish: everything written before becomes visible no later than this word. */
-static inline void dn_store_release(uint64_t *word, uint64_t value)
+static inline void dn_store_release_u32(uint32_t *word, uint32_t value)
 {
-    atomic_store_explicit((_Atomic uint64_t *) word, value, memory_order_release);
+    dn_store_release(word, value);
 }
+
+static inline uint32_t dn_load_relaxed_u32(const uint32_t *word)
+{
+    return dn_load_relaxed(word);
+}
+
+static inline void dn_store_relaxed_u32(uint32_t *word, uint32_t value)
+{
+    dn_store_relaxed(word, value);
+}
+/** @} */
 
 /** Publish the low 1 to 8 bytes of a value, in one store where their number is a power of two and divides the address, else byte by
  * byte from the low end. */
@@ -36,68 +100,35 @@ static inline void dn_store_bytes(uint8_t *to, uint64_t value, size_t size)
     const int whole = 0 == (uintptr_t) to % size;
 
     if (whole && 8 == size) {
-        atomic_store_explicit((_Atomic uint64_t *) (void *) to, value, memory_order_release);
+        dn_store_release((uint64_t *) (void *) to, value);
     } else if (whole && 4 == size) {
-        atomic_store_explicit((_Atomic uint32_t *) (void *) to, (uint32_t) value, memory_order_release);
+        dn_store_release((uint32_t *) (void *) to, (uint32_t) value);
     } else if (whole && 2 == size) {
-        atomic_store_explicit((_Atomic uint16_t *) (void *) to, (uint16_t) value, memory_order_release);
+        dn_store_release((uint16_t *) (void *) to, (uint16_t) value);
     } else {
         for (size_t i = 0; i < size; i++) {
-            atomic_store_explicit((_Atomic uint8_t *) to + i, (uint8_t) (value >> (8 * i)),
-                                  memory_order_release);
+            dn_store_release(to + i, (uint8_t) (value >> (8 * i)));
         }
     }
 }
 
-static inline uint32_t dn_load_acquire_u32(const uint32_t *word)
+/** Claim: 1 when *word was expected and is now desired. */
+static inline int dn_cas_acq_rel_u32(uint32_t *word, uint32_t expected, uint32_t desired)
 {
-    return atomic_load_explicit((const _Atomic uint32_t *) word, memory_order_acquire);
+    return dn_cas_acq_rel(word, &expected, desired);
 }
 
-static inline void dn_store_release_u32(uint32_t *word, uint32_t value)
+static inline int dn_cas_acq_rel_u64(uint64_t *word, uint64_t expected, uint64_t desired)
 {
-    atomic_store_explicit((_Atomic uint32_t *) word, value, memory_order_release);
+    return dn_cas_acq_rel(word, &expected, desired);
 }
 
-/** Read or write a word by which nothing else is ordered, and that another thread may look at meanwhile. */
-static inline uint32_t dn_load_relaxed_u32(const uint32_t *word)
-{
-    return atomic_load_explicit((const _Atomic uint32_t *) word, memory_order_relaxed);
-}
-
-static inline void dn_store_relaxed_u32(uint32_t *word, uint32_t value)
-{
-    atomic_store_explicit((_Atomic uint32_t *) word, value, memory_order_relaxed);
-}
-
-/** Claim: 1 when *word was expected and is now desired. Acquires and releases. */
-static inline int dn_cas_u32(uint32_t *word, uint32_t expected, uint32_t desired)
-{
-    return atomic_compare_exchange_strong_explicit((_Atomic uint32_t *) word, &expected, desired,
-                                                   memory_order_acq_rel, memory_order_acquire);
-}
-
-static inline int dn_cas_u64(uint64_t *word, uint64_t expected, uint64_t desired)
-{
-    return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *) word, &expected, desired,
-                                                   memory_order_acq_rel, memory_order_acquire);
-}
-
-/** Old value; acquires and releases. */
-static inline uint64_t dn_fetch_add_u64(uint64_t *word, uint64_t add)
-{
-    return atomic_fetch_add_explicit((_Atomic uint64_t *) word, add, memory_order_acq_rel);
-}
-
-static inline uint32_t dn_fetch_add_u32(uint32_t *word, uint32_t add)
-{
-    return atomic_fetch_add_explicit((_Atomic uint32_t *) word, add, memory_order_acq_rel);
-}
-
-static inline uint32_t dn_fetch_or_u32(uint32_t *word, uint32_t bits)
-{
-    return atomic_fetch_or_explicit((_Atomic uint32_t *) word, bits, memory_order_acq_rel);
-}
+/* Older names. */
+#define dn_cas_u32       dn_cas_acq_rel_u32
+#define dn_cas_u64       dn_cas_acq_rel_u64
+#define dn_fetch_add_u32 dn_fetch_add_acq_rel
+#define dn_fetch_add_u64 dn_fetch_add_acq_rel
+#define dn_fetch_or_u32  dn_fetch_or_acq_rel
 
 /** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain x86-64. */
 static inline void dn_prefetch_own(const void *line)
@@ -116,7 +147,7 @@ typedef struct dn_lock {
 
 static inline int dn_trylock(dn_lock_t *lock)
 {
-    return dn_cas_u32(&lock->taken, 0, 1);
+    return dn_cas_acq_rel_u32(&lock->taken, 0, 1);
 }
 
 static inline void dn_lock(dn_lock_t *lock)

@@ -382,8 +382,8 @@ DN_DEVICE_API void dn_bell_ring(uint32_t *bell, uint32_t odd);
 static inline void dn_bell_touch(uint32_t *bell)
 {
     /* The compiler keeps R0 before R1; the rest is the sleeper's part. */
-    atomic_signal_fence(memory_order_seq_cst);
-    const uint32_t seen = atomic_load_explicit((_Atomic uint32_t *) bell, memory_order_relaxed);
+    dn_fence_compiler();
+    const uint32_t seen = dn_load_relaxed(bell);
 
     if (__builtin_expect(0 != seen % 2, 0)) {
         dn_bell_ring(bell, seen);
@@ -394,8 +394,7 @@ static inline void dn_bell_touch(uint32_t *bell)
 /** Add to a counter: no read-modify-write, several threads may lose a count. */
 static inline void dn_count(uint64_t *counter, uint64_t add)
 {
-    _Atomic uint64_t *word = (_Atomic uint64_t *) counter;
-    atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + add, memory_order_relaxed);
+    dn_store_relaxed(counter, dn_load_relaxed(counter) + add);
 }
 
 #endif

@@ -84,63 +84,65 @@ static inline void dn_copy_inline(void *to, const void *from, size_t len)
     }
 }
 
+/** One of these entries; the load that the head of this file argues. */
+#define DN_PEER_OP(peer, op) __atomic_load_n(&(peer)->ops.op, __ATOMIC_RELAXED)
+
 static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)
 {
-    return __atomic_load_n(&peer->ops.aotf, __ATOMIC_RELAXED)(peer, off, value, size);
+    return DN_PEER_OP(peer, aotf)(peer, off, value, size);
 }
 
 static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len,
                                        uint64_t flag)
 {
-    return __atomic_load_n(&peer->ops.aotf_line, __ATOMIC_RELAXED)(peer, off, data, len, flag);
+    return DN_PEER_OP(peer, aotf_line)(peer, off, data, len, flag);
 }
 
 static inline void dn_wake(dn_peer_t *peer)
 {
-    __atomic_load_n(&peer->ops.wake, __ATOMIC_RELAXED)(peer);
+    DN_PEER_OP(peer, wake)(peer);
 }
 
 static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
                                   size_t head_len, const void *body, size_t body_len)
 {
-    return __atomic_load_n(&peer->ops.botf, __ATOMIC_RELAXED)(peer, channel, tag, head, head_len, body,
-                                                              body_len);
+    return DN_PEER_OP(peer, botf)(peer, channel, tag, head, head_len, body, body_len);
 }
 
 static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
 {
-    return __atomic_load_n(&peer->ops.reserve, __ATOMIC_RELAXED)(peer, len, window);
+    return DN_PEER_OP(peer, reserve)(peer, len, window);
 }
 
 static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag,
                                 size_t len)
 {
-    __atomic_load_n(&peer->ops.kick, __ATOMIC_RELAXED)(peer, window, channel, tag, len);
+    DN_PEER_OP(peer, kick)(peer, window, channel, tag, len);
 }
 
 static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, unsigned looks, dn_message_t *message)
 {
-    return __atomic_load_n(&src->ops.peek, __ATOMIC_RELAXED)(src, channel, looks, message);
+    return DN_PEER_OP(src, peek)(src, channel, looks, message);
 }
 
 static inline void dn_take(dn_peer_t *src, const dn_message_t *message)
 {
-    __atomic_load_n(&src->ops.take, __ATOMIC_RELAXED)(src, message);
+    DN_PEER_OP(src, take)(src, message);
 }
 
 static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
-    return __atomic_load_n(&peer->ops.push, __ATOMIC_RELAXED)(peer, xfer);
+    return DN_PEER_OP(peer, push)(peer, xfer);
 }
 
 static inline dn_status_t dn_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
 {
-    return __atomic_load_n(&peer->ops.pull, __ATOMIC_RELAXED)(peer, xfer);
+    return DN_PEER_OP(peer, pull)(peer, xfer);
 }
 
 static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo)
 {
-    return __atomic_load_n(&peer->ops.atomic, __ATOMIC_RELAXED)(peer, amo);
+    return DN_PEER_OP(peer, atomic)(peer, amo);
 }
 
 static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,

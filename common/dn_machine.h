@@ -8,7 +8,6 @@
 #ifndef DN_MACHINE_H
 #define DN_MACHINE_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 
 _Static_assert(
@@ -16,8 +15,8 @@ _Static_assert(
     "dimmnet needs a machine of 64 bits: addresses and lengths go between processes in words of 64 bits");
 /* Beside it a lock of the compiler's library, which is private to a process, would let two processes store at once. */
 _Static_assert(
-    2 == ATOMIC_CHAR_LOCK_FREE && 2 == ATOMIC_SHORT_LOCK_FREE && 2 == ATOMIC_INT_LOCK_FREE
-        && 2 == ATOMIC_LLONG_LOCK_FREE,
+    2 == __GCC_ATOMIC_CHAR_LOCK_FREE && 2 == __GCC_ATOMIC_SHORT_LOCK_FREE && 2 == __GCC_ATOMIC_INT_LOCK_FREE
+        && 2 == __GCC_ATOMIC_LLONG_LOCK_FREE,
     "dimmnet needs atomic instructions on words of 8 to 64 bits: other processes map the same words");
 _Static_assert(__ORDER_LITTLE_ENDIAN__ == __BYTE_ORDER__,
                "dimmnet needs a little-endian machine: what goes between processes has that order, and no "

@@ -181,7 +181,7 @@ static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
     if (DN_ERR_AGAIN == status) {
         dn_core_wait(core, op);
     }
-    dn_fetch_add_u32(&op->peer->outstanding, 1);
+    dn_fetch_add_acq_rel(&op->peer->outstanding, 1);
     return DN_INPROGRESS;
 }
 

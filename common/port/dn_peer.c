@@ -157,18 +157,18 @@ static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 /** Have callers use these from now on. Each entry is one store, since they may call meanwhile: see dn_inline.h. */
 static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
 {
-    __atomic_store_n(&hot->ops.botf, ops->botf, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.reserve, ops->reserve, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.kick, ops->kick, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.aotf, ops->aotf, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.push, ops->push, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.pull, ops->pull, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.atomic, ops->atomic, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.fence, ops->fence, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.peek, ops->peek, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.take, ops->take, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.aotf_line, ops->aotf_line, __ATOMIC_RELEASE);
-    __atomic_store_n(&hot->ops.wake, ops->wake, __ATOMIC_RELEASE);
+    dn_store_release(&hot->ops.botf, ops->botf);
+    dn_store_release(&hot->ops.reserve, ops->reserve);
+    dn_store_release(&hot->ops.kick, ops->kick);
+    dn_store_release(&hot->ops.aotf, ops->aotf);
+    dn_store_release(&hot->ops.push, ops->push);
+    dn_store_release(&hot->ops.pull, ops->pull);
+    dn_store_release(&hot->ops.atomic, ops->atomic);
+    dn_store_release(&hot->ops.fence, ops->fence);
+    dn_store_release(&hot->ops.peek, ops->peek);
+    dn_store_release(&hot->ops.take, ops->take);
+    dn_store_release(&hot->ops.aotf_line, ops->aotf_line);
+    dn_store_release(&hot->ops.wake, ops->wake);
 }
 
 /** Answer DN_ERR_UNREACH from now on. */
@@ -243,7 +243,7 @@ static void dn_port_enter(dn_port_t *port, dn_peer_base_t *peer, enum dn_peer_li
     }
     if (dn_peer_is_doubted(peer)) {
         /* Since before the port knew it. */
-        dn_fetch_add_u32(&peer->iface->doubts, 1);
+        dn_fetch_add_acq_rel(&peer->iface->doubts, 1);
     }
 }
 
@@ -381,7 +381,7 @@ void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)
         return;
     }
     dn_peer_turn(peer, DN_PEER_LOST);
-    (void) dn_cas_u32(&peer->doubt, DN_PEER_TRUSTED, DN_PEER_SUSPECT);
+    (void) dn_cas_acq_rel_u32(&peer->doubt, DN_PEER_TRUSTED, DN_PEER_SUSPECT);
     dn_count(&port->counters.peers_lost, 1);
     dn_peer_undress(port, peer);
     if (NULL != peer->iface->device->lost) {
@@ -405,16 +405,16 @@ void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why)
 {
     uint32_t before = dn_load_acquire_u32(&peer->doubt);
 
-    while (before < why && !dn_cas_u32(&peer->doubt, before, why)) {
+    while (before < why && !dn_cas_acq_rel_u32(&peer->doubt, before, why)) {
         before = dn_load_acquire_u32(&peer->doubt);
     }
     /* Pairs with the load in dn_port_bury(). */
-    dn_fetch_add_u32(&peer->iface->doubts, 1);
+    dn_fetch_add_acq_rel(&peer->iface->doubts, 1);
 }
 
 dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every)
 {
-    if (0 != (dn_fetch_add_u32(&peer->refusals, 1) + 1) % every) {
+    if (0 != (dn_fetch_add_acq_rel(&peer->refusals, 1) + 1) % every) {
         return DN_ERR_AGAIN;
     }
     if (DN_OK == peer->iface->device->check(peer)) {
@@ -439,7 +439,7 @@ static dn_peer_base_t *dn_port_first_doubted(const dn_iface_t *iface)
 void dn_port_bury(dn_iface_t *iface)
 {
     /* Taken off are those that this load counts, whose doubt is seen below. A later one is for the next look. */
-    dn_fetch_add_u32(&iface->doubts, 0 - dn_load_acquire_u32(&iface->doubts));
+    dn_fetch_add_acq_rel(&iface->doubts, 0 - dn_load_acquire_u32(&iface->doubts));
     for (dn_peer_base_t *peer = dn_port_first_doubted(iface); NULL != peer;
          peer = dn_port_first_doubted(iface)) {
         /* Completions that it signals may change the list. */
@@ -510,7 +510,7 @@ dn_status_t dn_peer_check(dn_peer_t *hot)
 
 dn_status_t dn_fence(dn_peer_t *peer)
 {
-    return __atomic_load_n(&peer->ops.fence, __ATOMIC_RELAXED)(peer);
+    return DN_PEER_OP(peer, fence)(peer);
 }
 
 dn_status_t dn_flush(dn_peer_t *peer)

@@ -268,7 +268,7 @@ void dn_counters(const dn_port_t *port, dn_counters_t *counters)
     const uint64_t *from = (const uint64_t *) &port->counters;
     uint64_t *to = (uint64_t *) counters;
     for (size_t i = 0; i < sizeof(*counters) / sizeof(*to); i++) {
-        to[i] = atomic_load_explicit((const _Atomic uint64_t *) &from[i], memory_order_relaxed);
+        to[i] = dn_load_relaxed(&from[i]);
     }
 }
 
@@ -391,7 +391,7 @@ int dn_recv(dn_peer_t *src, int max)
 
 uint64_t dn_port_heard(const dn_port_t *port)
 {
-    uint64_t heard = atomic_load_explicit((const _Atomic uint64_t *) &port->events, memory_order_relaxed);
+    uint64_t heard = dn_load_relaxed(&port->events);
 
     for (const dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
         if (NULL != iface->device->heard && !port->threads) {

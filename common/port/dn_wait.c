@@ -31,7 +31,7 @@ void dn_bell_ring(uint32_t *bell, uint32_t odd)
     /* Release: a waker who finds the bell even by an acquire sees R0. Somebody else may have rung: then that wake is enough, unless
      * the bell is odd again, since S1 may have come before R0. */
     while (0 != odd % 2) {
-        if (dn_cas_u32(bell, odd, odd + 1)) {
+        if (dn_cas_acq_rel_u32(bell, odd, odd + 1)) {
             if (0 < syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0)) {
                 /* The kernel may have put the sleeper on this core, behind this process, though another one is free. */
                 (void) sched_yield();
@@ -52,9 +52,9 @@ void dn_wait_ring(const dn_port_t *port)
 uint32_t dn_bell_set(uint32_t *bell)
 {
     /* Before S1, by the call or by the fence. */
-    const uint32_t odd = 1 | dn_fetch_or_u32(bell, 1);
+    const uint32_t odd = 1 | dn_fetch_or_acq_rel(bell, 1);
 
-    atomic_thread_fence(memory_order_seq_cst);
+    dn_fence_seq_cst();
     return odd;
 }
 

@@ -500,10 +500,11 @@ void status_words_follow_the_bytes_of_programs(dn_world_t *world)
 {
     conf_area_t area;
     uint64_t span;
-    void *word = NULL;
+    void *llcm = NULL;
 
     dn_world_start(world);
-    dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &word), DN_OK);
+    dn_check_equal(dn_llcm_alloc(world->port, 64, &world->me->off[0], &llcm), DN_OK);
+    uint64_t *word = llcm;
     conf_offer(world, &area, ROOM);
     dn_prog_t *prog = scattered(1, 20000, &span);
     const dn_prog_use_t use = {prog, 1, 0};
