@@ -387,7 +387,7 @@ int dn_fault_progress(dn_fault_t *fault)
 {
     int released = 0;
 
-    __atomic_fetch_add(&fault->tick, 1, __ATOMIC_RELAXED);
+    dn_fetch_add_relaxed(&fault->tick, 1);
     dn_lock(&fault->lock);
     dn_fault_peer_t *fp = fault->peers;
     dn_unlock(&fault->lock);

@@ -19,7 +19,7 @@ dn_fault_message_t *dn_fault_message_new(dn_fault_peer_t *fp, dn_fault_kind_t ki
     if (NULL != msg) {
         msg->next = NULL;
         msg->kind = kind;
-        msg->due = __atomic_load_n(&fp->fault->tick, __ATOMIC_RELAXED);
+        msg->due = dn_load_relaxed(&fp->fault->tick);
         msg->channel = 0;
         msg->tag = 0;
         msg->len = len;
@@ -47,7 +47,7 @@ int dn_fault_held(dn_fault_peer_t *fp)
 /** The first message if it may leave now (any time, when `all`), else NULL. */
 static dn_fault_message_t *dn_fault_first(dn_fault_peer_t *fp, int all)
 {
-    const uint64_t tick = __atomic_load_n(&fp->fault->tick, __ATOMIC_RELAXED);
+    const uint64_t tick = dn_load_relaxed(&fp->fault->tick);
 
     dn_lock(&fp->lock);
     dn_fault_message_t *msg = fp->first;

@@ -95,7 +95,7 @@ static inline uint64_t dn_fault_mix(uint64_t x)
 
 static inline uint64_t dn_fault_draw(dn_fault_peer_t *fp)
 {
-    return dn_fault_mix(dn_fetch_add_u64(&fp->random, UINT64_C(0x9e3779b97f4a7c15)));
+    return dn_fault_mix(dn_fetch_add_acq_rel(&fp->random, UINT64_C(0x9e3779b97f4a7c15)));
 }
 
 /** Put a schedule's rules and seed into what dn_fault_open() returns. DN_ERR_PARAM: logged. */

@@ -149,7 +149,7 @@ dn_status_t dn_prog_finish(dn_prog_t *prog)
         prog->info.blocks = sum.blocks;
         prog->info.low = sum.low;
         prog->info.high = sum.high;
-        prog->info.id = dn_fetch_add_u64(&dn_prog_ids, 1) + 1;
+        prog->info.id = dn_fetch_add_acq_rel(&dn_prog_ids, 1) + 1;
     }
     return status;
 }

@@ -6,10 +6,10 @@
 
 #include "dn_xfer.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dn_atomic.h"
 #include "dn_sg.h"
 
 dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
@@ -137,54 +137,54 @@ static uint64_t dn_amo_apply(const dn_amo_t *amo, uint64_t old)
     }
 }
 
-static uint32_t dn_amo_run_u32(_Atomic uint32_t *word, const dn_amo_t *amo)
+static uint32_t dn_amo_run_u32(uint32_t *word, const dn_amo_t *amo)
 {
     const uint32_t operand = (uint32_t) amo->operand;
     uint32_t old = (uint32_t) amo->compare;
 
     switch (amo->op) {
     case DN_AMO_ADD:
-        return atomic_fetch_add(word, operand);
+        return dn_fetch_add_seq_cst(word, operand);
     case DN_AMO_AND:
-        return atomic_fetch_and(word, operand);
+        return dn_fetch_and_seq_cst(word, operand);
     case DN_AMO_OR:
-        return atomic_fetch_or(word, operand);
+        return dn_fetch_or_seq_cst(word, operand);
     case DN_AMO_XOR:
-        return atomic_fetch_xor(word, operand);
+        return dn_fetch_xor_seq_cst(word, operand);
     case DN_AMO_SWAP:
-        return atomic_exchange(word, operand);
+        return dn_swap_seq_cst(word, operand);
     case DN_AMO_CAS:
-        atomic_compare_exchange_strong(word, &old, operand);
+        dn_cas_seq_cst(word, &old, operand);
         return old;
     default:
-        old = atomic_load(word);
-        while (!atomic_compare_exchange_weak(word, &old, (uint32_t) dn_amo_apply(amo, old))) {
+        old = dn_load_seq_cst(word);
+        while (!dn_cas_weak_seq_cst(word, &old, (uint32_t) dn_amo_apply(amo, old))) {
         }
         return old;
     }
 }
 
-static uint64_t dn_amo_run_u64(_Atomic uint64_t *word, const dn_amo_t *amo)
+static uint64_t dn_amo_run_u64(uint64_t *word, const dn_amo_t *amo)
 {
     uint64_t old = amo->compare;
 
     switch (amo->op) {
     case DN_AMO_ADD:
-        return atomic_fetch_add(word, amo->operand);
+        return dn_fetch_add_seq_cst(word, amo->operand);
     case DN_AMO_AND:
-        return atomic_fetch_and(word, amo->operand);
+        return dn_fetch_and_seq_cst(word, amo->operand);
     case DN_AMO_OR:
-        return atomic_fetch_or(word, amo->operand);
+        return dn_fetch_or_seq_cst(word, amo->operand);
     case DN_AMO_XOR:
-        return atomic_fetch_xor(word, amo->operand);
+        return dn_fetch_xor_seq_cst(word, amo->operand);
     case DN_AMO_SWAP:
-        return atomic_exchange(word, amo->operand);
+        return dn_swap_seq_cst(word, amo->operand);
     case DN_AMO_CAS:
-        atomic_compare_exchange_strong(word, &old, amo->operand);
+        dn_cas_seq_cst(word, &old, amo->operand);
         return old;
     default:
-        old = atomic_load(word);
-        while (!atomic_compare_exchange_weak(word, &old, dn_amo_apply(amo, old))) {
+        old = dn_load_seq_cst(word);
+        while (!dn_cas_weak_seq_cst(word, &old, dn_amo_apply(amo, old))) {
         }
         return old;
     }
