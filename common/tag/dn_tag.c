@@ -136,7 +136,7 @@ static void dn_tag_unlink(const dn_tag_peer_t *peer)
         link = &(*link)->next;
     }
     if (NULL != *link) {
-        __atomic_store_n(link, peer->next, __ATOMIC_RELAXED);
+        dn_store_relaxed(link, peer->next);
     }
 }
 
@@ -223,8 +223,8 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_tag_req_t *req;
 
     tag->parted = true;
-    for (int polls = 0; NULL != __atomic_load_n(&peer->first, __ATOMIC_RELAXED)
-                        && !dn_load_acquire_u32(&peer->lost) && polls < DN_TAG_LAST_POLLS;
+    for (int polls = 0; NULL != dn_load_relaxed(&peer->first) && !dn_load_acquire_u32(&peer->lost)
+                        && polls < DN_TAG_LAST_POLLS;
          polls++) {
         (void) dn_progress(tag->port);
         (void) dn_tag_progress(tag);
@@ -242,7 +242,7 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_tag_unlink(peer);
     dn_tag_unlock(tag);
     /* What is in flight ends with an error now, which is no news of the peer's end. */
-    (void) dn_cas_u32(&peer->lost, 0, 1);
+    (void) dn_cas_acq_rel_u32(&peer->lost, 0, 1);
     dn_peer_set_user(peer->peer, tag->channel, NULL);
     dn_tag_forget_kept(tag, NULL, peer, false);
     peer->gone = true;
@@ -290,7 +290,7 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
 
 void dn_tag_lost(dn_tag_peer_t *peer)
 {
-    if (dn_cas_u32(&peer->lost, 0, 1)) {
+    if (dn_cas_acq_rel_u32(&peer->lost, 0, 1)) {
         peer->tag->config.lost(peer, 1, peer->tag->config.arg);
     }
 }
@@ -449,7 +449,7 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
 
     dn_tag_lock(tag);
     dn_tag_req_t *req = tag->busy;
-    __atomic_store_n(&tag->busy, NULL, __ATOMIC_RELAXED);
+    dn_store_relaxed(&tag->busy, NULL);
     dn_tag_unlock(tag);
     while (NULL != req) {
         dn_tag_req_t *next = req->next;
@@ -468,7 +468,7 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
         if (NULL == tag->busy) {
             tag->busy_last = last;
         }
-        __atomic_store_n(&tag->busy, left, __ATOMIC_RELAXED);
+        dn_store_relaxed(&tag->busy, left);
         dn_tag_unlock(tag);
     }
     return events;
@@ -479,13 +479,13 @@ static bool dn_tag_tell_hold(dn_tag_peer_t *peer)
 {
     dn_tag_lock(peer->tag);
     const enum dn_tag_kind kind = peer->holding ? DN_TAG_HOLD : DN_TAG_RELEASE;
-    __atomic_store_n(&peer->hold_due, false, __ATOMIC_RELAXED);
+    dn_store_relaxed(&peer->hold_due, false);
     dn_tag_unlock(peer->tag);
     if (DN_ERR_AGAIN != dn_tag_tell(peer, kind, NULL, 0)) {
         return true;
     }
     dn_tag_lock(peer->tag);
-    __atomic_store_n(&peer->hold_due, true, __ATOMIC_RELAXED);
+    dn_store_relaxed(&peer->hold_due, true);
     dn_tag_unlock(peer->tag);
     return false;
 }
@@ -498,20 +498,19 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
 
     /* Who queues something has the lock, too: it is seen below, or says so after this. */
     dn_tag_lock(tag);
-    __atomic_store_n(&tag->queued, false, __ATOMIC_RELAXED);
+    dn_store_relaxed(&tag->queued, false);
     dn_tag_peer_t *peer = tag->peers;
     dn_tag_unlock(tag);
-    for (; NULL != peer; peer = __atomic_load_n(&peer->next, __ATOMIC_RELAXED)) {
-        if (__atomic_load_n(&peer->hold_due, __ATOMIC_RELAXED) && dn_tag_tell_hold(peer)) {
+    for (; NULL != peer; peer = dn_load_relaxed(&peer->next)) {
+        if (dn_load_relaxed(&peer->hold_due) && dn_tag_tell_hold(peer)) {
             events++;
         }
         events += dn_tag_send_waiting(peer);
-        queued = queued || __atomic_load_n(&peer->hold_due, __ATOMIC_RELAXED)
-                 || NULL != __atomic_load_n(&peer->first, __ATOMIC_RELAXED);
+        queued = queued || dn_load_relaxed(&peer->hold_due) || NULL != dn_load_relaxed(&peer->first);
     }
     if (queued) {
         dn_tag_lock(tag);
-        __atomic_store_n(&tag->queued, true, __ATOMIC_RELAXED);
+        dn_store_relaxed(&tag->queued, true);
         dn_tag_unlock(tag);
     }
     return events;
@@ -524,7 +523,7 @@ int dn_tag_pump(dn_tag_t *tag)
     if (0 != pthread_mutex_trylock(&tag->pump)) {
         return 0;
     }
-    if (__atomic_load_n(&tag->queued, __ATOMIC_RELAXED)) {
+    if (dn_load_relaxed(&tag->queued)) {
         events += dn_tag_pump_peers(tag);
     }
     events += dn_tag_pump_busy(tag);

@@ -46,12 +46,12 @@
 #define DN_TAG_H
 
 #include "dimmnet.h"
+#include "dn_atomic.h"
 #include "dn_handle.h"
 #include "dn_param.h"
 #include "dn_prog.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "dn_match.h"
@@ -320,9 +320,7 @@ DN_API int dn_tag_pump(dn_tag_t *tag);
 /** As dn_tag_pump(), which is only called where something waits. */
 static inline int dn_tag_progress(dn_tag_t *tag)
 {
-    return __builtin_expect(__atomic_load_n(&tag->queued, __ATOMIC_RELAXED)
-                                || NULL != __atomic_load_n(&tag->busy, __ATOMIC_RELAXED),
-                            0)
+    return __builtin_expect(dn_load_relaxed(&tag->queued) || NULL != dn_load_relaxed(&tag->busy), 0)
                ? dn_tag_pump(tag)
                : 0;
 }
@@ -352,7 +350,7 @@ static inline void dn_tag_layout(dn_tag_req_t *req, void *layout, size_t len)
 /** A message that is matched at the receiver was put into its ring. */
 static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 {
-    __atomic_store_n(&peer->sent, __atomic_load_n(&peer->sent, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+    dn_store_relaxed(&peer->sent, dn_load_relaxed(&peer->sent) + 1);
     if (__builtin_expect(peer->offered, 0) && peer->offer.context == head->context
         && peer->offer.tag == head->tag) {
         peer->offered = false;
@@ -363,8 +361,8 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != __atomic_load_n(&peer->first, __ATOMIC_RELAXED)
-                             || __atomic_load_n(&peer->hold, __ATOMIC_RELAXED) || len > peer->eager_limit,
+    if (__builtin_expect(NULL != dn_load_relaxed(&peer->first) || dn_load_relaxed(&peer->hold)
+                             || len > peer->eager_limit,
                          0)) {
         return DN_ERR_AGAIN;
     }

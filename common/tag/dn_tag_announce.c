@@ -93,7 +93,7 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
 /** Take a claim: true for one of those who try. */
 static int dn_tag_claim_take(uint64_t *word, uint64_t number)
 {
-    return dn_cas_u64(word, number, 0);
+    return dn_cas_acq_rel_u64(word, number, 0);
 }
 
 void dn_tag_claim_end(dn_tag_req_t *req)

@@ -19,8 +19,8 @@ static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
     peer->kept_bytes += more - less;
     if (peer->holding ? peer->kept_bytes < limit / 2 : peer->kept_bytes > limit) {
         peer->holding = !peer->holding;
-        __atomic_store_n(&peer->hold_due, true, __ATOMIC_RELAXED);
-        __atomic_store_n(&peer->tag->queued, true, __ATOMIC_RELAXED);
+        dn_store_relaxed(&peer->hold_due, true);
+        dn_store_relaxed(&peer->tag->queued, true);
     }
 }
 
@@ -83,7 +83,7 @@ static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_
 
     peer->seen++;
     /* A hint, for which no order matters. */
-    __atomic_store_n(&peer->heard, true, __ATOMIC_RELAXED);
+    dn_store_relaxed(&peer->heard, true);
     if (__builtin_expect(NULL == found, 0)) {
         return NULL;
     }
@@ -162,7 +162,7 @@ static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, bool hold)
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     if (NULL != peer) {
-        __atomic_store_n(&peer->hold, hold, __ATOMIC_RELAXED);
+        dn_store_relaxed(&peer->hold, hold);
     }
     dn_tag_unlock(tag);
 }

@@ -136,7 +136,7 @@ static inline enum dn_tag_state dn_tag_state_of(const dn_tag_req_t *req)
 /** A transfer of a request begins (1) or has ended (-1), which is the last to be said: its peer is not freed before. */
 static inline void dn_tag_transfers(dn_tag_peer_t *peer, int more)
 {
-    (void) dn_fetch_add_u32(&peer->transfers, (uint32_t) more);
+    (void) dn_fetch_add_acq_rel(&peer->transfers, (uint32_t) more);
 }
 
 /** Nanoseconds of a clock that never goes back. Long messages only: a look takes 20 to 30. */
@@ -161,7 +161,7 @@ static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
 static inline void dn_tag_put_last(dn_tag_req_t **first, dn_tag_req_t **last, dn_tag_req_t *req)
 {
     req->next = NULL;
-    __atomic_store_n(NULL == *first ? first : &(*last)->next, req, __ATOMIC_RELEASE);
+    dn_store_release(NULL == *first ? first : &(*last)->next, req);
     *last = req;
 }
 

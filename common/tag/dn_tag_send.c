@@ -98,7 +98,7 @@ static void dn_tag_wait_in_line(dn_tag_req_t *req)
     dn_tag_turn(req, DN_TAG_WAITS_ROOM);
     dn_tag_lock(req->tag);
     dn_tag_put_last(&peer->first, &peer->last, req);
-    __atomic_store_n(&req->tag->queued, true, __ATOMIC_RELAXED);
+    dn_store_relaxed(&req->tag->queued, true);
     dn_tag_unlock(req->tag);
 }
 
@@ -110,7 +110,7 @@ static void dn_tag_leave_line(dn_tag_req_t *req)
 
     dn_tag_lock(req->tag);
     if (req == peer->first) {
-        __atomic_store_n(&peer->first, req->next, __ATOMIC_RELAXED);
+        dn_store_relaxed(&peer->first, req->next);
         peer->left++;
     }
     dn_tag_unlock(req->tag);
@@ -126,8 +126,7 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
     /* Another thread may take the answer, and free the request, while dn_tag_post() returns. */
     const dn_tag_head_t head = req->head;
     const bool ends = DN_TAG_EAGER == req->kind;
-    const dn_status_t status =
-        NULL == __atomic_load_n(&peer->first, __ATOMIC_RELAXED) ? dn_tag_post(req) : DN_ERR_AGAIN;
+    const dn_status_t status = NULL == dn_load_relaxed(&peer->first) ? dn_tag_post(req) : DN_ERR_AGAIN;
 
     if (DN_OK == status) {
         dn_tag_posted(peer, &head, ends ? req : NULL);
@@ -160,7 +159,7 @@ static void dn_tag_offer_bytes(dn_tag_req_t *req)
 /** A message that has waited while its receiver has had too many: announce it. Without a handle it goes as planned. */
 static void dn_tag_hold_back(dn_tag_req_t *req)
 {
-    if (__builtin_expect(__atomic_load_n(&req->peer->hold, __ATOMIC_RELAXED), 0)
+    if (__builtin_expect(dn_load_relaxed(&req->peer->hold), 0)
         && (DN_TAG_SYNC == req->kind || (DN_TAG_EAGER == req->kind && dn_tag_handle_take(req)))) {
         dn_tag_offer_bytes(req);
     }
@@ -171,7 +170,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
     dn_tag_t *tag = peer->tag;
     int events = 0;
 
-    for (dn_tag_req_t *req; NULL != (req = __atomic_load_n(&peer->first, __ATOMIC_ACQUIRE));) {
+    for (dn_tag_req_t *req; NULL != (req = dn_load_acquire(&peer->first));) {
         const uint64_t left = peer->left;
 
         dn_tag_hold_back(req);
@@ -191,7 +190,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
         }
         dn_tag_lock(tag);
         if (left == peer->left) {
-            __atomic_store_n(&peer->first, req->next, __ATOMIC_RELAXED);
+            dn_store_relaxed(&peer->first, req->next);
             peer->left++;
         }
         dn_tag_unlock(tag);
@@ -206,15 +205,15 @@ static bool dn_tag_is_eager(const dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
 
-    if (__atomic_load_n(&peer->hold, __ATOMIC_RELAXED)) {
+    if (dn_load_relaxed(&peer->hold)) {
         return false;
     }
     if (req->len <= peer->eager_limit || req->len > peer->answer_limit) {
         return req->len <= peer->eager_limit;
     }
     /* Two threads may both take their message for the answer: both go at once then. */
-    const bool answers = __atomic_load_n(&peer->heard, __ATOMIC_RELAXED);
-    __atomic_store_n(&peer->heard, false, __ATOMIC_RELAXED);
+    const bool answers = dn_load_relaxed(&peer->heard);
+    dn_store_relaxed(&peer->heard, false);
     return answers;
 }
 
