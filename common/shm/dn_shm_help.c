@@ -102,8 +102,7 @@ static uint32_t dn_shm_take(dn_shm_help_t *help, uint64_t generation, uint32_t c
 {
     uint64_t word = dn_load_acquire(&help->next);
     while (word >> DN_SHM_CHUNK_BITS == generation && (word & DN_SHM_CHUNKS_MAX) < chunks) {
-        if (atomic_compare_exchange_weak_explicit((_Atomic uint64_t *) &help->next, &word, word + 1,
-                                                  memory_order_acq_rel, memory_order_acquire)) {
+        if (dn_cas_weak_acq_rel(&help->next, &word, word + 1)) {
             return (uint32_t) (word & DN_SHM_CHUNKS_MAX);
         }
     }
@@ -290,7 +289,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
         } else {
             dn_shm_share_turn(shm, share, DN_SHM_SHARE_OPEN);
         }
-        dn_fetch_add_u32(&peer->base.outstanding, 1);
+        dn_fetch_add_acq_rel(&peer->base.outstanding, 1);
         status = DN_INPROGRESS;
     }
     dn_port_unlock(shm->iface.port);
@@ -301,7 +300,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
 static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, dn_status_t status)
 {
     dn_comp_t *comp = share->xfer.comp;
-    dn_fetch_add_u32(&share->peer->base.outstanding, (uint32_t) -1);
+    dn_fetch_add_acq_rel(&share->peer->base.outstanding, (uint32_t) -1);
     if (owed) {
         dn_shm_share_owe(shm, share);
     } else {
@@ -432,7 +431,7 @@ static void dn_shm_help(dn_shm_peer_t *peer, const dn_shm_help_request_t *reques
         if (DN_OK != status) {
             dn_store_release(&help->failed, (uint64_t) chunk + 1);
         }
-        dn_fetch_add_u64(&help->done, 1);
+        dn_fetch_add_acq_rel(&help->done, 1);
         dn_shm_ring(peer);
         if (DN_OK != status) {
             return;

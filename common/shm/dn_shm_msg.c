@@ -210,7 +210,7 @@ dn_status_t dn_shm_fence(dn_peer_t *hot)
         return DN_INPROGRESS;
     }
     /* Mapped and CMA copies are over when their call returns; this orders them before later stores. */
-    atomic_thread_fence(memory_order_seq_cst);
+    dn_fence_seq_cst();
     return DN_OK;
 }
 

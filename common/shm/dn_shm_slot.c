@@ -34,7 +34,7 @@ static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t claim)
 {
     for (uint32_t i = 0; i < map->max_peers; i++) {
         if (DN_SHM_FREE == dn_load_acquire_u32(&map->slot[i].state)
-            && dn_cas_u32(&map->slot[i].state, DN_SHM_FREE, claim)) {
+            && dn_cas_acq_rel_u32(&map->slot[i].state, DN_SHM_FREE, claim)) {
             return i;
         }
     }
@@ -75,7 +75,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     const int64_t index = dn_shm_claim_slot(&peer->map, dn_shm_claim(mine->os_pid, shm->start_time));
     if (0 > index) {
         /* The owner looks at its slots: those whose senders are gone are free at the next try. */
-        dn_fetch_add_u32(&theirs->arrivals, 1);
+        dn_fetch_add_acq_rel(&theirs->arrivals, 1);
         dn_log_error("all %" PRIu32 " slots of PID %" PRIu32 " are taken; raise max_peers there",
                      peer->map.max_peers, peer->base.pid);
         return DN_ERR_NOMEM;
@@ -105,7 +105,7 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     dn_shm_unlock_tx(peer);
     /* The owner reads the slot's fields after it sees READY, and looks for READY after arrivals moved. */
     dn_store_release_u32(&slot->state, DN_SHM_READY);
-    dn_fetch_add_u32(&theirs->arrivals, 1);
+    dn_fetch_add_acq_rel(&theirs->arrivals, 1);
     dn_shm_ring(peer);
     if ('\0' != path[0] && dn_shm_complete(&peer->map)) {
         /* The owner does so too; but it may be killed before it looks. */
@@ -125,7 +125,7 @@ void dn_shm_close_tx(dn_shm_peer_t *peer)
             dn_shm_unlock_tx(peer);
         }
         dn_store_release_u32(&peer->map.slot[peer->slot].state, DN_SHM_CLOSED);
-        dn_fetch_add_u32(&peer->map.header->arrivals, 1);
+        dn_fetch_add_acq_rel(&peer->map.header->arrivals, 1);
         dn_shm_ring(peer);
     }
 }
