@@ -87,7 +87,7 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     peer->watch.since = dn_ofi_clock();
     peer->next = ofi->peers;
     ofi->peers = peer;
-    ofi->npeers++;
+    (void) dn_fetch_add_seq_cst(&ofi->npeers, 1);
     if (!peer->self) {
         dn_ofi_watch_start(ofi);
     }
@@ -115,7 +115,7 @@ static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         at = &(*at)->next;
     }
     *at = peer->next;
-    ofi->npeers--;
+    (void) dn_fetch_sub_seq_cst(&ofi->npeers, 1);
     ofi->contenders -= (uint32_t) peer->contends;
     ofi->retry = NULL != ofi->applicant;
     if (0 <= peer->pidfd) {
@@ -294,7 +294,7 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
     if (peer->self) {
         /* Freed when it has heard all that it told itself. */
         dn_ofi_rx_turn(peer, DN_OFI_RX_LEFT);
-        ofi->reap = 1;
+        dn_store_seq_cst(&ofi->reap, 1);
     }
     /* Nor is it freed in a handler of its own. */
     const int stays =
@@ -303,7 +303,7 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
         dn_ofi_peer_turn(peer, DN_OFI_GOING);
         dn_peer_retire(base);
     }
-    ofi->reap |= stays && dn_peer_is_lost(base);
+    (void) dn_fetch_or_seq_cst(&ofi->reap, stays && dn_peer_is_lost(base));
     dn_ofi_unlock(ofi);
     dn_ofi_signal(ofi);
     if (!stays) {
@@ -375,7 +375,7 @@ void dn_ofi_lost(dn_peer_base_t *base)
     }
     dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
     dn_ofi_rma_end(ofi, peer, 1);
-    ofi->reap = 1;
+    dn_store_seq_cst(&ofi->reap, 1);
     dn_ofi_unlock(ofi);
     dn_ofi_signal(ofi);
 }
@@ -406,8 +406,9 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
             dn_ofi_end_rx(ofi, peer);
             ofi->retry = NULL != ofi->applicant;
         }
-        ofi->reap |=
-            dn_ofi_rx_has_left(peer) || (dn_peer_is_lost(&peer->base) && 0 == peer->base.connections);
+        (void) dn_fetch_or_seq_cst(&ofi->reap,
+                                   dn_ofi_rx_has_left(peer)
+                                       || (dn_peer_is_lost(&peer->base) && 0 == peer->base.connections));
         peer = peer->next;
     }
     if (NULL != peer) {
@@ -431,7 +432,7 @@ static int dn_ofi_reap_one(dn_ofi_t *ofi)
 
 void dn_ofi_reap(dn_ofi_t *ofi)
 {
-    ofi->reap = 0;
+    dn_store_seq_cst(&ofi->reap, 0);
     while (dn_ofi_reap_one(ofi)) {
     }
 }

@@ -148,7 +148,7 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
         if (0 != dn_load_acquire_u32(&ofi->iface.doubts)) {
             dn_port_bury(&ofi->iface);
         }
-        if (ofi->reap) {
+        if (dn_load_seq_cst(&ofi->reap)) {
             dn_ofi_reap(ofi);
         }
     }
@@ -158,7 +158,7 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 /** Is there something for dn_ofi_end_turn()? */
 static int dn_ofi_has_more(const dn_ofi_t *ofi)
 {
-    return NULL != ofi->done || 0 != dn_load_acquire_u32(&ofi->iface.doubts) || ofi->reap;
+    return NULL != ofi->done || 0 != dn_load_acquire_u32(&ofi->iface.doubts) || dn_load_seq_cst(&ofi->reap);
 }
 
 /** Can a poll be left out, with nobody there who could have sent but one who
@@ -221,8 +221,7 @@ int dn_ofi_progress(dn_iface_t *iface)
     int n = 0;
 
     /* The watcher may enter the first just now: it is seen at the next look. */
-    if (0 == atomic_load_explicit(&ofi->npeers, memory_order_relaxed)
-        && 0 == atomic_load_explicit(&ofi->draining, memory_order_relaxed) && dn_ofi_rests(ofi)) {
+    if (0 == dn_load_relaxed(&ofi->npeers) && 0 == dn_load_relaxed(&ofi->draining) && dn_ofi_rests(ofi)) {
         return 0;
     }
     dn_ofi_lock(ofi);
@@ -231,7 +230,7 @@ int dn_ofi_progress(dn_iface_t *iface)
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
         iface->rest = 0;
-    } else if (NULL != ofi->peers || 0 != ofi->draining) {
+    } else if (NULL != ofi->peers || 0 != dn_load_seq_cst(&ofi->draining)) {
         iface->rest = dn_ofi_quiet(ofi);
     }
     const int more = dn_ofi_has_more(ofi);

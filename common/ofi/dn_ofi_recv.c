@@ -69,7 +69,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
             dn_peer_doubt(&peer->base, DN_PEER_PARTED);
         }
         dn_ofi_rx_turn(peer, DN_OFI_RX_LEAVES);
-        ofi->reap = 1;
+        dn_store_seq_cst(&ofi->reap, 1);
         ofi->retry = NULL != ofi->applicant;
         dn_ofi_answer(ofi, peer);
         dn_ofi_buffer_free(ofi, buffer);

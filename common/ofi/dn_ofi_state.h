@@ -441,9 +441,9 @@ typedef struct dn_ofi {
     dn_ofi_node_t *nodes;
     dn_ofi_stream_t **stream; /**< by number, NULL: free */
     uint32_t nstreams;
-    _Atomic uint32_t draining; /**< streams without a peer */
+    uint32_t draining; /**< streams without a peer */
     dn_ofi_peer_t *peers;
-    _Atomic uint32_t npeers;
+    uint32_t npeers;
     uint32_t nsenders; /**< peers with a stream to us */
     dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
     dn_ofi_peer_t *ready, **ready_tail; /**< with messages for handlers */
@@ -462,10 +462,10 @@ typedef struct dn_ofi {
 
     dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
 
-    int work;         /**< something waits for room */
-    int retry;        /**< an applicant that has proved itself may be let in now */
-    int unmet;        /**< the watcher has met peers, which the port does not know yet */
-    _Atomic int reap; /**< some peer may be freed */
+    int work;  /**< something waits for room */
+    int retry; /**< an applicant that has proved itself may be let in now */
+    int unmet; /**< the watcher has met peers, which the port does not know yet */
+    int reap;  /**< some peer may be freed */
     int closing;
     uint64_t looked; /**< at the network, while there was no peer */
     uint64_t called; /**< progress, last */

@@ -145,7 +145,7 @@ void dn_ofi_settle_stream(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         *at = stream->burst.next;
     }
     ofi->stream[dn_ofi_place_of(stream->token)] = NULL;
-    ofi->draining--;
+    (void) dn_fetch_sub_seq_cst(&ofi->draining, 1);
     dn_ofi_node_leave(ofi, stream->node);
     dn_ofi_free_stream(stream);
 }
@@ -162,7 +162,7 @@ void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
     stream->peer = NULL;
     stream->back = peer->rx.token;
     stream->back_pair = peer->rx.pair;
-    ofi->draining++;
+    (void) dn_fetch_add_seq_cst(&ofi->draining, 1);
     /* Nobody misses a stream that was neither opened nor used; but that the port closes is said. */
     const int unused =
         DN_OFI_LEAVE == kind && DN_OFI_TX_GREETS == stream->state && stream->first == stream->last;

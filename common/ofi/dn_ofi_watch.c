@@ -233,7 +233,7 @@ void dn_ofi_linger(dn_ofi_t *ofi)
     const uint64_t until = dn_ofi_clock() + DN_OFI_LINGER_NS;
 
     dn_ofi_lock(ofi);
-    while (0 != ofi->draining && dn_ofi_clock() < until) {
+    while (0 != dn_load_seq_cst(&ofi->draining) && dn_ofi_clock() < until) {
         if (0 == dn_ofi_poll(ofi)) {
             sched_yield();
         }

@@ -19,7 +19,7 @@ enum { LIMIT = 4096, LONG = 12000, ROUNDS = 20 };
 /** A request over a buffer. */
 typedef struct answer {
     dn_tag_req_t req;
-    _Atomic int done;
+    int done;
     uint8_t byte[LONG];
 } answer_t;
 
@@ -49,12 +49,12 @@ static void no_memory(void *arg)
 
 static void complete(dn_tag_req_t *req)
 {
-    ((answer_t *) req)->done = 1;
+    dn_store_seq_cst(&((answer_t *) req)->done, 1);
 }
 
 static void wait_for(answer_t *answer)
 {
-    while (!answer->done) {
+    while (!dn_load_seq_cst(&answer->done)) {
         progress(NULL);
     }
     dn_check_equal(answer->req.status, DN_OK);

@@ -119,10 +119,10 @@ static void a_leave_of_no_stream_ends_none(dn_world_t *world)
         dn_disconnect(world->peer[1]);
         world->peer[1] = NULL;
         dn_world_post(world, 0, 1);
-        while (dropped == dn_world_dropped(world) && 0 != ofi->draining) {
+        while (dropped == dn_world_dropped(world) && 0 != dn_load_seq_cst(&ofi->draining)) {
             dn_world_progress(world);
         }
-        dn_check_equal(ofi->draining, 1);
+        dn_check_equal(dn_load_seq_cst(&ofi->draining), 1);
         dn_world_post(world, 0, 2);
     } else {
         read_until(world, 0, 0, 1);
@@ -462,8 +462,8 @@ static void a_stream_that_was_left_ends_though_nobody_answers(dn_world_t *world)
         await_silence(world, 1);
         dn_disconnect(world->peer[1]);
         world->peer[1] = NULL;
-        dn_check_equal(ofi_device(world)->draining, 1);
-        while (0 != ofi_device(world)->draining) {
+        dn_check_equal(dn_load_seq_cst(&ofi_device(world)->draining), 1);
+        while (0 != dn_load_seq_cst(&ofi_device(world)->draining)) {
             dn_world_progress(world);
         }
         kill((pid_t) world->board->seat[1].os_pid, SIGCONT);
