@@ -12,6 +12,7 @@
 #ifndef PML_DIMMNET_H
 #define PML_DIMMNET_H
 
+#include "dn_atomic.h"
 #include "dn_ompi_prog.h"
 #include "dn_ompi_tag.h"
 
@@ -43,7 +44,7 @@ enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT
 /** A send or a receive that MPI has a handle of. */
 typedef struct pml_dimmnet_req {
     ompi_request_t ompi;
-    atomic_int life; /**< enum pml_dimmnet_life */
+    int life; /**< enum pml_dimmnet_life */
     bool sends;
     ompi_datatype_t *type;       /**< held while its memory does not lie together; NULL: none */
     opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
@@ -69,7 +70,7 @@ void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request);
 /** A request is pending, again perhaps. Who asked to be called before it was started will be. */
 static inline void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request)
 {
-    atomic_store_explicit(&request->life, PML_DIMMNET_PENDING, memory_order_relaxed);
+    dn_store_relaxed(&request->life, PML_DIMMNET_PENDING);
     request->ompi.req_complete = REQUEST_PENDING;
     request->ompi.req_state = OMPI_REQUEST_ACTIVE;
     /* Open MPI looks for errors in requests that have not ended, too. */
@@ -94,10 +95,10 @@ static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_re
                                                                   enum pml_dimmnet_life to)
 {
     if (OPAL_UNLIKELY(opal_using_threads())) {
-        return (enum pml_dimmnet_life) atomic_exchange_explicit(&request->life, to, memory_order_acq_rel);
+        return (enum pml_dimmnet_life) dn_swap_acq_rel(&request->life, to);
     }
-    const int was = atomic_load_explicit(&request->life, memory_order_relaxed);
-    atomic_store_explicit(&request->life, to, memory_order_relaxed);
+    const int was = dn_load_relaxed(&request->life);
+    dn_store_relaxed(&request->life, to);
     return (enum pml_dimmnet_life) was;
 }
 /** mca_pml_dimmnet_request_end() where there are threads. */

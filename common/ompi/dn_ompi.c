@@ -7,6 +7,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "dn_ompi_int.h"
 #include "dn_ompi_progress.h"
 
@@ -397,5 +398,5 @@ bool dn_ompi_added(const opal_proc_t *proc)
     const ompi_proc_t *ompi = (const ompi_proc_t *) proc;
 
     /* Pairs with the barrier after which Open MPI writes it, as the last step. */
-    return NULL != __atomic_load_n(&ompi->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML], __ATOMIC_ACQUIRE);
+    return NULL != dn_load_acquire(&ompi->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML]);
 }

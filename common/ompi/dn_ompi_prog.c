@@ -4,6 +4,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "dn_ompi_prog.h"
 
 #include <mpi.h>
@@ -109,7 +110,7 @@ static uint64_t __attribute__((noinline)) compile_once(ompi_datatype_t *type)
             dn_prog_free(prog);
             word = NO_PROGRAM;
         }
-        __atomic_store_n(&type->pml_data, word, __ATOMIC_RELEASE);
+        dn_store_release(&type->pml_data, word);
     }
     OPAL_THREAD_UNLOCK(&lock);
     return word;
@@ -117,7 +118,7 @@ static uint64_t __attribute__((noinline)) compile_once(ompi_datatype_t *type)
 
 const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type)
 {
-    uint64_t word = __atomic_load_n(&type->pml_data, __ATOMIC_ACQUIRE);
+    uint64_t word = dn_load_acquire(&type->pml_data);
 
     if (OPAL_UNLIKELY(0 == word)) {
         word = compile_once(type);

@@ -4,12 +4,12 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "dn_ompi_int.h"
 #include "dn_ompi_progress.h"
 
 #include <assert.h>
 #include <sched.h>
-#include <stdatomic.h>
 
 #include "ompi/mca/pml/pml.h"
 #include "ompi/request/request.h"
@@ -37,17 +37,17 @@ static opal_mutex_t dn_ompi_progress_lock = OPAL_MUTEX_STATIC_INIT; /**< of the 
 
 static struct {
     dn_port_t *port;
-    atomic_uint count; /**< functions, those removed included */
-    _Atomic(dn_ompi_progress_fn_t) fn[FUNCTIONS];
+    unsigned count; /**< functions, those removed included */
+    dn_ompi_progress_fn_t fn[FUNCTIONS];
     enum dn_ompi_carries carries[FUNCTIONS]; /**< of these */
-    atomic_uint most;                        /**< of these: enum dn_ompi_carries */
-    atomic_bool shared;                      /**< cores, by processes */
-    atomic_bool gives;                       /**< dn_ompi_shares_core() */
-    atomic_bool blind;                       /**< there are other transports; looked at when a wait begins */
-    atomic_uint limit;                       /**< POLLS_SHARED or POLLS_ALONE */
+    unsigned most;                           /**< of these: enum dn_ompi_carries */
+    bool shared;                             /**< cores, by processes */
+    bool gives;                              /**< dn_ompi_shares_core() */
+    bool blind;                              /**< there are other transports; looked at when a wait begins */
+    unsigned limit;                          /**< POLLS_SHARED or POLLS_ALONE */
     /* Hints: threads may lose a count. */
-    atomic_uint polls; /**< calls in vain */
-    atomic_ullong events;
+    unsigned polls; /**< calls in vain */
+    uint64_t events;
 } dn_ompi_progress;
 
 /** What the callback does when it was called in vain. */
@@ -161,8 +161,8 @@ static bool is_blind(void)
 {
     mca_btl_base_selected_module_t *module;
 
-    if (DN_OMPI_CARRIES_SOME != atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed)) {
-        return DN_OMPI_CARRIES_NONE == atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed);
+    if (DN_OMPI_CARRIES_SOME != dn_load_relaxed(&dn_ompi_progress.most)) {
+        return DN_OMPI_CARRIES_NONE == dn_load_relaxed(&dn_ompi_progress.most);
     }
     OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
     {
@@ -196,8 +196,8 @@ static int hear(void)
 
 static unsigned wait_flags(void)
 {
-    return (atomic_load_explicit(&dn_ompi_progress.shared, memory_order_relaxed) ? DN_WAIT_SHARED : 0)
-           | (atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed) ? DN_WAIT_BLIND : 0);
+    return (dn_load_relaxed(&dn_ompi_progress.shared) ? DN_WAIT_SHARED : 0)
+           | (dn_load_relaxed(&dn_ompi_progress.blind) ? DN_WAIT_BLIND : 0);
 }
 
 void dn_ompi_progress_look(void)
@@ -207,21 +207,21 @@ void dn_ompi_progress_look(void)
     const bool gives =
         DN_WAIT_SPIN != policy && (DN_WAIT_YIELD == policy || ompi_mpi_thread_multiple || shared);
 
-    atomic_store_explicit(&dn_ompi_progress.shared, shared, memory_order_relaxed);
-    atomic_store_explicit(&dn_ompi_progress.gives, gives, memory_order_relaxed);
-    atomic_store_explicit(&dn_ompi_progress.limit, gives ? POLLS_SHARED : POLLS_ALONE, memory_order_relaxed);
+    dn_store_relaxed(&dn_ompi_progress.shared, shared);
+    dn_store_relaxed(&dn_ompi_progress.gives, gives);
+    dn_store_relaxed(&dn_ompi_progress.limit, gives ? POLLS_SHARED : POLLS_ALONE);
 }
 
 bool dn_ompi_shares_core(void)
 {
-    return atomic_load_explicit(&dn_ompi_progress.gives, memory_order_relaxed);
+    return dn_load_relaxed(&dn_ompi_progress.gives);
 }
 
 /** A call in vain, and not the first. @return whether the core was others': then Open MPI need not yield it once more. */
 static __attribute__((noinline)) int wait_in_callback(unsigned polls)
 {
-    if (DN_OMPI_CARRIES_NONE == atomic_load_explicit(&dn_ompi_progress.most, memory_order_relaxed)) {
-        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+    if (DN_OMPI_CARRIES_NONE == dn_load_relaxed(&dn_ompi_progress.most)) {
+        dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
         return 0;
     }
     if (RETURNS == dn_ompi_own.in_vain) {
@@ -234,7 +234,7 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
         return 0;
     }
     if (0 == dn_ompi_own.wait.began_ns) {
-        atomic_store_explicit(&dn_ompi_progress.blind, is_blind(), memory_order_relaxed);
+        dn_store_relaxed(&dn_ompi_progress.blind, is_blind());
     }
     dn_ompi_own.in_vain = RETURNS;
     const dn_wait_end_t end =
@@ -246,29 +246,27 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
 /** opal_progress_callback_t. */
 static int progress(void)
 {
-    const unsigned count = atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed);
-    const unsigned polls = atomic_load_explicit(&dn_ompi_progress.polls, memory_order_relaxed);
+    const unsigned count = dn_load_relaxed(&dn_ompi_progress.count);
+    const unsigned polls = dn_load_relaxed(&dn_ompi_progress.polls);
 
     if (0 == count && 0 != polls % SELDOM) {
-        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+        dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
         return 0;
     }
     int events = dn_progress(dn_ompi_progress.port);
     for (unsigned i = 0; i < count; i++) {
         /* Pairs with the release in dn_ompi_progress_add(): what it works on is there. */
-        const dn_ompi_progress_fn_t fn = atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_acquire);
+        const dn_ompi_progress_fn_t fn = dn_load_acquire(&dn_ompi_progress.fn[i]);
 
         if (OPAL_LIKELY(NULL != fn)) {
             events += fn();
         }
     }
     if (0 < events) {
-        atomic_store_explicit(&dn_ompi_progress.polls, 0, memory_order_relaxed);
-        atomic_store_explicit(&dn_ompi_progress.events,
-                              atomic_load_explicit(&dn_ompi_progress.events, memory_order_relaxed) + 1,
-                              memory_order_relaxed);
-    } else if (OPAL_LIKELY(polls < atomic_load_explicit(&dn_ompi_progress.limit, memory_order_relaxed))) {
-        atomic_store_explicit(&dn_ompi_progress.polls, polls + 1, memory_order_relaxed);
+        dn_store_relaxed(&dn_ompi_progress.polls, 0);
+        dn_store_relaxed(&dn_ompi_progress.events, dn_load_relaxed(&dn_ompi_progress.events) + 1);
+    } else if (OPAL_LIKELY(polls < dn_load_relaxed(&dn_ompi_progress.limit))) {
+        dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
     } else {
         events = wait_in_callback(polls);
     }
@@ -278,15 +276,15 @@ static int progress(void)
 bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps)
 {
     if (0 == wait->turns++) {
-        atomic_store_explicit(&dn_ompi_progress.blind, is_blind(), memory_order_relaxed);
+        dn_store_relaxed(&dn_ompi_progress.blind, is_blind());
     }
     /* A process that is about to sleep looks at everything, and so does one that has slept. */
     if (0 != wait->lively || 0 != wait->super.odd || !dn_ompi_shares_core() || 0 == wait->turns % TURNS
-        || atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed)) {
-        const int heard = atomic_load_explicit(&dn_ompi_progress.blind, memory_order_relaxed) ? hear() : 0;
+        || dn_load_relaxed(&dn_ompi_progress.blind)) {
+        const int heard = dn_load_relaxed(&dn_ompi_progress.blind) ? hear() : 0;
 
         progress_that(RETURNS);
-        const uint64_t events = atomic_load_explicit(&dn_ompi_progress.events, memory_order_relaxed);
+        const uint64_t events = dn_load_relaxed(&dn_ompi_progress.events);
         if (events != wait->events || 0 < heard) {
             wait->events = events;
             wait->lively = LIVELY;
@@ -309,13 +307,12 @@ static void count_carried(void)
 {
     enum dn_ompi_carries most = DN_OMPI_CARRIES_NONE;
 
-    for (unsigned i = 0; i < atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed); i++) {
-        if (NULL != atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_relaxed)
-            && most < dn_ompi_progress.carries[i]) {
+    for (unsigned i = 0; i < dn_load_relaxed(&dn_ompi_progress.count); i++) {
+        if (NULL != dn_load_relaxed(&dn_ompi_progress.fn[i]) && most < dn_ompi_progress.carries[i]) {
             most = dn_ompi_progress.carries[i];
         }
     }
-    atomic_store_explicit(&dn_ompi_progress.most, most, memory_order_relaxed);
+    dn_store_relaxed(&dn_ompi_progress.most, most);
 }
 
 void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries)
@@ -323,15 +320,15 @@ void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries
     unsigned i = 0;
 
     opal_mutex_lock(&dn_ompi_progress_lock);
-    const unsigned count = atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed);
-    while (i < count && NULL != atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_relaxed)) {
+    const unsigned count = dn_load_relaxed(&dn_ompi_progress.count);
+    while (i < count && NULL != dn_load_relaxed(&dn_ompi_progress.fn[i])) {
         i++;
     }
     assert(FUNCTIONS > i);
     dn_ompi_progress.carries[i] = carries;
-    atomic_store_explicit(&dn_ompi_progress.fn[i], fn, memory_order_release);
+    dn_store_release(&dn_ompi_progress.fn[i], fn);
     if (i == count) {
-        atomic_store_explicit(&dn_ompi_progress.count, count + 1, memory_order_release);
+        dn_store_release(&dn_ompi_progress.count, count + 1);
     }
     count_carried();
     opal_mutex_unlock(&dn_ompi_progress_lock);
@@ -340,9 +337,9 @@ void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries
 void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn)
 {
     opal_mutex_lock(&dn_ompi_progress_lock);
-    for (unsigned i = 0; i < atomic_load_explicit(&dn_ompi_progress.count, memory_order_relaxed); i++) {
-        if (fn == atomic_load_explicit(&dn_ompi_progress.fn[i], memory_order_relaxed)) {
-            atomic_store_explicit(&dn_ompi_progress.fn[i], NULL, memory_order_relaxed);
+    for (unsigned i = 0; i < dn_load_relaxed(&dn_ompi_progress.count); i++) {
+        if (fn == dn_load_relaxed(&dn_ompi_progress.fn[i])) {
+            dn_store_relaxed(&dn_ompi_progress.fn[i], NULL);
         }
     }
     count_carried();
@@ -361,7 +358,7 @@ void dn_ompi_progress_close(void)
 {
     give_waits();
     opal_progress_unregister(progress);
-    atomic_store_explicit(&dn_ompi_progress.count, 0, memory_order_relaxed);
-    atomic_store_explicit(&dn_ompi_progress.polls, 0, memory_order_relaxed);
+    dn_store_relaxed(&dn_ompi_progress.count, 0);
+    dn_store_relaxed(&dn_ompi_progress.polls, 0);
     dn_ompi_progress.port = NULL;
 }

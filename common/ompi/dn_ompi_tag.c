@@ -160,7 +160,7 @@ static int connect_to(ompi_proc_t *proc)
     }
     dn_tag_peer_t *peer = dn_tag_join(engine.tag, hot, proc);
     if (NULL != peer) {
-        __atomic_store_n(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL], peer, __ATOMIC_RELEASE);
+        dn_store_release(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL], peer);
     }
     look_at_cores();
     return NULL == peer ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;

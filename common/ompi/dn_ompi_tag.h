@@ -12,6 +12,7 @@
 #ifndef DN_OMPI_TAG_H
 #define DN_OMPI_TAG_H
 
+#include "dn_atomic.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
 
@@ -50,8 +51,7 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, rank);
     /* Pairs with the release where it is connected: another thread may just have done so. */
-    dn_tag_peer_t *peer =
-        __atomic_load_n(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL], __ATOMIC_ACQUIRE);
+    dn_tag_peer_t *peer = dn_load_acquire(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]);
 
     return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
 }
@@ -117,25 +117,25 @@ static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, 
 /** A request on the stack of a blocking call. */
 typedef struct dn_ompi_tag_blocking {
     dn_tag_req_t req;
-    atomic_bool returned; /**< nobody touches the request any more */
+    bool returned; /**< nobody touches the request any more */
 } dn_ompi_tag_blocking_t;
 /** dn_tag_fn_t of such a request. */
 static inline void dn_ompi_tag_returned(dn_tag_req_t *req)
 {
     /* Pairs with the acquire in dn_ompi_tag_wait(), on whose caller's stack this is: the results come first. */
-    atomic_store_explicit(&((dn_ompi_tag_blocking_t *) req)->returned, true, memory_order_release);
+    dn_store_release(&((dn_ompi_tag_blocking_t *) req)->returned, true);
     dn_ompi_wait_tell();
 }
 /** To be called ahead of the start of such a request. */
 static inline void dn_ompi_tag_block(dn_ompi_tag_blocking_t *blocking)
 {
     blocking->req.complete = dn_ompi_tag_returned;
-    atomic_init(&blocking->returned, false);
+    dn_store_relaxed(&blocking->returned, false);
 }
 /** Wait for such a request, which was started. @return MPI's error. */
 static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
 {
-    while (OPAL_UNLIKELY(!atomic_load_explicit(&blocking->returned, memory_order_acquire))) {
+    while (OPAL_UNLIKELY(!dn_load_acquire(&blocking->returned))) {
         dn_ompi_progress_wait();
     }
     return OPAL_LIKELY(DN_OK == blocking->req.status) ? MPI_SUCCESS : dn_ompi_tag_error(blocking->req.status);
