@@ -24,12 +24,11 @@
 #ifndef COLL_LLCM_H
 #define COLL_LLCM_H
 
+#include "dn_atomic.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
 #include "dn_tree.h"
 #include "dn_tree_long.h"
-
-#include <stdatomic.h>
 
 #include "ompi_config.h"
 
@@ -118,9 +117,9 @@ typedef struct coll_llcm_left {
 typedef struct coll_llcm {
     dn_port_t *port; /**< NULL: it did not open, and there are no trees */
     /** dn_ompi_shares_core(), as of when a communicator was set up, while other threads may wait in collectives */
-    atomic_bool oversubscribed;
-    uint64_t losses;   /**< peers lost; those have a user pointer */
-    opal_mutex_t lock; /**< of all below */
+    bool oversubscribed; /**< a hint */
+    uint64_t losses;     /**< peers lost; those have a user pointer */
+    opal_mutex_t lock;   /**< of all below */
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
     struct {
@@ -132,9 +131,9 @@ typedef struct coll_llcm {
         opal_free_list_t requests;   /**< has a lock of its own */
     } nonblocking;
     coll_llcm_area_t *areas;
-    atomic_ullong long_bytes; /**< of collectives through areas; not under the lock */
-    atomic_ullong exchanges;  /**< allgathers and alltoalls through lines; several threads may lose a count */
-    atomic_ullong naps;       /**< that this process has taken; not under the lock */
+    uint64_t long_bytes; /**< of collectives through areas; not under the lock */
+    uint64_t exchanges;  /**< allgathers and alltoalls through lines; several threads may lose a count */
+    uint64_t naps;       /**< that this process has taken; not under the lock */
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
@@ -185,7 +184,7 @@ int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_da
 static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
     /* Another thread may have completed the last nonblocking operation: pairs with the release in settle(). */
-    if (OPAL_UNLIKELY(0 != __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE))) {
+    if (OPAL_UNLIKELY(0 != dn_load_acquire(&module->pending))) {
         coll_llcm_drain(module);
     }
     return OPAL_LIKELY(NULL != module->tree)
@@ -218,7 +217,7 @@ bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t st
 /** Between two tests of an operation of the tree. */
 static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_ompi_wait_t *wait, unsigned polls)
 {
-    if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed || !module->mapped)) {
+    if (OPAL_UNLIKELY(0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed) || !module->mapped)) {
         if (coll_llcm_idle(wait, 0 != dn_tree_waits_near(module->tree), polls, dn_tree_steps(module->tree))) {
             /* It may have been woken to be told just that, and polls are few now. */
             (void) dn_tree_heed(module->tree);

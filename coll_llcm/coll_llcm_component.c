@@ -34,12 +34,12 @@ coll_llcm_t coll_llcm;
 static int counter_read(const mca_base_pvar_t *pvar, void *value, void *object)
 {
     (void) object;
-    *(unsigned long long *) value = atomic_load_explicit((atomic_ullong *) pvar->ctx, memory_order_relaxed);
+    *(unsigned long long *) value = dn_load_relaxed((uint64_t *) pvar->ctx);
     return OPAL_SUCCESS;
 }
 
 static void register_counter(mca_base_component_t *version, const char *name, const char *help,
-                             atomic_ullong *counter)
+                             uint64_t *counter)
 {
     (void) mca_base_component_pvar_register(
         version, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
@@ -92,7 +92,7 @@ static int component_open(void)
 static void lost(dn_peer_t *peer, void *arg)
 {
     dn_peer_set_user(peer, DN_CHAN_COLL, arg);
-    (void) __atomic_fetch_add(&coll_llcm.losses, 1, __ATOMIC_RELEASE);
+    (void) dn_fetch_add_release(&coll_llcm.losses, 1);
 }
 
 static int component_init(bool progress_threads, bool mpi_threads)
@@ -121,7 +121,7 @@ static int component_close(void)
 
 void coll_llcm_watch(coll_llcm_module_t *module)
 {
-    const uint64_t losses = __atomic_load_n(&coll_llcm.losses, __ATOMIC_ACQUIRE);
+    const uint64_t losses = dn_load_acquire(&coll_llcm.losses);
     /* Lines that came before the loss may be handled after it: they had the time from the last look to this one. */
     const bool looks = 0 != losses && losses == module->losses;
 

@@ -16,8 +16,8 @@ static bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, 
     if (dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm) || max(module->tree) < bytes) {
         return false;
     }
-    const unsigned long long count = atomic_load_explicit(&coll_llcm.exchanges, memory_order_relaxed);
-    atomic_store_explicit(&coll_llcm.exchanges, count + 1, memory_order_relaxed);
+    const uint64_t count = dn_load_relaxed(&coll_llcm.exchanges);
+    dn_store_relaxed(&coll_llcm.exchanges, count + 1);
     return true;
 }
 

@@ -20,11 +20,12 @@ bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t st
     if (!near) {
         (void) dn_progress(coll_llcm.port);
     }
-    const bool due = coll_llcm.oversubscribed ? polls >= (near ? YIELD_POLLS : FAR_YIELD_POLLS)
-                                              : 0 == polls % dn_ompi_params.coll.spin_polls;
+    const bool due = dn_load_relaxed(&coll_llcm.oversubscribed)
+                         ? polls >= (near ? YIELD_POLLS : FAR_YIELD_POLLS)
+                         : 0 == polls % dn_ompi_params.coll.spin_polls;
     if (!due || !dn_ompi_wait(wait, steps)) {
         return false;
     }
-    (void) atomic_fetch_add_explicit(&coll_llcm.naps, 1, memory_order_relaxed);
+    (void) dn_fetch_add_relaxed(&coll_llcm.naps, 1);
     return true;
 }

@@ -196,7 +196,7 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
     card_t own = {.pieces = dn_tree_long_pieces(dn_segment_base(area->segment))};
     uint64_t first = dn_first(coll_llcm.port);
 
-    coll_llcm.oversubscribed = dn_ompi_shares_core();
+    dn_store_relaxed(&coll_llcm.oversubscribed, dn_ompi_shares_core());
     dn_segment_key(area->segment, &own.key);
     if (ALL_LOOK < area->size) {
         dn_tree_place_here(&own.place);
@@ -261,14 +261,14 @@ static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes
     dn_ompi_wait_t wait = {0};
 
     for (unsigned polls = 1; DN_INPROGRESS == status; polls++) {
-        if (OPAL_UNLIKELY(0 == polls % 64 || coll_llcm.oversubscribed)) {
+        if (OPAL_UNLIKELY(0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed))) {
             if (coll_llcm_idle(&wait, true, polls, dn_tree_long_steps(module->lng))) {
                 dn_tree_long_slept(module->lng);
             }
         }
         status = dn_tree_long_test(module->lng);
     }
-    (void) atomic_fetch_add_explicit(&coll_llcm.long_bytes, bytes, memory_order_relaxed);
+    (void) dn_fetch_add_relaxed(&coll_llcm.long_bytes, bytes);
     if (OPAL_LIKELY(DN_OK == status)) {
         return OMPI_SUCCESS;
     }

@@ -87,10 +87,8 @@ static void enqueue(coll_llcm_request_t *request)
     *module->last = request;
     module->last = &request->next;
     module->pending++;
-    __atomic_store_n(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations + 1,
-                     __ATOMIC_RELEASE);
-    __atomic_store_n(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far + !module->mapped,
-                     __ATOMIC_RELEASE);
+    dn_store_release(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations + 1);
+    dn_store_release(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far + !module->mapped);
     /* The communicator may be freed before its operations are complete. */
     OBJ_RETAIN(request->super.super.req_mpi_object.comm);
 }
@@ -111,12 +109,10 @@ static coll_llcm_request_t **settle(coll_llcm_module_t *module, coll_llcm_reques
         request->next = NULL;
         *done = request;
         done = &request->next;
-        __atomic_store_n(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations - 1,
-                         __ATOMIC_RELEASE);
-        __atomic_store_n(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far - !module->mapped,
-                         __ATOMIC_RELEASE);
+        dn_store_release(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations - 1);
+        dn_store_release(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far - !module->mapped);
         /* With 0 the tree is whose collective comes next, in any thread: pairs with coll_llcm_ready(). */
-        __atomic_store_n(&module->pending, module->pending - 1, __ATOMIC_RELEASE);
+        dn_store_release(&module->pending, module->pending - 1);
         if (NULL == module->first) {
             break;
         }
@@ -148,10 +144,10 @@ int coll_llcm_advance(void)
     coll_llcm_request_t *done = NULL;
     coll_llcm_request_t **last = &done;
 
-    if (OPAL_LIKELY(0 == __atomic_load_n(&coll_llcm.nonblocking.operations, __ATOMIC_ACQUIRE))) {
+    if (OPAL_LIKELY(0 == dn_load_acquire(&coll_llcm.nonblocking.operations))) {
         return 0;
     }
-    if (0 != __atomic_load_n(&coll_llcm.nonblocking.far, __ATOMIC_ACQUIRE)) {
+    if (0 != dn_load_acquire(&coll_llcm.nonblocking.far)) {
         (void) dn_progress(coll_llcm.port);
     }
     if (0 != opal_mutex_trylock(&coll_llcm.nonblocking.lock)) {
@@ -185,7 +181,7 @@ void coll_llcm_drain(coll_llcm_module_t *module)
     dn_ompi_wait_t wait = {0};
     uint64_t pending;
 
-    for (unsigned polls = 1; 0 != (pending = __atomic_load_n(&module->pending, __ATOMIC_ACQUIRE)); polls++) {
+    for (unsigned polls = 1; 0 != (pending = dn_load_acquire(&module->pending)); polls++) {
         if (coll_llcm_idle(&wait, module->mapped, polls, pending)) {
             heed(module);
         }

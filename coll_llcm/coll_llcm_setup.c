@@ -183,8 +183,10 @@ static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, 
     if (good) {
         dn_tree_connect(module->tree, all->card, module->peer);
         /* Only now are the peers known with whom we may share cores. */
-        coll_llcm.oversubscribed = dn_ompi_shares_core();
-        dn_tree_set_spin(module->tree, coll_llcm.oversubscribed ? 0 : SPIN);
+        const bool oversubscribed = dn_ompi_shares_core();
+
+        dn_store_relaxed(&coll_llcm.oversubscribed, oversubscribed);
+        dn_tree_set_spin(module->tree, oversubscribed ? 0 : SPIN);
     }
     return good;
 }
