@@ -15,10 +15,10 @@
  */
 #include "dn_config.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "dn_atomic.h"
 #include "dn_bench.h"
 #include "dn_bench_fork.h"
 
@@ -28,7 +28,7 @@
 
 typedef struct {
     uint64_t word[WORDS];
-    _Atomic uint64_t sequence;
+    uint64_t sequence;
 } line_t;
 
 _Static_assert(64 == sizeof(line_t), "one line");
@@ -48,7 +48,7 @@ typedef struct {
 /* R1: pairs with the release store in line_out(). */
 static inline void wait_for(line_t *line, uint64_t sequence)
 {
-    while (sequence != atomic_load_explicit(&line->sequence, memory_order_acquire)) {
+    while (sequence != dn_load_acquire(&line->sequence)) {
     }
 }
 
@@ -62,7 +62,7 @@ static void line_out(line_t *line, uint64_t sequence, int whole, bool check, uin
             line->word[i] = ball;
         }
     }
-    atomic_store_explicit(&line->sequence, sequence, memory_order_release);
+    dn_store_release(&line->sequence, sequence);
 }
 
 /* Returns wrong lines. */

@@ -11,9 +11,8 @@
  * (dn_perf) or run on two hosts (dimmnet_perf).
  */
 
-#include <stdatomic.h>
-
 #include "dimmnet.h"
+#include "dn_atomic.h"
 #include "dn_bench.h"
 
 /** LLCM words: what AOTF writes, and the status word of PUSH. */
@@ -68,8 +67,8 @@ typedef struct {
     perf_shared_t *shared;
     dn_port_t *port;
     dn_peer_t *peer;
-    _Atomic uint64_t *llcm; /**< two words here that the peer writes */
-    uint64_t peer_llcm;     /**< offset of the peer's */
+    uint64_t *llcm;     /**< two words here that the peer writes */
+    uint64_t peer_llcm; /**< offset of the peer's */
     dn_segment_t *segment;
     dn_key_t peer_key; /**< of the peer's segment */
     char *local;       /**< private side of transfers */

@@ -317,8 +317,8 @@ static void reset_counts(perf_t *perf)
     perf->sent = 0;
     perf->received = 0;
     perf->expected = 0;
-    atomic_store(&perf->llcm[PERF_WORD_AOTF], 0);
-    atomic_store(&perf->llcm[PERF_WORD_STATUS], 0);
+    dn_store_seq_cst(&perf->llcm[PERF_WORD_AOTF], 0);
+    dn_store_seq_cst(&perf->llcm[PERF_WORD_STATUS], 0);
     if (perf->test->words && perf->test->transfers) {
         memset(dn_segment_base(perf->segment), 0, 8);
     }

@@ -34,7 +34,7 @@ static void aotf_wait(perf_t *perf)
     uint64_t mask = 8 == perf->size ? UINT64_MAX : (1ull << (8 * perf->size)) - 1;
     uint64_t before = perf->received++ & mask;
     uint64_t now;
-    while (before == (now = atomic_load_explicit(&perf->llcm[PERF_WORD_AOTF], memory_order_acquire) & mask)) {
+    while (before == (now = dn_load_acquire(&perf->llcm[PERF_WORD_AOTF]) & mask)) {
         if (perf->stores) {
             perf_vain(perf);
         } else {
@@ -148,7 +148,7 @@ static void push_send(perf_t *perf)
 static void push_wait(perf_t *perf)
 {
     perf->received++;
-    while (perf->received != atomic_load_explicit(&perf->llcm[PERF_WORD_STATUS], memory_order_acquire)) {
+    while (perf->received != dn_load_acquire(&perf->llcm[PERF_WORD_STATUS])) {
         perf_progress(perf);
     }
 }

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dn_atomic.h"
 #include "dn_paper_world.h"
 #include "dn_tree.h"
 
@@ -213,9 +214,9 @@ static double measure(half_t *self, size_t pattern, unsigned batches, unsigned r
 /** All that is told apart before it is put on the board: which of the nodes or processes waits, and how. */
 static void meet(half_t *self)
 {
-    const uint32_t wanted = (__atomic_fetch_add(&board->arrived, 1, __ATOMIC_ACQ_REL) / 2 + 1) * 2;
+    const uint32_t wanted = (dn_fetch_add_acq_rel(&board->arrived, 1) / 2 + 1) * 2;
 
-    while (__atomic_load_n(&board->arrived, __ATOMIC_ACQUIRE) < wanted) {
+    while (dn_load_acquire(&board->arrived) < wanted) {
         dn_progress(self->port);
         dn_model_yield();
     }
