@@ -211,7 +211,7 @@ void atomics_meet_the_owners_cpu_atomics(dn_world_t *world)
                 const dn_amo_t add = {DN_AMO_ADD, 8, 1, 0, NULL, &world->board->seat[1].key[which], 0, NULL};
                 dn_check_equal(dn_world_atomic(world, world->peer[1], &add), DN_OK);
             } else {
-                dn_fetch_add_u64(words.base[which], 1);
+                dn_fetch_add_acq_rel(words.base[which], 1);
                 dn_world_progress(world);
             }
         }

@@ -69,11 +69,11 @@ void dn_world_barrier(dn_world_t *world)
     world->barriers++;
     const uint32_t all = world->barriers * (uint32_t) world->size;
 
-    dn_fetch_add_u32(&world->board->arrived, 1);
+    dn_fetch_add_acq_rel(&world->board->arrived, 1);
     while (dn_load_acquire_u32(&world->board->arrived) < all) {
         dn_world_progress(world);
     }
-    dn_fetch_add_u32(&world->board->met, 1);
+    dn_fetch_add_acq_rel(&world->board->met, 1);
     while (dn_load_acquire_u32(&world->board->met) < all) {
         sched_yield();
     }

@@ -306,7 +306,7 @@ static void attack_slots(dn_world_t *world, uint64_t *random)
     }
     dn_store_release_u32(&slot->state, 0 == dn_test_below(random, 4) ? (uint32_t) wicked(random)
                                                                      : (uint32_t) dn_test_below(random, 4));
-    dn_fetch_add_u32(&theirs.header->arrivals, 1);
+    dn_fetch_add_acq_rel(&theirs.header->arrivals, 1);
 }
 
 static void attack_help(dn_world_t *world, uint64_t *random)

@@ -8,10 +8,10 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "../dn_test.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ typedef struct node {
     dn_port_t *port;
     uint8_t address[DN_ADDRESS_MAX];
     size_t len;
-    atomic_int heard;
+    int heard;
 } node_t;
 
 static int logged;
@@ -51,7 +51,7 @@ static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, voi
     (void) src;
     check(sizeof(uint64_t) == len && 7 == tag, "a message is another than was sent");
     check(0x0123456789abcdefU == *(const uint64_t *) data, "a message has other bytes than were sent");
-    atomic_fetch_add(&node->heard, 1);
+    dn_fetch_add_seq_cst(&node->heard, 1);
 }
 
 static void tell_address(node_t *node)
@@ -89,7 +89,7 @@ static dn_peer_t *connect_to(const node_t *node, const node_t *other)
 static void send_to(const node_t *node, dn_peer_t *peer, const node_t *other, int messages)
 {
     const uint64_t word = 0x0123456789abcdefU;
-    const int until = atomic_load(&other->heard) + messages;
+    const int until = dn_load_seq_cst(&other->heard) + messages;
 
     for (int i = 0; i < messages; i++) {
         dn_status_t status;
@@ -98,20 +98,20 @@ static void send_to(const node_t *node, dn_peer_t *peer, const node_t *other, in
         }
         check(DN_OK == status, "a message is not sent");
     }
-    while (atomic_load(&other->heard) < until) {
+    while (dn_load_seq_cst(&other->heard) < until) {
         dn_progress(node->port);
         dn_progress(other->port);
     }
 }
 
-static atomic_int done;
+static int done;
 
 /** Progress a port, and ask it what the devices are asked for. */
 static void *serve(void *arg)
 {
     const node_t *node = arg;
 
-    while (!atomic_load(&done)) {
+    while (!dn_load_seq_cst(&done)) {
         dn_progress(node->port);
         (void) dn_oversubscribed(node->port);
         (void) dn_bell(node->port);
@@ -198,7 +198,7 @@ int main(void)
     while (DN_ERR_AGAIN == dn_aotf(to_near, off, out, sizeof(out))) {
         dn_progress(far.port);
     }
-    while (out != __atomic_load_n((uint64_t *) llcm, __ATOMIC_ACQUIRE)) {
+    while (out != dn_load_acquire((uint64_t *) llcm)) {
         dn_progress(far.port);
     }
     const dn_xfer_t push = {.local = memory_of_far, .key = &key, .len = SEGMENT};
@@ -211,7 +211,7 @@ int main(void)
     while (DN_INPROGRESS == (status = dn_flush(to_near))) {
     }
     check(DN_OK == status && SEGMENT == dn_test_mismatch(memory, SEGMENT, 3), "a PUSH does not arrive");
-    atomic_store(&done, 1);
+    dn_store_seq_cst(&done, 1);
     check(0 == pthread_join(server, NULL), "a thread does not end");
     dn_segment_free(segment);
     dn_close(far.port);

@@ -57,9 +57,9 @@ static void holders_are_alone_or_share(dn_world_t *world)
             shared->word[1]++;
             stores++;
         } else {
-            (void) dn_fetch_add_u32(&shared->readers, 1);
+            (void) dn_fetch_add_acq_rel(&shared->readers, 1);
             dn_check_equal(shared->word[0], shared->word[1]);
-            (void) dn_fetch_add_u32(&shared->readers, (uint32_t) -1);
+            (void) dn_fetch_add_acq_rel(&shared->readers, (uint32_t) -1);
         }
         dn_ticket_give(&shared->lock, exclusive, number);
     }

@@ -262,7 +262,7 @@ static void take_chunk(dn_shm_help_t *help)
     do {
         word = dn_load_acquire(&help->next);
     } while (0 == word >> DN_SHM_CHUNK_BITS || CHUNKS <= (word & DN_SHM_CHUNKS_MAX)
-             || !atomic_compare_exchange_strong((_Atomic uint64_t *) &help->next, &word, word + 1));
+             || !dn_cas_seq_cst(&help->next, &word, word + 1));
 }
 
 /** The helper: it has a chunk, and goes on or not. */
@@ -283,7 +283,7 @@ static void hold(dn_world_t *world, int what)
     }
     /* Late: the PULL is over, and its descriptor must not be another's. */
     dn_world_sleep(world, INITIATOR, 0, 2);
-    dn_fetch_add_u64(&help->done, 1);
+    dn_fetch_add_acq_rel(&help->done, 1);
     dn_world_post(world, 0, 2);
     dn_world_sleep(world, INITIATOR, 0, 3);
     dn_world_die(world);

@@ -429,7 +429,7 @@ static int take_chunk(const dn_shm_map_t *theirs, uint32_t index, uint64_t *held
         || PARTS <= (word & DN_SHM_CHUNKS_MAX)) {
         return 0;
     }
-    if (!atomic_compare_exchange_strong((_Atomic uint64_t *) &help->next, &found, word + 1)) {
+    if (!dn_cas_seq_cst(&help->next, &found, word + 1)) {
         return 0;
     }
     *held = word;
@@ -455,7 +455,7 @@ static void give_chunk_back(const dn_shm_map_t *theirs, uint32_t index, uint64_t
     dn_shm_help_t *help = &theirs->header->help[index];
 
     dn_store_release(&help->failed, (held & DN_SHM_CHUNKS_MAX) + 1);
-    dn_fetch_add_u64(&help->done, 1);
+    dn_fetch_add_acq_rel(&help->done, 1);
 }
 
 /** PULL until the target has a chunk of it. The bytes are looked at where it had not. */

@@ -403,7 +403,7 @@ static void a_claimed_slot_is_kept_while_its_sender_lives(dn_world_t *world)
         dn_shm_map_t owner;
         dn_check_equal(dn_shm_attach(&where, &id, &owner), DN_OK);
         const uint32_t claim = dn_shm_claim(mine.os_pid, mine.start_time);
-        dn_check(dn_cas_u32(&owner.slot[0].state, DN_SHM_FREE, claim));
+        dn_check(dn_cas_acq_rel_u32(&owner.slot[0].state, DN_SHM_FREE, claim));
         dn_world_connect_to(world, 0);
         dn_world_post(world, 0, 1);
         dn_world_await(world, 0, 0, 1);

@@ -35,14 +35,14 @@ static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
     dn_check_equal(number, next[tag]);
     dn_check_bytes((const uint8_t *) data + sizeof(number), len - sizeof(number), number);
     next[tag]++;
-    dn_fetch_add_u64(&received[tag], 1);
+    dn_fetch_add_acq_rel(&received[tag], 1);
 }
 
 static void completion(dn_comp_t *comp, dn_status_t status)
 {
     (void) comp;
     dn_check_equal(status, DN_OK);
-    dn_fetch_add_u64(&completed, 1);
+    dn_fetch_add_acq_rel(&completed, 1);
 }
 
 static void send_numbered(unsigned thread, uint64_t number, uint64_t *random)
@@ -83,7 +83,7 @@ static void transfer(unsigned thread, uint64_t number, dn_comp_t *comp)
     }
     dn_check(DN_OK == status || DN_INPROGRESS == status);
     if (DN_OK == status) {
-        dn_fetch_add_u64(&completed, 1);
+        dn_fetch_add_acq_rel(&completed, 1);
     }
 }
 

@@ -287,7 +287,7 @@ static void complete(dn_tag_req_t *req)
 {
     slot_t *at = (slot_t *) req;
 
-    dn_check_equal(dn_fetch_add_u32(&at->completions, 1), 0);
+    dn_check_equal(dn_fetch_add_acq_rel(&at->completions, 1), 0);
     if (at->sends) {
         /* The memory is the caller's again: what still came from it would be wrong. */
         memset(at->memory, BLANK, memory_of(at->shape, at->len));

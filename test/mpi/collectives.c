@@ -18,12 +18,12 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "collectives.h"
 #include "counter.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,12 +41,12 @@ static uint64_t long_rounds;
 static uint64_t exchange_rounds;
 static int rank;
 static int ranks;
-static atomic_ullong checked;
+static unsigned long long checked;
 static MPI_Comm of_thread[MOST_THREADS][COMMS];
 
 void collectives_count(void)
 {
-    atomic_fetch_add(&checked, 1);
+    dn_fetch_add_seq_cst(&checked, 1);
 }
 
 /** Communicators of every kind: the world, its ranks reversed, halves, pairs, all but one, a rank alone. */
@@ -174,8 +174,8 @@ static void pass_barrier(uint64_t number)
 static void run_barriers(void)
 {
     verify_rng_t rng = {.state = verify_key(seed, (uint64_t) rank, 5, 0)};
-    atomic_ullong *own;
-    atomic_ullong *of[MOST_RANKS];
+    unsigned long long *own;
+    unsigned long long *of[MOST_RANKS];
     MPI_Aint size;
     MPI_Win window;
     int unit;
@@ -185,7 +185,7 @@ static void run_barriers(void)
     for (int i = 0; i < ranks; i++) {
         MPI_Win_shared_query(window, i, &size, &unit, &of[i]);
     }
-    atomic_store(own, 0);
+    dn_store_seq_cst(own, 0);
     MPI_Barrier(MPI_COMM_WORLD);
     for (uint64_t number = 1; number <= barriers; number++) {
         if (0 == verify_below(&rng, 64)) {
@@ -195,10 +195,10 @@ static void run_barriers(void)
         if (0 == verify_below(&rng, 2000)) {
             sched_yield();
         }
-        atomic_store_explicit(own, number, memory_order_relaxed);
+        dn_store_relaxed(own, number);
         pass_barrier(number);
         for (int i = 0; i < ranks; i++) {
-            verify_that(number <= atomic_load_explicit(of[i], memory_order_relaxed),
+            verify_that(number <= dn_load_relaxed(of[i]),
                         "a rank left a barrier before another had come to it");
         }
         collectives_count();
@@ -325,7 +325,7 @@ int main(int argc, char **argv)
         free_comms(comm);
     }
     collectives_reduce_end();
-    const unsigned long long own = atomic_load(&checked);
+    const unsigned long long own = dn_load_seq_cst(&checked);
     MPI_Reduce(&own, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (0 == rank) {
         printf("collectives: %d ranks, %llu collectives verified\n", ranks, total);

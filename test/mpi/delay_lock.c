@@ -11,6 +11,8 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -35,14 +37,14 @@ static bool is_to_wait(const void *caller)
 
 __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-    static _Atomic(lock_fn_t) next;
+    static lock_fn_t next;
     const void *caller = __builtin_return_address(0);
-    lock_fn_t fn = next;
+    lock_fn_t fn = dn_load_seq_cst(&next);
 
     if (NULL == fn) {
         looking = true;
         fn = (lock_fn_t) dlsym(RTLD_NEXT, "pthread_mutex_lock");
-        next = fn;
+        dn_store_seq_cst(&next, fn);
         looking = false;
     }
     if (!looking) {

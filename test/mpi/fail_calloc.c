@@ -11,8 +11,9 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
+
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ extern void *__libc_calloc(size_t count, size_t size);
 
 static int is_to_fail(const void *caller)
 {
-    static atomic_int calls;
+    static int calls;
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     const char *wanted = getenv("DN_FAIL_RANK");
     const char *file = getenv("DN_FAIL_FILE");
@@ -31,7 +32,7 @@ static int is_to_fail(const void *caller)
 
     return NULL != rank && NULL != wanted && NULL != file && NULL != call && 0 == strcmp(rank, wanted)
            && 0 != dladdr(caller, &info) && NULL != info.dli_fname && NULL != strstr(info.dli_fname, file)
-           && atoi(call) == atomic_fetch_add(&calls, 1) + 1;
+           && atoi(call) == dn_fetch_add_seq_cst(&calls, 1) + 1;
 }
 
 __attribute__((visibility("default"))) void *calloc(size_t count, size_t size)

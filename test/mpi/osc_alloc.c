@@ -12,6 +12,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <mpi.h>
@@ -137,7 +138,7 @@ static void target_need_not_help(void)
         MPI_Accumulate(value, 1, MPI_INT64_T, 0, 1, 1, MPI_INT64_T, MPI_SUM, win);
         MPI_Win_flush(0, win);
     } else if (0 != mapped) {
-        while (ranks - 1 != __atomic_load_n(&memory[1], __ATOMIC_ACQUIRE)) {
+        while (ranks - 1 != dn_load_acquire(&memory[1])) {
         }
     }
     MPI_Win_unlock_all(win);

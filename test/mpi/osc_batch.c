@@ -10,6 +10,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <mpi.h>
@@ -220,7 +221,7 @@ static void target_computes(void)
     if (0 == rank) {
         const double late = verify_seconds() + PATIENCE_S;
 
-        while (0 == __atomic_load_n(flag, __ATOMIC_ACQUIRE)) {
+        while (0 == dn_load_acquire(flag)) {
             verify_that(late > verify_seconds(), "puts and gets wait for a target that computes");
         }
     } else if (1 == rank) {
@@ -234,7 +235,7 @@ static void target_computes(void)
         memcpy(out, back, HALF);
         move(&random, 0, piece, count, true);
         MPI_Win_unlock(0, win);
-        __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+        dn_store_release(flag, 1);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_free(&flag_win);

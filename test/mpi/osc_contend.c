@@ -12,6 +12,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <complex.h>
@@ -241,7 +242,7 @@ static uint64_t held; /**< tokens that this rank has at the end */
 static void *swap_tokens(void *unused)
 {
     static int next;
-    const int me = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % (int) threads;
+    const int me = dn_fetch_add_relaxed(&next, 1) % (int) threads;
     uint64_t token = UINT64_C(1) << (rank * (int) threads + me) % 60;
     uint64_t other;
 
@@ -261,7 +262,7 @@ static void *swap_tokens(void *unused)
         }
         token = other;
     }
-    __atomic_fetch_add(&held, token, __ATOMIC_RELAXED);
+    dn_fetch_add_relaxed(&held, token);
     return NULL;
 }
 
@@ -299,7 +300,7 @@ static void *count_up(void *unused)
         MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, start, MPI_SUM, win);
         MPI_Win_flush(0, win);
         verify_that(0 <= old && old < (int64_t) (10 * times * threads) * ranks, "a counter went astray");
-        __atomic_fetch_add(&handed_out[old], 1, __ATOMIC_RELAXED);
+        dn_fetch_add_relaxed(&handed_out[old], 1);
     }
     return NULL;
 }

@@ -12,6 +12,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <dirent.h>
@@ -53,7 +54,7 @@ static void compute_until_all_have_done(uint64_t round)
     const double end = verify_seconds() + PATIENCE_S;
 
     for (int r = 1; r < ranks; r++) {
-        while ((int64_t) round != __atomic_load_n(&flags[r], __ATOMIC_ACQUIRE)) {
+        while ((int64_t) round != dn_load_acquire(&flags[r])) {
             verify_that(end > verify_seconds(), "a target that computes was not served");
         }
     }
@@ -66,7 +67,7 @@ static void tell(uint64_t round)
     int unit;
 
     MPI_Win_shared_query(flags_win, 0, &bytes, &unit, &flag);
-    __atomic_store_n(&flag[rank], (int64_t) round, __ATOMIC_RELEASE);
+    dn_store_release(&flag[rank], (int64_t) round);
 }
 
 /** Each rank has a column of its own, so nothing hangs on the order of ranks. */

@@ -14,6 +14,7 @@
 #include "dn_config.h"
 
 #include "letter.h"
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <mpi.h>
@@ -271,13 +272,13 @@ static int num_guards;
 static void take_guard(entry_t *entry)
 {
     guards[num_guards] = (uint32_t *) (void *) ((uint8_t *) entry - TABLE_AT + GUARD_AT);
-    __atomic_store_n(guards[num_guards++], ATTACKER + 1, __ATOMIC_SEQ_CST);
+    dn_store_seq_cst(guards[num_guards++], ATTACKER + 1);
 }
 
 static void give_guards(void)
 {
     while (0 != num_guards) {
-        __atomic_store_n(guards[--num_guards], 0, __ATOMIC_SEQ_CST);
+        dn_store_seq_cst(guards[--num_guards], 0);
     }
 }
 

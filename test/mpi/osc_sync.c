@@ -12,6 +12,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <mpi.h>
@@ -75,7 +76,7 @@ static int64_t get_word(int target, MPI_Aint at)
 static int64_t look(MPI_Aint at)
 {
     MPI_Win_sync(win);
-    return __atomic_load_n(&memory[at], __ATOMIC_ACQUIRE);
+    return dn_load_acquire(&memory[at]);
 }
 
 /** Each fence: what everybody put before is there, what everybody puts next is not. */

@@ -11,11 +11,11 @@
  */
 #include "dn_config.h"
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <mpi.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -34,8 +34,8 @@ static int rounds = 150;
 static size_t largest = 200000;
 static MPI_Comm own[MOST_THREADS];
 static MPI_Comm common;
-static atomic_ullong messages;
-static atomic_int any_left; /* any-source messages still to arrive at this rank */
+static unsigned long long messages;
+static int any_left; /* any-source messages still to arrive at this rank */
 
 static size_t size_of(int source, int thread, int round, int slot)
 {
@@ -79,7 +79,7 @@ static void exchange(MPI_Comm comm, int thread, int round, int base)
         verify_guard_free(in[i], size, 0, "receive buffer of a thread");
         verify_guard_free(out[i], size_of(rank, thread, round, i), 0, "send buffer of a thread");
     }
-    atomic_fetch_add(&messages, WINDOW);
+    dn_fetch_add_seq_cst(&messages, WINDOW);
 }
 
 /* Small blocking messages, the pattern that races on the fast path. */
@@ -103,7 +103,7 @@ static void ping_pong(MPI_Comm comm, int thread, int base)
         if (verify_key(i, (uint64_t) peer, (uint64_t) thread, 1) != in[0] || i != in[1]) {
             verify_fail("ping-pong %llu of thread %d: wrong data", (unsigned long long) i, thread);
         }
-        atomic_fetch_add_explicit(&messages, 1, memory_order_relaxed);
+        dn_fetch_add_relaxed(&messages, 1);
     }
 }
 
@@ -126,8 +126,8 @@ static void take_any(void)
     uint64_t key = *(uint64_t *) (void *) in;
     verify_expect(in + 8, (size_t) count - 8, key, "message taken by a matched probe");
     verify_guard_free(in, (size_t) count, 0, "matched receive");
-    atomic_fetch_sub(&any_left, 1);
-    atomic_fetch_add(&messages, 1);
+    dn_fetch_sub_seq_cst(&any_left, 1);
+    dn_fetch_add_seq_cst(&messages, 1);
 }
 
 /* Threads of all ranks send to all ranks and share the work of receiving. */
@@ -148,7 +148,7 @@ static void any_phase(int thread)
         }
         verify_guard_free(out, size, 0, "send buffer of the any-source phase");
     }
-    while (atomic_load(&any_left) > 0) {
+    while (dn_load_seq_cst(&any_left) > 0) {
         take_any();
     }
 }
@@ -211,10 +211,10 @@ int main(int argc, char **argv)
         verify_fail("this MPI grants thread level %d, MPI_THREAD_MULTIPLE is needed", provided);
     }
     read_options(argc, argv);
-    atomic_store(&any_left, 0);
+    dn_store_seq_cst(&any_left, 0);
     for (int source = 0; source < ranks; source++) {
         for (int i = 0; i < rounds; i++) {
-            atomic_fetch_add(&any_left, (source + i) % ranks == rank ? threads : 0);
+            dn_fetch_add_seq_cst(&any_left, (source + i) % ranks == rank ? threads : 0);
         }
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &common);
@@ -229,12 +229,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < threads; i++) {
         pthread_join(handles[i], NULL);
     }
-    verify_that(0 == atomic_load(&any_left), "more messages came than were sent");
+    verify_that(0 == dn_load_seq_cst(&any_left), "more messages came than were sent");
     for (int i = 0; i < threads; i++) {
         MPI_Comm_free(&own[i]);
     }
     MPI_Comm_free(&common);
-    mine = atomic_load(&messages);
+    mine = dn_load_seq_cst(&messages);
     MPI_Reduce(&mine, &total, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (0 == rank) {
         printf("threads_multiple: %d ranks, %d threads each, %llu messages verified\n", ranks, threads,

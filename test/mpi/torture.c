@@ -57,7 +57,7 @@ static struct {
     void *buffer;
     int buffer_size;
     MPI_Comm shared;
-    atomic_bool over;
+    bool over;
 } job = {.rounds = 100, .threads = 1, .largest = 1100000};
 
 void torture_fail(const torture_t *t, const char *format, ...)
@@ -103,15 +103,15 @@ static void detach(void)
 
 static void meet(torture_t *t)
 {
-    t->doing = "a meeting of the threads";
+    dn_store_relaxed(&t->doing, "a meeting of the threads");
     pthread_barrier_wait(&job.meeting);
     if (0 == t->thread) {
-        t->doing = "MPI_Buffer_detach";
+        dn_store_relaxed(&t->doing, "MPI_Buffer_detach");
         detach();
         attach();
     }
     pthread_barrier_wait(&job.meeting);
-    t->doing = "renewal of communicators";
+    dn_store_relaxed(&t->doing, "renewal of communicators");
     spaces_renew(t);
 }
 
@@ -126,14 +126,14 @@ static void *run_thread(void *argument)
             meet(t);
         }
         if (0 == verify_key(t->seed, t->round, (uint64_t) t->thread, 3) % 3) {
-            t->doing = "MPI_Comm_dup";
+            dn_store_relaxed(&t->doing, "MPI_Comm_dup");
             space_open_short(t);
         }
         plan_make(plan, t);
         round_run(t, plan);
     }
     free(plan);
-    t->doing = "nothing, it is done";
+    dn_store_relaxed(&t->doing, "nothing, it is done");
     return NULL;
 }
 
@@ -144,11 +144,11 @@ static void *watch(void *argument)
     unsigned idle = 0;
 
     (void) argument;
-    while (!atomic_load(&job.over)) {
+    while (!dn_load_seq_cst(&job.over)) {
         uint64_t steps = 0;
         verify_sleep_ms(200);
         for (int i = 0; i < job.threads; i++) {
-            steps += job.tortures[i].steps;
+            steps += dn_load_relaxed(&job.tortures[i].steps);
         }
         idle = steps == before ? idle + 1 : 0;
         before = steps;
@@ -158,8 +158,8 @@ static void *watch(void *argument)
                 fprintf(
                     stderr,
                     "FAILED: torture: rank %d: seed %llu, round %llu, thread %d hangs in %s, message %d\n",
-                    t->rank, (unsigned long long) t->seed, (unsigned long long) t->round, i, t->doing,
-                    t->doing_message);
+                    t->rank, (unsigned long long) t->seed, (unsigned long long) t->round, i,
+                    dn_load_relaxed(&t->doing), dn_load_relaxed(&t->doing_message));
             }
             verify_sleep_ms(1000); /* the others have something to say too before mpirun ends them */
             _exit(1);
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
     }
     run_threads();
     detach();
-    atomic_store(&job.over, true);
+    dn_store_seq_cst(&job.over, true);
     if (job.patience > 0) {
         pthread_join(watcher, NULL);
     }

@@ -19,10 +19,10 @@
 #ifndef DN_TEST_MPI_TORTURE_H
 #define DN_TEST_MPI_TORTURE_H
 
+#include "dn_atomic.h"
 #include "verify.h"
 
 #include <mpi.h>
-#include <stdatomic.h>
 
 #define MOST_RANKS    8
 #define MOST_MESSAGES 1000
@@ -140,9 +140,9 @@ typedef struct {
     int windows; /* rounds whose tags differ */
 
     uint64_t round;
-    _Atomic(uint64_t) steps;
-    const char *_Atomic doing; /* the call that was entered last, for who looks at a hang */
-    atomic_int doing_message;
+    uint64_t steps;
+    const char *doing; /* the call that was entered last; the thread that watches for a hang reads it */
+    int doing_message;
     unsigned long long messages; /* received and checked */
     unsigned long long bytes;
     unsigned long long truncated;

@@ -45,9 +45,9 @@ typedef struct {
 
 void round_enter(round_t *r, const char *call, const message_t *m)
 {
-    atomic_store_explicit(&r->t->doing, call, memory_order_relaxed);
-    atomic_store_explicit(&r->t->doing_message, NULL == m ? -1 : m->index, memory_order_relaxed);
-    atomic_fetch_add_explicit(&r->t->steps, 1, memory_order_relaxed);
+    dn_store_relaxed(&r->t->doing, call);
+    dn_store_relaxed(&r->t->doing_message, NULL == m ? -1 : m->index);
+    dn_fetch_add_relaxed(&r->t->steps, 1);
 }
 
 void round_must(round_t *r, int result)

@@ -38,7 +38,7 @@ static uint32_t lost, matters;
 
 static void on_complete(dn_tag_req_t *req)
 {
-    (void) dn_fetch_add_u32(&((job_t *) req)->times, 1);
+    (void) dn_fetch_add_acq_rel(&((job_t *) req)->times, 1);
 }
 
 static void on_progress(void *arg)
