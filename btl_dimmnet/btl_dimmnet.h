@@ -4,7 +4,8 @@
  */
 /** @file btl_dimmnet.h
  * Open MPI's byte transfer layer on libdimmnet. A BTL message is one BOTF message on DN_CHAN_BTL whose tag
- * is the BTL's, put and get are PUSH and PULL, atomics are dn_atomic().
+ * is the BTL's, put and get, which pml/ob1 moves long messages by, are PUSH and PULL. There are no atomics: one-sided operations
+ * are osc_dimmnet's.
  *
  * What libdimmnet has no room for (DN_ERR_AGAIN) waits here and is retried by the progress function, so
  * no call fails for want of room: pml/ob1 retries some of its control messages only when another
@@ -25,14 +26,13 @@ struct mca_btl_dimmnet_op_t;
 
 /** A process that is reached by one of the modules, so it is kept to one cache line. */
 struct mca_btl_base_endpoint_t {
-    dn_peer_t *peer;                              /**< NULL: this process itself */
+    dn_peer_t *peer;
     struct mca_btl_dimmnet_frag_t *first;         /**< messages that wait for room, oldest first */
     struct mca_btl_dimmnet_frag_t *last;          /**< undefined while first is NULL */
     struct mca_btl_base_endpoint_t *next_waiting; /**< in mca_btl_dimmnet_t::waiting */
     struct mca_btl_base_endpoint_t *next;         /**< in mca_btl_dimmnet_t::endpoints */
     opal_proc_t *proc;
     mca_btl_base_module_t *module; /**< by which it is reached */
-    dn_ompi_count_t active;        /**< puts, gets and atomics not complete */
     bool lost;                     /**< the process is gone, and this has been reported */
     bool added;                    /**< Open MPI is through with adding the process */
 };
@@ -54,7 +54,7 @@ typedef struct mca_btl_dimmnet_registration_t {
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
 
 /** Modules at most. */
-#define MCA_BTL_DIMMNET_MODULES 3
+#define MCA_BTL_DIMMNET_MODULES 2
 
 typedef struct mca_btl_dimmnet_component_t {
     mca_btl_base_component_t super;
@@ -78,17 +78,15 @@ typedef struct mca_btl_dimmnet_t {
     bool limits_known; /**< they have been held against a peer */
     mca_btl_base_endpoint_t *endpoints;
     mca_btl_base_endpoint_t *waiting;         /**< endpoints with messages that wait */
-    struct mca_btl_dimmnet_op_t *ops_waiting; /**< puts, gets, atomics that wait, oldest first */
+    struct mca_btl_dimmnet_op_t *ops_waiting; /**< puts and gets that wait, oldest first */
     struct mca_btl_dimmnet_op_t *ops_last;    /**< undefined while ops_waiting is NULL */
-    dn_ompi_count_t active;                   /**< sum over the endpoints */
     struct mca_btl_dimmnet_aside *aside; /**< messages to deliver without the port's lock, oldest first */
     struct mca_btl_dimmnet_aside *aside_last; /**< undefined while aside is NULL */
 } mca_btl_dimmnet_t;
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
 extern mca_btl_dimmnet_t mca_btl_dimmnet;
-/** See btl_dimmnet_module.c. All their state is mca_btl_dimmnet's. */
-extern mca_btl_base_module_t mca_btl_dimmnet_windows;
+/** See btl_dimmnet_module.c. All its state is mca_btl_dimmnet's. */
 extern mca_btl_base_module_t mca_btl_dimmnet_long;
 
 /** @name btl_dimmnet_component.c */
@@ -113,7 +111,7 @@ void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
 
 /** @name btl_dimmnet_module.c */
 /** @{ */
-/** Make the other modules out of mca_btl_dimmnet. @param modules  room for all. @return how many are of use. */
+/** Make the other module out of mca_btl_dimmnet. @param modules  room for both. @return how many are of use. */
 int mca_btl_dimmnet_split(mca_btl_base_module_t **modules);
 /** The one that sends to a process. @param endpoint  NULL: not known yet. */
 mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_base_endpoint_t *endpoint);
@@ -146,7 +144,7 @@ int mca_btl_dimmnet_send_waiting(void);
 void mca_btl_dimmnet_send_forget(mca_btl_base_endpoint_t *endpoint);
 /** @} */
 
-/** @name btl_dimmnet_rdma.c, btl_dimmnet_atomic.c */
+/** @name btl_dimmnet_rdma.c */
 /** @{ */
 mca_btl_base_registration_handle_t *mca_btl_dimmnet_register_mem(mca_btl_base_module_t *btl,
                                                                  mca_btl_base_endpoint_t *endpoint,
@@ -160,23 +158,6 @@ int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *end
                         uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                         mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
-int mca_btl_dimmnet_flush(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint);
-int mca_btl_dimmnet_atomic_op(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
-                              uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
-                              mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-                              mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
-int mca_btl_dimmnet_atomic_fop(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
-                               void *local_address, uint64_t remote_address,
-                               mca_btl_base_registration_handle_t *local_handle,
-                               mca_btl_base_registration_handle_t *remote_handle, mca_btl_base_atomic_op_t op,
-                               uint64_t operand, int flags, int order,
-                               mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
-int mca_btl_dimmnet_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint,
-                                 void *local_address, uint64_t remote_address,
-                                 mca_btl_base_registration_handle_t *local_handle,
-                                 mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-                                 uint64_t value, int flags, int order,
-                                 mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
 /** Start again what waits. @return operations started. */
 int mca_btl_dimmnet_ops_waiting(void);
 /** Forget what waits for an endpoint. */

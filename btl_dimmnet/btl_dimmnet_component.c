@@ -91,12 +91,7 @@ static void module_defaults(mca_btl_base_module_t *module)
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
     module->btl_latency = 0;        /* us; vader says 1 */
     module->btl_bandwidth = 100000; /* Mbit/s; vader says 40000 */
-    module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_RDMA_FLUSH
-                        | MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
-    module->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND
-                               | MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR
-                               | MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_32BIT
-                               | MCA_BTL_ATOMIC_SUPPORTS_CSWAP | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+    module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA;
     module->btl_registration_handle_size = sizeof(mca_btl_base_registration_handle_t);
     module->btl_put_limit = SIZE_MAX;
     module->btl_get_limit = SIZE_MAX;

@@ -5,13 +5,9 @@
 /** @file btl_dimmnet_module.c
  * The modules: processes come and go, descriptors are made.
  *
- * There are three, with the same functions. What reaches a process by mca_btl_dimmnet sends to it, and puts and gets for
- * pml/ob1. mca_btl_dimmnet_long does so for processes that take longer messages, as devices of a network have them: the
- * length of ob1's fragments is the module's (1 MiB in blocks of 64 B to another host takes a third of the time).
- * mca_btl_dimmnet_windows puts, gets and has atomics; osc/rdma takes the one module that has them for all
- * processes, and that of Open MPI 4.1 looks for itself there, too, once a window spans hosts. One module that reached
- * the process itself would have pml/ob1 send that way, for of two BTLs that send it takes the one that is more exclusive,
- * and that would be this one rather than btl/self; and it puts and gets by none that it does not send by.
+ * There are two, with the same functions. mca_btl_dimmnet_long reaches the processes that take longer messages, as devices of
+ * a network have them: the length of ob1's fragments is the module's (1 MiB in blocks of 64 B to another host takes a third of
+ * the time). mca_btl_dimmnet reaches all others.
  */
 #include "dn_config.h"
 
@@ -115,20 +111,6 @@ static mca_btl_base_endpoint_t *endpoint_make(mca_btl_base_module_t *btl, opal_p
     return endpoint;
 }
 
-/** Does another BTL send to this process itself? */
-static bool self_is_sent_to(void)
-{
-    mca_btl_base_selected_module_t *selected;
-
-    OPAL_LIST_FOREACH(selected, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t)
-    {
-        if (0 == strcmp("self", selected->btl_component->btl_version.mca_component_name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /** The one that sends to who takes such messages. */
 static mca_btl_base_module_t *module_for(const dn_peer_attr_t *attr)
 {
@@ -158,7 +140,7 @@ static void endpoint_link(mca_btl_base_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
-/** The endpoint by which messages go to a process; the other module that sends may have made it. */
+/** The endpoint of a process; the other module may have made it. */
 static mca_btl_base_endpoint_t *endpoint_find(const opal_proc_t *proc)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
@@ -166,7 +148,7 @@ static mca_btl_base_endpoint_t *endpoint_find(const opal_proc_t *proc)
 
     OPAL_THREAD_LOCK(&module->lock);
     endpoint = module->endpoints;
-    while (NULL != endpoint && (proc != endpoint->proc || &mca_btl_dimmnet_windows == endpoint->module)) {
+    while (NULL != endpoint && proc != endpoint->proc) {
         endpoint = endpoint->next;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -174,9 +156,8 @@ static mca_btl_base_endpoint_t *endpoint_find(const opal_proc_t *proc)
 }
 
 /** @return NULL: leave the process to another BTL. */
-static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opal_proc_t *proc)
+static mca_btl_base_endpoint_t *endpoint_connect(opal_proc_t *proc)
 {
-    const bool sends = &mca_btl_dimmnet_windows != btl;
     const int output = opal_btl_base_framework.framework_output;
     mca_btl_base_endpoint_t *endpoint = NULL;
     dn_peer_attr_t attr;
@@ -184,11 +165,7 @@ static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opa
     int rc;
 
     if (opal_proc_local_get() == proc) {
-        endpoint = !sends && self_is_sent_to() ? endpoint_make(btl, proc, NULL) : NULL;
-        if (NULL != endpoint) {
-            endpoint_link(endpoint);
-        }
-        return endpoint;
+        return NULL;
     }
     rc = dn_ompi_connect(proc, &peer);
     if (OPAL_SUCCESS != rc) {
@@ -197,23 +174,20 @@ static mca_btl_base_endpoint_t *endpoint_connect(mca_btl_base_module_t *btl, opa
         return NULL;
     }
     dn_peer_attr(peer, &attr);
-    /* Of all: who is reached by windows alone cannot be sent to, and pml/ob1 does not see that. */
     if (takes_our_messages(proc, &attr)) {
-        endpoint = endpoint_make(sends ? module_for(&attr) : btl, proc, peer);
+        endpoint = endpoint_make(module_for(&attr), proc, peer);
     }
     if (NULL == endpoint) {
         dn_disconnect(peer);
         return NULL;
     }
     endpoint_link(endpoint);
-    if (sends) {
-        dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
-        opal_output_verbose(
-            10, output,
-            "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
-            OPAL_NAME_PRINT(proc->proc_name), attr.device, attr.cma ? "single copy" : "no single copy",
-            (unsigned long) attr.botf_inline, (unsigned long) attr.botf_max);
-    }
+    dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
+    opal_output_verbose(
+        10, output,
+        "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
+        OPAL_NAME_PRINT(proc->proc_name), attr.device, attr.cma ? "single copy" : "no single copy",
+        (unsigned long) attr.botf_inline, (unsigned long) attr.botf_max);
     return endpoint;
 }
 
@@ -223,9 +197,9 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
     int rc = OPAL_SUCCESS;
 
     for (size_t i = 0; OPAL_SUCCESS == rc && i < nprocs; i++) {
-        mca_btl_base_endpoint_t *endpoint = &mca_btl_dimmnet_windows == btl ? NULL : endpoint_find(procs[i]);
+        mca_btl_base_endpoint_t *endpoint = endpoint_find(procs[i]);
 
-        endpoint = NULL == endpoint ? endpoint_connect(btl, procs[i]) : endpoint;
+        endpoint = NULL == endpoint ? endpoint_connect(procs[i]) : endpoint;
         endpoints[i] = NULL != endpoint && btl == endpoint->module ? endpoint : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             rc = opal_bitmap_set_bit(reachable, (int) i);
@@ -255,10 +229,6 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
 
 static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
 {
-    if (NULL == endpoint->peer) {
-        free(endpoint);
-        return;
-    }
     for (int polls = 0; NULL != endpoint->first && !endpoint->lost && polls < LAST_POLLS; polls++) {
         (void) mca_btl_dimmnet_progress();
     }
@@ -386,30 +356,19 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
     return &frag->base;
 }
 
-mca_btl_base_module_t mca_btl_dimmnet_windows;
 mca_btl_base_module_t mca_btl_dimmnet_long;
 
 int mca_btl_dimmnet_split(mca_btl_base_module_t **modules)
 {
-    const uint32_t atomics = MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS;
     const size_t longer = dn_ompi_params.btl.long_send_size;
     mca_btl_base_module_t *sends = &mca_btl_dimmnet.super;
 
-    mca_btl_dimmnet_windows = *sends;
-    mca_btl_dimmnet_windows.btl_flags &= ~(uint32_t) MCA_BTL_FLAGS_SEND;
-    /* pml/ob1 divides what it puts and gets by bandwidth. */
-    mca_btl_dimmnet_windows.btl_bandwidth = 1;
-    sends->btl_flags &= ~atomics;
     mca_btl_dimmnet_long = *sends;
     mca_btl_dimmnet_long.btl_max_send_size = sends->btl_max_send_size < longer ? longer : 0;
     int n = 0;
     modules[n++] = sends;
     if (0 != mca_btl_dimmnet_long.btl_max_send_size) {
         modules[n++] = &mca_btl_dimmnet_long;
-    }
-    /* Without atomics, if the user wants none, it is of no use. */
-    if (0 != (atomics & mca_btl_dimmnet_windows.btl_flags)) {
-        modules[n++] = &mca_btl_dimmnet_windows;
     }
     return n;
 }
@@ -429,10 +388,6 @@ mca_btl_dimmnet_t mca_btl_dimmnet = {
               .btl_put = mca_btl_dimmnet_put,
               .btl_get = mca_btl_dimmnet_get,
               .btl_dump = mca_btl_base_dump,
-              .btl_atomic_op = mca_btl_dimmnet_atomic_op,
-              .btl_atomic_fop = mca_btl_dimmnet_atomic_fop,
-              .btl_atomic_cswap = mca_btl_dimmnet_atomic_cswap,
               .btl_register_mem = mca_btl_dimmnet_register_mem,
-              .btl_deregister_mem = mca_btl_dimmnet_deregister_mem,
-              .btl_flush = mca_btl_dimmnet_flush},
+              .btl_deregister_mem = mca_btl_dimmnet_deregister_mem},
 };

@@ -3,15 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_rdma.c
- * Registration, put, get, flush. A completion of libdimmnet means what the BTL callback means: local memory
- * may be reused, the bytes are visible at the target. So a flush has to wait for nothing but callbacks.
+ * Registration, put, get. A completion of libdimmnet means what the BTL callback means: local memory
+ * may be reused, the bytes are visible at the target.
  */
 #include "dn_config.h"
 
 #include "btl_dimmnet_op.h"
-
-/** Polls in vain of a flush between two turns of its wait. */
-#define FLUSH_POLLS 16
 
 OBJ_CLASS_INSTANCE(mca_btl_dimmnet_op_t, opal_free_list_item_t, NULL, NULL);
 
@@ -25,12 +22,7 @@ mca_btl_base_registration_handle_t *mca_btl_dimmnet_register_mem(mca_btl_base_mo
     if (OPAL_UNLIKELY(NULL == registration)) {
         return NULL;
     }
-    /* From an aligned start, so that an aligned word has an aligned offset. */
-    const size_t before = (uintptr_t) base % sizeof(uint64_t);
-
-    base = (char *) base - before;
-    if (DN_OK
-        != dn_segment_register(mca_btl_dimmnet_component.port, base, before + size, &registration->segment)) {
+    if (DN_OK != dn_segment_register(mca_btl_dimmnet_component.port, base, size, &registration->segment)) {
         opal_free_list_return(&mca_btl_dimmnet.registrations, &registration->super);
         return NULL;
     }
@@ -50,32 +42,22 @@ int mca_btl_dimmnet_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_regi
     return OPAL_SUCCESS;
 }
 
-static void op_count(mca_btl_base_endpoint_t *endpoint, int32_t change)
-{
-    (void) OPAL_THREAD_ADD_FETCH32(&endpoint->active, change);
-    (void) OPAL_THREAD_ADD_FETCH32(&mca_btl_dimmnet.active, change);
-}
-
 /** The operation is over. It is freed first: the callback may start the next. */
 static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
 {
     mca_btl_base_endpoint_t *endpoint = op->endpoint;
     const mca_btl_base_rdma_completion_fn_t cbfunc = op->cbfunc;
     mca_btl_base_registration_handle_t *local_handle = op->local_handle;
-    void *local_address = op->local_address;
+    void *local_address = op->xfer.local;
     void *cbcontext = op->cbcontext;
     void *cbdata = op->cbdata;
 
     opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
-    op_count(endpoint, -1);
     if (OPAL_UNLIKELY(DN_ERR_UNREACH == status)) {
         mca_btl_dimmnet_lost(endpoint);
     }
-    /* osc/rdma gives none where it flushes. */
-    if (NULL != cbfunc) {
-        cbfunc(endpoint->module, endpoint, local_address, local_handle, cbcontext, cbdata,
-               dn_ompi_status(status));
-    }
+    cbfunc(endpoint->module, endpoint, local_address, local_handle, cbcontext, cbdata,
+           dn_ompi_status(status));
 }
 
 /** dn_comp_fn_t */
@@ -84,42 +66,9 @@ static void op_completed(dn_comp_t *comp, dn_status_t status)
     op_finish((mca_btl_dimmnet_op_t *) ((char *) comp - offsetof(mca_btl_dimmnet_op_t, comp)), status);
 }
 
-mca_btl_dimmnet_op_t *mca_btl_dimmnet_op_get(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint,
-                                             void *local_address,
-                                             mca_btl_base_registration_handle_t *local_handle,
-                                             uint64_t remote_address,
-                                             const mca_btl_base_registration_handle_t *remote_handle,
-                                             mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-                                             void *cbdata, uint64_t *roff_p)
+static dn_status_t op_start(mca_btl_dimmnet_op_t *op)
 {
-    mca_btl_dimmnet_op_t *op = (mca_btl_dimmnet_op_t *) opal_free_list_get(&mca_btl_dimmnet.ops);
-
-    if (OPAL_LIKELY(NULL != op)) {
-        op->comp.fn = op_completed;
-        op->kind = kind;
-        op->endpoint = endpoint;
-        memcpy(&op->remote, remote_handle, sizeof(op->remote));
-        op->local_address = local_address;
-        op->local_handle = local_handle;
-        op->cbfunc = cbfunc;
-        op->cbcontext = cbcontext;
-        op->cbdata = cbdata;
-        *roff_p = remote_address - op->remote.base;
-    }
-    return op;
-}
-
-static dn_status_t op_post(mca_btl_dimmnet_op_t *op)
-{
-    switch (op->kind) {
-    case MCA_BTL_DIMMNET_PUT:
-        return dn_push(op->endpoint->peer, &op->xfer);
-    case MCA_BTL_DIMMNET_GET:
-        return dn_pull(op->endpoint->peer, &op->xfer);
-    case MCA_BTL_DIMMNET_ATOMIC:
-        return dn_atomic(op->endpoint->peer, &op->amo);
-    }
-    return DN_ERR_UNSUPPORTED;
+    return op->start(op->endpoint->peer, &op->xfer);
 }
 
 static void op_wait(mca_btl_dimmnet_op_t *op)
@@ -137,33 +86,6 @@ static void op_wait(mca_btl_dimmnet_op_t *op)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
-int mca_btl_dimmnet_op_start(mca_btl_dimmnet_op_t *op)
-{
-    mca_btl_base_endpoint_t *endpoint = op->endpoint;
-    dn_status_t status;
-
-    /* Before the start: another thread may see the completion before this one sees the status. */
-    op_count(endpoint, 1);
-    status = op_post(op);
-    if (OPAL_LIKELY(DN_OK == status)) {
-        op_finish(op, DN_OK);
-        return OPAL_SUCCESS;
-    }
-    if (DN_INPROGRESS == status) {
-        return OPAL_SUCCESS;
-    }
-    if (DN_ERR_AGAIN == status) {
-        op_wait(op);
-        return OPAL_SUCCESS;
-    }
-    op_count(endpoint, -1);
-    opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
-    if (DN_ERR_UNREACH == status) {
-        mca_btl_dimmnet_lost(endpoint);
-    }
-    return dn_ompi_status(status);
-}
-
 int mca_btl_dimmnet_ops_waiting(void)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
@@ -177,7 +99,7 @@ int mca_btl_dimmnet_ops_waiting(void)
     OPAL_THREAD_UNLOCK(&module->lock);
     while (NULL != op) {
         mca_btl_dimmnet_op_t *next = op->next;
-        dn_status_t status = op_post(op);
+        dn_status_t status = op_start(op);
 
         if (DN_ERR_AGAIN == status) {
             op_wait(op);
@@ -205,7 +127,6 @@ void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
 
         if (endpoint == op->endpoint) {
             *link = op->next;
-            op_count(endpoint, -1);
             opal_free_list_return(&module->ops, &op->super);
         } else {
             module->ops_last = op;
@@ -215,44 +136,49 @@ void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
-/** Put or get in this process itself, where an address is one. */
-static int transfer_here(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint, void *local_address,
-                         uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                         size_t size, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
-{
-    void *remote = (void *) (uintptr_t) remote_address;
-
-    if (MCA_BTL_DIMMNET_PUT == kind) {
-        memmove(remote, local_address, size);
-    } else {
-        memmove(local_address, remote, size);
-    }
-    if (NULL != cbfunc) {
-        cbfunc(endpoint->module, endpoint, local_address, local_handle, cbcontext, cbdata, OPAL_SUCCESS);
-    }
-    return OPAL_SUCCESS;
-}
-
-static int transfer(mca_btl_dimmnet_kind_t kind, mca_btl_base_endpoint_t *endpoint, void *local_address,
-                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
-                    mca_btl_base_registration_handle_t *remote_handle, size_t size,
+/** Start an operation, or let it wait. Complete at once: the callback is called before return. */
+static int transfer(dn_status_t (*start)(dn_peer_t *, const dn_xfer_t *), mca_btl_base_endpoint_t *endpoint,
+                    void *local_address, uint64_t remote_address,
+                    mca_btl_base_registration_handle_t *local_handle,
+                    const mca_btl_base_registration_handle_t *remote_handle, size_t size,
                     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    uint64_t roff;
-    mca_btl_dimmnet_op_t *op;
+    mca_btl_dimmnet_op_t *op = (mca_btl_dimmnet_op_t *) opal_free_list_get(&mca_btl_dimmnet.ops);
+    dn_status_t status;
 
-    if (OPAL_UNLIKELY(NULL == endpoint->peer)) {
-        return transfer_here(kind, endpoint, local_address, remote_address, local_handle, size, cbfunc,
-                             cbcontext, cbdata);
-    }
-    op = mca_btl_dimmnet_op_get(kind, endpoint, local_address, local_handle, remote_address, remote_handle,
-                                cbfunc, cbcontext, cbdata, &roff);
     if (OPAL_UNLIKELY(NULL == op)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    op->xfer = (dn_xfer_t){
-        .local = local_address, .key = &op->remote.key, .roff = roff, .len = size, .comp = &op->comp};
-    return mca_btl_dimmnet_op_start(op);
+    op->comp.fn = op_completed;
+    op->start = start;
+    op->endpoint = endpoint;
+    memcpy(&op->remote, remote_handle, sizeof(op->remote));
+    op->xfer = (dn_xfer_t){.local = local_address,
+                           .key = &op->remote.key,
+                           .roff = remote_address - op->remote.base,
+                           .len = size,
+                           .comp = &op->comp};
+    op->local_handle = local_handle;
+    op->cbfunc = cbfunc;
+    op->cbcontext = cbcontext;
+    op->cbdata = cbdata;
+    status = op_start(op);
+    if (OPAL_LIKELY(DN_OK == status)) {
+        op_finish(op, DN_OK);
+        return OPAL_SUCCESS;
+    }
+    if (DN_INPROGRESS == status) {
+        return OPAL_SUCCESS;
+    }
+    if (DN_ERR_AGAIN == status) {
+        op_wait(op);
+        return OPAL_SUCCESS;
+    }
+    opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
+    if (DN_ERR_UNREACH == status) {
+        mca_btl_dimmnet_lost(endpoint);
+    }
+    return dn_ompi_status(status);
 }
 
 int mca_btl_dimmnet_put(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
@@ -260,8 +186,8 @@ int mca_btl_dimmnet_put(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *end
                         mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    return transfer(MCA_BTL_DIMMNET_PUT, endpoint, local_address, remote_address, local_handle, remote_handle,
-                    size, cbfunc, cbcontext, cbdata);
+    return transfer(dn_push, endpoint, local_address, remote_address, local_handle, remote_handle, size,
+                    cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
@@ -269,24 +195,6 @@ int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *end
                         mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    return transfer(MCA_BTL_DIMMNET_GET, endpoint, local_address, remote_address, local_handle, remote_handle,
-                    size, cbfunc, cbcontext, cbdata);
-}
-
-int mca_btl_dimmnet_flush(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint)
-{
-    const dn_ompi_count_t *active = NULL == endpoint ? &mca_btl_dimmnet.active : &endpoint->active;
-
-    dn_wait_t wait = {0};
-    unsigned polls = 0;
-
-    /* Once at least: osc/rdma calls this in a loop instead of opal_progress(). */
-    (void) mca_btl_dimmnet_progress();
-    while (0 != *active) {
-        if (0 == ++polls % FLUSH_POLLS) {
-            (void) dn_wait(mca_btl_dimmnet_component.port, &wait, 0, 0);
-        }
-        (void) mca_btl_dimmnet_progress();
-    }
-    return OPAL_SUCCESS;
+    return transfer(dn_pull, endpoint, local_address, remote_address, local_handle, remote_handle, size,
+                    cbfunc, cbcontext, cbdata);
 }

@@ -24,13 +24,9 @@
 #ifdef HAVE_OPAL_MCA_THREADS_THREADS_H
 #    include "opal/mca/threads/mutex.h"
 #    include "opal/mca/threads/threads.h"
-/** A counter for OPAL_THREAD_ADD_FETCH32. */
-typedef opal_atomic_int32_t dn_ompi_count_t;
 #else
 #    include "opal/threads/mutex.h"
 #    include "opal/threads/threads.h"
-/** A counter for OPAL_THREAD_ADD_FETCH32. */
-typedef volatile int32_t dn_ompi_count_t;
 #endif
 
 #ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H

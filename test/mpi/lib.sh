@@ -7,8 +7,7 @@
 #   MPIRUN         default mpirun.openmpi
 #   BTL            list for --mca btl (default self,dimmnet); without dimmnet in it, tests of what only
 #                  dimmnet has are skipped and the others show what Open MPI itself does
-#   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; pml: pml/dimmnet; mtl: pml/cm over mtl/uzura; with
-#                  these two the BTLs are for osc/rdma alone
+#   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; pml: pml/dimmnet; mtl: pml/cm over mtl/uzura
 #   SEED           to replay a test; otherwise a new one is chosen and printed
 #   LIMIT          seconds after which a run counts as hanging (default 60)
 #   MPI_ARGS       further words for every mpirun
@@ -103,9 +102,9 @@ with_faults=()
 has_btl dimmnet && with_faults=(--mca common_dimmnet_fault
     "all:again/7,botf:delay/11,all:slow/5,seed=$SEED")
 
-# Words for mpirun that choose osc/rdma, which works on the BTL's put, get and atomics. That of Open MPI
-# 4.1 crashes over vader when a rank is its own target, so without dimmnet others stand in.
-one_sided=(--mca osc rdma)
+# Words for mpirun that choose osc/dimmnet. Without dimmnet others stand in: osc/rdma of Open MPI 4.1 crashes over vader when a
+# rank is its own target.
+one_sided=(--mca osc dimmnet)
 has_btl dimmnet || one_sided=(--mca osc "sm,pt2pt")
 
 # Stock BTLs get the help they need on two cores. dimmnet has to do without.
