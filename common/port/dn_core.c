@@ -218,11 +218,9 @@ static dn_status_t dn_core_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, enum 
         return DN_OK;
     }
     dn_port_lock(port);
-    dn_core_op_t *op = dn_core_op_new(&port->core, port->config.first);
+    dn_core_op_t *op = dn_core_op_new(&port->core, peer, kind);
     status = NULL == op ? DN_ERR_NOMEM : DN_OK;
     if (DN_OK == status) {
-        op->peer = peer;
-        op->kind = kind;
         op->key = *xfer->key;
         op->xfer = *xfer;
         status = dn_xfer_keep(&op->xfer, &op->sides);
@@ -257,12 +255,10 @@ dn_status_t dn_core_atomic(dn_peer_t *hot, const dn_amo_t *amo)
         return status;
     }
     dn_port_lock(port);
-    dn_core_op_t *op = dn_core_op_new(&port->core, port->config.first);
+    dn_core_op_t *op = dn_core_op_new(&port->core, peer, DN_CORE_OP_AMO);
     if (NULL == op) {
         status = DN_ERR_NOMEM;
     } else {
-        op->peer = peer;
-        op->kind = DN_CORE_OP_AMO;
         op->key = *amo->key;
         op->amo = *amo;
         status = dn_core_start(port, op);
@@ -405,9 +401,9 @@ void dn_core_lost(dn_port_t *port, dn_peer_base_t *peer)
     dn_core_t *core = &port->core;
 
     dn_core_stop_sending(core, peer);
-    for (uint32_t i = 0; i < core->count; i++) {
-        dn_core_op_t *op = core->op[i];
-        if (DN_CORE_FREE == op->kind || peer != op->peer) {
+    for (uint32_t i = 0; i < core->operations.count; i++) {
+        dn_core_op_t *op = dn_handle_object(&core->operations, i);
+        if (NULL == op || peer != op->peer) {
             continue;
         }
         if (op->advances) {

@@ -17,18 +17,17 @@
 #define DN_CORE_H
 
 #include "dn_device.h"
-
-typedef struct dn_core_op dn_core_op_t;
+#include "dn_handle.h"
 
 /** Core-processor state of a port. */
 typedef struct dn_core {
-    dn_core_op_t **op; /**< by number; operations that this process started */
-    uint32_t count;
-    dn_core_op_t *free;
-    dn_round_t sending;   /**< dn_core_peer_t::operations */
-    dn_round_t answering; /**< dn_core_peer_t::answers */
+    dn_handle_table_t operations; /**< that this process started, as replies name them */
+    dn_round_t sending;           /**< dn_core_peer_t::operations */
+    dn_round_t answering;         /**< dn_core_peer_t::answers */
 } dn_core_t;
 
+/** @param[in] first  As of dn_handle_open(). */
+void dn_core_open(dn_core_t *core, uint32_t first);
 void dn_core_close(dn_core_t *core);
 
 /** As dn_push(), dn_pull(), dn_atomic(), by messages. Return DN_INPROGRESS or an error. */

@@ -37,12 +37,6 @@ enum dn_core_tag {
     DN_CORE_LINES = 9,     /**< dn_core_lines_t, data */
 };
 
-/** An operation of the initiator, as replies name it. */
-typedef struct dn_core_id {
-    uint32_t number;
-    uint32_t generation;
-} dn_core_id_t;
-
 enum {
     DN_CORE_LAST = 1 << 0,   /**< of a PUSH: reply */
     DN_CORE_STATUS = 1 << 1, /**< store the status word before the reply */
@@ -51,7 +45,7 @@ enum {
 };
 
 typedef struct dn_core_request {
-    dn_core_id_t id;
+    uint64_t id; /**< handle of an operation of the initiator, as replies name it */
     uint32_t sid;
     uint32_t sid_generation;
     uint32_t blocks; /**< dn_block_t that follow, from the segment's start; of a use: its program's slot */
@@ -71,7 +65,7 @@ typedef struct dn_core_use {
 } dn_core_use_t;
 
 typedef struct dn_core_amo {
-    dn_core_id_t id;
+    uint64_t id;
     uint32_t sid;
     uint32_t sid_generation;
     uint64_t roff;
@@ -82,7 +76,7 @@ typedef struct dn_core_amo {
 } dn_core_amo_t;
 
 typedef struct dn_core_reply {
-    dn_core_id_t id;
+    uint64_t id;
     int32_t status;
     uint32_t flags; /**< DN_CORE_USE, of what is answered */
     uint64_t off;   /**< PULL: place of the data in the byte stream */
@@ -108,14 +102,13 @@ _Static_assert(sizeof(dn_core_use_t) == 48, "peers agree on the layout");
 
 /** @name An operation that this process started (dn_core_op.c) */
 /** @{ */
-/** What an operation is; DN_CORE_FREE: it is on the list of those that may be used again. */
-enum dn_core_kind { DN_CORE_FREE, DN_CORE_OP_PUSH, DN_CORE_OP_PULL, DN_CORE_OP_AMO };
+enum dn_core_kind { DN_CORE_OP_PUSH, DN_CORE_OP_PULL, DN_CORE_OP_AMO };
 
-struct dn_core_op {
-    dn_queue_item_t item; /**< first: in dn_core_peer_t::operations, or in free */
+typedef struct dn_core_op {
+    dn_queue_item_t item; /**< first: in dn_core_peer_t::operations */
     dn_peer_base_t *peer;
     enum dn_core_kind kind;
-    dn_core_id_t id;
+    uint64_t id;
     int waits;      /**< it is in dn_core_peer_t::operations */
     int advances;   /**< dn_core_advance() is at it, whose caller ends it where its peer is lost */
     uint32_t asked; /**< its share of dn_core_peer_t::asked */
@@ -129,13 +122,12 @@ struct dn_core_op {
     dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; when it ships, in the byte stream */
     uint64_t settled;         /**< PULL: bytes that came or failed */
     dn_amo_t amo;
-};
+} dn_core_op_t;
 
-/** An operation, zeroed but for its number and a new generation; the first generation is @p first. NULL: no memory. */
-dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first);
-/** The operation of a reply from this peer, or NULL. That generations wrap does not matter: an operation is used again when its
- * answer has come, or when its peer is lost, and then the peer is another one. */
-dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
+/** An operation towards a peer, zeroed but for its handle. NULL: no memory. */
+dn_core_op_t *dn_core_op_new(dn_core_t *core, dn_peer_base_t *peer, enum dn_core_kind kind);
+/** The operation of a reply from this peer, or NULL. */
+dn_core_op_t *dn_core_op_find(const dn_core_t *core, const dn_peer_base_t *src, uint64_t id,
                               enum dn_core_kind kind);
 /** Have an operation wait behind its peer's others: for credit, or for answers to what was asked before. */
 void dn_core_wait(dn_core_t *core, dn_core_op_t *op);

@@ -12,38 +12,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-dn_core_op_t *dn_core_op_new(dn_core_t *core, uint32_t first)
+void dn_core_open(dn_core_t *core, uint32_t first)
 {
-    if (NULL == core->free) {
-        dn_core_op_t *op = calloc(1, sizeof(*op));
-        dn_core_op_t **table = realloc(core->op, (core->count + 1) * sizeof(*table));
-        if (NULL != table) {
-            core->op = table;
-        }
-        if (NULL == op || NULL == table) {
-            free(op);
-            return NULL;
-        }
-        op->id = (dn_core_id_t){.number = core->count, .generation = first};
-        core->op[core->count++] = op;
-        core->free = op;
+    dn_handle_open(&core->operations, first);
+}
+
+dn_core_op_t *dn_core_op_new(dn_core_t *core, dn_peer_base_t *peer, enum dn_core_kind kind)
+{
+    dn_core_op_t *op = calloc(1, sizeof(*op));
+
+    if (NULL == op) {
+        return NULL;
     }
-    dn_core_op_t *op = core->free;
-    core->free = (dn_core_op_t *) op->item.next;
-    const dn_core_id_t id = {op->id.number, op->id.generation + 1};
-    memset(op, 0, sizeof(*op));
-    op->id = id;
+    op->id = dn_handle_take(&core->operations, op);
+    if (DN_HANDLE_NONE == op->id) {
+        free(op);
+        return NULL;
+    }
+    op->peer = peer;
+    op->kind = kind;
     return op;
 }
 
-dn_core_op_t *dn_core_op_find(dn_core_t *core, const dn_peer_base_t *src, dn_core_id_t id,
+dn_core_op_t *dn_core_op_find(const dn_core_t *core, const dn_peer_base_t *src, uint64_t id,
                               enum dn_core_kind kind)
 {
-    if (id.number >= core->count) {
-        return NULL;
-    }
-    dn_core_op_t *op = core->op[id.number];
-    return op->kind == kind && op->id.generation == id.generation && op->peer == src ? op : NULL;
+    dn_core_op_t *op = dn_handle_find(&core->operations, id);
+
+    return NULL != op && kind == op->kind && src == op->peer ? op : NULL;
 }
 
 void dn_core_wait(dn_core_t *core, dn_core_op_t *op)
@@ -96,9 +92,8 @@ void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op)
     dn_core_asks_nothing(op);
     dn_core_leave_program(op);
     dn_xfer_drop(&op->sides);
-    op->kind = DN_CORE_FREE;
-    op->item.next = NULL == core->free ? NULL : &core->free->item;
-    core->free = op;
+    dn_handle_drop(&core->operations, op->id);
+    free(op);
 }
 
 void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status)
@@ -131,10 +126,12 @@ void dn_core_close(dn_core_t *core)
     while (NULL != (queue = dn_round_turn(&core->answering))) {
         dn_core_serve_lost(core, dn_core_answering(queue));
     }
-    for (uint32_t i = 0; i < core->count; i++) {
-        dn_xfer_drop(&core->op[i]->sides);
-        free(core->op[i]);
+    for (uint32_t i = 0; i < core->operations.count; i++) {
+        dn_core_op_t *op = dn_handle_object(&core->operations, i);
+        if (NULL != op) {
+            dn_xfer_drop(&op->sides);
+            free(op);
+        }
     }
-    free(core->op);
-    *core = (dn_core_t){.op = NULL};
+    dn_handle_close(&core->operations);
 }

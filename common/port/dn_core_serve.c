@@ -76,8 +76,7 @@ static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *re
     for (const dn_queue_item_t *item = peer->core.answers.first; NULL != item; item = item->next) {
         const dn_core_answer_t *at = (const dn_core_answer_t *) item;
 
-        if (DN_CORE_PUSH_DONE == at->tag && DN_OK != at->reply.status
-            && at->reply.id.number == reply->id.number && at->reply.id.generation == reply->id.generation) {
+        if (DN_CORE_PUSH_DONE == at->tag && DN_OK != at->reply.status && at->reply.id == reply->id) {
             return 1;
         }
     }

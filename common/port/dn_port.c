@@ -185,6 +185,7 @@ dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_config_t *co
     if (DN_OK != status) {
         goto err_destroy;
     }
+    dn_core_open(&port->core, port->config.first);
     port->handler[DN_CHAN_CORE] = (dn_handler_t){dn_core_handler, port};
     port->handler[DN_CHAN_DEVICE] = (dn_handler_t){dn_port_device_message, port};
     status = DN_ERR_ACCESS;

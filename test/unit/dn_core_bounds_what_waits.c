@@ -27,7 +27,7 @@ static dn_key_t key;
 static uint8_t memory[ROOM];
 /** What the replaced device was given. */
 static struct sent {
-    dn_core_id_t id[OPS];
+    uint64_t id[OPS];
     dn_core_request_t request[OPS];
     unsigned count;
     dn_status_t status; /**< its answer to the next message */
@@ -194,7 +194,7 @@ static void ask(uint32_t number)
     struct {
         dn_core_request_t request;
         dn_block_t block;
-    } message = {.request = {.id = {number, 1},
+    } message = {.request = {.id = number,
                              .sid = key.sid,
                              .sid_generation = key.generation,
                              .blocks = 1,
@@ -227,7 +227,7 @@ static void refusals_of_one_push_wait_as_one(void **state)
         dn_core_request_t request;
         dn_block_t block;
         uint8_t data[8];
-    } message = {.request = {.id = {7, 1},
+    } message = {.request = {.id = 7,
                              .sid = key.sid,
                              .sid_generation = key.generation + 1,
                              .blocks = 1,
@@ -239,7 +239,7 @@ static void refusals_of_one_push_wait_as_one(void **state)
         give(DN_CORE_PUSH, &message, sizeof(message));
     }
     assert_int_equal(base->core.answering, 1);
-    message.request.id.generation++;
+    message.request.id++;
     give(DN_CORE_PUSH, &message, sizeof(message));
     assert_int_equal(base->core.answering, 2);
     assert_int_not_equal(base->life, DN_PEER_LOST);
