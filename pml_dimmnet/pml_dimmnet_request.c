@@ -19,33 +19,43 @@ static int request_cancel(ompi_request_t *request, int flag);
 
 /** @name The end of a request: its user frees it, and the engine completes it, in any order */
 /** @{ */
-void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
+static inline void request_recycle(pml_dimmnet_req_t *request)
 {
     mca_pml_dimmnet_request_release(request);
     OBJ_RELEASE(request->ompi.req_mpi_object.comm);
     OMPI_REQUEST_FINI(&request->ompi);
-    if (request->ompi.req_persistent) {
+    if (OPAL_UNLIKELY(request->ompi.req_persistent)) {
         OBJ_RELEASE(request);
     } else {
         opal_free_list_return(&mca_pml_dimmnet_requests, &request->ompi.super);
     }
 }
 
+void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request)
+{
+    request_recycle(request);
+}
+
 void __attribute__((noinline)) mca_pml_dimmnet_request_end_shared(pml_dimmnet_req_t *request)
 {
     request->ender = pthread_self();
     if (PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED)) {
-        mca_pml_dimmnet_request_return(request);
+        request_recycle(request);
     } else {
         ompi_request_complete(&request->ompi, true);
     }
     dn_ompi_wait_tell();
 }
 
-/** The request has ended: does its user free it from inside of the call that says so? */
-static bool is_being_called(const pml_dimmnet_req_t *request)
+/** request_free() of a request that was started, where there are threads. */
+static __attribute__((noinline)) void request_free_shared(pml_dimmnet_req_t *request)
 {
-    return !opal_using_threads() || pthread_equal(request->ender, pthread_self());
+    if (PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT)) {
+        /* The thread that completes it may be about to say so, or does this from inside of the call that says so. */
+        while (!REQUEST_COMPLETE(&request->ompi) && !pthread_equal(request->ender, pthread_self())) {
+        }
+        request_recycle(request);
+    }
 }
 
 static int request_free(ompi_request_t **ompi_p)
@@ -53,16 +63,12 @@ static int request_free(ompi_request_t **ompi_p)
     pml_dimmnet_req_t *request = (pml_dimmnet_req_t *) *ompi_p;
 
     *ompi_p = MPI_REQUEST_NULL;
-    if (OMPI_REQUEST_INACTIVE == request->ompi.req_state) {
-        mca_pml_dimmnet_request_return(request);
-        return OMPI_SUCCESS;
-    }
-    const enum pml_dimmnet_life was = mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT);
-    if (OPAL_LIKELY(PML_DIMMNET_PENDING != was)) {
-        /* The thread that completes it may be about to say so. */
-        while (OPAL_UNLIKELY(!REQUEST_COMPLETE(&request->ompi) && !is_being_called(request))) {
-        }
-        mca_pml_dimmnet_request_return(request);
+    if (OPAL_UNLIKELY(OMPI_REQUEST_INACTIVE == request->ompi.req_state)) {
+        request_recycle(request);
+    } else if (OPAL_UNLIKELY(opal_using_threads())) {
+        request_free_shared(request);
+    } else if (OPAL_LIKELY(PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT))) {
+        request_recycle(request);
     }
     return OMPI_SUCCESS;
 }

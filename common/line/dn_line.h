@@ -370,8 +370,10 @@ static inline void dn_line_advance(dn_line_rx_t *rx, const dn_line_msg_t *msg)
  */
 static inline void dn_line_prefetch_next(const dn_line_rx_t *rx)
 {
-    for (uint32_t ahead = 0; ahead < DN_LINE_AHEAD; ahead++) {
-        __builtin_prefetch(&rx->ring->line[rx->at + ahead]);
+    const dn_line_t *next = &rx->ring->line[rx->at];
+
+    for (size_t ahead = 0; ahead < DN_LINE_AHEAD; ahead++) {
+        __builtin_prefetch(next + ahead);
     }
 }
 

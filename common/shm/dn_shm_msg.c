@@ -256,15 +256,20 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
             return n;
         }
         uint32_t *taken = NULL;
-        if (__builtin_expect(0 != (msg.channel & DN_SHM_STAGED), 0)) {
-            taken = dn_shm_stage_find(rx, &msg);
-        }
         if (__builtin_expect(DN_CHAN_MAX <= msg.channel, 0)) {
-            dn_shm_cut_off(shm, rx->peer,
-                           0 != (msg.channel & DN_SHM_STAGED)
-                               ? "wrote a line that names no message in its stage"
-                               : "sent a message on a channel that does not exist");
-            return n;
+            /* A copy, so that the other messages stay in registers. */
+            dn_line_msg_t staged = msg;
+            if (0 != (msg.channel & DN_SHM_STAGED)) {
+                taken = dn_shm_stage_find(rx, &staged);
+            }
+            if (DN_CHAN_MAX <= staged.channel) {
+                dn_shm_cut_off(shm, rx->peer,
+                               0 != (msg.channel & DN_SHM_STAGED)
+                                   ? "wrote a line that names no message in its stage"
+                                   : "sent a message on a channel that does not exist");
+                return n;
+            }
+            msg = staged;
         }
         dn_line_prefetch(&msg);
         const dn_handler_t *handler = &shm->iface.handler[msg.channel];

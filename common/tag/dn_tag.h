@@ -151,12 +151,12 @@ struct dn_tag_req {
     size_t size;        /**< receive: result, bytes of the message, also when not all of them fit */
     uint64_t handle;    /**< of this request, DN_HANDLE_NONE: none yet */
     dn_tag_t *tag;
-    size_t wanted;         /**< bytes of this message that the receiver takes */
-    size_t done;           /**< of these, sent or received in pieces */
     bool walks;            /**< memory does not lie together and has a program */
     enum dn_tag_kind kind; /**< send: of its first message */
     dn_match_recv_t posted;
 
+    size_t wanted; /**< bytes of this message that the receiver takes */
+    size_t done;   /**< of these, sent or received in pieces */
     void
         *layout; /**< for dn_tag_config_t's pack and unpack: memory neither lies together nor has a program */
     dn_tag_peer_t *peer;

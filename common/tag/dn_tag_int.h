@@ -249,18 +249,24 @@ static inline void dn_tag_fill(dn_tag_req_t *req, const void *data, size_t len)
     req->done += len;
 }
 
-/** The message of @p head, @p len bytes long, is this request's. */
-static inline void dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t head, size_t len)
+/** The message of @p head, @p len bytes long, is this request's. @return how many of them it takes. */
+static inline size_t dn_tag_match(dn_tag_req_t *req, const dn_tag_head_t head, size_t len)
 {
     req->head = head;
     req->size = len;
-    req->done = 0;
-    req->wanted = len;
     req->status = DN_OK;
     if (__builtin_expect(len > req->len, 0)) {
-        req->wanted = req->len;
         req->status = DN_ERR_TRUNC;
+        return req->len;
     }
+    return len;
+}
+
+/** The same where the bytes come later, or not all at once. */
+static inline void dn_tag_expect(dn_tag_req_t *req, const dn_tag_head_t head, size_t len)
+{
+    req->wanted = dn_tag_match(req, head, len);
+    req->done = 0;
 }
 
 /** The rest of dn_tag_deliver(), of a message whose sender waits for an answer. */
@@ -275,11 +281,12 @@ static inline void dn_tag_deliver_eager(dn_tag_req_t *req, const dn_tag_head_t h
     if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
         dn_tag_announce_end(req);
     }
-    dn_tag_match(req, head, len);
-    if (__builtin_expect(NULL != req->buffer && DN_TAG_SHORT >= req->wanted, 1)) {
-        dn_copy_inline(req->buffer, data, req->wanted);
+    const size_t wanted = dn_tag_match(req, head, len);
+    if (__builtin_expect(NULL != req->buffer && DN_TAG_SHORT >= wanted, 1)) {
+        dn_copy_inline(req->buffer, data, wanted);
     } else {
-        dn_tag_fill(req, data, req->wanted);
+        req->done = 0;
+        dn_tag_fill(req, data, wanted);
     }
     dn_tag_recv_finish(req);
 }
@@ -294,7 +301,7 @@ static inline void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arr
     if (__builtin_expect(DN_HANDLE_NONE != req->handle, 0)) {
         dn_tag_announce_end(req);
     }
-    dn_tag_match(req, arrival->head, arrival->len);
+    dn_tag_expect(req, arrival->head, arrival->len);
     dn_tag_deliver_waiting(req, arrival, peer);
 }
 /** Messages that a receive waits for. */

@@ -212,7 +212,7 @@ void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t
     dn_tag_peer_t *peer = req->peer;
     peer->announced = NULL;
     dn_tag_look_back(req, peer, takes->left);
-    dn_tag_match(req, head, takes->len);
+    dn_tag_expect(req, head, takes->len);
     req->remote = takes->request;
 }
 
