@@ -186,8 +186,9 @@ static mca_btl_base_endpoint_t *endpoint_connect(opal_proc_t *proc)
     opal_output_verbose(
         10, output,
         "btl:dimmnet: %s is reached by %s, %s; messages of up to %lu bytes in one line, %lu in all",
-        OPAL_NAME_PRINT(proc->proc_name), attr.device, attr.cma ? "single copy" : "no single copy",
-        (unsigned long) attr.botf_inline, (unsigned long) attr.botf_max);
+        OPAL_NAME_PRINT(proc->proc_name), attr.device,
+        attr.direct ? "its memory directly" : "its memory by messages", (unsigned long) attr.botf_inline,
+        (unsigned long) attr.botf_max);
     return endpoint;
 }
 

@@ -225,8 +225,8 @@ struct dn_device {
     /** Where an allocated segment of this peer lies here; it stays there until the peer is freed. NULL: nowhere. */
     dn_status_t (*map)(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
 
-    /** Is the private memory of this peer reached without its CPU? NULL: no. */
-    int (*single_copy)(const dn_peer_base_t *peer);
+    /** Is the private memory of this peer reached without its processor (dn_peer_attr_t::direct)? NULL: no. */
+    int (*direct)(const dn_peer_base_t *peer);
     /** May this peer reach a segment of ours by messages, as far as the device's own tables say? NULL: each may. */
     int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers? NULL: no. */

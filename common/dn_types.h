@@ -135,9 +135,8 @@ struct dn_comp {
 enum {
     DN_XFER_STATUS_LOCAL = 1 << 0,  /**< store local_value at local_status when complete */
     DN_XFER_STATUS_REMOTE = 1 << 1, /**< PUSH only: store remote_value in the target's LLCM after the data */
-    DN_XFER_ALONE =
-        1 << 2, /**< by the kernel, where it copies at all (dn_peer_attr_t::cma): short blocks take
-                                         longer, but the peer may compute for as long as it likes */
+    /** Without the peer's processor, where it can (dn_peer_attr_t::direct): short blocks take longer, but the peer may compute meanwhile. */
+    DN_XFER_ALONE = 1 << 2,
 };
 
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */
@@ -268,7 +267,7 @@ typedef struct dn_peer_attr {
     size_t botf_inline; /**< longest message that travels in one line */
     size_t botf_max;    /**< longest message */
     uint64_t llcm_len;  /**< bytes of the peer's LLCM */
-    int cma;            /**< not 0: private memory is reached without the peer's CPU, where blocks are long */
+    int direct;         /**< long blocks of private memory are reached without the peer's processor */
     unsigned caps;      /**< DN_CAP_* */
 } dn_peer_attr_t;
 

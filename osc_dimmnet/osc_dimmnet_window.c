@@ -171,7 +171,7 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
         dn_peer_attr_t attr;
 
         dn_peer_attr(peer, &attr);
-        module->far[rank].gathers = 0 != attr.cma;
+        module->far[rank].gathers = 0 != attr.direct;
         /* From here on its messages are heeded: pairs with is_from(), in another thread perhaps. */
         __atomic_store_n(&module->far[rank].peer, peer, __ATOMIC_RELEASE);
         if (DN_ERR_UNREACH == dn_flush(peer)) {

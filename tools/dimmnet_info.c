@@ -63,12 +63,12 @@ static void print_caps(const dn_peer_attr_t *attr)
         printf("%s%s", 0 != (attr->caps & caps[i].bit) ? " " : "",
                0 != (attr->caps & caps[i].bit) ? caps[i].name : "");
     }
-    printf("%s\n    by the core processors:", attr->cma ? " private-memory" : "");
+    printf("%s\n    by the core processors:", attr->direct ? " private-memory" : "");
     for (size_t i = 0; i < NUM_CAPS; i++) {
         const bool core = 0 == (attr->caps & caps[i].bit) && DN_CAP_MAP != caps[i].bit;
         printf("%s%s", core ? " " : "", core ? caps[i].name : "");
     }
-    printf("%s\n", attr->cma ? "" : " private-memory");
+    printf("%s\n", attr->direct ? "" : " private-memory");
 }
 
 static void print_device(const info_device_t *device, const info_route_t *route)
@@ -140,7 +140,7 @@ static void json_limits(dn_json_t *json, const dn_peer_attr_t *attr)
     for (size_t i = 0; i < NUM_CAPS; i++) {
         dn_json_flag(json, caps[i].name, 0 != (attr->caps & caps[i].bit));
     }
-    dn_json_flag(json, "private_memory", 0 != attr->cma);
+    dn_json_flag(json, "private_memory", 0 != attr->direct);
     dn_json_end_object(json);
 }
 

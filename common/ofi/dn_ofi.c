@@ -133,7 +133,7 @@ static dn_status_t dn_ofi_address(const dn_iface_t *iface, void *buf, size_t *le
     return DN_OK;
 }
 
-static int dn_ofi_single_copy(const dn_peer_base_t *base)
+static int dn_ofi_direct(const dn_peer_base_t *base)
 {
     const dn_ofi_t *ofi = (const dn_ofi_t *) base->iface;
     return ofi->rma && !((const dn_ofi_peer_t *) base)->self;
@@ -164,6 +164,6 @@ const dn_device_t dn_device_ofi = {
     .segment_register = dn_ofi_segment_register,
     .segment_unregister = dn_ofi_segment_unregister,
     .map = NULL,
-    .single_copy = dn_ofi_single_copy,
+    .direct = dn_ofi_direct,
     .oversubscribed = dn_ofi_oversubscribed,
 };

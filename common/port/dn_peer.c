@@ -484,7 +484,7 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
         .botf_inline = peer->botf_inline,
         .botf_max = peer->botf_max,
         .llcm_len = peer->llcm_len,
-        .cma = NULL != device->single_copy && device->single_copy(peer),
+        .direct = NULL != device->direct && device->direct(peer),
         .caps = dn_peer_caps(peer),
     };
 }

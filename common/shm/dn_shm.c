@@ -121,7 +121,7 @@ static void dn_shm_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
     dn_shm_look((dn_shm_t *) iface, 1);
 }
 
-static int dn_shm_single_copy(const dn_peer_base_t *peer)
+static int dn_shm_direct(const dn_peer_base_t *peer)
 {
     return ((const dn_shm_peer_t *) peer)->cma;
 }
@@ -165,7 +165,7 @@ const dn_device_t dn_device_shm = {
     .segment_release = dn_shm_segment_release,
     .segment_register = dn_shm_segment_register,
     .map = dn_shm_map,
-    .single_copy = dn_shm_single_copy,
+    .direct = dn_shm_direct,
     .oversubscribed = dn_shm_oversubscribed,
     .bell = dn_shm_bell,
     .look = dn_shm_poll_all,

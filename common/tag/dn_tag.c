@@ -97,7 +97,7 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->eager_limit = tag->config.limit.eager_limit < most ? tag->config.limit.eager_limit : most;
     peer->answer_limit = answer < most ? answer : most;
     /* Of whoever is reached through a library, no clock is known. */
-    peer->cma = 0 != attr.cma && NULL == attr.provider;
+    peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;
@@ -118,7 +118,7 @@ dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *hot, void *user)
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, hot);
     const bool first = NULL != peer && NULL == peer->user;
     if (first) {
-        __atomic_store_n(&peer->user, user, __ATOMIC_RELAXED);
+        dn_store_relaxed(&peer->user, user);
     }
     dn_tag_unlock(tag);
     if (!first) {

@@ -204,13 +204,13 @@ struct dn_tag_peer {
     bool holding;        /**< we want that of it */
     bool hold_due;       /**< holding has changed and it does not know */
     uint32_t lost;       /**< the owner knows that it is; changed by compare-and-swap */
-    bool gone;    /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
-    bool cma;     /**< on this host, and memory on either side is reached without its process */
-    bool heard;   /**< a message of it has come since the last long eager one to it */
-    bool away;    /**< long messages from it have lain unread: its receives are announced */
-    bool offered; /**< what it announced still waits: offer */
-    uint64_t sent;           /**< messages put into its ring that are matched there */
-    uint64_t seen;           /**< such messages from it; both began at dn_first() */
+    bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
+    bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
+    bool heard;         /**< a message of it has come since the last long eager one to it */
+    bool away;          /**< long messages from it have lain unread: its receives are announced */
+    bool offered;       /**< what it announced still waits: offer */
+    uint64_t sent;      /**< messages put into its ring that are matched there */
+    uint64_t seen;      /**< such messages from it; both began at dn_first() */
     dn_tag_req_t *announced; /**< to it, one at a time; NULL: none */
     dn_tag_announce_t offer;
     uint64_t *offer_claim; /**< its claim, mapped */

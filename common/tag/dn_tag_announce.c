@@ -49,7 +49,7 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
     const dn_tag_config_t *config = &peer->tag->config;
 
-    if (DN_TAG_ANNOUNCES_AWAY != config->limit.announce || config->threads || !peer->cma
+    if (DN_TAG_ANNOUNCES_AWAY != config->limit.announce || config->threads || !peer->kernel_copies
         || req->len <= config->limit.announce_min) {
         return;
     }
@@ -215,7 +215,7 @@ bool dn_tag_push(dn_tag_req_t *req)
     const dn_tag_announce_t *offer = &peer->offer;
 
     if (!peer->offered && req->len > config->limit.announce_min
-        && DN_TAG_ANNOUNCES_NONE != config->limit.announce && !config->threads && peer->cma) {
+        && DN_TAG_ANNOUNCES_NONE != config->limit.announce && !config->threads && peer->kernel_copies) {
         /* An announcement may have come while this process computed. */
         (void) dn_recv(peer->peer, DN_TAG_LOOKS);
     }

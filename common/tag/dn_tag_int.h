@@ -176,8 +176,8 @@ dn_tag_peer_t *dn_tag_peer_of(dn_tag_t *tag, dn_peer_t *peer);
 static inline bool dn_tag_borrow(const dn_tag_peer_t *peer)
 {
     /* A peer that has been joined stays until it is left. */
-    const bool borrows = __builtin_expect(peer->tag->config.threads, 0)
-                         && NULL == __atomic_load_n(&peer->user, __ATOMIC_RELAXED);
+    const bool borrows =
+        __builtin_expect(peer->tag->config.threads, 0) && NULL == dn_load_relaxed(&peer->user);
 
     if (borrows) {
         dn_port_lock(peer->tag->port);

@@ -223,7 +223,7 @@ const dn_device_t dn_device_emulate = {
     .segment_register = NULL,
     .segment_unregister = NULL,
     .map = NULL,
-    .single_copy = NULL,
+    .direct = NULL,
     .clocked = 1,
     .oversubscribed = dn_emulate_oversubscribed,
 };

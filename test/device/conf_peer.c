@@ -81,7 +81,7 @@ void attributes_tell_who_the_peer_is(dn_world_t *world)
     dn_check_equal(attr.pid, 1 - world->rank);
     dn_check(0 == memcmp(&attr.pgid, &mine, sizeof(attr.pgid)));
     dn_check_equal(attr.llcm_len, world->config.llcm_bytes);
-    dn_check(!attr.cma || world->config.cma);
+    dn_check(!attr.direct || world->config.cma);
     dn_check(attr.botf_inline < attr.botf_max);
     dn_world_stop(world);
 }

@@ -495,7 +495,7 @@ void stale_keys_are_refused(dn_world_t *world)
             const dn_key_t *key = conf_key(world, 1 - world->rank, which);
             const dn_xfer_t xfer = {.local = area.local, .key = key, .len = 100};
             uint64_t old = 0;
-            if (CONF_ALLOCATED == which || !attr.cma) {
+            if (CONF_ALLOCATED == which || !attr.direct) {
                 conf_refused(world, &xfer, DN_ERR_RANGE);
             }
             const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .result = &old, .key = key};

@@ -176,7 +176,7 @@ static void help_is_given_within_the_segment_named(dn_world_t *world)
         dn_segment_key(segment, &world->me->key[0]);
         dn_world_connect_to(world, VICTIM);
         dn_peer_attr(world->peer[VICTIM], &attr);
-        world->me->word[15] = attr.cma;
+        world->me->word[15] = attr.direct;
     }
     dn_world_barrier(world);
     if (0 == world->board->seat[VICTIM].word[15]) {
@@ -247,11 +247,11 @@ static int start(dn_world_t *world, uint8_t *memory)
     dn_world_barrier(world);
     dn_world_connect(world);
     dn_peer_attr(world->peer[(world->rank + 1) % TRIO], &attr);
-    if (!attr.cma) {
+    if (!attr.direct) {
         printf("%s: left out: PULLs are not shared without CMA\n", world->test);
         dn_world_stop(world);
     }
-    return attr.cma;
+    return attr.direct;
 }
 
 /** Take the first chunk of the initiator's first PULL that is shared, as the library would. */
@@ -527,7 +527,7 @@ static void a_pull_that_is_done_is_signalled_at_disconnection(dn_world_t *world)
         dn_world_sleep(world, INITIATOR, 0, 1);
         dn_disconnect(world->peer[INITIATOR]);
         dn_world_sleep(world, INITIATOR, 0, 2);
-        dn_fetch_add_u64(&help->done, 1);
+        dn_fetch_add_acq_rel(&help->done, 1);
         dn_world_post(world, 0, 2);
         dn_world_sleep(world, INITIATOR, 0, 3);
         dn_close(world->port);

@@ -406,7 +406,7 @@ static int start_sharing(dn_world_t *world, uint8_t *memory, size_t len)
         dn_segment_key(segment, &world->me->key[0]);
     } else {
         dn_peer_attr(world->peer[TARGET], &attr);
-        world->me->word[15] = attr.cma && !dn_oversubscribed(world->port);
+        world->me->word[15] = attr.direct && !dn_oversubscribed(world->port);
     }
     dn_world_barrier(world);
     if (0 == world->board->seat[INITIATOR].word[15]) {

@@ -209,7 +209,7 @@ static void a_peer_that_lets_nobody_in_is_reached_by_messages(dn_world_t *world)
     dn_log_answers_set(note_answer, NULL);
     dn_world_start(world);
     dn_peer_attr(world->peer[1 - world->rank], &attr);
-    dn_check_equal(attr.cma, 0 != world->rank);
+    dn_check_equal(attr.direct, 0 != world->rank);
     dn_check_equal(NULL != strstr(answer, "without CMA"), 0 == world->rank);
     if (1 == world->rank) {
         dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment), DN_OK);

@@ -49,7 +49,7 @@ static void on_progress(void *arg)
 
 static void on_lost(dn_tag_peer_t *peer, int it_matters, void *arg)
 {
-    (void) dn_fetch_add_u32(&lost, 1);
+    (void) dn_fetch_add_acq_rel(&lost, 1);
     matters += 0 != it_matters;
 }
 
@@ -370,7 +370,7 @@ static void *drive(void *arg)
 {
     while (0 == dn_load_acquire_u32(&stop)) {
         on_progress(NULL);
-        (void) dn_fetch_add_u32(&rounds, 1);
+        (void) dn_fetch_add_acq_rel(&rounds, 1);
     }
     return NULL;
 }
