@@ -334,7 +334,7 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
         return NULL;
     }
     if (walks) {
-        *size = dn_ompi_prog_take(convertor, *size, &frag->cursor);
+        *size = dn_ompi_prog_pass(convertor, *size, &frag->cursor);
         frag->walks = true;
         frag->segments[0].seg_len = reserve;
         frag->segments[1].seg_addr.pval = NULL;

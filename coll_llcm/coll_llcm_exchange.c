@@ -10,8 +10,8 @@
 #include "coll_llcm.h"
 
 /** Is this one for the tree? Bytes are the same everywhere, types need not be. */
-static bool takes(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
-                  size_t (*max)(const dn_tree_t *tree))
+static bool coll_llcm_exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                     size_t bytes, size_t (*max)(const dn_tree_t *tree))
 {
     if (dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm) || max(module->tree) < bytes) {
         return false;
@@ -37,7 +37,7 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     const size_t len = coll_llcm_bytes(rcount, rtype);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
-    if (!takes(module, comm, len, dn_tree_allgather_max)) {
+    if (!coll_llcm_exchange_suits(module, comm, len, dn_tree_allgather_max)) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
     }
@@ -70,7 +70,7 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const int size = ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    if (!takes(module, comm, len, dn_tree_alltoall_max)) {
+    if (!coll_llcm_exchange_suits(module, comm, len, dn_tree_alltoall_max)) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
     }

@@ -90,7 +90,7 @@ static coll_llcm_area_t *area_find(void)
 /** @} */
 
 /** An area for a communicator. @return NULL: there is none. */
-static coll_llcm_area_t *area_take(void)
+static coll_llcm_area_t *coll_llcm_area_reserve(void)
 {
     opal_mutex_lock(&coll_llcm.lock);
     coll_llcm_area_t *area = area_find();
@@ -141,7 +141,7 @@ static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm
 {
     const int size = ompi_comm_size(comm);
 
-    if (NULL == coll_llcm.port || NULL == (module->area = area_take())) {
+    if (NULL == coll_llcm.port || NULL == (module->area = coll_llcm_area_reserve())) {
         return false;
     }
     coll_llcm_area_t *area = module->area;

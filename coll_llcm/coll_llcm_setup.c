@@ -67,7 +67,7 @@ static size_t whole_share(void)
 }
 
 /** Take some of it. @return false: too much of it is taken. */
-static bool take_share(size_t bytes)
+static bool coll_llcm_share_reserve(size_t bytes)
 {
     const size_t whole = whole_share();
 
@@ -81,7 +81,7 @@ static bool take_share(size_t bytes)
     return room;
 }
 
-static void give_share(size_t bytes)
+static void coll_llcm_share_return(size_t bytes)
 {
     opal_mutex_lock(&coll_llcm.lock);
     coll_llcm.llcm_used -= bytes;
@@ -120,11 +120,12 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
                                      .place = place};
     size_t bytes;
 
-    if (NULL == coll_llcm.port || DN_OK != dn_tree_llcm_bytes(&config, &bytes) || !take_share(bytes)) {
+    if (NULL == coll_llcm.port || DN_OK != dn_tree_llcm_bytes(&config, &bytes)
+        || !coll_llcm_share_reserve(bytes)) {
         return false;
     }
     if (DN_OK != dn_tree_create(coll_llcm.port, &config, card, &module->tree)) {
-        give_share(bytes);
+        coll_llcm_share_return(bytes);
         return false;
     }
     module->llcm_bytes = bytes;
@@ -236,7 +237,7 @@ void coll_llcm_tear_down(coll_llcm_module_t *module)
 {
     if (NULL != module->tree) {
         if (DN_OK == dn_tree_free(module->tree)) {
-            give_share(module->llcm_bytes);
+            coll_llcm_share_return(module->llcm_bytes);
         } else {
             leave(module->tree, module->llcm_bytes);
         }

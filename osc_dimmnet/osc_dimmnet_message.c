@@ -110,7 +110,7 @@ bool ompi_osc_dimmnet_task_await(osc_task_t *task, uint32_t parts)
     task->parts = parts;
     task->holders = 1;
     opal_mutex_lock(&messages.lock);
-    task->handle = dn_handle_take(&messages.tasks, task);
+    task->handle = dn_handle_add(&messages.tasks, task);
     opal_mutex_unlock(&messages.lock);
     return DN_HANDLE_NONE != task->handle;
 }
@@ -238,7 +238,7 @@ static void count_windows(int more)
 bool ompi_osc_dimmnet_messages_join(osc_module_t *module)
 {
     opal_mutex_lock(&messages.lock);
-    module->handle = dn_handle_take(&messages.windows, module);
+    module->handle = dn_handle_add(&messages.windows, module);
     opal_mutex_unlock(&messages.lock);
     if (DN_HANDLE_NONE != module->handle) {
         count_windows(1);

@@ -124,7 +124,7 @@ static int exit_status(int wait_status)
 }
 
 /* One of ours: ending any other child is the caller's own matter. */
-static int take_out(pid_t *pids, int n, pid_t pid)
+static int forget_pid(pid_t *pids, int n, pid_t pid)
 {
     for (int i = 0; i < n; i++) {
         if (pid == pids[i]) {
@@ -148,7 +148,7 @@ static int wait_for_all(pid_t *pids, int n)
         if (0 > pid) {
             return 1;
         }
-        left -= take_out(pids, n, pid);
+        left -= forget_pid(pids, n, pid);
         if (0 == status || 0 != first_failure) {
             continue;
         }

@@ -61,7 +61,7 @@ static int child(int index, void *arg)
 static int start_test(const perf_test_t *test, const dn_bench_options_t *given, const int *cpus)
 {
     start_t start = {.perf = {.program = "dn_perf"}};
-    perf_take(&start.perf, test, given);
+    perf_choose(&start.perf, test, given);
     start.perf.shared = dn_bench_shared(sizeof(*start.perf.shared));
     perf_random_key("dn_perf", &start.perf.key);
     if (0 != socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, start.sockets)) {

@@ -130,7 +130,7 @@ const perf_test_t *perf_find(const char *name);
 void perf_defaults(dn_bench_options_t *options);
 
 /** Take a test, with the options that the user gave and for the rest the test's own. */
-void perf_take(perf_t *perf, const perf_test_t *test, const dn_bench_options_t *given);
+void perf_choose(perf_t *perf, const perf_test_t *test, const dn_bench_options_t *given);
 
 /** Run a test of sizes, from open port to close, in both processes. */
 void perf_run(perf_t *perf, perf_result_t *result);

@@ -157,7 +157,7 @@ void perf_defaults(dn_bench_options_t *options)
     };
 }
 
-void perf_take(perf_t *perf, const perf_test_t *test, const dn_bench_options_t *given)
+void perf_choose(perf_t *perf, const perf_test_t *test, const dn_bench_options_t *given)
 {
     perf->test = test;
     perf->options = *given;

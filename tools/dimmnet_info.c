@@ -261,7 +261,7 @@ static pid_t start_second(const char *list, FILE **file_p)
         dup2(nowhere, STDERR_FILENO);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(ends[0]);
-        if (parent != getppid() || 0 != info_devices_take(&devices, list)) {
+        if (parent != getppid() || 0 != info_devices_parse(&devices, list)) {
             _exit(1);
         }
         info_devices_look(&devices);
@@ -402,7 +402,7 @@ static int complain(const char *what, const char *text, const char *advice)
     return -1;
 }
 
-static int take_seconds(const char *text, int *seconds_p)
+static int parse_seconds(const char *text, int *seconds_p)
 {
     char *end;
     errno = 0;
@@ -415,7 +415,7 @@ static int take_seconds(const char *text, int *seconds_p)
 }
 
 /** @return 0: go on; 1: all is said; -1: a sentence is on stderr. */
-static int take_options(int argc, char **argv, options_t *options)
+static int parse_options(int argc, char **argv, options_t *options)
 {
     int letter;
     opterr = 0;
@@ -434,7 +434,7 @@ static int take_options(int argc, char **argv, options_t *options)
             options->connect = optarg;
             break;
         case 'w':
-            if (0 != take_seconds(optarg, &options->seconds)) {
+            if (0 != parse_seconds(optarg, &options->seconds)) {
                 return -1;
             }
             break;
@@ -472,11 +472,11 @@ int main(int argc, char **argv)
 {
     static found_t found;
     options_t options = {.seconds = -1};
-    const int taken = take_options(argc, argv, &options);
+    const int taken = parse_options(argc, argv, &options);
     if (0 != taken) {
         return 0 > taken;
     }
-    if (0 != info_devices_take(&found.devices, options.list)) {
+    if (0 != info_devices_parse(&found.devices, options.list)) {
         return 1;
     }
     if (NULL != options.announce) {

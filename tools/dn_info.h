@@ -68,7 +68,7 @@ typedef struct {
 /** @name dn_info_device.c: ports and peers */
 /** @{ */
 /** Take the words of a device list; NULL: every device of this build. @return 0, or a sentence is on stderr. */
-int info_devices_take(info_devices_t *devices, const char *list);
+int info_devices_parse(info_devices_t *devices, const char *list);
 /** Open each by itself, and see. */
 void info_devices_look(info_devices_t *devices);
 

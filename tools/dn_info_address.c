@@ -53,7 +53,7 @@ static const char *next_line(FILE *file, char *line, size_t size, const char *ke
 }
 
 /** @return how many bytes, 0: it is not a text of at most @p max of them. */
-static size_t take_bytes(const char *text, uint8_t *bytes, size_t max)
+static size_t parse_bytes(const char *text, uint8_t *bytes, size_t max)
 {
     size_t digits = strlen(text);
     if (0 != digits % 2 || 2 * max < digits || digits != strspn(text, "0123456789abcdef")) {
@@ -90,11 +90,11 @@ const char *info_address_read(FILE *file, info_address_t *address)
     snprintf(address->devices, sizeof(address->devices), "%s", text);
     text = next_line(file, line, sizeof(line), "key ");
     if (NULL == text
-        || sizeof(address->key.byte) != take_bytes(text, address->key.byte, sizeof(address->key.byte))) {
+        || sizeof(address->key.byte) != parse_bytes(text, address->key.byte, sizeof(address->key.byte))) {
         return "it does not hold a key";
     }
     text = next_line(file, line, sizeof(line), "bytes ");
-    address->len = NULL == text ? 0 : take_bytes(text, address->bytes, sizeof(address->bytes));
+    address->len = NULL == text ? 0 : parse_bytes(text, address->bytes, sizeof(address->bytes));
     if (0 == address->len) {
         return "it does not hold the bytes of an address";
     }

@@ -22,7 +22,7 @@
 
 static char sentence[INFO_TEXT_MAX];
 
-static void take_sentence(const char *text, void *arg)
+static void note_sentence(const char *text, void *arg)
 {
     (void) arg;
     if ('\0' == sentence[0]) {
@@ -33,11 +33,11 @@ static void take_sentence(const char *text, void *arg)
 static void listen_to_reasons(void)
 {
     sentence[0] = '\0';
-    dn_log_set(take_sentence, NULL);
-    dn_log_answers_set(take_sentence, NULL);
+    dn_log_set(note_sentence, NULL);
+    dn_log_answers_set(note_sentence, NULL);
 }
 
-static void take_reason(char why[INFO_TEXT_MAX], dn_status_t status)
+static void note_reason(char why[INFO_TEXT_MAX], dn_status_t status)
 {
     snprintf(why, INFO_TEXT_MAX, "%s", '\0' != sentence[0] ? sentence : dn_strerror(status));
 }
@@ -73,7 +73,7 @@ static bool is_known(const char *word)
     return false;
 }
 
-int info_devices_take(info_devices_t *devices, const char *list)
+int info_devices_parse(info_devices_t *devices, const char *list)
 {
     char text[INFO_LIST_MAX];
     char *rest = NULL;
@@ -102,7 +102,7 @@ int info_devices_take(info_devices_t *devices, const char *list)
     return 0;
 }
 
-static void take_text(char *to, size_t size, const char *text)
+static void copy_text(char *to, size_t size, const char *text)
 {
     snprintf(to, size, "%s", NULL == text ? "" : text);
 }
@@ -119,16 +119,16 @@ static int random_key(dn_group_key_t *key)
 }
 
 /** What an open port says of its only device. */
-static void take_attributes(info_device_t *device, const dn_port_t *port)
+static void copy_attributes(info_device_t *device, const dn_port_t *port)
 {
     uint8_t bytes[DN_ADDRESS_MAX];
     dn_device_attr_t attr;
     device->address_len = sizeof(bytes);
     dn_address(port, bytes, &device->address_len);
     if (DN_OK == dn_device_attr(port, 0, &attr)) {
-        take_text(device->provider, sizeof(device->provider), attr.provider);
-        take_text(device->domain, sizeof(device->domain), attr.domain);
-        take_text(device->endpoint, sizeof(device->endpoint), attr.endpoint);
+        copy_text(device->provider, sizeof(device->provider), attr.provider);
+        copy_text(device->domain, sizeof(device->domain), attr.domain);
+        copy_text(device->endpoint, sizeof(device->endpoint), attr.endpoint);
     }
 }
 
@@ -145,10 +145,10 @@ void info_devices_look(info_devices_t *devices)
         const dn_status_t status = dn_open(device->word, &job, NULL, &port);
         device->available = DN_OK == status;
         if (DN_OK != status) {
-            take_reason(device->why, status);
+            note_reason(device->why, status);
             continue;
         }
-        take_attributes(device, port);
+        copy_attributes(device, port);
         dn_close(port);
         add_word(devices->usable, device->word);
     }
@@ -265,7 +265,7 @@ int info_announce(const info_devices_t *devices, int seconds, info_tell_fn_t tel
     listen_to_reasons();
     const dn_status_t opened = dn_open(devices->usable, &job, NULL, &port);
     if (DN_OK != opened) {
-        take_reason(why, opened);
+        note_reason(why, opened);
         fprintf(stderr, INFO_PROGRAM ": %s cannot be opened together: %s\n", devices->usable, why);
         return 1;
     }
@@ -296,7 +296,7 @@ static void ask(dn_port_t *port, dn_peer_t *peer, const bool *answered, int seco
         status = send_message(port, peer, TAG_QUESTION, bytes, len, seconds);
     }
     if (DN_OK != status) {
-        take_reason(route->why, status);
+        note_reason(route->why, status);
         return;
     }
     while (!*answered && DN_OK == status && now() < end) {
@@ -309,7 +309,7 @@ static void ask(dn_port_t *port, dn_peer_t *peer, const bool *answered, int seco
     if (!*answered && DN_OK == status) {
         snprintf(route->why, sizeof(route->why), "no answer came within %d s", seconds);
     } else if (!*answered) {
-        take_reason(route->why, status);
+        note_reason(route->why, status);
     }
 }
 
@@ -323,14 +323,14 @@ static void try_route(const info_address_t *to, const char *word, dn_job_t *job,
     listen_to_reasons();
     dn_status_t status = dn_open(word, job, NULL, &port);
     if (DN_OK != status) {
-        take_reason(route->why, status);
+        note_reason(route->why, status);
         return;
     }
     dn_handler_set(port, DN_CHAN_USER, on_answer, &answered);
     status = dn_connect(port, to->bytes, to->len, &peer);
     route->reaches = DN_OK == status;
     if (DN_OK != status) {
-        take_reason(route->why, status);
+        note_reason(route->why, status);
     } else {
         dn_peer_attr(peer, &route->attr);
         ask(port, peer, &answered, seconds, route);
@@ -349,13 +349,13 @@ static void choose(info_peer_t *peer, const char *list, const dn_job_t *job)
     listen_to_reasons();
     dn_status_t status = dn_open(list, job, NULL, &port);
     if (DN_OK != status) {
-        take_reason(peer->why, status);
+        note_reason(peer->why, status);
         return;
     }
     status = dn_connect(port, peer->at.bytes, peer->at.len, &there);
     peer->reached = DN_OK == status;
     if (DN_OK != status) {
-        take_reason(peer->why, status);
+        note_reason(peer->why, status);
     } else {
         dn_peer_attr(there, &attr);
         snprintf(peer->device, sizeof(peer->device), "%s", attr.device);
@@ -372,7 +372,7 @@ void info_peer_look(info_peer_t *peer, const info_devices_t *devices, int second
     listen_to_reasons();
     const dn_status_t status = dn_address_pgid(peer->at.bytes, peer->at.len, &pgid);
     if (DN_OK != status) {
-        take_reason(peer->why, status);
+        note_reason(peer->why, status);
         for (int i = 0; i < devices->count; i++) {
             snprintf(peer->route[i].why, INFO_TEXT_MAX, "%s", peer->why);
         }

@@ -49,7 +49,7 @@ static void start_sodium(void)
 /* ---- token ---- */
 
 /* Guessing it has to be hopeless: whoever recorded a greeting can try tokens without asking anyone. */
-static int take_token(const char *text, size_t len, const char *origin, dn_token_t *token)
+static int parse_token(const char *text, size_t len, const char *origin, dn_token_t *token)
 {
     bool seen[256] = {false};
     int distinct = 0;
@@ -103,7 +103,7 @@ static int read_token_file(const char *file, dn_token_t *token)
     if (0 <= fd) {
         close(fd);
     }
-    int status = 0 > len || NULL != wrong ? -1 : take_token(text, (size_t) len, file, token);
+    int status = 0 > len || NULL != wrong ? -1 : parse_token(text, (size_t) len, file, token);
     sodium_memzero(text, sizeof(text));
     return status;
 }
@@ -117,7 +117,7 @@ int dn_token_read(const char *file, dn_token_t *token)
     if (NULL != file) {
         return read_token_file(file, token);
     }
-    return NULL == text ? 0 : take_token(text, strlen(text), "DIMMNET_PERF_TOKEN", token);
+    return NULL == text ? 0 : parse_token(text, strlen(text), "DIMMNET_PERF_TOKEN", token);
 }
 
 /* ---- what may be asked for ---- */

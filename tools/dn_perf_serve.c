@@ -38,7 +38,7 @@ void dn_plan_run(const dn_plan_t *plan, const dn_bench_options_t *options, perf_
     given.batches = plan->batches;
     given.window = plan->window;
     given.check = 0 != plan->check;
-    perf_take(perf, perf_find(plan->test), &given);
+    perf_choose(perf, perf_find(plan->test), &given);
     perf_run(perf, result);
 }
 

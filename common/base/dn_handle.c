@@ -47,7 +47,7 @@ static int dn_handle_grow(dn_handle_table_t *table)
     return 1;
 }
 
-uint64_t dn_handle_take(dn_handle_table_t *table, void *object)
+uint64_t dn_handle_add(dn_handle_table_t *table, void *object)
 {
     if (table->first_free == table->count && !dn_handle_grow(table)) {
         return DN_HANDLE_NONE;

@@ -39,7 +39,7 @@ DN_API void dn_handle_open(dn_handle_table_t *table, uint32_t first);
 DN_API void dn_handle_close(dn_handle_table_t *table);
 
 /** A handle of an object, not NULL. DN_HANDLE_NONE: memory ran out. */
-DN_API uint64_t dn_handle_take(dn_handle_table_t *table, void *object);
+DN_API uint64_t dn_handle_add(dn_handle_table_t *table, void *object);
 /** The handle was taken and not dropped: it finds nothing from now on. */
 DN_API void dn_handle_drop(dn_handle_table_t *table, uint64_t handle);
 

@@ -57,7 +57,8 @@ dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 }
 
 /** A buffer for a message of @p len bytes, with room for it made sure. */
-static dn_status_t dn_ofi_take(dn_ofi_t *ofi, dn_ofi_peer_t *peer, size_t len, dn_ofi_buffer_t **buffer_p)
+static dn_status_t dn_ofi_buffer_reserve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, size_t len,
+                                         dn_ofi_buffer_t **buffer_p)
 {
     const uint32_t lines = dn_ofi_lines(len);
 
@@ -81,7 +82,7 @@ static dn_status_t dn_ofi_take(dn_ofi_t *ofi, dn_ofi_peer_t *peer, size_t len, d
     return DN_OK;
 }
 
-/** Send a buffer from dn_ofi_take(). */
+/** Send a buffer from dn_ofi_buffer_reserve(). */
 static void dn_ofi_give(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer, int gathers)
 {
     if (peer->self) {
@@ -147,7 +148,7 @@ dn_status_t dn_ofi_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     dn_ofi_lock(ofi);
     const int gathers = dn_ofi_gathers(ofi, peer->tx, len);
     if (gathers || !dn_ofi_inject(ofi, peer, head, first, first_len, second, second_len)) {
-        status = dn_ofi_take(ofi, peer, len, &buffer);
+        status = dn_ofi_buffer_reserve(ofi, peer, len, &buffer);
         if (DN_OK == status) {
             uint8_t *body = buffer->bytes + sizeof(head);
             *dn_ofi_head(buffer) = head;
@@ -177,7 +178,7 @@ dn_status_t dn_ofi_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)
         return DN_ERR_RANGE;
     }
     dn_ofi_lock(ofi);
-    const dn_status_t status = dn_ofi_take(ofi, peer, len, &buffer);
+    const dn_status_t status = dn_ofi_buffer_reserve(ofi, peer, len, &buffer);
     dn_ofi_unlock(ofi);
     if (DN_OK != status) {
         return status;
@@ -217,7 +218,7 @@ dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint6
     if (!gathers && dn_ofi_inject(ofi, peer, head, &store, sizeof(store), NULL, 0)) {
         return DN_OK;
     }
-    const dn_status_t status = dn_ofi_take(ofi, peer, sizeof(store), &buffer);
+    const dn_status_t status = dn_ofi_buffer_reserve(ofi, peer, sizeof(store), &buffer);
     if (DN_OK != status) {
         return status;
     }

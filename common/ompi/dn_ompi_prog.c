@@ -203,7 +203,7 @@ size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len)
  * when they are cut. */
 #define CUT 64
 
-size_t dn_ompi_prog_take(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p)
+size_t dn_ompi_prog_pass(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p)
 {
     const size_t left = convertor->local_size - convertor->bConverted;
     size_t len = left;

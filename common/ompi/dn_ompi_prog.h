@@ -78,6 +78,6 @@ DN_API size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t le
  *
  * @return bytes: @p max or what is left; less, when more is left, for a cut that suits the receiver.
  */
-DN_API size_t dn_ompi_prog_take(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p);
+DN_API size_t dn_ompi_prog_pass(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p);
 
 #endif

@@ -136,7 +136,7 @@ static int wait_for_some(size_t count, ompi_request_t **requests, int *done, int
     return wait_ends(before, dn_ompi_stock.req_wait_some(count, requests, done, indices, statuses));
 }
 
-static void take_waits(void)
+static void hook_waits(void)
 {
     dn_ompi_stock = ompi_request_functions;
     ompi_request_functions.req_wait = wait_for_one;
@@ -145,7 +145,7 @@ static void take_waits(void)
     ompi_request_functions.req_wait_some = wait_for_some;
 }
 
-static void give_waits(void)
+static void unhook_waits(void)
 {
     if (wait_for_one == ompi_request_functions.req_wait) {
         ompi_request_functions.req_wait = dn_ompi_stock.req_wait;
@@ -351,12 +351,12 @@ void dn_ompi_progress_open(dn_port_t *port)
     dn_ompi_progress.port = port;
     dn_ompi_progress_look();
     opal_progress_register(progress);
-    take_waits();
+    hook_waits();
 }
 
 void dn_ompi_progress_close(void)
 {
-    give_waits();
+    unhook_waits();
     opal_progress_unregister(progress);
     dn_store_relaxed(&dn_ompi_progress.count, 0);
     dn_store_relaxed(&dn_ompi_progress.polls, 0);

@@ -18,7 +18,7 @@ dn_ship_t *dn_core_ship(dn_peer_base_t *peer)
 }
 
 /** Blocks for one message: at most @p max bytes. @return bytes. */
-static uint64_t dn_core_take_blocks(dn_sg_cursor_t *at, dn_block_t *block, uint32_t *count, uint64_t max)
+static uint64_t dn_core_collect_blocks(dn_sg_cursor_t *at, dn_block_t *block, uint32_t *count, uint64_t max)
 {
     uint64_t total = 0;
     *count = 0;
@@ -43,7 +43,7 @@ static dn_status_t dn_core_send_program(dn_core_op_t *op)
 
     dn_status_t status = NULL == ship ? DN_ERR_NOMEM : DN_OK;
     if (DN_OK == status && DN_SHIP_SLOTS == op->slot) {
-        status = dn_ship_out_take(&ship->out, op->sides.remote_use.prog, &op->slot);
+        status = dn_ship_out_enter(&ship->out, op->sides.remote_use.prog, &op->slot);
     }
     while (DN_OK == status) {
         status =
@@ -86,7 +86,7 @@ static dn_status_t dn_core_send_next(dn_core_op_t *op)
         request.blocks = op->slot;
         request.flags |= DN_CORE_USE;
     } else {
-        len = dn_core_take_blocks(&after, block, &request.blocks, room);
+        len = dn_core_collect_blocks(&after, block, &request.blocks, room);
         side_len = request.blocks * sizeof(block[0]);
     }
     const int asks = !push || 0 == after.left;

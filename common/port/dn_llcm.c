@@ -27,7 +27,7 @@ void dn_llcm_close(dn_llcm_t *llcm)
     llcm->taken = NULL;
 }
 
-static int dn_llcm_is_taken(const dn_llcm_t *llcm, uint32_t unit)
+static int dn_llcm_is_used(const dn_llcm_t *llcm, uint32_t unit)
 {
     return 0 != (llcm->taken[unit / 64] & (UINT64_C(1) << (unit % 64)));
 }
@@ -48,7 +48,7 @@ dn_status_t dn_llcm_alloc(dn_port_t *port, size_t len, uint64_t *off_p, void **m
 
     dn_port_lock(port);
     for (uint32_t unit = 0; 0 != need && unit < llcm->units; unit++) {
-        run = dn_llcm_is_taken(llcm, unit) ? 0 : run + 1;
+        run = dn_llcm_is_used(llcm, unit) ? 0 : run + 1;
         if (run == need) {
             const uint32_t first = unit + 1 - run;
             dn_llcm_mark(llcm, first, run, 1);

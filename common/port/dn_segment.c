@@ -50,7 +50,7 @@ static dn_status_t dn_segment_grow(dn_segment_table_t *table, uint32_t first)
 }
 
 /** A free entry with its next generation, not live yet. */
-static dn_segment_t *dn_segment_take(dn_port_t *port, uint64_t len)
+static dn_segment_t *dn_segment_entry(dn_port_t *port, uint64_t len)
 {
     dn_segment_table_t *table = &port->segments;
 
@@ -88,7 +88,7 @@ static void dn_segment_describe(dn_port_t *port, dn_segment_t *segment)
 dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len, dn_segment_t **segment_p)
 {
     dn_port_lock(port);
-    dn_segment_t *segment = dn_segment_take(port, len);
+    dn_segment_t *segment = dn_segment_entry(port, len);
     if (NULL != segment) {
         segment->base = base;
         dn_segment_describe(port, segment);
@@ -131,7 +131,7 @@ dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segme
         return DN_ERR_PARAM;
     }
     dn_port_lock(port);
-    dn_segment_t *segment = dn_segment_take(port, len);
+    dn_segment_t *segment = dn_segment_entry(port, len);
     if (NULL == segment) {
         dn_port_unlock(port);
         return DN_ERR_NOMEM;

@@ -141,29 +141,29 @@ static uint64_t dn_prog_copy_some(dn_prog_cursor_t *to, dn_prog_cursor_t *from, 
         n = dn_prog_fit(from, len);
         n = n < to->blocks ? n : to->blocks;
         dn_prog_one_or_more(dn_prog_side_row(to), dn_prog_side_row(from), from->len, n);
-        dn_prog_take_blocks(to, n);
-        dn_prog_take_blocks(from, n);
+        dn_prog_pass_blocks(to, n);
+        dn_prog_pass_blocks(from, n);
         return n * from->len;
     }
     if (0 == from->done && from->len <= to_rest && from->len <= len) {
         n = dn_prog_fit(from, len < to_rest ? len : to_rest);
         dn_prog_one_or_more(dn_prog_side_within(to, from->len), dn_prog_side_row(from), from->len, n);
-        dn_prog_take_part(to, n * from->len);
-        dn_prog_take_blocks(from, n);
+        dn_prog_pass_part(to, n * from->len);
+        dn_prog_pass_blocks(from, n);
         return n * from->len;
     }
     if (0 == to->done && to->len <= from_rest && to->len <= len) {
         n = dn_prog_fit(to, len < from_rest ? len : from_rest);
         dn_prog_one_or_more(dn_prog_side_row(to), dn_prog_side_within(from, to->len), to->len, n);
-        dn_prog_take_part(from, n * to->len);
-        dn_prog_take_blocks(to, n);
+        dn_prog_pass_part(from, n * to->len);
+        dn_prog_pass_blocks(to, n);
         return n * to->len;
     }
     uint64_t part = to_rest < from_rest ? to_rest : from_rest;
     part = part < len ? part : len;
     dn_prog_one(dn_prog_here(to) + to->done, dn_prog_here(from) + from->done, part);
-    dn_prog_take_part(to, part);
-    dn_prog_take_part(from, part);
+    dn_prog_pass_part(to, part);
+    dn_prog_pass_part(from, part);
     return part;
 }
 
@@ -210,12 +210,12 @@ static uint64_t dn_prog_copy_on(dn_prog_cursor_t *to, dn_prog_cursor_t *from, ui
     }
     if (dn_prog_is_fresh(from) && from->blocks * from->len <= to_rest) {
         const uint64_t n = dn_prog_stream(from, dn_prog_here(to) + to->done, to_rest, 0, 0);
-        dn_prog_take_part(to, n);
+        dn_prog_pass_part(to, n);
         return n;
     }
     if (dn_prog_is_fresh(to) && to->blocks * to->len <= from_rest) {
         const uint64_t n = dn_prog_stream(to, dn_prog_here(from) + from->done, from_rest, 0, 1);
-        dn_prog_take_part(from, n);
+        dn_prog_pass_part(from, n);
         return n;
     }
     return dn_prog_copy_some(to, from, len);

@@ -242,7 +242,7 @@ static dn_status_t dn_prog_put(dn_prog_build_t *build, const dn_prog_op_t *ops, 
 }
 
 /** Copy a normal form into a program of its own, places in the order of their ops. */
-static dn_status_t dn_prog_take(const dn_prog_build_t *build, dn_prog_t **prog_p)
+static dn_status_t dn_prog_build_copy(const dn_prog_build_t *build, dn_prog_t **prog_p)
 {
     dn_prog_t *prog = dn_prog_alloc((uint32_t) build->ops, (uint32_t) build->places);
     uint32_t first = 0;
@@ -285,7 +285,7 @@ dn_status_t dn_prog_create(const dn_prog_op_t *ops, size_t n, dn_prog_t **prog_p
     dn_status_t status = dn_prog_put(&build, ops, n, 0, 0, &last);
     if (DN_OK == status) {
         dn_prog_gather_lists(&build, 0);
-        status = dn_prog_take(&build, prog_p);
+        status = dn_prog_build_copy(&build, prog_p);
     }
     free(build.op);
     return status;

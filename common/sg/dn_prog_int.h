@@ -74,7 +74,7 @@ static inline void dn_prog_pass(dn_prog_cursor_t *cursor, uint64_t n)
 }
 
 /** Leave bytes of the present block behind. */
-static inline void dn_prog_take_part(dn_prog_cursor_t *cursor, uint64_t len)
+static inline void dn_prog_pass_part(dn_prog_cursor_t *cursor, uint64_t len)
 {
     cursor->left -= len;
     cursor->done += len;
@@ -83,7 +83,7 @@ static inline void dn_prog_take_part(dn_prog_cursor_t *cursor, uint64_t len)
     }
 }
 
-static inline void dn_prog_take_blocks(dn_prog_cursor_t *cursor, uint64_t n)
+static inline void dn_prog_pass_blocks(dn_prog_cursor_t *cursor, uint64_t n)
 {
     cursor->left -= n * cursor->len;
     dn_prog_pass(cursor, n);

@@ -175,7 +175,7 @@ uint64_t dn_prog_next(dn_prog_cursor_t *cursor, uint64_t max, uint64_t *at_p)
     }
     *at_p = dn_prog_here(cursor) + cursor->done;
     run = run < cursor->len - cursor->done ? run : cursor->len - cursor->done;
-    dn_prog_take_part(cursor, run);
+    dn_prog_pass_part(cursor, run);
     return run;
 }
 

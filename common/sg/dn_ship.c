@@ -63,7 +63,7 @@ static dn_status_t dn_ship_load(dn_ship_out_t *out, dn_ship_out_slot_t *slot, co
     return DN_OK;
 }
 
-dn_status_t dn_ship_out_take(dn_ship_out_t *out, const dn_prog_t *prog, uint32_t *slot_p)
+dn_status_t dn_ship_out_enter(dn_ship_out_t *out, const dn_prog_t *prog, uint32_t *slot_p)
 {
     const uint64_t id = dn_prog_info(prog)->id;
     uint32_t i = 0;

@@ -71,7 +71,7 @@ int dn_ship_fits(const dn_prog_t *prog);
  * @retval DN_ERR_AGAIN  transfers in flight have taken all: when one has left its slot, try again.
  * @retval DN_ERR_NOMEM  memory ran out.
  */
-dn_status_t dn_ship_out_take(dn_ship_out_t *out, const dn_prog_t *prog, uint32_t *slot_p);
+dn_status_t dn_ship_out_enter(dn_ship_out_t *out, const dn_prog_t *prog, uint32_t *slot_p);
 
 /**
  * What has to be sent before a slot that was taken can be named.

@@ -4,7 +4,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_shm_window.h"
+#include "dn_shm_view.h"
 
 #include <stdlib.h>
 #include <string.h>

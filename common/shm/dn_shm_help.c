@@ -98,7 +98,7 @@ static uint64_t dn_shm_chunk(uint64_t len, uint32_t chunk, uint64_t *chunk_len_p
 }
 
 /** Take the next chunk (H0). @return its number, or @p chunks: none is left, or the transfer is over. */
-static uint32_t dn_shm_take(dn_shm_help_t *help, uint64_t generation, uint32_t chunks)
+static uint32_t dn_shm_help_claim(dn_shm_help_t *help, uint64_t generation, uint32_t chunks)
 {
     uint64_t word = dn_load_acquire(&help->next);
     while (word >> DN_SHM_CHUNK_BITS == generation && (word & DN_SHM_CHUNKS_MAX) < chunks) {
@@ -214,7 +214,7 @@ static dn_status_t dn_shm_share_copy(dn_shm_t *shm, dn_shm_share_t *share)
 
     /* Not more than there are, whatever peers write into the descriptor. */
     while (share->taken < share->chunks) {
-        const uint32_t chunk = dn_shm_take(help, share->generation, share->chunks);
+        const uint32_t chunk = dn_shm_help_claim(help, share->generation, share->chunks);
         if (chunk == share->chunks) {
             break;
         }
@@ -420,7 +420,7 @@ static void dn_shm_help(dn_shm_peer_t *peer, const dn_shm_help_request_t *reques
 
     /* Not more than there are, whatever the initiator writes into the descriptor. */
     for (uint32_t turn = 0; turn < chunks; turn++) {
-        const uint32_t chunk = dn_shm_take(help, request->generation, chunks);
+        const uint32_t chunk = dn_shm_help_claim(help, request->generation, chunks);
         if (chunk == chunks) {
             return;
         }

@@ -40,11 +40,11 @@ typedef struct dn_shm_map {
     dn_cpumask_t units;
 } dn_shm_map_t;
 
-/** An allocated segment of a peer, mapped here: dn_shm_window.c. */
-typedef struct dn_shm_window dn_shm_window_t;
+/** An allocated segment of a peer, mapped here: dn_shm_view.c. */
+typedef struct dn_shm_view dn_shm_view_t;
 
 /** Most of them that are kept of a peer. */
-#define DN_SHM_WINDOWS 4096u
+#define DN_SHM_VIEWS 4096u
 
 /**
  * The life of a granule of the stage; each arrow is one dn_shm_granule_turn():
@@ -122,12 +122,12 @@ typedef struct dn_shm_peer {
         uint64_t proved; /**< dn_shm_now_ns() when os_pid was still its own */
     } process;
 
-    /** Its segments: dn_shm_window.c. */
+    /** Its segments: dn_shm_view.c. */
     struct {
-        dn_shm_window_t *first; /**< the last one used first */
+        dn_shm_view_t *first; /**< the last one used first */
         uint32_t count;
-        int crowded; /**< said that more than DN_SHM_WINDOWS would be mapped */
-    } windows;
+        int crowded; /**< said that more than DN_SHM_VIEWS would be mapped */
+    } views;
 } dn_shm_peer_t;
 
 /** By state: those that may follow (dn_turn.h). */
@@ -391,7 +391,7 @@ dn_status_t dn_shm_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const v
 dn_status_t dn_shm_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_shm_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_shm_peek(dn_peer_t *src, unsigned channel, unsigned looks, dn_message_t *message);
-void dn_shm_take_peeked(dn_peer_t *src, const dn_message_t *message);
+void dn_shm_take(dn_peer_t *src, const dn_message_t *message);
 dn_status_t dn_shm_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_shm_aotf_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
 dn_status_t dn_shm_fence(dn_peer_t *peer);
@@ -431,7 +431,7 @@ static inline void dn_shm_stage_took(uint32_t *taken)
 void dn_shm_stage_leave(dn_shm_peer_t *peer);
 /** @} */
 
-/** @name dn_shm_rma.c, dn_shm_window.c, dn_shm_help.c, dn_shm_segment.c: PUSH, PULL, atomics, segments */
+/** @name dn_shm_rma.c, dn_shm_view.c, dn_shm_help.c, dn_shm_segment.c: PUSH, PULL, atomics, segments */
 /** @{ */
 dn_status_t dn_shm_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_shm_pull_op(dn_peer_t *peer, const dn_xfer_t *xfer);

@@ -242,7 +242,7 @@ static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
 }
 
 /** Take up to @p max messages of one ring in which there is one. */
-static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
+static __attribute__((noinline)) int dn_shm_help_claim(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
     dn_line_msg_t msg;
@@ -297,7 +297,7 @@ static __attribute__((noinline)) int dn_shm_take(dn_shm_t *shm, dn_shm_rx_t *rx,
 /** Look at one ring; the common case is that nothing is there. */
 static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
-    return dn_line_quiet(&rx->line) ? 0 : dn_shm_take(shm, rx, max);
+    return dn_line_quiet(&rx->line) ? 0 : dn_shm_help_claim(shm, rx, max);
 }
 
 /** Note that a ring was active; it takes the place of the one idle longest. */
@@ -379,7 +379,7 @@ dn_status_t dn_shm_peek(dn_peer_t *hot, unsigned channel, unsigned looks, dn_mes
     return dn_line_look(&rx->line, looks, &head) ? dn_shm_show(rx, head, channel, message) : DN_ERR_AGAIN;
 }
 
-void dn_shm_take_peeked(dn_peer_t *hot, const dn_message_t *message)
+void dn_shm_take(dn_peer_t *hot, const dn_message_t *message)
 {
     dn_shm_rx_t *rx = ((dn_shm_peer_t *) hot)->rx;
     /* What was checked, not what the sender may have written there since. */

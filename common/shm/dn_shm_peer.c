@@ -4,7 +4,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_shm_window.h"
+#include "dn_shm_view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const dn_peer_ops_t dn_shm_ops = {
     .reserve = dn_shm_reserve,
     .kick = dn_shm_kick,
     .peek = dn_shm_peek,
-    .take = dn_shm_take_peeked,
+    .take = dn_shm_take,
     .aotf = dn_shm_aotf,
     .aotf_line = dn_shm_aotf_line,
     .push = dn_shm_push,
@@ -94,7 +94,7 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     dn_shm_stage_leave(peer);
     shm->contenders -= (uint32_t) peer->contends;
     dn_shm_help_end(shm, peer);
-    dn_shm_drop_windows(peer);
+    dn_shm_drop_views(peer);
     dn_shm_detach(&peer->map);
     free(peer);
 }

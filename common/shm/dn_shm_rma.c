@@ -4,7 +4,7 @@
  */
 #include "dn_config.h"
 
-#include "dn_shm_window.h"
+#include "dn_shm_view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -235,7 +235,7 @@ static void dn_shm_cpu_copy(const dn_xfer_t *xfer, uint64_t remote, int write)
 /** Where the remote side of an operation lies for this CPU. */
 typedef struct dn_shm_place {
     uint64_t base;
-    dn_shm_window_t *window; /**< NULL: own memory */
+    dn_shm_view_t *view; /**< NULL: own memory */
 } dn_shm_place_t;
 
 /** Find it. DN_ERR_UNSUPPORTED: this CPU cannot touch it, or not now. After DN_OK comes dn_shm_unreach(). */
@@ -243,9 +243,9 @@ static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
 {
     *place = (dn_shm_place_t){0};
     if (NULL != dn_key_way(key, DN_SHM_KEY_MAPPED)) {
-        const dn_status_t status = dn_shm_enter_window(peer, key, &place->window);
+        const dn_status_t status = dn_shm_enter_view(peer, key, &place->view);
         if (DN_OK == status) {
-            place->base = (uintptr_t) dn_shm_window_base(place->window);
+            place->base = (uintptr_t) dn_shm_view_base(place->view);
         }
         return status;
     }
@@ -268,8 +268,8 @@ static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm
 
 static void dn_shm_unreach(dn_shm_peer_t *peer, const dn_shm_place_t *place)
 {
-    if (NULL != place->window) {
-        dn_shm_leave_window(peer, place->window);
+    if (NULL != place->view) {
+        dn_shm_leave_view(peer, place->view);
     }
 }
 

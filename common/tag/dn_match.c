@@ -230,7 +230,8 @@ static dn_match_recv_t *or_earlier_odd(const dn_match_t *m, dn_match_recv_t *fou
         if (NULL != found && found->order < recv->order) {
             break;
         }
-        if (recv->context == context && dn_match_takes(recv->source, recv->tag, recv->ignore, source, tag)) {
+        if (recv->context == context
+            && dn_match_accepts(recv->source, recv->tag, recv->ignore, source, tag)) {
             return recv;
         }
     }
@@ -321,7 +322,7 @@ dn_match_msg_t *dn_match_find_kept(dn_match_t *m, uint32_t context, int32_t sour
                 return find_far(m, &key);
             }
         }
-        if (msg->context == context && dn_match_takes(source, tag, ignore, msg->source, msg->tag)) {
+        if (msg->context == context && dn_match_accepts(source, tag, ignore, msg->source, msg->tag)) {
             return msg;
         }
     }

@@ -172,8 +172,8 @@ static inline void dn_match_node_remove(dn_match_node_t *node)
 }
 
 /** Whether a receive of @p want_source, maybe wild, @p want_tag and @p ignore takes a message of its context. */
-static inline bool dn_match_takes(int32_t want_source, uint64_t want_tag, uint64_t ignore, int32_t source,
-                                  uint64_t tag)
+static inline bool dn_match_accepts(int32_t want_source, uint64_t want_tag, uint64_t ignore, int32_t source,
+                                    uint64_t tag)
 {
     return (want_source == source || DN_MATCH_ANY_SOURCE == want_source) && 0 == ((want_tag ^ tag) & ~ignore);
 }
@@ -223,7 +223,8 @@ static inline dn_match_recv_t *dn_match_arrive(dn_match_t *m, uint32_t context, 
         if (DN_MATCH_NEAR == near) {
             return dn_match_arrive_far(m, context, source, tag);
         }
-        if (recv->context == context && dn_match_takes(recv->source, recv->tag, recv->ignore, source, tag)) {
+        if (recv->context == context
+            && dn_match_accepts(recv->source, recv->tag, recv->ignore, source, tag)) {
             dn_match_cancel(m, recv);
             return recv;
         }

@@ -49,10 +49,10 @@ const uint32_t dn_tag_turns[] = {
 
 /** @name Handles */
 /** @{ */
-int dn_tag_handle_take(dn_tag_req_t *req)
+int dn_tag_handle_add(dn_tag_req_t *req)
 {
     dn_tag_lock(req->tag);
-    req->handle = dn_handle_take(&req->tag->handles, req);
+    req->handle = dn_handle_add(&req->tag->handles, req);
     dn_tag_unlock(req->tag);
     return DN_HANDLE_NONE != req->handle;
 }
@@ -173,7 +173,7 @@ static void dn_tag_abandon(dn_tag_req_t *req)
 
 /** Take a request of a peer out of those that wait, or are known by handles. Not one whose transfer is in flight: that ends by itself.
  * @return NULL: there is none. */
-static dn_tag_req_t *dn_tag_take_one(dn_tag_peer_t *peer)
+static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
 
@@ -246,7 +246,7 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_peer_set_user(peer->peer, tag->channel, NULL);
     dn_tag_forget_kept(tag, NULL, peer, false);
     peer->gone = true;
-    while (NULL != (req = dn_tag_take_one(peer))) {
+    while (NULL != (req = dn_tag_unlink_one(peer))) {
         dn_tag_abandon(req);
     }
     if (NULL != peer->user) {

@@ -83,7 +83,7 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
     do {
         other = dn_match_next_posted(&tag->match, &posted->context, other);
     } while (NULL != other && posted != other
-             && !dn_match_takes(other->source, other->tag, other->ignore, posted->source, posted->tag));
+             && !dn_match_accepts(other->source, other->tag, other->ignore, posted->source, posted->tag));
     return posted == other;
 }
 
@@ -91,14 +91,14 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
 #define DN_TAG_CLAIMS 512u
 
 /** Take a claim: true for one of those who try. */
-static int dn_tag_claim_take(uint64_t *word, uint64_t number)
+static int dn_tag_claim_win(uint64_t *word, uint64_t number)
 {
     return dn_cas_acq_rel_u64(word, number, 0);
 }
 
 void dn_tag_claim_end(dn_tag_req_t *req)
 {
-    (void) dn_tag_claim_take(req->claim, req->claimed);
+    (void) dn_tag_claim_win(req->claim, req->claimed);
 }
 
 /** Words that a new claim looks at for a free one. */
@@ -144,7 +144,7 @@ void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
     /* A receiver that blocks polls. */
     req->started = NULL == peer ? 0 : dn_tag_now();
     if (NULL == peer || !dn_tag_announces(req, peer) || !dn_tag_is_first(tag, &req->posted)
-        || !dn_tag_handle_take(req)) {
+        || !dn_tag_handle_add(req)) {
         return;
     }
     req->peer = peer;
@@ -180,14 +180,14 @@ void dn_tag_announce_end(dn_tag_req_t *req)
 
 bool dn_tag_announce_cancel(dn_tag_req_t *req)
 {
-    if (!dn_tag_claim_take(req->claim, req->claimed)) {
+    if (!dn_tag_claim_win(req->claim, req->claimed)) {
         return false;
     }
     dn_tag_announce_end(req);
     return true;
 }
 
-void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce)
+void dn_tag_got_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce)
 {
     void *claims = NULL;
 
@@ -221,12 +221,12 @@ bool dn_tag_push(dn_tag_req_t *req)
     }
     if (!peer->offered || NULL != peer->first || NULL == req->buffer || req->len <= peer->eager_limit
         || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len
-        || !dn_tag_handle_take(req)) {
+        || !dn_tag_handle_add(req)) {
         return false;
     }
     peer->offered = false;
     const dn_tag_takes_t takes = {offer->request, req->handle, req->len, dn_tag_now()};
-    if (!dn_tag_claim_take(peer->offer_claim, offer->number)
+    if (!dn_tag_claim_win(peer->offer_claim, offer->number)
         || DN_OK != dn_tag_tell(peer, DN_TAG_TAKES, &takes, sizeof(takes))) {
         /* It takes the receive as any message would, unless that was cancelled. */
         dn_tag_handle_drop(req);

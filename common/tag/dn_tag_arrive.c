@@ -202,8 +202,8 @@ static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t l
 }
 
 /** A message that its sender waits for. @return 0: it is malformed. */
-static __attribute__((noinline)) int dn_tag_take_waiting(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
-                                                         const void *data, size_t len)
+static __attribute__((noinline)) int dn_tag_got_waiting(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
+                                                        const void *data, size_t len)
 {
     dn_tag_arrival_t arrival = {.kind = (enum dn_tag_kind) kind};
 
@@ -241,44 +241,44 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
     case DN_TAG_SYNC:
     case DN_TAG_RTS:
     case DN_TAG_RTS_PACKED:
-        good = dn_tag_take_waiting(tag, src, kind, data, len);
+        good = dn_tag_got_waiting(tag, src, kind, data, len);
         break;
     case DN_TAG_CTS:
         good = dn_tag_read_fixed(&message, sizeof(message.cts), data, len);
         if (good) {
-            dn_tag_take_cts(tag, src, &message.cts);
+            dn_tag_got_cts(tag, src, &message.cts);
         }
         break;
     case DN_TAG_ANNOUNCE:
         good = dn_tag_read_fixed(&message, sizeof(message.announce), data, len);
         if (good) {
-            dn_tag_take_announce(tag, src, &message.announce);
+            dn_tag_got_announce(tag, src, &message.announce);
         }
         break;
     case DN_TAG_TAKES:
         good = dn_tag_read_fixed(&message, sizeof(message.takes), data, len);
         if (good) {
-            dn_tag_take_takes(tag, src, &message.takes);
+            dn_tag_got_takes(tag, src, &message.takes);
         }
         break;
     case DN_TAG_PUSHED:
         good = dn_tag_read_fixed(&message, sizeof(message.pushed), data, len);
         if (good) {
-            dn_tag_take_pushed(tag, src, &message.pushed);
+            dn_tag_got_pushed(tag, src, &message.pushed);
         }
         break;
     case DN_TAG_DONE:
         good = dn_tag_read_fixed(&message, sizeof(message.handle), data, len);
         if (good) {
-            dn_tag_take_done(tag, src, message.handle);
+            dn_tag_got_done(tag, src, message.handle);
         }
         break;
     case DN_TAG_FRAG:
         good = sizeof(dn_tag_frag_t) <= len;
         if (good) {
             memcpy(&message.handle, data, sizeof(message.handle));
-            dn_tag_take_frag(tag, src, message.handle, (const uint8_t *) data + sizeof(dn_tag_frag_t),
-                             len - sizeof(dn_tag_frag_t));
+            dn_tag_got_frag(tag, src, message.handle, (const uint8_t *) data + sizeof(dn_tag_frag_t),
+                            len - sizeof(dn_tag_frag_t));
         }
         break;
     case DN_TAG_HOLD:

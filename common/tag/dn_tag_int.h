@@ -204,7 +204,7 @@ static inline dn_status_t dn_tag_tell(const dn_tag_peer_t *peer, enum dn_tag_kin
 /** A peer with which something was under way is gone: tell the owner once. */
 void dn_tag_lost(dn_tag_peer_t *peer);
 /** Give a request a handle. @return 0: memory ran out. */
-int dn_tag_handle_take(dn_tag_req_t *req);
+int dn_tag_handle_add(dn_tag_req_t *req);
 void dn_tag_handle_drop(dn_tag_req_t *req);
 /** The request of a handle that came from @p peer, if it is in that state; else NULL. */
 dn_tag_req_t *dn_tag_handle_find(dn_tag_t *tag, uint64_t handle, const dn_peer_t *peer,
@@ -224,8 +224,8 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer);
 /** Send the next pieces. @return true: the request is complete. */
 bool dn_tag_send_pieces(dn_tag_req_t *req, int *events);
 /** Messages that a send waits for. */
-void dn_tag_take_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts);
-void dn_tag_take_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle);
+void dn_tag_got_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts);
+void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle);
 /** @} */
 
 /** @name dn_tag_recv.c */
@@ -305,9 +305,9 @@ static inline void dn_tag_deliver(dn_tag_req_t *req, const dn_tag_arrival_t *arr
     dn_tag_deliver_waiting(req, arrival, peer);
 }
 /** Messages that a receive waits for. */
-void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len);
-void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes);
-void dn_tag_take_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed);
+void dn_tag_got_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len);
+void dn_tag_got_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes);
+void dn_tag_got_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed);
 /** Try again what a receive waits to say. @return true: it waits no more. */
 bool dn_tag_recv_again(dn_tag_req_t *req);
 /** @} */
@@ -338,7 +338,7 @@ bool dn_tag_push_again(dn_tag_req_t *req);
 /** No sender takes this announcement any more. */
 void dn_tag_claim_end(dn_tag_req_t *req);
 /** Messages. */
-void dn_tag_take_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce);
+void dn_tag_got_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t *announce);
 void dn_tag_claims_close(dn_tag_t *tag);
 /** @} */
 

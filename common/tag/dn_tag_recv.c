@@ -66,7 +66,7 @@ static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
 /** Ask for the bytes. */
 static void dn_tag_ask(dn_tag_req_t *req)
 {
-    if (!dn_tag_handle_take(req)) {
+    if (!dn_tag_handle_add(req)) {
         req->status = DN_ERR_NOMEM;
         req->wanted = 0;
         dn_tag_answer(req);
@@ -175,7 +175,7 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
 
 /** @name Messages that a receive waits for */
 /** @{ */
-void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
+void dn_tag_got_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, handle, src, DN_TAG_WAITS_BYTES);
 
@@ -194,7 +194,7 @@ void dn_tag_take_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, cons
 }
 
 /** The message of an announced receive is on its way. */
-void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes)
+void dn_tag_got_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t *takes)
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, takes->receiver, src, DN_TAG_POSTED);
 
@@ -217,7 +217,7 @@ void dn_tag_take_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t
 }
 
 /** It has been written, or could not be. */
-void dn_tag_take_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed)
+void dn_tag_got_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed)
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, pushed->receiver, src, DN_TAG_IS_PUSHED);
 

@@ -160,7 +160,7 @@ static void dn_tag_offer_bytes(dn_tag_req_t *req)
 static void dn_tag_hold_back(dn_tag_req_t *req)
 {
     if (__builtin_expect(dn_load_relaxed(&req->peer->hold), 0)
-        && (DN_TAG_SYNC == req->kind || (DN_TAG_EAGER == req->kind && dn_tag_handle_take(req)))) {
+        && (DN_TAG_SYNC == req->kind || (DN_TAG_EAGER == req->kind && dn_tag_handle_add(req)))) {
         dn_tag_offer_bytes(req);
     }
 }
@@ -226,7 +226,7 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
     } else {
         dn_tag_offer_bytes(req);
     }
-    if (DN_TAG_EAGER == req->kind || dn_tag_handle_take(req)) {
+    if (DN_TAG_EAGER == req->kind || dn_tag_handle_add(req)) {
         return true;
     }
     dn_tag_unregister(req);
@@ -251,7 +251,7 @@ dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_hea
     return dn_tag_start_send(req);
 }
 
-void dn_tag_take_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
+void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, handle, src, DN_TAG_WAITS_REPLY);
 
@@ -264,7 +264,7 @@ void dn_tag_take_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
     dn_tag_send_finish(req);
 }
 
-void dn_tag_take_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts)
+void dn_tag_got_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts)
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, cts->request, src, DN_TAG_WAITS_REPLY);
 

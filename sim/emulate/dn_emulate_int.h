@@ -267,8 +267,8 @@ typedef struct dn_emulate {
 /** @{ */
 extern const dn_peer_ops_t dn_emulate_ops;
 /** Something came, of AOTF, STORES or BOTF. @return 0: malformed. */
-int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kind, const void *data,
-                    size_t len);
+int dn_emulate_arrive(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kind, const void *data,
+                      size_t len);
 /** A fence asks whether all before has taken effect. */
 int dn_emulate_asked(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const void *data, size_t len);
 /** Hand on what is due of one peer. @return how much. */

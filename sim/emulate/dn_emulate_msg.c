@@ -309,8 +309,8 @@ int dn_emulate_asked(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const void 
     return 1;
 }
 
-int dn_emulate_take(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kind, const void *data,
-                    size_t len)
+int dn_emulate_arrive(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned kind, const void *data,
+                      size_t len)
 {
     const uint64_t now = dn_emulate_now();
     const uint64_t most = (uint64_t) (emulate->ticks_per_ps * 1e12 * DN_EMULATE_AHEAD_S);

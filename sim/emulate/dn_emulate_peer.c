@@ -386,7 +386,7 @@ void dn_emulate_came(dn_peer_t *inner, unsigned tag, const void *data, size_t le
     } else if (good && DN_EMULATE_ANSWER == tag) {
         good = dn_emulate_answered(peer, data, len);
     } else if (good) {
-        good = DN_EMULATE_BOTF >= tag && dn_emulate_take(emulate, peer, tag, data, len);
+        good = DN_EMULATE_BOTF >= tag && dn_emulate_arrive(emulate, peer, tag, data, len);
     }
     if (!good) {
         dn_count(&emulate->iface.counters->dropped, 1);

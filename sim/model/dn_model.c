@@ -46,7 +46,7 @@ static dn_status_t dn_model_open(dn_port_t *port, const dn_config_t *config, con
                      model->profile.name);
         return DN_ERR_NOMEM;
     }
-    if (!dn_model_region_take(node)) {
+    if (!dn_model_region_alloc(node)) {
         dn_log_error("the shared region table of node %" PRIu32 " has %" PRIu64
                      " entries, and all are taken; close a port there, or raise shared_region_count of %s",
                      node->index, dn_value(node, DN_P_SHARED_REGIONS), model->profile.name);
@@ -54,14 +54,14 @@ static dn_status_t dn_model_open(dn_port_t *port, const dn_config_t *config, con
     }
     dn_model_iface_t *iface = calloc(1, sizeof(*iface));
     if (NULL == iface) {
-        dn_model_region_give(node);
+        dn_model_region_free(node);
         return DN_ERR_NOMEM;
     }
     iface->llcm = aligned_alloc(DN_LINE_BYTES, config->llcm_bytes);
     if (NULL == iface->llcm || DN_OK != dn_model_enter_iface(model, iface)) {
         free(iface->llcm);
         free(iface);
-        dn_model_region_give(node);
+        dn_model_region_free(node);
         return DN_ERR_NOMEM;
     }
     memset(iface->llcm, 0, config->llcm_bytes);
@@ -89,7 +89,7 @@ static void dn_model_segment_leave(dn_model_iface_t *iface, uint32_t sid)
 {
     if (iface->region[sid].live) {
         iface->region[sid].live = 0;
-        dn_model_region_give(iface->node);
+        dn_model_region_free(iface->node);
     }
 }
 
@@ -105,7 +105,7 @@ static void dn_model_close(dn_iface_t *base)
     for (uint32_t sid = 0; sid < iface->regions; sid++) {
         dn_model_segment_leave(iface, sid);
     }
-    dn_model_region_give(node);
+    dn_model_region_free(node);
     free(iface->llcm);
     free(iface->region);
     free(iface);
@@ -130,7 +130,7 @@ static dn_status_t dn_model_address(const dn_iface_t *base, void *buf, size_t *l
 }
 
 /** Hand on what has come: each link that had messages before this call has one turn. */
-static int dn_model_take_ready(dn_model_iface_t *iface)
+static int dn_model_deliver_ready(dn_model_iface_t *iface)
 {
     dn_model_link_t *link = iface->ready;
     dn_model_link_t *stay = NULL;
@@ -147,7 +147,7 @@ static int dn_model_take_ready(dn_model_iface_t *iface)
         }
         side->waits = 0;
         link->refs++;
-        n += dn_model_take(link, s, DN_MODEL_BATCH);
+        n += dn_model_deliver(link, s, DN_MODEL_BATCH);
         /* Without its handler, or its group, it waits for the next call. */
         if (side->iface == iface && !side->waits && !dn_line_quiet(&side->rx)) {
             side->waits = 1;
@@ -169,7 +169,7 @@ static int dn_model_progress(dn_iface_t *base)
 
     n += dn_model_signal(iface);
     if (NULL != iface->ready) {
-        n += dn_model_take_ready(iface);
+        n += dn_model_deliver_ready(iface);
     }
     if (iface->stirred) {
         dn_model_stir(iface);
@@ -183,7 +183,7 @@ static int dn_model_recv(dn_peer_base_t *base, int max)
     dn_model_iface_t *iface = (dn_model_iface_t *) base->iface;
 
     dn_model_look(iface->node);
-    return dn_model_signal(iface) + dn_model_take(peer->link, peer->side, max);
+    return dn_model_signal(iface) + dn_model_deliver(peer->link, peer->side, max);
 }
 
 static void dn_model_lost(dn_peer_base_t *base)
@@ -208,7 +208,7 @@ static void dn_model_segment_register(dn_iface_t *base, void *memory, dn_key_t *
         iface->regions = count;
     }
     dn_model_segment_leave(iface, key->sid);
-    if (!dn_model_region_take(iface->node)) {
+    if (!dn_model_region_alloc(iface->node)) {
         dn_log_error("the shared region table of node %" PRIu32 " has %" PRIu64
                      " entries, and all are taken: peers that name segment %" PRIu32
                      " are refused; free another one, or raise shared_region_count of %s",

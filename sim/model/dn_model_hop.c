@@ -191,7 +191,7 @@ static int dn_hop_wrong(const dn_model_packet_t *packet)
 }
 
 /** A packet begins on a link that is free and has the credits. */
-static void dn_hop_take(dn_model_t *model, dn_model_hop_t *link, dn_model_packet_t *packet)
+static void dn_hop_begin(dn_model_t *model, dn_model_hop_t *link, dn_model_packet_t *packet)
 {
     dn_model_report_t *report = &model->report;
     dn_model_node_t *from = packet->from;
@@ -251,7 +251,7 @@ static void dn_hop_look(dn_model_t *model, dn_model_hop_t *link)
         if (NULL == link->first) {
             link->last = &link->first;
         }
-        dn_hop_take(model, link, packet);
+        dn_hop_begin(model, link, packet);
     }
 }
 
@@ -297,7 +297,7 @@ static void dn_hop_there(dn_model_t *model, void *arg)
     if (packet->hop < dn_hop_count(model, packet->from->index, packet->to->index)) {
         dn_hop_split(model, packet);
     } else {
-        dn_hop_give_back(model, packet, dn_model_packet_take(model, packet, model->now_ps));
+        dn_hop_give_back(model, packet, dn_model_packet_enter(model, packet, model->now_ps));
     }
 }
 

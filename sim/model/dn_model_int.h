@@ -247,7 +247,7 @@ uint64_t dn_model_packet_send(dn_model_packet_t *packet, uint64_t at_ps);
 /** dn_model_event_fn_t: the first byte of a packet leaves the sender's link now. */
 void dn_model_packet_leave(dn_model_t *model, void *packet);
 /** The first byte leaves the last link at a time. @return when the receiver begins to take the packet in. */
-uint64_t dn_model_packet_take(dn_model_t *model, dn_model_packet_t *packet, uint64_t at_ps);
+uint64_t dn_model_packet_enter(dn_model_t *model, dn_model_packet_t *packet, uint64_t at_ps);
 /** Bytes on a link of a packet with so many data, and their time. */
 uint64_t dn_model_wire_bytes(const dn_model_node_t *node, uint64_t len);
 uint64_t dn_model_wire_ps(const dn_model_node_t *node, uint64_t len);
@@ -388,8 +388,8 @@ void dn_model_unmap_peer(dn_model_node_t *node, dn_model_peer_t *peer);
 /** Enter a peer's segment into the page map, unless it is there. @return 0: there is no room. */
 int dn_model_map_segment(dn_model_node_t *node, dn_model_peer_t *peer, const dn_key_t *key);
 /** Take an entry of the node's shared region table. @return 0: there is none. */
-int dn_model_region_take(dn_model_node_t *node);
-void dn_model_region_give(dn_model_node_t *node);
+int dn_model_region_alloc(dn_model_node_t *node);
+void dn_model_region_free(dn_model_node_t *node);
 /** May a node write, or read, there? */
 int dn_model_lets_in(const dn_model_net_t *net, const dn_model_node_t *from);
 /** dn_device_t::opens: what comes by messages is for the core processor, which asks the shared region table as the NIC does. */
@@ -440,7 +440,7 @@ dn_status_t dn_model_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_model_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_model_fence(dn_peer_t *peer);
 /** Hand on at most @p max messages that have come to one side. */
-int dn_model_take(dn_model_link_t *link, uint32_t side, int max);
+int dn_model_deliver(dn_model_link_t *link, uint32_t side, int max);
 /** @} */
 
 /** @name dn_model_dma.c */

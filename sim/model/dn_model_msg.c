@@ -28,7 +28,7 @@ static dn_ring_t *dn_ring_new(uint32_t lines)
 }
 
 /** Take LLCM for the ring of one side; rings in host memory take none. */
-static dn_status_t dn_ring_take_llcm(dn_model_side_t *side)
+static dn_status_t dn_ring_alloc_llcm(dn_model_side_t *side)
 {
     dn_model_node_t *node = side->iface->node;
     const size_t need = 0 != dn_value(node, DN_P_HOST_READ_LINE) ? 0 : dn_ring_bytes(side->who.ring_lines);
@@ -57,7 +57,7 @@ static dn_status_t dn_rings(dn_model_peer_t *peer)
     if (DN_OK != status || NULL != near->mirror) {
         return status;
     }
-    status = dn_ring_take_llcm(far);
+    status = dn_ring_alloc_llcm(far);
     if (DN_OK != status) {
         return status;
     }
@@ -258,7 +258,7 @@ static void dn_give_credit(dn_model_link_t *link, uint32_t side)
     }
 }
 
-int dn_model_take(dn_model_link_t *link, uint32_t s, int max)
+int dn_model_deliver(dn_model_link_t *link, uint32_t s, int max)
 {
     dn_model_side_t *side = &link->side[s];
     dn_model_iface_t *iface = side->iface;

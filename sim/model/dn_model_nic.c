@@ -65,7 +65,7 @@ static void dn_packet_arrive(dn_model_t *model, void *arg)
     dn_model_flow_arrive(model, arg);
 }
 
-uint64_t dn_model_packet_take(dn_model_t *model, dn_model_packet_t *packet, uint64_t at_ps)
+uint64_t dn_model_packet_enter(dn_model_t *model, dn_model_packet_t *packet, uint64_t at_ps)
 {
     const dn_model_node_t *from = packet->from;
     dn_model_node_t *to = packet->to;
@@ -98,7 +98,7 @@ static void dn_packet_port(dn_model_t *model, void *arg)
     const dn_model_node_t *from = packet->from;
     const uint64_t wire_ps = dn_model_wire_ps(from, packet->len);
 
-    dn_model_packet_take(model, packet, dn_model_net_leave(model, from->index, packet->to->index, wire_ps));
+    dn_model_packet_enter(model, packet, dn_model_net_leave(model, from->index, packet->to->index, wire_ps));
 }
 
 static void dn_packet_pass(dn_model_t *model, dn_model_packet_t *packet)

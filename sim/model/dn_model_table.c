@@ -42,7 +42,7 @@ static uint64_t dn_pages_of(const dn_model_node_t *node, uint64_t bytes)
 /** @name Page map and PC ID table */
 /** @{ */
 /** Take entries of the page map. @return 0: there are not so many. */
-static int dn_pages_take(dn_model_node_t *node, uint64_t pages)
+static int dn_pages_alloc(dn_model_node_t *node, uint64_t pages)
 {
     const uint64_t most = dn_value(node, DN_P_PAGE_REGION) / dn_value(node, DN_P_PAGE);
     dn_model_report_t *report = &node->model->report;
@@ -56,7 +56,7 @@ static int dn_pages_take(dn_model_node_t *node, uint64_t pages)
     return 1;
 }
 
-static dn_status_t dn_pc_take(dn_model_node_t *node, uint32_t far)
+static dn_status_t dn_pc_alloc(dn_model_node_t *node, uint32_t far)
 {
     const uint64_t most = dn_value(node, DN_P_PC_IDS);
     uint32_t free = node->pcs;
@@ -89,7 +89,7 @@ static dn_status_t dn_pc_take(dn_model_node_t *node, uint32_t far)
     return DN_OK;
 }
 
-static void dn_pc_give(dn_model_node_t *node, uint32_t far)
+static void dn_pc_free(dn_model_node_t *node, uint32_t far)
 {
     for (uint32_t i = 0; i < node->pcs; i++) {
         if (far == node->pc[i].node && 0 != node->pc[i].uses) {
@@ -106,12 +106,12 @@ dn_status_t dn_model_map_peer(dn_model_node_t *node, dn_model_peer_t *peer)
     if (peer->mapped || 0 == dn_value(node, DN_P_PAGE_REGION)) {
         return DN_OK;
     }
-    const dn_status_t status = dn_pc_take(node, peer->far->index);
+    const dn_status_t status = dn_pc_alloc(node, peer->far->index);
     if (DN_OK != status) {
         return status;
     }
-    if (!dn_pages_take(node, pages)) {
-        dn_pc_give(node, peer->far->index);
+    if (!dn_pages_alloc(node, pages)) {
+        dn_pc_free(node, peer->far->index);
         dn_log_error("the page map of node %" PRIu32 " has %" PRIu64 " of %" PRIu64
                      " pages taken; the LLCM of node %" PRIu32 " needs %" PRIu64
                      ": disconnect from other nodes, lower llcm_bytes, or raise page_region of %s",
@@ -131,7 +131,7 @@ void dn_model_unmap_peer(dn_model_node_t *node, dn_model_peer_t *peer)
     }
     peer->mapped = 0;
     node->pages_mapped -= dn_pages_of(node, peer->base.llcm_len);
-    dn_pc_give(node, peer->far->index);
+    dn_pc_free(node, peer->far->index);
     while (NULL != peer->segment) {
         dn_model_mapped_t *segment = peer->segment;
         peer->segment = segment->next;
@@ -161,7 +161,7 @@ int dn_model_map_segment(dn_model_node_t *node, dn_model_peer_t *peer, const dn_
         free(segment);
     }
     const uint64_t pages = dn_pages_of(node, key->len);
-    segment = peer->mapped && dn_pages_take(node, pages) ? calloc(1, sizeof(*segment)) : NULL;
+    segment = peer->mapped && dn_pages_alloc(node, pages) ? calloc(1, sizeof(*segment)) : NULL;
     if (NULL == segment) {
         return 0;
     }
@@ -173,7 +173,7 @@ int dn_model_map_segment(dn_model_node_t *node, dn_model_peer_t *peer, const dn_
 
 /** @name Shared region table */
 /** @{ */
-int dn_model_region_take(dn_model_node_t *node)
+int dn_model_region_alloc(dn_model_node_t *node)
 {
     const uint64_t most = dn_value(node, DN_P_SHARED_REGIONS);
 
@@ -184,7 +184,7 @@ int dn_model_region_take(dn_model_node_t *node)
     return 1;
 }
 
-void dn_model_region_give(dn_model_node_t *node)
+void dn_model_region_free(dn_model_node_t *node)
 {
     node->shared--;
 }

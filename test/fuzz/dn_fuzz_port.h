@@ -18,7 +18,7 @@ typedef struct dn_fuzz_input {
 } dn_fuzz_input_t;
 
 /** The next number of an input, least byte first. What is behind the end counts as zeros. */
-static inline uint64_t dn_fuzz_take(dn_fuzz_input_t *input, unsigned bytes)
+static inline uint64_t dn_fuzz_draw(dn_fuzz_input_t *input, unsigned bytes)
 {
     uint64_t value = 0;
 

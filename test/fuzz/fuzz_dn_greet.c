@@ -97,7 +97,7 @@ static void try_plan(const uint8_t *data, size_t len)
     options.warmup = plan.warmup;
     options.batches = plan.batches;
     options.window = plan.window;
-    perf_take(&perf, perf_find(plan.test), &options);
+    perf_choose(&perf, perf_find(plan.test), &options);
     int rows = 0;
     for (size_t size = perf.options.min_size; size <= perf.options.max_size;
          size = dn_bench_next_size(size)) {

@@ -39,7 +39,7 @@ typedef struct input {
 } input_t;
 
 /** A byte of the input; behind its end there are zeros. */
-static inline uint64_t take_byte(input_t *input)
+static inline uint64_t draw_byte(input_t *input)
 {
     if (0 == input->len) {
         return 0;
@@ -48,62 +48,62 @@ static inline uint64_t take_byte(input_t *input)
     return *input->data++;
 }
 
-static uint64_t take(input_t *input, unsigned bytes)
+static uint64_t draw(input_t *input, unsigned bytes)
 {
     uint64_t value = 0;
 
     for (unsigned i = 0; i < bytes; i++) {
-        value |= take_byte(input) << 8 * i;
+        value |= draw_byte(input) << 8 * i;
     }
     return value;
 }
 
 /** How many bytes to move next, below `most` and often few; all of them when the input has ended. */
-static uint64_t take_part(input_t *input, uint64_t most)
+static uint64_t draw_part(input_t *input, uint64_t most)
 {
     if (0 == input->len) {
         return UINT64_MAX;
     }
-    const uint64_t factor = take_byte(input);
-    return 1 + factor * take_byte(input) % most;
+    const uint64_t factor = draw_byte(input);
+    return 1 + factor * draw_byte(input) % most;
 }
 
 /** A number: mostly small, else near an edge, or any. */
-static int64_t take_number(input_t *input)
+static int64_t draw_number(input_t *input)
 {
     static const uint64_t edge[] = {
         0, 1, UINT64_C(1) << 31, UINT64_C(1) << 32, UINT64_C(1) << 62, UINT64_C(1) << 63};
-    const uint64_t kind = take_byte(input);
+    const uint64_t kind = draw_byte(input);
 
     if (160 > kind) {
         return (int64_t) (kind % 32);
     }
     if (208 > kind) {
-        return (int8_t) take_byte(input) * (1 + (int64_t) (kind % 4) * 3);
+        return (int8_t) draw_byte(input) * (1 + (int64_t) (kind % 4) * 3);
     }
     if (240 > kind) {
-        return (int64_t) (edge[kind % 6] + (uint64_t) (int8_t) (take_byte(input) % 5) - 2);
+        return (int64_t) (edge[kind % 6] + (uint64_t) (int8_t) (draw_byte(input) % 5) - 2);
     }
-    return (int64_t) take(input, 8);
+    return (int64_t) draw(input, 8);
 }
 
 /** Ops in a row; what is inside of a loop may be wrong. @return their number. */
-static size_t take_ops(input_t *input, dn_prog_op_t *ops)
+static size_t draw_ops(input_t *input, dn_prog_op_t *ops)
 {
-    const size_t n = take_byte(input) % (OPS + 1);
+    const size_t n = draw_byte(input) % (OPS + 1);
 
     for (size_t i = 0; i < n; i++) {
-        const uint64_t kind = take_byte(input);
+        const uint64_t kind = draw_byte(input);
         dn_prog_op_t *op = &ops[i];
         op->kind = 250 < kind ? (uint32_t) kind % 8 : 0 == kind % 3 ? DN_PROG_LOOP : DN_PROG_RUN;
         op->inside = 0;
         if (DN_PROG_LOOP == op->kind || 250 < kind) {
             op->inside = (uint32_t) (0 == n - i - 1 ? kind % 2 : (kind / 3) % (n - i + (240 < kind)));
         }
-        op->at = take_number(input);
-        op->len = (uint64_t) take_number(input);
-        op->count = (uint64_t) take_number(input);
-        op->stride = take_number(input);
+        op->at = draw_number(input);
+        op->len = (uint64_t) draw_number(input);
+        op->count = (uint64_t) draw_number(input);
+        op->stride = draw_number(input);
     }
     return n;
 }
@@ -260,17 +260,17 @@ static void check_walk(const subject_t *subject, input_t *input)
     dn_prog_start(&cursor, &subject->use, 0);
     DN_FUZZ_CHECK(dn_prog_left(&cursor) == size);
     for (uint64_t i = 0; i < known(subject);) {
-        check_next(subject, &cursor, i, take_part(input, 100));
+        check_next(subject, &cursor, i, draw_part(input, 100));
         i = size - dn_prog_left(&cursor);
     }
     for (unsigned i = 0; i < 8 && 0 != size; i++) {
-        const uint64_t position = take(input, 8) % size;
+        const uint64_t position = draw(input, 8) % size;
         dn_prog_seek(&cursor, position);
         DN_FUZZ_CHECK(dn_prog_left(&cursor) == size - position);
         other = cursor;
         check_next(subject, &cursor, position, UINT64_MAX);
         /* The same byte, by a skip from an earlier one. */
-        const uint64_t back = take_byte(input) % 200;
+        const uint64_t back = draw_byte(input) % 200;
         dn_prog_seek(&cursor, position < back ? 0 : position - back);
         dn_prog_skip(&cursor, position < back ? position : back);
         DN_FUZZ_CHECK(1 == dn_prog_next(&cursor, 1, &at));
@@ -333,7 +333,7 @@ static void check_gather(const subject_t *subject, input_t *input)
 
     dn_prog_start(&cursor, &subject->use, subject->base);
     for (size_t done = 0; done < n;) {
-        const uint64_t most = take_part(input, 500);
+        const uint64_t most = draw_part(input, 500);
         const size_t part = most < n - done ? most : n - done;
         DN_FUZZ_CHECK(part == dn_prog_gather(stream + done, &cursor, part));
         done += part;
@@ -354,7 +354,7 @@ static void check_copy(const subject_t *subject, input_t *input)
     static subject_t partner;
     dn_prog_t *prog = NULL;
     dn_prog_cursor_t from, to;
-    uint64_t random = take(input, 2), done = 0;
+    uint64_t random = draw(input, 2), done = 0;
     int64_t extent = 0;
 
     partner.op = ops;
@@ -371,7 +371,7 @@ static void check_copy(const subject_t *subject, input_t *input)
     dn_prog_start(&from, &subject->use, subject->base);
     dn_prog_start(&to, &partner.use, partner.base);
     while (done < n) {
-        done += dn_prog_copy(&to, &from, take_part(input, 999));
+        done += dn_prog_copy(&to, &from, draw_part(input, 999));
     }
     DN_FUZZ_CHECK(done == n && 0 == dn_prog_copy(&to, &from, 1));
     for (size_t i = 0; i < n; i++) {
@@ -396,7 +396,7 @@ static void check_twin(const subject_t *subject, input_t *input)
     dn_prog_start(&from, &subject->use, subject->base);
     dn_prog_start(&to, &subject->use, (uintptr_t) memory - (uint64_t) subject->cover.low);
     for (uint64_t done = 0; done < n;) {
-        done += dn_prog_copy(&to, &from, take_part(input, 999));
+        done += dn_prog_copy(&to, &from, draw_part(input, 999));
     }
     for (size_t i = 0; i < n; i++) {
         wanted[subject->place[i] - subject->cover.low] = *byte_of(subject, i);
@@ -411,7 +411,7 @@ static void check_use(subject_t *subject, uint64_t count, int64_t extent, input_
     int64_t at = 0;
     uint64_t len = 0;
 
-    if (!open_use(subject, count, extent, 0 == take_byte(input) % LONG)) {
+    if (!open_use(subject, count, extent, 0 == draw_byte(input) % LONG)) {
         return;
     }
     check_walk(subject, input);
@@ -455,9 +455,9 @@ static void check_taken(dn_prog_t *prog, const dn_prog_op_t *ops, size_t n, inpu
     subject.ops = n;
     check_encoding(prog);
     check_use(&subject, 1, 0, input);
-    const uint64_t count = take_byte(input) % 8;
-    check_use(&subject, count, take_number(input), input);
-    check_use(&subject, (uint64_t) take_number(input), take_number(input), input);
+    const uint64_t count = draw_byte(input) % 8;
+    check_use(&subject, count, draw_number(input), input);
+    check_use(&subject, (uint64_t) draw_number(input), draw_number(input), input);
     dn_prog_free(prog);
 }
 
@@ -468,7 +468,7 @@ static void try_create(input_t *input)
     static dn_prog_op_t ops[OPS];
     judge_t judge = {0};
     dn_prog_t *prog = NULL;
-    const size_t n = take_ops(input, ops);
+    const size_t n = draw_ops(input, ops);
 
     const cover_t cover = judge_ops(&judge, ops, n, 0, 0);
     const dn_status_t status = dn_prog_create(ops, n, &prog);
@@ -628,11 +628,11 @@ static void try_decode_ops(input_t *input)
     static int64_t place[PLACES];
     static uint8_t bytes[WIRE];
     judge_t judge = {0};
-    const size_t n = take_ops(input, ops);
+    const size_t n = draw_ops(input, ops);
     wire_t head = {0x67706e64, 1, 0, (uint32_t) n, 0, 0, 0, 0};
 
     for (size_t i = 0; i < n; i++) {
-        const uint64_t how = take_byte(input);
+        const uint64_t how = draw_byte(input);
         dn_prog_op_t *op = &ops[i];
         if (0 == how) {
             continue; /* as it came */
@@ -640,15 +640,15 @@ static void try_decode_ops(input_t *input)
         if (DN_PROG_RUN == op->kind && 1 == how % 3 && 1 < op->count && op->count <= PLACES - head.places) {
             *op = (dn_prog_op_t){DN_PROG_LIST, 0, 0, op->len, op->count, 0};
             for (uint64_t k = 0; k < op->count; k++) {
-                place[head.places++] = take_number(input);
+                place[head.places++] = draw_number(input);
             }
         }
         op->at = DN_PROG_LOOP == op->kind ? 0 : op->at;
         op->len = DN_PROG_LOOP == op->kind ? 0 : op->len;
         op->stride = 1 == op->count ? 0 : op->stride;
     }
-    if (1 == take_byte(input) % 16) {
-        shift_blocks(ops, n, (uint64_t) take_number(input));
+    if (1 == draw_byte(input) % 16) {
+        shift_blocks(ops, n, (uint64_t) draw_number(input));
     }
     if (is_nested(ops, n)) {
         const size_t m = expand(ops, n, place, head.places, meant, OPS + PLACES);
@@ -661,9 +661,9 @@ static void try_decode_ops(input_t *input)
         }
     }
     const size_t len = put_wire(bytes, &head, ops, place);
-    const uint64_t spoil = take_byte(input);
+    const uint64_t spoil = draw_byte(input);
     if (250 < spoil) {
-        bytes[8 * (spoil % 5) + take_byte(input) % 8] ^= (uint8_t) (1u << take_byte(input) % 8);
+        bytes[8 * (spoil % 5) + draw_byte(input) % 8] ^= (uint8_t) (1u << draw_byte(input) % 8);
         dn_prog_t *prog = NULL;
         DN_FUZZ_CHECK(DN_OK != dn_prog_decode(bytes, len, NULL, &prog));
         return;
@@ -699,7 +699,7 @@ static void try_decode(input_t *input)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     input_t input = {data, len};
-    const uint64_t kind = take_byte(&input) % 3;
+    const uint64_t kind = draw_byte(&input) % 3;
 
     if (0 == kind) {
         try_create(&input);
@@ -711,7 +711,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     return 0;
 }
 
-/** Write ops down as take_ops() reads them: each a loop around all that follow, with some turns. */
+/** Write ops down as draw_ops() reads them: each a loop around all that follow, with some turns. */
 static void seed_nest(uint64_t *random, uint8_t *to, size_t n)
 {
     for (; 0 != n; n--) {

@@ -143,9 +143,9 @@ static void open_both(void)
 /** Change bytes in a mapping: mostly where the other side looks. */
 static void write_map(dn_fuzz_input_t *input, const dn_shm_map_t *map)
 {
-    const uint64_t kind = dn_fuzz_take(input, 1);
-    const uint64_t off = dn_fuzz_take(input, 2);
-    const size_t n = 1 + dn_fuzz_take(input, 1) % 64;
+    const uint64_t kind = dn_fuzz_draw(input, 1);
+    const uint64_t off = dn_fuzz_draw(input, 2);
+    const size_t n = 1 + dn_fuzz_draw(input, 1) % 64;
     uint8_t *const base = (uint8_t *) (uintptr_t) map->header;
     uint8_t *part[] = {base,       (uint8_t *) map->slot,        map->llcm, map->rings,
                        map->stage, map->stage + map->stage_bytes};
@@ -153,7 +153,7 @@ static void write_map(dn_fuzz_input_t *input, const dn_shm_map_t *map)
     uint8_t *const end = base + map->bytes;
 
     for (size_t i = 0; i < n && 0 != input->len && at + i < end; i++) {
-        at[i] ^= (uint8_t) dn_fuzz_take(input, 1);
+        at[i] ^= (uint8_t) dn_fuzz_draw(input, 1);
     }
 }
 
@@ -161,12 +161,12 @@ static void send_line(dn_fuzz_input_t *input)
 {
     dn_shm_peer_t *hostile = (dn_shm_peer_t *) to_victim;
     uint8_t bytes[UINT8_MAX] = {0};
-    const unsigned channel = (unsigned) dn_fuzz_take(input, 1);
-    const unsigned tag = (unsigned) dn_fuzz_take(input, 1);
-    const size_t n = dn_fuzz_take(input, 1);
+    const unsigned channel = (unsigned) dn_fuzz_draw(input, 1);
+    const unsigned tag = (unsigned) dn_fuzz_draw(input, 1);
+    const size_t n = dn_fuzz_draw(input, 1);
 
     for (size_t i = 0; i < n; i++) {
-        bytes[i] = (uint8_t) dn_fuzz_take(input, 1);
+        bytes[i] = (uint8_t) dn_fuzz_draw(input, 1);
     }
     (void) dn_line_send(&hostile->tx, channel, tag, bytes, n, NULL, 0);
 }
@@ -174,17 +174,17 @@ static void send_line(dn_fuzz_input_t *input)
 static void transfer(dn_fuzz_input_t *input)
 {
     dn_key_t used = key;
-    const uint64_t kind = dn_fuzz_take(input, 1);
-    const size_t changed = dn_fuzz_take(input, 1);
+    const uint64_t kind = dn_fuzz_draw(input, 1);
+    const size_t changed = dn_fuzz_draw(input, 1);
     uint8_t *byte = (uint8_t *) &used;
 
     if (sizeof(used) > changed) {
-        byte[changed] ^= (uint8_t) dn_fuzz_take(input, 1);
+        byte[changed] ^= (uint8_t) dn_fuzz_draw(input, 1);
     }
     const dn_xfer_t xfer = {.local = local,
                             .key = &used,
-                            .roff = dn_fuzz_take(input, 2),
-                            .len = dn_fuzz_take(input, 2),
+                            .roff = dn_fuzz_draw(input, 2),
+                            .len = dn_fuzz_draw(input, 2),
                             .flags = (unsigned) (kind >> 1) & DN_XFER_ALONE};
     (void) (0 != kind % 2 ? dn_push(to_peer, &xfer) : dn_pull(to_peer, &xfer));
 }
@@ -202,7 +202,7 @@ static void reconnect(void)
 
 static void make_step(dn_fuzz_input_t *input)
 {
-    const enum step step = (enum step)(dn_fuzz_take(input, 1) % STEP_KINDS);
+    const enum step step = (enum step)(dn_fuzz_draw(input, 1) % STEP_KINDS);
 
     switch (step) {
     case WRITE_VICTIM:
@@ -216,7 +216,7 @@ static void make_step(dn_fuzz_input_t *input)
         break;
     case ANSWER:
         if (NULL != to_peer) {
-            (void) dn_botf(to_peer, DN_CHAN_USER, 1, NULL, 0, local, dn_fuzz_take(input, 2) % 4096);
+            (void) dn_botf(to_peer, DN_CHAN_USER, 1, NULL, 0, local, dn_fuzz_draw(input, 2) % 4096);
         }
         break;
     case TRANSFER:
@@ -226,7 +226,7 @@ static void make_step(dn_fuzz_input_t *input)
         break;
     case TAKE:
         if (NULL != to_peer) {
-            dn_recv(to_peer, (int) (1 + dn_fuzz_take(input, 1) % 8));
+            dn_recv(to_peer, (int) (1 + dn_fuzz_draw(input, 1) % 8));
         }
         break;
     case CONNECT:

@@ -217,11 +217,11 @@ static void complete(dn_tag_req_t *req)
 }
 
 /** Lengths on either side of each limit. */
-static size_t take_length(dn_fuzz_input_t *input)
+static size_t draw_length(dn_fuzz_input_t *input)
 {
     static const size_t length[] = {0, 8, 40, EAGER, EAGER + 1, ANNOUNCE, ANNOUNCE + 1, MOST};
 
-    return length[dn_fuzz_take(input, 1) % (sizeof(length) / sizeof(length[0]))];
+    return length[dn_fuzz_draw(input, 1) % (sizeof(length) / sizeof(length[0]))];
 }
 
 /** A request with memory; NULL: there are too many. */
@@ -242,7 +242,7 @@ static slot_t *new_request(dn_fuzz_input_t *input, unsigned how, int sends)
     at->passed = 0;
     at->sends = sends;
     at->shape = how % SHAPES;
-    at->len = take_length(input);
+    at->len = draw_length(input);
     at->req.complete = complete;
     if (TOGETHER == at->shape) {
         dn_tag_memory(&at->req, at->memory + GUARD, at->len);
@@ -269,7 +269,7 @@ static dn_tag_want_t want_of(unsigned how)
 
 static void receive_one(dn_fuzz_input_t *input)
 {
-    const unsigned how = (unsigned) dn_fuzz_take(input, 1);
+    const unsigned how = (unsigned) dn_fuzz_draw(input, 1);
     const dn_tag_want_t want = want_of(how);
     slot_t *at = new_request(input, how / 16, 0);
 
@@ -281,7 +281,7 @@ static void receive_one(dn_fuzz_input_t *input)
 
 static void send_one(dn_fuzz_input_t *input)
 {
-    const unsigned how = (unsigned) dn_fuzz_take(input, 1);
+    const unsigned how = (unsigned) dn_fuzz_draw(input, 1);
     const dn_tag_head_t head = {.context = how / 8 % CONTEXTS, .tag = 1 + how % 3};
     slot_t *at = new_request(input, how / 16, 1);
 
@@ -292,7 +292,7 @@ static void send_one(dn_fuzz_input_t *input)
 
 static void cancel(dn_fuzz_input_t *input)
 {
-    slot_t *at = &slot[dn_fuzz_take(input, 1) % REQUESTS];
+    slot_t *at = &slot[dn_fuzz_draw(input, 1) % REQUESTS];
 
     if (at->used && !at->done && !at->sends) {
         dn_tag_cancel(&at->req);
@@ -301,7 +301,7 @@ static void cancel(dn_fuzz_input_t *input)
 
 static void probe(dn_fuzz_input_t *input)
 {
-    const dn_tag_want_t want = want_of((unsigned) dn_fuzz_take(input, 1));
+    const dn_tag_want_t want = want_of((unsigned) dn_fuzz_draw(input, 1));
     dn_tag_found_t found;
 
     if (dn_tag_probe(tag, &want, &found)) {
@@ -311,7 +311,7 @@ static void probe(dn_fuzz_input_t *input)
 
 static void receive_matched(dn_fuzz_input_t *input)
 {
-    const unsigned how = (unsigned) dn_fuzz_take(input, 1);
+    const unsigned how = (unsigned) dn_fuzz_draw(input, 1);
     const dn_tag_want_t want = want_of(how);
     slot_t *at = new_request(input, how / 16, 0);
     dn_tag_found_t found;
@@ -330,8 +330,8 @@ static void receive_matched(dn_fuzz_input_t *input)
 
 static void forge(dn_fuzz_input_t *input)
 {
-    const unsigned kind = (unsigned) dn_fuzz_take(input, 1);
-    const size_t wanted = dn_fuzz_take(input, 2);
+    const unsigned kind = (unsigned) dn_fuzz_draw(input, 1);
+    const size_t wanted = dn_fuzz_draw(input, 2);
     const size_t n = wanted < input->len ? wanted : input->len;
     uint8_t *exact = malloc(n + (0 == n));
 
@@ -353,7 +353,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     }
     begin_anew();
     while (0 != input.len) {
-        switch ((enum step)(dn_fuzz_take(&input, 1) % STEP_KINDS)) {
+        switch ((enum step)(dn_fuzz_draw(&input, 1) % STEP_KINDS)) {
         case FORGE:
             forge(&input);
             break;
@@ -373,10 +373,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             receive_matched(&input);
             break;
         case FORGET:
-            dn_tag_forget(tag, (uint32_t) dn_fuzz_take(&input, 1) % CONTEXTS);
+            dn_tag_forget(tag, (uint32_t) dn_fuzz_draw(&input, 1) % CONTEXTS);
             break;
         default:
-            progress(1 + (unsigned) dn_fuzz_take(&input, 1) % 8);
+            progress(1 + (unsigned) dn_fuzz_draw(&input, 1) % 8);
             break;
         }
     }

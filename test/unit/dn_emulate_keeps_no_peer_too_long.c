@@ -200,11 +200,11 @@ static void what_waits_too_long_for_the_link_is_a_gap(void **state)
     head.sent = dn_emulate_now();
     head.first = UINT64_C(11000000000);
     dn_test_log_expect();
-    assert_int_equal(dn_emulate_take(emulate, peer, DN_EMULATE_BOTF, &head, sizeof(head)), 1);
+    assert_int_equal(dn_emulate_arrive(emulate, peer, DN_EMULATE_BOTF, &head, sizeof(head)), 1);
     assert_true(dn_test_log_said(1, "waits more than 10 s for the link of dimmnet1-d"));
     assert_int_equal(dn_peer_check(self), DN_ERR_UNREACH);
     head.first = 0;
-    assert_int_equal(dn_emulate_take(emulate, peer, DN_EMULATE_BOTF, &head, sizeof(head)), 0);
+    assert_int_equal(dn_emulate_arrive(emulate, peer, DN_EMULATE_BOTF, &head, sizeof(head)), 0);
     for (unsigned i = 0; i < 1000; i++) {
         dn_progress(port);
     }

@@ -23,7 +23,7 @@ static void nothing_is_found_where_nothing_was_taken(void **state)
     dn_handle_open(&table, 0);
     assert_null(dn_handle_find(&table, DN_HANDLE_NONE));
     assert_null(dn_handle_find(&table, UINT64_MAX));
-    const uint64_t handle = dn_handle_take(&table, object);
+    const uint64_t handle = dn_handle_add(&table, object);
     assert_ptr_equal(dn_handle_find(&table, handle), object);
     assert_null(dn_handle_find(&table, DN_HANDLE_NONE));
     assert_null(dn_handle_find(&table, UINT64_MAX));
@@ -40,7 +40,7 @@ static void handles_are_found_while_the_table_grows(void **state)
 
     dn_handle_open(&table, 0);
     for (int i = 0; i < MANY; i++) {
-        handle[i] = dn_handle_take(&table, &object[i]);
+        handle[i] = dn_handle_add(&table, &object[i]);
         assert_int_not_equal(handle[i], DN_HANDLE_NONE);
         /* Every third one goes soon: its slot is used again. */
         if (0 == i % 3) {
@@ -62,7 +62,7 @@ static void stale_handles_find_nothing(uint32_t first)
     dn_handle_open(&table, first);
     for (int turn = 0; turn < TURNS; turn++) {
         for (int i = 0; i < OBJECTS; i++) {
-            handle[turn][i] = dn_handle_take(&table, &object[i]);
+            handle[turn][i] = dn_handle_add(&table, &object[i]);
             assert_int_not_equal(handle[turn][i], DN_HANDLE_NONE);
         }
         for (int old = 0; old < turn; old++) {
@@ -98,13 +98,13 @@ static void a_slot_of_generation_zero_is_never_made(void **state)
 
     dn_handle_open(&table, UINT32_MAX);
     for (int turn = 0; turn < TURNS; turn++) {
-        const uint64_t handle = dn_handle_take(&table, object);
+        const uint64_t handle = dn_handle_add(&table, object);
 
         assert_int_not_equal(handle >> 32, 0);
         dn_handle_drop(&table, handle);
     }
     for (int i = 0; i < MANY; i++) {
-        assert_int_not_equal(dn_handle_take(&table, &object[i]) >> 32, 0);
+        assert_int_not_equal(dn_handle_add(&table, &object[i]) >> 32, 0);
     }
     dn_handle_close(&table);
 }

@@ -21,7 +21,7 @@ static unsigned use(dn_ship_pair_t *pair, const dn_prog_t *prog, size_t room)
     const unsigned before = pair->progs;
     uint32_t slot = 0;
 
-    assert_int_equal(dn_ship_out_take(&pair->out, prog, &slot), DN_OK);
+    assert_int_equal(dn_ship_out_enter(&pair->out, prog, &slot), DN_OK);
     assert_int_equal(dn_ship_send(pair, slot, room), DN_OK);
     assert_int_equal(dn_ship_has(pair, slot, prog), 1);
     dn_ship_out_leave(&pair->out, slot);
@@ -85,14 +85,14 @@ static void none_that_a_transfer_names_goes(void **state)
 
     many(prog, DN_SHIP_SLOTS + 1, 20);
     for (unsigned i = 0; i < DN_SHIP_SLOTS; i++) {
-        assert_int_equal(dn_ship_out_take(&pair.out, prog[i], &slot[i]), DN_OK);
+        assert_int_equal(dn_ship_out_enter(&pair.out, prog[i], &slot[i]), DN_OK);
         assert_int_equal(dn_ship_send(&pair, slot[i], PIECE), DN_OK);
     }
-    assert_int_equal(dn_ship_out_take(&pair.out, prog[5], &slot[DN_SHIP_SLOTS]), DN_OK);
+    assert_int_equal(dn_ship_out_enter(&pair.out, prog[5], &slot[DN_SHIP_SLOTS]), DN_OK);
     assert_int_equal(slot[DN_SHIP_SLOTS], slot[5]);
-    assert_int_equal(dn_ship_out_take(&pair.out, prog[DN_SHIP_SLOTS], &slot[DN_SHIP_SLOTS]), DN_ERR_AGAIN);
+    assert_int_equal(dn_ship_out_enter(&pair.out, prog[DN_SHIP_SLOTS], &slot[DN_SHIP_SLOTS]), DN_ERR_AGAIN);
     dn_ship_out_leave(&pair.out, slot[5]);
-    assert_int_equal(dn_ship_out_take(&pair.out, prog[DN_SHIP_SLOTS], &slot[DN_SHIP_SLOTS]), DN_ERR_AGAIN);
+    assert_int_equal(dn_ship_out_enter(&pair.out, prog[DN_SHIP_SLOTS], &slot[DN_SHIP_SLOTS]), DN_ERR_AGAIN);
     dn_ship_out_leave(&pair.out, slot[5]);
     assert_int_equal(use(&pair, prog[DN_SHIP_SLOTS], PIECE), 1);
     assert_int_equal(dn_ship_has(&pair, slot[4], prog[4]), 1);
@@ -112,10 +112,10 @@ static void old_ones_go_for_long_ones(void **state)
     many(prog, 3, 50000);
     use(&pair, small, PIECE);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(dn_ship_out_take(&pair.out, prog[i], &slot[i]), DN_OK);
+        assert_int_equal(dn_ship_out_enter(&pair.out, prog[i], &slot[i]), DN_OK);
         assert_int_equal(dn_ship_send(&pair, slot[i], PIECE), DN_OK);
     }
-    assert_int_equal(dn_ship_out_take(&pair.out, prog[2], &slot[2]), DN_OK);
+    assert_int_equal(dn_ship_out_enter(&pair.out, prog[2], &slot[2]), DN_OK);
     assert_int_equal(dn_ship_send(&pair, slot[2], PIECE), DN_ERR_AGAIN);
     dn_ship_out_leave(&pair.out, slot[0]);
     assert_int_equal(dn_ship_send(&pair, slot[2], PIECE), DN_OK);
@@ -163,7 +163,7 @@ static void what_was_left_half_way_is_sent_again(void **state)
     uint32_t slot = 0;
 
     many(prog, 2, 20);
-    assert_int_equal(dn_ship_out_take(&pair.out, prog[0], &slot), DN_OK);
+    assert_int_equal(dn_ship_out_enter(&pair.out, prog[0], &slot), DN_OK);
     begin(&pair, slot);
     assert_int_equal(dn_ship_has(&pair, slot, prog[0]), 0);
     dn_ship_out_leave(&pair.out, slot);
@@ -231,7 +231,7 @@ static void any_mix_of_transfers(void **state)
             continue;
         }
         started++;
-        while (DN_OK != dn_ship_out_take(&pair.out, fleet.prog[i], &slot)) {
+        while (DN_OK != dn_ship_out_enter(&pair.out, fleet.prog[i], &slot)) {
             land(&pair, &fleet, dn_test_below(&random, SOME));
         }
         while (DN_OK != dn_ship_send(&pair, slot, 1 + dn_test_length(&random, PIECE))) {

@@ -79,12 +79,12 @@ static void segments_in_turn_are_mapped_again(dn_world_t *world)
 {
     open_and_forge(world);
     for (int round = 0; round < 2; round++) {
-        for (uint32_t i = 0; i < DN_SHM_WINDOWS + MORE; i++) {
+        for (uint32_t i = 0; i < DN_SHM_VIEWS + MORE; i++) {
             pull(world, i);
             pull(world, 0);
         }
     }
-    dn_check_equal(mappings(), DN_SHM_WINDOWS);
+    dn_check_equal(mappings(), DN_SHM_VIEWS);
     dn_world_stop(world);
     dn_check_equal(mappings(), 0);
 }
@@ -97,21 +97,21 @@ static void segments_given_to_callers_are_bounded(dn_world_t *world)
 
     open_and_forge(world);
     for (uint32_t i = 0; i < MORE; i++) {
-        pull(world, DN_SHM_WINDOWS + i);
+        pull(world, DN_SHM_VIEWS + i);
     }
-    for (uint32_t i = 0; i < DN_SHM_WINDOWS; i++) {
+    for (uint32_t i = 0; i < DN_SHM_VIEWS; i++) {
         const dn_key_t key = announce(i);
         dn_check_equal(dn_segment_map(world->peer[0], &key, &base), DN_OK);
         first = 0 == i ? base : first;
     }
-    dn_check_equal(mappings(), DN_SHM_WINDOWS);
+    dn_check_equal(mappings(), DN_SHM_VIEWS);
     dn_test_log_expect();
     for (uint32_t i = 0; i < MORE; i++) {
-        const dn_key_t key = announce(DN_SHM_WINDOWS + i);
+        const dn_key_t key = announce(DN_SHM_VIEWS + i);
         dn_check_equal(dn_segment_map(world->peer[0], &key, &base), DN_ERR_UNSUPPORTED);
     }
     dn_check(dn_test_log_said(1, "more segments than the 4096"));
-    dn_check_equal(mappings(), DN_SHM_WINDOWS);
+    dn_check_equal(mappings(), DN_SHM_VIEWS);
     const dn_key_t key = announce(0);
     dn_check_equal(dn_segment_map(world->peer[0], &key, &base), DN_OK);
     dn_check(base == first);
@@ -125,7 +125,7 @@ static const dn_world_test_t tests[] = {
     {"segments_given_to_callers_are_bounded", 1, segments_given_to_callers_are_bounded},
 };
 
-/** usage: shm_window [TEST] */
+/** usage: shm_view [TEST] */
 int main(int argc, char **argv)
 {
     const dn_variant_t variant = {.file = "window", .device = "shm"};
