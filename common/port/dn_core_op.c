@@ -24,7 +24,7 @@ dn_core_op_t *dn_core_op_new(dn_core_t *core, dn_peer_base_t *peer, enum dn_core
     if (NULL == op) {
         return NULL;
     }
-    op->id = dn_handle_take(&core->operations, op);
+    op->id = dn_handle_add(&core->operations, op);
     if (DN_HANDLE_NONE == op->id) {
         free(op);
         return NULL;

@@ -241,8 +241,8 @@ static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
     }
 }
 
-/** Take up to @p max messages of one ring in which there is one. */
-static __attribute__((noinline)) int dn_shm_help_claim(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
+/** Hand on up to @p max messages of one ring in which there is one. */
+static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
     dn_line_msg_t msg;
@@ -297,7 +297,7 @@ static __attribute__((noinline)) int dn_shm_help_claim(dn_shm_t *shm, dn_shm_rx_
 /** Look at one ring; the common case is that nothing is there. */
 static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
-    return dn_line_quiet(&rx->line) ? 0 : dn_shm_help_claim(shm, rx, max);
+    return dn_line_quiet(&rx->line) ? 0 : dn_shm_drain(shm, rx, max);
 }
 
 /** Note that a ring was active; it takes the place of the one idle longest. */
