@@ -133,6 +133,8 @@ DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
 /** The name of the i-th device, as dn_open() takes it: those of this build, and then modules (dn_device.h), which are not loaded
  * by that. NULL when there are no more. */
 DN_API const char *dn_device_name(size_t i);
+/** Is there a device of this name, built in or as a module? It is not loaded by that. */
+DN_API int dn_device_known(const char *name);
 
 /** The i-th open device of a port, in the order of dn_open()'s list.
  * @retval DN_ERR_RANGE  there are no more. */

@@ -47,14 +47,7 @@ bool dn_ompi_far_is_auto(const char *devices)
 
 bool dn_ompi_far_is_built(void)
 {
-    const char *name;
-
-    for (size_t i = 0; NULL != (name = dn_device_name(i)); i++) {
-        if (0 == strcmp(AUTO_NETWORK, name)) {
-            return true;
-        }
-    }
-    return false;
+    return 0 != dn_device_known(AUTO_NETWORK);
 }
 
 bool dn_ompi_spans_hosts(void)

@@ -250,17 +250,29 @@ static dn_module_t *dn_module_find(const char *name)
     return module;
 }
 
+/** The same, and where there is none yet, in the folders as they are now. */
+static dn_module_t *dn_module_seek(const char *name)
+{
+    dn_module_t *module = dn_module_find(name);
+    if (NULL == module) {
+        dn_module_look();
+        module = dn_module_find(name);
+    }
+    return module;
+}
+
+int dn_device_known(const char *name)
+{
+    return NULL != dn_module_built_in_find(name) || NULL != dn_module_seek(name);
+}
+
 const dn_device_t *dn_device_find(const char *name, const char *spec)
 {
     const dn_device_t *device = dn_module_built_in_find(name);
     if (NULL != device) {
         return device;
     }
-    dn_module_t *module = dn_module_find(name);
-    if (NULL == module) {
-        dn_module_look();
-        module = dn_module_find(name);
-    }
+    dn_module_t *module = dn_module_seek(name);
     if (NULL == module) {
         dn_module_unknown(name, spec);
         return NULL;

@@ -97,6 +97,7 @@ static void threads_load_it_once_and_it_stays(void **state)
     pthread_t thread[THREADS];
     void *failed;
 
+    assert_true(dn_device_known("good"));
     assert_int_equal(is_named("good"), 1);
     assert_false(is_loaded("dn_device_good.so"));
     for (unsigned i = 0; i < THREADS; i++) {
@@ -141,10 +142,13 @@ static void what_is_no_module_is_refused(void **state)
     refused("", "no device of \"\" works here");
     /* Its name would be cut in addresses. */
     assert_int_equal(is_named("muchtoolong"), 0);
+    assert_false(dn_device_known("muchtoolong"));
+    assert_false(dn_device_known("nix"));
     /* The folders have been looked into several times. */
     assert_int_equal(is_named("good"), 1);
     /* A file cannot take the place of what is built in. */
     assert_int_equal(is_named("shm"), 1);
+    assert_true(dn_device_known("shm"));
 }
 
 /** The device of the module, with an entry in place of one of its own. */
@@ -189,6 +193,7 @@ static void what_is_for_another_library_is_refused(void **state)
     assert_int_equal(dn_device_add(&module), DN_OK);
     assert_int_equal(dn_device_add(&module), DN_OK);
     assert_int_equal(is_named("mine"), 1);
+    assert_true(dn_device_known("mine"));
     assert_int_equal(dn_open("mine,good", &job, NULL, &port), DN_OK);
     dn_close(port);
     dlclose(handle);
