@@ -156,8 +156,10 @@ DN_API const char *dn_strerror(dn_status_t status);
  * @retval DN_ERR_VERSION  the peer runs another version of libdimmnet: install the same one.
  * @retval DN_ERR_PARAM    the peer counts from another dn_config_t::first: set the same one.
  * @retval DN_ERR_ACCESS   another process group or user: dn_group_admit() it, or give up.
- * @retval DN_ERR_UNREACH  no device of the list reaches that host, or the process is gone: use another
- *                         transport. Not logged: this is an answer, not a failure.
+ * @retval DN_ERR_UNREACH  the process is gone, or is not reached by a device that would do: use another transport. Not logged: this
+ *                         is an answer, not a failure.
+ * @retval DN_ERR_UNSUPPORTED  no device that both have open leads to where the process is, another host or name space, be the
+ *                         process there or not: open one that does (dn_device_open()), or use another transport. Not logged.
  * @retval DN_ERR_NOMEM    the peer has no slot left (dn_config_t::max_peers), or memory ran out. Later devices of the list
  *                         are not tried, since the peer may come by this one: try again, or use another transport.
  */

@@ -182,7 +182,8 @@ struct dn_device {
      * Reach a peer by its part of the address. The identity in @p id has been checked against the
      * port's groups; the device checks that the other end is the same. *peer_p: in, the peer when it
      * exists without a connection of ours; out, the peer, with ops, botf_*, llcm_len set.
-     * DN_ERR_UNREACH: not by this device.
+     * DN_ERR_UNREACH: not by this device. DN_ERR_UNSUPPORTED: nor would any process be where that address leads; the other end
+     * has to find the same of the own address.
      */
     dn_status_t (*connect)(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
                            dn_peer_base_t **peer_p);

@@ -386,7 +386,7 @@ int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
         status = dn_connect(dn_ompi.port, address, len, peer_p);
         dn_ompi_progress_look();
     }
-    if (DN_ERR_UNREACH == status) {
+    if (DN_ERR_UNSUPPORTED == status) {
         status = dn_ompi_far_connect(proc, address, len, comes_later, peer_p);
     }
     free(address);

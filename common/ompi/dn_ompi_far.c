@@ -4,8 +4,8 @@
  */
 /** @file dn_ompi_far.c
  * The list of devices "auto": memory that processes share, and a network as soon as somebody is elsewhere. That is at the start of
- * a job of several hosts, or when MPI connects a process of another one: then each side opens the network, publishes its new
- * address, and looks up that of the other, which does the same.
+ * a job of several hosts, or when MPI connects a process of another one, or of name spaces that share no memory with those of this one:
+ * then each side opens the network, publishes its new address, and looks up that of the other, which does the same.
  *
  * Life of the network, from one opening of the port to the next:
  *
@@ -175,15 +175,14 @@ static void *await_address(const opal_process_name_t *proc, size_t *len_p)
 dn_status_t dn_ompi_far_connect(const opal_proc_t *proc, const void *address, size_t len, bool comes_later,
                                 dn_peer_t **peer_p)
 {
-    /* A process of this host that memory does not reach has ended. */
-    if (OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) || !dn_ompi_far_open()) {
+    if (!dn_ompi_far_open()) {
         return DN_ERR_UNREACH;
     }
     dn_status_t status = dn_connect(far.port, address, len, peer_p);
-    if (DN_ERR_UNREACH == status && comes_later) {
+    if (DN_ERR_UNSUPPORTED == status && comes_later) {
         void *other = await_address(&proc->proc_name, &len);
         status = NULL == other ? DN_ERR_UNREACH : dn_connect(far.port, other, len, peer_p);
         free(other);
     }
-    return status;
+    return DN_ERR_UNSUPPORTED == status ? DN_ERR_UNREACH : status;
 }

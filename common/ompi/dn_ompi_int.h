@@ -43,7 +43,7 @@ void dn_ompi_far_end(void);
 /** Its address is about to be told. @return whether another one is published when somebody is met elsewhere. */
 bool dn_ompi_far_tell(void);
 /**
- * Connect to a process that the devices which are open do not reach.
+ * Connect to a process that is where the devices which are open do not lead.
  * @param[in] address      of the process, from the modex.
  * @param[in] comes_later  What it told by dn_ompi_far_tell().
  * @retval DN_ERR_UNREACH  Nothing reaches it.

@@ -285,7 +285,7 @@ static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const d
 {
     const dn_peer_base_t id = {
         .pid = head->pid, .pgid = head->pgid, .nonce = {head->nonce[0], head->nonce[1]}};
-    dn_status_t result = DN_ERR_UNREACH;
+    dn_status_t result = DN_ERR_UNSUPPORTED;
 
     for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
         const void *part;
@@ -306,7 +306,9 @@ static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const d
         if (DN_OK == status || DN_ERR_NOMEM == status) {
             return status;
         }
-        result = DN_ERR_UNREACH == status ? result : status;
+        if (DN_ERR_UNSUPPORTED == result || (DN_ERR_UNREACH != status && DN_ERR_UNSUPPORTED != status)) {
+            result = status;
+        }
     }
     return result;
 }

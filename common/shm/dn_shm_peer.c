@@ -181,12 +181,12 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         dn_log_answer("shm does not reach PID %" PRIu32
                       ": it is on another host, or in another PID or IPC namespace",
                       id->pid);
-        return DN_ERR_UNREACH;
+        return DN_ERR_UNSUPPORTED;
     }
     if (where.user_ns != shm->user_ns && (where.memfd || shm->memfd)) {
         /* The kernel hides one from the other: both must say no, or one would send and never be heard. */
         dn_log_answer("shm does not reach PID %" PRIu32 ": it is in another user namespace", id->pid);
-        return DN_ERR_UNREACH;
+        return DN_ERR_UNSUPPORTED;
     }
     if (where.uid != shm->map.header->uid) {
         dn_log_error("PID %" PRIu32 " belongs to user %" PRIu32 ", this process to user %" PRIu32 "; refused",
