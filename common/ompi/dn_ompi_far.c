@@ -37,7 +37,7 @@ static struct {
     far_state_t state; /**< written under the lock, or by one thread while components are opened and closed */
     bool told;         /**< the modex has an address without the network */
     char *name;        /**< under which another one is published; NULL: none is */
-    uint32_t timeout_s;
+    uint32_t patience_s; /**< for which another's address is awaited */
 } far = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 bool dn_ompi_far_is_auto(const char *devices)
@@ -55,13 +55,23 @@ bool dn_ompi_spans_hosts(void)
     return dn_ompi_job_size() > (uint32_t) opal_process_info.num_local_peers + 1;
 }
 
+/** The time limit for processes that are silent. Where these are never given up, still nobody waits for ever for an address that
+ * may not be published: then it is the usual limit. */
+static uint32_t patience_s(void)
+{
+    dn_config_t usual;
+
+    dn_config_init(&usual);
+    return 0 != dn_ompi_params.port.timeout_s ? dn_ompi_params.port.timeout_s : usual.timeout_s;
+}
+
 const char *dn_ompi_far_devices(void)
 {
     const char *devices = NULL == dn_ompi_params.mpi.devices ? "" : dn_ompi_params.mpi.devices;
     const bool is_auto = dn_ompi_far_is_auto(devices);
 
     far.state = is_auto && dn_ompi_far_is_built() ? FAR_CLOSED : FAR_NEVER;
-    far.timeout_s = dn_ompi_params.port.timeout_s;
+    far.patience_s = patience_s();
     far.told = false;
     return is_auto ? AUTO_DEVICES : devices;
 }
@@ -150,17 +160,17 @@ static uint64_t clock_ns(void)
 
 /**
  * Wait for the address that a process publishes when it has met this one, as this one has met it.
- * @return the caller's to free(), NULL: it did not come within the time limit for processes that are silent.
+ * @return the caller's to free(), NULL: it did not come in time.
  */
 static void *await_address(const opal_process_name_t *proc, size_t *len_p)
 {
-    const uint64_t until = clock_ns() + far.timeout_s * UINT64_C(1000000000);
+    const uint64_t until = clock_ns() + far.patience_s * UINT64_C(1000000000);
     struct timespec pause = {.tv_nsec = PAUSE_LEAST_NS};
     char *name = name_of(proc);
     void *address = NULL;
     int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_NOT_FOUND;
 
-    while (OPAL_ERR_NOT_FOUND == rc && (0 == far.timeout_s || clock_ns() < until)) {
+    while (OPAL_ERR_NOT_FOUND == rc && clock_ns() < until) {
         rc = dn_ompi_look_up(name, proc, &address, len_p);
         if (OPAL_ERR_NOT_FOUND == rc) {
             dn_progress(far.port);
