@@ -89,7 +89,7 @@ static int component_open(void)
 }
 
 /** dn_lost_fn_t: who waits for the process looks at its peers. */
-static void lost(dn_peer_t *peer, void *arg)
+static void component_lost(dn_peer_t *peer, void *arg)
 {
     dn_peer_set_user(peer, DN_CHAN_COLL, arg);
     (void) dn_fetch_add_release(&coll_llcm.losses, 1);
@@ -100,7 +100,7 @@ static int component_init(bool progress_threads, bool mpi_threads)
     (void) progress_threads;
     (void) mpi_threads;
     if (NULL != coll_llcm.port) {
-        (void) dn_lost_set(coll_llcm.port, DN_CHAN_COLL, lost, &coll_llcm);
+        (void) dn_lost_set(coll_llcm.port, DN_CHAN_COLL, component_lost, &coll_llcm);
     }
     return OMPI_SUCCESS;
 }

@@ -22,7 +22,7 @@ static bool coll_llcm_exchange_suits(coll_llcm_module_t *module, struct ompi_com
 }
 
 /** Where block @p i begins. */
-static void *block(const void *buf, int i, int count, const ompi_datatype_t *type)
+static void *exchange_block(const void *buf, int i, int count, const ompi_datatype_t *type)
 {
     return (uint8_t *) (uintptr_t) buf + (ptrdiff_t) i * count * (type->super.ub - type->super.lb);
 }
@@ -45,7 +45,7 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
         return OMPI_SUCCESS;
     }
     if (MPI_IN_PLACE == sbuf) {
-        sbuf = block(rbuf, rank, rcount, rtype);
+        sbuf = exchange_block(rbuf, rank, rcount, rtype);
         scount = rcount;
         stype = rtype;
     }

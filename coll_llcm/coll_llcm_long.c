@@ -137,7 +137,7 @@ typedef struct card {
 } card_t;
 
 /** All that can fail for want of memory or peers. @param[out] card_p  room for a card of each rank. */
-static bool prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t **card_p)
+static bool long_prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t **card_p)
 {
     const int size = ompi_comm_size(comm);
 
@@ -227,7 +227,7 @@ bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_
 
     module->area_state = COLL_LLCM_BUSY;
     module->comm = comm;
-    const bool good = coll_llcm_all_agree(module, comm, prepare(module, comm, &card))
+    const bool good = coll_llcm_all_agree(module, comm, long_prepare(module, comm, &card))
                       && coll_llcm_all_agree(module, comm, map_areas(module, comm, card));
     free(card);
     if (!good) {

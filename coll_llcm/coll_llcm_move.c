@@ -13,7 +13,7 @@
 #include "opal/datatype/opal_datatype_prototypes.h"
 
 /** Run a convertor that is prepared, over a buffer of all its bytes. */
-static void convert(opal_convertor_t *convertor, void *bytes, bool packs)
+static void move_convert(opal_convertor_t *convertor, void *bytes, bool packs)
 {
     size_t size = 0;
     uint32_t count = 1;
@@ -38,7 +38,7 @@ void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t 
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, (size_t) count,
                                                     buf, 0, &convertor);
-    convert(&convertor, to, true);
+    move_convert(&convertor, to, true);
     OBJ_DESTRUCT(&convertor);
 }
 
@@ -53,7 +53,7 @@ void coll_llcm_unpack(void *buf, int count, const ompi_datatype_t *type, const v
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
     (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, (size_t) count,
                                                     buf, 0, &convertor);
-    convert(&convertor, (void *) (uintptr_t) from, false);
+    move_convert(&convertor, (void *) (uintptr_t) from, false);
     OBJ_DESTRUCT(&convertor);
 }
 

@@ -66,7 +66,7 @@ void coll_llcm_nonblocking_close(void)
     OBJ_DESTRUCT(&coll_llcm.nonblocking.lock);
 }
 
-static dn_status_t start(coll_llcm_request_t *request)
+static dn_status_t nonblocking_start(coll_llcm_request_t *request)
 {
     return request->reduces ? dn_tree_allreduce(request->module->tree, request->in, request->out,
                                                 request->count, &request->reduction.super)
@@ -74,7 +74,7 @@ static dn_status_t start(coll_llcm_request_t *request)
 }
 
 /** Put an operation behind those of its module. The lock is held. */
-static void enqueue(coll_llcm_request_t *request)
+static void nonblocking_enqueue(coll_llcm_request_t *request)
 {
     coll_llcm_module_t *module = request->module;
 
@@ -95,7 +95,7 @@ static void enqueue(coll_llcm_request_t *request)
 
 /** Take the operations off the queue of a module that are complete, and start the next. The lock is held.
  * @param[in,out] done  Where they go. @return where the next one goes. */
-static coll_llcm_request_t **settle(coll_llcm_module_t *module, coll_llcm_request_t **done)
+static coll_llcm_request_t **nonblocking_settle(coll_llcm_module_t *module, coll_llcm_request_t **done)
 {
     dn_status_t status = dn_tree_test(module->tree);
 
@@ -116,13 +116,13 @@ static coll_llcm_request_t **settle(coll_llcm_module_t *module, coll_llcm_reques
         if (NULL == module->first) {
             break;
         }
-        status = start(module->first);
+        status = nonblocking_start(module->first);
     }
     return done;
 }
 
 /** What is left once the lock is not held any more. @return how many there are. */
-static int complete(coll_llcm_request_t *done)
+static int nonblocking_complete(coll_llcm_request_t *done)
 {
     int count = 0;
 
@@ -155,7 +155,7 @@ int coll_llcm_advance(void)
     }
     for (coll_llcm_module_t **at = &coll_llcm.nonblocking.modules; NULL != *at;) {
         coll_llcm_module_t *module = *at;
-        last = settle(module, last);
+        last = nonblocking_settle(module, last);
         if (NULL == module->first) {
             *at = module->next;
         } else {
@@ -163,11 +163,11 @@ int coll_llcm_advance(void)
         }
     }
     opal_mutex_unlock(&coll_llcm.nonblocking.lock);
-    return complete(done);
+    return nonblocking_complete(done);
 }
 
 /** The process has slept, maybe until it was told that the tree is given up, and polls are few now. */
-static void heed(coll_llcm_module_t *module)
+static void nonblocking_heed(coll_llcm_module_t *module)
 {
     opal_mutex_lock(&coll_llcm.nonblocking.lock);
     if (0 != module->pending) {
@@ -183,7 +183,7 @@ void coll_llcm_drain(coll_llcm_module_t *module)
 
     for (unsigned polls = 1; 0 != (pending = dn_load_acquire(&module->pending)); polls++) {
         if (coll_llcm_idle(&wait, module->mapped, polls, pending)) {
-            heed(module);
+            nonblocking_heed(module);
         }
         (void) coll_llcm_advance();
     }
@@ -206,7 +206,7 @@ static coll_llcm_request_t *request_get(coll_llcm_module_t *module, ompi_communi
 }
 
 /** Start an operation, or have it wait for its turn. */
-static int launch(coll_llcm_request_t *own, ompi_request_t **request)
+static int nonblocking_launch(coll_llcm_request_t *own, ompi_request_t **request)
 {
     coll_llcm_module_t *module = own->module;
     dn_status_t status = DN_INPROGRESS;
@@ -215,10 +215,10 @@ static int launch(coll_llcm_request_t *own, ompi_request_t **request)
     const bool registers = !coll_llcm.nonblocking.registered;
     coll_llcm.nonblocking.registered = true;
     if (NULL == module->first) {
-        status = start(own);
+        status = nonblocking_start(own);
     }
     if (DN_INPROGRESS == status) {
-        enqueue(own);
+        nonblocking_enqueue(own);
     }
     opal_mutex_unlock(&coll_llcm.nonblocking.lock);
     if (registers) {
@@ -242,7 +242,7 @@ int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **reques
         return module->saved.coll_ibarrier(comm, request, module->saved.coll_ibarrier_module);
     }
     coll_llcm_request_t *own = request_get(module, comm);
-    return NULL == own ? OMPI_ERR_OUT_OF_RESOURCE : launch(own, request);
+    return NULL == own ? OMPI_ERR_OUT_OF_RESOURCE : nonblocking_launch(own, request);
 }
 
 /**
@@ -277,5 +277,5 @@ int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_da
     own->out = rbuf;
     own->count = (size_t) count;
     own->reduction = reduction;
-    return launch(own, request);
+    return nonblocking_launch(own, request);
 }

@@ -9,15 +9,15 @@
 
 #include "coll_llcm.h"
 
-static void fold(const dn_tree_reduction_t *super, const void *in, void *inout, size_t count)
+static void reduce_fold(const dn_tree_reduction_t *super, const void *in, void *inout, size_t count)
 {
     const coll_llcm_reduction_t *reduction = (const coll_llcm_reduction_t *) super;
 
     ompi_op_reduce(reduction->op, (void *) (uintptr_t) in, inout, count, reduction->type);
 }
 
-static void join(const dn_tree_reduction_t *super, const void *left, const void *right, void *out,
-                 size_t count)
+static void reduce_join(const dn_tree_reduction_t *super, const void *left, const void *right, void *out,
+                        size_t count)
 {
     const coll_llcm_reduction_t *reduction = (const coll_llcm_reduction_t *) super;
 
@@ -63,9 +63,9 @@ static inline bool is_short(size_t bytes, size_t size)
 }
 
 /** Fill a reduction in. @return whether its elements can be copied. */
-static inline bool describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+static inline bool reduce_describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
-    reduction->super.fold = fold;
+    reduction->super.fold = reduce_fold;
     reduction->super.join = NULL;
     reduction->super.size = stride_of(type);
     reduction->op = op;
@@ -76,7 +76,7 @@ static inline bool describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_redu
 bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_datatype_t *type,
                               ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
-    if (!describe(type, op, reduction)) {
+    if (!reduce_describe(type, op, reduction)) {
         return false;
     }
     const size_t bytes = (size_t) count * reduction->super.size;
@@ -87,10 +87,10 @@ bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_
 typedef enum way { WAY_TREE, WAY_LONG, WAY_SAVED } way_t;
 
 /** The same in all processes. Fills in the reduction. */
-static inline way_t choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
-                           ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+static inline way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
+                                  ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
-    if (!describe(type, op, reduction)) {
+    if (!reduce_describe(type, op, reduction)) {
         return WAY_SAVED;
     }
     const size_t bytes = (size_t) count * reduction->super.size;
@@ -112,13 +112,13 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    const way_t way = choose(module, comm, count, type, op, &reduction);
+    const way_t way = reduce_choose(module, comm, count, type, op, &reduction);
     if (OPAL_LIKELY(WAY_TREE == way)) {
         return coll_llcm_wait(module,
                               dn_tree_allreduce(module->tree, in, rbuf, (size_t) count, &reduction.super));
     }
     if (WAY_LONG == way) {
-        reduction.super.join = is_joined(type, op) ? join : NULL;
+        reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
         return coll_llcm_long_allreduce(module, in, rbuf, (size_t) count, &reduction.super);
     }
     return module->saved.coll_allreduce(sbuf, rbuf, count, type, op, comm,
@@ -133,13 +133,13 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    const way_t way = choose(module, comm, count, type, op, &reduction);
+    const way_t way = reduce_choose(module, comm, count, type, op, &reduction);
     if (OPAL_LIKELY(WAY_TREE == way)) {
         return coll_llcm_wait(module, dn_tree_reduce(module->tree, (uint32_t) root, in, rbuf, (size_t) count,
                                                      &reduction.super));
     }
     if (WAY_LONG == way) {
-        reduction.super.join = is_joined(type, op) ? join : NULL;
+        reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
         return coll_llcm_long_reduce(module, root, in, rbuf, (size_t) count, &reduction.super);
     }
     return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,

@@ -34,8 +34,8 @@ bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t 
            && 0 != all;
 }
 
-static int gather(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *own, void *all,
-                  size_t len)
+static int setup_gather(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *own,
+                        void *all, size_t len)
 {
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
 
@@ -160,7 +160,7 @@ static bool gathered_alloc(coll_llcm_module_t *module, struct ompi_communicator_
 }
 
 /** Do our part, tell whether it could be done, hear of the others. @return whether all are ready. */
-static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, gathered_t *all)
+static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, gathered_t *all)
 {
     const size_t size = (size_t) ompi_comm_size(comm);
     answer_t own = {.good = 0};
@@ -168,12 +168,12 @@ static bool agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, 
 
     if (NULL != all->place) {
         find_place(comm, &here);
-        if (OMPI_SUCCESS != gather(module, comm, &here, all->place, sizeof(here))) {
+        if (OMPI_SUCCESS != setup_gather(module, comm, &here, all->place, sizeof(here))) {
             return false;
         }
     }
     own.good = make_part(module, comm, all->place, &own.card);
-    if (OMPI_SUCCESS != gather(module, comm, &own, all->answer, sizeof(own))) {
+    if (OMPI_SUCCESS != setup_gather(module, comm, &own, all->answer, sizeof(own))) {
         return false;
     }
     bool good = true;
@@ -200,7 +200,7 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
 
     module->state = COLL_LLCM_BUSY;
     module->comm = comm;
-    const bool good = gathered_alloc(module, comm, places, &all) && agree(module, comm, &all);
+    const bool good = gathered_alloc(module, comm, places, &all) && setup_agree(module, comm, &all);
     gathered_free(&all);
     if (!good) {
         coll_llcm_tear_down(module);
@@ -217,7 +217,7 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
 }
 
 /** Keep a tree until nobody writes to it. */
-static void leave(dn_tree_t *tree, size_t bytes)
+static void setup_leave(dn_tree_t *tree, size_t bytes)
 {
     coll_llcm_left_t *left = malloc(sizeof(*left));
 
@@ -239,7 +239,7 @@ void coll_llcm_tear_down(coll_llcm_module_t *module)
         if (DN_OK == dn_tree_free(module->tree)) {
             coll_llcm_share_return(module->llcm_bytes);
         } else {
-            leave(module->tree, module->llcm_bytes);
+            setup_leave(module->tree, module->llcm_bytes);
         }
         module->tree = NULL;
     }

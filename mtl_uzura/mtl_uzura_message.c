@@ -41,7 +41,7 @@ static mtl_uzura_req_t *request_of(dn_tag_req_t *req)
     return (mtl_uzura_req_t *) ((uint8_t *) req - offsetof(mtl_uzura_req_t, req));
 }
 
-static void sent(dn_tag_req_t *req)
+static void message_sent(dn_tag_req_t *req)
 {
     mtl_uzura_req_t *request = request_of(req);
 
@@ -50,7 +50,7 @@ static void sent(dn_tag_req_t *req)
     dn_ompi_wait_tell();
 }
 
-static void received(dn_tag_req_t *req)
+static void message_received(dn_tag_req_t *req)
 {
     mtl_uzura_req_t *request = request_of(req);
 
@@ -70,7 +70,7 @@ int mca_mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communica
     if (OPAL_UNLIKELY(NULL == peer)) {
         return OMPI_ERR_UNREACH;
     }
-    request->req.complete = sent;
+    request->req.complete = message_sent;
     set_memory(&request->req, convertor);
     return dn_ompi_status(dn_tag_send(&request->req, peer, &head, MCA_PML_BASE_SEND_SYNCHRONOUS == mode));
 }
@@ -108,7 +108,7 @@ int mca_mtl_uzura_irecv(struct mca_mtl_base_module_t *mtl, struct ompi_communica
             return OMPI_ERR_UNREACH;
         }
     }
-    request->req.complete = received;
+    request->req.complete = message_received;
     set_memory(&request->req, convertor);
     dn_tag_wants(&request->req, dn_ompi_tag_want(comm, src, tag));
     dn_tag_recv(mca_mtl_uzura_tag, &request->req, peer, false);
@@ -138,7 +138,7 @@ int mca_mtl_uzura_imrecv(struct mca_mtl_base_module_t *mtl, struct opal_converto
 {
     mtl_uzura_req_t *request = (mtl_uzura_req_t *) mtl_request;
 
-    request->req.complete = received;
+    request->req.complete = message_received;
     set_memory(&request->req, convertor);
     dn_tag_mrecv(mca_mtl_uzura_tag, &request->req, dn_ompi_tag_message(message));
     return OMPI_SUCCESS;

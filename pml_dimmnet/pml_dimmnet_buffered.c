@@ -62,7 +62,7 @@ static copy_t *copy_new(size_t len, bool eager, uint8_t **to_p)
     return copy;
 }
 
-static void pack(uint8_t *to, size_t len, const void *buf, size_t count, const ompi_datatype_t *type)
+static void buffered_pack(uint8_t *to, size_t len, const void *buf, size_t count, const ompi_datatype_t *type)
 {
     struct iovec iov = {.iov_base = (void *) to, .iov_len = len};
     opal_convertor_t convertor;
@@ -91,7 +91,7 @@ int mca_pml_dimmnet_send_buffered(const void *buf, size_t count, ompi_datatype_t
         return MPI_ERR_BUFFER;
     }
     if (0 != len) {
-        pack(to, len, buf, count, type);
+        buffered_pack(to, len, buf, count, type);
     }
     dn_tag_memory(&copy->req, to, len);
     const int rc = dn_ompi_status(dn_tag_send(&copy->req, peer, &head, false));

@@ -83,7 +83,7 @@ int mca_pml_dimmnet_irecv_init(void *buf, size_t count, ompi_datatype_t *type, i
     return OMPI_SUCCESS;
 }
 
-static int start(persistent_t *persistent)
+static int persistent_start(persistent_t *persistent)
 {
     pml_dimmnet_req_t *request = &persistent->super;
     int rc;
@@ -113,7 +113,7 @@ int mca_pml_dimmnet_start(size_t count, ompi_request_t **requests)
         if (!requests[i]->req_persistent) {
             return OMPI_ERR_REQUEST;
         }
-        const int rc = start((persistent_t *) requests[i]);
+        const int rc = persistent_start((persistent_t *) requests[i]);
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
             /* As if it had never been started. */
             mca_pml_dimmnet_request_release((pml_dimmnet_req_t *) requests[i]);

@@ -66,7 +66,7 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
 }
 
 /** dn_tag_fn_t of a receive that MPI has a handle of. */
-static void received(dn_tag_req_t *req)
+static void recv_received(dn_tag_req_t *req)
 {
     pml_dimmnet_req_t *request = mca_pml_dimmnet_request_of(req);
 
@@ -76,10 +76,10 @@ static void received(dn_tag_req_t *req)
 }
 
 /** Ready a request for what comes. */
-static inline int prepare(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type)
+static inline int recv_prepare(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type)
 {
     request->sends = false;
-    request->req.complete = received;
+    request->req.complete = recv_received;
     return mca_pml_dimmnet_request_memory(request, buf, count, type);
 }
 
@@ -92,7 +92,7 @@ static inline int recv_start(pml_dimmnet_req_t *request, void *buf, size_t count
     if (OPAL_UNLIKELY(!peer_of(comm, src, &peer))) {
         return OMPI_ERR_UNREACH;
     }
-    const int rc = prepare(request, buf, count, type);
+    const int rc = recv_prepare(request, buf, count, type);
     if (OPAL_LIKELY(OMPI_SUCCESS == rc)) {
         dn_tag_wants(&request->req, dn_ompi_tag_want(comm, src, tag));
         dn_tag_recv(mca_pml_dimmnet_tag, &request->req, peer, false);
@@ -185,7 +185,7 @@ int mca_pml_dimmnet_imrecv(void *buf, size_t count, ompi_datatype_t *type, struc
     if (NULL == request) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    const int rc = prepare(request, buf, count, type);
+    const int rc = recv_prepare(request, buf, count, type);
     if (OMPI_SUCCESS != rc) {
         mca_pml_dimmnet_request_return(request);
         return rc;

@@ -261,7 +261,7 @@ static bool find_key(dn_group_key_t *group)
 }
 
 /** In the modex an address is followed by one byte: whether another one is published when somebody is met elsewhere. */
-static int publish(void)
+static int dn_ompi_publish_address(void)
 {
     char address[DN_ADDRESS_MAX + 1];
     size_t len = DN_ADDRESS_MAX;
@@ -304,7 +304,7 @@ static int open_port(void)
         goto err_log;
     }
     dn_ompi_far_begin(dn_ompi.port);
-    rc = publish();
+    rc = dn_ompi_publish_address();
     if (OPAL_SUCCESS != rc) {
         goto err_port;
     }
@@ -359,7 +359,7 @@ void dn_ompi_counters(dn_counters_t *counters)
 }
 
 /** Let the group of an address in; our own is. */
-static dn_status_t admit(const void *address, size_t len)
+static dn_status_t dn_ompi_admit(const void *address, size_t len)
 {
     dn_pgid_t pgid;
     dn_status_t status = dn_address_pgid(address, len, &pgid);
@@ -380,7 +380,7 @@ int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
         return OPAL_ERR_UNREACH;
     }
     const bool comes_later = 0 != address[--len];
-    status = admit(address, len);
+    status = dn_ompi_admit(address, len);
     if (DN_OK == status) {
         dn_ompi_lost_note(proc);
         status = dn_connect(dn_ompi.port, address, len, peer_p);

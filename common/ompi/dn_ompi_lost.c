@@ -35,7 +35,7 @@ static struct {
     bool other_jobs; /**< processes of them are connected */
 } dn_ompi_lost = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-static time_t seconds(void)
+static time_t lost_seconds(void)
 {
     struct timespec now;
 
@@ -108,7 +108,7 @@ uint64_t dn_ompi_lost_key(const char *sentence)
 
         for (size_t i = 0; i < dn_ompi_lost.places; i++) {
             if (host == dn_ompi_lost.place[i].host) {
-                dn_ompi_lost.place[i].said = seconds();
+                dn_ompi_lost.place[i].said = lost_seconds();
             }
         }
         /* What follows the number tells what has happened. */
@@ -135,7 +135,7 @@ void dn_ompi_say_lost(const opal_proc_t *proc)
     if (NULL != proc) {
         opal_mutex_lock(&dn_ompi_lost.lock);
         const place_t *place = place_of(proc->proc_name.vpid);
-        said = NULL != place && 0 != place->said && seconds() - place->said <= SAID_FOR;
+        said = NULL != place && 0 != place->said && lost_seconds() - place->said <= SAID_FOR;
         opal_mutex_unlock(&dn_ompi_lost.lock);
     }
     if (!said) {

@@ -60,7 +60,7 @@ static bool add_op(const union dt_elem_desc *elem, dn_prog_op_t *op, size_t *n, 
 }
 
 /** @return NULL: see dn_ompi_prog(). */
-static dn_prog_t *compile(const opal_datatype_t *type)
+static dn_prog_t *prog_compile(const opal_datatype_t *type)
 {
     const dt_type_desc_t *desc =
         NULL != type->opt_desc.desc && 0 != type->opt_desc.used ? &type->opt_desc : &type->desc;
@@ -86,7 +86,7 @@ static dn_prog_t *compile(const opal_datatype_t *type)
 }
 
 /** Have the program freed with the datatype. Predefined datatypes outlive this library. */
-static bool keep(ompi_datatype_t *type, dn_prog_t *prog)
+static bool prog_keep(ompi_datatype_t *type, dn_prog_t *prog)
 {
     if (ompi_datatype_is_predefined(type)) {
         return true;
@@ -103,10 +103,10 @@ static uint64_t __attribute__((noinline)) compile_once(ompi_datatype_t *type)
     OPAL_THREAD_LOCK(&lock);
     uint64_t word = type->pml_data;
     if (0 == word) {
-        dn_prog_t *prog = compile(&type->super);
+        dn_prog_t *prog = prog_compile(&type->super);
 
         word = NULL == prog ? NO_PROGRAM : (uintptr_t) prog;
-        if (NULL != prog && !keep(type, prog)) {
+        if (NULL != prog && !prog_keep(type, prog)) {
             dn_prog_free(prog);
             word = NO_PROGRAM;
         }
@@ -147,7 +147,7 @@ bool dn_ompi_prog_walk(dn_prog_cursor_t *cursor, const opal_convertor_t *convert
 }
 
 /** The convertor's own stack stays where it is: nothing that packs by the program looks at it. */
-static void pass(opal_convertor_t *convertor, size_t len)
+static void prog_pass(opal_convertor_t *convertor, size_t len)
 {
     convertor->bConverted += len;
     if (convertor->bConverted == convertor->local_size) {
@@ -156,7 +156,7 @@ static void pass(opal_convertor_t *convertor, size_t len)
 }
 
 /** convertor_advance_fct_t. @return 1: all of the data is packed; 0: more is left. */
-static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t *iov_count, size_t *len)
+static int32_t prog_advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t *iov_count, size_t *len)
 {
     dn_prog_cursor_t cursor;
     uint32_t i;
@@ -170,7 +170,7 @@ static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t 
         *len += iov[i].iov_len;
     }
     *iov_count = i;
-    pass(convertor, *len);
+    prog_pass(convertor, *len);
     return 0 == dn_prog_left(&cursor);
 }
 
@@ -180,7 +180,7 @@ bool dn_ompi_prog_adopt(opal_convertor_t *convertor)
         || NULL == dn_ompi_prog((ompi_datatype_t *) (uintptr_t) convertor->pDesc)) {
         return false;
     }
-    convertor->fAdvance = advance;
+    convertor->fAdvance = prog_advance;
     return true;
 }
 
@@ -191,9 +191,9 @@ size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len)
     uint32_t iov_count = 1;
 
     if (OPAL_LIKELY(dn_ompi_prog_walk(&cursor, convertor))) {
-        convertor->fAdvance = advance;
+        convertor->fAdvance = prog_advance;
         len = dn_prog_gather(to, &cursor, len);
-        pass(convertor, len);
+        prog_pass(convertor, len);
         return len;
     }
     return 0 > opal_convertor_pack(convertor, &iov, &iov_count, &len) ? 0 : len;
@@ -216,6 +216,6 @@ size_t dn_ompi_prog_pass(opal_convertor_t *convertor, size_t max, dn_prog_cursor
     if (0 == len || !dn_ompi_prog_walk(cursor_p, convertor)) {
         return 0;
     }
-    pass(convertor, len);
+    prog_pass(convertor, len);
     return len;
 }

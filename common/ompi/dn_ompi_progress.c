@@ -177,7 +177,7 @@ static bool is_blind(void)
 }
 
 /** @return how many messages came by other transports that say so: opal_progress() does not. */
-static int hear(void)
+static int progress_hear(void)
 {
     mca_btl_base_selected_module_t *module;
     /* pml/ob1 leaves it to its transports. */
@@ -244,7 +244,7 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
 }
 
 /** opal_progress_callback_t. */
-static int progress(void)
+static int progress_callback(void)
 {
     const unsigned count = dn_load_relaxed(&dn_ompi_progress.count);
     const unsigned polls = dn_load_relaxed(&dn_ompi_progress.polls);
@@ -281,7 +281,7 @@ bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps)
     /* A process that is about to sleep looks at everything, and so does one that has slept. */
     if (0 != wait->lively || 0 != wait->super.odd || !dn_ompi_shares_core() || 0 == wait->turns % TURNS
         || dn_load_relaxed(&dn_ompi_progress.blind)) {
-        const int heard = dn_load_relaxed(&dn_ompi_progress.blind) ? hear() : 0;
+        const int heard = dn_load_relaxed(&dn_ompi_progress.blind) ? progress_hear() : 0;
 
         progress_that(RETURNS);
         const uint64_t events = dn_load_relaxed(&dn_ompi_progress.events);
@@ -350,14 +350,14 @@ void dn_ompi_progress_open(dn_port_t *port)
 {
     dn_ompi_progress.port = port;
     dn_ompi_progress_look();
-    opal_progress_register(progress);
+    opal_progress_register(progress_callback);
     hook_waits();
 }
 
 void dn_ompi_progress_close(void)
 {
     unhook_waits();
-    opal_progress_unregister(progress);
+    opal_progress_unregister(progress_callback);
     dn_store_relaxed(&dn_ompi_progress.count, 0);
     dn_store_relaxed(&dn_ompi_progress.polls, 0);
     dn_ompi_progress.port = NULL;

@@ -31,14 +31,14 @@ static void look_at_cores(void)
 }
 
 /** dn_ompi_progress_fn_t. */
-static int progress(void)
+static int tag_progress(void)
 {
     return dn_tag_progress(engine.tag);
 }
 
 /** @name What the engine asks for: dn_tag_config_t */
 /** @{ */
-static size_t pack(void *layout, void *to, size_t len)
+static size_t tag_pack(void *layout, void *to, size_t len)
 {
     struct iovec iov = {.iov_base = to, .iov_len = len};
     uint32_t count = 1;
@@ -47,7 +47,7 @@ static size_t pack(void *layout, void *to, size_t len)
     return len;
 }
 
-static void unpack(void *layout, const void *from, size_t len)
+static void tag_unpack(void *layout, const void *from, size_t len)
 {
     struct iovec iov = {.iov_base = (void *) (uintptr_t) from, .iov_len = len};
     uint32_t count = 1;
@@ -99,8 +99,8 @@ static bool open_engine(void)
     const dn_tag_config_t config = {
         .limit = dn_ompi_params.tag,
         .threads = ompi_mpi_thread_multiple || dn_ompi_helper_thread(),
-        .pack = pack,
-        .unpack = unpack,
+        .pack = tag_pack,
+        .unpack = tag_unpack,
         .progress = progress_all,
         .lost = on_lost,
         .no_memory = on_no_memory,
@@ -110,7 +110,7 @@ static bool open_engine(void)
         dn_ompi_close();
         return false;
     }
-    dn_ompi_progress_add(progress, DN_OMPI_CARRIES_ALL);
+    dn_ompi_progress_add(tag_progress, DN_OMPI_CARRIES_ALL);
     look_at_cores();
     return true;
 }
@@ -125,7 +125,7 @@ dn_tag_t *dn_ompi_tag_open(void)
 }
 
 /** @param[in] peer  Of a process, or of one that has only sent. */
-static void leave(dn_tag_peer_t *peer)
+static void tag_leave(dn_tag_peer_t *peer)
 {
     ompi_proc_t *proc = peer->user;
 
@@ -140,9 +140,9 @@ void dn_ompi_tag_close(void)
     if (0 != --engine.users) {
         return;
     }
-    dn_ompi_progress_remove(progress);
+    dn_ompi_progress_remove(tag_progress);
     for (dn_tag_peer_t *peer; NULL != (peer = dn_tag_some_peer(engine.tag));) {
-        leave(peer);
+        tag_leave(peer);
     }
     dn_tag_close(engine.tag);
     engine.tag = NULL;
@@ -193,7 +193,7 @@ int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs)
 {
     for (size_t i = 0; i < nprocs; i++) {
         if (NULL != procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]) {
-            leave(procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]);
+            tag_leave(procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]);
         }
     }
     look_at_cores();

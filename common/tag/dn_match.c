@@ -55,7 +55,7 @@ static dn_match_link_t **bucket_of(const dn_match_index_t *index, const dn_match
 }
 
 /** First entry of the queue that has this key, NULL: there is none. */
-static dn_match_link_t *lookup(const dn_match_index_t *index, const dn_match_key_t *key)
+static dn_match_link_t *dn_match_lookup(const dn_match_index_t *index, const dn_match_key_t *key)
 {
     dn_match_link_t *first = *bucket_of(index, key);
 
@@ -84,7 +84,7 @@ static void chain_out(dn_match_link_t *first)
 }
 
 /** Without memory for it the index stays as it is, until it would have to grow again. */
-static void grow(dn_match_index_t *index)
+static void dn_match_grow(dn_match_index_t *index)
 {
     const dn_match_index_t old = *index;
 
@@ -105,9 +105,9 @@ static void grow(dn_match_index_t *index)
 }
 
 /** Put an entry at the end of the queue of its key. */
-static void insert(dn_match_index_t *index, dn_match_link_t *link)
+static void dn_match_insert(dn_match_index_t *index, dn_match_link_t *link)
 {
-    dn_match_link_t *first = lookup(index, &link->key);
+    dn_match_link_t *first = dn_match_lookup(index, &link->key);
 
     if (NULL != first) {
         link->chain_at = NULL;
@@ -118,12 +118,12 @@ static void insert(dn_match_index_t *index, dn_match_link_t *link)
     chain_in(bucket_of(index, &link->key), link);
     index->queues++;
     if (0 != index->queues >> index->grow_bits) {
-        grow(index);
+        dn_match_grow(index);
     }
 }
 
 /** Take out an entry that is about to leave altogether. */
-static void extract(dn_match_index_t *index, dn_match_link_t *link)
+static void dn_match_extract(dn_match_index_t *index, dn_match_link_t *link)
 {
     if (NULL != link->chain_at) {
         dn_match_link_t *second = (dn_match_link_t *) link->ring.next;
@@ -180,7 +180,7 @@ static void index_recv(dn_match_t *m, dn_match_recv_t *recv)
     }
     recv->link.key = make_key(recv->context, recv->source, recv->tag, wild);
     m->indexed[wild]++;
-    insert(&m->posted_index, &recv->link);
+    dn_match_insert(&m->posted_index, &recv->link);
 }
 
 void dn_match_unindex(dn_match_t *m, dn_match_recv_t *recv)
@@ -190,7 +190,7 @@ void dn_match_unindex(dn_match_t *m, dn_match_recv_t *recv)
         return;
     }
     m->indexed[recv->link.key.wild]--;
-    extract(&m->posted_index, &recv->link);
+    dn_match_extract(&m->posted_index, &recv->link);
 }
 
 /** Put all into the index, or among the odd, that have been posted since these were last needed. */
@@ -212,7 +212,7 @@ static dn_match_recv_t *first_indexed(const dn_match_t *m, uint32_t context, int
             continue;
         }
         const dn_match_key_t key = make_key(context, source, tag, wild);
-        dn_match_link_t *first = lookup(&m->posted_index, &key);
+        dn_match_link_t *first = dn_match_lookup(&m->posted_index, &key);
         if (NULL != first && (NULL == found || recv_of(first)->order < found->order)) {
             found = recv_of(first);
         }
@@ -269,11 +269,11 @@ dn_match_recv_t *dn_match_next_posted(const dn_match_t *m, const uint32_t *conte
 static void index_msg(dn_match_t *m, dn_match_msg_t *msg, unsigned wild)
 {
     msg->link[wild].key = make_key(msg->context, msg->source, msg->tag, wild);
-    insert(&m->kept_index, &msg->link[wild]);
+    dn_match_insert(&m->kept_index, &msg->link[wild]);
 }
 
 /** From now on messages are in the queues of this kind. */
-static void seek(dn_match_t *m, unsigned wild)
+static void dn_match_seek(dn_match_t *m, unsigned wild)
 {
     for (dn_match_node_t *node = m->kept.next; &m->kept != node; node = node->next) {
         index_msg(m, (dn_match_msg_t *) node, wild);
@@ -299,9 +299,9 @@ static dn_match_msg_t *find_far(dn_match_t *m, const dn_match_key_t *key)
     dn_match_link_t *first;
 
     if (0 == (m->sought & 1u << key->wild)) {
-        seek(m, key->wild);
+        dn_match_seek(m, key->wild);
     }
-    first = lookup(&m->kept_index, key);
+    first = dn_match_lookup(&m->kept_index, key);
     return NULL == first
                ? NULL
                : (dn_match_msg_t *) ((uint8_t *) (first - key->wild) - offsetof(dn_match_msg_t, link));
@@ -333,7 +333,7 @@ void dn_match_take(dn_match_t *m, dn_match_msg_t *msg)
 {
     for (unsigned wild = 0; wild < DN_MATCH_KINDS; wild++) {
         if (NULL != msg->link[wild].ring.next) {
-            extract(&m->kept_index, &msg->link[wild]);
+            dn_match_extract(&m->kept_index, &msg->link[wild]);
         }
     }
     dn_match_node_remove(&msg->node);

@@ -29,7 +29,7 @@ static struct dn_pace_class *class_of(dn_pace_t *pace, size_t len)
 }
 
 /** The way to go; one by which nothing has come yet is not. */
-static enum dn_pace_way better(const struct dn_pace_class *class)
+static enum dn_pace_way dn_pace_better(const struct dn_pace_class *class)
 {
     const float *cost = class->cost;
 
@@ -39,7 +39,7 @@ static enum dn_pace_way better(const struct dn_pace_class *class)
                : DN_PACE_PULL;
 }
 
-static enum dn_pace_way other(enum dn_pace_way way)
+static enum dn_pace_way dn_pace_other(enum dn_pace_way way)
 {
     return DN_PACE_PULL == way ? DN_PACE_PIECES : DN_PACE_PULL;
 }
@@ -47,7 +47,7 @@ static enum dn_pace_way other(enum dn_pace_way way)
 /** Messages until the other way's turn: its loss is a small part of the time until then. */
 static uint16_t next_try(const struct dn_pace_class *class, enum dn_pace_way way)
 {
-    const float ratio = class->cost[other(way)] / class->cost[way];
+    const float ratio = class->cost[dn_pace_other(way)] / class->cost[way];
     const float left = LEAST_LEFT * (1 < ratio ? ratio : 1);
 
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
@@ -63,14 +63,14 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     if (DN_PACE_WAYS * DN_PACE_TRIES > class->tried) {
         return DN_PACE_TRIES > class->tried++ ? DN_PACE_PULL : DN_PACE_PIECES;
     }
-    const enum dn_pace_way way = better(class);
+    const enum dn_pace_way way = dn_pace_better(class);
     if (0 == class->cost[DN_PACE_PULL] || 0 == class->cost[DN_PACE_PIECES]) {
         return way;
     }
     if (0 == class->left) {
         class->left = next_try(class, way);
     }
-    return DN_PACE_TRIES > --class->left ? other(way) : way;
+    return DN_PACE_TRIES > --class->left ? dn_pace_other(way) : way;
 }
 
 void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now)
