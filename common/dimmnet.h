@@ -5,11 +5,11 @@
 /** @file dimmnet.h
  * The contract of libdimmnet: send with CPU stores, receive by polling memory.
  *
- * A process opens a *port*, learns its *address*, carries that to other processes by any channel it
- * has (PMIx, a file, a pipe) and *connects* to theirs. A connected *peer* offers the primitives of
- * DIMMnet-1 and Martini: AOTF (one store into the peer's polled memory), BOTF (a message built in a
- * window), PUSH and PULL (remote write and read, with blocks or programs on both sides), and atomics on remote
- * words. Which device carries them is decided by dn_open()'s list and never shows in a call.
+ * A process opens a *port*, learns its *address*, carries that to other processes by any channel it has
+ * (PMIx, a file, a pipe) and *connects* to theirs. A connected *peer* offers the primitives of DIMMnet-1 and
+ * Martini: AOTF (one store into the peer's polled memory), BOTF (a message built in a window), PUSH and PULL
+ * (remote write and read, with blocks or programs on both sides), and atomics on remote words. Which device
+ * carries them is decided by dn_open()'s list and never shows in a call.
  *
  * Errors: every call that can fail returns dn_status_t; outputs are set only on DN_OK. DN_ERR_AGAIN
  * means that nothing happened and that dn_progress() makes room. Every other error has been logged
@@ -53,7 +53,7 @@ DN_API dn_status_t dn_config_set(dn_config_t *config, const char *name, const ch
  *
  * @param[in]  spec    Device names separated by commas, such as "shm"; a peer is reached by the first
  *                     that can.
- * @param[in]  job     Who this process is. Copied.
+ * @param[in]  job     The group and PID of this process. Copied.
  * @param[in]  config  Settings, NULL: defaults. Copied.
  * @param[out] port_p  The port; the caller's until dn_close().
  *
@@ -69,8 +69,8 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
                            dn_port_t **port_p);
 
 /**
- * Open one more device of an open port, behind those of dn_open()'s list: peers that are connected stay where they are, and
- * dn_address() names it from now on. Segments made before are reached by messages over it.
+ * Open one more device of an open port, behind those of dn_open()'s list: peers that are connected stay where
+ * they are, and dn_address() names it from now on. Segments made before are reached by messages over it.
  *
  * @param[in] spec  One device, written as in dn_open()'s list.
  *
@@ -83,9 +83,9 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
 DN_API dn_status_t dn_device_open(dn_port_t *port, const char *spec);
 
 /**
- * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still
- * send to it get DN_ERR_UNREACH. Operations in flight are dropped without a completion.
- * Where processes of peers copy for some of them (dn_pull(): sharing), they get 2 s to do their parts, all at the same time.
+ * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still send to it
+ * get DN_ERR_UNREACH. Operations in flight are dropped without a completion. Where processes of peers copy
+ * for some of them (dn_pull(): sharing), they get 2 s to do their parts, all at the same time.
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -130,8 +130,8 @@ DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
  * dn_connect() does not reach a peer by one. NULL, as at first: nowhere. Process-wide. */
 DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
 
-/** The name of the i-th device, as dn_open() takes it: those of this build, and then modules (dn_device.h), which are not loaded
- * by that. NULL when there are no more. */
+/** The name of the i-th device, as dn_open() takes it: those of this build, and then modules (dn_device.h),
+ * which are not loaded by that. NULL when there are no more. */
 DN_API const char *dn_device_name(size_t i);
 /** Is there a device of this name, built in or as a module? It is not loaded by that. */
 DN_API int dn_device_known(const char *name);
@@ -148,8 +148,8 @@ DN_API const char *dn_strerror(dn_status_t status);
 /** @{ */
 
 /**
- * Connect to a process by its address, by the first device of the list that reaches it. Connecting twice gives the same
- * peer, counted; connecting to oneself works.
+ * Connect to a process by its address, by the first device of the list that reaches it. Connecting twice
+ * gives the same peer, counted; connecting to oneself works.
  *
  * @retval DN_ERR_PROTO    not an address, or the peer's segment is malformed: the peer is not one of
  *                         ours; give up on it.
@@ -166,16 +166,17 @@ DN_API const char *dn_strerror(dn_status_t status);
 DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p);
 
 /**
- * Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. Waits as dn_close() does
- * where the peer is lost, or has never sent. What is in flight is signalled all the same, from inside of this call or later.
+ * Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. Waits
+ * as dn_close() does where the peer is lost, or has never sent. What is in flight is signalled all the same,
+ * from inside of this call or later.
  */
 DN_API void dn_disconnect(dn_peer_t *peer);
 
 /** Limits of a peer. */
 DN_API void dn_peer_attr(const dn_peer_t *peer, dn_peer_attr_t *attr);
 
-/** A pointer of whoever uses a channel, kept with the peer (NULL at first, and for a channel that does not exist).
- * A peer that sends first exists before the caller connects to it. */
+/** A pointer of the user of a channel, kept with the peer (NULL at first, and for a channel that does not
+ * exist). A peer that sends first exists before the caller connects to it. */
 DN_API void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user);
 static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
 
@@ -186,9 +187,10 @@ DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
 typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
 
 /**
- * Say who of a channel hears of peers that are lost: whose process has ended or has closed its port, that were silent
- * for dn_config_t::timeout_s, or were cut off for what they sent. Otherwise only an operation towards such a peer
- * tells, and who waits for its messages waits for ever.
+ * Set the function of a channel that hears of lost peers. A peer is lost when its process has ended or has
+ * closed its port, when the peer was silent for dn_config_t::timeout_s, or when it was cut off for what it
+ * sent. Without such a function only an operation towards the peer tells, and a caller that waits for its
+ * messages waits for ever.
  *
  * @param[in] channel  DN_CHAN_BTL .. DN_CHAN_MAX - 1.
  * @param[in] fn       Called once a peer, connected to or not; NULL: nobody is told from now on.
@@ -250,9 +252,9 @@ static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value,
 #define DN_AOTF_LINE_MAX 56
 
 /**
- * Put a line into a peer's LLCM: data, and a flag in the line's last word that becomes visible after them. The owner
- * polls the flag and finds the data in the same line, so that both cost the transfer of one line between caches (BOTF
- * of one line into LLCM).
+ * Put a line into a peer's LLCM: data, and a flag in the line's last word that becomes visible after them.
+ * The owner polls the flag and finds the data in the same line, so that both cost the transfer of one line
+ * between caches (BOTF of one line into LLCM).
  *
  * @param[in] off   Offset of the line in the peer's LLCM, a multiple of 64.
  * @param[in] data  Goes to the start of the line; what lies between its end and the flag is left as it was.
@@ -279,8 +281,8 @@ static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void
 /** @{ */
 
 /**
- * Say who receives the messages of a channel. Messages that came before a handler was set are kept in
- * their ring, and hold back what follows them from the same sender.
+ * Set the function that receives the messages of a channel. Messages that came before a handler was set are
+ * kept in their ring, and hold back what follows them from the same sender.
  * @retval DN_ERR_PARAM  the channel is reserved, out of range, or has another handler.
  */
 DN_API dn_status_t dn_handler_set(dn_port_t *port, unsigned channel, dn_handler_fn_t fn, void *arg);
@@ -323,8 +325,8 @@ DN_API int dn_recv(dn_peer_t *src, int max);
 
 /**
  * Look at the next message of one peer where it lies, for a caller that waits for just this one: half of the
- * instructions of a handler's call. It stays the next one until dn_take(); until then call nothing else of this port
- * but dn_peek(). Whoever gets no DN_OK for long calls dn_progress() now and then.
+ * instructions of a handler's call. It stays the next one until dn_take(); until then call nothing else of
+ * this port but dn_peek(). A caller that gets no DN_OK for long calls dn_progress() now and then.
  *
  * @param[in] looks  At most, back to back; at least 1.
  *
@@ -349,23 +351,25 @@ DN_API int dn_progress(dn_port_t *port);
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
 
-/** dn_config_t::first of this port: who counts on top of it begins there, too. */
+/** dn_config_t::first of this port: a caller with counters of its own begins there, too. */
 DN_API uint32_t dn_first(const dn_port_t *port);
 
 /** The word by which peers wake this process when it sleeps, in dn_wait() (dn_wait.h). NULL: none can. */
 DN_API uint32_t *dn_bell(const dn_port_t *port);
 
 /**
- * Wake a peer if it sleeps in dn_wait(), since something was stored for it where no call of this library has rung. It costs a load while the peer does not sleep, and
- * nothing where it cannot be woken; it looks by itself some time later, so that this may be left out.
+ * Wake a peer if it sleeps in dn_wait(), since something was stored for it where no call of this library has
+ * rung. It costs a load while the peer does not sleep, and nothing where it cannot be woken; it looks by
+ * itself some time later, so that this may be left out.
  *
  * Ordering: after the store, but without a fence: see dn_wait.h.
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**
- * As memcpy(), for bytes on their way between two cores: into a BOTF window, or out of a message. Where memcpy() would take
- * one string instruction for them, and source and target are not aligned alike, that handles lines which another
- * core holds at a fifth of the speed (8 KiB under pml/ob1, perf/dn_bw: 5 GB/s instead of 23).
+ * As memcpy(), for bytes on their way between two cores: into a BOTF window, or out of a message. Where
+ * memcpy() would take one string instruction for them, and source and target are not aligned alike, that
+ * handles lines which another core holds at a fifth of the speed (8 KiB under pml/ob1, perf/dn_bw: 5 GB/s
+ * instead of 23).
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);
 /** @} */
@@ -374,9 +378,10 @@ DN_API void dn_copy(void *to, const void *from, size_t len);
 /** @{ */
 
 /**
- * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies. Of huge pages where the
- * system gives them to shared memory that asks (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise), and of the NUMA
- * node on which the caller runs, whoever touches it first. The pages are taken as they are touched, or at once where
+ * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies. The memory has
+ * huge pages where the system gives them to shared memory that asks
+ * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). It is of the NUMA node on which the caller
+ * runs, whichever process touches it first. The pages are taken as they are touched, or at once where
  * dn_memory_is_counted().
  *
  * @param[in]  len    Bytes, at least 1.
@@ -385,8 +390,9 @@ DN_API void dn_copy(void *to, const void *from, size_t len);
 DN_API dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p);
 
 /**
- * Whether the system promises no more memory than it has (vm.overcommit_memory is 2). A page of shared memory that was not
- * taken before may then be refused when it is touched, by a SIGBUS: who gives pages back by holes may not get them again.
+ * Whether the system promises no more memory than it has (vm.overcommit_memory is 2). A page of shared memory
+ * that was not taken before may then be refused by a SIGBUS when it is touched: a process that gives pages
+ * back by holes may not get them again.
  */
 DN_API int dn_memory_is_counted(void);
 
@@ -399,9 +405,9 @@ DN_API dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len
 DN_API void dn_segment_free(dn_segment_t *segment);
 
 /**
- * An allocated segment of a peer in this process' own address space, to read and write as one's own memory. The
- * caller orders what both sides do there, by messages or by atomics in it. It stays mapped until the peer is
- * disconnected, also when its owner has freed it.
+ * An allocated segment of a peer in this process' own address space, to read and write as one's own memory.
+ * The caller orders what both sides do there, by messages or by atomics in it. It stays mapped until the peer
+ * is disconnected, also when its owner has freed it.
  *
  * @param[out] base_p  Its first byte.
  *
@@ -421,8 +427,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
 /** @{ */
 
 /**
- * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks. Either side may be a
- * use of a scatter/gather program (dn_prog.h) instead.
+ * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks. Either side
+ * may be a use of a scatter/gather program (dn_prog.h) instead.
  *
  * Size:       xfer->len bytes, 0 is legal; each sg adds up to exactly as many.
  * Completion: exactly one of

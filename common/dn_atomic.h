@@ -5,11 +5,13 @@
 /** @file dn_atomic.h
  * The memory model of the project: C11 orders on words that several threads or processes use.
  *
- * All atomic accesses go through the names of this file, which say their order; a lint holds it. Only dn_inline.h, which C++ reads
- * as well, has a load of its own. A word is a plain integer, bool or pointer, of any size that the machine loads at once; it is
- * atomic where it is accessed, so that layouts stay plain structs whose offsets can be asserted.
+ * All atomic accesses go through the names of this file, which say their order; a lint holds it. Only
+ * dn_inline.h, which C++ reads as well, has a load of its own. A word is a plain integer, bool or pointer, of
+ * any size that the machine loads at once; it is atomic where it is accessed, so that layouts stay plain
+ * structs whose offsets can be asserted.
  *
- * The names without an order (dn_fetch_add(), dn_swap(), dn_cas(), dn_fence()) are of dimmnet.h, and work on a peer's memory.
+ * The names without an order (dn_fetch_add(), dn_swap(), dn_cas(), dn_fence()) are of dimmnet.h, and work on
+ * a peer's memory.
  */
 #ifndef DN_ATOMIC_H
 #define DN_ATOMIC_H
@@ -24,8 +26,9 @@
 /**
  * @name One access to the word that @p at points to
  *
- * relaxed orders nothing else. acquire: what follows sees what was written before the release whose word it has read. release: what
- * was written before is seen by an acquire that reads this word. acq_rel: both. seq_cst: both, in one order over all such accesses.
+ * relaxed orders nothing else. acquire: what follows sees what was written before the release whose word it
+ * has read. release: what was written before is seen by an acquire that reads this word. acq_rel: both.
+ * seq_cst: both, in one order over all such accesses.
  *
  * Macros, as C has no function for each type of a word.
  */
@@ -52,8 +55,8 @@
 #define dn_swap_acq_rel(at, value)     __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL)
 #define dn_swap_seq_cst(at, value)     __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST)
 
-/* Was the word *expected, and is it the desired one now? Else *expected is what was found, by an acquire. A weak one may say no
- * without a reason, so it stands in a loop. */
+/* Was the word *expected, and is it the desired one now? Else *expected is what was found, by an acquire. A
+ * weak one may say no without a reason, so it stands in a loop. */
 #define dn_cas_acq_rel(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 #define dn_cas_seq_cst(at, expected, desired) \
@@ -70,7 +73,8 @@
 #define dn_fence_compiler() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 /** @} */
 
-/** @name The same on a word of 32 bits in a layout that processes share: the compiler refuses another type. */
+/** @name The same on a word of 32 bits in a layout that processes share: the compiler refuses another
+ * type. */
 /** @{ */
 static inline uint32_t dn_load_acquire_u32(const uint32_t *word)
 {
@@ -93,8 +97,8 @@ static inline void dn_store_relaxed_u32(uint32_t *word, uint32_t value)
 }
 /** @} */
 
-/** Publish the low 1 to 8 bytes of a value, in one store where their number is a power of two and divides the address, else byte by
- * byte from the low end. */
+/** Publish the low 1 to 8 bytes of a value, in one store where their number is a power of two and divides the
+ * address, else byte by byte from the low end. */
 static inline void dn_store_bytes(uint8_t *to, uint64_t value, size_t size)
 {
     const int whole = 0 == (uintptr_t) to % size;
@@ -130,7 +134,8 @@ static inline int dn_cas_acq_rel_u64(uint64_t *word, uint64_t expected, uint64_t
 #define dn_fetch_add_u64 dn_fetch_add_acq_rel
 #define dn_fetch_or_u32  dn_fetch_or_acq_rel
 
-/** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain x86-64. */
+/** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain
+ * x86-64. */
 static inline void dn_prefetch_own(const void *line)
 {
 #if defined(__x86_64__)

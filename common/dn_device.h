@@ -6,20 +6,21 @@
  * What a device implements, and what it may use of the floor above. Nothing above a device knows
  * which device it is: everything goes through dn_device_t and the peer's dn_peer_ops_t.
  *
- * A device fills the entries that it can do. For push, pull and atomic the port has a version of its
- * own, run by the core processor over BOTF (dn_core.h): it is used where the device's entry is NULL and
- * whenever that returns DN_ERR_UNSUPPORTED. So what a device is able to do is read from its table and
- * never declared apart. So has it for aotf_line, where that is NULL. Without peek and take, callers receive by handlers only.
+ * A device fills the entries that it can do. For push, pull and atomic the port has a version of its own, run
+ * by the core processor over BOTF (dn_core.h): it is used where the device's entry is NULL and whenever that
+ * returns DN_ERR_UNSUPPORTED. So what a device is able to do is read from its table and never declared apart.
+ * The port has a version of its own for aotf_line, too. Where peek and take are NULL, callers receive by
+ * handlers only.
  *
  * Threads: where dn_job_t::threads is set, the port calls the entries of dn_device_t under its lock, and
  * the ops of dn_peer_ops_t without: these the device makes safe itself.
  *
- * A device is built into libdimmnet, or is a module of its own: dn_device_NAME.so, in the library's folder of modules
- * or one that DN_DEVICE_PATH names (set-uid programs do not ask it). It exports dn_device_module and is loaded when dn_open() first meets
- * its name, for the life of the process: threads may run its code, and peers hold its ops. No lock of libdimmnet is
- * held while it loads. A device uses the public functions, and those with DN_DEVICE_API: of this header, dn_log.h, dn_auth.h, dn_topo.h,
- * dn_line.h, dn_sg.h and dn_xfer.h. Nothing of these is promised from one DN_DEVICE_VERSION to the next; a module of
- * another one is refused.
+ * A device is built into libdimmnet, or is a module of its own: dn_device_NAME.so, in the library's folder of
+ * modules or one that DN_DEVICE_PATH names (set-uid programs do not ask it). It exports dn_device_module and
+ * is loaded when dn_open() first meets its name, for the life of the process: threads may run its code, and
+ * peers hold its ops. No lock of libdimmnet is held while it loads. A device uses the public functions, and
+ * those with DN_DEVICE_API: of this header, dn_log.h, dn_auth.h, dn_topo.h, dn_line.h, dn_sg.h and dn_xfer.h.
+ * Nothing of these is promised from one DN_DEVICE_VERSION to the next; a module of another one is refused.
  *
  * Pinned by test/unit/dn_device_is_loaded_by_its_name.c; examples/ has a module.
  */
@@ -41,7 +42,7 @@
 
 typedef struct dn_device dn_device_t;
 
-/** Who takes the messages of a channel; fn NULL: nobody yet. */
+/** The function that receives the messages of a channel; fn NULL: none is set yet. */
 typedef struct dn_handler {
     dn_handler_fn_t fn;
     void *arg;
@@ -73,7 +74,8 @@ typedef struct dn_core_peer {
 } dn_core_peer_t;
 
 /**
- * The life of a peer, as it is on every device; each arrow is one dn_peer_turn(), and dn_peer.c has the causes:
+ * The life of a peer, as it is on every device; each arrow is one dn_peer_turn(), and dn_peer.c has the
+ * causes:
  *
  *            dn_port_adopt()       dn_connect()            the last dn_disconnect()
  *   NEW ----------------------> CAME ---------> CONNECTED ----------------------> LEFT
@@ -84,12 +86,12 @@ typedef struct dn_core_peer {
  *   NEW, CAME, CONNECTED, LEFT ---> LOST        dn_port_peer_lost(): its users have been told
  *   NEW, CAME, CONNECTED, LEFT ---> FORGOTTEN   dn_peer_retire(): the device is about to free it
  *
- * A device makes a peer NEW, or LOST where its process had left before and only what it has sent is to be had. What callers use
- * (dn_peer_base_t::hot) is the device's while the peer is CAME or CONNECTED, and answers DN_ERR_UNREACH in all other states.
- * dn_connect() refuses a peer that is LOST or FORGOTTEN.
+ * A device makes a peer NEW, or LOST where its process had left before and only what it has sent is to be
+ * had. What callers use (dn_peer_base_t::hot) is the device's while the peer is CAME or CONNECTED, and
+ * answers DN_ERR_UNREACH in all other states. dn_connect() refuses a peer that is LOST or FORGOTTEN.
  *
- * Doubt: whatever finds that a peer is gone, in any thread and under any lock, says so by dn_peer_doubt(). That only ever grows; the
- * next progress of the device turns such a peer LOST (dn_port_bury()).
+ * Doubt: whatever finds that a peer is gone, in any thread and under any lock, says so by dn_peer_doubt().
+ * That only ever grows; the next progress of the device turns such a peer LOST (dn_port_bury()).
  *
  * Threads: `life` changes under the port's lock only. A store releases and a load without that lock acquires, so that a thread
  *          that finds a peer LOST, as one that waits for a lock of the peer's does, comes behind all that the loser did before. `doubt`
@@ -106,9 +108,9 @@ enum dn_peer_life {
 
 /** Why a peer is about to be LOST; of two reasons the later of this list counts. */
 enum dn_peer_doubt {
-    DN_PEER_TRUSTED, /**< it is not */
-    DN_PEER_SUSPECT, /**< it was found gone, silent or broken, or was cut off */
-    DN_PEER_PARTED,  /**< it has said itself that it takes, or sends, no more */
+    DN_PEER_TRUSTED, /**< no reason */
+    DN_PEER_SUSPECT, /**< the peer was found gone, silent or broken, or was cut off */
+    DN_PEER_PARTED,  /**< the peer has said itself that it takes, or sends, no more */
 };
 
 /** Floor 2's part of a peer; a device embeds it first in its own. */
@@ -125,8 +127,8 @@ typedef struct dn_peer_base {
     size_t botf_max;
     size_t
         cut; /**< transfers by messages are cut at multiples of it, where a message holds as much; 0: anywhere */
-    /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire comes behind
-     * them all, whichever thread has ended them. */
+    /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire
+     * comes behind them all, whichever thread has ended them. */
     uint32_t outstanding;
     uint32_t life;     /**< enum dn_peer_life */
     uint32_t doubt;    /**< enum dn_peer_doubt */
@@ -204,14 +206,16 @@ struct dn_device {
     /** DN_OK while the peer's process lives. */
     dn_status_t (*check)(dn_peer_base_t *peer);
 
-    /** The peer was lost: signal what the device has in flight to it; what the peer's process may still write to, as soon as it
-     * does so no more. NULL: it never has. */
+    /** The peer was lost: signal the operations that the device has in flight to the peer. One whose memory
+     * the peer's process may still write to is signalled as soon as that process does so no more. NULL: the
+     * device never has any in flight. */
     void (*lost)(dn_peer_base_t *peer);
 
     /** A message on DN_CHAN_DEVICE, as a dn_handler_fn_t gets it. NULL: the device sends none. */
     void (*message)(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
 
-    /** A group was admitted: look again at who was waiting. NULL: nothing waits. */
+    /** A group was admitted: look again at the processes that were waiting for that. NULL: none ever
+     * waits. */
     void (*admitted)(dn_iface_t *iface, const dn_pgid_t *pgid);
 
     /** Allocate memory that peers can map; adds its way to the key. NULL: register is used. */
@@ -223,22 +227,26 @@ struct dn_device {
     /** Undo segment_register: the memory may go after this. NULL: there is nothing to undo. */
     void (*segment_unregister)(dn_iface_t *iface, const dn_key_t *key);
 
-    /** Where an allocated segment of this peer lies here; it stays there until the peer is freed. NULL: nowhere. */
+    /** Where an allocated segment of this peer lies here; it stays there until the peer is freed. NULL:
+     * nowhere. */
     dn_status_t (*map)(dn_peer_base_t *peer, const dn_key_t *key, void **base_p);
 
-    /** Is the private memory of this peer reached without its processor (dn_peer_attr_t::direct)? NULL: no. */
+    /** Is the private memory of this peer reached without its processor (dn_peer_attr_t::direct)? NULL:
+     * no. */
     int (*direct)(const dn_peer_base_t *peer);
-    /** May this peer reach a segment of ours by messages, as far as the device's own tables say? NULL: each may. */
+    /** May this peer reach a segment of ours by messages, as far as the device's own tables say? NULL: each
+     * may. */
     int (*opens)(const dn_peer_base_t *src, const dn_key_t *key);
     /** Does this process share its cores with peers? NULL: no. */
     int (*oversubscribed)(const dn_iface_t *iface);
-    /** The bell of this process (dn_wait.h). All that the device does for a peer touches that of the peer, and so does
-     * dn_peer_ops_t::wake. NULL: there is none. */
+    /** The bell of this process (dn_wait.h). All that the device does for a peer touches that of the peer, and
+     * so does dn_peer_ops_t::wake. NULL: there is none. */
     uint32_t *(*bell)(const dn_iface_t *iface);
-    /** As progress, but look at each peer, and do what is done now and then: the process is about to sleep, or has slept. NULL: progress
-     * does. */
+    /** As progress, but look at each peer, and do what is done now and then: the process is about to sleep, or
+     * has slept. NULL: progress does. */
     int (*look)(dn_iface_t *iface);
-    /** Changes with each message that dn_take() has taken. NULL: there is no dn_peek(), or nobody sleeps here. */
+    /** Changes with each message that dn_take() has taken. NULL: there is no dn_peek(), or nobody sleeps
+     * here. */
     uint64_t (*heard)(const dn_iface_t *iface);
     int clocked; /**< not 0: what it does has its time by a clock, so that nobody sleeps over it unasked */
 };
@@ -262,7 +270,8 @@ typedef struct dn_device_module {
     DN_API extern const dn_device_module_t dn_device_module; \
     const dn_device_module_t dn_device_module = DN_DEVICE_MODULE_INIT(table)
 
-/** Make a device known to dn_open() that the program has already: none is loaded for its name. Adding it again is legal.
+/** Make a device known to dn_open() that the program has already: none is loaded for its name. Adding it again
+ * is legal.
  * @retval DN_ERR_VERSION  built for another version: the log line says which.
  * @retval DN_ERR_PARAM    an entry is missing, or another device has the name: the log line says which. */
 DN_DEVICE_API dn_status_t dn_device_add(const dn_device_module_t *module);
@@ -286,7 +295,8 @@ static inline const dn_key_way_t *dn_key_way(const dn_key_t *key, uint32_t kind)
     return NULL;
 }
 
-/** Add a way to a key. When there is no room for it, the core processor serves who would have come by it. */
+/** Add a way to a key. When there is no room for it, the core processor serves the peers that would have used
+ * it. */
 static inline void dn_key_add(dn_key_t *key, dn_key_way_t way)
 {
     for (int i = 0; i < DN_KEY_WAYS; i++) {
@@ -338,13 +348,16 @@ dn_peer_t *dn_peer_nobody(void);
 DN_DEVICE_API dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
 /** Enter a peer that came by itself, with its ops set, NEW or LOST; the port owns the list. */
 DN_DEVICE_API void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer);
-/** Take a peer off the list: the device is about to free it. Channels that keep a word with it are told (dn_lost_set()). */
+/** Take a peer off the list: the device is about to free it. Channels that keep a word with it are told
+ * (dn_lost_set()). */
 DN_DEVICE_API void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer);
 /** A peer is gone: its ops answer DN_ERR_UNREACH from now on, its transfers are signalled so. */
 DN_DEVICE_API void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer);
-/** Look whether a peer's process lives, and turn the peer LOST if it does not. @return DN_OK: it lives, else DN_ERR_UNREACH. */
+/** Look whether a peer's process lives, and turn the peer LOST if it does not. @return DN_OK: it lives, else
+ * DN_ERR_UNREACH. */
 DN_DEVICE_API dn_status_t dn_port_look(dn_peer_base_t *peer);
-/** Turn the peers of a device LOST that are in doubt. For a progress that finds dn_iface_t::doubts, without the device's locks. */
+/** Turn the peers of a device LOST that are in doubt. For a progress that finds dn_iface_t::doubts, without
+ * the device's locks. */
 DN_DEVICE_API void dn_port_bury(dn_iface_t *iface);
 /** A peer is found gone; the next progress of its device says so. Any thread may call, with any lock. */
 DN_DEVICE_API void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why);
@@ -355,11 +368,12 @@ DN_DEVICE_API void dn_peer_doubt(dn_peer_base_t *peer, enum dn_peer_doubt why);
  * @retval DN_ERR_UNREACH  it does not live.
  */
 DN_DEVICE_API dn_status_t dn_peer_refused(dn_peer_base_t *peer, uint32_t every);
-/** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same comp. */
+/** Have a transfer done by messages that the device could not end: as dn_push() or dn_pull(), for the same
+ * comp. */
 DN_DEVICE_API dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write);
 /** The same for an atomic operation, as dn_atomic(). */
 DN_DEVICE_API dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo);
-/** Read a message, of whoever, as far as dn_core_part_t goes. */
+/** Read a message of any peer, as far as dn_core_part_t goes. */
 DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
 DN_DEVICE_API void dn_port_lock(const dn_port_t *port);

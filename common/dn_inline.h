@@ -5,9 +5,10 @@
 /** @file dn_inline.h
  * Hot path of dimmnet.h: one indirect call through the table that a device left in the peer.
  *
- * When the peer is lost, each entry is replaced, by one store, with a function that says so (dn_peer.c), while other threads may
- * call. A relaxed load finds one or the other. That is enough: neither function needs anything that was written just before the
- * store, as the peer and what it is made of stay until nobody uses them, and the other function is constant.
+ * When the peer is lost, each entry is replaced, by one store, with a function that says so (dn_peer.c),
+ * while other threads may call. A relaxed load finds one or the other. That is enough: neither function needs
+ * anything that was written just before the store, as the peer and what it is made of stay until nobody uses
+ * them, and the other function is constant.
  */
 #ifndef DN_INLINE_H
 #define DN_INLINE_H
@@ -33,7 +34,8 @@ typedef struct dn_peer_ops {
     void (*wake)(dn_peer_t *peer);
 } dn_peer_ops_t;
 
-/** The part of a peer that inline code reads: its first cache lines. Each entry is loaded and stored as one atomic word. */
+/** The part of a peer that inline code reads: its first cache lines. Each entry is loaded and stored as one
+ * atomic word. */
 struct dn_peer {
     dn_peer_ops_t ops;
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
@@ -45,8 +47,9 @@ static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
 }
 
 /**
- * Copy a few bytes without a call: two overlapping moves of one size class. 16 bytes are moved as two words, as most of them have just
- * been written: a processor reads together what it wrote apart only when that has left its store buffer.
+ * Copy a few bytes without a call: two overlapping moves of one size class. 16 bytes are moved as two words,
+ * as most of them have just been written: a processor reads together what it wrote apart only when that has
+ * left its store buffer.
  */
 static inline void dn_copy_inline(void *to, const void *from, size_t len)
 {
@@ -84,7 +87,7 @@ static inline void dn_copy_inline(void *to, const void *from, size_t len)
     }
 }
 
-/** One of these entries; the load that the head of this file argues. */
+/** An entry of a peer's table, by the load that the head of this file argues. */
 #define DN_PEER_OP(peer, op) __atomic_load_n(&(peer)->ops.op, __ATOMIC_RELAXED)
 
 static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)

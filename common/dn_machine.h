@@ -13,7 +13,8 @@
 _Static_assert(
     8 == sizeof(void *) && 8 == sizeof(size_t),
     "dimmnet needs a machine of 64 bits: addresses and lengths go between processes in words of 64 bits");
-/* Beside it a lock of the compiler's library, which is private to a process, would let two processes store at once. */
+/* Beside it a lock of the compiler's library, which is private to a process, would let two processes store
+ * at once. */
 _Static_assert(
     2 == __GCC_ATOMIC_CHAR_LOCK_FREE && 2 == __GCC_ATOMIC_SHORT_LOCK_FREE && 2 == __GCC_ATOMIC_INT_LOCK_FREE
         && 2 == __GCC_ATOMIC_LLONG_LOCK_FREE,

@@ -116,12 +116,13 @@ DN_API const dn_param_t *dn_param_list(size_t *count_p);
 /** A row by its name without the owner. @return NULL: there is none. */
 DN_API const dn_param_t *dn_param_find(dn_param_section_t section, const char *name);
 
-/** Set all members of a section's settings to their defaults. @param[out] settings  The section's structure. */
+/** Set all members of a section's settings to their defaults. @param[out] settings  The section's
+ * structure. */
 DN_API void dn_param_defaults(dn_param_section_t section, void *settings);
 
 /**
- * Read a value that is no list. Numbers may be decimal, octal (0...) or hexadecimal (0x...), with a unit k, m or g behind them. A flag
- * is true, false, yes, no, 1 or 0; a word may also be given by its index.
+ * Read a value that is no list. Numbers may be decimal, octal (0...) or hexadecimal (0x...), with a unit k, m
+ * or g behind them. A flag is true, false, yes, no, 1 or 0; a word may also be given by its index.
  *
  * @param[in]  text     Of a user.
  * @param[out] value_p  Set on DN_OK: what the member takes.
@@ -136,7 +137,8 @@ DN_API uint32_t dn_param_words(const dn_param_t *param);
 /** Write what a parameter takes, such as "64 to 4096" or "auto, memfd, file", as snprintf() does. */
 DN_API int dn_param_accepted(const dn_param_t *param, char *text, size_t size);
 
-/** Write a value as its user would, as snprintf() does. @param[in] value  Of the member; not used for a list. */
+/** Write a value as its user would, as snprintf() does. @param[in] value  Of the member; not used for a
+ * list. */
 DN_API int dn_param_show(const dn_param_t *param, uint32_t value, char *text, size_t size);
 
 /** Write the default, as snprintf() does. */

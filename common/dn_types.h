@@ -39,27 +39,28 @@ typedef enum dn_status {
     DN_ERR_CANCELED = -11,   /**< the caller took it back before it began */
 } dn_status_t;
 
-/** The key of a process group: 128 bits that no outsider can guess. Its processes have it from their launcher; it is never
- * sent, and stands in no address. */
+/** The key of a process group: 128 bits that no outsider can guess. Its processes have it from their launcher;
+ * it is never sent, and stands in no address. */
 typedef struct dn_group_key {
     uint8_t byte[16];
 } dn_group_key_t;
 
-/** The name of a process group (PGID of spec: Martini section 3): follows from its key, and is public. dn_pgid(). */
+/** The name of a process group (PGID of spec: Martini section 3): follows from its key, and is public.
+ * dn_pgid(). */
 typedef struct dn_pgid {
     uint8_t byte[16];
 } dn_pgid_t;
 
 /** What messages of a network carry, so that only processes that were let in are heard. */
 typedef enum dn_auth_mode {
-    DN_AUTH_NONE, /**< who connects proves that it has the group's key, which may be a weak one; later messages carry nothing */
-    DN_AUTH_HELLO, /**< who connects proves that it has the group's key; later messages carry a secret word, which nobody
-                        knows who cannot read the traffic */
+    DN_AUTH_NONE, /**< the opener proves that it has the group's key, which may be a weak one; later messages carry nothing */
+    DN_AUTH_HELLO, /**< the opener proves that it has the group's key; later messages carry a secret word,
+                        which is known only to those that can read the traffic */
     DN_AUTH_FULL /**< later messages carry a tag over their bytes and number, too: nobody on the way can change, forge or
                         repeat one. Transfers go by messages then */
 } dn_auth_mode_t;
 
-/** Who receives a message within the peer process. The tag (0..255) below it is the user's own. */
+/** The receiver of a message within the peer process. The tag (0..255) below it is the user's own. */
 typedef enum dn_channel {
     DN_CHAN_CORE = 0,   /**< reserved: core-processor requests of libdimmnet itself */
     DN_CHAN_DEVICE = 1, /**< reserved: a device talking to itself in the peer */
@@ -80,8 +81,8 @@ typedef enum dn_wait_policy {
 } dn_wait_policy_t;
 
 typedef struct dn_port dn_port_t;
-/** A peer lives while it is connected to (dn_connect(), dn_disconnect()). One that came by itself, by
- * sending, lives until it leaves: who keeps its pointer beyond the handler connects to it. */
+/** A peer lives while it is connected to (dn_connect(), dn_disconnect()). A peer that came by itself, by
+ * sending, lives until it leaves: a handler that keeps its pointer for later connects to the peer. */
 typedef struct dn_peer dn_peer_t;
 typedef struct dn_segment dn_segment_t;
 
@@ -96,8 +97,8 @@ typedef struct dn_key_way {
 #define DN_KEY_WAYS 2
 
 /**
- * Names a segment of another process: its SID, generation and length, plus what the owner's devices say of it,
- * so that each peer finds the words of the device by which it comes. Plain bytes: copy it, send it by any
+ * Names a segment of another process: its SID, generation and length, plus what the owner's devices say of
+ * it, so that each peer finds the words of the device by which it comes. Plain bytes: copy it, send it by any
  * channel. Never holds a pointer to use.
  */
 typedef struct dn_key {
@@ -114,8 +115,9 @@ typedef struct dn_block {
 } dn_block_t;
 
 /**
- * Layout of one side of a transfer, in the order in which the byte stream fills it: blocks, of which any may be
- * empty, or a use of a scatter/gather program (dn_prog.h). The program is lent to the library until completion.
+ * Layout of one side of a transfer, in the order in which the byte stream fills it: blocks, of which any may
+ * be empty, or a use of a scatter/gather program (dn_prog.h). The program is lent to the library until
+ * completion.
  */
 typedef struct dn_sg {
     const dn_block_t *block;
@@ -124,7 +126,8 @@ typedef struct dn_sg {
 } dn_sg_t;
 
 typedef struct dn_comp dn_comp_t;
-/** Called once, from dn_progress() or dn_disconnect(), in the thread that calls it; may start new operations. */
+/** Called once, from dn_progress() or dn_disconnect(), in the thread that calls it; may start new
+ * operations. */
 typedef void (*dn_comp_fn_t)(dn_comp_t *comp, dn_status_t status);
 /** Completion handle, embedded in the caller's own request; lent to the library until fn is called. */
 struct dn_comp {
@@ -135,7 +138,8 @@ struct dn_comp {
 enum {
     DN_XFER_STATUS_LOCAL = 1 << 0,  /**< store local_value at local_status when complete */
     DN_XFER_STATUS_REMOTE = 1 << 1, /**< PUSH only: store remote_value in the target's LLCM after the data */
-    /** Without the peer's processor, where it can (dn_peer_attr_t::direct): short blocks take longer, but the peer may compute meanwhile. */
+    /** Without the peer's processor, where it can (dn_peer_attr_t::direct): short blocks take longer, but the
+     * peer may compute meanwhile. */
     DN_XFER_ALONE = 1 << 2,
 };
 
@@ -196,9 +200,9 @@ typedef struct dn_message {
 } dn_message_t;
 
 /**
- * Receives one message. data: len bytes, aligned to 8, valid until return, and in memory that the
- * sender can still write: copy a field before checking it. May send, start transfers and call
- * dn_progress(); must not disconnect src, nor wait for room: credit goes back when the outermost handler is done.
+ * Receives one message. data: len bytes, aligned to 8, valid until return, and in memory that the sender can
+ * still write: copy a field before checking it. May send, start transfers and call dn_progress(); must not
+ * disconnect src, nor wait for room: credit goes back when the outermost handler is done.
  */
 typedef void (*dn_handler_fn_t)(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
 
@@ -217,7 +221,8 @@ typedef struct dn_job {
 /** Where shared memory comes from: dn_config_t::backing. */
 typedef enum dn_backing { DN_BACKING_AUTO, DN_BACKING_MEMFD, DN_BACKING_FILE } dn_backing_t;
 
-/** Settings of a port: a member for each row of dn_params.def's section PORT. dn_config_init() gives the defaults. */
+/** Settings of a port: a member for each row of dn_params.def's section PORT. dn_config_init() gives the
+ * defaults. */
 typedef struct dn_config {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_PORT
@@ -235,7 +240,7 @@ typedef struct dn_counters {
     uint64_t help_bytes;   /**< copied by this process on behalf of a peer that PULLs or PUSHes */
     uint64_t ring_bytes;   /**< through the ring, run by the core processor */
     uint64_t dropped;      /**< malformed or refused messages from peers */
-    uint64_t peers_lost;   /**< found gone, or closed, while they were peers: who waits for one looks at
+    uint64_t peers_lost;   /**< found gone, or closed, while they were peers: a caller that waits looks at
                                 dn_peer_check() when this has grown */
     uint64_t progs_sent;   /**< scatter/gather programs that peers were given to run */
 } dn_counters_t;

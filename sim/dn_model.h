@@ -6,19 +6,20 @@
  * Run programs over dimmnet.h on network interfaces that are not there: the device `model`.
  *
  * dn_model_run() makes N nodes in this process. Each is a coroutine that runs ordinary code: it opens a port
- * with dn_open("model"), tells its address, connects, sends, polls. What that costs on the NIC of a profile is
- * counted by a virtual clock in picoseconds; nothing depends on how fast this machine is. The same call gives the
- * same result, always, wherever in memory its buffers lie (as long as they begin at the same place of a page); another seed gives another order of what happens at the same time, and other
- * moments at which polls look.
+ * with dn_open("model"), tells its address, connects, sends, polls. What that costs on the NIC of a profile
+ * is counted by a virtual clock in picoseconds; nothing depends on how fast this machine is. The same call
+ * gives the same result, always, wherever in memory its buffers lie (as long as they begin at the same place
+ * of a page); another seed gives another order of what happens at the same time, and other moments at which
+ * polls look.
  *
- * Time passes in calls of dimmnet.h and of this file only. A store costs CPU time; dn_progress() and dn_recv()
- * cost one poll (dn_model_poll()). A second poll in vain gives the core to the other nodes until something
- * arrives, and the poll that then finds it comes at a random moment of the polling interval. Who waits for
- * something that comes by no message has to call dn_progress() or dn_model_yield() too: nodes share this
- * thread.
+ * Time passes in calls of dimmnet.h and of this file only. A store costs CPU time; dn_progress() and
+ * dn_recv() cost one poll (dn_model_poll()). A second poll in vain gives the core to the other nodes until
+ * something arrives, and the poll that then finds it comes at a random moment of the polling interval. Who
+ * waits for something that comes by no message has to call dn_progress() or dn_model_yield() too: nodes share
+ * this thread.
  *
- * Rings of messages lie in the NIC's LLCM where its profile has no host_read_line: a first dn_botf() to a peer whose LLCM
- * has no room for one more gets DN_ERR_NOMEM.
+ * Rings of messages lie in the NIC's LLCM where its profile has no host_read_line: a first dn_botf() to a
+ * peer whose LLCM has no room for one more gets DN_ERR_NOMEM.
  *
  * Threads: one run at a time in a thread. A port of the model belongs to the node that opened it.
  */
@@ -119,8 +120,8 @@ DN_API uint64_t dn_model_now(void);
 DN_API void dn_model_compute(uint64_t ps);
 /** Let the other nodes run. */
 DN_API void dn_model_yield(void);
-/** Let the nodes look that wait: what they wait for may have come by no message. Without it they look when nothing is
- * under way any more. */
+/** Let the nodes look that wait: what they wait for may have come by no message. Without it they look when
+ * nothing is under way any more. */
 DN_API void dn_model_wake(void);
 /** A value of the run's profile: times in picoseconds, clocks in kHz, sizes in bytes, rates in bytes a second;
  * 0 for a key that is not there. */
@@ -157,7 +158,8 @@ DN_API void dn_model_switch_banks(void);
 DN_API dn_status_t dn_model_aotf_interrupt(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 
 /**
- * One AOTF to several peers of a port: one packet on the sender's link, which the switch sends on to each of them once.
+ * One AOTF to several peers of a port: one packet on the sender's link, which the switch sends on to each of
+ * them once.
  *
  * @param peer   of one port; @p off, @p value and @p size are the same for all.
  * @param count  0: nothing is sent.

@@ -3,18 +3,19 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_auth.h
- * How processes of a network show each other who they are. It knows no device: each device that leaves the host uses it
+ * How processes of a network prove their identity to each other. This file knows no device: each device that leaves the host uses it
  * in the same way.
  *
- * A process group has a secret key of 128 bits, which its launcher hands to its processes. The key is never sent. From it
- * follow, each by a keyed hash (BLAKE2b) of its own purpose:
+ * A process group has a secret key of 128 bits, which its launcher hands to its processes. The key is never
+ * sent. From it follow, each by a keyed hash (BLAKE2b) of its own purpose:
  *
  *     key --> root of the group                        shared by its processes
  *         --> secret half of the group's exchange      X25519
  *                 --> public half --> PGID             both are public: they stand in addresses
  *
- * Two groups that let each other in share a root, too: by the secret half of one and the public half of the other. Who
- * lets a PGID in therefore trusts the processes that have the key behind it, and nobody else.
+ * Two groups that let each other in share a root, too: by the secret half of one and the public half of the
+ * other. A process that lets a PGID in therefore trusts the processes that have the key behind that PGID, and
+ * no others.
  *
  * A connection has an *opener* and an *acceptor*, and three messages come ahead of all others:
  *
@@ -23,15 +24,16 @@
  *     acceptor -> opener   CHALLENGE  the acceptor's random bytes; dn_auth_prove() by DN_AUTH_ACCEPTOR
  *     opener -> acceptor   PROOF      dn_auth_prove() by DN_AUTH_OPENER
  *
- * Both proofs, and the secrets of the pair, follow from both sides: random bytes, number, PID and address of each, in the
- * order of their roles. So none is good for another pair, another connection, or the other direction; an acceptor that
- * sees a HELLO for the second time gets no PROOF for it. Before the PROOF the acceptor keeps no more than a record of
- * bounded size and life, and sends no more than it was sent.
+ * Both proofs, and the secrets of the pair, follow from both sides: random bytes, number, PID and address of
+ * each, in the order of their roles. So none is good for another pair, another connection, or the other
+ * direction; an acceptor that sees a HELLO for the second time gets no PROOF for it. Before the PROOF the
+ * acceptor keeps no more than a record of bounded size and life, and sends no more than it was sent.
  *
- * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction (DN_AUTH_HELLO), or a tag
- * over its bytes and its number of 64 bits (DN_AUTH_FULL, SipHash-2-4). The word holds off whoever cannot read the traffic.
- * The tag holds off as well who reads it: a message that is forged, changed, or was seen before is not taken.
- * Nothing is encrypted. Who holds a secret wipes it when it is not needed any more.
+ * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction
+ * (DN_AUTH_HELLO), or a tag over its bytes and its number of 64 bits (DN_AUTH_FULL, SipHash-2-4). The word
+ * holds off processes that cannot read the traffic. The tag holds off those that can, too: a message that is
+ * forged, changed, or was seen before is not taken. Nothing is encrypted. The holder of a secret wipes it
+ * when it is not needed any more.
  *
  * Threads: functions without state of their own; what they are given is the caller's.
  *
@@ -80,7 +82,7 @@ typedef struct dn_auth_way {
 /** The secrets of a connection. */
 typedef struct dn_auth_pair {
     uint8_t base[32];
-    dn_auth_way_t way[2]; /**< by the role of who sends */
+    dn_auth_way_t way[2]; /**< by the role of the sender */
 } dn_auth_pair_t;
 
 /** @name Groups */
@@ -144,7 +146,7 @@ DN_DEVICE_API uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, vo
                                    size_t at);
 
 /**
- * Write the eight bytes of a message that say who it is from.
+ * Write the eight bytes by which a message shows its sender.
  *
  * @param[in]     number   Of the message in its direction, never the same twice.
  * @param[in,out] message  All of it, as it is sent.
@@ -160,8 +162,8 @@ static inline void dn_auth_seal(dn_auth_mode_t mode, const dn_auth_way_t *way, u
 }
 
 /**
- * Was a message made by who has the secrets of this direction? With DN_AUTH_FULL: as it is, under this number. The caller
- * sees to it that no number is taken twice.
+ * Was a message made by a holder of the secrets of this direction? With DN_AUTH_FULL: as it is, under this
+ * number. The caller sees to it that no number is taken twice.
  *
  * @param[in] message  As for dn_auth_seal(). It is the same afterwards, but not meanwhile.
  */

@@ -16,7 +16,7 @@
 
 #include "dn_types.h"
 
-/** No object has it. */
+/** The handle that no object has. */
 #define DN_HANDLE_NONE UINT64_C(0)
 
 typedef struct dn_handle_slot {
@@ -53,7 +53,8 @@ static inline void *dn_handle_find(const dn_handle_table_t *table, uint64_t hand
                : 0;
 }
 
-/** The object of a slot, for who goes through all: those of indices from 0 to dn_handle_table_t::count. NULL: it is free. */
+/** The object of a slot, for a caller that goes through all: those of indices from 0 to
+ * dn_handle_table_t::count. NULL: it is free. */
 static inline void *dn_handle_object(const dn_handle_table_t *table, uint32_t index)
 {
     return index < table->count ? table->slot[index].object : 0;

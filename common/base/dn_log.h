@@ -13,10 +13,12 @@
 /** Write one sentence: what is wrong, with which value, and what to do. No newline. */
 DN_DEVICE_API void dn_log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Write one such sentence where dn_log_answers_set() wants it: a device is passed over, and that is no error. */
+/** Write one such sentence where dn_log_answers_set() wants it: a device is passed over, and that is no
+ * error. */
 DN_DEVICE_API void dn_log_answer(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Drop what this thread has to say as an error, until dn_log_mute(0): something is tried again, and why it fails has been said. */
+/** Drop what this thread has to say as an error, until dn_log_mute(0): something is tried again, and why it
+ * fails has been said. */
 DN_DEVICE_API void dn_log_mute(int mute);
 
 /** Room for any sentence. */

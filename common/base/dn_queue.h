@@ -11,8 +11,8 @@
  *                        |                               |
  *                      newest                          newest
  *
- * Items to one destination leave in their order, and the first that finds no room keeps back those behind it, and nobody else: who
- * tries takes each queue once by dn_round_turn(), as far as it goes. So a try costs as much as there are destinations, however
+ * Items to one destination leave in their order, and the first that finds no room keeps back those behind it, and no others. A
+ * caller that tries takes each queue once by dn_round_turn(), as far as the queue goes. So a try costs as much as there are destinations, however
  * long their queues are. A queue that is taken goes to the end of the round, so nothing that happens to the queues meanwhile
  * matters.
  *
@@ -28,7 +28,7 @@
  * Shape:     intrusive: items and queues stand at the beginning of the caller's objects. All zeros: an empty queue, an empty round.
  * Ownership: all memory is the caller's. An item is in one queue at most, a queue in one round at most. When a destination is lost,
  *            its owner pops what is left, and the queue is in no round any more.
- * Threads:   none of this locks. Whoever pops an item with a lock held may try it without, if nobody else tries the same
+ * Threads:   none of this locks. A thread that pops an item with a lock held may try it without, if no other tries the same
  *            queue meanwhile.
  * Errors:    none.
  *

@@ -15,8 +15,9 @@
 
 #define DN_CPUMASK_WORDS 16
 
-/** Processing units by their number in the operating system, modulo the bits that there are: two whose numbers are 1024
- * apart are one here. That is rare among the units of a process, and costs no more than that a caller yields. */
+/** Processing units by their number in the operating system, modulo the bits that there are: two whose numbers
+ * are 1024 apart are one here. That is rare among the units of a process, and costs no more than that a
+ * caller yields. */
 typedef struct dn_cpumask {
     uint64_t word[DN_CPUMASK_WORDS];
 } dn_cpumask_t;
@@ -26,14 +27,15 @@ static inline void dn_cpumask_add(dn_cpumask_t *mask, unsigned unit)
     mask->word[unit / 64 % DN_CPUMASK_WORDS] |= UINT64_C(1) << unit % 64;
 }
 
-/** The units where the caller may run. @retval DN_ERR_UNSUPPORTED  The kernel does not tell; the mask is empty. */
+/** The units where the caller may run. @retval DN_ERR_UNSUPPORTED  The kernel does not tell; the mask is
+ * empty. */
 DN_DEVICE_API dn_status_t dn_topo_allowed(dn_cpumask_t *mask);
 
 /** Package, NUMA node, L3 cache. */
 #define DN_TOPO_DEPTHS 3
 
-/** Where the caller runs: of each of those a number, from 1 on, by which it differs from all others of the host; 0 where the
- * caller may run in several, or the kernel does not tell. */
+/** Where the caller runs: of each of those a number, from 1 on, by which it differs from all others of the
+ * host; 0 where the caller may run in several, or the kernel does not tell. */
 DN_DEVICE_API void dn_topo_place(uint32_t number[DN_TOPO_DEPTHS]);
 
 /** The same for units of a list such as the kernel writes ("0-3,8"), on the machine that the files below @p cpus, the

@@ -5,10 +5,10 @@
 /** @file dn_turn.h
  * Turns of an object's life, checked against its drawing.
  *
- * An object that has a life has one enum of states. One function changes it, and a header draws the arrows. A table next to that
- * function says the same as the drawing: a row for each state, with the bits of those that follow it. Builds that look for errors
- * (--enable-debug, or a sanitizer: DN_CHECK_STATES) end the process at a turn that the table does not have; in others the check is
- * nothing.
+ * An object that has a life has one enum of states. One function changes it, and a header draws the arrows. A
+ * table next to that function says the same as the drawing: a row for each state, with the bits of those that
+ * follow it. Builds that look for errors (--enable-debug, or a sanitizer: DN_CHECK_STATES) end the process at
+ * a turn that the table does not have; in others the check is nothing.
  *
  * Pinned by test/unit/dn_turn_ends_what_is_not_drawn.
  */

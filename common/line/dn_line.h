@@ -12,22 +12,22 @@
  *                     | in as many lines as they take     |
  *   head word         seq:32 | len:15 | rewind:1 | tag:8 | channel:8
  *
- * The sequence in the head word is the flag: the receiver looks at the line that comes next and takes
- * it when its sequence is the expected one, so a message of up to 56 bytes costs one line transfer, and
- * no flag is cleared. The sequence counts lines, so a head of the last lap holds another one. Bytes of
- * messages, and heads in lines that were skipped for long, could hold any number: where there may be some, the
- * sender looks at the line after a message before it publishes that message, and wipes the line's first word in
- * the rare case that it holds the very sequence which comes next. One line always stays empty, so that
- * this one is free to wipe.
+ * The sequence in the head word is the flag: the receiver looks at the line that comes next and takes it when
+ * its sequence is the expected one, so a message of up to 56 bytes costs one line transfer, and no flag is
+ * cleared. The sequence counts lines, so a head of the last lap holds another one. Bytes of messages, and
+ * heads in lines that were skipped for long, could hold any number: where there may be some, the sender looks
+ * at the line after a message before it publishes that message, and wipes the line's first word in the rare
+ * case that it holds the very sequence which comes next. One line always stays empty, so that this one is
+ * free to wipe.
  *
- * Beyond the first quarter of the ring the sender goes back to line 0 as soon as it knows a quarter to be free
- * there: the head word before says `rewind`. Lines just used are in both caches, so a sender whose receiver
- * keeps up stays in a part of the ring (1 KiB messages under ob1, perf/dn_bw: 1.3 times the bandwidth of going
- * round in 32 KiB). A receiver that lags gets the whole ring. A message that does not fit before the end of
- * the ring has its head there and its bytes from line 0 on.
+ * Beyond the first quarter of the ring the sender goes back to line 0 as soon as it knows a quarter to be
+ * free there: the head word before says `rewind`. Lines just used are in both caches, so a sender whose
+ * receiver keeps up stays in a part of the ring (1 KiB messages under ob1, perf/dn_bw: 1.3 times the
+ * bandwidth of going round in 32 KiB). A receiver that lags gets the whole ring. A message that does not fit
+ * before the end of the ring has its head there and its bytes from line 0 on.
  *
- * Credit returns lazily: one word, the lines consumed, written by the receiver after an eighth of the ring, read
- * by the sender when it has no room left or could rewind (the producer and consumer ring of the AOTF
+ * Credit returns lazily: one word, the lines consumed, written by the receiver after an eighth of the ring,
+ * read by the sender when it has no room left or could rewind (the producer and consumer ring of the AOTF
  * paper, section 4). A message is at most so long that it fits into the other seven eighths wherever it
  * starts.
  *
@@ -41,11 +41,11 @@
  * Credit is loaded when room runs out and, beyond the first quarter, until the sender can go back to line 0;
  * mostly it has not changed since and lies in the sender's cache.
  *
- * Numbers have 32 bits and wrap; they are compared for equality, or by the distance from one that is at most a ring away. The credit
- * word surely moves: the sender goes no further than a ring beyond it. A sequence is met again after 2^32 lines, when its place
- * has held a newer one, or has been looked at as above.
+ * Numbers have 32 bits and wrap; they are compared for equality, or by the distance from one that is at most
+ * a ring away. The credit word surely moves: the sender goes no further than a ring beyond it. A sequence is
+ * met again after 2^32 lines, when its place has held a newer one, or has been looked at as above.
  *
- * Threads: one sender and one receiver at a time; who has several threads locks outside.
+ * Threads: one sender and one receiver at a time; a caller with several threads locks outside.
  */
 #ifndef DN_LINE_H
 #define DN_LINE_H
@@ -61,7 +61,8 @@
 #define DN_LINE_LENGTHS 32704u /**< longest that a head word may say: of its 15 bits, whole lines */
 #define DN_LINE_REWIND  (UINT64_C(1) << 47) /**< in the head word, above the length */
 
-/** Bytes of a message that are fetched ahead of its handler; the processor's own prefetching does the rest. */
+/** Bytes of a message that are fetched ahead of its handler; the processor's own prefetching does the
+ * rest. */
 #define DN_LINE_PREFETCH 256u
 
 /** Lines of later messages that are fetched while one is handled. */
@@ -74,7 +75,8 @@ typedef struct dn_line {
 
 _Static_assert(sizeof(dn_line_t) == DN_LINE_BYTES, "a message line is one cache line");
 
-/** Start of a ring in shared memory; what the receiver writes has a pair of lines to itself (adjacent-line prefetch). */
+/** Start of a ring in shared memory; what the receiver writes has a pair of lines to itself (adjacent-line
+ * prefetch). */
 typedef struct dn_ring {
     uint32_t credit;
     uint32_t attached; /**< not the ring's own: the receiver reads the sender's mapping, too */
@@ -140,8 +142,8 @@ static inline void dn_line_tx_init(dn_line_tx_t *tx, dn_ring_t *ring, uint32_t l
     tx->limit = first + lines - 1;
     tx->clean = lines;
     if (0 != first) {
-        /* The receiver would have written the word an eighth of the ring ago at most. The numbers of a lap may pass 0, which all heads
-         * are. */
+        /* The receiver would have written the word an eighth of the ring ago at most. The numbers of a lap
+         * may pass 0, which all heads are. */
         tx->clean = 0;
         dn_store_release_u32(&ring->credit, first);
     }
@@ -217,7 +219,8 @@ static inline void dn_line_mix(dn_line_tx_t *tx)
 /** dn_line_go() beyond the first quarter of the ring. */
 DN_DEVICE_API uint64_t dn_line_turn(dn_line_tx_t *tx, uint32_t at);
 
-/** Go to where the next head will be. @return DN_LINE_REWIND or 0, as it belongs into the head word before. */
+/** Go to where the next head will be. @return DN_LINE_REWIND or 0, as it belongs into the head word
+ * before. */
 static inline uint64_t dn_line_go(dn_line_tx_t *tx, uint32_t span)
 {
     const uint32_t at = tx->at + span;
@@ -297,7 +300,8 @@ static inline void dn_line_kick(dn_line_tx_t *tx, unsigned channel, unsigned tag
     dn_line_publish(tx, channel, tag, len, dn_line_span(tx->at, len, tx->lines));
 }
 
-/** Look for a message (R0), @p looks times at most. @return whether there is one: *head_p is its head then. */
+/** Look for a message (R0), @p looks times at most. @return whether there is one: *head_p is its head
+ * then. */
 static inline int dn_line_look(const dn_line_rx_t *rx, unsigned looks, uint64_t *head_p)
 {
     const uint64_t *word = &rx->ring->line[rx->at].head;
@@ -309,7 +313,8 @@ static inline int dn_line_look(const dn_line_rx_t *rx, unsigned looks, uint64_t 
     return next == (uint32_t) *head_p;
 }
 
-/** What a head says that dn_line_look() has found. The length is the sender's word: check it against dn_line_max() before use. */
+/** What a head says that dn_line_look() has found. The length is the sender's word: check it against
+ * dn_line_max() before use. */
 static inline void dn_line_read(const dn_line_rx_t *rx, uint64_t head, dn_line_msg_t *msg)
 {
     msg->len = (uint32_t) (head >> 32) & 0x7fff;
@@ -365,8 +370,8 @@ static inline void dn_line_advance(dn_line_rx_t *rx, const dn_line_msg_t *msg)
 }
 
 /**
- * Have the lines of the messages that come next on their way while a handler runs. For a sender that is ahead: a line that it
- * has yet to write is taken from its cache, as a poll takes it.
+ * Have the lines of the messages that come next on their way while a handler runs. For a sender that is
+ * ahead: a line that it has yet to write is taken from its cache, as a poll takes it.
  */
 static inline void dn_line_prefetch_next(const dn_line_rx_t *rx)
 {

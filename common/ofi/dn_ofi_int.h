@@ -7,7 +7,7 @@
  * endpoint, completion queue and address vector a port; every message goes
  * through them.
  *
- * A sender opens a *stream* to a peer with a HELLO that says who it is and
+ * A sender opens a *stream* to a peer with a HELLO that says what process it is of and
  * names the stream by a token of its own. It says HELLO again until the peer
  * answers by a CHALLENGE; what is sent meanwhile waits with the sender, behind
  * the PROOF that the peer asks for (dn_auth.h, dn_ofi_greet.c). So a receiver
@@ -162,7 +162,7 @@ void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer
 dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 /** Was this message sealed for one direction of a stream? */
 int dn_ofi_opens(const dn_ofi_t *ofi, const dn_auth_way_t *way, dn_ofi_buffer_t *buffer);
-/** It is the port's from now on. */
+/** A peer is the port's from now on. */
 void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
@@ -181,11 +181,11 @@ void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_answer(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** A word about a stream of ours came. The buffer is the caller's. */
 void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
-/** One about a stream of its sender's. */
+/** A word about a stream of its sender's came. */
 void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
 /** @} */
 
-/** @name dn_ofi_progress.c: handlers and the turns of who polls */
+/** @name dn_ofi_progress.c: handlers and the turns of the threads that poll */
 /** @{ */
 int dn_ofi_progress(dn_iface_t *iface);
 int dn_ofi_recv(dn_peer_base_t *peer, int max);
@@ -201,10 +201,10 @@ void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @{ */
 /** What tells this host, and this set of PIDs, from others. */
 void dn_ofi_host(uint8_t host[16]);
-/** A handle on a process of this host, which tells when it has ended; close() closes it. DN_OFI_ENDED: it has, and is
- * waited for by its parent, too. -1: there is none. */
+/** A handle on a process of this host, which tells when it has ended; close() closes it. DN_OFI_ENDED: it has ended, and its
+ * parent has waited for it, too. -1: there is no handle. */
 int dn_ofi_open_process(uint32_t os_pid);
-/** Has it ended? Who has no handle never sees that. */
+/** Has the process of a handle ended? Without a handle (-1) that is never seen. */
 int dn_ofi_has_ended(int pidfd);
 /** Have the kernel end all connections that were made from this process to an address, as if they had failed: what has
  * come can be read, and then their end; what the provider has not sent yet is lost. Those of other ports of this process to
@@ -257,7 +257,7 @@ int dn_ofi_is_sound(const dn_ofi_where_t *where);
 void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 /** It lives, for all that is known, but a PULL from it does not end: say so here and there, and suspect it. */
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Forget those who left. Without the device's lock. */
+/** Forget the peers that have left. Without the device's lock. */
 void dn_ofi_reap(dn_ofi_t *ofi);
 /** @} */
 
@@ -289,9 +289,9 @@ void dn_ofi_refused(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t why);
 dn_ofi_applicant_t *dn_ofi_find_applicant(const dn_ofi_t *ofi, uint64_t token);
 /** A numbered message of an applicant came. The buffer is the callee's. */
 void dn_ofi_applied(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant, dn_ofi_buffer_t *buffer);
-/** Let in those who have proved themselves, and had to wait. */
+/** Let in the applicants that have proved themselves, and had to wait. */
 void dn_ofi_retry(dn_ofi_t *ofi);
-/** Forget those who have not for a long time; all: every one. */
+/** Forget the applicants that have not proved themselves for a long time; all: every applicant. */
 void dn_ofi_expire(dn_ofi_t *ofi, int all);
 /** @} */
 

@@ -370,7 +370,7 @@ typedef struct dn_ofi_group {
     dn_auth_root_t root;                /**< what we share with it */
 } dn_ofi_group_t;
 
-/** Who has said HELLO as a process can that has the key, and has still to prove that it says so now. */
+/** A process that has said HELLO as only one with the key can, and has still to prove that it says so now. */
 typedef struct dn_ofi_applicant {
     struct dn_ofi_applicant *next;
     uint64_t token;
@@ -431,7 +431,7 @@ typedef struct dn_ofi {
     size_t rma_iov_limit;
     size_t inject;
     uint32_t tx_left;  /**< operations that the provider still takes, */
-    uint32_t tx_words; /**< the last of them words alone: who gets no answer gives this process up; */
+    uint32_t tx_words; /**< the last of them words alone: a peer that gets no answer gives this process up; */
     uint32_t tx_most;  /**< and messages of one stream: a peer that takes none leaves room for the others */
     uint32_t rx_want;  /**< receives to be kept posted */
     uint32_t rx_posted;

@@ -34,7 +34,7 @@ enum dn_ofi_kind {
     DN_OFI_REFUSE = 10,   /**< that stream is not or no more taken; value: dn_ofi_refusal */
     DN_OFI_PING = 11,     /**< what came of that stream, which is the sender's? value: dn_ofi_question() */
     DN_OFI_PONG = 12,     /**< dn_ofi_pong_t; value: the number expected next */
-    DN_OFI_GONE = 13,     /**< who sent that stream has given up its receiver */
+    DN_OFI_GONE = 13,     /**< the sender of that stream has given up its receiver */
 };
 
 enum dn_ofi_refusal {
@@ -86,7 +86,7 @@ typedef struct dn_ofi_hello {
     uint32_t pid;
     uint32_t pad;
     uint8_t random[DN_AUTH_RANDOM];
-    uint64_t to[2]; /**< nonce of whom it is meant for */
+    uint64_t to[2]; /**< nonce of the process that it is meant for */
     dn_ofi_where_t where;
     uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_mac() of the head and all before */
 } dn_ofi_hello_t;

@@ -17,7 +17,8 @@
 
 #include "compat.h"
 
-/** What the MCA variables say, by sections of dn_params.def; each member has been set once its section is registered. */
+/** What the MCA variables say, by sections of dn_params.def; each member has been set once its section is
+ * registered. */
 typedef struct dn_ompi_params {
     dn_config_t port;
     dn_tag_limits_t tag;
@@ -32,7 +33,8 @@ typedef struct dn_ompi_params {
 /** Only read by components. */
 extern DN_API dn_ompi_params_t dn_ompi_params;
 
-/** Was a value of a section not accepted? A help text has said so: withdraw the component when it is initialised. */
+/** Was a value of a section not accepted? A help text has said so: withdraw the component when it is
+ * initialised. */
 DN_API bool dn_ompi_params_refused(dn_param_section_t section);
 
 /**
@@ -57,14 +59,15 @@ DN_API int dn_ompi_register(const mca_base_component_t *component, dn_param_sect
 DN_API int dn_ompi_open(dn_port_t **port_p);
 
 /**
- * Whether Open MPI itself gives its core away when it waits: its user says so, or its launcher knows of more processes
- * than cores. On cores that several hosts share, as virtual ones may, only the user knows.
+ * Whether Open MPI itself gives its core away when it waits: its user says so, or its launcher knows of more
+ * processes than cores. On cores that several hosts share, as virtual ones may, only the user knows.
  */
 DN_API bool dn_ompi_yields(void);
 
 /**
- * Whether a thread of dimmnet's own may be in the port besides those of the program, so that its users lock what they
- * lock with MPI_THREAD_MULTIPLE. Open MPI's own locks are on then. To be asked after dn_ompi_register().
+ * Whether a thread of dimmnet's own may be in the port besides those of the program, so that its users lock
+ * what they lock with MPI_THREAD_MULTIPLE. Open MPI's own locks are on then. To be asked after
+ * dn_ompi_register().
  */
 static inline bool dn_ompi_helper_thread(void)
 {
@@ -74,8 +77,8 @@ static inline bool dn_ompi_helper_thread(void)
 /** Undo one dn_ompi_open(). The last closes the port. */
 DN_API void dn_ompi_close(void);
 
-/** Whether the list of devices has one that reaches other hosts: the same on all hosts, while to open it may fail on
- * one of them. */
+/** Whether the list of devices has one that reaches other hosts: the same on all hosts, while to open it may
+ * fail on one of them. */
 DN_API bool dn_ompi_leaves_host(void);
 
 /** Whether the job has processes on several hosts. */
@@ -102,13 +105,14 @@ DN_API void dn_ompi_counters(dn_counters_t *counters);
  */
 DN_API int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p);
 
-/** Whether Open MPI has added a process to those that pml/ob1 sends to, so that no thread takes a lock to add it. */
+/** Whether Open MPI has added a process to those that pml/ob1 sends to, so that no thread takes a lock to add
+ * it. */
 DN_API bool dn_ompi_added(const opal_proc_t *proc);
 
 /**
- * Whether the job ends with a process that libdimmnet has lost and says so unasked (dn_lost_set()). Of the own job:
- * unless MPI_Finalize has begun here, for then it may have left in order. A process of another job may finalize while
- * this one goes on: its end matters only to who still waits for it.
+ * Whether the job ends with a process that libdimmnet has lost and says so unasked (dn_lost_set()). Of the
+ * own job: unless MPI_Finalize has begun here, for then it may have left in order. A process of another job
+ * may finalize while this one goes on: its end matters only to a process that still waits for it.
  *
  * @param[in] proc  NULL: one that has sent, and that has not been connected to.
  */

@@ -10,7 +10,8 @@
 
 #include "dn_ompi.h"
 
-/** Register the variables of a section of dn_params.def unless they are, and the names that they had before under @p component. */
+/** Register the variables of a section of dn_params.def unless they are, and the names that they had before
+ * under @p component. */
 void dn_ompi_params_register(const mca_base_component_t *component, dn_param_section_t section);
 
 /** A hash of nothing yet (FNV-1a). */
@@ -40,7 +41,8 @@ const char *dn_ompi_far_devices(void);
 void dn_ompi_far_begin(dn_port_t *port);
 /** The port is about to be closed. */
 void dn_ompi_far_end(void);
-/** Its address is about to be told. @return whether another one is published when somebody is met elsewhere. */
+/** Its address is about to be told. @return whether another one is published when somebody is met
+ * elsewhere. */
 bool dn_ompi_far_tell(void);
 /**
  * Connect to a process that is where the devices which are open do not lead.

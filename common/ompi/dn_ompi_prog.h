@@ -16,8 +16,8 @@
 #include "opal/datatype/opal_convertor.h"
 
 /**
- * The program of a datatype: compiled from Open MPI's own description at first use, kept with the datatype in the
- * field that Open MPI leaves to a PML, and freed with it.
+ * The program of a datatype: compiled from Open MPI's own description at first use, kept with the datatype in
+ * the field that Open MPI leaves to a PML, and freed with it.
  *
  * @param[in] type  Committed. Not to be freed while the program is used.
  *
@@ -27,7 +27,8 @@
  */
 DN_API const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type);
 
-/** Walk count instances of a datatype at @p buf, for which there is no convertor. @return 0 when it has no program. */
+/** Walk count instances of a datatype at @p buf, for which there is no convertor. @return 0 when it has no
+ * program. */
 static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *type, size_t count,
                                      const void *buf)
 {
@@ -54,9 +55,9 @@ DN_API bool dn_ompi_prog_walk(dn_prog_cursor_t *cursor, const opal_convertor_t *
 
 /**
  * Have a convertor pack by the program of its datatype, from where it stands. It stays a convertor like any
- * other: whoever calls opal_convertor_pack() or sets it to its beginning need not know.
+ * other: code that calls opal_convertor_pack(), or sets the convertor to its beginning, need not know.
  *
- * Nothing is done where dn_ompi_prog_walk() is not for it.
+ * Nothing is done for a convertor that dn_ompi_prog_walk() refuses.
  *
  * @param[in] convertor  Prepared to pack. Its datatype is an ompi_datatype_t.
  *

@@ -5,21 +5,24 @@
 /** @file dn_ompi_progress.h
  * The one progress callback of an MPI process, and how the process waits (dn_wait.h).
  *
- * Open MPI calls the callback in opal_progress(), so in every loop that waits for a request. It receives from the port, then calls
- * the functions that components have added, in that order. It is there from the first dn_ompi_open() to the last dn_ompi_close(),
- * ahead of which each component removes its functions. While nobody has added one, the port is looked at in some of the calls.
+ * Open MPI calls the callback in opal_progress(), so in every loop that waits for a request. It receives from
+ * the port, then calls the functions that components have added, in that order. It is there from the first
+ * dn_ompi_open() to the last dn_ompi_close(), ahead of which each component removes its functions. While
+ * nobody has added one, the port is looked at in some of the calls.
  *
- * MPI_Wait and the like loop inside of Open MPI. So the callback waits within them, and within dn_ompi_progress_wait(): once it was
- * called in vain, back to back, for as long as the policy says, it yields, or sleeps within the call. Between two calls of one wait
- * the loop looks at what it waits for: that is the loop's part of S1 in dn_wait.h. In any other call, MPI_Test or MPI_Iprobe say, it
- * never sleeps, however tight the loop: the program may compute between them. Other parts of Open MPI that have something to do during
- * a sleep, file operations say, ring no bell: each of their steps may be late by a sleep, DN_WAIT_NAP_MAX_US at most.
+ * MPI_Wait and the like loop inside of Open MPI. So the callback waits within them, and within
+ * dn_ompi_progress_wait(): once it was called in vain, back to back, for as long as the policy says, it
+ * yields, or sleeps within the call. Between two calls of one wait the loop looks at what it waits for: that
+ * is the loop's part of S1 in dn_wait.h. In any other call, MPI_Test or MPI_Iprobe say, it never sleeps,
+ * however tight the loop: the program may compute between them. Other parts of Open MPI that have something
+ * to do during a sleep, file operations say, ring no bell: each of their steps may be late by a sleep,
+ * DN_WAIT_NAP_MAX_US at most.
  *
- * Where the messages of the process come by other transports of Open MPI, too, sleeps are those of DN_WAIT_BLIND. Where all do, the
- * callback never waits, since it is not asked to; but our own loops do so.
+ * Where the messages of the process come by other transports of Open MPI, too, sleeps are those of
+ * DN_WAIT_BLIND. Where all do, the callback never waits, since it is not asked to; but our own loops do so.
  *
- * Threads: functions may be added and removed by any, while others are in progress. A thread that holds the port's lock does not
- * sleep.
+ * Threads: functions may be added and removed by any, while others are in progress. A thread that holds the
+ * port's lock does not sleep.
  */
 #ifndef DN_OMPI_PROGRESS_H
 #define DN_OMPI_PROGRESS_H
@@ -45,8 +48,8 @@ DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries 
 /** Have it called no more; another thread may still be in it. Nothing, when it was not added. */
 DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
 
-/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so, or there are threads of
- * which nobody tells how many poll. */
+/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so,
+ * or there are threads of which nobody tells how many poll. */
 DN_API bool dn_ompi_shares_core(void);
 
 /** A wait in a loop of ours, all zero when it begins. */
@@ -67,7 +70,8 @@ DN_API bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps);
 
 /** Another thread may sleep for what this one has just done. */
 DN_API void dn_ompi_wait_ring(void);
-/** A request has ended: where there are threads, the one that waits for it may sleep, and no peer rings for it any more. */
+/** A request has ended: where there are threads, the one that waits for it may sleep, and no peer rings for
+ * it any more. */
 static inline void dn_ompi_wait_tell(void)
 {
     if (OPAL_UNLIKELY(opal_using_threads())) {
@@ -77,7 +81,8 @@ static inline void dn_ompi_wait_tell(void)
 
 /** opal_progress() for a loop that ends when something comes, and does nothing else. */
 DN_API void dn_ompi_progress_wait(void);
-/** opal_progress() for a call that waits for nothing, however often it is made: it yields where cores are shared, and never sleeps. */
+/** opal_progress() for a call that waits for nothing, however often it is made: it yields where cores are
+ * shared, and never sleeps. */
 DN_API void dn_ompi_progress_once(void);
 
 /** Look again whether this process shares its cores: it has another peer. dn_ompi_connect() does so. */

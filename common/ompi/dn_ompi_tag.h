@@ -6,8 +6,8 @@
  * Two-sided messages of MPI by the engine of dn_tag.h: what pml/dimmnet and mtl/uzura have in common. A process has one
  * engine; which of the two uses it is Open MPI's choice.
  *
- * Threads: dn_ompi_tag_open(), dn_ompi_tag_close(), dn_ompi_tag_add() and dn_ompi_tag_remove() are called where Open MPI calls
- * the like of a component, one at a time. All others may be called by any number.
+ * Threads: dn_ompi_tag_open(), dn_ompi_tag_close(), dn_ompi_tag_add() and dn_ompi_tag_remove() are called
+ * where Open MPI calls the like of a component, one at a time. All others may be called by any number.
  */
 #ifndef DN_OMPI_TAG_H
 #define DN_OMPI_TAG_H
@@ -23,11 +23,12 @@
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Does the list of devices reach every process of the job? All of them say the same here: only that is asked which they all know. */
+/** Does the list of devices reach every process of the job? All of them say the same here: only that is asked
+ * which they all know. */
 DN_API bool dn_ompi_tag_reaches_all(void);
 
-/** Has the user named the components of a framework that may be used? One that is not among them is not opened. A component of
- * priority 0 is there for who names it. */
+/** Has the user named the components of a framework that may be used? One that is not among them is not
+ * opened. A component of priority 0 is there for users that name it. */
 static inline bool dn_ompi_is_named(const mca_base_framework_t *framework)
 {
     const char *names = framework->framework_selection;
@@ -35,7 +36,8 @@ static inline bool dn_ompi_is_named(const mca_base_framework_t *framework)
     return NULL != names && '\0' != names[0] && '^' != names[0];
 }
 
-/** Open the engine, or share the open one. NULL: it cannot be had, something has said why: withdraw the component. */
+/** Open the engine, or share the open one. NULL: it cannot be had, something has said why: withdraw the
+ * component. */
 DN_API dn_tag_t *dn_ompi_tag_open(void);
 /** Undo one dn_ompi_tag_open(). */
 DN_API void dn_ompi_tag_close(void);
@@ -56,7 +58,8 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
     return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
 }
 
-/** Polls that a blocking call makes of the source before it waits as Open MPI does; few where cores are shared. */
+/** Polls that a blocking call makes of the source before it waits as Open MPI does; few where cores are
+ * shared. */
 DN_API extern unsigned dn_ompi_tag_polls;
 
 /** @name MPI's words for the engine's */
@@ -104,7 +107,8 @@ static inline int dn_ompi_tag_error(dn_status_t status)
         return MPI_ERR_OTHER;
     }
 }
-/** The status of a receive that has ended: as with pml/ob1 it says how long the message is, not how much of it fits. */
+/** The status of a receive that has ended: as with pml/ob1 it says how long the message is, not how much of
+ * it fits. */
 static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, const dn_tag_req_t *req)
 {
     if (OPAL_UNLIKELY(DN_ERR_CANCELED == req->status)) {
@@ -122,7 +126,8 @@ typedef struct dn_ompi_tag_blocking {
 /** dn_tag_fn_t of such a request. */
 static inline void dn_ompi_tag_returned(dn_tag_req_t *req)
 {
-    /* Pairs with the acquire in dn_ompi_tag_wait(), on whose caller's stack this is: the results come first. */
+    /* Pairs with the acquire in dn_ompi_tag_wait(), on whose caller's stack this is: the results come
+     * first. */
     dn_store_release(&((dn_ompi_tag_blocking_t *) req)->returned, true);
     dn_ompi_wait_tell();
 }
@@ -140,7 +145,8 @@ static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
     }
     return OPAL_LIKELY(DN_OK == blocking->req.status) ? MPI_SUCCESS : dn_ompi_tag_error(blocking->req.status);
 }
-/** The first message that a receive would take, after a look at what has arrived when nothing is there at first. */
+/** The first message that a receive would take, after a look at what has arrived when nothing is there at
+ * first. */
 DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
                               struct ompi_status_public_t *status);
 /**

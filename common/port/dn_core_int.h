@@ -109,14 +109,14 @@ typedef struct dn_core_op {
     dn_peer_base_t *peer;
     enum dn_core_kind kind;
     uint64_t id;
-    int waits;      /**< it is in dn_core_peer_t::operations */
+    int waits;      /**< the operation is in dn_core_peer_t::operations */
     int advances;   /**< dn_core_advance() is at it, whose caller ends it where its peer is lost */
     uint32_t asked; /**< its share of dn_core_peer_t::asked */
     dn_status_t status;
     dn_key_t key;
     dn_xfer_t xfer;           /**< PUSH, PULL */
     dn_xfer_sides_t sides;    /**< of it */
-    int ships;                /**< the remote side is a use, and travels as such */
+    int ships;                /**< the remote side is a use of a program, and the peer is sent that program */
     uint32_t slot;            /**< of its program at the peer; DN_SHIP_SLOTS: not taken yet */
     dn_sg_cursor_t local_at;  /**< PUSH: next byte to send */
     dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; when it ships, in the byte stream */
@@ -136,7 +136,7 @@ void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op);
 void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer);
 /** May one more request go to the peer of this operation? */
 int dn_core_may_ask(const dn_core_op_t *op);
-/** One more did. */
+/** One more request has gone there. */
 void dn_core_ask(dn_core_op_t *op);
 /** All answers to what was asked for this operation have come, or none is expected any more. */
 void dn_core_asks_nothing(dn_core_op_t *op);

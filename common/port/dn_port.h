@@ -40,7 +40,7 @@ typedef struct dn_llcm {
     uint64_t *taken;
 } dn_llcm_t;
 
-/** Who of a channel hears of lost peers; fn NULL: nobody. */
+/** The function of a channel that hears of lost peers; fn NULL: none. */
 typedef struct dn_lost {
     dn_lost_fn_t fn;
     void *arg;
@@ -59,7 +59,7 @@ struct dn_port {
     pthread_mutex_t lock; /**< recursive; taken only with threads */
     unsigned depth;       /**< of the lock, where it is taken */
     uint32_t *
-        bell; /**< dn_bell() of the devices that dn_open() has opened, for those who must not wait for the lock */
+        bell; /**< dn_bell() of the devices that dn_open() has opened, for threads that must not wait for the lock */
     dn_job_t job;
     dn_config_t config;
     char *provider_include, *provider_exclude; /**< the config's */
@@ -79,10 +79,11 @@ const dn_device_t *dn_device_find(const char *name, const char *spec);
 
 /** @name dn_device.c: the devices that a port has opened */
 /** @{ */
-/** Open every device of a list, as dn_open() takes it; those that do not work on this machine are passed over. Errors
- * are logged; what was open by then stays so, for dn_port_close_devices(). */
+/** Open every device of a list, as dn_open() takes it; those that do not work on this machine are passed over.
+ * Errors are logged; what was open by then stays so, for dn_port_close_devices(). */
 dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec);
-/** Close all; last that whose memory the LLCM is, as threads of the others write to it until they are closed. */
+/** Close all; last that whose memory the LLCM is, as threads of the others write to it until they are
+ * closed. */
 void dn_port_close_devices(dn_port_t *port);
 /** @} */
 
@@ -103,7 +104,8 @@ typedef struct dn_address_head {
 
 /** Check the head of an address of @p len bytes. Errors are logged. */
 dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *head);
-/** The part of a device in an address whose head is checked: *part_p NULL when there is none. DN_ERR_PROTO: malformed. */
+/** The part of a device in an address whose head is checked: *part_p NULL when there is none. DN_ERR_PROTO:
+ * malformed. */
 dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, const char *device,
                             const void **part_p, size_t *len_p);
 /** @} */

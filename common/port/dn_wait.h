@@ -13,35 +13,40 @@
  *
  * A sleep costs its wake: the later it begins, the less that is of what was waited for.
  *
- * A process has a bell, a word that its peers map. It is odd while the process may sleep. Whatever gives a peer something to do
- * rings: messages, credit for them, lines, words and PUSHes, atomics, shares of a transfer that are done.
+ * A process has a bell, a word that its peers map. It is odd while the process may sleep. Whatever gives a
+ * peer something to do rings: messages, credit for them, lines, words and PUSHes, atomics, shares of a
+ * transfer that are done.
  *
- *   the sleeper                     the ringer, who has something for it
+ *   the sleeper                     the ringer, which has something for the sleeper
  *   S0 make the bell odd;           R0 store it
  *      fence all other processes    R1 load the bell: done, if it is even
- *   S1 look once more               R2 make it even, another number; wake all who sleep
+ *   S1 look once more               R2 make it even, another number; wake all that sleep
  *   S2 sleep while the bell is
  *      as S0 left it; look; S2 ...
  *
- * A ringer that finds at R2 that another has rung meanwhile looks at the bell again, and rings too if it is odd: somebody has come to
- * S1 since, maybe before R0 was seen. What is stored between S1 and S2 changes the bell before S2, so that the kernel does not let
- * S2 begin. S1 is two looks: dn_wait() looks at the port, and the loop at what else it waits for before it calls dn_wait() again.
+ * A ringer that finds at R2 that another has rung meanwhile looks at the bell again, and rings too if it is
+ * odd: somebody has come to S1 since, maybe before R0 was seen. What is stored between S1 and S2 changes the
+ * bell before S2, so that the kernel does not let S2 begin. S1 is two looks: dn_wait() looks at the port, and
+ * the loop at what else it waits for before it calls dn_wait() again.
  *
- * R1 may pass R0, since the ringer has no fence between them: it would be paid for each message that nobody sleeps for. The sleeper
- * pays, by membarrier(2): each process that may ring executes a fence at some instruction of its own while S0's call runs. Where that
- * comes before R0, R1 finds what S0 has stored, and the bell is rung. Where it comes after R0, S1 finds what R0 has stored. There is
- * no third case: R1 before that fence and R0 after it would be against the order of the program, which R1's compiler fence keeps.
- * A thread that does not run meanwhile has had its fence when it lost its core. So no ring is missed, and as the bell stays odd,
- * none is in later sleeps of this wait either, for which S0 need not be done again.
+ * R1 may pass R0, since the ringer has no fence between them: it would be paid for each message that nobody
+ * sleeps for. The sleeper pays, by membarrier(2): each process that may ring executes a fence at some
+ * instruction of its own while S0's call runs. Where that comes before R0, R1 finds what S0 has stored, and
+ * the bell is rung. Where it comes after R0, S1 finds what R0 has stored. There is no third case: R1 before
+ * that fence and R0 after it would be against the order of the program, which R1's compiler fence keeps. A
+ * thread that does not run meanwhile has had its fence when it lost its core. So no ring is missed, and as
+ * the bell stays odd, none is in later sleeps of this wait either, for which S0 need not be done again.
  *
- * Where membarrier() is refused, as by a sandbox, a ring may be missed if R0 is on its way to memory while S0 and S1 are done. Then
- * the first sleep of a wait is as short as DN_WAIT_NAP_MIN_US, and R0 has come when the next one begins.
+ * Where membarrier() is refused, as by a sandbox, a ring may be missed if R0 is on its way to memory while S0
+ * and S1 are done. Then the first sleep of a wait is as short as DN_WAIT_NAP_MIN_US, and R0 has come when the
+ * next one begins.
  *
- * A sleep ends by its clock, too, since the sleeper has other things to do: to look who lives, and whatever the caller does between
- * two. It lasts a DN_WAIT_PART of the time waited, but DN_WAIT_NAP_MIN_US at least and DN_WAIT_NAP_MAX_US at most: what nobody rings
- * for comes late by no more than that, at each of its steps. Where the port has a device that cannot ring, or the caller waits for others who cannot, it lasts
- * DN_WAIT_BLIND_US, with what the kernel adds (prctl(2): PR_SET_TIMERSLACK). A device that lives by a clock, as an emulation does,
- * is not slept over.
+ * A sleep ends by its clock, too, since the sleeper has other things to do: to look which peers live, and
+ * whatever the caller does between two sleeps. A sleep lasts a DN_WAIT_PART of the time waited, but
+ * DN_WAIT_NAP_MIN_US at least and DN_WAIT_NAP_MAX_US at most: what nobody rings for comes late by no more
+ * than that, at each of its steps. Where the port has a device that cannot ring, or the caller waits for
+ * others that cannot, a sleep lasts DN_WAIT_BLIND_US, with what the kernel adds (prctl(2):
+ * PR_SET_TIMERSLACK). A device that lives by a clock, as an emulation does, is not slept over.
  *
  * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c, on the edge of sleep.
  */
@@ -56,12 +61,13 @@ extern "C" {
 
 /** Time in vain until a wait sleeps: some 50 times what it takes to be woken. */
 #define DN_WAIT_SPIN_NS 1000000u
-/** The same for those who want to sleep soon: more than a message and its answer take. */
+/** The same for callers that want to sleep soon: more than a message and its answer take. */
 #define DN_WAIT_SOON_NS 20000u
-/** The same in yields, where cores are shared by processes: these may take as long as others compute. A barrier of 8 or 16 ranks on
- * 2 cores takes the same time with 50 and with 200 (perf/dn_barrier). */
+/** The same in yields, where cores are shared by processes: these may take as long as others compute. A
+ * barrier of 8 or 16 ranks on 2 cores takes the same time with 50 and with 200 (perf/dn_barrier). */
 #define DN_WAIT_YIELDS 100u
-/** Time between two calls of dn_wait() beyond which the caller does something else, with DN_WAIT_TIGHT: then a wait ends. */
+/** Time between two calls of dn_wait() beyond which the caller does something else, with DN_WAIT_TIGHT: then
+ * a wait ends. */
 #define DN_WAIT_GAP_NS 20000u
 
 /** Of the time waited, the part that a sleep takes; the shortest and the longest, in microseconds. */
@@ -78,7 +84,8 @@ enum {
     DN_WAIT_TIGHT = 1 << 2   /**< it is a wait only while calls follow each other within DN_WAIT_GAP_NS */
 };
 
-/** A wait of one thread; all zero when it begins. One that ends with the bell odd leaves it so: the next ring is in vain. */
+/** A wait of one thread; all zero when it begins. One that ends with the bell odd leaves it so: the next ring
+ * is in vain. */
 typedef struct dn_wait {
     uint64_t steps;    /**< as given last */
     uint64_t heard;    /**< by the port, when it began */
@@ -110,7 +117,7 @@ static inline void dn_wait_restart(dn_wait_t *wait)
  * @param[in] steps  Whatever changes each time that the wait has gone on.
  * @param[in] flags  DN_WAIT_BLIND, DN_WAIT_SHARED, DN_WAIT_TIGHT.
  *
- * Completion: after at most DN_WAIT_NAP_MAX_US, and the turns of others who want the core. May make progress on the port.
+ * Completion: after at most DN_WAIT_NAP_MAX_US, and the turns of other processes that want the core. May make progress on the port.
  * Ordering:   as above. Looks are acquires.
  * Threads:    a wait is one thread's; those of one port may be at once. A thread that is in a handler does not sleep where others
  *             use the port: it holds the port's lock.

@@ -39,11 +39,13 @@ struct dn_prog {
     dn_prog_node_t node[];
 };
 
-/** Room for a program; its ops and places are still to be filled in. NULL: no memory. dn_prog_free() frees it. */
+/** Room for a program; its ops and places are still to be filled in. NULL: no memory. dn_prog_free() frees
+ * it. */
 dn_prog_t *dn_prog_alloc(uint32_t ops, uint32_t places);
 
 /**
- * Measure a program whose ops and places are there, and give it its number. Until then nothing else may use it.
+ * Measure a program whose ops and places are there, and give it its number. Until then nothing else may use
+ * it.
  *
  * @retval DN_ERR_PARAM        a loop inside holds ops beyond the end of the one around it, or none.
  * @retval DN_ERR_UNSUPPORTED  deeper than DN_PROG_DEPTH_MAX.

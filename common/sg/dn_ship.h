@@ -5,15 +5,16 @@
 /** @file dn_ship.h
  * Programs (dn_prog.h) cross the wire once: what a peer has of ours, and what we have of a peer's.
  *
- * Of each sender, a receiver has a table of slots. What is in them is the sender's choice alone: it ships a program
- * into a slot, in pieces, before the first transfer that names it, and later transfers name slot and program only.
- * When it gives the slot to another program, what was there is gone. Messages to one peer arrive in order, so a
- * transfer always finds what it names, and nothing has to be asked or confirmed:
+ * Of each sender, a receiver has a table of slots. What is in them is the sender's choice alone: it ships a
+ * program into a slot, in pieces, before the first transfer that names it, and later transfers name slot and
+ * program only. When it gives the slot to another program, what was there is gone. Messages to one peer
+ * arrive in order, so a transfer always finds what it names, and nothing has to be asked or confirmed:
  *
  *   sender    piece, piece of A into 0 | use A in 0 | use A in 0 | piece of B into 0 | use B in 0 | piece of A ...
  *
- * The slot that a sender gives away is the one that it has used least lately, and none that a transfer in flight
- * names. So the slot of a program that was freed, whose number never comes again, goes to another in time.
+ * The slot that a sender gives away is the one that it has used least lately, and none that a transfer in
+ * flight names. So the slot of a program that was freed, whose number never comes again, goes to another in
+ * time.
  *
  * A receiver takes no more than DN_SHIP_SLOTS programs, and a bounded number of bytes, whatever it is sent.
  *
@@ -27,7 +28,8 @@
 #include "dn_prog.h"
 
 #define DN_SHIP_SLOTS 32
-/** Encoded bytes of all programs that a peer has of ours. A longer one is not shipped: 131,000 places of a LIST. */
+/** Encoded bytes of all programs that a peer has of ours. A longer one is not shipped: 131,000 places of a
+ * LIST. */
 #define DN_SHIP_BYTES (1u << 20)
 
 enum {
@@ -65,8 +67,8 @@ typedef struct dn_ship_out {
 int dn_ship_fits(const dn_prog_t *prog);
 
 /**
- * Take the slot of a program that fits, or choose one for it. One program at a time is on its way: this is for
- * the transfer whose messages come next.
+ * Take the slot of a program that fits, or choose one for it. One program at a time is on its way: this is
+ * for the transfer whose messages come next.
  *
  * @retval DN_ERR_AGAIN  transfers in flight have taken all: when one has left its slot, try again.
  * @retval DN_ERR_NOMEM  memory ran out.
@@ -88,7 +90,7 @@ dn_status_t dn_ship_out_enter(dn_ship_out_t *out, const dn_prog_t *prog, uint32_
 dn_status_t dn_ship_out_next(const dn_ship_out_t *out, uint32_t slot, size_t room, dn_ship_piece_t *piece,
                              const uint8_t **bytes_p, size_t *n_p);
 
-/** It is sent. @return 1 when the peer now has one program more; else 0. */
+/** The piece of dn_ship_out_next() is sent. @return 1 when the peer now has one program more; else 0. */
 int dn_ship_out_sent(dn_ship_out_t *out, const dn_ship_piece_t *piece, size_t n);
 
 /** A transfer is over: leave the slot that it has taken. */
@@ -101,11 +103,11 @@ void dn_ship_out_reset(dn_ship_out_t *out);
 /** @name What we have of a peer's */
 /** @{ */
 
-/** A program, and who needs it. */
+/** A program, and how many need it. */
 typedef struct dn_ship_prog {
     dn_prog_t *prog;
     uint32_t len;   /**< of its encoding */
-    uint32_t users; /**< its slot, and whoever keeps it */
+    uint32_t users; /**< its slot, and each transfer that keeps it */
 } dn_ship_prog_t;
 
 typedef struct dn_ship_in_slot {

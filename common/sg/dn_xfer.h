@@ -19,7 +19,8 @@
 DN_DEVICE_API dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
 
 /**
- * The same transfer without programs on sides that lie together all the same, so that these go the ways of such sides.
+ * The same transfer without programs on sides that lie together all the same, so that these go the ways of
+ * such sides.
  * @param xfer  Checked.
  * @param room  Memory for it.
  * @return @p xfer, or @p room.

@@ -198,7 +198,7 @@ typedef struct dn_shm_hot {
     uint32_t idle;
 } dn_shm_hot_t;
 
-/** See dn_shm_help.c for who goes where. */
+/** See dn_shm_help.c for the arrows between these. */
 enum dn_shm_share_state {
     DN_SHM_SHARE_FREE = 0,
     DN_SHM_SHARE_CALL,   /**< the call that started it runs */
@@ -343,7 +343,7 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer);
 
 /** @name dn_shm_slot.c: slots */
 /** @{ */
-/** Become a sender of this peer: take a slot, say who we are, count the arrival. path: of its file, or "". */
+/** Become a sender of this peer: claim a slot, write this process's identity there, count the arrival. path: of its file, or "". */
 dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path);
 /** The way to this peer is not open: its sending end has room for nothing. */
 void dn_shm_shut_tx(dn_shm_peer_t *peer);
@@ -376,7 +376,7 @@ uint64_t dn_shm_now_ns(void);
 uint64_t dn_shm_now_ms(void);
 /** @} */
 
-/** @name dn_shm_yama.c: who may read and write our memory by CMA. Any thread may call. */
+/** @name dn_shm_yama.c: which processes may read and write our memory by CMA. Any thread may call. */
 /** @{ */
 /** Name the launcher to Yama for one more port. @return whether dn_shm_yama_end() undoes it. */
 int dn_shm_yama_allow(void);
@@ -456,7 +456,7 @@ void dn_shm_signal(dn_shm_peer_t *peer, const dn_xfer_t *xfer);
 void dn_shm_message(dn_peer_base_t *src, unsigned tag, const void *data, size_t len);
 /** Finish transfers whose last chunks have arrived. @return how many. */
 int dn_shm_help_progress(dn_shm_t *shm);
-/** A peer is lost: tell who waits for its transfers, or, while its process has a chunk of one, do so in progress later. */
+/** A peer is lost: complete the transfers with it, or, while its process has a chunk of one, do so in progress later. */
 void dn_shm_help_lost(dn_shm_t *shm, dn_shm_peer_t *peer);
 /** Nothing more is sent to a peer, nor comes from it: its transfers end in 2 s at most, in progress. @return whether they have. */
 int dn_shm_help_leave(dn_shm_t *shm, const dn_shm_peer_t *peer);

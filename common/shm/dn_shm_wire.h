@@ -6,13 +6,13 @@
  * The shm device: one shared mapping a process, written by its peers' stores, polled by its owner.
  *
  *   0            header: identity, sizes, help descriptors           dn_shm_header_t, one page
- *   slots_off    a slot a sender: who writes into ring i             dn_shm_slot_t, 64 B each
+ *   slots_off    a slot a sender: which writes into ring i            dn_shm_slot_t, 64 B each
  *   llcm_off     LLCM
  *   rings_off    ring i, for the sender in slot i                    dn_ring_t
  *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c
  *
  * The mapping is sparse: a ring takes memory when its first message is written, and so does the stage. A sender claims a slot
- * by compare-and-swap, writes who it is, makes the slot READY and counts `arrivals` up; the owner then
+ * by compare-and-swap, writes its identity there, makes the slot READY and counts `arrivals` up; the owner then
  * attaches to the sender's own mapping and compares identities, and only then reads the ring. A sender that
  * has left already cannot be attached to: its slot names a group that was let in, and that has to do.
  */
@@ -37,7 +37,7 @@
 #define DN_SHM_CHUNK_BITS 20
 #define DN_SHM_CHUNKS_MAX ((UINT32_C(1) << DN_SHM_CHUNK_BITS) - 1)
 
-/** A transfer that its target may help with: chunks are taken from `next` by whoever comes. */
+/** A transfer that its target may help with: chunks are claimed from `next` by both processes. */
 typedef struct dn_shm_help {
     uint64_t next;   /**< generation:44 | first chunk not taken:20 */
     uint64_t done;   /**< chunks finished by the target */

@@ -7,9 +7,9 @@
  * memory that both sides have mapped, while one side fills and the other empties it.
  *
  * That depends on what no table knows: the caches that the two cores share (pieces: 30 GB/s where they share one, 6.5
- * where they do not; PULL: 6 to 22, by length), whether the sender waits in the library, who else runs. So the
- * receiver tries both ways and goes on with the one that took less time; now and then, so rarely that it costs some
- * 2 percent (more where that is over 30 times slower), it tries the other one again.
+ * where they do not; PULL: 6 to 22, by length), whether the sender waits in the library, which other processes run. So the
+ * receiver tries both ways and goes on with the way that took less time; now and then, so rarely that it costs some
+ * 2 percent (more where the other is over 30 times slower), it tries the other way again.
  *
  * Units:      bytes, nanoseconds of any monotonic clock.
  * Threads:    none of this locks: one thread at a time.

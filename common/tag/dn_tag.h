@@ -251,7 +251,7 @@ typedef struct dn_tag_config {
     void (*no_memory)(void *arg);
 } dn_tag_config_t;
 
-/** Words by which sides agree who has an announced buffer: see dn_tag_announce.c. */
+/** Words by which sides agree which of them has an announced buffer: see dn_tag_announce.c. */
 typedef struct dn_tag_claims {
     bool tried;
     dn_segment_t *segment;
@@ -380,7 +380,7 @@ static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t
  * Send. The caller has set complete and the memory.
  *
  * @param[in] req          Any bytes but those.
- * @param[in] peer         To whom.
+ * @param[in] peer         The receiver.
  * @param[in] head         Copied.
  * @param[in] synchronous  Not 0: complete when it is matched.
  *

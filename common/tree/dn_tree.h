@@ -5,35 +5,38 @@
 /** @file dn_tree.h
  * Barrier, broadcast, reductions and small exchanges in lines of LLCM (AOTF paper, section 5).
  *
- * Members of a group write lines into each other's LLCM. Up to `radix` processes of a host are one group, in which everybody
- * writes to everybody: one line's time. More, or those of several hosts, are a tree of groups: those that are close together (a cache, a NUMA node, a
- * package, a host) are grouped first, the first of a group represents it in the next one.
+ * Members of a group write lines into each other's LLCM. Up to `radix` processes of a host are one group, in
+ * which everybody writes to everybody: one line's time. More, or those of several hosts, are a tree of
+ * groups: those that are close together (a cache, a NUMA node, a package, a host) are grouped first, the
+ * first of a group represents it in the next one.
  *
  * Between two members there is a link: `depth` lines each way, used in turn. The flag of a line is
  *
  *   number of the line:32 | lines taken from the other direction:32
  *
- * so no flag is ever cleared, and a number is met again only after 2^32 lines, when its place has held others since. A
- * line is written when the number of lines under way is below `depth`. What the other side has taken comes back in
- * its own lines; a side that takes half of them and has nothing to send says so in a word of the other's LLCM, which counts in 63
- * bits: it may stand still for as long as lines do without it. So consecutive collectives cannot
- * overwrite each other, whatever they are: a broadcast's root runs ahead by at most `depth` lines.
+ * so no flag is ever cleared, and a number is met again only after 2^32 lines, when its place has held others
+ * since. A line is written when the number of lines under way is below `depth`. What the other side has taken
+ * comes back in its own lines; a side that takes half of them and has nothing to send says so in a word of
+ * the other's LLCM, which counts in 63 bits: it may stand still for as long as lines do without it. So
+ * consecutive collectives cannot overwrite each other, whatever they are: a broadcast's root runs ahead by at
+ * most `depth` lines.
  *
- * When a process has done its part of all collectives, no peer writes lines to it any more, since each line is
- * taken by the call that it is for. A word may still come while half of the lines it sent, or more, are not known to be
- * taken; with fewer the other side never says a word (it counts from what it has said last). That is how
- * dn_tree_free() knows when the memory may go.
+ * When a process has done its part of all collectives, no peer writes lines to it any more, since each line
+ * is taken by the call that it is for. A word may still come while half of the lines it sent, or more, are
+ * not known to be taken; with fewer the other side never says a word (it counts from what it has said last).
+ * That is how dn_tree_free() knows when the memory may go.
  *
  * Operations are started, then tested until they are complete; nothing here waits (but for the few looks of
- * dn_tree_set_spin()), reads a clock or calls dn_progress(): the caller does between two tests. Every operation has to be called by all processes of the
- * tree, in the same order. One at a time is under way.
+ * dn_tree_set_spin()), reads a clock or calls dn_progress(): the caller does between two tests. Every
+ * operation has to be called by all processes of the tree, in the same order. One at a time is under way.
  *
- * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)), and values of
- * groups in the same way. All processes get the same bits, and get them again in each run of the same shape. Where
- * dn_tree_ordered() says so this is the order of ranks, as operations that do not commute need it.
+ * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)),
+ * and values of groups in the same way. All processes get the same bits, and get them again in each run of
+ * the same shape. Where dn_tree_ordered() says so this is the order of ranks, as operations that do not
+ * commute need it.
  *
- * A process that is gone sends no lines, and those who wait for them learn of it from elsewhere (dn_lost_set()): they give
- * the tree up, which tells those who wait for them in turn.
+ * A process that is gone sends no lines. Members that wait for its lines learn of that from elsewhere
+ * (dn_lost_set()) and give the tree up, which tells the members that wait for theirs in turn.
  *
  * Threads: one at a time uses a tree; different trees may be used at once where the port has threads.
  */
@@ -55,8 +58,8 @@ extern "C" {
 
 typedef struct dn_tree dn_tree_t;
 
-/** Where a process runs, from the widest to the narrowest: host, package, NUMA node, cache. Processes whose first
- * keys are equal are close. */
+/** Where a process runs, from the widest to the narrowest: host, package, NUMA node, cache. Processes whose
+ * first keys are equal are close. */
 typedef struct dn_tree_place {
     uint32_t key[DN_TREE_KEYS];
 } dn_tree_place_t;
@@ -83,7 +86,8 @@ typedef void (*dn_tree_fold_fn_t)(const dn_tree_reduction_t *reduction, const vo
 /** out[i] = left[i] op right[i] for count elements; out is neither of them. Aligned as above. */
 typedef void (*dn_tree_join_fn_t)(const dn_tree_reduction_t *reduction, const void *left, const void *right,
                                   void *out, size_t count);
-/** An operation and the type of its operands; embedded in what the caller's fold needs. Lent until completion. */
+/** An operation and the type of its operands; embedded in what the caller's fold needs. Lent until
+ * completion. */
 struct dn_tree_reduction {
     dn_tree_fold_fn_t fold;
     dn_tree_join_fn_t join; /**< the same operation, for long data; NULL: copy, then fold */
@@ -93,7 +97,7 @@ struct dn_tree_reduction {
 /**
  * Make the part of a tree that is this process': find its groups, take LLCM for the links.
  *
- * @param[out] card    To be given to the others, who give it to dn_tree_connect().
+ * @param[out] card    To be given to the others, which give it to dn_tree_connect().
  * @param[out] tree_p  The caller's until dn_tree_free() says that it is gone.
  *
  * @retval DN_ERR_PARAM  a field is out of its range.
@@ -130,16 +134,18 @@ DN_API void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer
 DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
 
 /**
- * Give a tree up, since a peer of its is gone (dn_lost_set(), dn_peer_check()): the operation under way and all later ones
- * fail by DN_ERR_UNREACH. Members who wait for our lines in them are told: see dn_tree_heed().
+ * Give a tree up, since a process of the tree is gone (dn_lost_set(), dn_peer_check()): the operation under
+ * way and all later ones fail by DN_ERR_UNREACH. Members that wait for our lines in them are told: see
+ * dn_tree_heed().
  */
 DN_API void dn_tree_give_up(dn_tree_t *tree);
 
-/** Not 0: the operation under way still waits for lines of a rank that we are linked to, or has to send it some; so if that
- * rank is gone, the tree is to be given up. One that has done its part may leave in order. */
+/** Not 0: the operation under way still waits for lines of a rank that we are linked to, or has to send it
+ * some; so if that rank is gone, the tree is to be given up. A rank that has done its part may leave in
+ * order. */
 DN_API int dn_tree_needs(const dn_tree_t *tree, uint32_t rank);
 
-/** Give the tree up too where a member has told us that it did. To be called now and then by who waits.
+/** Give the tree up too where a member has told us that it did. A caller that waits calls this now and then.
  * @return not 0: the tree is given up. */
 DN_API int dn_tree_heed(dn_tree_t *tree);
 
@@ -153,8 +159,8 @@ DN_API void dn_tree_place_here(dn_tree_place_t *place);
 DN_API int dn_tree_ordered(const dn_tree_t *tree);
 /** Not 0: all are one group. */
 DN_API int dn_tree_is_flat(const dn_tree_t *tree);
-/** Lines up to which operations are as fast as they should be, at least 1: the same in all processes. On several hosts longer
- * ones wait for each other's messages. */
+/** Lines up to which operations are as fast as they should be, at least 1: the same in all processes. On
+ * several hosts longer ones wait for each other's messages. */
 DN_API uint32_t dn_tree_lines(const dn_tree_t *tree);
 /** Most bytes of a block of dn_tree_allgather() and of dn_tree_alltoall(): the same in all processes. */
 DN_API size_t dn_tree_allgather_max(const dn_tree_t *tree);
@@ -162,8 +168,8 @@ DN_API size_t dn_tree_alltoall_max(const dn_tree_t *tree);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
 
-/** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too, on the same
- * cores. Else they come from another host, and nobody here can do anything about it. */
+/** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too,
+ * on the same cores. Else they come from another host, and nobody here can do anything about it. */
 DN_API int dn_tree_waits_near(const dn_tree_t *tree);
 
 /** What has been done of the operation under way: it changes with each line that has come. */
@@ -196,7 +202,8 @@ DN_API dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out,
                                      const dn_tree_reduction_t *reduction);
 /** Block i of @p out is rank i's @p in: at most dn_tree_allgather_max() bytes. in may be the own block. */
 DN_API dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len);
-/** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_alltoall_max() bytes. */
+/** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_alltoall_max()
+ * bytes. */
 DN_API dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len);
 
 /** Go on with the operation that was started last. */

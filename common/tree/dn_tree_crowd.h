@@ -5,9 +5,10 @@
 /** @file dn_tree_crowd.h
  * What all processes of dn_tree_long.h have come to, where they are too many for each to look at all.
  *
- * They form groups (dn_tree_int.h). The first of a group looks at the counters of the others and says in its area what all whom
- * it stands for have come to; the first of all says so of all, and the others hand that down. So a process looks at as many
- * lines as a group has members, for each group that it is in, and who is no first at one.
+ * They form groups (dn_tree_int.h). The first of a group looks at the counters of the others and says in its
+ * area what all processes have come to that it stands for. The first of all says so of all, and the other
+ * firsts hand that down. So a first looks at as many lines as a group has members, for each group that it is
+ * in, and any other process at one line.
  *
  * Threads: as those of dn_tree_long.h.
  */
@@ -39,7 +40,7 @@ void dn_tree_crowd_none(void *area);
 int dn_tree_crowd_leads(const dn_tree_crowd_t *crowd);
 
 /**
- * Look around, and tell those who look at us.
+ * Look around, and tell the processes that look at us.
  *
  * @param[in] own  Our own counters.
  * @return not 0: there was something to tell.

@@ -13,8 +13,8 @@
 
 #define DN_TREE_NONE UINT32_MAX
 
-/** Beside the count of lines taken, in the word where a member says it: the member has given the tree up. No count comes so far:
- * 2^63 lines take centuries. */
+/** Beside the count of lines taken, in the word where a member says it: the member has given the tree up. No
+ * count comes so far: 2^63 lines take centuries. */
 #define DN_TREE_GIVEN_UP (UINT64_C(1) << 63)
 
 /** A line of a link. */
@@ -28,9 +28,10 @@ _Static_assert(64 == sizeof(dn_tree_line_t), "a line is a cache line");
 /**
  * One end of a link. Lines are numbered from dn_first() + 1 on.
  *
- * What is compared with the credit word counts in 64 bits and never wraps, since that word may stand still for any number of
- * lines: barriers say in their own lines what was taken. The lower halves of `sent` and `taken` travel in flags, and `acked` and
- * `told` have no more than that: their distances from `sent` and `taken` stay small, as is said where they are compared.
+ * What is compared with the credit word counts in 64 bits and never wraps, since that word may stand still
+ * for any number of lines: barriers say in their own lines what was taken. The lower halves of `sent` and
+ * `taken` travel in flags, and `acked` and `told` have no more than that: their distances from `sent` and
+ * `taken` stay small, as is said where they are compared.
  */
 typedef struct dn_tree_link {
     dn_peer_t *peer;
@@ -61,7 +62,8 @@ typedef struct dn_tree_group {
     dn_tree_link_t *link; /**< by member; our own is not used */
 } dn_tree_group_t;
 
-/** What becomes of received lines; beyond DN_TREE_FOLD, what part of an exchange a step is (dn_tree_exchange.c). */
+/** What becomes of received lines; beyond DN_TREE_FOLD, what part of an exchange a step is
+ * (dn_tree_exchange.c). */
 typedef enum dn_tree_use {
     DN_TREE_IGNORE,
     DN_TREE_STORE,
@@ -96,7 +98,7 @@ typedef struct dn_tree_op {
     const dn_tree_reduction_t *reduction;
     /* Of the step under way: */
     uint32_t put;    /**< lines sent to all */
-    uint64_t put_to; /**< members who still get line `put`, and those that go with it */
+    uint64_t put_to; /**< members that still get line `put`, and those that go with it */
     uint32_t batch;  /**< lines that go together now, from `put` on */
     uint32_t got;    /**< lines received from all */
     uint32_t

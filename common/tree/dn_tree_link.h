@@ -11,10 +11,12 @@
 #include "dn_tree_int.h"
 
 /**
- * The other side has taken so many of our lines, as one of its lines says that was not taken before; unless that is old news.
+ * The other side has taken so many of our lines, as one of its lines says that was not taken before; unless
+ * that is old news.
  *
- * By sign is right: the peer had done its part of all operations before that of its line, so that `taken` lacks no more than what
- * we have sent in this operation; and it is at most depth beyond `acked`, since no more is under way.
+ * By sign is right: the peer had done its part of all operations before that of its line, so that `taken`
+ * lacks no more than what we have sent in this operation; and it is at most depth beyond `acked`, since no
+ * more is under way.
  */
 static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
 {
@@ -28,11 +30,11 @@ int dn_tree_find_room(dn_tree_link_t *link);
 /** Tell the other side what was taken, or note that it is to be told. */
 void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link);
 /**
- * Of a tree that is given up: tell those who are still owed lines by the operation. They cannot have left it, so that their
- * LLCM is still the tree's. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
+ * Of a tree that is given up: tell the members that are still owed lines by the operation. They cannot have left the tree, so
+ * that their LLCM is still the tree's. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
  */
 dn_status_t dn_tree_tell_given_up(dn_tree_t *tree);
-/** Tell those who could not be told. */
+/** Tell the members that could not be told before. */
 void dn_tree_pay(dn_tree_t *tree);
 
 /** Lines sent that are not known to be taken: 0 .. depth, whatever wraps, since none is sent without room. */
@@ -87,8 +89,8 @@ dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len
 /**
  * The next line of a link, or NULL.
  *
- * A number of 32 bits is enough: a place gets one line of each lap, so that it holds the number of this lap or of the one before,
- * which differ by depth.
+ * A number of 32 bits is enough: a place gets one line of each lap, so that it holds the number of this lap
+ * or of the one before, which differ by depth.
  */
 static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
 {
@@ -102,8 +104,8 @@ static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
     return line->data;
 }
 
-/** Has the other side to be told what was taken? It may wait for room. Between the two are at most depth lines, whatever wraps: the
- * other side sends no more until it is told. */
+/** Has the other side to be told what was taken? It may wait for room. Between the two are at most depth
+ * lines, whatever wraps: the other side sends no more until it is told. */
 static inline int dn_tree_owes(const dn_tree_link_t *link)
 {
     return (uint32_t) link->taken - link->told >= link->depth / 2;

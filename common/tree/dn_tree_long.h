@@ -5,32 +5,34 @@
 /** @file dn_tree_long.h
  * Broadcast and reductions of any length through mapped memory, among processes of one host.
  *
- * Each process has an area: memory that all of them have mapped. It is a ring of DN_TREE_LONG_SLOTS slots behind a
- * head of three counters, each in a line of its own, and what groups of ranks say of them (dn_tree_long_group()):
+ * Each process has an area: memory that all of them have mapped. It is a ring of DN_TREE_LONG_SLOTS slots
+ * behind a head of three counters, each in a line of its own, and what groups of ranks say of them
+ * (dn_tree_long_group()):
  *
  *   pieces filled | pieces reduced | pieces taken | of all | slot 0 | slot 1 | ...
  *
  * An operation is cut into pieces, at most a slot long. Pieces are numbered through all operations, alike in
- * all processes; piece k goes through slot k mod DN_TREE_LONG_SLOTS of an area. Counters are written by their owner
- * only and never go back, also where an area serves one group of processes after another: who has not yet been freed there
- * looks at counters that have gone on. So each group begins where the area that is furthest has come to.
+ * all processes; piece k goes through slot k mod DN_TREE_LONG_SLOTS of an area. Counters are written by their
+ * owner only and never go back, also where an area serves one group of processes after another: a process of
+ * the group before may still look at counters that have gone on. So each group begins where the area that is
+ * furthest has come to.
  *
  *   filled   the owner's operands, or what it broadcasts, of all pieces below are in its area
  *   reduced  its share of the result of all pieces below is there
  *   taken    it reads no piece below any more, neither in the areas of others nor in its own
  *
- * A process fills slot k mod DN_TREE_LONG_SLOTS with piece k once all have taken piece k - DN_TREE_LONG_SLOTS, itself
- * included: what it reads of its own area has to stay there too. So the ranks of consecutive operations may be apart
- * by DN_TREE_LONG_SLOTS pieces, whatever the operations are.
+ * A process fills slot k mod DN_TREE_LONG_SLOTS with piece k once all have taken piece k -
+ * DN_TREE_LONG_SLOTS, itself included: what it reads of its own area has to stay there too. So the ranks of
+ * consecutive operations may be apart by DN_TREE_LONG_SLOTS pieces, whatever the operations are.
  *
- * Short reductions are folded whole by everybody who wants the result, straight from the areas of all into its own
- * buffer. Two swap slots in every other turn of the ring: each fills those whose lines it has just had from the other.
- * In longer ones of more than two each process folds its share of a piece and puts it in its area over its own operands of that share,
- * which nobody else reads; then all copy the shares out.
+ * Short reductions are folded whole by each process that wants the result, straight from the areas of all
+ * into its own buffer. Two swap slots in every other turn of the ring: each fills those whose lines it has
+ * just had from the other. In longer ones of more than two each process folds its share of a piece and puts
+ * it in its area over its own operands of that share, which nobody else reads; then all copy the shares out.
  *
- * Operations are started, then tested until they are complete, as those of dn_tree.h: nothing waits, and all processes call
- * the same ones in the same order, one at a time. A reduction folds x0 op (x1 op (x2 ...)) in the order of ranks. All
- * processes get the same bits.
+ * Operations are started, then tested until they are complete, as those of dn_tree.h: nothing waits, and all
+ * processes call the same ones in the same order, one at a time. A reduction folds x0 op (x1 op (x2 ...)) in
+ * the order of ranks. All processes get the same bits.
  *
  * Threads: one at a time uses a dn_tree_long_t; different ones may be used at once.
  *
@@ -77,7 +79,8 @@ typedef struct dn_tree_long_config {
 } dn_tree_long_config_t;
 
 /**
- * Make what operations need; whether all processes could is for the caller to agree on. The areas need not be known yet.
+ * Make what operations need; whether all processes could is for the caller to agree on. The areas need not be
+ * known yet.
  *
  * @param[in]  config  Copied; what it points to is filled in before the first operation.
  * @param[out] lng_p   The caller's until dn_tree_long_free() says that it is gone, or dn_tree_long_abandon().
@@ -91,8 +94,8 @@ DN_API dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_t
 DN_API uint64_t dn_tree_long_pieces(const void *area);
 
 /**
- * Have the ranks learn in groups of what all have done, instead of each from all: for many. What they do is the same. Two go on as
- * before.
+ * Have the ranks learn in groups of what all have done, instead of each from all: for many. What they do is
+ * the same. Two go on as before.
  *
  * @param[in] radix  Most members of a group: 2..DN_TREE_RADIX_MAX.
  * @param[in] place  Of each rank, as in dn_tree_config_t, lent for the call; NULL: all are as close.
@@ -144,7 +147,8 @@ DN_API dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const
 /** As dn_tree_long_reduce(), to everybody. */
 DN_API dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                           const dn_tree_reduction_t *reduction);
-/** The caller has slept since the last test: so there are fewer of them until a peer is asked whether it lives. */
+/** The caller has slept since the last test: so there are fewer of them until a peer is asked whether it
+ * lives. */
 DN_API void dn_tree_long_slept(dn_tree_long_t *lng);
 /** What has been done of it: it changes with each step. */
 DN_API uint64_t dn_tree_long_steps(const dn_tree_long_t *lng);

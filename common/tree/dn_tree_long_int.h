@@ -42,7 +42,7 @@ struct dn_tree_long {
     size_t len;
     int fills;
     int reduces;
-    dn_tree_take_t way;  /**< of those who want the result */
+    dn_tree_take_t way;  /**< of the processes that want the result */
     dn_tree_take_t take; /**< our own: as the way is, or DN_TREE_TAKE_NOTHING */
     uint32_t root;       /**< of a broadcast, else DN_TREE_LONG_ALL */
     const uint8_t *in;

@@ -5,27 +5,31 @@
 /** @file dn_emulate_int.h
  * The device `emulate:PROFILE`: the delays of a NIC's profile, laid over shared memory in real time.
  *
- * It is a port within the port: what is sent goes as a message of a second port, of shm, at once, with the times at
- * which the profile's NIC would have sent it. The receiver keeps it until it would have arrived. So an ordinary
- * program sees what it would see on that NIC, as far as this machine is faster than it.
+ * It is a port within the port: what is sent goes as a message of a second port, of shm, at once, with the
+ * times at which the profile's NIC would have sent it. The receiver keeps it until it would have arrived. So
+ * an ordinary program sees what it would see on that NIC, as far as this machine is faster than it.
  *
- * What is emulated: the CPU time of stores, windows, polls and reads of messages (the caller spins so long); the stages,
- * the link, the windows used in turn, the receiver's interval between packets, the hardwired parts and their DMA. Every two processes
- * are joined by a cable. What is not: switches, misses of header and address tables (all entries are warm), the transaction FIFO's
- * bound. Credit comes back in no time.
+ * What is emulated: the CPU time of stores, windows, polls and reads of messages (the caller spins so long);
+ * the stages, the link, the windows used in turn, the receiver's interval between packets, the hardwired
+ * parts and their DMA. Every two processes are joined by a cable. What is not: switches, misses of header and
+ * address tables (all entries are warm), the transaction FIFO's bound. Credit comes back in no time.
  *
- * PUSH, PULL and atomics are done by the core processors with messages. Where the profile has hardware for a PUSH or PULL, its
- * messages take that hardware's times: a request, a packet a page, an acknowledgement. Its data are taken to begin at a page and to lie
- * together: a block more costs a request, but no packet. The target has to progress, as it would not have to with that hardware.
+ * PUSH, PULL and atomics are done by the core processors with messages. Where the profile has hardware for a
+ * PUSH or PULL, its messages take that hardware's times: a request, a packet a page, an acknowledgement. Its
+ * data are taken to begin at a page and to lie together: a block more costs a request, but no packet. The
+ * target has to progress, as it would not have to with that hardware.
  *
- * Ordering: messages, lines and AOTFs of one sender take effect in the order in which they were sent, but that lines and AOTFs
- * pass messages that wait for a handler, which hold up the messages behind them; on the NIC an AOTF may pass any message. All of them take effect while their receiver progresses; dn_fence() has nothing to wait for after
- * messages alone; for stores it asks whether they have.
+ * Ordering: messages, lines and AOTFs of one sender take effect in the order in which they were sent, but
+ * that lines and AOTFs pass messages that wait for a handler, which hold up the messages behind them; on the
+ * NIC an AOTF may pass any message. All of them take effect while their receiver progresses; dn_fence() has
+ * nothing to wait for after messages alone; for stores it asks whether they have.
  *
- * Times are in ticks of the processor's counter, which runs at one rate and alike on all cores (invariant TSC); where it
- * does not, in nanoseconds of the kernel's clock. DN_EMULATE_CLOCK chooses, for all processes alike.
+ * Times are in ticks of the processor's counter, which runs at one rate and alike on all cores (invariant
+ * TSC); where it does not, in nanoseconds of the kernel's clock. DN_EMULATE_CLOCK chooses, for all processes
+ * alike.
  *
- * Locks: the port's is held where peers and what came are changed; the ops take a leaf lock for the NIC's state only.
+ * Locks: the port's is held where peers and what came are changed; the ops take a leaf lock for the NIC's
+ * state only.
  */
 #ifndef DN_EMULATE_INT_H
 #define DN_EMULATE_INT_H
@@ -85,7 +89,8 @@ void dn_emulate_nic_close(dn_emulate_nic_t *nic);
 dn_emulate_trip_t dn_emulate_aotf_trip(dn_emulate_nic_t *nic, uint64_t now, uint64_t size);
 /** A message of so many bytes: as many packets as it takes, the last one with the first bytes. */
 dn_emulate_trip_t dn_emulate_botf_trip(dn_emulate_nic_t *nic, uint64_t now, uint64_t len);
-/** A part of a transfer that is not carried as a message. @p began: when the host did; @p served: when the NIC, with an answer. */
+/** A part of a transfer that is not carried as a message. @p began: when the host did; @p served: when the
+ * NIC, with an answer. */
 dn_emulate_trip_t dn_emulate_part_trip(dn_emulate_nic_t *nic, uint64_t began, uint64_t served,
                                        const dn_core_part_t *part);
 /** When it is in the receiver's memory, by the receiver's NIC; messages have to be translated. */
@@ -122,7 +127,8 @@ static inline uint64_t dn_emulate_now(void)
  * @retval DN_ERR_PARAM        it names none: the log line says which there are. */
 dn_status_t dn_emulate_clock(double *ticks_per_ps_p);
 /**
- * When what the thread does now begins. What this library takes between two of its calls is no time of the profile: up to
+ * When what the thread does now begins. What this library takes between two of its calls is no time of the
+ * profile: up to
  * @p slack ticks since the last spin are not counted.
  */
 uint64_t dn_emulate_begin(uint64_t slack);
@@ -151,7 +157,8 @@ typedef struct dn_emulate_head {
     uint32_t tag;
 } dn_emulate_head_t;
 
-/** How something is carried that is sent with @p head, and which part of a transfer it is: its message has @p len bytes. */
+/** How something is carried that is sent with @p head, and which part of a transfer it is: its message has @p
+ * len bytes. */
 dn_emulate_way_t dn_emulate_way(const dn_emulate_nic_t *nic, unsigned kind, const dn_emulate_head_t *head,
                                 const void *message, size_t len, dn_core_part_t *part_p);
 
@@ -177,7 +184,8 @@ typedef struct dn_emulate_hello {
     dn_emulate_where_t where;
 } dn_emulate_hello_t;
 
-/** Lines that were taken since the session began: a sender may have so many more under way as the ring has. */
+/** Lines that were taken since the session began: a sender may have so many more under way as the ring
+ * has. */
 typedef struct dn_emulate_credit {
     uint64_t session;
     uint64_t taken;

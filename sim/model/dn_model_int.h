@@ -8,8 +8,8 @@
  * (dn_model_nic.c, dn_model_aotf.c, dn_model_op.c, dn_model_dma.c), IP-NUMA's tables (dn_model_table.c), the message rings (dn_model_msg.c) and the
  * device (dn_model.c).
  *
- * A node runs ahead of the others on a clock of its own: what it starts is entered at the moment of that clock,
- * and it waits for the common clock only before it looks at memory.
+ * A node runs ahead of the others on a clock of its own: what it starts is entered at the moment of that
+ * clock, and it waits for the common clock only before it looks at memory.
  */
 #ifndef DN_MODEL_INT_H
 #define DN_MODEL_INT_H
@@ -55,10 +55,10 @@ typedef struct dn_model_busy {
     uint64_t dma_ps;     /**< DMA of requests and answers */
 } dn_model_busy_t;
 
-/** A page of host memory that a NIC has read or written, and the how manieth it was. */
+/** A page of host memory that a NIC has read or written. */
 typedef struct dn_model_host_page {
     uint64_t page;
-    uint64_t number; /**< from 1 on; 0: this place is free */
+    uint64_t number; /**< of this access among all of the NIC, from 1 on; 0: this place is free */
 } dn_model_host_page_t;
 
 struct dn_model_node {
@@ -211,9 +211,11 @@ struct dn_model_packet {
 /** @name dn_model_net.c */
 /** @{ */
 dn_status_t dn_model_net_open(dn_model_t *model);
-/** When the first byte of a packet that leaves a NIC now is at the last port on its way. @p wire_ps: its length on a link. */
+/** When the first byte of a packet that leaves a NIC now is at the last port on its way. @p wire_ps: its
+ * length on a link. */
 uint64_t dn_model_net_pass(dn_model_t *model, uint32_t from, uint32_t to, uint64_t wire_ps);
-/** When the first byte of a packet that is at its last port now leaves that: packets from afar and from near meet there. */
+/** When the first byte of a packet that is at its last port now leaves that: packets from afar and from near
+ * meet there. */
 uint64_t dn_model_net_leave(dn_model_t *model, uint32_t from, uint32_t to, uint64_t wire_ps);
 /** Time in a switch until the first byte of a packet may leave it. */
 uint64_t dn_model_net_switch_ps(const dn_model_t *model, uint64_t wire_ps);
@@ -265,8 +267,8 @@ int dn_model_htlb(dn_model_node_t *node, uint32_t page);
 /** Look in PATLB (which 0) or RVATLB (1); a miss is refilled. @return the time that it takes beyond a hit. */
 uint64_t dn_model_tlb(dn_model_node_t *node, int which, uint64_t key);
 /**
- * What PATLB knows a page of host memory by: numbered in the order of first use, since addresses differ from run to run, and the
- * same run has to give the same misses.
+ * What PATLB knows a page of host memory by: numbered in the order of first use, since addresses differ from
+ * run to run, and the same run has to give the same misses.
  */
 uint64_t dn_model_host_page(dn_model_node_t *node, uint64_t address);
 /** CPU time to read so many bytes of a message. */
@@ -292,7 +294,8 @@ typedef struct dn_model_who {
     uint32_t llcm_bytes;
 } dn_model_who_t;
 
-/** Whom an entry of the shared region table lets in: nodes that agree with this one where the mask has ones. */
+/** Whom an entry of the shared region table lets in: nodes that agree with this one where the mask has
+ * ones. */
 typedef struct dn_model_net {
     uint32_t node;
     uint32_t mask; /**< 0, as at first: all */
@@ -349,7 +352,8 @@ typedef struct dn_model_side {
     size_t llcm; /**< taken for the ring */
 } dn_model_side_t;
 
-/** What two ports have in common; lives while a side or a packet needs it. To oneself both sides are side 0. */
+/** What two ports have in common; lives while a side or a packet needs it. To oneself both sides are
+ * side 0. */
 struct dn_model_link {
     dn_model_side_t side[2];
     uint32_t refs;
@@ -381,7 +385,8 @@ struct dn_model_peer {
 
 /** @name dn_model_table.c */
 /** @{ */
-/** Enter a peer into PC ID table and page map. @retval DN_ERR_NOMEM  one of them is full: the log line says which. */
+/** Enter a peer into PC ID table and page map. @retval DN_ERR_NOMEM  one of them is full: the log line says
+ * which. */
 dn_status_t dn_model_map_peer(dn_model_node_t *node, dn_model_peer_t *peer);
 /** Undo it, and dn_model_map_segment() of the peer. */
 void dn_model_unmap_peer(dn_model_node_t *node, dn_model_peer_t *peer);
@@ -392,11 +397,13 @@ int dn_model_region_alloc(dn_model_node_t *node);
 void dn_model_region_free(dn_model_node_t *node);
 /** May a node write, or read, there? */
 int dn_model_lets_in(const dn_model_net_t *net, const dn_model_node_t *from);
-/** dn_device_t::opens: what comes by messages is for the core processor, which asks the shared region table as the NIC does. */
+/** dn_device_t::opens: what comes by messages is for the core processor, which asks the shared region table
+ * as the NIC does. */
 int dn_model_opens(const dn_peer_base_t *src, const dn_key_t *key);
 /** Does a peer open a segment to us? Counted, if not. */
 int dn_model_opened(dn_model_peer_t *peer, const dn_key_t *key);
-/** Is what a node sends into LLCM or rings of a link's side refused? Then it is counted, and its sender told. */
+/** Is what a node sends into LLCM or rings of a link's side refused? Then it is counted, and its sender
+ * told. */
 int dn_model_refuses_from(dn_model_t *model, dn_model_link_t *link, uint32_t side,
                           const dn_model_node_t *from);
 /** The same for a packet of the link that has come. */

@@ -66,16 +66,20 @@ void dn_model_op_give(dn_model_op_t *op);
 dn_model_op_t *dn_model_op_new(dn_model_peer_t *peer, const dn_xfer_t *xfer, dn_op_way_t way);
 /** All packets are where they go; the initiator's host learns of it by its next poll. */
 void dn_model_op_complete(dn_model_op_t *op);
-/** Where a request's bytes are at the target, as its RVATLB and the check of the group say; NULL with the reason. */
+/** Where a request's bytes are at the target, as its RVATLB and the check of the group say; NULL with the
+ * reason. */
 uint8_t *dn_model_op_place(dn_model_t *model, const dn_model_op_t *op, uint64_t roff, uint64_t len,
                            dn_status_t *status_p);
 /** Number of a page of the transfer's segment, for a TLB. */
 uint64_t dn_model_op_remote_page(const dn_model_node_t *node, const dn_model_op_t *op, uint64_t roff);
-/** Does the hardware know how the remote side lies? Programs are for core processors, unless the NIC interprets lists. */
+/** Does the hardware know how the remote side lies? Programs are for core processors, unless the NIC
+ * interprets lists. */
 int dn_model_op_fits(const dn_model_node_t *node, const dn_xfer_t *xfer);
-/** Does the page map reach the segment, or is there room to enter it? If not the core processors do the transfer by messages. */
+/** Does the page map reach the segment, or is there room to enter it? If not the core processors do the
+ * transfer by messages. */
 int dn_model_op_maps(dn_model_peer_t *peer, const dn_xfer_t *xfer);
-/** The next piece that lies together on both sides and on one page of the side it is read from, at most @p max bytes. */
+/** The next piece that lies together on both sides and on one page of the side it is read from, at most @p
+ * max bytes. */
 uint64_t dn_model_op_next(dn_model_op_t *op, uint64_t max, int from_remote, uint64_t *local_p,
                           uint64_t *remote_p);
 dn_model_packet_t *dn_model_op_packet(dn_model_op_t *op, dn_model_node_t *from, dn_model_node_t *to,

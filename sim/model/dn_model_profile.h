@@ -22,12 +22,14 @@ struct dn_model_profile {
     uint64_t value[DN_P_COUNT];
 };
 
-/** Read the text of a profile; @p origin is what error texts call it. @p nic 0: keys of a NIC may be missing. */
+/** Read the text of a profile; @p origin is what error texts call it. @p nic 0: keys of a NIC may be
+ * missing. */
 dn_status_t dn_model_profile_parse(dn_model_profile_t *profile, const char *origin, const char *text,
                                    int nic);
 /** Find a file by its name or path and read it. */
 dn_status_t dn_model_profile_load(dn_model_profile_t *profile, const char *name);
-/** Take the keys of switches, of cables and of what is agreed on a link from another file, which need not have any other. */
+/** Take the keys of switches, of cables and of what is agreed on a link from another file, which need not
+ * have any other. */
 dn_status_t dn_model_profile_load_fabric(dn_model_profile_t *profile, const char *name);
 
 #endif
