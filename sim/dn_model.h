@@ -19,7 +19,8 @@
  * this thread.
  *
  * Rings of messages lie in the NIC's LLCM where its profile has no host_read_line: a first dn_botf() to a
- * peer whose LLCM has no room for one more gets DN_ERR_NOMEM.
+ * peer whose LLCM has no room for one more gets DN_ERR_NOMEM. A port asks for DN_MODEL_LLCM_BYTES, say: the
+ * default is more than some NICs have.
  *
  * Threads: one run at a time in a thread. A port of the model belongs to the node that opened it.
  */
@@ -31,6 +32,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** dn_config_t::llcm_bytes of a node that needs no other: of the least LLCM of the papers' NICs half is left for rings. */
+#define DN_MODEL_LLCM_BYTES 65536
 
 /** How the nodes are joined. */
 typedef enum dn_model_fabric {

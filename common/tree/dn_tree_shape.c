@@ -20,8 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Lines that a process takes at most for those links of a group between hosts that are deeper than they have to be. */
-#define DN_TREE_FAR_LINES 64
+/** Lines that a process takes at most for those links of a group that are deeper than they have to be, between hosts and on one: there
+ * they stay in a half of the first-level cache. */
+#define DN_TREE_FAR_LINES  64
+#define DN_TREE_NEAR_LINES 224
 
 /** What dn_tree_shape() works on. */
 typedef struct dn_tree_cut {
@@ -90,13 +92,13 @@ static int dn_tree_spans_hosts(const dn_tree_cut_t *cut, uint32_t first, uint32_
 }
 
 /**
- * Lines of a link between hosts. To say what was taken by a message of its own takes as long as to send a line, so that the
- * links of few hosts are deep enough for the numbers to go along with lines (perf/compare_hosts, allreduce of 256 B by 2 hosts x 2
- * ranks: 31 us at a depth of 8, 14 us).
+ * Lines of a link: as many more than the caller wants as all links of a process together may have. Between hosts a message of its own
+ * that says what was taken takes as long as one of lines, so that these numbers should go along with lines. And where cores are shared, who runs
+ * ahead saves the others from being woken for each line. Two processes of a host seldom share a core, and have the shortest ring.
  */
-static uint32_t dn_tree_far_depth(uint32_t depth, uint32_t members)
+static uint32_t dn_tree_depth(uint32_t depth, uint32_t members, uint32_t most)
 {
-    while (DN_TREE_DEPTH_MAX > depth && 2 * depth * (members - 1) <= DN_TREE_FAR_LINES) {
+    while (DN_TREE_DEPTH_MAX > depth && 2 * depth * (members - 1) <= most) {
         depth *= 2;
     }
     return depth;
@@ -109,8 +111,10 @@ static dn_status_t dn_tree_note_group(dn_tree_cut_t *cut, uint32_t first, uint32
     uint32_t depth = cut->config->depth;
 
     if (dn_tree_spans_hosts(cut, first, members)) {
-        depth = dn_tree_far_depth(depth, members);
+        depth = dn_tree_depth(depth, members, DN_TREE_FAR_LINES);
         tree->lines = depth / 2 - 1 < tree->lines ? depth / 2 - 1 : tree->lines;
+    } else if (2 < members) {
+        depth = dn_tree_depth(depth, members, DN_TREE_NEAR_LINES);
     }
     if (2 > members || DN_TREE_NONE == cut->self || cut->self < first || cut->self >= first + members) {
         return DN_OK;

@@ -231,6 +231,7 @@ static void open_half(half_t *self, const char *spec)
     void *area;
 
     dn_config_init(&config);
+    config.llcm_bytes = DN_MODEL_LLCM_BYTES;
     config.ring_lines = 256;
     config.llcm_bytes = 2 * AREA;
     const dn_status_t status = dn_open(spec, &job, &config, &self->port);

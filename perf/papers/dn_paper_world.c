@@ -52,7 +52,7 @@ static void enter(uint32_t rank, void *arg)
     dn_config_init(&config);
     config.ring_lines = 64;
     config.max_peers = 16384;
-    config.llcm_bytes = 0 != world->llcm_bytes ? world->llcm_bytes : config.llcm_bytes;
+    config.llcm_bytes = 0 != world->llcm_bytes ? world->llcm_bytes : DN_MODEL_LLCM_BYTES;
     dn_paper_need(dn_open("model", &job, &config, &self.port), "dn_open");
     dn_paper_need(dn_llcm_alloc(self.port, world->area, &seat->off, &area), "dn_llcm_alloc");
     self.area = area;

@@ -217,6 +217,7 @@ int main(int argc, char **argv)
     read_module(argv[1]);
     variant.file = argv[2];
     dn_config_init(&settings);
+    settings.llcm_bytes = DN_MODEL_LLCM_BYTES;
     conf_file_read(&file, argv[2], set);
     for (unsigned pass = 0; pass < (0 == file.seeds ? 1 : file.seeds); pass++) {
         const unsigned long seed = 0 == file.seeds ? 0 : file.seed[pass];

@@ -184,7 +184,7 @@ static void llcm_is_not_without_end(void **state)
 {
     nodes_init("dimmnet1-d", 8);
     assert_int_equal(nodes_run(connect_all), DN_OK);
-    assert_int_equal(nodes.report.llcm_bytes, 65536 + 7 * (64 * 64 + 128));
+    assert_int_equal(nodes.report.llcm_bytes, DN_MODEL_LLCM_BYTES + 7 * (64 * 64 + 128));
     nodes_init("dimmnet1-d", 2);
     nodes.llcm_bytes = 128 * 1024 - 64;
     dn_test_log_expect();

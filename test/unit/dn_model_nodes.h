@@ -62,7 +62,7 @@ static inline void node_enter(uint32_t rank, void *arg)
     (void) arg;
     dn_config_init(&config);
     config.ring_lines = 0 != nodes.ring_lines ? nodes.ring_lines : 64;
-    config.llcm_bytes = 0 != nodes.llcm_bytes ? nodes.llcm_bytes : config.llcm_bytes;
+    config.llcm_bytes = 0 != nodes.llcm_bytes ? nodes.llcm_bytes : DN_MODEL_LLCM_BYTES;
     job.key.byte[0] = (uint8_t) nodes.group[rank];
     assert_int_equal(dn_open("model", &job, &config, &self.port), DN_OK);
     assert_int_equal(dn_llcm_alloc(self.port, NODE_AREA, &nodes.off[rank], &area), DN_OK);

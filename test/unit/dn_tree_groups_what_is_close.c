@@ -176,7 +176,7 @@ static void links_between_few_hosts_are_deep(void **state)
         place[i] = (dn_tree_place_t){{i / 16, 0, 0, 0}};
     }
     shape(32, 8);
-    assert_int_equal(tree[0].group[0].depth, 4);
+    assert_int_equal(tree[0].group[0].depth, 32);
     assert_int_equal(tree[0].group[2].depth, 64);
     assert_int_equal(tree[31].lines, 31);
     assert_int_equal(tree[31].widest, 16);
