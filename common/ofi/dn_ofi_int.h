@@ -58,6 +58,15 @@ static inline void dn_ofi_unlock(dn_ofi_t *ofi)
     }
 }
 
+/** Looks in vain behind the last message, of either direction, before calls are left out again. */
+#define DN_OFI_LIVELY 256u
+
+/** Something came or left: more may follow, or an answer. */
+static inline void dn_ofi_stir(dn_ofi_t *ofi)
+{
+    ofi->lively = DN_OFI_LIVELY;
+}
+
 static inline dn_ofi_head_t *dn_ofi_head(dn_ofi_buffer_t *buffer)
 {
     return (dn_ofi_head_t *) buffer->bytes;

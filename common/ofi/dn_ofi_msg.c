@@ -123,6 +123,7 @@ static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head,
     if (0 != fi_inject(ofi->ep, bytes, size, stream->node->addr)) {
         return 0;
     }
+    dn_ofi_stir(ofi);
     stream->number++;
     stream->sent += lines;
     if (DN_OFI_AOTF == head.kind) {

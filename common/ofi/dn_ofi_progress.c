@@ -14,7 +14,8 @@
 /** and the network is looked at when so much time has gone by. */
 #define DN_OFI_ALONE_NS UINT64_C(500000)
 /** While nothing comes and nothing is to go out, so many calls are left out between two looks at the network: also
- * of one who has turned to computing between them, but once. */
+ * of one who has turned to computing between them, but once. Not while an answer may be on its way, or the provider
+ * answers for this process without a word, as it does to reads: dn_ofi_stir(). */
 #define DN_OFI_QUIET 15
 /* That is for those who poll without end: none is left out when the last calls, with those left out, took longer. */
 #define DN_OFI_ALONE_CALLS_NS UINT64_C(100000)
@@ -204,6 +205,10 @@ static void dn_ofi_ask_all(dn_ofi_t *ofi)
 /** Nothing came: how many calls can be left out? */
 static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
 {
+    if (0 != ofi->lively) {
+        ofi->lively--;
+        return 0;
+    }
     const uint64_t now = dn_ofi_clock();
     const uint64_t gap = now - ofi->called;
 
@@ -229,6 +234,7 @@ int dn_ofi_progress(dn_iface_t *iface)
     if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
+        dn_ofi_stir(ofi);
         iface->rest = 0;
     } else if (NULL != ofi->peers || 0 != dn_load_seq_cst(&ofi->draining)) {
         iface->rest = dn_ofi_quiet(ofi);
@@ -245,8 +251,9 @@ int dn_ofi_recv(dn_peer_base_t *base, int max)
 
     dn_ofi_lock(ofi);
     ofi->turns++;
-    if (NULL == peer->rx.first) {
-        dn_ofi_turn(ofi);
+    if (NULL == peer->rx.first && 0 != dn_ofi_turn(ofi)) {
+        dn_ofi_stir(ofi);
+        ofi->iface.rest = 0;
     }
     const int n = dn_ofi_dispatch(ofi, peer, max);
     dn_ofi_let_go(ofi);

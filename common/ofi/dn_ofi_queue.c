@@ -34,6 +34,7 @@ ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t 
         fi_send(ofi->ep, buffer->bytes, buffer->size, buffer->desc, node->addr, &buffer->request.context);
     if (0 == ret) {
         ofi->tx_left--;
+        dn_ofi_stir(ofi);
     }
     return ret;
 }

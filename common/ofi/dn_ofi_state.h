@@ -469,6 +469,7 @@ typedef struct dn_ofi {
     int closing;
     uint64_t looked; /**< at the network, while there was no peer */
     uint64_t called; /**< progress, last */
+    uint32_t lively; /**< looks in vain until calls are left out again */
 
     uint64_t turns; /**< in which somebody else than the watcher has read */
     int backlog;    /**< and there was more to read than the last of them read */

@@ -548,6 +548,55 @@ static void count_from(dn_world_t *world, uint32_t first)
     dn_world_stop(world);
 }
 
+/* Looks at the network */
+
+static struct fi_ops_cq counted; /**< the provider's, but for */
+static ssize_t (*read_of_provider)(struct fid_cq *cq, void *entries, size_t count);
+static unsigned looks;
+
+static ssize_t look(struct fid_cq *cq, void *entries, size_t count)
+{
+    looks++;
+    return read_of_provider(cq, entries, count);
+}
+
+/** @return how many of some calls of progress look at the network. */
+static unsigned looks_of(dn_world_t *world, unsigned calls)
+{
+    looks = 0;
+    while (0 != calls--) {
+        dn_progress(world->port);
+    }
+    return looks;
+}
+
+/** Nothing is left out while an answer may come, or the provider may have to answer; and behind that most is. */
+static void looks_follow_each_other_behind_a_message(dn_world_t *world)
+{
+    enum { FEW = 32, CALLS = 200 };
+
+    open_with(world, 60, dn_world_hear);
+    dn_world_connect(world);
+    if (0 == world->rank) {
+        dn_ofi_t *ofi = ofi_device(world);
+        counted = *ofi->cq->ops;
+        read_of_provider = counted.read;
+        counted.read = look;
+        ofi->cq->ops = &counted;
+        while (CALLS / 2 < looks_of(world, CALLS)) {
+        }
+        dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
+        (void) looks_of(world, FEW);
+        dn_check_equal(looks_of(world, CALLS), CALLS);
+        dn_world_post(world, 0, 1);
+    } else {
+        dn_world_hear_until(world, 1);
+        dn_world_sleep(world, 0, 0, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 static void fences_end_where_numbers_pass_2_to_the_31(dn_world_t *world)
 {
     count_from(world, (UINT32_C(1) << 31) - PASSED / 2);
@@ -579,6 +628,7 @@ static const dn_world_test_t tests[] = {
     {"a_stream_that_was_left_ends_though_nobody_answers", 2,
      a_stream_that_was_left_ends_though_nobody_answers},
     {"slots_of_those_who_ended_early_come_back", 4, slots_of_those_who_ended_early_come_back},
+    {"looks_follow_each_other_behind_a_message", 2, looks_follow_each_other_behind_a_message},
     {"fences_end_where_numbers_pass_2_to_the_31", 2, fences_end_where_numbers_pass_2_to_the_31},
     {"fences_end_where_numbers_pass_2_to_the_32", 2, fences_end_where_numbers_pass_2_to_the_32},
 };
