@@ -59,6 +59,7 @@ typedef struct dn_iface {
     const char *provider;  /**< of a network library that the device has chosen; NULL: it uses none */
     const char *domain;    /**< of that provider, and */
     const char *endpoint;  /**< where it is reached: for people */
+    int sockets;           /**< dn_peer_attr_t::sockets */
     uint32_t rest;         /**< calls of progress that the port leaves out; set by the device, 0: none */
     uint32_t doubts;       /**< dn_peer_doubt() calls that dn_port_bury() has not looked into yet; wraps */
     struct dn_iface *next; /**< of the port's list, in the order of dn_open()'s */

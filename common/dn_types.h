@@ -273,6 +273,7 @@ typedef struct dn_peer_attr {
     size_t botf_max;    /**< longest message */
     uint64_t llcm_len;  /**< bytes of the peer's LLCM */
     int direct;         /**< long blocks of private memory are reached without the peer's processor */
+    int sockets;        /**< the library sends by sockets: a round trip takes longer than copies */
     unsigned caps;      /**< DN_CAP_* */
 } dn_peer_attr_t;
 

@@ -86,6 +86,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->iface.provider = ofi->where.provider;
     ofi->iface.domain = ofi->info->domain_attr->name;
     ofi->iface.endpoint = ofi->name_text;
+    ofi->iface.sockets = dn_ofi_has_sockets(ofi->info);
     if (DN_OK == dn_topo_allowed(&ofi->where.units)) {
         ofi->units = dn_cpumask_weight(&ofi->where.units);
     }

@@ -84,6 +84,8 @@ const dn_ofi_lib_t *dn_ofi_lib_load(const char **wrong_p);
 dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *argument);
 /** Only with processes of this host? */
 int dn_ofi_is_local(const struct fi_info *info);
+/** Does it send by sockets of the kernel? */
+int dn_ofi_has_sockets(const struct fi_info *info);
 /** Close the endpoint, so that the provider lets go of all memory at once.
  * Every peer is suspected. */
 void dn_ofi_break(dn_ofi_t *ofi);

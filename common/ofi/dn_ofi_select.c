@@ -96,6 +96,11 @@ int dn_ofi_is_local(const struct fi_info *info)
     return 0 == strcmp(info->fabric_attr->prov_name, "shm") || 0 == strcmp(info->domain_attr->name, "lo");
 }
 
+int dn_ofi_has_sockets(const struct fi_info *info)
+{
+    return dn_ofi_is_listed("tcp,sockets,udp", info->fabric_attr->prov_name);
+}
+
 /** The first that fits; unless it was asked for, one that leaves this host
  * comes before one that does not. */
 static const struct fi_info *dn_ofi_first(const struct fi_info *list, const dn_ofi_wish_t *wish)

@@ -25,7 +25,7 @@
 
 /** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
  * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
-#define DN_OFI_MESSAGE_MAX (64u * 1024)
+#define DN_OFI_MESSAGE_MAX (65u * 1024)
 /** Longest that ofi_rxm sends at once, without being asked (its FI_OFI_RXM_BUFFER_SIZE). */
 #define DN_OFI_RXM_EAGER (16u * 1024)
 /** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. */
@@ -34,8 +34,8 @@
 /** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
 #define DN_OFI_BOTF_MIN 576u
 #define DN_OFI_RINGS \
-    8u /**< a window in the ring_lines of the configuration: credit is longer on its way here */
-#define DN_OFI_WINDOW_MAX 4096u /**< lines */
+    16u /**< a window in the ring_lines of the configuration: credit is longer on its way here */
+#define DN_OFI_WINDOW_MAX 8192u /**< lines */
 /** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
 #define DN_OFI_RX 16u
 /** and where it does not: at most, of the longest buffers. */

@@ -115,7 +115,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (0 != peer->rx.depth || DN_OFI_RX_OPEN != peer->rx.state || dn_peer_is_lost(&peer->base)
-        || peer->rx.taken - peer->rx.told < ofi->where.window / 4) {
+        || peer->rx.taken - peer->rx.told < ofi->where.window / 2) {
         return;
     }
     if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],

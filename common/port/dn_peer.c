@@ -487,6 +487,7 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
         .botf_max = peer->botf_max,
         .llcm_len = peer->llcm_len,
         .direct = NULL != device->direct && device->direct(peer),
+        .sockets = peer->iface->sockets,
         .caps = dn_peer_caps(peer),
     };
 }

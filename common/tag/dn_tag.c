@@ -80,6 +80,16 @@ dn_tag_req_t *dn_tag_handle_find(dn_tag_t *tag, uint64_t handle, const dn_peer_t
 
 /** @name Peers */
 /** @{ */
+/** Bytes of data in an eager message to a peer. */
+static size_t dn_tag_eager_limit(const dn_tag_limits_t *limit, const dn_peer_attr_t *attr)
+{
+    const size_t most = attr->botf_max - DN_TAG_HEAD_MAX;
+    const size_t far = 0 != attr->sockets ? limit->sockets_eager_limit : 0;
+    const size_t wanted = far > limit->eager_limit ? far : limit->eager_limit;
+
+    return wanted < most ? wanted : most;
+}
+
 static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
 {
     dn_tag_peer_t *peer = calloc(1, sizeof(*peer));
@@ -92,10 +102,7 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->peer = hot;
     peer->tag = tag;
     peer->sent = peer->seen = dn_first(tag->port);
-    const size_t most = attr.botf_max - DN_TAG_HEAD_MAX;
-    const size_t answer = NULL == attr.provider ? 0 : DN_TAG_ANSWER * tag->config.limit.eager_limit;
-    peer->eager_limit = tag->config.limit.eager_limit < most ? tag->config.limit.eager_limit : most;
-    peer->answer_limit = answer < most ? answer : most;
+    peer->eager_limit = dn_tag_eager_limit(&tag->config.limit, &attr);
     /* Of whoever is reached through a library, no clock is known. */
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);

@@ -195,18 +195,16 @@ struct dn_tag_peer {
     dn_tag_req_t *last;  /**< undefined while first is NULL */
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
-    size_t eager_limit;  /**< bytes of data in an eager message to it */
-    size_t answer_limit; /**< and in one that answers a message of it */
-    size_t piece_max;    /**< bytes of data in a DN_TAG_FRAG to it */
-    dn_pace_t pace;      /**< of long messages from it */
-    size_t kept_bytes;   /**< of its messages that nobody has received yet */
-    bool hold;           /**< it wants every message announced */
-    bool holding;        /**< we want that of it */
-    bool hold_due;       /**< holding has changed and it does not know */
-    uint32_t lost;       /**< the owner knows that it is; changed by compare-and-swap */
+    size_t eager_limit; /**< bytes of data in an eager message to it */
+    size_t piece_max;   /**< bytes of data in a DN_TAG_FRAG to it */
+    dn_pace_t pace;     /**< of long messages from it */
+    size_t kept_bytes;  /**< of its messages that nobody has received yet */
+    bool hold;          /**< it wants every message announced */
+    bool holding;       /**< we want that of it */
+    bool hold_due;      /**< holding has changed and it does not know */
+    uint32_t lost;      /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
-    bool heard;         /**< a message of it has come since the last long eager one to it */
     bool away;          /**< long messages from it have lain unread: its receives are announced */
     bool offered;       /**< what it announced still waits: offer */
     uint64_t sent;      /**< messages put into its ring that are matched there */
@@ -224,12 +222,6 @@ enum dn_tag_announces {
     DN_TAG_ANNOUNCES_AWAY, /**< those of a process that lets messages lie, since it computes */
     DN_TAG_ANNOUNCES_ALL,
 };
-
-/**
- * Over a network, a message of up to so many times eager_limit goes at once where one of its receiver has come since the last such:
- * announced, it would wait for the receiver's word. A stream of messages of one side does not wait, and is better announced.
- */
-#define DN_TAG_ANSWER 5u
 
 /** Settings of an engine, and what it tells its owner. */
 typedef struct dn_tag_config {

@@ -82,8 +82,6 @@ static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_
     dn_match_recv_t *found = dn_match_arrive(&peer->tag->match, head.context, head.source, head.tag);
 
     peer->seen++;
-    /* A hint, for which no order matters. */
-    dn_store_relaxed(&peer->heard, true);
     if (__builtin_expect(NULL == found, 0)) {
         return NULL;
     }

@@ -203,18 +203,9 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
 /** Does the message go at once, without being announced? */
 static bool dn_tag_is_eager(const dn_tag_req_t *req)
 {
-    dn_tag_peer_t *peer = req->peer;
+    const dn_tag_peer_t *peer = req->peer;
 
-    if (dn_load_relaxed(&peer->hold)) {
-        return false;
-    }
-    if (req->len <= peer->eager_limit || req->len > peer->answer_limit) {
-        return req->len <= peer->eager_limit;
-    }
-    /* Two threads may both take their message for the answer: both go at once then. */
-    const bool answers = dn_load_relaxed(&peer->heard);
-    dn_store_relaxed(&peer->heard, false);
-    return answers;
+    return req->len <= peer->eager_limit && !dn_load_relaxed(&peer->hold);
 }
 
 /** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */

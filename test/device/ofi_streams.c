@@ -43,7 +43,7 @@ static void read_until(dn_world_t *world, int rank, int word, uint64_t value)
 }
 
 /** More than a window has room for, and less than two: the last of them wait for credit. */
-enum { WINDOW_AND_MORE = 700 };
+enum { WINDOW_AND_MORE = 1400 };
 
 static void send_more_than_a_window(dn_world_t *world, int rank)
 {
@@ -354,13 +354,13 @@ static void send_and_lose_credit(dn_world_t *world, uint32_t timeout_s, uint64_t
 
 static void lost_credit_is_given_again(dn_world_t *world)
 {
-    send_and_lose_credit(world, 60, 1200);
+    send_and_lose_credit(world, 60, 2400);
 }
 
 /** Without a time limit there is no watcher; and the sender only waits, for what it could hand over at once. */
 static void lost_credit_is_given_again_without_a_watcher(dn_world_t *world)
 {
-    send_and_lose_credit(world, 0, 900);
+    send_and_lose_credit(world, 0, 1800);
 }
 
 /** A fence asks what has come. Its question, or the answer, goes with a connection. */
