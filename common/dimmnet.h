@@ -308,6 +308,20 @@ static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned ta
                                   size_t head_len, const void *body, size_t body_len);
 
 /**
+ * Send a message as dn_botf() does, whose body is not copied but lent until it has left. For long bodies, over what copies itself.
+ *
+ * @param[in] comp  Signalled when @p body is the caller's again: by DN_OK, or by DN_ERR_UNREACH when the peer is lost, whose library
+ *                  may still read the memory then, for nobody.
+ *
+ * @retval DN_OK               sent by a copy after all; @p comp is not signalled.
+ * @retval DN_INPROGRESS       sent, and lent.
+ * @retval DN_ERR_UNSUPPORTED  nothing was sent: not by this device, or not now, and @p comp is not signalled; use dn_botf().
+ * Others as dn_botf(). Pinned by test/device/ofi_loans.c.
+ */
+static inline dn_status_t dn_botf_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                       size_t head_len, const void *body, size_t body_len, dn_comp_t *comp);
+
+/**
  * Reserve a window of @p len bytes at the peer, to build a message in place. At most one window a peer
  * and thread at a time; fill it and kick it without calling any other function on this peer.
  * Errors as dn_botf(). Between reserve and kick nothing can fail.

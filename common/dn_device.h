@@ -117,7 +117,7 @@ enum dn_peer_doubt {
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
     dn_peer_t hot;     /**< what callers use: made of ops by the port */
-    dn_peer_ops_t ops; /**< the device's own; push, pull, atomic, aotf_line, wake may be NULL */
+    dn_peer_ops_t ops; /**< the device's own; lend, push, pull, atomic, aotf_line, wake may be NULL */
     dn_iface_t *iface;
     uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer came by itself */
     uint32_t pid;

@@ -21,6 +21,8 @@
 typedef struct dn_peer_ops {
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len);
+    dn_status_t (*lend)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                        const void *body, size_t body_len, dn_comp_t *comp);
     dn_status_t (*reserve)(dn_peer_t *peer, size_t len, dn_window_t *window);
     void (*kick)(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
     dn_status_t (*aotf)(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
@@ -110,6 +112,12 @@ static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned ta
                                   size_t head_len, const void *body, size_t body_len)
 {
     return DN_PEER_OP(peer, botf)(peer, channel, tag, head, head_len, body, body_len);
+}
+
+static inline dn_status_t dn_botf_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                       size_t head_len, const void *body, size_t body_len, dn_comp_t *comp)
+{
+    return DN_PEER_OP(peer, lend)(peer, channel, tag, head, head_len, body, body_len, comp);
 }
 
 static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)

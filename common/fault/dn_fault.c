@@ -90,6 +90,21 @@ static int dn_fault_ends(dn_fault_peer_t *fp, dn_fault_op_t op, dn_status_t *sta
 
 /* Entries of the table that callers see */
 
+/** Something befalls a message: keep its bytes. */
+static void dn_fault_capture(dn_fault_peer_t *fp, dn_fault_message_t *msg, unsigned channel, unsigned tag,
+                             const void *head, size_t head_len, const void *body, size_t body_len)
+{
+    msg->channel = channel;
+    msg->tag = tag;
+    if (0 < head_len) {
+        memcpy(msg->data, head, head_len);
+    }
+    if (0 < body_len) {
+        memcpy(msg->data + head_len, body, body_len);
+    }
+    dn_fault_submit(fp, msg);
+}
+
 static dn_status_t dn_fault_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
                                  size_t head_len, const void *body, size_t body_len)
 {
@@ -106,16 +121,24 @@ static dn_status_t dn_fault_botf(dn_peer_t *peer, unsigned channel, unsigned tag
     if (NULL == msg) {
         return fp->inner.botf(peer, channel, tag, head, head_len, body, body_len);
     }
-    msg->channel = channel;
-    msg->tag = tag;
-    if (0 < head_len) {
-        memcpy(msg->data, head, head_len);
-    }
-    if (0 < body_len) {
-        memcpy(msg->data + head_len, body, body_len);
-    }
-    dn_fault_submit(fp, msg);
+    dn_fault_capture(fp, msg, channel, tag, head, head_len, body, body_len);
     return DN_OK;
+}
+
+static dn_status_t dn_fault_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                                 size_t head_len, const void *body, size_t body_len, dn_comp_t *comp)
+{
+    dn_fault_peer_t *fp = dn_fault_of(peer);
+    dn_fault_message_t *msg = NULL;
+
+    const dn_status_t status = dn_fault_admit(fp, head_len + body_len, &msg);
+    if (DN_OK == status && NULL == msg) {
+        return fp->inner.lend(peer, channel, tag, head, head_len, body, body_len, comp);
+    }
+    if (DN_OK == status) {
+        dn_fault_capture(fp, msg, channel, tag, head, head_len, body, body_len);
+    }
+    return status;
 }
 
 static dn_status_t dn_fault_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
@@ -245,6 +268,7 @@ static dn_status_t dn_fault_fence(dn_peer_t *peer)
 
 static const dn_peer_ops_t dn_fault_ops = {
     .botf = dn_fault_botf,
+    .lend = dn_fault_lend,
     .reserve = dn_fault_reserve,
     .kick = dn_fault_kick,
     .aotf = dn_fault_aotf,

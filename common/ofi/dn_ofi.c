@@ -18,6 +18,7 @@ static void dn_ofi_free(dn_ofi_t *ofi)
     pthread_cond_destroy(&ofi->watcher.wake);
     free(ofi->stream);
     dn_ofi_groups_free(ofi);
+    dn_ofi_loan_close(ofi);
     free(ofi->mr);
     while (NULL != ofi->parts) {
         dn_ofi_part_t *part = ofi->parts;

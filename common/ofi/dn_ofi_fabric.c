@@ -206,6 +206,7 @@ void dn_ofi_break(dn_ofi_t *ofi)
     dn_ofi_close_endpoints(ofi);
     while (0 != dn_ofi_poll(ofi)) {
     }
+    dn_ofi_loan_return_all(ofi, NULL);
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
         if (NULL != stream) {
@@ -347,6 +348,9 @@ static void dn_ofi_sent(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, int failed)
     dn_ofi_stream_t *stream = buffer->stream;
 
     ofi->tx_left++;
+    if (NULL != buffer->loan) {
+        dn_ofi_loan_return(ofi, buffer, failed ? DN_ERR_UNREACH : DN_OK);
+    }
     dn_ofi_buffer_free(ofi, buffer);
     if (NULL == stream) {
         return;

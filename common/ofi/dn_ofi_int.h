@@ -126,6 +126,8 @@ void dn_ofi_pool_close(dn_ofi_pool_t *pool);
 /** @{ */
 dn_status_t dn_ofi_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len);
+dn_status_t dn_ofi_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                        const void *body, size_t body_len, dn_comp_t *comp);
 dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
@@ -138,6 +140,22 @@ dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Does RMA to this peer have to wait for messages that were sent before a
  * fence? */
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
+/** @} */
+
+/** @name dn_ofi_loan.c: memory that senders lend */
+/** @{ */
+/** What follows a buffer is lent until it has gone out. @return 0: memory ran out. */
+int dn_ofi_loan_make(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_comp_t *comp);
+/** The provider did not take the buffer. */
+void dn_ofi_loan_undo(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer);
+/** The provider reads it no more, or nobody wants what it reads. */
+void dn_ofi_loan_return(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_status_t status);
+/** Those of a stream, or of all (NULL), go to nobody. */
+void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream);
+/** Signal those that were returned; without the lock. @return how many. */
+int dn_ofi_loan_signal(dn_ofi_t *ofi);
+/** Free all; nobody is told. */
+void dn_ofi_loan_close(dn_ofi_t *ofi);
 /** @} */
 
 /** @name dn_ofi_queue.c: what waits on a stream */

@@ -7,6 +7,7 @@
 #include "dn_ofi_int.h"
 
 #include <string.h>
+#include <sys/uio.h>
 
 /** Refused sends between two looks at whether the peer still lives. */
 #define DN_OFI_REFUSALS 4096
@@ -164,6 +165,101 @@ dn_status_t dn_ofi_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     }
     dn_ofi_unlock(ofi);
     if (DN_OK == status) {
+        dn_ofi_count_message(ofi, len);
+    }
+    return status;
+}
+
+/** Can messages be sent from where they lie, with no tag over their bytes and no registration? */
+static int dn_ofi_borrows(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, size_t head_len)
+{
+    return NULL != ofi->ep && NULL != peer->tx && DN_OFI_TX_OPEN == peer->tx->state
+           && !dn_peer_is_doubted(&peer->base) && DN_AUTH_FULL != ofi->auth
+           && 0 == (ofi->mr_mode & FI_MR_LOCAL) && 2 <= ofi->iov_limit
+           && sizeof(dn_ofi_head_t) + head_len <= ofi->pool[DN_OFI_SHORT].room;
+}
+
+/** Is there room for one now? It goes past no other message, and does not wait in the stream's queue: its sender keeps it. */
+static int dn_ofi_has_way(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, uint32_t lines)
+{
+    return NULL == stream->first && ofi->tx_words < ofi->tx_left && stream->flying < ofi->tx_most
+           && stream->sent - stream->credit + lines <= stream->window;
+}
+
+/** Give a buffer to the provider with what follows it. */
+static ssize_t dn_ofi_post_both(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const void *body, size_t body_len)
+{
+    const struct iovec iov[2] = {{buffer->bytes, buffer->size}, {(void *) (uintptr_t) body, body_len}};
+    void *desc[2] = {NULL, NULL};
+    const struct fi_msg msg = {.msg_iov = iov,
+                               .desc = desc,
+                               .iov_count = 2,
+                               .addr = buffer->stream->node->addr,
+                               .context = &buffer->request.context};
+
+    buffer->request.role = DN_OFI_SEND;
+    return fi_sendmsg(ofi->ep, &msg, FI_COMPLETION);
+}
+
+/** Send a message in two parts, of which the second is lent. */
+static dn_status_t dn_ofi_send_both(dn_ofi_t *ofi, dn_ofi_stream_t *stream, const dn_ofi_head_t *head,
+                                    const void *first, const void *second, size_t second_len, dn_comp_t *comp)
+{
+    const size_t first_len = head->len - second_len;
+    dn_ofi_buffer_t *buffer = dn_ofi_buffer(ofi, sizeof(*head) + first_len);
+
+    if (NULL == buffer) {
+        return DN_ERR_AGAIN;
+    }
+    *dn_ofi_head(buffer) = *head;
+    memcpy(dn_ofi_head(buffer) + 1, first, first_len);
+    dn_ofi_seal(ofi, stream, dn_ofi_head(buffer));
+    buffer->stream = stream;
+    buffer->size = (uint32_t) (sizeof(*head) + first_len);
+    buffer->lines = dn_ofi_lines(head->len);
+    if (!dn_ofi_loan_make(ofi, buffer, comp)) {
+        dn_ofi_buffer_free(ofi, buffer);
+        return DN_ERR_AGAIN;
+    }
+    if (0 != dn_ofi_post_both(ofi, buffer, second, second_len)) {
+        dn_ofi_loan_undo(ofi, buffer);
+        dn_ofi_buffer_free(ofi, buffer);
+        return DN_ERR_UNSUPPORTED;
+    }
+    ofi->tx_left--;
+    stream->number++;
+    stream->sent += buffer->lines;
+    stream->flying++;
+    dn_ofi_stir(ofi);
+    return DN_INPROGRESS;
+}
+
+dn_status_t dn_ofi_lend(dn_peer_t *hot, unsigned channel, unsigned tag, const void *first, size_t first_len,
+                        const void *second, size_t second_len, dn_comp_t *comp)
+{
+    dn_ofi_peer_t *peer = (dn_ofi_peer_t *) hot;
+    dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
+    const size_t len = first_len + second_len;
+    dn_ofi_head_t head = {
+        .len = (uint32_t) len, .kind = DN_OFI_BOTF, .channel = (uint8_t) channel, .tag = (uint8_t) tag};
+    dn_status_t status = DN_ERR_UNSUPPORTED;
+
+    if (len > peer->base.botf_max || len < second_len) {
+        return DN_ERR_RANGE;
+    }
+    dn_ofi_lock(ofi);
+    if (dn_ofi_borrows(ofi, peer, first_len)) {
+        if (dn_ofi_has_way(ofi, peer->tx, dn_ofi_lines(len))) {
+            head.token = peer->tx->token;
+            head.number = peer->tx->number;
+            status = dn_ofi_send_both(ofi, peer->tx, &head, first, second, second_len, comp);
+        } else {
+            dn_count(&ofi->iface.counters->credit_waits, 1);
+            status = dn_ofi_no_room(ofi, peer);
+        }
+    }
+    dn_ofi_unlock(ofi);
+    if (DN_INPROGRESS == status) {
         dn_ofi_count_message(ofi, len);
     }
     return status;

@@ -273,7 +273,7 @@ static void dn_ofi_hand_over(dn_ofi_t *ofi, dn_ofi_op_t *op)
 
 int dn_ofi_signal(dn_ofi_t *ofi)
 {
-    int n = 0;
+    int n = dn_ofi_loan_signal(ofi);
 
     for (;;) {
         dn_ofi_lock(ofi);

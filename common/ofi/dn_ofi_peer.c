@@ -15,6 +15,7 @@
 
 static const dn_peer_ops_t dn_ofi_ops = {
     .botf = dn_ofi_botf,
+    .lend = dn_ofi_lend,
     .reserve = dn_ofi_reserve,
     .kick = dn_ofi_kick,
     .aotf = dn_ofi_aotf,
@@ -372,6 +373,7 @@ void dn_ofi_lost(dn_peer_base_t *base)
     dn_ofi_tell_gone(ofi, peer);
     if (NULL != peer->tx) {
         dn_ofi_stream_end(peer->tx);
+        dn_ofi_loan_return_all(ofi, peer->tx);
     }
     dn_ofi_leave(ofi, peer, DN_OFI_LEAVE);
     dn_ofi_rma_end(ofi, peer, 1);

@@ -54,6 +54,7 @@ dn_ofi_buffer_t *dn_ofi_buffer(dn_ofi_t *ofi, size_t bytes)
     pool->free = buffer->next;
     buffer->next = NULL;
     buffer->lines = 0;
+    buffer->loan = NULL;
     return buffer;
 }
 

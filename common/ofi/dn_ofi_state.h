@@ -95,12 +95,21 @@ typedef struct dn_ofi_buffer {
     dn_ofi_request_t request;
     struct dn_ofi_buffer *next;
     struct dn_ofi_stream *stream; /**< it is sent on */
+    struct dn_ofi_loan *loan;     /**< the memory that is sent behind it, or NULL */
     void *desc;                   /**< of its registration, where the provider wants one */
     uint32_t room;
     uint32_t size;  /**< bytes in it */
     uint32_t lines; /**< of credit */
     _Alignas(8) uint8_t bytes[];
 } dn_ofi_buffer_t;
+
+/** Memory of a sender that is sent where it lies. */
+typedef struct dn_ofi_loan {
+    struct dn_ofi_loan *next;
+    dn_ofi_buffer_t *buffer;
+    dn_comp_t *comp;
+    dn_status_t status;
+} dn_ofi_loan_t;
 
 /** Put a message behind those that wait. last is undefined while first is NULL.
  */
@@ -461,6 +470,13 @@ typedef struct dn_ofi {
     uint32_t nmr;
 
     dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
+
+    /** dn_ofi_loan.c */
+    struct {
+        dn_ofi_loan_t *out;         /**< the provider reads them */
+        dn_ofi_loan_t *back, *last; /**< to be signalled; last is undefined while back is NULL */
+        dn_ofi_loan_t *spare;
+    } loan;
 
     int work;  /**< something waits for room */
     int retry; /**< an applicant that has proved itself may be let in now */

@@ -53,8 +53,10 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         return;
     }
     const uint64_t question = stream->asks.number + (0 == stream->asks.at);
+    /* What has no credit may wait in the queue, or with its sender. */
+    const int waits = NULL != stream->first || stream->sent - stream->credit > stream->window / 2;
     if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
-                       dn_ofi_question(question, NULL != stream->first))) {
+                       dn_ofi_question(question, waits))) {
         stream->asks.number = question;
         stream->asks.since = 0 != stream->asks.at ? stream->asks.since : now;
         stream->asks.at = now;

@@ -37,6 +37,21 @@ static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag,
     return DN_ERR_UNREACH;
 }
 
+/** Where a device has no entry of its own, and when the peer is gone: dn_botf() says so. */
+static dn_status_t dn_no_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
+                              size_t head_len, const void *body, size_t body_len, dn_comp_t *comp)
+{
+    (void) peer;
+    (void) channel;
+    (void) tag;
+    (void) head;
+    (void) head_len;
+    (void) body;
+    (void) body_len;
+    (void) comp;
+    return DN_ERR_UNSUPPORTED;
+}
+
 static dn_status_t dn_gone_reserve(dn_peer_t *peer, size_t len, dn_window_t *window)
 {
     (void) peer;
@@ -113,6 +128,7 @@ static dn_peer_base_t dn_gone = {
     .hot.ops =
         {
             .botf = dn_gone_botf,
+            .lend = dn_no_lend,
             .reserve = dn_gone_reserve,
             .kick = dn_gone_kick,
             .aotf = dn_gone_aotf,
@@ -158,6 +174,7 @@ static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
 {
     dn_store_release(&hot->ops.botf, ops->botf);
+    dn_store_release(&hot->ops.lend, ops->lend);
     dn_store_release(&hot->ops.reserve, ops->reserve);
     dn_store_release(&hot->ops.kick, ops->kick);
     dn_store_release(&hot->ops.aotf, ops->aotf);
@@ -195,6 +212,7 @@ static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
     if (NULL != peer->fault) {
         dn_peer_undress(port, peer);
     }
+    ops.lend = NULL != peer->ops.lend ? peer->ops.lend : dn_no_lend;
     ops.aotf_line = NULL != peer->ops.aotf_line ? peer->ops.aotf_line : dn_core_aotf_line;
     ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
     ops.pull = NULL != peer->ops.pull ? dn_peer_pull : dn_core_pull;

@@ -19,6 +19,9 @@
 /** Nanoseconds for which the ends of transfers are awaited. */
 #define DN_TAG_PATIENCE_NS 3000000000u
 
+/** Bytes of an eager message over sockets, whose copy takes as long as it takes to hear that the bytes have left. */
+#define DN_TAG_COPY_MAX (12u << 10)
+
 /** Longest envelope before eager data. */
 #define DN_TAG_HEAD_MAX (sizeof(dn_tag_head_t) + sizeof(uint64_t))
 
@@ -103,6 +106,8 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->tag = tag;
     peer->sent = peer->seen = dn_first(tag->port);
     peer->eager_limit = dn_tag_eager_limit(&tag->config.limit, &attr);
+    peer->copy_limit =
+        0 != attr.sockets && peer->eager_limit > DN_TAG_COPY_MAX ? DN_TAG_COPY_MAX : peer->eager_limit;
     /* Of whoever is reached through a library, no clock is known. */
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);

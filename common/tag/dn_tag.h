@@ -196,6 +196,7 @@ struct dn_tag_peer {
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
     size_t eager_limit; /**< bytes of data in an eager message to it */
+    size_t copy_limit;  /**< and in one that is copied; what is longer is sent from where it lies */
     size_t piece_max;   /**< bytes of data in a DN_TAG_FRAG to it */
     dn_pace_t pace;     /**< of long messages from it */
     size_t kept_bytes;  /**< of its messages that nobody has received yet */
@@ -349,12 +350,12 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
     }
 }
 
-/** Send as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
+/** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
     if (__builtin_expect(NULL != dn_load_relaxed(&peer->first) || dn_load_relaxed(&peer->hold)
-                             || len > peer->eager_limit,
+                             || len > peer->copy_limit,
                          0)) {
         return DN_ERR_AGAIN;
     }

@@ -36,6 +36,58 @@ static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const 
     return status;
 }
 
+/** The request is in line no more. Called ahead of what uses `next` for something else, or gives the request away: the answer to
+ * its first message may come to another thread before the one that sent that message has taken it out of the line. */
+static void dn_tag_leave_line(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+
+    dn_tag_lock(req->tag);
+    if (req == peer->first) {
+        dn_store_relaxed(&peer->first, req->next);
+        peer->left++;
+    }
+    dn_tag_unlock(req->tag);
+}
+
+/** dn_comp_fn_t of an eager message that was sent from where it lies. */
+static void dn_tag_returned(dn_comp_t *comp, dn_status_t status)
+{
+    dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
+    dn_tag_peer_t *peer = req->peer;
+
+    dn_tag_leave_line(req);
+    if (DN_OK == status) {
+        dn_tag_send_finish(req);
+    } else {
+        dn_tag_lost(peer);
+        dn_tag_complete(req, status);
+    }
+    dn_tag_transfers(peer, -1);
+}
+
+/** An eager message of memory that lies together. @return DN_INPROGRESS: dn_tag_returned() ends the request. */
+static dn_status_t dn_tag_post_eager(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+    const unsigned channel = req->tag->channel;
+    dn_status_t status = DN_ERR_UNSUPPORTED;
+
+    dn_tag_leaves(req->tag);
+    if (req->len > peer->copy_limit) {
+        req->comp.fn = dn_tag_returned;
+        dn_tag_transfers(peer, 1);
+        status = dn_botf_lend(peer->peer, channel, DN_TAG_EAGER, &req->head, sizeof(req->head), req->buffer,
+                              req->len, &req->comp);
+        if (DN_INPROGRESS != status) {
+            dn_tag_transfers(peer, -1);
+        }
+    }
+    return DN_ERR_UNSUPPORTED != status ? status
+                                        : dn_botf(peer->peer, channel, DN_TAG_EAGER, &req->head,
+                                                  sizeof(req->head), req->buffer, req->len);
+}
+
 /** The first message of a request. */
 static dn_status_t dn_tag_post(dn_tag_req_t *req)
 {
@@ -51,6 +103,9 @@ static dn_status_t dn_tag_post(dn_tag_req_t *req)
     case DN_TAG_SYNC:
         if (NULL == req->buffer && 0 != req->len) {
             return dn_tag_send_packed(req, head_len, &sync);
+        }
+        if (DN_TAG_EAGER == req->kind) {
+            return dn_tag_post_eager(req);
         }
         dn_tag_leaves(req->tag);
         return dn_botf(req->peer->peer, req->tag->channel, req->kind, &sync, head_len, req->buffer, req->len);
@@ -102,20 +157,6 @@ static void dn_tag_wait_in_line(dn_tag_req_t *req)
     dn_tag_unlock(req->tag);
 }
 
-/** The request is in line no more. Called ahead of what uses `next` for something else, or gives the request away: the answer to
- * its first message may come to another thread before the one that sent that message has taken it out of the line. */
-static void dn_tag_leave_line(dn_tag_req_t *req)
-{
-    dn_tag_peer_t *peer = req->peer;
-
-    dn_tag_lock(req->tag);
-    if (req == peer->first) {
-        dn_store_relaxed(&peer->first, req->next);
-        peer->left++;
-    }
-    dn_tag_unlock(req->tag);
-}
-
 /**
  * Send the first message or have it wait.
  * The state is set before: the answer may come, and complete the request, while dn_botf() returns.
@@ -128,8 +169,8 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
     const bool ends = DN_TAG_EAGER == req->kind;
     const dn_status_t status = NULL == dn_load_relaxed(&peer->first) ? dn_tag_post(req) : DN_ERR_AGAIN;
 
-    if (DN_OK == status) {
-        dn_tag_posted(peer, &head, ends ? req : NULL);
+    if (DN_OK == status || DN_INPROGRESS == status) {
+        dn_tag_posted(peer, &head, DN_OK == status && ends ? req : NULL);
         return DN_OK;
     }
     if (DN_ERR_AGAIN == status) {
@@ -184,7 +225,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
             dn_tag_turn(req, DN_TAG_WAITS_ROOM);
             break;
         }
-        if (DN_OK != status) {
+        if (DN_OK != status && DN_INPROGRESS != status) {
             dn_tag_lost(peer);
             break;
         }
@@ -194,7 +235,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
             peer->left++;
         }
         dn_tag_unlock(tag);
-        dn_tag_posted(peer, &head, ends ? req : NULL);
+        dn_tag_posted(peer, &head, DN_OK == status && ends ? req : NULL);
         events++;
     }
     return events;

@@ -1,0 +1,113 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Memory that a sender lends: the provider reads it until the message has gone out, or failed to. Then, or when the receiver is lost,
+ * the loan is returned, and signalled by whoever progresses next.
+ */
+#include "dn_config.h"
+
+#include "dn_ofi_int.h"
+
+#include <stdlib.h>
+
+/** Off the list of those that the provider reads. @return the loan. */
+static dn_ofi_loan_t *dn_ofi_loan_unlink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_loan_t *loan = buffer->loan;
+    dn_ofi_loan_t **at = &ofi->loan.out;
+
+    while (loan != *at) {
+        at = &(*at)->next;
+    }
+    *at = loan->next;
+    buffer->loan = NULL;
+    return loan;
+}
+
+int dn_ofi_loan_make(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_comp_t *comp)
+{
+    dn_ofi_loan_t *loan = ofi->loan.spare;
+
+    if (NULL != loan) {
+        ofi->loan.spare = loan->next;
+    } else {
+        loan = malloc(sizeof(*loan));
+    }
+    if (NULL == loan) {
+        return 0;
+    }
+    *loan = (dn_ofi_loan_t){.next = ofi->loan.out, .buffer = buffer, .comp = comp};
+    buffer->loan = loan;
+    ofi->loan.out = loan;
+    return 1;
+}
+
+void dn_ofi_loan_undo(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_loan_t *loan = dn_ofi_loan_unlink(ofi, buffer);
+
+    loan->next = ofi->loan.spare;
+    ofi->loan.spare = loan;
+}
+
+void dn_ofi_loan_return(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_status_t status)
+{
+    dn_ofi_loan_t *loan = dn_ofi_loan_unlink(ofi, buffer);
+
+    loan->next = NULL;
+    loan->status = status;
+    *(NULL == ofi->loan.back ? &ofi->loan.back : &ofi->loan.last->next) = loan;
+    ofi->loan.last = loan;
+}
+
+void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
+{
+    for (dn_ofi_loan_t *loan = ofi->loan.out, *next; NULL != loan; loan = next) {
+        next = loan->next;
+        if (NULL == stream || stream == loan->buffer->stream) {
+            dn_ofi_loan_return(ofi, loan->buffer, DN_ERR_UNREACH);
+        }
+    }
+}
+
+int dn_ofi_loan_signal(dn_ofi_t *ofi)
+{
+    int n = 0;
+
+    for (;; n++) {
+        dn_comp_t *comp = NULL;
+        dn_status_t status = DN_OK;
+        dn_ofi_lock(ofi);
+        dn_ofi_loan_t *loan = ofi->loan.back;
+        if (NULL != loan) {
+            comp = loan->comp;
+            status = loan->status;
+            ofi->loan.back = loan->next;
+            loan->next = ofi->loan.spare;
+            ofi->loan.spare = loan;
+        }
+        dn_ofi_unlock(ofi);
+        if (NULL == comp) {
+            return n;
+        }
+        comp->fn(comp, status);
+    }
+}
+
+static void dn_ofi_loan_free(dn_ofi_loan_t *loan)
+{
+    while (NULL != loan) {
+        dn_ofi_loan_t *next = loan->next;
+        free(loan);
+        loan = next;
+    }
+}
+
+void dn_ofi_loan_close(dn_ofi_t *ofi)
+{
+    dn_ofi_loan_free(ofi->loan.out);
+    dn_ofi_loan_free(ofi->loan.back);
+    dn_ofi_loan_free(ofi->loan.spare);
+}
