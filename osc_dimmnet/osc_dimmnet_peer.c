@@ -5,18 +5,11 @@
 /** @file osc_dimmnet_peer.c
  * The port, and the peers that windows have brought together.
  *
- * The port is opened for the first window, or the first MPI_Alloc_mem, so after the modex: addresses travel by the communicator of the
- * window. They come from processes that MPI has connected, so their process groups are let in.
+ * The port is opened for the first window, or the first MPI_Alloc_mem, unless another component has opened it.
  */
 #include "dn_config.h"
 
 #include "osc_dimmnet_message.h"
-
-/** An address as all processes of a window tell theirs. */
-typedef struct osc_address {
-    uint64_t len; /**< 0: none */
-    uint8_t byte[DN_ADDRESS_MAX];
-} osc_address_t;
 
 static uint64_t key_of(const ompi_communicator_t *comm, int rank)
 {
@@ -35,32 +28,16 @@ dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank)
     return peer;
 }
 
-static bool read_address(osc_address_t *address)
-{
-    size_t len = sizeof(address->byte);
-
-    memset(address, 0, sizeof(*address));
-    if (DN_OK != dn_address(mca_osc_dimmnet_component.port, address->byte, &len)) {
-        return false;
-    }
-    address->len = len;
-    return true;
-}
-
 /** Connect to a process unless it is known, as processes of an earlier window are. */
-static bool peer_connect(ompi_communicator_t *comm, int rank, const osc_address_t *address)
+static bool peer_connect(ompi_communicator_t *comm, int rank)
 {
     osc_component_t *component = &mca_osc_dimmnet_component;
     dn_peer_t *peer;
-    dn_pgid_t pgid;
 
     if (NULL != ompi_osc_dimmnet_peer(comm, rank)) {
         return true;
     }
-    if (0 == address->len || sizeof(address->byte) < address->len
-        || DN_OK != dn_address_pgid(address->byte, address->len, &pgid)
-        || DN_OK != dn_group_admit(component->port, &pgid)
-        || DN_OK != dn_connect(component->port, address->byte, address->len, &peer)) {
+    if (OPAL_SUCCESS != dn_ompi_connect(&ompi_comm_peer_lookup(comm, rank)->super, &peer)) {
         return false;
     }
     opal_mutex_lock(&component->lock);
@@ -72,37 +49,14 @@ static bool peer_connect(ompi_communicator_t *comm, int rank, const osc_address_
     return OPAL_SUCCESS == rc;
 }
 
-/** Collective: tell addresses, and connect to all. @return whether this process could. */
-static bool introduce(ompi_communicator_t *comm)
+/** Connect to all; each of them has told its address. Others do the same meanwhile. @return whether this process could. */
+static bool connect_all(ompi_communicator_t *comm)
 {
-    const int size = ompi_comm_size(comm);
-    osc_address_t *address = calloc((size_t) size + 1, sizeof(*address));
-    bool good = NULL != address;
-    int all_good;
-    int mine;
+    bool good = true;
 
-    if (ompi_group_have_remote_peers(comm->c_local_group)) {
-        (void) dn_ompi_far_open();
+    for (int rank = 0; good && rank < ompi_comm_size(comm); rank++) {
+        good = peer_connect(comm, rank);
     }
-    good = good && read_address(&address[size]);
-    mine = good;
-    /* A process without memory cannot take part in the exchange of addresses, so all agree first. */
-    if (OMPI_SUCCESS
-            != comm->c_coll->coll_allreduce(&mine, &all_good, 1, MPI_INT, MPI_MIN, comm,
-                                            comm->c_coll->coll_allreduce_module)
-        || 0 == all_good) {
-        free(address);
-        return false;
-    }
-    good =
-        OMPI_SUCCESS
-        == comm->c_coll->coll_allgather(&address[size], sizeof(*address), MPI_BYTE, address, sizeof(*address),
-                                        MPI_BYTE, comm, comm->c_coll->coll_allgather_module);
-    for (int rank = 0; good && rank < size; rank++) {
-        good = peer_connect(comm, rank, &address[rank]);
-    }
-    free(address);
-    dn_ompi_progress_look();
     return good;
 }
 
@@ -191,6 +145,7 @@ enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
     int mine[3] = {able, known, known ? ompi_osc_dimmnet_reached(comm) : OSC_ALL_MAPPED};
     int all[3];
 
+    /* Whoever is able has a port, and has told its address, when all have come here. */
     if (OMPI_SUCCESS
             != comm->c_coll->coll_allreduce(mine, all, 3, MPI_INT, MPI_MIN, comm,
                                             comm->c_coll->coll_allreduce_module)
@@ -200,7 +155,7 @@ enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
     if (0 != all[1]) {
         return (enum osc_reached) all[2];
     }
-    mine[0] = introduce(comm) ? (int) ompi_osc_dimmnet_reached(comm) : OSC_NOT_ALL;
+    mine[0] = connect_all(comm) ? (int) ompi_osc_dimmnet_reached(comm) : OSC_NOT_ALL;
     if (OMPI_SUCCESS
         != comm->c_coll->coll_allreduce(mine, all, 1, MPI_INT, MPI_MIN, comm,
                                         comm->c_coll->coll_allreduce_module)) {

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi.c
- * The one port of an MPI process, its address in the modex, and where its errors are shown.
+ * The one port of an MPI process, its connections, and where its errors are shown.
  */
 #include "dn_config.h"
 
@@ -26,9 +26,6 @@
 #include "opal/runtime/opal.h"
 #include "opal/util/basename.h"
 #include "opal/util/output.h"
-
-/** Key of our addresses in the modex; all components share the port, so it is none's own. */
-#define MODEX_KEY "dimmnet"
 
 /** Where all help texts are. */
 #define HELP_FILE "help-dimmnet.txt"
@@ -260,8 +257,8 @@ static bool find_key(dn_group_key_t *group)
     return (ssize_t) sizeof(group->byte) == getrandom(group->byte, sizeof(group->byte), 0);
 }
 
-/** In the modex an address is followed by one byte: whether another one is published when somebody is met elsewhere. */
-static int dn_ompi_publish_address(void)
+/** Tell others the address. One byte follows: whether another one is told when somebody is met elsewhere. */
+static int dn_ompi_tell_address(void)
 {
     char address[DN_ADDRESS_MAX + 1];
     size_t len = DN_ADDRESS_MAX;
@@ -270,9 +267,10 @@ static int dn_ompi_publish_address(void)
 
     if (DN_OK == status) {
         address[len++] = (char) dn_ompi_far_tell();
-        OPAL_MODEX_SEND_STRING(rc, DN_OMPI_MODEX_GLOBAL, (char *) (uintptr_t) MODEX_KEY, address, len);
+        rc = dn_ompi_address_tell(DN_OMPI_ADDRESS_FIRST, address, len);
     }
-    return rc;
+    /* Nobody looks for the address of a process alone, which may have no launcher. */
+    return 1 == dn_ompi_job_size() ? dn_ompi_status(status) : rc;
 }
 
 static int open_port(void)
@@ -304,7 +302,7 @@ static int open_port(void)
         goto err_log;
     }
     dn_ompi_far_begin(dn_ompi.port);
-    rc = dn_ompi_publish_address();
+    rc = dn_ompi_tell_address();
     if (OPAL_SUCCESS != rc) {
         goto err_port;
     }
@@ -312,6 +310,7 @@ static int open_port(void)
 
 err_port:
     dn_ompi_far_end();
+    dn_ompi_address_forget();
     dn_close(dn_ompi.port);
     dn_ompi.port = NULL;
 err_log:
@@ -342,6 +341,7 @@ void dn_ompi_close(void)
     dn_ompi_progress_close();
     dn_counters(dn_ompi.port, &dn_ompi.counters);
     dn_ompi_far_end();
+    dn_ompi_address_forget();
     dn_close(dn_ompi.port);
     dn_ompi.port = NULL;
     dn_log_set(NULL, NULL);
@@ -367,19 +367,38 @@ static dn_status_t dn_ompi_admit(const void *address, size_t len)
     return DN_OK == status ? dn_group_admit(dn_ompi.port, &pgid) : status;
 }
 
+/** What a process has told of itself: the caller's to free(). */
+static int dn_ompi_find_address(const opal_proc_t *proc, void **address_p, size_t *len_p, bool *comes_later_p)
+{
+    int rc = OPAL_ERR_OUT_OF_RESOURCE;
+
+    *comes_later_p = false;
+    if (0 != opal_compare_proc(OPAL_PROC_MY_NAME, proc->proc_name)) {
+        rc = dn_ompi_address_find(&proc->proc_name, address_p, len_p);
+        if (OPAL_SUCCESS == rc) {
+            *comes_later_p = 0 != ((const uint8_t *) *address_p)[--*len_p];
+        }
+        return rc;
+    }
+    *len_p = DN_ADDRESS_MAX;
+    *address_p = malloc(*len_p);
+    if (NULL != *address_p) {
+        rc = dn_ompi_status(dn_address(dn_ompi.port, *address_p, len_p));
+    }
+    return rc;
+}
+
 int dn_ompi_connect(opal_proc_t *proc, dn_peer_t **peer_p)
 {
-    uint8_t *address = NULL;
-    size_t len = 0;
+    void *address = NULL;
+    bool comes_later;
     dn_status_t status;
-    int rc;
+    size_t len;
 
-    OPAL_MODEX_RECV_STRING(rc, (char *) (uintptr_t) MODEX_KEY, &proc->proc_name, &address, &len);
-    if (OPAL_SUCCESS != rc || NULL == address || 0 == len) {
+    if (OPAL_SUCCESS != dn_ompi_find_address(proc, &address, &len, &comes_later)) {
         free(address);
         return OPAL_ERR_UNREACH;
     }
-    const bool comes_later = 0 != address[--len];
     status = dn_ompi_admit(address, len);
     if (DN_OK == status) {
         dn_ompi_lost_note(proc);

@@ -48,8 +48,8 @@ DN_API bool dn_ompi_params_refused(dn_param_section_t section);
 DN_API int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section);
 
 /**
- * Open the port of this process, or share the open one, and publish its address to all processes that
- * MPI may connect. To be called before the modex, that is where a component is initialised.
+ * Open the port of this process, or share the open one, and tell its address to all processes that MPI may connect. Where it is
+ * opened in MPI_Init, ahead of the modex, that costs nothing; later the launcher is asked for each process.
  *
  * @param[out] port_p  Lent until dn_ompi_close().
  *
@@ -84,18 +84,14 @@ DN_API bool dn_ompi_leaves_host(void);
 /** Whether the job has processes on several hosts. */
 DN_API bool dn_ompi_spans_hosts(void);
 
-/** Somebody is elsewhere: where the list of devices is auto, open its network now, unless it is open. A help text says when it
- * cannot be. @return whether it is open; false for other lists. */
-DN_API bool dn_ompi_far_open(void);
-
-/** Whether it could not be opened, which a help text has said. */
+/** Whether the network of the list auto was wanted and could not be opened, which a help text has said. */
 DN_API bool dn_ompi_far_has_failed(void);
 
 /** Counters of the open port, or of the last one that was open; zeros before. */
 DN_API void dn_ompi_counters(dn_counters_t *counters);
 
 /**
- * Connect to a process by the address that it has published. Processes of other jobs come by PMIx,
+ * Connect to a process by the address that it has told, before this call. Processes of other jobs come by PMIx,
  * which has authenticated them, so their process group is let in.
  *
  * @param[out] peer_p  The caller's until dn_disconnect().

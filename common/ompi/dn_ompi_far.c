@@ -17,7 +17,6 @@
 
 #include "dn_ompi_int.h"
 
-#include <stdio.h>
 #include <time.h>
 
 /** The word that stands for the list, what it is at first, and the network. */
@@ -35,8 +34,7 @@ static struct {
     opal_mutex_t lock; /**< of the change from FAR_CLOSED, which takes a while */
     dn_port_t *port;
     far_state_t state; /**< written under the lock, or by one thread while components are opened and closed */
-    bool told;         /**< the modex has an address without the network */
-    char *name;        /**< under which another one is published; NULL: none is */
+    bool told;         /**< others know an address without the network */
     uint32_t patience_s; /**< for which another's address is awaited */
 } far = {.lock = OPAL_MUTEX_STATIC_INIT};
 
@@ -76,32 +74,20 @@ const char *dn_ompi_far_devices(void)
     return is_auto ? AUTO_DEVICES : devices;
 }
 
-/** The name under which a process publishes its address. @return the caller's to free(), NULL: no memory. */
-static char *name_of(const opal_process_name_t *proc)
-{
-    char *name;
-
-    return 0 > asprintf(&name, "dimmnet.%lu.%lu", (unsigned long) proc->jobid, (unsigned long) proc->vpid)
-               ? NULL
-               : name;
-}
-
 /** Also when the network could not be opened, lest others wait. */
-static void publish_again(void)
+static void tell_again(void)
 {
     uint8_t address[DN_ADDRESS_MAX];
     size_t len = sizeof(address);
 
-    far.name = name_of(&OPAL_PROC_MY_NAME);
-    if (NULL == far.name || DN_OK != dn_address(far.port, address, &len)
-        || OPAL_SUCCESS != dn_ompi_publish(far.name, address, len)) {
+    if (DN_OK != dn_address(far.port, address, &len)
+        || OPAL_SUCCESS != dn_ompi_address_tell(DN_OMPI_ADDRESS_FAR, address, len)) {
         dn_ompi_help("not-published", opal_process_info.nodename);
-        free(far.name);
-        far.name = NULL;
     }
 }
 
-bool dn_ompi_far_open(void)
+/** Somebody is elsewhere: open the network now, unless it is open. A help text says when it cannot be. @return whether it is open. */
+static bool open_network(void)
 {
     opal_mutex_lock(&far.lock);
     if (FAR_CLOSED == far.state) {
@@ -110,7 +96,7 @@ bool dn_ompi_far_open(void)
             dn_ompi_help("no-network", opal_process_info.nodename);
         }
         if (far.told) {
-            publish_again();
+            tell_again();
         }
         far.state = DN_OK == status ? FAR_OPEN : FAR_FAILED;
     }
@@ -123,17 +109,12 @@ void dn_ompi_far_begin(dn_port_t *port)
 {
     far.port = port;
     if (dn_ompi_spans_hosts()) {
-        (void) dn_ompi_far_open();
+        (void) open_network();
     }
 }
 
 void dn_ompi_far_end(void)
 {
-    if (NULL != far.name) {
-        dn_ompi_unpublish(far.name);
-        free(far.name);
-        far.name = NULL;
-    }
     /* A failure can still be asked for. */
     far.state = FAR_FAILED == far.state ? FAR_FAILED : FAR_NEVER;
     far.port = NULL;
@@ -166,26 +147,24 @@ static void *await_address(const opal_process_name_t *proc, size_t *len_p)
 {
     const uint64_t until = clock_ns() + far.patience_s * UINT64_C(1000000000);
     struct timespec pause = {.tv_nsec = PAUSE_LEAST_NS};
-    char *name = name_of(proc);
     void *address = NULL;
-    int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_NOT_FOUND;
+    int rc = OPAL_ERR_NOT_FOUND;
 
     while (OPAL_ERR_NOT_FOUND == rc && clock_ns() < until) {
-        rc = dn_ompi_look_up(name, proc, &address, len_p);
+        rc = dn_ompi_address_look_up(DN_OMPI_ADDRESS_FAR, proc, &address, len_p);
         if (OPAL_ERR_NOT_FOUND == rc) {
             dn_progress(far.port);
             (void) nanosleep(&pause, NULL);
             pause.tv_nsec = PAUSE_MOST_NS > pause.tv_nsec ? 2 * pause.tv_nsec : pause.tv_nsec;
         }
     }
-    free(name);
     return address;
 }
 
 dn_status_t dn_ompi_far_connect(const opal_proc_t *proc, const void *address, size_t len, bool comes_later,
                                 dn_peer_t **peer_p)
 {
-    if (!dn_ompi_far_open()) {
+    if (!open_network()) {
         return DN_ERR_UNREACH;
     }
     dn_status_t status = dn_connect(far.port, address, len, peer_p);

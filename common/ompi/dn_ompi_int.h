@@ -29,6 +29,26 @@ static inline uint64_t dn_ompi_hash(uint64_t hash, const char *text)
 /** As dn_ompi_help(), for texts of which the first with this key is enough. */
 void dn_ompi_help_once(uint64_t key, const char *topic, ...);
 
+/** @name dn_ompi_address.c */
+/** @{ */
+/** Which address of a process. */
+enum dn_ompi_address {
+    DN_OMPI_ADDRESS_FIRST, /**< that of its port when it was opened */
+    DN_OMPI_ADDRESS_FAR,   /**< that with a network, once somebody is elsewhere */
+    DN_OMPI_ADDRESSES
+};
+
+/** Tell all processes that MPI may connect. @return OPAL_SUCCESS, or why not. */
+int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len);
+/** The port is about to be closed: what was told after the modex is told no more. */
+void dn_ompi_address_forget(void);
+/** What a process has told after the modex. As dn_ompi_look_up(). */
+int dn_ompi_address_look_up(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
+                            size_t *len_p);
+/** The first address of a process, whenever it was told. As dn_ompi_look_up(). */
+int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
+/** @} */
+
 /** @name dn_ompi_far.c */
 /** @{ */
 /** Is it the list that follows where processes are? */
@@ -46,7 +66,7 @@ void dn_ompi_far_end(void);
 bool dn_ompi_far_tell(void);
 /**
  * Connect to a process that is where the devices which are open do not lead.
- * @param[in] address      of the process, from the modex.
+ * @param[in] address      of the process, its first.
  * @param[in] comes_later  What it told by dn_ompi_far_tell().
  * @retval DN_ERR_UNREACH  Nothing reaches it.
  */
