@@ -5,66 +5,33 @@
 /** @file osc_dimmnet.h
  * Open MPI's one-sided communication on libdimmnet.
  *
+ * What is here is MPI's: which operations are legal when, what datatypes and operations are, and windows of all flavours. What
+ * processes of a window say to each other, locks and guards are dn_rma.h's.
+ *
  * Where the origin maps the memory of a target, put, get and accumulate are its own loads and stores; the target
  * takes no part. So an operation is complete when its call returns, a flush is a memory fence, and requests are complete
- * from the start. A target whose memory is not mapped is *far*: put and get are PUSHes and PULLs, accumulates are
- * messages that the target carries out when it progresses (osc_dimmnet_message.h), and a flush waits for all of
- * these.
- *
- * A window is a *block* of each process (dn_piece_t): a control part, then the memory of the window. Words of
- * the control part are written by the processes that synchronise with its owner, and polled with acquire loads;
- * all but the two locks have one writer each.
+ * from the start. A target whose memory is not mapped is *far*: a flush waits for operations on it.
  *
  * Threads: several may use one window. What an epoch opens is told from the rest by the state of each target
- * and of the window, which change under the module's lock; operations read them without it.
+ * and of the window, which change under the module's lock; operations read them without it. Nobody waits with that lock.
  */
 #ifndef OSC_DIMMNET_H
 #define OSC_DIMMNET_H
 
-#include "dn_acc.h"
 #include "dn_ompi.h"
 #include "dn_ompi_prog.h"
-#include "dn_handle.h"
 #include "dn_ompi_progress.h"
 #include "dn_piece.h"
-#include "dn_queue.h"
-#include "dn_ticket.h"
+#include "dn_rma.h"
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/osc.h"
 #include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
 #include "ompi/win/win.h"
 #include "opal/datatype/opal_datatype_internal.h"
-
-#define OSC_LINE 64
-
-/** A line that only one process of the window writes: its notes to the owner of the block. */
-typedef struct osc_notes {
-    uint64_t posts;     /**< exposure epochs that it has opened to the owner */
-    uint64_t completes; /**< access epochs to the owner that it has ended */
-    uint32_t locks;     /**< not 0: it wants or has the lock of the owner, by words of its own */
-    uint32_t pad[11];
-} osc_notes_t;
-_Static_assert(OSC_LINE == sizeof(osc_notes_t), "notes of two processes share no line");
-
-/**
- * The control part of a block.
- *
- * The lock of passive target is queued. A process that maps this block says in its notes that it wants the lock, before
- * it draws a number, and until it has given the lock back. So those who wait in vain find out when it has ended: then nobody gets past
- * its number, and all who wait have an error. The others cannot tell what it had when it ended: they have that error also when it
- * was about to draw. For a far process the owner draws, and gives the lock back when that process is lost: others get it then.
- */
-typedef struct osc_control {
-    dn_ticket_t lock;
-    uint32_t pad_lock[13];
-    uint32_t accumulates; /**< the guard of accumulates: 1 + the rank of its owner */
-    uint32_t pad_accumulates[15];
-    osc_notes_t notes[]; /**< by rank */
-} osc_control_t;
-_Static_assert(2 * OSC_LINE == sizeof(osc_control_t), "each lock has a line of its own");
 
 /** Bits of an epoch: why operations on a target are legal now. */
 enum osc_epoch {
@@ -78,16 +45,12 @@ enum osc_epoch {
 
 /** A process of a window, as this one sees it. */
 typedef struct osc_target {
-    uint8_t *base;          /**< its window, in the address space of this process; NULL: not there */
-    uint64_t size;          /**< bytes */
-    uint64_t unit;          /**< of displacements */
-    osc_control_t *control; /**< of its block; NULL: not in the address space of this process */
-    unsigned epochs;        /**< osc_epoch bits */
-    uint32_t number;        /**< by which the lock is held */
-    uint64_t posts;         /**< of its notes, taken by MPI_Win_start */
-    uint64_t completes;     /**< of its notes, taken by MPI_Win_wait */
-    dn_peer_t *peer;        /**< to be rung where its block is mapped */
-    uint32_t gone;          /**< not 0: its process has been found ended; it stays so */
+    uint8_t *base;      /**< its window, in the address space of this process; NULL: not there */
+    uint64_t size;      /**< bytes */
+    uint64_t unit;      /**< of displacements */
+    unsigned epochs;    /**< osc_epoch bits */
+    uint64_t posts;     /**< of its notes, taken by MPI_Win_start */
+    uint64_t completes; /**< of its notes, taken by MPI_Win_wait */
 } osc_target_t;
 
 /** The processes that MPI_Win_post or MPI_Win_start named, by their ranks in the window. */
@@ -97,73 +60,20 @@ typedef struct osc_group {
     bool open;
 } osc_group_t;
 
-/** What a far process has said of its lock, which we want. */
-enum osc_grants { OSC_GRANT_NOT, OSC_GRANT_GIVEN, OSC_GRANT_NEVER };
-
-/** What a far process has of our lock. */
-enum osc_locks { OSC_LOCKS_NOT, OSC_LOCKS_SOON, OSC_LOCKS };
-
-/** Blocks that a batch has room for, and bytes of them (osc_dimmnet_batch.c). */
-#define OSC_BATCH_BLOCKS 64
-#define OSC_BATCH_BYTES  (512u << 10)
-
-/** Puts, or gets, of one target that wait for more: they go in one transfer. */
-typedef struct osc_batch {
-    dn_key_t key; /**< of the segment that all of them are in */
-    uint32_t count;
-    uint64_t bytes;
-    dn_block_t here[OSC_BATCH_BLOCKS];  /**< addresses */
-    dn_block_t there[OSC_BATCH_BLOCKS]; /**< offsets in the segment */
-} osc_batch_t;
-
-/** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
-typedef struct osc_far {
-    dn_peer_t *peer;
-    dn_key_t key;          /**< of the segment that its window is in, but for dynamic ones */
-    uint64_t roff;         /**< where its window begins in there */
-    bool gathers;          /**< short puts and gets go in batches */
-    osc_batch_t *batch[2]; /**< of gets, and of puts; NULL: there was none */
-    uint64_t window;       /**< handle of the window in that process */
-    uint32_t pending;      /**< operations to it that are not complete */
-    int error;             /**< of the first to fail without a request, until asked for; OMPI_SUCCESS: none */
-    uint32_t lost;         /**< not 0: nothing of it will be answered; it stays so */
-    uint64_t prog;         /**< program that accumulates to it used last: it has this one */
-    uint32_t granted;      /**< osc_grants: of its lock to us */
-    uint32_t locks;        /**< osc_locks: does it want or hold our lock? */
-    uint32_t number;       /**< by which it does */
-    bool exclusive;
-    uint32_t asked;      /**< parts of accumulates to it that are not answered */
-    dn_queue_t waits;    /**< accumulates of its that wait for the guard (osc_dimmnet_later.c) */
-    uint32_t later;      /**< of these, and the one that is tried */
-    dn_prog_t *its_prog; /**< program that its accumulates to us use */
-    uint8_t *its_bytes;  /**< of the next one, as far as they have come */
-    uint64_t its_have;
-    uint64_t its_total;
-    uint32_t mapped_sid; /**< dynamic window: segment that was mapped last */
-    uint32_t mapped_generation;
-    uint64_t mapped_len;
-    uint8_t *mapped;
-} osc_far_t;
-
 /** A window. */
 typedef struct osc_module {
     ompi_osc_base_module_t super;
     osc_target_t *target; /**< by rank */
-    osc_far_t *far;       /**< by rank; NULL: everybody maps everything */
     unsigned epochs;      /**< osc_epoch bits of all targets */
-    int rank;
-    int size;
-    int locks; /**< targets that are locked one by one */
+    int locks;            /**< targets that are locked one by one */
     int flavor;
     bool noncontig; /**< MPI_WIN_FLAVOR_SHARED: each process has its own memory */
     bool threads;   /**< several may call at once */
+    dn_rma_win_t rma;
     ompi_communicator_t *comm;
-    osc_control_t *control; /**< of the own block */
     ompi_win_t *win;
     dn_segment_t *segment;       /**< the user's own memory, made one; NULL: none */
     struct osc_regions *regions; /**< dynamic window: what is attached (osc_dimmnet_dynamic.c) */
-    uint64_t handle;             /**< by which messages name it, with far targets */
-    uint32_t holders;            /**< who looks at it for messages (osc_dimmnet_message.c) */
     dn_piece_t block;
     unsigned tests; /**< calls of MPI_Win_test in vain */
     osc_group_t posted;
@@ -177,6 +87,7 @@ typedef struct osc_component {
     dn_port_t *port;         /**< NULL until the first window */
     bool failed;             /**< the port cannot be opened */
     bool maps;               /**< what this process allocates can be mapped by others */
+    dn_rma_t rma;            /**< what the processes of windows say to each other */
     dn_pieces_t pieces;      /**< what windows and MPI_Alloc_mem are made of */
     opal_hash_table_t peers; /**< dn_peer_t by process name */
     opal_mutex_t lock;
@@ -194,55 +105,22 @@ static inline osc_module_t *osc_module(const ompi_win_t *win)
 /** @name Waiting */
 /** @{ */
 
-/** A wait, maybe for what a process may never do, as it may have ended. Begins with zeros. */
-typedef struct osc_patience {
-    dn_ompi_wait_t wait;
-    unsigned polls;
-    uint64_t began_ns; /**< of the wait, soon after the first poll */
-    uint64_t next_ns;  /**< time to look who lives */
-    bool quiet;        /**< no progress may be made: what is awaited needs nothing but a core */
-} osc_patience_t;
-
 /** Between two polls of a word that another process will change, and rings then. */
-void ompi_osc_dimmnet_wait(osc_patience_t *patience);
-
-/**
- * The same where that process may have ended.
- * @return true: some time has passed without success, so see whether that process lives. Later waits go on.
- */
-bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience);
-
-/** The same between two polls of somebody else's: only whether it is time. */
-bool ompi_osc_dimmnet_time_to_look(osc_patience_t *patience);
-
-/** The same where no progress may be made, as in handlers: what is awaited needs nothing but the core. */
-void ompi_osc_dimmnet_pause(unsigned *polls);
-
-static inline uint32_t osc_load_u32(const uint32_t *word)
+static inline void osc_wait(dn_rma_wait_t *wait)
 {
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    dn_rma_wait(&mca_osc_dimmnet_component.rma, wait);
 }
 
-static inline uint64_t osc_load_u64(const uint64_t *word)
+/** The same where that process may have ended. @return true: see whether it lives. */
+static inline bool osc_wait_long(dn_rma_wait_t *wait)
 {
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-}
-
-static inline void osc_store_u32(uint32_t *word, uint32_t value)
-{
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
-}
-
-/** Add to a word that nobody else writes, after all that was written before. */
-static inline void osc_publish(uint64_t *word)
-{
-    __atomic_store_n(word, *word + 1, __ATOMIC_RELEASE);
+    return dn_rma_wait_long(&mca_osc_dimmnet_component.rma, wait);
 }
 
 /** What was put before is seen by whoever looks after what comes: x86 would read ahead of its own stores. */
 static inline void osc_complete(void)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    dn_fence_seq_cst();
 }
 /** @} */
 
@@ -264,10 +142,6 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm);
 
 /** The peer of a rank, once ompi_osc_dimmnet_reach() has said yes. */
 dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank);
-
-/** Does the process of a rank live? It lives, too, while it is stopped. May take a system call: not for a hot path. Once it
- * does not, osc_is_lost() says so, too. */
-bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank);
 
 /** Part from all peers and close the port. */
 void ompi_osc_dimmnet_peers_close(void);
@@ -293,15 +167,6 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *
 /** Regions of a dynamic window (osc_dimmnet_dynamic.c). */
 int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len);
 int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base);
-/** @} */
-
-/** @name Locks (osc_dimmnet_passive.c) */
-/** @{ */
-/** A number has let the next one have its turn: wake those who may have it. */
-void ompi_osc_dimmnet_lock_ring(const osc_module_t *module, int target, uint32_t number);
-/** Has a process ended that wants or has the lock of @p target, or the target itself? Then nobody gets it any more. Whoever
- * waits asks from time to time: it may take a system call for each rank. */
-bool ompi_osc_dimmnet_lock_dead(const osc_module_t *module, int target);
 /** @} */
 
 /** @name Synchronisation (osc_dimmnet_active.c, osc_dimmnet_passive.c) */
@@ -383,29 +248,14 @@ static inline int osc_acc_error(dn_status_t status)
                                         : dn_ompi_status(status);
 }
 
-/** The guard of accumulates on a target. */
-typedef struct osc_guard {
-    dn_guard_t super; /**< first */
-    const osc_module_t *module;
-    osc_patience_t
-        *tries; /**< not NULL: the caller must not wait, and comes again; for how long it has done so */
-} osc_guard_t;
-
-/** dn_guard_wait_fn_t, of an osc_guard_t (osc_dimmnet_passive.c). */
-dn_status_t ompi_osc_dimmnet_guard_wait(const dn_guard_t *guard);
-
-/** @param[in] word  Of the target; NULL: nobody else is there. */
-static inline osc_guard_t osc_guard_of(const osc_module_t *module, uint32_t *word, osc_patience_t *tries)
+/** The guard of a target for an operation of this process. A holder of the exclusive lock has the target for itself, unless threads
+ * share it. */
+static inline dn_rma_guard_t osc_guard(const osc_module_t *module, int target)
 {
-    return (osc_guard_t){{word, (uint32_t) module->rank + 1, ompi_osc_dimmnet_guard_wait}, module, tries};
-}
+    dn_rma_control_t *control = module->rma.target[target].control;
+    const bool alone = 0 != (module->target[target].epochs & OSC_EXCLUSIVE) && !module->threads;
 
-/** For an operation of this process. A holder of the exclusive lock has the target for itself, unless threads share it. */
-static inline osc_guard_t osc_guard(const osc_module_t *module, const osc_target_t *to)
-{
-    const bool alone = 0 != (to->epochs & OSC_EXCLUSIVE) && !module->threads;
-
-    return osc_guard_of(module, alone || NULL == to->control ? NULL : &to->control->accumulates, NULL);
+    return dn_rma_guard(&module->rma, alone || NULL == control ? NULL : &control->accumulates, NULL);
 }
 /** @} */
 
@@ -492,6 +342,35 @@ static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t di
 /** @name Far targets (osc_dimmnet_far.c) */
 /** @{ */
 
+/** An operation on a far target that is not complete. */
+typedef struct osc_task {
+    dn_rma_task_t super;       /**< first */
+    ompi_request_t *request;   /**< NULL: nobody waits for this one alone */
+    ompi_datatype_t *types[2]; /**< in use until it is complete; NULL: none */
+} osc_task_t;
+
+/** Which bytes, from the displacement, a side covers. @return false: more than memory holds. */
+bool ompi_osc_dimmnet_span(const osc_side_t *side, dn_prog_span_t *span);
+
+/** The one translation of what dn_rma.h says. */
+static inline int osc_error(dn_status_t status)
+{
+    return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS
+           : DN_ERR_RANGE == status     ? OMPI_ERR_RMA_RANGE
+                                        : dn_ompi_status(status);
+}
+
+/**
+ * Accumulate at a far target.
+ *
+ * @param[in] origin   As in accumulate(), and @p result.
+ * @param[in] compare  Not NULL for compare_and_swap.
+ * @retval OMPI_ERR_NOT_SUPPORTED  a layout has no program: nothing else can be done.
+ */
+int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
+                                    const osc_side_t *result, const void *compare, const osc_side_t *there,
+                                    dn_acc_op_t op, ompi_request_t **request);
+
 /** Put or get. The side that lies in the window has its offset there for an address. @p request NULL: not wanted. */
 int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t *origin,
                               const osc_side_t *there, bool write, ompi_request_t **request);
@@ -499,19 +378,43 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
 /** Wait until operations to a target, or to all (-1), are complete there. @return the error of one that failed. */
 int ompi_osc_dimmnet_settle(osc_module_t *module, int target);
 
-/** Is a process known to be gone, so that nothing of it will come any more? Who waits long has to ask ompi_osc_dimmnet_lives(). */
-static inline bool osc_is_lost(const osc_module_t *module, int rank)
-{
-    return 0 != osc_load_u32(&module->target[rank].gone)
-           || (NULL != module->far && 0 != osc_load_u32(&module->far[rank].lost));
-}
-
 /** What was started before is complete: by a fence where memory is mapped. */
 static inline int osc_settle(osc_module_t *module, int target)
 {
     osc_complete();
-    return OPAL_LIKELY(NULL == module->far) ? OMPI_SUCCESS : ompi_osc_dimmnet_settle(module, target);
+    return OPAL_LIKELY(NULL == module->rma.far) ? OMPI_SUCCESS : ompi_osc_dimmnet_settle(module, target);
 }
+/** @} */
+
+/** @name Progress for far targets (osc_dimmnet_helper.c) */
+/** @{ */
+/** Open the part that all windows share. */
+int ompi_osc_dimmnet_rma_open(void);
+void ompi_osc_dimmnet_rma_close(void);
+/** Count the windows for which progress is made, by a thread if the MCA variable helper_thread says so. Where there can be none, a
+ * help text says so, and the program serves by itself. Not to be called in a handler, nor with a lock that one takes. */
+void ompi_osc_dimmnet_count_windows(int more);
+/** @} */
+
+/** @name Dynamic windows (osc_dimmnet_dynamic.c) */
+/** @{ */
+
+/** Bytes of a block that the table of regions takes, behind the notes. */
+uint64_t ompi_osc_dimmnet_regions_bytes(void);
+
+/** Find the region that holds bytes of a target, in its table or by asking. OMPI_ERR_RMA_RANGE: there is none. */
+int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len,
+                            dn_rma_region_t *region);
+
+/** dn_rma_config_t::find: the same in the own table, which nobody else can write. */
+int ompi_osc_dimmnet_own_region(const dn_rma_win_t *win, uint64_t at, uint64_t len, dn_rma_region_t *region);
+
+/** Its memory in the address space of this process; NULL: not there. */
+uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const dn_rma_region_t *region);
+
+/** Room for the regions of this process, and what it maps of the others'; NULL: no memory. */
+struct osc_regions *ompi_osc_dimmnet_regions_open(int size);
+void ompi_osc_dimmnet_regions_close(osc_module_t *module);
 /** @} */
 
 /** @name Operations (osc_dimmnet_move.c, osc_dimmnet_accumulate.c) */

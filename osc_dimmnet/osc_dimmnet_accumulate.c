@@ -7,10 +7,10 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
+#include "osc_dimmnet.h"
 
 /** On memory that is here. */
-static int accumulate_here(const osc_guard_t *guard, const osc_side_t *origin, const osc_side_t *result,
+static int accumulate_here(const dn_rma_guard_t *guard, const osc_side_t *origin, const osc_side_t *result,
                            const osc_side_t *there, dn_acc_op_t op)
 {
     const dn_element_t element = osc_element(osc_basic(there->type));
@@ -39,10 +39,10 @@ static int accumulate_here(const osc_guard_t *guard, const osc_side_t *origin, c
 static bool is_here(osc_module_t *module, int target, osc_side_t *there)
 {
     const uint64_t at = (uintptr_t) there->buf;
-    osc_region_t region;
+    dn_rma_region_t region;
     dn_prog_span_t span;
 
-    if (NULL == module->target[target].control || !ompi_osc_dimmnet_span(there, &span)
+    if (NULL == module->rma.target[target].control || !ompi_osc_dimmnet_span(there, &span)
         || OMPI_SUCCESS
                != ompi_osc_dimmnet_region(module, target, at + (uint64_t) span.low,
                                           (uint64_t) (span.high - span.low), &region)) {
@@ -79,7 +79,7 @@ static int accumulate(osc_module_t *module, int target, const osc_side_t *origin
         && (MPI_WIN_FLAVOR_DYNAMIC != module->flavor || !is_here(module, target, there))) {
         return ompi_osc_dimmnet_far_accumulate(module, target, origin, result, NULL, there, op, request);
     }
-    const osc_guard_t guard = osc_guard(module, to);
+    const dn_rma_guard_t guard = osc_guard(module, target);
     return accumulate_here(&guard, origin, result, there, op);
 }
 
@@ -168,7 +168,7 @@ int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, om
         uint64_t word;
 
         memcpy(&word, origin_addr, sizeof(word));
-        word = __atomic_fetch_add((uint64_t *) (void *) at, word, __ATOMIC_SEQ_CST);
+        word = dn_fetch_add_seq_cst((uint64_t *) (void *) at, word);
         memcpy(result_addr, &word, sizeof(word));
         return OMPI_SUCCESS;
     }
@@ -199,7 +199,7 @@ int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compa
         return ompi_osc_dimmnet_far_accumulate(module, target, &origin, &result, compare_addr, &there,
                                                DN_ACC_REPLACE, NULL);
     }
-    const osc_guard_t guard = osc_guard(module, &module->target[target]);
+    const dn_rma_guard_t guard = osc_guard(module, target);
     return osc_acc_error(
         dn_acc_swap(&guard.super, &element, osc_side_at(&there), origin_addr, compare_addr, result_addr));
 }

@@ -7,10 +7,9 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
+#include "osc_dimmnet.h"
 
 #include "ompi/group/group.h"
-#include "opal/runtime/opal_progress.h"
 
 /** Calls of MPI_Win_test in vain between two looks at who lives. Each makes progress, so takes about a microsecond. */
 #define TESTS 100000u
@@ -21,7 +20,7 @@ static int group_open(const ompi_win_t *win, ompi_group_t *named, osc_group_t *g
     const int count = ompi_group_size(named);
     int rc;
 
-    if (count > osc_module(win)->size) {
+    if (count > osc_module(win)->rma.size) {
         /* More than there is room for: one of them at least is not in the window. */
         return OMPI_ERR_RMA_SYNC;
     }
@@ -44,21 +43,6 @@ static int group_open(const ompi_win_t *win, ompi_group_t *named, osc_group_t *g
         group->open = true;
     }
     return rc;
-}
-
-/** Count an epoch in the notes that @p target keeps about this process. */
-static void note(osc_module_t *module, int target, bool completes)
-{
-    osc_target_t *to = &module->target[target];
-
-    if (NULL == to->control) {
-        ompi_osc_dimmnet_send_note(module, target, completes);
-    } else {
-        /* A release: what was put, or stored, comes before. */
-        osc_publish(completes ? &to->control->notes[module->rank].completes
-                              : &to->control->notes[module->rank].posts);
-        dn_wake(to->peer);
-    }
 }
 
 int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win)
@@ -85,14 +69,14 @@ int ompi_osc_dimmnet_fence(int assert, ompi_win_t *win)
 /** Wait for the exposure epoch of a target. */
 static int await_post(osc_module_t *module, int target)
 {
-    osc_patience_t patience = {0};
+    dn_rma_wait_t wait = {.polls = 0};
 
-    while (module->target[target].posts > osc_load_u64(&module->control->notes[target].posts)) {
-        if (osc_is_lost(module, target)) {
+    while (module->target[target].posts > dn_load_acquire(&module->rma.control->notes[target].posts)) {
+        if (dn_rma_is_lost(&module->rma, target)) {
             return OMPI_ERR_UNREACH;
         }
-        if (ompi_osc_dimmnet_wait_long(&patience)) {
-            (void) ompi_osc_dimmnet_lives(module, target);
+        if (osc_wait_long(&wait)) {
+            (void) dn_rma_lives(&module->rma, target);
         }
     }
     return OMPI_SUCCESS;
@@ -163,10 +147,12 @@ int ompi_osc_dimmnet_complete(ompi_win_t *win)
         return rc;
     }
     rc = settle_group(module, group);
+    for (int i = 0; i < group->count; i++) {
+        dn_rma_note(&module->rma, group->rank[i], true);
+    }
     OPAL_THREAD_LOCK(&module->lock);
     for (int i = 0; i < group->count; i++) {
         module->target[group->rank[i]].epochs = 0;
-        note(module, group->rank[i], true);
     }
     group->open = false;
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -186,12 +172,14 @@ int ompi_osc_dimmnet_post(ompi_group_t *named, int assert, ompi_win_t *win)
     if (OMPI_SUCCESS == rc) {
         module->epochs &= ~(unsigned) OSC_FENCE;
     }
-    /* Also with MPI_MODE_NOCHECK: epochs are counted at both ends. */
     for (int i = 0; OMPI_SUCCESS == rc && i < group->count; i++) {
         module->target[group->rank[i]].completes++;
-        note(module, group->rank[i], false);
     }
     OPAL_THREAD_UNLOCK(&module->lock);
+    /* Also with MPI_MODE_NOCHECK: epochs are counted at both ends. No MPI_Win_wait of this epoch is legal before this call returns. */
+    for (int i = 0; OMPI_SUCCESS == rc && i < group->count; i++) {
+        dn_rma_note(&module->rma, group->rank[i], false);
+    }
     return rc;
 }
 
@@ -207,10 +195,10 @@ static bool all_completed(const osc_module_t *module, int *error)
     for (int i = 0; i < group->count; i++) {
         const int rank = group->rank[i];
 
-        if (module->target[rank].completes <= osc_load_u64(&module->control->notes[rank].completes)) {
+        if (module->target[rank].completes <= dn_load_acquire(&module->rma.control->notes[rank].completes)) {
             continue;
         }
-        if (!osc_is_lost(module, rank)) {
+        if (!dn_rma_is_lost(&module->rma, rank)) {
             return false;
         }
         *error = OMPI_ERR_UNREACH;
@@ -222,7 +210,7 @@ static bool all_completed(const osc_module_t *module, int *error)
 static void look_at_origins(const osc_module_t *module)
 {
     for (int i = 0; i < module->posted.count; i++) {
-        (void) ompi_osc_dimmnet_lives(module, module->posted.rank[i]);
+        (void) dn_rma_lives(&module->rma, module->posted.rank[i]);
     }
 }
 
@@ -261,10 +249,10 @@ int ompi_osc_dimmnet_wait_posted(ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
     int error = OMPI_SUCCESS;
-    osc_patience_t patience = {0};
+    dn_rma_wait_t wait = {.polls = 0};
 
     while (module->posted.open && !all_completed(module, &error)) {
-        if (ompi_osc_dimmnet_wait_long(&patience)) {
+        if (osc_wait_long(&wait)) {
             look_at_origins(module);
         }
     }

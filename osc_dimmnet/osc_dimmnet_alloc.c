@@ -32,7 +32,7 @@ static mca_base_component_list_item_t *listed;
 /** Bytes in front of the user's; the last line of them says which block it is. */
 static uint64_t front(uint64_t size)
 {
-    return PAGE <= size ? PAGE : OSC_LINE;
+    return PAGE <= size ? PAGE : DN_RMA_LINE;
 }
 
 bool ompi_osc_dimmnet_spare(uint64_t len, dn_piece_t *piece)
@@ -51,11 +51,11 @@ static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align
     const uint64_t before = front(size);
     dn_piece_t block;
 
-    if (OSC_LINE < align || UINT64_MAX - before < size || !ompi_osc_dimmnet_port_ready()
+    if (DN_RMA_LINE < align || UINT64_MAX - before < size || !ompi_osc_dimmnet_port_ready()
         || !mca_osc_dimmnet_component.maps || !ompi_osc_dimmnet_spare(before + size, &block)) {
         return NULL;
     }
-    memcpy(block.base + before - OSC_LINE, &block, sizeof(block));
+    memcpy(block.base + before - DN_RMA_LINE, &block, sizeof(block));
     return block.base + before;
 }
 
@@ -64,7 +64,7 @@ static void pool_free(mca_mpool_base_module_t *pool, void *base)
 {
     dn_piece_t block;
 
-    memcpy(&block, (uint8_t *) base - OSC_LINE, sizeof(block));
+    memcpy(&block, (uint8_t *) base - DN_RMA_LINE, sizeof(block));
     dn_piece_give(&mca_osc_dimmnet_component.pieces, &block);
 }
 
@@ -84,7 +84,7 @@ static mca_mpool_base_module_t pool = {
     .mpool_alloc = pool_alloc,
     .mpool_free = pool_free,
     .flags = MCA_MPOOL_FLAGS_MPI_ALLOC_MEM,
-    .mpool_allocation_unit = OSC_LINE,
+    .mpool_allocation_unit = DN_RMA_LINE,
     .mpool_name = name,
 };
 

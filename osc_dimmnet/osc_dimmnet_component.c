@@ -9,16 +9,7 @@
 
 #include "osc_dimmnet.h"
 
-#include <sched.h>
-#include <time.h>
-
 #include "ompi/group/group.h"
-
-/** Polls before Open MPI's own progress gets a turn: others may wait for messages of this process. */
-#define POLLS 32
-
-/** Between two looks at who lives: 2,000 times as long as looking at one process takes. */
-#define LOOK_NS 100000000u
 
 static int component_register(void);
 static int component_open(void);
@@ -102,57 +93,6 @@ static int component_select(ompi_win_t *win, void **base, size_t size, int disp_
 {
     *model = MPI_WIN_UNIFIED;
     return ompi_osc_dimmnet_window_make(win, base, size, disp_unit, comm, info, flavor);
-}
-
-void ompi_osc_dimmnet_wait(osc_patience_t *patience)
-{
-    if (0 != ++patience->polls % POLLS) {
-        dn_pause();
-    } else {
-        (void) dn_ompi_wait(&patience->wait, 0);
-    }
-}
-
-void ompi_osc_dimmnet_pause(unsigned *polls)
-{
-    if (0 != ++*polls % POLLS) {
-        dn_pause();
-    } else {
-        sched_yield();
-    }
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
-}
-
-bool ompi_osc_dimmnet_time_to_look(osc_patience_t *patience)
-{
-    const uint64_t now = now_ns();
-
-    if (0 == patience->began_ns) {
-        patience->began_ns = now;
-        patience->next_ns = now + LOOK_NS;
-    }
-    if (now < patience->next_ns) {
-        return false;
-    }
-    patience->next_ns = now + LOOK_NS;
-    return true;
-}
-
-bool ompi_osc_dimmnet_wait_long(osc_patience_t *patience)
-{
-    if (patience->quiet) {
-        ompi_osc_dimmnet_pause(&patience->polls);
-    } else {
-        ompi_osc_dimmnet_wait(patience);
-    }
-    return 0 == patience->polls % POLLS && ompi_osc_dimmnet_time_to_look(patience);
 }
 
 const ompi_osc_base_module_t ompi_osc_dimmnet_module = {

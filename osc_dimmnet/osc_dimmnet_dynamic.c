@@ -11,7 +11,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
+#include "osc_dimmnet.h"
 
 /** Regions that can be attached at a time: 104 KiB of address space, used as far as it is needed. */
 #define REGIONS 1024
@@ -21,12 +21,19 @@ typedef struct osc_table {
     uint64_t version; /**< odd while the owner changes it */
     uint64_t count;   /**< entries that are looked at; one without a base is free */
     uint64_t pad[6];
-    osc_region_t region[REGIONS];
+    dn_rma_region_t region[REGIONS];
 } osc_table_t;
+
+/** A segment of another process that was mapped. */
+typedef struct osc_mapped {
+    dn_key_t key;
+    uint8_t *base; /**< NULL: none was */
+} osc_mapped_t;
 
 struct osc_regions {
     osc_table_t table;
     dn_segment_t *segment[REGIONS]; /**< made for a region; NULL: its memory was in one */
+    osc_mapped_t mapped[];          /**< by rank: the last one */
 };
 
 uint64_t ompi_osc_dimmnet_regions_bytes(void)
@@ -35,13 +42,13 @@ uint64_t ompi_osc_dimmnet_regions_bytes(void)
 }
 
 /** The mirror in a block. */
-static osc_table_t *mirror_of(const osc_module_t *module, osc_control_t *control)
+static osc_table_t *mirror_of(const osc_module_t *module, dn_rma_control_t *control)
 {
-    return (osc_table_t *) (void *) &control->notes[module->size];
+    return (osc_table_t *) (void *) &control->notes[module->rma.size];
 }
 
 /** Does a region have all of these bytes, and its segment all of the region's? */
-static bool region_holds(const osc_region_t *region, uint64_t at, uint64_t len)
+static bool region_holds(const dn_rma_region_t *region, uint64_t at, uint64_t len)
 {
     const uint64_t off = at - region->base;
 
@@ -51,7 +58,7 @@ static bool region_holds(const osc_region_t *region, uint64_t at, uint64_t len)
 }
 
 /** Copy an entry once, word by word: what is checked afterwards is what is used. */
-static void copy_entry(osc_region_t *region, const osc_region_t *entry)
+static void copy_entry(dn_rma_region_t *region, const dn_rma_region_t *entry)
 {
     uint64_t *to = (uint64_t *) (void *) region;
     const uint64_t *from = (const uint64_t *) (const void *) entry;
@@ -59,17 +66,17 @@ static void copy_entry(osc_region_t *region, const osc_region_t *entry)
     _Static_assert(0 == sizeof(*region) % sizeof(*to), "an entry is whole words");
     for (size_t i = 0; i < sizeof(*region) / sizeof(*to); i++) {
         /* No order: look_up_at_rest() looks at the version before and after. */
-        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+        to[i] = dn_load_relaxed(&from[i]);
     }
 }
 
 /** @return OMPI_ERR_RMA_RANGE: no region has all of these bytes. */
-static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, osc_region_t *region)
+static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, dn_rma_region_t *region)
 {
-    const uint64_t count = osc_load_u64(&table->count);
+    const uint64_t count = dn_load_acquire(&table->count);
 
     for (uint64_t i = 0; i < count && i < REGIONS; i++) {
-        if (0 == __atomic_load_n(&table->region[i].base, __ATOMIC_RELAXED)) {
+        if (0 == dn_load_relaxed(&table->region[i].base)) {
             continue;
         }
         copy_entry(region, &table->region[i]);
@@ -81,75 +88,75 @@ static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, osc_regi
 }
 
 /** The same, unless the owner changes the table meanwhile. @return false: it did. */
-static bool look_up_at_rest(const osc_table_t *table, uint64_t at, uint64_t len, osc_region_t *region,
+static bool look_up_at_rest(const osc_table_t *table, uint64_t at, uint64_t len, dn_rma_region_t *region,
                             int *rc)
 {
-    const uint64_t version = osc_load_u64(&table->version);
+    const uint64_t version = dn_load_acquire(&table->version);
 
     *rc = look_up(table, at, len, region);
     /* What was read must not have been read after the version is looked at again. */
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return 0 == version % 2 && version == osc_load_u64(&table->version);
+    dn_fence_acquire();
+    return 0 == version % 2 && version == dn_load_acquire(&table->version);
 }
 
-int ompi_osc_dimmnet_own_region(const osc_module_t *module, uint64_t at, uint64_t len, osc_region_t *region)
+int ompi_osc_dimmnet_own_region(const dn_rma_win_t *win, uint64_t at, uint64_t len, dn_rma_region_t *region)
 {
+    const osc_module_t *module = win->user;
     unsigned polls = 0;
     int rc;
 
     /* Another thread attaches, and needs nobody for it. */
     while (!look_up_at_rest(&module->regions->table, at, len, region, &rc)) {
-        ompi_osc_dimmnet_pause(&polls);
+        dn_rma_pause(&polls);
     }
-    return rc;
+    return OMPI_SUCCESS == rc;
 }
 
-int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len, osc_region_t *region)
+int ompi_osc_dimmnet_region(osc_module_t *module, int target, uint64_t at, uint64_t len,
+                            dn_rma_region_t *region)
 {
-    osc_control_t *control = module->target[target].control;
-    osc_patience_t patience = {0};
+    dn_rma_control_t *control = module->rma.target[target].control;
+    dn_rma_wait_t wait = {.polls = 0};
     int rc;
 
-    if (target == module->rank) {
-        return ompi_osc_dimmnet_own_region(module, at, len, region);
+    if (target == module->rma.rank) {
+        return ompi_osc_dimmnet_own_region(&module->rma, at, len, region) ? OMPI_SUCCESS : OMPI_ERR_RMA_RANGE;
     }
     if (NULL == control) {
-        rc = ompi_osc_dimmnet_ask_region(module, target, at, len, region);
+        rc = osc_error(dn_rma_ask_region(&module->rma, target, at, len, region));
         return OMPI_SUCCESS == rc && !region_holds(region, at, len) ? OMPI_ERR_RMA_RANGE : rc;
     }
     while (!look_up_at_rest(mirror_of(module, control), at, len, region, &rc)) {
-        if (ompi_osc_dimmnet_wait_long(&patience) && !ompi_osc_dimmnet_lives(module, target)) {
+        if (osc_wait_long(&wait) && !dn_rma_lives(&module->rma, target)) {
             return OMPI_ERR_UNREACH;
         }
     }
     return rc;
 }
 
-uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const osc_region_t *region)
+uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const dn_rma_region_t *region)
 {
-    osc_far_t *far = &module->far[target];
+    osc_mapped_t *last = &module->regions->mapped[target];
     uint8_t *here = NULL;
     void *base;
 
-    if (target == module->rank) {
+    if (target == module->rma.rank) {
         return (uint8_t *) (uintptr_t) region->base;
     }
-    if (NULL == module->target[target].control) {
+    if (NULL == module->rma.target[target].control) {
         return NULL;
     }
     /* Another thread may want a region of another segment. */
     OPAL_THREAD_LOCK(&module->lock);
-    bool mapped = NULL != far->mapped && far->mapped_sid == region->key.sid
-                  && far->mapped_generation == region->key.generation && far->mapped_len == region->key.len;
-    if (!mapped && DN_OK == dn_segment_map(far->peer, &region->key, &base)) {
-        far->mapped = base;
-        far->mapped_sid = region->key.sid;
-        far->mapped_generation = region->key.generation;
-        far->mapped_len = region->key.len;
+    bool mapped = NULL != last->base && last->key.sid == region->key.sid
+                  && last->key.generation == region->key.generation && last->key.len == region->key.len;
+    if (!mapped && DN_OK == dn_segment_map(module->rma.target[target].peer, &region->key, &base)) {
+        last->base = base;
+        last->key = region->key;
         mapped = true;
     }
     if (mapped) {
-        here = far->mapped + region->roff;
+        here = last->base + region->roff;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
     return here;
@@ -158,16 +165,16 @@ uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const os
 /** Begin a change of a table to version @p next, which is odd. Under the module's lock. */
 static void begin_change(osc_table_t *table, uint64_t next)
 {
-    __atomic_store_n(&table->version, next, __ATOMIC_RELAXED);
+    dn_store_relaxed(&table->version, next);
     /* Pairs with the fence in look_up_at_rest(): who reads a word of the change sees this version, or a later one. */
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    dn_fence_release();
 }
 
 /** Set an entry of the own table and of its mirror. Under the module's lock. */
-static void set_entry(osc_module_t *module, uint64_t i, const osc_region_t *region)
+static void set_entry(osc_module_t *module, uint64_t i, const dn_rma_region_t *region)
 {
     osc_table_t *own = &module->regions->table;
-    osc_table_t *const tables[] = {own, mirror_of(module, module->control)};
+    osc_table_t *const tables[] = {own, mirror_of(module, module->rma.control)};
     const uint64_t version = own->version;
     const uint64_t count = own->count <= i ? i + 1 : own->count;
 
@@ -177,18 +184,18 @@ static void set_entry(osc_module_t *module, uint64_t i, const osc_region_t *regi
 
         begin_change(tables[k], version + 1);
         for (size_t word = 0; word < sizeof(*region) / sizeof(*to); word++) {
-            __atomic_store_n(&to[word], from[word], __ATOMIC_RELAXED);
+            dn_store_relaxed(&to[word], from[word]);
         }
-        __atomic_store_n(&tables[k]->count, count, __ATOMIC_RELAXED);
+        dn_store_relaxed(&tables[k]->count, count);
         /* Pairs with the first load in look_up_at_rest(). */
-        __atomic_store_n(&tables[k]->version, version + 2, __ATOMIC_RELEASE);
+        dn_store_release(&tables[k]->version, version + 2);
     }
 }
 
 int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
 {
     osc_module_t *module = osc_module(win);
-    osc_region_t region = {.base = (uintptr_t) base, .len = len};
+    dn_rma_region_t region = {.base = (uintptr_t) base, .len = len};
     dn_segment_t *segment = NULL;
     uint64_t i = 0;
 
@@ -224,7 +231,7 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
 /** Take an entry out of the own table. */
 static void drop(osc_module_t *module, uint64_t i)
 {
-    static const osc_region_t none;
+    static const dn_rma_region_t none;
 
     set_entry(module, i, &none);
     if (NULL != module->regions->segment[i]) {
@@ -252,9 +259,9 @@ int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base)
     return rc;
 }
 
-struct osc_regions *ompi_osc_dimmnet_regions_open(void)
+struct osc_regions *ompi_osc_dimmnet_regions_open(int size)
 {
-    return calloc(1, sizeof(struct osc_regions));
+    return calloc(1, sizeof(struct osc_regions) + (size_t) size * sizeof(osc_mapped_t));
 }
 
 void ompi_osc_dimmnet_regions_close(osc_module_t *module)

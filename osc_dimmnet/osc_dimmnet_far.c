@@ -3,13 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_far.c
- * Put and get where the target's memory is not mapped: PUSH and PULL, with a program on each side that has gaps.
+ * Operations where the target's memory is not mapped: MPI's requests and datatypes for dn_rma.h.
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
-
-#include "opal/runtime/opal_progress.h"
+#include "osc_dimmnet.h"
 
 /** @name Requests */
 /** @{ */
@@ -44,46 +42,11 @@ static ompi_request_t *request_new(ompi_win_t *win)
 /** @name Tasks */
 /** @{ */
 
-static int error_of(dn_status_t status)
+/** dn_rma_task_t::end. */
+static void task_end(dn_rma_task_t *super, dn_status_t status)
 {
-    return DN_ERR_RANGE == status ? OMPI_ERR_RMA_RANGE : dn_ompi_status(status);
-}
+    osc_task_t *task = (osc_task_t *) super;
 
-/** dn_comp_fn_t. */
-static void transferred(dn_comp_t *comp, dn_status_t status)
-{
-    ompi_osc_dimmnet_task_end((osc_task_t *) comp, error_of(status));
-}
-
-osc_task_t *ompi_osc_dimmnet_task_new(osc_far_t *far, ompi_win_t *win, ompi_request_t **request)
-{
-    osc_task_t *task = calloc(1, sizeof(*task));
-
-    if (NULL == task) {
-        return NULL;
-    }
-    task->comp.fn = transferred;
-    task->far = far;
-    if (NULL != request) {
-        task->request = request_new(win);
-        if (NULL == task->request) {
-            free(task);
-            return NULL;
-        }
-        *request = task->request;
-    }
-    __atomic_fetch_add(&far->pending, 1, __ATOMIC_RELAXED);
-    return task;
-}
-
-void ompi_osc_dimmnet_task_end(osc_task_t *task, int error)
-{
-    osc_far_t *far = task->far;
-
-    /* A request tells of its error by itself, and only by itself. */
-    if (OMPI_SUCCESS != error && NULL == task->request && OMPI_SUCCESS == far->error) {
-        far->error = error;
-    }
     for (int i = 0; i < 2; i++) {
         if (NULL != task->types[i]) {
             OBJ_RELEASE(task->types[i]);
@@ -91,54 +54,71 @@ void ompi_osc_dimmnet_task_end(osc_task_t *task, int error)
     }
     if (NULL != task->request) {
         task->request->req_status.MPI_ERROR =
-            OMPI_SUCCESS == error ? MPI_SUCCESS : ompi_errcode_get_mpi_code(error);
+            DN_OK == status ? MPI_SUCCESS : ompi_errcode_get_mpi_code(osc_error(status));
         (void) ompi_request_complete(task->request, true);
         dn_ompi_wait_tell();
     }
     free(task);
-    /* Last: who waits for it may take the window away. */
-    __atomic_fetch_sub(&far->pending, 1, __ATOMIC_RELEASE);
 }
 
-int ompi_osc_dimmnet_task_start(osc_task_t *task, dn_xfer_t *xfer, bool write)
+/** A task that counts as pending, with a request if one is wanted. @return NULL: no memory. */
+static osc_task_t *task_new(osc_module_t *module, int target, ompi_request_t **request)
 {
-    dn_peer_t *peer = task->far->peer;
-    dn_status_t status;
-    osc_patience_t patience = {0};
+    osc_task_t *task = calloc(1, sizeof(*task));
 
-    xfer->comp = &task->comp;
-    while (DN_ERR_AGAIN == (status = write ? dn_push(peer, xfer) : dn_pull(peer, xfer))) {
-        ompi_osc_dimmnet_wait(&patience);
+    if (NULL == task) {
+        return NULL;
     }
-    if (DN_OK == status) {
-        ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
+    task->super.end = task_end;
+    if (NULL != request) {
+        task->request = request_new(module->win);
+        if (NULL == task->request) {
+            free(task);
+            return NULL;
+        }
+        task->super.tells = true;
+        *request = task->request;
     }
-    return DN_INPROGRESS == status ? OMPI_SUCCESS : error_of(status);
+    dn_rma_task_begin(&module->rma, target, &task->super);
+    return task;
 }
 
-void ompi_osc_dimmnet_request_drop(ompi_request_t **request)
+/** The call fails whose task has ended, or ends by itself: the user gets MPI_REQUEST_NULL. NULL: there is no request. */
+static void request_drop(ompi_request_t **request)
 {
-    osc_patience_t patience = {0};
+    dn_rma_wait_t wait = {.polls = 0};
 
     if (NULL == request) {
         return;
     }
     /* The thread that makes progress may still look at an answer. */
     while (!REQUEST_COMPLETE(*request)) {
-        ompi_osc_dimmnet_wait(&patience);
+        osc_wait(&wait);
     }
     (void) ompi_request_free(request);
 }
 
-/** Keep a datatype whose program is in use. */
-static void keep(osc_task_t *task, int i, const osc_side_t *side)
+/** Keep a datatype that is in use. */
+static void keep(osc_task_t *task, int i, ompi_datatype_t *type)
 {
-    if (!osc_side_contiguous(side)) {
-        OBJ_RETAIN(side->type);
-        task->types[i] = side->type;
-    }
+    OBJ_RETAIN(type);
+    task->types[i] = type;
 }
 /** @} */
+
+/** The memory of a side, or its place in a window. @return false: its datatype has no program. */
+static bool find_memory(const osc_side_t *side, dn_rma_side_t *memory)
+{
+    if (osc_side_contiguous(side)) {
+        *memory = (dn_rma_side_t){.at = (uintptr_t) osc_side_at(side), .len = osc_side_bytes(side)};
+        return true;
+    }
+    *memory =
+        (dn_rma_side_t){(uintptr_t) side->buf,
+                        osc_side_bytes(side),
+                        {dn_ompi_prog(side->type), side->count, side->type->super.ub - side->type->super.lb}};
+    return NULL != memory->use.prog;
+}
 
 bool ompi_osc_dimmnet_span(const osc_side_t *side, dn_prog_span_t *span)
 {
@@ -167,14 +147,14 @@ typedef struct osc_place {
 static int find_place(osc_module_t *module, int target, const osc_side_t *there, osc_place_t *place)
 {
     const uint64_t at = (uintptr_t) there->buf;
-    osc_region_t region;
+    dn_rma_region_t region;
     dn_prog_span_t span;
     int rc;
 
     if (MPI_WIN_FLAVOR_DYNAMIC != module->flavor) {
         place->here = NULL;
-        place->key = module->far[target].key;
-        place->roff = module->far[target].roff + at;
+        place->key = module->rma.far[target].key;
+        place->roff = module->rma.far[target].roff + at;
         return OMPI_SUCCESS;
     }
     if (!ompi_osc_dimmnet_span(there, &span)) {
@@ -203,51 +183,60 @@ static int copy_here(const osc_side_t *to, const osc_side_t *from)
     return OMPI_SUCCESS;
 }
 
-/** One side of a transfer: its layout, when it has one. @return false: it has no program. */
-static bool describe(const osc_side_t *side, dn_prog_use_t *use, dn_sg_t *sg, const dn_sg_t **sg_p)
+/** Does a target compute maybe, while it is waited for? In a fence it waits, too. */
+static bool may_compute(const osc_module_t *module, int target)
 {
-    *sg_p = NULL;
-    if (osc_side_contiguous(side)) {
-        return true;
-    }
-    *use =
-        (dn_prog_use_t){dn_ompi_prog(side->type), side->count, side->type->super.ub - side->type->super.lb};
-    *sg = (dn_sg_t){.use = use};
-    *sg_p = sg;
-    return NULL != use->prog;
+    return 0 != ((module->epochs | module->target[target].epochs) & (OSC_PASSIVE | OSC_START));
 }
 
 static int transfer(osc_module_t *module, int target, const osc_side_t *origin, const osc_side_t *there,
                     const osc_place_t *place, bool write, ompi_request_t **request)
 {
-    osc_far_t *far = &module->far[target];
-    const bool plain[2] = {osc_side_contiguous(origin), osc_side_contiguous(there)};
-    dn_prog_use_t uses[2];
-    dn_sg_t sides[2];
-    dn_xfer_t xfer = {.key = &place->key, .len = osc_side_bytes(write ? origin : there)};
+    const osc_side_t placed = {(void *) (uintptr_t) place->roff, there->count, there->type};
+    dn_rma_side_t here, far;
+    dn_sg_t sg[2];
+    dn_xfer_t xfer = {.key = &place->key,
+                      .local = osc_side_at(origin),
+                      .roff = (uintptr_t) osc_side_at(&placed),
+                      .len = osc_side_bytes(write ? origin : there)};
 
-    if (!describe(origin, &uses[0], &sides[0], &xfer.local_sg)
-        || !describe(there, &uses[1], &sides[1], &xfer.remote_sg)) {
-        return OMPI_ERR_NOT_SUPPORTED;
+    if (OPAL_UNLIKELY(!osc_side_contiguous(origin))) {
+        if (!find_memory(origin, &here)) {
+            return OMPI_ERR_NOT_SUPPORTED;
+        }
+        sg[0] = (dn_sg_t){.use = &here.use};
+        xfer.local = (void *) (uintptr_t) here.at;
+        xfer.local_sg = &sg[0];
     }
-    xfer.local = plain[0] ? osc_side_at(origin) : (void *) (uintptr_t) origin->buf;
-    xfer.roff = place->roff + (plain[1] ? (uint64_t) there->type->super.true_lb : 0);
-    if (NULL == request && ompi_osc_dimmnet_batch_add(module, target, &xfer, write)) {
+    if (OPAL_UNLIKELY(!osc_side_contiguous(there))) {
+        if (!find_memory(&placed, &far)) {
+            return OMPI_ERR_NOT_SUPPORTED;
+        }
+        sg[1] = (dn_sg_t){.use = &far.use};
+        xfer.roff = far.at;
+        xfer.remote_sg = &sg[1];
+    }
+    if (NULL == request
+        && dn_rma_batch_add(&module->rma, target, &xfer, write, may_compute(module, target))) {
         return OMPI_SUCCESS;
     }
-    osc_task_t *task = ompi_osc_dimmnet_task_new(far, module->win, request);
+    osc_task_t *task = task_new(module, target, request);
     if (NULL == task) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    keep(task, 0, origin);
-    keep(task, 1, there);
-    const int rc = ompi_osc_dimmnet_task_start(task, &xfer, write);
-    if (OMPI_SUCCESS != rc) {
-        /* The call says what is wrong, not the next flush. */
-        ompi_osc_dimmnet_task_end(task, OMPI_SUCCESS);
-        ompi_osc_dimmnet_request_drop(request);
+    if (NULL != xfer.local_sg) {
+        keep(task, 0, origin->type);
     }
-    return rc;
+    if (NULL != xfer.remote_sg) {
+        keep(task, 1, there->type);
+    }
+    const dn_status_t status = dn_rma_transfer(&task->super, &xfer, write);
+    if (DN_OK != status) {
+        /* The call says what is wrong, not the next flush. */
+        dn_rma_task_end(&task->super, DN_OK);
+        request_drop(request);
+    }
+    return osc_error(status);
 }
 
 int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t *origin,
@@ -276,18 +265,52 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
     return transfer(module, target, origin, there, &place, write, request);
 }
 
-static int settle_one(osc_module_t *module, int rank)
+int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
+                                    const osc_side_t *result, const void *compare, const osc_side_t *there,
+                                    dn_acc_op_t op, ompi_request_t **request)
 {
-    osc_far_t *far = &module->far[rank];
-    osc_patience_t patience = {0};
-    int error;
+    ompi_datatype_t *basic = osc_basic(there->type);
+    dn_rma_side_t from, to;
+    const dn_rma_acc_t acc = {.op = op,
+                              .type = (NULL == basic ? (ompi_datatype_t *) MPI_BYTE : basic)->d_f_to_c_index,
+                              .size = NULL == basic ? 1 : (uint32_t) basic->super.size,
+                              .origin = &from,
+                              .there = &to,
+                              .compare = compare};
+    dn_rma_region_t region;
+    dn_prog_span_t span;
+    int rc = OMPI_SUCCESS;
 
-    while (0 != osc_load_u32(&far->pending)) {
-        ompi_osc_dimmnet_wait(&patience);
+    if (!ompi_osc_dimmnet_span(there, &span) || !find_memory(there, &to)
+        || (DN_ACC_NO_OP != op && !find_memory(origin, &from))) {
+        return OMPI_ERR_NOT_SUPPORTED;
     }
-    error = far->error;
-    far->error = OMPI_SUCCESS;
-    return osc_is_lost(module, rank) ? OMPI_ERR_UNREACH : error;
+    if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
+        /* So that a wrong address is an error here, and not at the target. */
+        rc = ompi_osc_dimmnet_region(module, target, (uintptr_t) there->buf + (uint64_t) span.low,
+                                     (uint64_t) (span.high - span.low), &region);
+    }
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    osc_task_t *task = task_new(module, target, request);
+    if (NULL == task) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (NULL != result) {
+        keep(task, 0, result->type);
+        task->super.fetches = true;
+        if (!find_memory(result, &task->super.result)) {
+            dn_rma_task_end(&task->super, DN_OK);
+            request_drop(request);
+            return OMPI_ERR_NOT_SUPPORTED;
+        }
+    }
+    const dn_status_t status = dn_rma_accumulate(&module->rma, target, &acc, &task->super);
+    if (DN_OK != status) {
+        request_drop(request);
+    }
+    return osc_error(status);
 }
 
 int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
@@ -297,14 +320,14 @@ int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
     /* Also when nothing is pending: others may need this process, which polls memory of its own, say. */
     dn_ompi_progress_once();
     if (-1 != target) {
-        ompi_osc_dimmnet_batch_start(module, target);
-        return settle_one(module, target);
+        dn_rma_batch_start(&module->rma, target, may_compute(module, target));
+        return osc_error(dn_rma_settle(&module->rma, target));
     }
-    for (int rank = 0; rank < module->size; rank++) {
-        ompi_osc_dimmnet_batch_start(module, rank);
+    for (int rank = 0; rank < module->rma.size; rank++) {
+        dn_rma_batch_start(&module->rma, rank, may_compute(module, rank));
     }
-    for (int rank = 0; rank < module->size; rank++) {
-        const int error = settle_one(module, rank);
+    for (int rank = 0; rank < module->rma.size; rank++) {
+        const int error = osc_error(dn_rma_settle(&module->rma, rank));
 
         rc = OMPI_SUCCESS == rc ? error : rc;
     }

@@ -3,15 +3,15 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_helper.c
- * A thread that makes progress for windows whose messages are served here, while the program computes.
+ * Progress for windows whose messages are served here, and a thread that makes it while the program computes.
  *
- * It does what the progress function of the windows does, so also what BTL and MTL have in the port: with its MCA variable they
+ * The thread does what the progress function of the windows does, so also what BTL and MTL have in the port: with its MCA variable they
  * all lock as under MPI_THREAD_MULTIPLE. It polls while there is something to do, and sleeps longer and longer
  * while there is nothing: a core that it shares with the program is the program's.
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
+#include "osc_dimmnet.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -32,8 +32,16 @@ static struct {
     pthread_t thread;
     bool runs;
     uint32_t stop; /**< not 0: it has to end */
-    int (*progress)(void);
 } helper;
+
+static int windows; /**< for which progress is made */
+static opal_mutex_t windows_lock = OPAL_MUTEX_STATIC_INIT;
+
+/** dn_ompi_progress_fn_t, while there are windows with far targets. */
+static int advance(void)
+{
+    return dn_rma_advance(&mca_osc_dimmnet_component.rma);
+}
 
 /** Wait for something to do. @param[in,out] idle  Polls in vain; 0 after one that was not. */
 static void rest(unsigned *idle)
@@ -57,9 +65,8 @@ static void rest(unsigned *idle)
 /** A program that finalizes with windows serves them by itself, while all that this thread uses goes away. */
 static bool is_wanted(void)
 {
-    /* Pairs with the store in ompi_osc_dimmnet_helper_stop(); nothing is handed over by it. */
-    return 0 == __atomic_load_n(&helper.stop, __ATOMIC_RELAXED)
-           && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state;
+    /* Pairs with the store in helper_stop(); nothing is handed over by it. */
+    return 0 == dn_load_relaxed(&helper.stop) && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state;
 }
 
 static void *help(void *arg)
@@ -67,7 +74,10 @@ static void *help(void *arg)
     unsigned idle = 0;
 
     while (is_wanted()) {
-        if (0 < helper.progress()) {
+        /* With what comes by the port. */
+        const int events = dn_progress(mca_osc_dimmnet_component.port);
+
+        if (0 < events + advance()) {
             idle = 0;
         } else {
             rest(&idle);
@@ -76,7 +86,7 @@ static void *help(void *arg)
     return arg;
 }
 
-void ompi_osc_dimmnet_helper_start(int (*progress)(void))
+static void helper_start(void)
 {
     sigset_t all, before;
 
@@ -84,7 +94,6 @@ void ompi_osc_dimmnet_helper_start(int (*progress)(void))
         return;
     }
     helper.stop = 0;
-    helper.progress = progress;
     /* Signals are the program's, in its own threads. */
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -96,11 +105,80 @@ void ompi_osc_dimmnet_helper_start(int (*progress)(void))
     }
 }
 
-void ompi_osc_dimmnet_helper_stop(void)
+static void helper_stop(void)
 {
     if (helper.runs) {
-        __atomic_store_n(&helper.stop, 1, __ATOMIC_RELAXED);
+        dn_store_relaxed(&helper.stop, 1);
         (void) pthread_join(helper.thread, NULL);
         helper.runs = false;
     }
+}
+
+void ompi_osc_dimmnet_count_windows(int more)
+{
+    opal_mutex_lock(&windows_lock);
+    const int before = windows;
+    windows += more;
+    if (0 == before) {
+        dn_ompi_progress_add(advance, DN_OMPI_CARRIES_NONE);
+        helper_start();
+    } else if (0 == windows) {
+        helper_stop();
+        dn_ompi_progress_remove(advance);
+    }
+    opal_mutex_unlock(&windows_lock);
+}
+
+/** @name What dn_rma.h asks for: dn_rma_config_t */
+/** @{ */
+static void wait_more(uint64_t *state)
+{
+    _Static_assert(sizeof(dn_ompi_wait_t) <= DN_RMA_WAIT_WORDS * sizeof(uint64_t), "a wait has room");
+    (void) dn_ompi_wait((dn_ompi_wait_t *) (void *) state, 0);
+}
+
+static int find_element(int32_t number, uint32_t op, dn_element_t *element)
+{
+    ompi_datatype_t *type = (ompi_datatype_t *) PMPI_Type_f2c(number);
+
+    if (NULL == type || MPI_DATATYPE_NULL == type || !ompi_datatype_is_predefined(type)
+        || !ompi_osc_dimmnet_is_defined(op, type)) {
+        return 0;
+    }
+    *element = osc_element(type);
+    return 1;
+}
+
+static void refused(const char *why)
+{
+    dn_ompi_help("bad-request", opal_process_info.nodename, why);
+}
+
+static void __attribute__((noreturn)) no_memory(void)
+{
+    dn_ompi_help("no-window-memory", opal_process_info.nodename);
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
+    abort();
+}
+/** @} */
+
+int ompi_osc_dimmnet_rma_open(void)
+{
+    const dn_rma_config_t config = {.threads = opal_using_threads(),
+                                    .wait = wait_more,
+                                    .element = find_element,
+                                    .find = ompi_osc_dimmnet_own_region,
+                                    .refused = refused,
+                                    .no_memory = no_memory};
+
+    return osc_error(
+        dn_rma_open(&mca_osc_dimmnet_component.rma, mca_osc_dimmnet_component.port, DN_CHAN_OSC, &config));
+}
+
+void ompi_osc_dimmnet_rma_close(void)
+{
+    /* Windows may be left that nobody has freed. */
+    helper_stop();
+    windows = 0;
+    dn_rma_close(&mca_osc_dimmnet_component.rma);
 }

@@ -9,7 +9,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
+#include "osc_dimmnet.h"
 
 static uint64_t key_of(const ompi_communicator_t *comm, int rank)
 {
@@ -100,7 +100,7 @@ bool ompi_osc_dimmnet_port_ready(void)
         } else {
             dn_pieces_open(&component->pieces, component->port);
             component->maps = has_mapped_memory();
-            component->failed = OMPI_SUCCESS != ompi_osc_dimmnet_messages_open();
+            component->failed = OMPI_SUCCESS != ompi_osc_dimmnet_rma_open();
         }
     }
     good = !component->failed;
@@ -164,24 +164,6 @@ enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
     return (enum osc_reached) all[0];
 }
 
-bool ompi_osc_dimmnet_lives(const osc_module_t *module, int rank)
-{
-    if (rank == module->rank) {
-        return true;
-    }
-    if (osc_is_lost(module, rank)) {
-        return false;
-    }
-    /* A handler asks for windows with far targets only, and must not take the lock of ompi_osc_dimmnet_peer(). */
-    if (DN_OK
-        == dn_peer_check(NULL != module->far ? module->far[rank].peer
-                                             : ompi_osc_dimmnet_peer(module->comm, rank))) {
-        return true;
-    }
-    osc_store_u32(&module->target[rank].gone, 1);
-    return false;
-}
-
 void ompi_osc_dimmnet_peers_close(void)
 {
     osc_component_t *component = &mca_osc_dimmnet_component;
@@ -191,7 +173,7 @@ void ompi_osc_dimmnet_peers_close(void)
     if (NULL == component->port) {
         return;
     }
-    ompi_osc_dimmnet_messages_close();
+    ompi_osc_dimmnet_rma_close();
     OPAL_HASH_TABLE_FOREACH(key, uint64, peer, &component->peers)
     {
         dn_disconnect(peer);

@@ -7,7 +7,7 @@
  */
 #include "dn_config.h"
 
-#include "osc_dimmnet_message.h"
+#include "osc_dimmnet.h"
 
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ static uint64_t control_bytes(const osc_module_t *module)
 {
     const uint64_t regions = MPI_WIN_FLAVOR_DYNAMIC == module->flavor ? ompi_osc_dimmnet_regions_bytes() : 0;
 
-    return sizeof(osc_control_t) + (uint64_t) module->size * sizeof(osc_notes_t) + regions;
+    return dn_rma_control_bytes(module->rma.size) + regions;
 }
 
 /** Windows of memory that others cannot count on mapping. */
@@ -52,7 +52,7 @@ static bool is_users(const osc_module_t *module)
 /** Where the memory of a window begins in a block. Small windows share pages with the control part. */
 static uint64_t memory_off(const osc_module_t *module, uint64_t bytes)
 {
-    return round_up(control_bytes(module), PAGE <= bytes ? PAGE : OSC_LINE);
+    return round_up(control_bytes(module), PAGE <= bytes ? PAGE : DN_RMA_LINE);
 }
 
 /** One process has the memory of all, side by side. */
@@ -66,7 +66,7 @@ static uint64_t total_bytes(const osc_module_t *module)
 {
     uint64_t total = 0;
 
-    for (int rank = 0; rank < module->size; rank++) {
+    for (int rank = 0; rank < module->rma.size; rank++) {
         total += module->target[rank].size;
     }
     return total;
@@ -99,7 +99,7 @@ static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t
 {
     const uint64_t bytes = bytes_of(module, rank);
 
-    return rank == module->rank
+    return rank == module->rma.rank
                ? module->block.base
                : map(module, rank, &offer->key, offer->off, memory_off(module, bytes) + bytes);
 }
@@ -114,7 +114,7 @@ static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_
     if (MPI_WIN_FLAVOR_CREATE != module->flavor) {
         return block + memory_off(module, bytes_of(module, rank));
     }
-    if (rank == module->rank) {
+    if (rank == module->rma.rank) {
         return users;
     }
     return 0 == offer->mapped ? NULL : map(module, rank, &offer->memory_key, offer->memory_off, offer->size);
@@ -123,7 +123,7 @@ static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_
 /** What messages and transfers to a rank need. */
 static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
 {
-    osc_far_t *far = &module->far[rank];
+    dn_rma_far_t *far = &module->rma.far[rank];
 
     far->window = offer->window;
     if (is_users(module)) {
@@ -138,17 +138,18 @@ static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
 /** Find the windows of all. @return false: one cannot be mapped, but must be. */
 static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8_t *users)
 {
+    const osc_target_t *own = &module->target[module->rma.rank];
     uint8_t *behind = NULL;
 
-    for (int rank = 0; rank < module->size; rank++) {
+    for (int rank = 0; rank < module->rma.size; rank++) {
         osc_target_t *target = &module->target[rank];
         uint8_t *block = block_of(module, rank, &offers[rank]);
 
-        if (NULL == block && NULL == module->far) {
+        if (NULL == block && NULL == module->rma.far) {
             return false;
         }
-        target->control = (osc_control_t *) (void *) block;
-        target->peer = ompi_osc_dimmnet_peer(module->comm, rank);
+        module->rma.target[rank].control = (dn_rma_control_t *) (void *) block;
+        module->rma.target[rank].peer = ompi_osc_dimmnet_peer(module->comm, rank);
         target->unit = (uint64_t) offers[rank].unit;
         if (has_one_owner(module) && 0 != rank) {
             target->base = behind;
@@ -156,7 +157,7 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
             target->base = NULL == block ? NULL : window_of(module, rank, &offers[rank], block, users);
         }
         behind = target->base + target->size;
-        if (NULL != module->far) {
+        if (NULL != module->rma.far) {
             place_far(module, rank, &offers[rank]);
         }
         if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
@@ -165,20 +166,9 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
             target->unit = 1;
         }
     }
-    module->control = module->target[module->rank].control;
-    for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
-        dn_peer_t *peer = ompi_osc_dimmnet_peer(module->comm, rank);
-        dn_peer_attr_t attr;
-
-        dn_peer_attr(peer, &attr);
-        module->far[rank].gathers = 0 != attr.direct;
-        /* From here on its messages are heeded: pairs with is_from(), in another thread perhaps. */
-        __atomic_store_n(&module->far[rank].peer, peer, __ATOMIC_RELEASE);
-        if (DN_ERR_UNREACH == dn_flush(peer)) {
-            /* It was lost before, when lost() did not find it here. */
-            osc_store_u32(&module->far[rank].lost, 1);
-        }
-    }
+    module->rma.base = own->base;
+    module->rma.len = own->size;
+    dn_rma_win_place(&module->rma);
     return true;
 }
 
@@ -227,29 +217,27 @@ static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mi
     if (!is_users(module) && OSC_ALL_MAPPED == how) {
         return true;
     }
-    module->far = calloc((size_t) module->size, sizeof(*module->far));
     if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
-        module->regions = ompi_osc_dimmnet_regions_open();
+        module->regions = ompi_osc_dimmnet_regions_open(module->rma.size);
+        if (NULL == module->regions) {
+            return false;
+        }
     }
-    if (NULL == module->far || (MPI_WIN_FLAVOR_DYNAMIC == module->flavor && NULL == module->regions)
-        || !ompi_osc_dimmnet_messages_join(module)) {
-        free(module->far);
-        module->far = NULL;
+    if (DN_OK != dn_rma_win_join(&module->rma)) {
         return false;
     }
-    mine->window = module->handle;
+    ompi_osc_dimmnet_count_windows(1);
+    mine->window = module->rma.handle;
     return true;
 }
 
-/** Nobody else knows of the own block yet: what is counted in it begins at dn_first(). */
+/** What is counted begins at dn_first(). */
 static void begin_to_count(osc_module_t *module)
 {
     const uint32_t first = dn_first(mca_osc_dimmnet_component.port);
-    osc_control_t *control = (osc_control_t *) (void *) module->block.base;
 
-    dn_ticket_open(&control->lock, first);
-    for (int rank = 0; rank < module->size; rank++) {
-        control->notes[rank].posts = control->notes[rank].completes = first;
+    dn_rma_win_begin(&module->rma, (dn_rma_control_t *) (void *) module->block.base, first);
+    for (int rank = 0; rank < module->rma.size; rank++) {
         module->target[rank].posts = module->target[rank].completes = first;
     }
 }
@@ -272,14 +260,14 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
 
     if (has_one_owner(module)) {
         /* The owner has to know the sizes before it offers. */
-        uint64_t *sizes = calloc((size_t) module->size, sizeof(*sizes));
+        uint64_t *sizes = calloc((size_t) module->rma.size, sizeof(*sizes));
 
         if (!agree(module, NULL != sizes)) {
             free(sizes);
             return OMPI_ERR_OUT_OF_RESOURCE;
         }
         rc = gather(module, &mine->size, sizes, sizeof(*sizes));
-        for (int rank = 0; rank < module->size; rank++) {
+        for (int rank = 0; rank < module->rma.size; rank++) {
             module->target[rank].size = sizes[rank];
         }
         free(sizes);
@@ -287,9 +275,9 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
             return rc;
         }
     } else {
-        module->target[module->rank].size = mine->size;
+        module->target[module->rma.rank].size = mine->size;
     }
-    const uint64_t bytes = bytes_of(module, module->rank);
+    const uint64_t bytes = bytes_of(module, module->rma.rank);
     const uint64_t off = memory_off(module, bytes);
     mine->good = UINT64_MAX - bytes > off && take_memory(off + bytes, &module->block)
                  && offer_users(module, users, mine) && meet_far(module, how, mine);
@@ -299,7 +287,7 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
         mine->off = module->block.off;
     }
     rc = gather(module, mine, offers, sizeof(*offers));
-    for (int rank = 0; OMPI_SUCCESS == rc && rank < module->size; rank++) {
+    for (int rank = 0; OMPI_SUCCESS == rc && rank < module->rma.size; rank++) {
         module->target[rank].size = offers[rank].size;
         rc = 0 != offers[rank].good ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -342,7 +330,7 @@ static char *info_same_size(opal_infosubscriber_t *object, char *key, char *valu
     const osc_module_t *module = osc_module((const ompi_win_t *) (const void *) object);
     bool same = true;
 
-    for (int rank = 1; rank < module->size; rank++) {
+    for (int rank = 1; rank < module->rma.size; rank++) {
         same = same && module->target[rank].size == module->target[0].size;
     }
     return true_or_false(same);
@@ -353,7 +341,7 @@ static char *info_same_unit(opal_infosubscriber_t *object, char *key, char *valu
     const osc_module_t *module = osc_module((const ompi_win_t *) (const void *) object);
     bool same = true;
 
-    for (int rank = 1; rank < module->size; rank++) {
+    for (int rank = 1; rank < module->rma.size; rank++) {
         same = same && module->target[rank].unit == module->target[0].unit;
     }
     return true_or_false(same);
@@ -405,16 +393,12 @@ static void subscribe(ompi_win_t *win)
 
 static void module_free(osc_module_t *module)
 {
-    if (NULL != module->far) {
-        ompi_osc_dimmnet_messages_leave(module);
+    const bool served = NULL != module->rma.far;
+
+    dn_rma_win_close(&module->rma);
+    if (served) {
+        ompi_osc_dimmnet_count_windows(-1);
     }
-    for (int rank = 0; NULL != module->far && rank < module->size; rank++) {
-        dn_prog_free(module->far[rank].its_prog);
-        free(module->far[rank].its_bytes);
-        free(module->far[rank].batch[0]);
-        free(module->far[rank].batch[1]);
-    }
-    free(module->far);
     ompi_osc_dimmnet_regions_close(module);
     if (NULL != module->segment) {
         dn_segment_free(module->segment);
@@ -441,8 +425,12 @@ static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, i
     }
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
     module->super = ompi_osc_dimmnet_module;
-    module->size = ompi_comm_size(comm);
-    module->rank = ompi_comm_rank(comm);
+    module->rma.rma = &mca_osc_dimmnet_component.rma;
+    module->rma.size = ompi_comm_size(comm);
+    module->rma.rank = ompi_comm_rank(comm);
+    module->rma.dynamic = MPI_WIN_FLAVOR_DYNAMIC == flavor;
+    module->rma.user = module;
+    const bool open = DN_OK == dn_rma_win_open(&module->rma);
     module->flavor = flavor;
     module->threads = ompi_mpi_thread_multiple;
     if (NULL == info
@@ -451,10 +439,10 @@ static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, i
                                      &given)) {
         module->noncontig = false;
     }
-    module->target = calloc((size_t) module->size, sizeof(*module->target));
-    module->posted.rank = calloc((size_t) module->size, sizeof(int));
-    module->started.rank = calloc((size_t) module->size, sizeof(int));
-    if (NULL == module->target || NULL == module->posted.rank || NULL == module->started.rank) {
+    module->target = calloc((size_t) module->rma.size, sizeof(*module->target));
+    module->posted.rank = calloc((size_t) module->rma.size, sizeof(int));
+    module->started.rank = calloc((size_t) module->rma.size, sizeof(int));
+    if (!open || NULL == module->target || NULL == module->posted.rank || NULL == module->started.rank) {
         module_free(module);
         return NULL;
     }
@@ -468,7 +456,7 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
     void *users = MPI_WIN_FLAVOR_CREATE == flavor ? *base : NULL;
     osc_offer_t mine = {.size = size, .unit = disp_unit};
     osc_module_t *module = module_make(comm, info, flavor);
-    osc_offer_t *offers = NULL == module ? NULL : calloc((size_t) module->size, sizeof(*offers));
+    osc_offer_t *offers = NULL == module ? NULL : calloc((size_t) module->rma.size, sizeof(*offers));
     int good[2] = {NULL != offers, (int) ompi_osc_dimmnet_reached(comm)};
     int all[2] = {0, 0};
     int rc;
@@ -501,7 +489,7 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
     }
     win->w_osc_module = &module->super;
     if (!is_users(module)) {
-        *base = module->target[module->rank].base;
+        *base = module->target[module->rma.rank].base;
     }
     subscribe(win);
     return OMPI_SUCCESS;
@@ -530,10 +518,10 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *
     }
     if (MPI_PROC_NULL == rank) {
         /* The first process with memory. */
-        for (rank = 0; rank < module->size && 0 == module->target[rank].size; rank++) {
+        for (rank = 0; rank < module->rma.size && 0 == module->target[rank].size; rank++) {
         }
     }
-    if (module->size == rank) {
+    if (module->rma.size == rank) {
         *size = 0;
         *disp_unit = 0;
         *(void **) baseptr = NULL;

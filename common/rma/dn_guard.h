@@ -45,7 +45,7 @@ static inline uint32_t dn_guard_try(const dn_guard_t *guard)
 
     /* Pairs with the release in dn_guard_leave(). The look comes first: it leaves the line shared while another has the guard. */
     while (0 == (owner = dn_load_acquire_u32(guard->word))) {
-        if (dn_cas_u32(guard->word, 0, guard->owner)) {
+        if (dn_cas_acq_rel_u32(guard->word, 0, guard->owner)) {
             return 0;
         }
     }
@@ -55,7 +55,8 @@ static inline uint32_t dn_guard_try(const dn_guard_t *guard)
 /** @return as dn_guard_wait_fn_t. */
 static inline dn_status_t dn_guard_enter(const dn_guard_t *guard)
 {
-    return NULL == guard->word || dn_cas_u32(guard->word, 0, guard->owner) ? DN_OK : guard->wait(guard);
+    return NULL == guard->word || dn_cas_acq_rel_u32(guard->word, 0, guard->owner) ? DN_OK
+                                                                                   : guard->wait(guard);
 }
 
 static inline void dn_guard_leave(const dn_guard_t *guard)

@@ -46,7 +46,7 @@ static inline uint32_t dn_ticket_draw(dn_ticket_t *ticket)
 {
     /* Pairs with itself. The release: what the drawer has said of itself comes before. The acquire: whoever draws a later
      * number finds what all before it have said. */
-    return dn_fetch_add_u32(&ticket->next, 1);
+    return dn_fetch_add_acq_rel(&ticket->next, 1);
 }
 
 /** Is it the turn of a number? If so, the number holds the lock from now on: it is not tried again. */
@@ -64,20 +64,24 @@ static inline int dn_ticket_try(dn_ticket_t *ticket, int exclusive, uint32_t num
     return 1;
 }
 
-/** Give the lock back. */
-static inline void dn_ticket_give(dn_ticket_t *ticket, int exclusive, uint32_t number)
+/**
+ * Give the lock back.
+ * @return the one number whose turn this may have made it: its drawer is to be woken. After dn_ticket_try() for a shared holder that
+ *         is the next number.
+ */
+static inline uint32_t dn_ticket_give(dn_ticket_t *ticket, int exclusive, uint32_t number)
 {
     if (exclusive) {
         dn_store_release_u32(&ticket->read, number + 1);
     }
     /* Several may leave at once: those that share, also with the exclusive holder that has just let them in by `read`. */
-    (void) dn_fetch_add_u32(&ticket->write, 1);
+    return 1 + dn_fetch_add_acq_rel(&ticket->write, 1);
 }
 
-/** Has a later number been drawn than one that is held, or was given back? Then somebody may wait, and is to be woken. */
-static inline int dn_ticket_is_wanted(const dn_ticket_t *ticket, uint32_t number)
+/** Has a number been drawn whose turn it has just become? Then somebody may wait with it. */
+static inline int dn_ticket_is_drawn(const dn_ticket_t *ticket, uint32_t number)
 {
-    return number + 1 != dn_load_acquire_u32(&ticket->next);
+    return number != dn_load_acquire_u32(&ticket->next);
 }
 
 #endif

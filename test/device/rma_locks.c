@@ -90,18 +90,20 @@ static void numbers_are_served_in_order(dn_world_t *world)
     dn_check(dn_ticket_try(&lock, 0, number[0]));
     dn_check(dn_ticket_try(&lock, 0, number[1]));
     dn_check(!dn_ticket_try(&lock, 1, number[2]));
-    dn_ticket_give(&lock, 0, number[1]);
+    /* Each tells whose turn it may be now. */
+    dn_check_equal(dn_ticket_give(&lock, 0, number[1]), number[1]);
     dn_check(!dn_ticket_try(&lock, 1, number[2]));
-    dn_ticket_give(&lock, 0, number[0]);
+    dn_check_equal(dn_ticket_give(&lock, 0, number[0]), number[2]);
+    dn_check(dn_ticket_is_drawn(&lock, number[2]));
     dn_check(!dn_ticket_try(&lock, 0, number[3]));
     dn_check(dn_ticket_try(&lock, 1, number[2]));
     dn_check(!dn_ticket_try(&lock, 0, number[3]));
-    dn_ticket_give(&lock, 1, number[2]);
+    dn_check_equal(dn_ticket_give(&lock, 1, number[2]), number[3]);
     dn_check(!dn_ticket_try(&lock, 1, number[4]));
     dn_check(dn_ticket_try(&lock, 0, number[3]));
-    dn_ticket_give(&lock, 0, number[3]);
+    dn_check_equal(dn_ticket_give(&lock, 0, number[3]), number[4]);
     dn_check(dn_ticket_try(&lock, 1, number[4]));
-    dn_ticket_give(&lock, 1, number[4]);
+    dn_check(!dn_ticket_is_drawn(&lock, dn_ticket_give(&lock, 1, number[4])));
 }
 
 static dn_status_t wait_for_guard(const dn_guard_t *guard)

@@ -10,7 +10,7 @@ fuzz_cost() {
     case $1 in
     fuzz_dn_fault) echo 1 ;;
     fuzz_dn_address | fuzz_dn_greet) echo 3 ;;
-    fuzz_dn_profile | fuzz_osc_dimmnet) echo 6 ;;
+    fuzz_dn_profile | fuzz_dn_rma) echo 6 ;;
     fuzz_dn_ship) echo 8 ;;
     fuzz_dn_core | fuzz_dn_tag) echo 20 ;;
     fuzz_dn_prog) echo 40 ;;

@@ -17,9 +17,9 @@ void dn_ompi_close(void);
 
 enum { VICTIM, ATTACKER, BODY = 600, ADDRESS_TAG = 1, DONE_TAG = 2 };
 
-/** Of osc_dimmnet_message.h. */
-enum { ACCUMULATE = 1, PROGRAM, ANSWER, LOCK, GRANT, UNLOCK, POST, COMPLETE, FIND, TAGS };
-enum { FETCHES = 1, BY_PROGRAM = 2, COMPARES = 4, EXCLUSIVELY = 8 };
+/** Of dn_rma_int.h. */
+enum { ACCUMULATE = 1, LAYOUT, ANSWER, LOCK, GRANT, UNLOCK, POST, COMPLETE, FIND, TAGS };
+enum { FETCHES = 1, BY_PROGRAM = 2, COMPARES = 4, EXCLUSIVELY = 8, BY_BLOCKS = 32 };
 enum { SUM, REPLACE, NO_OP, BAND, MAXLOC = 12, OPS = 14 };
 
 typedef struct head {
@@ -35,8 +35,20 @@ typedef struct head {
     uint64_t len;
     int32_t type;
     uint32_t op;
+    uint64_t layout;
+    uint32_t slot;
+    uint32_t pad;
 } head_t;
-_Static_assert(72 == sizeof(head_t), "the layout of osc_head_t");
+_Static_assert(88 == sizeof(head_t), "the layout of dn_rma_head_t");
+
+/** Before the bytes of a LAYOUT: dn_ship_piece_t. */
+typedef struct piece {
+    uint64_t layout;
+    uint32_t slot;
+    uint32_t flags;
+    uint32_t len;
+    uint32_t at;
+} piece_t;
 
 typedef struct answer {
     uint64_t task;
@@ -44,7 +56,7 @@ typedef struct answer {
     int32_t error;
     uint32_t pad;
 } answer_t;
-_Static_assert(24 == sizeof(answer_t), "the layout of osc_answer_t");
+_Static_assert(24 == sizeof(answer_t), "the layout of dn_rma_reply_t");
 
 typedef struct letter {
     head_t head;

@@ -31,7 +31,8 @@ enum {
     PAGE = 4096,
     WAITING_MAX = 1024,
     CROWD = 3 * WAITING_MAX,
-    CROWDED = 101
+    CROWDED = 101,
+    NUMBERS = 120
 };
 
 static uint64_t seed = 1;
@@ -45,7 +46,7 @@ static dn_peer_t *victim;
 
 static int64_t secret[8]; /**< of the victim, in no window */
 
-/** An entry of a dynamic window's table: osc_region_t of osc_dimmnet_message.h. */
+/** An entry of a dynamic window's table: dn_rma_region_t of dn_rma.h. */
 typedef struct entry {
     uint64_t base;
     uint64_t len;
@@ -145,6 +146,21 @@ static void wrong_elements(void)
     }
 }
 
+/** Every number that a datatype may have, and some that none has, at a place that is not in the window. */
+static void wrong_types(void)
+{
+    for (int32_t type = -1; type < NUMBERS; type++) {
+        for (uint32_t op = 0; op <= OPS; op++) {
+            letter_t letter = letter_right();
+
+            letter.head.at = BYTES;
+            letter.head.type = type;
+            letter.head.op = op;
+            send_changed(&letter, 16);
+        }
+    }
+}
+
 /** Messages that are too short, of no kind, or that answer nothing. */
 static void wrong_messages(void)
 {
@@ -163,24 +179,51 @@ static void wrong_messages(void)
     }
 }
 
-/** Programs that are none, do not come in order, or do not end; and uses of them. */
-static void wrong_programs(void)
+/** Layouts that are none, do not come in order, or do not end; and uses of them. */
+static void wrong_layouts(void)
 {
-    letter_t letter = letter_right();
-    static const uint64_t total[] = {0, 1, 100, BODY, UINT64_C(64) << 20, UINT64_MAX};
+    static const uint32_t total[] = {0, 1, 100, BODY, 1 << 20, (1 << 20) + 1, UINT32_MAX};
 
-    for (size_t i = 0; i < sizeof(total) / sizeof(total[0]); i++) {
-        letter.head.count = total[i];
-        letter.head.skip = 0;
-        send_letter(PROGRAM, &letter, total[i] < BODY ? total[i] : BODY);
-        letter.head.skip = 1;
-        send_letter(PROGRAM, &letter, 100);
-        letter.head.skip = UINT64_MAX;
-        send_letter(PROGRAM, &letter, 100);
+    for (uint32_t i = 0; i < sizeof(total) / sizeof(total[0]); i++) {
+        static const uint32_t from[] = {0, 1, 100, UINT32_MAX};
+
+        for (size_t k = 0; k < sizeof(from) / sizeof(from[0]); k++) {
+            const piece_t piece = {.layout = 7, .slot = 9 * i, .len = total[i], .at = from[k]};
+            letter_t letter = letter_right();
+
+            memcpy(letter.body, &piece, sizeof(piece));
+            send_letter(LAYOUT, &letter, total[i] < BODY ? total[i] : BODY);
+        }
         letter_t use = letter_right();
         use.head.flags = BY_PROGRAM;
         use.head.count = 2;
+        use.head.layout = 7;
+        use.head.slot = 9 * i;
         send_changed(&use, 16);
+    }
+}
+
+/** Blocks that are not in the window, or not in the message. */
+static void wrong_blocks(void)
+{
+    static const uint64_t number[] = {
+        0, 2, 8, BYTES - 15, BYTES, UINT32_MAX, INT64_MAX, UINT64_MAX - 7, UINT64_MAX};
+
+    for (size_t i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
+        for (int k = 0; k < 3; k++) {
+            uint64_t block[2] = {BYTES / 2, 16};
+            letter_t letter = letter_right();
+
+            letter.head.flags = BY_BLOCKS;
+            letter.head.at = 0;
+            letter.head.count = 1;
+            *(0 == k ? &letter.head.count : 1 == k ? &block[0] : &block[1]) = number[i];
+            if (1 == k && BYTES - 15 > number[i]) {
+                continue; /* it would be right */
+            }
+            memcpy(letter.body, block, sizeof(block));
+            send_changed(&letter, sizeof(block) + 16);
+        }
     }
 }
 
@@ -431,8 +474,8 @@ static uint64_t perhaps(verify_rng_t *random, uint64_t fits)
 
 static void random_letter(verify_rng_t *random, MPI_Aint region)
 {
-    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, PROGRAM, ANSWER,
-                                   LOCK,       UNLOCK,     GRANT,      FIND,    77};
+    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, LAYOUT, ANSWER,
+                                   LOCK,       UNLOCK,     GRANT,      FIND,   77};
     const MPI_Datatype types[] = {MPI_INT64_T, MPI_DOUBLE, MPI_INT,        MPI_BYTE,
                                   MPI_SHORT,   MPI_FLOAT,  MPI_DOUBLE_INT, MPI_C_DOUBLE_COMPLEX};
     const uint32_t window = (uint32_t) verify_below(random, 2);
@@ -441,7 +484,7 @@ static void random_letter(verify_rng_t *random, MPI_Aint region)
     letter_t letter = {.head = {.window = (uint32_t) perhaps(random, window),
                                 .generation = (uint32_t) perhaps(random, 1),
                                 .rank = (int32_t) perhaps(random, ATTACKER),
-                                .flags = (uint32_t) verify_below(random, 16),
+                                .flags = (uint32_t) verify_below(random, 64),
                                 .task = perhaps(random, 0),
                                 .at = perhaps(random, at),
                                 .count = perhaps(random, len),
@@ -489,8 +532,10 @@ static void attack(void)
     }
     wrong_numbers();
     wrong_elements();
+    wrong_types();
     wrong_messages();
-    wrong_programs();
+    wrong_layouts();
+    wrong_blocks();
     wrong_locks();
     lock_and_unlock(win);
     MPI_Send(NULL, 0, MPI_BYTE, VICTIM, DONE_TAG, MPI_COMM_WORLD);

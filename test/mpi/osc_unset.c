@@ -28,6 +28,7 @@ static dn_port_t *port;
 static dn_peer_t *victim;
 static uint64_t answered; /**< task of the last answer */
 static uint64_t refused, served;
+static uint64_t layout; /**< number of the last one */
 
 /** dn_handler_fn_t: instead of the windows' own. */
 static void on_answer(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
@@ -58,19 +59,21 @@ static void ask(letter_t *letter, size_t body)
     }
 }
 
-/** Send a layout: the next requests by program use it. @p run bytes every @p stride, @p n times. */
+/** Send a layout, as a new one of the first slot: requests by program name it. @p run bytes every @p stride, @p n times. */
 static void send_layout(uint64_t run, uint64_t n, int64_t stride)
 {
     const dn_prog_op_t op = {.kind = DN_PROG_RUN, .len = run, .count = n, .stride = stride};
     letter_t letter = letter_right();
-    size_t len = BODY;
+    size_t len = BODY - sizeof(piece_t);
     dn_prog_t *prog;
 
     verify_that(DN_OK == dn_prog_create(&op, 1, &prog), "a layout cannot be made");
-    verify_that(DN_OK == dn_prog_encode(prog, letter.body, &len), "a layout cannot be encoded");
+    verify_that(DN_OK == dn_prog_encode(prog, letter.body + sizeof(piece_t), &len),
+                "a layout cannot be encoded");
     dn_prog_free(prog);
-    letter.head.count = letter.head.len = len;
-    letter_send(victim, PROGRAM, &letter, sizeof(letter.head) + len);
+    const piece_t piece = {.layout = ++layout, .len = (uint32_t) len};
+    memcpy(letter.body, &piece, sizeof(piece));
+    letter_send(victim, LAYOUT, &letter, sizeof(letter.head) + sizeof(piece) + len);
 }
 
 /** Every operation that is made of zeros and leaves zeros, by elements of each size. */
@@ -91,6 +94,7 @@ static void ask_all(void)
                 letter.head.flags = FETCHES | BY_PROGRAM;
                 letter.head.type = MPI_Type_c2f(types[i]);
                 letter.head.op = MPI_DOUBLE_INT == types[i] ? (0 == k ? MAXLOC : ops[k]) : ops[k];
+                letter.head.layout = layout;
                 letter.head.count = 2;
                 letter.head.extent = 512;
                 letter.head.len = MPI_DOUBLE_INT == types[i] ? 84 : 96;

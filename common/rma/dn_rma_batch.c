@@ -1,0 +1,151 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_rma_batch.c
+ * Short puts and gets on private memory of this host, several of them in one call of the kernel.
+ *
+ * They have to be complete when their target is synchronised with, and no sooner. A call of the kernel costs 0.8 us beside its
+ * blocks: 64 blocks of 4 KiB take 1.2 us each by themselves, 0.4 in one call. So they wait, a batch for each target and
+ * direction, until it is full or synchronisation asks for it.
+ *
+ * The kernel copies them, and the target may compute meanwhile. But what waits for the target as it is goes in messages where
+ * blocks are short, which is faster yet.
+ */
+#include "dn_config.h"
+
+#include "dn_rma_int.h"
+
+/** Blocks that a batch has room for, and bytes of them. */
+#define DN_RMA_BATCH_BLOCKS 64
+#define DN_RMA_BATCH_BYTES  (512u << 10)
+
+/** Bytes of the longest one that waits: of 64 KiB, one call each costs a fifth more, of 128 KiB a tenth. */
+#define DN_RMA_BATCH_LONGEST (64u << 10)
+
+/** Puts, or gets, of one target that wait for more: they go in one transfer. */
+typedef struct dn_rma_batch {
+    dn_key_t key; /**< of the segment that all of them are in */
+    uint32_t count;
+    uint64_t bytes;
+    dn_rma_task_t *task;                   /**< once it has begun */
+    dn_block_t here[DN_RMA_BATCH_BLOCKS];  /**< addresses */
+    dn_block_t there[DN_RMA_BATCH_BLOCKS]; /**< offsets in the segment */
+} dn_rma_batch_t;
+
+/** Take a batch from its target: from here on it counts as pending. Under the window's lock. @return NULL: there is none to start. */
+static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool write)
+{
+    dn_rma_far_t *far = &win->far[target];
+    dn_rma_batch_t *batch = far->batch[write];
+
+    if (NULL == batch || 0 == batch->count) {
+        return NULL;
+    }
+    batch->task = calloc(1, sizeof(*batch->task));
+    if (NULL == batch->task) {
+        far->error = DN_ERR_NOMEM;
+        batch->count = 0;
+        batch->bytes = 0;
+        return NULL;
+    }
+    dn_rma_task_begin(win, target, batch->task);
+    far->batch[write] = NULL;
+    return batch;
+}
+
+/** Start a batch that was taken, and keep its memory for the next one. */
+static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *batch, bool write, bool alone)
+{
+    dn_rma_far_t *far = &win->far[target];
+    dn_xfer_t xfer = {.key = &batch->key, .len = batch->bytes, .flags = alone ? DN_XFER_ALONE : 0};
+    const dn_sg_t here = {.block = batch->here, .count = batch->count};
+    const dn_sg_t there = {.block = batch->there, .count = batch->count};
+
+    if (1 == batch->count) {
+        xfer.local = (void *) (uintptr_t) batch->here[0].at;
+        xfer.roff = batch->there[0].at;
+    } else {
+        xfer.local_sg = &here;
+        xfer.remote_sg = &there;
+    }
+    const dn_status_t status = dn_rma_transfer(batch->task, &xfer, write);
+    if (DN_OK != status) {
+        dn_rma_task_end(batch->task, status);
+    }
+    batch->count = 0;
+    batch->bytes = 0;
+    dn_rma_enter(win, &win->lock);
+    if (NULL == far->batch[write]) {
+        far->batch[write] = batch;
+        batch = NULL;
+    }
+    dn_rma_leave(win, &win->lock);
+    free(batch);
+}
+
+static bool dn_rma_batch_has_room(const dn_rma_batch_t *batch, const dn_xfer_t *xfer)
+{
+    return 0 == batch->count
+           || (DN_RMA_BATCH_BLOCKS > batch->count && DN_RMA_BATCH_BYTES >= batch->bytes + xfer->len
+               && batch->key.sid == xfer->key->sid && batch->key.generation == xfer->key->generation);
+}
+
+/** Under the window's lock. @return false: no memory. */
+static bool dn_rma_batch_put_in(dn_rma_far_t *far, const dn_xfer_t *xfer, bool write)
+{
+    dn_rma_batch_t *batch = far->batch[write];
+
+    if (NULL == batch) {
+        batch = malloc(sizeof(*batch));
+        if (NULL == batch) {
+            return false;
+        }
+        batch->count = 0;
+        batch->bytes = 0;
+        far->batch[write] = batch;
+    }
+    batch->key = *xfer->key;
+    batch->here[batch->count] = (dn_block_t){(uintptr_t) xfer->local, xfer->len};
+    batch->there[batch->count] = (dn_block_t){xfer->roff, xfer->len};
+    batch->count++;
+    batch->bytes += xfer->len;
+    return true;
+}
+
+bool dn_rma_batch_add(dn_rma_win_t *win, int target, const dn_xfer_t *xfer, bool write, bool alone)
+{
+    dn_rma_far_t *far = &win->far[target];
+    dn_rma_batch_t *full = NULL;
+
+    if (!far->gathers || DN_RMA_BATCH_LONGEST < xfer->len || NULL != xfer->local_sg
+        || NULL != xfer->remote_sg) {
+        return false;
+    }
+    dn_rma_enter(win, &win->lock);
+    if (NULL != far->batch[write] && !dn_rma_batch_has_room(far->batch[write], xfer)) {
+        full = dn_rma_batch_take(win, target, write);
+    }
+    const bool added = dn_rma_batch_put_in(far, xfer, write);
+    dn_rma_leave(win, &win->lock);
+    if (NULL != full) {
+        dn_rma_batch_send(win, target, full, write, alone);
+    }
+    return added;
+}
+
+void dn_rma_batch_start(dn_rma_win_t *win, int target, bool alone)
+{
+    if (!win->far[target].gathers) {
+        return;
+    }
+    for (int write = 0; write < 2; write++) {
+        dn_rma_enter(win, &win->lock);
+        dn_rma_batch_t *batch = dn_rma_batch_take(win, target, 0 != write);
+        dn_rma_leave(win, &win->lock);
+
+        if (NULL != batch) {
+            dn_rma_batch_send(win, target, batch, 0 != write, alone);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_rma_int.h"
+
+/** What is wrong with a message that no origin sends. */
+enum dn_rma_wrong {
+    DN_RMA_WRONG_PIECE,
+    DN_RMA_WRONG_LOCK,
+    DN_RMA_WRONG_QUESTION,
+    DN_RMA_WRONG_KIND,
+    DN_RMA_WRONG_LENGTH,
+    DN_RMA_WRONG_SENDER,
+    DN_RMA_WRONG_MANY,
+};
+
+/** Such a message is dropped. A flood of them costs a text for each sort, and no more: the port is locked meanwhile. */
+static void dn_rma_refuse(dn_rma_t *rma, enum dn_rma_wrong wrong)
+{
+    static const char *const why[] = {
+        [DN_RMA_WRONG_PIECE] = "a piece of a layout that is none, or does not follow the last",
+        [DN_RMA_WRONG_LOCK] = "a second lock of who has it",
+        [DN_RMA_WRONG_QUESTION] = "a question for a region of a window without regions",
+        [DN_RMA_WRONG_KIND] = "a request of no kind",
+        [DN_RMA_WRONG_LENGTH] = "a message that is too short",
+        [DN_RMA_WRONG_SENDER] = "a request in the name of another process",
+        [DN_RMA_WRONG_MANY] = "an accumulate before answers to earlier ones",
+    };
+    const uint32_t bit = 1u << wrong;
+
+    /* Pairs with itself: one of those that find the bit clear sets it. */
+    if (0 == (bit & dn_fetch_or_acq_rel(&rma->told, bit))) {
+        rma->config.refused(why[wrong]);
+    }
+}
+
+/** Is a request from the process of the window that it says it is from? */
+static bool dn_rma_is_from(const dn_rma_win_t *win, const dn_peer_t *src, const dn_rma_head_t *head)
+{
+    /* Pairs with the store in dn_rma_win_place(): who finds the peer finds the whole window. */
+    return 0 <= head->rank && head->rank < win->size && src == dn_load_acquire(&win->far[head->rank].peer);
+}
+
+/** An accumulate that is carried out. */
+typedef struct dn_rma_work {
+    const dn_rma_head_t *head;
+    const uint8_t *data; /**< operands */
+    size_t len;          /**< bytes of these */
+    dn_prog_t *blocks;   /**< the layout of DN_RMA_BY_BLOCKS; NULL: another */
+    dn_acc_walk_t walk;
+} dn_rma_work_t;
+
+/** Make a layout of the blocks that stand before the operands. */
+static dn_status_t dn_rma_read_blocks(dn_rma_work_t *work, dn_prog_use_t *use)
+{
+    const uint64_t n = work->head->count;
+    dn_prog_op_t *op;
+
+    if (0 == n || work->len / sizeof(dn_block_t) < n) {
+        return DN_ERR_PARAM;
+    }
+    op = calloc(n, sizeof(*op));
+    if (NULL == op) {
+        return DN_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        dn_block_t block;
+
+        memcpy(&block, work->data + i * sizeof(block), sizeof(block));
+        op[i] = (dn_prog_op_t){.kind = DN_PROG_RUN, .at = (int64_t) block.at, .len = block.len, .count = 1};
+    }
+    const dn_status_t status = dn_prog_create(op, n, &work->blocks);
+    free(op);
+    work->data += n * sizeof(dn_block_t);
+    work->len -= n * sizeof(dn_block_t);
+    *use = (dn_prog_use_t){work->blocks, 1, 0};
+    return status;
+}
+
+/** Find the layout that a request names. @param[out] use  Without a program: bytes that lie together. */
+static dn_status_t dn_rma_find_layout(const dn_rma_win_t *win, dn_rma_work_t *work, dn_prog_use_t *use)
+{
+    const dn_rma_head_t *head = work->head;
+    const dn_rma_far_t *far = &win->far[head->rank];
+    dn_ship_prog_t *shipped = NULL;
+
+    *use = (dn_prog_use_t){.prog = NULL};
+    if (0 != (DN_RMA_BY_BLOCKS & head->flags)) {
+        return dn_rma_read_blocks(work, use);
+    }
+    if (0 == (DN_RMA_BY_PROGRAM & head->flags)) {
+        return DN_OK;
+    }
+    const dn_status_t status =
+        NULL == far->its ? DN_ERR_PROTO : dn_ship_in_find(far->its, head->slot, head->layout, &shipped);
+    if (DN_OK == status) {
+        *use = (dn_prog_use_t){shipped->prog, head->count, head->extent};
+    }
+    return status;
+}
+
+/** Start the walk over the elements that a request names, where they are in the window. @return an error for the origin. */
+static dn_status_t dn_rma_start_target(const dn_rma_win_t *win, dn_rma_work_t *work)
+{
+    const dn_rma_head_t *head = work->head;
+    dn_prog_span_t span = {.size = head->count, .low = 0, .high = (int64_t) head->count};
+    /* Blocks have the data of this part, others that of all. */
+    const uint64_t skip = 0 != (DN_RMA_BY_BLOCKS & head->flags) ? 0 : head->skip;
+    dn_rma_region_t region;
+    dn_prog_use_t use;
+
+    if (DN_OK != dn_rma_find_layout(win, work, &use)
+        || (NULL != use.prog && DN_OK != dn_prog_span(&use, &span))) {
+        return DN_ERR_RANGE;
+    }
+    const uint64_t low = head->at + (uint64_t) span.low;
+    const uint64_t len = (uint64_t) span.high - (uint64_t) span.low;
+    if (skip > span.size || head->len > span.size - skip
+        || (win->dynamic ? !win->rma->config.find(win, low, len, &region)
+                         : low > win->len || len > win->len - low)) {
+        return DN_ERR_RANGE;
+    }
+    const dn_rma_side_t side = {(uintptr_t) win->base + head->at, head->count, use};
+    dn_rma_side_start(&side, &work->walk.target);
+    dn_prog_seek(&work->walk.target, skip);
+    return DN_OK;
+}
+
+/** Carry it out. @return as dn_acc_walk(). */
+static dn_status_t dn_rma_work_here(dn_rma_work_t *work, uint8_t *old)
+{
+    const dn_rma_head_t *head = work->head;
+    dn_acc_walk_t *walk = &work->walk;
+    uint64_t at;
+
+    if (0 != (DN_RMA_COMPARES & head->flags)) {
+        (void) dn_prog_next(&walk->target, walk->element.size, &at);
+        return dn_acc_swap(walk->guard, &walk->element, (void *) (uintptr_t) at, work->data,
+                           work->data + walk->element.size, old);
+    }
+    if (0 == ((DN_RMA_BY_PROGRAM | DN_RMA_BY_BLOCKS) & head->flags) && 0 != head->len
+        && !dn_element_has_gaps(&walk->element)) {
+        /* Elements side by side. What one instruction does needs no guard here either. */
+        (void) dn_prog_next(&walk->target, head->len, &at);
+        return dn_acc_apply(walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at, work->data,
+                            walk->fetches ? old : NULL, head->len / walk->element.size);
+    }
+    dn_prog_start_bytes(&walk->origin, (uintptr_t) work->data, work->len);
+    dn_prog_start_bytes(&walk->result, (uintptr_t) old, walk->fetches ? head->len : 0);
+    return dn_acc_walk(walk, head->len);
+}
+
+/** Are there as many operands as the request needs, of whole elements? */
+static bool dn_rma_fits(const dn_rma_work_t *work)
+{
+    const dn_rma_head_t *head = work->head;
+    const dn_element_t *element = &work->walk.element;
+    const bool compares = 0 != (DN_RMA_COMPARES & head->flags);
+    const uint64_t wanted = compares                        ? 2 * (uint64_t) element->size
+                            : DN_ACC_NO_OP == work->walk.op ? 0
+                                                            : head->len;
+    /* The answer to compare_and_swap has room for what is there, and its one element lies together. */
+    const bool comparable = work->walk.fetches && 0 == ((DN_RMA_BY_PROGRAM | DN_RMA_BY_BLOCKS) & head->flags)
+                            && dn_element_has_words(element) && head->len == element->size;
+
+    return wanted == work->len && 0 != element->size && 0 == head->len % element->size
+           && 0 == head->skip % element->size && (!compares || comparable);
+}
+
+dn_rma_answer_t *dn_rma_serve(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_head_t *head,
+                              const uint8_t *data, size_t len, dn_rma_wait_t *patience)
+{
+    const bool fetches = 0 != (head->flags & DN_RMA_FETCHES);
+    dn_rma_work_t work = {
+        .head = head, .data = data, .len = len, .walk = {.op = (dn_acc_op_t) head->op, .fetches = fetches}};
+    dn_rma_reply_t reply = {.task = head->task, .off = head->skip, .status = DN_ERR_PARAM};
+    const dn_rma_guard_t guard = dn_rma_guard(win, &win->control->accumulates, patience);
+    dn_peer_attr_t attr;
+
+    dn_peer_attr(src, &attr);
+    const bool known =
+        head->len <= attr.botf_max && win->rma->config.element(head->type, head->op, &work.walk.element);
+    dn_rma_answer_t *answer =
+        dn_rma_answer_new(win->rma, src, DN_RMA_ANSWER, sizeof(reply) + (known && fetches ? head->len : 0));
+    if (known) {
+        work.walk.guard = &guard.super;
+        /* First, as blocks stand before the operands. */
+        const dn_status_t status = dn_rma_start_target(win, &work);
+
+        if (dn_rma_fits(&work)) {
+            reply.status = DN_OK == status ? dn_rma_work_here(&work, answer->bytes + sizeof(reply)) : status;
+        }
+        dn_prog_free(work.blocks);
+    }
+    if (DN_ERR_AGAIN == (dn_status_t) reply.status) {
+        free(answer);
+        return NULL;
+    }
+    if (DN_OK != (dn_status_t) reply.status) {
+        /* Bytes for results may be unset. */
+        answer->len = sizeof(reply);
+    }
+    memcpy(answer->bytes, &reply, sizeof(reply));
+    return answer;
+}
+
+/** A piece of a layout. */
+static void dn_rma_on_piece(dn_rma_win_t *win, dn_rma_far_t *far, const uint8_t *body, size_t len)
+{
+    dn_ship_piece_t piece;
+
+    if (NULL == far->its) {
+        far->its = dn_rma_need(win->rma, sizeof(*far->its));
+        memset(far->its, 0, sizeof(*far->its));
+    }
+    /* What waits is to find its own layout. */
+    bool good = sizeof(piece) <= len && 0 == dn_load_acquire_u32(&far->later);
+    if (good) {
+        memcpy(&piece, body, sizeof(piece));
+        good = 0 != dn_ship_in_piece(far->its, &piece, body + sizeof(piece), len - sizeof(piece));
+    }
+    if (!good) {
+        dn_rma_refuse(win->rma, DN_RMA_WRONG_PIECE);
+    }
+}
+
+static void dn_rma_on_find(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_head_t *head)
+{
+    const dn_rma_reply_t reply = {.task = head->task};
+    dn_rma_region_t region = {.len = 0};
+
+    if (!win->dynamic) {
+        dn_rma_refuse(win->rma, DN_RMA_WRONG_QUESTION);
+        return;
+    }
+    dn_rma_answer_t *answer = dn_rma_answer_new(win->rma, src, DN_RMA_ANSWER, sizeof(reply) + sizeof(region));
+    if (!win->rma->config.find(win, head->at, head->len, &region)) {
+        region = (dn_rma_region_t){.len = 0};
+    }
+    memcpy(answer->bytes, &reply, sizeof(reply));
+    memcpy(answer->bytes + sizeof(reply), &region, sizeof(region));
+    dn_rma_answer(win->rma, answer);
+}
+
+/** Count an epoch of a far process in its notes, of which this process is the only writer. */
+static void dn_rma_on_note(uint64_t *word)
+{
+    dn_store_release(word, *word + 1);
+}
+
+/** A request from one who shares the window. */
+static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, const dn_rma_head_t *head,
+                              const uint8_t *body, size_t len)
+{
+    dn_rma_far_t *far = &win->far[head->rank];
+
+    switch (tag) {
+    case DN_RMA_ACCUMULATE:
+        if (DN_RMA_ASKED_MAX <= dn_load_acquire_u32(&far->later)) {
+            dn_rma_refuse(win->rma, DN_RMA_WRONG_MANY);
+        } else {
+            dn_rma_in_order(win, src, head, body, len);
+        }
+        break;
+    case DN_RMA_LAYOUT:
+        dn_rma_on_piece(win, far, body, len);
+        break;
+    case DN_RMA_LOCK:
+        if (!dn_rma_on_lock(win, head->rank, 0 != (head->flags & DN_RMA_EXCLUSIVELY))) {
+            dn_rma_refuse(win->rma, DN_RMA_WRONG_LOCK);
+        }
+        break;
+    case DN_RMA_GRANT:
+        dn_store_release_u32(&far->granted,
+                             0 == (head->flags & DN_RMA_NEVER) ? DN_RMA_GRANT_GIVEN : DN_RMA_GRANT_NEVER);
+        break;
+    case DN_RMA_UNLOCK:
+        dn_rma_take_back(win, head->rank);
+        break;
+    case DN_RMA_POST:
+        dn_rma_on_note(&win->control->notes[head->rank].posts);
+        break;
+    case DN_RMA_COMPLETE:
+        dn_rma_on_note(&win->control->notes[head->rank].completes);
+        break;
+    case DN_RMA_FIND:
+        dn_rma_on_find(win, src, head);
+        break;
+    default:
+        dn_rma_refuse(win->rma, DN_RMA_WRONG_KIND);
+        break;
+    }
+}
+
+void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    dn_rma_t *rma = arg;
+    dn_rma_head_t head;
+
+    if (DN_RMA_ANSWER == tag && sizeof(dn_rma_reply_t) <= len) {
+        dn_rma_on_answer(rma, src, data, len);
+        return;
+    }
+    if (sizeof(head) > len) {
+        dn_rma_refuse(rma, DN_RMA_WRONG_LENGTH);
+        return;
+    }
+    memcpy(&head, data, sizeof(head));
+    dn_rma_win_t *win = dn_rma_win_find(rma, head.window);
+    if (NULL == win) {
+        return;
+    }
+    if (dn_rma_is_from(win, src, &head)) {
+        dn_rma_on_request(win, src, tag, &head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
+    } else {
+        dn_rma_refuse(rma, DN_RMA_WRONG_SENDER);
+    }
+    dn_rma_win_leave(win);
+}

@@ -1,0 +1,381 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Windows without MPI (dn_rma.h): what far targets are asked is done, once and in order, and locks keep all others off, whether
+ * their words are mapped or not.
+ */
+#include "dn_config.h"
+
+#include "rma_world.h"
+
+#include "dn_rma.h"
+
+#include <sched.h>
+
+enum {
+    WORDS = 4096,    /**< of a window of private memory, for each process that adds to it */
+    ROUNDS = 60,     /**< of accumulates by many layouts */
+    LAYOUTS = 40,    /**< more than a target keeps of one origin */
+    PLACES = 150000, /**< of a layout too long to be kept */
+    LOCKED = 300,
+    I64 = 7,  /**< number of the element */
+    KEPT = 0, /**< words of a seat */
+    HANDLE = 1,
+    MET = 2,
+};
+
+/** A window, and the part of a process in it. */
+typedef struct part {
+    dn_world_t *world;
+    dn_rma_t rma;
+    dn_rma_win_t win;
+    dn_rma_control_t *control;
+    dn_segment_t *segment; /**< of the control part */
+    dn_segment_t *memory;
+    dn_peer_t *self;
+    uint64_t met;
+} part_t;
+
+static part_t part;
+
+/** dn_rma_config_t::wait. */
+static void wait_more(uint64_t *state)
+{
+    (void) state;
+    if (0 == dn_progress(part.world->port) + dn_rma_advance(&part.rma)) {
+        sched_yield();
+    }
+}
+
+static int find_element(int32_t type, uint32_t op, dn_element_t *element)
+{
+    *element = (dn_element_t){.size = 8, .extent = 8, .align = 8, .kind = DN_ELEMENT_SIGNED};
+    return I64 == type && DN_ACC_MAXLOC > op;
+}
+
+static int find_region(const dn_rma_win_t *win, uint64_t at, uint64_t len, dn_rma_region_t *region)
+{
+    (void) win;
+    (void) at;
+    (void) len;
+    (void) region;
+    return 0;
+}
+
+static void refused(const char *why)
+{
+    printf("refused: %s\n", why);
+    dn_check(0);
+}
+
+static void __attribute__((noreturn)) no_memory(void)
+{
+    abort();
+}
+
+/** Wait for all, and serve them meanwhile. */
+static void meet(void)
+{
+    dn_world_post(part.world, MET, ++part.met);
+    for (int rank = 0; rank < part.world->size; rank++) {
+        while (part.met > dn_load_acquire(&part.world->board->seat[rank].word[MET])) {
+            wait_more(NULL);
+        }
+    }
+}
+
+/**
+ * Open a window of @p len bytes of private memory.
+ * @param[in] mappers  Processes below this rank map the control parts of all others below it; everybody else is far.
+ */
+static void open_window(dn_world_t *world, void *base, uint64_t len, int mappers)
+{
+    const dn_rma_config_t calls = {.wait = wait_more,
+                                   .element = find_element,
+                                   .find = find_region,
+                                   .refused = refused,
+                                   .no_memory = no_memory};
+
+    dn_world_start(world);
+    part = (part_t){.world = world, .win = {.rma = &part.rma, .rank = world->rank, .size = world->size}};
+    dn_check_equal(dn_rma_open(&part.rma, world->port, DN_CHAN_OSC, &calls), DN_OK);
+    dn_check_equal(dn_connect(world->port, world->me->address, world->me->address_len, &part.self), DN_OK);
+    dn_check_equal(dn_rma_win_open(&part.win), DN_OK);
+    dn_check_equal(dn_segment_alloc(world->port, dn_rma_control_bytes(world->size), &part.segment), DN_OK);
+    dn_check_equal(dn_segment_register(world->port, base, len, &part.memory), DN_OK);
+    part.control = dn_segment_base(part.segment);
+    dn_segment_key(part.segment, &world->me->key[0]);
+    dn_segment_key(part.memory, &world->me->key[1]);
+    dn_rma_win_begin(&part.win, part.control, UINT32_MAX - 100);
+    dn_check_equal(dn_rma_win_join(&part.win), DN_OK);
+    dn_world_post(world, HANDLE, part.win.handle);
+    dn_world_barrier(world);
+    for (int rank = 0; rank < world->size; rank++) {
+        const dn_board_seat_t *seat = &world->board->seat[rank];
+        void *control = NULL;
+
+        if (rank == world->rank) {
+            control = part.control;
+        } else if (rank < mappers && world->rank < mappers) {
+            dn_check_equal(dn_segment_map(world->peer[rank], &seat->key[0], &control), DN_OK);
+        }
+        part.win.target[rank].control = control;
+        part.win.target[rank].peer = rank == world->rank ? part.self : world->peer[rank];
+        part.win.far[rank].window = seat->word[HANDLE];
+        part.win.far[rank].key = seat->key[1];
+    }
+    part.win.base = base;
+    part.win.len = len;
+    dn_rma_win_place(&part.win);
+    dn_world_barrier(world);
+}
+
+static void close_window(void)
+{
+    meet();
+    dn_rma_win_close(&part.win);
+    dn_rma_close(&part.rma);
+    dn_disconnect(part.self);
+    dn_segment_free(part.memory);
+    dn_segment_free(part.segment);
+    dn_world_stop(part.world);
+}
+
+/** An accumulate of words, and what has become of it. */
+typedef struct task {
+    dn_rma_task_t super; /**< first */
+    unsigned *ended;
+    dn_status_t *status;
+} task_t;
+
+static void task_end(dn_rma_task_t *super, dn_status_t status)
+{
+    task_t *task = (task_t *) super;
+
+    *task->status = status;
+    ++*task->ended;
+    free(task);
+}
+
+/** Accumulate @p n words. @param[out] old  NULL: not wanted. @return its status, once it is complete. */
+static dn_status_t accumulate(int target, dn_acc_op_t op, const int64_t *operand, int64_t *old, uint64_t at,
+                              uint64_t n, const dn_prog_use_t *use, const int64_t *compare)
+{
+    const dn_rma_side_t from = {.at = (uintptr_t) operand, .len = 8 * n};
+    dn_rma_side_t there = {.at = at, .len = 8 * n};
+    const dn_rma_acc_t acc = {op, I64, 8, &from, &there, compare};
+    task_t *task = calloc(1, sizeof(*task));
+    dn_status_t status = DN_INPROGRESS;
+    unsigned ended = 0;
+
+    dn_check(NULL != task);
+    if (NULL != use) {
+        there.use = *use;
+    }
+    *task = (task_t){.super = {.end = task_end,
+                               .tells = true,
+                               .fetches = NULL != old,
+                               .result = {.at = (uintptr_t) old, .len = 8 * n}},
+                     .ended = &ended,
+                     .status = &status};
+    dn_rma_task_begin(&part.win, target, &task->super);
+    const dn_status_t called = dn_rma_accumulate(&part.win, target, &acc, &task->super);
+    while (0 == ended) {
+        wait_more(NULL);
+    }
+    dn_check_equal(ended, 1);
+    dn_check_equal(dn_rma_settle(&part.win, target), DN_OK);
+    return DN_OK != called ? called : status;
+}
+
+/** A layout of n words, no two neighbours of which are at one distance. */
+static dn_prog_t *layout(uint64_t seed, uint64_t n)
+{
+    dn_prog_op_t *op = calloc(n, sizeof(*op));
+    dn_prog_t *prog = NULL;
+    int64_t at = 0;
+
+    dn_check(NULL != op);
+    for (uint64_t i = 0; i < n; i++) {
+        op[i] = (dn_prog_op_t){.kind = DN_PROG_RUN, .at = at, .len = 8, .count = 1};
+        at += 8 + 8 * (int64_t) (1 + i % 2 + dn_test_below(&seed, 3));
+    }
+    dn_check_equal(dn_prog_create(op, n, &prog), DN_OK);
+    free(op);
+    return prog;
+}
+
+static int64_t window[6 * PLACES];
+
+/** What all add is there; what is fetched was there; and a range that is not in the window is refused, by the target. */
+static void far_targets_do_what_they_are_asked(dn_world_t *world)
+{
+    const int next = (world->rank + 1) % world->size;
+    int64_t ones[WORDS], old[WORDS], one = 1, was = 0;
+
+    for (int i = 0; i < WORDS; i++) {
+        ones[i] = 1;
+    }
+    memset(window, 0, sizeof(window));
+    open_window(world, window, sizeof(window), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int rank = 0; rank < world->size; rank++) {
+            if (rank != world->rank) {
+                dn_check_equal(accumulate(rank, DN_ACC_SUM, ones, NULL, 0, WORDS, NULL, NULL), DN_OK);
+            }
+        }
+    }
+    meet();
+    for (int i = 0; i < WORDS; i++) {
+        dn_check_equal(window[i], ROUNDS * (world->size - 1));
+    }
+    dn_check_equal(accumulate(next, DN_ACC_NO_OP, NULL, old, 0, WORDS, NULL, NULL), DN_OK);
+    for (int i = 0; i < WORDS; i++) {
+        dn_check_equal(old[i], ROUNDS * (world->size - 1));
+    }
+    meet();
+    const int64_t full = ROUNDS * (world->size - 1);
+    dn_check_equal(accumulate(next, DN_ACC_REPLACE, &one, &was, 8, 1, NULL, &one), DN_OK);
+    dn_check_equal(was, full);
+    dn_check_equal(accumulate(next, DN_ACC_REPLACE, &one, &was, 8, 1, NULL, &full), DN_OK);
+    dn_check_equal(was, full);
+    dn_check_equal(accumulate(next, DN_ACC_SUM, ones, NULL, sizeof(window) - 8, 2, NULL, NULL), DN_ERR_RANGE);
+    meet();
+    dn_check_equal(window[1], 1);
+    dn_check_equal(window[6 * PLACES - 1], 0);
+    close_window();
+}
+
+/** Every layout names its own places, whichever of them the target has to forget meanwhile, and however long it is. */
+static void layouts_are_kept_apart(dn_world_t *world)
+{
+    const int next = (world->rank + 1) % world->size;
+    uint64_t random = 1;
+    dn_prog_t *prog[LAYOUTS];
+    int64_t *ones = malloc(PLACES * sizeof(*ones));
+
+    dn_check(NULL != ones);
+    for (int i = 0; i < PLACES; i++) {
+        ones[i] = 1;
+    }
+    memset(window, 0, sizeof(window));
+    for (uint64_t i = 0; i < LAYOUTS; i++) {
+        prog[i] = layout(i, 0 == i ? PLACES : 50 * i);
+    }
+    open_window(world, window, sizeof(window), 0);
+    /* All processes go the same way, so each knows what was added to its own window. */
+    int64_t *wanted = calloc(6 * PLACES, sizeof(*wanted));
+    dn_check(NULL != wanted);
+    for (int i = 0; i < 4 * LAYOUTS; i++) {
+        const uint64_t which = 8 > i ? (uint64_t) i % 2 : dn_test_below(&random, LAYOUTS);
+        const uint64_t count = 0 == which ? 1 : 2;
+        const dn_prog_use_t use = {prog[which], count, dn_prog_info(prog[which])->high};
+        const uint64_t n = count * dn_prog_info(prog[which])->size / 8;
+        dn_prog_cursor_t cursor;
+        uint64_t at;
+
+        dn_check_equal(accumulate(next, DN_ACC_SUM, ones, NULL, 0, n, &use, NULL), DN_OK);
+        dn_prog_start(&cursor, &use, 0);
+        for (uint64_t k = 0; k < n; k++) {
+            dn_check_equal(dn_prog_next(&cursor, 8, &at), 8);
+            wanted[at / 8]++;
+        }
+    }
+    meet();
+    for (int i = 0; i < 6 * PLACES; i++) {
+        dn_check_equal(window[i], wanted[i]);
+    }
+    for (int i = 0; i < LAYOUTS; i++) {
+        dn_prog_free(prog[i]);
+    }
+    free(wanted);
+    free(ones);
+    close_window();
+}
+
+/** Two processes map the control part of the first, the others ask for its lock: one at a time has it. */
+static void locks_keep_all_others_off(dn_world_t *world)
+{
+    int64_t one = 1, was, before;
+    uint64_t kept = 0;
+
+    memset(window, 0, sizeof(window));
+    open_window(world, window, 4096, 2);
+    for (int i = 0; i < LOCKED; i++) {
+        const bool exclusive = 0 != dn_test_below(&world->random, 3);
+
+        dn_check_equal(dn_rma_lock(&part.win, 0, exclusive), DN_OK);
+        if (0 == world->rank) {
+            was = dn_load_acquire(&window[0]);
+        } else {
+            dn_check_equal(accumulate(0, DN_ACC_NO_OP, NULL, &was, 0, 1, NULL, NULL), DN_OK);
+        }
+        /* Two steps, between which nobody may come. */
+        for (int step = 0; exclusive && step < 2; step++) {
+            if (0 == world->rank) {
+                before = dn_fetch_add_acq_rel(&window[0], one);
+            } else {
+                dn_check_equal(accumulate(0, DN_ACC_SUM, &one, &before, 0, 1, NULL, NULL), DN_OK);
+            }
+            dn_check_equal(before, was + step);
+        }
+        dn_check_equal(was % 2, 0);
+        kept += exclusive;
+        dn_rma_unlock(&part.win, 0, exclusive);
+    }
+    dn_world_post(world, KEPT, kept);
+    meet();
+    uint64_t sum = 0;
+    for (int rank = 0; rank < world->size; rank++) {
+        sum += world->board->seat[rank].word[KEPT];
+    }
+    dn_check(0 != world->rank || 2 * sum == (uint64_t) window[0]);
+    close_window();
+}
+
+/** A far process that ends with the lock has it taken back; one that maps it leaves an error to those behind it. */
+static void locks_of_the_dead_are_found(dn_world_t *world)
+{
+    open_window(world, window, 4096, 3);
+    if (3 == world->rank) {
+        dn_check_equal(dn_rma_lock(&part.win, 0, true), DN_OK);
+        dn_world_post(world, KEPT, 1);
+        dn_world_die(world);
+    }
+    dn_test_log_expect();
+    if (1 == world->rank) {
+        dn_world_await(world, 3, KEPT, 1);
+        dn_check_equal(dn_rma_lock(&part.win, 0, true), DN_OK);
+        dn_world_post(world, KEPT, 1);
+        dn_world_die(world);
+    }
+    while (1 > dn_load_acquire(&world->board->seat[1].word[KEPT])) {
+        wait_more(NULL);
+    }
+    dn_check_equal(dn_rma_lock(&part.win, 0, true), DN_ERR_UNREACH);
+    dn_world_post(world, KEPT, 1);
+    while (1 > dn_load_acquire(&world->board->seat[2 - world->rank].word[KEPT])) {
+        wait_more(NULL);
+    }
+    dn_rma_win_close(&part.win);
+    dn_rma_close(&part.rma);
+    dn_segment_free(part.memory);
+    dn_segment_free(part.segment);
+    dn_close(world->port);
+    world->port = NULL;
+}
+
+static const dn_world_test_t tests[] = {
+    {"far_targets_do_what_they_are_asked", 3, far_targets_do_what_they_are_asked},
+    {"layouts_are_kept_apart", 2, layouts_are_kept_apart},
+    {"locks_keep_all_others_off", 4, locks_keep_all_others_off},
+    {"locks_of_the_dead_are_found", 4, locks_of_the_dead_are_found},
+};
+
+int main(int argc, char **argv)
+{
+    return rma_run(tests, sizeof(tests) / sizeof(tests[0]), rma_mapped,
+                   sizeof(rma_mapped) / sizeof(rma_mapped[0]), argv[1]);
+}
