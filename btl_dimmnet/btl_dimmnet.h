@@ -14,10 +14,9 @@
 #ifndef MCA_BTL_DIMMNET_H
 #define MCA_BTL_DIMMNET_H
 
+#include "dn_atomic.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
-
-#include <stdatomic.h>
 
 #include "opal/class/opal_free_list.h"
 
@@ -58,10 +57,10 @@ OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
 
 typedef struct mca_btl_dimmnet_component_t {
     mca_btl_base_component_t super;
-    dn_port_t *port;            /**< NULL before the component is initialised and after it is finalised */
-    bool listening;             /**< the channel's handler is set */
-    atomic_uintptr_t receiving; /**< the thread that delivers a message with the port's lock held */
-    uint64_t dropped;           /**< messages of a tag that nobody takes */
+    dn_port_t *port;     /**< NULL before the component is initialised and after it is finalised */
+    bool listening;      /**< the channel's handler is set */
+    uintptr_t receiving; /**< the thread that delivers a message with the port's lock held */
+    uint64_t dropped;    /**< messages of a tag that nobody takes */
 } mca_btl_dimmnet_component_t;
 
 typedef struct mca_btl_dimmnet_t {

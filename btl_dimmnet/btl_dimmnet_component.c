@@ -237,7 +237,7 @@ static inline bool is_added(mca_btl_base_endpoint_t *endpoint)
 }
 
 /** dn_handler_fn_t of DN_CHAN_BTL. */
-static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+static void component_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
     mca_btl_base_endpoint_t *endpoint = dn_peer_user(src, DN_CHAN_BTL);
@@ -251,10 +251,10 @@ static void receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
         return;
     }
     /* A receiver may poll, which comes back here. Threads compare the word with themselves alone: no order is needed. */
-    const uintptr_t outer = atomic_load_explicit(&component->receiving, memory_order_relaxed);
-    atomic_store_explicit(&component->receiving, (uintptr_t) pthread_self(), memory_order_relaxed);
+    const uintptr_t outer = dn_load_relaxed(&component->receiving);
+    dn_store_relaxed(&component->receiving, (uintptr_t) pthread_self());
     mca_btl_dimmnet_deliver(btl, endpoint, tag, data, len);
-    atomic_store_explicit(&component->receiving, outer, memory_order_relaxed);
+    dn_store_relaxed(&component->receiving, outer);
 }
 
 /** The upper layer is told that a process is gone, and may not return. No reason: a help text has said it. */
@@ -269,7 +269,7 @@ static void tell_lost(opal_proc_t *proc)
 }
 
 /** dn_lost_fn_t of DN_CHAN_BTL. Where nobody takes errors, nobody is there who waits for the process by this BTL. */
-static void lost(dn_peer_t *peer, void *arg)
+static void component_lost(dn_peer_t *peer, void *arg)
 {
     mca_btl_base_endpoint_t *endpoint = dn_peer_user(peer, DN_CHAN_BTL);
 
@@ -289,9 +289,9 @@ int mca_btl_dimmnet_listen(void)
     dn_status_t status = DN_OK;
 
     if (!component->listening) {
-        status = dn_handler_set(component->port, DN_CHAN_BTL, receive, NULL);
+        status = dn_handler_set(component->port, DN_CHAN_BTL, component_receive, NULL);
         component->listening = DN_OK == status;
-        (void) dn_lost_set(component->port, DN_CHAN_BTL, lost, NULL);
+        (void) dn_lost_set(component->port, DN_CHAN_BTL, component_lost, NULL);
     }
     return dn_ompi_status(status);
 }
@@ -302,7 +302,7 @@ int mca_btl_dimmnet_advance(void)
     int events = 0;
 
     if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.aside)
-        && (uintptr_t) pthread_self() != atomic_load_explicit(&component->receiving, memory_order_relaxed)) {
+        && (uintptr_t) pthread_self() != dn_load_relaxed(&component->receiving)) {
         events += mca_btl_dimmnet_deliver_aside();
     }
     if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.waiting)) {

@@ -137,11 +137,11 @@ void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
 }
 
 /** Start an operation, or let it wait. Complete at once: the callback is called before return. */
-static int transfer(dn_status_t (*start)(dn_peer_t *, const dn_xfer_t *), mca_btl_base_endpoint_t *endpoint,
-                    void *local_address, uint64_t remote_address,
-                    mca_btl_base_registration_handle_t *local_handle,
-                    const mca_btl_base_registration_handle_t *remote_handle, size_t size,
-                    mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+static int rdma_transfer(dn_status_t (*start)(dn_peer_t *, const dn_xfer_t *),
+                         mca_btl_base_endpoint_t *endpoint, void *local_address, uint64_t remote_address,
+                         mca_btl_base_registration_handle_t *local_handle,
+                         const mca_btl_base_registration_handle_t *remote_handle, size_t size,
+                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
     mca_btl_dimmnet_op_t *op = (mca_btl_dimmnet_op_t *) opal_free_list_get(&mca_btl_dimmnet.ops);
     dn_status_t status;
@@ -186,8 +186,8 @@ int mca_btl_dimmnet_put(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *end
                         mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    return transfer(dn_push, endpoint, local_address, remote_address, local_handle, remote_handle, size,
-                    cbfunc, cbcontext, cbdata);
+    return rdma_transfer(dn_push, endpoint, local_address, remote_address, local_handle, remote_handle, size,
+                         cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, void *local_address,
@@ -195,6 +195,6 @@ int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *end
                         mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    return transfer(dn_pull, endpoint, local_address, remote_address, local_handle, remote_handle, size,
-                    cbfunc, cbcontext, cbdata);
+    return rdma_transfer(dn_pull, endpoint, local_address, remote_address, local_handle, remote_handle, size,
+                         cbfunc, cbcontext, cbdata);
 }

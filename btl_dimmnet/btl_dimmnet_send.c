@@ -189,7 +189,7 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
 }
 
 /** Move what can leave from an endpoint's queue to *done. The lock is held. @return messages moved. */
-static int drain(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t ***done)
+static int send_drain(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t ***done)
 {
     int count = 0;
 
@@ -222,7 +222,7 @@ int mca_btl_dimmnet_send_waiting(void)
     while (NULL != *link) {
         mca_btl_base_endpoint_t *endpoint = *link;
 
-        count += drain(endpoint, &done);
+        count += send_drain(endpoint, &done);
         if (NULL == endpoint->first) {
             *link = endpoint->next_waiting;
         } else {
