@@ -127,13 +127,6 @@ static inline int dn_cas_acq_rel_u64(uint64_t *word, uint64_t expected, uint64_t
     return dn_cas_acq_rel(word, &expected, desired);
 }
 
-/* Older names. */
-#define dn_cas_u32       dn_cas_acq_rel_u32
-#define dn_cas_u64       dn_cas_acq_rel_u64
-#define dn_fetch_add_u32 dn_fetch_add_acq_rel
-#define dn_fetch_add_u64 dn_fetch_add_acq_rel
-#define dn_fetch_or_u32  dn_fetch_or_acq_rel
-
 /** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain
  * x86-64. */
 static inline void dn_prefetch_own(const void *line)

@@ -58,8 +58,9 @@ static bool is_here(osc_module_t *module, int target, osc_side_t *there)
  * @param[in] result   NULL: not wanted.
  * @param[in] request  NULL: not wanted.
  */
-static int accumulate(osc_module_t *module, int target, const osc_side_t *origin, const osc_side_t *result,
-                      osc_side_t *there, MPI_Op handle, ompi_request_t **request)
+static int accumulate_sides(osc_module_t *module, int target, const osc_side_t *origin,
+                            const osc_side_t *result, osc_side_t *there, MPI_Op handle,
+                            ompi_request_t **request)
 {
     const osc_target_t *to = &module->target[target];
     const dn_acc_op_t op = ompi_osc_dimmnet_op(handle);
@@ -92,7 +93,7 @@ int ompi_osc_dimmnet_accumulate(const void *origin_addr, int origin_count, ompi_
     osc_side_t there;
     int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
-    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, NULL, &there, op, NULL) : rc;
+    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, NULL, &there, op, NULL) : rc;
 }
 
 int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
@@ -106,7 +107,7 @@ int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, o
     osc_side_t there;
     int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
-    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, &result, &there, op, NULL) : rc;
+    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, &result, &there, op, NULL) : rc;
 }
 
 int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
@@ -120,7 +121,7 @@ int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi
     int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
     *request = &ompi_request_empty;
-    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, NULL, &there, op, request) : rc;
+    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, NULL, &there, op, request) : rc;
 }
 
 int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
@@ -136,7 +137,7 @@ int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, 
     int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
     *request = &ompi_request_empty;
-    return OMPI_SUCCESS == rc ? accumulate(module, target, &origin, &result, &there, op, request) : rc;
+    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, &result, &there, op, request) : rc;
 }
 
 /** All but the shortest way; out of line, so that its registers are not saved on that. */
@@ -147,7 +148,7 @@ fetch_and_op(osc_module_t *module, int target, const void *origin_addr, void *re
     const osc_side_t origin = {origin_addr, 1, type};
     const osc_side_t result = {result_addr, 1, type};
 
-    return accumulate(module, target, &origin, &result, there, op, NULL);
+    return accumulate_sides(module, target, &origin, &result, there, op, NULL);
 }
 
 int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, ompi_datatype_t *type,

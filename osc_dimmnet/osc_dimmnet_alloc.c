@@ -30,7 +30,7 @@
 static mca_base_component_list_item_t *listed;
 
 /** Bytes in front of the user's; the last line of them says which block it is. */
-static uint64_t front(uint64_t size)
+static uint64_t alloc_front(uint64_t size)
 {
     return PAGE <= size ? PAGE : DN_RMA_LINE;
 }
@@ -41,14 +41,14 @@ bool ompi_osc_dimmnet_spare(uint64_t len, dn_piece_t *piece)
 
     return 0 == getrlimit(RLIMIT_NOFILE, &limit)
            && DN_OK
-                  == dn_piece_take(&mca_osc_dimmnet_component.pieces, len, limit.rlim_cur / DESCRIPTOR_SHARE,
-                                   piece);
+                  == dn_piece_alloc(&mca_osc_dimmnet_component.pieces, len, limit.rlim_cur / DESCRIPTOR_SHARE,
+                                    piece);
 }
 
 /** mca_mpool_base_module_alloc_fn_t. @return NULL: somebody else may have some. */
 static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags)
 {
-    const uint64_t before = front(size);
+    const uint64_t before = alloc_front(size);
     dn_piece_t block;
 
     if (DN_RMA_LINE < align || UINT64_MAX - before < size || !ompi_osc_dimmnet_port_ready()
@@ -65,7 +65,7 @@ static void pool_free(mca_mpool_base_module_t *pool, void *base)
     dn_piece_t block;
 
     memcpy(&block, (uint8_t *) base - DN_RMA_LINE, sizeof(block));
-    dn_piece_give(&mca_osc_dimmnet_component.pieces, &block);
+    dn_piece_free(&mca_osc_dimmnet_component.pieces, &block);
 }
 
 static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t **module);

@@ -229,7 +229,7 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
 }
 
 /** Take an entry out of the own table. */
-static void drop(osc_module_t *module, uint64_t i)
+static void dynamic_drop(osc_module_t *module, uint64_t i)
 {
     static const dn_rma_region_t none;
 
@@ -251,7 +251,7 @@ int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base)
     OPAL_THREAD_LOCK(&module->lock);
     for (uint64_t i = 0; OMPI_SUCCESS != rc && i < module->regions->table.count; i++) {
         if (module->regions->table.region[i].base == (uintptr_t) base) {
-            drop(module, i);
+            dynamic_drop(module, i);
             rc = OMPI_SUCCESS;
         }
     }

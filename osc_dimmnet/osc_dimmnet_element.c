@@ -56,7 +56,7 @@ bool ompi_osc_dimmnet_is_defined(uint32_t op, ompi_datatype_t *basic)
 }
 
 /** dn_element_reduce_fn_t: MPI's own loops. @param[in] arg  The predefined datatype. */
-static void reduce(const void *arg, dn_acc_op_t op, void *at, const void *operand, uint64_t n)
+static void element_reduce(const void *arg, dn_acc_op_t op, void *at, const void *operand, uint64_t n)
 {
     ompi_datatype_t *type = (ompi_datatype_t *) (uintptr_t) arg;
     const uint64_t extent = (uint64_t) (type->super.ub - type->super.lb);
@@ -78,7 +78,7 @@ void ompi_osc_dimmnet_foreign(dn_element_t *element, ompi_datatype_t *basic)
         return;
     }
     element->kind = DN_ELEMENT_FOREIGN;
-    element->reduce = reduce;
+    element->reduce = element_reduce;
     element->arg = basic;
     element->layout = dn_element_has_gaps(element) ? dn_ompi_prog(basic) : NULL;
 }

@@ -99,7 +99,7 @@ static void request_drop(ompi_request_t **request)
 }
 
 /** Keep a datatype that is in use. */
-static void keep(osc_task_t *task, int i, ompi_datatype_t *type)
+static void far_keep(osc_task_t *task, int i, ompi_datatype_t *type)
 {
     OBJ_RETAIN(type);
     task->types[i] = type;
@@ -189,8 +189,8 @@ static bool may_compute(const osc_module_t *module, int target)
     return 0 != ((module->epochs | module->target[target].epochs) & (OSC_PASSIVE | OSC_START));
 }
 
-static int transfer(osc_module_t *module, int target, const osc_side_t *origin, const osc_side_t *there,
-                    const osc_place_t *place, bool write, ompi_request_t **request)
+static int far_transfer(osc_module_t *module, int target, const osc_side_t *origin, const osc_side_t *there,
+                        const osc_place_t *place, bool write, ompi_request_t **request)
 {
     const osc_side_t placed = {(void *) (uintptr_t) place->roff, there->count, there->type};
     dn_rma_side_t here, far;
@@ -225,10 +225,10 @@ static int transfer(osc_module_t *module, int target, const osc_side_t *origin, 
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (NULL != xfer.local_sg) {
-        keep(task, 0, origin->type);
+        far_keep(task, 0, origin->type);
     }
     if (NULL != xfer.remote_sg) {
-        keep(task, 1, there->type);
+        far_keep(task, 1, there->type);
     }
     const dn_status_t status = dn_rma_transfer(&task->super, &xfer, write);
     if (DN_OK != status) {
@@ -262,7 +262,7 @@ int ompi_osc_dimmnet_far_move(osc_module_t *module, int target, const osc_side_t
 
         return write ? copy_here(&mapped, origin) : copy_here(origin, &mapped);
     }
-    return transfer(module, target, origin, there, &place, write, request);
+    return far_transfer(module, target, origin, there, &place, write, request);
 }
 
 int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_side_t *origin,
@@ -298,7 +298,7 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (NULL != result) {
-        keep(task, 0, result->type);
+        far_keep(task, 0, result->type);
         task->super.fetches = true;
         if (!find_memory(result, &task->super.result)) {
             dn_rma_task_end(&task->super, DN_OK);

@@ -38,13 +38,13 @@ static int windows; /**< for which progress is made */
 static opal_mutex_t windows_lock = OPAL_MUTEX_STATIC_INIT;
 
 /** dn_ompi_progress_fn_t, while there are windows with far targets. */
-static int advance(void)
+static int helper_advance(void)
 {
     return dn_rma_advance(&mca_osc_dimmnet_component.rma);
 }
 
 /** Wait for something to do. @param[in,out] idle  Polls in vain; 0 after one that was not. */
-static void rest(unsigned *idle)
+static void helper_rest(unsigned *idle)
 {
     struct timespec time = {.tv_nsec = SLEEP_MIN_NS};
 
@@ -69,7 +69,7 @@ static bool is_wanted(void)
     return 0 == dn_load_relaxed(&helper.stop) && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state;
 }
 
-static void *help(void *arg)
+static void *helper_main(void *arg)
 {
     unsigned idle = 0;
 
@@ -77,10 +77,10 @@ static void *help(void *arg)
         /* With what comes by the port. */
         const int events = dn_progress(mca_osc_dimmnet_component.port);
 
-        if (0 < events + advance()) {
+        if (0 < events + helper_advance()) {
             idle = 0;
         } else {
-            rest(&idle);
+            helper_rest(&idle);
         }
     }
     return arg;
@@ -97,7 +97,7 @@ static void helper_start(void)
     /* Signals are the program's, in its own threads. */
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&helper.thread, NULL, help, NULL);
+    const int error = pthread_create(&helper.thread, NULL, helper_main, NULL);
     (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
     helper.runs = 0 == error;
     if (0 != error) {
@@ -120,11 +120,11 @@ void ompi_osc_dimmnet_count_windows(int more)
     const int before = windows;
     windows += more;
     if (0 == before) {
-        dn_ompi_progress_add(advance, DN_OMPI_CARRIES_NONE);
+        dn_ompi_progress_add(helper_advance, DN_OMPI_CARRIES_NONE);
         helper_start();
     } else if (0 == windows) {
         helper_stop();
-        dn_ompi_progress_remove(advance);
+        dn_ompi_progress_remove(helper_advance);
     }
     opal_mutex_unlock(&windows_lock);
 }
@@ -149,7 +149,7 @@ static int find_element(int32_t number, uint32_t op, dn_element_t *element)
     return 1;
 }
 
-static void refused(const char *why)
+static void helper_refused(const char *why)
 {
     dn_ompi_help("bad-request", opal_process_info.nodename, why);
 }
@@ -168,7 +168,7 @@ int ompi_osc_dimmnet_rma_open(void)
                                     .wait = wait_more,
                                     .element = find_element,
                                     .find = ompi_osc_dimmnet_own_region,
-                                    .refused = refused,
+                                    .refused = helper_refused,
                                     .no_memory = no_memory};
 
     return osc_error(

@@ -57,7 +57,7 @@ static int __attribute__((noinline)) copy_blocks(const osc_side_t *to, const osc
     return OMPI_SUCCESS;
 }
 
-static inline int copy(const osc_side_t *to, const osc_side_t *from)
+static inline int move_copy(const osc_side_t *to, const osc_side_t *from)
 {
     const uint64_t len = osc_side_bytes(from);
 
@@ -86,7 +86,7 @@ move(osc_module_t *module, const void *origin_addr, int origin_count, ompi_datat
     if (OPAL_UNLIKELY(NULL == module->target[target].base)) {
         return ompi_osc_dimmnet_far_move(module, target, &origin, &there, write, request);
     }
-    return write ? copy(&there, &origin) : copy(&origin, &there);
+    return write ? move_copy(&there, &origin) : move_copy(&origin, &there);
 }
 
 int ompi_osc_dimmnet_put(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,

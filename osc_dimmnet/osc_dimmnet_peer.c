@@ -79,7 +79,7 @@ static bool has_mapped_memory(void)
     if (ompi_osc_dimmnet_spare(1, &block)) {
         dn_piece_key(&block, &key);
         maps = DN_OK == dn_segment_map(self, &key, &base);
-        dn_piece_give(&mca_osc_dimmnet_component.pieces, &block);
+        dn_piece_free(&mca_osc_dimmnet_component.pieces, &block);
     }
     dn_disconnect(self);
     return maps;

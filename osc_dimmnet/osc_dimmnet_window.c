@@ -82,7 +82,8 @@ static uint64_t bytes_of(const osc_module_t *module, int rank)
 }
 
 /** A piece of a segment of a rank, in the address space of this process; NULL: not there. */
-static uint8_t *map(const osc_module_t *module, int rank, const dn_key_t *key, uint64_t off, uint64_t len)
+static uint8_t *window_map(const osc_module_t *module, int rank, const dn_key_t *key, uint64_t off,
+                           uint64_t len)
 {
     void *base;
 
@@ -101,7 +102,7 @@ static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t
 
     return rank == module->rma.rank
                ? module->block.base
-               : map(module, rank, &offer->key, offer->off, memory_off(module, bytes) + bytes);
+               : window_map(module, rank, &offer->key, offer->off, memory_off(module, bytes) + bytes);
 }
 
 /** The window of a rank whose block is here. */
@@ -117,7 +118,8 @@ static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_
     if (rank == module->rma.rank) {
         return users;
     }
-    return 0 == offer->mapped ? NULL : map(module, rank, &offer->memory_key, offer->memory_off, offer->size);
+    return 0 == offer->mapped ? NULL
+                              : window_map(module, rank, &offer->memory_key, offer->memory_off, offer->size);
 }
 
 /** What messages and transfers to a rank need. */
@@ -172,14 +174,14 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
     return true;
 }
 
-static int gather(const osc_module_t *module, const void *mine, void *all, int bytes)
+static int window_gather(const osc_module_t *module, const void *mine, void *all, int bytes)
 {
     return module->comm->c_coll->coll_allgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, module->comm,
                                                 module->comm->c_coll->coll_allgather_module);
 }
 
 /** Whether all processes say yes; also, all of them have come here. */
-static bool agree(const osc_module_t *module, bool mine)
+static bool window_agree(const osc_module_t *module, bool mine)
 {
     int good = mine;
     int all = 0;
@@ -242,9 +244,9 @@ static void begin_to_count(osc_module_t *module)
     }
 }
 
-static bool take_memory(uint64_t len, dn_piece_t *piece)
+static bool alloc_memory(uint64_t len, dn_piece_t *piece)
 {
-    const bool taken = DN_OK == dn_piece_take(&mca_osc_dimmnet_component.pieces, len, UINT64_MAX, piece);
+    const bool taken = DN_OK == dn_piece_alloc(&mca_osc_dimmnet_component.pieces, len, UINT64_MAX, piece);
 
     if (!taken) {
         dn_ompi_help("no-segment", opal_process_info.nodename, (unsigned long) len);
@@ -262,11 +264,11 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
         /* The owner has to know the sizes before it offers. */
         uint64_t *sizes = calloc((size_t) module->rma.size, sizeof(*sizes));
 
-        if (!agree(module, NULL != sizes)) {
+        if (!window_agree(module, NULL != sizes)) {
             free(sizes);
             return OMPI_ERR_OUT_OF_RESOURCE;
         }
-        rc = gather(module, &mine->size, sizes, sizeof(*sizes));
+        rc = window_gather(module, &mine->size, sizes, sizeof(*sizes));
         for (int rank = 0; rank < module->rma.size; rank++) {
             module->target[rank].size = sizes[rank];
         }
@@ -279,14 +281,14 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
     }
     const uint64_t bytes = bytes_of(module, module->rma.rank);
     const uint64_t off = memory_off(module, bytes);
-    mine->good = UINT64_MAX - bytes > off && take_memory(off + bytes, &module->block)
+    mine->good = UINT64_MAX - bytes > off && alloc_memory(off + bytes, &module->block)
                  && offer_users(module, users, mine) && meet_far(module, how, mine);
     if (0 != mine->good) {
         begin_to_count(module);
         dn_piece_key(&module->block, &mine->key);
         mine->off = module->block.off;
     }
-    rc = gather(module, mine, offers, sizeof(*offers));
+    rc = window_gather(module, mine, offers, sizeof(*offers));
     for (int rank = 0; OMPI_SUCCESS == rc && rank < module->rma.size; rank++) {
         module->target[rank].size = offers[rank].size;
         rc = 0 != offers[rank].good ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
@@ -364,7 +366,7 @@ static char *info_operations(opal_infosubscriber_t *object, char *key, char *val
                                                                                                       : any;
 }
 
-static void subscribe(ompi_win_t *win)
+static void window_subscribe(ompi_win_t *win)
 {
     static const struct {
         const char *key;
@@ -403,7 +405,7 @@ static void module_free(osc_module_t *module)
     if (NULL != module->segment) {
         dn_segment_free(module->segment);
     }
-    dn_piece_give(&mca_osc_dimmnet_component.pieces, &module->block);
+    dn_piece_free(&mca_osc_dimmnet_component.pieces, &module->block);
     if (NULL != module->comm) {
         ompi_comm_free(&module->comm);
     }
@@ -477,7 +479,7 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
         module->win = win;
         rc = share_memory(module, users, (enum osc_reached) all[1], &mine, offers);
     }
-    if (OMPI_SUCCESS == rc && !agree(module, place_targets(module, offers, users))) {
+    if (OMPI_SUCCESS == rc && !window_agree(module, place_targets(module, offers, users))) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
     }
     free(offers);
@@ -491,7 +493,7 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int 
     if (!is_users(module)) {
         *base = module->target[module->rma.rank].base;
     }
-    subscribe(win);
+    window_subscribe(win);
     return OMPI_SUCCESS;
 }
 

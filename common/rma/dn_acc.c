@@ -65,22 +65,20 @@ static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t ol
                                                                                                             \
         switch (op) {                                                                                       \
         case DN_ACC_SUM:                                                                                    \
-            return __atomic_fetch_add(at, operand, __ATOMIC_SEQ_CST);                                       \
+            return dn_fetch_add_seq_cst(at, operand);                                                       \
         case DN_ACC_REPLACE:                                                                                \
-            return __atomic_exchange_n(at, operand, __ATOMIC_SEQ_CST);                                      \
+            return dn_swap_seq_cst(at, operand);                                                            \
         case DN_ACC_NO_OP:                                                                                  \
-            return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                   \
+            return dn_load_seq_cst(at);                                                                     \
         case DN_ACC_BAND:                                                                                   \
-            return __atomic_fetch_and(at, operand, __ATOMIC_SEQ_CST);                                       \
+            return dn_fetch_and_seq_cst(at, operand);                                                       \
         case DN_ACC_BOR:                                                                                    \
-            return __atomic_fetch_or(at, operand, __ATOMIC_SEQ_CST);                                        \
+            return dn_fetch_or_seq_cst(at, operand);                                                        \
         case DN_ACC_BXOR:                                                                                   \
-            return __atomic_fetch_xor(at, operand, __ATOMIC_SEQ_CST);                                       \
+            return dn_fetch_xor_seq_cst(at, operand);                                                       \
         default:                                                                                            \
-            old = __atomic_load_n(at, __ATOMIC_RELAXED);                                                    \
-            while (!__atomic_compare_exchange_n(at, &old,                                                   \
-                                                dn_acc_combine_##bits(op, is_signed, old, operand), 1,      \
-                                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {                      \
+            old = dn_load_relaxed(at);                                                                      \
+            while (!dn_cas_weak_seq_cst(at, &old, dn_acc_combine_##bits(op, is_signed, old, operand))) {    \
             }                                                                                               \
             return old;                                                                                     \
         }                                                                                                   \
@@ -106,8 +104,7 @@ static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t ol
                                                                                                             \
         memcpy(&found, compare, sizeof(found));                                                             \
         memcpy(&stored, value, sizeof(stored));                                                             \
-        (void) __atomic_compare_exchange_n((word_t *) at, &found, stored, 0, __ATOMIC_SEQ_CST,              \
-                                           __ATOMIC_SEQ_CST);                                               \
+        (void) dn_cas_seq_cst((word_t *) at, &found, stored);                                               \
         memcpy(old, &found, sizeof(found));                                                                 \
     }                                                                                                       \
                                                                                                             \

@@ -55,7 +55,7 @@ static void dn_cells_change_row(const dn_cells_t *cells, uint8_t *at, const uint
         break;
     case DN_ACC_REPLACE:
         /* Before plain stores comes what was written before. */
-        __atomic_thread_fence(__ATOMIC_RELEASE);
+        dn_fence_release();
         dn_cells_change_by(8, DN_ACC_REPLACE, 0, at, operand, result, len);
         break;
     case DN_ACC_BAND:

@@ -117,8 +117,7 @@ static inline int dn_cell_swap(void *at, dn_cell_t *seen, dn_cell_t value)
     return was_low == low && was_high == high;
 #else
     uint64_t expected = (*seen)[0];
-    const int same = __atomic_compare_exchange_n((uint64_t *) at, &expected, value[0], 0, __ATOMIC_SEQ_CST,
-                                                 __ATOMIC_SEQ_CST);
+    const int same = dn_cas_seq_cst((uint64_t *) at, &expected, value[0]);
 
     *seen = (dn_cell_t){expected};
     return same;
@@ -141,9 +140,9 @@ static inline dn_cell_t dn_cell_peek(const void *at)
     const uint64_t *half = at;
 
 #if 16 == DN_CELL
-    return (dn_cell_t){__atomic_load_n(half, __ATOMIC_RELAXED), __atomic_load_n(half + 1, __ATOMIC_RELAXED)};
+    return (dn_cell_t){dn_load_relaxed(half), dn_load_relaxed(half + 1)};
 #else
-    return (dn_cell_t){__atomic_load_n(half, __ATOMIC_RELAXED)};
+    return (dn_cell_t){dn_load_relaxed(half)};
 #endif
 }
 
@@ -155,7 +154,7 @@ static inline dn_cell_t dn_cell_load(void *at)
     if (dn_cell_moves()) {
         /* volatile: one load of the whole. */
         seen = *(const volatile dn_cell_t *) at;
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        dn_fence_acquire();
         return seen;
     }
     seen = dn_cell_peek(at);

@@ -84,7 +84,7 @@ static int dn_piece_cut(dn_arena_t *arena, uint64_t len, dn_piece_t *piece)
     return 0;
 }
 
-dn_status_t dn_piece_take(dn_pieces_t *pieces, uint64_t len, uint64_t most, dn_piece_t *piece)
+dn_status_t dn_piece_alloc(dn_pieces_t *pieces, uint64_t len, uint64_t most, dn_piece_t *piece)
 {
     int taken = 0;
 
@@ -135,7 +135,7 @@ static void dn_piece_return(dn_arena_t *arena, uint64_t off, uint64_t len)
     }
 }
 
-void dn_piece_give(dn_pieces_t *pieces, dn_piece_t *piece)
+void dn_piece_free(dn_pieces_t *pieces, dn_piece_t *piece)
 {
     if (NULL == piece->arena) {
         return;

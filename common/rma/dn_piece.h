@@ -55,10 +55,10 @@ DN_API void dn_pieces_close(dn_pieces_t *pieces);
  *
  * @retval DN_ERR_NOMEM  there is none, or too many segments.
  */
-DN_API dn_status_t dn_piece_take(dn_pieces_t *pieces, uint64_t len, uint64_t most, dn_piece_t *piece_p);
+DN_API dn_status_t dn_piece_alloc(dn_pieces_t *pieces, uint64_t len, uint64_t most, dn_piece_t *piece_p);
 
 /** Give a piece back. One without memory is legal, and so is again. */
-DN_API void dn_piece_give(dn_pieces_t *pieces, dn_piece_t *piece);
+DN_API void dn_piece_free(dn_pieces_t *pieces, dn_piece_t *piece);
 
 /** By which peers find a piece, with its offset: the key of its segment. */
 DN_API void dn_piece_key(const dn_piece_t *piece, dn_key_t *key_p);

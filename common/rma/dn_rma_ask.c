@@ -199,7 +199,7 @@ typedef struct dn_rma_asking {
  * @param[out] block  DN_RMA_BLOCKS of them.
  * @return bytes of data that they have: whole elements.
  */
-static uint64_t dn_rma_take_blocks(dn_rma_asking_t *asking, dn_block_t *block)
+static uint64_t dn_rma_collect_blocks(dn_rma_asking_t *asking, dn_block_t *block)
 {
     uint64_t room = asking->room;
     uint64_t n = 0, len = 0;
@@ -277,7 +277,7 @@ static dn_status_t dn_rma_send_parts(dn_rma_asking_t *asking)
         if (0 != head->skip) {
             dn_rma_task_more(asking->task);
         }
-        head->len = 0 != (DN_RMA_BY_BLOCKS & head->flags) ? dn_rma_take_blocks(asking, block)
+        head->len = 0 != (DN_RMA_BY_BLOCKS & head->flags) ? dn_rma_collect_blocks(asking, block)
                     : most < bytes - head->skip           ? most
                                                           : bytes - head->skip;
         status = 0 == head->len ? DN_ERR_UNSUPPORTED

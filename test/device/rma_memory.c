@@ -34,12 +34,12 @@ static void pieces_are_apart_and_come_back(dn_world_t *world)
 
         if (NULL != piece[i].arena) {
             dn_check_bytes(piece[i].base, piece[i].len, i);
-            dn_piece_give(&pieces, &piece[i]);
-            dn_piece_give(&pieces, &piece[i]);
+            dn_piece_free(&pieces, &piece[i]);
+            dn_piece_free(&pieces, &piece[i]);
             continue;
         }
         const uint64_t len = 1 + dn_test_below(&world->random, 40 * PAGE);
-        dn_check_equal(dn_piece_take(&pieces, len, UINT64_MAX, &piece[i]), DN_OK);
+        dn_check_equal(dn_piece_alloc(&pieces, len, UINT64_MAX, &piece[i]), DN_OK);
         dn_check(len <= piece[i].len);
         dn_check_equal((uintptr_t) piece[i].base % PAGE + piece[i].len % PAGE, 0);
         dn_check(is_zero(piece[i].base, piece[i].len));
@@ -52,16 +52,16 @@ static void pieces_are_apart_and_come_back(dn_world_t *world)
         dn_check(0 == dn_pieces_find(&pieces, piece[i].base, UINT64_MAX, &key, &off));
     }
     for (size_t i = 0; i < PIECES; i++) {
-        dn_piece_give(&pieces, &piece[i]);
+        dn_piece_free(&pieces, &piece[i]);
     }
     /* All holes are one again, and nothing new is made for what fits into it. */
     dn_check_equal(pieces.segments, 1);
-    dn_check_equal(dn_piece_take(&pieces, 16 << 20, 1, &piece[0]), DN_OK);
-    dn_check_equal(dn_piece_take(&pieces, 1, 1, &piece[1]), DN_ERR_NOMEM);
-    dn_check_equal(dn_piece_take(&pieces, 1, 2, &piece[1]), DN_OK);
-    dn_check_equal(dn_piece_take(&pieces, UINT64_MAX, UINT64_MAX, &piece[2]), DN_ERR_NOMEM);
-    dn_piece_give(&pieces, &piece[0]);
-    dn_piece_give(&pieces, &piece[1]);
+    dn_check_equal(dn_piece_alloc(&pieces, 16 << 20, 1, &piece[0]), DN_OK);
+    dn_check_equal(dn_piece_alloc(&pieces, 1, 1, &piece[1]), DN_ERR_NOMEM);
+    dn_check_equal(dn_piece_alloc(&pieces, 1, 2, &piece[1]), DN_OK);
+    dn_check_equal(dn_piece_alloc(&pieces, UINT64_MAX, UINT64_MAX, &piece[2]), DN_ERR_NOMEM);
+    dn_piece_free(&pieces, &piece[0]);
+    dn_piece_free(&pieces, &piece[1]);
     dn_pieces_close(&pieces);
     dn_world_stop(world);
 }
@@ -76,7 +76,7 @@ static void peers_find_pieces_by_their_keys(dn_world_t *world)
     dn_world_start(world);
     dn_pieces_open(&pieces, world->port);
     for (uint32_t i = 0; i < SHOWN; i++) {
-        dn_check_equal(dn_piece_take(&pieces, (i + 1) * 3 * PAGE, UINT64_MAX, &piece[i]), DN_OK);
+        dn_check_equal(dn_piece_alloc(&pieces, (i + 1) * 3 * PAGE, UINT64_MAX, &piece[i]), DN_OK);
         dn_test_fill(piece[i].base, piece[i].len, (uint64_t) world->rank * SHOWN + i);
         dn_piece_key(&piece[i], &world->me->key[i]);
         world->me->off[i] = piece[i].off;
@@ -99,7 +99,7 @@ static void peers_find_pieces_by_their_keys(dn_world_t *world)
     }
     dn_world_barrier(world);
     for (uint32_t i = 0; i < SHOWN; i++) {
-        dn_piece_give(&pieces, &piece[i]);
+        dn_piece_free(&pieces, &piece[i]);
     }
     dn_pieces_close(&pieces);
     dn_world_stop(world);
