@@ -17,23 +17,19 @@
 #include "dn_atomic.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
+#include "dn_queue.h"
 
 #include "opal/class/opal_free_list.h"
-
-struct mca_btl_dimmnet_frag_t;
-struct mca_btl_dimmnet_op_t;
 
 /** A process that is reached by one of the modules, so it is kept to one cache line. */
 struct mca_btl_base_endpoint_t {
     dn_peer_t *peer;
-    struct mca_btl_dimmnet_frag_t *first;         /**< messages that wait for room, oldest first */
-    struct mca_btl_dimmnet_frag_t *last;          /**< undefined while first is NULL */
-    struct mca_btl_base_endpoint_t *next_waiting; /**< in mca_btl_dimmnet_t::waiting */
-    struct mca_btl_base_endpoint_t *next;         /**< in mca_btl_dimmnet_t::endpoints */
+    dn_queue_t waits;                     /**< messages that wait for room; in mca_btl_dimmnet_t::waiting */
+    struct mca_btl_base_endpoint_t *next; /**< in mca_btl_dimmnet_t::endpoints */
     opal_proc_t *proc;
-    mca_btl_base_module_t *module; /**< by which it is reached */
-    bool lost;                     /**< the process is gone, and this has been reported */
-    bool added;                    /**< Open MPI is through with adding the process */
+    bool takes_long; /**< it is reached by mca_btl_dimmnet_long */
+    bool lost;       /**< the process is gone, and this has been reported */
+    bool added;      /**< Open MPI is through with adding the process */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
 _Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cache line");
@@ -76,11 +72,9 @@ typedef struct mca_btl_dimmnet_t {
     opal_mutex_t lock;
     bool limits_known; /**< they have been held against a peer */
     mca_btl_base_endpoint_t *endpoints;
-    mca_btl_base_endpoint_t *waiting;         /**< endpoints with messages that wait */
-    struct mca_btl_dimmnet_op_t *ops_waiting; /**< puts and gets that wait, oldest first */
-    struct mca_btl_dimmnet_op_t *ops_last;    /**< undefined while ops_waiting is NULL */
-    struct mca_btl_dimmnet_aside *aside; /**< messages to deliver without the port's lock, oldest first */
-    struct mca_btl_dimmnet_aside *aside_last; /**< undefined while aside is NULL */
+    dn_round_t waiting;    /**< mca_btl_base_endpoint_t::waits */
+    dn_fifo_t ops_waiting; /**< puts and gets */
+    dn_fifo_t aside;       /**< messages to deliver without the port's lock */
 } mca_btl_dimmnet_t;
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
@@ -112,8 +106,13 @@ void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
 /** @{ */
 /** Make the other module out of mca_btl_dimmnet. @param modules  room for both. @return how many are of use. */
 int mca_btl_dimmnet_split(mca_btl_base_module_t **modules);
-/** The one that sends to a process. @param endpoint  NULL: not known yet. */
-mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_base_endpoint_t *endpoint);
+/** The one by which a process is reached that Open MPI does not know yet. */
+mca_btl_base_module_t *mca_btl_dimmnet_module_for(dn_peer_t *peer);
+/** The one by which an endpoint is reached. */
+static inline mca_btl_base_module_t *mca_btl_dimmnet_module_of(const mca_btl_base_endpoint_t *endpoint)
+{
+    return OPAL_UNLIKELY(endpoint->takes_long) ? &mca_btl_dimmnet_long : &mca_btl_dimmnet.super;
+}
 /** @} */
 
 /** @name btl_dimmnet_aside.c */

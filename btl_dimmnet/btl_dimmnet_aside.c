@@ -21,7 +21,7 @@
 
 /** A message that waits. */
 struct mca_btl_dimmnet_aside {
-    struct mca_btl_dimmnet_aside *next;
+    dn_queue_item_t item; /**< first: in mca_btl_dimmnet_t::aside */
     mca_btl_base_module_t *module;
     mca_btl_base_endpoint_t *endpoint; /**< NULL: none when it came, or none any more */
     unsigned tag;
@@ -38,15 +38,13 @@ bool mca_btl_dimmnet_put_aside(mca_btl_base_module_t *btl, mca_btl_base_endpoint
     if (NULL == aside) {
         return false;
     }
-    aside->next = NULL;
     aside->module = btl;
     aside->endpoint = endpoint;
     aside->tag = tag;
     aside->len = len;
     memcpy(aside->data, data, len);
     OPAL_THREAD_LOCK(&module->lock);
-    *(NULL == module->aside ? &module->aside : &module->aside_last->next) = aside;
-    module->aside_last = aside;
+    dn_fifo_push(&module->aside, &aside->item);
     OPAL_THREAD_UNLOCK(&module->lock);
     return true;
 }
@@ -58,10 +56,7 @@ int mca_btl_dimmnet_deliver_aside(void)
 
     for (;;) {
         OPAL_THREAD_LOCK(&module->lock);
-        struct mca_btl_dimmnet_aside *aside = module->aside;
-        if (NULL != aside) {
-            module->aside = aside->next;
-        }
+        struct mca_btl_dimmnet_aside *aside = dn_fifo_pop(&module->aside);
         OPAL_THREAD_UNLOCK(&module->lock);
         if (NULL == aside) {
             return count;
@@ -74,12 +69,9 @@ int mca_btl_dimmnet_deliver_aside(void)
 
 void mca_btl_dimmnet_aside_free(void)
 {
-    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+    void *aside;
 
-    while (NULL != module->aside) {
-        struct mca_btl_dimmnet_aside *aside = module->aside;
-
-        module->aside = aside->next;
+    while (NULL != (aside = dn_fifo_pop(&mca_btl_dimmnet.aside))) {
         free(aside);
     }
 }
@@ -89,7 +81,8 @@ void mca_btl_dimmnet_aside_forget(const mca_btl_base_endpoint_t *endpoint)
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
 
     OPAL_THREAD_LOCK(&module->lock);
-    for (struct mca_btl_dimmnet_aside *aside = module->aside; NULL != aside; aside = aside->next) {
+    for (struct mca_btl_dimmnet_aside *aside = dn_fifo_first(&module->aside); NULL != aside;
+         aside = dn_fifo_next(&aside->item)) {
         if (endpoint == aside->endpoint) {
             aside->endpoint = NULL;
         }

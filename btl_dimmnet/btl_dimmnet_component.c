@@ -241,7 +241,8 @@ static void component_receive(dn_peer_t *src, unsigned tag, const void *data, si
 {
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
     mca_btl_base_endpoint_t *endpoint = dn_peer_user(src, DN_CHAN_BTL);
-    mca_btl_base_module_t *btl = mca_btl_dimmnet_module_of(src, endpoint);
+    mca_btl_base_module_t *btl =
+        OPAL_LIKELY(NULL != endpoint) ? mca_btl_dimmnet_module_of(endpoint) : mca_btl_dimmnet_module_for(src);
 
     if (OPAL_LIKELY(!opal_using_threads())) {
         mca_btl_dimmnet_deliver(btl, endpoint, tag, data, len);
@@ -301,14 +302,14 @@ int mca_btl_dimmnet_advance(void)
     mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
     int events = 0;
 
-    if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.aside)
+    if (OPAL_UNLIKELY(NULL != dn_load_relaxed(&mca_btl_dimmnet.aside.first))
         && (uintptr_t) pthread_self() != dn_load_relaxed(&component->receiving)) {
         events += mca_btl_dimmnet_deliver_aside();
     }
-    if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.waiting)) {
+    if (OPAL_UNLIKELY(NULL != dn_load_relaxed(&mca_btl_dimmnet.waiting.first))) {
         events += mca_btl_dimmnet_send_waiting();
     }
-    if (OPAL_UNLIKELY(NULL != mca_btl_dimmnet.ops_waiting)) {
+    if (OPAL_UNLIKELY(NULL != dn_load_relaxed(&mca_btl_dimmnet.ops_waiting.first))) {
         events += mca_btl_dimmnet_ops_waiting();
     }
     return events;

@@ -17,17 +17,22 @@
 
 typedef struct mca_btl_dimmnet_frag_t {
     mca_btl_base_descriptor_t base;
-    mca_btl_base_segment_t segments[2];  /**< [0]: in data; [1], when used: user memory */
-    opal_free_list_t *list;              /**< where it came from */
-    mca_btl_base_endpoint_t *endpoint;   /**< while it waits */
-    struct mca_btl_dimmnet_frag_t *next; /**< that waits for the same endpoint */
-    int status;                          /**< OPAL_*, when it has waited */
+    mca_btl_base_segment_t segments[2]; /**< [0]: in data; [1], when used: user memory */
+    opal_free_list_t *list;             /**< where it came from */
+    mca_btl_base_endpoint_t *endpoint;  /**< while it waits */
+    dn_queue_item_t item;               /**< while it waits, and until its sender is told */
+    int status;                         /**< OPAL_*, when it has waited */
     mca_btl_base_tag_t tag;
     bool walks;              /**< the bytes of [1] are gathered when they are sent */
     dn_prog_cursor_t cursor; /**< from where */
     uint64_t data[];
 } mca_btl_dimmnet_frag_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_frag_t);
+
+static inline mca_btl_dimmnet_frag_t *mca_btl_dimmnet_frag_of(dn_queue_item_t *item)
+{
+    return (mca_btl_dimmnet_frag_t *) ((char *) item - offsetof(mca_btl_dimmnet_frag_t, item));
+}
 
 /** opal_free_list_item_init_fn_t; @p list is the free list of the item. */
 int mca_btl_dimmnet_frag_init(opal_free_list_item_t *item, void *list);

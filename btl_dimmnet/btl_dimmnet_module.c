@@ -95,7 +95,7 @@ static int lists_make(mca_btl_dimmnet_t *module)
     return rc;
 }
 
-static mca_btl_base_endpoint_t *endpoint_make(mca_btl_base_module_t *btl, opal_proc_t *proc, dn_peer_t *peer)
+static mca_btl_base_endpoint_t *endpoint_make(opal_proc_t *proc, dn_peer_t *peer, bool takes_long)
 {
     mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
 
@@ -104,30 +104,26 @@ static mca_btl_base_endpoint_t *endpoint_make(mca_btl_base_module_t *btl, opal_p
         endpoint = NULL;
     }
     if (NULL != endpoint) {
-        endpoint->module = btl;
+        endpoint->takes_long = takes_long;
         endpoint->peer = peer;
         endpoint->proc = proc;
     }
     return endpoint;
 }
 
-/** The one that sends to who takes such messages. */
-static mca_btl_base_module_t *module_for(const dn_peer_attr_t *attr)
+static bool module_is_long(const dn_peer_attr_t *attr)
 {
     const size_t size = mca_btl_dimmnet_long.btl_max_send_size;
 
-    return 0 != size && size <= attr->botf_max ? &mca_btl_dimmnet_long : &mca_btl_dimmnet.super;
+    return 0 != size && size <= attr->botf_max;
 }
 
-mca_btl_base_module_t *mca_btl_dimmnet_module_of(dn_peer_t *peer, const mca_btl_base_endpoint_t *endpoint)
+mca_btl_base_module_t *mca_btl_dimmnet_module_for(dn_peer_t *peer)
 {
     dn_peer_attr_t attr;
 
-    if (OPAL_LIKELY(NULL != endpoint)) {
-        return endpoint->module;
-    }
     dn_peer_attr(peer, &attr);
-    return module_for(&attr);
+    return module_is_long(&attr) ? &mca_btl_dimmnet_long : &mca_btl_dimmnet.super;
 }
 
 static void endpoint_link(mca_btl_base_endpoint_t *endpoint)
@@ -175,7 +171,7 @@ static mca_btl_base_endpoint_t *endpoint_connect(opal_proc_t *proc)
     }
     dn_peer_attr(peer, &attr);
     if (takes_our_messages(proc, &attr)) {
-        endpoint = endpoint_make(module_for(&attr), proc, peer);
+        endpoint = endpoint_make(proc, peer, module_is_long(&attr));
     }
     if (NULL == endpoint) {
         dn_disconnect(peer);
@@ -201,7 +197,7 @@ static int module_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
         mca_btl_base_endpoint_t *endpoint = endpoint_find(procs[i]);
 
         endpoint = NULL == endpoint ? endpoint_connect(procs[i]) : endpoint;
-        endpoints[i] = NULL != endpoint && btl == endpoint->module ? endpoint : NULL;
+        endpoints[i] = NULL != endpoint && btl == mca_btl_dimmnet_module_of(endpoint) ? endpoint : NULL;
         if (NULL != endpoints[i] && NULL != reachable) {
             rc = opal_bitmap_set_bit(reachable, (int) i);
         }
@@ -230,7 +226,8 @@ static bool endpoint_unlink(const mca_btl_base_endpoint_t *endpoint)
 
 static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
 {
-    for (int polls = 0; NULL != endpoint->first && !endpoint->lost && polls < LAST_POLLS; polls++) {
+    for (int polls = 0; NULL != endpoint->waits.items.first && !endpoint->lost && polls < LAST_POLLS;
+         polls++) {
         (void) mca_btl_dimmnet_progress();
     }
     mca_btl_dimmnet_send_forget(endpoint);

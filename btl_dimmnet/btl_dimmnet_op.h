@@ -21,7 +21,7 @@ typedef struct mca_btl_dimmnet_op_t {
     mca_btl_base_rdma_completion_fn_t cbfunc;
     void *cbcontext;
     void *cbdata;
-    struct mca_btl_dimmnet_op_t *next; /**< that waits for room */
+    dn_queue_item_t item; /**< while it waits for room */
 } mca_btl_dimmnet_op_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_op_t);
 

@@ -56,7 +56,7 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
     if (OPAL_UNLIKELY(DN_ERR_UNREACH == status)) {
         mca_btl_dimmnet_lost(endpoint);
     }
-    cbfunc(endpoint->module, endpoint, local_address, local_handle, cbcontext, cbdata,
+    cbfunc(mca_btl_dimmnet_module_of(endpoint), endpoint, local_address, local_handle, cbcontext, cbdata,
            dn_ompi_status(status));
 }
 
@@ -75,30 +75,37 @@ static void op_wait(mca_btl_dimmnet_op_t *op)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
 
-    op->next = NULL;
     OPAL_THREAD_LOCK(&module->lock);
-    if (NULL == module->ops_waiting) {
-        module->ops_waiting = op;
-    } else {
-        module->ops_last->next = op;
-    }
-    module->ops_last = op;
+    dn_fifo_push(&module->ops_waiting, &op->item);
     OPAL_THREAD_UNLOCK(&module->lock);
+}
+
+static mca_btl_dimmnet_op_t *op_of(dn_queue_item_t *item)
+{
+    return (mca_btl_dimmnet_op_t *) ((char *) item - offsetof(mca_btl_dimmnet_op_t, item));
+}
+
+/** All that wait: they wait no more. */
+static dn_fifo_t ops_take(void)
+{
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    const dn_fifo_t ops = module->ops_waiting;
+    module->ops_waiting = (dn_fifo_t){0};
+    OPAL_THREAD_UNLOCK(&module->lock);
+    return ops;
 }
 
 int mca_btl_dimmnet_ops_waiting(void)
 {
-    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-    mca_btl_dimmnet_op_t *op;
+    dn_fifo_t ops = ops_take();
+    dn_queue_item_t *item;
     int count = 0;
 
-    /* Posted without the lock: libdimmnet takes its own, and holds that while it calls back into op_wait. */
-    OPAL_THREAD_LOCK(&module->lock);
-    op = module->ops_waiting;
-    module->ops_waiting = NULL;
-    OPAL_THREAD_UNLOCK(&module->lock);
-    while (NULL != op) {
-        mca_btl_dimmnet_op_t *next = op->next;
+    /* Started without the lock: libdimmnet takes its own, and holds that while it calls back into op_wait. */
+    while (NULL != (item = dn_fifo_pop(&ops))) {
+        mca_btl_dimmnet_op_t *op = op_of(item);
         dn_status_t status = op_start(op);
 
         if (DN_ERR_AGAIN == status) {
@@ -110,30 +117,24 @@ int mca_btl_dimmnet_ops_waiting(void)
                 op_finish(op, status);
             }
         }
-        op = next;
     }
     return count;
 }
 
 void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
 {
-    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-    mca_btl_dimmnet_op_t **link = &module->ops_waiting;
+    dn_fifo_t ops = ops_take();
+    dn_queue_item_t *item;
 
-    OPAL_THREAD_LOCK(&module->lock);
-    module->ops_last = NULL;
-    while (NULL != *link) {
-        mca_btl_dimmnet_op_t *op = *link;
+    while (NULL != (item = dn_fifo_pop(&ops))) {
+        mca_btl_dimmnet_op_t *op = op_of(item);
 
         if (endpoint == op->endpoint) {
-            *link = op->next;
-            opal_free_list_return(&module->ops, &op->super);
+            opal_free_list_return(&mca_btl_dimmnet.ops, &op->super);
         } else {
-            module->ops_last = op;
-            link = &op->next;
+            op_wait(op);
         }
     }
-    OPAL_THREAD_UNLOCK(&module->lock);
 }
 
 /** Start an operation, or let it wait. Complete at once: the callback is called before return. */

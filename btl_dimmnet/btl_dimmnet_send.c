@@ -47,7 +47,7 @@ static void frag_finish(mca_btl_dimmnet_frag_t *frag, int status)
     const uint32_t flags = frag->base.des_flags;
 
     if (0 != (MCA_BTL_DES_SEND_ALWAYS_CALLBACK & flags) && NULL != frag->base.des_cbfunc) {
-        frag->base.des_cbfunc(frag->endpoint->module, frag->endpoint, &frag->base, status);
+        frag->base.des_cbfunc(mca_btl_dimmnet_module_of(frag->endpoint), frag->endpoint, &frag->base, status);
     }
     if (0 != (MCA_BTL_DES_FLAGS_BTL_OWNERSHIP & flags)) {
         mca_btl_dimmnet_frag_return(frag);
@@ -58,18 +58,10 @@ static void frag_wait(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t 
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
 
-    frag->next = NULL;
     /* The caller has not been told that the message is complete. */
     frag->base.des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
     OPAL_THREAD_LOCK(&module->lock);
-    if (NULL == endpoint->first) {
-        endpoint->first = frag;
-        endpoint->next_waiting = module->waiting;
-        module->waiting = endpoint;
-    } else {
-        endpoint->last->next = frag;
-    }
-    endpoint->last = frag;
+    dn_queue_push(&module->waiting, &endpoint->waits, &frag->item);
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
@@ -81,7 +73,7 @@ int mca_btl_dimmnet_send(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *en
 
     frag->tag = tag;
     frag->endpoint = endpoint;
-    if (OPAL_LIKELY(NULL == endpoint->first)) {
+    if (OPAL_LIKELY(NULL == dn_load_relaxed(&endpoint->waits.items.first))) {
         status = frag_post(frag);
     }
     if (OPAL_LIKELY(DN_OK == status)) {
@@ -176,7 +168,7 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
 {
     dn_status_t status = DN_ERR_AGAIN;
 
-    if (OPAL_LIKELY(NULL == endpoint->first)) {
+    if (OPAL_LIKELY(NULL == dn_load_relaxed(&endpoint->waits.items.first))) {
         status = sendi_once(endpoint, convertor, header, header_size, payload_size, tag);
         if (DN_ERR_AGAIN == status) {
             status = sendi_again(endpoint, convertor, header, header_size, payload_size, tag);
@@ -189,22 +181,20 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
 }
 
 /** Move what can leave from an endpoint's queue to *done. The lock is held. @return messages moved. */
-static int send_drain(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t ***done)
+static int send_drain(dn_queue_t *waits, dn_fifo_t *done)
 {
+    dn_queue_item_t *item;
     int count = 0;
 
-    while (NULL != endpoint->first) {
-        mca_btl_dimmnet_frag_t *frag = endpoint->first;
+    while (NULL != (item = dn_fifo_first(&waits->items))) {
+        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_of(item);
         dn_status_t status = frag_post(frag);
 
         if (DN_ERR_AGAIN == status) {
             break;
         }
         frag->status = dn_ompi_status(status);
-        endpoint->first = frag->next;
-        frag->next = NULL;
-        **done = frag;
-        *done = &frag->next;
+        dn_fifo_push(done, dn_queue_pop(&mca_btl_dimmnet.waiting, waits));
         count++;
     }
     return count;
@@ -213,28 +203,21 @@ static int send_drain(mca_btl_base_endpoint_t *endpoint, mca_btl_dimmnet_frag_t 
 int mca_btl_dimmnet_send_waiting(void)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-    mca_btl_base_endpoint_t **link = &module->waiting;
-    mca_btl_dimmnet_frag_t *first = NULL;
-    mca_btl_dimmnet_frag_t **done = &first;
+    dn_fifo_t done = {0};
+    dn_queue_item_t *item;
+    dn_queue_t *waits;
     int count = 0;
 
     OPAL_THREAD_LOCK(&module->lock);
-    while (NULL != *link) {
-        mca_btl_base_endpoint_t *endpoint = *link;
-
-        count += send_drain(endpoint, &done);
-        if (NULL == endpoint->first) {
-            *link = endpoint->next_waiting;
-        } else {
-            link = &endpoint->next_waiting;
-        }
+    for (uint32_t n = module->waiting.count; 0 != n && NULL != (waits = dn_round_turn(&module->waiting));
+         n--) {
+        count += send_drain(waits, &done);
     }
     OPAL_THREAD_UNLOCK(&module->lock);
 
-    while (NULL != first) {
-        mca_btl_dimmnet_frag_t *frag = first;
+    while (NULL != (item = dn_fifo_pop(&done))) {
+        mca_btl_dimmnet_frag_t *frag = mca_btl_dimmnet_frag_of(item);
 
-        first = frag->next;
         if (OPAL_ERR_UNREACH == frag->status) {
             mca_btl_dimmnet_lost(frag->endpoint);
         }
@@ -246,22 +229,11 @@ int mca_btl_dimmnet_send_waiting(void)
 void mca_btl_dimmnet_send_forget(mca_btl_base_endpoint_t *endpoint)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
-    mca_btl_dimmnet_frag_t *first;
+    dn_queue_item_t *item;
 
     OPAL_THREAD_LOCK(&module->lock);
-    first = endpoint->first;
-    endpoint->first = NULL;
-    for (mca_btl_base_endpoint_t **link = &module->waiting; NULL != *link; link = &(*link)->next_waiting) {
-        if (endpoint == *link) {
-            *link = endpoint->next_waiting;
-            break;
-        }
+    while (NULL != (item = dn_queue_pop(&module->waiting, &endpoint->waits))) {
+        mca_btl_dimmnet_frag_return(mca_btl_dimmnet_frag_of(item));
     }
     OPAL_THREAD_UNLOCK(&module->lock);
-    while (NULL != first) {
-        mca_btl_dimmnet_frag_t *frag = first;
-
-        first = frag->next;
-        mca_btl_dimmnet_frag_return(frag);
-    }
 }

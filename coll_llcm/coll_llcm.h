@@ -27,6 +27,7 @@
 #include "dn_atomic.h"
 #include "dn_ompi.h"
 #include "dn_ompi_progress.h"
+#include "dn_queue.h"
 #include "dn_tree.h"
 #include "dn_tree_long.h"
 
@@ -66,12 +67,10 @@ typedef struct coll_llcm_module {
     dn_tree_t *tree; /**< NULL unless COLL_LLCM_READY */
     /** Nonblocking operations of which not all are complete; 0: the tree is the caller's of the next collective. */
     uint64_t pending;
-    struct coll_llcm_module *next; /**< of those with nonblocking operations */
-    coll_llcm_request_t *first;    /**< these operations, in the order of the calls */
-    coll_llcm_request_t **last;    /**< where the next one goes */
-    bool mapped;                   /**< lines come without dn_progress() */
-    uint64_t losses;               /**< of coll_llcm.losses, those looked at */
-    unsigned turns;                /**< of its nonblocking operations, in coll_llcm_advance() */
+    dn_queue_t requests; /**< these operations, in the order of the calls */
+    bool mapped;         /**< lines come without dn_progress() */
+    uint64_t losses;     /**< of coll_llcm.losses, those looked at */
+    unsigned turns;      /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
     mca_coll_base_comm_coll_t saved;  /**< functions that this module took the place of, retained */
     struct ompi_communicator_t *comm; /**< whose module it is */
@@ -95,7 +94,7 @@ typedef struct coll_llcm_reduction {
 /** A nonblocking operation. */
 struct coll_llcm_request {
     ompi_coll_base_nbc_request_t super; /**< Open MPI notes there what it retains */
-    coll_llcm_request_t *next;
+    dn_queue_item_t item; /**< in coll_llcm_module_t::requests, then among those to be completed */
     coll_llcm_module_t *module;
     bool reduces; /**< else it is a barrier */
     const void *in;
@@ -123,12 +122,12 @@ typedef struct coll_llcm {
     coll_llcm_left_t *left;
     size_t llcm_used; /**< by trees */
     struct {
-        opal_mutex_t lock;           /**< of what follows, and of trees with operations that are pending */
-        coll_llcm_module_t *modules; /**< those with operations, in no order */
-        uint64_t operations;         /**< pending; read without the lock */
-        uint64_t far;                /**< of these, those whose lines come by dn_progress(); likewise */
-        bool registered;             /**< progress calls coll_llcm_advance() */
-        opal_free_list_t requests;   /**< has a lock of its own */
+        opal_mutex_t lock;         /**< of what follows, and of trees with operations that are pending */
+        dn_round_t modules;        /**< coll_llcm_module_t::requests of those with operations */
+        uint64_t operations;       /**< pending; read without the lock */
+        uint64_t far;              /**< of these, those whose lines come by dn_progress(); likewise */
+        bool registered;           /**< progress calls coll_llcm_advance() */
+        opal_free_list_t requests; /**< has a lock of its own */
     } nonblocking;
     coll_llcm_area_t *areas;
     uint64_t long_bytes; /**< of collectives through areas; not under the lock */

@@ -46,7 +46,7 @@ static void module_construct(coll_llcm_module_t *module)
 {
     module->tree = NULL;
     module->pending = 0;
-    module->first = NULL;
+    module->requests = (dn_queue_t){0};
     module->mapped = true;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));

@@ -78,14 +78,7 @@ static void nonblocking_enqueue(coll_llcm_request_t *request)
 {
     coll_llcm_module_t *module = request->module;
 
-    request->next = NULL;
-    if (NULL == module->first) {
-        module->last = &module->first;
-        module->next = coll_llcm.nonblocking.modules;
-        coll_llcm.nonblocking.modules = module;
-    }
-    *module->last = request;
-    module->last = &request->next;
+    dn_queue_push(&coll_llcm.nonblocking.modules, &module->requests, &request->item);
     module->pending++;
     dn_store_release(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations + 1);
     dn_store_release(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far + !module->mapped);
@@ -93,9 +86,14 @@ static void nonblocking_enqueue(coll_llcm_request_t *request)
     OBJ_RETAIN(request->super.super.req_mpi_object.comm);
 }
 
+static coll_llcm_request_t *nonblocking_request_of(dn_queue_item_t *item)
+{
+    return (coll_llcm_request_t *) ((char *) item - offsetof(coll_llcm_request_t, item));
+}
+
 /** Take the operations off the queue of a module that are complete, and start the next. The lock is held.
- * @param[in,out] done  Where they go. @return where the next one goes. */
-static coll_llcm_request_t **nonblocking_settle(coll_llcm_module_t *module, coll_llcm_request_t **done)
+ * @param[in,out] done  Where they go. */
+static void nonblocking_settle(coll_llcm_module_t *module, dn_fifo_t *done)
 {
     dn_status_t status = dn_tree_test(module->tree);
 
@@ -103,35 +101,32 @@ static coll_llcm_request_t **nonblocking_settle(coll_llcm_module_t *module, coll
         coll_llcm_watch(module);
     }
     while (DN_INPROGRESS != status) {
-        coll_llcm_request_t *request = module->first;
-        request->status = status;
-        module->first = request->next;
-        request->next = NULL;
-        *done = request;
-        done = &request->next;
+        dn_queue_item_t *item = dn_queue_pop(&coll_llcm.nonblocking.modules, &module->requests);
+        nonblocking_request_of(item)->status = status;
+        dn_fifo_push(done, item);
         dn_store_release(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations - 1);
         dn_store_release(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far - !module->mapped);
         /* With 0 the tree is whose collective comes next, in any thread: pairs with coll_llcm_ready(). */
         dn_store_release(&module->pending, module->pending - 1);
-        if (NULL == module->first) {
+        if (NULL == module->requests.items.first) {
             break;
         }
-        status = nonblocking_start(module->first);
+        status = nonblocking_start(nonblocking_request_of(module->requests.items.first));
     }
-    return done;
 }
 
 /** What is left once the lock is not held any more. @return how many there are. */
-static int nonblocking_complete(coll_llcm_request_t *done)
+static int nonblocking_complete(dn_fifo_t *done)
 {
+    dn_queue_item_t *item;
     int count = 0;
 
-    for (coll_llcm_request_t *next; NULL != done; done = next) {
-        ompi_communicator_t *comm = done->super.super.req_mpi_object.comm;
-        next = done->next;
-        done->super.super.req_status.MPI_ERROR = DN_OK == done->status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
+    while (NULL != (item = dn_fifo_pop(done))) {
+        coll_llcm_request_t *request = nonblocking_request_of(item);
+        ompi_communicator_t *comm = request->super.super.req_mpi_object.comm;
+        request->super.super.req_status.MPI_ERROR = DN_OK == request->status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
         /* It may be another's from here on. */
-        (void) ompi_request_complete(&done->super.super, true);
+        (void) ompi_request_complete(&request->super.super, true);
         dn_ompi_wait_tell();
         OBJ_RELEASE(comm);
         count++;
@@ -141,8 +136,9 @@ static int nonblocking_complete(coll_llcm_request_t *done)
 
 int coll_llcm_advance(void)
 {
-    coll_llcm_request_t *done = NULL;
-    coll_llcm_request_t **last = &done;
+    dn_round_t *modules = &coll_llcm.nonblocking.modules;
+    dn_fifo_t done = {0};
+    dn_queue_t *queue;
 
     if (OPAL_LIKELY(0 == dn_load_acquire(&coll_llcm.nonblocking.operations))) {
         return 0;
@@ -153,17 +149,11 @@ int coll_llcm_advance(void)
     if (0 != opal_mutex_trylock(&coll_llcm.nonblocking.lock)) {
         return 0;
     }
-    for (coll_llcm_module_t **at = &coll_llcm.nonblocking.modules; NULL != *at;) {
-        coll_llcm_module_t *module = *at;
-        last = nonblocking_settle(module, last);
-        if (NULL == module->first) {
-            *at = module->next;
-        } else {
-            at = &module->next;
-        }
+    for (uint32_t n = modules->count; 0 != n && NULL != (queue = dn_round_turn(modules)); n--) {
+        nonblocking_settle(nonblocking_request_of(queue->items.first)->module, &done);
     }
     opal_mutex_unlock(&coll_llcm.nonblocking.lock);
-    return nonblocking_complete(done);
+    return nonblocking_complete(&done);
 }
 
 /** The process has slept, maybe until it was told that the tree is given up, and polls are few now. */
@@ -214,7 +204,7 @@ static int nonblocking_launch(coll_llcm_request_t *own, ompi_request_t **request
     opal_mutex_lock(&coll_llcm.nonblocking.lock);
     const bool registers = !coll_llcm.nonblocking.registered;
     coll_llcm.nonblocking.registered = true;
-    if (NULL == module->first) {
+    if (NULL == module->requests.items.first) {
         status = nonblocking_start(own);
     }
     if (DN_INPROGRESS == status) {

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_queue.h
- * What waits for room: one queue for each destination, and a round of the destinations that something waits for.
+ * What waits: a queue of items, oldest first (dn_fifo_t); and, for what waits for room, one queue for each destination and a
+ * round of the destinations that something waits for (dn_queue_t, dn_round_t).
  *
  *   round   first --> queue of A <--> queue of C <--> queue of B <-- last      those that are not empty
  *                        |               |               |
@@ -25,7 +26,8 @@
  *       }
  *   }
  *
- * Shape:     intrusive: items and queues stand at the beginning of the caller's objects. All zeros: an empty queue, an empty round.
+ * Shape:     intrusive: items and queues stand in the caller's objects, best at the beginning: an address of an item is one of the
+ *            object then. All zeros: an empty queue, an empty round.
  * Ownership: all memory is the caller's. An item is in one queue at most, a queue in one round at most. When a destination is lost,
  *            its owner pops what is left, and the queue is in no round any more.
  * Threads:   none of this locks. A thread that pops an item with a lock held may try it without, if no other tries the same
@@ -40,15 +42,85 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dn_atomic.h"
+
 typedef struct dn_queue_item {
     struct dn_queue_item *next;
 } dn_queue_item_t;
 
+/** Items, oldest first. Whether there is one may be looked at while another thread changes the rest: dn_fifo_look(). */
+typedef struct dn_fifo {
+    dn_queue_item_t *first;
+    dn_queue_item_t *last; /**< undefined while there is no first */
+} dn_fifo_t;
+
+/** The oldest item, which stays where it is. NULL: there is none. */
+static inline void *dn_fifo_first(const dn_fifo_t *fifo)
+{
+    return fifo->first;
+}
+
+/** As dn_fifo_first(), while another thread may change the queue: all that was written to the item before it was put there is seen. */
+static inline void *dn_fifo_look(const dn_fifo_t *fifo)
+{
+    return dn_load_acquire(&fifo->first);
+}
+
+/** The item behind this one. NULL: there is none. */
+static inline void *dn_fifo_next(const dn_queue_item_t *item)
+{
+    return item->next;
+}
+
+/** Put an item behind the others. */
+static inline void dn_fifo_push(dn_fifo_t *fifo, dn_queue_item_t *item)
+{
+    item->next = NULL;
+    /* Pairs with dn_fifo_look(), which may find the item as the first, at once or when those before it have gone. */
+    dn_store_release(NULL == fifo->first ? &fifo->first : &fifo->last->next, item);
+    fifo->last = item;
+}
+
+/** Put an item before the others. */
+static inline void dn_fifo_put_back(dn_fifo_t *fifo, dn_queue_item_t *item)
+{
+    item->next = fifo->first;
+    fifo->last = NULL == fifo->first ? item : fifo->last;
+    dn_store_release(&fifo->first, item); /* pairs with dn_fifo_look() */
+}
+
+/** Take the oldest item. NULL: there is none. */
+static inline void *dn_fifo_pop(dn_fifo_t *fifo)
+{
+    dn_queue_item_t *item = fifo->first;
+
+    if (NULL != item) {
+        /* Released when the next item was put there, by this thread or by one that had the same lock. */
+        dn_store_release(&fifo->first, item->next);
+    }
+    return item;
+}
+
+/** Take an item out, wherever it stands. At the beginning it is found at once. */
+static inline void dn_fifo_remove(dn_fifo_t *fifo, dn_queue_item_t *item)
+{
+    dn_queue_item_t *before = NULL;
+
+    for (dn_queue_item_t *at = fifo->first; item != at; at = at->next) {
+        before = at;
+    }
+    if (NULL == before) {
+        (void) dn_fifo_pop(fifo);
+        return;
+    }
+    before->next = item->next;
+    fifo->last = item == fifo->last ? before : fifo->last;
+}
+
 /** What waits for one destination. */
 typedef struct dn_queue {
-    dn_queue_item_t *first;
-    dn_queue_item_t *last;          /**< undefined while there is no first */
-    struct dn_queue *before, *next; /**< in the round, while there is a first */
+    dn_fifo_t items;
+    struct dn_queue *before, *next; /**< in the round, while there is an item */
 } dn_queue_t;
 
 /** Queues that are not empty. */
@@ -80,26 +152,19 @@ static inline void dn_round_leave(dn_round_t *round, dn_queue_t *queue)
 /** Put an item behind those of a queue. */
 static inline void dn_queue_push(dn_round_t *round, dn_queue_t *queue, dn_queue_item_t *item)
 {
-    item->next = NULL;
-    if (NULL == queue->first) {
-        queue->first = item;
+    if (NULL == queue->items.first) {
         dn_round_enter(round, queue);
-    } else {
-        queue->last->next = item;
     }
-    queue->last = item;
+    dn_fifo_push(&queue->items, item);
 }
 
 /** Take the oldest item of a queue. NULL: there is none. */
-static inline dn_queue_item_t *dn_queue_pop(dn_round_t *round, dn_queue_t *queue)
+static inline void *dn_queue_pop(dn_round_t *round, dn_queue_t *queue)
 {
-    dn_queue_item_t *item = queue->first;
+    void *item = dn_fifo_pop(&queue->items);
 
-    if (NULL != item) {
-        queue->first = item->next;
-        if (NULL == queue->first) {
-            dn_round_leave(round, queue);
-        }
+    if (NULL != item && NULL == queue->items.first) {
+        dn_round_leave(round, queue);
     }
     return item;
 }
@@ -107,29 +172,18 @@ static inline dn_queue_item_t *dn_queue_pop(dn_round_t *round, dn_queue_t *queue
 /** Put an item before those of a queue: it has been popped, and has found no room. */
 static inline void dn_queue_put_back(dn_round_t *round, dn_queue_t *queue, dn_queue_item_t *item)
 {
-    item->next = queue->first;
-    if (NULL == queue->first) {
-        queue->last = item;
+    if (NULL == queue->items.first) {
         dn_round_enter(round, queue);
     }
-    queue->first = item;
+    dn_fifo_put_back(&queue->items, item);
 }
 
 /** Take an item out of its queue, wherever it stands. At the queue's beginning it is found at once. */
 static inline void dn_queue_remove(dn_round_t *round, dn_queue_t *queue, dn_queue_item_t *item)
 {
-    dn_queue_item_t *before = NULL;
-
-    for (dn_queue_item_t *at = queue->first; item != at; at = at->next) {
-        before = at;
-    }
-    if (NULL == before) {
-        (void) dn_queue_pop(round, queue);
-        return;
-    }
-    before->next = item->next;
-    if (item == queue->last) {
-        queue->last = before;
+    dn_fifo_remove(&queue->items, item);
+    if (NULL == queue->items.first) {
+        dn_round_leave(round, queue);
     }
 }
 

@@ -160,8 +160,7 @@ static dn_status_t dn_fault_reserve(dn_peer_t *peer, size_t len, dn_window_t *wi
     window->len = len;
     window->mark = 0;
     dn_lock(&fp->lock);
-    msg->next = fp->windows;
-    fp->windows = msg;
+    dn_fifo_push(&fp->windows, &msg->item);
     dn_unlock(&fp->lock);
     return DN_OK;
 }
@@ -171,13 +170,12 @@ static void dn_fault_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel
     dn_fault_peer_t *fp = dn_fault_of(peer);
 
     dn_lock(&fp->lock);
-    dn_fault_message_t **link = &fp->windows;
-    while (NULL != *link && (*link)->data != window->data) {
-        link = &(*link)->next;
+    dn_fault_message_t *msg = dn_fifo_first(&fp->windows);
+    while (NULL != msg && msg->data != window->data) {
+        msg = dn_fifo_next(&msg->item);
     }
-    dn_fault_message_t *msg = *link;
     if (NULL != msg) {
-        *link = msg->next;
+        dn_fifo_remove(&fp->windows, &msg->item);
     }
     dn_unlock(&fp->lock);
     if (NULL == msg) {
@@ -301,12 +299,9 @@ dn_status_t dn_fault_open(const char *schedule, uint32_t pid, dn_fault_t **fault
 
 static void dn_fault_peer_free(dn_fault_peer_t *fp)
 {
-    while (NULL != fp->first) {
-        dn_fault_pop(fp, fp->first);
-    }
-    while (NULL != fp->windows) {
-        dn_fault_message_t *msg = fp->windows;
-        fp->windows = msg->next;
+    dn_fault_message_t *msg;
+
+    while (NULL != (msg = dn_fifo_pop(&fp->waiting)) || NULL != (msg = dn_fifo_pop(&fp->windows))) {
         free(msg);
     }
     free(fp);
@@ -338,11 +333,9 @@ static void dn_fault_inherit(dn_fault_peer_t *fp, dn_fault_peer_t *before)
     if (NULL == before || 0 == before->left) {
         return;
     }
-    fp->first = before->first;
-    fp->last_next = before->last_next;
+    fp->waiting = before->waiting;
     fp->held = before->held;
-    before->first = NULL;
-    before->last_next = &before->first;
+    before->waiting = (dn_fifo_t){0};
     before->held = 0;
     before->left = 0;
 }
@@ -359,7 +352,6 @@ dn_status_t dn_fault_attach(dn_fault_t *fault, dn_peer_base_t *peer)
     fp->fault = fault;
     fp->base = peer;
     fp->inner = peer->hot.ops;
-    fp->last_next = &fp->first;
     fp->random = dn_fault_mix(fault->seed) ^ dn_fault_mix((uint64_t) fault->pid << 32 | peer->pid);
     peer->fault = fp;
     peer->hot.ops = dn_fault_ops;

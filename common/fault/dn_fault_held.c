@@ -17,7 +17,6 @@ dn_fault_message_t *dn_fault_message_new(dn_fault_peer_t *fp, dn_fault_kind_t ki
     dn_fault_message_t *msg = aligned_alloc(64, (sizeof(*msg) + len + 63) / 64 * 64);
 
     if (NULL != msg) {
-        msg->next = NULL;
         msg->kind = kind;
         msg->due = dn_load_relaxed(&fp->fault->tick);
         msg->channel = 0;
@@ -30,9 +29,7 @@ dn_fault_message_t *dn_fault_message_new(dn_fault_peer_t *fp, dn_fault_kind_t ki
 /** Lock held by the caller. */
 static void dn_fault_append(dn_fault_peer_t *fp, dn_fault_message_t *msg)
 {
-    msg->next = NULL;
-    *fp->last_next = msg;
-    fp->last_next = &msg->next;
+    dn_fifo_push(&fp->waiting, &msg->item);
     fp->held++;
 }
 
@@ -50,7 +47,7 @@ static dn_fault_message_t *dn_fault_first(dn_fault_peer_t *fp, int all)
     const uint64_t tick = dn_load_relaxed(&fp->fault->tick);
 
     dn_lock(&fp->lock);
-    dn_fault_message_t *msg = fp->first;
+    dn_fault_message_t *msg = dn_fifo_first(&fp->waiting);
     if (NULL != msg && !all && tick < msg->due) {
         msg = NULL;
     }
@@ -61,10 +58,7 @@ static dn_fault_message_t *dn_fault_first(dn_fault_peer_t *fp, int all)
 void dn_fault_pop(dn_fault_peer_t *fp, dn_fault_message_t *msg)
 {
     dn_lock(&fp->lock);
-    fp->first = msg->next;
-    if (NULL == fp->first) {
-        fp->last_next = &fp->first;
-    }
+    dn_fifo_remove(&fp->waiting, &msg->item);
     fp->held--;
     dn_unlock(&fp->lock);
     free(msg);

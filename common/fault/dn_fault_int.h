@@ -15,6 +15,7 @@
 #include "dn_fault.h"
 
 #include "dn_atomic.h"
+#include "dn_queue.h"
 
 enum {
     DN_FAULT_RULES_MAX = 64,
@@ -43,7 +44,7 @@ typedef struct dn_fault_rule {
 
 /** A message in our hands: a window being filled, or one that waits for its time. */
 typedef struct dn_fault_message {
-    struct dn_fault_message *next;
+    dn_queue_item_t item; /**< first: in dn_fault_peer_t::waiting, or in windows */
     dn_fault_kind_t kind; /**< what befalls it at its kick */
     uint64_t due;         /**< leaves when dn_fault_t::tick has come here */
     unsigned channel;
@@ -70,8 +71,8 @@ typedef struct dn_fault_peer {
     int killed_told;
     int releasing; /**< one thread at a time takes from the queue, so that order is kept */
     unsigned held;
-    dn_fault_message_t *first, **last_next; /**< waiting, in the order of their kicks */
-    dn_fault_message_t *windows;            /**< handed out by reserve */
+    dn_fifo_t waiting; /**< in the order of their kicks */
+    dn_fifo_t windows; /**< handed out by reserve */
 } dn_fault_peer_t;
 
 struct dn_fault {

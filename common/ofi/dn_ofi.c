@@ -59,8 +59,6 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     /* What a provider moves by itself has no tags. */
     ofi->rma_wanted = config->network_rma && DN_AUTH_FULL != config->auth;
     ofi->contenders = 1;
-    ofi->ready_tail = &ofi->ready;
-    ofi->done_tail = &ofi->done;
     ofi->pool[DN_OFI_SHORT] = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
     ofi->pool[DN_OFI_MEDIUM] = (dn_ofi_pool_t){.room = DN_OFI_MIDDLE, .each = 16};
     ofi->pool[DN_OFI_LONG] = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
@@ -109,9 +107,8 @@ static void dn_ofi_close(dn_iface_t *iface)
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
         dn_ofi_free_stream(ofi->stream[i]);
     }
-    while (NULL != ofi->done) {
-        dn_ofi_op_t *op = ofi->done;
-        ofi->done = op->next;
+    dn_ofi_op_t *op;
+    while (NULL != (op = dn_fifo_pop(&ofi->done))) {
         dn_ofi_op_free(op);
     }
     dn_ofi_fabric_close(ofi);

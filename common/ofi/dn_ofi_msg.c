@@ -360,7 +360,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
     dn_ofi_stream_t *stream = peer->tx;
     if (dn_peer_is_doubted(&peer->base)) {
         status = DN_ERR_UNREACH;
-    } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || NULL != peer->rma.first
+    } else if (0 != dn_load_acquire_u32(&peer->base.outstanding) || NULL != peer->rma.ops.first
                || 0 != peer->rma.handed) {
         status = DN_INPROGRESS;
     } else if (NULL != stream && !dn_ofi_is_stored(stream)) {

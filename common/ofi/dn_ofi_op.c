@@ -148,29 +148,11 @@ void dn_ofi_op_free(dn_ofi_op_t *op)
     free(op);
 }
 
-/** Off its peer's list. */
-static void dn_ofi_op_unlink(dn_ofi_op_t *op)
-{
-    dn_ofi_peer_t *peer = op->peer;
-    dn_ofi_op_t **at = &peer->rma.first;
-
-    while (op != *at) {
-        at = &(*at)->next;
-    }
-    *at = op->next;
-    peer->rma.tail = &peer->rma.first;
-    while (NULL != *peer->rma.tail) {
-        peer->rma.tail = &(*peer->rma.tail)->next;
-    }
-    op->next = NULL;
-}
-
 static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
-    dn_ofi_op_unlink(op);
+    dn_fifo_remove(&op->peer->rma.ops, &op->item);
     op->peer->rma.handed += (uint32_t) op->failed;
-    *ofi->done_tail = op;
-    ofi->done_tail = &op->next;
+    dn_fifo_push(&ofi->done, &op->item);
 }
 
 /** Is no more of it to be handed over? */
@@ -217,8 +199,8 @@ int dn_ofi_rma_advance(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     int waits = 0;
 
-    for (dn_ofi_op_t *op = peer->rma.first, *next; NULL != op && !waits; op = next) {
-        next = op->next;
+    for (dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops), *next; NULL != op && !waits; op = next) {
+        next = dn_fifo_next(&op->item);
         waits = dn_ofi_op_advance(ofi, op) || dn_ofi_op_settle(ofi, op);
     }
     return waits;
@@ -277,12 +259,8 @@ int dn_ofi_signal(dn_ofi_t *ofi)
 
     for (;;) {
         dn_ofi_lock(ofi);
-        dn_ofi_op_t *op = ofi->done;
+        dn_ofi_op_t *op = dn_fifo_pop(&ofi->done);
         if (NULL != op) {
-            ofi->done = op->next;
-            if (NULL == ofi->done) {
-                ofi->done_tail = &ofi->done;
-            }
             /* While others cannot call the provider. */
             dn_ofi_op_unregister(op);
         }
@@ -302,7 +280,7 @@ int dn_ofi_signal(dn_ofi_t *ofi)
 /** Has the provider parts of this peer's reads, or writes? */
 static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
 {
-    for (const dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
+    for (const dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {
         if (NULL != op->part && (op->write ? writes : reads)) {
             return 1;
         }
@@ -374,7 +352,7 @@ static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
     }
     ofi->resetting = 0;
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        for (dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
+        for (dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {
             dn_ofi_op_restart(ofi, op);
         }
     }
@@ -425,7 +403,7 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
     const int alone = NULL != ofi->rma_ep && ofi->rma_ep == ofi->ep;
     const uint64_t last_ns = alone ? DN_OFI_LINGER_NS : DN_OFI_GRACE_NS;
 
-    for (dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
+    for (dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {
         op->status = DN_ERR_UNREACH;
     }
     /* A PULL would write to memory that its owner is about to have back. */
@@ -443,13 +421,13 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
             dn_ofi_break(ofi);
         }
     }
-    while (NULL != peer->rma.first) {
-        dn_ofi_op_t *op = peer->rma.first;
+    dn_ofi_op_t *op;
+    while (NULL != (op = dn_fifo_first(&peer->rma.ops))) {
         dn_ofi_op_abandon(ofi, op);
         if (signal) {
             dn_ofi_op_done(ofi, op);
         } else {
-            dn_ofi_op_unlink(op);
+            dn_fifo_remove(&op->peer->rma.ops, &op->item);
             dn_ofi_op_free(op);
         }
     }

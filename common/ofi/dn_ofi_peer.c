@@ -84,7 +84,6 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
         peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
     }
     ofi->contenders += (uint32_t) peer->contends;
-    peer->rma.tail = &peer->rma.first;
     peer->watch.since = dn_ofi_clock();
     peer->next = ofi->peers;
     ofi->peers = peer;

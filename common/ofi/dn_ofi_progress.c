@@ -25,28 +25,18 @@ void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (!peer->rx.queued && DN_OFI_STRANGER != peer->owner && NULL != peer->rx.first) {
         peer->rx.queued = 1;
-        peer->rx.ready_next = NULL;
-        *ofi->ready_tail = peer;
-        ofi->ready_tail = &peer->rx.ready_next;
+        dn_fifo_push(&ofi->ready, &peer->rx.ready);
         ofi->nready++;
     }
 }
 
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (!peer->rx.queued) {
-        return;
+    if (peer->rx.queued) {
+        dn_fifo_remove(&ofi->ready, &peer->rx.ready);
+        peer->rx.queued = 0;
+        ofi->nready--;
     }
-    dn_ofi_peer_t **at = &ofi->ready;
-    while (peer != *at) {
-        at = &(*at)->rx.ready_next;
-    }
-    *at = peer->rx.ready_next;
-    if (&peer->rx.ready_next == ofi->ready_tail) {
-        ofi->ready_tail = at;
-    }
-    peer->rx.queued = 0;
-    ofi->nready--;
 }
 
 /** Run the handlers of up to @p max messages of one peer; the device's lock is
@@ -89,8 +79,9 @@ static int dn_ofi_dispatch_all(dn_ofi_t *ofi)
 {
     int n = 0;
 
-    for (uint32_t turns = ofi->nready; 0 != turns && NULL != ofi->ready; turns--) {
-        dn_ofi_peer_t *peer = ofi->ready;
+    for (uint32_t turns = ofi->nready; 0 != turns && NULL != ofi->ready.first; turns--) {
+        dn_ofi_peer_t *peer =
+            (dn_ofi_peer_t *) ((char *) ofi->ready.first - offsetof(dn_ofi_peer_t, rx.ready));
         dn_ofi_unready(ofi, peer);
         n += dn_ofi_dispatch(ofi, peer, DN_OFI_TURN);
         dn_ofi_make_ready(ofi, peer);
@@ -111,7 +102,7 @@ static void dn_ofi_go_on(dn_ofi_t *ofi)
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         dn_ofi_give_credit(ofi, peer);
         dn_ofi_answer(ofi, peer);
-        if (NULL != peer->rma.first && dn_ofi_rma_advance(ofi, peer)) {
+        if (NULL != peer->rma.ops.first && dn_ofi_rma_advance(ofi, peer)) {
             ofi->work = 1;
         }
     }
@@ -159,7 +150,7 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 /** Is there something for dn_ofi_end_turn()? */
 static int dn_ofi_has_more(const dn_ofi_t *ofi)
 {
-    return NULL != ofi->done || NULL != ofi->loan.back || 0 != dn_load_acquire_u32(&ofi->iface.doubts)
+    return NULL != ofi->done.first || NULL != ofi->loan.back || 0 != dn_load_acquire_u32(&ofi->iface.doubts)
            || dn_load_seq_cst(&ofi->reap);
 }
 
@@ -187,7 +178,7 @@ static int dn_ofi_is_busy(const dn_ofi_t *ofi)
         busy = NULL != ofi->stream[i] && NULL != ofi->stream[i]->first;
     }
     for (const dn_ofi_peer_t *peer = ofi->peers; !busy && NULL != peer; peer = peer->next) {
-        busy = NULL != peer->rma.first;
+        busy = NULL != peer->rma.ops.first;
     }
     return busy;
 }
@@ -232,7 +223,7 @@ int dn_ofi_progress(dn_iface_t *iface)
     }
     dn_ofi_lock(ofi);
     ofi->turns++;
-    if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready) {
+    if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready.first) {
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
         dn_ofi_stir(ofi);

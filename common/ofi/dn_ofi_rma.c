@@ -76,11 +76,11 @@ void dn_ofi_rma_unregister(dn_ofi_t *ofi)
         }
     }
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
-        for (dn_ofi_op_t *op = peer->rma.first; NULL != op; op = op->next) {
+        for (dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {
             dn_ofi_op_unregister(op);
         }
     }
-    for (dn_ofi_op_t *op = ofi->done; NULL != op; op = op->next) {
+    for (dn_ofi_op_t *op = dn_fifo_first(&ofi->done); NULL != op; op = dn_fifo_next(&op->item)) {
         dn_ofi_op_unregister(op);
     }
 }
@@ -182,7 +182,8 @@ static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfe
     if (dn_ofi_is_fenced(ofi, peer)) {
         return DN_ERR_AGAIN;
     }
-    for (const dn_ofi_op_t *older = peer->rma.first; NULL != older; older = older->next) {
+    for (const dn_ofi_op_t *older = dn_fifo_first(&peer->rma.ops); NULL != older;
+         older = dn_fifo_next(&older->item)) {
         if (0 != older->local_at.left) {
             return DN_ERR_AGAIN;
         }
@@ -196,8 +197,7 @@ static dn_status_t dn_ofi_start(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfe
         dn_ofi_op_free(op);
         return -FI_EAGAIN == ret ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
     }
-    *peer->rma.tail = op;
-    peer->rma.tail = &op->next;
+    dn_fifo_push(&peer->rma.ops, &op->item);
     dn_ofi_op_advance(ofi, op);
     return DN_INPROGRESS;
 }

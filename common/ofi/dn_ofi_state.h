@@ -302,13 +302,13 @@ typedef struct dn_ofi_peer {
         dn_ofi_buffer_t *first, *last; /**< for handlers */
         uint32_t depth;                /**< its handlers running, one inside the other */
         int queued;                    /**< the peer is in ofi->ready */
-        struct dn_ofi_peer *ready_next;
+        dn_queue_item_t ready;
     } rx;
 
     /** PUSH and PULL: dn_ofi_op.c */
     struct {
-        struct dn_ofi_op *first, **tail; /**< in flight, oldest first */
-        uint32_t handed;                 /**< of those no more in flight, for the core processor */
+        dn_fifo_t ops;   /**< dn_ofi_op_t in flight */
+        uint32_t handed; /**< of those no more in flight, for the core processor */
         uint64_t fenced; /**< number of the message behind which RMA may start; 0: it need not wait */
         uint64_t flying; /**< bytes of their parts that the provider has */
     } rma;
@@ -346,7 +346,7 @@ static inline int dn_ofi_rx_has_left(const dn_ofi_peer_t *peer)
 
 /** A PUSH or PULL. */
 typedef struct dn_ofi_op {
-    struct dn_ofi_op *next;
+    dn_queue_item_t item; /**< first: in dn_ofi_peer_t::rma.ops, then in done */
     dn_ofi_peer_t *peer;
     dn_xfer_t xfer; /**< what it points to are copies: the next five */
     dn_key_t whole_key;
@@ -455,18 +455,18 @@ typedef struct dn_ofi {
     uint32_t npeers;
     uint32_t nsenders; /**< peers with a stream to us */
     dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
-    dn_ofi_peer_t *ready, **ready_tail; /**< with messages for handlers */
+    dn_fifo_t ready; /**< dn_ofi_peer_t::rx.ready of those with messages for handlers */
     uint32_t nready;
     dn_ofi_group_t *group; /**< the first is our own */
     uint32_t ngroups;
     dn_ofi_applicant_t *applicant; /**< oldest first */
     uint32_t napplicants;
-    uint32_t greeting;              /**< streams that were not open yet at the last look */
-    uint64_t greet_at;              /**< when the next of them says HELLO */
-    int told;                       /**< that somebody cannot be understood */
-    dn_ofi_op_t *done, **done_tail; /**< to be signalled, or to be done by the core processor */
-    int resetting;                  /**< failures of RMA are of our own making */
-    struct fid_mr **mr;             /**< of segments, by SID */
+    uint32_t greeting;  /**< streams that were not open yet at the last look */
+    uint64_t greet_at;  /**< when the next of them says HELLO */
+    int told;           /**< that somebody cannot be understood */
+    dn_fifo_t done;     /**< dn_ofi_op_t, to be signalled, or to be done by the core processor */
+    int resetting;      /**< failures of RMA are of our own making */
+    struct fid_mr **mr; /**< of segments, by SID */
     uint32_t nmr;
 
     dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */

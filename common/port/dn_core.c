@@ -172,7 +172,8 @@ static dn_status_t dn_core_advance(dn_core_op_t *op)
 static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
 {
     dn_core_t *core = &port->core;
-    const dn_status_t status = NULL != op->peer->core.operations.first ? DN_ERR_AGAIN : dn_core_advance(op);
+    const dn_status_t status =
+        NULL != op->peer->core.operations.items.first ? DN_ERR_AGAIN : dn_core_advance(op);
 
     if (DN_OK != status && DN_ERR_AGAIN != status) {
         dn_core_op_drop(core, op);
@@ -374,8 +375,8 @@ static int dn_core_progress_sending(dn_port_t *port)
     for (uint32_t peers = core->sending.count; 0 != peers && NULL != (queue = dn_round_turn(&core->sending));
          peers--) {
         dn_status_t status = DN_OK;
-        while (NULL != queue->first && DN_OK == status) {
-            dn_core_op_t *op = (dn_core_op_t *) queue->first;
+        while (NULL != queue->items.first && DN_OK == status) {
+            dn_core_op_t *op = dn_fifo_first(&queue->items);
             status = dn_core_advance(op);
             if (DN_OK == status) {
                 dn_core_wait_no_more(core, op);

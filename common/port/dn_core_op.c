@@ -57,8 +57,8 @@ void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op)
 
 void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer)
 {
-    while (NULL != peer->core.operations.first) {
-        dn_core_wait_no_more(core, (dn_core_op_t *) peer->core.operations.first);
+    while (NULL != peer->core.operations.items.first) {
+        dn_core_wait_no_more(core, dn_fifo_first(&peer->core.operations.items));
     }
 }
 
@@ -121,7 +121,7 @@ void dn_core_close(dn_core_t *core)
     dn_queue_t *queue;
 
     while (NULL != (queue = dn_round_turn(&core->sending))) {
-        dn_core_wait_no_more(core, (dn_core_op_t *) queue->first);
+        dn_core_wait_no_more(core, dn_fifo_first(&queue->items));
     }
     while (NULL != (queue = dn_round_turn(&core->answering))) {
         dn_core_serve_lost(core, dn_core_answering(queue));

@@ -73,9 +73,8 @@ static void dn_core_enqueue(dn_core_t *core, dn_core_answer_t *answer)
 /** Does the refusal of this PUSH wait already? Each of its messages that fails asks for it again. */
 static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *reply)
 {
-    for (const dn_queue_item_t *item = peer->core.answers.first; NULL != item; item = item->next) {
-        const dn_core_answer_t *at = (const dn_core_answer_t *) item;
-
+    for (const dn_core_answer_t *at = dn_fifo_first(&peer->core.answers.items); NULL != at;
+         at = dn_fifo_next(&at->item)) {
         if (DN_CORE_PUSH_DONE == at->tag && DN_OK != at->reply.status && at->reply.id == reply->id) {
             return 1;
         }
@@ -87,7 +86,7 @@ static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *re
 static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, const dn_core_reply_t *reply)
 {
     /* Not ahead of those that wait. */
-    if (NULL == peer->core.answers.first
+    if (NULL == peer->core.answers.items.first
         && DN_ERR_AGAIN != dn_botf(&peer->hot, DN_CHAN_CORE, tag, reply, sizeof(*reply), NULL, 0)) {
         return;
     }
@@ -394,7 +393,7 @@ static int dn_core_serve_peer(dn_port_t *port, dn_queue_t *queue)
 
     for (uint32_t answers = dn_core_answering(queue)->core.answering; 0 != answers; answers--) {
         /* Not in the queue meanwhile: a device may find in a send that the peer is lost, and all that waits goes. */
-        dn_core_answer_t *answer = (dn_core_answer_t *) dn_queue_pop(&core->answering, queue);
+        dn_core_answer_t *answer = dn_queue_pop(&core->answering, queue);
         if (NULL == answer) {
             return n;
         }
@@ -428,14 +427,16 @@ int dn_core_serve_progress(dn_port_t *port)
 
 dn_peer_base_t *dn_core_answering(dn_queue_t *queue)
 {
-    return ((dn_core_answer_t *) queue->first)->peer;
+    const dn_core_answer_t *answer = dn_fifo_first(&queue->items);
+
+    return answer->peer;
 }
 
 void dn_core_serve_lost(dn_core_t *core, dn_peer_base_t *peer)
 {
     dn_core_answer_t *answer;
 
-    while (NULL != (answer = (dn_core_answer_t *) dn_queue_pop(&core->answering, &peer->core.answers))) {
+    while (NULL != (answer = dn_queue_pop(&core->answering, &peer->core.answers))) {
         dn_core_answer_free(answer);
     }
 }

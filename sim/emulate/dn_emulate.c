@@ -168,7 +168,7 @@ static int dn_emulate_progress(dn_iface_t *iface)
 
     dn_emulate_poll(emulate);
     for (dn_emulate_peer_t *peer = emulate->peers; NULL != peer; peer = peer->next) {
-        n += NULL == peer->first ? 0 : dn_emulate_deliver(emulate, peer, DN_EMULATE_BATCH);
+        n += NULL == peer->items.first ? 0 : dn_emulate_deliver(emulate, peer, DN_EMULATE_BATCH);
         if (0 != peer->owes) {
             dn_emulate_pay(emulate, peer);
         }

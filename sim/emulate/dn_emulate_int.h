@@ -36,6 +36,7 @@
 
 #include "dn_device.h"
 #include "dn_model.h"
+#include "dn_queue.h"
 
 #define DN_EMULATE_LINE 64
 
@@ -193,7 +194,7 @@ typedef struct dn_emulate_credit {
 
 /** Something that came and has to wait for its time. */
 typedef struct dn_emulate_item {
-    struct dn_emulate_item *next;
+    dn_queue_item_t item; /**< first: in dn_emulate_peer_t::items */
     uint64_t due;
     uint64_t trip; /**< that the profile takes, from the send on */
     uint64_t late; /**< it came after its time and a poll that would have found it */
@@ -241,8 +242,7 @@ typedef struct dn_emulate_peer {
     uint64_t due;      /**< of what came last */
     uint64_t reserved; /**< when the window was that is being filled */
     uint64_t served;   /**< from when on its NIC's questions are answered */
-    dn_emulate_item_t *first;
-    dn_emulate_item_t **tail;
+    dn_fifo_t items;
 } dn_emulate_peer_t;
 
 /** What became of the profile's times; sums over what was received, and what was sent. */

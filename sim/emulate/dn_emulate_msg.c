@@ -288,13 +288,6 @@ static dn_emulate_item_t *dn_emulate_item_new(const dn_emulate_t *emulate, dn_em
     return item;
 }
 
-static void dn_emulate_queue(dn_emulate_peer_t *peer, dn_emulate_item_t *item)
-{
-    item->next = NULL;
-    *peer->tail = item;
-    peer->tail = &item->next;
-}
-
 int dn_emulate_asked(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const void *data, size_t len)
 {
     if (sizeof(dn_emulate_credit_t) != len || peer->cut) {
@@ -304,7 +297,7 @@ int dn_emulate_asked(dn_emulate_t *emulate, dn_emulate_peer_t *peer, const void 
     if (NULL != item) {
         *item = (dn_emulate_item_t){.due = peer->due, .kind = DN_EMULATE_ASK, .len = len};
         memcpy(item->data, data, len);
-        dn_emulate_queue(peer, item);
+        dn_fifo_push(&peer->items, &item->item);
     }
     return 1;
 }
@@ -379,7 +372,7 @@ int dn_emulate_arrive(dn_emulate_t *emulate, dn_emulate_peer_t *peer, unsigned k
     if (0 != left) {
         memcpy(item->data, bytes, left);
     }
-    dn_emulate_queue(peer, item);
+    dn_fifo_push(&peer->items, &item->item);
     return 1;
 }
 
@@ -433,20 +426,21 @@ int dn_emulate_deliver(dn_emulate_t *emulate, dn_emulate_peer_t *peer, int max)
 {
     const uint64_t poll = emulate->poll;
     uint64_t from = poll + emulate->nic.host_read;
-    dn_emulate_item_t **at = &peer->first;
+    dn_emulate_item_t *passed = NULL;
+    dn_emulate_item_t *item;
     int waits = 0;
     int n = 0;
 
-    while (n < max && NULL != *at && (*at)->due <= poll) {
-        dn_emulate_item_t *item = *at;
+    while (n < max
+           && NULL != (item = NULL == passed ? dn_fifo_first(&peer->items) : dn_fifo_next(&passed->item))
+           && item->due <= poll) {
         waits = waits || (DN_EMULATE_BOTF == item->kind && NULL == emulate->iface.handler[item->channel].fn);
         if (waits && DN_EMULATE_BOTF == item->kind) {
             /* It keeps its place; what passes it runs no handler, which alone could change the queue. */
-            at = &item->next;
+            passed = item;
             continue;
         }
-        *at = item->next;
-        peer->tail = NULL == *at ? at : peer->tail;
+        dn_fifo_remove(&peer->items, &item->item);
         if (DN_EMULATE_ASK != item->kind) {
             dn_emulate_sum(emulate, item);
         }
@@ -468,11 +462,10 @@ int dn_emulate_deliver(dn_emulate_t *emulate, dn_emulate_peer_t *peer, int max)
 
 void dn_emulate_drop(dn_emulate_peer_t *peer)
 {
-    while (NULL != peer->first) {
-        dn_emulate_item_t *item = peer->first;
-        peer->first = item->next;
+    dn_emulate_item_t *item;
+
+    while (NULL != (item = dn_fifo_pop(&peer->items))) {
         free(item);
     }
-    peer->tail = &peer->first;
 }
 /** @} */

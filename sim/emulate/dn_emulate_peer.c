@@ -119,7 +119,8 @@ static void dn_far_session(dn_emulate_peer_t *peer, uint64_t session)
     peer->far_session = session;
     peer->taken = 0;
     peer->told = 0;
-    for (dn_emulate_item_t *item = peer->first; NULL != item; item = item->next) {
+    for (dn_emulate_item_t *item = dn_fifo_first(&peer->items); NULL != item;
+         item = dn_fifo_next(&item->item)) {
         item->lines = 0;
     }
 }
@@ -154,7 +155,6 @@ static dn_emulate_peer_t *dn_emulate_peer_new(dn_emulate_t *emulate, const uint6
     peer->base.cut = emulate->nic.page;
     peer->base.ops = dn_emulate_ops;
     memcpy(peer->inner_nonce, ((const dn_peer_base_t *) inner)->nonce, sizeof(peer->inner_nonce));
-    peer->tail = &peer->first;
     peer->next = emulate->peers;
     emulate->peers = peer;
     dn_peer_set_user(inner, DN_CHAN_USER, peer);
@@ -197,7 +197,7 @@ void dn_emulate_sweep(dn_emulate_t *emulate)
         if (peer->far_open && (peer->gone || NULL == peer->inner) && dn_emulate_has_ended(emulate, peer)) {
             peer->far_open = 0;
         }
-        if (!peer->near_open && !peer->far_open && NULL == peer->first && 0 == peer->owes
+        if (!peer->near_open && !peer->far_open && NULL == peer->items.first && 0 == peer->owes
             && 0 == peer->base.connections) {
             dn_port_forget(emulate->iface.port, &peer->base);
             dn_emulate_peer_free(emulate, peer);

@@ -39,7 +39,7 @@ static void check(void)
 
     for (int to = 0; to < DESTINATIONS; to++) {
         const destination_t *d = &destination[to];
-        const dn_queue_item_t *at = d->queue.first;
+        const dn_queue_item_t *at = d->queue.items.first;
 
         for (size_t i = 0; i < d->n; i++, at = at->next) {
             assert_ptr_equal(at, &d->line[i]->super);
@@ -50,7 +50,7 @@ static void check(void)
     assert_int_equal(round_.count, busy);
     for (const dn_queue_t *queue = round_.first; NULL != queue; before = queue, queue = queue->next) {
         assert_ptr_equal(queue->before, before);
-        assert_non_null(queue->first);
+        assert_non_null(queue->items.first);
         assert_true(0 < busy--);
     }
     assert_int_equal(busy, 0);
