@@ -207,16 +207,12 @@ static dn_status_t dn_ofi_transfer(dn_ofi_peer_t *peer, const dn_xfer_t *xfer, i
     dn_ofi_t *ofi = (dn_ofi_t *) peer->base.iface;
     dn_xfer_t plain;
 
-    dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
-    if (DN_OK != status) {
-        return status;
-    }
     xfer = dn_xfer_plain(xfer, &plain);
     if (!dn_ofi_fits(ofi, peer, xfer, write)) {
         return DN_ERR_UNSUPPORTED;
     }
     dn_ofi_lock(ofi);
-    status = dn_ofi_start(ofi, peer, xfer, write);
+    dn_status_t status = dn_ofi_start(ofi, peer, xfer, write);
     if (DN_ERR_AGAIN == status) {
         status = dn_ofi_no_room(ofi, peer);
     }

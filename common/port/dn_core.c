@@ -207,10 +207,6 @@ static dn_status_t dn_core_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, enum 
     dn_port_t *port = peer->iface->port;
     dn_xfer_t plain;
 
-    dn_status_t status = dn_xfer_check(xfer, DN_CORE_OP_PUSH == kind, peer->llcm_len);
-    if (DN_OK != status) {
-        return status;
-    }
     xfer = dn_xfer_plain(xfer, &plain);
     if (0 == xfer->len && DN_CORE_OP_PULL == kind) {
         if (0 != (xfer->flags & DN_XFER_STATUS_LOCAL)) {
@@ -220,7 +216,7 @@ static dn_status_t dn_core_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, enum 
     }
     dn_port_lock(port);
     dn_core_op_t *op = dn_core_op_new(&port->core, peer, kind);
-    status = NULL == op ? DN_ERR_NOMEM : DN_OK;
+    dn_status_t status = NULL == op ? DN_ERR_NOMEM : DN_OK;
     if (DN_OK == status) {
         op->key = *xfer->key;
         op->xfer = *xfer;
@@ -250,16 +246,11 @@ dn_status_t dn_core_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 {
     dn_peer_base_t *peer = (dn_peer_base_t *) hot;
     dn_port_t *port = peer->iface->port;
+    dn_status_t status = DN_ERR_NOMEM;
 
-    dn_status_t status = dn_amo_check(amo);
-    if (DN_OK != status) {
-        return status;
-    }
     dn_port_lock(port);
     dn_core_op_t *op = dn_core_op_new(&port->core, peer, DN_CORE_OP_AMO);
-    if (NULL == op) {
-        status = DN_ERR_NOMEM;
-    } else {
+    if (NULL != op) {
         op->key = *amo->key;
         op->amo = *amo;
         status = dn_core_start(port, op);

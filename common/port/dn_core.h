@@ -30,7 +30,7 @@ typedef struct dn_core {
 void dn_core_open(dn_core_t *core, uint32_t first);
 void dn_core_close(dn_core_t *core);
 
-/** As dn_push(), dn_pull(), dn_atomic(), by messages. Return DN_INPROGRESS or an error. */
+/** As dn_push(), dn_pull(), dn_atomic(), by messages, of what has been checked (dn_xfer.h). Return DN_INPROGRESS or an error. */
 dn_status_t dn_core_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_core_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_core_atomic(dn_peer_t *peer, const dn_amo_t *amo);

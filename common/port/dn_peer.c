@@ -9,6 +9,7 @@
 
 #include "dn_log.h"
 #include "dn_port.h"
+#include "dn_xfer.h"
 
 /** Arrows of the drawing in dn_device.h. */
 #define TO(life) DN_TURN_TO(DN_PEER_##life)
@@ -149,24 +150,48 @@ dn_peer_t *dn_peer_nobody(void)
 }
 /** @} */
 
-/** @name The device's entry, else the core processor */
+/** @name The device's entry, else the core processor: both are given what has been checked here */
 /** @{ */
+typedef dn_status_t (*dn_peer_transfer_fn_t)(dn_peer_t *hot, const dn_xfer_t *xfer);
+
+static inline dn_status_t dn_peer_transfer(dn_peer_t *hot, const dn_xfer_t *xfer, int write,
+                                           dn_peer_transfer_fn_t device)
+{
+    dn_status_t status = dn_xfer_check(xfer, write, ((dn_peer_base_t *) hot)->llcm_len);
+
+    if (DN_OK == status) {
+        status = NULL == device ? DN_ERR_UNSUPPORTED : device(hot, xfer);
+    }
+    if (DN_ERR_UNSUPPORTED != status) {
+        return status;
+    }
+    return write ? dn_core_push(hot, xfer) : dn_core_pull(hot, xfer);
+}
+
 static dn_status_t dn_peer_push(dn_peer_t *hot, const dn_xfer_t *xfer)
 {
-    const dn_status_t status = ((dn_peer_base_t *) hot)->ops.push(hot, xfer);
-    return DN_ERR_UNSUPPORTED != status ? status : dn_core_push(hot, xfer);
+    return dn_peer_transfer(hot, xfer, 1, ((dn_peer_base_t *) hot)->ops.push);
 }
 
 static dn_status_t dn_peer_pull(dn_peer_t *hot, const dn_xfer_t *xfer)
 {
-    const dn_status_t status = ((dn_peer_base_t *) hot)->ops.pull(hot, xfer);
-    return DN_ERR_UNSUPPORTED != status ? status : dn_core_pull(hot, xfer);
+    return dn_peer_transfer(hot, xfer, 0, ((dn_peer_base_t *) hot)->ops.pull);
+}
+
+static inline dn_status_t dn_peer_operate(dn_peer_t *hot, const dn_amo_t *amo,
+                                          dn_status_t (*device)(dn_peer_t *hot, const dn_amo_t *amo))
+{
+    dn_status_t status = dn_amo_check(amo);
+
+    if (DN_OK == status) {
+        status = NULL == device ? DN_ERR_UNSUPPORTED : device(hot, amo);
+    }
+    return DN_ERR_UNSUPPORTED != status ? status : dn_core_atomic(hot, amo);
 }
 
 static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 {
-    const dn_status_t status = ((dn_peer_base_t *) hot)->ops.atomic(hot, amo);
-    return DN_ERR_UNSUPPORTED != status ? status : dn_core_atomic(hot, amo);
+    return dn_peer_operate(hot, amo, ((dn_peer_base_t *) hot)->ops.atomic);
 }
 /** @} */
 
@@ -214,9 +239,9 @@ static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
     }
     ops.lend = NULL != peer->ops.lend ? peer->ops.lend : dn_no_lend;
     ops.aotf_line = NULL != peer->ops.aotf_line ? peer->ops.aotf_line : dn_core_aotf_line;
-    ops.push = NULL != peer->ops.push ? dn_peer_push : dn_core_push;
-    ops.pull = NULL != peer->ops.pull ? dn_peer_pull : dn_core_pull;
-    ops.atomic = NULL != peer->ops.atomic ? dn_peer_atomic : dn_core_atomic;
+    ops.push = dn_peer_push;
+    ops.pull = dn_peer_pull;
+    ops.atomic = dn_peer_atomic;
     ops.peek = NULL != peer->ops.peek ? peer->ops.peek : dn_no_peek;
     ops.wake = NULL != peer->ops.wake ? peer->ops.wake : dn_no_wake;
     dn_peer_wear(&peer->hot, &ops);
@@ -387,12 +412,12 @@ void dn_disconnect(dn_peer_t *hot)
 
 dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t *xfer, int write)
 {
-    return write ? dn_core_push(&peer->hot, xfer) : dn_core_pull(&peer->hot, xfer);
+    return dn_peer_transfer(&peer->hot, xfer, write, NULL);
 }
 
 dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo)
 {
-    return dn_core_atomic(&peer->hot, amo);
+    return dn_peer_operate(&peer->hot, amo, NULL);
 }
 
 void dn_port_peer_lost(dn_port_t *port, dn_peer_base_t *peer)

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_xfer.h
- * What every device does alike with a transfer or an atomic operation: check it, and run it on the CPU.
+ * What is done alike with a transfer or an atomic operation for every device. The port checks it, once: devices and the core processor
+ * are given what is good. The target checks what messages ask for by itself (dn_core_serve.c).
  */
 #ifndef DN_XFER_H
 #define DN_XFER_H
@@ -16,7 +17,7 @@
  * @retval DN_ERR_PARAM  blocks do not add up, misaligned or misplaced status words.
  * @retval DN_ERR_RANGE  the remote side leaves the key's segment, or the status word the target's LLCM.
  */
-DN_DEVICE_API dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
+dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len);
 
 /**
  * The same transfer without programs on sides that lie together all the same, so that these go the ways of
@@ -42,7 +43,7 @@ DN_DEVICE_API dn_status_t dn_xfer_keep(dn_xfer_t *xfer, dn_xfer_sides_t *sides);
 DN_DEVICE_API void dn_xfer_drop(dn_xfer_sides_t *sides);
 
 /** Check an atomic operation: width, alignment, range. */
-DN_DEVICE_API dn_status_t dn_amo_check(const dn_amo_t *amo);
+dn_status_t dn_amo_check(const dn_amo_t *amo);
 
 /** Run it on a word mapped here; stores the old value at amo->result unless that is NULL. Never fails. */
 DN_DEVICE_API void dn_amo_run(void *word, const dn_amo_t *amo);

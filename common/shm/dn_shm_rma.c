@@ -291,12 +291,8 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
     dn_shm_place_t place;
     dn_xfer_t plain;
 
-    dn_status_t status = dn_xfer_check(xfer, write, peer->base.llcm_len);
-    if (DN_OK != status) {
-        return status;
-    }
     xfer = dn_xfer_plain(xfer, &plain);
-    status = dn_shm_reach(peer, key, &place);
+    dn_status_t status = dn_shm_reach(peer, key, &place);
     if (DN_OK == status) {
         dn_shm_cpu_copy(xfer, place.base + xfer->roff, write);
         dn_shm_unreach(peer, &place);
@@ -344,10 +340,7 @@ dn_status_t dn_shm_atomic(dn_peer_t *hot, const dn_amo_t *amo)
     dn_shm_peer_t *peer = (dn_shm_peer_t *) hot;
     dn_shm_place_t place;
 
-    dn_status_t status = dn_amo_check(amo);
-    if (DN_OK == status) {
-        status = dn_shm_reach(peer, amo->key, &place);
-    }
+    dn_status_t status = dn_shm_reach(peer, amo->key, &place);
     if (DN_OK == status) {
         if (0 == (place.base + amo->roff) % amo->width) {
             dn_amo_run((void *) (uintptr_t) (place.base + amo->roff), amo);

@@ -158,15 +158,8 @@ dn_status_t dn_model_push(dn_peer_t *hot, const dn_xfer_t *xfer)
 {
     dn_model_peer_t *peer = (dn_model_peer_t *) hot;
     dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
-    const dn_status_t status = dn_xfer_check(xfer, 1, peer->base.llcm_len);
 
-    if (DN_OK == status && !dn_model_op_fits(node, xfer)) {
-        return DN_ERR_UNSUPPORTED;
-    }
-    if (DN_OK != status) {
-        return status;
-    }
-    if (!dn_model_op_maps(peer, xfer)) {
+    if (!dn_model_op_fits(node, xfer) || !dn_model_op_maps(peer, xfer)) {
         return DN_ERR_UNSUPPORTED;
     }
     const int windows = 0 == dn_value(node, DN_P_PUSH_DMA) || DN_MODEL_WAY_BOTF == node->way
@@ -326,10 +319,6 @@ dn_status_t dn_model_pull(dn_peer_t *hot, const dn_xfer_t *xfer)
     dn_model_peer_t *peer = (dn_model_peer_t *) hot;
     dn_model_node_t *node = ((dn_model_iface_t *) peer->base.iface)->node;
 
-    const dn_status_t status = dn_xfer_check(xfer, 0, peer->base.llcm_len);
-    if (DN_OK != status) {
-        return status;
-    }
     if (0 == dn_value(node, DN_P_PULL_DMA) || !dn_model_op_fits(node, xfer)) {
         return dn_pull_by_messages(peer, xfer);
     }
