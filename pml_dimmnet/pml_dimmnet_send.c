@@ -9,30 +9,45 @@
 
 #include "pml_dimmnet.h"
 
-/** Send as one eager message, now or not at all. */
-static inline bool send_eager(const void *buf, size_t count, const ompi_datatype_t *type, dn_tag_peer_t *peer,
-                              const dn_tag_head_t *head, mca_pml_base_send_mode_t mode)
+/** What blocking and nonblocking sends begin with. @return true: the call is over, with *rc_p; else the message has to wait. */
+static inline bool send_at_once(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
+                                mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm, int *rc_p)
 {
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
     uint8_t *data;
     size_t len;
 
-    return OPAL_LIKELY(mca_pml_dimmnet_contiguous(buf, count, type, &data, &len)
-                       && MCA_PML_BASE_SEND_SYNCHRONOUS != mode)
-           && DN_OK == dn_tag_inject(peer, head, data, len);
+    *rc_p = OMPI_ERR_UNREACH;
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        return true;
+    }
+    if (OPAL_LIKELY(mca_pml_dimmnet_contiguous(buf, count, type, &data, &len)
+                    && MCA_PML_BASE_SEND_SYNCHRONOUS != mode)
+        && DN_OK == dn_tag_inject(peer, &head, data, len)) {
+        *rc_p = OMPI_SUCCESS;
+        return true;
+    }
+    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
+        *rc_p = mca_pml_dimmnet_send_buffered(buf, count, type, dst, tag, comm);
+        return true;
+    }
+    return false;
 }
 
 /** A blocking send that is not one eager message of memory that lies together. */
 static int __attribute__((noinline))
-send_waiting(const void *buf, size_t count, ompi_datatype_t *type, dn_tag_peer_t *peer,
-             const dn_tag_head_t *head, bool synchronous)
+send_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag, bool synchronous,
+             struct ompi_communicator_t *comm)
 {
+    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
     opal_convertor_t *convertor;
     dn_ompi_tag_blocking_t blocking;
 
     dn_ompi_tag_block(&blocking);
     int rc = mca_pml_dimmnet_memory(&blocking.req, &convertor, buf, count, type, true);
     if (OMPI_SUCCESS == rc) {
-        rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, head, synchronous));
+        rc = dn_ompi_status(dn_tag_send(&blocking.req, dn_ompi_tag_peer(comm, dst), &head, synchronous));
     }
     if (OMPI_SUCCESS == rc) {
         rc = dn_ompi_tag_wait(&blocking);
@@ -46,19 +61,12 @@ send_waiting(const void *buf, size_t count, ompi_datatype_t *type, dn_tag_peer_t
 int mca_pml_dimmnet_send(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
                          mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm)
 {
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+    int rc;
 
-    if (OPAL_UNLIKELY(NULL == peer)) {
-        return OMPI_ERR_UNREACH;
+    if (OPAL_LIKELY(send_at_once(buf, count, type, dst, tag, mode, comm, &rc))) {
+        return rc;
     }
-    if (OPAL_LIKELY(send_eager(buf, count, type, peer, &head, mode))) {
-        return OMPI_SUCCESS;
-    }
-    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
-        return mca_pml_dimmnet_send_buffered(buf, count, type, dst, tag, comm);
-    }
-    return send_waiting(buf, count, type, peer, &head, MCA_PML_BASE_SEND_SYNCHRONOUS == mode);
+    return send_waiting(buf, count, type, dst, tag, MCA_PML_BASE_SEND_SYNCHRONOUS == mode, comm);
 }
 
 /** dn_tag_fn_t of a send that MPI has a handle of. */
@@ -114,19 +122,11 @@ int mca_pml_dimmnet_isend(const void *buf, size_t count, ompi_datatype_t *type, 
                           mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
                           ompi_request_t **request)
 {
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+    int rc;
 
-    if (OPAL_UNLIKELY(NULL == peer)) {
-        return OMPI_ERR_UNREACH;
-    }
-    if (OPAL_LIKELY(send_eager(buf, count, type, peer, &head, mode))) {
-        *request = &mca_pml_dimmnet_sent;
-        return OMPI_SUCCESS;
-    }
-    if (MCA_PML_BASE_SEND_BUFFERED == mode) {
-        *request = &mca_pml_dimmnet_sent;
-        return mca_pml_dimmnet_send_buffered(buf, count, type, dst, tag, comm);
+    *request = &mca_pml_dimmnet_sent;
+    if (OPAL_LIKELY(send_at_once(buf, count, type, dst, tag, mode, comm, &rc))) {
+        return rc;
     }
     return isend_waiting(buf, count, type, dst, tag, mode, comm, request);
 }
