@@ -623,6 +623,10 @@ static const dn_variant_t variant[] = {
 #ifdef TAG_TORTURE_OFI
     {.file = "ofi_rxm", .device = "ofi:tcp;ofi_rxm@lo"},
     {.file = "ofi_first_32", .device = "ofi:net@lo", .settings = "first=4294967200"},
+    /* What is lent and what is held back are in order. */
+    {.file = "ofi_fault",
+     .device = "ofi:net@lo",
+     .settings = "fault=botf:again/4,botf:delay/9,push:again/5,pull:again/5,seed=1"},
 #endif
 };
 /** @} */
