@@ -380,12 +380,14 @@ DN_API uint32_t *dn_bell(const dn_port_t *port);
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**
- * As memcpy(), for bytes on their way between two cores: into a BOTF window, or out of a message. Where
- * memcpy() would take one string instruction for them, and source and target are not aligned alike, that
- * handles lines which another core holds at a fifth of the speed (8 KiB under pml/ob1, perf/dn_bw: 5 GB/s
- * instead of 23).
+ * As memcpy(), for bytes on their way between two cores: out of a message, which another core has written.
+ * By moves or by the string instruction, as the processor is faster; not by the latter where the places of
+ * source and target in their pages make it slow.
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);
+/** The same into a BOTF window, whose lines another core has read: from shorter lengths on by the string
+ * instruction. */
+DN_API void dn_copy_in(void *to, const void *from, size_t len);
 /** @} */
 
 /** @name Segments (Martini paper section 4) */

@@ -4,6 +4,7 @@
  */
 #include "dn_config.h"
 
+#include "dimmnet.h"
 #include "dn_line.h"
 
 uint64_t dn_line_turn(dn_line_tx_t *tx, uint32_t at)
@@ -48,7 +49,7 @@ int dn_line_send_long(dn_line_tx_t *tx, unsigned channel, unsigned tag, const vo
             /* The receiver looks at the head's line all the time: what else lies there is written last. */
             first = DN_LINE_INLINE - head_len;
         }
-        memcpy(data + head_len + first, (const uint8_t *) body + first, body_len - first);
+        dn_copy_in(data + head_len + first, (const uint8_t *) body + first, body_len - first);
         dn_copy_inline(data + head_len, body, first);
     }
     if (0 != head_len) {

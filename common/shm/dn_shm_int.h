@@ -72,7 +72,8 @@ typedef struct dn_shm_granule {
 typedef struct dn_shm_stage {
     dn_lock_t lock; /**< of all below; taken after a peer's */
     uint32_t count;
-    uint32_t next;   /**< to be looked at next */
+    uint32_t populated; /**< the first so many have memory */
+    uint32_t next;      /**< of these, to be looked at next */
     uint32_t misses; /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;

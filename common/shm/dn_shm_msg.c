@@ -93,7 +93,7 @@ static __attribute__((noinline)) dn_status_t dn_shm_botf_long(dn_shm_peer_t *pee
             memcpy(place, head, head_len);
         }
         if (0 != body_len) {
-            dn_copy(place + head_len, body, body_len);
+            dn_copy_in(place + head_len, body, body_len);
         }
         dn_shm_stage_kick(peer, channel, tag, len);
     } else if (DN_ERR_UNSUPPORTED == status) {
@@ -348,22 +348,45 @@ static int dn_shm_poll_many(dn_shm_t *shm)
     return n;
 }
 
+/** In dn_message_t::mark, above the span of a message in the ring. */
+#define DN_SHM_MARK_REWIND (UINT64_C(1) << 32)
+/** And above that: 0, or 1 + the granule of a message on the stage. */
+#define DN_SHM_MARK_GRANULE 33
+
+/** dn_shm_show() of a line that names a message on the stage. @return 0: it names none, or of another channel. */
+static __attribute__((noinline)) uint64_t dn_shm_show_staged(const dn_shm_rx_t *rx, dn_line_msg_t *msg,
+                                                             unsigned channel)
+{
+    if ((channel | DN_SHM_STAGED) != msg->channel) {
+        return 0;
+    }
+    const uint32_t *taken = dn_shm_stage_find(rx, msg);
+    return NULL == taken ? 0 : 1 + (uint64_t) (taken - dn_shm_taken(&rx->peer->map, 0)) / (DN_LINE_BYTES / sizeof(*taken));
+}
+
 /** dn_shm_peek() of a message that is there. */
 static inline dn_status_t dn_shm_show(const dn_shm_rx_t *rx, uint64_t head, unsigned channel,
                                       dn_message_t *message)
 {
     dn_line_msg_t msg;
+    uint64_t granule = 0;
 
     dn_line_read(&rx->line, head, &msg);
-    /* The channel of a message on the stage is no caller's. */
-    if (__builtin_expect(msg.channel != channel || msg.len >= rx->len_limit, 0)) {
+    if (__builtin_expect(msg.len >= rx->len_limit, 0)) {
         return DN_ERR_UNSUPPORTED;
+    }
+    /* The channel of a message on the stage is no caller's. */
+    if (__builtin_expect(msg.channel != channel, 0)) {
+        granule = dn_shm_show_staged(rx, &msg, channel);
+        if (0 == granule) {
+            return DN_ERR_UNSUPPORTED;
+        }
     }
     dn_line_prefetch(&msg);
     message->data = msg.data;
     message->len = msg.len;
     message->tag = msg.tag;
-    message->mark = (uint64_t) msg.rewind << 32 | msg.span;
+    message->mark = granule << DN_SHM_MARK_GRANULE | (msg.rewind ? DN_SHM_MARK_REWIND : 0) | msg.span;
     return DN_OK;
 }
 
@@ -383,9 +406,15 @@ void dn_shm_take(dn_peer_t *hot, const dn_message_t *message)
 {
     dn_shm_rx_t *rx = ((dn_shm_peer_t *) hot)->rx;
     /* What was checked, not what the sender may have written there since. */
-    const dn_line_msg_t msg = {.span = (uint32_t) message->mark, .rewind = (uint32_t) (message->mark >> 32)};
+    const dn_line_msg_t msg = {.span = (uint32_t) message->mark,
+                               .rewind = 0 != (message->mark & DN_SHM_MARK_REWIND)};
+    const uint64_t granule = message->mark >> DN_SHM_MARK_GRANULE;
 
     dn_line_advance(&rx->line, &msg);
+    if (__builtin_expect(0 != granule, 0)) {
+        dn_shm_stage_took(dn_shm_taken(&rx->peer->map, (uint32_t) (granule - 1)));
+        dn_shm_ring_sender(rx);
+    }
     dn_shm_give_credit(rx);
 }
 

@@ -10,14 +10,14 @@
  *   | granule 0 | granule 1 |         | granule n-1 | taken 0 | taken 1 |         | taken n-1 |
  *   +-----------+-----------+-- ... --+-------------+---------+---------+-- ... --+-----------+
  *
- * A line of a small ring is in both cores' caches, so to write it takes a transfer between them and to read it
- * another. Granules are used in turn, over more memory than those caches hold: when one comes round again, its
- * lines have left them. Between two cores with L = 53 ns the ring carries 10 GB/s, the stage 30 and more.
- *
  * A granule serves one pair at a time: the sender puts messages into it, one behind the other, until the next one does
- * not fit, and opens another. It may be opened again when `taken`, the messages that receivers have read, equals what
- * was put there. A receiver that does not read thus keeps the granules that hold its messages and no more; when
- * there is no other, messages go through the ring.
+ * not fit. It may be used again when `taken`, the messages that receivers have read, equals what was put there. A receiver that does
+ * not read thus keeps the granules that hold its messages and no more; when there is no other, messages go through the ring.
+ *
+ * The sender goes on with the same granule when all of it has been read, else with another one that has memory, else with a new
+ * one: a page of memory takes as long as 100 KiB of messages to come. So a ping-pong lives in one granule, and a stream in as many as its
+ * receiver is behind. Lines that the receiver has read last are no slower to write than others where no bytes of them are asked for
+ * (dn_copy_in()).
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -39,10 +39,15 @@
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
+/** Where the first message of a granule begins. Its place in a page is then seldom just behind that of where it comes from, which
+ * dn_copy_in() is slow with: memory that a program sends begins at a page, or close to it. */
+#define DN_SHM_STAGE_START DN_LINE_BYTES
+
 /** Looks in vain between two at whether readers live that were left with unread messages. */
 #define DN_SHM_STAGE_MISSES 4096
 
-_Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE, "the longest message fits into a granule");
+_Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE - DN_SHM_STAGE_START,
+               "the longest message fits into a granule");
 
 /** A message on its way through the stage: the bytes of its line. */
 typedef struct dn_shm_staged {
@@ -119,39 +124,63 @@ static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
                               DN_SHM_GRANULE);
 }
 
-/** Let go of the granule that a peer's messages went to and open another. @return 0: none is free. */
+/** Open a granule that is found free for a peer, and let go of the one that it had. The lock is held. */
+static void dn_shm_stage_give(dn_shm_granule_t *granule, dn_shm_peer_t *peer)
+{
+    if (NULL != peer->stage.granule) {
+        dn_shm_granule_turn(peer->stage.granule, DN_SHM_GRANULE_RESTS);
+    }
+    dn_shm_granule_turn(granule, DN_SHM_GRANULE_OPEN);
+    granule->peer = peer;
+    peer->stage.granule = granule;
+    peer->stage.used = DN_SHM_STAGE_START;
+}
+
+/** A granule with memory of which nothing is open or unread; the lock is held. NULL: not found. */
+static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm)
+{
+    dn_shm_stage_t *stage = &shm->stage;
+
+    for (uint32_t i = 0; i < DN_SHM_STAGE_LOOKS && i < stage->populated; i++) {
+        dn_shm_granule_t *granule = &stage->granule[stage->next];
+
+        stage->next = stage->next + 1 >= stage->populated ? 0 : stage->next + 1;
+        if (DN_SHM_GRANULE_OPEN != granule->state && dn_shm_stage_read(shm, granule)) {
+            return granule;
+        }
+    }
+    return NULL;
+}
+
+/** A granule that is used for the first time; the lock is held. NULL: there is none, or no memory for it. */
+static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
+{
+    dn_shm_stage_t *stage = &shm->stage;
+
+    return stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated)
+               ? &stage->granule[stage->populated++]
+               : NULL;
+}
+
+/** Have room in a granule for a peer's next message. @return 0: none is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
     dn_shm_stage_t *stage = &shm->stage;
-    int found = 0;
 
+    if (NULL != peer->stage.granule && dn_shm_stage_read(shm, peer->stage.granule)) {
+        peer->stage.used = DN_SHM_STAGE_START;
+        return 1;
+    }
     dn_lock(&stage->lock);
-    for (int i = 0; i < DN_SHM_STAGE_LOOKS && !found; i++) {
-        const uint32_t index = stage->next;
-        dn_shm_granule_t *granule = &stage->granule[index];
-
-        stage->next = index + 1 == stage->count ? 0 : index + 1;
-        if (DN_SHM_GRANULE_OPEN != granule->state && dn_shm_stage_read(shm, granule)
-            && (DN_SHM_GRANULE_NEW != granule->state || dn_shm_stage_populate(shm, index))) {
-            if (NULL != peer->stage.granule) {
-                dn_shm_granule_turn(peer->stage.granule, DN_SHM_GRANULE_RESTS);
-            }
-            dn_shm_granule_turn(granule, DN_SHM_GRANULE_OPEN);
-            granule->peer = peer;
-            peer->stage.granule = granule;
-            peer->stage.used = 0;
-            found = 1;
-        }
-    }
-    if (!found && NULL != peer->stage.granule && dn_shm_stage_read(shm, peer->stage.granule)) {
-        peer->stage.used = 0;
-        found = 1;
-    }
-    if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
+    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm);
+    granule = NULL != granule ? granule : dn_shm_stage_grow(shm);
+    if (NULL != granule) {
+        dn_shm_stage_give(granule, peer);
+    } else if (0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
         dn_shm_stage_reclaim(shm);
     }
     dn_unlock(&stage->lock);
-    return found;
+    return NULL != granule;
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
