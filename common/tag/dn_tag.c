@@ -31,7 +31,7 @@
 /** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is left or lost. */
 #define TO(state) DN_TURN_TO(DN_TAG_##state)
 const uint32_t dn_tag_turns[] = {
-    [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
+    [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(SENDS) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
     [DN_TAG_WAITS_ROOM] = TO(WAITS_REPLY) | TO(COMPLETE),
     [DN_TAG_WAITS_REPLY] = TO(WAITS_ROOM) | TO(SENDS) | TO(COMPLETE),
     [DN_TAG_SENDS] = TO(COMPLETE),
@@ -39,7 +39,7 @@ const uint32_t dn_tag_turns[] = {
     [DN_TAG_PUSHES] = TO(PUSH_STARTS) | TO(TELLS),
     [DN_TAG_TELLS] = TO(WAITS_REPLY) | TO(COMPLETE),
     [DN_TAG_POSTED] = TO(MATCHED) | TO(IS_PUSHED) | TO(COMPLETE),
-    [DN_TAG_MATCHED] = TO(PULLS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
+    [DN_TAG_MATCHED] = TO(PULLS) | TO(ASKS) | TO(WAITS_BYTES) | TO(ANSWERS) | TO(COMPLETE),
     [DN_TAG_IS_PUSHED] = TO(ASKS) | TO(COMPLETE),
     [DN_TAG_STARTS] = TO(PULLS) | TO(COMPLETE),
     [DN_TAG_PULLS] = TO(STARTS) | TO(ASKS) | TO(ANSWERS) | TO(COMPLETE),
@@ -110,7 +110,9 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
         0 != attr.sockets && peer->eager_limit > DN_TAG_COPY_MAX ? DN_TAG_COPY_MAX : peer->eager_limit;
     /* Of whoever is reached through a library, no clock is known. */
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
-    peer->piece_max = (attr.botf_max - sizeof(dn_tag_frag_t)) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
+    peer->piece_max = (attr.botf_max - DN_TAG_PIECE_HEAD) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
+    /* Where the two share memory, and one copies in while the other copies out. */
+    peer->flows = 0 != (attr.caps & DN_CAP_MAP) && DN_PACE_STREAM_NEVER != tag->config.limit.stream;
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;
     tag->peers = peer;
@@ -194,6 +196,8 @@ static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
     if (NULL != found) {
         peer->first = found->next;
         peer->left++;
+    } else {
+        found = dn_tag_flow_abandon(peer);
     }
     for (dn_tag_req_t **at = &tag->busy, *before = NULL; NULL == found && NULL != *at;) {
         if (peer == (*at)->peer) {
@@ -290,7 +294,7 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
     const dn_handle_table_t *handles = &peer->tag->handles;
 
     dn_tag_lock(peer->tag);
-    int needs = NULL != peer->first;
+    int needs = NULL != peer->first || NULL != peer->flow.req;
     for (uint32_t i = 0; i < handles->count; i++) {
         const dn_tag_req_t *req = handles->slot[i].object;
 
@@ -339,6 +343,9 @@ static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
 
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_peer_user(hot, tag->channel);
+    if (NULL != peer) {
+        peer->cut = true;
+    }
     dn_tag_unlock(tag);
     if (NULL == peer) {
         return;

@@ -7,8 +7,8 @@
  *
  * A short message is one BOTF message, matched where it arrives. A long one is announced by its envelope; the receiver, once
  * it has matched, PULLs the data and says that it is done, or asks for the bytes in pieces when memory on either side does not
- * lie together, or pieces are faster (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). Where the receiver comes
- * first, the sender may PUSH at once (protocol A: dn_tag_announce.c). What finds no room in the peer's ring waits, in order,
+ * lie together, or pieces are faster (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). One of medium length flows:
+ * where both share memory it comes in pieces without being asked for (dn_tag_flow.c). Where the receiver comes first, the sender may PUSH at once (protocol A: dn_tag_announce.c). What finds no room in the peer's ring waits, in order,
  * and dn_tag_progress() tries it again.
  *
  * The life of a request; each arrow is one dn_tag_turn():
@@ -19,12 +19,15 @@
  *                                              ^   |
  *                                              |   +--------> SENDS ---> COMPLETE    in pieces
  *                                              |
+ *            NEW ---> SENDS ---> COMPLETE                                            it flows
+ *
  *            NEW ---> PUSH_STARTS <--> PUSHES ---> TELLS ---> COMPLETE               into an announced receive
  *                                                    |
  *                                                    +------> WAITS_REPLY            that could not be made
  *
  *   receive  NEW ---> POSTED ---> MATCHED ---> COMPLETE                              an eager message; or cancelled
  *                       |            |
+ *                       |            +---> WAITS_BYTES ---> COMPLETE              it flows
  *                       |            +---> ANSWERS ---> COMPLETE                  nothing is to be fetched, or it was synchronous
  *                       |            +---> PULLS <--> STARTS                      STARTS waits for room
  *                       |            |       |  +---> ANSWERS ---> COMPLETE
@@ -76,6 +79,7 @@ enum dn_tag_kind {
     DN_TAG_PUSHED,   /**< that has ended */
     DN_TAG_HOLD,     /**< announce all messages from now on: too much has arrived that nobody receives */
     DN_TAG_RELEASE,  /**< as before again */
+    DN_TAG_FLOW,     /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
 };
 
 /** The envelope, which is what a message is matched by. A message of up to 40 bytes travels in one line with it. */
@@ -128,7 +132,7 @@ enum dn_tag_state {
     DN_TAG_IS_PUSHED,   /**< receive: for DN_TAG_PUSHED */
     DN_TAG_STARTS,      /**< receive: for room for the PULL */
     DN_TAG_PULLS,       /**< receive: for the PULL */
-    DN_TAG_WAITS_BYTES, /**< receive: for DN_TAG_FRAG */
+    DN_TAG_WAITS_BYTES, /**< receive: for DN_TAG_FRAG, asked for or not */
     DN_TAG_ANSWERS,     /**< receive: for room for its last answer */
     DN_TAG_ASKS,        /**< receive: for room for DN_TAG_CTS */
     DN_TAG_COMPLETE,
@@ -215,6 +219,14 @@ struct dn_tag_peer {
     uint64_t *offer_claim; /**< its claim, mapped */
     uint32_t transfers;    /**< PULLs and PUSHes of requests, in flight */
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
+    bool cut;      /**< the port has said that it is lost */
+    bool flows;    /**< messages of medium length to it flow */
+    uint32_t flowing; /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
+    struct {
+        dn_tag_req_t *req; /**< that takes it; NULL: none yet */
+        dn_tag_msg_t *msg; /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
+        size_t left;       /**< bytes to come, 0: none flows */
+    } flow;                /**< the message that flows from it */
 };
 
 /** Which long receives are announced. */

@@ -25,15 +25,17 @@ static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
 }
 
 /** What a kept message counts for: what it takes here. */
-static size_t dn_tag_kept_bytes(const dn_tag_msg_t *msg)
+static size_t dn_tag_kept_bytes(enum dn_tag_kind kind, size_t len)
 {
-    return sizeof(*msg) + (DN_TAG_EAGER == msg->kind || DN_TAG_SYNC == msg->kind ? msg->len : 0);
+    const bool brings = DN_TAG_EAGER == kind || DN_TAG_SYNC == kind || DN_TAG_FLOW == kind;
+
+    return sizeof(dn_tag_msg_t) + (brings ? len : 0);
 }
 
 void dn_tag_take_kept(dn_tag_msg_t *msg)
 {
     dn_match_take(&msg->peer->tag->match, &msg->match);
-    dn_tag_account(msg->peer, 0, dn_tag_kept_bytes(msg));
+    dn_tag_account(msg->peer, 0, dn_tag_kept_bytes(msg->kind, msg->len));
 }
 
 void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered)
@@ -45,6 +47,9 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
         next = dn_match_next_kept(&tag->match, context, at);
         if ((NULL == peer || msg->peer == peer) && !(answered && DN_TAG_EAGER == msg->kind)) {
             dn_tag_take_kept(msg);
+            if (msg == msg->peer->flow.msg) {
+                msg->peer->flow.msg = NULL;
+            }
             free(msg);
         }
     }
@@ -54,8 +59,8 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
 /** Nobody waits for this message yet. The lock is held. @return false: memory ran out. */
 static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
 {
-    const size_t data_len = NULL == arrival->data ? 0 : arrival->len;
-    dn_tag_msg_t *msg = malloc(sizeof(*msg) + data_len);
+    const size_t bytes = dn_tag_kept_bytes(arrival->kind, arrival->len);
+    dn_tag_msg_t *msg = malloc(bytes);
 
     if (NULL == msg) {
         return false;
@@ -68,10 +73,13 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     msg->request = arrival->request;
     msg->key = arrival->key;
     msg->len = arrival->len;
-    if (0 != data_len) {
-        memcpy(msg->data, arrival->data, data_len);
+    if (NULL != arrival->data) {
+        memcpy(msg->data, arrival->data, arrival->len);
     }
-    dn_tag_account(peer, dn_tag_kept_bytes(msg), 0);
+    if (DN_TAG_FLOW == arrival->kind) {
+        peer->flow.msg = msg;
+    }
+    dn_tag_account(peer, bytes, 0);
     dn_match_keep(&peer->tag->match, &msg->match);
     return true;
 }
@@ -90,8 +98,7 @@ static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_
     return req;
 }
 
-/** Find the receive for a message, or keep the message. */
-static void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival)
+void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival)
 {
     dn_tag_req_t *req = NULL;
     bool kept = false;
@@ -275,9 +282,16 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         good = sizeof(dn_tag_frag_t) <= len;
         if (good) {
             memcpy(&message.handle, data, sizeof(message.handle));
-            dn_tag_got_frag(tag, src, message.handle, (const uint8_t *) data + sizeof(dn_tag_frag_t),
-                            len - sizeof(dn_tag_frag_t));
+            const uint8_t *bytes = (const uint8_t *) data + sizeof(dn_tag_frag_t);
+            if (DN_HANDLE_NONE == message.handle) {
+                good = dn_tag_got_flow_frag(tag, src, bytes, len - sizeof(dn_tag_frag_t));
+            } else {
+                dn_tag_got_frag(tag, src, message.handle, bytes, len - sizeof(dn_tag_frag_t));
+            }
         }
+        break;
+    case DN_TAG_FLOW:
+        good = dn_tag_got_flow(tag, src, data, len);
         break;
     case DN_TAG_HOLD:
     case DN_TAG_RELEASE:

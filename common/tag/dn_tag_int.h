@@ -7,6 +7,7 @@
  *
  *   dn_tag.c           engines, peers, what waits is tried again
  *   dn_tag_send.c      the sender's side
+ *   dn_tag_flow.c      messages whose bytes follow without being asked for
  *   dn_tag_recv.c      the receiver's side: receives are started, probed, cancelled; a matched message comes
  *   dn_tag_arrive.c    messages are read, matched or kept
  *   dn_tag_announce.c  the receiver comes first
@@ -41,11 +42,20 @@ typedef struct dn_tag_cts {
     uint64_t len;      /**< bytes wanted */
 } dn_tag_cts_t;
 
-/** A line: the bytes behind it begin where a line does, as copy kernels like it. */
+/** Bytes ahead of those of a piece: a line, so that these begin where a line does, as copy kernels like it. */
+#define DN_TAG_PIECE_HEAD 64u
+
 typedef struct dn_tag_frag {
-    uint64_t receiver; /**< handle at the receiver */
-    uint8_t pad[56];
+    uint64_t receiver; /**< handle at the receiver; DN_HANDLE_NONE: of what flows */
+    uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(uint64_t)];
 } dn_tag_frag_t;
+
+/** The same, ahead of a message's first bytes. */
+typedef struct dn_tag_flow {
+    dn_tag_head_t head;
+    uint64_t len; /**< of the whole message */
+    uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(dn_tag_head_t) - sizeof(uint64_t)];
+} dn_tag_flow_t;
 
 typedef struct dn_tag_takes {
     uint64_t receiver; /**< handle at the receiver */
@@ -76,10 +86,10 @@ typedef struct dn_tag_arrival {
     enum dn_tag_kind kind;
     dn_tag_head_t head;
     uint64_t request;
-    uint64_t left; /**< dn_tag_rts_t::left; 0: it has been kept, or is not long */
-    dn_key_t key;  /**< DN_TAG_RTS only */
-    size_t len;    /**< of the whole message */
-    const uint8_t *data;
+    uint64_t left;       /**< dn_tag_rts_t::left; 0: it has been kept, or is not long */
+    dn_key_t key;        /**< DN_TAG_RTS only */
+    size_t len;          /**< of the whole message */
+    const uint8_t *data; /**< of all of it; NULL: not here yet */
 } dn_tag_arrival_t;
 
 static inline void dn_tag_lock(dn_tag_t *tag)
@@ -221,6 +231,8 @@ void dn_tag_unregister(dn_tag_req_t *req);
 void dn_tag_send_finish(dn_tag_req_t *req);
 /** Send what waits for a peer. @return messages sent. */
 int dn_tag_send_waiting(dn_tag_peer_t *peer);
+/** Send a piece: the next bytes of a request behind a head of DN_TAG_PIECE_HEAD bytes. */
+dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const void *head);
 /** Send the next pieces. @return true: the request is complete. */
 bool dn_tag_send_pieces(dn_tag_req_t *req, int *events);
 /** Messages that a send waits for. */
@@ -312,8 +324,30 @@ void dn_tag_got_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_
 bool dn_tag_recv_again(dn_tag_req_t *req);
 /** @} */
 
+/** @name dn_tag_flow.c */
+/** @{ */
+/** Begin to send a message that flows. @return false: send it another way. */
+bool dn_tag_flow(dn_tag_req_t *req);
+/** The last piece of what flows to a peer has left. */
+static inline void dn_tag_flow_end(dn_tag_peer_t *peer)
+{
+    dn_store_release_u32(&peer->flowing, 0);
+}
+/** Bytes of a piece of what flows to a peer. */
+size_t dn_tag_flow_piece(const dn_tag_peer_t *peer);
+/** Messages. @return false: malformed. */
+bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t len);
+bool dn_tag_got_flow_frag(dn_tag_t *tag, const dn_peer_t *src, const uint8_t *data, size_t len);
+/** A matched receive waits for what flows from a peer. The lock is held. */
+void dn_tag_flow_await(dn_tag_req_t *req, dn_tag_peer_t *peer);
+/** The rest of what flows from a peer does not come. The lock is held. @return the receive that waits for it; NULL: none does. */
+dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer);
+/** @} */
+
 /** @name dn_tag_arrive.c */
 /** @{ */
+/** Find the receive for a message, or keep the message. */
+void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival);
 /** dn_handler_fn_t of the channel; arg is the engine. */
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
 /** Take a kept message off. The lock is held. */

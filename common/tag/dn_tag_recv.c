@@ -159,6 +159,12 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
 
 void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
 {
+    if (DN_TAG_FLOW == arrival->kind) {
+        dn_tag_lock(req->tag);
+        dn_tag_flow_await(req, peer);
+        dn_tag_unlock(req->tag);
+        return;
+    }
     req->remote = arrival->request;
     req->peer = peer;
     if (DN_TAG_SYNC == arrival->kind) {
@@ -288,19 +294,41 @@ void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int bloc
     }
 }
 
+/** A message that flows may not be here in full yet. @return false: it is, and is the caller's. */
+static bool dn_tag_mrecv_flow(dn_tag_req_t *req, dn_tag_msg_t *msg)
+{
+    const dn_tag_head_t head = {msg->match.context, msg->match.source, msg->match.tag};
+
+    dn_tag_lock(req->tag);
+    dn_tag_peer_t *peer = msg->peer;
+    const bool flows = DN_TAG_FLOW == msg->kind;
+    const bool cut = flows && peer->cut;
+    if (flows) {
+        dn_tag_expect(req, head, msg->len);
+        dn_tag_flow_await(req, peer);
+    }
+    dn_tag_unlock(req->tag);
+    if (cut) {
+        dn_tag_lost(peer);
+    }
+    return flows;
+}
+
 void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
 {
+    req->tag = tag;
+    req->handle = DN_HANDLE_NONE;
+    req->state = DN_TAG_NEW;
+    dn_tag_turn(req, DN_TAG_MATCHED);
+    if (dn_tag_mrecv_flow(req, msg)) {
+        return;
+    }
     const dn_tag_arrival_t arrival = {.kind = msg->kind,
                                       .head = {msg->match.context, msg->match.source, msg->match.tag},
                                       .request = msg->request,
                                       .key = msg->key,
                                       .len = msg->len,
                                       .data = msg->data};
-
-    req->tag = tag;
-    req->handle = DN_HANDLE_NONE;
-    req->state = DN_TAG_NEW;
-    dn_tag_turn(req, DN_TAG_MATCHED);
     dn_tag_deliver(req, &arrival, msg->peer);
     free(msg);
 }

@@ -13,7 +13,7 @@
 static size_t dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
 {
     if (NULL != req->buffer) {
-        dn_copy(to, req->buffer + req->done, len);
+        dn_copy_in(to, req->buffer + req->done, len);
         return len;
     }
     return __builtin_expect(req->walks, 1) ? dn_prog_gather(to, &req->cursor, len)
@@ -274,7 +274,7 @@ dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_hea
     req->segment = NULL;
     req->handle = DN_HANDLE_NONE;
     req->done = 0;
-    if (dn_tag_push(req)) {
+    if (dn_tag_push(req) || (!synchronous && dn_tag_flow(req))) {
         return DN_OK;
     }
     if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
@@ -320,20 +320,20 @@ static inline size_t dn_tag_least(size_t a, size_t b)
 
 /** The next piece. Where the receiver has less room than the message is long, an element may end beyond what is wanted: the rest of
  * it is packed, and stays here. */
-static dn_status_t dn_tag_send_piece(dn_tag_req_t *req)
+dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const void *head)
 {
-    const size_t room = dn_tag_least(req->len - req->done, req->peer->piece_max);
-    const dn_tag_frag_t frag = {.receiver = req->remote};
+    const size_t most = DN_TAG_FLOW == req->kind ? dn_tag_flow_piece(req->peer) : req->peer->piece_max;
+    const size_t room = dn_tag_least(req->len - req->done, most);
     dn_peer_t *peer = req->peer->peer;
     dn_window_t window;
 
-    const dn_status_t status = dn_botf_reserve(peer, sizeof(frag) + room, &window);
+    const dn_status_t status = dn_botf_reserve(peer, DN_TAG_PIECE_HEAD + room, &window);
     if (DN_OK == status) {
-        memcpy(window.data, &frag, sizeof(frag));
-        const size_t packed = dn_tag_pack(req, (uint8_t *) window.data + sizeof(frag), room);
+        memcpy(window.data, head, DN_TAG_PIECE_HEAD);
+        const size_t packed = dn_tag_pack(req, (uint8_t *) window.data + DN_TAG_PIECE_HEAD, room);
         const size_t len = dn_tag_least(packed, req->wanted - req->done);
         dn_tag_leaves(req->tag);
-        dn_botf_kick(peer, &window, req->tag->channel, DN_TAG_FRAG, sizeof(frag) + len);
+        dn_botf_kick(peer, &window, req->tag->channel, kind, DN_TAG_PIECE_HEAD + len);
         req->done += len;
     }
     return status;
@@ -341,8 +341,10 @@ static dn_status_t dn_tag_send_piece(dn_tag_req_t *req)
 
 bool dn_tag_send_pieces(dn_tag_req_t *req, int *events)
 {
+    const dn_tag_frag_t frag = {.receiver = req->remote};
+
     while (req->done < req->wanted) {
-        const dn_status_t status = dn_tag_send_piece(req);
+        const dn_status_t status = dn_tag_send_piece(req, DN_TAG_FRAG, &frag);
 
         if (DN_ERR_AGAIN == status) {
             return false;
@@ -352,6 +354,9 @@ bool dn_tag_send_pieces(dn_tag_req_t *req, int *events)
             return false;
         }
         (*events)++;
+    }
+    if (DN_TAG_FLOW == req->kind) {
+        dn_tag_flow_end(req->peer);
     }
     dn_tag_send_finish(req);
     return true;

@@ -406,12 +406,13 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         dn_tag_rts_t rts;
         dn_tag_cts_t cts;
         dn_tag_frag_t frag;
+        dn_tag_flow_t flow;
         dn_tag_announce_t announce;
         dn_tag_takes_t takes;
         dn_tag_pushed_t pushed;
         uint64_t handle;
     } m = {.bytes = {0}};
-    const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_RELEASE);
+    const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_FLOW);
     size_t n = sizeof(m.head) + dn_test_below(random, 300);
 
     m.head = head;
@@ -426,8 +427,11 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         m.cts = (dn_tag_cts_t){handle, other, len};
         n = sizeof(m.cts);
     } else if (DN_TAG_FRAG == kind) {
-        m.frag.receiver = handle;
+        m.frag.receiver = 0 == dn_test_below(random, 2) ? handle : DN_HANDLE_NONE;
         n = sizeof(m.frag) + dn_test_below(random, 400);
+    } else if (DN_TAG_FLOW == kind) {
+        m.flow = (dn_tag_flow_t){.head = head, .len = len};
+        n = sizeof(m.flow) + dn_test_below(random, 400);
     } else if (DN_TAG_ANNOUNCE == kind) {
         m.announce = (dn_tag_announce_t){
             .context = head.context, .tag = head.tag, .number = 1, .request = other, .len = MOST};

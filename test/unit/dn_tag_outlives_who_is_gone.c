@@ -23,6 +23,7 @@ enum {
     CHANNEL = DN_CHAN_USER,
     WHOLE = 1,     /**< tag of a message that comes in full */
     ANNOUNCED = 2, /**< of one that has to be asked for */
+    FLOWS = 3,     /**< of one that ends in its midst */
     PATIENCE_S = 20
 };
 
@@ -135,13 +136,18 @@ static void tell(dn_peer_t *peer, enum dn_tag_kind kind, const void *message, si
     }
 }
 
-/** A message that has come in full, and one that has to be asked for. */
+/** A message that has come in full, the beginning of one, and one that has to be asked for. */
 static void send_both(dn_peer_t *peer)
 {
     const dn_tag_head_t whole = {1, 0, WHOLE};
     dn_tag_rts_t rts = {.head = {1, 0, ANNOUNCED}, .request = 77, .len = LONG};
+    const struct {
+        dn_tag_flow_t flow;
+        uint8_t bytes[8];
+    } flow = {.flow = {.head = {1, 0, FLOWS}, .len = 50000}};
 
     tell(peer, DN_TAG_EAGER, &whole, sizeof(whole));
+    tell(peer, DN_TAG_FLOW, &flow, sizeof(flow));
     tell(peer, DN_TAG_RTS_PACKED, &rts, sizeof(rts));
 }
 
@@ -154,6 +160,7 @@ static void check_forgotten(void)
     assert_int_equal(lost, 1);
     assert_int_equal(matters, 0);
     assert_false(is_here(ANNOUNCED));
+    assert_false(is_here(FLOWS));
     /* Its device has freed it meanwhile. */
     for (int i = 0; i < 100000; i++) {
         on_progress(NULL);
@@ -251,8 +258,8 @@ static void check_ended(job_t *job, dn_tag_peer_t *peer)
     assert_int_equal(job->req.status, DN_ERR_UNREACH);
 }
 
-/** A receiver has asked for the bytes when their sender dies. */
-static void who_waits_for_bytes_of_the_dead_is_told(void **state)
+/** A receiver waits for bytes, that it has asked for or that flow, when their sender dies. */
+static void wait_for_bytes_of_the_dead(uint64_t number)
 {
     static job_t job;
     address_t address;
@@ -260,15 +267,25 @@ static void who_waits_for_bytes_of_the_dead_is_told(void **state)
     dn_tag_peer_t *peer = join(&address);
 
     until(is_here(ANNOUNCED));
-    start_receive(&job, ANNOUNCED, LONG, NULL);
+    start_receive(&job, number, LONG, NULL);
     end_child(child);
     until(0 != lost);
     assert_int_equal(matters, 1);
     check_ended(&job, peer);
 }
 
+static void who_waits_for_bytes_of_the_dead_is_told(void **state)
+{
+    wait_for_bytes_of_the_dead(ANNOUNCED);
+}
+
+static void who_waits_for_what_flows_from_the_dead_is_told(void **state)
+{
+    wait_for_bytes_of_the_dead(FLOWS);
+}
+
 /** A receiver takes a message whose sender was lost before; others send to it. */
-static void who_asks_or_sends_to_the_dead_is_told(void **state)
+static void ask_or_send_to_the_dead(uint64_t number)
 {
     const dn_tag_head_t head = {1, 0, 3};
     static job_t job, sends;
@@ -281,7 +298,7 @@ static void who_asks_or_sends_to_the_dead_is_told(void **state)
     until(0 != lost);
     assert_int_equal(matters, 0);
     lost = 0;
-    start_receive(&job, ANNOUNCED, LONG, NULL);
+    start_receive(&job, number, LONG, NULL);
     until(0 != lost);
     assert_int_equal(matters, 1);
     for (size_t n = 8; n <= LONG; n += LONG - 8) {
@@ -292,6 +309,16 @@ static void who_asks_or_sends_to_the_dead_is_told(void **state)
         assert_int_not_equal(dn_tag_inject(peer, &head, bytes, 8), DN_OK);
     }
     check_ended(&job, peer);
+}
+
+static void who_asks_or_sends_to_the_dead_is_told(void **state)
+{
+    ask_or_send_to_the_dead(ANNOUNCED);
+}
+
+static void who_takes_what_flowed_from_the_dead_is_told(void **state)
+{
+    ask_or_send_to_the_dead(FLOWS);
 }
 
 static uint32_t late;
@@ -473,7 +500,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ports_that_are_closed_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(processes_that_die_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waits_for_bytes_of_the_dead_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_waits_for_what_flows_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(who_asks_or_sends_to_the_dead_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_takes_what_flowed_from_the_dead_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(engines_wait_for_transfers, setup, teardown),
         cmocka_unit_test_setup_teardown(claims_come_back_from_who_lies, setup, teardown),
         cmocka_unit_test_setup_teardown(requests_end_once_beside_a_thread, setup_with_threads, teardown),

@@ -1,0 +1,171 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Flows: messages of medium length whose bytes follow their envelope without being asked for.
+ *
+ *   sender                           receiver
+ *   DN_TAG_FLOW, first bytes ----->  matched, or kept with room for all of it
+ *   DN_TAG_FRAG, more bytes  ----->  ...
+ *   DN_TAG_FRAG, the last    ----->  complete
+ *
+ * To ask for a message takes a round trip, in which both sides might have copied 10 KiB and more. And cut into pieces, it is copied
+ * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. Another
+ * one that comes meanwhile is announced.
+ *
+ * What flows is copied twice, and takes memory at a receiver that does not wait for it. So it is for lengths at which a copy by
+ * the kernel is not faster wherever the two cores lie.
+ *
+ * A message that nobody waits for when it begins is kept until all of it is here, even if its receive comes in the meantime. So pieces
+ * are put into the receive's memory by the handlers alone, and into that of a kept message under the lock.
+ */
+#include "dn_config.h"
+
+#include "dn_tag_int.h"
+
+#include <stdlib.h>
+
+/** Longest message that flows. */
+#define DN_TAG_FLOW_MAX ((size_t) 64 << 10)
+
+/** Bytes of a piece. */
+#define DN_TAG_FLOW_PIECE ((size_t) 8 << 10)
+
+_Static_assert(DN_TAG_PIECE_HEAD == sizeof(dn_tag_flow_t) && DN_TAG_PIECE_HEAD == sizeof(dn_tag_frag_t),
+               "pieces of a message lie alike");
+
+/** @name The sender */
+/** @{ */
+size_t dn_tag_flow_piece(const dn_tag_peer_t *peer)
+{
+    return DN_TAG_FLOW_PIECE < peer->piece_max ? DN_TAG_FLOW_PIECE : peer->piece_max;
+}
+
+bool dn_tag_flow(dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+    const dn_tag_flow_t flow = {.head = req->head, .len = req->len};
+    int events = 0;
+
+    if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_TAG_FLOW_MAX
+        || dn_load_relaxed(&peer->hold) || NULL != dn_load_relaxed(&peer->first)
+        || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
+        return false;
+    }
+    req->kind = DN_TAG_FLOW;
+    req->remote = DN_HANDLE_NONE;
+    req->wanted = req->len;
+    if (DN_OK != dn_tag_send_piece(req, DN_TAG_FLOW, &flow)) {
+        /* It goes as others do, and finds the same error. */
+        dn_tag_flow_end(peer);
+        return false;
+    }
+    dn_tag_sent(peer, &req->head);
+    dn_tag_turn(req, DN_TAG_SENDS);
+    if (!dn_tag_send_pieces(req, &events)) {
+        dn_tag_busy(req);
+    }
+    return true;
+}
+/** @} */
+
+/** @name The receiver */
+/** @{ */
+/** The next bytes have come. */
+static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *data, size_t len)
+{
+    dn_tag_lock(tag);
+    dn_tag_req_t *req = peer->flow.req;
+    dn_tag_msg_t *msg = peer->flow.msg;
+
+    if (NULL != msg) {
+        memcpy(msg->data + (msg->len - peer->flow.left), data, len);
+    }
+    peer->flow.left -= len;
+    const bool ends = 0 == peer->flow.left;
+    if (ends) {
+        peer->flow.req = NULL;
+        peer->flow.msg = NULL;
+        if (NULL != msg) {
+            /* From now on it is as one that has come at once. */
+            msg->kind = DN_TAG_EAGER;
+        }
+    }
+    dn_tag_unlock(tag);
+    if (NULL == req) {
+        return;
+    }
+    if (NULL == msg) {
+        const size_t room = req->wanted - req->done;
+        dn_tag_fill(req, data, len < room ? len : room);
+    } else if (ends) {
+        dn_tag_fill(req, msg->data, req->wanted);
+        free(msg);
+    }
+    if (ends) {
+        dn_tag_recv_finish(req);
+    }
+}
+
+bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t len)
+{
+    dn_tag_flow_t flow;
+
+    if (sizeof(flow) > len) {
+        return false;
+    }
+    memcpy(&flow, data, sizeof(flow));
+    const size_t first = len - sizeof(flow);
+    if (0 > flow.head.source || DN_TAG_FLOW_MAX < flow.len || flow.len < first) {
+        return false;
+    }
+    const dn_tag_arrival_t arrival = {.kind = DN_TAG_FLOW, .head = flow.head, .len = flow.len};
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
+    const bool begins = NULL != peer && 0 == peer->flow.left;
+    if (begins) {
+        peer->flow.left = flow.len;
+    }
+    dn_tag_unlock(tag);
+    if (NULL == peer) {
+        tag->config.no_memory(tag->config.arg);
+    } else if (begins) {
+        dn_tag_arrive(tag, src, &arrival);
+        dn_tag_flow_fill(tag, peer, data + sizeof(flow), first);
+    }
+    return NULL == peer || begins;
+}
+
+bool dn_tag_got_flow_frag(dn_tag_t *tag, const dn_peer_t *src, const uint8_t *data, size_t len)
+{
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_peer_user(src, tag->channel);
+    const bool good = NULL != peer && len <= peer->flow.left;
+    dn_tag_unlock(tag);
+    if (good && 0 != len) {
+        dn_tag_flow_fill(tag, peer, data, len);
+    }
+    return good;
+}
+
+void dn_tag_flow_await(dn_tag_req_t *req, dn_tag_peer_t *peer)
+{
+    req->peer = peer;
+    dn_tag_turn(req, DN_TAG_WAITS_BYTES);
+    peer->flow.req = req;
+}
+
+dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer)
+{
+    dn_tag_req_t *req = peer->flow.req;
+
+    if (NULL != req) {
+        /* Kept or not, what has come of it is nobody's. */
+        free(peer->flow.msg);
+        peer->flow.msg = NULL;
+        peer->flow.req = NULL;
+    }
+    return req;
+}
+/** @} */

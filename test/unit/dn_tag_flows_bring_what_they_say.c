@@ -1,0 +1,237 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Messages whose bytes follow without being asked for: to a receive that waits, that comes in their midst, that has too little room;
+ * and what does not follow from what came before.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "dn_tag_int.h"
+
+enum { CHANNEL = DN_CHAN_USER, LEN = 1000, FIRST = 300, SECOND = 350, GUARD = 64, BLANK = 0x5a };
+
+typedef struct job {
+    dn_tag_req_t req;
+    int times;
+    uint8_t memory[LEN + GUARD];
+} job_t;
+
+static dn_port_t *port;
+static dn_tag_t *tag;
+static dn_peer_t *self;
+static uint8_t data[LEN];
+
+static void on_complete(dn_tag_req_t *req)
+{
+    ((job_t *) req)->times++;
+}
+
+static void on_progress(void *arg) {}
+
+static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)
+{
+    fail_msg("a peer was lost");
+}
+
+static void on_no_memory(void *arg)
+{
+    fail_msg("memory ran out");
+}
+
+static int setup(void **state)
+{
+    const dn_job_t job = {.nlocal = 1};
+    const dn_tag_config_t config = {
+        .limit = {.eager_limit = 100, .unexpected_limit = 1 << 20, .stream = DN_PACE_STREAM_AUTO},
+        .progress = on_progress,
+        .lost = on_lost,
+        .no_memory = on_no_memory};
+
+    dn_test_fill(data, LEN, 7);
+    assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
+    assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
+    self = dn_unit_connect(port, port);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    dn_tag_close(tag);
+    dn_disconnect(self);
+    dn_close(port);
+    return 0;
+}
+
+static const dn_tag_want_t want = {.context = 1, .source = DN_MATCH_ANY_SOURCE, .tag = 5};
+
+/** The first bytes of a message come, of which it has so many. */
+static void begin(size_t len, size_t first)
+{
+    struct {
+        dn_tag_flow_t flow;
+        uint8_t bytes[LEN];
+    } message = {.flow = {.head = {1, 0, 5}, .len = len}};
+
+    memcpy(message.bytes, data, first);
+    dn_tag_receive(self, DN_TAG_FLOW, &message, sizeof(message.flow) + first, tag);
+}
+
+/** More bytes come. */
+static void go_on(size_t off, size_t len)
+{
+    struct {
+        dn_tag_frag_t frag;
+        uint8_t bytes[LEN];
+    } message = {.frag = {.receiver = DN_HANDLE_NONE}};
+
+    memcpy(message.bytes, data + off, len);
+    dn_tag_receive(self, DN_TAG_FRAG, &message, sizeof(message.frag) + len, tag);
+}
+
+static void end(void)
+{
+    go_on(FIRST, SECOND);
+    go_on(FIRST + SECOND, LEN - FIRST - SECOND);
+}
+
+static void ready(job_t *job, size_t room)
+{
+    memset(job->memory, BLANK, sizeof(job->memory));
+    job->times = 0;
+    job->req.complete = on_complete;
+    dn_tag_memory(&job->req, job->memory, room);
+    dn_tag_wants(&job->req, want);
+}
+
+static void start(job_t *job, size_t room)
+{
+    ready(job, room);
+    dn_tag_recv(tag, &job->req, NULL, 0);
+}
+
+static void check(const job_t *job, size_t room)
+{
+    const size_t here = room < LEN ? room : LEN;
+
+    assert_int_equal(job->times, 1);
+    assert_int_equal(job->req.status, room < LEN ? DN_ERR_TRUNC : DN_OK);
+    assert_int_equal(job->req.size, LEN);
+    assert_memory_equal(job->memory, data, here);
+    for (size_t i = here; i < sizeof(job->memory); i++) {
+        assert_int_equal(job->memory[i], BLANK);
+    }
+    assert_int_equal(tag->dropped, 0);
+    assert_int_equal(dn_match_kept_count(&tag->match), 0);
+}
+
+static const size_t rooms[] = {0, FIRST - 1, FIRST, FIRST + 1, FIRST + SECOND, LEN - 1, LEN, LEN + 1};
+#define ROOMS (sizeof(rooms) / sizeof(rooms[0]))
+
+static void a_receive_that_waits_gets_the_pieces(void **state)
+{
+    static job_t job;
+
+    for (size_t i = 0; i < ROOMS; i++) {
+        start(&job, rooms[i]);
+        begin(LEN, FIRST);
+        assert_int_equal(job.times, 0);
+        end();
+        check(&job, rooms[i]);
+    }
+}
+
+static void a_receive_that_comes_in_the_midst_gets_all(void **state)
+{
+    static job_t job;
+
+    for (size_t i = 0; i < ROOMS; i++) {
+        begin(LEN, FIRST);
+        start(&job, rooms[i]);
+        end();
+        check(&job, rooms[i]);
+        begin(LEN, FIRST);
+        go_on(FIRST, LEN - FIRST);
+        start(&job, rooms[i]);
+        check(&job, rooms[i]);
+    }
+}
+
+static void a_message_that_was_probed_in_the_midst_is_received(void **state)
+{
+    static job_t job;
+    dn_tag_found_t found;
+
+    for (int late = 0; late < 2; late++) {
+        begin(LEN, FIRST);
+        dn_tag_msg_t *msg = dn_tag_mprobe(tag, &want, &found);
+        assert_non_null(msg);
+        assert_int_equal(found.size, LEN);
+        ready(&job, LEN);
+        if (late) {
+            end();
+            dn_tag_mrecv(tag, &job.req, msg);
+        } else {
+            dn_tag_mrecv(tag, &job.req, msg);
+            assert_int_equal(job.times, 0);
+            end();
+        }
+        check(&job, LEN);
+    }
+}
+
+static void a_message_that_is_forgotten_in_the_midst_is_not_kept(void **state)
+{
+    static job_t job;
+
+    begin(LEN, FIRST);
+    dn_tag_forget(tag, want.context);
+    start(&job, LEN);
+    end();
+    assert_int_equal(job.times, 0);
+    assert_int_equal(tag->dropped, 0);
+    begin(LEN, FIRST);
+    end();
+    check(&job, LEN);
+}
+
+static void what_does_not_follow_is_dropped(void **state)
+{
+    static job_t job;
+    uint64_t dropped = 0;
+
+    go_on(0, 1);
+    assert_int_equal(tag->dropped, ++dropped);
+    begin(FIRST - 1, FIRST);
+    assert_int_equal(tag->dropped, ++dropped);
+    begin((size_t) 1 << 40, FIRST);
+    assert_int_equal(tag->dropped, ++dropped);
+    start(&job, LEN);
+    begin(LEN, FIRST);
+    begin(LEN, FIRST);
+    assert_int_equal(tag->dropped, ++dropped);
+    go_on(0, LEN - FIRST + 1);
+    assert_int_equal(tag->dropped, ++dropped);
+    assert_int_equal(job.times, 0);
+    end();
+    go_on(0, 1);
+    assert_int_equal(tag->dropped, ++dropped);
+    tag->dropped = 0;
+    check(&job, LEN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_receive_that_waits_gets_the_pieces, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_receive_that_comes_in_the_midst_gets_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_message_that_was_probed_in_the_midst_is_received, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_message_that_is_forgotten_in_the_midst_is_not_kept, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_does_not_follow_is_dropped, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
