@@ -74,7 +74,8 @@ typedef struct dn_shm_stage {
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
-    uint32_t misses; /**< looks in vain */
+    uint32_t moves;     /**< from one granule to another, wraps */
+    uint32_t misses;    /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
 
@@ -102,6 +103,7 @@ typedef struct dn_shm_peer {
         dn_shm_granule_t *granule; /**< open for this peer; NULL: none */
         uint32_t used;             /**< bytes of that */
         uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
+        uint32_t turned;           /**< and when a granule was last full */
     } stage;
 
     uint32_t tx_state; /**< enum dn_shm_tx_state */

@@ -360,8 +360,9 @@ static __attribute__((noinline)) uint64_t dn_shm_show_staged(const dn_shm_rx_t *
     if ((channel | DN_SHM_STAGED) != msg->channel) {
         return 0;
     }
-    const uint32_t *taken = dn_shm_stage_find(rx, msg);
-    return NULL == taken ? 0 : 1 + (uint64_t) (taken - dn_shm_taken(&rx->peer->map, 0)) / (DN_LINE_BYTES / sizeof(*taken));
+    const uint8_t *stage = rx->peer->map.stage;
+    const int found = NULL != dn_shm_stage_find(rx, msg);
+    return found ? 1 + (uint64_t) ((const uint8_t *) msg->data - stage) / DN_SHM_GRANULE : 0;
 }
 
 /** dn_shm_peek() of a message that is there. */

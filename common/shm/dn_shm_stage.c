@@ -14,10 +14,11 @@
  * not fit. It may be used again when `taken`, the messages that receivers have read, equals what was put there. A receiver that does
  * not read thus keeps the granules that hold its messages and no more; when there is no other, messages go through the ring.
  *
- * The sender goes on with the same granule when all of it has been read, else with another one that has memory, else with a new
- * one: a page of memory takes as long as 100 KiB of messages to come. So a ping-pong lives in one granule, and a stream in as many as its
- * receiver is behind. Lines that the receiver has read last are no slower to write than others where no bytes of them are asked for
- * (dn_copy_in()).
+ * A new page of memory takes as long to come as 100 KiB of messages. So a sender that is answered goes on with the same granule once
+ * all of it has been read. In a stream it goes on with the next one that has memory and has been read, and takes a new one where there
+ * is none; and one in each DN_SHM_STAGE_GROW besides, since a long stream of short messages is faster where their lines
+ * have left the caches when they are used again. What is written there asks for no bytes of these lines (dn_copy_in()), so all of this
+ * matters little from 8 KiB on.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -38,6 +39,9 @@
 
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
+
+/** Granules that a stream fills between two that it adds for good. */
+#define DN_SHM_STAGE_GROW 128
 
 /** Where the first message of a granule begins. Its place in a page is then seldom just behind that of where it comes from, which
  * dn_copy_in() is slow with: memory that a program sends begins at a page, or close to it. */
@@ -162,25 +166,56 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
                : NULL;
 }
 
-/** Have room in a granule for a peer's next message. @return 0: none is free. */
-static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
+/** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
+static int dn_shm_stage_reuse(const dn_shm_t *shm, dn_shm_peer_t *peer)
+{
+    if (NULL == peer->stage.granule || !dn_shm_stage_read(shm, peer->stage.granule)) {
+        return 0;
+    }
+    peer->stage.used = DN_SHM_STAGE_START;
+    return 1;
+}
+
+/** Has a peer sent something since it was asked last? Threads do not look at what others receive: then it always has. */
+static int dn_shm_stage_is_answered(dn_shm_peer_t *peer)
+{
+    const uint32_t head = peer->threads || NULL == peer->rx ? peer->stage.turned + 1 : peer->rx->line.head;
+    const int answered = head != peer->stage.turned;
+
+    peer->stage.turned = head;
+    return answered;
+}
+
+/** Have room in another granule for a peer, or in its own once more. @return 0: none is free. */
+static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
     dn_shm_stage_t *stage = &shm->stage;
+    dn_shm_granule_t *granule = NULL;
+    int found = 1;
 
-    if (NULL != peer->stage.granule && dn_shm_stage_read(shm, peer->stage.granule)) {
-        peer->stage.used = DN_SHM_STAGE_START;
-        return 1;
-    }
     dn_lock(&stage->lock);
-    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm);
-    granule = NULL != granule ? granule : dn_shm_stage_grow(shm);
+    if (0 == ++stage->moves % DN_SHM_STAGE_GROW) {
+        granule = dn_shm_stage_grow(shm);
+    }
+    granule = NULL != granule ? granule : dn_shm_stage_find_free(shm);
+    if (NULL == granule && !dn_shm_stage_reuse(shm, peer)) {
+        granule = dn_shm_stage_grow(shm);
+        found = NULL != granule;
+    }
     if (NULL != granule) {
         dn_shm_stage_give(granule, peer);
-    } else if (0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
+    }
+    if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
         dn_shm_stage_reclaim(shm);
     }
     dn_unlock(&stage->lock);
-    return NULL != granule;
+    return found;
+}
+
+/** Have room in a granule for a peer's next message. @return 0: none is free. */
+static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
+{
+    return (dn_shm_stage_is_answered(peer) && dn_shm_stage_reuse(shm, peer)) || dn_shm_stage_move(shm, peer);
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
