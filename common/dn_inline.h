@@ -21,8 +21,6 @@
 typedef struct dn_peer_ops {
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len);
-    dn_status_t (*lend)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
-                        const void *body, size_t body_len, dn_comp_t *comp);
     dn_status_t (*reserve)(dn_peer_t *peer, size_t len, dn_window_t *window);
     void (*kick)(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
     dn_status_t (*aotf)(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
@@ -34,6 +32,8 @@ typedef struct dn_peer_ops {
     void (*take)(dn_peer_t *peer, const dn_message_t *message);
     dn_status_t (*aotf_line)(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
     void (*wake)(dn_peer_t *peer);
+    dn_status_t (*lend)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                        const void *body, size_t body_len, dn_comp_t *comp);
 } dn_peer_ops_t;
 
 /** The part of a peer that inline code reads: its first cache lines. Each entry is loaded and stored as one

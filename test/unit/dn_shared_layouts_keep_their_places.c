@@ -15,7 +15,7 @@
 
 static void the_hot_part_of_a_peer(void **state)
 {
-    assert_int_equal(sizeof(dn_peer_t), 96 + DN_CHAN_MAX * sizeof(void *));
+    assert_int_equal(sizeof(dn_peer_t), 104 + DN_CHAN_MAX * sizeof(void *));
     assert_int_equal(offsetof(dn_peer_t, ops.botf), 0);
     assert_int_equal(offsetof(dn_peer_t, ops.reserve), 8);
     assert_int_equal(offsetof(dn_peer_t, ops.kick), 16);
@@ -27,6 +27,8 @@ static void the_hot_part_of_a_peer(void **state)
     assert_int_equal(offsetof(dn_peer_t, ops.peek), 64);
     assert_int_equal(offsetof(dn_peer_t, ops.take), 72);
     assert_int_equal(offsetof(dn_peer_t, ops.aotf_line), 80);
+    assert_int_equal(offsetof(dn_peer_t, ops.wake), 88);
+    assert_int_equal(offsetof(dn_peer_t, ops.lend), 96);
 }
 
 static void keys(void **state)
