@@ -10,19 +10,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-/** Is a process dead? Its parent may not have reaped it, which must make no difference; its threads, of a provider
- * or a device, may end after the first of them. */
-static int is_dead(const dn_world_t *world, int rank)
-{
-    long threads = 0;
-    const char state = dn_test_state(world->board->seat[rank].os_pid, &threads);
-
-    return '\0' == state || (('Z' == state || 'X' == state) && 1 >= threads);
-}
-
 static void wait_dead(const dn_world_t *world, int rank)
 {
-    while (!is_dead(world, rank)) {
+    while (!dn_world_is_dead(world, rank)) {
         sched_yield();
     }
 }
@@ -245,7 +235,7 @@ void others_go_on_when_one_is_killed(dn_world_t *world)
             dn_world_progress(world);
         }
     }
-    while (!is_dead(world, victim)) {
+    while (!dn_world_is_dead(world, victim)) {
         /* It may still wait for room in our ring. */
         dn_world_progress(world);
     }

@@ -98,6 +98,14 @@ void dn_world_sleep(const dn_world_t *world, int rank, int word, uint64_t value)
     }
 }
 
+int dn_world_is_dead(const dn_world_t *world, int rank)
+{
+    long threads = 0;
+    const char state = dn_test_state(world->board->seat[rank].os_pid, &threads);
+
+    return '\0' == state || (('Z' == state || 'X' == state) && 1 >= threads);
+}
+
 void dn_world_die(dn_world_t *world)
 {
     dn_store_release_u32(&world->me->dies, 1);

@@ -116,6 +116,9 @@ void dn_world_post(dn_world_t *world, int word, uint64_t value);
 void dn_world_await(dn_world_t *world, int rank, int word, uint64_t value);
 /** The same without progress: nothing is received meanwhile. */
 void dn_world_sleep(const dn_world_t *world, int rank, int word, uint64_t value);
+/** Is the process of a rank dead? Its parent may not have reaped it, which makes no difference; its threads, of a provider
+ * or a device, may end after the first of them. */
+int dn_world_is_dead(const dn_world_t *world, int rank);
 /** End by SIGKILL, as announced to the parent. */
 void dn_world_die(dn_world_t *world) __attribute__((noreturn));
 
