@@ -74,12 +74,12 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->where.auth = config->auth;
     ofi->where.llcm_bytes = config->llcm_bytes;
     ofi->where.os_pid = (uint32_t) getpid();
-    ofi->where.window = config->ring_lines < DN_OFI_WINDOW_MAX / DN_OFI_RINGS
-                            ? config->ring_lines * DN_OFI_RINGS
-                            : DN_OFI_WINDOW_MAX;
-    /* Half a window, so that one goes out while the credit of another is on its
+    ofi->where.credit_max = config->ring_lines < DN_OFI_CREDIT_MAX / DN_OFI_RINGS
+                                ? config->ring_lines * DN_OFI_RINGS
+                                : DN_OFI_CREDIT_MAX;
+    /* Half of the credit, so that one half goes out while the credit of the other is on its
    * way. */
-    const uint32_t half = ofi->where.window / 2 * DN_OFI_LINE - DN_OFI_LINE;
+    const uint32_t half = ofi->where.credit_max / 2 * DN_OFI_LINE - DN_OFI_LINE;
     const uint32_t most = ofi->pool[DN_OFI_LONG].room - (uint32_t) sizeof(dn_ofi_head_t);
     ofi->where.botf_max = half < most ? half : most;
     ofi->iface.provider = ofi->where.provider;

@@ -461,14 +461,14 @@ void dn_ofi_applied(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant, dn_ofi_buffer_
     const uint32_t lines = DN_OFI_PROOF == head->kind ? 0 : dn_ofi_lines(head->len);
     /* The PROOF is the first of its stream, and nothing else is. */
     const int placed = (DN_OFI_PROOF == head->kind) == (applicant->number == head->number)
-                       && head->number - applicant->number <= ofi->where.window + 1;
+                       && head->number - applicant->number <= ofi->where.credit_max + 1;
     dn_ofi_buffer_t **last = &applicant->early;
 
     while (NULL != *last && dn_ofi_head(*last)->number != head->number) {
         last = &(*last)->next;
     }
     if (!placed || NULL != *last || !dn_ofi_opens(ofi, &applicant->pair.way[DN_AUTH_OPENER], buffer)
-        || applicant->lines + lines > ofi->where.window + 1) {
+        || applicant->lines + lines > ofi->where.credit_max + 1) {
         dn_count(&ofi->iface.counters->dropped, 1);
         dn_ofi_buffer_free(ofi, buffer);
         return;

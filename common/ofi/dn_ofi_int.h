@@ -19,7 +19,7 @@
  * too, stored by the target's progress: a provider's RMA write would promise
  * neither one store nor an order after messages.
  *
- * Credit: the receiver lets a stream have `window` lines of 64 B in its memory;
+ * Credit: the receiver lets a stream have `credit_max` lines of 64 B in its memory;
  * beyond that the sender keeps as much again, then answers DN_ERR_AGAIN. A
  * stream ends with LEAVE, acknowledged by LEFT.
  *

@@ -35,7 +35,7 @@ static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t line
         return DN_ERR_UNREACH;
     }
     if (peer->self) {
-        return peer->rx.lines - peer->rx.taken + lines <= 2 * peer->window ? DN_OK : DN_ERR_AGAIN;
+        return peer->rx.lines - peer->rx.taken + lines <= 2 * peer->credit_max ? DN_OK : DN_ERR_AGAIN;
     }
     if (NULL == peer->tx) {
         const dn_status_t status = dn_ofi_open_stream(ofi, peer);
@@ -43,7 +43,7 @@ static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t line
             return DN_ERR_NOMEM == status ? DN_ERR_AGAIN : status;
         }
     }
-    return peer->tx->held + lines <= peer->tx->window ? DN_OK : DN_ERR_AGAIN;
+    return peer->tx->held + lines <= peer->tx->credit_max ? DN_OK : DN_ERR_AGAIN;
 }
 
 dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
@@ -108,7 +108,7 @@ static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head,
 
     if (NULL == stream || NULL == ofi->ep || NULL != stream->first || size > ofi->inject
         || sizeof(bytes) < size || dn_peer_is_doubted(&peer->base)
-        || stream->sent - stream->credit + lines > stream->window) {
+        || stream->sent - stream->credit + lines > stream->credit_max) {
         return 0;
     }
     head.token = stream->token;
@@ -183,7 +183,7 @@ static int dn_ofi_borrows(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, size_t
 static int dn_ofi_has_way(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, uint32_t lines)
 {
     return NULL == stream->first && ofi->tx_words < ofi->tx_left && stream->flying < ofi->tx_most
-           && stream->sent - stream->credit + lines <= stream->window;
+           && stream->sent - stream->credit + lines <= stream->credit_max;
 }
 
 /** Give a buffer to the provider with what follows it. */

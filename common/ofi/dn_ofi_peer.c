@@ -34,9 +34,9 @@ const uint32_t dn_ofi_peer_turns[] = {
 
 int dn_ofi_is_sound(const dn_ofi_where_t *where)
 {
-    return 0 < where->name_len && DN_OFI_NAME_MAX >= where->name_len && 64 <= where->window
-           && DN_OFI_WINDOW_MAX >= where->window && DN_OFI_MESSAGE_MAX >= where->botf_max
-           && where->botf_max / DN_OFI_LINE + 2 <= where->window && DN_OFI_BOTF_MIN <= where->botf_max
+    return 0 < where->name_len && DN_OFI_NAME_MAX >= where->name_len && 64 <= where->credit_max
+           && DN_OFI_CREDIT_MAX >= where->credit_max && DN_OFI_MESSAGE_MAX >= where->botf_max
+           && where->botf_max / DN_OFI_LINE + 2 <= where->credit_max && DN_OFI_BOTF_MIN <= where->botf_max
            && '\0' == where->provider[DN_OFI_PROVIDER_MAX - 1] && (16u << 20) >= where->llcm_bytes;
 }
 
@@ -74,7 +74,7 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     peer->base.botf_inline = DN_OFI_INLINE;
     peer->base.botf_max = where->botf_max < ofi->where.botf_max ? where->botf_max : ofi->where.botf_max;
     peer->base.ops = dn_ofi_ops;
-    peer->window = where->window;
+    peer->credit_max = where->credit_max;
     peer->self = 0 == memcmp(where->nonce, ofi->where.nonce, sizeof(where->nonce));
     peer->pidfd = -1;
     memcpy(peer->exchange, where->exchange, sizeof(peer->exchange));

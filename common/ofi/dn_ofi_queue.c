@@ -71,7 +71,7 @@ static uint32_t dn_ofi_end(const dn_ofi_buffer_t *buffer)
  * there is credit for: what costs is the call that sends. */
 static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    const uint32_t credit = stream->window - (uint32_t) (stream->sent - stream->credit);
+    const uint32_t credit = stream->credit_max - (uint32_t) (stream->sent - stream->credit);
     dn_ofi_buffer_t *first = stream->first;
     dn_ofi_buffer_t *next = first->next;
 
@@ -112,7 +112,7 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     while (NULL != stream->first && DN_OFI_TX_OPEN == stream->state) {
         dn_ofi_join(ofi, stream);
         dn_ofi_buffer_t *buffer = stream->first;
-        if (stream->sent - stream->credit + buffer->lines > stream->window) {
+        if (stream->sent - stream->credit + buffer->lines > stream->credit_max) {
             return;
         }
         dn_ofi_buffer_t *next = buffer->next;

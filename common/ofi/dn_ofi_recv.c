@@ -77,7 +77,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     }
     buffer->lines = dn_ofi_lines(head->len);
     peer->rx.lines += buffer->lines;
-    if (peer->rx.lines - peer->rx.told > ofi->where.window) {
+    if (peer->rx.lines - peer->rx.told > ofi->where.credit_max) {
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;
@@ -112,8 +112,8 @@ static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_
         return;
     }
     /* A stream has no more on the way than it has credit for, and the LEAVE. */
-    if (number - peer->rx.number > ofi->where.window + 1
-        || peer->rx.lines - peer->rx.told + peer->rx.early_lines + lines > ofi->where.window + 1) {
+    if (number - peer->rx.number > ofi->where.credit_max + 1
+        || peer->rx.lines - peer->rx.told + peer->rx.early_lines + lines > ofi->where.credit_max + 1) {
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;

@@ -34,8 +34,8 @@
 /** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
 #define DN_OFI_BOTF_MIN 576u
 #define DN_OFI_RINGS \
-    16u /**< a window in the ring_lines of the configuration: credit is longer on its way here */
-#define DN_OFI_WINDOW_MAX 8192u /**< lines */
+    16u /**< credit_max in the ring_lines of the configuration: credit is longer on its way here */
+#define DN_OFI_CREDIT_MAX 8192u /**< lines */
 /** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
 #define DN_OFI_RX 16u
 /** and where it does not: at most, of the longest buffers. */
@@ -176,9 +176,9 @@ typedef struct dn_ofi_stream {
 
     uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
     uint32_t room;   /**< bytes of the longest message that its receiver takes, with its head */
-    uint32_t window;
+    uint32_t credit_max;
     uint64_t sent;                 /**< lines, ever */
-    uint64_t credit;               /**< lines taken, ever: at most window behind sent */
+    uint64_t credit;               /**< lines taken, ever: at most credit_max behind sent */
     uint32_t held;                 /**< lines of first .. last, and of windows not yet kicked */
     uint32_t flying;               /**< buffers that the provider has */
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
@@ -280,7 +280,7 @@ typedef struct dn_ofi_peer {
     dn_ofi_node_t *node;
     uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
     dn_auth_side_t side;                /**< its side of streams, but for the random bytes */
-    uint32_t window;                    /**< lines that it lets us have there */
+    uint32_t credit_max;                /**< lines that it lets us have there */
     int self;
     int contends; /**< runs only where we may */
     int pidfd;    /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */

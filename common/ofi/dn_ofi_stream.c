@@ -92,7 +92,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->token = (secret | 1) << DN_OFI_PLACE_BITS | number;
     stream->peer = peer;
     stream->node = peer->node;
-    stream->window = peer->window;
+    stream->credit_max = peer->credit_max;
     stream->room = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
     stream->before = peer->node->newest;
     stream->number = stream->stored = stream->watch.seen = ofi->first;

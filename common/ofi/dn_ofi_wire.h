@@ -69,9 +69,9 @@ typedef struct dn_ofi_where {
     uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
     uint64_t llcm_bytes;
     uint32_t os_pid;
-    uint32_t auth;     /**< dn_auth_mode_t */
-    uint32_t window;   /**< lines that a stream to it may have there */
-    uint32_t botf_max; /**< longest message that it takes */
+    uint32_t auth;       /**< dn_auth_mode_t */
+    uint32_t credit_max; /**< lines that a stream to it may have there */
+    uint32_t botf_max;   /**< longest message that it takes */
     uint32_t name_len;
     uint32_t pad;
     dn_cpumask_t units; /**< where it may run */

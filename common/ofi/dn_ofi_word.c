@@ -54,7 +54,7 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     }
     const uint64_t question = stream->asks.number + (0 == stream->asks.at);
     /* What has no credit may wait in the queue, or with its sender. */
-    const int waits = NULL != stream->first || stream->sent - stream->credit > stream->window / 2;
+    const int waits = NULL != stream->first || stream->sent - stream->credit > stream->credit_max / 2;
     if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
                        dn_ofi_question(question, waits))) {
         stream->asks.number = question;
@@ -90,7 +90,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
             dn_ofi_heard(stream, stream->credit < head->number);
             stream->credit = head->number;
             dn_ofi_advance(ofi, stream);
-        } else if (stream->credit - head->number > stream->window) {
+        } else if (stream->credit - head->number > stream->credit_max) {
             dn_count(&ofi->iface.counters->dropped, 1);
         }
     } else if (DN_OFI_LEFT == head->kind && NULL == stream->peer) {
@@ -117,7 +117,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (0 != peer->rx.depth || DN_OFI_RX_OPEN != peer->rx.state || dn_peer_is_lost(&peer->base)
-        || peer->rx.taken - peer->rx.told < ofi->where.window / 2) {
+        || peer->rx.taken - peer->rx.told < ofi->where.credit_max / 2) {
         return;
     }
     if (dn_ofi_control(ofi, peer->node, DN_OFI_CREDIT, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
