@@ -91,8 +91,7 @@ static dn_fifo_t ops_take(void)
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
 
     OPAL_THREAD_LOCK(&module->lock);
-    const dn_fifo_t ops = module->ops_waiting;
-    module->ops_waiting = (dn_fifo_t){0};
+    const dn_fifo_t ops = dn_fifo_take(&module->ops_waiting);
     OPAL_THREAD_UNLOCK(&module->lock);
     return ops;
 }

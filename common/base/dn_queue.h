@@ -101,6 +101,23 @@ static inline void *dn_fifo_pop(dn_fifo_t *fifo)
     return item;
 }
 
+/** Take all items. @return they, in a queue of the caller's. */
+static inline dn_fifo_t dn_fifo_take(dn_fifo_t *fifo)
+{
+    const dn_fifo_t all = *fifo;
+
+    dn_store_relaxed(&fifo->first, NULL);
+    return all;
+}
+
+/** Put all items of a queue of the caller's, of which there are some, before the others. */
+static inline void dn_fifo_put_back_all(dn_fifo_t *fifo, const dn_fifo_t *all)
+{
+    all->last->next = fifo->first;
+    fifo->last = NULL == fifo->first ? all->last : fifo->last;
+    dn_store_release(&fifo->first, all->first); /* pairs with dn_fifo_look() */
+}
+
 /** Take an item out, wherever it stands. At the beginning it is found at once. */
 static inline void dn_fifo_remove(dn_fifo_t *fifo, dn_queue_item_t *item)
 {

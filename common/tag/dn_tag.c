@@ -192,23 +192,18 @@ static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
     dn_tag_t *tag = peer->tag;
 
     dn_tag_lock(tag);
-    dn_tag_req_t *found = peer->first;
-    if (NULL != found) {
-        peer->first = found->next;
+    dn_tag_req_t *found;
+    dn_queue_item_t *item = dn_fifo_pop(&peer->waits);
+    if (NULL != item) {
+        found = dn_tag_req_of(item);
         peer->left++;
     } else {
         found = dn_tag_flow_abandon(peer);
     }
-    for (dn_tag_req_t **at = &tag->busy, *before = NULL; NULL == found && NULL != *at;) {
-        if (peer == (*at)->peer) {
-            found = *at;
-            *at = found->next;
-            if (found == tag->busy_last) {
-                tag->busy_last = before;
-            }
-        } else {
-            before = *at;
-            at = &before->next;
+    for (item = dn_fifo_first(&tag->busy); NULL == found && NULL != item; item = dn_fifo_next(item)) {
+        if (peer == dn_tag_req_of(item)->peer) {
+            found = dn_tag_req_of(item);
+            dn_fifo_remove(&tag->busy, item);
         }
     }
     for (uint32_t i = 0; NULL == found && i < tag->handles.count; i++) {
@@ -239,7 +234,7 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_tag_req_t *req;
 
     tag->parted = true;
-    for (int polls = 0; NULL != dn_load_relaxed(&peer->first) && !dn_load_acquire_u32(&peer->lost)
+    for (int polls = 0; NULL != dn_load_relaxed(&peer->waits.first) && !dn_load_acquire_u32(&peer->lost)
                         && polls < DN_TAG_LAST_POLLS;
          polls++) {
         (void) dn_progress(tag->port);
@@ -294,7 +289,7 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
     const dn_handle_table_t *handles = &peer->tag->handles;
 
     dn_tag_lock(peer->tag);
-    int needs = NULL != peer->first || NULL != peer->flow.req;
+    int needs = NULL != peer->waits.first || NULL != peer->flow.req;
     for (uint32_t i = 0; i < handles->count; i++) {
         const dn_tag_req_t *req = handles->slot[i].object;
 
@@ -441,7 +436,7 @@ void dn_tag_close(dn_tag_t *tag)
 void dn_tag_busy(dn_tag_req_t *req)
 {
     dn_tag_lock(req->tag);
-    dn_tag_put_last(&req->tag->busy, &req->tag->busy_last, req);
+    dn_fifo_push(&req->tag->busy, &req->item);
     dn_tag_unlock(req->tag);
 }
 
@@ -462,32 +457,24 @@ static bool dn_tag_go_on(dn_tag_req_t *req, int *events)
 /** Go through the requests that wait for room or send in pieces. */
 static int dn_tag_pump_busy(dn_tag_t *tag)
 {
-    dn_tag_req_t *left = NULL;
-    dn_tag_req_t *last = NULL;
+    dn_fifo_t left = {0};
+    dn_queue_item_t *item;
     int events = 0;
 
     dn_tag_lock(tag);
-    dn_tag_req_t *req = tag->busy;
-    dn_store_relaxed(&tag->busy, NULL);
+    dn_fifo_t busy = dn_fifo_take(&tag->busy);
     dn_tag_unlock(tag);
-    while (NULL != req) {
-        dn_tag_req_t *next = req->next;
-
-        if (dn_tag_go_on(req, &events)) {
+    while (NULL != (item = dn_fifo_pop(&busy))) {
+        if (dn_tag_go_on(dn_tag_req_of(item), &events)) {
             events++;
         } else {
-            dn_tag_put_last(&left, &last, req);
+            dn_fifo_push(&left, item);
         }
-        req = next;
     }
-    if (NULL != left) {
+    if (NULL != left.first) {
         /* Before those that have come meanwhile. */
         dn_tag_lock(tag);
-        last->next = tag->busy;
-        if (NULL == tag->busy) {
-            tag->busy_last = last;
-        }
-        dn_store_relaxed(&tag->busy, left);
+        dn_fifo_put_back_all(&tag->busy, &left);
         dn_tag_unlock(tag);
     }
     return events;
@@ -525,7 +512,7 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
             events++;
         }
         events += dn_tag_send_waiting(peer);
-        queued = queued || dn_load_relaxed(&peer->hold_due) || NULL != dn_load_relaxed(&peer->first);
+        queued = queued || dn_load_relaxed(&peer->hold_due) || NULL != dn_load_relaxed(&peer->waits.first);
     }
     if (queued) {
         dn_tag_lock(tag);

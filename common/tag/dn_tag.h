@@ -53,6 +53,7 @@
 #include "dn_handle.h"
 #include "dn_param.h"
 #include "dn_prog.h"
+#include "dn_queue.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -164,7 +165,7 @@ struct dn_tag_req {
     void
         *layout; /**< for dn_tag_config_t's pack and unpack: memory neither lies together nor has a program */
     dn_tag_peer_t *peer;
-    dn_tag_req_t *next;    /**< in one queue at most */
+    dn_queue_item_t item;  /**< in one queue at most: dn_tag_peer_t::waits, dn_tag_t::busy */
     uint64_t remote;       /**< handle of the other side's request */
     dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
     dn_key_t key;          /**< of the other side's buffer */
@@ -194,9 +195,8 @@ typedef struct dn_tag_announce {
 struct dn_tag_peer {
     dn_peer_t *peer;
     dn_tag_t *tag;
-    void *user;          /**< the owner's, of dn_tag_join(); NULL: it has sent before that */
-    dn_tag_req_t *first; /**< sends that wait for room, oldest first */
-    dn_tag_req_t *last;  /**< undefined while first is NULL */
+    void *user;      /**< the owner's, of dn_tag_join(); NULL: it has sent before that */
+    dn_fifo_t waits; /**< sends that wait for room */
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
     size_t eager_limit; /**< bytes of data in an eager message to it */
@@ -278,13 +278,11 @@ struct dn_tag {
     dn_handle_table_t handles;
     dn_tag_claims_t claims;
     dn_tag_peer_t *peers;
-    dn_tag_peer_t *gone; /**< that were left while a transfer was in flight, or lost and never joined */
-    dn_tag_req_t
-        *busy; /**< that wait for room, or send in pieces: progress goes through them, oldest first */
-    dn_tag_req_t *busy_last; /**< undefined while busy is NULL */
-    bool parted;             /**< some process was left: counts of messages may have begun anew */
-    bool queued;             /**< some peer has sends that wait, or a hold to tell */
-    pthread_mutex_t pump;    /**< held by the thread that goes through what waits */
+    dn_tag_peer_t *gone;  /**< that were left while a transfer was in flight, or lost and never joined */
+    dn_fifo_t busy;       /**< requests that wait for room, or send in pieces: progress goes through them */
+    bool parted;          /**< some process was left: counts of messages may have begun anew */
+    bool queued;          /**< some peer has sends that wait, or a hold to tell */
+    pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };
 
 /** @name Engines and peers */
@@ -318,14 +316,14 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
-/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy, first, hold, hold_due. */
+/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, hold, hold_due. */
 
 /** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);
 /** As dn_tag_pump(), which is only called where something waits. */
 static inline int dn_tag_progress(dn_tag_t *tag)
 {
-    return __builtin_expect(dn_load_relaxed(&tag->queued) || NULL != dn_load_relaxed(&tag->busy), 0)
+    return __builtin_expect(dn_load_relaxed(&tag->queued) || NULL != dn_load_relaxed(&tag->busy.first), 0)
                ? dn_tag_pump(tag)
                : 0;
 }
@@ -366,7 +364,7 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != dn_load_relaxed(&peer->first) || dn_load_relaxed(&peer->hold)
+    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_load_relaxed(&peer->hold)
                              || len > peer->copy_limit,
                          0)) {
         return DN_ERR_AGAIN;

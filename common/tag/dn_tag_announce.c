@@ -219,7 +219,7 @@ bool dn_tag_push(dn_tag_req_t *req)
         /* An announcement may have come while this process computed. */
         (void) dn_recv(peer->peer, DN_TAG_LOOKS);
     }
-    if (!peer->offered || NULL != peer->first || NULL == req->buffer || req->len <= peer->eager_limit
+    if (!peer->offered || NULL != peer->waits.first || NULL == req->buffer || req->len <= peer->eager_limit
         || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len
         || !dn_tag_handle_add(req)) {
         return false;

@@ -49,7 +49,7 @@ bool dn_tag_flow(dn_tag_req_t *req)
     int events = 0;
 
     if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_TAG_FLOW_MAX
-        || dn_load_relaxed(&peer->hold) || NULL != dn_load_relaxed(&peer->first)
+        || dn_load_relaxed(&peer->hold) || NULL != dn_load_relaxed(&peer->waits.first)
         || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }

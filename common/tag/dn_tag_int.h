@@ -166,13 +166,10 @@ static inline void dn_tag_complete(dn_tag_req_t *req, dn_status_t status)
     req->complete(req);
 }
 
-/** Put a request behind those of a queue. last is undefined while first is NULL. Pairs with the acquire in dn_tag_send_waiting(),
- * which finds the first one without the lock. */
-static inline void dn_tag_put_last(dn_tag_req_t **first, dn_tag_req_t **last, dn_tag_req_t *req)
+/** The request of an item, not NULL. */
+static inline dn_tag_req_t *dn_tag_req_of(dn_queue_item_t *item)
 {
-    req->next = NULL;
-    dn_store_release(NULL == *first ? first : &(*last)->next, req);
-    *last = req;
+    return (dn_tag_req_t *) ((char *) item - offsetof(dn_tag_req_t, item));
 }
 
 /** @name dn_tag.c */

@@ -36,15 +36,15 @@ static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const 
     return status;
 }
 
-/** The request is in line no more. Called ahead of what uses `next` for something else, or gives the request away: the answer to
+/** The request is in line no more. Called ahead of what uses the item for something else, or gives the request away: the answer to
  * its first message may come to another thread before the one that sent that message has taken it out of the line. */
 static void dn_tag_leave_line(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
 
     dn_tag_lock(req->tag);
-    if (req == peer->first) {
-        dn_store_relaxed(&peer->first, req->next);
+    if (&req->item == peer->waits.first) {
+        (void) dn_fifo_pop(&peer->waits);
         peer->left++;
     }
     dn_tag_unlock(req->tag);
@@ -152,7 +152,7 @@ static void dn_tag_wait_in_line(dn_tag_req_t *req)
 
     dn_tag_turn(req, DN_TAG_WAITS_ROOM);
     dn_tag_lock(req->tag);
-    dn_tag_put_last(&peer->first, &peer->last, req);
+    dn_fifo_push(&peer->waits, &req->item);
     dn_store_relaxed(&req->tag->queued, true);
     dn_tag_unlock(req->tag);
 }
@@ -167,7 +167,7 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
     /* Another thread may take the answer, and free the request, while dn_tag_post() returns. */
     const dn_tag_head_t head = req->head;
     const bool ends = DN_TAG_EAGER == req->kind;
-    const dn_status_t status = NULL == dn_load_relaxed(&peer->first) ? dn_tag_post(req) : DN_ERR_AGAIN;
+    const dn_status_t status = NULL == dn_load_relaxed(&peer->waits.first) ? dn_tag_post(req) : DN_ERR_AGAIN;
 
     if (DN_OK == status || DN_INPROGRESS == status) {
         dn_tag_posted(peer, &head, DN_OK == status && ends ? req : NULL);
@@ -211,7 +211,8 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
     dn_tag_t *tag = peer->tag;
     int events = 0;
 
-    for (dn_tag_req_t *req; NULL != (req = dn_load_acquire(&peer->first));) {
+    for (dn_queue_item_t *item; NULL != (item = dn_fifo_look(&peer->waits));) {
+        dn_tag_req_t *req = dn_tag_req_of(item);
         const uint64_t left = peer->left;
 
         dn_tag_hold_back(req);
@@ -231,7 +232,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
         }
         dn_tag_lock(tag);
         if (left == peer->left) {
-            dn_store_relaxed(&peer->first, req->next);
+            (void) dn_fifo_pop(&peer->waits);
             peer->left++;
         }
         dn_tag_unlock(tag);

@@ -175,12 +175,12 @@ static void settle(void)
 {
     progress(TURNS);
     /* What waits for room is not to leave any more, nor what answers would send. */
-    peer->first = NULL;
-    tag->busy = NULL;
+    peer->waits.first = NULL;
+    tag->busy.first = NULL;
     while (transfers() || 0 != dn_progress(port)) {
         (void) dn_progress(port);
     }
-    tag->busy = NULL;
+    tag->busy.first = NULL;
     dn_tag_forget_kept(tag, NULL, NULL, false);
     look_at_kept();
     dn_tag_close(tag);

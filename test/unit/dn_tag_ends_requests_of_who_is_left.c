@@ -99,7 +99,7 @@ static void sends_that_wait_end(void **state)
     }
     assert_int_equal(job[0].times + job[1].times, 0);
     /* Nobody takes anything now: the ring fills, and sends stand in line. */
-    while (NULL == peer->first) {
+    while (NULL == peer->waits.first) {
         assert_true(waiting < sizeof(line) / sizeof(line[0]));
         start_send(&line[waiting++], 8, 0);
     }
