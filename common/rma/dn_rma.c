@@ -92,7 +92,7 @@ dn_rma_answer_t *dn_rma_answer_new(const dn_rma_t *rma, dn_peer_t *peer, enum dn
 /** A look without the lock: whoever sees too little looks again at the next progress. */
 static bool dn_rma_some_wait(const dn_rma_t *rma)
 {
-    return 0 != dn_load_relaxed_u32(&rma->answering.count);
+    return NULL != dn_fifo_look(&rma->answers);
 }
 
 /** @return false: there is no room. */
@@ -110,7 +110,7 @@ void dn_rma_answer(dn_rma_t *rma, dn_rma_answer_t *answer)
 {
     if (dn_rma_some_wait(rma) || !dn_rma_answer_send(rma, answer)) {
         (void) pthread_mutex_lock(&rma->lock);
-        dn_queue_push(&rma->answering, &rma->answers, &answer->item);
+        dn_fifo_push(&rma->answers, &answer->item);
         (void) pthread_mutex_unlock(&rma->lock);
     }
 }
@@ -120,14 +120,14 @@ static int dn_rma_pump(dn_rma_t *rma)
 {
     for (int sent = 0;; sent++) {
         (void) pthread_mutex_lock(&rma->lock);
-        dn_rma_answer_t *answer = (dn_rma_answer_t *) dn_queue_pop(&rma->answering, &rma->answers);
+        dn_rma_answer_t *answer = dn_fifo_pop(&rma->answers);
         (void) pthread_mutex_unlock(&rma->lock);
         if (NULL == answer) {
             return sent;
         }
         if (!dn_rma_answer_send(rma, answer)) {
             (void) pthread_mutex_lock(&rma->lock);
-            dn_queue_push(&rma->answering, &rma->answers, &answer->item);
+            dn_fifo_push(&rma->answers, &answer->item);
             (void) pthread_mutex_unlock(&rma->lock);
             return sent;
         }
@@ -468,8 +468,8 @@ void dn_rma_close(dn_rma_t *rma)
 {
     dn_handler_clear(rma->port, rma->channel);
     (void) dn_lost_set(rma->port, rma->channel, NULL, NULL);
-    for (dn_queue_item_t *item; NULL != (item = dn_queue_pop(&rma->answering, &rma->answers));) {
-        free(item);
+    for (void *answer; NULL != (answer = dn_fifo_pop(&rma->answers));) {
+        free(answer);
     }
     dn_handle_close(&rma->tasks);
     dn_handle_close(&rma->windows);

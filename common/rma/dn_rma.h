@@ -137,12 +137,11 @@ struct dn_rma {
     dn_port_t *port;
     unsigned channel;
     dn_rma_config_t config;
-    uint32_t told;             /**< sorts of wrong messages that were told of, as bits */
-    pthread_mutex_t lock;      /**< of the rest but `trying`; not held while libdimmnet is called */
-    dn_handle_table_t windows; /**< dn_rma_win_t */
-    dn_handle_table_t tasks;   /**< dn_rma_task_t that wait for answers */
-    dn_queue_t answers;        /**< dn_rma_answer_t that found no room */
-    dn_round_t answering;
+    uint32_t told;                  /**< sorts of wrong messages that were told of, as bits */
+    pthread_mutex_t lock;           /**< of the rest but `trying`; not held while libdimmnet is called */
+    dn_handle_table_t windows;      /**< dn_rma_win_t */
+    dn_handle_table_t tasks;        /**< dn_rma_task_t that wait for answers */
+    dn_fifo_t answers;              /**< dn_rma_answer_t that found no room */
     dn_round_t origins;             /**< dn_rma_far_t::waits of those that wait for a guard */
     struct dn_rma_waiting *waiting; /**< far processes that wait for the lock of this one */
     pthread_mutex_t trying;         /**< of who tries what waits for a guard; taken before the other */

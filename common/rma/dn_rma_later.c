@@ -31,23 +31,19 @@ typedef struct dn_rma_later {
 static dn_rma_later_t *dn_rma_later_pop(dn_rma_t *rma, dn_queue_t *queue)
 {
     (void) pthread_mutex_lock(&rma->lock);
-    dn_queue_item_t *item = dn_queue_pop(&rma->origins, queue);
+    dn_rma_later_t *later = dn_queue_pop(&rma->origins, queue);
     (void) pthread_mutex_unlock(&rma->lock);
-    return (dn_rma_later_t *) item;
+    return later;
 }
 
 /** The oldest of the origin whose turn it is. */
 static dn_rma_later_t *dn_rma_later_next(dn_rma_t *rma)
 {
-    dn_queue_item_t *item = NULL;
-
     (void) pthread_mutex_lock(&rma->lock);
     dn_queue_t *queue = dn_round_turn(&rma->origins);
-    if (NULL != queue) {
-        item = dn_queue_pop(&rma->origins, queue);
-    }
+    dn_rma_later_t *later = NULL == queue ? NULL : dn_queue_pop(&rma->origins, queue);
     (void) pthread_mutex_unlock(&rma->lock);
-    return (dn_rma_later_t *) item;
+    return later;
 }
 
 /** It waits no more. Before its answer leaves: the origin may ask for more then. */

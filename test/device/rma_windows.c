@@ -190,7 +190,7 @@ static dn_status_t accumulate(int target, dn_acc_op_t op, const int64_t *operand
     return DN_OK != called ? called : status;
 }
 
-/** A layout of n words, no two neighbours of which are at one distance. */
+/** A layout of n blocks of 8 to 10 words, no two neighbours of which are at one distance. */
 static dn_prog_t *layout(uint64_t seed, uint64_t n)
 {
     dn_prog_op_t *op = calloc(n, sizeof(*op));
@@ -199,15 +199,15 @@ static dn_prog_t *layout(uint64_t seed, uint64_t n)
 
     dn_check(NULL != op);
     for (uint64_t i = 0; i < n; i++) {
-        op[i] = (dn_prog_op_t){.kind = DN_PROG_RUN, .at = at, .len = 8, .count = 1};
-        at += 8 + 8 * (int64_t) (1 + i % 2 + dn_test_below(&seed, 3));
+        op[i] = (dn_prog_op_t){.kind = DN_PROG_RUN, .at = at, .len = 8 * (8 + i % 3), .count = 1};
+        at += 8 * (int64_t) (9 + i % 3 + i % 2 + dn_test_below(&seed, 3));
     }
     dn_check_equal(dn_prog_create(op, n, &prog), DN_OK);
     free(op);
     return prog;
 }
 
-static int64_t window[6 * PLACES];
+static int64_t window[13 * PLACES];
 
 /** What all add is there; what is fetched was there; and a range that is not in the window is refused, by the target. */
 static void far_targets_do_what_they_are_asked(dn_world_t *world)
@@ -244,7 +244,7 @@ static void far_targets_do_what_they_are_asked(dn_world_t *world)
     dn_check_equal(accumulate(next, DN_ACC_SUM, ones, NULL, sizeof(window) - 8, 2, NULL, NULL), DN_ERR_RANGE);
     meet();
     dn_check_equal(window[1], 1);
-    dn_check_equal(window[6 * PLACES - 1], 0);
+    dn_check_equal(window[13 * PLACES - 1], 0);
     close_window();
 }
 
@@ -254,10 +254,10 @@ static void layouts_are_kept_apart(dn_world_t *world)
     const int next = (world->rank + 1) % world->size;
     uint64_t random = 1;
     dn_prog_t *prog[LAYOUTS];
-    int64_t *ones = malloc(PLACES * sizeof(*ones));
+    int64_t *ones = malloc(10 * PLACES * sizeof(*ones));
 
     dn_check(NULL != ones);
-    for (int i = 0; i < PLACES; i++) {
+    for (int i = 0; i < 10 * PLACES; i++) {
         ones[i] = 1;
     }
     memset(window, 0, sizeof(window));
@@ -266,7 +266,7 @@ static void layouts_are_kept_apart(dn_world_t *world)
     }
     open_window(world, window, sizeof(window), 0);
     /* All processes go the same way, so each knows what was added to its own window. */
-    int64_t *wanted = calloc(6 * PLACES, sizeof(*wanted));
+    int64_t *wanted = calloc(13 * PLACES, sizeof(*wanted));
     dn_check(NULL != wanted);
     for (int i = 0; i < 4 * LAYOUTS; i++) {
         const uint64_t which = 8 > i ? (uint64_t) i % 2 : dn_test_below(&random, LAYOUTS);
@@ -284,7 +284,7 @@ static void layouts_are_kept_apart(dn_world_t *world)
         }
     }
     meet();
-    for (int i = 0; i < 6 * PLACES; i++) {
+    for (int i = 0; i < 13 * PLACES; i++) {
         dn_check_equal(window[i], wanted[i]);
     }
     for (int i = 0; i < LAYOUTS; i++) {
