@@ -6,18 +6,27 @@
  * Progress for windows whose messages are served here, and a thread that makes it while the program computes.
  *
  * The thread does what the progress function of the windows does, so also what BTL and MTL have in the port: with its MCA variable they
- * all lock as under MPI_THREAD_MULTIPLE. It polls while there is something to do, and waits as all else does (dn_wait.h) while
- * there is nothing; also where waits spin it lets others have the core between two looks, for that is the program's.
+ * all lock as under MPI_THREAD_MULTIPLE. It polls while there is something to do, and sleeps longer and longer
+ * while there is nothing: a core that it shares with the program is the program's.
  */
 #include "dn_config.h"
 
 #include "osc_dimmnet.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 #include "ompi/runtime/mpiruntime.h"
+
+/** Polls in vain before it sleeps: the next request of an origin comes soon after the answer to the last. */
+#define POLLS 200u
+
+/** First and longest sleep. An origin waits for the longest once; 1000 wakings a second are about 0.3 % of a core. */
+#define SLEEP_MIN_NS 20000
+#define SLEEP_MAX_NS 1000000
 
 static struct {
     pthread_t thread;
@@ -34,6 +43,25 @@ static int helper_advance(void)
     return dn_rma_advance(&mca_osc_dimmnet_component.rma);
 }
 
+/** Wait for something to do. @param[in,out] idle  Polls in vain; 0 after one that was not. */
+static void helper_rest(unsigned *idle)
+{
+    struct timespec time = {.tv_nsec = SLEEP_MIN_NS};
+
+    if (POLLS > ++*idle) {
+        sched_yield();
+        return;
+    }
+    for (unsigned i = POLLS; i < *idle && SLEEP_MAX_NS > time.tv_nsec; i++) {
+        time.tv_nsec *= 2;
+    }
+    if (SLEEP_MAX_NS < time.tv_nsec) {
+        time.tv_nsec = SLEEP_MAX_NS;
+        *idle = POLLS + 8; /* long enough, and no overflow */
+    }
+    (void) nanosleep(&time, NULL);
+}
+
 /** A program that finalizes with windows serves them by itself, while all that this thread uses goes away. */
 static bool is_wanted(void)
 {
@@ -43,16 +71,16 @@ static bool is_wanted(void)
 
 static void *helper_main(void *arg)
 {
-    dn_wait_t wait = {0};
+    unsigned idle = 0;
 
     while (is_wanted()) {
         /* With what comes by the port. */
         const int events = dn_progress(mca_osc_dimmnet_component.port);
 
         if (0 < events + helper_advance()) {
-            dn_wait_restart(&wait);
-        } else if (DN_WAIT_LOOK == dn_wait(mca_osc_dimmnet_component.port, &wait, 0, 0)) {
-            sched_yield();
+            idle = 0;
+        } else {
+            helper_rest(&idle);
         }
     }
     return arg;
