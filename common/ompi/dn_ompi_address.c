@@ -83,5 +83,10 @@ int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t
         return OPAL_SUCCESS;
     }
     free(bytes);
-    return dn_ompi_address_look_up(DN_OMPI_ADDRESS_FIRST, proc, bytes_p, len_p);
+    rc = dn_ompi_address_look_up(DN_OMPI_ADDRESS_FIRST, proc, bytes_p, len_p);
+    if (OPAL_SUCCESS == rc && (NULL == *bytes_p || 0 == *len_p)) {
+        free(*bytes_p);
+        return OPAL_ERR_NOT_FOUND;
+    }
+    return rc;
 }
