@@ -36,7 +36,7 @@
 #include "dn_turn.h"
 
 /** Counts on with each change of what a device sees. */
-#define DN_DEVICE_VERSION 1
+#define DN_DEVICE_VERSION 2
 /** Bytes of a device's name, which stands in addresses. */
 #define DN_DEVICE_NAME_MAX 8
 

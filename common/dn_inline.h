@@ -36,8 +36,8 @@ typedef struct dn_peer_ops {
                         const void *body, size_t body_len, dn_comp_t *comp);
 } dn_peer_ops_t;
 
-/** The part of a peer that inline code reads: its first cache lines. Each entry is loaded and stored as one
- * atomic word. */
+/** The part of a peer that inline code reads: its first cache lines. Each entry, and each user's word, is loaded and
+ * stored as one atomic word. */
 struct dn_peer {
     dn_peer_ops_t ops;
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
@@ -45,7 +45,7 @@ struct dn_peer {
 
 static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
 {
-    return DN_CHAN_MAX > channel ? peer->user[channel] : NULL;
+    return DN_CHAN_MAX > channel ? __atomic_load_n(&peer->user[channel], __ATOMIC_RELAXED) : NULL;
 }
 
 /**
@@ -55,8 +55,8 @@ static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
  */
 static inline void dn_copy_inline(void *to, const void *from, size_t len)
 {
-    char *t = to;
-    const char *f = from;
+    char *t = (char *) to;
+    const char *f = (const char *) from;
     if (len == 16) {
         uint64_t word[2];
         memcpy(word, f, 16);

@@ -538,7 +538,7 @@ void dn_peer_attr(const dn_peer_t *hot, dn_peer_attr_t *attr)
 void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user)
 {
     if (DN_CHAN_MAX > channel) {
-        peer->user[channel] = user;
+        dn_store_relaxed(&peer->user[channel], user);
     }
 }
 

@@ -148,9 +148,10 @@ static __attribute__((noinline)) void dn_tag_arrive_early(dn_tag_peer_t *peer, c
 static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_tag_head_t head,
                                        const uint8_t *data, size_t len)
 {
-    dn_tag_peer_t *peer = dn_peer_user(src, tag->channel);
+    /* With threads a peer's word is read under the lock. */
+    dn_tag_peer_t *peer = __builtin_expect(tag->config.threads, 0) ? NULL : dn_peer_user(src, tag->channel);
 
-    if (__builtin_expect(tag->config.threads || NULL == peer, 0)) {
+    if (__builtin_expect(NULL == peer, 0)) {
         dn_tag_arrive_shared(tag, src, head, data, len);
         return;
     }
