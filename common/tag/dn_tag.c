@@ -234,8 +234,8 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_tag_req_t *req;
 
     tag->parted = true;
-    for (int polls = 0; NULL != dn_load_relaxed(&peer->waits.first) && !dn_load_acquire_u32(&peer->lost)
-                        && polls < DN_TAG_LAST_POLLS;
+    for (int polls = 0; (NULL != dn_load_relaxed(&peer->waits.first) || 0 != dn_load_relaxed(&peer->flowing))
+                        && !dn_load_acquire_u32(&peer->lost) && polls < DN_TAG_LAST_POLLS;
          polls++) {
         (void) dn_progress(tag->port);
         (void) dn_tag_progress(tag);
@@ -289,7 +289,7 @@ int dn_tag_needs(const dn_tag_peer_t *peer)
     const dn_handle_table_t *handles = &peer->tag->handles;
 
     dn_tag_lock(peer->tag);
-    int needs = NULL != peer->waits.first || NULL != peer->flow.req;
+    int needs = NULL != peer->waits.first || NULL != peer->flow.req || 0 != dn_load_relaxed(&peer->flowing);
     for (uint32_t i = 0; i < handles->count; i++) {
         const dn_tag_req_t *req = handles->slot[i].object;
 

@@ -29,8 +29,8 @@
 /** Longest message that flows. */
 #define DN_TAG_FLOW_MAX ((size_t) 64 << 10)
 
-/** Bytes of a piece. */
-#define DN_TAG_FLOW_PIECE ((size_t) 8 << 10)
+/** Bytes of a piece: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
+#define DN_TAG_FLOW_PIECE ((size_t) 7680)
 
 _Static_assert(DN_TAG_PIECE_HEAD == sizeof(dn_tag_flow_t) && DN_TAG_PIECE_HEAD == sizeof(dn_tag_frag_t),
                "pieces of a message lie alike");
@@ -165,6 +165,10 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer)
         free(peer->flow.msg);
         peer->flow.msg = NULL;
         peer->flow.req = NULL;
+    } else if (NULL != peer->flow.msg) {
+        /* It is probed: a kept one has been forgotten. Its receive is still to come. */
+        peer->flow.msg->peer = NULL;
+        peer->flow.msg = NULL;
     }
     return req;
 }

@@ -74,8 +74,8 @@ typedef struct dn_tag_pushed {
 struct dn_tag_msg {
     dn_match_msg_t match;
     enum dn_tag_kind kind;
-    dn_tag_peer_t *peer;
-    uint64_t request; /**< handle at the sender; DN_TAG_EAGER: DN_HANDLE_NONE */
+    dn_tag_peer_t *peer; /**< NULL: it was left before all of the message came */
+    uint64_t request;    /**< handle at the sender; DN_TAG_EAGER: DN_HANDLE_NONE */
     dn_key_t key;
     size_t len; /**< of the whole message */
     uint8_t data[];

@@ -302,13 +302,19 @@ static bool dn_tag_mrecv_flow(dn_tag_req_t *req, dn_tag_msg_t *msg)
     dn_tag_lock(req->tag);
     dn_tag_peer_t *peer = msg->peer;
     const bool flows = DN_TAG_FLOW == msg->kind;
-    const bool cut = flows && peer->cut;
+    const bool left = flows && NULL == peer;
+    const bool cut = flows && !left && peer->cut;
     if (flows) {
         dn_tag_expect(req, head, msg->len);
+    }
+    if (flows && !left) {
         dn_tag_flow_await(req, peer);
     }
     dn_tag_unlock(req->tag);
-    if (cut) {
+    if (left) {
+        free(msg);
+        dn_tag_complete(req, DN_ERR_UNREACH);
+    } else if (cut) {
         dn_tag_lost(peer);
     }
     return flows;

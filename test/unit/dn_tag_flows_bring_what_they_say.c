@@ -223,6 +223,97 @@ static void what_does_not_follow_is_dropped(void **state)
     check(&job, LEN);
 }
 
+enum { MEDIUM = 16 << 10, MOST = 64 << 10 };
+
+static uint8_t bytes[MOST];
+
+/** Send so many bytes, without a receive. @return to whom. */
+static dn_tag_peer_t *start_send(job_t *job, size_t len)
+{
+    static const dn_tag_head_t head = {1, 0, 5};
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, self);
+
+    job->times = 0;
+    job->req.complete = on_complete;
+    dn_tag_memory(&job->req, bytes, len);
+    assert_int_equal(dn_tag_send(&job->req, peer, &head, 0), DN_OK);
+    return peer;
+}
+
+static void drive(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        dn_progress(port);
+        dn_tag_progress(tag);
+    }
+}
+
+static void a_send_flows_without_a_receive(void **state)
+{
+    static job_t job;
+    dn_tag_found_t found;
+
+    (void) start_send(&job, MEDIUM);
+    drive();
+    assert_int_equal(job.times, 1);
+    dn_tag_msg_t *msg = dn_tag_mprobe(tag, &want, &found);
+    assert_non_null(msg);
+    assert_int_equal(found.size, MEDIUM);
+    assert_int_equal(msg->kind, DN_TAG_EAGER);
+    free(msg);
+}
+
+/** The receiver reads nothing, until one has to wait in its midst. */
+static dn_tag_peer_t *send_until_it_waits(job_t *job)
+{
+    dn_tag_peer_t *peer = start_send(job, MOST);
+
+    for (int i = 0; i < 1000 && 0 != job->times; i++) {
+        peer = start_send(job, MOST);
+    }
+    assert_int_equal(job->times, 0);
+    assert_int_equal(job->req.kind, DN_TAG_FLOW);
+    return peer;
+}
+
+static void the_next_one_is_announced_meanwhile(void **state)
+{
+    static job_t job, next;
+
+    (void) send_until_it_waits(&job);
+    (void) start_send(&next, MEDIUM);
+    assert_true(DN_TAG_RTS == next.req.kind || DN_TAG_RTS_PACKED == next.req.kind);
+    drive();
+    assert_int_equal(job.times, 1);
+    assert_int_equal(next.times, 0);
+}
+
+static void what_flows_needs_its_peer_and_leaves_before_it(void **state)
+{
+    static job_t job;
+    dn_tag_peer_t *peer = send_until_it_waits(&job);
+
+    assert_true(dn_tag_needs(peer));
+    dn_tag_leave(peer);
+    assert_int_equal(job.times, 1);
+    assert_int_equal(job.req.status, DN_OK);
+}
+
+static void a_probed_message_whose_sender_is_left_is_an_error(void **state)
+{
+    static job_t job;
+    dn_tag_found_t found;
+
+    begin(LEN, FIRST);
+    dn_tag_msg_t *msg = dn_tag_mprobe(tag, &want, &found);
+    assert_non_null(msg);
+    dn_tag_leave(dn_tag_peer_of(tag, self));
+    ready(&job, LEN);
+    dn_tag_mrecv(tag, &job.req, msg);
+    assert_int_equal(job.times, 1);
+    assert_int_equal(job.req.status, DN_ERR_UNREACH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +323,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_message_that_is_forgotten_in_the_midst_is_not_kept, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_does_not_follow_is_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_send_flows_without_a_receive, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_next_one_is_announced_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_flows_needs_its_peer_and_leaves_before_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_probed_message_whose_sender_is_left_is_an_error, setup, teardown),
     };
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
 }
