@@ -452,6 +452,16 @@ static dn_status_t look(dn_peer_t *src, dn_message_t *message)
     return status;
 }
 
+/** Count a message, whatever it says. */
+static void hear_any(dn_peer_t *src, unsigned tag, const void *bytes, size_t len, void *arg)
+{
+    (void) tag;
+    (void) len;
+    (void) arg;
+    staged += (uint64_t) in_stage(src, bytes);
+    heard++;
+}
+
 /** What a sender has of its stage. */
 static uint32_t populated(const dn_world_t *world, int rank)
 {
@@ -508,6 +518,35 @@ static void messages_are_shown_in_the_ring_and_in_the_stage(dn_world_t *world)
     dn_close(world->port);
 }
 
+/** Each message is read before the next, and nothing is sent back. */
+static void a_stream_takes_more_of_the_stage_slowly(dn_world_t *world)
+{
+    /* Three of LONGEST bytes fill a granule. */
+    enum { FEW = 3 * 100, MANY = 3 * 200 };
+
+    open_staged(world, 8, hear_any);
+    dn_world_connect_to(world, 1 - world->rank);
+    dn_world_barrier(world);
+    if (SENDER == world->rank) {
+        const dn_shm_peer_t *peer = (const dn_shm_peer_t *) world->peer[FIRST];
+        while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
+            dn_world_progress(world);
+        }
+        for (uint64_t i = 0; i < MANY; i++) {
+            dn_world_send(world, world->peer[FIRST], DN_WORLD_CHAN, 0, data, LONGEST);
+            dn_world_await(world, FIRST, HEARD, i + 1);
+            if (FEW == i + 1) {
+                dn_check_equal(populated(world, FIRST), 1);
+            }
+        }
+        dn_check_equal(populated(world, FIRST), 2);
+    } else {
+        hear_until(world, MANY);
+        dn_check_equal(staged, MANY);
+    }
+    dn_world_stop(world);
+}
+
 static const dn_world_test_t tests[] = {
     {"a_receiver_that_does_not_read_keeps_its_own_granules_only", 4,
      a_receiver_that_does_not_read_keeps_its_own_granules_only},
@@ -523,6 +562,7 @@ static const dn_world_test_t tests[] = {
      a_sender_that_was_killed_before_anybody_read_is_heard},
     {"a_handler_that_progresses_keeps_its_message", 2, a_handler_that_progresses_keeps_its_message},
     {"messages_are_shown_in_the_ring_and_in_the_stage", 2, messages_are_shown_in_the_ring_and_in_the_stage},
+    {"a_stream_takes_more_of_the_stage_slowly", 2, a_stream_takes_more_of_the_stage_slowly},
     {"a_sender_that_comes_again_is_heard_in_order", 2, a_sender_that_comes_again_is_heard_in_order},
     {"a_sender_that_comes_again_and_leaves_at_once_is_heard", 2,
      a_sender_that_comes_again_and_leaves_at_once_is_heard},
