@@ -73,6 +73,7 @@ typedef struct dn_rma_reply {
     uint32_t pad;
 } dn_rma_reply_t;
 _Static_assert(88 == sizeof(dn_rma_head_t) && 24 == sizeof(dn_rma_reply_t), "peers agree on the layouts");
+_Static_assert(sizeof(dn_rma_reply_t) <= sizeof(dn_rma_head_t), "what was there fits where a part fits");
 
 /** What a far process has said of its lock, which we want. */
 enum dn_rma_grant { DN_RMA_GRANT_NOT, DN_RMA_GRANT_GIVEN, DN_RMA_GRANT_NEVER };

@@ -136,6 +136,10 @@ static dn_status_t dn_rma_work_here(dn_rma_work_t *work, uint8_t *old)
     dn_acc_walk_t *walk = &work->walk;
     uint64_t at;
 
+    if (DN_ACC_NO_OP == walk->op && !walk->fetches) {
+        /* There is nothing to do, and the length is bounded by nothing. */
+        return DN_OK;
+    }
     if (0 != (DN_RMA_COMPARES & head->flags)) {
         (void) dn_prog_next(&walk->target, walk->element.size, &at);
         return dn_acc_swap(walk->guard, &walk->element, (void *) (uintptr_t) at, work->data,
@@ -181,8 +185,9 @@ dn_rma_answer_t *dn_rma_serve(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_he
     dn_peer_attr_t attr;
 
     dn_peer_attr(src, &attr);
-    const bool known =
-        head->len <= attr.botf_max && win->rma->config.element(head->type, head->op, &work.walk.element);
+    /* The length of operands is that of the message; the origin may send longer ones than this process. */
+    const bool answerable = !fetches || head->len <= attr.botf_max - sizeof(reply);
+    const bool known = answerable && win->rma->config.element(head->type, head->op, &work.walk.element);
     dn_rma_answer_t *answer =
         dn_rma_answer_new(win->rma, src, DN_RMA_ANSWER, sizeof(reply) + (known && fetches ? head->len : 0));
     if (known) {

@@ -4,7 +4,8 @@
  */
 /** @file
  * Any messages to a process of two windows, one with memory of its own, one dynamic, from another process of these. No byte
- * beside the windows changes, and nothing that is asked is left over.
+ * beside the windows changes, and nothing that is asked is left over. How the one-sided component of Open MPI reads the numbers of
+ * elements and operations that a peer sends is held by osc_hostile in test/mpi.
  */
 #include "dn_config.h"
 
