@@ -232,18 +232,18 @@ void dn_rma_on_answer(dn_rma_t *rma, const dn_peer_t *src, const uint8_t *bytes,
     dn_prog_cursor_t cursor;
 
     memcpy(&reply, bytes, sizeof(reply));
+    len -= sizeof(reply);
     (void) pthread_mutex_lock(&rma->lock);
     dn_rma_task_t *task = dn_rma_task_hold(dn_handle_find(&rma->tasks, reply.task), src);
+    /* The asker waits for the last part, and no longer: a second answer finds no part, and maybe no asker. */
+    if (NULL != task && NULL != task->region && 0 != task->parts && sizeof(*task->region) == len) {
+        memcpy(task->region, bytes + sizeof(reply), sizeof(*task->region));
+    }
     (void) pthread_mutex_unlock(&rma->lock);
     if (NULL == task) {
         return;
     }
-    len -= sizeof(reply);
-    if (NULL != task->region) {
-        if (sizeof(*task->region) == len) {
-            memcpy(task->region, bytes + sizeof(reply), sizeof(*task->region));
-        }
-    } else {
+    if (NULL == task->region) {
         dn_rma_count_answer(task->far);
         if (task->fetches && 0 != len) {
             dn_rma_side_start(&task->result, &cursor);
@@ -327,6 +327,8 @@ void dn_rma_win_begin(const dn_rma_win_t *win, dn_rma_control_t *control, uint32
     dn_ticket_open(&control->lock, first);
     for (int rank = 0; rank < win->size; rank++) {
         control->notes[rank].posts = control->notes[rank].completes = first;
+        /* Nobody draws it in time: a process that wishes, and has not noted its number yet, is at no number. */
+        control->notes[rank].number = first - 1;
     }
 }
 
@@ -432,7 +434,8 @@ static void dn_rma_lost(dn_peer_t *peer, void *arg)
         (void) pthread_mutex_unlock(&rma->lock);
 
         for (int rank = 0; NULL != win && rank < win->size; rank++) {
-            if (peer == win->far[rank].peer) {
+            /* Pairs with the store in dn_rma_win_place(), which looks for a loss by itself after that. */
+            if (peer == dn_load_acquire(&win->far[rank].peer)) {
                 /* Sequential, with dn_rma_grant(). */
                 dn_store_seq_cst(&win->far[rank].lost, 1);
                 dn_rma_take_back(win, rank);
@@ -453,21 +456,9 @@ static void dn_rma_lost(dn_peer_t *peer, void *arg)
     }
 }
 
-dn_status_t dn_rma_open(dn_rma_t *rma, dn_port_t *port, unsigned channel, const dn_rma_config_t *config)
+/** Leave nothing of an engine that nobody calls. */
+static void dn_rma_release(dn_rma_t *rma)
 {
-    *rma = (dn_rma_t){.port = port, .channel = channel, .config = *config};
-    dn_handle_open(&rma->windows, dn_first(port));
-    dn_handle_open(&rma->tasks, dn_first(port));
-    (void) pthread_mutex_init(&rma->lock, NULL);
-    (void) pthread_mutex_init(&rma->trying, NULL);
-    (void) dn_lost_set(port, channel, dn_rma_lost, rma);
-    return dn_handler_set(port, channel, dn_rma_receive, rma);
-}
-
-void dn_rma_close(dn_rma_t *rma)
-{
-    dn_handler_clear(rma->port, rma->channel);
-    (void) dn_lost_set(rma->port, rma->channel, NULL, NULL);
     for (void *answer; NULL != (answer = dn_fifo_pop(&rma->answers));) {
         free(answer);
     }
@@ -475,5 +466,36 @@ void dn_rma_close(dn_rma_t *rma)
     dn_handle_close(&rma->windows);
     (void) pthread_mutex_destroy(&rma->trying);
     (void) pthread_mutex_destroy(&rma->lock);
+}
+
+dn_status_t dn_rma_open(dn_rma_t *rma, dn_port_t *port, unsigned channel, const dn_rma_config_t *config)
+{
+    *rma = (dn_rma_t){.port = port, .channel = channel, .config = *config};
+    dn_handle_open(&rma->windows, dn_first(port));
+    dn_handle_open(&rma->tasks, dn_first(port));
+    (void) pthread_mutex_init(&rma->lock, NULL);
+    (void) pthread_mutex_init(&rma->trying, NULL);
+    /* First: it is refused where somebody else has the channel, who is still to be told of losses. No peer is known here yet. */
+    dn_status_t status = dn_handler_set(port, channel, dn_rma_receive, rma);
+    if (DN_OK == status) {
+        status = dn_lost_set(port, channel, dn_rma_lost, rma);
+        if (DN_OK == status) {
+            return DN_OK;
+        }
+        dn_handler_clear(port, channel);
+    }
+    dn_rma_release(rma);
+    rma->port = NULL;
+    return status;
+}
+
+void dn_rma_close(dn_rma_t *rma)
+{
+    if (NULL == rma->port) {
+        return;
+    }
+    dn_handler_clear(rma->port, rma->channel);
+    (void) dn_lost_set(rma->port, rma->channel, NULL, NULL);
+    dn_rma_release(rma);
 }
 /** @} */

@@ -147,7 +147,7 @@ struct dn_rma {
     pthread_mutex_t trying;         /**< of who tries what waits for a guard; taken before the other */
 };
 
-/** Begin on a channel of a port. @return as dn_handler_set(). */
+/** Begin on a channel of a port. @return as dn_handler_set(); on an error dn_rma_close() does nothing. */
 DN_API dn_status_t dn_rma_open(dn_rma_t *rma, dn_port_t *port, unsigned channel,
                                const dn_rma_config_t *config);
 /** End. Windows that are left are used no more. */
@@ -184,7 +184,7 @@ typedef struct dn_rma_target {
 
 /** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
 typedef struct dn_rma_far {
-    dn_peer_t *peer;               /**< NULL until dn_rma_place() */
+    dn_peer_t *peer;               /**< NULL until dn_rma_win_place() */
     uint64_t window;               /**< handle of the window in that process */
     dn_key_t key;                  /**< of the segment that its window is in, but for dynamic ones */
     uint64_t roff;                 /**< where its window begins in there */
@@ -334,7 +334,8 @@ typedef struct dn_rma_acc {
     const void *compare; /**< not NULL: compare_and_swap of one element, and the task fetches */
 } dn_rma_acc_t;
 
-/** Accumulate. The task ends by its answers, also where the call fails: once it is complete. */
+/** Accumulate. The task ends by its answers, also where the call fails: once it is complete. Of an error of the call the call alone
+ * tells, and the caller's memory is the caller's again on return. */
 DN_API dn_status_t dn_rma_accumulate(dn_rma_win_t *win, int target, const dn_rma_acc_t *acc,
                                      dn_rma_task_t *task);
 

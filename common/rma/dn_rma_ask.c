@@ -312,6 +312,17 @@ static dn_status_t dn_rma_send_by_program(dn_rma_asking_t *asking)
     return status;
 }
 
+/** A call fails before its next part goes: wait for the answers to those that have gone. The caller's memory is left alone then. */
+static void dn_rma_await_parts(const dn_rma_win_t *win, int target, const dn_rma_task_t *task)
+{
+    dn_rma_wait_t wait = {.polls = 0};
+
+    /* The one left is the part that does not go. */
+    while (1 < dn_load_acquire_u32(&task->parts) && !dn_rma_is_lost(win, target)) {
+        dn_rma_wait(win->rma, &wait);
+    }
+}
+
 dn_status_t dn_rma_accumulate(dn_rma_win_t *win, int target, const dn_rma_acc_t *acc, dn_rma_task_t *task)
 {
     dn_rma_asking_t asking = {.win = win, .target = target, .acc = acc, .task = task};
@@ -352,6 +363,10 @@ dn_status_t dn_rma_accumulate(dn_rma_win_t *win, int target, const dn_rma_acc_t 
         status = dn_rma_send_parts(&asking);
     }
     dn_rma_leave(win, &win->asking);
+    if (DN_OK != status) {
+        dn_rma_await_parts(win, target, task);
+        task->tells = true; /* the call says so */
+    }
     dn_rma_task_leave(task, DN_OK == status ? 0 : UINT32_MAX, status);
     return status;
 }

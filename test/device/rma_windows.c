@@ -10,7 +10,7 @@
 
 #include "rma_world.h"
 
-#include "dn_rma.h"
+#include "dn_rma_int.h"
 
 #include <sched.h>
 
@@ -109,6 +109,10 @@ static void open_window(dn_world_t *world, void *base, uint64_t len, int mappers
     dn_segment_key(part.segment, &world->me->key[0]);
     dn_segment_key(part.memory, &world->me->key[1]);
     dn_rma_win_begin(&part.win, part.control, UINT32_MAX - 100);
+    for (int rank = 0; rank < world->size; rank++) {
+        /* No number of a wish that is not noted yet is ever drawn, but after all others. */
+        dn_check_equal(part.control->notes[rank].number, UINT32_MAX - 101);
+    }
     dn_check_equal(dn_rma_win_join(&part.win), DN_OK);
     dn_world_post(world, HANDLE, part.win.handle);
     dn_world_barrier(world);
@@ -367,9 +371,96 @@ static void locks_of_the_dead_are_found(dn_world_t *world)
     world->port = NULL;
 }
 
+/** An accumulate whose parts begin to fail tells once, and counts as if it had never been. */
+static void calls_that_fail_midway_leave_nothing(dn_world_t *world)
+{
+    enum { ELEMENT = 1024, WHOLE = 16 * ELEMENT };
+    const int next = (world->rank + 1) % world->size;
+    dn_prog_op_t *op = calloc(PLACES, sizeof(*op));
+    dn_rma_task_t *task = calloc(1, sizeof(*task));
+    dn_prog_t *prog = NULL;
+    uint64_t random = 1;
+    int64_t at = WHOLE;
+
+    dn_check(NULL != op && NULL != task);
+    /* Elements that lie together, then those of more blocks than a part has. */
+    op[0] = (dn_prog_op_t){.kind = DN_PROG_RUN, .len = WHOLE, .count = 1};
+    for (int i = 1; i < PLACES; i++) {
+        at += 2 + (int64_t) dn_test_below(&random, 3);
+        op[i] = (dn_prog_op_t){.kind = DN_PROG_RUN, .at = at, .len = 1, .count = 1};
+    }
+    dn_check_equal(dn_prog_create(op, PLACES, &prog), DN_OK);
+    free(op);
+    open_window(world, window, sizeof(window), 0);
+    const uint64_t bytes = dn_prog_info(prog)->size;
+    const dn_rma_side_t from = {.at = (uintptr_t) window, .len = bytes};
+    const dn_rma_side_t there = {.len = bytes, .use = {prog, 1, 0}};
+    const dn_rma_acc_t acc = {DN_ACC_SUM, I64, ELEMENT, &from, &there, NULL};
+    dn_rma_task_begin(&part.win, next, task);
+    dn_check_equal(dn_rma_accumulate(&part.win, next, &acc, task), DN_ERR_UNSUPPORTED);
+    dn_check_equal(dn_load_acquire_u32(&part.win.far[next].asked), 0);
+    dn_check_equal(dn_rma_settle(&part.win, next), DN_OK);
+    meet();
+    dn_prog_free(prog);
+    close_window();
+}
+
+/** dn_handler_fn_t: count answers. */
+static void count_answer(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    dn_rma_reply_t reply;
+
+    (void) src;
+    dn_check_equal(tag, DN_RMA_ANSWER);
+    dn_check_equal(len, sizeof(reply));
+    memcpy(&reply, data, sizeof(reply));
+    dn_check_equal(reply.status, DN_ERR_PARAM);
+    ++*(unsigned *) arg;
+}
+
+/** What was there does not fit a message beside the answer: the origin is told so. */
+static void fetches_too_long_to_answer_are_refused(dn_world_t *world)
+{
+    unsigned answers = 0;
+    dn_peer_attr_t attr;
+    dn_rma_t other;
+
+    open_window(world, window, sizeof(window), 0);
+    const dn_rma_config_t calls = part.rma.config;
+    dn_test_log_expect();
+    dn_check_equal(dn_rma_open(&other, world->port, DN_CHAN_OSC, &calls), DN_ERR_PARAM);
+    /* The channel stays the first one's. */
+    dn_rma_close(&other);
+    if (1 == world->rank) {
+        dn_peer_attr(world->peer[0], &attr);
+        dn_handler_clear(world->port, DN_CHAN_OSC);
+        dn_check_equal(dn_handler_set(world->port, DN_CHAN_OSC, count_answer, &answers), DN_OK);
+        dn_rma_head_t head = {.window = part.win.far[0].window,
+                              .rank = 1,
+                              .flags = DN_RMA_FETCHES,
+                              .op = DN_ACC_NO_OP,
+                              .type = I64,
+                              .len = attr.botf_max / 8 * 8};
+        head.count = head.len;
+        dn_status_t status;
+        while (DN_ERR_AGAIN
+               == (status = dn_botf(world->peer[0], DN_CHAN_OSC, DN_RMA_ACCUMULATE, &head, sizeof(head), NULL,
+                                    0))) {
+            wait_more(NULL);
+        }
+        dn_check_equal(status, DN_OK);
+        while (0 == answers) {
+            wait_more(NULL);
+        }
+    }
+    close_window();
+}
+
 static const dn_world_test_t tests[] = {
     {"far_targets_do_what_they_are_asked", 3, far_targets_do_what_they_are_asked},
     {"layouts_are_kept_apart", 2, layouts_are_kept_apart},
+    {"calls_that_fail_midway_leave_nothing", 2, calls_that_fail_midway_leave_nothing},
+    {"fetches_too_long_to_answer_are_refused", 2, fetches_too_long_to_answer_are_refused},
     {"locks_keep_all_others_off", 4, locks_keep_all_others_off},
     {"locks_of_the_dead_are_found", 4, locks_of_the_dead_are_found},
 };
