@@ -74,7 +74,7 @@ typedef struct dn_shm_stage {
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
-    uint32_t moves;     /**< from one granule to another, wraps */
+    uint32_t moves;     /**< from one granule to another since the last that was added, weighed */
     uint32_t misses;    /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;

@@ -43,6 +43,10 @@
 /** Granules that a stream fills between two that it adds for good. */
 #define DN_SHM_STAGE_GROW 128
 
+/** And those that pieces of long messages fill: data that is packed there asks for the bytes of its lines, so that these should have
+ * left the caches, and who sends long messages sends much. */
+#define DN_SHM_STAGE_GROW_BY_PIECES 4
+
 /** Where the first message of a granule begins. Its place in a page is then seldom just behind that of where it comes from, which
  * dn_copy_in() is slow with: memory that a program sends begins at a page, or close to it. */
 #define DN_SHM_STAGE_START DN_LINE_BYTES
@@ -186,15 +190,23 @@ static int dn_shm_stage_is_answered(dn_shm_peer_t *peer)
     return answered;
 }
 
+/** Is it a piece of a long message, of which two fill a granule? More of them follow. */
+static inline int dn_shm_stage_is_piece(size_t len)
+{
+    return DN_SHM_GRANULE / 8 * 3 < len;
+}
+
 /** Have room in another granule for a peer, or in its own once more. @return 0: none is free. */
-static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer)
+static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
     dn_shm_stage_t *stage = &shm->stage;
     dn_shm_granule_t *granule = NULL;
     int found = 1;
 
     dn_lock(&stage->lock);
-    if (0 == ++stage->moves % DN_SHM_STAGE_GROW) {
+    stage->moves += dn_shm_stage_is_piece(len) ? DN_SHM_STAGE_GROW / DN_SHM_STAGE_GROW_BY_PIECES : 1;
+    if (DN_SHM_STAGE_GROW <= stage->moves) {
+        stage->moves = 0;
         granule = dn_shm_stage_grow(shm);
     }
     granule = NULL != granule ? granule : dn_shm_stage_find_free(shm);
@@ -213,9 +225,11 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer)
 }
 
 /** Have room in a granule for a peer's next message. @return 0: none is free. */
-static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer)
+static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
-    return (dn_shm_stage_is_answered(peer) && dn_shm_stage_reuse(shm, peer)) || dn_shm_stage_move(shm, peer);
+    const int answered = dn_shm_stage_is_answered(peer) && !dn_shm_stage_is_piece(len);
+
+    return (answered && dn_shm_stage_reuse(shm, peer)) || dn_shm_stage_move(shm, peer, len);
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
@@ -233,7 +247,7 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
         return DN_ERR_AGAIN;
     }
     if ((NULL == peer->stage.granule || len > DN_SHM_GRANULE - peer->stage.used)
-        && !dn_shm_stage_turn(shm, peer)) {
+        && !dn_shm_stage_turn(shm, peer, len)) {
         /* With a granule, it has not read all that is there. */
         return NULL != peer->stage.granule ? DN_ERR_AGAIN : DN_ERR_UNSUPPORTED;
     }
