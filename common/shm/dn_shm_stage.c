@@ -16,9 +16,9 @@
  *
  * A new page of memory takes as long to come as 100 KiB of messages. So a sender that is answered goes on with the same granule once
  * all of it has been read. In a stream it goes on with the next one that has memory and has been read, and takes a new one where there
- * is none; and one in each DN_SHM_STAGE_GROW besides, since a long stream of short messages is faster where their lines
- * have left the caches when they are used again. What is written there asks for no bytes of these lines (dn_copy_in()), so all of this
- * matters little from 8 KiB on.
+ * is none; and one in each DN_SHM_STAGE_GROW besides, since a stream is faster where its lines have left the caches when they are used
+ * again, although what dn_copy_in() writes asks for no bytes of them. Pieces of long messages always go on with another one, and take new
+ * ones sooner.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
