@@ -64,12 +64,20 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     enum when_in_vain in_vain;
 } dn_ompi_own;
 
-/** opal_progress(), in which the callback does another thing when it was in vain. */
-static void progress_that(enum when_in_vain in_vain)
+/** Have the callback do another thing when it was in vain. @return what it did before. */
+static inline enum when_in_vain in_vain_from_now(enum when_in_vain in_vain)
 {
     const enum when_in_vain before = dn_ompi_own.in_vain;
 
     dn_ompi_own.in_vain = in_vain;
+    return before;
+}
+
+/** opal_progress(), in which the callback does that. */
+static void progress_that(enum when_in_vain in_vain)
+{
+    const enum when_in_vain before = in_vain_from_now(in_vain);
+
     opal_progress();
     dn_ompi_own.in_vain = before;
 }
@@ -91,15 +99,6 @@ void dn_ompi_progress_wait(void)
 /** @{ */
 static ompi_request_fns_t dn_ompi_stock; /**< Open MPI's functions */
 
-/** @return what the callback did before. */
-static inline enum when_in_vain wait_begins(void)
-{
-    const enum when_in_vain before = dn_ompi_own.in_vain;
-
-    dn_ompi_own.in_vain = WAITS;
-    return before;
-}
-
 /** @return rc. */
 static inline int wait_ends(enum when_in_vain before, int rc)
 {
@@ -109,21 +108,21 @@ static inline int wait_ends(enum when_in_vain before, int rc)
 
 static int wait_for_one(ompi_request_t **request, ompi_status_public_t *status)
 {
-    const enum when_in_vain before = wait_begins();
+    const enum when_in_vain before = in_vain_from_now(WAITS);
 
     return wait_ends(before, dn_ompi_stock.req_wait(request, status));
 }
 
 static int wait_for_any(size_t count, ompi_request_t **requests, int *index, ompi_status_public_t *status)
 {
-    const enum when_in_vain before = wait_begins();
+    const enum when_in_vain before = in_vain_from_now(WAITS);
 
     return wait_ends(before, dn_ompi_stock.req_wait_any(count, requests, index, status));
 }
 
 static int wait_for_all(size_t count, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
-    const enum when_in_vain before = wait_begins();
+    const enum when_in_vain before = in_vain_from_now(WAITS);
 
     return wait_ends(before, dn_ompi_stock.req_wait_all(count, requests, statuses));
 }
@@ -131,7 +130,7 @@ static int wait_for_all(size_t count, ompi_request_t **requests, ompi_status_pub
 static int wait_for_some(size_t count, ompi_request_t **requests, int *done, int *indices,
                          ompi_status_public_t *statuses)
 {
-    const enum when_in_vain before = wait_begins();
+    const enum when_in_vain before = in_vain_from_now(WAITS);
 
     return wait_ends(before, dn_ompi_stock.req_wait_some(count, requests, done, indices, statuses));
 }
