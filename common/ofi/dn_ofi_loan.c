@@ -12,60 +12,49 @@
 
 #include <stdlib.h>
 
-/** Off the list of those that the provider reads. @return the loan. */
+/** Off the queue of those that the provider reads. @return the loan. */
 static dn_ofi_loan_t *dn_ofi_loan_unlink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     dn_ofi_loan_t *loan = buffer->loan;
-    dn_ofi_loan_t **at = &ofi->loan.out;
 
-    while (loan != *at) {
-        at = &(*at)->next;
-    }
-    *at = loan->next;
+    dn_fifo_remove(&ofi->loan.out, &loan->item);
     buffer->loan = NULL;
     return loan;
 }
 
 int dn_ofi_loan_make(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_comp_t *comp)
 {
-    dn_ofi_loan_t *loan = ofi->loan.spare;
+    dn_ofi_loan_t *loan = dn_fifo_pop(&ofi->loan.spare);
 
-    if (NULL != loan) {
-        ofi->loan.spare = loan->next;
-    } else {
+    if (NULL == loan) {
         loan = malloc(sizeof(*loan));
     }
     if (NULL == loan) {
         return 0;
     }
-    *loan = (dn_ofi_loan_t){.next = ofi->loan.out, .buffer = buffer, .comp = comp};
+    *loan = (dn_ofi_loan_t){.buffer = buffer, .comp = comp};
     buffer->loan = loan;
-    ofi->loan.out = loan;
+    dn_fifo_push(&ofi->loan.out, &loan->item);
     return 1;
 }
 
 void dn_ofi_loan_undo(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
-    dn_ofi_loan_t *loan = dn_ofi_loan_unlink(ofi, buffer);
-
-    loan->next = ofi->loan.spare;
-    ofi->loan.spare = loan;
+    dn_fifo_push(&ofi->loan.spare, &dn_ofi_loan_unlink(ofi, buffer)->item);
 }
 
 void dn_ofi_loan_return(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, dn_status_t status)
 {
     dn_ofi_loan_t *loan = dn_ofi_loan_unlink(ofi, buffer);
 
-    loan->next = NULL;
     loan->status = status;
-    *(NULL == ofi->loan.back ? &ofi->loan.back : &ofi->loan.last->next) = loan;
-    ofi->loan.last = loan;
+    dn_fifo_push(&ofi->loan.back, &loan->item);
 }
 
 void dn_ofi_loan_return_all(dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
 {
-    for (dn_ofi_loan_t *loan = ofi->loan.out, *next; NULL != loan; loan = next) {
-        next = loan->next;
+    for (dn_ofi_loan_t *loan = dn_fifo_first(&ofi->loan.out), *next; NULL != loan; loan = next) {
+        next = dn_fifo_next(&loan->item);
         if (NULL == stream || stream == loan->buffer->stream) {
             dn_ofi_loan_return(ofi, loan->buffer, DN_ERR_UNREACH);
         }
@@ -80,13 +69,11 @@ int dn_ofi_loan_signal(dn_ofi_t *ofi)
         dn_comp_t *comp = NULL;
         dn_status_t status = DN_OK;
         dn_ofi_lock(ofi);
-        dn_ofi_loan_t *loan = ofi->loan.back;
+        dn_ofi_loan_t *loan = dn_fifo_pop(&ofi->loan.back);
         if (NULL != loan) {
             comp = loan->comp;
             status = loan->status;
-            ofi->loan.back = loan->next;
-            loan->next = ofi->loan.spare;
-            ofi->loan.spare = loan;
+            dn_fifo_push(&ofi->loan.spare, &loan->item);
         }
         dn_ofi_unlock(ofi);
         if (NULL == comp) {
@@ -96,18 +83,16 @@ int dn_ofi_loan_signal(dn_ofi_t *ofi)
     }
 }
 
-static void dn_ofi_loan_free(dn_ofi_loan_t *loan)
+static void dn_ofi_loan_free(dn_fifo_t *loans)
 {
-    while (NULL != loan) {
-        dn_ofi_loan_t *next = loan->next;
+    for (dn_ofi_loan_t *loan; NULL != (loan = dn_fifo_pop(loans));) {
         free(loan);
-        loan = next;
     }
 }
 
 void dn_ofi_loan_close(dn_ofi_t *ofi)
 {
-    dn_ofi_loan_free(ofi->loan.out);
-    dn_ofi_loan_free(ofi->loan.back);
-    dn_ofi_loan_free(ofi->loan.spare);
+    dn_ofi_loan_free(&ofi->loan.out);
+    dn_ofi_loan_free(&ofi->loan.back);
+    dn_ofi_loan_free(&ofi->loan.spare);
 }

@@ -150,8 +150,8 @@ static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 /** Is there something for dn_ofi_end_turn()? */
 static int dn_ofi_has_more(const dn_ofi_t *ofi)
 {
-    return NULL != ofi->done.first || NULL != ofi->loan.back || 0 != dn_load_acquire_u32(&ofi->iface.doubts)
-           || dn_load_seq_cst(&ofi->reap);
+    return NULL != ofi->done.first || NULL != ofi->loan.back.first
+           || 0 != dn_load_acquire_u32(&ofi->iface.doubts) || dn_load_seq_cst(&ofi->reap);
 }
 
 /** Can a poll be left out, with nobody there who could have sent but one who

@@ -105,7 +105,7 @@ typedef struct dn_ofi_buffer {
 
 /** Memory of a sender that is sent where it lies. */
 typedef struct dn_ofi_loan {
-    struct dn_ofi_loan *next;
+    dn_queue_item_t item; /**< of dn_ofi_t::loan: in one of its queues */
     dn_ofi_buffer_t *buffer;
     dn_comp_t *comp;
     dn_status_t status;
@@ -473,9 +473,9 @@ typedef struct dn_ofi {
 
     /** dn_ofi_loan.c */
     struct {
-        dn_ofi_loan_t *out;         /**< the provider reads them */
-        dn_ofi_loan_t *back, *last; /**< to be signalled; last is undefined while back is NULL */
-        dn_ofi_loan_t *spare;
+        dn_fifo_t out;  /**< the provider reads them */
+        dn_fifo_t back; /**< to be signalled */
+        dn_fifo_t spare;
     } loan;
 
     int work;  /**< something waits for room */
