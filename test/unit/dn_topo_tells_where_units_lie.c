@@ -155,7 +155,10 @@ static void hwloc_says_the_same(void **state)
     if (0 == access("/sys/devices/system/node", R_OK)) {
         check_objects(topology, HWLOC_OBJ_NUMANODE, 1);
     }
-    check_objects(topology, HWLOC_OBJ_L3CACHE, 2);
+    /* hwloc asks the processor itself where the kernel of a virtual machine knows of no caches. */
+    if (0 == access("/sys/devices/system/cpu/cpu0/cache", R_OK)) {
+        check_objects(topology, HWLOC_OBJ_L3CACHE, 2);
+    }
     hwloc_topology_destroy(topology);
 }
 
