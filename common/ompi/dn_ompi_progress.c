@@ -25,6 +25,9 @@
 #define POLLS_SHARED 10u
 #define POLLS_ALONE  256u
 
+/** Turns in vain during which a thread gives its core away after it has found that another one of this process waits, too. */
+#define CROWDED 32u
+
 /** Where cores are shared, turns between two looks at messages, when none has come for as many turns as below. */
 #define TURNS 8u
 /** Turns after a message at each of which there is such a look: where one has come more follow. */
@@ -46,7 +49,8 @@ static struct {
     bool blind;                              /**< there are other transports; looked at when a wait begins */
     unsigned limit;                          /**< POLLS_SHARED or POLLS_ALONE */
     /* Hints: threads may lose a count. */
-    unsigned polls; /**< calls in vain */
+    const void *waiter; /**< dn_ompi_own of the thread that was last found to wait in vain */
+    unsigned polls;     /**< calls in vain */
     uint64_t events;
 } dn_ompi_progress;
 
@@ -62,6 +66,7 @@ enum when_in_vain {
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     dn_wait_t wait; /**< the callback's */
     enum when_in_vain in_vain;
+    unsigned crowded; /**< turns of CROWDED that are left */
 } dn_ompi_own;
 
 /** Have the callback do another thing when it was in vain. @return what it did before. */
@@ -193,9 +198,30 @@ static int progress_hear(void)
     return heard;
 }
 
+/**
+ * A turn in vain: does another thread of this process wait, too? The two may want the same core, as nobody tells how many threads poll.
+ * Threads find each other by a word that each waiting one writes; a thread that waits alone finds itself there, and only reads.
+ */
+static bool is_crowded(void)
+{
+    const void *waiter = dn_load_relaxed(&dn_ompi_progress.waiter);
+
+    if (!ompi_mpi_thread_multiple) {
+        return false;
+    }
+    if (waiter != &dn_ompi_own) {
+        dn_store_relaxed(&dn_ompi_progress.waiter, &dn_ompi_own);
+        dn_ompi_own.crowded = NULL == waiter ? 0 : CROWDED;
+    } else if (0 != dn_ompi_own.crowded) {
+        dn_ompi_own.crowded--;
+    }
+    return 0 != dn_ompi_own.crowded;
+}
+
 static unsigned wait_flags(void)
 {
     return (dn_load_relaxed(&dn_ompi_progress.shared) ? DN_WAIT_SHARED : 0)
+           | (is_crowded() ? DN_WAIT_CROWDED : 0)
            | (dn_load_relaxed(&dn_ompi_progress.blind) ? DN_WAIT_BLIND : 0);
 }
 
@@ -203,8 +229,7 @@ void dn_ompi_progress_look(void)
 {
     const dn_wait_policy_t policy = (dn_wait_policy_t) dn_ompi_params.port.wait;
     const bool shared = dn_ompi_yields() || 0 != dn_oversubscribed(dn_ompi_progress.port);
-    const bool gives =
-        DN_WAIT_SPIN != policy && (DN_WAIT_YIELD == policy || ompi_mpi_thread_multiple || shared);
+    const bool gives = DN_WAIT_SPIN != policy && (DN_WAIT_YIELD == policy || shared);
 
     dn_store_relaxed(&dn_ompi_progress.shared, shared);
     dn_store_relaxed(&dn_ompi_progress.gives, gives);
@@ -227,7 +252,8 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
         return 0;
     }
     if (YIELDS == dn_ompi_own.in_vain) {
-        if (dn_ompi_shares_core()) {
+        if (dn_ompi_shares_core()
+            || (is_crowded() && DN_WAIT_SPIN != (dn_wait_policy_t) dn_ompi_params.port.wait)) {
             (void) sched_yield();
         }
         return 0;
@@ -264,7 +290,8 @@ static int progress_callback(void)
     if (0 < events) {
         dn_store_relaxed(&dn_ompi_progress.polls, 0);
         dn_store_relaxed(&dn_ompi_progress.events, dn_load_relaxed(&dn_ompi_progress.events) + 1);
-    } else if (OPAL_LIKELY(polls < dn_load_relaxed(&dn_ompi_progress.limit))) {
+    } else if (OPAL_LIKELY(polls < (0 != dn_ompi_own.crowded ? POLLS_SHARED
+                                                             : dn_load_relaxed(&dn_ompi_progress.limit)))) {
         dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
     } else {
         events = wait_in_callback(polls);

@@ -48,8 +48,8 @@ DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries 
 /** Have it called no more; another thread may still be in it. Nothing, when it was not added. */
 DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
 
-/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so,
- * or there are threads of which nobody tells how many poll. */
+/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so. Threads of one process
+ * find out themselves whether they share one, in dn_ompi_wait() and in the callback. */
 DN_API bool dn_ompi_shares_core(void);
 
 /** A wait in a loop of ours, all zero when it begins. */

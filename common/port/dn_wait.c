@@ -217,11 +217,10 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
             return DN_WAIT_YIELDED;
         }
     }
-    wait->flags |= flags;
+    wait->flags |= flags & ~(unsigned) DN_WAIT_CROWDED;
     if (dn_wait_is_due(port, wait, now)) {
         end = dn_wait_nap(port, wait, now);
-    } else if (DN_WAIT_YIELD == policy || 0 != (wait->flags & DN_WAIT_SHARED) || port->threads) {
-        /* Nobody tells how many threads poll: with several, one that gets nothing stands in the others' way. */
+    } else if (DN_WAIT_YIELD == policy || 0 != ((wait->flags | flags) & (DN_WAIT_SHARED | DN_WAIT_CROWDED))) {
         wait->yields++;
         (void) sched_yield();
         end = DN_WAIT_YIELDED;

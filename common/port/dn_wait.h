@@ -81,7 +81,9 @@ extern "C" {
 enum {
     DN_WAIT_BLIND = 1 << 0,  /**< something is waited for that rings no bell */
     DN_WAIT_SHARED = 1 << 1, /**< cores are shared by processes, whatever dn_oversubscribed() says */
-    DN_WAIT_TIGHT = 1 << 2   /**< it is a wait only while calls follow each other within DN_WAIT_GAP_NS */
+    DN_WAIT_TIGHT = 1 << 2,  /**< it is a wait only while calls follow each other within DN_WAIT_GAP_NS */
+    DN_WAIT_CROWDED =
+        1 << 3 /**< another thread of this process waits, too, maybe for this core: of this turn only */
 };
 
 /** A wait of one thread; all zero when it begins. One that ends with the bell odd leaves it so: the next ring
@@ -115,7 +117,7 @@ static inline void dn_wait_restart(dn_wait_t *wait)
  * Between two looks in vain.
  *
  * @param[in] steps  Whatever changes each time that the wait has gone on.
- * @param[in] flags  DN_WAIT_BLIND, DN_WAIT_SHARED, DN_WAIT_TIGHT.
+ * @param[in] flags  DN_WAIT_BLIND, DN_WAIT_SHARED, DN_WAIT_TIGHT, DN_WAIT_CROWDED.
  *
  * Completion: after at most DN_WAIT_NAP_MAX_US, and the turns of other processes that want the core. May make progress on the port.
  * Ordering:   as above. Looks are acquires.
