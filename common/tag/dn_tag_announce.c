@@ -14,7 +14,7 @@
  *               <-- DN_TAG_PUSHED --      complete, or: ask for the bytes, the PUSH could not be made
  *
  * That is for a receiver that computes: where it polls, both sides move the bytes at once, which is faster than a PUSH by one. So the
- * first message of a receiver that computes waits for it, unread; the receiver, that sees by the clock how long, announces what
+ * first messages of a receiver that computes wait for it, unread; the receiver, that sees by the clock how long, announces what
  * it receives from that sender next, until it is found to be there when a PUSH begins. Both have to read one clock: a
  * peer whose memory is reached without its process, and without a network's library (dn_peer_attr_t), is on the same host.
  *
@@ -42,8 +42,12 @@
 
 #include "dn_atomic.h"
 
-/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). */
+/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). One that lay for
+ * longer tells nothing where the process has moved other long messages meanwhile. */
 #define DN_TAG_AWAY_NS 200000
+
+/** Messages that have to lie in a row until receives are announced: any process loses its core for that long now and then. */
+#define DN_TAG_LAIN 2
 
 void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
@@ -53,18 +57,22 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
         || req->len <= config->limit.announce_min) {
         return;
     }
-    if ((int64_t) (dn_tag_now() - left) <= DN_TAG_AWAY_NS) {
-        peer->away = false;
-    } else if (0 != req->started && req->started < left) {
+    const uint64_t now = dn_tag_now();
+    const bool was_here = now - peer->tag->here_ns <= DN_TAG_AWAY_NS;
+
+    peer->tag->here_ns = now;
+    if ((int64_t) (now - left) <= DN_TAG_AWAY_NS) {
+        peer->lain = 0;
+    } else if (!was_here && 0 != req->started && req->started < left && DN_TAG_LAIN > peer->lain) {
         /* An announcement would have come before the message left. */
-        peer->away = true;
+        peer->lain++;
     }
 }
 
 /** Is a receive worth it, and does the rest allow it? */
 static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
 {
-    return (peer->away || DN_TAG_ANNOUNCES_ALL == peer->tag->config.limit.announce)
+    return (DN_TAG_LAIN <= peer->lain || DN_TAG_ANNOUNCES_ALL == peer->tag->config.limit.announce)
            && req->len > peer->eager_limit && NULL == peer->announced && NULL != req->buffer
            && 0 == req->posted.ignore && !dn_load_acquire_u32(&peer->lost);
 }
@@ -89,6 +97,10 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
 
 /** Claims of a process: announced receives at one time. */
 #define DN_TAG_CLAIMS 512u
+
+/** Long messages to a peer that has announced, before each of which the sender looks for its next announcement, in vain. A look may bring
+ * messages, too, and takes the time of their copies from the one that is to be sent: so the sender does not look at other peers. */
+#define DN_TAG_LOOKS_IN_VAIN 4
 
 /** Take a claim: true for one of those who try. */
 static int dn_tag_claim_win(uint64_t *word, uint64_t number)
@@ -205,6 +217,7 @@ void dn_tag_got_announce(dn_tag_t *tag, dn_peer_t *src, const dn_tag_announce_t 
     peer->offered = announce->seen == peer->sent && !tag->parted
                     && DN_OK == dn_segment_map(src, &announce->claims, &claims);
     peer->offer = *announce;
+    peer->looks = DN_TAG_LOOKS_IN_VAIN;
     peer->offer_claim = peer->offered ? (uint64_t *) claims + announce->claim : NULL;
 }
 
@@ -214,9 +227,9 @@ bool dn_tag_push(dn_tag_req_t *req)
     const dn_tag_config_t *config = &req->tag->config;
     const dn_tag_announce_t *offer = &peer->offer;
 
-    if (!peer->offered && req->len > config->limit.announce_min
-        && DN_TAG_ANNOUNCES_NONE != config->limit.announce && !config->threads && peer->kernel_copies) {
+    if (!peer->offered && 0 != peer->looks && req->len > config->limit.announce_min) {
         /* An announcement may have come while this process computed. */
+        peer->looks--;
         (void) dn_recv(peer->peer, DN_TAG_LOOKS);
     }
     if (!peer->offered || NULL != peer->waits.first || NULL == req->buffer || req->len <= peer->eager_limit
@@ -274,6 +287,7 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
 
     dn_tag_peer_t *peer = req->peer;
 
+    peer->tag->here_ns = dn_tag_now();
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
     if (DN_ERR_UNREACH == status || peer->gone) {
