@@ -28,26 +28,41 @@ static struct dn_pace_class *class_of(dn_pace_t *pace, size_t len)
     return &pace->class[class];
 }
 
-/** The way to go; one by which nothing has come yet is not. */
-static enum dn_pace_way dn_pace_better(const struct dn_pace_class *class)
+/** Is a way known, and faster than another? */
+static int dn_pace_beats(const struct dn_pace_class *class, enum dn_pace_way way, enum dn_pace_way other)
 {
     const float *cost = class->cost;
+    const float handicap = DN_PACE_PIECES == way ? HANDICAP : 1;
 
-    return 0 != cost[DN_PACE_PIECES]
-                   && (0 == cost[DN_PACE_PULL] || cost[DN_PACE_PIECES] * HANDICAP < cost[DN_PACE_PULL])
-               ? DN_PACE_PIECES
-               : DN_PACE_PULL;
+    return 0 != cost[way] && (0 == cost[other] || cost[way] * handicap < cost[other]);
 }
 
-static enum dn_pace_way dn_pace_other(enum dn_pace_way way)
+/** The way to go; one by which nothing has come yet is not. */
+static enum dn_pace_way dn_pace_best(const struct dn_pace_class *class)
 {
-    return DN_PACE_PULL == way ? DN_PACE_PIECES : DN_PACE_PULL;
+    const enum dn_pace_way pull =
+        dn_pace_beats(class, DN_PACE_ALONE, DN_PACE_PULL) ? DN_PACE_ALONE : DN_PACE_PULL;
+
+    return dn_pace_beats(class, DN_PACE_PIECES, pull) ? DN_PACE_PIECES : pull;
 }
 
-/** Messages until the other way's turn: its loss is a small part of the time until then. */
-static uint16_t next_try(const struct dn_pace_class *class, enum dn_pace_way way)
+/** The way that is tried after another one; it is known, and not the best. DN_PACE_WAYS: there is none. */
+static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, enum dn_pace_way best)
 {
-    const float ratio = class->cost[dn_pace_other(way)] / class->cost[way];
+    for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
+        const enum dn_pace_way way = (enum dn_pace_way)((class->trial + i) % DN_PACE_WAYS);
+
+        if (best != way && 0 != class->cost[way]) {
+            return way;
+        }
+    }
+    return DN_PACE_WAYS;
+}
+
+/** Messages until the trial of a way is over: its loss is a small part of the time until then. */
+static uint16_t dn_pace_until(const struct dn_pace_class *class, enum dn_pace_way best)
+{
+    const float ratio = class->cost[class->trial] / class->cost[best];
     const float left = LEAST_LEFT * (1 < ratio ? ratio : 1);
 
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
@@ -61,26 +76,30 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
         return DN_PACE_STREAM_NEVER == stream ? DN_PACE_PULL : DN_PACE_PIECES;
     }
     if (DN_PACE_WAYS * DN_PACE_TRIES > class->tried) {
-        return DN_PACE_TRIES > class->tried++ ? DN_PACE_PULL : DN_PACE_PIECES;
+        return (enum dn_pace_way)(class->tried++ / DN_PACE_TRIES);
     }
-    const enum dn_pace_way way = dn_pace_better(class);
-    if (0 == class->cost[DN_PACE_PULL] || 0 == class->cost[DN_PACE_PIECES]) {
-        return way;
-    }
+    const enum dn_pace_way best = dn_pace_best(class);
     if (0 == class->left) {
-        class->left = next_try(class, way);
+        const enum dn_pace_way trial = dn_pace_next_trial(class, best);
+        if (DN_PACE_WAYS == trial) {
+            return best;
+        }
+        class->trial = (uint16_t) trial;
+        class->left = dn_pace_until(class, best);
     }
-    return DN_PACE_TRIES > --class->left ? dn_pace_other(way) : way;
+    return DN_PACE_TRIES > --class->left ? (enum dn_pace_way) class->trial : best;
 }
 
 void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now)
 {
     const uint64_t since = started > pace->last ? started : pace->last;
     const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;
-    float *known = &class_of(pace, len)->cost[way];
+    struct dn_pace_class *class = class_of(pace, len);
+    float *known = &class->cost[way];
 
-    if (0 == *known) {
-        *known = cost;
+    if (DN_PACE_TRIES > class->known[way]) {
+        /* The first messages may find memory that was never touched. */
+        *known = 0 == class->known[way]++ || cost < *known ? cost : *known;
     } else {
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
     }

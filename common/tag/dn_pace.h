@@ -3,13 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_pace.h
- * Which way long messages of one sender come faster: by one copy that the kernel makes (PULL), or in pieces through
- * memory that both sides have mapped, while one side fills and the other empties it.
+ * Which way long messages of one sender come faster: by one copy that the kernel makes (PULL), for both processes at once or for
+ * the receiver alone, or in pieces through memory that both sides have mapped, while one side fills and the other empties it.
  *
- * That depends on what no table knows: the caches that the two cores share (pieces: 30 GB/s where they share one, 6.5
- * where they do not; PULL: 6 to 22, by length), whether the sender waits in the library, which other processes run. So the
- * receiver tries both ways and goes on with the way that took less time; now and then, so rarely that it costs some
- * 2 percent (more where the other is over 30 times slower), it tries the other way again.
+ * That depends on what no table knows: the caches that the two cores share, whether the sender waits in the library or has messages
+ * of its own to receive, which other processes run. So the receiver tries all ways and goes on with the way that took least time; now
+ * and then, so rarely that it costs some 2 percent (more where a way is over 30 times slower), it tries another way again.
  *
  * Units:      bytes, nanoseconds of any monotonic clock.
  * Threads:    none of this locks: one thread at a time.
@@ -25,8 +24,9 @@
 #include "dn_types.h"
 
 enum dn_pace_way {
-    DN_PACE_PULL,   /**< one copy */
-    DN_PACE_PIECES, /**< two */
+    DN_PACE_PULL,   /**< one copy; the sender takes a share of it if it waits */
+    DN_PACE_ALONE,  /**< one copy, by the receiver: faster where both sides have their hands full */
+    DN_PACE_PIECES, /**< two copies */
     DN_PACE_WAYS,
     DN_PACE_ONLY, /**< there was no choice: nothing to learn */
 };
@@ -43,9 +43,11 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 /** All zero at first. Private. */
 typedef struct dn_pace {
     struct dn_pace_class {
-        float cost[DN_PACE_WAYS]; /**< ns a KiB, 0: not known */
-        uint16_t tried;           /**< messages, until every way has had its tries */
-        uint16_t left;            /**< messages until the slower way is tried again */
+        float cost[DN_PACE_WAYS];    /**< ns a KiB, 0: not known */
+        uint16_t tried;              /**< messages, until every way has had its tries */
+        uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is of, up to DN_PACE_TRIES */
+        uint16_t left;               /**< messages until another way has been tried again */
+        uint16_t trial;              /**< that way: enum dn_pace_way */
     } class[DN_PACE_CLASSES];
     uint64_t last; /**< when a message ended */
 } dn_pace_t;

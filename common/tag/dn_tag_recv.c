@@ -82,7 +82,11 @@ static void dn_tag_ask(dn_tag_req_t *req)
 /** @return false: no room for a PULL now. */
 static bool dn_tag_start_pull(dn_tag_req_t *req)
 {
-    const dn_xfer_t xfer = {.local = req->buffer, .key = &req->key, .len = req->wanted, .comp = &req->comp};
+    const dn_xfer_t xfer = {.local = req->buffer,
+                            .key = &req->key,
+                            .len = req->wanted,
+                            .comp = &req->comp,
+                            .flags = DN_PACE_ALONE == req->way ? DN_XFER_ALONE : 0};
     dn_tag_peer_t *peer = req->peer;
 
     req->comp.fn = dn_tag_pulled;
@@ -122,7 +126,7 @@ static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind)
     if (DN_TAG_RTS == kind && NULL != req->buffer) {
         dn_tag_choose_way(req);
     }
-    if (DN_PACE_PULL != req->way) {
+    if (DN_PACE_PIECES == req->way || DN_PACE_ONLY == req->way) {
         dn_tag_ask(req);
     } else if (!dn_tag_start_pull(req)) {
         dn_tag_busy(req);
