@@ -25,9 +25,6 @@
 /** Longest envelope before eager data. */
 #define DN_TAG_HEAD_MAX (sizeof(dn_tag_head_t) + sizeof(uint64_t))
 
-/** Pieces are whole numbers of so many bytes: blocks of derived types, and cache lines, are seldom cut. */
-#define DN_TAG_PIECE_UNIT 512
-
 /** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is left or lost. */
 #define TO(state) DN_TURN_TO(DN_TAG_##state)
 const uint32_t dn_tag_turns[] = {

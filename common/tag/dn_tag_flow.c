@@ -29,7 +29,7 @@
 /** Longest message that flows. */
 #define DN_TAG_FLOW_MAX ((size_t) 64 << 10)
 
-/** Bytes of a piece: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
+/** Bytes of a piece at most: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
 #define DN_TAG_FLOW_PIECE ((size_t) 7680)
 
 _Static_assert(DN_TAG_PIECE_HEAD == sizeof(dn_tag_flow_t) && DN_TAG_PIECE_HEAD == sizeof(dn_tag_frag_t),
@@ -37,9 +37,14 @@ _Static_assert(DN_TAG_PIECE_HEAD == sizeof(dn_tag_flow_t) && DN_TAG_PIECE_HEAD =
 
 /** @name The sender */
 /** @{ */
-size_t dn_tag_flow_piece(const dn_tag_peer_t *peer)
+size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
 {
-    return DN_TAG_FLOW_PIECE < peer->piece_max ? DN_TAG_FLOW_PIECE : peer->piece_max;
+    const size_t most = DN_TAG_FLOW_PIECE < peer->piece_max ? DN_TAG_FLOW_PIECE : peer->piece_max;
+    const size_t pieces = (len + most - 1) / most;
+    const size_t least = (len + pieces - 1) / pieces;
+    const size_t piece = (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
+
+    return piece < most ? piece : most;
 }
 
 bool dn_tag_flow(dn_tag_req_t *req)

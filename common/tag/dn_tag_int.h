@@ -45,6 +45,9 @@ typedef struct dn_tag_cts {
 /** Bytes ahead of those of a piece: a line, so that these begin where a line does, as copy kernels like it. */
 #define DN_TAG_PIECE_HEAD 64u
 
+/** Pieces are whole numbers of so many bytes: blocks of derived types, and cache lines, are seldom cut. */
+#define DN_TAG_PIECE_UNIT 512
+
 typedef struct dn_tag_frag {
     uint64_t receiver; /**< handle at the receiver; DN_HANDLE_NONE: of what flows */
     uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(uint64_t)];
@@ -330,8 +333,9 @@ static inline void dn_tag_flow_end(dn_tag_peer_t *peer)
 {
     dn_store_release_u32(&peer->flowing, 0);
 }
-/** Bytes of a piece of what flows to a peer. */
-size_t dn_tag_flow_piece(const dn_tag_peer_t *peer);
+/** Bytes of each piece of a message that flows to a peer, but for the last, which is no longer: all are about as long, since a short one
+ * would take many lines of the ring. */
+size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len);
 /** Messages. @return false: malformed. */
 bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t len);
 bool dn_tag_got_flow_frag(dn_tag_t *tag, const dn_peer_t *src, const uint8_t *data, size_t len);

@@ -323,7 +323,8 @@ static inline size_t dn_tag_least(size_t a, size_t b)
  * it is packed, and stays here. */
 dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const void *head)
 {
-    const size_t most = DN_TAG_FLOW == req->kind ? dn_tag_flow_piece(req->peer) : req->peer->piece_max;
+    const size_t most =
+        DN_TAG_FLOW == req->kind ? dn_tag_flow_piece(req->peer, req->len) : req->peer->piece_max;
     const size_t room = dn_tag_least(req->len - req->done, most);
     dn_peer_t *peer = req->peer->peer;
     dn_window_t window;
