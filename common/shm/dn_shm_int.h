@@ -74,7 +74,9 @@ typedef struct dn_shm_stage {
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
-    uint32_t moves;     /**< from one granule to another since the last that was added, weighed */
+    uint32_t moves;     /**< from one granule to another, weighed, since the stage became larger */
+    uint32_t asked;     /**< not 0: the kernel was asked for a large page */
+    uint32_t wide;      /**< not 0: it has given one */
     uint32_t misses;    /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;

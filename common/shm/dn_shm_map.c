@@ -50,6 +50,50 @@ static uint64_t dn_shm_stage_stride(uint32_t stage_bytes)
     return stage_bytes + dn_shm_align((uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES);
 }
 
+/** Offset of the stage, and bytes before it: where a large page may begin, if there is a stage. */
+static uint64_t dn_shm_stage_off(const dn_shm_header_t *sizes)
+{
+    const uint64_t rings = dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
+                           + sizes->max_peers * dn_shm_stride(sizes->ring_lines);
+
+    return 0 == sizes->stage_bytes ? rings
+                                   : (rings + DN_SHM_LARGE_PAGE - 1) & ~(uint64_t) (DN_SHM_LARGE_PAGE - 1);
+}
+
+static uint64_t dn_shm_bytes(const dn_shm_header_t *sizes)
+{
+    return dn_shm_stage_off(sizes) + dn_shm_stage_stride(sizes->stage_bytes);
+}
+
+/** Map a file, from an address on at which a large page may begin. @return MAP_FAILED, with errno. */
+static void *dn_shm_mmap(int fd, uint64_t bytes)
+{
+    const int read_write = PROT_READ | PROT_WRITE;
+    const int flags = MAP_SHARED | MAP_NORESERVE;
+    const uint64_t room = bytes + DN_SHM_LARGE_PAGE;
+    uint8_t *space = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (MAP_FAILED == (void *) space) {
+        return mmap(NULL, bytes, read_write, flags, fd, 0);
+    }
+    const size_t before = -(uintptr_t) space & (DN_SHM_LARGE_PAGE - 1);
+    const size_t end = before + dn_shm_align(bytes);
+    void *mem = mmap(space + before, bytes, read_write, flags | MAP_FIXED, fd, 0);
+    const int error = errno;
+    if (MAP_FAILED == mem) {
+        munmap(space, room);
+        errno = error;
+        return mem;
+    }
+    if (0 != before) {
+        munmap(space, before);
+    }
+    if (end < room) {
+        munmap(space + end, room - end);
+    }
+    return mem;
+}
+
 /** Cut a mapping into its parts by sizes that have been checked. */
 static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *sizes)
 {
@@ -59,7 +103,7 @@ static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *size
     map->llcm = base + DN_SHM_PAGE + dn_shm_slots_bytes(sizes->max_peers);
     map->rings = base + dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes);
     map->ring_stride = dn_shm_stride(sizes->ring_lines);
-    map->stage = map->rings + sizes->max_peers * map->ring_stride;
+    map->stage = base + dn_shm_stage_off(sizes);
     map->bytes = sizes->bytes;
     map->max_peers = sizes->max_peers;
     map->ring_lines = sizes->ring_lines;
@@ -154,12 +198,13 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
 {
     const dn_config_t *config = &shm->config;
     const uint64_t reserve = dn_shm_rings_off(config->max_peers, config->llcm_bytes);
-    const uint64_t bytes = reserve + config->max_peers * dn_shm_stride(config->ring_lines);
-    if (!dn_shm_file_size_allowed(bytes)) {
+    dn_shm_header_t sizes = {
+        .max_peers = config->max_peers, .llcm_bytes = config->llcm_bytes, .ring_lines = config->ring_lines};
+    if (!dn_shm_file_size_allowed(dn_shm_bytes(&sizes))) {
         dn_log_error("shared memory of %" PRIu64
                      " bytes is more than a file of this process may have (RLIMIT_FSIZE); "
                      "raise ulimit -f, or lower max_peers or ring_lines",
-                     bytes);
+                     dn_shm_bytes(&sizes));
         return DN_ERR_NOMEM;
     }
     dn_status_t status = dn_shm_backing(shm, job, reserve);
@@ -168,14 +213,14 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
     }
     shm->counted = dn_memory_is_counted();
     /* A file would need room for all of it from the start. */
-    uint32_t stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
-    if (!dn_shm_file_size_allowed(bytes + dn_shm_stage_stride(stage_bytes))) {
-        stage_bytes = 0;
+    sizes.stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
+    if (!dn_shm_file_size_allowed(dn_shm_bytes(&sizes))) {
+        sizes.stage_bytes = 0;
     }
     dn_shm_header_t header = {
         .version = DN_WIRE_VERSION,
         .magic = DN_SHM_MAGIC,
-        .bytes = bytes + dn_shm_stage_stride(stage_bytes),
+        .bytes = dn_shm_bytes(&sizes),
         .pgid = dn_port_group(shm->iface.port)->pgid,
         .pid = job->pid,
         .uid = (uint32_t) geteuid(),
@@ -185,7 +230,7 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         .arrivals = config->first,
         .bell = config->first & ~1u,
         .ring_lines = config->ring_lines,
-        .stage_bytes = stage_bytes,
+        .stage_bytes = sizes.stage_bytes,
         .start_time = shm->start_time,
         .llcm_bytes = config->llcm_bytes,
         .cma_probe = (uintptr_t) shm->cma_probe,
@@ -202,7 +247,7 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         /* No peer can make the mapping shorter under our feet. */
         fcntl(shm->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     }
-    void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->fd, 0);
+    void *mem = dn_shm_mmap(shm->fd, header.bytes);
     if (MAP_FAILED == mem) {
         goto err_destroy;
     }
@@ -244,11 +289,7 @@ static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_byte
     return header->bytes == file_bytes && 1 <= header->max_peers && header->max_peers <= 16384 && 64 <= lines
            && lines <= 4096 && 4096 <= header->llcm_bytes && header->llcm_bytes <= (16u << 20)
            && 0 == header->llcm_bytes % DN_LINE_BYTES && 0 == header->stage_bytes % DN_SHM_GRANULE
-           && header->stage_bytes <= DN_STAGE_BYTES_MAX
-           && header->bytes
-                  == dn_shm_rings_off(header->max_peers, header->llcm_bytes)
-                         + header->max_peers * dn_shm_stride(lines)
-                         + dn_shm_stage_stride(header->stage_bytes);
+           && header->stage_bytes <= DN_STAGE_BYTES_MAX && header->bytes == dn_shm_bytes(header);
 }
 
 /** Compare a copy of a peer's header with who it should be. */
@@ -330,7 +371,7 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
         status = DN_ERR_PROTO;
         goto out_close;
     }
-    void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *mem = dn_shm_mmap(fd, header.bytes);
     if (MAP_FAILED == mem) {
         dn_log_error("no address space for the %" PRIu64 " bytes of PID %" PRIu32 " (%s); lower max_peers",
                      header.bytes, id->pid, strerror(errno));

@@ -14,11 +14,13 @@
  * not fit. It may be used again when `taken`, the messages that receivers have read, equals what was put there. A receiver that does
  * not read thus keeps the granules that hold its messages and no more; when there is no other, messages go through the ring.
  *
- * A new page of memory takes as long to come as 100 KiB of messages. So a sender that is answered goes on with the same granule once
- * all of it has been read. In a stream it goes on with the next one that has memory and has been read, and takes a new one where there
- * is none; and one in each DN_SHM_STAGE_GROW besides, since a stream is faster where its lines have left the caches when they are used
- * again, although what dn_copy_in() writes asks for no bytes of them. Pieces of long messages always go on with another one, and take new
- * ones sooner.
+ * A new page of memory takes as long to come as 100 KiB of messages: for the sender, and between far cores three times as long again for
+ * the receiver. So a sender that is answered goes on with the same granule once all of it has been read. In a stream it goes on with the
+ * next one that has memory and has been read, and takes a new one where there is none.
+ *
+ * A stream is faster where its lines have left the caches when they are used again, although what dn_copy_in() writes asks for no bytes
+ * of them, and where few pages hold them. So after DN_SHM_STAGE_STREAM moves the stage takes a large page of the processor's, if the
+ * kernel has one: that costs as much as some granules in small pages, and its receivers one fault. Pieces of long messages always go on with another granule, and count for more.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -40,12 +42,16 @@
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
-/** Granules that a stream fills between two that it adds for good. */
-#define DN_SHM_STAGE_GROW 128
+/** Moves from one granule to another after which the stage takes a large page: 8 MiB, which take as long as the page. Where there is no
+ * such page, it adds a granule each time. */
+#define DN_SHM_STAGE_STREAM 256
 
-/** And those that pieces of long messages fill: data that is packed there asks for the bytes of its lines, so that these should have
+/** As many moves is one by pieces of long messages: data that is packed there asks for the bytes of its lines, so that these should have
  * left the caches, and who sends long messages sends much. */
-#define DN_SHM_STAGE_GROW_BY_PIECES 4
+#define DN_SHM_STAGE_PIECES_COUNT 8
+
+/** Granules in a large page. */
+#define DN_SHM_STAGE_LARGE ((uint32_t) (DN_SHM_LARGE_PAGE / DN_SHM_GRANULE))
 
 /** Where the first message of a granule begins. Its place in a page is then seldom just behind that of where it comes from, which
  * dn_copy_in() is slow with: memory that a program sends begins at a page, or close to it. */
@@ -120,16 +126,16 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
 }
 
 /**
- * Have all memory of a granule at once that is used for the first time: a fault for each page takes three times as long, and
+ * Have all memory of granules at once that are used for the first time: a fault for each page takes three times as long, and
  * may be a SIGBUS.
  * @return 0: there is none.
  */
-static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
+static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t first, uint32_t count)
 {
-    uint8_t *granule = shm->map.stage + (size_t) index * DN_SHM_GRANULE;
+    uint8_t *granule = shm->map.stage + (size_t) first * DN_SHM_GRANULE;
     return 0
            == dn_shm_populate(shm->fd, granule, (uint64_t) (granule - (uint8_t *) shm->map.header),
-                              DN_SHM_GRANULE);
+                              (uint64_t) count * DN_SHM_GRANULE);
 }
 
 /** Open a granule that is found free for a peer, and let go of the one that it had. The lock is held. */
@@ -165,9 +171,46 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
 
-    return stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated)
+    return stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated, 1)
                ? &stage->granule[stage->populated++]
                : NULL;
+}
+
+/** Is it a piece of a long message, of which two fill a granule? More of them follow. */
+static inline int dn_shm_stage_is_piece(size_t len)
+{
+    return DN_SHM_GRANULE / 8 * 3 < len;
+}
+
+/** Take a large page, in place of the granules that are there. The lock is held. */
+static void dn_shm_stage_widen(dn_shm_t *shm)
+{
+    dn_shm_stage_t *stage = &shm->stage;
+
+    stage->asked = 1;
+    /* Emulators of a kernel say that it is done, and do nothing. */
+    if (DN_SHM_STAGE_LARGE <= stage->count && 0 == dn_shm_collapse(shm->map.stage)
+        && dn_shm_stage_populate(shm, 0, DN_SHM_STAGE_LARGE)) {
+        stage->populated = DN_SHM_STAGE_LARGE < stage->populated ? stage->populated : DN_SHM_STAGE_LARGE;
+        stage->wide = 1;
+    }
+}
+
+/** A stream has moved on: when it has done so often enough the stage becomes larger for good. The lock is held.
+ * @return a granule that is added, or NULL. */
+static dn_shm_granule_t *dn_shm_stage_count(dn_shm_t *shm, size_t len)
+{
+    dn_shm_stage_t *stage = &shm->stage;
+
+    stage->moves += dn_shm_stage_is_piece(len) ? DN_SHM_STAGE_PIECES_COUNT : 1;
+    if (DN_SHM_STAGE_STREAM > stage->moves) {
+        return NULL;
+    }
+    stage->moves = 0;
+    if (!stage->asked) {
+        dn_shm_stage_widen(shm);
+    }
+    return stage->wide ? NULL : dn_shm_stage_grow(shm);
 }
 
 /** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
@@ -190,12 +233,6 @@ static int dn_shm_stage_is_answered(dn_shm_peer_t *peer)
     return answered;
 }
 
-/** Is it a piece of a long message, of which two fill a granule? More of them follow. */
-static inline int dn_shm_stage_is_piece(size_t len)
-{
-    return DN_SHM_GRANULE / 8 * 3 < len;
-}
-
 /** Have room in another granule for a peer, or in its own once more. @return 0: none is free. */
 static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
@@ -204,11 +241,7 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
     int found = 1;
 
     dn_lock(&stage->lock);
-    stage->moves += dn_shm_stage_is_piece(len) ? DN_SHM_STAGE_GROW / DN_SHM_STAGE_GROW_BY_PIECES : 1;
-    if (DN_SHM_STAGE_GROW <= stage->moves) {
-        stage->moves = 0;
-        granule = dn_shm_stage_grow(shm);
-    }
+    granule = dn_shm_stage_count(shm, len);
     granule = NULL != granule ? granule : dn_shm_stage_find_free(shm);
     if (NULL == granule && !dn_shm_stage_reuse(shm, peer)) {
         granule = dn_shm_stage_grow(shm);

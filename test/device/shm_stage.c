@@ -535,7 +535,7 @@ static uint64_t send_one_by_one(dn_world_t *world, size_t len, uint64_t sent, ui
 static void a_stream_takes_more_of_the_stage(dn_world_t *world)
 {
     /* A granule begins with a line; four of QUARTER bytes fill it. */
-    enum { QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES, PIECES = 2 * 8, ALL = 4 * 200 + PIECES };
+    enum { QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES, PIECES = 2 * 70, ALL = 4 * 400 + PIECES };
 
     open_staged(world, 8, hear_any);
     dn_world_connect_to(world, 1 - world->rank);
@@ -545,9 +545,9 @@ static void a_stream_takes_more_of_the_stage(dn_world_t *world)
         while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
             dn_world_progress(world);
         }
-        uint64_t sent = send_one_by_one(world, QUARTER, 0, 4 * 100);
+        uint64_t sent = send_one_by_one(world, QUARTER, 0, 4 * 200);
         dn_check_equal(populated(world, FIRST), 1);
-        sent = send_one_by_one(world, QUARTER, sent, 4 * 100);
+        sent = send_one_by_one(world, QUARTER, sent, 4 * 200);
         dn_check_equal(populated(world, FIRST), 2);
         sent = send_one_by_one(world, PIECE, sent, PIECES);
         dn_check(4 <= populated(world, FIRST));
@@ -555,6 +555,35 @@ static void a_stream_takes_more_of_the_stage(dn_world_t *world)
     } else {
         hear_until(world, ALL);
         dn_check_equal(staged, ALL);
+    }
+    dn_world_stop(world);
+}
+
+/** Memory that is taken in one large page holds what was sent before, and what comes then. */
+static void a_long_stream_takes_a_large_page(dn_world_t *world)
+{
+    enum { LARGE = 64, GRANULES = LARGE + 8, ALL = 6000 };
+
+    open_staged(world, GRANULES, hear);
+    dn_world_connect_to(world, 1 - world->rank);
+    dn_world_barrier(world);
+    if (SENDER == world->rank) {
+        const dn_shm_peer_t *peer = (const dn_shm_peer_t *) world->peer[FIRST];
+        const dn_shm_stage_t *stage = &((const dn_shm_t *) peer->base.iface)->stage;
+        while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
+            dn_world_progress(world);
+        }
+        for (uint64_t i = 0; i < ALL; i++) {
+            say(world, FIRST, i);
+        }
+        if (0 == stage->wide) {
+            printf("this kernel gives no large page\n");
+        }
+        dn_check(0 == stage->wide || LARGE <= stage->populated);
+        dn_world_await(world, FIRST, HEARD, ALL);
+    } else {
+        hear_until(world, ALL);
+        dn_check(ALL / 2 < staged);
     }
     dn_world_stop(world);
 }
@@ -575,6 +604,7 @@ static const dn_world_test_t tests[] = {
     {"a_handler_that_progresses_keeps_its_message", 2, a_handler_that_progresses_keeps_its_message},
     {"messages_are_shown_in_the_ring_and_in_the_stage", 2, messages_are_shown_in_the_ring_and_in_the_stage},
     {"a_stream_takes_more_of_the_stage", 2, a_stream_takes_more_of_the_stage},
+    {"a_long_stream_takes_a_large_page", 2, a_long_stream_takes_a_large_page},
     {"a_sender_that_comes_again_is_heard_in_order", 2, a_sender_that_comes_again_is_heard_in_order},
     {"a_sender_that_comes_again_and_leaves_at_once_is_heard", 2,
      a_sender_that_comes_again_and_leaves_at_once_is_heard},
