@@ -20,7 +20,7 @@ bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t st
     if (!near) {
         (void) dn_progress(coll_llcm.port);
     }
-    const bool due = dn_load_relaxed(&coll_llcm.oversubscribed)
+    const bool due = dn_load_relaxed(&coll_llcm.oversubscribed) || dn_ompi_is_crowded()
                          ? polls >= (near ? YIELD_POLLS : FAR_YIELD_POLLS)
                          : 0 == polls % dn_ompi_params.coll.spin_polls;
     if (!due || !dn_ompi_wait(wait, steps)) {

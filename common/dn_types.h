@@ -138,9 +138,10 @@ struct dn_comp {
 enum {
     DN_XFER_STATUS_LOCAL = 1 << 0,  /**< store local_value at local_status when complete */
     DN_XFER_STATUS_REMOTE = 1 << 1, /**< PUSH only: store remote_value in the target's LLCM after the data */
-    /** Without the peer's processor, where it can (dn_peer_attr_t::direct): short blocks take longer, and the peer takes no share of a
-     * long copy, but may compute meanwhile. */
+    /** Without the peer's processor, where it can (dn_peer_attr_t::direct): short blocks take longer, but the
+     * peer may compute meanwhile. */
     DN_XFER_ALONE = 1 << 2,
+    DN_XFER_UNSHARED = 1 << 3, /**< the peer takes no share of a long copy: it has its hands full */
 };
 
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */

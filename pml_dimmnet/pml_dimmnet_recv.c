@@ -59,7 +59,7 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
     dn_ompi_tag_block(&blocking);
     dn_tag_wants(&blocking.req, want);
     dn_tag_recv(mca_pml_dimmnet_tag, &blocking.req, peer, true);
-    if (1 < dn_ompi_tag_polls) {
+    if (1 < dn_ompi_tag_polls && !dn_ompi_is_crowded()) {
         dn_tag_poll(&blocking.req, peer);
     }
     return wait_for(&blocking, convertor, status);

@@ -47,7 +47,7 @@ static struct {
     bool shared;                             /**< cores, by processes */
     bool gives;                              /**< dn_ompi_shares_core() */
     bool blind;                              /**< there are other transports; looked at when a wait begins */
-    unsigned limit;                          /**< POLLS_SHARED or POLLS_ALONE */
+    unsigned limit; /**< POLLS_SHARED or POLLS_ALONE; a crowded thread has the former */
     /* Hints: threads may lose a count. */
     const void *waiter; /**< dn_ompi_own of the thread that was last found to wait in vain */
     unsigned polls;     /**< calls in vain */
@@ -85,16 +85,6 @@ static void progress_that(enum when_in_vain in_vain)
 
     opal_progress();
     dn_ompi_own.in_vain = before;
-}
-
-void dn_ompi_progress_once(void)
-{
-    progress_that(YIELDS);
-}
-
-void dn_ompi_progress_wait(void)
-{
-    progress_that(WAITS);
 }
 
 /** @name MPI_Wait and its like
@@ -204,11 +194,11 @@ static int progress_hear(void)
  */
 static bool is_crowded(void)
 {
-    const void *waiter = dn_load_relaxed(&dn_ompi_progress.waiter);
-
-    if (!ompi_mpi_thread_multiple) {
+    if (!opal_using_threads()) {
         return false;
     }
+    const void *waiter = dn_load_relaxed(&dn_ompi_progress.waiter);
+
     if (waiter != &dn_ompi_own) {
         dn_store_relaxed(&dn_ompi_progress.waiter, &dn_ompi_own);
         dn_ompi_own.crowded = NULL == waiter ? 0 : CROWDED;
@@ -216,6 +206,30 @@ static bool is_crowded(void)
         dn_ompi_own.crowded--;
     }
     return 0 != dn_ompi_own.crowded;
+}
+
+bool dn_ompi_is_crowded(void)
+{
+    return 0 != dn_ompi_own.crowded;
+}
+
+/** A turn in vain: give the core away if another thread waits. */
+static void yield_to_threads(void)
+{
+    if (is_crowded() && DN_WAIT_SPIN != (dn_wait_policy_t) dn_ompi_params.port.wait) {
+        (void) sched_yield();
+    }
+}
+
+void dn_ompi_progress_once(void)
+{
+    progress_that(YIELDS);
+    yield_to_threads();
+}
+
+void dn_ompi_progress_wait(void)
+{
+    progress_that(WAITS);
 }
 
 static unsigned wait_flags(void)
@@ -252,9 +266,10 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
         return 0;
     }
     if (YIELDS == dn_ompi_own.in_vain) {
-        if (dn_ompi_shares_core()
-            || (is_crowded() && DN_WAIT_SPIN != (dn_wait_policy_t) dn_ompi_params.port.wait)) {
+        if (dn_ompi_shares_core()) {
             (void) sched_yield();
+        } else {
+            yield_to_threads();
         }
         return 0;
     }
@@ -386,5 +401,6 @@ void dn_ompi_progress_close(void)
     opal_progress_unregister(progress_callback);
     dn_store_relaxed(&dn_ompi_progress.count, 0);
     dn_store_relaxed(&dn_ompi_progress.polls, 0);
+    dn_store_relaxed(&dn_ompi_progress.waiter, NULL);
     dn_ompi_progress.port = NULL;
 }

@@ -52,6 +52,10 @@ DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
  * find out themselves whether they share one, in dn_ompi_wait() and in the callback. */
 DN_API bool dn_ompi_shares_core(void);
 
+/** Has this thread found, in its last turns in vain, that another one of the process waits, too? It yields in
+ * each turn then. A thread that computes meanwhile is not found: as in Open MPI, the kernel shares the core. */
+DN_API bool dn_ompi_is_crowded(void);
+
 /** A wait in a loop of ours, all zero when it begins. */
 typedef struct dn_ompi_wait {
     dn_wait_t super;
@@ -82,7 +86,7 @@ static inline void dn_ompi_wait_tell(void)
 /** opal_progress() for a loop that ends when something comes, and does nothing else. */
 DN_API void dn_ompi_progress_wait(void);
 /** opal_progress() for a call that waits for nothing, however often it is made: it yields where cores are
- * shared, and never sleeps. */
+ * shared, or another thread waits, and never sleeps. */
 DN_API void dn_ompi_progress_once(void);
 
 /** Look again whether this process shares its cores: it has another peer. dn_ompi_connect() does so. */

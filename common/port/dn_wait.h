@@ -6,7 +6,7 @@
  * How a process waits, whatever for: a message, a request, a collective, a lock, a window. The loop that waits polls some times,
  * then calls dn_wait(), which spins, yields the core or sleeps as dn_config_t::wait says, and polls again.
  *
- *   auto    spins, or yields where cores are shared; after DN_WAIT_SPIN_NS in vain it sleeps until something comes
+ *   auto    spins, or yields where cores are shared, or threads wait beside each other; after DN_WAIT_SPIN_NS in vain it sleeps until something comes
  *   spin    never gives the core away
  *   yield   yields, but never sleeps
  *   sleep   sleeps after DN_WAIT_SOON_NS
@@ -82,8 +82,7 @@ enum {
     DN_WAIT_BLIND = 1 << 0,  /**< something is waited for that rings no bell */
     DN_WAIT_SHARED = 1 << 1, /**< cores are shared by processes, whatever dn_oversubscribed() says */
     DN_WAIT_TIGHT = 1 << 2,  /**< it is a wait only while calls follow each other within DN_WAIT_GAP_NS */
-    DN_WAIT_CROWDED =
-        1 << 3 /**< another thread of this process waits, too, maybe for this core: of this turn only */
+    DN_WAIT_CROWDED = 1 << 3 /**< another thread waits beside this one: the flag holds for this turn */
 };
 
 /** A wait of one thread; all zero when it begins. One that ends with the bell odd leaves it so: the next ring
@@ -121,7 +120,7 @@ static inline void dn_wait_restart(dn_wait_t *wait)
  *
  * Completion: after at most DN_WAIT_NAP_MAX_US, and the turns of other processes that want the core. May make progress on the port.
  * Ordering:   as above. Looks are acquires.
- * Threads:    a wait is one thread's; those of one port may be at once. A thread that is in a handler does not sleep where others
+ * Threads:    a wait is one thread's; those of one port may be at once, and say DN_WAIT_CROWDED where they may want one core. A thread that is in a handler does not sleep where others
  *             use the port: it holds the port's lock.
  *
  * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c and test/mpi/wait_costs.c.

@@ -54,7 +54,7 @@ typedef struct dn_shm_view dn_shm_view_t;
  *             +----------------------+
  */
 enum dn_shm_granule_state {
-    DN_SHM_GRANULE_NEW,   /**< it has no memory yet */
+    DN_SHM_GRANULE_NEW,   /**< it was never open */
     DN_SHM_GRANULE_OPEN,  /**< one pair adds to it */
     DN_SHM_GRANULE_RESTS, /**< it is opened again when all of it has been read */
     DN_SHM_GRANULE_LEFT, /**< the same; its reader was left with unread messages, and RESTS it when that has ended */
@@ -74,10 +74,10 @@ typedef struct dn_shm_stage {
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
-    uint32_t moves;     /**< from one granule to another, weighed, since the stage became larger */
-    uint32_t asked;     /**< not 0: the kernel was asked for a large page */
-    uint32_t wide;      /**< not 0: it has given one */
-    uint32_t misses;    /**< looks in vain */
+    uint32_t moves;  /**< from one granule to another, weighed, since they last reached DN_SHM_STAGE_STREAM */
+    uint32_t tries;  /**< to ask the kernel for a large page that are left */
+    uint32_t wide;   /**< not 0: it has given one */
+    uint32_t misses; /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
 

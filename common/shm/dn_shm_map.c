@@ -70,27 +70,25 @@ static void *dn_shm_mmap(int fd, uint64_t bytes)
 {
     const int read_write = PROT_READ | PROT_WRITE;
     const int flags = MAP_SHARED | MAP_NORESERVE;
-    const uint64_t room = bytes + DN_SHM_LARGE_PAGE;
+    const uint64_t room = dn_shm_align(bytes) + 2 * DN_SHM_LARGE_PAGE;
     uint8_t *space = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (MAP_FAILED == (void *) space) {
         return mmap(NULL, bytes, read_write, flags, fd, 0);
     }
+    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
     const size_t before = -(uintptr_t) space & (DN_SHM_LARGE_PAGE - 1);
-    const size_t end = before + dn_shm_align(bytes);
+    const size_t end = before + ((bytes + page - 1) & ~(page - 1));
     void *mem = mmap(space + before, bytes, read_write, flags | MAP_FIXED, fd, 0);
     const int error = errno;
-    if (MAP_FAILED == mem) {
-        munmap(space, room);
-        errno = error;
-        return mem;
-    }
+    /* Where it failed, the kernel may have taken back what lay between these two. */
     if (0 != before) {
         munmap(space, before);
     }
     if (end < room) {
         munmap(space + end, room - end);
     }
+    errno = error;
     return mem;
 }
 

@@ -62,9 +62,9 @@ int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes)
     return EINVAL == error ? dn_shm_allocate(fd, off, bytes) : error;
 }
 
-int dn_shm_collapse(void *mem)
+int dn_shm_collapse(void *mem, uint64_t bytes)
 {
-    return 0 == madvise(mem, DN_SHM_LARGE_PAGE, MADV_COLLAPSE) ? 0 : errno;
+    return 0 == madvise(mem, bytes, MADV_COLLAPSE) ? 0 : errno;
 }
 
 int dn_shm_file_size_allowed(uint64_t bytes)

@@ -302,7 +302,7 @@ static dn_status_t dn_shm_transfer(dn_shm_peer_t *peer, const dn_xfer_t *xfer, i
         const uint64_t remote = way->word[0] + xfer->roff;
         status = DN_ERR_UNSUPPORTED;
         if (NULL == xfer->local_sg && NULL == xfer->remote_sg && xfer->len >= peer->help_min
-            && 0 == (xfer->flags & DN_XFER_ALONE) && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
+            && 0 == (xfer->flags & DN_XFER_UNSHARED) && !dn_shm_shares_cores((dn_shm_t *) peer->base.iface)) {
             /* Not where cores are shared: a helper that is not running would hold up the last chunk. */
             status = dn_shm_share(peer, xfer, remote, write);
         }

@@ -14,13 +14,14 @@
  * not fit. It may be used again when `taken`, the messages that receivers have read, equals what was put there. A receiver that does
  * not read thus keeps the granules that hold its messages and no more; when there is no other, messages go through the ring.
  *
- * A new page of memory takes as long to come as 100 KiB of messages: for the sender, and between far cores three times as long again for
+ * A new page of memory takes as long to come as 100 KiB of messages for the sender, and between far cores as long again for
  * the receiver. So a sender that is answered goes on with the same granule once all of it has been read. In a stream it goes on with the
  * next one that has memory and has been read, and takes a new one where there is none.
  *
  * A stream is faster where its lines have left the caches when they are used again, although what dn_copy_in() writes asks for no bytes
  * of them, and where few pages hold them. So after DN_SHM_STAGE_STREAM moves the stage takes a large page of the processor's, if the
- * kernel has one: that costs as much as some granules in small pages, and its receivers one fault. Pieces of long messages always go on with another granule, and count for more.
+ * kernel has one. The large page costs as much as some granules in small pages, and its receivers one fault. Pieces of long messages
+ * always go on with another granule, and count for more.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -34,6 +35,7 @@
 
 #include "dn_shm_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +48,12 @@
  * such page, it adds a granule each time. */
 #define DN_SHM_STAGE_STREAM 256
 
-/** As many moves is one by pieces of long messages: data that is packed there asks for the bytes of its lines, so that these should have
+/** A move by a piece of a long message counts as so many: data that is packed there asks for the bytes of its lines, so that these should have
  * left the caches, and who sends long messages sends much. */
 #define DN_SHM_STAGE_PIECES_COUNT 8
+
+/** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
+#define DN_SHM_STAGE_TRIES 4
 
 /** Granules in a large page. */
 #define DN_SHM_STAGE_LARGE ((uint32_t) (DN_SHM_LARGE_PAGE / DN_SHM_GRANULE))
@@ -89,6 +94,7 @@ dn_status_t dn_shm_stage_open(dn_shm_t *shm)
             stage->count = 0; /* what could go through it goes through rings */
         }
     }
+    stage->tries = DN_SHM_STAGE_LARGE <= stage->count ? DN_SHM_STAGE_TRIES : 0;
     stage->granule = calloc(stage->count + 1, sizeof(*stage->granule));
     if (NULL == stage->granule) {
         return DN_ERR_NOMEM;
@@ -126,7 +132,7 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
 }
 
 /**
- * Have all memory of granules at once that are used for the first time: a fault for each page takes three times as long, and
+ * Have all memory of granules at once, before it is touched: a fault for each page takes three times as long, and
  * may be a SIGBUS.
  * @return 0: there is none.
  */
@@ -182,35 +188,34 @@ static inline int dn_shm_stage_is_piece(size_t len)
     return DN_SHM_GRANULE / 8 * 3 < len;
 }
 
-/** Take a large page, in place of the granules that are there. The lock is held. */
+/** Take a large page, in place of the granules that are there; what they hold stays. It takes long, so the lock is not held. */
 static void dn_shm_stage_widen(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
-
-    stage->asked = 1;
+    const int error = dn_shm_collapse(shm->map.stage, DN_SHM_LARGE_PAGE);
     /* Emulators of a kernel say that it is done, and do nothing. */
-    if (DN_SHM_STAGE_LARGE <= stage->count && 0 == dn_shm_collapse(shm->map.stage)
-        && dn_shm_stage_populate(shm, 0, DN_SHM_STAGE_LARGE)) {
-        stage->populated = DN_SHM_STAGE_LARGE < stage->populated ? stage->populated : DN_SHM_STAGE_LARGE;
-        stage->wide = 1;
+    const uint32_t wide = 0 == error && dn_shm_stage_populate(shm, 0, DN_SHM_STAGE_LARGE);
+
+    dn_lock(&stage->lock);
+    if (wide && DN_SHM_STAGE_LARGE > stage->populated) {
+        stage->populated = DN_SHM_STAGE_LARGE;
     }
+    stage->wide = wide;
+    if (0 != error && EAGAIN != error && EBUSY != error && ENOMEM != error) {
+        stage->tries = 0;
+    }
+    dn_unlock(&stage->lock);
 }
 
-/** A stream has moved on: when it has done so often enough the stage becomes larger for good. The lock is held.
- * @return a granule that is added, or NULL. */
-static dn_shm_granule_t *dn_shm_stage_count(dn_shm_t *shm, size_t len)
+/** A stream has moved on: has it done so often enough for the stage to become larger for good? The lock is held. */
+static int dn_shm_stage_count(dn_shm_stage_t *stage, size_t len)
 {
-    dn_shm_stage_t *stage = &shm->stage;
-
     stage->moves += dn_shm_stage_is_piece(len) ? DN_SHM_STAGE_PIECES_COUNT : 1;
     if (DN_SHM_STAGE_STREAM > stage->moves) {
-        return NULL;
+        return 0;
     }
     stage->moves = 0;
-    if (!stage->asked) {
-        dn_shm_stage_widen(shm);
-    }
-    return stage->wide ? NULL : dn_shm_stage_grow(shm);
+    return !stage->wide;
 }
 
 /** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
@@ -239,9 +244,14 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
     dn_shm_stage_t *stage = &shm->stage;
     dn_shm_granule_t *granule = NULL;
     int found = 1;
+    int widens = 0;
 
     dn_lock(&stage->lock);
-    granule = dn_shm_stage_count(shm, len);
+    if (dn_shm_stage_count(stage, len)) {
+        widens = 0 != stage->tries;
+        stage->tries -= (uint32_t) widens;
+        granule = widens ? NULL : dn_shm_stage_grow(shm);
+    }
     granule = NULL != granule ? granule : dn_shm_stage_find_free(shm);
     if (NULL == granule && !dn_shm_stage_reuse(shm, peer)) {
         granule = dn_shm_stage_grow(shm);
@@ -254,6 +264,9 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
         dn_shm_stage_reclaim(shm);
     }
     dn_unlock(&stage->lock);
+    if (widens) {
+        dn_shm_stage_widen(shm);
+    }
     return found;
 }
 

@@ -6,7 +6,7 @@
 
 #include "dn_pace.h"
 
-/** Messages between two tries of the slower way, where both take about as long; more the slower it is. */
+/** Messages between two trials of another way, where both take about as long; more the slower it is. */
 #define LEAST_LEFT 256.0f
 #define MOST_LEFT  8192.0f
 
@@ -97,9 +97,12 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
     struct dn_pace_class *class = class_of(pace, len);
     float *known = &class->cost[way];
 
-    if (DN_PACE_TRIES > class->known[way]) {
-        /* The first messages may find memory that was never touched. */
-        *known = 0 == class->known[way]++ || cost < *known ? cost : *known;
+    if (!class->warm) {
+        /* The first message has found memory that was never touched. */
+        class->warm = 1;
+    } else if (DN_PACE_TRIES > class->known[way]) {
+        /* Of messages that are under way at once one takes all the time, and the others none: the mean counts. */
+        *known += (cost - *known) / (float) ++class->known[way];
     } else {
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
     }

@@ -45,7 +45,8 @@ typedef struct dn_pace {
     struct dn_pace_class {
         float cost[DN_PACE_WAYS];    /**< ns a KiB, 0: not known */
         uint16_t tried;              /**< messages, until every way has had its tries */
-        uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is of, up to DN_PACE_TRIES */
+        uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is the mean of, up to DN_PACE_TRIES */
+        uint8_t warm;                /**< not 0: a message has ended */
         uint16_t left;               /**< messages until another way has been tried again */
         uint16_t trial;              /**< that way: enum dn_pace_way */
     } class[DN_PACE_CLASSES];

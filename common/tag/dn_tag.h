@@ -210,12 +210,12 @@ struct dn_tag_peer {
     uint32_t lost;      /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
-    uint8_t
-        lain; /**< of the last long messages from it, those that have lain unread: then its receives are announced */
-    uint8_t looks; /**< for announcements of it that are still to be made, before long messages to it */
-    bool offered;  /**< what it announced still waits: offer */
-    uint64_t sent; /**< messages put into its ring that are matched there */
-    uint64_t seen; /**< such messages from it; both began at dn_first() */
+    uint8_t lain;       /**< stays in a row before which a long message of it lay unread, up to DN_TAG_LAIN */
+    uint64_t lain_since; /**< the last of these stays: dn_tag_t::here.since_ns */
+    uint8_t looks;       /**< for announcements of it that are still to be made, before long messages to it */
+    bool offered;        /**< what it announced still waits: offer */
+    uint64_t sent;       /**< messages put into its ring that are matched there */
+    uint64_t seen;       /**< such messages from it; both began at dn_first() */
     dn_tag_req_t *announced; /**< to it, one at a time; NULL: none */
     dn_tag_announce_t offer;
     uint64_t *offer_claim; /**< its claim, mapped */
@@ -280,10 +280,13 @@ struct dn_tag {
     dn_handle_table_t handles;
     dn_tag_claims_t claims;
     dn_tag_peer_t *peers;
-    dn_tag_peer_t *gone;  /**< that were left while a transfer was in flight, or lost and never joined */
-    dn_fifo_t busy;       /**< requests that wait for room, or send in pieces: progress goes through them */
-    bool parted;          /**< some process was left: counts of messages may have begun anew */
-    uint64_t here_ns;     /**< when this process was last seen to move a long message, by dn_tag_now() */
+    dn_tag_peer_t *gone; /**< that were left while a transfer was in flight, or lost and never joined */
+    dn_fifo_t busy;      /**< requests that wait for room, or send in pieces: progress goes through them */
+    bool parted;         /**< some process was left: counts of messages may have begun anew */
+    struct {
+        uint64_t since_ns; /**< when it began, by dn_tag_now() */
+        uint64_t last_ns;  /**< when this process last looked at a long message */
+    } here; /**< the stay of this process in the library, as its long messages show it: dn_tag_is_here() */
     bool queued;          /**< some peer has sends that wait, or a hold to tell */
     pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };

@@ -42,12 +42,22 @@
 
 #include "dn_atomic.h"
 
-/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). One that lay for
- * longer tells nothing where the process has moved other long messages meanwhile. */
+/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). Looks at long
+ * messages that follow each other closer are of one stay in the library: what came during the stay tells nothing. */
 #define DN_TAG_AWAY_NS 200000
 
-/** Messages that have to lie in a row until receives are announced: any process loses its core for that long now and then. */
+/** Stays in a row before each of which a peer's message lay, until its receives are announced: any process loses its core for that long
+ * now and then. */
 #define DN_TAG_LAIN 2
+
+uint64_t dn_tag_is_here(dn_tag_t *tag, uint64_t now)
+{
+    if (now - tag->here.last_ns > DN_TAG_AWAY_NS) {
+        tag->here.since_ns = now;
+    }
+    tag->here.last_ns = now;
+    return tag->here.since_ns;
+}
 
 void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
@@ -58,13 +68,14 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
         return;
     }
     const uint64_t now = dn_tag_now();
-    const bool was_here = now - peer->tag->here_ns <= DN_TAG_AWAY_NS;
+    const uint64_t since = dn_tag_is_here(peer->tag, now);
 
-    peer->tag->here_ns = now;
     if ((int64_t) (now - left) <= DN_TAG_AWAY_NS) {
         peer->lain = 0;
-    } else if (!was_here && 0 != req->started && req->started < left && DN_TAG_LAIN > peer->lain) {
+    } else if ((int64_t) (since - left) > DN_TAG_AWAY_NS && peer->lain_since != since && 0 != req->started
+               && req->started < left && DN_TAG_LAIN > peer->lain) {
         /* An announcement would have come before the message left. */
+        peer->lain_since = since;
         peer->lain++;
     }
 }
@@ -98,9 +109,12 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
 /** Claims of a process: announced receives at one time. */
 #define DN_TAG_CLAIMS 512u
 
-/** Long messages to a peer that has announced, before each of which the sender looks for its next announcement, in vain. A look may bring
- * messages, too, and takes the time of their copies from the one that is to be sent: so the sender does not look at other peers. */
+/** A sender looks for a peer's next announcement before so many long messages to that peer; then it stops until one comes. A look may
+ * bring messages, too, whose copies delay the one that is to be sent. */
 #define DN_TAG_LOOKS_IN_VAIN 4
+
+/** Messages that such a look takes at most. */
+#define DN_TAG_LOOK_MESSAGES 16
 
 /** Take a claim: true for one of those who try. */
 static int dn_tag_claim_win(uint64_t *word, uint64_t number)
@@ -230,7 +244,7 @@ bool dn_tag_push(dn_tag_req_t *req)
     if (!peer->offered && 0 != peer->looks && req->len > config->limit.announce_min) {
         /* An announcement may have come while this process computed. */
         peer->looks--;
-        (void) dn_recv(peer->peer, DN_TAG_LOOKS);
+        (void) dn_recv(peer->peer, DN_TAG_LOOK_MESSAGES);
     }
     if (!peer->offered || NULL != peer->waits.first || NULL == req->buffer || req->len <= peer->eager_limit
         || offer->context != req->head.context || offer->tag != req->head.tag || offer->len < req->len
@@ -287,7 +301,7 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
 
     dn_tag_peer_t *peer = req->peer;
 
-    peer->tag->here_ns = dn_tag_now();
+    (void) dn_tag_is_here(peer->tag, dn_tag_now());
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
     if (DN_ERR_UNREACH == status || peer->gone) {

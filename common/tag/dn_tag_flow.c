@@ -42,9 +42,8 @@ size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
     const size_t most = DN_TAG_FLOW_PIECE < peer->piece_max ? DN_TAG_FLOW_PIECE : peer->piece_max;
     const size_t pieces = (len + most - 1) / most;
     const size_t least = (len + pieces - 1) / pieces;
-    const size_t piece = (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 
-    return piece < most ? piece : most;
+    return (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 }
 
 bool dn_tag_flow(dn_tag_req_t *req)

@@ -36,7 +36,7 @@ static void dn_tag_learn_way(dn_tag_req_t *req)
     const uint64_t now = dn_tag_now();
 
     dn_tag_lock(req->tag);
-    req->tag->here_ns = now;
+    (void) dn_tag_is_here(req->tag, now);
     dn_pace_learn(&req->peer->pace, req->way, req->wanted, req->started, now);
     dn_tag_unlock(req->tag);
 }
@@ -86,7 +86,7 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
                             .key = &req->key,
                             .len = req->wanted,
                             .comp = &req->comp,
-                            .flags = DN_PACE_ALONE == req->way ? DN_XFER_ALONE : 0};
+                            .flags = DN_PACE_ALONE == req->way ? DN_XFER_UNSHARED : 0};
     dn_tag_peer_t *peer = req->peer;
 
     req->comp.fn = dn_tag_pulled;

@@ -150,8 +150,23 @@ static void window_is_timed_by_its_ends(void **state)
     for (uint64_t i = 1; i <= 64; i++) {
         dn_pace_learn(&pace, DN_PACE_PIECES, 65536, 1000, 1000 + i * 500);
     }
-    dn_pace_learn(&alone, DN_PACE_PIECES, 65536, 1000, 1500);
+    for (int i = 0; i < 2; i++) {
+        dn_pace_learn(&alone, DN_PACE_PIECES, 65536, 10000, 10500);
+        alone.last = 0;
+    }
     assert_true(pace.class[2].cost[DN_PACE_PIECES] == alone.class[2].cost[DN_PACE_PIECES]);
+}
+
+/** Messages that end at once have taken their time together: none of them counts as one that took none. */
+static void messages_that_end_together_share_their_time(void **state)
+{
+    dn_pace_t pace = {0};
+
+    dn_pace_learn(&pace, DN_PACE_PULL, 65536, 0, 1000);
+    for (int i = 1; i <= DN_PACE_TRIES; i++) {
+        dn_pace_learn(&pace, DN_PACE_PIECES, 65536, 1000, 5000 + (uint64_t) i);
+    }
+    assert_in_range((int) pace.class[2].cost[DN_PACE_PIECES], 15, 16);
 }
 
 /** A window is chosen for before any of it has ended: a copy of the kernel's, which ends at once, until pieces are known. */
@@ -213,6 +228,7 @@ int main(void)
         cmocka_unit_test(cold_memory_is_forgotten),
         cmocka_unit_test(lengths_are_judged_apart),
         cmocka_unit_test(window_is_timed_by_its_ends),
+        cmocka_unit_test(messages_that_end_together_share_their_time),
         cmocka_unit_test(unknown_way_waits_for_its_first_message),
         cmocka_unit_test(way_that_never_works_is_not_tried_again),
         cmocka_unit_test(user_decides_where_asked_to),

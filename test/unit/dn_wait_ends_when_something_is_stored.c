@@ -222,6 +222,7 @@ static void a_wait_that_goes_on_begins_again(void **state)
     pair_open(&pair, DN_WAIT_AUTO);
     tire(&pair, &wait);
     assert_in_range(dn_wait(pair.forest.port[0], &wait, 1, 0), DN_WAIT_LOOK, DN_WAIT_YIELDED);
+    assert_int_equal(dn_wait(pair.forest.port[0], &wait, 1, DN_WAIT_CROWDED), DN_WAIT_YIELDED);
     assert_int_equal(wait.odd, 0);
     tire(&pair, &wait);
     forest_close(&pair.forest);
