@@ -67,8 +67,9 @@ extern "C" {
  * barrier of 8 or 16 ranks on 2 cores takes the same time with 50 and with 200 (perf/dn_barrier). */
 #define DN_WAIT_YIELDS 100u
 /** Time between two calls of dn_wait() beyond which the caller does something else, with DN_WAIT_TIGHT: then
- * a wait ends. */
-#define DN_WAIT_GAP_NS 20000u
+ * a wait ends. Much longer than an interrupt, which takes 20 us and more in a virtual machine and comes several
+ * times a millisecond. A caller that computes for less is not put to sleep: what it waited for was heard. */
+#define DN_WAIT_GAP_NS 200000u
 
 /** Of the time waited, the part that a sleep takes; the shortest and the longest, in microseconds. */
 #define DN_WAIT_PART       16u
