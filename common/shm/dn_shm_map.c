@@ -23,9 +23,15 @@
 /** The initial user namespace has this inode number in every Linux kernel. */
 #define DN_SHM_INIT_USER_NS 0xeffffffdu
 
+/** Round up to a multiple of a power of 2. */
+static uint64_t dn_shm_align_to(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) & ~(unit - 1);
+}
+
 static uint64_t dn_shm_align(uint64_t bytes)
 {
-    return (bytes + DN_SHM_PAGE - 1) & ~(uint64_t) (DN_SHM_PAGE - 1);
+    return dn_shm_align_to(bytes, DN_SHM_PAGE);
 }
 
 static uint64_t dn_shm_slots_bytes(uint32_t max_peers)
@@ -50,14 +56,13 @@ static uint64_t dn_shm_stage_stride(uint32_t stage_bytes)
     return stage_bytes + dn_shm_align((uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES);
 }
 
-/** Offset of the stage, and bytes before it: where a large page may begin, if there is a stage. */
+/** Bytes before the stage, and its offset: where a large page may begin, if there is a stage. */
 static uint64_t dn_shm_stage_off(const dn_shm_header_t *sizes)
 {
     const uint64_t rings = dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
                            + sizes->max_peers * dn_shm_stride(sizes->ring_lines);
 
-    return 0 == sizes->stage_bytes ? rings
-                                   : (rings + DN_SHM_LARGE_PAGE - 1) & ~(uint64_t) (DN_SHM_LARGE_PAGE - 1);
+    return 0 == sizes->stage_bytes ? rings : dn_shm_align_to(rings, DN_SHM_LARGE_PAGE);
 }
 
 static uint64_t dn_shm_bytes(const dn_shm_header_t *sizes)
@@ -76,9 +81,8 @@ static void *dn_shm_mmap(int fd, uint64_t bytes)
     if (MAP_FAILED == (void *) space) {
         return mmap(NULL, bytes, read_write, flags, fd, 0);
     }
-    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
     const size_t before = -(uintptr_t) space & (DN_SHM_LARGE_PAGE - 1);
-    const size_t end = before + ((bytes + page - 1) & ~(page - 1));
+    const size_t end = before + dn_shm_align_to(bytes, (uint64_t) sysconf(_SC_PAGESIZE));
     void *mem = mmap(space + before, bytes, read_write, flags | MAP_FIXED, fd, 0);
     const int error = errno;
     /* Where it failed, the kernel may have taken back what lay between these two. */
@@ -196,29 +200,9 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
 {
     const dn_config_t *config = &shm->config;
     const uint64_t reserve = dn_shm_rings_off(config->max_peers, config->llcm_bytes);
-    dn_shm_header_t sizes = {
-        .max_peers = config->max_peers, .llcm_bytes = config->llcm_bytes, .ring_lines = config->ring_lines};
-    if (!dn_shm_file_size_allowed(dn_shm_bytes(&sizes))) {
-        dn_log_error("shared memory of %" PRIu64
-                     " bytes is more than a file of this process may have (RLIMIT_FSIZE); "
-                     "raise ulimit -f, or lower max_peers or ring_lines",
-                     dn_shm_bytes(&sizes));
-        return DN_ERR_NOMEM;
-    }
-    dn_status_t status = dn_shm_backing(shm, job, reserve);
-    if (DN_OK != status) {
-        return status;
-    }
-    shm->counted = dn_memory_is_counted();
-    /* A file would need room for all of it from the start. */
-    sizes.stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
-    if (!dn_shm_file_size_allowed(dn_shm_bytes(&sizes))) {
-        sizes.stage_bytes = 0;
-    }
     dn_shm_header_t header = {
         .version = DN_WIRE_VERSION,
         .magic = DN_SHM_MAGIC,
-        .bytes = dn_shm_bytes(&sizes),
         .pgid = dn_port_group(shm->iface.port)->pgid,
         .pid = job->pid,
         .uid = (uint32_t) geteuid(),
@@ -228,12 +212,30 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         .arrivals = config->first,
         .bell = config->first & ~1u,
         .ring_lines = config->ring_lines,
-        .stage_bytes = sizes.stage_bytes,
         .start_time = shm->start_time,
         .llcm_bytes = config->llcm_bytes,
         .cma_probe = (uintptr_t) shm->cma_probe,
         .nlocal = job->nlocal,
     };
+    const uint64_t bytes = dn_shm_bytes(&header);
+    if (!dn_shm_file_size_allowed(bytes)) {
+        dn_log_error("shared memory of %" PRIu64
+                     " bytes is more than a file of this process may have (RLIMIT_FSIZE); "
+                     "raise ulimit -f, or lower max_peers or ring_lines",
+                     bytes);
+        return DN_ERR_NOMEM;
+    }
+    dn_status_t status = dn_shm_backing(shm, job, reserve);
+    if (DN_OK != status) {
+        return status;
+    }
+    shm->counted = dn_memory_is_counted();
+    /* A file would need room for all of it from the start. */
+    header.stage_bytes = shm->memfd ? config->stage_bytes / DN_SHM_GRANULE * DN_SHM_GRANULE : 0;
+    if (!dn_shm_file_size_allowed(dn_shm_bytes(&header))) {
+        header.stage_bytes = 0;
+    }
+    header.bytes = dn_shm_bytes(&header);
     memcpy(header.nonce, dn_port_nonce(shm->iface.port), sizeof(header.nonce));
     memcpy(header.host, shm->host, sizeof(header.host));
     dn_topo_allowed(&header.units);

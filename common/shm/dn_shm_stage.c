@@ -48,8 +48,8 @@
  * such page, it adds a granule each time. */
 #define DN_SHM_STAGE_STREAM 256
 
-/** A move by a piece of a long message counts as so many: data that is packed there asks for the bytes of its lines, so that these should have
- * left the caches, and who sends long messages sends much. */
+/** A move by a piece of a long message counts as so many: data that is packed there asks for the bytes of its lines, so that these
+ * should have left the caches, and a process that sends long messages sends much. */
 #define DN_SHM_STAGE_PIECES_COUNT 8
 
 /** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
@@ -200,7 +200,7 @@ static void dn_shm_stage_widen(dn_shm_t *shm)
     if (wide && DN_SHM_STAGE_LARGE > stage->populated) {
         stage->populated = DN_SHM_STAGE_LARGE;
     }
-    stage->wide = wide;
+    stage->wide |= wide; /* another thread may have had it meanwhile */
     if (0 != error && EAGAIN != error && EBUSY != error && ENOMEM != error) {
         stage->tries = 0;
     }

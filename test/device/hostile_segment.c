@@ -960,8 +960,7 @@ static void try_sizes(dn_world_t *world)
 /** Bytes that such a stage would add to these. */
 static uint64_t stage_room(uint64_t bytes, uint32_t stage_bytes)
 {
-    const uint64_t large = 2 << 20;
-    const uint64_t before = 0 == stage_bytes ? 0 : -bytes & (large - 1);
+    const uint64_t before = 0 == stage_bytes ? 0 : -bytes & (DN_SHM_LARGE_PAGE - 1);
     const uint64_t counts = (uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES;
 
     return before + stage_bytes + (counts + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;

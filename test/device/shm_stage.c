@@ -564,16 +564,11 @@ static void a_long_stream_takes_a_large_page(dn_world_t *world)
 {
     enum { LARGE = 64, GRANULES = LARGE + 8, ALL = 6000 };
 
-    open_staged(world, GRANULES, hear);
-    dn_world_connect_to(world, 1 - world->rank);
-    dn_world_barrier(world);
+    start_staged(world, GRANULES);
     if (SENDER == world->rank) {
         const dn_shm_peer_t *peer = (const dn_shm_peer_t *) world->peer[FIRST];
         const dn_shm_stage_t *stage = &((const dn_shm_t *) peer->base.iface)->stage;
-        while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
-            dn_world_progress(world);
-        }
-        for (uint64_t i = 0; i < ALL; i++) {
+        for (uint64_t i = 1; i < ALL; i++) {
             say(world, FIRST, i);
         }
         if (0 == stage->wide) {
