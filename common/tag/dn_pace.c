@@ -84,10 +84,10 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
         if (DN_PACE_WAYS == trial) {
             return best;
         }
-        class->trial = (uint16_t) trial;
+        class->trial = trial;
         class->left = dn_pace_until(class, best);
     }
-    return DN_PACE_TRIES > --class->left ? (enum dn_pace_way) class->trial : best;
+    return DN_PACE_TRIES > --class->left ? class->trial : best;
 }
 
 void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now)

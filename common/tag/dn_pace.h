@@ -48,7 +48,7 @@ typedef struct dn_pace {
         uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is the mean of, up to DN_PACE_TRIES */
         uint8_t warm;                /**< not 0: a message has ended */
         uint16_t left;               /**< messages until another way has been tried again */
-        uint16_t trial;              /**< that way: enum dn_pace_way */
+        enum dn_pace_way trial;      /**< that way */
     } class[DN_PACE_CLASSES];
     uint64_t last; /**< when a message ended */
 } dn_pace_t;

@@ -286,8 +286,8 @@ struct dn_tag {
     struct {
         uint64_t since_ns; /**< when it began, by dn_tag_now() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
-    } here; /**< the stay of this process in the library, as its long messages show it: dn_tag_is_here() */
-    bool queued;          /**< some peer has sends that wait, or a hold to tell */
+    } here;      /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
+    bool queued; /**< some peer has sends that wait, or a hold to tell */
     pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };
 

@@ -50,7 +50,7 @@
  * now and then. */
 #define DN_TAG_LAIN 2
 
-uint64_t dn_tag_is_here(dn_tag_t *tag, uint64_t now)
+uint64_t dn_tag_stay(dn_tag_t *tag, uint64_t now)
 {
     if (now - tag->here.last_ns > DN_TAG_AWAY_NS) {
         tag->here.since_ns = now;
@@ -68,7 +68,7 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
         return;
     }
     const uint64_t now = dn_tag_now();
-    const uint64_t since = dn_tag_is_here(peer->tag, now);
+    const uint64_t since = dn_tag_stay(peer->tag, now);
 
     if ((int64_t) (now - left) <= DN_TAG_AWAY_NS) {
         peer->lain = 0;
@@ -301,7 +301,7 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
 
     dn_tag_peer_t *peer = req->peer;
 
-    (void) dn_tag_is_here(peer->tag, dn_tag_now());
+    (void) dn_tag_stay(peer->tag, dn_tag_now());
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
     if (DN_ERR_UNREACH == status || peer->gone) {

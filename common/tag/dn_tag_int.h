@@ -362,9 +362,8 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
 /** A receive of more than dn_tag_config_t::announce_min bytes was just posted: announce it to its source, if it is worth it and allowed.
  * There are no threads. @param[in] peer  NULL: no single source, or the receiver blocks. */
 void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer);
-/** This process looks at a long message at @p now. Under the lock, or there are no threads. @return since when it has done so without
- * going away. */
-uint64_t dn_tag_is_here(dn_tag_t *tag, uint64_t now);
+/** Note that this process looks at a long message at @p now. Under the lock, or there are no threads. @return when its stay began. */
+uint64_t dn_tag_stay(dn_tag_t *tag, uint64_t now);
 /** The message of a posted receive left its sender at @p left, and is looked at now: is this process one that lets them lie? */
 void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left);
 /** Take an announcement back. @return false: its message is on its way. */

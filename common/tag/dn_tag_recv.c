@@ -36,7 +36,7 @@ static void dn_tag_learn_way(dn_tag_req_t *req)
     const uint64_t now = dn_tag_now();
 
     dn_tag_lock(req->tag);
-    (void) dn_tag_is_here(req->tag, now);
+    (void) dn_tag_stay(req->tag, now);
     dn_pace_learn(&req->peer->pace, req->way, req->wanted, req->started, now);
     dn_tag_unlock(req->tag);
 }

@@ -52,6 +52,14 @@ static unsigned run(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned 
     return went;
 }
 
+/** @return how many of the messages went by DN_PACE_PIECES. */
+static unsigned run_pieces(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages)
+{
+    uint64_t lost;
+
+    return run(pace, len, speed, messages, DN_PACE_PIECES, &lost);
+}
+
 static void each_way_is_tried_first(void **state)
 {
     const speed_t speed = {{1000, 1000, 1000}};
@@ -92,13 +100,12 @@ static void lasting_change_is_noticed(void **state)
     const speed_t before = SPEED(1000, 3000);
     const speed_t after = SPEED(9000, 3000);
     dn_pace_t pace = {0};
-    uint64_t lost;
 
-    (void) run(&pace, 65536, &before, 1000, DN_PACE_PIECES, &lost);
-    (void) run(&pace, 65536, &after, 1000, DN_PACE_PIECES, &lost);
-    assert_in_range(run(&pace, 65536, &after, 1000, DN_PACE_PIECES, &lost), 980, 1000);
-    (void) run(&pace, 65536, &before, 10000, DN_PACE_PIECES, &lost);
-    assert_in_range(run(&pace, 65536, &before, 1000, DN_PACE_PIECES, &lost), 0, 20);
+    (void) run_pieces(&pace, 65536, &before, 1000);
+    (void) run_pieces(&pace, 65536, &after, 1000);
+    assert_in_range(run_pieces(&pace, 65536, &after, 1000), 980, 1000);
+    (void) run_pieces(&pace, 65536, &before, 5000);
+    assert_in_range(run_pieces(&pace, 65536, &before, 1000), 0, 20);
 }
 
 static void one_disturbance_changes_nothing(void **state)
@@ -106,11 +113,10 @@ static void one_disturbance_changes_nothing(void **state)
     const speed_t speed = SPEED(1000, 1500);
     const speed_t disturbed = SPEED(3000000, 1500);
     dn_pace_t pace = {0};
-    uint64_t lost;
 
-    (void) run(&pace, 65536, &speed, 100, DN_PACE_PIECES, &lost);
-    (void) run(&pace, 65536, &disturbed, 1, DN_PACE_PIECES, &lost);
-    assert_in_range(run(&pace, 65536, &speed, 100, DN_PACE_PIECES, &lost), 0, 4);
+    (void) run_pieces(&pace, 65536, &speed, 100);
+    (void) run_pieces(&pace, 65536, &disturbed, 1);
+    assert_in_range(run_pieces(&pace, 65536, &speed, 100), 0, 3);
 }
 
 /** The first message by the kernel meets memory that nobody has touched: the way is not judged by it. */
@@ -119,11 +125,10 @@ static void cold_memory_is_forgotten(void **state)
     const speed_t cold = SPEED(9000, 1500);
     const speed_t warm = SPEED(1000, 1500);
     dn_pace_t pace = {0};
-    uint64_t lost;
 
-    (void) run(&pace, 65536, &cold, 1, DN_PACE_PIECES, &lost);
-    (void) run(&pace, 65536, &warm, 100, DN_PACE_PIECES, &lost);
-    assert_in_range(run(&pace, 65536, &warm, 100, DN_PACE_PIECES, &lost), 0, 4);
+    (void) run_pieces(&pace, 65536, &cold, 1);
+    (void) run_pieces(&pace, 65536, &warm, 100);
+    assert_in_range(run_pieces(&pace, 65536, &warm, 100), 0, 4);
 }
 
 static void lengths_are_judged_apart(void **state)
@@ -131,14 +136,13 @@ static void lengths_are_judged_apart(void **state)
     const speed_t small = SPEED(3000, 1000);
     const speed_t large = SPEED(1000, 3000);
     dn_pace_t pace = {0};
-    uint64_t lost;
 
     for (int i = 0; i < 10; i++) {
-        (void) run(&pace, 32768, &small, 100, DN_PACE_PIECES, &lost);
-        (void) run(&pace, 1 << 20, &large, 100, DN_PACE_PIECES, &lost);
+        (void) run_pieces(&pace, 32768, &small, 100);
+        (void) run_pieces(&pace, 1 << 20, &large, 100);
     }
-    assert_in_range(run(&pace, 32768, &small, 100, DN_PACE_PIECES, &lost), 95, 100);
-    assert_in_range(run(&pace, 1 << 20, &large, 100, DN_PACE_PIECES, &lost), 0, 5);
+    assert_in_range(run_pieces(&pace, 32768, &small, 100), 97, 100);
+    assert_in_range(run_pieces(&pace, 1 << 20, &large, 100), 0, 3);
 }
 
 /** Messages that begin together end one after the other: each took the time since the one before. */
@@ -209,9 +213,8 @@ static void user_decides_where_asked_to(void **state)
 {
     const speed_t speed = SPEED(1000, 5000);
     dn_pace_t pace = {0};
-    uint64_t lost;
 
-    (void) run(&pace, 65536, &speed, 100, DN_PACE_PIECES, &lost);
+    (void) run_pieces(&pace, 65536, &speed, 100);
     for (int i = 0; i < 1000; i++) {
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 65536), DN_PACE_PULL);
         assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 65536), DN_PACE_PIECES);
