@@ -460,8 +460,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  *             local_status are lent until completion.
  * Programs:   where the target runs one, it is sent there before its first use and kept; the messages of later uses
  *             name it.
- * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once, but for DN_XFER_UNSHARED. At most 8 of a
- *             port are at a time; what is more is copied by this process alone, with the same result.
+ * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once, but for
+ *             DN_XFER_UNSHARED. At most 8 of a port are at a time; what is more is copied by this process alone, with the same result.
  *             Where the peer is lost while its process copies, comp is signalled when that process has done its part or has
  *             ended, after 2 s at the latest. It is stopped then, or does not want to: an error line says so, and a
  *             PULL's memory may be written as long as that process lives.

@@ -87,6 +87,16 @@ static void progress_that(enum when_in_vain in_vain)
     dn_ompi_own.in_vain = before;
 }
 
+void dn_ompi_progress_once(void)
+{
+    progress_that(YIELDS);
+}
+
+void dn_ompi_progress_wait(void)
+{
+    progress_that(WAITS);
+}
+
 /** @name MPI_Wait and its like
  * Only they know that they wait: to the callback MPI_Test looks the same. Open MPI calls them through a table of its own, which is for
  * those that do something around them.
@@ -188,54 +198,35 @@ static int progress_hear(void)
     return heard;
 }
 
-/**
- * A turn in vain: does another thread of this process wait, too? The two may want the same core, as nobody tells how many threads poll.
- * Threads find each other by a word that each waiting one writes; a thread that waits alone finds itself there, and only reads.
- */
-static bool is_crowded(void)
-{
-    if (!opal_using_threads()) {
-        return false;
-    }
-    const void *waiter = dn_load_relaxed(&dn_ompi_progress.waiter);
-
-    if (waiter != &dn_ompi_own) {
-        dn_store_relaxed(&dn_ompi_progress.waiter, &dn_ompi_own);
-        dn_ompi_own.crowded = NULL == waiter ? 0 : CROWDED;
-    } else if (0 != dn_ompi_own.crowded) {
-        dn_ompi_own.crowded--;
-    }
-    return 0 != dn_ompi_own.crowded;
-}
-
 bool dn_ompi_is_crowded(void)
 {
     return 0 != dn_ompi_own.crowded;
 }
 
-/** A turn in vain: give the core away if another thread waits. */
-static void yield_to_threads(void)
+/**
+ * A call in vain: look whether another thread of this process waits, too. The two may want the same core, as nobody tells how many threads
+ * poll. Threads find each other by a word that each waiting one writes; a thread that waits alone finds itself there, and only reads.
+ * @return the calls in vain after which something is done.
+ */
+static inline unsigned look_for_threads(void)
 {
-    if (is_crowded() && DN_WAIT_SPIN != (dn_wait_policy_t) dn_ompi_params.port.wait) {
-        (void) sched_yield();
+    if (OPAL_UNLIKELY(opal_using_threads() && DN_WAIT_SPIN != (dn_wait_policy_t) dn_ompi_params.port.wait)) {
+        const void *waiter = dn_load_relaxed(&dn_ompi_progress.waiter);
+
+        if (waiter != &dn_ompi_own) {
+            dn_store_relaxed(&dn_ompi_progress.waiter, &dn_ompi_own);
+            dn_ompi_own.crowded = NULL == waiter ? 0 : CROWDED;
+        } else if (0 != dn_ompi_own.crowded) {
+            dn_ompi_own.crowded--;
+        }
     }
-}
-
-void dn_ompi_progress_once(void)
-{
-    progress_that(YIELDS);
-    yield_to_threads();
-}
-
-void dn_ompi_progress_wait(void)
-{
-    progress_that(WAITS);
+    return 0 != dn_ompi_own.crowded ? POLLS_SHARED : dn_load_relaxed(&dn_ompi_progress.limit);
 }
 
 static unsigned wait_flags(void)
 {
     return (dn_load_relaxed(&dn_ompi_progress.shared) ? DN_WAIT_SHARED : 0)
-           | (is_crowded() ? DN_WAIT_CROWDED : 0)
+           | (dn_ompi_is_crowded() ? DN_WAIT_CROWDED : 0)
            | (dn_load_relaxed(&dn_ompi_progress.blind) ? DN_WAIT_BLIND : 0);
 }
 
@@ -266,10 +257,8 @@ static __attribute__((noinline)) int wait_in_callback(unsigned polls)
         return 0;
     }
     if (YIELDS == dn_ompi_own.in_vain) {
-        if (dn_ompi_shares_core()) {
+        if (dn_ompi_shares_core() || dn_ompi_is_crowded()) {
             (void) sched_yield();
-        } else {
-            yield_to_threads();
         }
         return 0;
     }
@@ -305,8 +294,7 @@ static int progress_callback(void)
     if (0 < events) {
         dn_store_relaxed(&dn_ompi_progress.polls, 0);
         dn_store_relaxed(&dn_ompi_progress.events, dn_load_relaxed(&dn_ompi_progress.events) + 1);
-    } else if (OPAL_LIKELY(polls < (0 != dn_ompi_own.crowded ? POLLS_SHARED
-                                                             : dn_load_relaxed(&dn_ompi_progress.limit)))) {
+    } else if (OPAL_LIKELY(polls < look_for_threads())) {
         dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
     } else {
         events = wait_in_callback(polls);

@@ -48,8 +48,8 @@ DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries 
 /** Have it called no more; another thread may still be in it. Nothing, when it was not added. */
 DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
 
-/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so. Threads of one process
- * find out themselves whether they share one, in dn_ompi_wait() and in the callback. */
+/** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so. Whether
+ * threads of this one share it, each finds out itself: dn_ompi_is_crowded(). */
 DN_API bool dn_ompi_shares_core(void);
 
 /** Has this thread found, in its last turns in vain, that another one of the process waits, too? It yields in

@@ -6,7 +6,8 @@
  * How a process waits, whatever for: a message, a request, a collective, a lock, a window. The loop that waits polls some times,
  * then calls dn_wait(), which spins, yields the core or sleeps as dn_config_t::wait says, and polls again.
  *
- *   auto    spins, or yields where cores are shared, or threads wait beside each other; after DN_WAIT_SPIN_NS in vain it sleeps until something comes
+ *   auto    spins, or yields where cores are shared or threads wait beside each other; after DN_WAIT_SPIN_NS in vain it
+ *           sleeps until something comes
  *   spin    never gives the core away
  *   yield   yields, but never sleeps
  *   sleep   sleeps after DN_WAIT_SOON_NS
@@ -121,8 +122,8 @@ static inline void dn_wait_restart(dn_wait_t *wait)
  *
  * Completion: after at most DN_WAIT_NAP_MAX_US, and the turns of other processes that want the core. May make progress on the port.
  * Ordering:   as above. Looks are acquires.
- * Threads:    a wait is one thread's; those of one port may be at once, and say DN_WAIT_CROWDED where they may want one core. A thread that is in a handler does not sleep where others
- *             use the port: it holds the port's lock.
+ * Threads:    a wait is one thread's; those of one port may be at once, and say DN_WAIT_CROWDED where they may want one core. A
+ *             thread that is in a handler does not sleep where others use the port: it holds the port's lock.
  *
  * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c and test/mpi/wait_costs.c.
  */
