@@ -36,13 +36,20 @@ lint_find() {
                      if (!built) { print file[i] }
                  }
              }' |
-        while IFS= read -r f; do
-            # Programs built in place have no suffix to know them by, but are not text, or libtool's wrappers.
-            if [[ ! $f =~ $lint_generated ]] && { [[ ! -s $root/$f ]] || grep -Iq . "$root/$f"; } &&
-                ! sed 3q "$root/$f" | grep -q 'temporary wrapper script for \.libs/'; then
-                printf '%s\n' "$f"
-            fi
-        done | sort
+        grep -vE "$lint_generated" | lint_texts | sort
+}
+
+# Programs built in place have no suffix to know them by, but are not text, or libtool's wrappers. A few processes look at all the files.
+lint_texts() {
+    local files f
+    mapfile -t files
+    for f in "${files[@]}"; do
+        [[ -s $root/$f ]] || printf '%s\n' "$f"
+    done
+    printf '%s\n' "${files[@]}" |
+        (cd "$root" && xargs -r -d '\n' grep -Il '^' -- |
+            xargs -r -d '\n' awk 'FNR <= 3 && /temporary wrapper script for \.libs\// { wrapper[FILENAME] }
+                                  END { for (i = 1; i < ARGC; i++) { if (!(ARGV[i] in wrapper)) { print ARGV[i] } } }')
 }
 
 lint_all=$(lint_find)
