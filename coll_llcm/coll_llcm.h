@@ -213,9 +213,21 @@ void coll_llcm_watch(coll_llcm_module_t *module);
 bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t steps);
 /** @} */
 
+/** Polls between two looks at the port, where others wait for this process: a look takes as long as four polls. */
+#define COLL_LLCM_SERVE_POLLS 4
+
+/** Serve who waits for this process while it waits. */
+static inline void coll_llcm_serve(unsigned polls)
+{
+    if (OPAL_UNLIKELY(dn_ompi_serves()) && 0 == polls % COLL_LLCM_SERVE_POLLS) {
+        (void) dn_progress(coll_llcm.port);
+    }
+}
+
 /** Between two tests of an operation of the tree. */
 static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_ompi_wait_t *wait, unsigned polls)
 {
+    coll_llcm_serve(polls);
     if (OPAL_UNLIKELY(0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed) || !module->mapped)) {
         if (coll_llcm_idle(wait, 0 != dn_tree_waits_near(module->tree), polls, dn_tree_steps(module->tree))) {
             /* It may have been woken to be told just that, and polls are few now. */

@@ -119,6 +119,7 @@ void ompi_osc_dimmnet_count_windows(int more)
     opal_mutex_lock(&windows_lock);
     const int before = windows;
     windows += more;
+    dn_ompi_serve(more);
     if (0 == before) {
         dn_ompi_progress_add(helper_advance, DN_OMPI_CARRIES_NONE);
         helper_start();
@@ -179,6 +180,7 @@ void ompi_osc_dimmnet_rma_close(void)
 {
     /* Windows may be left that nobody has freed. */
     helper_stop();
+    dn_ompi_serve(-windows);
     windows = 0;
     dn_rma_close(&mca_osc_dimmnet_component.rma);
 }

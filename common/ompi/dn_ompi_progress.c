@@ -241,6 +241,13 @@ void dn_ompi_progress_look(void)
     dn_store_relaxed(&dn_ompi_progress.limit, gives ? POLLS_SHARED : POLLS_ALONE);
 }
 
+unsigned dn_ompi_served;
+
+void dn_ompi_serve(int more)
+{
+    (void) dn_fetch_add_relaxed(&dn_ompi_served, (unsigned) more);
+}
+
 bool dn_ompi_shares_core(void)
 {
     return dn_load_relaxed(&dn_ompi_progress.gives);

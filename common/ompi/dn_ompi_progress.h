@@ -29,6 +29,7 @@
 
 #include "dn_ompi.h"
 
+#include "dn_atomic.h"
 #include "dn_wait.h"
 
 #include "opal/threads/mutex.h"
@@ -42,6 +43,14 @@ enum dn_ompi_carries {
     DN_OMPI_CARRIES_SOME, /**< as a BTL among others */
     DN_OMPI_CARRIES_ALL
 };
+
+/** Windows of this process whose origins wait for it: a component that polls memory of its own looks at the port now and then. */
+DN_API extern unsigned dn_ompi_served;
+DN_API void dn_ompi_serve(int more);
+static inline bool dn_ompi_serves(void)
+{
+    return 0 != dn_load_relaxed(&dn_ompi_served);
+}
 
 /** Have a function called, after the port was looked at. */
 DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries);
