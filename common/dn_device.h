@@ -383,8 +383,9 @@ DN_DEVICE_API void dn_port_unlock(const dn_port_t *port);
 
 /** @name Bells (dn_wait.h) */
 /** @{ */
-/** To be called by a process whose stores may ring, before the first: it takes part in the fences of S0. */
-DN_DEVICE_API void dn_bell_enroll(void);
+/** To be called by a process whose stores may ring, before the first: it takes part in the fences of S0. As often as wanted.
+ * @return 0: it is refused here. */
+DN_DEVICE_API int dn_bell_enroll(void);
 /** S0: make the bell odd. @return its value. */
 uint32_t dn_bell_set(uint32_t *bell);
 /** S0: fence all that have enrolled. @return 0: it is refused here. */

@@ -255,7 +255,7 @@ static inline dn_rma_guard_t osc_guard(const osc_module_t *module, int target)
     dn_rma_control_t *control = module->rma.target[target].control;
     const bool alone = 0 != (module->target[target].epochs & OSC_EXCLUSIVE) && !module->threads;
 
-    return dn_rma_guard(&module->rma, alone || NULL == control ? NULL : &control->accumulates, NULL);
+    return dn_rma_guard(&module->rma, alone ? NULL : control, NULL);
 }
 /** @} */
 

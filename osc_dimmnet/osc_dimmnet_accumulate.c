@@ -166,12 +166,16 @@ int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, om
     /* The counter that everybody has: by the shortest way. It is a word for all who come the long one, too. */
     if (OPAL_LIKELY(MPI_SUM == op && NULL != to->base && sizeof(uint64_t) == type->super.size
                     && osc_is_of(type, OSC_WORD_IDS) && 0 == ((uintptr_t) at & (sizeof(uint64_t) - 1)))) {
+        const dn_rma_guard_t guard = osc_guard(module, target);
         uint64_t word;
 
-        memcpy(&word, origin_addr, sizeof(word));
-        word = dn_fetch_add_seq_cst((uint64_t *) (void *) at, word);
-        memcpy(result_addr, &word, sizeof(word));
-        return OMPI_SUCCESS;
+        if (OPAL_LIKELY(dn_gate_enter(&guard.super))) {
+            memcpy(&word, origin_addr, sizeof(word));
+            word = dn_fetch_add_seq_cst((uint64_t *) (void *) at, word);
+            dn_gate_leave(&guard.super);
+            memcpy(result_addr, &word, sizeof(word));
+            return OMPI_SUCCESS;
+        }
     }
     return fetch_and_op(module, target, origin_addr, result_addr, type, &there, op);
 }

@@ -20,10 +20,9 @@
 
 /** @name Bells */
 /** @{ */
-void dn_bell_enroll(void)
+int dn_bell_enroll(void)
 {
-    /* Refused, it is not asked for either: whether S0 was a fence for others is what the call there says. */
-    (void) syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+    return 0 == syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
 }
 
 void dn_bell_ring(uint32_t *bell, uint32_t odd)

@@ -337,28 +337,47 @@ static void dn_acc_change_cells(const dn_element_t *element, dn_acc_op_t op, voi
     dn_cells_end(&cells);
 }
 
+/** By one instruction. @return 0: it takes more, or the gate is closed. */
+static int dn_acc_apply_at_once(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op,
+                                void *at, const void *operand, void *result, uint64_t len)
+{
+    const int one = element->size == len;
+
+    if ((!one && !dn_cell_holds(at, len)) || !dn_gate_enter(guard)) {
+        return 0;
+    }
+    if (one) {
+        dn_acc_change_word(element, op, at, operand, result);
+    } else {
+        dn_acc_change_cells(element, op, at, operand, result, len);
+    }
+    dn_gate_leave(guard);
+    return 1;
+}
+
 dn_status_t dn_acc_apply(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op, void *at,
                          const void *operand, void *result, uint64_t n)
 {
     const uint64_t len = n * element->size;
     const int by_words = NULL != guard->word && dn_element_is_word(element, at);
 
-    if (by_words && 1 == n) {
-        dn_acc_change_word(element, op, at, operand, result);
-        return DN_OK;
-    }
-    if (by_words && dn_cell_holds(at, len)) {
-        dn_acc_change_cells(element, op, at, operand, result, len);
+    if (by_words && dn_acc_apply_at_once(guard, element, op, at, operand, result, len)) {
         return DN_OK;
     }
     const dn_status_t status = dn_guard_enter(guard);
     if (DN_OK != status) {
         return status;
     }
-    if (by_words) {
-        dn_acc_change_cells(element, op, at, operand, result, len);
-    } else {
+    if (!by_words) {
         dn_acc_apply_alone(element, op, at, operand, result, n);
+    } else if (1 == n) {
+        /* Also where others are kept off: the memory's owner may poll the word. */
+        (void) dn_guard_close(guard, len);
+        dn_acc_change_word(element, op, at, operand, result);
+    } else if (dn_guard_close(guard, len)) {
+        dn_acc_apply_alone(element, op, at, operand, result, n);
+    } else {
+        dn_acc_change_cells(element, op, at, operand, result, len);
     }
     dn_guard_leave(guard);
     return DN_OK;
@@ -367,21 +386,28 @@ dn_status_t dn_acc_apply(const dn_guard_t *guard, const dn_element_t *element, d
 dn_status_t dn_acc_swap(const dn_guard_t *guard, const dn_element_t *element, void *at, const void *value,
                         const void *compare, void *old)
 {
+    const int is_word = dn_element_is_word(element, at);
     uint64_t found;
 
-    if (dn_element_is_word(element, at)) {
+    if (is_word && dn_gate_enter(guard)) {
         dn_acc_swap_word(element->size, at, value, compare, old);
+        dn_gate_leave(guard);
         return DN_OK;
     }
     const dn_status_t status = dn_guard_enter(guard);
     if (DN_OK != status) {
         return status;
     }
-    memcpy(&found, at, element->size);
-    if (0 == memcmp(&found, compare, element->size)) {
-        memcpy(at, value, element->size);
+    if (is_word) {
+        (void) dn_guard_close(guard, element->size);
+        dn_acc_swap_word(element->size, at, value, compare, old);
+    } else {
+        memcpy(&found, at, element->size);
+        if (0 == memcmp(&found, compare, element->size)) {
+            memcpy(at, value, element->size);
+        }
+        memcpy(old, &found, element->size);
     }
     dn_guard_leave(guard);
-    memcpy(old, &found, element->size);
     return DN_OK;
 }

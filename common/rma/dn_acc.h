@@ -13,20 +13,22 @@
  *
  * A call on words that meets one of the others on the same bytes is only whole among its own sort. And a call on words that has
  * the guard changes a cell more than once if its layout leaves the cell and comes back, or names bytes twice: a call within one
- * cell, which needs no guard, may come between.
+ * cell, which needs no guard, may come between while the gate is open.
  *
- * How: every call takes the guard of the memory (dn_guard.h) for as long as it goes on, but for those that one instruction does:
+ * How: every call takes the guard of the memory (dn_guard.h) for as long as it goes on, but for those that one instruction does,
+ * if the guard's gate is open:
  *
  *   one word, aligned         by the processor's atomic instruction for the operation;
  *   words in one cell         (dn_cell.h) by one exchange of the cell;
  *   dn_acc_swap(), aligned    by that instruction.
  *
- * These do not look at the guard. So a call on words that holds the guard changes each cell in one exchange, too, and all that
- * it has to do there: what it meets without the guard lies in one cell, and comes before or after. The others meet nobody without
- * the guard, and go by plain loops.
+ * These pass through the guard's gate. While that is open, a call on words that holds the guard changes each cell in one exchange,
+ * too, and all that it has to do there: what it meets without the guard lies in one cell, and comes before or after. While the gate
+ * is closed, the three take the guard as well, and a call on words that holds it goes by plain loops. The others meet nobody without
+ * the guard, and go by plain loops always.
  *
- * The way follows from the element, the address and the length, and from nothing else. Pages are mapped alike everywhere, so all
- * processes agree on the address up to multiples of a page. Where the guard has no word, nobody else is there, and all goes by plain
+ * Which calls are for the gate follows from the element, the address and the length, and from nothing else. Pages are mapped alike
+ * everywhere, so all processes agree on the address up to multiples of a page. Where the guard has no word, nobody else is there, and all goes by plain
  * loops.
  *
  * Shape:     an operation, an element, and addresses of this process, which the caller has checked. The operation is one that the
@@ -34,7 +36,7 @@
  *            their function knows, all of them REPLACE and NO_OP.
  * Ownership: nothing is kept.
  * Threads:   any number of processes and threads at once.
- * Ordering:  a call that is done by one instruction is sequentially consistent; one under the guard is ordered by the guard.
+ * Ordering:  a call on one word is sequentially consistent; others are ordered by the guard, or by the exchange of their cell.
  * Errors:    those of dn_guard_enter(): nothing has changed then.
  *
  * Pinned by test/device/rma_accumulate.c.

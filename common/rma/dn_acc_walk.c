@@ -95,8 +95,10 @@ static dn_status_t dn_acc_walk_guarded(dn_acc_walk_t *walk, uint64_t left)
     const int pairs = dn_element_has_gaps(&walk->element);
     const uint64_t most = DN_ACC_CHUNK / walk->element.size * walk->element.size;
     dn_cells_t cells;
-    dn_cells_t *const by_cells =
-        NULL != walk->guard->word && dn_element_has_words(&walk->element) ? &cells : NULL;
+    dn_cells_t *const by_cells = NULL != walk->guard->word && dn_element_has_words(&walk->element)
+                                         && !dn_guard_close(walk->guard, left)
+                                     ? &cells
+                                     : NULL;
     uint8_t operands[DN_ACC_CHUNK] __attribute__((aligned(64)));
     /* Before those of a chunk are the results that still waited at the end of the last. */
     uint8_t results[DN_CELL + DN_ACC_CHUNK] __attribute__((aligned(64)));

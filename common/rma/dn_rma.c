@@ -35,7 +35,7 @@ void dn_rma_pause(unsigned *polls)
     }
 }
 
-static uint64_t dn_rma_now_ns(void)
+uint64_t dn_rma_now_ns(void)
 {
     struct timespec time;
 
@@ -335,12 +335,24 @@ void dn_rma_win_begin(const dn_rma_win_t *win, dn_rma_control_t *control, uint32
 void dn_rma_win_place(dn_rma_win_t *win)
 {
     win->control = win->target[win->rank].control;
+    for (int rank = 0; !win->rma->fenced && rank < win->size; rank++) {
+        if (NULL != win->target[rank].control) {
+            dn_store_release_u32(&win->target[rank].control->notes[win->rank].inside, DN_RMA_INSIDE_ALWAYS);
+        }
+    }
+    const bool shared = NULL != win->far && dn_oversubscribed(win->rma->port);
     for (int rank = 0; NULL != win->far && rank < win->size; rank++) {
         dn_peer_t *peer = win->target[rank].peer;
         dn_peer_attr_t attr;
 
         dn_peer_attr(peer, &attr);
         win->far[rank].gathers = 0 != attr.direct;
+        win->far[rank].offering.number = dn_first(win->rma->port);
+        win->far[rank].offer_ns = DN_RMA_OFFER_NS;
+        /* Where cores are shared, the target seldom runs while its origin waits. */
+        if (rank != win->rank && NULL != win->target[rank].control && !win->dynamic && !shared) {
+            win->far[rank].offer_max = attr.botf_max - sizeof(dn_rma_offer_head_t);
+        }
         /* From here on its messages are heeded: pairs with the load in dn_rma_is_from(), in another thread perhaps. */
         dn_store_release(&win->far[rank].peer, peer);
         if (DN_ERR_UNREACH == dn_flush(peer)) {
@@ -470,7 +482,7 @@ static void dn_rma_release(dn_rma_t *rma)
 
 dn_status_t dn_rma_open(dn_rma_t *rma, dn_port_t *port, unsigned channel, const dn_rma_config_t *config)
 {
-    *rma = (dn_rma_t){.port = port, .channel = channel, .config = *config};
+    *rma = (dn_rma_t){.port = port, .channel = channel, .config = *config, .fenced = 0 != dn_bell_enroll()};
     dn_handle_open(&rma->windows, dn_first(port));
     dn_handle_open(&rma->tasks, dn_first(port));
     (void) pthread_mutex_init(&rma->lock, NULL);

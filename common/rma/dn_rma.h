@@ -7,10 +7,11 @@
  * side does then, is here; which operations are legal when, and what elements are, is the face's.
  *
  * A window is a *block* of each process (dn_piece.h): a control part, then maybe its memory. Words of the control part are written
- * by the processes that synchronise with its owner, and polled with acquire loads; all but the two locks have one writer each. Where
- * the block of a target is mapped, its lock, its guard and its notes are words here. A target whose memory is not mapped, or which
- * does not map ours, is *far*: put and get are PUSHes and PULLs, all else are messages that the target carries out when it
- * progresses (Martini paper, section 9: what the hardware cannot do is left to the core processor).
+ * by the processes that synchronise with its owner, and polled with acquire loads; all but the two locks, the gate and offers have
+ * one writer each. Where the block of a target is mapped, its lock, its guard and its notes are words here. A target whose memory is
+ * not mapped, or which does not map ours, is *far*: put and get are PUSHes and PULLs, or offers where they are short
+ * (dn_rma_offer.c); all else are messages that the target carries out when it progresses (Martini paper, section 9: what the
+ * hardware cannot do is left to the core processor).
  *
  * Requests of an origin travel in the order in which it makes them, and are carried out in this order. Each part of an accumulate
  * is answered; the answer has what was there before, if that is wanted. A layout of the target's memory is shipped ahead (dn_ship.h),
@@ -32,7 +33,7 @@
  *            seen by whoever finds the note.
  * Errors:    DN_ERR_UNREACH: a process is gone. What a peer sends is checked by whoever gets it, and dropped when it is not right.
  *
- * Pinned by test/device/rma_windows.c.
+ * Pinned by test/device/rma_windows.c, rma_offers.c and rma_gate.c.
  */
 #ifndef DN_RMA_H
 #define DN_RMA_H
@@ -62,15 +63,20 @@ enum dn_rma_wish {
     DN_RMA_WISH_FAR, /**< the owner wants or has it on that process' behalf */
 };
 
-/** A line that only one process of the window writes: its notes to the owner of the block; or the owner, for one that is far. */
+/** Lines that only one process of the window writes, but for offers: its notes to the owner of the block; or the owner, for one
+ * that is far. */
 typedef struct dn_rma_notes {
     uint64_t posts;     /**< exposure epochs that it has opened to the owner */
     uint64_t completes; /**< access epochs to the owner that it has ended */
     uint32_t wish;      /**< enum dn_rma_wish */
     uint32_t number;    /**< that was drawn for it, once there is a wish */
-    uint32_t pad[10];
+    uint64_t offer;     /**< of puts or gets to the owner, who writes this word, too: dn_rma_offer.c */
+    uint32_t pad[8];
+    /** dn_guard_t::inside; DN_RMA_INSIDE_ALWAYS: it takes part in no fence. In another line than what the owner polls. */
+    uint32_t inside;
+    uint32_t pad_inside[15];
 } dn_rma_notes_t;
-_Static_assert(DN_RMA_LINE == sizeof(dn_rma_notes_t), "notes of two processes share no line");
+_Static_assert(2 * DN_RMA_LINE == sizeof(dn_rma_notes_t), "notes of two processes share no line");
 
 /**
  * The lock is queued. A process that maps this block says in its notes that it wants the lock, before it draws a number, and until
@@ -82,10 +88,18 @@ typedef struct dn_rma_control {
     dn_ticket_t lock;
     uint32_t pad_lock[13];
     uint32_t accumulates; /**< the guard of accumulates: 1 + the rank of its owner */
-    uint32_t pad_accumulates[15];
+    uint32_t longs;       /**< its owner's: bytes of long accumulates since the gate was opened */
+    uint32_t most;        /**< its owner's: of these, until the gate is closed; 0: DN_RMA_CLOSE */
+    uint32_t shorts;      /**< its owner's: short ones since it was closed, beyond what long ones are worth */
+    uint32_t pad_accumulates[12];
+    uint32_t gate; /**< dn_guard_t::gate, in a line that few write */
+    uint32_t pad_gate[15];
     dn_rma_notes_t notes[]; /**< by rank */
 } dn_rma_control_t;
-_Static_assert(2 * DN_RMA_LINE == sizeof(dn_rma_control_t), "each lock has a line of its own");
+_Static_assert(3 * DN_RMA_LINE == sizeof(dn_rma_control_t), "each lock has a line of its own");
+
+/** dn_rma_notes_t::inside of a process that takes part in no fence: the gate of a block that it maps stays open. */
+#define DN_RMA_INSIDE_ALWAYS UINT32_MAX
 
 /** Bytes of a control part. */
 static inline uint64_t dn_rma_control_bytes(int size)
@@ -137,6 +151,7 @@ struct dn_rma {
     dn_port_t *port;
     unsigned channel;
     dn_rma_config_t config;
+    bool fenced;                    /**< this process takes part in the fences of who closes a gate */
     uint32_t told;                  /**< sorts of wrong messages that were told of, as bits */
     pthread_mutex_t lock;           /**< of the rest but `trying`; not held while libdimmnet is called */
     dn_handle_table_t windows;      /**< dn_rma_win_t */
@@ -182,13 +197,32 @@ typedef struct dn_rma_target {
     uint32_t gone;   /**< not 0: its process has been found ended; it stays so */
 } dn_rma_target_t;
 
+/** What has become of a get that was offered. */
+enum dn_rma_got {
+    DN_RMA_UNWANTED,
+    DN_RMA_WANTED,
+    DN_RMA_FILLING, /**< the handler writes it to the caller's memory */
+    DN_RMA_FILLED,
+};
+
+/** Puts and gets that a target is asked to carry out, one offer at a time. */
+typedef struct dn_rma_offering {
+    uint32_t busy;   /**< not 0: a thread has all of this */
+    uint32_t number; /**< of the last one */
+    uint32_t got;    /**< enum dn_rma_got: UNWANTED -> WANTED -> FILLING -> FILLED -> UNWANTED */
+    const struct dn_rma_moves *moves; /**< of a get that is wanted */
+} dn_rma_offering_t;
+
 /** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
 typedef struct dn_rma_far {
-    dn_peer_t *peer;               /**< NULL until dn_rma_win_place() */
-    uint64_t window;               /**< handle of the window in that process */
-    dn_key_t key;                  /**< of the segment that its window is in, but for dynamic ones */
-    uint64_t roff;                 /**< where its window begins in there */
-    bool gathers;                  /**< short puts and gets go in batches */
+    dn_peer_t *peer;    /**< NULL until dn_rma_win_place() */
+    uint64_t window;    /**< handle of the window in that process */
+    dn_key_t key;       /**< of the segment that its window is in, but for dynamic ones */
+    uint64_t roff;      /**< where its window begins in there */
+    bool gathers;       /**< short puts and gets go in batches */
+    uint64_t offer_max; /**< bytes of those that are offered, with their blocks; 0: none are */
+    uint64_t offer_ns;  /**< until an offer is taken back */
+    dn_rma_offering_t offering;
     struct dn_rma_batch *batch[2]; /**< of gets, and of puts; NULL: there is none */
     uint32_t pending;              /**< operations to it that are not complete */
     dn_status_t error; /**< of the first to fail that does not tell by itself, until asked for; DN_OK: none */
@@ -255,6 +289,7 @@ DN_API void dn_rma_unlock(dn_rma_win_t *win, int target, bool exclusive);
 typedef struct dn_rma_guard {
     dn_guard_t super; /**< first */
     const dn_rma_win_t *win;
+    dn_rma_control_t *control; /**< of the target */
     dn_rma_wait_t
         *tries; /**< not NULL: the caller must not wait, and comes again; for how long it has done so */
 } dn_rma_guard_t;
@@ -262,10 +297,25 @@ typedef struct dn_rma_guard {
 /** dn_guard_wait_fn_t, of a dn_rma_guard_t. */
 DN_API dn_status_t dn_rma_guard_wait(const dn_guard_t *guard);
 
-/** @param[in] word  Of the target; NULL: nobody else is there. */
-static inline dn_rma_guard_t dn_rma_guard(const dn_rma_win_t *win, uint32_t *word, dn_rma_wait_t *tries)
+/** dn_guard_close_fn_t, of a dn_rma_guard_t: long accumulates close the gate, and many short ones open it. */
+DN_API int dn_rma_guard_close(const dn_guard_t *guard, uint64_t len);
+
+/** @param[in] control  Of the target; NULL: nobody else is there. */
+static inline dn_rma_guard_t dn_rma_guard(const dn_rma_win_t *win, dn_rma_control_t *control,
+                                          dn_rma_wait_t *tries)
 {
-    return (dn_rma_guard_t){{word, (uint32_t) win->rank + 1, dn_rma_guard_wait}, win, tries};
+    dn_rma_guard_t guard = {.win = win, .control = control, .tries = tries};
+
+    if (NULL != control) {
+        guard.super = (dn_guard_t){.word = &control->accumulates,
+                                   .owner = (uint32_t) win->rank + 1,
+                                   .wait = dn_rma_guard_wait,
+                                   .gate = win->rma->fenced ? &control->gate : NULL,
+                                   .inside = &control->notes[win->rank].inside,
+                                   .threads = win->rma->config.threads,
+                                   .close = dn_rma_guard_close};
+    }
+    return guard;
 }
 /** @} */
 

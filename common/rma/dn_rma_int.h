@@ -8,6 +8,7 @@
  *   dn_rma.c        engines, windows and tasks by number, answers that wait for room, waiting
  *   dn_rma_ask.c    the origin's side: what far targets are asked. An origin waits inside of its call for room to send
  *   dn_rma_batch.c  the origin's side: short puts and gets go together
+ *   dn_rma_offer.c  both sides: the target carries them out, if it is there
  *   dn_rma_serve.c  the target's side: what origins ask is checked and carried out, inside of dn_progress()
  *   dn_rma_later.c  the target's side: accumulates that find the guard taken
  *   dn_rma_lock.c   locks and guards, of targets that are mapped, and of this process for those that are far
@@ -15,6 +16,7 @@
 #ifndef DN_RMA_INT_H
 #define DN_RMA_INT_H
 
+#include "dn_device.h"
 #include "dn_rma.h"
 #include "dn_ship.h"
 
@@ -24,6 +26,23 @@
 /** Parts of accumulates to one target that may wait for their answers; the origin waits before the next. So a target keeps no
  * more of one origin, while the guard is another's. */
 #define DN_RMA_ASKED_MAX 1024u
+
+/** Blocks of puts or gets that go in one call of the kernel, or in one offer. */
+#define DN_RMA_MOVES_MOST 64
+
+/** Nanoseconds until an offer is taken back: two to four calls of the kernel. */
+#define DN_RMA_OFFER_NS 4000u
+
+/** Bytes of a long accumulate: one of so many is worth one short one that takes the guard (perf/dn_rma). */
+#define DN_RMA_LONG 256u
+
+/** Bytes of long accumulates after which the gate is closed: cell by cell they take as long as the fence does. Each
+ * closing in vain doubles it, up to the second number. */
+#define DN_RMA_CLOSE      (16u << 10)
+#define DN_RMA_CLOSE_MOST (64u << 20)
+
+/** Short accumulates, beyond what long ones are worth, after which the gate is opened again. */
+#define DN_RMA_REOPEN 64u
 
 /** What a message is: its BOTF tag. */
 enum dn_rma_kind {
@@ -36,6 +55,9 @@ enum dn_rma_kind {
     DN_RMA_POST,     /**< dn_rma_head_t: an exposure epoch is open */
     DN_RMA_COMPLETE, /**< dn_rma_head_t: an access epoch has ended */
     DN_RMA_FIND, /**< dn_rma_head_t: which region holds `len` bytes at `at`? Answered with a dn_rma_region_t */
+    DN_RMA_PUT,  /**< dn_rma_offer_head_t, blocks of the window, their bytes */
+    DN_RMA_GET,  /**< dn_rma_offer_head_t, blocks of the window; answered by DN_RMA_GOT */
+    DN_RMA_GOT,  /**< dn_rma_offer_head_t, bytes */
 };
 
 /** Bits of dn_rma_head_t::flags. */
@@ -72,6 +94,16 @@ typedef struct dn_rma_reply {
     int32_t status;
     uint32_t pad;
 } dn_rma_reply_t;
+
+/** Of offers. Short: with a block and one word it takes 48 bytes, which one line has room for. */
+typedef struct dn_rma_offer_head {
+    uint64_t window; /**< its handle at the receiver */
+    int32_t rank;    /**< of the sender in it */
+    uint32_t number; /**< of the offer, at its origin for this target */
+    uint32_t count;  /**< dn_block_t that follow, by their place in the window */
+    uint32_t pad;
+} dn_rma_offer_head_t;
+_Static_assert(24 == sizeof(dn_rma_offer_head_t), "peers agree on the layout");
 _Static_assert(88 == sizeof(dn_rma_head_t) && 24 == sizeof(dn_rma_reply_t), "peers agree on the layouts");
 _Static_assert(sizeof(dn_rma_reply_t) <= sizeof(dn_rma_head_t), "what was there fits where a part fits");
 
@@ -108,6 +140,9 @@ static inline void dn_rma_leave(const dn_rma_win_t *win, pthread_mutex_t *lock)
 /** @name dn_rma.c */
 /** @{ */
 
+/** Of a clock that nobody sets. */
+uint64_t dn_rma_now_ns(void);
+
 /** malloc(), or the end of the process. */
 void *dn_rma_need(const dn_rma_t *rma, size_t len);
 
@@ -140,6 +175,29 @@ dn_status_t dn_rma_send_head(const dn_rma_win_t *win, int rank, enum dn_rma_kind
                              const dn_rma_head_t *head);
 /** An answer has come. */
 void dn_rma_on_answer(dn_rma_t *rma, const dn_peer_t *src, const uint8_t *bytes, size_t len);
+/** @} */
+
+/** @name dn_rma_offer.c */
+/** @{ */
+
+/** Puts, or gets. */
+typedef struct dn_rma_moves {
+    const dn_block_t *here;  /**< addresses */
+    const dn_block_t *there; /**< offsets in the segment of the target's window, of the same lengths */
+    uint32_t count;
+    uint64_t bytes;
+} dn_rma_moves_t;
+
+/**
+ * Have a target carry them out, and wait for that. The caller is in a call of the user's.
+ * @retval DN_OK           it has.
+ * @retval DN_ERR_AGAIN    nothing has moved, nor will: they are for dn_rma_transfer().
+ * @retval DN_ERR_UNREACH  the target was lost meanwhile.
+ */
+dn_status_t dn_rma_offer(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write);
+/** A DN_RMA_PUT, DN_RMA_GET or DN_RMA_GOT. @return false: nobody sends this. */
+bool dn_rma_on_offer(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, const dn_rma_offer_head_t *head,
+                     const uint8_t *body, size_t len);
 /** @} */
 
 /** @name dn_rma_serve.c */

@@ -274,10 +274,16 @@ void dn_rma_forget_waiting(dn_rma_win_t *win)
 /** @name The guard */
 /** @{ */
 
+/** Is an owner of the guard none of the window's, or known to be lost? */
+static bool dn_rma_guard_is_lost(const dn_rma_guard_t *guard, uint32_t owner)
+{
+    return (uint32_t) guard->win->size < owner || dn_rma_is_lost(guard->win, (int) owner - 1);
+}
+
 /** Has this owner ended with the guard? One that has given it away before its end is in nobody's way. */
 static bool dn_rma_guard_is_dead(const dn_rma_guard_t *guard, uint32_t owner)
 {
-    const bool dead = (uint32_t) guard->win->size < owner || !dn_rma_lives(guard->win, (int) owner - 1);
+    const bool dead = dn_rma_guard_is_lost(guard, owner) || !dn_rma_lives(guard->win, (int) owner - 1);
 
     return dead && owner == dn_load_acquire_u32(guard->super.word);
 }
@@ -292,7 +298,8 @@ dn_status_t dn_rma_guard_wait(const dn_guard_t *super)
 
     while (0 != (owner = dn_guard_try(super))) {
         if (NULL == guard->tries) {
-            if (dn_rma_wait_long(guard->win->rma, &wait) && dn_rma_guard_is_dead(guard, owner)) {
+            if ((dn_rma_wait_long(guard->win->rma, &wait) || dn_rma_guard_is_lost(guard, owner))
+                && dn_rma_guard_is_dead(guard, owner)) {
                 return DN_ERR_UNREACH;
             }
         } else if (DN_RMA_GUARD_TRIES > ++tries) {
@@ -303,5 +310,82 @@ dn_status_t dn_rma_guard_wait(const dn_guard_t *super)
         }
     }
     return DN_OK;
+}
+
+/** Does a process take part in no fence? */
+static bool dn_rma_gate_is_held_open(const dn_rma_guard_t *guard)
+{
+    for (int rank = 0; rank < guard->win->size; rank++) {
+        if (DN_RMA_INSIDE_ALWAYS == dn_load_relaxed_u32(&guard->control->notes[rank].inside)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/**
+ * Wait until nobody is inside, the gate being closed. That takes a moment, or long: a process may be stopped there, or be behind this
+ * one on its core.
+ * @return false: long.
+ */
+static bool dn_rma_gate_await(const dn_rma_guard_t *guard)
+{
+    unsigned tries = 0;
+
+    for (int rank = 0; rank < guard->win->size; rank++) {
+        /* Pairs with the release in dn_gate_leave(). What a lost process did there is done, or never will be. */
+        while (!dn_rma_is_lost(guard->win, rank)
+               && 0 != dn_load_acquire_u32(&guard->control->notes[rank].inside)) {
+            if (DN_RMA_GUARD_TRIES < ++tries) {
+                return false;
+            }
+            dn_pause();
+        }
+    }
+    return true;
+}
+
+/** The gate is open, and too much goes cell by cell. @return 0: it stays open. */
+static int dn_rma_gate_close(const dn_rma_guard_t *guard)
+{
+    dn_rma_control_t *control = guard->control;
+
+    control->longs = 0;
+    if (!dn_rma_gate_is_held_open(guard)) {
+        /* C0 to C2 of dn_guard.h. */
+        dn_store_seq_cst(&control->gate, 1);
+        if (0 != dn_bell_fence_all() && dn_rma_gate_await(guard)) {
+            control->most = 0;
+            return 1;
+        }
+        dn_store_release_u32(&control->gate, 0);
+    }
+    /* It was in vain, and may be the next time. */
+    control->most = DN_RMA_CLOSE_MOST > control->most ? 2 * control->most : control->most;
+    return 0;
+}
+
+int dn_rma_guard_close(const dn_guard_t *super, uint64_t len)
+{
+    const dn_rma_guard_t *guard = (const dn_rma_guard_t *) super;
+    dn_rma_control_t *control = guard->control;
+    const uint32_t worth = (uint32_t) (DN_RMA_CLOSE_MOST < len ? DN_RMA_CLOSE_MOST : len) / DN_RMA_LONG;
+
+    if (0 != dn_load_relaxed_u32(&control->gate)) {
+        if (0 != worth) {
+            control->shorts -= worth < control->shorts ? worth : control->shorts;
+            return 1;
+        }
+        if (DN_RMA_REOPEN > ++control->shorts) {
+            return 1;
+        }
+        control->shorts = 0;
+        /* A release: what was done under the guard comes before. */
+        dn_store_release_u32(&control->gate, 0);
+        return 0;
+    }
+    control->most = 0 == control->most ? DN_RMA_CLOSE : control->most;
+    control->longs += worth * DN_RMA_LONG;
+    return control->most <= control->longs && 0 != dn_rma_gate_close(guard);
 }
 /** @} */

@@ -15,6 +15,7 @@ enum dn_rma_wrong {
     DN_RMA_WRONG_LENGTH,
     DN_RMA_WRONG_SENDER,
     DN_RMA_WRONG_MANY,
+    DN_RMA_WRONG_OFFER,
 };
 
 /** Such a message is dropped. A flood of them costs a text for each sort, and no more: the port is locked meanwhile. */
@@ -28,6 +29,7 @@ static void dn_rma_refuse(dn_rma_t *rma, enum dn_rma_wrong wrong)
         [DN_RMA_WRONG_LENGTH] = "a message that is too short",
         [DN_RMA_WRONG_SENDER] = "a request in the name of another process",
         [DN_RMA_WRONG_MANY] = "an accumulate before answers to earlier ones",
+        [DN_RMA_WRONG_OFFER] = "puts or gets that are not in the window, or have other lengths than it says",
     };
     const uint32_t bit = 1u << wrong;
 
@@ -38,10 +40,10 @@ static void dn_rma_refuse(dn_rma_t *rma, enum dn_rma_wrong wrong)
 }
 
 /** Is a request from the process of the window that it says it is from? */
-static bool dn_rma_is_from(const dn_rma_win_t *win, const dn_peer_t *src, const dn_rma_head_t *head)
+static bool dn_rma_is_from(const dn_rma_win_t *win, const dn_peer_t *src, int32_t rank)
 {
     /* Pairs with the store in dn_rma_win_place(): who finds the peer finds the whole window. */
-    return 0 <= head->rank && head->rank < win->size && src == dn_load_acquire(&win->far[head->rank].peer);
+    return 0 <= rank && rank < win->size && src == dn_load_acquire(&win->far[rank].peer);
 }
 
 /** An accumulate that is carried out. */
@@ -147,7 +149,7 @@ static dn_status_t dn_rma_work_here(dn_rma_work_t *work, uint8_t *old)
     }
     if (0 == ((DN_RMA_BY_PROGRAM | DN_RMA_BY_BLOCKS) & head->flags) && 0 != head->len
         && !dn_element_has_gaps(&walk->element)) {
-        /* Elements side by side. What one instruction does needs no guard here either. */
+        /* Elements side by side. What one instruction does passes here, too. */
         (void) dn_prog_next(&walk->target, head->len, &at);
         return dn_acc_apply(walk->guard, &walk->element, walk->op, (void *) (uintptr_t) at, work->data,
                             walk->fetches ? old : NULL, head->len / walk->element.size);
@@ -181,7 +183,7 @@ dn_rma_answer_t *dn_rma_serve(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_he
     dn_rma_work_t work = {
         .head = head, .data = data, .len = len, .walk = {.op = (dn_acc_op_t) head->op, .fetches = fetches}};
     dn_rma_reply_t reply = {.task = head->task, .off = head->skip, .status = DN_ERR_PARAM};
-    const dn_rma_guard_t guard = dn_rma_guard(win, &win->control->accumulates, patience);
+    const dn_rma_guard_t guard = dn_rma_guard(win, win->control, patience);
     dn_peer_attr_t attr;
 
     dn_peer_attr(src, &attr);
@@ -300,6 +302,24 @@ static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, c
     }
 }
 
+/** Puts or gets that a target is to carry out, or what it answers. */
+static void dn_rma_receive_offer(dn_rma_t *rma, dn_peer_t *src, unsigned tag, const uint8_t *data, size_t len)
+{
+    dn_rma_offer_head_t head;
+
+    memcpy(&head, data, sizeof(head));
+    dn_rma_win_t *win = dn_rma_win_find(rma, head.window);
+    if (NULL == win) {
+        return;
+    }
+    if (!dn_rma_is_from(win, src, head.rank)) {
+        dn_rma_refuse(rma, DN_RMA_WRONG_SENDER);
+    } else if (!dn_rma_on_offer(win, src, tag, &head, data + sizeof(head), len - sizeof(head))) {
+        dn_rma_refuse(rma, DN_RMA_WRONG_OFFER);
+    }
+    dn_rma_win_leave(win);
+}
+
 void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     dn_rma_t *rma = arg;
@@ -307,6 +327,10 @@ void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
 
     if (DN_RMA_ANSWER == tag && sizeof(dn_rma_reply_t) <= len) {
         dn_rma_on_answer(rma, src, data, len);
+        return;
+    }
+    if (DN_RMA_PUT <= tag && DN_RMA_GOT >= tag && sizeof(dn_rma_offer_head_t) <= len) {
+        dn_rma_receive_offer(rma, src, tag, data, len);
         return;
     }
     if (sizeof(head) > len) {
@@ -318,7 +342,7 @@ void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
     if (NULL == win) {
         return;
     }
-    if (dn_rma_is_from(win, src, &head)) {
+    if (dn_rma_is_from(win, src, head.rank)) {
         dn_rma_on_request(win, src, tag, &head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
     } else {
         dn_rma_refuse(rma, DN_RMA_WRONG_SENDER);

@@ -25,6 +25,14 @@ static dn_status_t wait_for_guard(const dn_guard_t *guard)
     return DN_OK;
 }
 
+/** dn_guard_close_fn_t, where nobody else is. */
+static int keep_all_off(const dn_guard_t *guard, uint64_t len)
+{
+    (void) guard;
+    (void) len;
+    return 1;
+}
+
 /** A pair as MPI's MAXLOC has it, with a gap behind it and one between its parts. */
 typedef struct pair {
     int32_t index;
@@ -208,7 +216,10 @@ static void every_operation_gives_what_a_loop_gives(dn_world_t *world)
     for (int i = 0; i < DRAWN; i++) {
         const size_t kind = dn_test_below(&random, sizeof(kinds) / sizeof(kinds[0]));
         const dn_element_t element = element_of(kinds[kind].kind, kinds[kind].size);
-        const dn_guard_t guard = {0 == dn_test_below(&random, 4) ? NULL : &word, 1, wait_for_guard};
+        const dn_guard_t guard = {.word = 0 == dn_test_below(&random, 4) ? NULL : &word,
+                                  .owner = 1,
+                                  .wait = wait_for_guard,
+                                  .close = 0 == dn_test_below(&random, 2) ? NULL : keep_all_off};
         const dn_acc_op_t op = draw_op(&element, &random);
         const size_t n = 1 + dn_test_below(&random, 0 == i % 2 ? 6 : BYTES / element.size - 8);
         const size_t stride = element.size * (1 + dn_test_below(&random, 2));
@@ -252,7 +263,7 @@ static void foreign_pairs_keep_their_gaps(dn_world_t *world)
                             .reduce = greatest,
                             .arg = &greatest};
     uint32_t word = 0;
-    const dn_guard_t guard = {&word, 1, wait_for_guard};
+    const dn_guard_t guard = {.word = &word, .owner = 1, .wait = wait_for_guard};
     dn_prog_t *layout;
 
     (void) world;
@@ -298,7 +309,7 @@ static void a_layout_that_cuts_an_element_is_refused(dn_world_t *world)
     const dn_element_t element = element_of(DN_ELEMENT_SIGNED, 4);
     uint8_t memory[32] = {0}, operand[12] = {1};
     uint32_t word = 0;
-    const dn_guard_t guard = {&word, 1, wait_for_guard};
+    const dn_guard_t guard = {.word = &word, .owner = 1, .wait = wait_for_guard};
     dn_acc_walk_t walk = {.guard = &guard, .element = element, .op = DN_ACC_SUM};
     dn_prog_t *prog;
 
@@ -326,7 +337,8 @@ static void calls_of_several_take_effect_as_a_whole(dn_world_t *world)
     } shared_t;
     dn_segment_t *segment;
     shared_t *shared = rma_share(world, sizeof(*shared), &segment);
-    const dn_guard_t guard = {&shared->guard, (uint32_t) world->rank + 1, wait_for_guard};
+    const dn_guard_t guard = {
+        .word = &shared->guard, .owner = (uint32_t) world->rank + 1, .wait = wait_for_guard};
     const dn_element_t u32 = element_of(DN_ELEMENT_UNSIGNED, 4), u8 = element_of(DN_ELEMENT_UNSIGNED, 1);
     const dn_element_t i64 = element_of(DN_ELEMENT_SIGNED, 8), f64 = element_of(DN_ELEMENT_FLOAT, 8);
     const int64_t ones[4] = {1, 1, 1, 1};

@@ -124,7 +124,8 @@ static void the_guard_has_one_owner(dn_world_t *world)
 {
     dn_segment_t *segment;
     shared_t *shared = rma_share(world, sizeof(*shared), &segment);
-    const dn_guard_t guard = {&shared->guard, (uint32_t) world->rank + 1, wait_for_guard};
+    const dn_guard_t guard = {
+        .word = &shared->guard, .owner = (uint32_t) world->rank + 1, .wait = wait_for_guard};
 
     for (int i = 0; i < GUARDED; i++) {
         dn_check_equal(dn_guard_enter(&guard), DN_OK);
@@ -149,7 +150,8 @@ static void a_dead_owner_is_named(dn_world_t *world)
 {
     dn_segment_t *segment;
     shared_t *shared = rma_share(world, sizeof(*shared), &segment);
-    const dn_guard_t guard = {&shared->guard, (uint32_t) world->rank + 1, come_again};
+    const dn_guard_t guard = {
+        .word = &shared->guard, .owner = (uint32_t) world->rank + 1, .wait = come_again};
 
     if (1 == world->rank) {
         dn_check_equal(dn_guard_enter(&guard), DN_OK);

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HALF = 1 << 20, TARGET = 1 };
+enum { HALF = 1 << 20, TARGET = 1, OFFERED = 16384 };
 
 static MPI_Win win;
 static uint8_t *here;
@@ -65,7 +65,8 @@ static void fail_and_go_on(void)
     int class;
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        for (int operation = 0; operation < 4; operation++) {
+        /* Short ones that nobody waits for alone may be the target's, which would not survive it. */
+        for (int operation = OFFERED > sizes[i] ? 2 : 0; operation < 4; operation++) {
             const int rc = operate(operation, sizes[i], HALF + 4096 * (MPI_Aint) i);
 
             verify_that(MPI_SUCCESS != rc, "memory that is not there was reached");
@@ -73,7 +74,7 @@ static void fail_and_go_on(void)
             verify_that(MPI_ERR_RMA_RANGE == class, "an error is of another class than MPI_ERR_RMA_RANGE");
             failures++;
             /* Half of it is there, half of it is not. */
-            verify_that(MPI_SUCCESS != operate(operation, 8192, HALF - 4096),
+            verify_that(MPI_SUCCESS != operate(operation, 2 * OFFERED, HALF - OFFERED),
                         "memory that is half there was reached");
             verify_fill(here, sizes[i], i);
             verify_that(MPI_SUCCESS == operate(operation & ~1, sizes[i], 0), "a put after a failure failed");

@@ -306,8 +306,8 @@ static void go_beyond(entry_t *entry)
 /** @name More requests than may wait, while the guard of the dynamic window is the attacker's */
 /** @{ */
 
-/** Of a dynamic window's block: control part, a line of notes for each of two processes, head of the table. */
-enum { GUARD_AT = 64, TABLE_AT = 128 + 2 * 64 + 64 };
+/** Of a dynamic window's block: control part, two lines of notes for each of two processes, head of the table. */
+enum { GUARD_AT = 64, TABLE_AT = 3 * 64 + 2 * 128 + 64 };
 
 static uint32_t *guards[8];
 static int num_guards;
@@ -474,8 +474,8 @@ static uint64_t perhaps(verify_rng_t *random, uint64_t fits)
 
 static void random_letter(verify_rng_t *random, MPI_Aint region)
 {
-    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, LAYOUT, ANSWER,
-                                   LOCK,       UNLOCK,     GRANT,      FIND,   77};
+    static const uint8_t tags[] = {ACCUMULATE, ACCUMULATE, ACCUMULATE, LAYOUT, ANSWER, PUT, GET,
+                                   GOT,        LOCK,       UNLOCK,     GRANT,  FIND,   77};
     const MPI_Datatype types[] = {MPI_INT64_T, MPI_DOUBLE, MPI_INT,        MPI_BYTE,
                                   MPI_SHORT,   MPI_FLOAT,  MPI_DOUBLE_INT, MPI_C_DOUBLE_COMPLEX};
     const uint32_t window = (uint32_t) verify_below(random, 2);

@@ -1,0 +1,347 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_rma_offer.c
+ * Short puts and gets on private memory of this host, by the hand of a target that is in here, too.
+ *
+ * A call of the kernel costs as much as half a dozen lines that cross (perf/dn_rma, put and get on created windows). So an origin
+ * that is to complete short operations first offers them to their target, in one message. A target that makes progress carries
+ * them out at once. Another one computes, or is not running: the origin takes the offer back after DN_RMA_OFFER_NS, and calls the
+ * kernel.
+ *
+ * The message may be read long after that, when the memory has newer contents. So there is a word for each origin in the notes of the
+ * target's block, which both map. The target touches no memory before it has taken the offer there, and what was
+ * taken cannot be taken back:
+ *
+ *   FREE, TAKEN, DONE --origin--> OFFERED --target--> TAKEN --target, after a put--> DONE
+ *                                    |                  `-----target, declining----> FREE
+ *                                    `-----origin---> BACK --target, reading it----> FREE
+ *
+ * The word has the number of the offer, so that a message of one that was taken back finds no other. What was got comes in a message.
+ * While the word is BACK, the target has not looked since, and the origin makes no offer: no more than one message of it lies
+ * there unread, and a target that computes for long costs it one wait.
+ */
+#include "dn_config.h"
+
+#include "dn_rma_int.h"
+
+/** Polls between two looks at the clock. */
+#define DN_RMA_OFFER_POLLS 16
+
+/** Polls of the target between two of all peers: these may wait for this process, as it waits for the target. */
+#define DN_RMA_OFFER_TURN 4
+
+/** Looks for room until an offer is not made. */
+#define DN_RMA_OFFER_TRIES 8
+
+/** States of the word, beside the number. */
+enum { DN_RMA_FREE, DN_RMA_OFFERED, DN_RMA_TAKEN, DN_RMA_DONE, DN_RMA_BACK };
+
+/** dn_rma_offer_head_t::count of a DN_RMA_GOT without bytes: the offer was taken back at the last moment. */
+#define DN_RMA_GOT_NOTHING 1u
+
+static uint64_t dn_rma_offer_word(uint32_t number, unsigned state)
+{
+    return (uint64_t) number << 3 | state;
+}
+
+/** @name The origin's side */
+/** @{ */
+
+/** Send the message of an offer, the word before it. @return false: there is no room now. */
+static bool dn_rma_offer_send(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write)
+{
+    const dn_rma_far_t *far = &win->far[target];
+    const uint32_t number = far->offering.number;
+    const dn_rma_offer_head_t head = {far->window, win->rank, number, moves->count, 0};
+    const size_t len = sizeof(head) + moves->count * sizeof(dn_block_t) + (write ? moves->bytes : 0);
+    dn_window_t window;
+    uint8_t *to;
+
+    /* A target that reads its messages gives room back at once. */
+    for (int tries = 1; DN_OK != dn_botf_reserve(far->peer, len, &window); tries++) {
+        if (DN_RMA_OFFER_TRIES < tries) {
+            return false;
+        }
+        (void) dn_progress(win->rma->port);
+    }
+    /* The kick publishes it. A handler may compare it now, for the late message of an older offer. */
+    dn_store_relaxed(&win->target[target].control->notes[win->rank].offer,
+                     dn_rma_offer_word(number, DN_RMA_OFFERED));
+    to = window.data;
+    memcpy(to, &head, sizeof(head));
+    to += sizeof(head);
+    for (uint32_t i = 0; i < moves->count; i++) {
+        const dn_block_t block = {moves->there[i].at - far->roff, moves->there[i].len};
+
+        memcpy(to, &block, sizeof(block));
+        to += sizeof(block);
+    }
+    for (uint32_t i = 0; write && i < moves->count; i++) {
+        memcpy(to, (const void *) (uintptr_t) moves->here[i].at, moves->here[i].len);
+        to += moves->here[i].len;
+    }
+    dn_botf_kick(far->peer, &window, win->rma->channel, write ? DN_RMA_PUT : DN_RMA_GET, len);
+    return true;
+}
+
+/** How far is it? @retval DN_INPROGRESS  the end is not known. @retval DN_ERR_AGAIN  the target has declined. */
+static dn_status_t dn_rma_offer_look(const dn_rma_offering_t *offering, const uint64_t *word, bool write)
+{
+    /* Pair with the releases in dn_rma_offer_put() and dn_rma_offer_on_got(), and with the exchange in dn_rma_offer_decline(). */
+    const uint64_t seen = dn_load_acquire(word);
+
+    if (dn_rma_offer_word(offering->number, DN_RMA_FREE) == seen) {
+        return DN_ERR_AGAIN;
+    }
+    return write ? (dn_rma_offer_word(offering->number, DN_RMA_DONE) == seen ? DN_OK : DN_INPROGRESS)
+           : DN_RMA_FILLED == dn_load_acquire_u32(&offering->got) ? DN_OK
+                                                                  : DN_INPROGRESS;
+}
+
+/** The target has begun, or declined: it is waited for as long as it lives. */
+static dn_status_t dn_rma_offer_outlast(dn_rma_win_t *win, int target, const uint64_t *word, bool write)
+{
+    const dn_rma_offering_t *offering = &win->far[target].offering;
+    dn_rma_wait_t wait = {.polls = 0};
+    dn_status_t status;
+
+    while (DN_INPROGRESS == (status = dn_rma_offer_look(offering, word, write))) {
+        if (dn_rma_is_lost(win, target)
+            || (dn_rma_wait_long(win->rma, &wait) && !dn_rma_lives(win, target))) {
+            return DN_ERR_UNREACH;
+        }
+    }
+    return status;
+}
+
+/** Wait until the target has done it. @retval DN_ERR_AGAIN  it has not begun, and will not. */
+static dn_status_t dn_rma_offer_await(dn_rma_win_t *win, int target, bool write)
+{
+    dn_rma_far_t *far = &win->far[target];
+    const dn_rma_offering_t *offering = &far->offering;
+    uint64_t *word = &win->target[target].control->notes[win->rank].offer;
+    const uint64_t deadline = dn_rma_now_ns() + far->offer_ns;
+    dn_status_t status;
+
+    for (unsigned polls = 1; DN_INPROGRESS == (status = dn_rma_offer_look(offering, word, write)); polls++) {
+        /* The answer, and what the target or others offer meanwhile. */
+        const int events =
+            0 == polls % DN_RMA_OFFER_TURN ? dn_progress(win->rma->port) : dn_recv(far->peer, 1);
+        if (0 == events) {
+            dn_pause();
+        }
+        if (0 == polls % DN_RMA_OFFER_POLLS && deadline <= dn_rma_now_ns()) {
+            /* Pairs with the exchanges of the target: one of the two gets the word. */
+            return dn_cas_acq_rel_u64(word, dn_rma_offer_word(offering->number, DN_RMA_OFFERED),
+                                      dn_rma_offer_word(offering->number, DN_RMA_BACK))
+                       ? DN_ERR_AGAIN
+                       : dn_rma_offer_outlast(win, target, word, write);
+        }
+    }
+    return status;
+}
+
+/** Nothing is got any more: the memory that it would go to is the caller's. */
+static void dn_rma_offer_forget(dn_rma_offering_t *offering)
+{
+    unsigned polls = 0;
+
+    for (;;) {
+        const uint32_t got = dn_load_acquire_u32(&offering->got);
+
+        if (DN_RMA_FILLING != got && dn_cas_acq_rel_u32(&offering->got, got, DN_RMA_UNWANTED)) {
+            return;
+        }
+        dn_rma_pause(&polls);
+    }
+}
+
+/** The same by whoever makes the offers to this target. */
+static dn_status_t dn_rma_offer_make(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write)
+{
+    dn_rma_offering_t *offering = &win->far[target].offering;
+
+    const uint64_t *word = &win->target[target].control->notes[win->rank].offer;
+
+    /* Pairs with the exchange in dn_rma_offer_take(). */
+    if (dn_rma_offer_word(offering->number, DN_RMA_BACK) == dn_load_acquire(word)) {
+        return DN_ERR_AGAIN;
+    }
+    offering->number++;
+    if (!write) {
+        offering->moves = moves;
+        /* A release: the handler that finds it finds the rest. */
+        dn_store_release_u32(&offering->got, DN_RMA_WANTED);
+    }
+    const dn_status_t status =
+        dn_rma_offer_send(win, target, moves, write) ? dn_rma_offer_await(win, target, write) : DN_ERR_AGAIN;
+    if (!write) {
+        dn_rma_offer_forget(offering);
+    }
+    return status;
+}
+
+dn_status_t dn_rma_offer(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write)
+{
+    dn_rma_far_t *far = &win->far[target];
+
+    /* The exchange pairs with the release at the end, of another thread. */
+    if (far->offer_max < moves->bytes + moves->count * sizeof(dn_block_t) || DN_RMA_MOVES_MOST < moves->count
+        || !dn_cas_acq_rel_u32(&far->offering.busy, 0, 1)) {
+        return DN_ERR_AGAIN;
+    }
+    const dn_status_t status = dn_rma_offer_make(win, target, moves, write);
+    dn_store_release_u32(&far->offering.busy, 0);
+    return status;
+}
+
+/** What was got has come. @return false: no target sends this. */
+static bool dn_rma_offer_on_got(dn_rma_far_t *far, const dn_rma_offer_head_t *head, const uint8_t *data,
+                                size_t len)
+{
+    dn_rma_offering_t *offering = &far->offering;
+
+    /* Pairs with the release in dn_rma_offer_make(). In vain, it is late: the origin has found the target lost. */
+    if (DN_RMA_GOT_NOTHING == head->count
+        || !dn_cas_acq_rel_u32(&offering->got, DN_RMA_WANTED, DN_RMA_FILLING)) {
+        return true;
+    }
+    const dn_rma_moves_t *moves = offering->moves;
+    const bool good = head->number == offering->number && len == moves->bytes;
+    for (uint32_t i = 0; good && i < moves->count; i++) {
+        memcpy((void *) (uintptr_t) moves->here[i].at, data, moves->here[i].len);
+        data += moves->here[i].len;
+    }
+    /* A release: what was got comes before. */
+    dn_store_release_u32(&offering->got, good ? DN_RMA_FILLED : DN_RMA_WANTED);
+    return good;
+}
+/** @} */
+
+/** @name The target's side */
+/** @{ */
+
+/** An offer as it was checked: the message is in memory that its sender can still write to. */
+typedef struct dn_rma_offered {
+    uint32_t number;
+    int rank;
+    uint32_t count;
+    uint64_t bytes;
+    dn_block_t block[DN_RMA_MOVES_MOST];
+} dn_rma_offered_t;
+
+/** @return false: a block is not in the window, or has no bytes. */
+static bool dn_rma_offer_read(const dn_rma_win_t *win, const dn_rma_offer_head_t *head, const uint8_t *blocks,
+                              dn_rma_offered_t *offered)
+{
+    offered->number = head->number;
+    offered->rank = head->rank;
+    offered->count = head->count;
+    offered->bytes = 0;
+    memcpy(offered->block, blocks, head->count * sizeof(*offered->block));
+    for (uint32_t i = 0; i < offered->count; i++) {
+        const dn_block_t *block = &offered->block[i];
+
+        if (0 == block->len || block->at > win->len || block->len > win->len - block->at) {
+            return false;
+        }
+        /* Of so few blocks in one memory the sum has no overflow. */
+        offered->bytes += block->len;
+    }
+    return true;
+}
+
+/** From here on it cannot be taken back. @return false: it was, and the origin learns that its message was read. */
+static bool dn_rma_offer_take(uint64_t *word, uint32_t number)
+{
+    /* An acquire, for what the origin, or another by its order, has seen done to the memory before the offer. */
+    if (dn_cas_acq_rel_u64(word, dn_rma_offer_word(number, DN_RMA_OFFERED),
+                           dn_rma_offer_word(number, DN_RMA_TAKEN))) {
+        return true;
+    }
+    (void) dn_cas_acq_rel_u64(word, dn_rma_offer_word(number, DN_RMA_BACK),
+                              dn_rma_offer_word(number, DN_RMA_FREE));
+    return false;
+}
+
+/** There is no room for the answer: the origin need not wait. */
+static void dn_rma_offer_decline(uint64_t *word, uint32_t number)
+{
+    if (dn_rma_offer_take(word, number)) {
+        /* Nobody else changes what is taken. */
+        dn_store_release(word, dn_rma_offer_word(number, DN_RMA_FREE));
+    }
+}
+
+static void dn_rma_offer_put(const dn_rma_win_t *win, dn_peer_t *src, const dn_rma_offered_t *offered,
+                             const uint8_t *data)
+{
+    uint64_t *word = &win->control->notes[offered->rank].offer;
+
+    if (!dn_rma_offer_take(word, offered->number)) {
+        return;
+    }
+    for (uint32_t i = 0; i < offered->count; i++) {
+        memcpy(win->base + offered->block[i].at, data, offered->block[i].len);
+        data += offered->block[i].len;
+    }
+    /* A release: what was put comes before. */
+    dn_store_release(word, dn_rma_offer_word(offered->number, DN_RMA_DONE));
+    dn_wake(src);
+}
+
+static void dn_rma_offer_get(const dn_rma_win_t *win, dn_peer_t *src, const dn_rma_offered_t *offered)
+{
+    uint64_t *word = &win->control->notes[offered->rank].offer;
+    dn_rma_offer_head_t head = {win->far[offered->rank].window, win->rank, offered->number, 0, 0};
+    size_t len = sizeof(head) + offered->bytes;
+    dn_peer_attr_t attr;
+    dn_window_t window;
+
+    /* Room comes first: what is taken is answered at once. */
+    dn_peer_attr(src, &attr);
+    if (attr.botf_max < len || DN_OK != dn_botf_reserve(src, len, &window)) {
+        dn_rma_offer_decline(word, offered->number);
+        return;
+    }
+    uint8_t *to = (uint8_t *) window.data + sizeof(head);
+    if (dn_rma_offer_take(word, offered->number)) {
+        for (uint32_t i = 0; i < offered->count; i++) {
+            memcpy(to, win->base + offered->block[i].at, offered->block[i].len);
+            to += offered->block[i].len;
+        }
+    } else {
+        head.count = DN_RMA_GOT_NOTHING;
+        len = sizeof(head);
+    }
+    memcpy(window.data, &head, sizeof(head));
+    dn_botf_kick(src, &window, win->rma->channel, DN_RMA_GOT, len);
+}
+
+bool dn_rma_on_offer(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, const dn_rma_offer_head_t *head,
+                     const uint8_t *body, size_t len)
+{
+    dn_rma_offered_t offered;
+
+    if (DN_RMA_GOT == tag) {
+        return dn_rma_offer_on_got(&win->far[head->rank], head, body, len);
+    }
+    if (win->dynamic || 0 == head->count || DN_RMA_MOVES_MOST < head->count
+        || len / sizeof(dn_block_t) < head->count || !dn_rma_offer_read(win, head, body, &offered)) {
+        return false;
+    }
+    body += head->count * sizeof(dn_block_t);
+    len -= head->count * sizeof(dn_block_t);
+    if (len != (DN_RMA_PUT == tag ? offered.bytes : 0)) {
+        return false;
+    }
+    if (DN_RMA_PUT == tag) {
+        dn_rma_offer_put(win, src, &offered, body);
+    } else {
+        dn_rma_offer_get(win, src, &offered);
+    }
+    return true;
+}
+/** @} */
