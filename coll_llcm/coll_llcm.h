@@ -213,7 +213,7 @@ void coll_llcm_watch(coll_llcm_module_t *module);
 bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t steps);
 /** @} */
 
-/** Polls between two looks at the port, where others wait for this process: a look takes as long as four polls. */
+/** Polls between two looks at the port, where others may wait for this process: a look takes as long as some four polls (dn_perf -t poll). */
 #define COLL_LLCM_SERVE_POLLS 4
 
 /** Serve who waits for this process while it waits. */

@@ -198,6 +198,13 @@ static int progress_hear(void)
     return heard;
 }
 
+unsigned dn_ompi_served;
+
+void dn_ompi_serve(int more)
+{
+    (void) dn_fetch_add_relaxed(&dn_ompi_served, (unsigned) more);
+}
+
 bool dn_ompi_is_crowded(void)
 {
     return 0 != dn_ompi_own.crowded;
@@ -239,13 +246,6 @@ void dn_ompi_progress_look(void)
     dn_store_relaxed(&dn_ompi_progress.shared, shared);
     dn_store_relaxed(&dn_ompi_progress.gives, gives);
     dn_store_relaxed(&dn_ompi_progress.limit, gives ? POLLS_SHARED : POLLS_ALONE);
-}
-
-unsigned dn_ompi_served;
-
-void dn_ompi_serve(int more)
-{
-    (void) dn_fetch_add_relaxed(&dn_ompi_served, (unsigned) more);
 }
 
 bool dn_ompi_shares_core(void)

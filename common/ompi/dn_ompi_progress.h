@@ -44,9 +44,11 @@ enum dn_ompi_carries {
     DN_OMPI_CARRIES_ALL
 };
 
-/** Windows of this process whose origins wait for it: a component that polls memory of its own looks at the port now and then. */
+/** How many windows of this process take messages: private. */
 DN_API extern unsigned dn_ompi_served;
+/** Count windows that take messages. Any thread. @param[in] more  Below 0: so many take none any more. */
 DN_API void dn_ompi_serve(int more);
+/** May others wait for this process? A component that polls memory of its own looks at the port now and then. */
 static inline bool dn_ompi_serves(void)
 {
     return 0 != dn_load_relaxed(&dn_ompi_served);

@@ -340,19 +340,14 @@ void dn_rma_win_place(dn_rma_win_t *win)
             dn_store_release_u32(&win->target[rank].control->notes[win->rank].inside, DN_RMA_INSIDE_ALWAYS);
         }
     }
-    const bool shared = NULL != win->far && dn_oversubscribed(win->rma->port);
+    win->crowded = 0 != dn_oversubscribed(win->rma->port);
     for (int rank = 0; NULL != win->far && rank < win->size; rank++) {
         dn_peer_t *peer = win->target[rank].peer;
         dn_peer_attr_t attr;
 
         dn_peer_attr(peer, &attr);
         win->far[rank].gathers = 0 != attr.direct;
-        win->far[rank].offering.number = dn_first(win->rma->port);
-        win->far[rank].offer_ns = DN_RMA_OFFER_NS;
-        /* Where cores are shared, the target seldom runs while its origin waits. */
-        if (rank != win->rank && NULL != win->target[rank].control && !win->dynamic && !shared) {
-            win->far[rank].offer_max = attr.botf_max - sizeof(dn_rma_offer_head_t);
-        }
+        dn_rma_offer_open(win, rank, attr.botf_max);
         /* From here on its messages are heeded: pairs with the load in dn_rma_is_from(), in another thread perhaps. */
         dn_store_release(&win->far[rank].peer, peer);
         if (DN_ERR_UNREACH == dn_flush(peer)) {

@@ -46,6 +46,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define DN_RMA_LINE 64
 
@@ -77,6 +78,8 @@ typedef struct dn_rma_notes {
     uint32_t pad_inside[15];
 } dn_rma_notes_t;
 _Static_assert(2 * DN_RMA_LINE == sizeof(dn_rma_notes_t), "notes of two processes share no line");
+_Static_assert(24 == offsetof(dn_rma_notes_t, offer) && DN_RMA_LINE == offsetof(dn_rma_notes_t, inside),
+               "peers agree on the layout");
 
 /**
  * The lock is queued. A process that maps this block says in its notes that it wants the lock, before it draws a number, and until
@@ -96,7 +99,10 @@ typedef struct dn_rma_control {
     uint32_t pad_gate[15];
     dn_rma_notes_t notes[]; /**< by rank */
 } dn_rma_control_t;
-_Static_assert(3 * DN_RMA_LINE == sizeof(dn_rma_control_t), "each lock has a line of its own");
+_Static_assert(3 * DN_RMA_LINE == sizeof(dn_rma_control_t)
+                   && DN_RMA_LINE == offsetof(dn_rma_control_t, accumulates)
+                   && 2 * DN_RMA_LINE == offsetof(dn_rma_control_t, gate),
+               "each lock has a line of its own");
 
 /** dn_rma_notes_t::inside of a process that takes part in no fence: the gate of a block that it maps stays open. */
 #define DN_RMA_INSIDE_ALWAYS UINT32_MAX
@@ -210,6 +216,8 @@ typedef struct dn_rma_offering {
     uint32_t busy;   /**< not 0: a thread has all of this */
     uint32_t number; /**< of the last one */
     uint32_t got;    /**< enum dn_rma_got: UNWANTED -> WANTED -> FILLING -> FILLED -> UNWANTED */
+    uint32_t missed; /**< offers in a row that were taken back */
+    uint32_t left;   /**< times that none is made yet, after such */
     const struct dn_rma_moves *moves; /**< of a get that is wanted */
 } dn_rma_offering_t;
 
@@ -242,6 +250,7 @@ struct dn_rma_win {
     dn_rma_t *rma;
     int rank;
     int size;
+    bool crowded;  /**< processes share cores: who waits for another in a loop keeps that one from running */
     bool dynamic;  /**< displacements are addresses, and dn_rma_config_t::find knows which are legal */
     uint8_t *base; /**< of this process' memory; NULL for a dynamic one */
     uint64_t len;

@@ -94,12 +94,13 @@ static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *bat
 
 static bool dn_rma_batch_has_room(const dn_rma_far_t *far, const dn_rma_batch_t *batch, const dn_xfer_t *xfer)
 {
-    const uint64_t most = DN_RMA_BATCH_SHORT < xfer->len || 0 == far->offer_max
-                              ? DN_RMA_BATCH_BYTES
-                              : far->offer_max - (batch->count + 1) * sizeof(dn_block_t);
+    const uint64_t message = batch->bytes + batch->count * sizeof(dn_block_t);
+    /* Short ones fill a message, if there were none but these. */
+    const bool fits = DN_RMA_BATCH_SHORT < xfer->len || far->offer_max < message
+                      || far->offer_max >= message + xfer->len + sizeof(dn_block_t);
 
     return 0 == batch->count
-           || (DN_RMA_MOVES_MOST > batch->count && most >= batch->bytes + xfer->len
+           || (fits && DN_RMA_MOVES_MOST > batch->count && DN_RMA_BATCH_BYTES >= batch->bytes + xfer->len
                && batch->key.sid == xfer->key->sid && batch->key.generation == xfer->key->generation);
 }
 

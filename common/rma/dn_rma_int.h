@@ -180,6 +180,20 @@ void dn_rma_on_answer(dn_rma_t *rma, const dn_peer_t *src, const uint8_t *bytes,
 /** @name dn_rma_offer.c */
 /** @{ */
 
+/** States of dn_rma_notes_t::offer, beside the number of the offer: dn_rma_offer.c draws them. */
+enum dn_rma_offer_state { DN_RMA_FREE, DN_RMA_OFFERED, DN_RMA_TAKEN, DN_RMA_DONE, DN_RMA_BACK };
+
+static inline uint64_t dn_rma_offer_word(uint32_t number, enum dn_rma_offer_state state)
+{
+    return (uint64_t) number << 3 | state;
+}
+
+/** The state of a word. */
+static inline enum dn_rma_offer_state dn_rma_offer_state(const uint64_t *word)
+{
+    return (enum dn_rma_offer_state)(dn_load_acquire(word) & 7);
+}
+
 /** Puts, or gets. */
 typedef struct dn_rma_moves {
     const dn_block_t *here;  /**< addresses */
@@ -188,6 +202,8 @@ typedef struct dn_rma_moves {
     uint64_t bytes;
 } dn_rma_moves_t;
 
+/** Make offers to a target from here on, if that is of use. */
+void dn_rma_offer_open(dn_rma_win_t *win, int target, size_t botf_max);
 /**
  * Have a target carry them out, and wait for that. The caller is in a call of the user's.
  * @retval DN_OK           it has.

@@ -333,7 +333,8 @@ static bool dn_rma_gate_await(const dn_rma_guard_t *guard)
     unsigned tries = 0;
 
     for (int rank = 0; rank < guard->win->size; rank++) {
-        /* Pairs with the release in dn_gate_leave(). What a lost process did there is done, or never will be. */
+        /* Pairs with the release in dn_gate_leave(). What one instruction of a process that has ended
+         * did is done, or never will be; a process that was cut off is none of the window's any more. */
         while (!dn_rma_is_lost(guard->win, rank)
                && 0 != dn_load_acquire_u32(&guard->control->notes[rank].inside)) {
             if (DN_RMA_GUARD_TRIES < ++tries) {
@@ -382,6 +383,10 @@ int dn_rma_guard_close(const dn_guard_t *super, uint64_t len)
         control->shorts = 0;
         /* A release: what was done under the guard comes before. */
         dn_store_release_u32(&control->gate, 0);
+        return 0;
+    }
+    if (guard->win->crowded) {
+        /* An owner of the guard that lost its core would keep all others waiting. */
         return 0;
     }
     control->most = 0 == control->most ? DN_RMA_CLOSE : control->most;

@@ -20,7 +20,8 @@
  *
  * The word has the number of the offer, so that a message of one that was taken back finds no other. What was got comes in a message.
  * While the word is BACK, the target has not looked since, and the origin makes no offer: no more than one message of it lies
- * there unread, and a target that computes for long costs it one wait.
+ * there unread, and a target that computes for long costs it one wait. Where a target has looked too late several times in a row,
+ * twice as many offers are left out each time.
  */
 #include "dn_config.h"
 
@@ -32,22 +33,28 @@
 /** Polls of the target between two of all peers: these may wait for this process, as it waits for the target. */
 #define DN_RMA_OFFER_TURN 4
 
+/** Offers in a row that were taken back: more of them leave out no more offers, some 500. */
+#define DN_RMA_OFFER_MISSED 10
+
 /** Looks for room until an offer is not made. */
 #define DN_RMA_OFFER_TRIES 8
-
-/** States of the word, beside the number. */
-enum { DN_RMA_FREE, DN_RMA_OFFERED, DN_RMA_TAKEN, DN_RMA_DONE, DN_RMA_BACK };
 
 /** dn_rma_offer_head_t::count of a DN_RMA_GOT without bytes: the offer was taken back at the last moment. */
 #define DN_RMA_GOT_NOTHING 1u
 
-static uint64_t dn_rma_offer_word(uint32_t number, unsigned state)
-{
-    return (uint64_t) number << 3 | state;
-}
-
 /** @name The origin's side */
 /** @{ */
+void dn_rma_offer_open(dn_rma_win_t *win, int target, size_t botf_max)
+{
+    dn_rma_far_t *far = &win->far[target];
+
+    far->offering.number = dn_first(win->rma->port);
+    far->offer_ns = DN_RMA_OFFER_NS;
+    /* Where cores are shared, the target seldom runs while its origin waits. */
+    if (target != win->rank && NULL != win->target[target].control && !win->dynamic && !win->crowded) {
+        far->offer_max = botf_max - sizeof(dn_rma_offer_head_t);
+    }
+}
 
 /** Send the message of an offer, the word before it. @return false: there is no room now. */
 static bool dn_rma_offer_send(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write)
@@ -60,13 +67,14 @@ static bool dn_rma_offer_send(dn_rma_win_t *win, int target, const dn_rma_moves_
     uint8_t *to;
 
     /* A target that reads its messages gives room back at once. */
-    for (int tries = 1; DN_OK != dn_botf_reserve(far->peer, len, &window); tries++) {
-        if (DN_RMA_OFFER_TRIES < tries) {
+    dn_status_t status;
+    for (int tries = 1; DN_OK != (status = dn_botf_reserve(far->peer, len, &window)); tries++) {
+        if (DN_ERR_AGAIN != status || DN_RMA_OFFER_TRIES < tries) {
             return false;
         }
         (void) dn_progress(win->rma->port);
     }
-    /* The kick publishes it. A handler may compare it now, for the late message of an older offer. */
+    /* The kick publishes it. */
     dn_store_relaxed(&win->target[target].control->notes[win->rank].offer,
                      dn_rma_offer_word(number, DN_RMA_OFFERED));
     to = window.data;
@@ -95,9 +103,9 @@ static dn_status_t dn_rma_offer_look(const dn_rma_offering_t *offering, const ui
     if (dn_rma_offer_word(offering->number, DN_RMA_FREE) == seen) {
         return DN_ERR_AGAIN;
     }
-    return write ? (dn_rma_offer_word(offering->number, DN_RMA_DONE) == seen ? DN_OK : DN_INPROGRESS)
-           : DN_RMA_FILLED == dn_load_acquire_u32(&offering->got) ? DN_OK
-                                                                  : DN_INPROGRESS;
+    const bool done = write ? dn_rma_offer_word(offering->number, DN_RMA_DONE) == seen
+                            : DN_RMA_FILLED == dn_load_acquire_u32(&offering->got);
+    return done ? DN_OK : DN_INPROGRESS;
 }
 
 /** The target has begun, or declined: it is waited for as long as it lives. */
@@ -162,11 +170,14 @@ static void dn_rma_offer_forget(dn_rma_offering_t *offering)
 static dn_status_t dn_rma_offer_make(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write)
 {
     dn_rma_offering_t *offering = &win->far[target].offering;
-
     const uint64_t *word = &win->target[target].control->notes[win->rank].offer;
 
     /* Pairs with the exchange in dn_rma_offer_take(). */
     if (dn_rma_offer_word(offering->number, DN_RMA_BACK) == dn_load_acquire(word)) {
+        return DN_ERR_AGAIN;
+    }
+    if (0 != offering->left) {
+        offering->left--;
         return DN_ERR_AGAIN;
     }
     offering->number++;
@@ -175,10 +186,15 @@ static dn_status_t dn_rma_offer_make(dn_rma_win_t *win, int target, const dn_rma
         /* A release: the handler that finds it finds the rest. */
         dn_store_release_u32(&offering->got, DN_RMA_WANTED);
     }
-    const dn_status_t status =
-        dn_rma_offer_send(win, target, moves, write) ? dn_rma_offer_await(win, target, write) : DN_ERR_AGAIN;
+    const bool sent = dn_rma_offer_send(win, target, moves, write);
+    const dn_status_t status = sent ? dn_rma_offer_await(win, target, write) : DN_ERR_AGAIN;
     if (!write) {
         dn_rma_offer_forget(offering);
+    }
+    if (sent) {
+        offering->missed = DN_OK == status ? 0 : offering->missed + (DN_RMA_OFFER_MISSED > offering->missed);
+        /* The first one may be an accident. */
+        offering->left = (1u << offering->missed) / 2 - (0 < offering->missed);
     }
     return status;
 }
@@ -256,7 +272,7 @@ static bool dn_rma_offer_read(const dn_rma_win_t *win, const dn_rma_offer_head_t
 /** From here on it cannot be taken back. @return false: it was, and the origin learns that its message was read. */
 static bool dn_rma_offer_take(uint64_t *word, uint32_t number)
 {
-    /* An acquire, for what the origin, or another by its order, has seen done to the memory before the offer. */
+    /* It pairs with the exchange in dn_rma_offer_await(). What the origin has stored comes before, by the message. */
     if (dn_cas_acq_rel_u64(word, dn_rma_offer_word(number, DN_RMA_OFFERED),
                            dn_rma_offer_word(number, DN_RMA_TAKEN))) {
         return true;
@@ -267,11 +283,12 @@ static bool dn_rma_offer_take(uint64_t *word, uint32_t number)
 }
 
 /** There is no room for the answer: the origin need not wait. */
-static void dn_rma_offer_decline(uint64_t *word, uint32_t number)
+static void dn_rma_offer_decline(dn_peer_t *src, uint64_t *word, uint32_t number)
 {
     if (dn_rma_offer_take(word, number)) {
         /* Nobody else changes what is taken. */
         dn_store_release(word, dn_rma_offer_word(number, DN_RMA_FREE));
+        dn_wake(src);
     }
 }
 
@@ -303,7 +320,7 @@ static void dn_rma_offer_get(const dn_rma_win_t *win, dn_peer_t *src, const dn_r
     /* Room comes first: what is taken is answered at once. */
     dn_peer_attr(src, &attr);
     if (attr.botf_max < len || DN_OK != dn_botf_reserve(src, len, &window)) {
-        dn_rma_offer_decline(word, offered->number);
+        dn_rma_offer_decline(src, word, offered->number);
         return;
     }
     uint8_t *to = (uint8_t *) window.data + sizeof(head);

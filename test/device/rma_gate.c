@@ -49,6 +49,13 @@ static shared_t *shared_memory(void)
                                   + dn_rma_control_bytes(part.win.size));
 }
 
+/** Where the gate is closed, too, though more processes run than there are cores. */
+static void open_crowd(dn_world_t *world)
+{
+    open_window(world, memory, sizeof(memory), world->size);
+    part.win.crowded = false;
+}
+
 /** dn_guard_close_fn_t: the gate turns whenever it can. */
 static int close_often(const dn_guard_t *super, uint64_t len)
 {
@@ -144,7 +151,7 @@ static void add_by(dn_world_t *world, way_t way)
     pthread_t thread[MOST];
 
     part.threads = 1 < way.threads;
-    open_window(world, memory, sizeof(memory), world->size);
+    open_crowd(world);
     dn_check(part.rma.fenced);
     for (int i = 0; i < way.threads; i++) {
         dn_check_equal(pthread_create(&thread[i], NULL, add_all, &way), 0);
@@ -204,7 +211,7 @@ static void nobody_is_inside_a_closed_gate(dn_world_t *world)
 {
     uint64_t closed = 0, entered = 0;
 
-    open_window(world, memory, sizeof(memory), world->size);
+    open_crowd(world);
     const dn_rma_guard_t guard = dn_rma_guard(&part.win, part.win.target[0].control, NULL);
     const dn_guard_t *super = &guard.super;
     uint32_t *alone = &shared_memory()->alone;
@@ -272,7 +279,7 @@ static int64_t sum_of_row(void)
 /** Where a process takes part in no fence, the gate stays open, and long calls go cell by cell. */
 static void who_cannot_be_fenced_keeps_the_gate_open(dn_world_t *world)
 {
-    open_window(world, memory, sizeof(memory), world->size);
+    open_crowd(world);
     if (1 == world->rank) {
         /* As dn_rma_win_place() has it then. */
         part.win.target[0].control->notes[1].inside = DN_RMA_INSIDE_ALWAYS;
@@ -292,7 +299,7 @@ static void who_cannot_be_fenced_keeps_the_gate_open(dn_world_t *world)
 /** Who is stopped inside, or has ended there, keeps nobody waiting: the gate is opened again. */
 static void who_stays_inside_stops_nobody(dn_world_t *world)
 {
-    open_window(world, memory, sizeof(memory), world->size);
+    open_crowd(world);
     dn_rma_guard_t guard = dn_rma_guard(&part.win, part.win.target[0].control, NULL);
     guard.super.close = close_often;
     if (1 == world->rank) {
@@ -315,12 +322,7 @@ static void who_stays_inside_stops_nobody(dn_world_t *world)
     const int64_t zeros[ROW] = {0};
     apply(&guard.super, DN_ACC_SUM, shared_memory()->row, zeros, NULL, ROW);
     dn_check_equal(part.control->gate, 1);
-    dn_rma_win_close(&part.win);
-    dn_rma_close(&part.rma);
-    dn_segment_free(part.memory);
-    dn_segment_free(part.segment);
-    dn_close(world->port);
-    world->port = NULL;
+    leave_window();
 }
 
 static const dn_world_test_t tests[] = {

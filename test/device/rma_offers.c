@@ -18,7 +18,7 @@ enum {
     BLOCKS = 20,
     LONGEST = 150, /**< bytes of a block */
     LATE = 50,
-    RINGS = 200,
+    RINGS = 100,
     DONE = 3, /**< word of a seat */
     LAST = 7, /**< tag of a message behind all others */
 };
@@ -247,20 +247,22 @@ static void offers_taken_back_touch_nothing(dn_world_t *world)
                 wait_more(NULL);
             }
             moves.here = &here[write ? 0 : 1];
+            dn_check(LATE > i || 0 < part.win.far[1].offering.left);
+            part.win.far[1].offering.left = 0;
             do {
                 /* In vain, and maybe for want of room. */
                 wait_more(NULL);
                 number = part.win.far[1].offering.number;
                 dn_check_equal(dn_rma_offer(&part.win, 1, &moves, write), DN_ERR_AGAIN);
             } while (number != part.win.far[1].offering.number
-                     && 4 != part.win.target[1].control->notes[0].offer % 8);
+                     && DN_RMA_BACK != dn_rma_offer_state(&part.win.target[1].control->notes[0].offer));
             number = part.win.far[1].offering.number;
             dn_check_equal(dn_rma_offer(&part.win, 1, &moves, write), DN_ERR_AGAIN);
             dn_check_equal(part.win.far[1].offering.number, number);
             dn_world_post(world, KEPT, i);
             send_last(1);
             /* The target has read it, so it is asked again. */
-            while (0 != part.win.target[1].control->notes[0].offer % 8) {
+            while (DN_RMA_FREE != dn_rma_offer_state(&part.win.target[1].control->notes[0].offer)) {
                 wait_more(NULL);
             }
             dn_check_equal(got, 7);
@@ -278,7 +280,7 @@ static void the_dead_finish_no_offer(dn_world_t *world)
     const blocks_t blocks = {.moves = {&here, &there, 1, 8}};
     dn_status_t status;
 
-    open_for(world, 1000000000);
+    open_for(world, 3000000000);
     if (1 == world->rank) {
         uint64_t *word = &part.control->notes[0].offer;
         uint64_t seen;
@@ -286,21 +288,16 @@ static void the_dead_finish_no_offer(dn_world_t *world)
         do {
             sched_yield();
             seen = dn_load_acquire(word);
-        } while (1 != seen % 8 || !dn_cas_acq_rel_u64(word, seen, seen + 1));
+        } while (DN_RMA_OFFERED != seen % 8 || !dn_cas_acq_rel_u64(word, seen, seen + 1));
         dn_world_die(world);
     }
     dn_test_log_expect();
     /* A full port is not the end: faults are injected. */
     while (DN_ERR_AGAIN == (status = dn_rma_offer(&part.win, 1, &blocks.moves, true))) {
-        dn_check_equal(dn_load_acquire(&part.win.target[1].control->notes[0].offer) % 8, 0);
+        dn_check_equal(dn_rma_offer_state(&part.win.target[1].control->notes[0].offer), DN_RMA_FREE);
     }
     dn_check_equal(status, DN_ERR_UNREACH);
-    dn_rma_win_close(&part.win);
-    dn_rma_close(&part.rma);
-    dn_segment_free(part.memory);
-    dn_segment_free(part.segment);
-    dn_close(world->port);
-    world->port = NULL;
+    leave_window();
 }
 
 /** Send rank 0 a message as no origin or target does. */
@@ -317,7 +314,7 @@ static void send_wrong(unsigned tag, int32_t rank, uint32_t count, dn_block_t bl
     memset(message.data, 0xff, sizeof(message.data));
     while (DN_ERR_AGAIN
            == (status = dn_botf(part.world->peer[0], DN_CHAN_OSC, tag, &message, len, NULL, 0))) {
-        wait_more(NULL);
+        sched_yield();
     }
     dn_check_equal(status, DN_OK);
 }
@@ -333,18 +330,18 @@ static void offers_that_do_not_fit_are_refused(dn_world_t *world)
         /* One sentence for each sort of wrong messages. */
         part.refusals_left = 2;
         /* As if the offer of this number were there to be taken. */
-        part.control->notes[1].offer = 1;
+        part.control->notes[1].offer = dn_rma_offer_word(0, DN_RMA_OFFERED);
         meet();
         serve(1);
         dn_check_equal(part.refusals_left, 0);
-        dn_check_equal(part.control->notes[1].offer, 1);
+        dn_check_equal(dn_rma_offer_state(&part.control->notes[1].offer), DN_RMA_OFFERED);
         for (int i = 0; i < BYTES; i++) {
             dn_check_equal(memory[i], 0);
         }
         meet();
         /* The right one is taken. */
         serve(2);
-        dn_check_equal(part.control->notes[1].offer, 3);
+        dn_check_equal(dn_rma_offer_state(&part.control->notes[1].offer), DN_RMA_DONE);
         dn_check_equal(memory[BYTES - 1], 0xff);
     } else {
         meet();
@@ -387,7 +384,7 @@ static void answers_to_no_offer_are_refused(dn_world_t *world)
         memset(memory, 1, 8);
         meet();
         /* It waits. */
-        while (1 != dn_load_acquire(&part.control->notes[0].offer) % 8) {
+        while (DN_RMA_OFFERED != dn_rma_offer_state(&part.control->notes[0].offer)) {
             sched_yield();
         }
         /* Number 0 is none of the first ones. */

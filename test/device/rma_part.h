@@ -151,4 +151,15 @@ static inline void close_window(void)
     dn_world_stop(part.world);
 }
 
+/** The same where others have died: nobody is waited for. */
+static inline void leave_window(void)
+{
+    dn_rma_win_close(&part.win);
+    dn_rma_close(&part.rma);
+    dn_segment_free(part.memory);
+    dn_segment_free(part.segment);
+    dn_close(part.world->port);
+    part.world->port = NULL;
+}
+
 #endif

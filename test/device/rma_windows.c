@@ -234,12 +234,7 @@ static void locks_of_the_dead_are_found(dn_world_t *world)
     while (1 > dn_load_acquire(&world->board->seat[2 - world->rank].word[KEPT])) {
         wait_more(NULL);
     }
-    dn_rma_win_close(&part.win);
-    dn_rma_close(&part.rma);
-    dn_segment_free(part.memory);
-    dn_segment_free(part.segment);
-    dn_close(world->port);
-    world->port = NULL;
+    leave_window();
 }
 
 /** An accumulate whose parts begin to fail tells once, and counts as if it had never been. */
