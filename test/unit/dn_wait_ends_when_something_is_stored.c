@@ -27,6 +27,7 @@ typedef struct pair {
     uint64_t off;
     uint64_t *word; /**< of port 0, stored by port 1 */
     uint32_t *bell; /**< of port 0 */
+    uint32_t odd;   /**< as a late thread found it */
 } pair_t;
 
 static void pair_open(pair_t *pair, dn_wait_policy_t policy)
@@ -402,9 +403,9 @@ static void no_ring_is_missed(void **state)
 /** The second of two comes to a barrier when the first sleeps. */
 static void *come_late(void *arg)
 {
-    const pair_t *pair = arg;
+    pair_t *pair = arg;
 
-    while (0 == dn_load_acquire_u32(pair->bell) % 2) {
+    while (0 == (pair->odd = dn_load_acquire_u32(pair->bell)) % 2) {
         sched_yield();
     }
     dn_status_t status = dn_tree_barrier(pair->forest.tree[1]);
@@ -435,8 +436,8 @@ static void a_line_wakes_a_process_that_waits_for_it(void **state)
     assert_int_equal(status, DN_OK);
     assert_int_equal(pthread_join(thread, &done), 0);
     assert_non_null(done);
-    /* It was rung for: nobody else makes the bell even. */
-    assert_int_equal(dn_load_acquire_u32(pair.bell) % 2, 0);
+    /* It was rung for: nobody else makes the bell even. It may be odd again, by a sleep that the line came before. */
+    assert_int_not_equal(dn_load_acquire_u32(pair.bell), pair.odd);
     forest_fell(&pair.forest);
     forest_close(&pair.forest);
 }
