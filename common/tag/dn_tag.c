@@ -364,6 +364,7 @@ static void dn_tag_free(dn_tag_t *tag)
         tag->gone = next;
     }
     dn_tag_claims_close(tag);
+    dn_tag_room_close(tag);
     dn_match_fini(&tag->match);
     dn_handle_close(&tag->handles);
     pthread_mutex_destroy(&tag->pump);
@@ -477,11 +478,14 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
     return events;
 }
 
-/** Tell a sender to hold back, or to go on. @return false: no room now. */
-static bool dn_tag_tell_hold(dn_tag_peer_t *peer)
+bool dn_tag_tell_hold(dn_tag_peer_t *peer)
 {
+    static const enum dn_tag_kind kinds[] = {[DN_TAG_HOLD_NONE] = DN_TAG_RELEASE,
+                                             [DN_TAG_HOLD_MOST] = DN_TAG_HOLD_LONG,
+                                             [DN_TAG_HOLD_ALL] = DN_TAG_HOLD};
+
     dn_tag_lock(peer->tag);
-    const enum dn_tag_kind kind = peer->holding ? DN_TAG_HOLD : DN_TAG_RELEASE;
+    const enum dn_tag_kind kind = kinds[peer->holding];
     dn_store_relaxed(&peer->hold_due, false);
     dn_tag_unlock(peer->tag);
     if (DN_ERR_AGAIN != dn_tag_tell(peer, kind, NULL, 0)) {

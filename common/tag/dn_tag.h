@@ -73,15 +73,26 @@ enum dn_tag_kind {
     DN_TAG_RTS, /**< a long message of memory that lies together; answered by DN_TAG_CTS or DN_TAG_DONE */
     DN_TAG_RTS_PACKED, /**< as DN_TAG_RTS, without a key: memory does not lie together, or nothing is to be PULLed */
     DN_TAG_CTS,        /**< send the bytes */
-    DN_TAG_FRAG,     /**< bytes that follow those before */
-    DN_TAG_DONE,     /**< handle of the sender's request: it may complete */
-    DN_TAG_ANNOUNCE, /**< a receive waits for a long message */
-    DN_TAG_TAKES,    /**< such a receive is matched, its message is being PUSHed */
-    DN_TAG_PUSHED,   /**< that has ended */
-    DN_TAG_HOLD,     /**< announce all messages from now on: too much has arrived that nobody receives */
-    DN_TAG_RELEASE,  /**< as before again */
-    DN_TAG_FLOW,     /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
+    DN_TAG_FRAG,      /**< bytes that follow those before */
+    DN_TAG_DONE,      /**< handle of the sender's request: it may complete */
+    DN_TAG_ANNOUNCE,  /**< a receive waits for a long message */
+    DN_TAG_TAKES,     /**< such a receive is matched, its message is being PUSHed */
+    DN_TAG_PUSHED,    /**< that has ended */
+    DN_TAG_HOLD,      /**< announce all messages from now on: far too much has arrived that nobody receives */
+    DN_TAG_RELEASE,   /**< as before again */
+    DN_TAG_FLOW,      /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
+    DN_TAG_HOLD_LONG, /**< announce messages longer than DN_TAG_HELD_MIN from now on: the receiver is behind */
 };
+
+/** What a receiver wants of a sender, as so much of it lies there unreceived. */
+enum dn_tag_hold {
+    DN_TAG_HOLD_NONE,
+    DN_TAG_HOLD_MOST, /**< announce what is longer than DN_TAG_HELD_MIN */
+    DN_TAG_HOLD_ALL,
+};
+
+/** Data of a message that is better kept by its receiver than announced, however many there are. */
+#define DN_TAG_HELD_MIN 2048u
 
 /** The envelope, which is what a message is matched by. A message of up to 40 bytes travels in one line with it. */
 typedef struct dn_tag_head {
@@ -204,10 +215,12 @@ struct dn_tag_peer {
     size_t piece_max;   /**< bytes of data in a DN_TAG_FRAG to it */
     dn_pace_t pace;     /**< of long messages from it */
     size_t kept_bytes;  /**< of its messages that nobody has received yet */
-    bool hold;          /**< it wants every message announced */
-    bool holding;       /**< we want that of it */
-    bool hold_due;      /**< holding has changed and it does not know */
-    uint32_t lost;      /**< the owner knows that it is; changed by compare-and-swap */
+    uint32_t hold;      /**< enum dn_tag_hold: what it wants of us */
+    uint32_t holding;   /**< what we want of it */
+    uint32_t
+        ahead; /**< bytes of messages longer than DN_TAG_HELD_MIN since it was last asked whether it is behind */
+    bool hold_due; /**< holding has changed and it does not know */
+    uint32_t lost; /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
     uint8_t lain;       /**< stays in a row before which a long message of it lay unread, up to DN_TAG_LAIN */
@@ -268,6 +281,15 @@ typedef struct dn_tag_claims {
         number; /**< of the last one; a sender may keep an announcement for any time, so it never wraps */
 } dn_tag_claims_t;
 
+/** Of memory of kept messages; the last one takes 64 KiB. */
+#define DN_TAG_ROOM_CLASSES 7u
+
+/** Memory that kept messages have given back: see dn_tag_room.c. */
+typedef struct dn_tag_room {
+    dn_tag_msg_t *idle[DN_TAG_ROOM_CLASSES]; /**< last given back first; [0] has none */
+    size_t idle_bytes;
+} dn_tag_room_t;
+
 /** An engine. All private but what is marked. */
 struct dn_tag {
     dn_port_t *port;
@@ -277,6 +299,7 @@ struct dn_tag {
     pthread_mutex_t lock;
     /* protected by lock */
     dn_match_t match;
+    dn_tag_room_t room;
     dn_handle_table_t handles;
     dn_tag_claims_t claims;
     dn_tag_peer_t *peers;
@@ -366,6 +389,9 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
     }
 }
 
+/** A message of some length has left: look at what the receiver says, now and then. A sender that only sends does not otherwise hear. */
+DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
+
 /** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
@@ -382,6 +408,9 @@ static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t
         return DN_ERR_AGAIN;
     }
     dn_tag_sent(peer, head);
+    if (__builtin_expect(DN_TAG_HELD_MIN < len, 0)) {
+        dn_tag_heed(peer, len);
+    }
     return DN_OK;
 }
 

@@ -9,27 +9,63 @@
 
 #include "dn_tag_int.h"
 
-#include <stdlib.h>
+/** Bytes of a sender that wait unreceived until it is to announce the longer of its messages. To copy these twice takes as long as to
+ * fetch them, and what they are kept in takes pages. */
+#define DN_TAG_BEHIND ((size_t) 256 << 10)
+
+/** Is a limit passed, or was it, and half of it still is? */
+static bool dn_tag_is_beyond(size_t bytes, size_t limit, bool was)
+{
+    return bytes > limit || (was && bytes >= limit / 2);
+}
+
+/** What is to be wanted of a sender. */
+static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
+{
+    const size_t limit = peer->tag->config.limit.unexpected_limit;
+
+    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLD_ALL == peer->holding)) {
+        return DN_TAG_HOLD_ALL;
+    }
+    return dn_tag_is_beyond(peer->kept_bytes, DN_TAG_BEHIND, DN_TAG_HOLD_NONE != peer->holding)
+               ? DN_TAG_HOLD_MOST
+               : DN_TAG_HOLD_NONE;
+}
 
 /** Account for bytes of a sender that wait unreceived; tell it when they become too many, and when they are few. */
 static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
 {
-    const size_t limit = peer->tag->config.limit.unexpected_limit;
-
     peer->kept_bytes += more - less;
-    if (peer->holding ? peer->kept_bytes < limit / 2 : peer->kept_bytes > limit) {
-        peer->holding = !peer->holding;
+    const enum dn_tag_hold holding = dn_tag_holding(peer);
+    if (__builtin_expect(holding != peer->holding, 0)) {
+        peer->holding = holding;
         dn_store_relaxed(&peer->hold_due, true);
         dn_store_relaxed(&peer->tag->queued, true);
+    }
+}
+
+/** Bytes of a kept message's data that are here, or come. */
+static size_t dn_tag_kept_data(enum dn_tag_kind kind, size_t len)
+{
+    return DN_TAG_EAGER == kind || DN_TAG_SYNC == kind || DN_TAG_FLOW == kind ? len : 0;
+}
+
+/** Tell a sender that is to hold back, while what it has sent since is read: dn_tag_pump() comes behind all of that. Two threads that
+ * tell it would not do so in order. */
+static void dn_tag_say_hold(dn_tag_peer_t *peer)
+{
+    dn_tag_t *tag = peer->tag;
+
+    if (__builtin_expect(dn_load_relaxed(&peer->hold_due), 0) && 0 == pthread_mutex_trylock(&tag->pump)) {
+        (void) dn_tag_tell_hold(peer);
+        pthread_mutex_unlock(&tag->pump);
     }
 }
 
 /** What a kept message counts for: what it takes here. */
 static size_t dn_tag_kept_bytes(enum dn_tag_kind kind, size_t len)
 {
-    const bool brings = DN_TAG_EAGER == kind || DN_TAG_SYNC == kind || DN_TAG_FLOW == kind;
-
-    return sizeof(dn_tag_msg_t) + (brings ? len : 0);
+    return sizeof(dn_tag_msg_t) + dn_tag_kept_data(kind, len);
 }
 
 void dn_tag_take_kept(dn_tag_msg_t *msg)
@@ -50,7 +86,7 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
             if (msg == msg->peer->flow.msg) {
                 msg->peer->flow.msg = NULL;
             }
-            free(msg);
+            dn_tag_room_put(tag, msg);
         }
     }
     dn_tag_unlock(tag);
@@ -59,8 +95,7 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
 /** Nobody waits for this message yet. The lock is held. @return false: memory ran out. */
 static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
 {
-    const size_t bytes = dn_tag_kept_bytes(arrival->kind, arrival->len);
-    dn_tag_msg_t *msg = malloc(bytes);
+    dn_tag_msg_t *msg = dn_tag_room_get(peer->tag, dn_tag_kept_data(arrival->kind, arrival->len));
 
     if (NULL == msg) {
         return false;
@@ -79,7 +114,7 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     if (DN_TAG_FLOW == arrival->kind) {
         peer->flow.msg = msg;
     }
-    dn_tag_account(peer, bytes, 0);
+    dn_tag_account(peer, dn_tag_kept_bytes(msg->kind, msg->len), 0);
     dn_match_keep(&peer->tag->match, &msg->match);
     return true;
 }
@@ -112,7 +147,9 @@ void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arriva
     dn_tag_unlock(tag);
     if (NULL != req) {
         dn_tag_deliver(req, arrival, peer);
-    } else if (!kept) {
+    } else if (kept) {
+        dn_tag_say_hold(peer);
+    } else {
         tag->config.no_memory(tag->config.arg);
     }
 }
@@ -139,7 +176,9 @@ static __attribute__((noinline)) void dn_tag_arrive_early(dn_tag_peer_t *peer, c
 {
     const dn_tag_arrival_t arrival = dn_tag_eager_arrival(head, data, len);
 
-    if (!dn_tag_keep(peer, &arrival)) {
+    if (dn_tag_keep(peer, &arrival)) {
+        dn_tag_say_hold(peer);
+    } else {
         peer->tag->config.no_memory(peer->tag->config.arg);
     }
 }
@@ -163,12 +202,12 @@ static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_t
     }
 }
 
-static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, bool hold)
+static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, enum dn_tag_hold hold)
 {
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     if (NULL != peer) {
-        dn_store_relaxed(&peer->hold, hold);
+        dn_store_relaxed(&peer->hold, (uint32_t) hold);
     }
     dn_tag_unlock(tag);
 }
@@ -295,9 +334,16 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         good = dn_tag_got_flow(tag, src, data, len);
         break;
     case DN_TAG_HOLD:
+        good = 1;
+        dn_tag_set_hold(tag, src, DN_TAG_HOLD_ALL);
+        break;
+    case DN_TAG_HOLD_LONG:
+        good = 1;
+        dn_tag_set_hold(tag, src, DN_TAG_HOLD_MOST);
+        break;
     case DN_TAG_RELEASE:
         good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLD == kind);
+        dn_tag_set_hold(tag, src, DN_TAG_HOLD_NONE);
         break;
     default:
         break;

@@ -24,8 +24,6 @@
 
 #include "dn_tag_int.h"
 
-#include <stdlib.h>
-
 /** Longest message that flows. */
 #define DN_TAG_FLOW_MAX ((size_t) 64 << 10)
 
@@ -53,7 +51,7 @@ bool dn_tag_flow(dn_tag_req_t *req)
     int events = 0;
 
     if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_TAG_FLOW_MAX
-        || dn_load_relaxed(&peer->hold) || NULL != dn_load_relaxed(&peer->waits.first)
+        || dn_tag_is_held(peer, req->len) || NULL != dn_load_relaxed(&peer->waits.first)
         || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
@@ -67,7 +65,10 @@ bool dn_tag_flow(dn_tag_req_t *req)
     }
     dn_tag_sent(peer, &req->head);
     dn_tag_turn(req, DN_TAG_SENDS);
-    if (!dn_tag_send_pieces(req, &events)) {
+    const size_t len = req->len; /* once its last piece has left, the request is the caller's */
+    if (dn_tag_send_pieces(req, &events)) {
+        dn_tag_heed(peer, len);
+    } else {
         dn_tag_busy(req);
     }
     return true;
@@ -105,7 +106,9 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
         dn_tag_fill(req, data, len < room ? len : room);
     } else if (ends) {
         dn_tag_fill(req, msg->data, req->wanted);
-        free(msg);
+        dn_tag_lock(tag);
+        dn_tag_room_put(tag, msg);
+        dn_tag_unlock(tag);
     }
     if (ends) {
         dn_tag_recv_finish(req);
@@ -166,7 +169,7 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer)
 
     if (NULL != req) {
         /* Kept or not, what has come of it is nobody's. */
-        free(peer->flow.msg);
+        dn_tag_room_put(peer->tag, peer->flow.msg);
         peer->flow.msg = NULL;
         peer->flow.req = NULL;
     } else if (NULL != peer->flow.msg) {

@@ -10,6 +10,7 @@
  *   dn_tag_flow.c      messages whose bytes follow without being asked for
  *   dn_tag_recv.c      the receiver's side: receives are started, probed, cancelled; a matched message comes
  *   dn_tag_arrive.c    messages are read, matched or kept
+ *   dn_tag_room.c      memory of kept messages
  *   dn_tag_announce.c  the receiver comes first
  */
 #ifndef DN_TAG_INT_H
@@ -80,7 +81,9 @@ struct dn_tag_msg {
     dn_tag_peer_t *peer; /**< NULL: it was left before all of the message came */
     uint64_t request;    /**< handle at the sender; DN_TAG_EAGER: DN_HANDLE_NONE */
     dn_key_t key;
-    size_t len; /**< of the whole message */
+    size_t len;         /**< of the whole message */
+    unsigned room;      /**< class of its memory: see dn_tag_room.c */
+    dn_tag_msg_t *idle; /**< once it is given back: the next of its class */
     uint8_t data[];
 };
 
@@ -351,6 +354,22 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer);
 void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival);
 /** dn_handler_fn_t of the channel; arg is the engine. */
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
+/** Memory for a message that is to be kept, with @p len bytes of data. The lock is held. NULL: memory ran out. */
+dn_tag_msg_t *dn_tag_room_get(dn_tag_t *tag, size_t len);
+/** Give it back. The lock is held. @param[in] msg  may be NULL */
+void dn_tag_room_put(dn_tag_t *tag, dn_tag_msg_t *msg);
+/** Free what was given back: the engine ends. */
+void dn_tag_room_close(dn_tag_t *tag);
+/** Is a message so long to be announced, as its receiver is behind? */
+static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
+{
+    const uint32_t hold = dn_load_relaxed(&peer->hold);
+
+    return DN_TAG_HOLD_NONE != hold && (DN_TAG_HOLD_ALL == hold || DN_TAG_HELD_MIN < len);
+}
+
+/** Tell a sender to hold back, or to go on. The caller holds `pump`. @return false: no room now. */
+bool dn_tag_tell_hold(dn_tag_peer_t *peer);
 /** Take a kept message off. The lock is held. */
 void dn_tag_take_kept(dn_tag_msg_t *msg);
 /** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all; only those that have to be answered, or all. */

@@ -315,9 +315,11 @@ static bool dn_tag_mrecv_flow(dn_tag_req_t *req, dn_tag_msg_t *msg)
     if (flows && !left) {
         dn_tag_flow_await(req, peer);
     }
+    if (left) {
+        dn_tag_room_put(req->tag, msg);
+    }
     dn_tag_unlock(req->tag);
     if (left) {
-        free(msg);
         dn_tag_complete(req, DN_ERR_UNREACH);
     } else if (cut) {
         dn_tag_lost(peer);
@@ -341,7 +343,9 @@ void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
                                       .len = msg->len,
                                       .data = msg->data};
     dn_tag_deliver(req, &arrival, msg->peer);
-    free(msg);
+    dn_tag_lock(tag);
+    dn_tag_room_put(tag, msg);
+    dn_tag_unlock(tag);
 }
 
 void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from)

@@ -197,10 +197,27 @@ static void dn_tag_offer_bytes(dn_tag_req_t *req)
     }
 }
 
+/** Bytes of longer messages between two looks. */
+#define DN_TAG_HEED_BYTES (64u << 10)
+
+/** Messages that are read by a look at most. */
+#define DN_TAG_HEED_MESSAGES 8
+
+void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
+{
+    /* Where threads send at once, one look more or less is nothing. */
+    const uint32_t ahead = dn_load_relaxed(&peer->ahead) + (uint32_t) len;
+
+    dn_store_relaxed(&peer->ahead, ahead < DN_TAG_HEED_BYTES ? ahead : 0);
+    if (ahead >= DN_TAG_HEED_BYTES) {
+        (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
+    }
+}
+
 /** A message that has waited while its receiver has had too many: announce it. Without a handle it goes as planned. */
 static void dn_tag_hold_back(dn_tag_req_t *req)
 {
-    if (__builtin_expect(dn_load_relaxed(&req->peer->hold), 0)
+    if (__builtin_expect(dn_tag_is_held(req->peer, req->len), 0)
         && (DN_TAG_SYNC == req->kind || (DN_TAG_EAGER == req->kind && dn_tag_handle_add(req)))) {
         dn_tag_offer_bytes(req);
     }
@@ -247,7 +264,7 @@ static bool dn_tag_is_eager(const dn_tag_req_t *req)
 {
     const dn_tag_peer_t *peer = req->peer;
 
-    return req->len <= peer->eager_limit && !dn_load_relaxed(&peer->hold);
+    return req->len <= peer->eager_limit && !dn_tag_is_held(peer, req->len);
 }
 
 /** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */

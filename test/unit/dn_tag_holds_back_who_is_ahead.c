@@ -1,0 +1,206 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * A sender that is ahead of its receiver: what lies there unreceived is bounded, nothing is lost or changes its order, and the memory of
+ * kept messages is used again.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "dn_tag_int.h"
+
+enum {
+    CHANNEL = DN_CHAN_USER,
+    LONG = 4000,
+    MOST = 1000,
+    LIMIT = 1 << 20,
+    BEHIND = 256 << 10,
+    IDLE = 4 << 20
+};
+
+typedef struct job {
+    dn_tag_req_t req;
+    int times;
+    uint8_t memory[LONG];
+} job_t;
+
+static dn_port_t *port;
+static dn_tag_t *tag;
+static dn_peer_t *self;
+static dn_tag_peer_t *to;
+static job_t sends[MOST];
+static size_t lengths[MOST];
+static size_t nsends;
+static size_t nreceived;
+
+static void on_complete(dn_tag_req_t *req)
+{
+    ((job_t *) req)->times++;
+}
+
+static void on_progress(void *arg) {}
+
+static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)
+{
+    fail_msg("a peer was lost");
+}
+
+static void on_no_memory(void *arg)
+{
+    fail_msg("memory ran out");
+}
+
+static int setup(void **state)
+{
+    const dn_job_t job = {.nlocal = 1};
+    const dn_tag_config_t config = {
+        .limit = {.eager_limit = 8192, .unexpected_limit = LIMIT, .stream = DN_PACE_STREAM_AUTO},
+        .progress = on_progress,
+        .lost = on_lost,
+        .no_memory = on_no_memory};
+
+    nsends = nreceived = 0;
+    assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
+    assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
+    self = dn_unit_connect(port, port);
+    to = dn_tag_join(tag, self, tag);
+    assert_non_null(to);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    dn_tag_close(tag);
+    dn_disconnect(self);
+    dn_close(port);
+    return 0;
+}
+
+static void progress(void)
+{
+    for (int i = 0; i < 10; i++) {
+        (void) dn_progress(port);
+        (void) dn_tag_progress(tag);
+    }
+}
+
+/** Send the next message. @return whether it is the receiver's: it need not be received first. */
+static int send(size_t len)
+{
+    job_t *job = &sends[nsends];
+
+    assert_true(nsends < MOST);
+    job->times = 0;
+    job->req.complete = on_complete;
+    dn_test_fill(job->memory, len, nsends);
+    dn_tag_memory(&job->req, job->memory, len);
+    lengths[nsends++] = len;
+    assert_int_equal(dn_tag_send(&job->req, to, &(dn_tag_head_t){.context = 1, .tag = 5}, 0), DN_OK);
+    progress();
+    return job->times;
+}
+
+/** Receive the oldest message that was not received. */
+static void receive(void)
+{
+    static job_t job;
+    static uint8_t expected[LONG];
+    const size_t len = lengths[nreceived];
+
+    job.times = 0;
+    job.req.complete = on_complete;
+    dn_tag_memory(&job.req, job.memory, LONG);
+    dn_tag_wants(&job.req, (dn_tag_want_t){.context = 1, .source = DN_MATCH_ANY_SOURCE, .tag = 5});
+    dn_tag_recv(tag, &job.req, NULL, 0);
+    progress();
+    assert_int_equal(job.times, 1);
+    assert_int_equal(job.req.size, len);
+    dn_test_fill(expected, len, nreceived);
+    assert_memory_equal(job.memory, expected, len);
+    assert_int_equal(sends[nreceived++].times, 1);
+}
+
+static void receive_all(void)
+{
+    while (nreceived < nsends) {
+        receive();
+    }
+    assert_int_equal(to->hold, DN_TAG_HOLD_NONE);
+    assert_int_equal(to->kept_bytes, 0);
+    assert_int_equal(tag->dropped, 0);
+}
+
+static void longer_messages_are_announced_to_a_receiver_that_is_behind(void **state)
+{
+    while (DN_TAG_HOLD_NONE == to->hold) {
+        assert_true(send(LONG));
+    }
+    assert_int_equal(to->hold, DN_TAG_HOLD_MOST);
+    assert_in_range(nsends, BEHIND / (2 * LONG), BEHIND / LONG + 1);
+    assert_false(send(LONG));
+    assert_true(send(DN_TAG_HELD_MIN));
+    assert_false(send(DN_TAG_HELD_MIN + 1));
+    /* Half of it goes, and a little more. */
+    while (DN_TAG_HOLD_NONE != to->hold) {
+        receive();
+    }
+    assert_in_range(to->kept_bytes, BEHIND / 4, BEHIND / 2);
+    assert_true(send(LONG));
+    receive_all();
+}
+
+static void all_messages_are_announced_beyond_the_limit(void **state)
+{
+    while (DN_TAG_HOLD_ALL != to->hold) {
+        assert_true(send(DN_TAG_HELD_MIN));
+    }
+    assert_in_range(nsends, LIMIT / (2 * DN_TAG_HELD_MIN), LIMIT / DN_TAG_HELD_MIN);
+    assert_false(send(8));
+    while (DN_TAG_HOLD_ALL == to->hold) {
+        receive();
+    }
+    assert_int_equal(to->hold, DN_TAG_HOLD_MOST);
+    assert_true(send(8));
+    assert_false(send(LONG));
+    receive_all();
+}
+
+static void memory_is_used_again(void **state)
+{
+    enum { LARGE = 65536, COUNT = IDLE / LARGE };
+    dn_tag_msg_t *msg[COUNT + 1];
+
+    for (size_t i = 0; i <= COUNT; i++) {
+        msg[i] = dn_tag_room_get(tag, LARGE);
+        assert_non_null(msg[i]);
+    }
+    for (size_t i = 0; i <= COUNT; i++) {
+        dn_tag_room_put(tag, msg[i]);
+        assert_int_equal(tag->room.idle_bytes, (i < COUNT ? i + 1 : COUNT) * LARGE);
+    }
+    /* The one that was given back last, but not the one beyond the bound. */
+    assert_ptr_equal(dn_tag_room_get(tag, LARGE - 1), msg[COUNT - 1]);
+    dn_tag_room_put(tag, msg[COUNT - 1]);
+    /* Too long, and too short, to be kept idle. */
+    dn_tag_room_put(tag, dn_tag_room_get(tag, LARGE + 1));
+    dn_tag_room_put(tag, dn_tag_room_get(tag, 8));
+    dn_tag_room_put(tag, NULL);
+    assert_int_equal(tag->room.idle_bytes, IDLE);
+    /* Messages of another length come, and find room at the cost of those. */
+    dn_tag_room_put(tag, dn_tag_room_get(tag, LONG));
+    assert_in_range(tag->room.idle_bytes, LONG, LARGE / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(longer_messages_are_announced_to_a_receiver_that_is_behind, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(all_messages_are_announced_beyond_the_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(memory_is_used_again, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
