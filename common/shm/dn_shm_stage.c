@@ -20,8 +20,8 @@
  *
  * A stream is faster where its lines have left the caches when they are used again, although what dn_copy_in() writes asks for no bytes
  * of them, and where few pages hold them. So after DN_SHM_STAGE_STREAM moves the stage takes a large page of the processor's, if the
- * kernel has one. The large page costs as much as some granules in small pages, and its receivers one fault. Pieces of long messages
- * always go on with another granule, and count for more.
+ * kernel has one, and from then on a granule as often. The large page costs as much as some granules in small pages, and its receivers
+ * one fault. Pieces of long messages always go on with another granule, and count for more.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -44,8 +44,8 @@
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
-/** Moves from one granule to another after which the stage takes a large page: 8 MiB, which take as long as the page. Where there is no
- * such page, it adds a granule each time. */
+/** Moves from one granule to another after which the stage takes a large page: 8 MiB, which take as long as the page. Where it has that,
+ * or there is no such page, it adds a granule each time. */
 #define DN_SHM_STAGE_STREAM 256
 
 /** A move by a piece of a long message counts as so many: data that is packed there asks for the bytes of its lines, so that these
@@ -54,6 +54,11 @@
 
 /** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
 #define DN_SHM_STAGE_TRIES 4
+
+/** Granules that are taken as they are needed. Before each further one the sender looks for one that has been read, so often: a reader
+ * that is at it has read one long before new memory has come. */
+#define DN_SHM_STAGE_FIRST    4
+#define DN_SHM_STAGE_PATIENCE 256u
 
 /** Granules in a large page. */
 #define DN_SHM_STAGE_LARGE ((uint32_t) (DN_SHM_LARGE_PAGE / DN_SHM_GRANULE))
@@ -215,7 +220,7 @@ static int dn_shm_stage_count(dn_shm_stage_t *stage, size_t len)
         return 0;
     }
     stage->moves = 0;
-    return !stage->wide;
+    return 1;
 }
 
 /** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
@@ -238,30 +243,30 @@ static int dn_shm_stage_is_answered(dn_shm_peer_t *peer)
     return answered;
 }
 
-/** Have room in another granule for a peer, or in its own once more. @return 0: none is free. */
-static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
+/** Have room in another granule for a peer, or in its own once more. @param grows  also in one of new memory. @return 0: none is
+ * free. */
+static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int grows)
 {
     dn_shm_stage_t *stage = &shm->stage;
-    dn_shm_granule_t *granule = NULL;
-    int found = 1;
     int widens = 0;
 
     dn_lock(&stage->lock);
-    if (dn_shm_stage_count(stage, len)) {
-        widens = 0 != stage->tries;
-        stage->tries -= (uint32_t) widens;
-        granule = widens ? NULL : dn_shm_stage_grow(shm);
-    }
-    granule = NULL != granule ? granule : dn_shm_stage_find_free(shm);
-    if (NULL == granule && !dn_shm_stage_reuse(shm, peer)) {
+    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm);
+    int found = NULL != granule || dn_shm_stage_reuse(shm, peer);
+    if (!found && grows) {
         granule = dn_shm_stage_grow(shm);
         found = NULL != granule;
+        if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
+            dn_shm_stage_reclaim(shm);
+        }
+    } else if (found && dn_shm_stage_count(stage, len)) {
+        widens = 0 != stage->tries && !stage->wide;
+        stage->tries -= (uint32_t) widens;
+        dn_shm_granule_t *more = widens ? NULL : dn_shm_stage_grow(shm);
+        granule = NULL != more ? more : granule;
     }
     if (NULL != granule) {
         dn_shm_stage_give(granule, peer);
-    }
-    if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
-        dn_shm_stage_reclaim(shm);
     }
     dn_unlock(&stage->lock);
     if (widens) {
@@ -270,12 +275,32 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
     return found;
 }
 
+/** How often does the sender look for a granule that has been read, before it takes new memory? Half as often each time that this was
+ * in vain, until there is nothing left to halve: then it begins anew. */
+static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_peer_t *peer)
+{
+    return stage->wide || DN_SHM_STAGE_FIRST > stage->populated || stage->populated == stage->count
+               ? 0
+               : DN_SHM_STAGE_PATIENCE >> peer->stage.vain;
+}
+
 /** Have room in a granule for a peer's next message. @return 0: none is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
     const int answered = dn_shm_stage_is_answered(peer) && !dn_shm_stage_is_piece(len);
 
-    return (answered && dn_shm_stage_reuse(shm, peer)) || dn_shm_stage_move(shm, peer, len);
+    if (answered && dn_shm_stage_reuse(shm, peer)) {
+        return 1;
+    }
+    const uint32_t patience = dn_shm_stage_patience(&shm->stage, peer);
+    for (uint32_t looks = 0; looks <= patience; looks++) {
+        if (dn_shm_stage_move(shm, peer, len, looks == patience)) {
+            peer->stage.vain = 0 != patience && looks == patience ? peer->stage.vain + 1 : 0;
+            return 1;
+        }
+        dn_pause();
+    }
+    return 0;
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
