@@ -258,6 +258,12 @@ static void dn_rma_on_note(uint64_t *word)
     dn_store_release(word, *word + 1);
 }
 
+/** Is it of puts or gets that a target is to carry out, or what the target answers? */
+static bool dn_rma_is_offer(unsigned tag)
+{
+    return DN_RMA_PUT <= tag && DN_RMA_GOT >= tag;
+}
+
 /** A request from one who shares the window. */
 static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, const dn_rma_head_t *head,
                               const uint8_t *body, size_t len)
@@ -302,19 +308,36 @@ static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, c
     }
 }
 
-/** Puts or gets that a target is to carry out, or what it answers. */
-static void dn_rma_receive_offer(dn_rma_t *rma, dn_peer_t *src, unsigned tag, const uint8_t *data, size_t len)
+/** Bytes that a message of this kind has at least. */
+static size_t dn_rma_head_len(unsigned tag)
 {
-    dn_rma_offer_head_t head;
+    if (DN_RMA_ANSWER == tag) {
+        return sizeof(dn_rma_reply_t);
+    }
+    return dn_rma_is_offer(tag) ? sizeof(dn_rma_offer_head_t) : sizeof(dn_rma_head_t);
+}
 
-    memcpy(&head, data, sizeof(head));
-    dn_rma_win_t *win = dn_rma_win_find(rma, head.window);
+/** A message of a window. @param data  as long as the head of its kind, or longer */
+static void dn_rma_receive_here(dn_rma_t *rma, dn_peer_t *src, unsigned tag, const uint8_t *data, size_t len)
+{
+    union {
+        dn_rma_head_t request;
+        dn_rma_offer_head_t offer;
+    } head;
+    const bool offered = dn_rma_is_offer(tag);
+    const size_t head_len = dn_rma_head_len(tag);
+
+    memcpy(&head, data, head_len);
+    const int rank = offered ? head.offer.rank : head.request.rank;
+    dn_rma_win_t *win = dn_rma_win_find(rma, offered ? head.offer.window : head.request.window);
     if (NULL == win) {
         return;
     }
-    if (!dn_rma_is_from(win, src, head.rank)) {
+    if (!dn_rma_is_from(win, src, rank)) {
         dn_rma_refuse(rma, DN_RMA_WRONG_SENDER);
-    } else if (!dn_rma_on_offer(win, src, tag, &head, data + sizeof(head), len - sizeof(head))) {
+    } else if (!offered) {
+        dn_rma_on_request(win, src, tag, &head.request, data + head_len, len - head_len);
+    } else if (!dn_rma_on_offer(win, src, tag, &head.offer, data + head_len, len - head_len)) {
         dn_rma_refuse(rma, DN_RMA_WRONG_OFFER);
     }
     dn_rma_win_leave(win);
@@ -323,29 +346,12 @@ static void dn_rma_receive_offer(dn_rma_t *rma, dn_peer_t *src, unsigned tag, co
 void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
     dn_rma_t *rma = arg;
-    dn_rma_head_t head;
 
-    if (DN_RMA_ANSWER == tag && sizeof(dn_rma_reply_t) <= len) {
-        dn_rma_on_answer(rma, src, data, len);
-        return;
-    }
-    if (DN_RMA_PUT <= tag && DN_RMA_GOT >= tag && sizeof(dn_rma_offer_head_t) <= len) {
-        dn_rma_receive_offer(rma, src, tag, data, len);
-        return;
-    }
-    if (sizeof(head) > len) {
+    if (dn_rma_head_len(tag) > len) {
         dn_rma_refuse(rma, DN_RMA_WRONG_LENGTH);
-        return;
-    }
-    memcpy(&head, data, sizeof(head));
-    dn_rma_win_t *win = dn_rma_win_find(rma, head.window);
-    if (NULL == win) {
-        return;
-    }
-    if (dn_rma_is_from(win, src, head.rank)) {
-        dn_rma_on_request(win, src, tag, &head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
+    } else if (DN_RMA_ANSWER == tag) {
+        dn_rma_on_answer(rma, src, data, len);
     } else {
-        dn_rma_refuse(rma, DN_RMA_WRONG_SENDER);
+        dn_rma_receive_here(rma, src, tag, data, len);
     }
-    dn_rma_win_leave(win);
 }
