@@ -258,7 +258,7 @@ static void dn_rma_on_note(uint64_t *word)
     dn_store_release(word, *word + 1);
 }
 
-/** Is it of puts or gets that a target is to carry out, or what the target answers? */
+/** Is it a put or get that a target is to carry out, or the answer to one? */
 static bool dn_rma_is_offer(unsigned tag)
 {
     return DN_RMA_PUT <= tag && DN_RMA_GOT >= tag;
@@ -318,7 +318,8 @@ static size_t dn_rma_head_len(unsigned tag)
 }
 
 /** A message of a window. @param data  as long as the head of its kind, or longer */
-static void dn_rma_receive_here(dn_rma_t *rma, dn_peer_t *src, unsigned tag, const uint8_t *data, size_t len)
+static void dn_rma_receive_in_window(dn_rma_t *rma, dn_peer_t *src, unsigned tag, const uint8_t *data,
+                                     size_t len)
 {
     union {
         dn_rma_head_t request;
@@ -352,6 +353,6 @@ void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
     } else if (DN_RMA_ANSWER == tag) {
         dn_rma_on_answer(rma, src, data, len);
     } else {
-        dn_rma_receive_here(rma, src, tag, data, len);
+        dn_rma_receive_in_window(rma, src, tag, data, len);
     }
 }

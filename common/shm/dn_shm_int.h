@@ -106,7 +106,7 @@ typedef struct dn_shm_peer {
         uint32_t used;             /**< bytes of that */
         uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
         uint32_t turned;           /**< and when a granule was last full */
-        uint32_t vain;             /**< looks for a granule that was read in vain, times in a row */
+        uint32_t vain;             /**< waits in a row that ended without a granule that was read */
     } stage;
 
     uint32_t tx_state; /**< enum dn_shm_tx_state */

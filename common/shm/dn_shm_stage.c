@@ -44,9 +44,11 @@
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
-/** Moves from one granule to another after which the stage takes a large page: 8 MiB, which take as long as the page. Where it has that,
- * or there is no such page, it adds a granule each time. */
+/** Moves from one granule with memory to another after which the stage takes a large page: 8 MiB, which take as long as the page. Where it
+ * has that, or there is no such page, it adds a granule each time, up to DN_SHM_STAGE_WIDE: far, osu_bw's way, 8 KiB take 12 GB/s through
+ * 2 MiB and 15 through 4. */
 #define DN_SHM_STAGE_STREAM 256
+#define DN_SHM_STAGE_WIDE   128u
 
 /** A move by a piece of a long message counts as so many: data that is packed there asks for the bytes of its lines, so that these
  * should have left the caches, and a process that sends long messages sends much. */
@@ -55,9 +57,11 @@
 /** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
 #define DN_SHM_STAGE_TRIES 4
 
-/** Granules that are taken as they are needed. Before each further one the sender looks for one that has been read, so often: a reader
- * that is at it has read one long before new memory has come. */
-#define DN_SHM_STAGE_FIRST    4
+/** Granules that are taken as soon as none is free. */
+#define DN_SHM_STAGE_FIRST 4
+
+/** Looks for a granule that has been read before a further one is taken: some 10 us, in which a reader that is at it has read some. New
+ * memory takes 12 to 60 in a virtual machine (perf/dn_coll, gather). */
 #define DN_SHM_STAGE_PATIENCE 256u
 
 /** Granules in a large page. */
@@ -182,9 +186,12 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
 
-    return stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated, 1)
-               ? &stage->granule[stage->populated++]
-               : NULL;
+    if (stage->populated >= stage->count || !dn_shm_stage_populate(shm, stage->populated, 1)) {
+        return NULL;
+    }
+    dn_shm_granule_t *granule = &stage->granule[stage->populated];
+    dn_store_relaxed(&stage->populated, stage->populated + 1);
+    return granule;
 }
 
 /** Is it a piece of a long message, of which two fill a granule? More of them follow. */
@@ -203,9 +210,9 @@ static void dn_shm_stage_widen(dn_shm_t *shm)
 
     dn_lock(&stage->lock);
     if (wide && DN_SHM_STAGE_LARGE > stage->populated) {
-        stage->populated = DN_SHM_STAGE_LARGE;
+        dn_store_relaxed(&stage->populated, DN_SHM_STAGE_LARGE);
     }
-    stage->wide |= wide; /* another thread may have had it meanwhile */
+    dn_store_relaxed(&stage->wide, stage->wide | wide); /* another thread may have had it meanwhile */
     if (0 != error && EAGAIN != error && EBUSY != error && ENOMEM != error) {
         stage->tries = 0;
     }
@@ -262,7 +269,8 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int
     } else if (found && dn_shm_stage_count(stage, len)) {
         widens = 0 != stage->tries && !stage->wide;
         stage->tries -= (uint32_t) widens;
-        dn_shm_granule_t *more = widens ? NULL : dn_shm_stage_grow(shm);
+        dn_shm_granule_t *more =
+            widens || DN_SHM_STAGE_WIDE <= stage->populated ? NULL : dn_shm_stage_grow(shm);
         granule = NULL != more ? more : granule;
     }
     if (NULL != granule) {
@@ -276,12 +284,15 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int
 }
 
 /** How often does the sender look for a granule that has been read, before it takes new memory? Half as often each time that this was
- * in vain, until there is nothing left to halve: then it begins anew. */
+ * in vain, until there is nothing left to halve: then it begins anew. Not where the reader cannot run meanwhile, nor in a long stream. */
 static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_peer_t *peer)
 {
-    return stage->wide || DN_SHM_STAGE_FIRST > stage->populated || stage->populated == stage->count
-               ? 0
-               : DN_SHM_STAGE_PATIENCE >> peer->stage.vain;
+    /* Another thread may change these: then it is one wait more, or less. */
+    const uint32_t populated = dn_load_relaxed(&stage->populated);
+    const int waits = !peer->self && !peer->contends && !dn_load_relaxed(&stage->wide)
+                      && DN_SHM_STAGE_FIRST <= populated && populated < stage->count;
+
+    return waits ? DN_SHM_STAGE_PATIENCE >> peer->stage.vain : 0;
 }
 
 /** Have room in a granule for a peer's next message. @return 0: none is free. */
@@ -293,14 +304,20 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
         return 1;
     }
     const uint32_t patience = dn_shm_stage_patience(&shm->stage, peer);
-    for (uint32_t looks = 0; looks <= patience; looks++) {
-        if (dn_shm_stage_move(shm, peer, len, looks == patience)) {
-            peer->stage.vain = 0 != patience && looks == patience ? peer->stage.vain + 1 : 0;
+    for (uint32_t looks = 0; looks < patience; looks++) {
+        if (dn_shm_stage_move(shm, peer, len, 0)) {
+            peer->stage.vain = 0;
             return 1;
         }
         dn_pause();
     }
-    return 0;
+    const int found = dn_shm_stage_move(shm, peer, len, 1);
+    if (0 != patience) {
+        peer->stage.vain++;
+    } else if (found) {
+        peer->stage.vain = 0;
+    }
+    return found;
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)

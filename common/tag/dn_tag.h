@@ -91,8 +91,9 @@ enum dn_tag_hold {
     DN_TAG_HOLD_ALL,
 };
 
-/** Data of a message that is better kept by its receiver than announced, however many there are. */
-#define DN_TAG_HELD_MIN 2048u
+/** Data of a message that its receiver keeps however many there are, up to unexpected_limit. Programs whose processes first send
+ * to each other, and then receive, rely on such room: others of Open MPI's transports give it for up to 4 KiB. */
+#define DN_TAG_HELD_MIN 4096u
 
 /** The envelope, which is what a message is matched by. A message of up to 40 bytes travels in one line with it. */
 typedef struct dn_tag_head {
@@ -151,7 +152,7 @@ enum dn_tag_state {
 };
 
 /** Called once, by whichever thread completes the request: from dn_progress(), from dn_tag_progress(), or from the call that
- * started it. The request is the caller's again: its results are set, its memory may go. */
+ * started this request or another. The request is the caller's again: its results are set, its memory may go. */
 typedef void (*dn_tag_fn_t)(dn_tag_req_t *req);
 
 /** A send or a receive. All private but what is marked. */
@@ -217,8 +218,9 @@ struct dn_tag_peer {
     size_t kept_bytes;  /**< of its messages that nobody has received yet */
     uint32_t hold;      /**< enum dn_tag_hold: what it wants of us */
     uint32_t holding;   /**< what we want of it */
+    size_t kept_long;   /**< of these, data of messages longer than DN_TAG_HELD_MIN */
     uint32_t
-        ahead; /**< bytes of messages longer than DN_TAG_HELD_MIN since it was last asked whether it is behind */
+        ahead;     /**< bytes of such messages to it, since its messages were last looked at: dn_tag_heed() */
     bool hold_due; /**< holding has changed and it does not know */
     uint32_t lost; /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
@@ -281,12 +283,12 @@ typedef struct dn_tag_claims {
         number; /**< of the last one; a sender may keep an announcement for any time, so it never wraps */
 } dn_tag_claims_t;
 
-/** Of memory of kept messages; the last one takes 64 KiB. */
-#define DN_TAG_ROOM_CLASSES 7u
+/** Sizes of memory for kept messages: 0 is the C library's, 1 to 6 take 2 to 64 KiB of data. */
+#define DN_TAG_ROOM_SIZES 7u
 
 /** Memory that kept messages have given back: see dn_tag_room.c. */
 typedef struct dn_tag_room {
-    dn_tag_msg_t *idle[DN_TAG_ROOM_CLASSES]; /**< last given back first; [0] has none */
+    dn_tag_msg_t *idle[DN_TAG_ROOM_SIZES]; /**< last given back first; [0] has none */
     size_t idle_bytes;
 } dn_tag_room_t;
 
@@ -309,8 +311,9 @@ struct dn_tag {
     struct {
         uint64_t since_ns; /**< when it began, by dn_tag_now() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
-    } here;      /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
-    bool queued; /**< some peer has sends that wait, or a hold to tell */
+    } here;       /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
+    bool queued;  /**< some peer has sends that wait, or a hold to tell */
+    bool heeding; /**< a sender looks at what a receiver says: not once more from inside of that */
     pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };
 
@@ -345,7 +348,8 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
-/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, hold, hold_due. */
+/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, hold, hold_due. So
+ * are ahead and heeding, which have no lock. */
 
 /** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);
@@ -389,14 +393,24 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
     }
 }
 
-/** A message of some length has left: look at what the receiver says, now and then. A sender that only sends does not otherwise hear. */
+/** Is a message of this length to be announced, as the receiver is behind? */
+static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
+{
+    const uint32_t hold = dn_load_relaxed(&peer->hold);
+
+    return __builtin_expect(DN_TAG_HOLD_NONE != hold, 0)
+           && (DN_TAG_HOLD_ALL == hold || DN_TAG_HELD_MIN < len);
+}
+
+/** A message longer than DN_TAG_HELD_MIN has left. Once in 64 KiB of these the sender reads what the receiver has sent, as that may ask
+ * for announcements: a sender that only sends does not hear of it otherwise. Runs handlers and completions. */
 DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
 
 /** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_load_relaxed(&peer->hold)
+    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_tag_is_held(peer, len)
                              || len > peer->copy_limit,
                          0)) {
         return DN_ERR_AGAIN;

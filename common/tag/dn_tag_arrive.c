@@ -9,11 +9,11 @@
 
 #include "dn_tag_int.h"
 
-/** Bytes of a sender that wait unreceived until it is to announce the longer of its messages. To copy these twice takes as long as to
- * fetch them, and what they are kept in takes pages. */
+/** Data of longer messages of a sender that waits unreceived until the sender is to announce these. To keep a message costs a second copy
+ * of it, and pages. */
 #define DN_TAG_BEHIND ((size_t) 256 << 10)
 
-/** Is a limit passed, or was it, and half of it still is? */
+/** Above the limit; or, once it was passed, not below half of it yet. */
 static bool dn_tag_is_beyond(size_t bytes, size_t limit, bool was)
 {
     return bytes > limit || (was && bytes >= limit / 2);
@@ -27,21 +27,9 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
     if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLD_ALL == peer->holding)) {
         return DN_TAG_HOLD_ALL;
     }
-    return dn_tag_is_beyond(peer->kept_bytes, DN_TAG_BEHIND, DN_TAG_HOLD_NONE != peer->holding)
+    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLD_NONE != peer->holding)
                ? DN_TAG_HOLD_MOST
                : DN_TAG_HOLD_NONE;
-}
-
-/** Account for bytes of a sender that wait unreceived; tell it when they become too many, and when they are few. */
-static void dn_tag_account(dn_tag_peer_t *peer, size_t more, size_t less)
-{
-    peer->kept_bytes += more - less;
-    const enum dn_tag_hold holding = dn_tag_holding(peer);
-    if (__builtin_expect(holding != peer->holding, 0)) {
-        peer->holding = holding;
-        dn_store_relaxed(&peer->hold_due, true);
-        dn_store_relaxed(&peer->tag->queued, true);
-    }
 }
 
 /** Bytes of a kept message's data that are here, or come. */
@@ -50,28 +38,39 @@ static size_t dn_tag_kept_data(enum dn_tag_kind kind, size_t len)
     return DN_TAG_EAGER == kind || DN_TAG_SYNC == kind || DN_TAG_FLOW == kind ? len : 0;
 }
 
-/** Tell a sender that is to hold back, while what it has sent since is read: dn_tag_pump() comes behind all of that. Two threads that
- * tell it would not do so in order. */
-static void dn_tag_say_hold(dn_tag_peer_t *peer)
+/** Account for a message of a sender that waits unreceived, or does so no more; say so when these are too many, and when they are few. */
+static void dn_tag_account(const dn_tag_msg_t *msg, bool waits)
+{
+    dn_tag_peer_t *peer = msg->peer;
+    const size_t data = dn_tag_kept_data(msg->kind, msg->len);
+    const size_t sign = waits ? 1 : (size_t) -1;
+
+    peer->kept_bytes += sign * (sizeof(*msg) + data);
+    peer->kept_long += sign * (DN_TAG_HELD_MIN < data ? data : 0);
+    const enum dn_tag_hold holding = dn_tag_holding(peer);
+    if (__builtin_expect(holding != peer->holding, 0)) {
+        peer->holding = holding;
+        dn_store_relaxed(&peer->hold_due, true);
+        dn_store_relaxed(&peer->tag->queued, true);
+    }
+}
+
+void dn_tag_say_hold(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
 
     if (__builtin_expect(dn_load_relaxed(&peer->hold_due), 0) && 0 == pthread_mutex_trylock(&tag->pump)) {
-        (void) dn_tag_tell_hold(peer);
+        if (dn_load_relaxed(&peer->hold_due)) {
+            (void) dn_tag_tell_hold(peer);
+        }
         pthread_mutex_unlock(&tag->pump);
     }
-}
-
-/** What a kept message counts for: what it takes here. */
-static size_t dn_tag_kept_bytes(enum dn_tag_kind kind, size_t len)
-{
-    return sizeof(dn_tag_msg_t) + dn_tag_kept_data(kind, len);
 }
 
 void dn_tag_take_kept(dn_tag_msg_t *msg)
 {
     dn_match_take(&msg->peer->tag->match, &msg->match);
-    dn_tag_account(msg->peer, 0, dn_tag_kept_bytes(msg->kind, msg->len));
+    dn_tag_account(msg, false);
 }
 
 void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered)
@@ -114,7 +113,7 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     if (DN_TAG_FLOW == arrival->kind) {
         peer->flow.msg = msg;
     }
-    dn_tag_account(peer, dn_tag_kept_bytes(msg->kind, msg->len), 0);
+    dn_tag_account(msg, true);
     dn_match_keep(&peer->tag->match, &msg->match);
     return true;
 }

@@ -65,10 +65,7 @@ bool dn_tag_flow(dn_tag_req_t *req)
     }
     dn_tag_sent(peer, &req->head);
     dn_tag_turn(req, DN_TAG_SENDS);
-    const size_t len = req->len; /* once its last piece has left, the request is the caller's */
-    if (dn_tag_send_pieces(req, &events)) {
-        dn_tag_heed(peer, len);
-    } else {
+    if (!dn_tag_send_pieces(req, &events)) {
         dn_tag_busy(req);
     }
     return true;

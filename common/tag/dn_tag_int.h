@@ -82,8 +82,8 @@ struct dn_tag_msg {
     uint64_t request;    /**< handle at the sender; DN_TAG_EAGER: DN_HANDLE_NONE */
     dn_key_t key;
     size_t len;         /**< of the whole message */
-    unsigned room;      /**< class of its memory: see dn_tag_room.c */
-    dn_tag_msg_t *idle; /**< once it is given back: the next of its class */
+    unsigned room;      /**< size of its memory: see dn_tag_room.c */
+    dn_tag_msg_t *idle; /**< once it is given back: the next of its size */
     uint8_t data[];
 };
 
@@ -354,26 +354,25 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer);
 void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival);
 /** dn_handler_fn_t of the channel; arg is the engine. */
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
+/** Tell a sender to hold back, or to go on. The caller holds `pump`. @return false: no room now. */
+bool dn_tag_tell_hold(dn_tag_peer_t *peer);
+/** Tell a sender now, if that is due: whoever reads or receives messages may do so for long before dn_tag_pump() is called. Holds and
+ * releases leave in order, as both are told with `pump` held. If another thread holds it, that thread tells, or the next pump. */
+void dn_tag_say_hold(dn_tag_peer_t *peer);
+/** Take a kept message off. The lock is held. */
+void dn_tag_take_kept(dn_tag_msg_t *msg);
+/** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all; only those that have to be answered, or all. */
+void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered);
+/** @} */
+
+/** @name dn_tag_room.c */
+/** @{ */
 /** Memory for a message that is to be kept, with @p len bytes of data. The lock is held. NULL: memory ran out. */
 dn_tag_msg_t *dn_tag_room_get(dn_tag_t *tag, size_t len);
 /** Give it back. The lock is held. @param[in] msg  may be NULL */
 void dn_tag_room_put(dn_tag_t *tag, dn_tag_msg_t *msg);
 /** Free what was given back: the engine ends. */
 void dn_tag_room_close(dn_tag_t *tag);
-/** Is a message so long to be announced, as its receiver is behind? */
-static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
-{
-    const uint32_t hold = dn_load_relaxed(&peer->hold);
-
-    return DN_TAG_HOLD_NONE != hold && (DN_TAG_HOLD_ALL == hold || DN_TAG_HELD_MIN < len);
-}
-
-/** Tell a sender to hold back, or to go on. The caller holds `pump`. @return false: no room now. */
-bool dn_tag_tell_hold(dn_tag_peer_t *peer);
-/** Take a kept message off. The lock is held. */
-void dn_tag_take_kept(dn_tag_msg_t *msg);
-/** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all; only those that have to be answered, or all. */
-void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered);
 /** @} */
 
 /** @name dn_tag_announce.c */

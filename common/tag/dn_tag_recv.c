@@ -250,9 +250,12 @@ void dn_tag_got_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_
 /** dn_tag_recv() of a message that is here. The lock is held, and is not afterwards. */
 static __attribute__((noinline)) void dn_tag_recv_kept(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
 {
+    dn_tag_peer_t *peer = msg->peer;
+
     dn_tag_take_kept(msg);
     dn_tag_unlock(tag);
     dn_tag_mrecv(tag, req, msg);
+    dn_tag_say_hold(peer);
 }
 
 /** Post a receive, or find its message. The lock is held. @return NULL: it is posted. */

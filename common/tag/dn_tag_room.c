@@ -4,7 +4,7 @@
  */
 /** @file
  * Memory of kept messages. Where a sender is ahead of its receiver, each message is kept for a moment. The C library gives
- * memory of this size back to the kernel, and its pages come anew with the next message, which takes longer than to copy that. So what was
+ * memory of this length back to the kernel, and the next message takes page faults, which last longer than its copy. So memory that was
  * given back is used again, what was used last first.
  */
 #include "dn_config.h"
@@ -13,66 +13,66 @@
 
 #include <stdlib.h>
 
-/** Data of the first class; each further one has twice as much. Shorter messages are the C library's: class 0. */
+/** Data of size 1; each further one has twice as much. Messages of half as much are the C library's, and those beyond the last: size 0. */
 #define DN_TAG_ROOM_LEAST 2048u
 
-/** Memory that is not used is the engine's up to here: what a sender can be ahead before it hears that it is. */
+/** Data that idle memory of an engine has room for, at most: as much as a stage holds, which a sender can be ahead before it is told. */
 #define DN_TAG_ROOM_IDLE ((size_t) 4 << 20)
 
-/** Data that fits into a class. */
-static size_t dn_tag_room_len(unsigned class)
+/** Data that a size has room for; not of 0. */
+static size_t dn_tag_room_len(unsigned size)
 {
-    return (size_t) DN_TAG_ROOM_LEAST << (class - 1);
+    return (size_t) DN_TAG_ROOM_LEAST << (size - 1);
 }
 
-/** The class for so much data. */
-static unsigned dn_tag_room_class(size_t len)
+/** The size for so much data. */
+static unsigned dn_tag_room_size(size_t len)
 {
-    unsigned class = 1;
+    unsigned size = 1;
 
     if (len <= DN_TAG_ROOM_LEAST / 2) {
         return 0;
     }
-    while (DN_TAG_ROOM_CLASSES > class && dn_tag_room_len(class) < len) {
-        class ++;
+    while (DN_TAG_ROOM_SIZES > size && dn_tag_room_len(size) < len) {
+        size++;
     }
-    return DN_TAG_ROOM_CLASSES > class ? class : 0;
+    return DN_TAG_ROOM_SIZES > size ? size : 0;
 }
 
 dn_tag_msg_t *dn_tag_room_get(dn_tag_t *tag, size_t len)
 {
-    const unsigned class = dn_tag_room_class(len);
-    dn_tag_msg_t *msg = tag->room.idle[class];
+    const unsigned size = dn_tag_room_size(len);
+    dn_tag_msg_t *msg = tag->room.idle[size];
 
     if (NULL != msg) {
-        tag->room.idle[class] = msg->idle;
-        tag->room.idle_bytes -= dn_tag_room_len(class);
+        tag->room.idle[size] = msg->idle;
+        tag->room.idle_bytes -= dn_tag_room_len(size);
         return msg;
     }
-    msg = malloc(sizeof(*msg) + (0 != class ? dn_tag_room_len(class) : len));
+    msg = malloc(sizeof(*msg) + (0 != size ? dn_tag_room_len(size) : len));
     if (NULL != msg) {
-        msg->room = class;
+        msg->room = size;
     }
     return msg;
 }
 
-/** Free what is idle in a class. */
-static void dn_tag_room_drop(dn_tag_room_t *room, unsigned class)
+/** Free what is idle of a size. */
+static void dn_tag_room_drop(dn_tag_room_t *room, unsigned size)
 {
-    while (NULL != room->idle[class]) {
-        dn_tag_msg_t *msg = room->idle[class];
+    while (NULL != room->idle[size]) {
+        dn_tag_msg_t *msg = room->idle[size];
 
-        room->idle[class] = msg->idle;
-        room->idle_bytes -= dn_tag_room_len(class);
+        room->idle[size] = msg->idle;
+        room->idle_bytes -= dn_tag_room_len(size);
         free(msg);
     }
 }
 
-/** Free what is idle in all classes but one; class 0 has nothing. */
-static void dn_tag_room_drop_others(dn_tag_room_t *room, unsigned class)
+/** Free what is idle of all sizes but one; size 0 has nothing. */
+static void dn_tag_room_drop_others(dn_tag_room_t *room, unsigned size)
 {
-    for (unsigned other = 1; DN_TAG_ROOM_CLASSES > other; other++) {
-        if (class != other) {
+    for (unsigned other = 1; DN_TAG_ROOM_SIZES > other; other++) {
+        if (size != other) {
             dn_tag_room_drop(room, other);
         }
     }

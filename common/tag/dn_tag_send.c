@@ -197,23 +197,6 @@ static void dn_tag_offer_bytes(dn_tag_req_t *req)
     }
 }
 
-/** Bytes of longer messages between two looks. */
-#define DN_TAG_HEED_BYTES (64u << 10)
-
-/** Messages that are read by a look at most. */
-#define DN_TAG_HEED_MESSAGES 8
-
-void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
-{
-    /* Where threads send at once, one look more or less is nothing. */
-    const uint32_t ahead = dn_load_relaxed(&peer->ahead) + (uint32_t) len;
-
-    dn_store_relaxed(&peer->ahead, ahead < DN_TAG_HEED_BYTES ? ahead : 0);
-    if (ahead >= DN_TAG_HEED_BYTES) {
-        (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
-    }
-}
-
 /** A message that has waited while its receiver has had too many: announce it. Without a handle it goes as planned. */
 static void dn_tag_hold_back(dn_tag_req_t *req)
 {
@@ -283,15 +266,31 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
     return false;
 }
 
-dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head, int synchronous)
+/** Bytes of longer messages between two looks. */
+#define DN_TAG_HEED_BYTES (64u << 10)
+
+/** Messages that are read by a look at most: more than a receiver sends of such a length meanwhile. */
+#define DN_TAG_HEED_MESSAGES 64
+
+void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
 {
-    req->tag = peer->tag;
-    req->peer = peer;
-    req->head = *head;
-    req->state = DN_TAG_NEW;
-    req->segment = NULL;
-    req->handle = DN_HANDLE_NONE;
-    req->done = 0;
+    dn_tag_t *tag = peer->tag;
+    /* Where threads send at once, one look more or less is nothing. */
+    const uint32_t ahead = dn_load_relaxed(&peer->ahead) + (uint32_t) len;
+
+    if (ahead < DN_TAG_HEED_BYTES || dn_load_relaxed(&tag->heeding)) {
+        dn_store_relaxed(&peer->ahead, ahead);
+        return;
+    }
+    dn_store_relaxed(&peer->ahead, 0);
+    dn_store_relaxed(&tag->heeding, true);
+    (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
+    dn_store_relaxed(&tag->heeding, false);
+}
+
+/** dn_tag_send(), once what the request says is set. */
+static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
+{
     if (dn_tag_push(req) || (!synchronous && dn_tag_flow(req))) {
         return DN_OK;
     }
@@ -299,6 +298,25 @@ dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_hea
         return DN_ERR_NOMEM;
     }
     return dn_tag_start_send(req);
+}
+
+dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head, int synchronous)
+{
+    /* Once its last bytes have left, the request is the caller's. */
+    const size_t len = req->len;
+
+    req->tag = peer->tag;
+    req->peer = peer;
+    req->head = *head;
+    req->state = DN_TAG_NEW;
+    req->segment = NULL;
+    req->handle = DN_HANDLE_NONE;
+    req->done = 0;
+    const dn_status_t status = dn_tag_send_somehow(req, synchronous);
+    if (DN_OK == status && DN_TAG_HELD_MIN < len) {
+        dn_tag_heed(peer, len);
+    }
+    return status;
 }
 
 void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
