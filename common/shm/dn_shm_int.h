@@ -70,7 +70,8 @@ typedef struct dn_shm_granule {
 } dn_shm_granule_t;
 
 typedef struct dn_shm_stage {
-    dn_lock_t lock; /**< of all below; taken after a peer's */
+    dn_lock_t
+        lock; /**< of all below; taken after a peer's. populated and wide are looked at without it, too, and so stored whole */
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
