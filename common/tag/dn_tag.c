@@ -480,9 +480,9 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
 
 bool dn_tag_tell_hold(dn_tag_peer_t *peer)
 {
-    static const enum dn_tag_kind kinds[] = {[DN_TAG_HOLD_NONE] = DN_TAG_RELEASE,
-                                             [DN_TAG_HOLD_MOST] = DN_TAG_HOLD_LONG,
-                                             [DN_TAG_HOLD_ALL] = DN_TAG_HOLD};
+    static const enum dn_tag_kind kinds[] = {[DN_TAG_HOLDS_NONE] = DN_TAG_RELEASE,
+                                             [DN_TAG_HOLDS_LONG] = DN_TAG_HOLD_LONG,
+                                             [DN_TAG_HOLDS_ALL] = DN_TAG_HOLD};
 
     dn_tag_lock(peer->tag);
     const enum dn_tag_kind kind = kinds[peer->holding];

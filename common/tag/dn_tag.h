@@ -86,9 +86,9 @@ enum dn_tag_kind {
 
 /** What a receiver wants of a sender, as so much of it lies there unreceived. */
 enum dn_tag_hold {
-    DN_TAG_HOLD_NONE,
-    DN_TAG_HOLD_MOST, /**< announce what is longer than DN_TAG_HELD_MIN */
-    DN_TAG_HOLD_ALL,
+    DN_TAG_HOLDS_NONE,
+    DN_TAG_HOLDS_LONG, /**< announce what is longer than DN_TAG_HELD_MIN */
+    DN_TAG_HOLDS_ALL,
 };
 
 /** Data of a message that its receiver keeps however many there are, up to unexpected_limit. Programs whose processes first send
@@ -398,8 +398,8 @@ static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
 {
     const uint32_t hold = dn_load_relaxed(&peer->hold);
 
-    return __builtin_expect(DN_TAG_HOLD_NONE != hold, 0)
-           && (DN_TAG_HOLD_ALL == hold || DN_TAG_HELD_MIN < len);
+    return __builtin_expect(DN_TAG_HOLDS_NONE != hold, 0)
+           && (DN_TAG_HOLDS_ALL == hold || DN_TAG_HELD_MIN < len);
 }
 
 /** A message longer than DN_TAG_HELD_MIN has left. Once in 64 KiB of these the sender reads what the receiver has sent, as that may ask

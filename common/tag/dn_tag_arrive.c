@@ -24,12 +24,12 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
 {
     const size_t limit = peer->tag->config.limit.unexpected_limit;
 
-    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLD_ALL == peer->holding)) {
-        return DN_TAG_HOLD_ALL;
+    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLDS_ALL == peer->holding)) {
+        return DN_TAG_HOLDS_ALL;
     }
-    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLD_NONE != peer->holding)
-               ? DN_TAG_HOLD_MOST
-               : DN_TAG_HOLD_NONE;
+    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->holding)
+               ? DN_TAG_HOLDS_LONG
+               : DN_TAG_HOLDS_NONE;
 }
 
 /** Bytes of a kept message's data that are here, or come. */
@@ -334,15 +334,15 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         break;
     case DN_TAG_HOLD:
         good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLD_ALL);
+        dn_tag_set_hold(tag, src, DN_TAG_HOLDS_ALL);
         break;
     case DN_TAG_HOLD_LONG:
         good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLD_MOST);
+        dn_tag_set_hold(tag, src, DN_TAG_HOLDS_LONG);
         break;
     case DN_TAG_RELEASE:
         good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLD_NONE);
+        dn_tag_set_hold(tag, src, DN_TAG_HOLDS_NONE);
         break;
     default:
         break;

@@ -9,8 +9,6 @@
 
 #include "dn_tag_int.h"
 
-#include <stdlib.h>
-
 /** Say that the data is here, then complete. */
 static void dn_tag_answer(dn_tag_req_t *req)
 {

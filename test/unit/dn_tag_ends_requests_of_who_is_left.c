@@ -9,6 +9,7 @@
 #include "dn_config.h"
 
 #include "dn_unit.h"
+#include "dn_unit_tag.h"
 
 #include "dn_tag.h"
 
@@ -36,16 +37,6 @@ static void on_progress(void *arg)
     dn_tag_progress(tag);
 }
 
-static void on_lost(dn_tag_peer_t *lost, int matters, void *arg)
-{
-    fail_msg("nobody is lost here");
-}
-
-static void on_no_memory(void *arg)
-{
-    fail_msg("memory ran out");
-}
-
 static int setup(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
@@ -55,8 +46,8 @@ static int setup(void **state)
                                               .announce_min = 50000,
                                               .stream = DN_PACE_STREAM_AUTO},
                                     .progress = on_progress,
-                                    .lost = on_lost,
-                                    .no_memory = on_no_memory};
+                                    .lost = dn_unit_tag_lost,
+                                    .no_memory = dn_unit_tag_no_memory};
 
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
     assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);

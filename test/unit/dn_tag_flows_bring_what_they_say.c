@@ -10,7 +10,7 @@
 
 #include "dn_unit.h"
 
-#include "dn_tag_int.h"
+#include "dn_unit_tag.h"
 
 enum { CHANNEL = DN_CHAN_USER, LEN = 1000, FIRST = 300, SECOND = 350, GUARD = 64, BLANK = 0x5a };
 
@@ -30,26 +30,14 @@ static void on_complete(dn_tag_req_t *req)
     ((job_t *) req)->times++;
 }
 
-static void on_progress(void *arg) {}
-
-static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)
-{
-    fail_msg("a peer was lost");
-}
-
-static void on_no_memory(void *arg)
-{
-    fail_msg("memory ran out");
-}
-
 static int setup(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
     const dn_tag_config_t config = {
         .limit = {.eager_limit = 100, .unexpected_limit = 1 << 20, .stream = DN_PACE_STREAM_AUTO},
-        .progress = on_progress,
-        .lost = on_lost,
-        .no_memory = on_no_memory};
+        .progress = dn_unit_tag_no_progress,
+        .lost = dn_unit_tag_lost,
+        .no_memory = dn_unit_tag_no_memory};
 
     dn_test_fill(data, LEN, 7);
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "dn_tag_int.h"
+#include "dn_unit_tag.h"
 
 enum {
     LONG = 100000,
@@ -54,11 +54,6 @@ static void on_lost(dn_tag_peer_t *peer, int it_matters, void *arg)
     matters += 0 != it_matters;
 }
 
-static void on_no_memory(void *arg)
-{
-    fail_msg("memory ran out");
-}
-
 static void open_engine(int threads)
 {
     const dn_job_t job = {.nlocal = 1, .threads = threads};
@@ -70,7 +65,7 @@ static void open_engine(int threads)
                                     .threads = threads,
                                     .progress = on_progress,
                                     .lost = on_lost,
-                                    .no_memory = on_no_memory};
+                                    .no_memory = dn_unit_tag_no_memory};
 
     lost = matters = 0;
     assert_int_equal(dn_open(dn_device_name(0), &job, NULL, &port), DN_OK);
