@@ -18,7 +18,7 @@ static int component_close(void);
 static int component_init(bool progress_threads, bool mpi_threads);
 
 mca_coll_base_component_t mca_coll_llcm_component = {
-    .collm_version = {MCA_COLL_BASE_VERSION_2_0_0, .mca_component_name = "llcm",
+    .collm_version = {DN_OMPI_COLL_VERSION, .mca_component_name = "llcm",
                       MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                                             OMPI_RELEASE_VERSION),
                       .mca_open_component = component_open, .mca_close_component = component_close,

@@ -11,8 +11,6 @@ AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks
     dn_mcadir_summary="none"
     AS_IF([test no != "$with_ompi"], [_DN_OMPI_FIND])
     AM_CONDITIONAL([DN_HAVE_OMPI], [test no != "$with_ompi"])
-    # Communicators of Open MPI 5.0 have no number that all their processes share.
-    AM_CONDITIONAL([DN_MTL], [test no != "$with_ompi" && test 4 = "$dn_opal_major"])
     AC_SUBST([MPICC])
     AC_SUBST([MPIRUN])
     AC_SUBST([MPI_CFLAGS])
@@ -53,6 +51,10 @@ AC_DEFUN([_DN_OMPI_FIND], [
         AC_MSG_RESULT([no])
         AC_MSG_ERROR([there is no opal_config.h below $dn_incdirs: this Open MPI was installed without its internal headers (configure it --with-devel-headers, or take the libopenmpi-dev of Debian), or build without it by --without-ompi])])
     AC_MSG_RESULT([$dn_ompi_include])
+
+    # Open MPI 5.0 includes the headers of the PMIx that it was built with; distributions package that one apart.
+    AS_IF([test -r "$dn_ompi_include/opal/mca/pmix/pmix-internal.h"],
+        [dn_incdirs="$dn_incdirs `$PKG_CONFIG --cflags-only-I pmix 2>&AS_MESSAGE_LOG_FD | $SED 's/-I//g'`"])
 
     # As system headers: their warnings are not ours to fix.
     DN_OMPI_CPPFLAGS="-isystem $dn_ompi_include"
@@ -135,6 +137,14 @@ AC_DEFUN([_DN_OMPI_FEATURES], [
 #include "ompi/mca/mtl/mtl.h"]])
     AC_CHECK_MEMBERS([mca_coll_base_module_t.coll_agree], [], [], [[#include "opal_config.h"
 #include "ompi/mca/coll/coll.h"]])
+    AC_MSG_CHECKING([whether callbacks of info keys take constant strings])
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include "opal_config.h"
+#include "opal/util/info_subscriber.h"
+extern const char *tell(opal_infosubscriber_t *object, const char *key, const char *value);
+extern opal_key_interest_callback_t tell;]])],
+        [AC_MSG_RESULT([yes])
+         AC_DEFINE([DN_OMPI_INFO_CONST], [1], [Callbacks of info keys take constant strings])],
+        [AC_MSG_RESULT([no])])
     AC_CHECK_TYPES([ompi_comm_extended_cid_t], [], [], [[#include "opal_config.h"
 #include "ompi/communicator/communicator.h"]])
 ])

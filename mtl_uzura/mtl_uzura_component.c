@@ -14,7 +14,7 @@
 static int component_register(void);
 static int component_open(void);
 static int component_query(mca_base_module_t **module, int *priority);
-static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads);
+static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads DN_OMPI_MTL_INIT_MORE);
 
 mca_mtl_base_component_2_0_0_t mca_mtl_uzura_component = {
     .mtl_version = {MCA_MTL_BASE_VERSION_2_0_0, .mca_component_name = "uzura",
@@ -52,7 +52,7 @@ static int component_query(mca_base_module_t **module, int *priority)
     return OPAL_SUCCESS;
 }
 
-static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads)
+static mca_mtl_base_module_t *component_init(bool progress_threads, bool mpi_threads DN_OMPI_MTL_INIT_MORE)
 {
     mca_mtl_uzura_tag = dn_ompi_params_refused(DN_PARAM_MTL) ? NULL : dn_ompi_tag_open();
     if (NULL == mca_mtl_uzura_tag) {
@@ -90,7 +90,7 @@ static int module_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_commun
 /** Its context may name another communicator soon: what came and was never received must not go there. */
 static int module_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)
 {
-    dn_tag_forget(mca_mtl_uzura_tag, (uint32_t) comm->c_contextid);
+    dn_tag_forget(mca_mtl_uzura_tag, dn_ompi_comm_context(comm));
     return OMPI_SUCCESS;
 }
 

@@ -64,8 +64,8 @@ int mca_mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communica
                         mca_mtl_request_t *mtl_request)
 {
     mtl_uzura_req_t *request = (mtl_uzura_req_t *) mtl_request;
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    dn_tag_head_t head;
+    dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
 
     if (OPAL_UNLIKELY(NULL == peer)) {
         return OMPI_ERR_UNREACH;
@@ -78,10 +78,10 @@ int mca_mtl_uzura_isend(struct mca_mtl_base_module_t *mtl, struct ompi_communica
 int mca_mtl_uzura_send(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm, int dst, int tag,
                        struct opal_convertor_t *convertor, mca_pml_base_send_mode_t mode)
 {
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
     const bool synchronous = MCA_PML_BASE_SEND_SYNCHRONOUS == mode;
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
     dn_ompi_tag_blocking_t blocking;
+    dn_tag_head_t head;
+    dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
 
     if (OPAL_UNLIKELY(NULL == peer)) {
         return OMPI_ERR_UNREACH;

@@ -71,7 +71,7 @@ static void pool_free(mca_mpool_base_module_t *pool, void *base)
 static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t **module);
 
 static mca_mpool_base_component_t component = {
-    .mpool_version = {MCA_MPOOL_BASE_VERSION_3_0_0, .mca_component_name = "dimmnet",
+    .mpool_version = {DN_OMPI_MPOOL_VERSION, .mca_component_name = "dimmnet",
                       MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                                             OMPI_RELEASE_VERSION)},
     .mpool_query = pool_query,

@@ -309,7 +309,8 @@ static char *true_or_false(bool value)
     return value ? yes : no;
 }
 
-static char *info_no_locks(opal_infosubscriber_t *object, char *key, char *value)
+static dn_ompi_info_char_t *info_no_locks(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
+                                          dn_ompi_info_char_t *value)
 {
     ompi_win_t *win = (ompi_win_t *) object;
     bool no_locks = 0 == strcmp(value, "true");
@@ -322,12 +323,14 @@ static char *info_no_locks(opal_infosubscriber_t *object, char *key, char *value
     return true_or_false(no_locks);
 }
 
-static char *info_noncontig(opal_infosubscriber_t *object, char *key, char *value)
+static dn_ompi_info_char_t *info_noncontig(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
+                                           dn_ompi_info_char_t *value)
 {
     return true_or_false(osc_module((const ompi_win_t *) (const void *) object)->noncontig);
 }
 
-static char *info_same_size(opal_infosubscriber_t *object, char *key, char *value)
+static dn_ompi_info_char_t *info_same_size(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
+                                           dn_ompi_info_char_t *value)
 {
     const osc_module_t *module = osc_module((const ompi_win_t *) (const void *) object);
     bool same = true;
@@ -338,7 +341,8 @@ static char *info_same_size(opal_infosubscriber_t *object, char *key, char *valu
     return true_or_false(same);
 }
 
-static char *info_same_unit(opal_infosubscriber_t *object, char *key, char *value)
+static dn_ompi_info_char_t *info_same_unit(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
+                                           dn_ompi_info_char_t *value)
 {
     const osc_module_t *module = osc_module((const ompi_win_t *) (const void *) object);
     bool same = true;
@@ -350,14 +354,16 @@ static char *info_same_unit(opal_infosubscriber_t *object, char *key, char *valu
 }
 
 /** Accumulates take effect in the order of the calls, whatever is asked for. */
-static char *info_ordering(opal_infosubscriber_t *object, char *key, char *value)
+static dn_ompi_info_char_t *info_ordering(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
+                                          dn_ompi_info_char_t *value)
 {
     static char all[] = "rar,raw,war,waw";
 
     return all;
 }
 
-static char *info_operations(opal_infosubscriber_t *object, char *key, char *value)
+static dn_ompi_info_char_t *info_operations(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
+                                            dn_ompi_info_char_t *value)
 {
     static char any[] = "same_op_no_op";
     static char one[] = "same_op";

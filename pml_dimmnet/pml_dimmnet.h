@@ -22,7 +22,7 @@
 #include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal_progress.h"
 
-OMPI_DECLSPEC extern mca_pml_base_component_2_0_0_t mca_pml_dimmnet_component;
+OMPI_DECLSPEC extern mca_pml_base_component_t mca_pml_dimmnet_component;
 extern mca_pml_base_module_t mca_pml_dimmnet;
 
 /** The engine: from the component's initialisation to its finalisation. */

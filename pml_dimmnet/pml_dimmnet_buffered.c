@@ -79,8 +79,8 @@ int mca_pml_dimmnet_send_buffered(const void *buf, size_t count, ompi_datatype_t
                                   struct ompi_communicator_t *comm)
 {
     const size_t len = count * type->super.size;
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
+    dn_tag_head_t head;
+    dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
     uint8_t *to;
 
     if (OPAL_UNLIKELY(NULL == peer)) {

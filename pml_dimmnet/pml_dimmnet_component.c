@@ -16,8 +16,8 @@ static int component_open(void);
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads);
 static int component_finalize(void);
 
-mca_pml_base_component_2_0_0_t mca_pml_dimmnet_component = {
-    .pmlm_version = {MCA_PML_BASE_VERSION_2_0_0, .mca_component_name = "dimmnet",
+mca_pml_base_component_t mca_pml_dimmnet_component = {
+    .pmlm_version = {DN_OMPI_PML_VERSION, .mca_component_name = "dimmnet",
                      MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                                            OMPI_RELEASE_VERSION),
                      .mca_open_component = component_open,
@@ -105,7 +105,7 @@ static int module_add_comm(struct ompi_communicator_t *comm)
 /** Its context may name another communicator soon: what came and was never received must not go there. */
 static int module_del_comm(struct ompi_communicator_t *comm)
 {
-    dn_tag_forget(mca_pml_dimmnet_tag, (uint32_t) comm->c_contextid);
+    dn_tag_forget(mca_pml_dimmnet_tag, dn_ompi_comm_context(comm));
     return OMPI_SUCCESS;
 }
 
@@ -136,4 +136,5 @@ mca_pml_base_module_t mca_pml_dimmnet = {
     .pml_dump = module_dump,
     .pml_max_contextid = INT_MAX,
     .pml_max_tag = INT_MAX,
+    .pml_flags = DN_OMPI_PML_FLAGS,
 };

@@ -13,8 +13,8 @@
 static inline bool send_at_once(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
                                 mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm, int *rc_p)
 {
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+    dn_tag_head_t head;
+    dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
     uint8_t *data;
     size_t len;
 
@@ -40,14 +40,16 @@ static int __attribute__((noinline))
 send_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag, bool synchronous,
              struct ompi_communicator_t *comm)
 {
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
     opal_convertor_t *convertor;
     dn_ompi_tag_blocking_t blocking;
+    dn_tag_head_t head;
+    /* The caller has found it already. */
+    dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
 
     dn_ompi_tag_block(&blocking);
     int rc = mca_pml_dimmnet_memory(&blocking.req, &convertor, buf, count, type, true);
     if (OMPI_SUCCESS == rc) {
-        rc = dn_ompi_status(dn_tag_send(&blocking.req, dn_ompi_tag_peer(comm, dst), &head, synchronous));
+        rc = dn_ompi_status(dn_tag_send(&blocking.req, peer, &head, synchronous));
     }
     if (OMPI_SUCCESS == rc) {
         rc = dn_ompi_tag_wait(&blocking);
@@ -83,8 +85,8 @@ int mca_pml_dimmnet_send_start(pml_dimmnet_req_t *request, const void *buf, size
                                ompi_datatype_t *type, int dst, int tag, mca_pml_base_send_mode_t mode)
 {
     struct ompi_communicator_t *comm = request->ompi.req_mpi_object.comm;
-    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, dst);
-    const dn_tag_head_t head = dn_ompi_tag_head(comm, tag);
+    dn_tag_head_t head;
+    dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
 
     if (OPAL_UNLIKELY(NULL == peer)) {
         return OMPI_ERR_UNREACH;

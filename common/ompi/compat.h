@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ompi/communicator/communicator.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/mca/btl/base/base.h"
@@ -36,6 +37,33 @@
 #    include "ompi/mca/rte/rte.h"
 #    include "opal/mca/pmix/pmix.h"
 #    define DN_OMPI_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+#endif
+
+/** @name Versions of the frameworks, for a component's first line */
+/** @{ */
+#ifdef HAVE_MCA_COLL_BASE_MODULE_T_COLL_AGREE
+#    define DN_OMPI_COLL_VERSION  MCA_COLL_BASE_VERSION_2_4_0
+#    define DN_OMPI_PML_VERSION   MCA_PML_BASE_VERSION_2_1_0
+#    define DN_OMPI_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_1_0
+#else
+#    define DN_OMPI_COLL_VERSION  MCA_COLL_BASE_VERSION_2_0_0
+#    define DN_OMPI_PML_VERSION   MCA_PML_BASE_VERSION_2_0_0
+#    define DN_OMPI_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_0_0
+#endif
+/** @} */
+
+/** A string of an info key's callback: opal_key_interest_callback_t. */
+#ifdef DN_OMPI_INFO_CONST
+typedef const char dn_ompi_info_char_t;
+#else
+typedef char dn_ompi_info_char_t;
+#endif
+
+#ifdef HAVE_MCA_MTL_BASE_COMPONENT_2_0_0_T_ACCELERATOR_SUPPORT
+/** Open MPI asks an MTL whether it takes memory of accelerators: ours does not. */
+#    define DN_OMPI_MTL_INIT_MORE , bool *accelerator_support
+#else
+#    define DN_OMPI_MTL_INIT_MORE
 #endif
 
 #ifdef HAVE_MCA_BTL_BASE_RECEIVE_DESCRIPTOR_T
@@ -166,6 +194,37 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
     OPAL_LIST_DESTRUCT(&list);
 #endif
     return rc;
+}
+/** @} */
+
+/** @name The number of a communicator, by which its messages are matched */
+/** @{ */
+#ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
+/** A PML says that it does not need the same number in all processes. */
+#    define DN_OMPI_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
+#else
+#    define DN_OMPI_PML_FLAGS 0
+#endif
+
+/** As this process counts: a communicator that comes from no other one may have another number in each process. */
+static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *comm)
+{
+#ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
+    return comm->c_index;
+#else
+    return (uint32_t) comm->c_contextid;
+#endif
+}
+
+/** As a process of the communicator counts. @return false: it has not told. */
+static inline bool dn_ompi_comm_context_at(struct ompi_communicator_t *comm, int rank, uint32_t *context)
+{
+#ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
+    return OMPI_SUCCESS == ompi_comm_get_remote_cid(comm, rank, context);
+#else
+    *context = dn_ompi_comm_context(comm);
+    return true;
+#endif
 }
 /** @} */
 

@@ -69,13 +69,22 @@ static inline uint64_t dn_ompi_tag_of(int tag)
 {
     return (uint32_t) tag;
 }
-static inline dn_tag_head_t dn_ompi_tag_head(const struct ompi_communicator_t *comm, int tag)
+/**
+ * To whom a message goes, and its envelope.
+ * @param[out] head  As the receiver matches it.
+ * @return NULL: the process is not reached, or does not tell its number of the communicator.
+ */
+static inline dn_tag_peer_t *dn_ompi_tag_to(struct ompi_communicator_t *comm, int rank, int tag,
+                                            dn_tag_head_t *head)
 {
-    return (dn_tag_head_t){(uint32_t) comm->c_contextid, comm->c_my_rank, dn_ompi_tag_of(tag)};
+    dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, rank);
+
+    *head = (dn_tag_head_t){0, comm->c_my_rank, dn_ompi_tag_of(tag)};
+    return OPAL_LIKELY(dn_ompi_comm_context_at(comm, rank, &head->context)) ? peer : NULL;
 }
 static inline dn_tag_want_t dn_ompi_tag_want(const struct ompi_communicator_t *comm, int source, int tag)
 {
-    const dn_tag_want_t want = {.context = (uint32_t) comm->c_contextid,
+    const dn_tag_want_t want = {.context = dn_ompi_comm_context(comm),
                                 .source = MPI_ANY_SOURCE == source ? DN_MATCH_ANY_SOURCE : source,
                                 .tag = MPI_ANY_TAG == tag ? 0 : dn_ompi_tag_of(tag),
                                 .ignore = MPI_ANY_TAG == tag ? DN_MATCH_ANY_TAG_IGNORE : 0};
