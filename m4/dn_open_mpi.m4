@@ -22,6 +22,11 @@ AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks
     AC_SUBST([DN_OMPI_LIBS])
     AC_SUBST([DN_OMPI_BTL_LIBS])
     AC_SUBST([DN_PMIX_COMPONENTS])
+    # For the shell of a test: components come from the build tree. PMIx is told of a folder of its own, as in env.sh.
+    DN_COMPONENTS_OF_BUILD="OMPI_MCA_mca_base_component_path='\$(abs_top_builddir)/openmpi:SYS_DEFAULT'; export OMPI_MCA_mca_base_component_path"
+    AS_IF([test -n "$DN_PMIX_COMPONENTS"],
+        [DN_COMPONENTS_OF_BUILD="$DN_COMPONENTS_OF_BUILD; PMIX_MCA_mca_base_component_path='$DN_PMIX_COMPONENTS'; export PMIX_MCA_mca_base_component_path"])
+    AC_SUBST([DN_COMPONENTS_OF_BUILD])
 ])
 
 m4_define([_DN_OMPI_HINT],

@@ -84,13 +84,12 @@ static int module_del_procs(struct mca_mtl_base_module_t *mtl, size_t nprocs, st
 
 static int module_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)
 {
-    return OMPI_SUCCESS;
+    return dn_ompi_comm_add(comm);
 }
 
-/** Its context may name another communicator soon: what came and was never received must not go there. */
 static int module_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)
 {
-    dn_tag_forget(mca_mtl_uzura_tag, dn_ompi_comm_context(comm));
+    dn_ompi_comm_del(mca_mtl_uzura_tag, comm);
     return OMPI_SUCCESS;
 }
 

@@ -99,13 +99,12 @@ static int module_del_procs(struct ompi_proc_t **procs, size_t nprocs)
 
 static int module_add_comm(struct ompi_communicator_t *comm)
 {
-    return OMPI_SUCCESS;
+    return dn_ompi_comm_add(comm);
 }
 
-/** Its context may name another communicator soon: what came and was never received must not go there. */
 static int module_del_comm(struct ompi_communicator_t *comm)
 {
-    dn_tag_forget(mca_pml_dimmnet_tag, dn_ompi_comm_context(comm));
+    dn_ompi_comm_del(mca_pml_dimmnet_tag, comm);
     return OMPI_SUCCESS;
 }
 

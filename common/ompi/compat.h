@@ -197,16 +197,19 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
 }
 /** @} */
 
-/** @name The number of a communicator, by which its messages are matched */
+/** @name The number of a communicator, by which its messages are matched
+ * Open MPI 5.0 makes communicators from groups, of which each process may count another number. They have an extended number, too, which
+ * is the same in all.
+ */
 /** @{ */
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
-/** A PML says that it does not need the same number in all processes. */
+/** A PML says that it can do with that. */
 #    define DN_OMPI_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
 #else
 #    define DN_OMPI_PML_FLAGS 0
 #endif
 
-/** As this process counts: a communicator that comes from no other one may have another number in each process. */
+/** As this process counts. */
 static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -216,14 +219,35 @@ static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *co
 #endif
 }
 
-/** As a process of the communicator counts. @return false: it has not told. */
-static inline bool dn_ompi_comm_context_at(struct ompi_communicator_t *comm, int rank, uint32_t *context)
+/** Do all its processes count the same? */
+static inline bool dn_ompi_comm_is_global(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
-    return OMPI_SUCCESS == ompi_comm_get_remote_cid(comm, rank, context);
+    return 0 != OMPI_COMM_IS_GLOBAL_INDEX(comm);
 #else
-    *context = dn_ompi_comm_context(comm);
     return true;
+#endif
+}
+
+/** As the other processes count, by rank; 0: not known yet. For communicators that are not global. */
+static inline uint32_t *dn_ompi_comm_contexts(struct ompi_communicator_t *comm)
+{
+#ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
+    return comm->c_index_vec;
+#else
+    return NULL;
+#endif
+}
+
+/** The extended number, in two words. */
+static inline void dn_ompi_comm_extended(const struct ompi_communicator_t *comm, uint64_t number[2])
+{
+#ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
+    number[0] = comm->c_contextid.cid_base;
+    number[1] = comm->c_contextid.cid_sub.u64;
+#else
+    number[0] = dn_ompi_comm_context(comm);
+    number[1] = 0;
 #endif
 }
 /** @} */

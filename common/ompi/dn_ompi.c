@@ -333,6 +333,11 @@ int dn_ompi_open(dn_port_t **port_p)
     return OPAL_SUCCESS;
 }
 
+dn_port_t *dn_ompi_port(void)
+{
+    return dn_ompi.port;
+}
+
 void dn_ompi_close(void)
 {
     if (0 != --dn_ompi.users) {

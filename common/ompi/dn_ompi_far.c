@@ -24,10 +24,6 @@
 #define AUTO_DEVICES "shm"
 #define AUTO_NETWORK "ofi"
 
-/** Pauses between two looks for an address that is not published yet. */
-#define PAUSE_LEAST_NS 1000000L
-#define PAUSE_MOST_NS  32000000L
-
 typedef enum far_state { FAR_NEVER, FAR_CLOSED, FAR_OPEN, FAR_FAILED } far_state_t;
 
 static struct {
@@ -35,7 +31,6 @@ static struct {
     dn_port_t *port;
     far_state_t state; /**< written under the lock, or by one thread while components are opened and closed */
     bool told;         /**< others know an address without the network */
-    uint32_t patience_s; /**< for which another's address is awaited */
 } far = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 bool dn_ompi_far_is_auto(const char *devices)
@@ -53,23 +48,12 @@ bool dn_ompi_spans_hosts(void)
     return dn_ompi_job_size() > (uint32_t) opal_process_info.num_local_peers + 1;
 }
 
-/** The time limit for processes that are silent. Where these are never given up, still nobody waits for ever for an address that
- * may not be published: then it is the usual limit. */
-static uint32_t patience_s(void)
-{
-    dn_config_t usual;
-
-    dn_config_init(&usual);
-    return 0 != dn_ompi_params.port.timeout_s ? dn_ompi_params.port.timeout_s : usual.timeout_s;
-}
-
 const char *dn_ompi_far_devices(void)
 {
     const char *devices = NULL == dn_ompi_params.mpi.devices ? "" : dn_ompi_params.mpi.devices;
     const bool is_auto = dn_ompi_far_is_auto(devices);
 
     far.state = is_auto && dn_ompi_far_is_built() ? FAR_CLOSED : FAR_NEVER;
-    far.patience_s = patience_s();
     far.told = false;
     return is_auto ? AUTO_DEVICES : devices;
 }
@@ -131,36 +115,6 @@ bool dn_ompi_far_tell(void)
     return far.told;
 }
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
-
-/**
- * Wait for the address that a process publishes when it has met this one, as this one has met it.
- * @return the caller's to free(), NULL: it did not come in time.
- */
-static void *await_address(const opal_process_name_t *proc, size_t *len_p)
-{
-    const uint64_t until = clock_ns() + far.patience_s * UINT64_C(1000000000);
-    struct timespec pause = {.tv_nsec = PAUSE_LEAST_NS};
-    void *address = NULL;
-    int rc = OPAL_ERR_NOT_FOUND;
-
-    while (OPAL_ERR_NOT_FOUND == rc && clock_ns() < until) {
-        rc = dn_ompi_address_look_up(DN_OMPI_ADDRESS_FAR, proc, &address, len_p);
-        if (OPAL_ERR_NOT_FOUND == rc) {
-            dn_progress(far.port);
-            (void) nanosleep(&pause, NULL);
-            pause.tv_nsec = PAUSE_MOST_NS > pause.tv_nsec ? 2 * pause.tv_nsec : pause.tv_nsec;
-        }
-    }
-    return address;
-}
-
 dn_status_t dn_ompi_far_connect(const opal_proc_t *proc, const void *address, size_t len, bool comes_later,
                                 dn_peer_t **peer_p)
 {
@@ -169,8 +123,10 @@ dn_status_t dn_ompi_far_connect(const opal_proc_t *proc, const void *address, si
     }
     dn_status_t status = dn_connect(far.port, address, len, peer_p);
     if (DN_ERR_UNSUPPORTED == status && comes_later) {
-        void *other = await_address(&proc->proc_name, &len);
-        status = NULL == other ? DN_ERR_UNREACH : dn_connect(far.port, other, len, peer_p);
+        void *other = NULL;
+        status = OPAL_SUCCESS == dn_ompi_address_await(DN_OMPI_ADDRESS_FAR, &proc->proc_name, &other, &len)
+                     ? dn_connect(far.port, other, len, peer_p)
+                     : DN_ERR_UNREACH;
         free(other);
     }
     return DN_ERR_UNSUPPORTED == status ? DN_ERR_UNREACH : status;

@@ -29,6 +29,9 @@ static inline uint64_t dn_ompi_hash(uint64_t hash, const char *text)
 /** As dn_ompi_help(), for texts of which the first with this key is enough. */
 void dn_ompi_help_once(uint64_t key, const char *topic, ...);
 
+/** The open port. */
+dn_port_t *dn_ompi_port(void);
+
 /** @name dn_ompi_address.c */
 /** @{ */
 /** Which address of a process. */
@@ -42,9 +45,11 @@ enum dn_ompi_address {
 int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len);
 /** The port is about to be closed: what was told after the modex is told no more. */
 void dn_ompi_address_forget(void);
-/** What a process has told after the modex. As dn_ompi_look_up(). */
-int dn_ompi_address_look_up(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
-                            size_t *len_p);
+/** Wait for what a process publishes, as dn_ompi_look_up() finds it. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
+int dn_ompi_await(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
+/** The same of an address. */
+int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
+                          size_t *len_p);
 /** The first address of a process, whenever it was told. As dn_ompi_look_up(). */
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** @} */

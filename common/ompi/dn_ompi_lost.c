@@ -71,12 +71,18 @@ static bool make_room(uint32_t rank)
 
 void dn_ompi_lost_note(const opal_proc_t *proc)
 {
-    const uint64_t host = dn_ompi_hash(DN_OMPI_HASH, opal_get_proc_hostname(proc));
+    const bool other_job = OPAL_PROC_MY_NAME.jobid != proc->proc_name.jobid;
     const uint32_t rank = proc->proc_name.vpid;
 
     opal_mutex_lock(&dn_ompi_lost.lock);
-    dn_ompi_lost.other_jobs = dn_ompi_lost.other_jobs || OPAL_PROC_MY_NAME.jobid != proc->proc_name.jobid;
-    if (make_room(rank) && host != dn_ompi_lost.place[rank].host) {
+    const bool known = !other_job && !dn_ompi_lost.other_jobs && NULL != place_of(rank);
+    opal_mutex_unlock(&dn_ompi_lost.lock);
+    /* The name of a host is asked for once: Open MPI 5.0 makes a new string each time. */
+    const uint64_t host = known ? 0 : dn_ompi_hash(DN_OMPI_HASH, opal_get_proc_hostname(proc));
+
+    opal_mutex_lock(&dn_ompi_lost.lock);
+    dn_ompi_lost.other_jobs = dn_ompi_lost.other_jobs || other_job;
+    if (!known && make_room(rank) && host != dn_ompi_lost.place[rank].host) {
         dn_ompi_lost.place[rank] = (place_t){.host = host};
     }
     opal_mutex_unlock(&dn_ompi_lost.lock);

@@ -32,7 +32,6 @@
 #include "dn_atomic.h"
 #include "dn_wait.h"
 
-
 /** Go on with something. @return how many events there were. */
 typedef int (*dn_ompi_progress_fn_t)(void);
 

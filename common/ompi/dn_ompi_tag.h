@@ -62,6 +62,19 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
  * shared. */
 DN_API extern unsigned dn_ompi_tag_polls;
 
+/** @name Communicators
+ * Those that come from a group, as sessions make them, have another number in each process: each tells its own by the launcher when it gets
+ * the communicator, and who sends asks for the receiver's once. Those that come from another communicator cost nothing here.
+ */
+/** @{ */
+/** Of a PML's or an MTL's add_comm, ahead of the barrier after which messages may be sent. @return OMPI_SUCCESS, or why the number cannot be told. */
+DN_API int dn_ompi_comm_add(struct ompi_communicator_t *comm);
+/** Of their del_comm: what came for the communicator and was never received is forgotten, since its number may soon be another one's. */
+DN_API void dn_ompi_comm_del(dn_tag_t *tag, struct ompi_communicator_t *comm);
+/** Which number a process of a communicator has that is not global. @return false: it has not told, a text has said so. */
+DN_API bool dn_ompi_comm_ask(struct ompi_communicator_t *comm, int rank, uint32_t *context);
+/** @} */
+
 /** @name MPI's words for the engine's */
 /** @{ */
 /** Negative tags are those of collectives: bit 31 of the engine's tag tells them apart. */
@@ -79,8 +92,11 @@ static inline dn_tag_peer_t *dn_ompi_tag_to(struct ompi_communicator_t *comm, in
 {
     dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, rank);
 
-    *head = (dn_tag_head_t){0, comm->c_my_rank, dn_ompi_tag_of(tag)};
-    return OPAL_LIKELY(dn_ompi_comm_context_at(comm, rank, &head->context)) ? peer : NULL;
+    *head = (dn_tag_head_t){dn_ompi_comm_context(comm), comm->c_my_rank, dn_ompi_tag_of(tag)};
+    if (OPAL_UNLIKELY(!dn_ompi_comm_is_global(comm)) && !dn_ompi_comm_ask(comm, rank, &head->context)) {
+        return NULL;
+    }
+    return peer;
 }
 static inline dn_tag_want_t dn_ompi_tag_want(const struct ompi_communicator_t *comm, int source, int tag)
 {

@@ -171,7 +171,7 @@ use_hosts() {
 stock_between=tcp
 transport() {
     local words="--mca btl $BTL"
-    ! has_btl vader || has_btl tcp || words+=${stock_between:+,$stock_between}
+    ! has_btl "$stock_shm" || has_btl tcp || words+=${stock_between:+,$stock_between}
     ! has_btl dimmnet || words+=" --mca common_dimmnet_devices $DEVICES"
     case $TRANSPORT in
     ob1) echo "--mca pml ob1 $words" ;;

@@ -5,7 +5,7 @@
 #
 #   abs_builddir   folder of the test programs (default: the working folder)
 #   MPIRUN         default mpirun.openmpi
-#   BTL            list for --mca btl (default self,dimmnet); without dimmnet in it, tests of what only
+#   BTL            list for --mca btl (default self,dimmnet); $stock_shm is Open MPI's own inside a host; without dimmnet in it, tests of what only
 #                  dimmnet has are skipped and the others show what Open MPI itself does
 #   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; pml: pml/dimmnet; mtl: pml/cm over mtl/uzura
 #   SEED           to replay a test; otherwise a new one is chosen and printed
@@ -34,6 +34,11 @@ SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
 if [[ $(id -u) -eq 0 ]]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
+
+# The major version of Open MPI; what its own transport inside a host is called; and words for mpirun to have it without CMA.
+ompi_major=$("$MPIRUN" --version 2>/dev/null | sed -n '1s/^[^0-9]*\([0-9]*\).*/\1/p')
+stock_shm=vader no_single_copy=(--mca btl_vader_single_copy_mechanism none)
+[[ $ompi_major -lt 5 ]] || stock_shm=sm no_single_copy=(--mca smsc ^cma)
 
 say() { echo "$test_name: $*"; }
 
@@ -95,7 +100,7 @@ transport() {
 # Words for mpirun that switch CMA off, in each transport that has it.
 without_cma=()
 has_btl dimmnet && without_cma+=(--mca common_dimmnet_cma 0 --mca common_dimmnet_network_rma 0)
-has_btl vader && without_cma+=(--mca btl_vader_single_copy_mechanism none)
+has_btl "$stock_shm" && without_cma+=("${no_single_copy[@]}")
 
 # Words for mpirun that inject faults which no program may notice, beginning with SEED.
 with_faults=()
@@ -126,6 +131,10 @@ mpi_command() {
         ${stock_help[@]+"${stock_help[@]}"} ${MPI_ARGS:-} ${words[@]+"${words[@]}"} "$@")
     last_run=$(printf '%q ' "${command[@]}")
 }
+
+# A program that runs one command in the first ranks and another one in the others: "$by_rank" N COMMAND... :: COMMAND...
+# mpirun of Open MPI 5.0.7 crashes on a colon of its own.
+by_rank=$(cd "${BASH_SOURCE[0]%/*}" && pwd -P)/by_rank
 
 # try_mpi, with the arguments of mpi_command: sets status and leaves the output in $scratch/out.
 # Status 124 is a hang.
