@@ -159,6 +159,8 @@ slowed_packets() { tc -s qdisc show dev "$1" | sed -n 's/.*overlimits \([0-9]*\)
 # The hosts share the cores of this machine, and no process can see that.
 export OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_no_tree_spawn=1 OMPI_MCA_plm_rsh_agent=$cluster/enter_host
+# As Open MPI 5.0 calls them.
+export PRTE_MCA_plm=ssh PRTE_MCA_plm_ssh_no_tree_spawn=1 PRTE_MCA_plm_ssh_agent=$cluster/enter_host
 
 use_hosts() {
     local i list=h1:4

@@ -39,6 +39,7 @@ fi
 ompi_major=$("$MPIRUN" --version 2>/dev/null | sed -n '1s/^[^0-9]*\([0-9]*\).*/\1/p')
 stock_shm=vader no_single_copy=(--mca btl_vader_single_copy_mechanism none)
 [[ $ompi_major -lt 5 ]] || stock_shm=sm no_single_copy=(--mca smsc ^cma)
+BTL=${BTL/vader/$stock_shm}
 
 say() { echo "$test_name: $*"; }
 

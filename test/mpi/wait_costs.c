@@ -207,18 +207,18 @@ static const struct {
 } kinds[] = {
     {"MPI_Recv", NULL, recv_waits, short_sent, true},
     {"MPI_Recv from any source", NULL, any_waits, short_sent, true},
-    {"MPI_Wait", NULL, request_waits, short_sent},
+    {"MPI_Wait", NULL, request_waits, short_sent, false},
     {"MPI_Probe", NULL, probe_waits, short_sent, true},
     {"MPI_Recv of 1 MiB", NULL, long_recv_waits, long_sent, true},
     {"MPI_Ssend", NULL, ssend_waits, short_received, true},
     {"MPI_Ssend of 1 MiB", NULL, long_ssend_waits, long_received, true},
-    {"MPI_Barrier", NULL, barrier, barrier},
-    {"MPI_Ibarrier and MPI_Wait", NULL, ibarrier, ibarrier},
-    {"MPI_Bcast", NULL, bcast, bcast},
-    {"MPI_Bcast of 1 MiB", NULL, long_bcast, long_bcast},
-    {"MPI_Win_lock", lock, lock_waits, unlock},
-    {"MPI_Win_fence", NULL, fence, fence},
-    {"MPI_Win_wait", NULL, exposure_waits, access_ends},
+    {"MPI_Barrier", NULL, barrier, barrier, false},
+    {"MPI_Ibarrier and MPI_Wait", NULL, ibarrier, ibarrier, false},
+    {"MPI_Bcast", NULL, bcast, bcast, false},
+    {"MPI_Bcast of 1 MiB", NULL, long_bcast, long_bcast, false},
+    {"MPI_Win_lock", lock, lock_waits, unlock, false},
+    {"MPI_Win_fence", NULL, fence, fence, false},
+    {"MPI_Win_wait", NULL, exposure_waits, access_ends, false},
 };
 /** @} */
 
