@@ -116,8 +116,8 @@ AC_DEFUN([_DN_OMPI_VERSION], [
     ])
     DN_OMPI_VERSION="$dn_opal_major.$dn_opal_minor.$dn_opal_release"
     AC_MSG_RESULT([$DN_OMPI_VERSION])
-    AS_CASE([$dn_opal_major.$dn_opal_minor], [4.1|5.*], [],
-        [AC_MSG_ERROR([Open MPI $DN_OMPI_VERSION is not supported: version 4.1 is. Name the wrapper of another one by --with-ompi=MPICC])])
+    AS_CASE([$dn_opal_major.$dn_opal_minor], [4.1|5.0], [],
+        [AC_MSG_ERROR([Open MPI $DN_OMPI_VERSION is not supported: versions 4.1 and 5.0 are. Name the wrapper of another one by --with-ompi=MPICC])])
     AC_DEFINE_UNQUOTED([DN_OMPI_MAJOR], [$dn_opal_major], [Major version of the Open MPI built for])
     AC_DEFINE_UNQUOTED([DN_OMPI_MINOR], [$dn_opal_minor], [Minor version of the Open MPI built for])
     AC_DEFINE_UNQUOTED([DN_OMPI_RELEASE], [$dn_opal_release], [Release number of the Open MPI built for])

@@ -96,6 +96,7 @@ static int module_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_commun
 mca_mtl_base_module_t mca_mtl_uzura = {
     .mtl_max_contextid = INT_MAX,
     .mtl_max_tag = INT_MAX,
+    .mtl_flags = DN_OMPI_MTL_FLAGS,
     .mtl_request_size = sizeof(mtl_uzura_req_t) - sizeof(struct mca_mtl_request_t),
     .mtl_add_procs = module_add_procs,
     .mtl_del_procs = module_del_procs,

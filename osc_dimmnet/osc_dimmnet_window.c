@@ -440,7 +440,7 @@ static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, i
     module->rma.user = module;
     const bool open = DN_OK == dn_rma_win_open(&module->rma);
     module->flavor = flavor;
-    module->threads = ompi_mpi_thread_multiple;
+    module->threads = dn_ompi_threads();
     if (NULL == info
         || OPAL_SUCCESS
                != opal_info_get_bool(info, (char *) (uintptr_t) "alloc_shared_noncontig", &module->noncontig,

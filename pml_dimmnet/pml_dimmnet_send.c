@@ -43,7 +43,7 @@ send_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int 
     opal_convertor_t *convertor;
     dn_ompi_tag_blocking_t blocking;
     dn_tag_head_t head;
-    /* The caller has found it already. */
+    /* Not NULL: send_at_once() has found the peer. */
     dn_tag_peer_t *peer = dn_ompi_tag_to(comm, dst, tag, &head);
 
     dn_ompi_tag_block(&blocking);

@@ -197,19 +197,28 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
 }
 /** @} */
 
+/** May a process begin MPI again after it has ended it? With sessions it may. */
+#ifdef MPI_SESSION_NULL
+#    define DN_OMPI_BEGINS_AGAIN true
+#else
+#    define DN_OMPI_BEGINS_AGAIN false
+#endif
+
 /** @name The number of a communicator, by which its messages are matched
- * Open MPI 5.0 makes communicators from groups, of which each process may count another number. They have an extended number, too, which
- * is the same in all.
+ * Open MPI 5.0 makes communicators from groups. Each process may give such a communicator a different number. Their extended number is the
+ * same in all processes.
  */
 /** @{ */
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
-/** A PML says that it can do with that. */
+/** By this flag a PML or an MTL says that it matches such communicators. */
 #    define DN_OMPI_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
+#    define DN_OMPI_MTL_FLAGS MCA_MTL_BASE_FLAG_SUPPORTS_EXT_CID
 #else
 #    define DN_OMPI_PML_FLAGS 0
+#    define DN_OMPI_MTL_FLAGS 0
 #endif
 
-/** As this process counts. */
+/** Its number in this process. */
 static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -219,7 +228,7 @@ static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *co
 #endif
 }
 
-/** Do all its processes count the same? */
+/** Is its number the same in all its processes? */
 static inline bool dn_ompi_comm_is_global(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -229,7 +238,7 @@ static inline bool dn_ompi_comm_is_global(const struct ompi_communicator_t *comm
 #endif
 }
 
-/** As the other processes count, by rank; 0: not known yet. For communicators that are not global. */
+/** Its numbers in the other processes, by rank; 0: not known yet. NULL: nothing is kept. */
 static inline uint32_t *dn_ompi_comm_contexts(struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T

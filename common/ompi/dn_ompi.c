@@ -35,6 +35,7 @@
 
 static struct {
     dn_port_t *port;
+    bool port_threads;      /**< the port was opened for threads */
     pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
     int users;              /**< dn_ompi_open() calls not yet undone */
     dn_counters_t counters; /**< of the last port that was closed */
@@ -273,6 +274,34 @@ static int dn_ompi_tell_address(void)
     return 1 == dn_ompi_job_size() ? dn_ompi_status(status) : rc;
 }
 
+/** The port, open for nobody: from one session of this process to the next. Its address stays what it is, since PMIx may go on to show the
+ * first one that a process has told. */
+static bool is_kept(void)
+{
+    return NULL != dn_ompi.port && 0 == dn_ompi.users;
+}
+
+/** At the latest when the process ends. */
+static void __attribute__((destructor)) close_kept(void)
+{
+    if (is_kept()) {
+        dn_close(dn_ompi.port);
+        dn_ompi.port = NULL;
+    }
+}
+
+/** Open a port, unless there is one. */
+static dn_status_t find_port(const dn_job_t *job)
+{
+    const char *devices = dn_ompi_far_devices();
+
+    if (NULL != dn_ompi.port && dn_ompi.port_threads != job->threads) {
+        close_kept();
+    }
+    dn_ompi.port_threads = job->threads;
+    return NULL != dn_ompi.port ? DN_OK : dn_open(devices, job, &dn_ompi_params.port, &dn_ompi.port);
+}
+
 static int open_port(void)
 {
     dn_group_key_t key;
@@ -292,11 +321,11 @@ static int open_port(void)
                           .nlocal = 1 + (uint32_t) opal_process_info.num_local_peers,
                           .size = dn_ompi_job_size(),
                           .dir = NULL != dir && 0 == access(dir, W_OK | X_OK) ? dir : NULL,
-                          .threads = opal_using_threads()};
+                          .threads = opal_using_threads() || dn_ompi_threads()};
 
     dn_log_set(show_sentence, NULL);
     dn_log_answers_set(dn_ompi_params.mpi.verbose ? show_answer : NULL, NULL);
-    status = dn_open(dn_ompi_far_devices(), &job, &dn_ompi_params.port, &dn_ompi.port);
+    status = find_port(&job);
     if (DN_OK != status) {
         rc = dn_ompi_status(status);
         goto err_log;
@@ -345,10 +374,13 @@ void dn_ompi_close(void)
     }
     dn_ompi_progress_close();
     dn_counters(dn_ompi.port, &dn_ompi.counters);
+    const bool network = dn_ompi_far_is_open();
     dn_ompi_far_end();
     dn_ompi_address_forget();
-    dn_close(dn_ompi.port);
-    dn_ompi.port = NULL;
+    if (!DN_OMPI_BEGINS_AGAIN || network) {
+        dn_close(dn_ompi.port);
+        dn_ompi.port = NULL;
+    }
     dn_log_set(NULL, NULL);
     dn_log_answers_set(NULL, NULL);
     dn_ompi_lost_forget();
@@ -356,7 +388,7 @@ void dn_ompi_close(void)
 
 void dn_ompi_counters(dn_counters_t *counters)
 {
-    if (NULL == dn_ompi.port) {
+    if (NULL == dn_ompi.port || is_kept()) {
         *counters = dn_ompi.counters;
     } else {
         dn_counters(dn_ompi.port, counters);

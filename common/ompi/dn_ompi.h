@@ -87,6 +87,13 @@ DN_API bool dn_ompi_spans_hosts(void);
 /** Whether the network of the list auto was wanted and could not be opened, which a help text has said. */
 DN_API bool dn_ompi_far_has_failed(void);
 
+/** May several threads be in MPI at once? A session that asks for threads may follow one that did not: with sessions they may. */
+static inline bool dn_ompi_threads(void)
+{
+    return ompi_mpi_thread_multiple
+           || (DN_OMPI_BEGINS_AGAIN && OMPI_MPI_STATE_NOT_INITIALIZED == ompi_mpi_state);
+}
+
 /** Counters of the open port, or of the last one that was open; zeros before. */
 DN_API void dn_ompi_counters(dn_counters_t *counters);
 

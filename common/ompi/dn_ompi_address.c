@@ -24,7 +24,7 @@
 #define PAUSE_MOST_NS  32000000L
 
 /** What the modex says of the processes of this job, by rank. It is asked once of each, since a question to PMIx takes some
- * microseconds, and PMIx 5.0 loses a little memory each time. */
+ * microseconds, and PMIx 5.0 leaks a little memory each time. */
 static struct {
     opal_mutex_t lock;
     uint32_t ranks;

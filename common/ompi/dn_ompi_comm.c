@@ -27,12 +27,17 @@ static char *name_of(const struct ompi_communicator_t *comm, const opal_process_
                : name;
 }
 
+/** Does a process of the communicator ask another one for its number? */
+static bool is_asked(struct ompi_communicator_t *comm)
+{
+    return !dn_ompi_comm_is_global(comm) && (OMPI_COMM_IS_INTER(comm) || 1 < ompi_comm_size(comm));
+}
+
 int dn_ompi_comm_add(struct ompi_communicator_t *comm)
 {
     uint32_t context = dn_ompi_comm_context(comm);
 
-    /* Nobody else asks about a communicator of one process. */
-    if (dn_ompi_comm_is_global(comm) || 2 > ompi_comm_size(comm)) {
+    if (!is_asked(comm)) {
         return OMPI_SUCCESS;
     }
     char *name = name_of(comm, &OPAL_PROC_MY_NAME);
@@ -44,7 +49,7 @@ int dn_ompi_comm_add(struct ompi_communicator_t *comm)
 void dn_ompi_comm_del(dn_tag_t *tag, struct ompi_communicator_t *comm)
 {
     dn_tag_forget(tag, dn_ompi_comm_context(comm));
-    if (dn_ompi_comm_is_global(comm) || 2 > ompi_comm_size(comm)) {
+    if (!is_asked(comm)) {
         return;
     }
     char *name = name_of(comm, &OPAL_PROC_MY_NAME);
@@ -73,16 +78,19 @@ static uint32_t look_up(struct ompi_communicator_t *comm, const opal_process_nam
 bool dn_ompi_comm_ask(struct ompi_communicator_t *comm, int rank, uint32_t *context)
 {
     const opal_process_name_t *proc = &ompi_comm_peer_lookup(comm, rank)->super.proc_name;
-    uint32_t *known = &dn_ompi_comm_contexts(comm)[rank];
+    uint32_t *known = dn_ompi_comm_contexts(comm);
 
     if (0 == opal_compare_proc(OPAL_PROC_MY_NAME, *proc)) {
         return true;
     }
     /* Threads may ask at the same time, and get the same answer. */
-    *context = dn_load_relaxed(known);
-    if (OPAL_UNLIKELY(0 == *context)) {
-        *context = look_up(comm, proc);
-        dn_store_relaxed(known, *context);
+    *context = NULL == known ? 0 : dn_load_relaxed(&known[rank]);
+    if (OPAL_LIKELY(0 != *context)) {
+        return true;
+    }
+    *context = look_up(comm, proc);
+    if (NULL != known && 0 != *context) {
+        dn_store_relaxed(&known[rank], *context);
     }
     if (0 == *context) {
         dn_ompi_help("no-number", opal_process_info.nodename, OPAL_NAME_PRINT(*proc));

@@ -104,6 +104,11 @@ void dn_ompi_far_end(void)
     far.port = NULL;
 }
 
+bool dn_ompi_far_is_open(void)
+{
+    return FAR_OPEN == far.state;
+}
+
 bool dn_ompi_far_has_failed(void)
 {
     return FAR_FAILED == far.state;

@@ -45,7 +45,8 @@ enum dn_ompi_address {
 int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len);
 /** The port is about to be closed: what was told after the modex is told no more. */
 void dn_ompi_address_forget(void);
-/** Wait for what a process publishes, as dn_ompi_look_up() finds it. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
+/** Wait for what a process publishes, as dn_ompi_look_up() finds it, as long as common_dimmnet_timeout_s says. The port is progressed
+ * meanwhile, so the caller holds no lock. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
 int dn_ompi_await(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** The same of an address. */
 int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
@@ -66,6 +67,8 @@ const char *dn_ompi_far_devices(void);
 void dn_ompi_far_begin(dn_port_t *port);
 /** The port is about to be closed. */
 void dn_ompi_far_end(void);
+/** Has the port a network? */
+bool dn_ompi_far_is_open(void);
 /** Its address is about to be told. @return whether another one is published when somebody is met
  * elsewhere. */
 bool dn_ompi_far_tell(void);

@@ -94,6 +94,7 @@ void dn_ompi_lost_forget(void)
     free(dn_ompi_lost.place);
     dn_ompi_lost.place = NULL;
     dn_ompi_lost.places = 0;
+    dn_ompi_lost.other_jobs = false;
     opal_mutex_unlock(&dn_ompi_lost.lock);
 }
 
@@ -129,7 +130,9 @@ bool dn_ompi_loss_matters(const opal_proc_t *proc)
     const bool mine =
         NULL == proc ? !dn_ompi_lost.other_jobs : OPAL_PROC_MY_NAME.jobid == proc->proc_name.jobid;
 
-    return mine && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state && !ompi_async_mpi_finalize;
+    /* Who has no more than sessions waits for nobody at their end: a process may be gone that others do not need. */
+    return mine && OMPI_MPI_STATE_NOT_INITIALIZED != ompi_mpi_state
+           && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state && !ompi_async_mpi_finalize;
 }
 
 void dn_ompi_say_lost(const opal_proc_t *proc)

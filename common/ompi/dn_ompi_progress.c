@@ -173,7 +173,7 @@ static bool is_blind(void)
         const char *name = module->btl_component->btl_version.mca_component_name;
 
         /* What a process sends to itself has come when it waits, but for what another thread sends. */
-        if (0 != strcmp("dimmnet", name) && (ompi_mpi_thread_multiple || 0 != strcmp("self", name))) {
+        if (0 != strcmp("dimmnet", name) && (dn_ompi_threads() || 0 != strcmp("self", name))) {
             return true;
         }
     }

@@ -98,7 +98,7 @@ static bool open_engine(void)
     }
     const dn_tag_config_t config = {
         .limit = dn_ompi_params.tag,
-        .threads = ompi_mpi_thread_multiple || dn_ompi_helper_thread(),
+        .threads = dn_ompi_threads() || dn_ompi_helper_thread(),
         .pack = tag_pack,
         .unpack = tag_unpack,
         .progress = progress_all,

@@ -63,13 +63,13 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
 DN_API extern unsigned dn_ompi_tag_polls;
 
 /** @name Communicators
- * Those that come from a group, as sessions make them, have another number in each process: each tells its own by the launcher when it gets
- * the communicator, and who sends asks for the receiver's once. Those that come from another communicator cost nothing here.
+ * Those that come from a group, as sessions make them, may have a different number in each process. A process publishes its number when it
+ * gets the communicator. A sender looks up the receiver's number once. Communicators that come from another communicator cost nothing here.
  */
 /** @{ */
 /** Of a PML's or an MTL's add_comm, ahead of the barrier after which messages may be sent. @return OMPI_SUCCESS, or why the number cannot be told. */
 DN_API int dn_ompi_comm_add(struct ompi_communicator_t *comm);
-/** Of their del_comm: what came for the communicator and was never received is forgotten, since its number may soon be another one's. */
+/** Of their del_comm: what came for the communicator and was never received is forgotten, since its number may soon be another communicator's. */
 DN_API void dn_ompi_comm_del(dn_tag_t *tag, struct ompi_communicator_t *comm);
 /** Which number a process of a communicator has that is not global. @return false: it has not told, a text has said so. */
 DN_API bool dn_ompi_comm_ask(struct ompi_communicator_t *comm, int rank, uint32_t *context);

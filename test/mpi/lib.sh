@@ -134,7 +134,7 @@ mpi_command() {
 }
 
 # A program that runs one command in the first ranks and another one in the others: "$by_rank" N COMMAND... :: COMMAND...
-# mpirun of Open MPI 5.0.7 crashes on a colon of its own.
+# mpirun of Open MPI 5.0.7 crashes when a colon separates two programs.
 by_rank=$(cd "${BASH_SOURCE[0]%/*}" && pwd -P)/by_rank
 
 # try_mpi, with the arguments of mpi_command: sets status and leaves the output in $scratch/out.

@@ -6,7 +6,10 @@
  * Sessions of MPI-4, without MPI_Init: communicators that come from groups, and not from another communicator, have another number in
  * each process. Messages and collectives find them all the same.
  *
- *   sessions [-n ROUNDS]
+ *   sessions [-n ROUNDS] [-s SESSIONS]
+ *
+ * One session by default: of several in a row some never begin in Open MPI 5.0.7, also without dimmnet, as PMIx shows what an earlier
+ * session has told.
  */
 #include "dn_config.h"
 
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 static uint64_t rounds = 20;
+static uint64_t sessions = 1;
 
 #ifdef MPI_SESSION_NULL
 /** More communicators than others have: the numbers of those to come differ. */
@@ -83,6 +87,38 @@ static void collect(MPI_Comm comm, uint64_t round)
     verify_that((int) round == from_0, "a broadcast is wrong");
 }
 
+/** Between two groups: the first rank, and the others. Ranks count from 0 in each. */
+static void between_groups(MPI_Group world, uint64_t round)
+{
+    MPI_Group first, others;
+    MPI_Comm comm;
+    int rank, ranks, zero = 0, token = -1;
+
+    MPI_Group_rank(world, &rank);
+    MPI_Group_size(world, &ranks);
+    MPI_Group_incl(world, 1, &zero, &first);
+    MPI_Group_excl(world, 1, &zero, &others);
+    MPI_Intercomm_create_from_groups(0 == rank ? first : others, 0, 0 == rank ? others : first, 0,
+                                     "two sides", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    for (int other = 0; other < ranks - 1; other++) {
+        const int sent = (int) round + other;
+
+        if (0 == rank) {
+            MPI_Send(&sent, 1, MPI_INT, other, 1, comm);
+            MPI_Recv(&token, 1, MPI_INT, other, 2, comm, MPI_STATUS_IGNORE);
+            verify_that(sent + 1 == token, "an answer between two groups is wrong");
+        } else if (other == rank - 1) {
+            MPI_Recv(&token, 1, MPI_INT, 0, 1, comm, MPI_STATUS_IGNORE);
+            verify_that(sent == token, "a message between two groups is wrong");
+            token++;
+            MPI_Send(&token, 1, MPI_INT, 0, 2, comm);
+        }
+    }
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&first);
+    MPI_Group_free(&others);
+}
+
 static void one_session(uint64_t round)
 {
     MPI_Session session;
@@ -100,6 +136,7 @@ static void one_session(uint64_t round)
         ring(i % 2 ? twin : comm, round + i);
         collect(i % 2 ? comm : twin, i);
     }
+    between_groups(world, round);
     MPI_Comm_free(&twin);
     MPI_Comm_free(&comm);
     while (0 < owned) {
@@ -115,15 +152,21 @@ static void one_session(uint64_t round)
 
 int main(int argc, char **argv)
 {
-    for (int option; - 1 != (option = getopt(argc, argv, "n:"));) {
-        if ('n' != option) {
-            fprintf(stderr, "usage: sessions [-n ROUNDS]\n");
+    for (int option; - 1 != (option = getopt(argc, argv, "n:s:"));) {
+        switch (option) {
+        case 'n':
+            rounds = verify_number(optarg, 1, "-n");
+            break;
+        case 's':
+            sessions = verify_number(optarg, 1, "-s");
+            break;
+        default:
+            fprintf(stderr, "usage: sessions [-n ROUNDS] [-s SESSIONS]\n");
             return 2;
         }
-        rounds = verify_number(optarg, 1, "-n");
     }
 #ifdef MPI_SESSION_NULL
-    for (uint64_t round = 0; round < 3; round++) {
+    for (uint64_t round = 0; round < sessions; round++) {
         one_session(round);
     }
     return 0;
