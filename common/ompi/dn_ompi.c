@@ -38,7 +38,7 @@ static struct {
     bool port_threads;      /**< the port was opened for threads */
     pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
     int users;              /**< dn_ompi_open() calls not yet undone */
-    dn_counters_t counters; /**< of the last port that was closed */
+    dn_counters_t counters; /**< when the port had its last user */
     bool have_help;
 } dn_ompi;
 

@@ -36,16 +36,22 @@ static struct {
 
 static char *told[DN_OMPI_ADDRESSES]; /**< names under which this process has published; NULL: nothing */
 
-/** @return the caller's to free(), NULL: no memory. */
-static char *name_of(enum dn_ompi_address which, const opal_process_name_t *proc)
+char *dn_ompi_name(const char *what, const opal_process_name_t *proc)
 {
-    static const char *const kind[] = {[DN_OMPI_ADDRESS_FIRST] = "first", [DN_OMPI_ADDRESS_FAR] = "far"};
     char *name;
 
-    return 0 > asprintf(&name, "dimmnet.%s.%lu.%lu", kind[which], (unsigned long) proc->jobid,
+    return 0 > asprintf(&name, "dimmnet.%s.%lu.%lu", what, (unsigned long) proc->jobid,
                         (unsigned long) proc->vpid)
                ? NULL
                : name;
+}
+
+/** As dn_ompi_name(). */
+static char *name_of(enum dn_ompi_address which, const opal_process_name_t *proc)
+{
+    static const char *const what[] = {[DN_OMPI_ADDRESS_FIRST] = "first", [DN_OMPI_ADDRESS_FAR] = "far"};
+
+    return dn_ompi_name(what[which], proc);
 }
 
 int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len)
@@ -96,6 +102,7 @@ static bool modex_ask(const opal_process_name_t *proc, uint8_t **bytes_p, size_t
         return true;
     }
     free(*bytes_p);
+    *bytes_p = NULL;
     return false;
 }
 
@@ -112,7 +119,6 @@ static bool modex_recall(const opal_process_name_t *proc, uint8_t **bytes_p, siz
         return modex_ask(proc, bytes_p, len_p);
     }
     if (NULL == modex.of[rank].bytes && !modex_ask(proc, &modex.of[rank].bytes, &modex.of[rank].len)) {
-        modex.of[rank].bytes = NULL;
         return false;
     }
     *len_p = modex.of[rank].len;
@@ -157,24 +163,23 @@ int dn_ompi_await(const char *name, const opal_process_name_t *proc, void **byte
     return rc;
 }
 
-int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
-                          size_t *len_p)
+/** dn_ompi_look_up() or dn_ompi_await(). */
+typedef int (*find_fn_t)(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
+
+static int find_address(find_fn_t find, enum dn_ompi_address which, const opal_process_name_t *proc,
+                        void **bytes_p, size_t *len_p)
 {
     char *name = name_of(which, proc);
-    const int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : dn_ompi_await(name, proc, bytes_p, len_p);
+    const int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : find(name, proc, bytes_p, len_p);
 
     free(name);
     return rc;
 }
 
-static int look_up_address(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
-                           size_t *len_p)
+int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
+                          size_t *len_p)
 {
-    char *name = name_of(which, proc);
-    const int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : dn_ompi_look_up(name, proc, bytes_p, len_p);
-
-    free(name);
-    return rc;
+    return find_address(dn_ompi_await, which, proc, bytes_p, len_p);
 }
 
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p)
@@ -193,7 +198,7 @@ int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t
         *bytes_p = bytes;
         return OPAL_SUCCESS;
     }
-    int rc = look_up_address(DN_OMPI_ADDRESS_FIRST, proc, bytes_p, len_p);
+    int rc = find_address(dn_ompi_look_up, DN_OMPI_ADDRESS_FIRST, proc, bytes_p, len_p);
     if (OPAL_SUCCESS == rc && (NULL == *bytes_p || 0 == *len_p)) {
         free(*bytes_p);
         return OPAL_ERR_NOT_FOUND;

@@ -13,18 +13,16 @@
 
 #include <stdio.h>
 
-/** Under which a process tells its number. @return the caller's to free(), NULL: no memory. */
+/** As dn_ompi_name(), of the number of a communicator. */
 static char *name_of(const struct ompi_communicator_t *comm, const opal_process_name_t *proc)
 {
     uint64_t number[2];
-    char *name;
+    char what[64];
 
     dn_ompi_comm_extended(comm, number);
-    return 0 > asprintf(&name, "dimmnet.comm.%llx.%llx.%lu.%lu", (unsigned long long) number[0],
-                        (unsigned long long) number[1], (unsigned long) proc->jobid,
-                        (unsigned long) proc->vpid)
-               ? NULL
-               : name;
+    snprintf(what, sizeof(what), "comm.%llx.%llx", (unsigned long long) number[0],
+             (unsigned long long) number[1]);
+    return dn_ompi_name(what, proc);
 }
 
 /** Does a process of the communicator ask another one for its number? */

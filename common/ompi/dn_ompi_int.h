@@ -43,8 +43,10 @@ enum dn_ompi_address {
 
 /** Tell all processes that MPI may connect. @return OPAL_SUCCESS, or why not. */
 int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len);
-/** The port is about to be closed: what was told after the modex is told no more. */
+/** Nobody uses the port any more: what was told after the modex is told no more, and what the modex has said is forgotten. */
 void dn_ompi_address_forget(void);
+/** Under which a process publishes something. @return the caller's to free(), NULL: no memory. */
+char *dn_ompi_name(const char *what, const opal_process_name_t *proc);
 /** Wait for what a process publishes, as dn_ompi_look_up() finds it, as long as common_dimmnet_timeout_s says. The port is progressed
  * meanwhile, so the caller holds no lock. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
 int dn_ompi_await(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
@@ -65,7 +67,7 @@ bool dn_ompi_far_is_built(void);
 const char *dn_ompi_far_devices(void);
 /** The port is open: open the network, too, where the job has several hosts. */
 void dn_ompi_far_begin(dn_port_t *port);
-/** The port is about to be closed. */
+/** Nobody uses the port any more. */
 void dn_ompi_far_end(void);
 /** Has the port a network? */
 bool dn_ompi_far_is_open(void);

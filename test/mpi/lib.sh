@@ -5,8 +5,9 @@
 #
 #   abs_builddir   folder of the test programs (default: the working folder)
 #   MPIRUN         default mpirun.openmpi
-#   BTL            list for --mca btl (default self,dimmnet); $stock_shm is Open MPI's own inside a host; without dimmnet in it, tests of what only
-#                  dimmnet has are skipped and the others show what Open MPI itself does
+#   BTL            list for --mca btl (default self,dimmnet); vader is what Open MPI has of its own inside a host, also
+#                  where that is called sm; without dimmnet in the list, tests of what only dimmnet has are skipped and the
+#                  others show what Open MPI itself does
 #   TRANSPORT      ob1 (default): pml/ob1 over these BTLs; pml: pml/dimmnet; mtl: pml/cm over mtl/uzura
 #   SEED           to replay a test; otherwise a new one is chosen and printed
 #   LIMIT          seconds after which a run counts as hanging (default 60)
@@ -35,10 +36,10 @@ if [[ $(id -u) -eq 0 ]]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 
-# The major version of Open MPI; what its own transport inside a host is called; and words for mpirun to have it without CMA.
+# The major version of Open MPI; what its own transport inside a host and its own windows are called; and words for mpirun to have it without CMA.
 ompi_major=$("$MPIRUN" --version 2>/dev/null | sed -n '1s/^[^0-9]*\([0-9]*\).*/\1/p')
-stock_shm=vader no_single_copy=(--mca btl_vader_single_copy_mechanism none)
-[[ $ompi_major -lt 5 ]] || stock_shm=sm no_single_copy=(--mca smsc ^cma)
+stock_shm=vader stock_osc=sm,pt2pt no_single_copy=(--mca btl_vader_single_copy_mechanism none)
+[[ $ompi_major -lt 5 ]] || stock_shm=sm stock_osc=sm no_single_copy=(--mca smsc ^cma)
 BTL=${BTL/vader/$stock_shm}
 
 say() { echo "$test_name: $*"; }
@@ -111,7 +112,7 @@ has_btl dimmnet && with_faults=(--mca common_dimmnet_fault
 # Words for mpirun that choose osc/dimmnet. Without dimmnet others stand in: osc/rdma of Open MPI 4.1 crashes over vader when a
 # rank is its own target.
 one_sided=(--mca osc dimmnet)
-has_btl dimmnet || one_sided=(--mca osc "sm,pt2pt")
+has_btl dimmnet || one_sided=(--mca osc "$stock_osc")
 
 # Stock BTLs get the help they need on two cores. dimmnet has to do without.
 stock_help=()

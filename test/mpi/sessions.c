@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file sessions.c
- * Sessions of MPI-4, without MPI_Init: communicators that come from groups, and not from another communicator, have another number in
- * each process. Messages and collectives find them all the same.
+ * Sessions of MPI-4, without MPI_Init: communicators that come from groups, and not from another communicator, may have a different
+ * number in each process. Messages and collectives find them all the same.
  *
  *   sessions [-n ROUNDS] [-s SESSIONS]
  *
@@ -25,7 +25,7 @@ static uint64_t sessions = 1;
 
 #ifdef MPI_SESSION_NULL
 /** More communicators than others have: the numbers of those to come differ. */
-static int alone(MPI_Session session, MPI_Comm *own, int count)
+static void alone(MPI_Session session, MPI_Comm *own, int count)
 {
     MPI_Group self;
 
@@ -37,10 +37,9 @@ static int alone(MPI_Session session, MPI_Comm *own, int count)
         MPI_Comm_create_from_group(self, name, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &own[i]);
     }
     MPI_Group_free(&self);
-    return count;
 }
 
-/** Every length that goes another way, to the next rank and from the one before, by name and by wildcard. */
+/** To the next rank, and from the rank before by its number or from any: one length for each way that a message goes. */
 static void ring(MPI_Comm comm, uint64_t round)
 {
     static const int lengths[] = {0, 1, 7, 64, 4000, 20000, 70000};
@@ -124,12 +123,13 @@ static void one_session(uint64_t round)
     MPI_Session session;
     MPI_Group world;
     MPI_Comm comm, twin, own[4];
-    int rank, owned = 0;
+    int rank;
 
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
     MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
     MPI_Group_rank(world, &rank);
-    owned = alone(session, own, rank % 4);
+    int owned = rank % 4;
+    alone(session, own, owned);
     MPI_Comm_create_from_group(world, "all", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
     MPI_Comm_dup(comm, &twin);
     for (uint64_t i = 0; i < rounds; i++) {
@@ -152,7 +152,9 @@ static void one_session(uint64_t round)
 
 int main(int argc, char **argv)
 {
-    for (int option; - 1 != (option = getopt(argc, argv, "n:s:"));) {
+    int option;
+
+    while (-1 != (option = getopt(argc, argv, "n:s:"))) {
         switch (option) {
         case 'n':
             rounds = verify_number(optarg, 1, "-n");
