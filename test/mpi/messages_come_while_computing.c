@@ -4,8 +4,9 @@
  */
 /** @file messages_come_while_computing.c
  * Rank 1 posts a receive, computes, and waits; rank 0 sends a long message meanwhile, as soon as the receive has been posted. In how
- * many rounds is the send over before rank 1 has computed for half of its time? Every byte is checked. Then both ranks exchange
- * messages without computing, in which rank 1 is there.
+ * many rounds does the send end before rank 1 has stopped computing? Both ranks read the clock of the machine, so that a rank which
+ * the system keeps waiting cannot look like an early message. Every byte is checked. Then both ranks exchange messages without
+ * computing, in which rank 1 is there.
  *
  *   messages_come_while_computing -l LEAST -m MOST    rounds of the last ROUNDS - LEARN ones
  */
@@ -13,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "verify.h"
 
@@ -22,12 +24,28 @@
 #define LEARN    4
 #define COMPUTES 0.02
 
-static void compute(double seconds)
+static double seconds_of(clockid_t clock)
 {
-    const double end = MPI_Wtime() + seconds;
+    struct timespec time;
 
-    while (MPI_Wtime() < end) {
+    clock_gettime(clock, &time);
+    return (double) time.tv_sec + (double) time.tv_nsec * 1e-9;
+}
+
+/** @return seconds of a clock that all processes of this machine share. */
+static double now(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+/** Use @p seconds of the processor, however long the system takes to give them. @return when they were over. */
+static double compute(double seconds)
+{
+    const double end = seconds_of(CLOCK_THREAD_CPUTIME_ID) + seconds;
+
+    while (seconds_of(CLOCK_THREAD_CPUTIME_ID) < end) {
     }
+    return now();
 }
 
 static unsigned char pattern(int round, size_t at)
@@ -45,7 +63,7 @@ static void check(const unsigned char *buffer, int round)
     }
 }
 
-/** @return seconds that the send took. */
+/** @return when the send was over. */
 static double send_round(unsigned char *buffer, int round)
 {
     for (size_t i = 0; i < BYTES; i++) {
@@ -53,26 +71,37 @@ static double send_round(unsigned char *buffer, int round)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     compute(COMPUTES / 10);
-    const double start = MPI_Wtime();
     MPI_Send(buffer, BYTES, MPI_UNSIGNED_CHAR, 1, 5, MPI_COMM_WORLD);
-    return MPI_Wtime() - start;
+    return now();
 }
 
-static void receive_round(unsigned char *buffer, int round, double computes)
+/** @return when the receiver stopped computing. */
+static double receive_round(unsigned char *buffer, int round, double computes)
 {
     MPI_Request request;
 
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Irecv(buffer, BYTES, MPI_UNSIGNED_CHAR, 0, 5, MPI_COMM_WORLD, &request);
-    compute(computes);
+    const double stopped = compute(computes);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check(buffer, round);
+    return stopped;
+}
+
+/** Of the rounds in which rank 1 computed, and in which it may have learnt. */
+static int count_early(const double sent[], const double stopped[])
+{
+    int early = 0;
+
+    for (int round = LEARN; round < ROUNDS; round++) {
+        early += sent[round] < stopped[round];
+    }
+    return early;
 }
 
 int main(int argc, char **argv)
 {
     int rank;
-    int early = 0;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -81,24 +110,29 @@ int main(int argc, char **argv)
     const verify_option_t options[] = {{'l', "LEAST", &least, 0}, {'m', "MOST", &most, 0}, {0}};
     verify_options(argc, argv, options);
     unsigned char *buffer = malloc(BYTES);
+    double times[2 * ROUNDS] = {0};
 
     for (int round = 0; round < 2 * ROUNDS; round++) {
-        const int computes = round < ROUNDS;
         if (0 == rank) {
-            const double took = send_round(buffer, round);
-            early += computes && LEARN <= round && took < COMPUTES / 2;
+            times[round] = send_round(buffer, round);
         } else if (1 == rank) {
-            receive_round(buffer, round, computes ? COMPUTES : 0);
+            times[round] = receive_round(buffer, round, round < ROUNDS ? COMPUTES : 0);
         } else {
             MPI_Barrier(MPI_COMM_WORLD);
         }
     }
     if (0 == rank) {
+        double stopped[2 * ROUNDS];
+
+        MPI_Recv(stopped, 2 * ROUNDS, MPI_DOUBLE, 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        const int early = count_early(times, stopped);
         printf("%d of %d messages came while their receiver computed\n", early, ROUNDS - LEARN);
         if ((uint64_t) early < least || (uint64_t) early > most) {
             fprintf(stderr, "expected %d to %d\n", (int) least, (int) most);
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
+    } else if (1 == rank) {
+        MPI_Send(times, 2 * ROUNDS, MPI_DOUBLE, 0, 6, MPI_COMM_WORLD);
     }
     free(buffer);
     MPI_Finalize();
