@@ -402,8 +402,9 @@ static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
            && (DN_TAG_HOLDS_ALL == hold || DN_TAG_HELD_MIN < len);
 }
 
-/** A message longer than DN_TAG_HELD_MIN has left. Once in 64 KiB of these the sender reads what the receiver has sent, as that may ask
- * for announcements: a sender that only sends does not hear of it otherwise. Runs handlers and completions. */
+/** A message longer than DN_TAG_HELD_MIN has left, with its bytes. Once in 64 KiB of these the sender reads what the receiver has sent, as
+ * that may ask for announcements: a sender that only sends does not hear of it otherwise. Not of a message that is announced: a process
+ * that fetches its peer's messages before all of its own are announced has that peer wait. Runs handlers and completions. */
 DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
 
 /** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */

@@ -291,20 +291,30 @@ void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
 /** dn_tag_send(), once what the request says is set. */
 static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
 {
-    if (dn_tag_push(req) || (!synchronous && dn_tag_flow(req))) {
+    /* Once its last bytes have left, the request is the caller's. */
+    dn_tag_peer_t *peer = req->peer;
+    const size_t len = req->len;
+    dn_status_t status = DN_OK;
+    bool unasked = true;
+
+    if (dn_tag_push(req)) {
         return DN_OK;
     }
-    if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
-        return DN_ERR_NOMEM;
+    if (synchronous || !dn_tag_flow(req)) {
+        if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
+            return DN_ERR_NOMEM;
+        }
+        unasked = DN_TAG_EAGER == req->kind || DN_TAG_SYNC == req->kind;
+        status = dn_tag_start_send(req);
     }
-    return dn_tag_start_send(req);
+    if (DN_OK == status && unasked && DN_TAG_HELD_MIN < len) {
+        dn_tag_heed(peer, len);
+    }
+    return status;
 }
 
 dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head, int synchronous)
 {
-    /* Once its last bytes have left, the request is the caller's. */
-    const size_t len = req->len;
-
     req->tag = peer->tag;
     req->peer = peer;
     req->head = *head;
@@ -312,11 +322,7 @@ dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_hea
     req->segment = NULL;
     req->handle = DN_HANDLE_NONE;
     req->done = 0;
-    const dn_status_t status = dn_tag_send_somehow(req, synchronous);
-    if (DN_OK == status && DN_TAG_HELD_MIN < len) {
-        dn_tag_heed(peer, len);
-    }
-    return status;
+    return dn_tag_send_somehow(req, synchronous);
 }
 
 void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)
