@@ -55,6 +55,7 @@ typedef struct mca_btl_dimmnet_component_t {
     mca_btl_base_component_t super;
     dn_port_t *port;     /**< NULL before the component is initialised and after it is finalised */
     bool listening;      /**< the channel's handler is set */
+    bool driven;         /**< mca_btl_dimmnet_advance() is called; under mca_btl_dimmnet_t::lock */
     uintptr_t receiving; /**< the thread that delivers a message with the port's lock held */
     uint64_t dropped;    /**< messages of a tag that nobody takes */
 } mca_btl_dimmnet_component_t;
@@ -93,6 +94,9 @@ void mca_btl_dimmnet_deliver(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t
                              const void *data, size_t len);
 /** Take messages from now on: receivers are registered. */
 int mca_btl_dimmnet_listen(void);
+/** Have mca_btl_dimmnet_advance() called from now on: there is a process to send to, or to receive from. A job that uses another
+ * transport does not pay for it in each of its looks. */
+void mca_btl_dimmnet_drive(void);
 /**
  * Hold the message limits within the longest message of a first peer: defaults are lowered.
  * @return false: the user wants more, or less than makes sense. A help text has said so.

@@ -211,7 +211,6 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
         return NULL;
     }
     component->port = port;
-    dn_ompi_progress_add(mca_btl_dimmnet_advance, DN_OMPI_CARRIES_SOME);
     *num_btls = mca_btl_dimmnet_split(modules);
     return modules;
 }
@@ -294,7 +293,22 @@ int mca_btl_dimmnet_listen(void)
         component->listening = DN_OK == status;
         (void) dn_lost_set(component->port, DN_CHAN_BTL, component_lost, NULL);
     }
+    mca_btl_dimmnet_drive();
     return dn_ompi_status(status);
+}
+
+void mca_btl_dimmnet_drive(void)
+{
+    mca_btl_dimmnet_component_t *component = &mca_btl_dimmnet_component;
+    mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
+
+    OPAL_THREAD_LOCK(&module->lock);
+    const bool driven = component->driven;
+    component->driven = true;
+    OPAL_THREAD_UNLOCK(&module->lock);
+    if (!driven) {
+        dn_ompi_progress_add(mca_btl_dimmnet_advance, DN_OMPI_CARRIES_SOME);
+    }
 }
 
 int mca_btl_dimmnet_advance(void)

@@ -178,6 +178,7 @@ static mca_btl_base_endpoint_t *endpoint_connect(opal_proc_t *proc)
         return NULL;
     }
     endpoint_link(endpoint);
+    mca_btl_dimmnet_drive();
     dn_peer_set_user(peer, DN_CHAN_BTL, endpoint);
     opal_output_verbose(
         10, output,
@@ -289,6 +290,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     }
     mca_btl_dimmnet_aside_free();
     dn_ompi_progress_remove(mca_btl_dimmnet_advance);
+    component->driven = false;
     component->port = NULL;
     dn_ompi_close();
     return OPAL_SUCCESS;
