@@ -8,7 +8,11 @@
  *
  * That depends on what no table knows: the caches that the two cores share, whether the sender waits in the library or has messages
  * of its own to receive, which other processes run. So the receiver tries all ways and goes on with the way that took least time; now
- * and then, so rarely that it costs some 2 percent (more where a way is over 30 times slower), it tries another way again.
+ * and then, so rarely that it costs some 2 percent or less, it tries another way again, and soon where the way that it goes has become
+ * much slower. Lengths that are new begin with what is known of the next shorter ones.
+ *
+ * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of a
+ * shorter message has chosen before the receiver hears of it, and the receiver tells the sender what it wants of the next ones.
  *
  * Units:      bytes, nanoseconds of any monotonic clock.
  * Threads:    none of this locks: one thread at a time.
@@ -31,14 +35,23 @@ enum dn_pace_way {
     DN_PACE_ONLY, /**< there was no choice: nothing to learn */
 };
 
+/** Longest message that flows. */
+#define DN_PACE_FLOW_MAX ((size_t) 64 << 10)
+
 /** What the user has asked for. */
 enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_ALWAYS };
 
 /** Lengths are told apart by powers of 2, from 16 KiB and less to 2 MiB and more. */
 #define DN_PACE_CLASSES 8
+/** A bit for each class whose messages may flow. */
+#define DN_PACE_FLOW_ALL 7u
 
 /** Messages in a row by which a way is tried. */
-#define DN_PACE_TRIES 4
+#define DN_PACE_TRIES 8
+
+/** Messages in a row after which the time of the next one counts. The first ones of a way find memory that was never touched, or that has
+ * left the caches, and a sender that does other things. */
+#define DN_PACE_SETTLES 2
 
 /** All zero at first. Private. */
 typedef struct dn_pace {
@@ -46,24 +59,48 @@ typedef struct dn_pace {
         float cost[DN_PACE_WAYS];    /**< ns a KiB, 0: not known */
         uint16_t tried;              /**< messages, until every way has had its tries */
         uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is the mean of, up to DN_PACE_TRIES */
-        uint8_t warm;                /**< not 0: a message has ended */
+        uint8_t settled;             /**< messages in a row by the same way, up to DN_PACE_SETTLES */
+        enum dn_pace_way last;       /**< that way */
+        uint8_t flows;               /**< not 0: messages of this class may flow */
         uint16_t left;               /**< messages until another way has been tried again */
         enum dn_pace_way trial;      /**< that way */
+        enum dn_pace_way best;       /**< the way that was best when it was chosen */
+        float cost_then;             /**< of that one, at that time */
+        uint8_t spent[DN_PACE_WAYS]; /**< messages that the last trial of a way took */
+        uint8_t lost;                /**< trials in a row after which the best way was the same */
     } class[DN_PACE_CLASSES];
     uint64_t last; /**< when a message ended */
+    int skipped;   /**< not 0: another one has ended since, and no clock was read */
 } dn_pace_t;
 
+/** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
+DN_API uint32_t dn_pace_flow_bit(size_t len);
+
+/** How a message begins. */
+enum dn_pace_begin {
+    DN_PACE_ANNOUNCED, /**< it cannot flow */
+    DN_PACE_HELD,      /**< announced, though it might have flowed: it goes any way but DN_PACE_PIECES */
+    DN_PACE_FLOWS,     /**< its bytes follow: it goes by DN_PACE_PIECES */
+};
+
 /** The way for a message of @p len bytes that begins now. */
-DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len);
+DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
+                                       enum dn_pace_begin begin);
+
+/** Are the next messages of @p len bytes to flow? @param[in] len  At most DN_PACE_FLOW_MAX. */
+DN_API int dn_pace_wants_flow(const dn_pace_t *pace, size_t len);
 
 /**
  * A message has ended. Several may be under way at once; what counts is the time since the one before has ended.
  * @param[in,out] pace   Of its sender.
  * @param[in] way        As chosen, less than DN_PACE_WAYS.
  * @param[in] len        Its bytes, not 0.
- * @param[in] started    When dn_pace_choose() was called.
- * @param[in] now        When it ended.
+ * @param[in] started    When it left its sender, or was looked at by a receiver that had been away.
+ * @param[in] now        When it ended, not 0.
  */
 DN_API void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now);
+
+/** A message has ended, and no clock was read. */
+DN_API void dn_pace_skip(dn_pace_t *pace);
 
 #endif

@@ -109,6 +109,7 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - DN_TAG_PIECE_HEAD) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
     /* Where the two share memory, and one copies in while the other copies out. */
+    peer->wish.flows = peer->wishes.flows = DN_PACE_FLOW_ALL;
     peer->flows = 0 != (attr.caps & DN_CAP_MAP) && DN_PACE_STREAM_NEVER != tag->config.limit.stream;
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;
@@ -478,21 +479,17 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
     return events;
 }
 
-bool dn_tag_tell_hold(dn_tag_peer_t *peer)
+bool dn_tag_tell_wish(dn_tag_peer_t *peer)
 {
-    static const enum dn_tag_kind kinds[] = {[DN_TAG_HOLDS_NONE] = DN_TAG_RELEASE,
-                                             [DN_TAG_HOLDS_LONG] = DN_TAG_HOLD_LONG,
-                                             [DN_TAG_HOLDS_ALL] = DN_TAG_HOLD};
-
     dn_tag_lock(peer->tag);
-    const enum dn_tag_kind kind = kinds[peer->holding];
-    dn_store_relaxed(&peer->hold_due, false);
+    const dn_tag_wish_t wish = peer->wishes;
+    dn_store_relaxed(&peer->wish_due, false);
     dn_tag_unlock(peer->tag);
-    if (DN_ERR_AGAIN != dn_tag_tell(peer, kind, NULL, 0)) {
+    if (DN_ERR_AGAIN != dn_tag_tell(peer, DN_TAG_WISH, &wish, sizeof(wish))) {
         return true;
     }
     dn_tag_lock(peer->tag);
-    dn_store_relaxed(&peer->hold_due, true);
+    dn_store_relaxed(&peer->wish_due, true);
     dn_tag_unlock(peer->tag);
     return false;
 }
@@ -509,11 +506,11 @@ static int dn_tag_pump_peers(dn_tag_t *tag)
     dn_tag_peer_t *peer = tag->peers;
     dn_tag_unlock(tag);
     for (; NULL != peer; peer = dn_load_relaxed(&peer->next)) {
-        if (dn_load_relaxed(&peer->hold_due) && dn_tag_tell_hold(peer)) {
+        if (dn_load_relaxed(&peer->wish_due) && dn_tag_tell_wish(peer)) {
             events++;
         }
         events += dn_tag_send_waiting(peer);
-        queued = queued || dn_load_relaxed(&peer->hold_due) || NULL != dn_load_relaxed(&peer->waits.first);
+        queued = queued || dn_load_relaxed(&peer->wish_due) || NULL != dn_load_relaxed(&peer->waits.first);
     }
     if (queued) {
         dn_tag_lock(tag);

@@ -73,18 +73,16 @@ enum dn_tag_kind {
     DN_TAG_RTS, /**< a long message of memory that lies together; answered by DN_TAG_CTS or DN_TAG_DONE */
     DN_TAG_RTS_PACKED, /**< as DN_TAG_RTS, without a key: memory does not lie together, or nothing is to be PULLed */
     DN_TAG_CTS,        /**< send the bytes */
-    DN_TAG_FRAG,      /**< bytes that follow those before */
-    DN_TAG_DONE,      /**< handle of the sender's request: it may complete */
-    DN_TAG_ANNOUNCE,  /**< a receive waits for a long message */
-    DN_TAG_TAKES,     /**< such a receive is matched, its message is being PUSHed */
-    DN_TAG_PUSHED,    /**< that has ended */
-    DN_TAG_HOLD,      /**< announce all messages from now on: far too much has arrived that nobody receives */
-    DN_TAG_RELEASE,   /**< as before again */
-    DN_TAG_FLOW,      /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
-    DN_TAG_HOLD_LONG, /**< announce messages longer than DN_TAG_HELD_MIN from now on: the receiver is behind */
+    DN_TAG_FRAG,     /**< bytes that follow those before */
+    DN_TAG_DONE,     /**< handle of the sender's request: it may complete */
+    DN_TAG_ANNOUNCE, /**< a receive waits for a long message */
+    DN_TAG_TAKES,    /**< such a receive is matched, its message is being PUSHed */
+    DN_TAG_PUSHED,   /**< that has ended */
+    DN_TAG_WISH,     /**< what the receiver wants of the next messages */
+    DN_TAG_FLOW,     /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
 };
 
-/** What a receiver wants of a sender, as so much of it lies there unreceived. */
+/** What a receiver wants a sender to hold back, as so much of it lies there unreceived. */
 enum dn_tag_hold {
     DN_TAG_HOLDS_NONE,
     DN_TAG_HOLDS_LONG, /**< announce what is longer than DN_TAG_HELD_MIN */
@@ -190,6 +188,12 @@ struct dn_tag_req {
     dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
 };
 
+/** What a receiver wants of a sender from now on. */
+typedef struct dn_tag_wish {
+    uint32_t hold;  /**< enum dn_tag_hold */
+    uint32_t flows; /**< of DN_PACE_FLOW_ALL: lengths of messages that are to flow; others are announced */
+} dn_tag_wish_t;
+
 /** A receive that was announced by a peer. */
 typedef struct dn_tag_announce {
     uint32_t context;
@@ -211,17 +215,17 @@ struct dn_tag_peer {
     dn_fifo_t waits; /**< sends that wait for room */
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
-    size_t eager_limit; /**< bytes of data in an eager message to it */
-    size_t copy_limit;  /**< and in one that is copied; what is longer is sent from where it lies */
-    size_t piece_max;   /**< bytes of data in a DN_TAG_FRAG to it */
-    dn_pace_t pace;     /**< of long messages from it */
-    size_t kept_bytes;  /**< of its messages that nobody has received yet */
-    uint32_t hold;      /**< enum dn_tag_hold: what it wants of us */
-    uint32_t holding;   /**< what we want of it */
-    size_t kept_long;   /**< of these, data of messages longer than DN_TAG_HELD_MIN */
+    size_t eager_limit;   /**< bytes of data in an eager message to it */
+    size_t copy_limit;    /**< and in one that is copied; what is longer is sent from where it lies */
+    size_t piece_max;     /**< bytes of data in a DN_TAG_FRAG to it */
+    dn_pace_t pace;       /**< of long messages from it */
+    size_t kept_bytes;    /**< of its messages that nobody has received yet */
+    dn_tag_wish_t wish;   /**< what it wants of us */
+    dn_tag_wish_t wishes; /**< what we want of it */
+    size_t kept_long;     /**< of these, data of messages longer than DN_TAG_HELD_MIN */
     uint32_t
         ahead;     /**< bytes of such messages to it, since its messages were last looked at: dn_tag_heed() */
-    bool hold_due; /**< holding has changed and it does not know */
+    bool wish_due; /**< wishes have changed and it does not know */
     uint32_t lost; /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
@@ -238,7 +242,11 @@ struct dn_tag_peer {
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
     bool cut;      /**< the port has said that it is lost */
     bool flows;    /**< messages of medium length to it flow */
-    uint32_t flowing; /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
+    uint32_t flowing;    /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
+    uint64_t seen_then;  /**< seen, when the last message of medium length went to it */
+    uint32_t unanswered; /**< such messages in a row since seen has changed: dn_tag_flow.c */
+    uint32_t
+        flowed; /**< messages to it that did, since its last wish; by whoever has claimed flowing, or a hint */
     struct {
         dn_tag_req_t *req; /**< that takes it; NULL: none yet */
         dn_tag_msg_t *msg; /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
@@ -348,7 +356,7 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
-/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, hold, hold_due. So
+/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, wish, wish_due. So
  * are ahead and heeding, which have no lock. */
 
 /** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
@@ -396,7 +404,7 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 /** Is a message of this length to be announced, as the receiver is behind? */
 static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
 {
-    const uint32_t hold = dn_load_relaxed(&peer->hold);
+    const uint32_t hold = dn_load_relaxed(&peer->wish.hold);
 
     return __builtin_expect(DN_TAG_HOLDS_NONE != hold, 0)
            && (DN_TAG_HOLDS_ALL == hold || DN_TAG_HELD_MIN < len);
@@ -539,7 +547,7 @@ static inline int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t want
         dn_copy(to, (const uint8_t *) message.data + sizeof(head), len);
     }
     dn_take(from->peer, &message);
-    from->seen++;
+    dn_store_relaxed(&from->seen, from->seen + 1);
     *head_p = head;
     *size_p = len;
     return 1;

@@ -42,10 +42,6 @@
 
 #include "dn_atomic.h"
 
-/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). Looks at long
- * messages that follow each other closer are of one stay in the library: what came during the stay tells nothing. */
-#define DN_TAG_AWAY_NS 200000
-
 /** Stays in a row before each of which a peer's message lay, until its receives are announced: any process loses its core for that long
  * now and then. */
 #define DN_TAG_LAIN 2

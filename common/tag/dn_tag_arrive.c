@@ -24,10 +24,10 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
 {
     const size_t limit = peer->tag->config.limit.unexpected_limit;
 
-    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLDS_ALL == peer->holding)) {
+    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLDS_ALL == peer->wishes.hold)) {
         return DN_TAG_HOLDS_ALL;
     }
-    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->holding)
+    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->wishes.hold)
                ? DN_TAG_HOLDS_LONG
                : DN_TAG_HOLDS_NONE;
 }
@@ -36,6 +36,12 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
 static size_t dn_tag_kept_data(enum dn_tag_kind kind, size_t len)
 {
     return DN_TAG_EAGER == kind || DN_TAG_SYNC == kind || DN_TAG_FLOW == kind ? len : 0;
+}
+
+void dn_tag_wish_changed(dn_tag_peer_t *peer)
+{
+    dn_store_relaxed(&peer->wish_due, true);
+    dn_store_relaxed(&peer->tag->queued, true);
 }
 
 /** Account for a message of a sender that waits unreceived, or does so no more; say so when these are too many, and when they are few. */
@@ -48,20 +54,19 @@ static void dn_tag_account(const dn_tag_msg_t *msg, bool waits)
     peer->kept_bytes += sign * (sizeof(*msg) + data);
     peer->kept_long += sign * (DN_TAG_HELD_MIN < data ? data : 0);
     const enum dn_tag_hold holding = dn_tag_holding(peer);
-    if (__builtin_expect(holding != peer->holding, 0)) {
-        peer->holding = holding;
-        dn_store_relaxed(&peer->hold_due, true);
-        dn_store_relaxed(&peer->tag->queued, true);
+    if (__builtin_expect(holding != peer->wishes.hold, 0)) {
+        peer->wishes.hold = holding;
+        dn_tag_wish_changed(peer);
     }
 }
 
-void dn_tag_say_hold(dn_tag_peer_t *peer)
+void dn_tag_say_wish(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
 
-    if (__builtin_expect(dn_load_relaxed(&peer->hold_due), 0) && 0 == pthread_mutex_trylock(&tag->pump)) {
-        if (dn_load_relaxed(&peer->hold_due)) {
-            (void) dn_tag_tell_hold(peer);
+    if (__builtin_expect(dn_load_relaxed(&peer->wish_due), 0) && 0 == pthread_mutex_trylock(&tag->pump)) {
+        if (dn_load_relaxed(&peer->wish_due)) {
+            (void) dn_tag_tell_wish(peer);
         }
         pthread_mutex_unlock(&tag->pump);
     }
@@ -123,7 +128,8 @@ static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_
 {
     dn_match_recv_t *found = dn_match_arrive(&peer->tag->match, head.context, head.source, head.tag);
 
-    peer->seen++;
+    /* Pairs with the load in dn_tag_is_stream(). */
+    dn_store_relaxed(&peer->seen, peer->seen + 1);
     if (__builtin_expect(NULL == found, 0)) {
         return NULL;
     }
@@ -147,7 +153,7 @@ void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arriva
     if (NULL != req) {
         dn_tag_deliver(req, arrival, peer);
     } else if (kept) {
-        dn_tag_say_hold(peer);
+        dn_tag_say_wish(peer);
     } else {
         tag->config.no_memory(tag->config.arg);
     }
@@ -176,7 +182,7 @@ static __attribute__((noinline)) void dn_tag_arrive_early(dn_tag_peer_t *peer, c
     const dn_tag_arrival_t arrival = dn_tag_eager_arrival(head, data, len);
 
     if (dn_tag_keep(peer, &arrival)) {
-        dn_tag_say_hold(peer);
+        dn_tag_say_wish(peer);
     } else {
         peer->tag->config.no_memory(peer->tag->config.arg);
     }
@@ -201,14 +207,21 @@ static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_t
     }
 }
 
-static void dn_tag_set_hold(dn_tag_t *tag, dn_peer_t *src, enum dn_tag_hold hold)
+/** A receiver wants its messages otherwise. @return false: malformed. */
+static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *wish)
 {
+    if (DN_TAG_HOLDS_ALL < wish->hold || 0 != (wish->flows & ~DN_PACE_FLOW_ALL)) {
+        return false;
+    }
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     if (NULL != peer) {
-        dn_store_relaxed(&peer->hold, (uint32_t) hold);
+        dn_store_relaxed(&peer->wish.hold, wish->hold);
+        dn_store_relaxed(&peer->wish.flows, wish->flows);
+        dn_store_relaxed(&peer->flowed, 0);
     }
     dn_tag_unlock(tag);
+    return true;
 }
 
 /** What follows the envelope of a message that its sender waits for, by kind. @return false: the message is malformed. */
@@ -277,6 +290,7 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         dn_tag_announce_t announce;
         dn_tag_takes_t takes;
         dn_tag_pushed_t pushed;
+        dn_tag_wish_t wish;
         uint64_t handle;
     } message;
     int good = 0;
@@ -332,17 +346,9 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
     case DN_TAG_FLOW:
         good = dn_tag_got_flow(tag, src, data, len);
         break;
-    case DN_TAG_HOLD:
-        good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLDS_ALL);
-        break;
-    case DN_TAG_HOLD_LONG:
-        good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLDS_LONG);
-        break;
-    case DN_TAG_RELEASE:
-        good = 1;
-        dn_tag_set_hold(tag, src, DN_TAG_HOLDS_NONE);
+    case DN_TAG_WISH:
+        good = dn_tag_read_fixed(&message, sizeof(message.wish), data, len)
+               && dn_tag_got_wish(tag, src, &message.wish);
         break;
     default:
         break;

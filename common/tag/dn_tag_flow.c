@@ -14,8 +14,9 @@
  * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. Another
  * one that comes meanwhile is announced.
  *
- * What flows is copied twice, and takes memory at a receiver that does not wait for it. So it is for lengths at which a copy by
- * the kernel is not faster wherever the two cores lie.
+ * What flows is copied twice, and takes memory at a receiver that does not wait for it. Where a copy by the kernel takes less time,
+ * the receiver finds out (dn_pace.h), and wishes that the sender announces messages of this length. That is for the sender's memory
+ * which lies together: what has to be packed flows.
  *
  * A message that nobody waits for when it begins is kept until all of it is here, even if its receive comes in the meantime. So pieces
  * are put into the receive's memory by the handlers alone, and into that of a kept message under the lock.
@@ -24,11 +25,16 @@
 
 #include "dn_tag_int.h"
 
-/** Longest message that flows. */
-#define DN_TAG_FLOW_MAX ((size_t) 64 << 10)
-
 /** Bytes of a piece at most: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
 #define DN_TAG_FLOW_PIECE ((size_t) 7680)
+
+/** Messages of medium length without one of their receiver's, after which those of so many bytes flow, whatever the receiver wishes. */
+#define DN_TAG_FLOW_STREAM       16u
+#define DN_TAG_FLOW_STREAM_BYTES ((size_t) 32 << 10)
+
+/** Messages in a row whose time is taken, of so many that flow. The first ones are. */
+#define DN_TAG_FLOW_TIMED 16u
+#define DN_TAG_FLOW_EVERY 64u
 
 _Static_assert(DN_TAG_PIECE_HEAD == sizeof(dn_tag_flow_t) && DN_TAG_PIECE_HEAD == sizeof(dn_tag_frag_t),
                "pieces of a message lie alike");
@@ -44,17 +50,51 @@ size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
     return (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 }
 
+/** Does a message go to a peer from which nothing has come for long? Threads may tell some messages wrongly. */
+static bool dn_tag_is_stream(dn_tag_peer_t *peer)
+{
+    const uint64_t seen = dn_load_relaxed(&peer->seen);
+    const uint32_t before =
+        seen == dn_load_relaxed(&peer->seen_then) ? dn_load_relaxed(&peer->unanswered) : 0;
+
+    dn_store_relaxed(&peer->seen_then, seen);
+    dn_store_relaxed(&peer->unanswered, before < DN_TAG_FLOW_STREAM ? before + 1 : before);
+    return DN_TAG_FLOW_STREAM <= before;
+}
+
+/** Is a message of such a length that it may flow, and does its receiver wish it? In a stream the shorter ones flow in any case: two
+ * cores that copy at once are as fast as the kernel, and a trial of a few such messages does not show it. */
+static bool dn_tag_is_flow(const dn_tag_req_t *req)
+{
+    dn_tag_peer_t *peer = req->peer;
+
+    if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_PACE_FLOW_MAX) {
+        return false;
+    }
+    const bool streams = dn_tag_is_stream(peer) && req->len <= DN_TAG_FLOW_STREAM_BYTES;
+    return NULL == req->buffer || streams
+           || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
+}
+
+/** When does a message leave? To look takes a part of the time that it takes itself, so that most leave without. */
+static uint64_t dn_tag_flow_leaves(dn_tag_peer_t *peer)
+{
+    const uint32_t flowed = dn_load_relaxed(&peer->flowed);
+
+    dn_store_relaxed(&peer->flowed, flowed + 1);
+    return flowed % DN_TAG_FLOW_EVERY < DN_TAG_FLOW_TIMED ? dn_tag_now() : 0;
+}
+
 bool dn_tag_flow(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
-    const dn_tag_flow_t flow = {.head = req->head, .len = req->len};
     int events = 0;
 
-    if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_TAG_FLOW_MAX
-        || dn_tag_is_held(peer, req->len) || NULL != dn_load_relaxed(&peer->waits.first)
+    if (!dn_tag_is_flow(req) || dn_tag_is_held(peer, req->len) || NULL != dn_load_relaxed(&peer->waits.first)
         || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
+    const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = dn_tag_flow_leaves(peer)};
     req->kind = DN_TAG_FLOW;
     req->remote = DN_HANDLE_NONE;
     req->wanted = req->len;
@@ -92,6 +132,7 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
         if (NULL != msg) {
             /* From now on it is as one that has come at once. */
             msg->kind = DN_TAG_EAGER;
+            dn_pace_skip(&peer->pace);
         }
     }
     dn_tag_unlock(tag);
@@ -101,6 +142,9 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
     if (NULL == msg) {
         const size_t room = req->wanted - req->done;
         dn_tag_fill(req, data, len < room ? len : room);
+        if (ends && DN_PACE_ONLY != req->way) {
+            dn_tag_learn_way(req);
+        }
     } else if (ends) {
         dn_tag_fill(req, msg->data, req->wanted);
         dn_tag_lock(tag);
@@ -121,10 +165,11 @@ bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t 
     }
     memcpy(&flow, data, sizeof(flow));
     const size_t first = len - sizeof(flow);
-    if (0 > flow.head.source || DN_TAG_FLOW_MAX < flow.len || flow.len < first) {
+    if (0 > flow.head.source || DN_PACE_FLOW_MAX < flow.len || flow.len < first) {
         return false;
     }
-    const dn_tag_arrival_t arrival = {.kind = DN_TAG_FLOW, .head = flow.head, .len = flow.len};
+    const dn_tag_arrival_t arrival = {
+        .kind = DN_TAG_FLOW, .head = flow.head, .len = flow.len, .left = flow.left};
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     const bool begins = NULL != peer && 0 == peer->flow.left;
@@ -156,6 +201,7 @@ bool dn_tag_got_flow_frag(dn_tag_t *tag, const dn_peer_t *src, const uint8_t *da
 void dn_tag_flow_await(dn_tag_req_t *req, dn_tag_peer_t *peer)
 {
     req->peer = peer;
+    req->way = DN_PACE_ONLY;
     dn_tag_turn(req, DN_TAG_WAITS_BYTES);
     peer->flow.req = req;
 }

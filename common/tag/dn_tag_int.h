@@ -27,6 +27,10 @@
 #    include <sanitizer/tsan_interface.h>
 #endif
 
+/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). Looks at long
+ * messages that follow each other closer are of one stay in the library: what came during the stay tells nothing. */
+#define DN_TAG_AWAY_NS 200000
+
 /** @name What the messages say */
 /** @{ */
 typedef struct dn_tag_rts {
@@ -57,8 +61,9 @@ typedef struct dn_tag_frag {
 /** The same, ahead of a message's first bytes. */
 typedef struct dn_tag_flow {
     dn_tag_head_t head;
-    uint64_t len; /**< of the whole message */
-    uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(dn_tag_head_t) - sizeof(uint64_t)];
+    uint64_t len;  /**< of the whole message */
+    uint64_t left; /**< as dn_tag_rts_t::left; 0: no clock was read */
+    uint8_t pad[DN_TAG_PIECE_HEAD - sizeof(dn_tag_head_t) - 2 * sizeof(uint64_t)];
 } dn_tag_flow_t;
 
 typedef struct dn_tag_takes {
@@ -92,9 +97,9 @@ typedef struct dn_tag_arrival {
     enum dn_tag_kind kind;
     dn_tag_head_t head;
     uint64_t request;
-    uint64_t left;       /**< dn_tag_rts_t::left; 0: it has been kept, or is not long */
-    dn_key_t key;        /**< DN_TAG_RTS only */
-    size_t len;          /**< of the whole message */
+    uint64_t left; /**< dn_tag_rts_t::left; 0: it has been kept, is not long, or its sender did not look */
+    dn_key_t key;  /**< DN_TAG_RTS only */
+    size_t len;    /**< of the whole message */
     const uint8_t *data; /**< of all of it; NULL: not here yet */
 } dn_tag_arrival_t;
 
@@ -284,6 +289,8 @@ static inline void dn_tag_expect(dn_tag_req_t *req, const dn_tag_head_t head, si
     req->done = 0;
 }
 
+/** The bytes of a message whose way was chosen are here. */
+void dn_tag_learn_way(dn_tag_req_t *req);
 /** The rest of dn_tag_deliver(), of a message whose sender waits for an answer. */
 void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer);
 /** An announced receive is matched otherwise. */
@@ -354,11 +361,13 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer);
 void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival);
 /** dn_handler_fn_t of the channel; arg is the engine. */
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
-/** Tell a sender to hold back, or to go on. The caller holds `pump`. @return false: no room now. */
-bool dn_tag_tell_hold(dn_tag_peer_t *peer);
-/** Tell a sender now, if that is due: whoever reads or receives messages may do so for long before dn_tag_pump() is called. Holds and
- * releases leave in order, as both are told with `pump` held. If another thread holds it, that thread tells, or the next pump. */
-void dn_tag_say_hold(dn_tag_peer_t *peer);
+/** A sender is to be told dn_tag_peer_t::wishes, which have changed. The lock is held. */
+void dn_tag_wish_changed(dn_tag_peer_t *peer);
+/** Tell a sender what is wanted of it. The caller holds `pump`. @return false: no room now. */
+bool dn_tag_tell_wish(dn_tag_peer_t *peer);
+/** Tell a sender now, if that is due: whoever reads or receives messages may do so for long before dn_tag_pump() is called. Wishes leave
+ * in order, as all are told with `pump` held. If another thread holds it, that thread tells, or the next pump. */
+void dn_tag_say_wish(dn_tag_peer_t *peer);
 /** Take a kept message off. The lock is held. */
 void dn_tag_take_kept(dn_tag_msg_t *msg);
 /** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all; only those that have to be answered, or all. */

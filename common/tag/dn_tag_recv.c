@@ -18,22 +18,52 @@ static void dn_tag_answer(dn_tag_req_t *req)
     }
 }
 
-/** Choose the way of a long message whose memory lies together at both ends. */
-static void dn_tag_choose_way(dn_tag_req_t *req)
+/** Are messages of a length to flow from a peer from now on? The lock is held. */
+static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
 {
-    dn_tag_lock(req->tag);
-    req->way =
-        dn_pace_choose(&req->peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->wanted);
-    dn_tag_unlock(req->tag);
-    req->started = dn_tag_now();
+    const uint32_t bit = peer->flows ? dn_pace_flow_bit(len) : 0;
+
+    if (0 == bit || DN_PACE_STREAM_AUTO != peer->tag->config.limit.stream) {
+        return;
+    }
+    const uint32_t flows = (peer->wishes.flows & ~bit) | (dn_pace_wants_flow(&peer->pace, len) ? bit : 0);
+    if (__builtin_expect(flows != peer->wishes.flows, 0)) {
+        peer->wishes.flows = flows;
+        dn_tag_wish_changed(peer);
+    }
 }
 
-/** The bytes of a message whose way was chosen are here. */
-static void dn_tag_learn_way(dn_tag_req_t *req)
+/** Choose the way of a long message whose memory lies together at both ends, and what is wanted of the next one of this length. */
+static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
+{
+    dn_tag_peer_t *peer = req->peer;
+
+    dn_tag_lock(req->tag);
+    req->way =
+        dn_pace_choose(&peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->wanted, begin);
+    dn_tag_wish_flow(peer, req->wanted);
+    dn_tag_unlock(req->tag);
+    dn_tag_say_wish(peer);
+}
+
+/** @return when a message began to come that left its sender at @p left, 0: not known. A receiver that was away is not counted. */
+static uint64_t dn_tag_began(uint64_t left)
 {
     const uint64_t now = dn_tag_now();
 
+    return now - left < DN_TAG_AWAY_NS ? left : now;
+}
+
+void dn_tag_learn_way(dn_tag_req_t *req)
+{
+    const uint64_t now = 0 == req->started ? 0 : dn_tag_now();
+
     dn_tag_lock(req->tag);
+    if (0 == now) {
+        dn_pace_skip(&req->peer->pace);
+        dn_tag_unlock(req->tag);
+        return;
+    }
     (void) dn_tag_stay(req->tag, now);
     dn_pace_learn(&req->peer->pace, req->way, req->wanted, req->started, now);
     dn_tag_unlock(req->tag);
@@ -113,8 +143,20 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
     return true;
 }
 
-/** A long message has been matched. */
-static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind)
+/** A message flows that a receive waits for. */
+static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
+{
+    dn_tag_lock(req->tag);
+    dn_tag_flow_await(req, peer);
+    dn_tag_unlock(req->tag);
+    if (NULL != req->buffer && req->wanted == req->size) {
+        req->started = 0 == left ? 0 : dn_tag_began(left);
+        dn_tag_choose_way(req, DN_PACE_FLOWS);
+    }
+}
+
+/** A long message has been matched. @param[in] left  when it left its sender, 0: it has been kept. */
+static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind, uint64_t left)
 {
     if (0 == req->wanted) {
         dn_tag_answer(req);
@@ -122,7 +164,9 @@ static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind)
     }
     req->way = DN_PACE_ONLY;
     if (DN_TAG_RTS == kind && NULL != req->buffer) {
-        dn_tag_choose_way(req);
+        const bool held = req->peer->flows && 0 != dn_pace_flow_bit(req->wanted);
+        req->started = dn_tag_began(left);
+        dn_tag_choose_way(req, held ? DN_PACE_HELD : DN_PACE_ANNOUNCED);
     }
     if (DN_PACE_PIECES == req->way || DN_PACE_ONLY == req->way) {
         dn_tag_ask(req);
@@ -163,9 +207,7 @@ bool dn_tag_recv_again(dn_tag_req_t *req)
 void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer)
 {
     if (DN_TAG_FLOW == arrival->kind) {
-        dn_tag_lock(req->tag);
-        dn_tag_flow_await(req, peer);
-        dn_tag_unlock(req->tag);
+        dn_tag_await_flow(req, peer, arrival->left);
         return;
     }
     req->remote = arrival->request;
@@ -178,7 +220,7 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
         if (0 != arrival->left) {
             dn_tag_look_back(req, peer, arrival->left);
         }
-        dn_tag_fetch(req, arrival->kind);
+        dn_tag_fetch(req, arrival->kind, arrival->left);
     }
 }
 
@@ -253,7 +295,7 @@ static __attribute__((noinline)) void dn_tag_recv_kept(dn_tag_t *tag, dn_tag_req
     dn_tag_take_kept(msg);
     dn_tag_unlock(tag);
     dn_tag_mrecv(tag, req, msg);
-    dn_tag_say_hold(peer);
+    dn_tag_say_wish(peer);
 }
 
 /** Post a receive, or find its message. The lock is held. @return NULL: it is posted. */

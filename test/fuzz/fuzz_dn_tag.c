@@ -136,7 +136,7 @@ static void begin_anew(void)
 /** What a peer has sent and nobody has received is bounded: it is told so. */
 static void look_at_kept(void)
 {
-    DN_FUZZ_CHECK(KEPT >= peer->kept_bytes || peer->holding);
+    DN_FUZZ_CHECK(KEPT >= peer->kept_bytes || peer->wishes.hold);
     DN_FUZZ_CHECK((0 == peer->kept_bytes) == (0 == dn_match_kept_count(&tag->match)));
 }
 

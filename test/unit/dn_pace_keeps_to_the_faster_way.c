@@ -40,7 +40,7 @@ static unsigned run(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned 
     *lost_p = 0;
     for (unsigned i = 0; i < messages; i++) {
         const uint64_t started = now;
-        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len);
+        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, DN_PACE_ANNOUNCED);
 
         assert_in_range(way, 0, DN_PACE_WAYS - 1);
         now += speed->ns[way];
@@ -104,7 +104,7 @@ static void lasting_change_is_noticed(void **state)
     (void) run_pieces(&pace, 65536, &before, 1000);
     (void) run_pieces(&pace, 65536, &after, 1000);
     assert_in_range(run_pieces(&pace, 65536, &after, 1000), 980, 1000);
-    (void) run_pieces(&pace, 65536, &before, 5000);
+    (void) run_pieces(&pace, 65536, &before, 20000);
     assert_in_range(run_pieces(&pace, 65536, &before, 1000), 0, 20);
 }
 
@@ -154,7 +154,7 @@ static void window_is_timed_by_its_ends(void **state)
     for (uint64_t i = 1; i <= 64; i++) {
         dn_pace_learn(&pace, DN_PACE_PIECES, 65536, 1000, 1000 + i * 500);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i <= DN_PACE_SETTLES; i++) {
         dn_pace_learn(&alone, DN_PACE_PIECES, 65536, 10000, 10500);
         alone.last = 0;
     }
@@ -166,8 +166,10 @@ static void messages_that_end_together_share_their_time(void **state)
 {
     dn_pace_t pace = {0};
 
-    dn_pace_learn(&pace, DN_PACE_PULL, 65536, 0, 1000);
-    for (int i = 1; i <= DN_PACE_TRIES; i++) {
+    for (int i = 0; i < DN_PACE_SETTLES; i++) {
+        dn_pace_learn(&pace, DN_PACE_PIECES, 65536, 0, 1000);
+    }
+    for (int i = 1; i <= 4; i++) {
         dn_pace_learn(&pace, DN_PACE_PIECES, 65536, 1000, 5000 + (uint64_t) i);
     }
     assert_in_range((int) pace.class[2].cost[DN_PACE_PIECES], 15, 16);
@@ -180,7 +182,7 @@ static void unknown_way_waits_for_its_first_message(void **state)
     unsigned pieces = 0;
 
     for (int i = 0; i < 64; i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED);
 
         pieces += DN_PACE_PIECES == way;
         if (DN_PACE_PIECES != way) {
@@ -198,7 +200,7 @@ static void way_that_never_works_is_not_tried_again(void **state)
     unsigned pieces = 0;
 
     for (int i = 0; i < 20000; i++) {
-        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536);
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED);
 
         pieces += DN_PACE_PIECES == way;
         if (DN_PACE_PIECES == way) {
@@ -216,9 +218,73 @@ static void user_decides_where_asked_to(void **state)
 
     (void) run_pieces(&pace, 65536, &speed, 100);
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 65536), DN_PACE_PULL);
-        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 65536), DN_PACE_PIECES);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_NEVER, 65536, DN_PACE_ANNOUNCED), DN_PACE_PULL);
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_ALWAYS, 65536, DN_PACE_ANNOUNCED),
+                         DN_PACE_PIECES);
     }
+}
+
+/** Send messages that may flow as their receiver wishes; it is heard after @p late more. @return how many went by this way. */
+static unsigned run_flows(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages, unsigned late,
+                          enum dn_pace_way counted)
+{
+    unsigned wishes[16] = {0};
+    unsigned went = 0;
+
+    for (unsigned i = 0; i < 16; i++) {
+        wishes[i] = (unsigned) dn_pace_wants_flow(pace, len);
+    }
+    for (unsigned i = 0; i < messages; i++) {
+        const uint64_t started = now;
+        const unsigned flows = wishes[i % 16];
+        const enum dn_pace_way way =
+            dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, flows ? DN_PACE_FLOWS : DN_PACE_HELD);
+
+        assert_int_equal(flows, DN_PACE_PIECES == way);
+        wishes[(i + 1 + late) % 16] = (unsigned) dn_pace_wants_flow(pace, len);
+        now += speed->ns[way];
+        dn_pace_learn(pace, way, len, started, now);
+        went += counted == way;
+        now += 1000;
+    }
+    return went;
+}
+
+/** A sender that may let messages flow does so where that is faster, tries the rest, and announces them where that is. */
+static void what_may_flow_does_where_that_is_faster(void **state)
+{
+    const speed_t flow = SPEED(3000, 1000);
+    const speed_t pull = SPEED(1000, 3000);
+
+    for (unsigned late = 0; late < 15; late += 7) {
+        dn_pace_t pace = {0};
+
+        assert_true(dn_pace_wants_flow(&pace, 32768));
+        (void) run_flows(&pace, 32768, &flow, 300, late, DN_PACE_PIECES);
+        assert_in_range(run_flows(&pace, 32768, &flow, 20000, late, DN_PACE_PIECES), 19000, 19999);
+        (void) run_flows(&pace, 32768, &pull, 3000, late, DN_PACE_PULL);
+        assert_in_range(run_flows(&pace, 32768, &pull, 20000, late, DN_PACE_PULL), 19000, 19999);
+        /* What is too long to flow is another matter. */
+        assert_int_equal(dn_pace_flow_bit(65537), 0);
+        assert_int_equal(dn_pace_flow_bit(65536) | dn_pace_flow_bit(16385) | dn_pace_flow_bit(1),
+                         DN_PACE_FLOW_ALL);
+    }
+}
+
+/** The end of a message that no clock was read for hides how long the next one has taken. */
+static void no_time_is_taken_across_a_message_without_one(void **state)
+{
+    dn_pace_t pace = {0};
+
+    for (int i = 0; i <= DN_PACE_SETTLES; i++) {
+        dn_pace_learn(&pace, DN_PACE_PULL, 65536, 1000, 2000);
+    }
+    const float before = pace.class[2].cost[DN_PACE_PULL];
+    dn_pace_skip(&pace);
+    dn_pace_learn(&pace, DN_PACE_PULL, 65536, 1000, 900000);
+    assert_true(before == pace.class[2].cost[DN_PACE_PULL]);
+    dn_pace_learn(&pace, DN_PACE_PULL, 65536, 1000, 900000 + 64 * 100);
+    assert_true(before != pace.class[2].cost[DN_PACE_PULL]);
 }
 
 int main(void)
@@ -235,6 +301,8 @@ int main(void)
         cmocka_unit_test(unknown_way_waits_for_its_first_message),
         cmocka_unit_test(way_that_never_works_is_not_tried_again),
         cmocka_unit_test(user_decides_where_asked_to),
+        cmocka_unit_test(what_may_flow_does_where_that_is_faster),
+        cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,116 @@ static void a_send_flows_without_a_receive(void **state)
     free(msg);
 }
 
+/** Send to a receive that waits. @return whether the bytes followed unasked. */
+static int exchange(void)
+{
+    static uint8_t memory[MEDIUM];
+    static job_t from;
+    static job_t into;
+
+    dn_test_fill(bytes, MEDIUM, 3);
+    memset(memory, BLANK, MEDIUM);
+    into.times = 0;
+    into.req.complete = on_complete;
+    dn_tag_memory(&into.req, memory, MEDIUM);
+    dn_tag_wants(&into.req, want);
+    dn_tag_recv(tag, &into.req, NULL, 0);
+    (void) start_send(&from, MEDIUM);
+    const int flowed = DN_TAG_FLOW == from.req.kind;
+    drive();
+    assert_int_equal(from.times, 1);
+    assert_int_equal(into.times, 1);
+    assert_int_equal(into.req.status, DN_OK);
+    assert_memory_equal(memory, bytes, MEDIUM);
+    return flowed;
+}
+
+/** A way is known to be the fastest, by far, and is not to be tried again soon. */
+static void know(struct dn_pace_class *class, enum dn_pace_way way)
+{
+    class->tried = DN_PACE_WAYS * DN_PACE_TRIES;
+    class->left = 10000;
+    class->best = way;
+    for (unsigned other = 0; other < DN_PACE_WAYS; other++) {
+        class->cost[other] = class->cost_then = other == way ? 1e6f : 1e9f;
+        class->known[other] = DN_PACE_TRIES;
+    }
+}
+
+static void a_sender_does_what_its_receiver_wishes(void **state)
+{
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, self);
+
+    assert_true(exchange());
+    know(&peer->pace.class[0], DN_PACE_ALONE);
+    /* The receiver finds out with the next message. */
+    assert_true(exchange());
+    assert_int_equal(peer->wish.flows, DN_PACE_FLOW_ALL & ~dn_pace_flow_bit(MEDIUM));
+    assert_false(exchange());
+    know(&peer->pace.class[0], DN_PACE_PIECES);
+    assert_false(exchange());
+    assert_int_equal(peer->wish.flows, DN_PACE_FLOW_ALL);
+    assert_true(exchange());
+    memset(&peer->pace, 0, sizeof(peer->pace));
+    assert_int_equal(tag->dropped, 0);
+}
+
+/** Nothing comes back, so that it goes as it does best in a stream. */
+static void a_stream_flows_whatever_is_wished(void **state)
+{
+    static job_t jobs[20];
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, self);
+    const dn_tag_wish_t wish = {.hold = DN_TAG_HOLDS_NONE, .flows = 0};
+    unsigned flowed = 0;
+
+    dn_tag_receive(self, DN_TAG_WISH, &wish, sizeof(wish), tag);
+    peer->wishes = wish;
+    for (unsigned i = 0; i < 20; i++) {
+        (void) start_send(&jobs[i], MEDIUM);
+        flowed += DN_TAG_FLOW == jobs[i].req.kind;
+    }
+    assert_in_range(flowed, 1, 4);
+    for (unsigned i = 0; i < 20; i++) {
+        dn_tag_found_t found;
+        dn_tag_msg_t *msg = NULL;
+        static uint8_t memory[MEDIUM];
+        job_t into = {.req.complete = on_complete};
+
+        for (int polls = 0; polls < 1000 && NULL == msg; polls++) {
+            dn_progress(port);
+            msg = dn_tag_mprobe(tag, &want, &found);
+        }
+        assert_non_null(msg);
+        dn_tag_memory(&into.req, memory, MEDIUM);
+        dn_tag_mrecv(tag, &into.req, msg);
+        drive();
+        assert_int_equal(into.times, 1);
+        assert_int_equal(jobs[i].times, 1);
+    }
+    peer->wish.flows = peer->wishes.flows = DN_PACE_FLOW_ALL;
+    assert_int_equal(tag->dropped, 0);
+}
+
+static void a_wish_that_makes_no_sense_is_dropped(void **state)
+{
+    static const dn_tag_wish_t wishes[] = {{DN_TAG_HOLDS_ALL + 1, 0},
+                                           {UINT32_MAX, DN_PACE_FLOW_ALL},
+                                           {DN_TAG_HOLDS_NONE, DN_PACE_FLOW_ALL + 1},
+                                           {DN_TAG_HOLDS_NONE, UINT32_MAX}};
+    const dn_tag_peer_t *peer = dn_tag_peer_of(tag, self);
+    uint64_t dropped = 0;
+
+    for (unsigned i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+        dn_tag_receive(self, DN_TAG_WISH, &wishes[i], sizeof(wishes[i]), tag);
+        assert_int_equal(tag->dropped, ++dropped);
+        dn_tag_receive(self, DN_TAG_WISH, &wishes[i], i, tag);
+        assert_int_equal(tag->dropped, ++dropped);
+        assert_int_equal(peer->wish.hold, DN_TAG_HOLDS_NONE);
+        assert_int_equal(peer->wish.flows, DN_PACE_FLOW_ALL);
+    }
+    tag->dropped = 0;
+}
+
 /** The receiver reads nothing, until one has to wait in its midst. */
 static dn_tag_peer_t *send_until_it_waits(job_t *job)
 {
@@ -312,6 +422,9 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(what_does_not_follow_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(a_send_flows_without_a_receive, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sender_does_what_its_receiver_wishes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_flows_whatever_is_wished, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_wish_that_makes_no_sense_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(the_next_one_is_announced_meanwhile, setup, teardown),
         cmocka_unit_test_setup_teardown(what_flows_needs_its_peer_and_leaves_before_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_probed_message_whose_sender_is_left_is_an_error, setup, teardown),

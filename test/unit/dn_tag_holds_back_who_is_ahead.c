@@ -138,23 +138,23 @@ static void receive_all(void)
     while (nreceived < nsends) {
         receive();
     }
-    assert_int_equal(to->hold, DN_TAG_HOLDS_NONE);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_NONE);
     assert_int_equal(to->kept_bytes, 0);
     assert_int_equal(tag->dropped, 0);
 }
 
 static void longer_messages_are_announced_to_a_receiver_that_is_behind(void **state)
 {
-    while (DN_TAG_HOLDS_NONE == to->hold) {
+    while (DN_TAG_HOLDS_NONE == to->wish.hold) {
         assert_true(send(LONG));
     }
-    assert_int_equal(to->hold, DN_TAG_HOLDS_LONG);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
     assert_int_equal(nsends, BEHIND / LONG + 1);
     assert_false(send(LONG));
     assert_true(send(DN_TAG_HELD_MIN));
     assert_false(send(DN_TAG_HELD_MIN + 1));
     /* Half of it goes, and a little more. */
-    while (DN_TAG_HOLDS_NONE != to->hold) {
+    while (DN_TAG_HOLDS_NONE != to->wish.hold) {
         receive();
     }
     assert_in_range(to->kept_long, BEHIND / 2 - 2 * LONG, BEHIND / 2);
@@ -172,7 +172,7 @@ static void longer_messages_are_announced_to_a_receiver_that_is_behind(void **st
 
 static void a_message_that_flows_counts_as_long_as_it_is_kept(void **state)
 {
-    while (DN_TAG_HOLDS_NONE == to->hold) {
+    while (DN_TAG_HOLDS_NONE == to->wish.hold) {
         assert_true(send(LONG));
     }
     assert_int_equal(nsends, BEHIND / LONG + 1);
@@ -193,7 +193,7 @@ static void a_sender_that_only_injects_hears_of_it(void **state)
         sent += LONG;
         assert_in_range(sent, LONG, 2 * BEHIND);
     }
-    assert_int_equal(to->hold, DN_TAG_HOLDS_LONG);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
     assert_int_equal(dn_tag_inject(to, &head, sends[0].memory, DN_TAG_HELD_MIN), DN_OK);
 }
 
@@ -207,31 +207,31 @@ static void a_receiver_that_only_reads_says_it(void **state)
         (void) dn_recv(self, 100);
     }
     (void) dn_recv(self, 100);
-    assert_int_equal(to->hold, DN_TAG_HOLDS_LONG);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
 }
 
 static void a_limit_below_that_holds_all_at_once(void **state)
 {
-    while (DN_TAG_HOLDS_NONE == to->hold) {
+    while (DN_TAG_HOLDS_NONE == to->wish.hold) {
         assert_true(send(LONG));
     }
-    assert_int_equal(to->hold, DN_TAG_HOLDS_ALL);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_ALL);
     assert_false(send(8));
     receive_all();
 }
 
 static void all_messages_are_announced_beyond_the_limit(void **state)
 {
-    while (DN_TAG_HOLDS_ALL != to->hold) {
-        assert_int_equal(to->hold, DN_TAG_HOLDS_NONE);
+    while (DN_TAG_HOLDS_ALL != to->wish.hold) {
+        assert_int_equal(to->wish.hold, DN_TAG_HOLDS_NONE);
         assert_true(send(DN_TAG_HELD_MIN));
     }
     assert_int_equal(nsends, LIMIT / (DN_TAG_HELD_MIN + sizeof(dn_tag_msg_t)) + 1);
     assert_false(send(8));
-    while (DN_TAG_HOLDS_ALL == to->hold) {
+    while (DN_TAG_HOLDS_ALL == to->wish.hold) {
         receive();
     }
-    assert_int_equal(to->hold, DN_TAG_HOLDS_NONE);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_NONE);
     assert_true(send(8));
     assert_true(send(LONG));
     receive_all();
