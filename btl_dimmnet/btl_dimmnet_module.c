@@ -290,7 +290,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     }
     mca_btl_dimmnet_aside_free();
     dn_ompi_progress_remove(mca_btl_dimmnet_advance);
-    component->driven = false;
+    component->driven = false; /* nobody else is left */
     component->port = NULL;
     dn_ompi_close();
     return OPAL_SUCCESS;

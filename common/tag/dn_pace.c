@@ -6,19 +6,36 @@
 
 #include "dn_pace.h"
 
+#include <string.h>
+
 /** Messages between two trials of another way, where both take about as long; more the slower it is, the more messages a trial takes,
  * and twice as many each time that the best way has stayed the same, up to LOST_MOST times. */
 #define LEAST_LEFT 512.0f
 #define MOST_LEFT  16384.0f
 #define LOST_MOST  4
 
-/** A best way that takes this much longer than when it was found to be the best has others tried at once. */
-#define CHANGED 1.5f
+/** Messages until the first trials of a length that is new, where shorter ones are known. */
+#define FIRST_LEFT 64
+
+/** A best way that takes this much longer than when it was chosen has the next trial begin at once, if that way is known to take less
+ * than this many times as much. */
+#define CHANGED    2.5f
+#define WORTH_LOOK 4.0f
+
+/** Messages beyond those of a trial itself that count as spent for it: a sender of a window hears late that it is over. */
+#define OPEN 64
+
+/** Messages in a row that were announced though they were to flow, after which their sender is told again, and another way is tried. */
+#define UNMET 32
 
 /** How much of a message's cost goes into the known one. A message that took far longer was disturbed: no more of it
  * counts than this multiple. */
 #define WEIGHT    0.25f
 #define DISTURBED 2.0f
+
+/** The same in a trial, of the best way's cost; and the messages that decide it. */
+#define DISTURBED_TRIAL 16.0f
+#define ENOUGH          (DN_PACE_TRIES - DN_PACE_SETTLES)
 
 /** Pieces keep two cores busy that might have had something else to do: they have to be faster by this much. Those of a message that
  * flows have no such handicap, since its sender goes on as soon as these have left. */
@@ -26,9 +43,6 @@
 
 /** Messages until every way has had its tries. */
 #define ALL_TRIES (DN_PACE_WAYS * DN_PACE_TRIES)
-
-/** And until the first trial, where these were spared as the next shorter length is known. */
-#define FIRST_LEFT 64
 
 _Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
@@ -84,13 +98,13 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
 }
 
 /** Messages until the trial of a way is over: its loss is a small part of the time until then. */
-static uint16_t dn_pace_until(const struct dn_pace_class *class, enum dn_pace_way best)
+static uint16_t dn_pace_until(const struct dn_pace_class *class)
 {
-    const float ratio = class->cost[class->trial] / class->cost[best];
-    const float spent =
-        class->spent[class->trial] > DN_PACE_TRIES ? class->spent[class->trial] : DN_PACE_TRIES;
-    const float left =
-        LEAST_LEFT * (1 < ratio ? ratio : 1) * spent / DN_PACE_TRIES * (float) (1 << class->lost);
+    const unsigned spent = class->spent[class->trial];
+    const float ratio = class->cost[class->trial] / class->cost[class->best];
+    const float left = LEAST_LEFT * (1 < ratio ? ratio : 1)
+                       * (DN_PACE_TRIES < spent ? (float) spent / DN_PACE_TRIES : 1)
+                       * (float) (1 << class->lost);
 
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
@@ -105,45 +119,76 @@ static enum dn_pace_way dn_pace_wanted(const struct dn_pace_class *class, int mi
     return 0 != class->left && DN_PACE_TRIES >= class->left ? class->trial : dn_pace_best(class);
 }
 
+/** Choose the way that is tried next. @return 0: there is none. */
+static int dn_pace_plan(struct dn_pace_class *class)
+{
+    const enum dn_pace_way best = dn_pace_best(class);
+    const enum dn_pace_way trial = dn_pace_next_trial(class, best);
+
+    if (DN_PACE_WAYS == trial) {
+        return 0;
+    }
+    if (0 == class->cost_then || best != class->best) {
+        class->lost = 0;
+    } else if (LOST_MOST > class->lost) {
+        class->lost++;
+    }
+    class->best = best;
+    class->cost_then = class->cost[best];
+    class->trial = trial;
+    class->left = 0 != class->hasty ? FIRST_LEFT : dn_pace_until(class);
+    class->hasty -= 0 != class->hasty;
+    return 1;
+}
+
 /** A message goes the way that is wanted: count it. */
 static void dn_pace_step(struct dn_pace_class *class)
 {
     if (ALL_TRIES > class->tried) {
         class->tried++;
-        return;
-    }
-    if (0 == class->left) {
-        const enum dn_pace_way best = dn_pace_best(class);
-        const enum dn_pace_way trial = dn_pace_next_trial(class, best);
-        if (DN_PACE_WAYS == trial) {
-            return;
-        }
-        class->lost = best != class->best ? 0 : (uint8_t) (class->lost + (LOST_MOST > class->lost));
-        class->best = best;
-        class->cost_then = class->cost[best];
-        class->trial = trial;
-        class->left = dn_pace_until(class, best);
-    }
-    if (DN_PACE_TRIES == --class->left) {
+    } else if ((0 != class->left || dn_pace_plan(class)) && DN_PACE_TRIES == --class->left) {
         class->spent[class->trial] = 0;
+        class->open = DN_PACE_TRIES + OPEN;
+        class->timed = 0;
+        class->sum = 0;
     }
 }
 
-/** Messages of a trial, those included that go its way before their sender has heard that it is over. */
+/** Messages of a trial, with those that go its way before their sender has heard that it is over. */
 static void dn_pace_spend(struct dn_pace_class *class, enum dn_pace_way way)
 {
-    if (way == class->trial && UINT8_MAX > class->spent[way]) {
+    if (0 != class->open && way == class->trial) {
+        class->open--;
         class->spent[way]++;
     }
 }
 
-/** Has the best way changed so much that others may be better now? Those which were not tried for long are, soon. */
+/** A message of a trial has ended. Once enough have, their mean is the cost of the way. @return 0: it is none, or there were enough. */
+static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, float cost)
+{
+    const float most = DISTURBED_TRIAL * class->cost[class->best];
+
+    if (0 == class->open || way != class->trial || ENOUGH <= class->timed) {
+        return 0;
+    }
+    class->sum += cost < most ? cost : most;
+    if (ENOUGH == ++class->timed) {
+        class->cost[way] = class->sum / ENOUGH;
+    }
+    return 1;
+}
+
+/** Has the best way become so slow that another one may be better? */
 static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way)
 {
-    if (way == class->best && DN_PACE_TRIES<class->left &&class->cost[way]> CHANGED * class->cost_then) {
-        class->cost_then = class->cost[way];
+    const float cost = class->cost[way];
+    const int waits = way == class->best && DN_PACE_TRIES < class->left;
+
+    if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
+        class->cost_then = cost;
         class->lost = 0;
         class->left = DN_PACE_TRIES + 1;
+        class->hasty = DN_PACE_WAYS - 1;
     }
 }
 
@@ -156,36 +201,54 @@ int dn_pace_wants_flow(const dn_pace_t *pace, size_t len)
 static void dn_pace_inherit(struct dn_pace_class *class, const struct dn_pace_class *shorter)
 {
     if (ALL_TRIES == shorter->tried) {
-        *class = *shorter;
-        class->best = dn_pace_best(class);
-        class->cost_then = class->cost[class->best];
-        class->lost = 0;
-        class->left = FIRST_LEFT;
+        memcpy(class->cost, shorter->cost, sizeof(class->cost));
+        memcpy(class->known, shorter->known, sizeof(class->known));
+        class->tried = ALL_TRIES;
+        class->hasty = DN_PACE_WAYS - 1;
     }
+}
+
+int dn_pace_is_unmet(const dn_pace_t *pace, size_t len)
+{
+    return UNMET == pace->class[class_of(len)].unmet;
+}
+
+/** A message was announced, though messages are to flow: its sender has not heard yet, or cannot let it. */
+static enum dn_pace_way dn_pace_unmet(struct dn_pace_class *class)
+{
+    if (UNMET == class->unmet) {
+        class->unmet = 0;
+    }
+    if (UNMET == ++class->unmet) {
+        class->left = 0;
+        if (ALL_TRIES > class->tried) {
+            class->tried += DN_PACE_TRIES - class->tried % DN_PACE_TRIES;
+        }
+    }
+    return dn_pace_best_pull(class);
 }
 
 enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
                                 enum dn_pace_begin begin)
 {
     struct dn_pace_class *class = &pace->class[class_of(len)];
+    const int flows = DN_PACE_FLOWS == begin || DN_PACE_UNTIMED == begin;
 
-    if (DN_PACE_STREAM_AUTO != stream && DN_PACE_FLOWS != begin) {
+    if (DN_PACE_STREAM_AUTO != stream && !flows) {
         return DN_PACE_STREAM_NEVER == stream ? DN_PACE_PULL : DN_PACE_PIECES;
     }
+    class->flows = DN_PACE_ANNOUNCED != begin;
     if (0 == class->tried && pace->class != class) {
         dn_pace_inherit(class, class - 1);
     }
-    class->flows = DN_PACE_ANNOUNCED != begin;
     const enum dn_pace_way wanted = dn_pace_wanted(class, class->flows);
-    enum dn_pace_way way = wanted;
-    if (DN_PACE_FLOWS == begin) {
-        way = DN_PACE_PIECES;
-    } else if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
-        /* Its sender has not heard yet that it is to flow, or cannot let it. */
-        way = dn_pace_best_pull(class);
+    if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
+        return dn_pace_unmet(class);
     }
+    class->unmet = 0;
+    const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
-    if (wanted == way) {
+    if (wanted == way && DN_PACE_UNTIMED != begin) {
         dn_pace_step(class);
     }
     return way;
@@ -202,17 +265,17 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
     const float cost = (float) (now > since ? now - since : 1) * 1024.0f / (float) len;
     struct dn_pace_class *class = &pace->class[class_of(len)];
     float *known = &class->cost[way];
-    const int skipped = pace->skipped;
+    const int settles = way != class->last || DN_PACE_SETTLES > class->settled;
 
-    pace->last = now;
-    pace->skipped = 0;
-    if (skipped) {
-        /* When the one before has ended is not known. */
-        return;
-    }
-    if (way != class->last || DN_PACE_SETTLES > class->settled) {
+    if (settles) {
         class->settled = way != class->last ? 1 : (uint8_t) (class->settled + 1);
         class->last = way;
+    }
+    if (settles || pace->skipped) {
+        /* It took longer than others will, or when the one before has ended is not known: a first guess, for want of any better. */
+        *known = 0 == *known ? cost : *known;
+    } else if (dn_pace_judge(class, way, cost)) {
+        /* Its mean counts, once it is there. */
     } else if (DN_PACE_TRIES > class->known[way]) {
         /* Of messages that are under way at once one takes all the time, and the others none: the mean counts. */
         *known += (cost - *known) / (float) ++class->known[way];
@@ -220,4 +283,6 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
         dn_pace_watch(class, way);
     }
+    pace->last = now;
+    pace->skipped = 0;
 }

@@ -49,25 +49,31 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 /** Messages in a row by which a way is tried. */
 #define DN_PACE_TRIES 8
 
-/** Messages in a row after which the time of the next one counts. The first ones of a way find memory that was never touched, or that has
- * left the caches, and a sender that does other things. */
+/** Messages of one way in a row after which the time of the next one counts: the first ones find memory that was never touched, or that
+ * has left the caches, and a sender that does other things. */
 #define DN_PACE_SETTLES 2
 
 /** All zero at first. Private. */
 typedef struct dn_pace {
     struct dn_pace_class {
         float cost[DN_PACE_WAYS];    /**< ns a KiB, 0: not known */
-        uint16_t tried;              /**< messages, until every way has had its tries */
         uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is the mean of, up to DN_PACE_TRIES */
-        uint8_t settled;             /**< messages in a row by the same way, up to DN_PACE_SETTLES */
-        enum dn_pace_way last;       /**< that way */
+        uint8_t spent[DN_PACE_WAYS]; /**< messages that went this way for its last trial */
         uint8_t flows;               /**< not 0: messages of this class may flow */
+        uint8_t settled;             /**< messages in a row by the same way, up to DN_PACE_SETTLES */
+        enum dn_pace_way last;       /**< the way of the message that ended last */
+        uint16_t tried;              /**< messages, until every way has had its tries */
         uint16_t left;               /**< messages until another way has been tried again */
-        enum dn_pace_way trial;      /**< that way */
-        enum dn_pace_way best;       /**< the way that was best when it was chosen */
-        float cost_then;             /**< of that one, at that time */
-        uint8_t spent[DN_PACE_WAYS]; /**< messages that the last trial of a way took */
+        enum dn_pace_way trial;      /**< the way that is tried then */
+        float sum;                   /**< of the costs of that trial's messages, as far as these are known */
+        uint8_t timed;               /**< such messages, up to DN_PACE_TRIES - DN_PACE_SETTLES */
+        uint8_t open;                /**< messages that may still count as spent for that trial */
+        enum dn_pace_way best;       /**< the way that was best when `trial` was chosen */
+        float cost_then;             /**< its cost at that time */
         uint8_t lost;                /**< trials in a row after which the best way was the same */
+        uint8_t
+            hasty; /**< trials that follow each other soon: what is known is of other lengths, or of other times */
+        uint8_t unmet; /**< messages in a row that were announced, though they were to flow */
     } class[DN_PACE_CLASSES];
     uint64_t last; /**< when a message ended */
     int skipped;   /**< not 0: another one has ended since, and no clock was read */
@@ -81,11 +87,15 @@ enum dn_pace_begin {
     DN_PACE_ANNOUNCED, /**< it cannot flow */
     DN_PACE_HELD,      /**< announced, though it might have flowed: it goes any way but DN_PACE_PIECES */
     DN_PACE_FLOWS,     /**< its bytes follow: it goes by DN_PACE_PIECES */
+    DN_PACE_UNTIMED,   /**< and its sender has not read a clock: it ends with dn_pace_skip() */
 };
 
 /** The way for a message of @p len bytes that begins now. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
                                        enum dn_pace_begin begin);
+
+/** The sender does otherwise than it was told, for so many messages of @p len bytes that it should be told once more. */
+DN_API int dn_pace_is_unmet(const dn_pace_t *pace, size_t len);
 
 /** Are the next messages of @p len bytes to flow? @param[in] len  At most DN_PACE_FLOW_MAX. */
 DN_API int dn_pace_wants_flow(const dn_pace_t *pace, size_t len);
@@ -100,7 +110,7 @@ DN_API int dn_pace_wants_flow(const dn_pace_t *pace, size_t len);
  */
 DN_API void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now);
 
-/** A message has ended, and no clock was read. */
+/** A message has ended of which nothing is learnt. The time of the next one cannot be told from its own, then. */
 DN_API void dn_pace_skip(dn_pace_t *pace);
 
 #endif

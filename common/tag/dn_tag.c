@@ -109,8 +109,8 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - DN_TAG_PIECE_HEAD) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
     /* Where the two share memory, and one copies in while the other copies out. */
-    peer->wish.flows = peer->wishes.flows = DN_PACE_FLOW_ALL;
     peer->flows = 0 != (attr.caps & DN_CAP_MAP) && DN_PACE_STREAM_NEVER != tag->config.limit.stream;
+    peer->wish.flows = peer->our_wish.flows = DN_PACE_FLOW_ALL;
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;
     tag->peers = peer;
@@ -482,7 +482,7 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
 bool dn_tag_tell_wish(dn_tag_peer_t *peer)
 {
     dn_tag_lock(peer->tag);
-    const dn_tag_wish_t wish = peer->wishes;
+    const dn_tag_wish_t wish = peer->our_wish;
     dn_store_relaxed(&peer->wish_due, false);
     dn_tag_unlock(peer->tag);
     if (DN_ERR_AGAIN != dn_tag_tell(peer, DN_TAG_WISH, &wish, sizeof(wish))) {

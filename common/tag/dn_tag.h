@@ -7,8 +7,8 @@
  *
  * A short message is one BOTF message, matched where it arrives. A long one is announced by its envelope; the receiver, once
  * it has matched, PULLs the data and says that it is done, or asks for the bytes in pieces when memory on either side does not
- * lie together, or pieces are faster (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). One of medium length flows:
- * where both share memory it comes in pieces without being asked for (dn_tag_flow.c). Where the receiver comes first, the sender may PUSH at once (protocol A: dn_tag_announce.c). What finds no room in the peer's ring waits, in order,
+ * lie together, or pieces are faster (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). One of medium length may flow:
+ * where both share memory, and this takes less time, it comes in pieces without being asked for (dn_tag_flow.c). Where the receiver comes first, the sender may PUSH at once (protocol A: dn_tag_announce.c). What finds no room in the peer's ring waits, in order,
  * and dn_tag_progress() tries it again.
  *
  * The life of a request; each arrow is one dn_tag_turn():
@@ -215,17 +215,17 @@ struct dn_tag_peer {
     dn_fifo_t waits; /**< sends that wait for room */
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
-    size_t eager_limit;   /**< bytes of data in an eager message to it */
-    size_t copy_limit;    /**< and in one that is copied; what is longer is sent from where it lies */
-    size_t piece_max;     /**< bytes of data in a DN_TAG_FRAG to it */
-    dn_pace_t pace;       /**< of long messages from it */
-    size_t kept_bytes;    /**< of its messages that nobody has received yet */
-    dn_tag_wish_t wish;   /**< what it wants of us */
-    dn_tag_wish_t wishes; /**< what we want of it */
-    size_t kept_long;     /**< of these, data of messages longer than DN_TAG_HELD_MIN */
+    size_t eager_limit;     /**< bytes of data in an eager message to it */
+    size_t copy_limit;      /**< and in one that is copied; what is longer is sent from where it lies */
+    size_t piece_max;       /**< bytes of data in a DN_TAG_FRAG to it */
+    dn_pace_t pace;         /**< of long messages from it */
+    size_t kept_bytes;      /**< of its messages that nobody has received yet */
+    dn_tag_wish_t wish;     /**< what it wants of us */
+    dn_tag_wish_t our_wish; /**< what we want of it */
+    size_t kept_long;       /**< of its kept messages, data of messages longer than DN_TAG_HELD_MIN */
     uint32_t
         ahead;     /**< bytes of such messages to it, since its messages were last looked at: dn_tag_heed() */
-    bool wish_due; /**< wishes have changed and it does not know */
+    bool wish_due; /**< our_wish has changed and it does not know */
     uint32_t lost; /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
@@ -245,8 +245,7 @@ struct dn_tag_peer {
     uint32_t flowing;    /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
     uint64_t seen_then;  /**< seen, when the last message of medium length went to it */
     uint32_t unanswered; /**< such messages in a row since seen has changed: dn_tag_flow.c */
-    uint32_t
-        flowed; /**< messages to it that did, since its last wish; by whoever has claimed flowing, or a hint */
+    uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
     struct {
         dn_tag_req_t *req; /**< that takes it; NULL: none yet */
         dn_tag_msg_t *msg; /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
@@ -320,7 +319,7 @@ struct dn_tag {
         uint64_t since_ns; /**< when it began, by dn_tag_now() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
     } here;       /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
-    bool queued;  /**< some peer has sends that wait, or a hold to tell */
+    bool queued;  /**< some peer has sends that wait, or is to be told a wish */
     bool heeding; /**< a sender looks at what a receiver says: not once more from inside of that */
     pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };

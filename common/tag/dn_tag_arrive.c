@@ -24,10 +24,10 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
 {
     const size_t limit = peer->tag->config.limit.unexpected_limit;
 
-    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLDS_ALL == peer->wishes.hold)) {
+    if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLDS_ALL == peer->our_wish.hold)) {
         return DN_TAG_HOLDS_ALL;
     }
-    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->wishes.hold)
+    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->our_wish.hold)
                ? DN_TAG_HOLDS_LONG
                : DN_TAG_HOLDS_NONE;
 }
@@ -54,8 +54,8 @@ static void dn_tag_account(const dn_tag_msg_t *msg, bool waits)
     peer->kept_bytes += sign * (sizeof(*msg) + data);
     peer->kept_long += sign * (DN_TAG_HELD_MIN < data ? data : 0);
     const enum dn_tag_hold holding = dn_tag_holding(peer);
-    if (__builtin_expect(holding != peer->wishes.hold, 0)) {
-        peer->wishes.hold = holding;
+    if (__builtin_expect(holding != peer->our_wish.hold, 0)) {
+        peer->our_wish.hold = holding;
         dn_tag_wish_changed(peer);
     }
 }

@@ -50,7 +50,8 @@ size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
     return (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 }
 
-/** Does a message go to a peer from which nothing has come for long? Threads may tell some messages wrongly. */
+/** Does a message go to a peer from which nothing has come for long? Where threads send at once, the answer may be wrong for some of their
+ * messages, which then go the other way. */
 static bool dn_tag_is_stream(dn_tag_peer_t *peer)
 {
     const uint64_t seen = dn_load_relaxed(&peer->seen);
@@ -94,7 +95,9 @@ bool dn_tag_flow(dn_tag_req_t *req)
         || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
-    const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = dn_tag_flow_leaves(peer)};
+    /* To pack takes a time of its own. */
+    const uint64_t left = NULL == req->buffer ? 0 : dn_tag_flow_leaves(peer);
+    const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = left};
     req->kind = DN_TAG_FLOW;
     req->remote = DN_HANDLE_NONE;
     req->wanted = req->len;
@@ -142,7 +145,7 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
     if (NULL == msg) {
         const size_t room = req->wanted - req->done;
         dn_tag_fill(req, data, len < room ? len : room);
-        if (ends && DN_PACE_ONLY != req->way) {
+        if (ends) {
             dn_tag_learn_way(req);
         }
     } else if (ends) {
@@ -165,7 +168,7 @@ bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t 
     }
     memcpy(&flow, data, sizeof(flow));
     const size_t first = len - sizeof(flow);
-    if (0 > flow.head.source || DN_PACE_FLOW_MAX < flow.len || flow.len < first) {
+    if (0 > flow.head.source || 0 == flow.len || DN_PACE_FLOW_MAX < flow.len || flow.len < first) {
         return false;
     }
     const dn_tag_arrival_t arrival = {

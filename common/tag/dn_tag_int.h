@@ -289,7 +289,7 @@ static inline void dn_tag_expect(dn_tag_req_t *req, const dn_tag_head_t head, si
     req->done = 0;
 }
 
-/** The bytes of a message whose way was chosen are here. */
+/** The bytes of a message are here. */
 void dn_tag_learn_way(dn_tag_req_t *req);
 /** The rest of dn_tag_deliver(), of a message whose sender waits for an answer. */
 void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, dn_tag_peer_t *peer);
@@ -361,7 +361,7 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer);
 void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arrival);
 /** dn_handler_fn_t of the channel; arg is the engine. */
 void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len, void *arg);
-/** A sender is to be told dn_tag_peer_t::wishes, which have changed. The lock is held. */
+/** A sender is to be told dn_tag_peer_t::our_wish, which has changed. The lock is held. */
 void dn_tag_wish_changed(dn_tag_peer_t *peer);
 /** Tell a sender what is wanted of it. The caller holds `pump`. @return false: no room now. */
 bool dn_tag_tell_wish(dn_tag_peer_t *peer);

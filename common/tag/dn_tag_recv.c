@@ -18,7 +18,8 @@ static void dn_tag_answer(dn_tag_req_t *req)
     }
 }
 
-/** Are messages of a length to flow from a peer from now on? The lock is held. */
+/** Are messages of a length to flow from a peer from now on? A peer that does otherwise for long is told once more: the wish may have
+ * gone to one that was here before it. The lock is held. */
 static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
 {
     const uint32_t bit = peer->flows ? dn_pace_flow_bit(len) : 0;
@@ -26,9 +27,9 @@ static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
     if (0 == bit || DN_PACE_STREAM_AUTO != peer->tag->config.limit.stream) {
         return;
     }
-    const uint32_t flows = (peer->wishes.flows & ~bit) | (dn_pace_wants_flow(&peer->pace, len) ? bit : 0);
-    if (__builtin_expect(flows != peer->wishes.flows, 0)) {
-        peer->wishes.flows = flows;
+    const uint32_t flows = (peer->our_wish.flows & ~bit) | (dn_pace_wants_flow(&peer->pace, len) ? bit : 0);
+    if (__builtin_expect(flows != peer->our_wish.flows || dn_pace_is_unmet(&peer->pace, len), 0)) {
+        peer->our_wish.flows = flows;
         dn_tag_wish_changed(peer);
     }
 }
@@ -40,32 +41,37 @@ static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
 
     dn_tag_lock(req->tag);
     req->way =
-        dn_pace_choose(&peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->wanted, begin);
-    dn_tag_wish_flow(peer, req->wanted);
+        dn_pace_choose(&peer->pace, (enum dn_pace_stream) req->tag->config.limit.stream, req->size, begin);
+    dn_tag_wish_flow(peer, req->size);
     dn_tag_unlock(req->tag);
     dn_tag_say_wish(peer);
 }
 
-/** @return when a message began to come that left its sender at @p left, 0: not known. A receiver that was away is not counted. */
+/** Nanoseconds after which a receiver that looks at a message of medium length has not waited for it. */
+#define DN_TAG_LATE_NS 20000
+
+/** @return when a message of medium length began to come that left its sender at @p left, 0: not known. What its receiver was late does
+ * not count; nor does a stamp that is none. */
 static uint64_t dn_tag_began(uint64_t left)
 {
     const uint64_t now = dn_tag_now();
 
-    return now - left < DN_TAG_AWAY_NS ? left : now;
+    return now - left < DN_TAG_LATE_NS ? left : now;
 }
 
 void dn_tag_learn_way(dn_tag_req_t *req)
 {
-    const uint64_t now = 0 == req->started ? 0 : dn_tag_now();
+    dn_pace_t *pace = &req->peer->pace;
+    const bool learns = DN_PACE_ONLY != req->way && 0 != req->started && req->wanted == req->size;
+    const uint64_t now = learns ? dn_tag_now() : 0;
 
     dn_tag_lock(req->tag);
-    if (0 == now) {
-        dn_pace_skip(&req->peer->pace);
-        dn_tag_unlock(req->tag);
-        return;
+    if (learns) {
+        (void) dn_tag_stay(req->tag, now);
+        dn_pace_learn(pace, req->way, req->wanted, req->started, now);
+    } else {
+        dn_pace_skip(pace);
     }
-    (void) dn_tag_stay(req->tag, now);
-    dn_pace_learn(&req->peer->pace, req->way, req->wanted, req->started, now);
     dn_tag_unlock(req->tag);
 }
 
@@ -143,6 +149,24 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
     return true;
 }
 
+/** Choose the way of a message that was announced. */
+static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
+{
+    const dn_tag_peer_t *peer = req->peer;
+
+    if (req->size <= peer->eager_limit) {
+        /* Its sender holds back: a short one says nothing of others. */
+        req->way = DN_PACE_ALONE;
+        req->started = 0;
+    } else if (peer->flows && 0 != dn_pace_flow_bit(req->size)) {
+        req->started = dn_tag_began(left);
+        dn_tag_choose_way(req, DN_PACE_HELD);
+    } else {
+        req->started = dn_tag_now();
+        dn_tag_choose_way(req, DN_PACE_ANNOUNCED);
+    }
+}
+
 /** A message flows that a receive waits for. */
 static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
@@ -151,7 +175,7 @@ static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t l
     dn_tag_unlock(req->tag);
     if (NULL != req->buffer && req->wanted == req->size) {
         req->started = 0 == left ? 0 : dn_tag_began(left);
-        dn_tag_choose_way(req, DN_PACE_FLOWS);
+        dn_tag_choose_way(req, 0 == left ? DN_PACE_UNTIMED : DN_PACE_FLOWS);
     }
 }
 
@@ -164,9 +188,7 @@ static void dn_tag_fetch(dn_tag_req_t *req, enum dn_tag_kind kind, uint64_t left
     }
     req->way = DN_PACE_ONLY;
     if (DN_TAG_RTS == kind && NULL != req->buffer) {
-        const bool held = req->peer->flows && 0 != dn_pace_flow_bit(req->wanted);
-        req->started = dn_tag_began(left);
-        dn_tag_choose_way(req, held ? DN_PACE_HELD : DN_PACE_ANNOUNCED);
+        dn_tag_choose_announced(req, left);
     }
     if (DN_PACE_PIECES == req->way || DN_PACE_ONLY == req->way) {
         dn_tag_ask(req);
@@ -237,9 +259,7 @@ void dn_tag_got_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const
     dn_tag_fill(req, data, len);
     if (req->done == req->wanted) {
         dn_tag_handle_drop(req);
-        if (DN_PACE_ONLY != req->way) {
-            dn_tag_learn_way(req);
-        }
+        dn_tag_learn_way(req);
         dn_tag_recv_finish(req);
     }
 }

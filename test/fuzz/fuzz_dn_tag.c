@@ -136,7 +136,7 @@ static void begin_anew(void)
 /** What a peer has sent and nobody has received is bounded: it is told so. */
 static void look_at_kept(void)
 {
-    DN_FUZZ_CHECK(KEPT >= peer->kept_bytes || peer->wishes.hold);
+    DN_FUZZ_CHECK(KEPT >= peer->kept_bytes || peer->our_wish.hold);
     DN_FUZZ_CHECK((0 == peer->kept_bytes) == (0 == dn_match_kept_count(&tag->match)));
 }
 
@@ -410,6 +410,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         dn_tag_announce_t announce;
         dn_tag_takes_t takes;
         dn_tag_pushed_t pushed;
+        dn_tag_wish_t wish;
         uint64_t handle;
     } m = {.bytes = {0}};
     const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_FLOW);
@@ -430,7 +431,7 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         m.frag.receiver = 0 == dn_test_below(random, 2) ? handle : DN_HANDLE_NONE;
         n = sizeof(m.frag) + dn_test_below(random, 400);
     } else if (DN_TAG_FLOW == kind) {
-        m.flow = (dn_tag_flow_t){.head = head, .len = len};
+        m.flow = (dn_tag_flow_t){.head = head, .len = len, .left = dn_test_below(random, 2)};
         n = sizeof(m.flow) + dn_test_below(random, 400);
     } else if (DN_TAG_ANNOUNCE == kind) {
         m.announce = (dn_tag_announce_t){
@@ -443,6 +444,9 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
     } else if (DN_TAG_PUSHED == kind) {
         m.pushed = (dn_tag_pushed_t){handle, dn_test_below(random, 2)};
         n = sizeof(m.pushed);
+    } else if (DN_TAG_WISH == kind) {
+        m.wish = (dn_tag_wish_t){(uint32_t) dn_test_below(random, 4), (uint32_t) dn_test_below(random, 9)};
+        n = sizeof(m.wish);
     } else if (DN_TAG_DONE == kind) {
         m.handle = handle;
         n = sizeof(m.handle);

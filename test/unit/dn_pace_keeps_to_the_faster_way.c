@@ -224,11 +224,13 @@ static void user_decides_where_asked_to(void **state)
     }
 }
 
-/** Send messages that may flow as their receiver wishes; it is heard after @p late more. @return how many went by this way. */
+/** Send messages that may flow as their receiver wishes; it is heard after @p late more, fewer than 16. Of those that flow 16 of 64
+ * are timed. @return how many went by this way. */
 static unsigned run_flows(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages, unsigned late,
                           enum dn_pace_way counted)
 {
-    unsigned wishes[16] = {0};
+    static unsigned flowed;
+    unsigned wishes[16];
     unsigned went = 0;
 
     for (unsigned i = 0; i < 16; i++) {
@@ -237,13 +239,19 @@ static unsigned run_flows(dn_pace_t *pace, size_t len, const speed_t *speed, uns
     for (unsigned i = 0; i < messages; i++) {
         const uint64_t started = now;
         const unsigned flows = wishes[i % 16];
-        const enum dn_pace_way way =
-            dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, flows ? DN_PACE_FLOWS : DN_PACE_HELD);
+        const int timed = !flows || 16 > flowed++ % 64;
+        const enum dn_pace_begin begin = !flows ? DN_PACE_HELD : timed ? DN_PACE_FLOWS : DN_PACE_UNTIMED;
+        const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, begin);
 
         assert_int_equal(flows, DN_PACE_PIECES == way);
+        flowed = wishes[(i + late) % 16] != (unsigned) dn_pace_wants_flow(pace, len) ? 0 : flowed;
         wishes[(i + 1 + late) % 16] = (unsigned) dn_pace_wants_flow(pace, len);
         now += speed->ns[way];
-        dn_pace_learn(pace, way, len, started, now);
+        if (timed) {
+            dn_pace_learn(pace, way, len, started, now);
+        } else {
+            dn_pace_skip(pace);
+        }
         went += counted == way;
         now += 1000;
     }
@@ -257,18 +265,90 @@ static void what_may_flow_does_where_that_is_faster(void **state)
     const speed_t pull = SPEED(1000, 3000);
 
     for (unsigned late = 0; late < 15; late += 7) {
-        dn_pace_t pace = {0};
+        for (unsigned before = 0; before < 64; before += 9) {
+            dn_pace_t pace = {0};
 
-        assert_true(dn_pace_wants_flow(&pace, 32768));
-        (void) run_flows(&pace, 32768, &flow, 300, late, DN_PACE_PIECES);
-        assert_in_range(run_flows(&pace, 32768, &flow, 20000, late, DN_PACE_PIECES), 19000, 19999);
-        (void) run_flows(&pace, 32768, &pull, 3000, late, DN_PACE_PULL);
-        assert_in_range(run_flows(&pace, 32768, &pull, 20000, late, DN_PACE_PULL), 19000, 19999);
-        /* What is too long to flow is another matter. */
-        assert_int_equal(dn_pace_flow_bit(65537), 0);
-        assert_int_equal(dn_pace_flow_bit(65536) | dn_pace_flow_bit(16385) | dn_pace_flow_bit(1),
-                         DN_PACE_FLOW_ALL);
+            assert_true(dn_pace_wants_flow(&pace, 65536));
+            /* Others have flowed that nobody waited for. */
+            for (unsigned i = 0; i < before; i++) {
+                dn_pace_skip(&pace);
+            }
+            (void) run_flows(&pace, 65536, &flow, 2000, late, DN_PACE_PIECES);
+            assert_in_range(run_flows(&pace, 65536, &flow, 40000, late, DN_PACE_PIECES), 38000, 39999);
+            (void) run_flows(&pace, 65536, &pull, 3000, late, DN_PACE_PULL);
+            assert_in_range(run_flows(&pace, 65536, &pull, 40000, late, DN_PACE_PULL), 38000, 39999);
+        }
     }
+    /* What is too long to flow is another matter. */
+    assert_int_equal(dn_pace_flow_bit(65537), 0);
+    assert_int_equal(dn_pace_flow_bit(65536) | dn_pace_flow_bit(16385) | dn_pace_flow_bit(1),
+                     DN_PACE_FLOW_ALL);
+}
+
+/** What was never timed is not taken for something that does not work. */
+static void messages_without_a_clock_are_no_tries(void **state)
+{
+    const speed_t flow = SPEED(3000, 1000);
+    dn_pace_t pace = {0};
+
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_UNTIMED), DN_PACE_PIECES);
+        dn_pace_skip(&pace);
+    }
+    assert_true(dn_pace_wants_flow(&pace, 65536));
+    (void) run_flows(&pace, 65536, &flow, 1000, 0, DN_PACE_PIECES);
+    assert_true(run_flows(&pace, 65536, &flow, 1000, 0, DN_PACE_PIECES) > 900);
+}
+
+/** A sender that cannot let messages flow is told now and then; meanwhile the others are tried. */
+static void a_sender_that_cannot_flow_is_told_again(void **state)
+{
+    dn_pace_t pace = {0};
+    unsigned told = 0;
+    unsigned alone = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 32768, DN_PACE_HELD);
+
+        assert_int_not_equal(way, DN_PACE_PIECES);
+        told += (unsigned) dn_pace_is_unmet(&pace, 32768);
+        alone += DN_PACE_ALONE == way;
+        dn_pace_learn(&pace, way, 32768, now, now + (DN_PACE_ALONE == way ? 1000 : 3000));
+        now += 5000;
+    }
+    assert_in_range(told, 1, 1000 / 32);
+    assert_in_range(alone, 900, 999);
+}
+
+/** Lengths that are new begin with what is known of shorter ones, and find out what they have of their own. */
+static void new_lengths_begin_with_what_is_known(void **state)
+{
+    const speed_t small = SPEED(9000, 1000);
+    const speed_t large = SPEED(1000, 3000);
+    dn_pace_t pace = {0};
+
+    (void) run_pieces(&pace, 65536, &small, 100);
+    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 131072, DN_PACE_ANNOUNCED), DN_PACE_PIECES);
+    /* But not of much shorter ones. */
+    assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 524288, DN_PACE_ANNOUNCED), DN_PACE_PULL);
+    assert_in_range(run_pieces(&pace, 131072, &large, 1000), 10, 600);
+    assert_in_range(run_pieces(&pace, 131072, &large, 1000), 0, 20);
+}
+
+/** Trials that are lost become rare; they come soon where the best way has become slow, and another one may be better. */
+static void trials_become_rare_until_something_changes(void **state)
+{
+    const speed_t speed = SPEED(1000, 1100);
+    const speed_t slow = SPEED(2900, 1100);
+    dn_pace_t pace = {0};
+    uint64_t lost;
+
+    (void) run_pieces(&pace, 131072, &speed, 20000);
+    assert_int_equal(run(&pace, 131072, &speed, 20000, DN_PACE_PULL, &lost) + 4 * DN_PACE_TRIES > 20000, 1);
+    /* Slower than known, and not yet than what is known of the other way. */
+    pace.class[3].cost[DN_PACE_PIECES] *= 3;
+    (void) run_pieces(&pace, 131072, &slow, 250);
+    assert_true(run_pieces(&pace, 131072, &slow, 100) > 80);
 }
 
 /** The end of a message that no clock was read for hides how long the next one has taken. */
@@ -302,6 +382,10 @@ int main(void)
         cmocka_unit_test(way_that_never_works_is_not_tried_again),
         cmocka_unit_test(user_decides_where_asked_to),
         cmocka_unit_test(what_may_flow_does_where_that_is_faster),
+        cmocka_unit_test(messages_without_a_clock_are_no_tries),
+        cmocka_unit_test(a_sender_that_cannot_flow_is_told_again),
+        cmocka_unit_test(new_lengths_begin_with_what_is_known),
+        cmocka_unit_test(trials_become_rare_until_something_changes),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
