@@ -96,6 +96,23 @@ enum dn_shm_tx_state {
     DN_SHM_TX_STAGE, /**< the peer has attached to our mapping: longer ones may go through the stage */
 };
 
+/** Which granule the next piece of a long message goes to. */
+enum dn_shm_walk {
+    DN_SHM_WALK_AGAIN, /**< the first that has been read, so that few are used, and these stay in the caches */
+    DN_SHM_WALK_ON, /**< the one behind the last, so that lines have left the caches when they are used again */
+    DN_SHM_WALKS
+};
+
+/** How a sender finds out which takes less time. All zero at first. */
+typedef struct dn_shm_pieces {
+    uint64_t began_ns;        /**< when a piece that is timed began to be packed; 0: none is */
+    float cost[DN_SHM_WALKS]; /**< ns a KiB, 0: not known */
+    enum dn_shm_walk walk;    /**< of this turn */
+    uint32_t length;          /**< pieces of this turn; 0: none has gone yet */
+    uint32_t gone;            /**< of these */
+    uint32_t keeps;           /**< pieces of the next turn that is not a trial */
+} dn_shm_pieces_t;
+
 typedef struct dn_shm_peer {
     dn_peer_base_t base;
     _Alignas(DN_LINE_BYTES) dn_line_tx_t tx;
@@ -108,6 +125,7 @@ typedef struct dn_shm_peer {
         uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
         uint32_t turned;           /**< and when a granule was last full */
         uint32_t vain;             /**< waits in a row that ended without a granule that was read */
+        dn_shm_pieces_t pieces;
     } stage;
 
     uint32_t tx_state; /**< enum dn_shm_tx_state */

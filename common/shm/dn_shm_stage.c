@@ -21,7 +21,11 @@
  * A stream is faster where its lines have left the caches when they are used again, although what dn_copy_in() writes asks for no bytes
  * of them, and where few pages hold them. So after DN_SHM_STAGE_STREAM moves the stage takes a large page of the processor's, if the
  * kernel has one, and from then on a granule as often. The large page costs as much as some granules in small pages, and its receivers
- * one fault. Pieces of long messages always go on with another granule, and count for more.
+ * one fault.
+ *
+ * Pieces of long messages are packed by moves, which ask for the bytes of the lines that they write. Between cores that share a cache, these
+ * come faster from the few granules that were read last; between others, faster from memory than from the reader's cache. So the sender
+ * takes the time that it packs, goes the faster way, and tries the other one now and then.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -38,6 +42,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "dn_shm_memory.h"
 
@@ -50,9 +55,18 @@
 #define DN_SHM_STAGE_STREAM 256
 #define DN_SHM_STAGE_WIDE   128u
 
-/** A move by a piece of a long message counts as so many: data that is packed there asks for the bytes of its lines, so that these
- * should have left the caches, and a process that sends long messages sends much. */
+/** A move by a piece of a long message counts as so many: a process that sends long messages sends much. */
 #define DN_SHM_STAGE_PIECES_COUNT 8
+
+/** Pieces by which a walk is tried; the first of these, which do not count; pieces between two trials, twice as many each time that the
+ * walk stays the same; and of these, one in how many is timed. */
+#define DN_SHM_PIECES_TRIAL  32u
+#define DN_SHM_PIECES_SETTLE 8u
+#define DN_SHM_PIECES_LEAST  1024u
+#define DN_SHM_PIECES_MOST   32768u
+#define DN_SHM_PIECES_SELDOM 4u
+/** A piece that took longer than so many times what is known was disturbed: it counts as this. */
+#define DN_SHM_PIECES_DISTURBED 2.0f
 
 /** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
 #define DN_SHM_STAGE_TRIES 4
@@ -165,11 +179,20 @@ static void dn_shm_stage_give(dn_shm_granule_t *granule, dn_shm_peer_t *peer)
     peer->stage.used = DN_SHM_STAGE_START;
 }
 
-/** A granule with memory of which nothing is open or unread; the lock is held. NULL: not found. */
-static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm)
+/** Is it a piece of a long message, of which two fill a granule? More of them follow. */
+static inline int dn_shm_stage_is_piece(size_t len)
+{
+    return DN_SHM_GRANULE / 8 * 3 < len;
+}
+
+/** A granule with memory of which nothing is open or unread; the lock is held. @param[in] len  of what goes there. NULL: not found. */
+static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, const dn_shm_peer_t *peer, size_t len)
 {
     dn_shm_stage_t *stage = &shm->stage;
 
+    if (dn_shm_stage_is_piece(len) && DN_SHM_WALK_AGAIN == peer->stage.pieces.walk) {
+        stage->next = 0;
+    }
     for (uint32_t i = 0; i < DN_SHM_STAGE_LOOKS && i < stage->populated; i++) {
         dn_shm_granule_t *granule = &stage->granule[stage->next];
 
@@ -192,12 +215,6 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
     dn_shm_granule_t *granule = &stage->granule[stage->populated];
     dn_store_relaxed(&stage->populated, stage->populated + 1);
     return granule;
-}
-
-/** Is it a piece of a long message, of which two fill a granule? More of them follow. */
-static inline int dn_shm_stage_is_piece(size_t len)
-{
-    return DN_SHM_GRANULE / 8 * 3 < len;
 }
 
 /** Take a large page, in place of the granules that are there; what they hold stays. It takes long, so the lock is not held. */
@@ -258,7 +275,8 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int
     int widens = 0;
 
     dn_lock(&stage->lock);
-    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm);
+    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm, peer, len);
+    const int again = dn_shm_stage_is_piece(len) && DN_SHM_WALK_AGAIN == peer->stage.pieces.walk;
     int found = NULL != granule || dn_shm_stage_reuse(shm, peer);
     if (!found && grows) {
         granule = dn_shm_stage_grow(shm);
@@ -266,7 +284,7 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int
         if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
             dn_shm_stage_reclaim(shm);
         }
-    } else if (found && dn_shm_stage_count(stage, len)) {
+    } else if (found && !again && dn_shm_stage_count(stage, len)) {
         widens = 0 != stage->tries && !stage->wide;
         stage->tries -= (uint32_t) widens;
         dn_shm_granule_t *more =
@@ -320,6 +338,59 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
     return found;
 }
 
+/** A turn is over: which walk has the next one? */
+static void dn_shm_pieces_turn(dn_shm_pieces_t *pieces)
+{
+    const float *cost = pieces->cost;
+    const enum dn_shm_walk other = DN_SHM_WALK_AGAIN == pieces->walk ? DN_SHM_WALK_ON : DN_SHM_WALK_AGAIN;
+
+    if (DN_SHM_PIECES_TRIAL < pieces->length || 0 == cost[other]) {
+        pieces->walk = other;
+        pieces->length = DN_SHM_PIECES_TRIAL;
+    } else {
+        const int changes = cost[pieces->walk] < cost[other] || 0 == pieces->keeps;
+        const uint32_t more = pieces->keeps < DN_SHM_PIECES_MOST ? 2 * pieces->keeps : DN_SHM_PIECES_MOST;
+        pieces->walk = cost[pieces->walk] < cost[other] ? pieces->walk : other;
+        pieces->keeps = changes ? DN_SHM_PIECES_LEAST : more;
+        pieces->length = pieces->keeps;
+    }
+    pieces->gone = 0;
+}
+
+static uint64_t dn_shm_pieces_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
+/** A piece is about to be packed. */
+static void dn_shm_pieces_begin(dn_shm_pieces_t *pieces)
+{
+    if (0 == pieces->length) {
+        pieces->length = DN_SHM_PIECES_TRIAL;
+    }
+    const int timed = DN_SHM_PIECES_TRIAL == pieces->length || 0 == pieces->gone % DN_SHM_PIECES_SELDOM;
+    pieces->began_ns = timed && DN_SHM_PIECES_SETTLE <= pieces->gone ? dn_shm_pieces_clock() : 0;
+}
+
+/** It has been. */
+static void dn_shm_pieces_end(dn_shm_pieces_t *pieces, size_t len)
+{
+    float *known = &pieces->cost[pieces->walk];
+
+    if (0 != pieces->began_ns) {
+        const float cost = (float) (dn_shm_pieces_clock() - pieces->began_ns) * 1024.0f / (float) len;
+        const float most = DN_SHM_PIECES_DISTURBED * *known;
+        *known = 0 == *known ? cost : *known + ((cost < most ? cost : most) - *known) / 8;
+        pieces->began_ns = 0;
+    }
+    if (++pieces->gone >= pieces->length) {
+        dn_shm_pieces_turn(pieces);
+    }
+}
+
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
 {
     dn_shm_t *shm = (dn_shm_t *) peer->base.iface;
@@ -341,6 +412,9 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
+    if (dn_shm_stage_is_piece(len)) {
+        dn_shm_pieces_begin(&peer->stage.pieces);
+    }
     return DN_OK;
 }
 
@@ -351,6 +425,9 @@ void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size
                                         + peer->stage.used,
                                     (uint32_t) len};
 
+    if (dn_shm_stage_is_piece(len)) {
+        dn_shm_pieces_end(&peer->stage.pieces, len);
+    }
     peer->stage.granule->put++;
     peer->stage.used += dn_line_units(len) * DN_LINE_BYTES;
     (void) dn_line_send(&peer->tx, channel | DN_SHM_STAGED, tag, &staged, sizeof(staged), NULL, 0);

@@ -535,13 +535,14 @@ static uint64_t send_one_by_one(dn_world_t *world, size_t len, uint64_t sent, ui
 static void a_stream_takes_more_of_the_stage(dn_world_t *world)
 {
     /* A granule begins with a line; four of QUARTER bytes fill it. */
-    enum { QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES, PIECES = 2 * 70, ALL = 4 * 400 + PIECES };
+    enum { QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES, PIECES = 2 * 70, ALL = 4 * 400 + 3 * PIECES };
 
     open_staged(world, 8, hear_any);
     dn_world_connect_to(world, 1 - world->rank);
     dn_world_barrier(world);
     if (SENDER == world->rank) {
-        const dn_shm_peer_t *peer = (const dn_shm_peer_t *) world->peer[FIRST];
+        dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[FIRST];
+        dn_shm_pieces_t *pieces = &peer->stage.pieces;
         while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
             dn_world_progress(world);
         }
@@ -549,8 +550,18 @@ static void a_stream_takes_more_of_the_stage(dn_world_t *world)
         dn_check_equal(populated(world, FIRST), 1);
         sent = send_one_by_one(world, QUARTER, sent, 4 * 200);
         dn_check_equal(populated(world, FIRST), 2);
+        /* Pieces try both walks before one of them has a longer turn. */
         sent = send_one_by_one(world, PIECE, sent, PIECES);
-        dn_check(4 <= populated(world, FIRST));
+        dn_check(0 < pieces->cost[DN_SHM_WALK_AGAIN] && 0 < pieces->cost[DN_SHM_WALK_ON]);
+        dn_check(PIECES < pieces->length);
+        /* In one of them they use what is there, in the other one more and more. */
+        *pieces = (dn_shm_pieces_t){.walk = DN_SHM_WALK_AGAIN, .length = UINT32_MAX};
+        const uint32_t had = populated(world, FIRST);
+        sent = send_one_by_one(world, PIECE, sent, PIECES);
+        dn_check_equal(populated(world, FIRST), had);
+        *pieces = (dn_shm_pieces_t){.walk = DN_SHM_WALK_ON, .length = UINT32_MAX};
+        sent = send_one_by_one(world, PIECE, sent, PIECES);
+        dn_check(had + 2 <= populated(world, FIRST));
         dn_check_equal(sent, ALL);
     } else {
         hear_until(world, ALL);
