@@ -253,20 +253,15 @@ bool dn_ompi_shares_core(void)
     return dn_load_relaxed(&dn_ompi_progress.gives);
 }
 
-/** A call in vain, and not the first. @return whether the core was others': then Open MPI need not yield it once more. */
-static __attribute__((noinline)) int wait_in_callback(unsigned polls)
+/** A call in vain, and not the first, in which there may be something to do. @return whether the core was others': then Open MPI need not
+ * yield it once more. */
+static __attribute__((noinline)) int wait_in_callback(void)
 {
-    if (DN_OMPI_CARRIES_NONE == dn_load_relaxed(&dn_ompi_progress.most)) {
-        dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
-        return 0;
-    }
-    if (RETURNS == dn_ompi_own.in_vain) {
+    if (RETURNS == dn_ompi_own.in_vain || DN_OMPI_CARRIES_NONE == dn_load_relaxed(&dn_ompi_progress.most)) {
         return 0;
     }
     if (YIELDS == dn_ompi_own.in_vain) {
-        if (dn_ompi_shares_core() || dn_ompi_is_crowded()) {
-            (void) sched_yield();
-        }
+        (void) sched_yield();
         return 0;
     }
     if (0 == dn_ompi_own.wait.began_ns) {
@@ -303,8 +298,11 @@ static int progress_callback(void)
         dn_store_relaxed(&dn_ompi_progress.events, dn_load_relaxed(&dn_ompi_progress.events) + 1);
     } else if (OPAL_LIKELY(polls < look_for_threads())) {
         dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
-    } else {
-        events = wait_in_callback(polls);
+    } else if (OPAL_UNLIKELY(0 == count)) {
+        dn_store_relaxed(&dn_ompi_progress.polls, polls + 1);
+    } else if (YIELDS != dn_ompi_own.in_vain || dn_load_relaxed(&dn_ompi_progress.gives)
+               || 0 != dn_ompi_own.crowded) {
+        events = wait_in_callback();
     }
     return events;
 }
