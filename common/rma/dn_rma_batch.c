@@ -9,8 +9,10 @@
  * blocks: 64 blocks of 4 KiB take 1.2 us each by themselves, 0.4 in one call. So they wait, a batch for each target and
  * direction, until it is full or synchronisation asks for it.
  *
- * A target that is in here, too, carries them out (dn_rma_offer.c). Else the kernel copies them, and the target may compute
- * meanwhile; but what waits for the target as it is goes in messages where blocks are short, which is faster yet.
+ * A target that is in here, too, may carry them out (dn_rma_offer.c). Else the kernel copies them, and the target may compute
+ * meanwhile. Which takes less time depends on the machine: a call of the kernel takes as long as two lines that cross on some, as
+ * twenty on others. So the origin times both, and goes the faster way. What waits for the target as it is goes in messages where
+ * blocks are short, which is faster yet.
  */
 #include "dn_config.h"
 
@@ -56,11 +58,50 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
     return batch;
 }
 
+static dn_rma_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool write)
+{
+    return &far->choice[write][1024 >= bytes ? 0 : 4096 >= bytes ? 1 : 2];
+}
+
+/** An offer took longer than this, and was not carried out: it was made in vain, and what came then belongs to it. */
+#define DN_RMA_IN_VAIN_NS 1000u
+
+/** Have a batch's operations done, or begun. @retval DN_INPROGRESS  dn_rma_task_end() comes by itself. */
+static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_batch_t *batch,
+                                   dn_xfer_t *xfer, bool write)
+{
+    const dn_rma_moves_t moves = {batch->here, batch->there, batch->count, batch->bytes};
+    dn_rma_choice_t *choice = dn_rma_choice_of(&win->far[target], batch->bytes, write);
+    dn_status_t status = DN_ERR_AGAIN;
+    bool timed;
+
+    const enum dn_rma_way way = dn_rma_choice_make(choice, &timed);
+    const uint64_t began = timed ? dn_rma_now_ns() : 0;
+    if (DN_RMA_BY_OFFER == way) {
+        status = dn_rma_offer(win, target, &moves, write);
+    }
+    const uint64_t offered = timed ? dn_rma_now_ns() : 0;
+    if (DN_ERR_AGAIN != status) {
+        if (timed && DN_OK == status) {
+            dn_rma_choice_learn(choice, DN_RMA_BY_OFFER, offered - began);
+        }
+        return status;
+    }
+    status = dn_rma_transfer(batch->task, xfer, write);
+    if (timed && DN_OK == status) {
+        const uint64_t now = dn_rma_now_ns();
+        dn_rma_choice_learn(choice, DN_RMA_BY_KERNEL, now - offered);
+        if (DN_RMA_IN_VAIN_NS < offered - began) {
+            dn_rma_choice_learn(choice, DN_RMA_BY_OFFER, now - began);
+        }
+    }
+    return DN_OK == status ? DN_INPROGRESS : status;
+}
+
 /** Start a batch that was taken, and keep its memory for the next one. */
 static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *batch, bool write, bool alone)
 {
     dn_rma_far_t *far = &win->far[target];
-    const dn_rma_moves_t moves = {batch->here, batch->there, batch->count, batch->bytes};
     dn_xfer_t xfer = {.key = &batch->key, .len = batch->bytes, .flags = alone ? DN_XFER_ALONE : 0};
     const dn_sg_t here = {.block = batch->here, .count = batch->count};
     const dn_sg_t there = {.block = batch->there, .count = batch->count};
@@ -72,13 +113,8 @@ static void dn_rma_batch_send(dn_rma_win_t *win, int target, dn_rma_batch_t *bat
         xfer.local_sg = &here;
         xfer.remote_sg = &there;
     }
-    dn_status_t status = dn_rma_offer(win, target, &moves, write);
-    bool goes_on = false;
-    if (DN_ERR_AGAIN == status) {
-        status = dn_rma_transfer(batch->task, &xfer, write);
-        goes_on = DN_OK == status;
-    }
-    if (!goes_on) {
+    const dn_status_t status = dn_rma_batch_do(win, target, batch, &xfer, write);
+    if (DN_INPROGRESS != status) {
         dn_rma_task_end(batch->task, status);
     }
     batch->count = 0;
