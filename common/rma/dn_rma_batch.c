@@ -63,10 +63,10 @@ static dn_rma_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool
     return &far->choice[write][1024 >= bytes ? 0 : 4096 >= bytes ? 1 : 2];
 }
 
-/** An offer took longer than this, and was not carried out: it was made in vain, and what came then belongs to it. */
-#define DN_RMA_IN_VAIN_NS 1000u
+/** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the call of the kernel. */
+#define DN_RMA_TAKEN_BACK_NS 1000u
 
-/** Have a batch's operations done, or begun. @retval DN_INPROGRESS  dn_rma_task_end() comes by itself. */
+/** Have a batch's operations done, or begun. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be. */
 static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_batch_t *batch,
                                    dn_xfer_t *xfer, bool write)
 {
@@ -75,6 +75,10 @@ static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_b
     dn_status_t status = DN_ERR_AGAIN;
     bool timed;
 
+    if (!dn_rma_offer_fits(&win->far[target], &moves)) {
+        status = dn_rma_transfer(batch->task, xfer, write);
+        return DN_OK == status ? DN_INPROGRESS : status;
+    }
     const enum dn_rma_way way = dn_rma_choice_make(choice, &timed);
     const uint64_t began = timed ? dn_rma_now_ns() : 0;
     if (DN_RMA_BY_OFFER == way) {
@@ -87,11 +91,13 @@ static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_b
         }
         return status;
     }
+    /* Both ends of a copy that they share are not timed by one of them. */
+    xfer->flags |= timed ? DN_XFER_UNSHARED : 0;
     status = dn_rma_transfer(batch->task, xfer, write);
     if (timed && DN_OK == status) {
         const uint64_t now = dn_rma_now_ns();
         dn_rma_choice_learn(choice, DN_RMA_BY_KERNEL, now - offered);
-        if (DN_RMA_IN_VAIN_NS < offered - began) {
+        if (DN_RMA_TAKEN_BACK_NS < offered - began) {
             dn_rma_choice_learn(choice, DN_RMA_BY_OFFER, now - began);
         }
     }

@@ -28,12 +28,16 @@ typedef struct dn_rma_choice {
     uint32_t made;            /**< operations; wraps, and is not compared */
 } dn_rma_choice_t;
 
-/** Of so many operations each way has the first ones, in turn. The first of each turn do not count: they find nothing in the caches. Of
- * all others one in how many is timed. All are powers of two or fit into one, as the count wraps. */
-#define DN_RMA_CHOICE_EVERY   2048u
-#define DN_RMA_CHOICE_TRIES   12u
+/** Operations of a round; it divides 2^32, since the count wraps. */
+#define DN_RMA_CHOICE_EVERY 2048u
+/** A round begins with so many of each way. */
+#define DN_RMA_CHOICE_TRIES 12u
+/** The first of these do not count: they find nothing in the caches. */
 #define DN_RMA_CHOICE_SETTLES 4u
-#define DN_RMA_CHOICE_TIMED   16u
+/** Of the rest of a round, one in how many is timed. */
+#define DN_RMA_CHOICE_TIMED 16u
+/** Nanoseconds: what takes longer takes long. */
+#define DN_RMA_CHOICE_MOST 1000000000
 
 /** The way of the next operation. @param[out] timed_p  whether the caller is to take its time, for dn_rma_choice_learn() */
 static inline enum dn_rma_way dn_rma_choice_make(dn_rma_choice_t *choice, bool *timed_p)
@@ -52,15 +56,18 @@ static inline enum dn_rma_way dn_rma_choice_make(dn_rma_choice_t *choice, bool *
     return 0 != kernel && kernel < offer ? DN_RMA_BY_KERNEL : DN_RMA_BY_OFFER;
 }
 
-/** An operation took so long. One that took far longer than is known was disturbed, and counts less. */
+/** An operation took so long. One that took far longer than is known was disturbed, and counts less. Less time counts more than more, so
+ * that a first one that was disturbed is soon forgotten. */
 static inline void dn_rma_choice_learn(dn_rma_choice_t *choice, enum dn_rma_way way, uint64_t took)
 {
     const int64_t known = dn_load_relaxed(&choice->ns[way]);
-    const uint64_t most = 0 == known ? UINT32_MAX / 8 : 4 * (uint64_t) known;
+    const uint64_t most = 0 == known ? DN_RMA_CHOICE_MOST : 4 * (uint64_t) known;
     const int64_t ns = (int64_t) (took < most ? took : most);
-    const int64_t next = 0 == known ? ns : known + (ns - known) / 8;
+    const int64_t next = 0 == known ? ns : known + (ns - known) / (ns < known ? 2 : 8);
 
-    dn_store_relaxed(&choice->ns[way], (uint32_t) (0 < next ? next : 1));
+    dn_store_relaxed(&choice->ns[way], (uint32_t) (1 > next                    ? 1
+                                                   : DN_RMA_CHOICE_MOST < next ? DN_RMA_CHOICE_MOST
+                                                                               : next));
 }
 
 #endif

@@ -204,6 +204,13 @@ typedef struct dn_rma_moves {
 
 /** Make offers to a target from here on, if that is of use. */
 void dn_rma_offer_open(dn_rma_win_t *win, int target, size_t botf_max);
+/** May they be offered? */
+static inline bool dn_rma_offer_fits(const dn_rma_far_t *far, const dn_rma_moves_t *moves)
+{
+    return far->offer_max >= moves->bytes + moves->count * sizeof(dn_block_t)
+           && DN_RMA_MOVES_MOST >= moves->count;
+}
+
 /**
  * Have a target carry them out, and wait for that. The caller is in a call of the user's.
  * @retval DN_OK           it has.

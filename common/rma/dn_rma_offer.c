@@ -33,8 +33,9 @@
 /** Polls of the target between two of all peers: these may wait for this process, as it waits for the target. */
 #define DN_RMA_OFFER_TURN 4
 
-/** Offers in a row that were taken back: more of them leave out no more offers, some 500. */
-#define DN_RMA_OFFER_MISSED 10
+/** Offers in a row that were taken back: more of them leave out no more offers. Where offers are slow, few are wanted anyhow
+ * (dn_rma_choice.h). */
+#define DN_RMA_OFFER_MISSED 5
 
 /** Looks for room until an offer is not made. */
 #define DN_RMA_OFFER_TRIES 8
@@ -204,8 +205,7 @@ dn_status_t dn_rma_offer(dn_rma_win_t *win, int target, const dn_rma_moves_t *mo
     dn_rma_far_t *far = &win->far[target];
 
     /* The exchange pairs with the release at the end, of another thread. */
-    if (far->offer_max < moves->bytes + moves->count * sizeof(dn_block_t) || DN_RMA_MOVES_MOST < moves->count
-        || !dn_cas_acq_rel_u32(&far->offering.busy, 0, 1)) {
+    if (!dn_rma_offer_fits(far, moves) || !dn_cas_acq_rel_u32(&far->offering.busy, 0, 1)) {
         return DN_ERR_AGAIN;
     }
     const dn_status_t status = dn_rma_offer_make(win, target, moves, write);

@@ -185,23 +185,40 @@ static inline int dn_shm_stage_is_piece(size_t len)
     return DN_SHM_GRANULE / 8 * 3 < len;
 }
 
-/** A granule with memory of which nothing is open or unread; the lock is held. @param[in] len  of what goes there. NULL: not found. */
-static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, const dn_shm_peer_t *peer, size_t len)
+/** A granule with memory of which nothing is open or unread, from *next_p on; the lock is held. NULL: not found. */
+static dn_shm_granule_t *dn_shm_stage_look(dn_shm_t *shm, uint32_t *next_p)
 {
-    dn_shm_stage_t *stage = &shm->stage;
+    const dn_shm_stage_t *stage = &shm->stage;
 
-    if (dn_shm_stage_is_piece(len) && DN_SHM_WALK_AGAIN == peer->stage.pieces.walk) {
-        stage->next = 0;
-    }
     for (uint32_t i = 0; i < DN_SHM_STAGE_LOOKS && i < stage->populated; i++) {
-        dn_shm_granule_t *granule = &stage->granule[stage->next];
+        dn_shm_granule_t *granule = &stage->granule[*next_p];
 
-        stage->next = stage->next + 1 >= stage->populated ? 0 : stage->next + 1;
+        *next_p = *next_p + 1 >= stage->populated ? 0 : *next_p + 1;
         if (DN_SHM_GRANULE_OPEN != granule->state && dn_shm_stage_read(shm, granule)) {
             return granule;
         }
     }
     return NULL;
+}
+
+/** Is something to go to the granules that were read last? */
+static int dn_shm_stage_goes_again(const dn_shm_peer_t *peer, size_t len)
+{
+    return dn_shm_stage_is_piece(len) && DN_SHM_WALK_AGAIN == peer->stage.pieces.walk;
+}
+
+/** The same for @p len bytes. Where all that are to be used again are unread, any will do. */
+static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, const dn_shm_peer_t *peer, size_t len)
+{
+    uint32_t first = 0;
+
+    if (dn_shm_stage_goes_again(peer, len)) {
+        dn_shm_granule_t *granule = dn_shm_stage_look(shm, &first);
+        if (NULL != granule || DN_SHM_STAGE_LOOKS >= shm->stage.populated) {
+            return granule;
+        }
+    }
+    return dn_shm_stage_look(shm, &shm->stage.next);
 }
 
 /** A granule that is used for the first time; the lock is held. NULL: there is none, or no memory for it. */
@@ -276,7 +293,6 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int
 
     dn_lock(&stage->lock);
     dn_shm_granule_t *granule = dn_shm_stage_find_free(shm, peer, len);
-    const int again = dn_shm_stage_is_piece(len) && DN_SHM_WALK_AGAIN == peer->stage.pieces.walk;
     int found = NULL != granule || dn_shm_stage_reuse(shm, peer);
     if (!found && grows) {
         granule = dn_shm_stage_grow(shm);
@@ -284,7 +300,7 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int
         if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
             dn_shm_stage_reclaim(shm);
         }
-    } else if (found && !again && dn_shm_stage_count(stage, len)) {
+    } else if (found && !dn_shm_stage_goes_again(peer, len) && dn_shm_stage_count(stage, len)) {
         widens = 0 != stage->tries && !stage->wide;
         stage->tries -= (uint32_t) widens;
         dn_shm_granule_t *more =
@@ -383,7 +399,9 @@ static void dn_shm_pieces_end(dn_shm_pieces_t *pieces, size_t len)
     if (0 != pieces->began_ns) {
         const float cost = (float) (dn_shm_pieces_clock() - pieces->began_ns) * 1024.0f / (float) len;
         const float most = DN_SHM_PIECES_DISTURBED * *known;
-        *known = 0 == *known ? cost : *known + ((cost < most ? cost : most) - *known) / 8;
+        /* Far less counts at once: a first one that was disturbed is soon forgotten. */
+        *known =
+            0 == *known || cost < *known / 2 ? cost : *known + ((cost < most ? cost : most) - *known) / 8;
         pieces->began_ns = 0;
     }
     if (++pieces->gone >= pieces->length) {

@@ -133,6 +133,7 @@ static int dn_pace_plan(struct dn_pace_class *class)
     } else if (LOST_MOST > class->lost) {
         class->lost++;
     }
+    class->open = 0;
     class->best = best;
     class->cost_then = class->cost[best];
     class->trial = trial;
@@ -213,19 +214,22 @@ int dn_pace_is_unmet(const dn_pace_t *pace, size_t len)
     return UNMET == pace->class[class_of(len)].unmet;
 }
 
-/** A message was announced, though messages are to flow: its sender has not heard yet, or cannot let it. */
+/** A message was announced, though messages are to flow: its sender has not heard yet, or cannot let it. After so many in a row the tries
+ * or the trial of PIECES are over without them. Of the kernel's ways the one that is less known goes first. */
 static enum dn_pace_way dn_pace_unmet(struct dn_pace_class *class)
 {
-    if (UNMET == class->unmet) {
-        class->unmet = 0;
-    }
-    if (UNMET == ++class->unmet) {
+    const enum dn_pace_way best = dn_pace_best_pull(class);
+    const enum dn_pace_way other = DN_PACE_PULL == best ? DN_PACE_ALONE : DN_PACE_PULL;
+    const enum dn_pace_way way = ENOUGH > class->known[other] ? other : best;
+
+    class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
+    if (UNMET == class->unmet && ALL_TRIES > class->tried) {
+        class->tried += DN_PACE_TRIES - class->tried % DN_PACE_TRIES;
+    } else if (UNMET == class->unmet && DN_PACE_TRIES >= class->left) {
         class->left = 0;
-        if (ALL_TRIES > class->tried) {
-            class->tried += DN_PACE_TRIES - class->tried % DN_PACE_TRIES;
-        }
     }
-    return dn_pace_best_pull(class);
+    dn_pace_spend(class, way);
+    return way;
 }
 
 enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,

@@ -535,9 +535,15 @@ static uint64_t send_one_by_one(dn_world_t *world, size_t len, uint64_t sent, ui
 static void a_stream_takes_more_of_the_stage(dn_world_t *world)
 {
     /* A granule begins with a line; four of QUARTER bytes fill it. */
-    enum { QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES, PIECES = 2 * 70, ALL = 4 * 400 + 3 * PIECES };
+    enum {
+        GRANULES = 16,
+        QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES,
+        PIECES = 2 * 70,
+        MANY = 20 * PIECES,
+        ALL = 4 * 400 + 4 * PIECES + MANY
+    };
 
-    open_staged(world, 8, hear_any);
+    open_staged(world, GRANULES, hear_any);
     dn_world_connect_to(world, 1 - world->rank);
     dn_world_barrier(world);
     if (SENDER == world->rank) {
@@ -562,7 +568,31 @@ static void a_stream_takes_more_of_the_stage(dn_world_t *world)
         *pieces = (dn_shm_pieces_t){.walk = DN_SHM_WALK_ON, .length = UINT32_MAX};
         sent = send_one_by_one(world, PIECE, sent, PIECES);
         dn_check(had + 2 <= populated(world, FIRST));
-        dn_check_equal(sent, ALL);
+        /* Where those that come first are others', they use others, and take no memory. */
+        dn_shm_granule_t *granule = ((const dn_shm_t *) peer->base.iface)->stage.granule;
+        sent = send_one_by_one(world, PIECE, sent, MANY - GRANULES);
+        dn_check_equal(populated(world, FIRST), GRANULES);
+        while (peer->stage.granule < granule + GRANULES / 2) {
+            sent = send_one_by_one(world, PIECE, sent, 1);
+        }
+        enum dn_shm_granule_state states[GRANULES / 2];
+        for (uint32_t i = 0; i < GRANULES / 2; i++) {
+            states[i] = granule[i].state;
+            granule[i].state = DN_SHM_GRANULE_OPEN;
+        }
+        *pieces = (dn_shm_pieces_t){.walk = DN_SHM_WALK_AGAIN, .length = UINT32_MAX};
+        const uint64_t before = dn_load_acquire(&world->board->seat[FIRST].word[STAGED]);
+        const dn_shm_granule_t *was = peer->stage.granule;
+        sent = send_one_by_one(world, PIECE, sent, 2);
+        dn_check(was != peer->stage.granule);
+        sent = send_one_by_one(world, PIECE, sent, PIECES - 2);
+        dn_check_equal(dn_load_acquire(&world->board->seat[FIRST].word[STAGED]) - before, PIECES);
+        dn_check(peer->stage.granule >= granule + GRANULES / 2);
+        for (uint32_t i = 0; i < GRANULES / 2; i++) {
+            granule[i].state = states[i];
+        }
+        dn_check(ALL >= sent);
+        (void) send_one_by_one(world, PIECE, sent, ALL - sent);
     } else {
         hear_until(world, ALL);
         dn_check_equal(staged, ALL);

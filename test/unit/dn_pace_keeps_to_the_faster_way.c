@@ -320,6 +320,29 @@ static void a_sender_that_cannot_flow_is_told_again(void **state)
     assert_in_range(alone, 900, 999);
 }
 
+/** The same where PIECES are known to be the fastest. */
+static void what_a_sender_cannot_do_keeps_nothing_else_from_being_known(void **state)
+{
+    const speed_t flow = SPEED(3000, 500);
+    dn_pace_t pace = {0};
+    unsigned pulls = 0;
+
+    (void) run_flows(&pace, 32768, &flow, 1000, 0, DN_PACE_PIECES);
+    assert_true(dn_pace_wants_flow(&pace, 32768));
+    pace.class[1].cost[DN_PACE_ALONE] = 1e6f;
+    pace.class[1].known[DN_PACE_ALONE] = 0;
+    for (int i = 0; i < 1000; i++) {
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 32768, DN_PACE_HELD);
+
+        assert_int_not_equal(way, DN_PACE_PIECES);
+        pulls += DN_PACE_PULL == way;
+        dn_pace_learn(&pace, way, 32768, now, now + (DN_PACE_ALONE == way ? 1000 : 3000));
+        now += 5000;
+    }
+    assert_in_range(pulls, 0, 20);
+    assert_true(dn_pace_wants_flow(&pace, 32768));
+}
+
 /** Lengths that are new begin with what is known of shorter ones, and find out what they have of their own. */
 static void new_lengths_begin_with_what_is_known(void **state)
 {
@@ -384,6 +407,7 @@ int main(void)
         cmocka_unit_test(what_may_flow_does_where_that_is_faster),
         cmocka_unit_test(messages_without_a_clock_are_no_tries),
         cmocka_unit_test(a_sender_that_cannot_flow_is_told_again),
+        cmocka_unit_test(what_a_sender_cannot_do_keeps_nothing_else_from_being_known),
         cmocka_unit_test(new_lengths_begin_with_what_is_known),
         cmocka_unit_test(trials_become_rare_until_something_changes),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
