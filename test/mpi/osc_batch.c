@@ -232,7 +232,7 @@ static void target_computes(void)
         MPI_Win_lock(MPI_LOCK_SHARED, 0, MPI_MODE_NOCHECK, win);
         move(&random, 0, piece, count, false);
         MPI_Win_flush(0, win);
-        memcpy(out, back, HALF);
+        memcpy(out, back, 2 * HALF);
         move(&random, 0, piece, count, true);
         MPI_Win_unlock(0, win);
         dn_store_release(flag, 1);
