@@ -218,7 +218,6 @@ struct dn_tag_peer {
     size_t eager_limit;     /**< bytes of data in an eager message to it */
     size_t copy_limit;      /**< and in one that is copied; what is longer is sent from where it lies */
     size_t piece_max;       /**< bytes of data in a DN_TAG_FRAG to it */
-    dn_pace_t pace;         /**< of long messages from it */
     size_t kept_bytes;      /**< of its messages that nobody has received yet */
     dn_tag_wish_t wish;     /**< what it wants of us */
     dn_tag_wish_t our_wish; /**< what we want of it */
@@ -251,6 +250,7 @@ struct dn_tag_peer {
         dn_tag_msg_t *msg; /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
         size_t left;       /**< bytes to come, 0: none flows */
     } flow;                /**< the message that flows from it */
+    dn_pace_t pace; /**< of long messages from it; large, so that it stands behind what short ones touch */
 };
 
 /** Which long receives are announced. */
