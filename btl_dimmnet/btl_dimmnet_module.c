@@ -290,7 +290,8 @@ static int module_finalize(mca_btl_base_module_t *btl)
     }
     mca_btl_dimmnet_aside_free();
     dn_ompi_progress_remove(mca_btl_dimmnet_advance);
-    component->driven = false; /* nobody else is left */
+    /* No other thread is in this component any more. */
+    component->driven = false;
     component->port = NULL;
     dn_ompi_close();
     return OPAL_SUCCESS;

@@ -17,13 +17,6 @@
 /** Keys tried for a registration. */
 #define DN_OFI_KEY_TRIES 16
 
-uint64_t dn_ofi_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
-
 /** A call of libfabric that must succeed. */
 static dn_status_t dn_ofi_try(const dn_ofi_t *ofi, const char *what, int ret)
 {

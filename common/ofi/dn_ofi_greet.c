@@ -57,7 +57,7 @@ void dn_ofi_side(const dn_ofi_where_t *where, uint32_t pid, dn_auth_side_t *side
 
 void dn_ofi_greet(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
 
     if (DN_OFI_TX_GREETS != stream->state || 0 != stream->flying || now < stream->greet.at) {
         return;
@@ -105,7 +105,7 @@ void dn_ofi_greet(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 
 void dn_ofi_greet_all(dn_ofi_t *ofi)
 {
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
 
     if (now < ofi->greet_at) {
         return;
@@ -205,7 +205,7 @@ static void dn_ofi_forget(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
 
 void dn_ofi_expire(dn_ofi_t *ofi, int all)
 {
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
 
     while (NULL != ofi->applicant && (all || now - ofi->applicant->since > DN_OFI_APPLY_MOST_NS)) {
         const dn_ofi_applicant_t *oldest = ofi->applicant;
@@ -285,7 +285,7 @@ static void dn_ofi_apply_for(dn_ofi_t *ofi, const dn_ofi_hello_message_t *messag
     }
     *applicant = (dn_ofi_applicant_t){.token = message->head.token,
                                       .number = message->head.number,
-                                      .since = dn_ofi_clock(),
+                                      .since = dn_clock_ns(),
                                       .pid = hello->pid,
                                       .pgid = *pgid,
                                       .where = hello->where,
@@ -315,7 +315,7 @@ static int dn_ofi_has_place(dn_ofi_t *ofi)
 {
     dn_ofi_expire(ofi, 0);
     if (ofi->napplicants >= ofi->max_senders
-        && dn_ofi_clock() - ofi->applicant->since > DN_OFI_APPLY_LEAST_NS) {
+        && dn_clock_ns() - ofi->applicant->since > DN_OFI_APPLY_LEAST_NS) {
         dn_ofi_forget(ofi, ofi->applicant);
     }
     return ofi->napplicants < ofi->max_senders;

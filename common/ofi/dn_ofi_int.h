@@ -36,6 +36,7 @@
 #ifndef DN_OFI_INT_H
 #define DN_OFI_INT_H
 
+#include "dn_clock.h"
 #include "dn_ofi_state.h"
 
 static inline void dn_ofi_lock(dn_ofi_t *ofi)
@@ -107,8 +108,6 @@ void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node);
 void dn_ofi_refill(dn_ofi_t *ofi);
 /** Take what completed. @return events. */
 int dn_ofi_poll(dn_ofi_t *ofi);
-/** Nanoseconds since some time. */
-uint64_t dn_ofi_clock(void);
 /** @} */
 
 /** @name dn_ofi_pool.c: buffers for messages */

@@ -294,11 +294,11 @@ static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
 static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads, uint64_t patience_ns)
 {
     uint64_t flying = peer->rma.flying;
-    uint64_t since = dn_ofi_clock();
+    uint64_t since = dn_clock_ns();
     int late = 0;
 
     while (dn_ofi_rma_flies(peer, reads, 1)) {
-        const uint64_t now = dn_ofi_clock();
+        const uint64_t now = dn_clock_ns();
         if (flying != peer->rma.flying) {
             flying = peer->rma.flying;
             since = now;

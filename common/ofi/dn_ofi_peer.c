@@ -84,7 +84,7 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
         peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
     }
     ofi->contenders += (uint32_t) peer->contends;
-    peer->watch.since = dn_ofi_clock();
+    peer->watch.since = dn_clock_ns();
     peer->next = ofi->peers;
     ofi->peers = peer;
     (void) dn_fetch_add_seq_cst(&ofi->npeers, 1);
@@ -261,12 +261,11 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
  * it progresses again. */
 static void dn_ofi_push_out(dn_ofi_t *ofi, uint64_t token)
 {
-    const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
+    const uint64_t until = dn_clock_ns() + DN_OFI_PUSH_NS;
 
     for (;;) {
         dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, token);
-        if (NULL == stream || NULL == stream->first || dn_ofi_stream_ended(stream)
-            || dn_ofi_clock() > until) {
+        if (NULL == stream || NULL == stream->first || dn_ofi_stream_ended(stream) || dn_clock_ns() > until) {
             return;
         }
         dn_ofi_advance(ofi, stream);
@@ -329,9 +328,9 @@ void dn_ofi_release(dn_peer_base_t *base)
 static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
                        const dn_auth_way_t *way, uint64_t value)
 {
-    const uint64_t until = dn_ofi_clock() + DN_OFI_PUSH_NS;
+    const uint64_t until = dn_clock_ns() + DN_OFI_PUSH_NS;
 
-    while (!dn_ofi_control(ofi, node, kind, token, way, value) && dn_ofi_clock() < until) {
+    while (!dn_ofi_control(ofi, node, kind, token, way, value) && dn_clock_ns() < until) {
         dn_ofi_poll(ofi);
     }
 }

@@ -158,7 +158,7 @@ static int dn_ofi_has_more(const dn_ofi_t *ofi)
  * says HELLO? */
 static int dn_ofi_rests(dn_ofi_t *ofi)
 {
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
 
     ofi->iface.rest = now - ofi->called < DN_OFI_ALONE_CALLS_NS ? DN_OFI_ALONE : 0;
     ofi->called = now;
@@ -201,7 +201,7 @@ static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
         ofi->lively--;
         return 0;
     }
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
     const uint64_t gap = now - ofi->called;
 
     ofi->called = now;

@@ -148,7 +148,7 @@ int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
     if (++stream->burst.messages <= DN_OFI_SINGLES) {
         return 0;
     }
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
     const uint64_t gap = now - stream->burst.sent_at;
     stream->burst.sent_at = now;
     return gap < DN_OFI_GAP_NS;

@@ -101,7 +101,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->greet.theirs = peer->side;
     dn_ofi_side(&ofi->where, dn_port_job(ofi->iface.port)->pid, &stream->greet.ours);
     dn_auth_random(stream->greet.ours.random, sizeof(stream->greet.ours.random));
-    stream->greet.since = dn_ofi_clock();
+    stream->greet.since = dn_clock_ns();
     stream->greet.gap = DN_OFI_GREET_NS;
     /* It is filled in when it is asked for; the others wait behind it. */
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_PROOF, &none, sizeof(none))) {

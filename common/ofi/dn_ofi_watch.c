@@ -108,7 +108,7 @@ static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 /** Look after all peers. */
 static void dn_ofi_look(dn_ofi_t *ofi)
 {
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
     /* After some time without looking we may not have read yet what they said. */
     const int away = now - ofi->watcher.looked > ofi->timeout_ns / 2;
 
@@ -148,13 +148,13 @@ static void *dn_ofi_beat(void *arg)
 {
     dn_ofi_t *ofi = arg;
     uint64_t turns = 0, greeted = 0;
-    uint64_t look_at = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
+    uint64_t look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
 
     dn_ofi_lock(ofi);
     while (!ofi->closing) {
         const int guarding = ofi->watcher.guards;
         const uint64_t greet_at = 0 != ofi->greeting && ofi->greet_at < look_at ? ofi->greet_at : look_at;
-        dn_ofi_rest(ofi, guarding ? dn_ofi_clock() + DN_OFI_GUARD_NS : greet_at);
+        dn_ofi_rest(ofi, guarding ? dn_clock_ns() + DN_OFI_GUARD_NS : greet_at);
         if (guarding) {
             /* What the application has not sent since by its progress. */
             ofi->watcher.guards = NULL != ofi->gathering;
@@ -167,7 +167,7 @@ static void *dn_ofi_beat(void *arg)
             dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
         }
         greeted = ofi->turns;
-        if (dn_ofi_clock() < look_at) {
+        if (dn_clock_ns() < look_at) {
             continue;
         }
         if (turns == ofi->turns || ofi->backlog) {
@@ -178,7 +178,7 @@ static void *dn_ofi_beat(void *arg)
         }
         turns = ofi->turns;
         dn_ofi_look(ofi);
-        look_at = dn_ofi_clock() + ofi->timeout_ns / DN_OFI_LOOKS;
+        look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
     }
     dn_ofi_unlock(ofi);
     return NULL;
@@ -201,7 +201,7 @@ void dn_ofi_watch_start(dn_ofi_t *ofi)
     if (0 == ofi->timeout_ns || DN_OFI_WATCH_NONE != ofi->watcher.state) {
         return;
     }
-    ofi->watcher.looked = dn_ofi_clock();
+    ofi->watcher.looked = dn_clock_ns();
     /* Signals are for threads of the application. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -230,10 +230,10 @@ void dn_ofi_watch_close(dn_ofi_t *ofi)
 
 void dn_ofi_linger(dn_ofi_t *ofi)
 {
-    const uint64_t until = dn_ofi_clock() + DN_OFI_LINGER_NS;
+    const uint64_t until = dn_clock_ns() + DN_OFI_LINGER_NS;
 
     dn_ofi_lock(ofi);
-    while (0 != dn_load_seq_cst(&ofi->draining) && dn_ofi_clock() < until) {
+    while (0 != dn_load_seq_cst(&ofi->draining) && dn_clock_ns() < until) {
         if (0 == dn_ofi_poll(ofi)) {
             sched_yield();
         }

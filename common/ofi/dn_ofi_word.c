@@ -47,7 +47,7 @@ int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, s
 
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
-    const uint64_t now = dn_ofi_clock();
+    const uint64_t now = dn_clock_ns();
 
     if (DN_OFI_TX_OPEN != stream->state || (0 != stream->asks.at && now - stream->asks.at < DN_OFI_ASK_NS)) {
         return;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dn_clock.h"
 #include "dn_port.h"
 
 /** @name Bells */
@@ -67,14 +68,6 @@ int dn_bell_sleep(uint32_t *bell, uint32_t odd, const struct timespec *pause)
     return 0 == syscall(SYS_futex, bell, FUTEX_WAIT, odd, pause, NULL, 0) || EAGAIN == errno;
 }
 /** @} */
-
-static uint64_t dn_wait_now_ns(void)
-{
-    struct timespec now;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
 
 /** A flag besides those of the header. */
 enum {
@@ -208,7 +201,7 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
     if (DN_WAIT_SPIN == policy) {
         return end;
     }
-    uint64_t now = dn_wait_now_ns();
+    uint64_t now = dn_clock_ns();
     if (0 == wait->began_ns || steps != wait->steps
         || (0 != (flags & DN_WAIT_TIGHT) && DN_WAIT_GAP_NS < now - wait->left_ns)) {
         if (!dn_wait_begin(port, wait, steps, now)) {
@@ -225,7 +218,7 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
         end = DN_WAIT_YIELDED;
     }
     if (DN_WAIT_LOOK != end) {
-        now = dn_wait_now_ns();
+        now = dn_clock_ns();
     }
     wait->left_ns = now;
     return end;

@@ -35,17 +35,9 @@ void dn_rma_pause(unsigned *polls)
     }
 }
 
-uint64_t dn_rma_now_ns(void)
-{
-    struct timespec time;
-
-    (void) clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
-}
-
 bool dn_rma_time_to_look(dn_rma_wait_t *wait)
 {
-    const uint64_t now = dn_rma_now_ns();
+    const uint64_t now = dn_clock_ns();
 
     if (0 == wait->began_ns) {
         wait->began_ns = now;

@@ -40,9 +40,9 @@
 
 #include "dimmnet.h"
 #include "dn_acc.h"
+#include "dn_choice.h"
 #include "dn_handle.h"
 #include "dn_queue.h"
-#include "dn_rma_choice.h"
 #include "dn_ticket.h"
 
 #include <pthread.h>
@@ -222,7 +222,7 @@ typedef struct dn_rma_offering {
     const struct dn_rma_moves *moves; /**< of a get that is wanted */
 } dn_rma_offering_t;
 
-/** Lengths: up to 1 KiB, up to 4 KiB, and more. */
+/** Lengths that short puts and gets on private memory of this host are told apart by: up to 1 KiB, up to 4 KiB, and more. */
 #define DN_RMA_CHOICES 3
 
 /** What there is to know of a process whose memory is not mapped here, or that does not map ours. */
@@ -235,9 +235,9 @@ typedef struct dn_rma_far {
     uint64_t offer_max; /**< bytes of those that are offered, with their blocks; 0: none are */
     uint64_t offer_ns;  /**< until an offer is taken back */
     dn_rma_offering_t offering;
-    dn_rma_choice_t choice[2][DN_RMA_CHOICES]; /**< of gets, and of puts: dn_rma_batch.c */
-    struct dn_rma_batch *batch[2];             /**< of gets, and of puts; NULL: there is none */
-    uint32_t pending;                          /**< operations to it that are not complete */
+    dn_choice_t choice[2][DN_RMA_CHOICES]; /**< of gets, and of puts, in ns: dn_rma_batch.c */
+    struct dn_rma_batch *batch[2];         /**< of gets, and of puts; NULL: there is none */
+    uint32_t pending;                      /**< operations to it that are not complete */
     dn_status_t error; /**< of the first to fail that does not tell by itself, until asked for; DN_OK: none */
     uint32_t lost;     /**< not 0: nothing of it will be answered; it stays so */
     uint32_t granted;  /**< enum dn_rma_grant: of its lock to us */

@@ -58,36 +58,36 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
     return batch;
 }
 
-static dn_rma_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool write)
-{
-    return &far->choice[write][1024 >= bytes ? 0 : 4096 >= bytes ? 1 : 2];
-}
+/** The ways of a batch, as dn_choice_make() tells them apart. */
+enum { DN_RMA_BY_OFFER, DN_RMA_BY_KERNEL };
+
+/** Operations by which each way is tried. */
+#define DN_RMA_TRIES 12
 
 /** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the call of the kernel. */
 #define DN_RMA_TAKEN_BACK_NS 1000u
+
+static dn_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool write)
+{
+    return &far->choice[write][1024 >= bytes ? 0 : 4096 >= bytes ? 1 : 2];
+}
 
 /** Have a batch's operations done, or begun. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be. */
 static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_batch_t *batch,
                                    dn_xfer_t *xfer, bool write)
 {
     const dn_rma_moves_t moves = {batch->here, batch->there, batch->count, batch->bytes};
-    dn_rma_choice_t *choice = dn_rma_choice_of(&win->far[target], batch->bytes, write);
-    dn_status_t status = DN_ERR_AGAIN;
-    bool timed;
+    dn_choice_t *choice = dn_rma_choice_of(&win->far[target], batch->bytes, write);
+    const bool fits = dn_rma_offer_fits(&win->far[target], &moves);
+    bool timed = false;
 
-    if (!dn_rma_offer_fits(&win->far[target], &moves)) {
-        status = dn_rma_transfer(batch->task, xfer, write);
-        return DN_OK == status ? DN_INPROGRESS : status;
-    }
-    const enum dn_rma_way way = dn_rma_choice_make(choice, &timed);
-    const uint64_t began = timed ? dn_rma_now_ns() : 0;
-    if (DN_RMA_BY_OFFER == way) {
-        status = dn_rma_offer(win, target, &moves, write);
-    }
-    const uint64_t offered = timed ? dn_rma_now_ns() : 0;
+    const unsigned way = fits ? dn_choice_make(choice, DN_RMA_TRIES, &timed) : DN_RMA_BY_KERNEL;
+    const uint64_t began = timed ? dn_clock_ns() : 0;
+    dn_status_t status = DN_RMA_BY_OFFER == way ? dn_rma_offer(win, target, &moves, write) : DN_ERR_AGAIN;
+    const uint64_t offered = timed ? dn_clock_ns() : 0;
     if (DN_ERR_AGAIN != status) {
         if (timed && DN_OK == status) {
-            dn_rma_choice_learn(choice, DN_RMA_BY_OFFER, offered - began);
+            dn_choice_learn(choice, DN_RMA_BY_OFFER, offered - began);
         }
         return status;
     }
@@ -95,10 +95,10 @@ static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_b
     xfer->flags |= timed ? DN_XFER_UNSHARED : 0;
     status = dn_rma_transfer(batch->task, xfer, write);
     if (timed && DN_OK == status) {
-        const uint64_t now = dn_rma_now_ns();
-        dn_rma_choice_learn(choice, DN_RMA_BY_KERNEL, now - offered);
+        const uint64_t now = dn_clock_ns();
+        dn_choice_learn(choice, DN_RMA_BY_KERNEL, now - offered);
         if (DN_RMA_TAKEN_BACK_NS < offered - began) {
-            dn_rma_choice_learn(choice, DN_RMA_BY_OFFER, now - began);
+            dn_choice_learn(choice, DN_RMA_BY_OFFER, now - began);
         }
     }
     return DN_OK == status ? DN_INPROGRESS : status;

@@ -16,6 +16,7 @@
 #ifndef DN_RMA_INT_H
 #define DN_RMA_INT_H
 
+#include "dn_clock.h"
 #include "dn_device.h"
 #include "dn_rma.h"
 #include "dn_ship.h"
@@ -139,9 +140,6 @@ static inline void dn_rma_leave(const dn_rma_win_t *win, pthread_mutex_t *lock)
 
 /** @name dn_rma.c */
 /** @{ */
-
-/** Of a clock that nobody sets. */
-uint64_t dn_rma_now_ns(void);
 
 /** malloc(), or the end of the process. */
 void *dn_rma_need(const dn_rma_t *rma, size_t len);

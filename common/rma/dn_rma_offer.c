@@ -34,7 +34,7 @@
 #define DN_RMA_OFFER_TURN 4
 
 /** Offers in a row that were taken back: more of them leave out no more offers. Where offers are slow, few are wanted anyhow
- * (dn_rma_choice.h). */
+ * (dn_rma_batch.c). */
 #define DN_RMA_OFFER_MISSED 5
 
 /** Looks for room until an offer is not made. */
@@ -131,7 +131,7 @@ static dn_status_t dn_rma_offer_await(dn_rma_win_t *win, int target, bool write)
     dn_rma_far_t *far = &win->far[target];
     const dn_rma_offering_t *offering = &far->offering;
     uint64_t *word = &win->target[target].control->notes[win->rank].offer;
-    const uint64_t deadline = dn_rma_now_ns() + far->offer_ns;
+    const uint64_t deadline = dn_clock_ns() + far->offer_ns;
     dn_status_t status;
 
     for (unsigned polls = 1; DN_INPROGRESS == (status = dn_rma_offer_look(offering, word, write)); polls++) {
@@ -141,7 +141,7 @@ static dn_status_t dn_rma_offer_await(dn_rma_win_t *win, int target, bool write)
         if (0 == events) {
             dn_pause();
         }
-        if (0 == polls % DN_RMA_OFFER_POLLS && deadline <= dn_rma_now_ns()) {
+        if (0 == polls % DN_RMA_OFFER_POLLS && deadline <= dn_clock_ns()) {
             /* Pairs with the exchanges of the target: one of the two gets the word. */
             return dn_cas_acq_rel_u64(word, dn_rma_offer_word(offering->number, DN_RMA_OFFERED),
                                       dn_rma_offer_word(offering->number, DN_RMA_BACK))

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "dn_atomic.h"
+#include "dn_choice.h"
 #include "dn_device.h"
 #include "dn_line.h"
 #include "dn_shm_wire.h"
@@ -100,17 +101,14 @@ enum dn_shm_tx_state {
 enum dn_shm_walk {
     DN_SHM_WALK_AGAIN, /**< the first that has been read, so that few are used, and these stay in the caches */
     DN_SHM_WALK_ON, /**< the one behind the last, so that lines have left the caches when they are used again */
-    DN_SHM_WALKS
 };
 
 /** How a sender finds out which takes less time. All zero at first. */
 typedef struct dn_shm_pieces {
-    uint64_t began_ns;        /**< when a piece that is timed began to be packed; 0: none is */
-    float cost[DN_SHM_WALKS]; /**< ns a KiB, 0: not known */
-    enum dn_shm_walk walk;    /**< of this turn */
-    uint32_t length;          /**< pieces of this turn; 0: none has gone yet */
-    uint32_t gone;            /**< of these */
-    uint32_t keeps;           /**< pieces of the next turn that is not a trial */
+    dn_choice_t choice;    /**< between walks, in ns for 64 KiB */
+    enum dn_shm_walk walk; /**< of the next piece */
+    bool timed;            /**< whether it is timed */
+    uint64_t began_ns;     /**< when a piece that is timed began to be packed; 0: none is */
 } dn_shm_pieces_t;
 
 typedef struct dn_shm_peer {

@@ -25,7 +25,7 @@
  *
  * Pieces of long messages are packed by moves, which ask for the bytes of the lines that they write. Between cores that share a cache, these
  * come faster from the few granules that were read last; between others, faster from memory than from the reader's cache. So the sender
- * takes the time that it packs, goes the faster way, and tries the other one now and then.
+ * takes the time that it packs, goes the faster way, and tries the other one now and then (dn_choice.h).
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -42,8 +42,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "dn_clock.h"
 #include "dn_shm_memory.h"
 
 /** Granules that are looked at for a free one. */
@@ -58,15 +58,8 @@
 /** A move by a piece of a long message counts as so many: a process that sends long messages sends much. */
 #define DN_SHM_STAGE_PIECES_COUNT 8
 
-/** Pieces by which a walk is tried; the first of these, which do not count; pieces between two trials, twice as many each time that the
- * walk stays the same; and of these, one in how many is timed. */
-#define DN_SHM_PIECES_TRIAL  32u
-#define DN_SHM_PIECES_SETTLE 8u
-#define DN_SHM_PIECES_LEAST  1024u
-#define DN_SHM_PIECES_MOST   32768u
-#define DN_SHM_PIECES_SELDOM 4u
-/** A piece that took longer than so many times what is known was disturbed: it counts as this. */
-#define DN_SHM_PIECES_DISTURBED 2.0f
+/** Pieces by which a walk is tried. */
+#define DN_SHM_PIECES_TRIES 32
 
 /** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
 #define DN_SHM_STAGE_TRIES 4
@@ -354,59 +347,14 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
     return found;
 }
 
-/** A turn is over: which walk has the next one? */
-static void dn_shm_pieces_turn(dn_shm_pieces_t *pieces)
-{
-    const float *cost = pieces->cost;
-    const enum dn_shm_walk other = DN_SHM_WALK_AGAIN == pieces->walk ? DN_SHM_WALK_ON : DN_SHM_WALK_AGAIN;
-
-    if (DN_SHM_PIECES_TRIAL < pieces->length || 0 == cost[other]) {
-        pieces->walk = other;
-        pieces->length = DN_SHM_PIECES_TRIAL;
-    } else {
-        const int changes = cost[pieces->walk] < cost[other] || 0 == pieces->keeps;
-        const uint32_t more = pieces->keeps < DN_SHM_PIECES_MOST ? 2 * pieces->keeps : DN_SHM_PIECES_MOST;
-        pieces->walk = cost[pieces->walk] < cost[other] ? pieces->walk : other;
-        pieces->keeps = changes ? DN_SHM_PIECES_LEAST : more;
-        pieces->length = pieces->keeps;
-    }
-    pieces->gone = 0;
-}
-
-static uint64_t dn_shm_pieces_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
-
-/** A piece is about to be packed. */
-static void dn_shm_pieces_begin(dn_shm_pieces_t *pieces)
-{
-    if (0 == pieces->length) {
-        pieces->length = DN_SHM_PIECES_TRIAL;
-    }
-    const int timed = DN_SHM_PIECES_TRIAL == pieces->length || 0 == pieces->gone % DN_SHM_PIECES_SELDOM;
-    pieces->began_ns = timed && DN_SHM_PIECES_SETTLE <= pieces->gone ? dn_shm_pieces_clock() : 0;
-}
-
-/** It has been. */
+/** A piece has been packed: where does the next one go? */
 static void dn_shm_pieces_end(dn_shm_pieces_t *pieces, size_t len)
 {
-    float *known = &pieces->cost[pieces->walk];
-
     if (0 != pieces->began_ns) {
-        const float cost = (float) (dn_shm_pieces_clock() - pieces->began_ns) * 1024.0f / (float) len;
-        const float most = DN_SHM_PIECES_DISTURBED * *known;
-        /* Far less counts at once: a first one that was disturbed is soon forgotten. */
-        *known =
-            0 == *known || cost < *known / 2 ? cost : *known + ((cost < most ? cost : most) - *known) / 8;
+        dn_choice_learn(&pieces->choice, pieces->walk, ((dn_clock_ns() - pieces->began_ns) << 16) / len);
         pieces->began_ns = 0;
     }
-    if (++pieces->gone >= pieces->length) {
-        dn_shm_pieces_turn(pieces);
-    }
+    pieces->walk = (enum dn_shm_walk) dn_choice_make(&pieces->choice, DN_SHM_PIECES_TRIES, &pieces->timed);
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
@@ -430,8 +378,8 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
-    if (dn_shm_stage_is_piece(len)) {
-        dn_shm_pieces_begin(&peer->stage.pieces);
+    if (dn_shm_stage_is_piece(len) && peer->stage.pieces.timed) {
+        peer->stage.pieces.began_ns = dn_clock_ns();
     }
     return DN_OK;
 }

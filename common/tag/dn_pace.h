@@ -106,7 +106,7 @@ DN_API int dn_pace_wants_flow(const dn_pace_t *pace, size_t len);
  * @param[in] way        As chosen, less than DN_PACE_WAYS.
  * @param[in] len        Its bytes, not 0.
  * @param[in] started    When it left its sender, or was looked at by a receiver that had been away.
- * @param[in] now        When it ended, not 0.
+ * @param[in] now        When it ended.
  */
 DN_API void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now);
 

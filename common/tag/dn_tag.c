@@ -219,8 +219,8 @@ static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
  * within 2 s. @return whether they have. */
 static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
 {
-    for (const uint64_t since = dn_tag_now();
-         0 != dn_load_acquire_u32(&peer->transfers) && dn_tag_now() - since < DN_TAG_PATIENCE_NS;) {
+    for (const uint64_t since = dn_clock_ns();
+         0 != dn_load_acquire_u32(&peer->transfers) && dn_clock_ns() - since < DN_TAG_PATIENCE_NS;) {
         (void) dn_progress(peer->tag->port);
     }
     return 0 == dn_load_acquire_u32(&peer->transfers);

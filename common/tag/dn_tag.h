@@ -240,7 +240,7 @@ struct dn_tag_peer {
     uint32_t transfers;    /**< PULLs and PUSHes of requests, in flight */
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
     bool cut;      /**< the port has said that it is lost */
-    bool flows;    /**< messages of medium length to it flow */
+    bool flows;    /**< messages of medium length to it may flow */
     uint32_t flowing;    /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
     uint64_t seen_then;  /**< seen, when the last message of medium length went to it */
     uint32_t unanswered; /**< such messages in a row since seen has changed: dn_tag_flow.c */
@@ -316,7 +316,7 @@ struct dn_tag {
     dn_fifo_t busy;      /**< requests that wait for room, or send in pieces: progress goes through them */
     bool parted;         /**< some process was left: counts of messages may have begun anew */
     struct {
-        uint64_t since_ns; /**< when it began, by dn_tag_now() */
+        uint64_t since_ns; /**< when it began, by dn_clock_ns() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
     } here;       /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
     bool queued;  /**< some peer has sends that wait, or is to be told a wish */

@@ -42,6 +42,10 @@
 
 #include "dn_atomic.h"
 
+/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). Looks at long
+ * messages that follow each other closer are of one stay in the library: what came during the stay tells nothing. */
+#define DN_TAG_AWAY_NS 200000
+
 /** Stays in a row before each of which a peer's message lay, until its receives are announced: any process loses its core for that long
  * now and then. */
 #define DN_TAG_LAIN 2
@@ -63,7 +67,7 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
         || req->len <= config->limit.announce_min) {
         return;
     }
-    const uint64_t now = dn_tag_now();
+    const uint64_t now = dn_clock_ns();
     const uint64_t since = dn_tag_stay(peer->tag, now);
 
     if ((int64_t) (now - left) <= DN_TAG_AWAY_NS) {
@@ -164,7 +168,7 @@ void dn_tag_announce(dn_tag_req_t *req, dn_tag_peer_t *peer)
     dn_tag_announce_t announce = {.context = req->posted.context, .tag = req->posted.tag, .len = req->len};
 
     /* A receiver that blocks polls. */
-    req->started = NULL == peer ? 0 : dn_tag_now();
+    req->started = NULL == peer ? 0 : dn_clock_ns();
     if (NULL == peer || !dn_tag_announces(req, peer) || !dn_tag_is_first(tag, &req->posted)
         || !dn_tag_handle_add(req)) {
         return;
@@ -248,7 +252,7 @@ bool dn_tag_push(dn_tag_req_t *req)
         return false;
     }
     peer->offered = false;
-    const dn_tag_takes_t takes = {offer->request, req->handle, req->len, dn_tag_now()};
+    const dn_tag_takes_t takes = {offer->request, req->handle, req->len, dn_clock_ns()};
     if (!dn_tag_claim_win(peer->offer_claim, offer->number)
         || DN_OK != dn_tag_tell(peer, DN_TAG_TAKES, &takes, sizeof(takes))) {
         /* It takes the receive as any message would, unless that was cancelled. */
@@ -297,7 +301,7 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
 
     dn_tag_peer_t *peer = req->peer;
 
-    (void) dn_tag_stay(peer->tag, dn_tag_now());
+    (void) dn_tag_stay(peer->tag, dn_clock_ns());
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
     if (DN_ERR_UNREACH == status || peer->gone) {

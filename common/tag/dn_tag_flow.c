@@ -83,7 +83,7 @@ static uint64_t dn_tag_flow_leaves(dn_tag_peer_t *peer)
     const uint32_t flowed = dn_load_relaxed(&peer->flowed);
 
     dn_store_relaxed(&peer->flowed, flowed + 1);
-    return flowed % DN_TAG_FLOW_EVERY < DN_TAG_FLOW_TIMED ? dn_tag_now() : 0;
+    return flowed % DN_TAG_FLOW_EVERY < DN_TAG_FLOW_TIMED ? dn_clock_ns() : 0;
 }
 
 bool dn_tag_flow(dn_tag_req_t *req)

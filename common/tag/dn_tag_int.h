@@ -17,6 +17,7 @@
 #define DN_TAG_INT_H
 
 #include "dn_atomic.h"
+#include "dn_clock.h"
 #include "dn_device.h"
 #include "dn_tag.h"
 #include "dn_turn.h"
@@ -26,10 +27,6 @@
 #if defined(__SANITIZE_THREAD__)
 #    include <sanitizer/tsan_interface.h>
 #endif
-
-/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). Looks at long
- * messages that follow each other closer are of one stay in the library: what came during the stay tells nothing. */
-#define DN_TAG_AWAY_NS 200000
 
 /** @name What the messages say */
 /** @{ */
@@ -158,15 +155,6 @@ static inline enum dn_tag_state dn_tag_state_of(const dn_tag_req_t *req)
 static inline void dn_tag_transfers(dn_tag_peer_t *peer, int more)
 {
     (void) dn_fetch_add_acq_rel(&peer->transfers, (uint32_t) more);
-}
-
-/** Nanoseconds of a clock that never goes back. Long messages only: a look takes 20 to 30. */
-static inline uint64_t dn_tag_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
 /** The request is the caller's again. */

@@ -54,7 +54,7 @@ static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
  * not count; nor does a stamp that is none. */
 static uint64_t dn_tag_began(uint64_t left)
 {
-    const uint64_t now = dn_tag_now();
+    const uint64_t now = dn_clock_ns();
 
     return now - left < DN_TAG_LATE_NS ? left : now;
 }
@@ -63,7 +63,7 @@ void dn_tag_learn_way(dn_tag_req_t *req)
 {
     dn_pace_t *pace = &req->peer->pace;
     const bool learns = DN_PACE_ONLY != req->way && 0 != req->started && req->wanted == req->size;
-    const uint64_t now = learns ? dn_tag_now() : 0;
+    const uint64_t now = learns ? dn_clock_ns() : 0;
 
     dn_tag_lock(req->tag);
     if (learns) {
@@ -162,7 +162,7 @@ static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
         req->started = dn_tag_began(left);
         dn_tag_choose_way(req, DN_PACE_HELD);
     } else {
-        req->started = dn_tag_now();
+        req->started = dn_clock_ns();
         dn_tag_choose_way(req, DN_PACE_ANNOUNCED);
     }
 }

@@ -114,7 +114,7 @@ static dn_status_t dn_tag_post(dn_tag_req_t *req)
         rts.head = req->head;
         rts.request = req->handle;
         rts.len = req->len;
-        rts.left = dn_tag_now();
+        rts.left = dn_clock_ns();
         if (NULL != req->segment) {
             dn_segment_key(req->segment, &rts.key);
         }

@@ -14,6 +14,7 @@
 #    include <cpuid.h>
 #endif
 
+#include "dn_clock.h"
 #include "dn_log.h"
 
 /** Between the two readings that give the rate: what a reading takes is one part in 50,000 of it. */
@@ -58,10 +59,7 @@ int dn_emulate_by_kernel;
 
 uint64_t dn_emulate_kernel_now(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+    return dn_clock_ns();
 }
 
 /** Which counter, by the user's wish and what this machine has. @return 1: the kernel's; DN_ERR_* with the sentence said. */

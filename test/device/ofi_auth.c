@@ -436,7 +436,7 @@ static void what_was_heard_before_is_no_sign_of_life(dn_world_t *world)
         dn_world_await(world, 0, 0, 2);
         dn_ofi_lock(ofi);
         stream->asks.number = 6;
-        stream->asks.at = stream->asks.since = dn_ofi_clock();
+        stream->asks.at = stream->asks.since = dn_clock_ns();
         const uint32_t signs = peer->watch.signs;
         dn_ofi_unlock(ofi);
         dn_world_post(world, 0, 1);

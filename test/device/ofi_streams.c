@@ -374,7 +374,7 @@ static void a_question_is_asked_again(dn_world_t *world)
         dn_ofi_t *ofi = ofi_device(world);
         dn_ofi_stream_t *stream = ((dn_ofi_peer_t *) world->peer[0])->tx;
         dn_ofi_lock(ofi);
-        stream->asks.at = stream->asks.since = dn_ofi_clock();
+        stream->asks.at = stream->asks.since = dn_clock_ns();
         dn_ofi_unlock(ofi);
         dn_world_aotf(world, world->peer[0], 0, 1, 8);
         dn_world_fence(world, world->peer[0]);

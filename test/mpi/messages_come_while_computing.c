@@ -92,20 +92,15 @@ static span_t receive_round(unsigned char *buffer, int round, double computes)
     return (span_t){from, to};
 }
 
-/** Was the receive there first, in a round in which rank 1 computed, and may have learnt? */
-static int is_first(const span_t sent, const span_t received)
-{
-    return received.from < sent.from;
-}
-
-/** Rounds that may count; in *early_p those of them in which the send did not wait for the end of the computing. */
+/** Rounds in which rank 1 computed, may have learnt, and had its receive there first; in *early_p those of them in which the send did not
+ * wait for the end of the computing. */
 static int count_early(const span_t sent[], const span_t received[], int *early_p)
 {
     int rounds = 0;
 
     *early_p = 0;
     for (int round = LEARN; round < ROUNDS; round++) {
-        const int counts = is_first(sent[round], received[round]);
+        const int counts = received[round].from < sent[round].from;
         rounds += counts;
         *early_p += counts && sent[round].to < received[round].to;
     }

@@ -1,0 +1,69 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_choice.h
+ * Which of two ways takes less time, where that depends on the machine, and on where two processes run: both are tried, now and then,
+ * and the one that took less is gone. dn_pace.h has more ways, and two sides that have to agree.
+ *
+ * Units:    costs are in any unit that is the same for both ways.
+ * Threads:  several may use a choice at once: they may lose a count or a sample.
+ *
+ * Pinned by test/unit/dn_choice_keeps_to_the_faster_way.c.
+ */
+#ifndef DN_CHOICE_H
+#define DN_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dn_atomic.h"
+
+/** All zero at first: way 0 until way 1 is known to cost less. Private. */
+typedef struct dn_choice {
+    uint32_t cost[2]; /**< 0: not known */
+    uint32_t made;    /**< operations; wraps, and is not compared */
+} dn_choice_t;
+
+/** Operations of a round; it divides 2^32, since the count wraps. */
+#define DN_CHOICE_EVERY 2048u
+/** A third of the tries of a way do not count: they find nothing in the caches. */
+#define DN_CHOICE_SETTLES(tries) ((tries) / 3)
+/** Of the rest of a round, one in how many is timed. */
+#define DN_CHOICE_TIMED 16u
+/** What costs more costs much. */
+#define DN_CHOICE_MOST 1000000000
+
+/** The way of the next operation.
+ * @param[in] tries     Operations of each way at the begin of a round.
+ * @param[out] timed_p  Whether the caller is to call dn_choice_learn(). */
+static inline unsigned dn_choice_make(dn_choice_t *choice, uint32_t tries, bool *timed_p)
+{
+    const uint32_t made = dn_load_relaxed(&choice->made);
+    const uint32_t first = dn_load_relaxed(&choice->cost[0]);
+    const uint32_t second = dn_load_relaxed(&choice->cost[1]);
+    const uint32_t turn = made % DN_CHOICE_EVERY;
+
+    dn_store_relaxed(&choice->made, made + 1);
+    if (2 * tries > turn) {
+        *timed_p = DN_CHOICE_SETTLES(tries) <= turn % tries;
+        return turn / tries;
+    }
+    *timed_p = 0 == turn % DN_CHOICE_TIMED;
+    return 0 != second && second < first;
+}
+
+/** What an operation took. One that took far more than is known was disturbed, and counts less. Less counts more than more, so that a
+ * first one that was disturbed is soon forgotten. */
+static inline void dn_choice_learn(dn_choice_t *choice, unsigned way, uint64_t took)
+{
+    const int64_t known = dn_load_relaxed(&choice->cost[way]);
+    const uint64_t most = 0 == known ? DN_CHOICE_MOST : 4 * (uint64_t) known;
+    const int64_t cost = (int64_t) (took < most ? took : most);
+    int64_t next = 0 == known ? cost : known + (cost - known) / (cost < known ? 2 : 8);
+
+    next = DN_CHOICE_MOST < next ? DN_CHOICE_MOST : next;
+    dn_store_relaxed(&choice->cost[way], (uint32_t) (0 < next ? next : 1));
+}
+
+#endif

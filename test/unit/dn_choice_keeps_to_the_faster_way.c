@@ -1,0 +1,92 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Of two ways the one that takes less time is gone; a change is noticed, and no disturbance taken for one. The other way has few
+ * operations.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "dn_choice.h"
+
+enum { FIRST, SECOND, TRIES = 12, ROUND = DN_CHOICE_EVERY };
+
+/** Make so many operations, which take so long by each way. @return how many went the second one. */
+static unsigned run(dn_choice_t *choice, unsigned operations, uint64_t first, uint64_t second)
+{
+    unsigned went = 0;
+
+    for (unsigned i = 0; i < operations; i++) {
+        bool timed;
+        const unsigned way = dn_choice_make(choice, TRIES, &timed);
+
+        if (timed) {
+            dn_choice_learn(choice, way, SECOND == way ? second : first);
+        }
+        went += SECOND == way;
+    }
+    return went;
+}
+
+static void the_faster_way_has_nearly_all(void **state)
+{
+    const uint32_t firsts[] = {0, UINT32_MAX - ROUND / 2, INT32_MAX};
+
+    for (unsigned i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++) {
+        dn_choice_t firsts_best = {.made = firsts[i]};
+        dn_choice_t seconds_best = {.made = firsts[i]};
+
+        (void) run(&firsts_best, ROUND, 500, 4000);
+        assert_int_equal(run(&firsts_best, ROUND, 500, 4000), TRIES);
+        (void) run(&seconds_best, ROUND, 900, 300);
+        assert_int_equal(run(&seconds_best, ROUND, 900, 300), ROUND - TRIES);
+    }
+}
+
+static void a_change_is_noticed(void **state)
+{
+    dn_choice_t choice = {0};
+
+    (void) run(&choice, 2 * ROUND, 500, 4000);
+    /* As where a target begins to compute. */
+    (void) run(&choice, ROUND, 9000, 4000);
+    assert_in_range(run(&choice, ROUND, 9000, 4000), ROUND / 2, ROUND);
+    (void) run(&choice, 4 * ROUND, 500, 4000);
+    assert_int_equal(run(&choice, ROUND, 500, 4000), TRIES);
+}
+
+static void a_disturbance_is_none(void **state)
+{
+    dn_choice_t choice = {0};
+
+    (void) run(&choice, ROUND, 500, 800);
+    dn_choice_learn(&choice, FIRST, UINT64_MAX);
+    assert_int_equal(run(&choice, ROUND, 500, 800), TRIES);
+}
+
+/** The first way was never timed: there may be a reason, but none to give it up. */
+static void what_is_not_known_is_not_worse(void **state)
+{
+    dn_choice_t choice = {0};
+    bool timed;
+
+    for (unsigned i = 0; i < 2 * TRIES; i++) {
+        (void) dn_choice_make(&choice, TRIES, &timed);
+        dn_choice_learn(&choice, SECOND, 300);
+    }
+    assert_int_equal(dn_choice_make(&choice, TRIES, &timed), FIRST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_faster_way_has_nearly_all),
+        cmocka_unit_test(a_change_is_noticed),
+        cmocka_unit_test(a_disturbance_is_none),
+        cmocka_unit_test(what_is_not_known_is_not_worse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
