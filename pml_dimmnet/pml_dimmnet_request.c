@@ -47,12 +47,25 @@ void __attribute__((noinline)) mca_pml_dimmnet_request_end_shared(pml_dimmnet_re
     dn_ompi_wait_tell();
 }
 
-/** request_free() of a request that was started, where there are threads. */
+/** Has the engine said that a request is complete? It touches none after that. The acquire pairs with the exchange by which
+ * ompi_request_complete() says so. */
+static inline bool request_is_over(const pml_dimmnet_req_t *request)
+{
+    const bool complete = REQUEST_COMPLETE(&request->ompi);
+
+    opal_atomic_rmb();
+    return complete;
+}
+
+/** request_free() of a request that was started, where there are threads. Most are complete by then, and no thread of the engine has
+ * them any more. */
 static __attribute__((noinline)) void request_free_shared(pml_dimmnet_req_t *request)
 {
-    if (PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT)) {
+    if (request_is_over(request)) {
+        request_recycle(request);
+    } else if (PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT)) {
         /* The thread that completes it may be about to say so, or does this from inside of the call that says so. */
-        while (!REQUEST_COMPLETE(&request->ompi) && !pthread_equal(request->ender, pthread_self())) {
+        while (!request_is_over(request) && !pthread_equal(request->ender, pthread_self())) {
         }
         request_recycle(request);
     }
