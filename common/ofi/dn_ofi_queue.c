@@ -19,7 +19,7 @@
  * sending takes 5 to 10 us. */
 #define DN_OFI_GAP_NS UINT64_C(30000)
 /** Lines that are gathered at most. */
-#define DN_OFI_GATHER 64
+#define DN_OFI_GATHER 512
 
 ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
 {
@@ -57,8 +57,8 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, const dn_ofi_buffer_t *buffer,
                         uint32_t size, uint32_t lines, uint32_t credit)
 {
-    return NULL != buffer && buffer->room == ofi->pool[DN_OFI_SHORT].room
-           && size + buffer->size <= stream->room && lines + buffer->lines <= credit;
+    return NULL != buffer && buffer->room < ofi->pool[DN_OFI_LONG].room && size + buffer->size <= stream->room
+           && lines + buffer->lines <= credit;
 }
 
 /** Where in a buffer the next message would begin. */
@@ -138,7 +138,7 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
 {
     if (NULL == stream || DN_OFI_WATCH_NONE == ofi->watcher.state
-        || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_SHORT].room) {
+        || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_MEDIUM].room) {
         return 0;
     }
     if (stream->burst.turn != ofi->turns) {

@@ -28,9 +28,10 @@
 #define DN_OFI_MESSAGE_MAX (65u * 1024)
 /** Longest that ofi_rxm sends at once, without being asked (its FI_OFI_RXM_BUFFER_SIZE). */
 #define DN_OFI_RXM_EAGER (16u * 1024)
-/** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. */
+/** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. Messages of up to MIDDLE may go out
+ * with others: 4 KiB of an application with all heads are among them. */
 #define DN_OFI_SMALL  512u
-#define DN_OFI_MIDDLE 4096u
+#define DN_OFI_MIDDLE 4608u
 /** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
 #define DN_OFI_BOTF_MIN 576u
 #define DN_OFI_RINGS \
