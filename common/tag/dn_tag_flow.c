@@ -18,6 +18,9 @@
  * the receiver finds out (dn_pace.h), and wishes that the sender announces messages of this length. That is for the sender's memory
  * which lies together: what has to be packed flows.
  *
+ * Up to the eager limit a message goes as a whole where several follow each other, as the copies of one and the next overlap anyway,
+ * and if it has to be packed.
+ *
  * A message that nobody waits for when it begins is kept until all of it is here, even if its receive comes in the meantime. So pieces
  * are put into the receive's memory by the handlers alone, and into that of a kept message under the lock.
  */
@@ -28,9 +31,11 @@
 /** Bytes of a piece at most: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
 #define DN_TAG_FLOW_PIECE ((size_t) 7680)
 
-/** Messages of medium length without one of their receiver's, after which those of so many bytes flow, whatever the receiver wishes. */
+/** Messages of medium length without one of their receiver's, after which those of so many bytes flow, whatever the receiver wishes; */
 #define DN_TAG_FLOW_STREAM       16u
 #define DN_TAG_FLOW_STREAM_BYTES ((size_t) 32 << 10)
+/** and in a row, those up to the eager limit go as a whole. */
+#define DN_TAG_WHOLE_BURST 2u
 
 /** Messages in a row whose time is taken, of so many that flow. The first ones are. */
 #define DN_TAG_FLOW_TIMED 16u
@@ -50,31 +55,54 @@ size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
     return (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 }
 
-/** Does a message go to a peer from which nothing has come for long? Where threads send at once, the answer may be wrong for some of their
- * messages, which then go the other way. */
-static bool dn_tag_is_stream(dn_tag_peer_t *peer)
+/** Messages of medium length that have gone to a peer since something has come from it, up to DN_TAG_FLOW_STREAM. Where threads send at once,
+ * the answer may be wrong for some of their messages, which then go another way. */
+static uint32_t dn_tag_unanswered(dn_tag_peer_t *peer)
 {
     const uint64_t seen = dn_load_relaxed(&peer->seen);
-    const uint32_t before =
-        seen == dn_load_relaxed(&peer->seen_then) ? dn_load_relaxed(&peer->unanswered) : 0;
+    uint32_t before = dn_load_relaxed(&peer->unanswered);
 
-    dn_store_relaxed(&peer->seen_then, seen);
+    if (seen != dn_load_relaxed(&peer->seen_then)) {
+        dn_store_relaxed(&peer->seen_then, seen);
+        dn_store_relaxed(&peer->unanswered_then, before);
+        before = 0;
+    }
     dn_store_relaxed(&peer->unanswered, before < DN_TAG_FLOW_STREAM ? before + 1 : before);
-    return DN_TAG_FLOW_STREAM <= before;
+    return before;
 }
 
-/** Is a message of such a length that it may flow, and does its receiver wish it? In a stream the shorter ones flow in any case: two
- * cores that copy at once are as fast as the kernel, and a trial of a few such messages does not show it. */
-static bool dn_tag_is_flow(const dn_tag_req_t *req)
+/** Do messages go to a peer several at a time, now or the last time? */
+static bool dn_tag_is_burst(const dn_tag_peer_t *peer, uint32_t unanswered)
+{
+    return DN_TAG_WHOLE_BURST <= unanswered || DN_TAG_WHOLE_BURST < dn_load_relaxed(&peer->unanswered_then);
+}
+
+/** How a message goes whose length leaves a choice. */
+enum dn_tag_choice {
+    DN_TAG_AS_OTHERS, /**< as its length says */
+    DN_TAG_FLOWS,
+    DN_TAG_ANNOUNCED, /**< though it may be short enough to go as a whole */
+};
+
+/** What does the receiver wish? In a stream the shorter ones flow in any case: two cores that copy at once are as fast as the kernel, and
+ * a trial of a few such messages does not show it. */
+static enum dn_tag_choice dn_tag_chosen(const dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
 
-    if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_PACE_FLOW_MAX) {
-        return false;
+    if (!peer->flows || req->len <= peer->whole_limit || req->len > DN_PACE_FLOW_MAX) {
+        return DN_TAG_AS_OTHERS;
     }
-    const bool streams = dn_tag_is_stream(peer) && req->len <= DN_TAG_FLOW_STREAM_BYTES;
-    return NULL == req->buffer || streams
-           || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
+    const uint32_t unanswered = dn_tag_unanswered(peer);
+    const bool packed = NULL == req->buffer;
+    if (req->len <= peer->eager_limit && (packed || dn_tag_is_burst(peer, unanswered))) {
+        return DN_TAG_AS_OTHERS;
+    }
+    if (packed || (DN_TAG_FLOW_STREAM <= unanswered && req->len <= DN_TAG_FLOW_STREAM_BYTES)) {
+        return DN_TAG_FLOWS;
+    }
+    return 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len)) ? DN_TAG_FLOWS
+                                                                                  : DN_TAG_ANNOUNCED;
 }
 
 /** When does a message leave? To look takes a part of the time that it takes itself, so that most leave without. */
@@ -86,13 +114,15 @@ static uint64_t dn_tag_flow_leaves(dn_tag_peer_t *peer)
     return flowed % DN_TAG_FLOW_EVERY < DN_TAG_FLOW_TIMED ? dn_clock_ns() : 0;
 }
 
-bool dn_tag_flow(dn_tag_req_t *req)
+bool dn_tag_flow(dn_tag_req_t *req, bool *announce_p)
 {
     dn_tag_peer_t *peer = req->peer;
+    const enum dn_tag_choice chosen = dn_tag_chosen(req);
     int events = 0;
 
-    if (!dn_tag_is_flow(req) || dn_tag_is_held(peer, req->len) || NULL != dn_load_relaxed(&peer->waits.first)
-        || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
+    *announce_p = DN_TAG_ANNOUNCED == chosen;
+    if (DN_TAG_FLOWS != chosen || dn_tag_is_held(peer, req->len)
+        || NULL != dn_load_relaxed(&peer->waits.first) || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
     /* To pack takes a time of its own. */

@@ -154,7 +154,7 @@ static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
 {
     const dn_tag_peer_t *peer = req->peer;
 
-    if (req->size <= peer->eager_limit) {
+    if (req->size <= peer->whole_limit) {
         /* Its sender holds back: a short one says nothing of others. */
         req->way = DN_PACE_ALONE;
         req->started = 0;

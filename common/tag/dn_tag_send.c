@@ -251,10 +251,10 @@ static bool dn_tag_is_eager(const dn_tag_req_t *req)
 }
 
 /** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */
-static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
+static bool dn_tag_plan(dn_tag_req_t *req, int synchronous, bool announce)
 {
     dn_tag_turn(req, DN_TAG_WAITS_REPLY);
-    if (dn_tag_is_eager(req)) {
+    if (!announce && dn_tag_is_eager(req)) {
         req->kind = synchronous ? DN_TAG_SYNC : DN_TAG_EAGER;
     } else {
         dn_tag_offer_bytes(req);
@@ -296,12 +296,13 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
     const size_t len = req->len;
     dn_status_t status = DN_OK;
     bool unasked = true;
+    bool announce = false;
 
     if (dn_tag_push(req)) {
         return DN_OK;
     }
-    if (synchronous || !dn_tag_flow(req)) {
-        if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
+    if (synchronous || !dn_tag_flow(req, &announce)) {
+        if (__builtin_expect(!dn_tag_plan(req, synchronous, announce), 0)) {
             return DN_ERR_NOMEM;
         }
         unasked = DN_TAG_EAGER == req->kind || DN_TAG_SYNC == req->kind;
