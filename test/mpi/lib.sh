@@ -180,6 +180,42 @@ run_mpi() {
     check_run
 }
 
+# --- what Open MPI itself does
+
+# Words for mpirun by which nothing of dimmnet takes part, and no flag helps.
+stock_words=(--mca osc ^dimmnet --mca coll ^llcm)
+
+# show_stock WHAT and the arguments of mpi_command: run the same over Open MPI's own transport, and print what has become of it.
+# It may fail: nothing but the comparison is asked of it. A figure that the job prints, "NAME NUMBER UNIT", is in $figure, else that is
+# empty. STOCK_LIMIT: seconds after which it is given up (default 20).
+show_stock() {
+    local what=$1 ranks=$2 BTL=${STOCK_BTL:-self,$stock_shm} TRANSPORT=ob1 LIMIT=${STOCK_LIMIT:-20} kept=${last_run:-}
+    shift 2
+    try_mpi "$ranks" "${stock_words[@]}" "$@"
+    read_figure
+    case $status in
+    0) say "stock, $what: ${figure:-right}; $(grep -cE "$library_speaks|process_vm|not permitted" "$scratch/out") lines of complaints" ;;
+    124) say "stock, $what: does not end in $LIMIT s" ;;
+    *) say "stock, $what: status $status; $(grep -m 1 -oE 'signal [0-9]+ \([^)]*\)|signal: [^(]*\([0-9]+\)|MPI_ERR[A-Z_]*|at least one pair of MPI processes.*' "$scratch/out" || echo "an error")" ;;
+    esac
+    rm -rf "${TMPDIR:?}"/*
+    last_run=$kept
+}
+
+# show_ours WHAT and the arguments of mpi_command: as run_mpi, and a figure as show_stock has it.
+show_ours() {
+    local what=$1
+    shift
+    run_mpi "$@"
+    read_figure
+    say "dimmnet, $what: ${figure:-right}"
+}
+
+read_figure() { figure=$(grep -m 1 -xE '[a-z]+ [0-9.]+ [A-Za-z]+' "$scratch/out" | cut -d ' ' -f 2-); }
+
+# below FIGURE FACTOR OTHER: is it less than so many times the other one?
+below() { awk -v a="${1% *}" -v f="$2" -v b="${3% *}" 'BEGIN { exit !(a < f * b) }'; }
+
 # run_spawning, with the arguments of mpi_command: run_mpi for programs that spawn. With Open MPI 4.1 one
 # spawn in some dozens hangs in the launcher, whatever the BTL: a child waits for PMIx in MPI_Init for ever.
 # So a hang with a process in MPI_Init is tried again, three times at most; any other hang is a failure.
