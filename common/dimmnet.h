@@ -124,6 +124,7 @@ DN_API void dn_counters(const dn_port_t *port, dn_counters_t *counters);
 
 /** Where errors are written: one sentence each, no newline. NULL restores stderr. Process-wide. */
 typedef void (*dn_log_fn_t)(const char *sentence, void *arg);
+/** Set where errors are written: dn_log_fn_t. */
 DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
 
 /** Where answers that are no errors are written, in the same way: why dn_open() passes a device over, and why

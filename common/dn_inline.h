@@ -19,19 +19,32 @@
 
 /** What a device does for one peer. Entries are never NULL once the peer exists (dn_device.h). */
 typedef struct dn_peer_ops {
+    /** dn_botf() */
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len);
+    /** dn_botf_reserve() */
     dn_status_t (*reserve)(dn_peer_t *peer, size_t len, dn_window_t *window);
+    /** dn_botf_kick() */
     void (*kick)(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
+    /** dn_aotf() */
     dn_status_t (*aotf)(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+    /** dn_push() */
     dn_status_t (*push)(dn_peer_t *peer, const dn_xfer_t *xfer);
+    /** dn_pull() */
     dn_status_t (*pull)(dn_peer_t *peer, const dn_xfer_t *xfer);
+    /** dn_atomic() */
     dn_status_t (*atomic)(dn_peer_t *peer, const dn_amo_t *amo);
+    /** dn_fence() */
     dn_status_t (*fence)(dn_peer_t *peer);
+    /** dn_peek() */
     dn_status_t (*peek)(dn_peer_t *peer, unsigned channel, unsigned looks, dn_message_t *message);
+    /** dn_take() */
     void (*take)(dn_peer_t *peer, const dn_message_t *message);
+    /** dn_aotf_line() */
     dn_status_t (*aotf_line)(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
+    /** dn_wake() */
     void (*wake)(dn_peer_t *peer);
+    /** dn_botf_lend() */
     dn_status_t (*lend)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
                         const void *body, size_t body_len, dn_comp_t *comp);
 } dn_peer_ops_t;
@@ -39,7 +52,7 @@ typedef struct dn_peer_ops {
 /** The part of a peer that inline code reads: its first cache lines. Each entry, and each user's word, is loaded and
  * stored as one atomic word. */
 struct dn_peer {
-    dn_peer_ops_t ops;
+    dn_peer_ops_t ops;       /**< of its device, or those that answer DN_ERR_UNREACH */
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
 };
 

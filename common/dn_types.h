@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** What the shared library exports. */
 #define DN_API __attribute__((visibility("default")))
 /** For devices, see dn_device.h. libdimmnet's own files, which define DN_INSIDE, call these directly. */
 #ifdef DN_INSIDE
@@ -42,13 +43,13 @@ typedef enum dn_status {
 /** The key of a process group: 128 bits that no outsider can guess. Its processes have it from their launcher;
  * it is never sent, and stands in no address. */
 typedef struct dn_group_key {
-    uint8_t byte[16];
+    uint8_t byte[16]; /**< secret */
 } dn_group_key_t;
 
 /** The name of a process group (PGID of spec: Martini section 3): follows from its key, and is public.
  * dn_pgid(). */
 typedef struct dn_pgid {
-    uint8_t byte[16];
+    uint8_t byte[16]; /**< public */
 } dn_pgid_t;
 
 /** What messages of a network carry, so that only processes that were let in are heard. */
@@ -80,17 +81,19 @@ typedef enum dn_wait_policy {
     DN_WAIT_SLEEP  /**< sleep soon */
 } dn_wait_policy_t;
 
+/** What a process opens on a list of devices: dn_open(). */
 typedef struct dn_port dn_port_t;
 /** A peer lives while it is connected to (dn_connect(), dn_disconnect()). A peer that came by itself, by
  * sending, lives until it leaves: a handler that keeps its pointer for later connects to the peer. */
 typedef struct dn_peer dn_peer_t;
+/** Memory of this process that peers may PUSH to and PULL from: dn_segment_alloc(), dn_segment_register(). */
 typedef struct dn_segment dn_segment_t;
 
 /** How one device reaches a segment; opaque outside that device. */
 typedef struct dn_key_way {
-    uint32_t kind; /**< tells the device and what it may do; 0: no way */
-    uint32_t fd;   /**< or what else the device keeps there */
-    uint64_t word[2];
+    uint32_t kind;    /**< tells the device and what it may do; 0: no way */
+    uint32_t fd;      /**< or what else the device keeps there */
+    uint64_t word[2]; /**< the device's own */
 } dn_key_way_t;
 
 /** Ways in a key, so devices of a list that reach registered memory by themselves. */
@@ -102,16 +105,16 @@ typedef struct dn_key_way {
  * channel. Never holds a pointer to use.
  */
 typedef struct dn_key {
-    uint32_t sid;
-    uint32_t generation;
-    uint64_t len; /**< bytes in the segment */
-    dn_key_way_t way[DN_KEY_WAYS];
+    uint32_t sid;                  /**< number of the segment in its process */
+    uint32_t generation;           /**< tells it from one before that had the same number */
+    uint64_t len;                  /**< bytes in the segment */
+    dn_key_way_t way[DN_KEY_WAYS]; /**< one for each device that reaches it by itself */
 } dn_key_t;
 
 /** A piece of memory: `at` bytes from the base that the transfer names, `len` bytes long. */
 typedef struct dn_block {
-    uint64_t at;
-    uint64_t len;
+    uint64_t at;  /**< bytes from the base */
+    uint64_t len; /**< bytes, 0 is legal */
 } dn_block_t;
 
 /**
@@ -120,18 +123,19 @@ typedef struct dn_block {
  * completion.
  */
 typedef struct dn_sg {
-    const dn_block_t *block;
-    size_t count;
+    const dn_block_t *block;       /**< count of them; not looked at where there is a use */
+    size_t count;                  /**< blocks, 0 is legal */
     const struct dn_prog_use *use; /**< not NULL: this, and no blocks */
 } dn_sg_t;
 
+/** A completion handle: struct dn_comp. */
 typedef struct dn_comp dn_comp_t;
 /** Called once, from dn_progress() or dn_disconnect(), in the thread that calls it; may start new
  * operations. */
 typedef void (*dn_comp_fn_t)(dn_comp_t *comp, dn_status_t status);
 /** Completion handle, embedded in the caller's own request; lent to the library until fn is called. */
 struct dn_comp {
-    dn_comp_fn_t fn;
+    dn_comp_fn_t fn; /**< set by the caller, never NULL */
 };
 
 /** Flags of dn_xfer_t. */
@@ -155,9 +159,9 @@ typedef struct dn_xfer {
     dn_comp_t *comp;          /**< signalled when DN_INPROGRESS was returned; NULL: use dn_flush() */
     unsigned flags;           /**< DN_XFER_* */
     uint64_t *local_status;   /**< 8-byte aligned, usually in the own LLCM */
-    uint64_t local_value;
-    uint64_t remote_status; /**< offset in the target's LLCM, multiple of 8 */
-    uint64_t remote_value;
+    uint64_t local_value;     /**< stored there, with DN_XFER_STATUS_LOCAL */
+    uint64_t remote_status;   /**< offset in the target's LLCM, multiple of 8 */
+    uint64_t remote_value;    /**< stored there, with DN_XFER_STATUS_REMOTE */
 } dn_xfer_t;
 
 /** Remote atomic operations. All return the value found before the operation. */
@@ -175,14 +179,14 @@ typedef enum dn_amo_op {
 
 /** One remote atomic operation on a naturally aligned 4- or 8-byte word of a segment. */
 typedef struct dn_amo {
-    dn_amo_op_t op;
-    unsigned width;   /**< 4 or 8 bytes */
-    uint64_t operand; /**< for DN_AMO_CAS the value to store */
-    uint64_t compare; /**< DN_AMO_CAS only */
-    void *result;     /**< width bytes for the old value; lent until completion; NULL: not wanted */
-    const dn_key_t *key;
-    uint64_t roff;   /**< multiple of width */
-    dn_comp_t *comp; /**< as in dn_xfer_t */
+    dn_amo_op_t op;      /**< what to do with the word */
+    unsigned width;      /**< 4 or 8 bytes */
+    uint64_t operand;    /**< for DN_AMO_CAS the value to store */
+    uint64_t compare;    /**< DN_AMO_CAS only */
+    void *result;        /**< width bytes for the old value; lent until completion; NULL: not wanted */
+    const dn_key_t *key; /**< the remote segment */
+    uint64_t roff;       /**< bytes from the segment's start, a multiple of width */
+    dn_comp_t *comp;     /**< as in dn_xfer_t */
 } dn_amo_t;
 
 /** A BOTF window: room for one message at the peer, filled in place, then kicked. */
@@ -195,9 +199,9 @@ typedef struct dn_window {
 /** A message that has come, looked at where it lies: dn_peek(). */
 typedef struct dn_message {
     const void *data; /**< len bytes, aligned to 8, in memory that the sender can still write */
-    size_t len;
-    unsigned tag;
-    uint64_t mark; /**< the device's own */
+    size_t len;       /**< bytes of it */
+    unsigned tag;     /**< as it was sent, 0..255 */
+    uint64_t mark;    /**< the device's own */
 } dn_message_t;
 
 /**
@@ -217,6 +221,7 @@ typedef struct dn_job {
     int threads;        /**< not 0: several threads may use the port at once */
 } dn_job_t;
 
+/** Most that dn_config_t::stage_bytes may be. */
 #define DN_STAGE_BYTES_MAX (1u << 30)
 
 /** Where shared memory comes from: dn_config_t::backing. */
@@ -232,18 +237,18 @@ typedef struct dn_config {
 
 /** Counters of a port; each only grows. */
 typedef struct dn_counters {
-    uint64_t messages_sent;
-    uint64_t bytes_sent;   /**< payload of messages */
-    uint64_t lines_sent;   /**< 64 B lines written for them */
-    uint64_t credit_waits; /**< sends refused because the peer's ring was full */
-    uint64_t mapped_bytes; /**< PUSH, PULL by CPU copies on mapped memory */
-    uint64_t cma_bytes;    /**< by process_vm_readv/writev in this process */
-    uint64_t help_bytes;   /**< copied by this process on behalf of a peer that PULLs or PUSHes */
-    uint64_t ring_bytes;   /**< through the ring, run by the core processor */
-    uint64_t dropped;      /**< malformed or refused messages from peers */
-    uint64_t peers_lost;   /**< found gone, or closed, while they were peers: a caller that waits looks at
+    uint64_t messages_sent; /**< by dn_botf(), dn_botf_kick() and dn_botf_lend() */
+    uint64_t bytes_sent;    /**< payload of messages */
+    uint64_t lines_sent;    /**< 64 B lines written for them */
+    uint64_t credit_waits;  /**< sends refused because the peer's ring was full */
+    uint64_t mapped_bytes;  /**< PUSH, PULL by CPU copies on mapped memory */
+    uint64_t cma_bytes;     /**< by process_vm_readv/writev in this process */
+    uint64_t help_bytes;    /**< copied by this process on behalf of a peer that PULLs or PUSHes */
+    uint64_t ring_bytes;    /**< through the ring, run by the core processor */
+    uint64_t dropped;       /**< malformed or refused messages from peers */
+    uint64_t peers_lost;    /**< found gone, or closed, while they were peers: a caller that waits looks at
                                 dn_peer_check() when this has grown */
-    uint64_t progs_sent;   /**< scatter/gather programs that peers were given to run */
+    uint64_t progs_sent;    /**< scatter/gather programs that peers were given to run */
 } dn_counters_t;
 
 /** What the device does by itself towards a peer, read from what it fills in; the rest is done by the core
@@ -268,14 +273,14 @@ typedef struct dn_device_attr {
 typedef struct dn_peer_attr {
     const char *device;   /**< name, such as "shm" */
     const char *provider; /**< of a network library, such as "tcp;ofi_rxm"; NULL: the device uses none */
-    dn_pgid_t pgid;
-    uint32_t pid;
-    size_t botf_inline; /**< longest message that travels in one line */
-    size_t botf_max;    /**< longest message */
-    uint64_t llcm_len;  /**< bytes of the peer's LLCM */
-    int direct;         /**< long blocks of private memory are reached without the peer's processor */
-    int sockets;        /**< the library sends by sockets: a round trip takes longer than copies */
-    unsigned caps;      /**< DN_CAP_* */
+    dn_pgid_t pgid;       /**< its process group */
+    uint32_t pid;         /**< PID: its rank in that group */
+    size_t botf_inline;   /**< longest message that travels in one line */
+    size_t botf_max;      /**< longest message */
+    uint64_t llcm_len;    /**< bytes of the peer's LLCM */
+    int direct;           /**< long blocks of private memory are reached without the peer's processor */
+    int sockets;          /**< the library sends by sockets: a round trip takes longer than copies */
+    unsigned caps;        /**< DN_CAP_* */
 } dn_peer_attr_t;
 
 #endif
