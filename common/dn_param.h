@@ -33,42 +33,49 @@ typedef enum dn_param_section {
 
 /** @name Settings of a section, each with the rows' names. Of section PORT it is dn_config_t. */
 /** @{ */
+/** Section TAG. */
 typedef struct dn_tag_limits {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_TAG
 #include "dn_params.def"
 } dn_tag_limits_t;
 
+/** Section MPI. */
 typedef struct dn_mpi_params {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_MPI
 #include "dn_params.def"
 } dn_mpi_params_t;
 
+/** Section BTL. */
 typedef struct dn_btl_params {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_BTL
 #include "dn_params.def"
 } dn_btl_params_t;
 
+/** Section PML. */
 typedef struct dn_pml_params {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_PML
 #include "dn_params.def"
 } dn_pml_params_t;
 
+/** Section MTL. */
 typedef struct dn_mtl_params {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_MTL
 #include "dn_params.def"
 } dn_mtl_params_t;
 
+/** Section COLL. */
 typedef struct dn_coll_params {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_COLL
 #include "dn_params.def"
 } dn_coll_params_t;
 
+/** Section OSC. */
 typedef struct dn_osc_params {
 #define DN_PARAMS_AS_MEMBERS
 #define DN_PARAMS_OSC
@@ -93,18 +100,20 @@ typedef enum dn_param_kind {
 
 /** A row of the list. */
 typedef struct dn_param {
-    dn_param_section_t section;
-    dn_param_kind_t kind;
-    const char *owner; /**< MCA name up to its last _; section ENVIRONMENT: "" */
-    const char *name;
-    const char *sentence;
-    const char *unit; /**< of a number; "": none */
+    dn_param_section_t section; /**< in which its row stands */
+    dn_param_kind_t kind;       /**< what it is */
+    const char *owner;          /**< MCA name up to its last _; section ENVIRONMENT: "" */
+    const char *name;           /**< MCA name behind the owner and _ */
+    const char *sentence;       /**< what it does */
+    const char *unit;           /**< of a number; "": none */
     const char
         *accepted; /**< of a list or a variable of the environment: what is accepted, told to the user */
     const char *word[DN_PARAM_WORDS + 1]; /**< of a word or flag: all of them by their values, then NULL */
     const char *text;                     /**< default of a word or list */
     uint32_t number;                      /**< default of a number or flag */
-    uint32_t low, high, multiple;         /**< of a number */
+    uint32_t low;                         /**< of a number: the lowest that is accepted, */
+    uint32_t high;                        /**< the highest, */
+    uint32_t multiple;                    /**< and what it is a multiple of */
     int level;                            /**< of ompi_info, 1 to 9 */
     const char *old; /**< components by whose name the variable went before, apart by blanks */
     size_t offset;   /**< of the member in its section's settings */
