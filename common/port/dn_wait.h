@@ -72,9 +72,11 @@ extern "C" {
  * times a millisecond. A caller that computes for less is not put to sleep: what it waited for was heard. */
 #define DN_WAIT_GAP_NS 200000u
 
-/** Of the time waited, the part that a sleep takes; the shortest and the longest, in microseconds. */
-#define DN_WAIT_PART       16u
+/** A sleep takes this part of the time waited: a 16th. */
+#define DN_WAIT_PART 16u
+/** The shortest sleep. */
 #define DN_WAIT_NAP_MIN_US 50u
+/** The longest sleep. */
 #define DN_WAIT_NAP_MAX_US 2000u
 /** A sleep during which nobody rings. */
 #define DN_WAIT_BLIND_US 50u
@@ -101,6 +103,7 @@ typedef struct dn_wait {
     uint32_t fenced;   /**< no ring is missed from now on */
 } dn_wait_t;
 
+/** What dn_wait() has done. */
 typedef enum dn_wait_end {
     DN_WAIT_LOOK,    /**< look again, and now */
     DN_WAIT_YIELDED, /**< the core was others' for a turn */
