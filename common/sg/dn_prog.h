@@ -38,9 +38,10 @@
 /** Loops around a block as given to dn_prog_create(): most of them vanish. */
 #define DN_PROG_NEST_MAX 64
 
+/** Kinds of ops, as the head of this file says. */
 typedef enum dn_prog_kind {
-    DN_PROG_RUN = 1,
-    DN_PROG_LOOP = 2,
+    DN_PROG_RUN = 1,  /**< blocks at one distance */
+    DN_PROG_LOOP = 2, /**< the ops inside, several times */
     DN_PROG_LIST = 3, /**< made by dn_prog_create(), not accepted by it */
 } dn_prog_kind_t;
 
@@ -54,6 +55,7 @@ typedef struct dn_prog_op {
     int64_t stride;  /**< bytes from one to the next */
 } dn_prog_op_t;
 
+/** A compiled program: dn_prog_create(). */
 typedef struct dn_prog dn_prog_t;
 
 /** What there is to know about a program. */
@@ -69,21 +71,21 @@ typedef struct dn_prog_info {
 
 /** Instances of a program side by side. */
 typedef struct dn_prog_use {
-    const dn_prog_t *prog;
-    uint64_t count;
-    int64_t extent; /**< bytes from the origin of one instance to the next; any value */
+    const dn_prog_t *prog; /**< lent to whoever has the use */
+    uint64_t count;        /**< instances, 0 is legal */
+    int64_t extent;        /**< bytes from the origin of one instance to the next; any value */
 } dn_prog_use_t;
 
 /** What a use covers: bytes, and where they lie from the origin of its first instance. */
 typedef struct dn_prog_span {
-    uint64_t size;
-    int64_t low;
-    int64_t high;
+    uint64_t size; /**< bytes of all instances */
+    int64_t low;   /**< lowest byte; 0 when size is 0 */
+    int64_t high;  /**< one beyond the highest byte */
 } dn_prog_span_t;
 
 /** What dn_prog_decode() is willing to take. */
 typedef struct dn_prog_limits {
-    uint32_t max_ops;
+    uint32_t max_ops;    /**< in the normal form */
     uint32_t max_places; /**< blocks in LISTs */
     uint32_t max_depth;  /**< up to DN_PROG_DEPTH_MAX */
 } dn_prog_limits_t;
@@ -204,11 +206,11 @@ typedef struct dn_prog_cursor {
     const dn_prog_t *prog; /**< NULL: the whole walk is the present op */
     uint64_t base;         /**< of the first instance, or the first block of all */
     uint64_t size;         /**< bytes of the whole walk */
-    uint64_t count;
-    int64_t extent;
-    uint32_t node; /**< the present op */
-    uint32_t depth;
-    dn_prog_level_t level[1 + DN_PROG_DEPTH_MAX];
+    uint64_t count;        /**< of the use */
+    int64_t extent;        /**< of the use */
+    uint32_t node;         /**< the present op */
+    uint32_t depth;        /**< open loops */
+    dn_prog_level_t level[1 + DN_PROG_DEPTH_MAX]; /**< of the open loops */
 } dn_prog_cursor_t;
 
 /** Start a walk over a use whose origin is at @p base. The use has been checked. */
@@ -241,6 +243,7 @@ DN_API uint64_t dn_prog_copy(dn_prog_cursor_t *to, dn_prog_cursor_t *from, uint6
 
 /** Copy @p len bytes between a buffer and a walk, fewer when that ends. @return bytes copied. */
 DN_API uint64_t dn_prog_gather(void *buffer, dn_prog_cursor_t *from, uint64_t len);
+/** The same the other way round. */
 DN_API uint64_t dn_prog_scatter(dn_prog_cursor_t *to, const void *buffer, uint64_t len);
 /** @} */
 

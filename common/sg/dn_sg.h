@@ -20,7 +20,7 @@ typedef struct dn_sg_cursor {
     uint64_t done;     /**< bytes of it that are behind */
     int walks; /**< not 0: through a use, by `walk`; the three above have no meaning. Blocks by themselves are
                               passed in half the time */
-    dn_prog_cursor_t walk;
+    dn_prog_cursor_t walk; /**< through the use */
 } dn_sg_cursor_t;
 
 /**
@@ -55,8 +55,9 @@ DN_DEVICE_API void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len);
 /** Copy @p len bytes from one side to the other; the cursors hold addresses of this process. */
 DN_DEVICE_API void dn_sg_copy(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len);
 
-/** Copy @p len bytes between a buffer and one side. */
+/** Copy @p len bytes of one side into a buffer. */
 DN_DEVICE_API void dn_sg_gather(void *buffer, dn_sg_cursor_t *from, uint64_t len);
+/** Copy @p len bytes of a buffer into one side. */
 DN_DEVICE_API void dn_sg_scatter(dn_sg_cursor_t *to, const void *buffer, uint64_t len);
 
 #endif

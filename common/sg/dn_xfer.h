@@ -30,11 +30,11 @@ DN_DEVICE_API const dn_xfer_t *dn_xfer_plain(const dn_xfer_t *xfer, dn_xfer_t *r
 
 /** What describes the sides of a transfer that outlives its call, where the caller's may go. */
 typedef struct dn_xfer_sides {
-    dn_sg_t local_sg;
-    dn_sg_t remote_sg;
-    dn_prog_use_t local_use;
-    dn_prog_use_t remote_use;
-    dn_block_t *blocks; /**< of both */
+    dn_sg_t local_sg;         /**< of the local side */
+    dn_sg_t remote_sg;        /**< of the remote side */
+    dn_prog_use_t local_use;  /**< where the local side is one */
+    dn_prog_use_t remote_use; /**< where the remote side is one */
+    dn_block_t *blocks;       /**< of both */
 } dn_xfer_sides_t;
 
 /** Copy it to @p sides, all zero before, and let @p xfer name the copies. DN_ERR_NOMEM: not done. */
