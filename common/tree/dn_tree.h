@@ -52,22 +52,23 @@ extern "C" {
 #define DN_TREE_RADIX_MAX 64 /**< members of a group */
 #define DN_TREE_DEPTH_MAX 64 /**< lines of a link */
 #define DN_TREE_LEVELS    16 /**< groups that a process may be a member of */
-#define DN_TREE_KEYS      4
+#define DN_TREE_KEYS      4  /**< in a place */
 /** Longest operation, in lines. */
 #define DN_TREE_LINES 16
 
+/** The part of a tree that is this process': dn_tree_create(). */
 typedef struct dn_tree dn_tree_t;
 
 /** Where a process runs, from the widest to the narrowest: host, package, NUMA node, cache. Processes whose
  * first keys are equal are close. */
 typedef struct dn_tree_place {
-    uint32_t key[DN_TREE_KEYS];
+    uint32_t key[DN_TREE_KEYS]; /**< any numbers; equal ones are the same place */
 } dn_tree_place_t;
 
 /** The shape of a tree; the same in all its processes, but for rank. */
 typedef struct dn_tree_config {
     uint32_t ranks; /**< at least 2 */
-    uint32_t rank;
+    uint32_t rank;  /**< of this process: 0 .. ranks - 1 */
     uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
     uint32_t
         depth; /**< lines of a link in each direction: a power of two, 4..DN_TREE_DEPTH_MAX; more where dn_tree_shape.c says so */
@@ -76,9 +77,10 @@ typedef struct dn_tree_config {
 
 /** What a process has to tell the others: its LLCM offsets by level. */
 typedef struct dn_tree_card {
-    uint32_t off[DN_TREE_LEVELS];
+    uint32_t off[DN_TREE_LEVELS]; /**< of its links in the group of each level */
 } dn_tree_card_t;
 
+/** An operation: struct dn_tree_reduction. */
 typedef struct dn_tree_reduction dn_tree_reduction_t;
 /** inout[i] = in[i] op inout[i] for count elements. in may be aligned to 8 bytes only. */
 typedef void (*dn_tree_fold_fn_t)(const dn_tree_reduction_t *reduction, const void *in, void *inout,
@@ -89,7 +91,7 @@ typedef void (*dn_tree_join_fn_t)(const dn_tree_reduction_t *reduction, const vo
 /** An operation and the type of its operands; embedded in what the caller's fold needs. Lent until
  * completion. */
 struct dn_tree_reduction {
-    dn_tree_fold_fn_t fold;
+    dn_tree_fold_fn_t fold; /**< mandatory */
     dn_tree_join_fn_t join; /**< the same operation, for long data; NULL: copy, then fold */
     size_t size;            /**< bytes of an element, 1..DN_AOTF_LINE_MAX, or as the operation says */
 };
@@ -162,8 +164,9 @@ DN_API int dn_tree_is_flat(const dn_tree_t *tree);
 /** Lines up to which operations are as fast as they should be, at least 1: the same in all processes. On
  * several hosts longer ones wait for each other's messages. */
 DN_API uint32_t dn_tree_lines(const dn_tree_t *tree);
-/** Most bytes of a block of dn_tree_allgather() and of dn_tree_alltoall(): the same in all processes. */
+/** Most bytes of a block of dn_tree_allgather(): the same in all processes. */
 DN_API size_t dn_tree_allgather_max(const dn_tree_t *tree);
+/** Most bytes of a block of dn_tree_alltoall(): the same in all processes. */
 DN_API size_t dn_tree_alltoall_max(const dn_tree_t *tree);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);

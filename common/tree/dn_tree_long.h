@@ -56,8 +56,10 @@ extern "C" {
 /** Most bytes of an element of a reduction. */
 #define DN_TREE_LONG_ELEMENT 2048u
 
+/** What a process needs for operations: dn_tree_long_create(). */
 typedef struct dn_tree_long dn_tree_long_t;
 
+/** Where the bytes of a broadcast lie: struct dn_tree_mover. */
 typedef struct dn_tree_mover dn_tree_mover_t;
 /**
  * Copy bytes at .. at + len - 1 of what is broadcast: into @p area at the root, else out of it. Calls of an operation come in
@@ -66,13 +68,13 @@ typedef struct dn_tree_mover dn_tree_mover_t;
 typedef void (*dn_tree_move_fn_t)(dn_tree_mover_t *mover, void *area, size_t at, size_t len);
 /** Where the bytes of a broadcast lie; embedded in what the caller's move needs. Lent until completion. */
 struct dn_tree_mover {
-    dn_tree_move_fn_t move;
+    dn_tree_move_fn_t move; /**< mandatory */
 };
 
 /** What each process is given once all have their areas. */
 typedef struct dn_tree_long_config {
-    uint32_t ranks; /**< at least 2 */
-    uint32_t rank;
+    uint32_t ranks;    /**< at least 2 */
+    uint32_t rank;     /**< of this process: 0 .. ranks - 1 */
     void *const *area; /**< by rank, DN_TREE_LONG_AREA bytes each; lent until it is freed */
     dn_peer_t *const
         *peer; /**< by rank, asked whether they live; the own one is not used. Lent until it is freed */
