@@ -50,16 +50,16 @@
 
 /** What a group derives from its key. Secret, but for exchange and pgid. */
 typedef struct dn_auth_group {
-    uint8_t root[32];
-    uint8_t secret[32];
-    uint8_t exchange[DN_AUTH_EXCHANGE];
-    dn_pgid_t pgid;
-    int weak; /**< the key can be guessed */
+    uint8_t root[32];                   /**< shared by its processes */
+    uint8_t secret[32];                 /**< secret half of the exchange */
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< public half of it */
+    dn_pgid_t pgid;                     /**< follows from the public half */
+    int weak;                           /**< the key can be guessed */
 } dn_auth_group_t;
 
 /** What the processes of two groups share, or those of one. Secret. */
 typedef struct dn_auth_root {
-    uint8_t byte[32];
+    uint8_t byte[32]; /**< all secrets of connections follow from it */
 } dn_auth_root_t;
 
 /** What a side of a connection brings in. Public. */
@@ -67,21 +67,22 @@ typedef struct dn_auth_side {
     uint8_t random[DN_AUTH_RANDOM]; /**< dn_auth_random(), anew for each connection */
     uint64_t nonce[2];              /**< of its port */
     uint8_t address[32];            /**< dn_auth_digest() of how it is reached */
-    uint32_t pid;
-    uint32_t pad; /**< 0 */
+    uint32_t pid;                   /**< PID of its process */
+    uint32_t pad;                   /**< 0 */
 } dn_auth_side_t;
 
+/** Which side of a connection a process is. */
 typedef enum dn_auth_role { DN_AUTH_OPENER, DN_AUTH_ACCEPTOR } dn_auth_role_t;
 
 /** The secrets of one direction. */
 typedef struct dn_auth_way {
-    uint8_t key[16];
-    uint64_t word;
+    uint8_t key[16]; /**< of tags (DN_AUTH_FULL) */
+    uint64_t word;   /**< of DN_AUTH_HELLO */
 } dn_auth_way_t;
 
 /** The secrets of a connection. */
 typedef struct dn_auth_pair {
-    uint8_t base[32];
+    uint8_t base[32];     /**< what proofs are made with */
     dn_auth_way_t way[2]; /**< by the role of the sender */
 } dn_auth_pair_t;
 

@@ -44,14 +44,15 @@
 
 #include "dn_atomic.h"
 
+/** What a queue holds: the beginning of an object of the caller. */
 typedef struct dn_queue_item {
-    struct dn_queue_item *next;
+    struct dn_queue_item *next; /**< in its queue; undefined outside of one */
 } dn_queue_item_t;
 
 /** Items, oldest first. Whether there is one may be looked at while another thread changes the rest: dn_fifo_look(). */
 typedef struct dn_fifo {
-    dn_queue_item_t *first;
-    dn_queue_item_t *last; /**< undefined while there is no first */
+    dn_queue_item_t *first; /**< the oldest; NULL: there is none */
+    dn_queue_item_t *last;  /**< undefined while there is no first */
 } dn_fifo_t;
 
 /** The oldest item, which stays where it is. NULL: there is none. */
@@ -136,19 +137,21 @@ static inline void dn_fifo_remove(dn_fifo_t *fifo, dn_queue_item_t *item)
 
 /** What waits for one destination. */
 typedef struct dn_queue {
-    dn_fifo_t items;
-    struct dn_queue *before, *next; /**< in the round, while there is an item */
+    dn_fifo_t items;         /**< oldest first */
+    struct dn_queue *before; /**< in the round, while there is an item */
+    struct dn_queue *next;   /**< likewise */
 } dn_queue_t;
 
 /** Queues that are not empty. */
 typedef struct dn_round {
-    dn_queue_t *first;
-    dn_queue_t *last; /**< undefined while there is no first */
-    uint32_t count;
+    dn_queue_t *first; /**< whose turn it is; NULL: nothing waits */
+    dn_queue_t *last;  /**< undefined while there is no first */
+    uint32_t count;    /**< queues in the round */
 } dn_round_t;
 
 /** @name Of this file only */
 /** @{ */
+/** A queue has its first item: it goes to the end of the round. */
 static inline void dn_round_enter(dn_round_t *round, dn_queue_t *queue)
 {
     queue->next = NULL;
@@ -158,6 +161,7 @@ static inline void dn_round_enter(dn_round_t *round, dn_queue_t *queue)
     round->count++;
 }
 
+/** A queue is empty: it leaves the round. */
 static inline void dn_round_leave(dn_round_t *round, dn_queue_t *queue)
 {
     *(NULL == queue->before ? &round->first : &queue->before->next) = queue->next;

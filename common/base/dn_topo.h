@@ -13,15 +13,17 @@
 
 #include "dn_types.h"
 
+/** Words of 64 bits in a mask. */
 #define DN_CPUMASK_WORDS 16
 
 /** Processing units by their number in the operating system, modulo the bits that there are: two whose numbers
  * are 1024 apart are one here. That is rare among the units of a process, and costs no more than that a
  * caller yields. */
 typedef struct dn_cpumask {
-    uint64_t word[DN_CPUMASK_WORDS];
+    uint64_t word[DN_CPUMASK_WORDS]; /**< a bit for each unit */
 } dn_cpumask_t;
 
+/** Put a unit into a mask. */
 static inline void dn_cpumask_add(dn_cpumask_t *mask, unsigned unit)
 {
     mask->word[unit / 64 % DN_CPUMASK_WORDS] |= UINT64_C(1) << unit % 64;
