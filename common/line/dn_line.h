@@ -56,8 +56,8 @@
 #include "dn_atomic.h"
 #include "dn_inline.h"
 
-#define DN_LINE_BYTES   64u
-#define DN_LINE_INLINE  56u
+#define DN_LINE_BYTES   64u    /**< of a line */
+#define DN_LINE_INLINE  56u    /**< longest message that is one line */
 #define DN_LINE_LENGTHS 32704u /**< longest that a head word may say: of its 15 bits, whole lines */
 #define DN_LINE_REWIND  (UINT64_C(1) << 47) /**< in the head word, above the length */
 
@@ -68,9 +68,10 @@
 /** Lines of later messages that are fetched while one is handled. */
 #define DN_LINE_AHEAD 6u
 
+/** A line, as the first of a message. */
 typedef struct dn_line {
-    uint64_t head;
-    uint8_t data[DN_LINE_INLINE];
+    uint64_t head;                /**< head word */
+    uint8_t data[DN_LINE_INLINE]; /**< first bytes of the message */
 } dn_line_t;
 
 _Static_assert(sizeof(dn_line_t) == DN_LINE_BYTES, "a message line is one cache line");
@@ -78,18 +79,18 @@ _Static_assert(sizeof(dn_line_t) == DN_LINE_BYTES, "a message line is one cache 
 /** Start of a ring in shared memory; what the receiver writes has a pair of lines to itself (adjacent-line
  * prefetch). */
 typedef struct dn_ring {
-    uint32_t credit;
+    uint32_t credit;   /**< lines that the receiver has taken, wraps */
     uint32_t attached; /**< not the ring's own: the receiver reads the sender's mapping, too */
-    uint8_t pad[2 * DN_LINE_BYTES - 2 * sizeof(uint32_t)];
-    dn_line_t line[];
+    uint8_t pad[2 * DN_LINE_BYTES - 2 * sizeof(uint32_t)]; /**< not used */
+    dn_line_t line[];                                      /**< as many as both ends have agreed on */
 } dn_ring_t;
 
 _Static_assert(offsetof(dn_ring_t, line) == 2 * DN_LINE_BYTES, "lines are aligned");
 
 /** The sender's end, private to it. */
 typedef struct dn_line_tx {
-    dn_ring_t *ring;
-    uint32_t lines;
+    dn_ring_t *ring;   /**< in memory that both ends map */
+    uint32_t lines;    /**< of the ring */
     uint32_t at;       /**< where the next head goes, 0 .. lines - 1 */
     uint32_t tail;     /**< lines sent or skipped, wraps */
     uint32_t limit;    /**< tail may not go beyond: 0 .. lines - 1 ahead of it, whatever wraps */
@@ -100,8 +101,8 @@ typedef struct dn_line_tx {
 
 /** The receiver's end, private to it. */
 typedef struct dn_line_rx {
-    dn_ring_t *ring;
-    uint32_t lines;
+    dn_ring_t *ring;    /**< in memory that both ends map */
+    uint32_t lines;     /**< of the ring */
     uint32_t at;        /**< where the next head comes */
     uint32_t head;      /**< lines taken, wraps */
     uint32_t published; /**< as in the credit word: at most lines behind head */
@@ -110,12 +111,12 @@ typedef struct dn_line_rx {
 
 /** One message as the receiver finds it. */
 typedef struct dn_line_msg {
-    const void *data;
-    uint32_t len;
-    uint32_t span;   /**< lines to the next one */
-    uint32_t rewind; /**< not 0: the next one is at line 0 */
-    uint8_t tag;
-    uint8_t channel;
+    const void *data; /**< its bytes, in the ring */
+    uint32_t len;     /**< as the head says, unchecked */
+    uint32_t span;    /**< lines to the next one */
+    uint32_t rewind;  /**< not 0: the next one is at line 0 */
+    uint8_t tag;      /**< of the sender */
+    uint8_t channel;  /**< as the head says, unchecked */
 } dn_line_msg_t;
 
 /** Bytes of a ring. */
@@ -149,6 +150,7 @@ static inline void dn_line_tx_init(dn_line_tx_t *tx, dn_ring_t *ring, uint32_t l
     }
 }
 
+/** The receiver's end of the same ring, with the same lines and first. */
 static inline void dn_line_rx_init(dn_line_rx_t *rx, dn_ring_t *ring, uint32_t lines, uint32_t first)
 {
     memset(rx, 0, sizeof(*rx));
@@ -186,6 +188,7 @@ static inline uint32_t dn_line_span(uint32_t at, size_t len, uint32_t lines)
                                            : lines - at + dn_line_units(len);
 }
 
+/** The place @p span lines further, round the ring. */
 static inline uint32_t dn_line_next(uint32_t at, uint32_t span, uint32_t lines)
 {
     return at + span < lines ? at + span : at + span - lines;
