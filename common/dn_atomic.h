@@ -33,44 +33,47 @@
  * Macros, as C has no function for each type of a word.
  */
 /** @{ */
-#define dn_load_relaxed(at)         __atomic_load_n(at, __ATOMIC_RELAXED)
-#define dn_load_acquire(at)         __atomic_load_n(at, __ATOMIC_ACQUIRE)
-#define dn_load_seq_cst(at)         __atomic_load_n(at, __ATOMIC_SEQ_CST)
-#define dn_store_relaxed(at, value) __atomic_store_n(at, value, __ATOMIC_RELAXED)
-#define dn_store_release(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE)
-#define dn_store_seq_cst(at, value) __atomic_store_n(at, value, __ATOMIC_SEQ_CST)
+#define dn_load_relaxed(at)         __atomic_load_n(at, __ATOMIC_RELAXED)         /**< the word */
+#define dn_load_acquire(at)         __atomic_load_n(at, __ATOMIC_ACQUIRE)         /**< the word */
+#define dn_load_seq_cst(at)         __atomic_load_n(at, __ATOMIC_SEQ_CST)         /**< the word */
+#define dn_store_relaxed(at, value) __atomic_store_n(at, value, __ATOMIC_RELAXED) /**< write it */
+#define dn_store_release(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE) /**< write it */
+#define dn_store_seq_cst(at, value) __atomic_store_n(at, value, __ATOMIC_SEQ_CST) /**< write it */
 
-/* Old value of the word. */
-#define dn_fetch_add_relaxed(at, add)  __atomic_fetch_add(at, add, __ATOMIC_RELAXED)
-#define dn_fetch_add_release(at, add)  __atomic_fetch_add(at, add, __ATOMIC_RELEASE)
-#define dn_fetch_add_acq_rel(at, add)  __atomic_fetch_add(at, add, __ATOMIC_ACQ_REL)
-#define dn_fetch_add_seq_cst(at, add)  __atomic_fetch_add(at, add, __ATOMIC_SEQ_CST)
-#define dn_fetch_sub_release(at, less) __atomic_fetch_sub(at, less, __ATOMIC_RELEASE)
-#define dn_fetch_sub_seq_cst(at, less) __atomic_fetch_sub(at, less, __ATOMIC_SEQ_CST)
-#define dn_fetch_and_seq_cst(at, bits) __atomic_fetch_and(at, bits, __ATOMIC_SEQ_CST)
-#define dn_fetch_or_relaxed(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_RELAXED)
-#define dn_fetch_or_acq_rel(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_ACQ_REL)
-#define dn_fetch_or_seq_cst(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_SEQ_CST)
-#define dn_fetch_xor_seq_cst(at, bits) __atomic_fetch_xor(at, bits, __ATOMIC_SEQ_CST)
-#define dn_swap_acq_rel(at, value)     __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL)
-#define dn_swap_seq_cst(at, value)     __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST)
+/* Change the word, and return what it was before. */
+#define dn_fetch_add_relaxed(at, add)  __atomic_fetch_add(at, add, __ATOMIC_RELAXED)    /**< old word */
+#define dn_fetch_add_release(at, add)  __atomic_fetch_add(at, add, __ATOMIC_RELEASE)    /**< old word */
+#define dn_fetch_add_acq_rel(at, add)  __atomic_fetch_add(at, add, __ATOMIC_ACQ_REL)    /**< old word */
+#define dn_fetch_add_seq_cst(at, add)  __atomic_fetch_add(at, add, __ATOMIC_SEQ_CST)    /**< old word */
+#define dn_fetch_sub_release(at, less) __atomic_fetch_sub(at, less, __ATOMIC_RELEASE)   /**< old word */
+#define dn_fetch_sub_seq_cst(at, less) __atomic_fetch_sub(at, less, __ATOMIC_SEQ_CST)   /**< old word */
+#define dn_fetch_and_seq_cst(at, bits) __atomic_fetch_and(at, bits, __ATOMIC_SEQ_CST)   /**< old word */
+#define dn_fetch_or_relaxed(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_RELAXED)    /**< old word */
+#define dn_fetch_or_acq_rel(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_ACQ_REL)    /**< old word */
+#define dn_fetch_or_seq_cst(at, bits)  __atomic_fetch_or(at, bits, __ATOMIC_SEQ_CST)    /**< old word */
+#define dn_fetch_xor_seq_cst(at, bits) __atomic_fetch_xor(at, bits, __ATOMIC_SEQ_CST)   /**< old word */
+#define dn_swap_acq_rel(at, value)     __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL) /**< old word */
+#define dn_swap_seq_cst(at, value)     __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST) /**< old word */
 
-/* Was the word *expected, and is it the desired one now? Else *expected is what was found, by an acquire. A
- * weak one may say no without a reason, so it stands in a loop. */
+/** Was the word *expected, and is it the desired one now? If not, *expected is what was found, by an acquire. */
 #define dn_cas_acq_rel(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+/** As dn_cas_acq_rel(), in the one order of all seq_cst accesses. */
 #define dn_cas_seq_cst(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+/** As dn_cas_acq_rel(), but it may say no without a reason: it stands in a loop. */
 #define dn_cas_weak_acq_rel(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+/** As dn_cas_seq_cst(), but it may say no without a reason. */
 #define dn_cas_weak_seq_cst(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
-/* Between accesses of this thread, to any words. compiler: the processor may still move them. */
-#define dn_fence_acquire()  __atomic_thread_fence(__ATOMIC_ACQUIRE)
-#define dn_fence_release()  __atomic_thread_fence(__ATOMIC_RELEASE)
-#define dn_fence_seq_cst()  __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#define dn_fence_compiler() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+/* Between accesses of this thread, to any words. */
+#define dn_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE) /**< loads before stay before it */
+#define dn_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE) /**< stores after stay after it */
+#define dn_fence_seq_cst() __atomic_thread_fence(__ATOMIC_SEQ_CST) /**< nothing passes it */
+#define dn_fence_compiler() \
+    __atomic_signal_fence(__ATOMIC_SEQ_CST) /**< the processor may still move accesses */
 /** @} */
 
 /** @name The same on a word of 32 bits in a layout that processes share: the compiler refuses another
@@ -140,7 +143,7 @@ static inline void dn_prefetch_own(const void *line)
 
 /** A test-and-set lock; used only where several threads share a port. */
 typedef struct dn_lock {
-    uint32_t taken;
+    uint32_t taken; /**< 1 while a thread has it */
 } dn_lock_t;
 
 static inline int dn_trylock(dn_lock_t *lock)

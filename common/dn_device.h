@@ -40,20 +40,21 @@
 /** Bytes of a device's name, which stands in addresses. */
 #define DN_DEVICE_NAME_MAX 8
 
+/** The table of a device: struct dn_device. */
 typedef struct dn_device dn_device_t;
 
 /** The function that receives the messages of a channel; fn NULL: none is set yet. */
 typedef struct dn_handler {
-    dn_handler_fn_t fn;
-    void *arg;
+    dn_handler_fn_t fn; /**< called for each message */
+    void *arg;          /**< handed to it */
 } dn_handler_t;
 
 /** An open device of a port. A device embeds this first in its own state. */
 typedef struct dn_iface {
-    const dn_device_t *device;
-    dn_port_t *port;
-    dn_handler_t *handler;   /**< the port's, DN_CHAN_MAX of them */
-    dn_counters_t *counters; /**< the port's; a thread-safe port may lose a count */
+    const dn_device_t *device; /**< its table */
+    dn_port_t *port;           /**< whose it is */
+    dn_handler_t *handler;     /**< the port's, DN_CHAN_MAX of them */
+    dn_counters_t *counters;   /**< the port's; a thread-safe port may lose a count */
     void *llcm;            /**< the process' LLCM, llcm_bytes of the port's configuration, zeroed. NULL after
                                   open: any memory does, the port sets it */
     const char *provider;  /**< of a network library that the device has chosen; NULL: it uses none */
@@ -116,26 +117,26 @@ enum dn_peer_doubt {
 
 /** Floor 2's part of a peer; a device embeds it first in its own. */
 typedef struct dn_peer_base {
-    dn_peer_t hot;     /**< what callers use: made of ops by the port */
-    dn_peer_ops_t ops; /**< the device's own; lend, push, pull, atomic, aotf_line, wake may be NULL */
-    dn_iface_t *iface;
+    dn_peer_t hot;        /**< what callers use: made of ops by the port */
+    dn_peer_ops_t ops;    /**< the device's own; lend, push, pull, atomic, aotf_line, wake may be NULL */
+    dn_iface_t *iface;    /**< of its device */
     uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer came by itself */
-    uint32_t pid;
-    dn_pgid_t pgid;
-    uint64_t nonce[2]; /**< the peer process' own, tells two processes of one PID apart */
-    uint64_t llcm_len;
-    size_t botf_inline;
-    size_t botf_max;
+    uint32_t pid;         /**< PID: rank in its group */
+    dn_pgid_t pgid;       /**< its group */
+    uint64_t nonce[2];    /**< the peer process' own, tells two processes of one PID apart */
+    uint64_t llcm_len;    /**< bytes of its LLCM */
+    size_t botf_inline;   /**< longest message that travels in one line */
+    size_t botf_max;      /**< longest message */
     size_t
         cut; /**< transfers by messages are cut at multiples of it, where a message holds as much; 0: anywhere */
     /** Transfers in flight beyond their call, changed by fetch-and-add: a fence that finds 0 with acquire
      * comes behind them all, whichever thread has ended them. */
     uint32_t outstanding;
-    uint32_t life;     /**< enum dn_peer_life */
-    uint32_t doubt;    /**< enum dn_peer_doubt */
-    uint32_t refusals; /**< operations that found no room, ever, wraps: dn_peer_refused() */
-    void *fault;       /**< of the fault wrapper, NULL without one */
-    dn_core_peer_t core;
+    uint32_t life;             /**< enum dn_peer_life */
+    uint32_t doubt;            /**< enum dn_peer_doubt */
+    uint32_t refusals;         /**< operations that found no room, ever, wraps: dn_peer_refused() */
+    void *fault;               /**< of the fault wrapper, NULL without one */
+    dn_core_peer_t core;       /**< what the core processor knows of it */
     struct dn_peer_base *next; /**< of the port's list */
 } dn_peer_base_t;
 
@@ -171,11 +172,12 @@ static inline int dn_peer_is_doubted(const dn_peer_base_t *peer)
 
 /** Table of a device. name and every entry without "NULL:" is mandatory. */
 struct dn_device {
-    const char *name;
+    const char *name; /**< at most DN_DEVICE_NAME_MAX bytes, as dn_open() takes it */
 
     /** Open for a port. DN_ERR_UNSUPPORTED: not on this machine. */
     dn_status_t (*open)(dn_port_t *port, const dn_config_t *config, const char *argument,
                         dn_iface_t **iface_p);
+    /** Undo open. The peers have been released. */
     void (*close)(dn_iface_t *iface);
 
     /** Write this device's part of the address, at most *len bytes; *len becomes what was used. */
@@ -221,6 +223,7 @@ struct dn_device {
 
     /** Allocate memory that peers can map; adds its way to the key. NULL: register is used. */
     dn_status_t (*segment_alloc)(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
+    /** Undo segment_alloc. */
     void (*segment_release)(dn_iface_t *iface, void *base, const dn_key_t *key);
     /** Add a way to the key by which peers reach memory that this device did not allocate. NULL, or no way
      * added: by messages only. */
@@ -257,9 +260,10 @@ typedef struct dn_device_module {
     uint32_t version; /**< DN_DEVICE_VERSION */
     uint32_t
         size[4]; /**< of dn_device_t, dn_iface_t, dn_peer_base_t, dn_config_t: the headers are the same */
-    const dn_device_t *device;
+    const dn_device_t *device; /**< its table */
 } dn_device_module_t;
 
+/** What dn_device_module holds for dn_device_t @p table. */
 #define DN_DEVICE_MODULE_INIT(table)                                                                         \
     {                                                                                                        \
         DN_DEVICE_VERSION,                                                                                   \
@@ -319,18 +323,19 @@ typedef enum dn_core_part_kind {
 
 /** For a device that gives transfers other times than messages. */
 typedef struct dn_core_part {
-    dn_core_part_kind_t kind;
-    int first;       /**< PUSH, ASK: of its transfer */
-    int last;        /**< PUSH: of its transfer */
-    int status;      /**< PUSH: the target's status word comes with it */
-    int program;     /**< the remote side is given by a program */
-    uint32_t blocks; /**< PUSH, ASK: of the remote side, at least 1 */
-    uint64_t off;    /**< DATA: place in the byte stream */
-    uint64_t len;    /**< bytes of data in the message */
+    dn_core_part_kind_t kind; /**< what the rest has a meaning for */
+    int first;                /**< PUSH, ASK: of its transfer */
+    int last;                 /**< PUSH: of its transfer */
+    int status;               /**< PUSH: the target's status word comes with it */
+    int program;              /**< the remote side is given by a program */
+    uint32_t blocks;          /**< PUSH, ASK: of the remote side, at least 1 */
+    uint64_t off;             /**< DATA: place in the byte stream */
+    uint64_t len;             /**< bytes of data in the message */
 } dn_core_part_t;
 
 /** @name What the port offers to a device (dn_port.c, dn_peer.c) */
 /** @{ */
+/** What dn_open() was told of this process. */
 DN_DEVICE_API const dn_job_t *dn_port_job(const dn_port_t *port);
 /** What the own group derives from its key: dn_auth.h. */
 DN_DEVICE_API const dn_auth_group_t *dn_port_group(const dn_port_t *port);
@@ -378,6 +383,7 @@ DN_DEVICE_API dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *a
 DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
 DN_DEVICE_API void dn_port_lock(const dn_port_t *port);
+/** Let go of it. */
 DN_DEVICE_API void dn_port_unlock(const dn_port_t *port);
 /** @} */
 
