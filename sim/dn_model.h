@@ -52,7 +52,7 @@ typedef struct dn_model_config {
         *profile; /**< a file, or a name of the folder DN_MODEL_PROFILES names, else of the installed ones */
     uint32_t nodes; /**< 1..131072 */
     uint64_t seed;  /**< 0: what happens at the same time happens in the order in which it was started */
-    dn_model_fabric_t fabric;
+    dn_model_fabric_t fabric; /**< what is between the nodes */
     const char
         *fabric_profile; /**< whose switches and links, as `profile`; NULL: those of the NIC's profile */
     uint32_t switches;   /**< DN_MODEL_CHAIN: between two nodes */
@@ -62,18 +62,18 @@ typedef struct dn_model_config {
 
 /** What a run came to: counts over all nodes. */
 typedef struct dn_model_report {
-    uint64_t end_ps; /**< virtual time when the last node ended */
-    uint64_t events;
-    uint64_t packets;      /**< put on NICs' links; a multicast is one */
-    uint64_t wire_bytes;   /**< of these */
-    uint64_t aotf;         /**< packets of one store */
-    uint64_t botf;         /**< packets built in a window */
-    uint64_t push_packets; /**< with data of PUSHes */
-    uint64_t pull_packets; /**< with data of PULLs */
-    uint64_t pull_requests;
-    uint64_t acks;
-    uint64_t lost;   /**< packets and acknowledgements, on links that lose some */
-    uint64_t resent; /**< packets, for want of an acknowledgement */
+    uint64_t end_ps;        /**< virtual time when the last node ended */
+    uint64_t events;        /**< of the simulation, handled */
+    uint64_t packets;       /**< put on NICs' links; a multicast is one */
+    uint64_t wire_bytes;    /**< of these */
+    uint64_t aotf;          /**< packets of one store */
+    uint64_t botf;          /**< packets built in a window */
+    uint64_t push_packets;  /**< with data of PUSHes */
+    uint64_t pull_packets;  /**< with data of PULLs */
+    uint64_t pull_requests; /**< packets that ask for data */
+    uint64_t acks;          /**< acknowledgements */
+    uint64_t lost;          /**< packets and acknowledgements, on links that lose some */
+    uint64_t resent;        /**< packets, for want of an acknowledgement */
     uint64_t
         link_packets; /**< over all links, where they have credits or bit errors, those sent again with them */
     uint64_t link_resent;   /**< of these: sent again by one link, since they had come wrong */
@@ -86,14 +86,15 @@ typedef struct dn_model_report {
     uint64_t window_waits;  /**< of these, those that found the window still in use */
     uint64_t
         refused; /**< packets that named what their group may not name: dropped, or answered by an error */
-    uint64_t interrupts; /**< of the core processor: misses, interrupt AOTF */
-    uint64_t multicasts;
+    uint64_t interrupts;   /**< of the core processor: misses, interrupt AOTF */
+    uint64_t multicasts;   /**< stores to several nodes at once */
     uint64_t llcm_bytes;   /**< most LLCM in use at one node: the port's and the message rings' */
     uint64_t pages_mapped; /**< most entries of the page map in use at one node */
     uint64_t unmapped;     /**< PUSHes and PULLs by messages, for want of entries */
     uint64_t errors;       /**< error codes sent to who wrote what it may not */
 } dn_model_report_t;
 
+/** What each node runs. @param[in] node  Its number, from 0 on. @param[in] arg  As given to dn_model_run(). */
 typedef void (*dn_model_fn_t)(uint32_t node, void *arg);
 
 /** All fields of a run: 2 nodes, back to back, seed 0. */
@@ -137,6 +138,7 @@ typedef enum dn_model_read {
     DN_MODEL_READ_8_PLAIN, /**< 8 bytes without MMX */
     DN_MODEL_READ_NOTHING, /**< takes no time: to learn when something arrives */
 } dn_model_read_t;
+/** Say how this node polls from now on. */
 DN_API void dn_model_poll(dn_model_read_t what);
 /** Spend the time of one such read. */
 DN_API void dn_model_read(dn_model_read_t what);
@@ -147,6 +149,7 @@ typedef enum dn_model_way {
     DN_MODEL_WAY_BOTF,
     DN_MODEL_WAY_DMA,
 } dn_model_way_t;
+/** Choose one of them. */
 DN_API void dn_model_push_by(dn_model_way_t way);
 
 /** Exchange the SO-DIMMs: the bank that was the NIC's faces the host. Costs the profile's time. */
@@ -196,6 +199,7 @@ DN_API dn_status_t dn_model_share(dn_port_t *port, const dn_key_t *key, uint32_t
 
 /** @name Profiles */
 /** @{ */
+/** The values of a profile: dn_model_profile_open(). */
 typedef struct dn_model_profile dn_model_profile_t;
 /**
  * Read a profile. Values are as dn_model_value() gives them.
@@ -203,7 +207,9 @@ typedef struct dn_model_profile dn_model_profile_t;
  * @retval DN_ERR_NOMEM  memory ran out.
  */
 DN_API dn_status_t dn_model_profile_open(const char *name, dn_model_profile_t **profile_p);
+/** Free a profile. */
 DN_API void dn_model_profile_close(dn_model_profile_t *profile);
+/** The value of a key, as dn_model_value() gives it. */
 DN_API uint64_t dn_model_profile_value(const dn_model_profile_t *profile, const char *key);
 /** The i-th key of all that there are, and its one-line meaning; NULL when there are no more. */
 DN_API const char *dn_model_key(size_t i, const char **meaning_p);
