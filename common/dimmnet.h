@@ -84,8 +84,8 @@ DN_API dn_status_t dn_device_open(dn_port_t *port, const char *spec);
 
 /**
  * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still send to it
- * get DN_ERR_UNREACH. Operations in flight are dropped without a completion. Where processes of peers copy
- * for some of them (dn_pull(): sharing), they get 2 s to do their parts, all at the same time.
+ * get DN_ERR_UNREACH. Operations in flight are dropped without a completion. A peer's process that copies a
+ * share of one of them (dn_pull(): sharing) gets 2 s to end it; all such processes have the same 2 s.
  */
 DN_API void dn_close(dn_port_t *port);
 
@@ -309,10 +309,11 @@ static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned ta
                                   size_t head_len, const void *body, size_t body_len);
 
 /**
- * Send a message as dn_botf() does, whose body is not copied but lent until it has left. For long bodies, over what copies itself.
+ * Send a message as dn_botf() does, but lend the body until it has left instead of copying it. This pays for long
+ * bodies, where the device copies what it is given.
  *
- * @param[in] comp  Signalled when @p body is the caller's again: by DN_OK, or by DN_ERR_UNREACH when the peer is lost, whose library
- *                  may still read the memory then, for nobody.
+ * @param[in] comp  Signalled when @p body is the caller's again: by DN_OK, or by DN_ERR_UNREACH when the peer is lost. In that case
+ *                  the network's library may still read the memory, but nobody gets what it reads.
  *
  * @retval DN_OK               sent by a copy after all; @p comp is not signalled.
  * @retval DN_INPROGRESS       sent, and lent.
@@ -339,7 +340,7 @@ static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned c
 DN_API int dn_recv(dn_peer_t *src, int max);
 
 /**
- * Look at the next message of one peer where it lies, for a caller that waits for just this one: half of the
+ * Look at the next message of one peer where it lies, for a caller that waits for just this one. That takes half of the
  * instructions of a handler's call. It stays the next one until dn_take(); until then call nothing else of
  * this port but dn_peek(). A caller that gets no DN_OK for long calls dn_progress() now and then.
  *
@@ -373,17 +374,17 @@ DN_API uint32_t dn_first(const dn_port_t *port);
 DN_API uint32_t *dn_bell(const dn_port_t *port);
 
 /**
- * Wake a peer if it sleeps in dn_wait(), since something was stored for it where no call of this library has
- * rung. It costs a load while the peer does not sleep, and nothing where it cannot be woken; it looks by
- * itself some time later, so that this may be left out.
+ * Wake a peer if it sleeps in dn_wait(). It is for a caller that has stored something for the peer by itself, so that no
+ * call of this library has rung. It costs a load while the peer does not sleep, and nothing where the peer cannot be woken.
+ * It may be left out: a sleeping peer looks by itself some time later.
  *
  * Ordering: after the store, but without a fence: see dn_wait.h.
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**
  * As memcpy(), for bytes on their way between two cores: out of a message, which another core has written.
- * By moves or by the string instruction, as the processor is faster; not by the latter where the places of
- * source and target in their pages make it slow.
+ * It moves words, or uses the string instruction where the processor is faster with that, and the places of source and
+ * target in their pages do not make it slow.
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);
 /** The same into a BOTF window, whose lines another core has read: from shorter lengths on by the string
@@ -464,8 +465,8 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
  * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once, but for
  *             DN_XFER_UNSHARED. At most 8 of a port are at a time; what is more is copied by this process alone, with the same result.
  *             Where the peer is lost while its process copies, comp is signalled when that process has done its part or has
- *             ended, after 2 s at the latest. It is stopped then, or does not want to: an error line says so, and a
- *             PULL's memory may be written as long as that process lives.
+ *             ended, after 2 s at the latest. A process that needs longer is stopped, or does not take part: an error line says so,
+ *             and it may write a PULL's memory as long as it lives.
  *
  * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.
  * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.

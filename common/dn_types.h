@@ -64,7 +64,7 @@ typedef enum dn_auth_mode {
 /** The receiver of a message within the peer process. The tag (0..255) below it is the user's own. */
 typedef enum dn_channel {
     DN_CHAN_CORE = 0,   /**< reserved: core-processor requests of libdimmnet itself */
-    DN_CHAN_DEVICE = 1, /**< reserved: a device talking to itself in the peer */
+    DN_CHAN_DEVICE = 1, /**< reserved: from a device to the same device of the peer */
     DN_CHAN_BTL = 2,
     DN_CHAN_MTL = 3,
     DN_CHAN_COLL = 4,
@@ -145,7 +145,7 @@ enum {
     /** Without the peer's processor, where it can (dn_peer_attr_t::direct): short blocks take longer, but the
      * peer may compute meanwhile. */
     DN_XFER_ALONE = 1 << 2,
-    DN_XFER_UNSHARED = 1 << 3, /**< the peer takes no share of a long copy: it has its hands full */
+    DN_XFER_UNSHARED = 1 << 3, /**< the peer takes no share of a long copy: it is busy */
 };
 
 /** One PUSH or PULL: len bytes between local memory and a peer's segment. */
@@ -246,9 +246,9 @@ typedef struct dn_counters {
     uint64_t help_bytes;    /**< copied by this process on behalf of a peer that PULLs or PUSHes */
     uint64_t ring_bytes;    /**< through the ring, run by the core processor */
     uint64_t dropped;       /**< malformed or refused messages from peers */
-    uint64_t peers_lost;    /**< found gone, or closed, while they were peers: a caller that waits looks at
+    uint64_t peers_lost; /**< peers whose process has ended or whose port has closed: a caller that waits asks
                                 dn_peer_check() when this has grown */
-    uint64_t progs_sent;    /**< scatter/gather programs that peers were given to run */
+    uint64_t progs_sent; /**< scatter/gather programs that peers were given to run */
 } dn_counters_t;
 
 /** What the device does by itself towards a peer, read from what it fills in; the rest is done by the core
