@@ -12,7 +12,7 @@
  *   yield   yields, but never sleeps
  *   sleep   sleeps after DN_WAIT_SOON_NS
  *
- * A sleep costs its wake: the later it begins, the less that is of what was waited for.
+ * Each sleep costs the time of a wake. The later a sleep begins, the less is that beside the time waited before.
  *
  * A process has a bell, a word that its peers map. It is odd while the process may sleep. Whatever gives a
  * peer something to do rings: messages, credit for them, lines, words and PUSHes, atomics, shares of a
@@ -35,8 +35,8 @@
  * instruction of its own while S0's call runs. Where that comes before R0, R1 finds what S0 has stored, and
  * the bell is rung. Where it comes after R0, S1 finds what R0 has stored. There is no third case: R1 before
  * that fence and R0 after it would be against the order of the program, which R1's compiler fence keeps. A
- * thread that does not run meanwhile has had its fence when it lost its core. So no ring is missed, and as
- * the bell stays odd, none is in later sleeps of this wait either, for which S0 need not be done again.
+ * thread that does not run meanwhile has had its fence when it lost its core. So no ring is missed. The bell stays
+ * odd, so no ring is missed in later sleeps of this wait either, and S0 is not done again.
  *
  * Where membarrier() is refused, as by a sandbox, a ring may be missed if R0 is on its way to memory while S0
  * and S1 are done. Then the first sleep of a wait is as short as DN_WAIT_NAP_MIN_US, and R0 has come when the
@@ -47,7 +47,8 @@
  * DN_WAIT_NAP_MIN_US at least and DN_WAIT_NAP_MAX_US at most: what nobody rings for comes late by no more
  * than that, at each of its steps. Where the port has a device that cannot ring, or the caller waits for
  * others that cannot, a sleep lasts DN_WAIT_BLIND_US, with what the kernel adds (prctl(2):
- * PR_SET_TIMERSLACK). A device that lives by a clock, as an emulation does, is not slept over.
+ * PR_SET_TIMERSLACK). A process does not sleep while one of its devices
+ * lives by a clock, as an emulation does.
  *
  * Pinned by test/unit/dn_wait_ends_when_something_is_stored.c, on the edge of sleep.
  */
