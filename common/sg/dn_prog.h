@@ -168,7 +168,7 @@ DN_API dn_status_t dn_prog_encode(const dn_prog_t *prog, void *buf, size_t *len)
  * @param[in]  limits  NULL: 65536 ops, 1048576 places, DN_PROG_DEPTH_MAX.
  * @param[out] prog_p  As from dn_prog_create(), with an id of this process.
  *
- * Takes memory in proportion to @p len, and only once the limits are kept.
+ * It takes memory in proportion to @p len, and only after it has checked the limits.
  *
  * @retval DN_ERR_PROTO    malformed: a faulty or hostile peer.
  * @retval DN_ERR_VERSION  another version of the encoding.

@@ -21,10 +21,10 @@
  * consecutive collectives cannot overwrite each other, whatever they are: a broadcast's root runs ahead by at
  * most `depth` lines.
  *
- * When a process has done its part of all collectives, no peer writes lines to it any more, since each line
- * is taken by the call that it is for. A word may still come while half of the lines it sent, or more, are
- * not known to be taken; with fewer the other side never says a word (it counts from what it has said last).
- * That is how dn_tree_free() knows when the memory may go.
+ * Each line is taken by the operation that it is for. So when a process has done its part of all operations, no peer
+ * writes lines to it any more. A peer may still write its word: it does so once it has taken half of a link's lines since it
+ * last said how many. So the word may come while this process does not know of `depth` / 2 or more of its lines that they were
+ * taken, and never while there are fewer. That is how dn_tree_free() knows when the memory may go.
  *
  * Operations are started, then tested until they are complete; nothing here waits (but for the few looks of
  * dn_tree_set_spin()), reads a clock or calls dn_progress(): the caller does between two tests. Every
@@ -171,8 +171,8 @@ DN_API size_t dn_tree_alltoall_max(const dn_tree_t *tree);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
 
-/** Not 0: so do those that the operation under way waits for now; then the others of this tree may wait too,
- * on the same cores. Else they come from another host, and nobody here can do anything about it. */
+/** Not 0: the lines that the operation under way waits for now come by stores of this host's processes, which may wait for
+ * this core. 0: they come from another host. */
 DN_API int dn_tree_waits_near(const dn_tree_t *tree);
 
 /** What has been done of the operation under way: it changes with each line that has come. */
