@@ -35,7 +35,7 @@
 #include "dn_queue.h"
 #include "dn_turn.h"
 
-/** Counts on with each change of what a device sees. */
+/** Is counted up with each change of what a device sees. */
 #define DN_DEVICE_VERSION 2
 /** Bytes of a device's name, which stands in addresses. */
 #define DN_DEVICE_NAME_MAX 8
@@ -187,8 +187,8 @@ struct dn_device {
      * Reach a peer by its part of the address. The identity in @p id has been checked against the
      * port's groups; the device checks that the other end is the same. *peer_p: in, the peer when it
      * exists without a connection of ours; out, the peer, with ops, botf_*, llcm_len set.
-     * DN_ERR_UNREACH: not by this device. DN_ERR_UNSUPPORTED: nor would any process be where that address leads; the other end
-     * has to find the same of the own address.
+     * DN_ERR_UNREACH: not by this device. DN_ERR_UNSUPPORTED: this device reaches no process at all where that
+     * address leads; the other end then has to find the same of this process' address.
      */
     dn_status_t (*connect)(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
                            dn_peer_base_t **peer_p);
@@ -348,7 +348,7 @@ DN_DEVICE_API int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t genera
                                   uint64_t *len_p);
 /** The first of the port's peers; dn_peer_base_t::next leads on. */
 DN_DEVICE_API dn_peer_base_t *dn_port_peers(dn_port_t *port);
-/** A peer that nothing reaches: in the place of one that its device frees. */
+/** A peer whose calls answer DN_ERR_UNREACH: it takes the place of a peer that its device frees. */
 dn_peer_t *dn_peer_nobody(void);
 /** The peer of this nonce, or NULL. */
 DN_DEVICE_API dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2]);
