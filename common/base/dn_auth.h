@@ -25,8 +25,8 @@
  *     opener -> acceptor   PROOF      dn_auth_prove() by DN_AUTH_OPENER
  *
  * Both proofs, and the secrets of the pair, follow from both sides: random bytes, number, PID and address of
- * each, in the order of their roles. So none is good for another pair, another connection, or the other
- * direction; an acceptor that sees a HELLO for the second time gets no PROOF for it. Before the PROOF the
+ * each, in the order of their roles. So no proof is good for another pair, another connection, or the other
+ * direction. An acceptor that sees a HELLO for the second time gets no PROOF for it. Before the PROOF the
  * acceptor keeps no more than a record of bounded size and life, and sends no more than it was sent.
  *
  * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction

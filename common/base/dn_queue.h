@@ -26,8 +26,8 @@
  *       }
  *   }
  *
- * Shape:     intrusive: items and queues stand in the caller's objects, best at the beginning: an address of an item is one of the
- *            object then. All zeros: an empty queue, an empty round.
+ * Shape:     intrusive: items and queues are members of the caller's objects. An item that is the first member has the address of
+ *            its object. All zeros: an empty queue, an empty round.
  * Ownership: all memory is the caller's. An item is in one queue at most, a queue in one round at most. When a destination is lost,
  *            its owner pops what is left, and the queue is in no round any more.
  * Threads:   none of this locks. A thread that pops an item with a lock held may try it without, if no other tries the same
@@ -102,7 +102,7 @@ static inline void *dn_fifo_pop(dn_fifo_t *fifo)
     return item;
 }
 
-/** Take all items. @return they, in a queue of the caller's. */
+/** Take all items. @return a queue of the caller's that has them. */
 static inline dn_fifo_t dn_fifo_take(dn_fifo_t *fifo)
 {
     const dn_fifo_t all = *fifo;

@@ -4,7 +4,7 @@
  */
 /** @file dn_topo.h
  * Which processing units this thread may use, and where they lie: by the kernel's own words, a system call and some small
- * files. A library that knows all of a machine would read a hundred of them, in each process.
+ * files. A library that knows all of a machine, as hwloc does, would read a hundred files in each process.
  */
 #ifndef DN_TOPO_H
 #define DN_TOPO_H
