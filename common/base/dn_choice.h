@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_choice.h
- * Which of two ways takes less time, where that depends on the machine, and on where two processes run: both are tried, now and then,
- * and the one that took less is gone. dn_pace.h has more ways, and two sides that have to agree.
+ * Which of two ways takes less time, where that depends on the machine, and on where two processes run: each is tried now and then,
+ * and the way that took less time is taken. dn_pace.h has more ways, and two sides that have to agree.
  *
  * Units:    costs are in any unit that is the same for both ways.
  * Threads:  several may use a choice at once: they may lose a count or a sample.
