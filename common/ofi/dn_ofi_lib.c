@@ -4,8 +4,8 @@
  */
 /** @file
  * libfabric is loaded when the device is opened, and not linked: libraries
- * below it take 0.2 s to start (that of InfiniPath measures its clock), which
- * every process would spend that only lists other devices.
+ * below it take 0.2 s to start (that of InfiniPath measures its clock). Each process that
+ * only lists other devices would spend that time.
  */
 #include "dn_config.h"
 

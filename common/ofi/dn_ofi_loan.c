@@ -4,7 +4,7 @@
  */
 /** @file
  * Memory that a sender lends: the provider reads it until the message has gone out, or failed to. Then, or when the receiver is lost,
- * the loan is returned, and signalled by whoever progresses next.
+ * the loan is returned, and the next call that makes progress signals it.
  */
 #include "dn_config.h"
 

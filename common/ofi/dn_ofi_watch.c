@@ -5,7 +5,7 @@
 /** @file
  * Who is still there. A peer that is silent for half of the time limit is
  * asked, and lost when it has not answered at its end. A process may compute
- * for longer than that: so a thread that sleeps nearly always answers in its
+ * for longer than that. So a thread, which sleeps nearly always, answers in its
  * place, and looks after the peers. It also sends what was gathered when the
  * application does not progress (dn_ofi_queue.c). It starts when this
  * process has said where it is, or has a peer, and runs no handler and no completion.
