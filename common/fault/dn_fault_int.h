@@ -6,7 +6,7 @@
  * Inside of the fault wrapper:
  *
  *   dn_fault.c           calls that meet their faults, peers that come and go
- *   dn_fault_held.c      messages in our hands
+ *   dn_fault_held.c      messages that are delayed
  *   dn_fault_schedule.c  the schedule's text
  */
 #ifndef DN_FAULT_INT_H
