@@ -6,9 +6,9 @@
  * The guard of a memory: a word that names the process which changes there what takes more than one instruction. It is held for
  * a moment only, so there is no queue.
  *
- * What one instruction does passes without the guard, through a gate: a word that all users of the memory map. Who changes much
- * closes the gate, while it has the guard, and waits until nobody is inside. From then on all take the guard, so plain loops
- * are right, until the gate is opened again. Who passes says so in a word of its process:
+ * What one instruction does passes without the guard, through a gate: a word that all users of the memory map. A process that changes much closes
+ * the gate, while it has the guard, and waits until nobody is inside. From then on all take the guard, so plain loops
+ * are right, until the gate is opened again. A process that passes says so in a word of its own:
  *
  *   dn_gate_enter()                     dn_guard_t::close, with the guard
  *   P0 say that this process is inside  C0 close the gate
@@ -23,8 +23,8 @@
  *
  * Ownership: the word is the caller's, in memory that all of its users map; 0: nobody has it.
  * Threads:   any number of processes at once; of one process, several threads.
- * Ordering:  what was stored before dn_guard_leave() is seen by the next owner, and by who passes through a gate that was opened
- *            after that. What was done inside is seen by who has closed the gate.
+ * Ordering:  what was stored before dn_guard_leave() is seen by the next owner, and by a process that passes through a gate
+ *            that was opened after that. What was done inside is seen by the process that has closed the gate.
  * Errors:    a process may end while it has the guard: dn_guard_t::wait finds that out, and what the owner was changing may be
  *            half changed. While the gate is closed, that is an error of what one instruction does, too.
  *

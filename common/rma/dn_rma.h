@@ -26,8 +26,8 @@
  * Shape:     numbers of processes are ranks in the window, 0 .. size - 1.
  * Ownership: engine and window are the caller's memory; so is a task until it has begun, and again in its `end`.
  * Threads:   those of an engine whose configuration says `threads` may use it at once. Handlers run in the thread that makes
- *            progress, while others free windows and wait for tasks: whoever has found a window, or a task, holds it until he is
- *            done, and it does not go before. No lock is held while a call waits, but for the one that keeps the accumulates of
+ *            progress, while others free windows and wait for tasks: a thread that has found a window, or a task, holds it
+ *            until the thread is done with it, and it is not freed before. No lock is held while a call waits, but for the one that keeps the accumulates of
  *            several threads to one window apart.
  * Ordering:  what was stored before dn_rma_unlock() is seen by whoever has the lock next; what was stored before dn_rma_note() is
  *            seen by whoever finds the note.

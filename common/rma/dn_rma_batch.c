@@ -9,7 +9,7 @@
  * blocks: 64 blocks of 4 KiB take 1.2 us each by themselves, 0.4 in one call. So they wait, a batch for each target and
  * direction, until it is full or synchronisation asks for it.
  *
- * A target that is in here, too, may carry them out (dn_rma_offer.c). Else the kernel copies them, and the target may compute
+ * A target that is in a call of this library may carry them out (dn_rma_offer.c). Else the kernel copies them, and the target may compute
  * meanwhile. Which takes less time depends on the machine: a call of the kernel takes as long as two lines that cross on some, as
  * twenty on others. So the origin times both, and goes the faster way. What waits for the target as it is goes in messages where
  * blocks are short, which is faster yet.

@@ -5,8 +5,8 @@
 /** @file dn_rma_lock.c
  * Locks, and the guard of accumulates, which is a lock that a process has for a moment.
  *
- * A process may end while it has one of them, or stands before others. Who waits in vain looks from time to time whether those
- * who could be in its way live, and gives up when one does not.
+ * A process may end while it has one of them, or stands before others. A process that waits in vain looks from time to time
+ * whether the processes that could be in its way live, and gives up when one does not.
  */
 #include "dn_config.h"
 

@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_rma_offer.c
- * Short puts and gets on private memory of this host, by the hand of a target that is in here, too.
+ * Short puts and gets on private memory of this host, carried out by a target that is in a call of this library.
  *
  * A call of the kernel costs as much as half a dozen lines that cross (perf/dn_rma, put and get on created windows). So an origin
  * that is to complete short operations first offers them to their target, in one message. A target that makes progress carries
- * them out at once. Another one computes, or is not running: the origin takes the offer back after DN_RMA_OFFER_NS, and calls the
+ * them out at once. Another target computes, or is not running: the origin takes the offer back after DN_RMA_OFFER_NS, and calls the
  * kernel.
  *
  * The message may be read long after that, when the memory has newer contents. So there is a word for each origin in the notes of the
