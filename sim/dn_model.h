@@ -14,7 +14,7 @@
  *
  * Time passes in calls of dimmnet.h and of this file only. A store costs CPU time; dn_progress() and
  * dn_recv() cost one poll (dn_model_poll()). A second poll in vain gives the core to the other nodes until
- * something arrives, and the poll that then finds it comes at a random moment of the polling interval. Who
+ * something arrives, and the poll that then finds it comes at a random moment of the polling interval. A node that
  * waits for something that comes by no message has to call dn_progress() or dn_model_yield() too: nodes share
  * this thread.
  *

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * IP-NUMA's tables (thesis, sections 3 and 6). Who writes has a page map, with an entry for each page of others' memory that it
- * reaches, and a PC ID for each computer that these are of; who is written has a shared region table, that says
- * where who may write. A port's LLCM with its message rings is one region, each segment is another.
+ * IP-NUMA's tables (thesis, sections 3 and 6). A NIC that writes has a page map, with an entry for each page of
+ * others' memory that it reaches, and a PC ID for each computer that these pages are of. A NIC that is written to has a shared
+ * region table, which says which NIC may write where. A port's LLCM with its message rings is one region, each segment is another.
  *
  * The thesis does not say what happens when a table is full. Entries are made by software, so this is
  * software's to find: what would need one more is refused before anything has left.
