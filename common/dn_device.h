@@ -8,7 +8,8 @@
  *
  * A device fills the entries that it can do. For push, pull and atomic the port has a version of its own, run
  * by the core processor over BOTF (dn_core.h): it is used where the device's entry is NULL and whenever that
- * returns DN_ERR_UNSUPPORTED. Their arguments have been checked (dn_xfer_check()). So what a device is able to do is read from its table and never declared apart.
+ * returns DN_ERR_UNSUPPORTED. Their arguments have been checked (dn_xfer_check()). So what a device is able to do is
+ * read from its table, and never declared apart.
  * The port has a version of its own for aotf_line, too. Where peek and take are NULL, callers receive by
  * handlers only.
  *

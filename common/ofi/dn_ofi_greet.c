@@ -5,11 +5,11 @@
 /** @file
  * How a stream is opened: HELLO, CHALLENGE and PROOF of dn_auth.h.
  *
- * Whoever does not have the key of a group that is let in makes no HELLO that is answered, so a receiver enters no address
- * that it was not told by such a process, and keeps nothing of others: a HELLO of a group that is not let in yet is
- * forgotten, and said again. An *applicant* is a process whose HELLO was answered. There is a bounded number of
- * applicants, each for a bounded time, and they take none of the slots for senders: a HELLO that is heard for the second time ends there, since its PROOF does not
- * fit the new CHALLENGE.
+ * Whoever does not have the key of a group that is let in makes no HELLO that is answered, so a receiver enters no address that
+ * it was not told by such a process, and keeps nothing of others: a HELLO of a group that is not let in yet is forgotten, and
+ * said again. An *applicant* is a process whose HELLO was answered. There is a bounded number of applicants, each for a bounded
+ * time, and they take none of the slots for senders: a HELLO that is heard for the second time ends there, since its PROOF does
+ * not fit the new CHALLENGE.
  */
 #include "dn_config.h"
 

@@ -6,9 +6,9 @@
  * The guard of a memory: a word that names the process which changes there what takes more than one instruction. It is held for
  * a moment only, so there is no queue.
  *
- * What one instruction does passes without the guard, through a gate: a word that all users of the memory map. A process that changes much closes
- * the gate, while it has the guard, and waits until nobody is inside. From then on all take the guard, so plain loops
- * are right, until the gate is opened again. A process that passes says so in a word of its own:
+ * What one instruction does passes without the guard, through a gate: a word that all users of the memory map. A process that
+ * changes much closes the gate, while it has the guard, and waits until nobody is inside. From then on all take the guard, so
+ * plain loops are right, until the gate is opened again. A process that passes says so in a word of its own:
  *
  *   dn_gate_enter()                     dn_guard_t::close, with the guard
  *   P0 say that this process is inside  C0 close the gate

@@ -27,8 +27,8 @@
  * Ownership: engine and window are the caller's memory; so is a task until it has begun, and again in its `end`.
  * Threads:   those of an engine whose configuration says `threads` may use it at once. Handlers run in the thread that makes
  *            progress, while others free windows and wait for tasks: a thread that has found a window, or a task, holds it
- *            until the thread is done with it, and it is not freed before. No lock is held while a call waits, but for the one that keeps the accumulates of
- *            several threads to one window apart.
+ *            until the thread is done with it, and it is not freed before. No lock is held while a call waits, but for the one that
+ *            keeps the accumulates of several threads to one window apart.
  * Ordering:  what was stored before dn_rma_unlock() is seen by whoever has the lock next; what was stored before dn_rma_note() is
  *            seen by whoever finds the note.
  * Errors:    DN_ERR_UNREACH: a process is gone. What a peer sends is checked by whoever gets it, and dropped when it is not right.

@@ -5,8 +5,9 @@
 /** @file dn_tree_crowd.c
  * Counters in groups.
  *
- * Memory order. Every word is stored with release after those that it is the least of have been loaded with acquire. So a process that
- * sees that all are beyond a piece sees what each of them wrote before it said so, however many hands that went through.
+ * Memory order. Every word is stored with release after those that it is the least of have been loaded with acquire.
+ * So a process that sees that all are beyond a piece sees what each of them wrote before it said so, however many
+ * hands that went through.
  */
 #include "dn_config.h"
 

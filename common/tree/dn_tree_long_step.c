@@ -6,9 +6,10 @@
  * Three steps of a piece, each taken as soon as what it needs is there: fill, reduce, take.
  *
  * Memory order. A counter is stored with release after the bytes of its piece have been written (filled, reduced) or
- * read (taken), and loaded with acquire before they are read or written over. So a process that sees
- * `filled` or `reduced` beyond a piece sees its bytes, and a slot is written over only after the reads of all who have said `taken`. A counter that was
- * seen beyond a piece once need not be loaded again for it: its load precedes all that follows.
+ * read (taken), and loaded with acquire before they are read or written over. So a process that sees `filled` or
+ * `reduced` beyond a piece sees its bytes, and a slot is written over only after the reads of all who have said
+ * `taken`. A counter that was seen beyond a piece once need not be loaded again for it: its load precedes all that
+ * follows.
  */
 #include "dn_config.h"
 

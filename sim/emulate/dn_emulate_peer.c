@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Peers. A process that connects says hello with its address, so that the other side connects to it at the second port and keeps
- * it there. A process that disconnects says bye behind its last message. A peer is freed when neither side is connected and what came from it has
- * been handed on.
+ * Peers. A process that connects says hello with its address, so that the other side connects to it at the second port and
+ * keeps it there. A process that disconnects says bye behind its last message. A peer is freed when neither side is connected
+ * and what came from it has been handed on.
  */
 #include "dn_config.h"
 
