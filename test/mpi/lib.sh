@@ -189,7 +189,7 @@ stock_words=(--mca osc ^dimmnet --mca coll ^llcm)
 # It may fail: nothing but the comparison is asked of it. A figure that the job prints, "NAME NUMBER UNIT", is in $figure, else that is
 # empty. STOCK_LIMIT: seconds after which it is given up (default 20).
 show_stock() {
-    local what=$1 ranks=$2 BTL=${STOCK_BTL:-self,$stock_shm} TRANSPORT=ob1 LIMIT=${STOCK_LIMIT:-20} kept=${last_run:-}
+    local what=$1 ranks=$2 BTL=self,$stock_shm TRANSPORT=ob1 LIMIT=${STOCK_LIMIT:-20} kept=${last_run:-}
     shift 2
     try_mpi "$ranks" "${stock_words[@]}" "$@"
     read_figure
