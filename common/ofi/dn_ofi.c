@@ -17,7 +17,7 @@ static void dn_ofi_free(dn_ofi_t *ofi)
     pthread_mutex_destroy(&ofi->lock);
     pthread_cond_destroy(&ofi->watcher.wake);
     free(ofi->stream);
-    dn_ofi_groups_free(ofi);
+    dn_guests_close(&ofi->guests);
     dn_ofi_loan_close(ofi);
     free(ofi->mr);
     while (NULL != ofi->parts) {
@@ -62,13 +62,13 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->pool[DN_OFI_SHORT] = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
     ofi->pool[DN_OFI_MEDIUM] = (dn_ofi_pool_t){.room = DN_OFI_MIDDLE, .each = 16};
     ofi->pool[DN_OFI_LONG] = (dn_ofi_pool_t){.room = DN_OFI_MESSAGE_MAX, .each = 16};
-    dn_status_t status = dn_ofi_group_add(ofi, &group->pgid);
+    dn_status_t status = dn_guests_add(&ofi->guests, &group->pgid);
     status = DN_OK == status ? dn_ofi_fabric_open(ofi, config, argument) : status;
     if (DN_OK != status) {
         dn_ofi_free(ofi);
         return status;
     }
-    dn_ofi_host(ofi->where.host);
+    dn_host(ofi->where.host);
     memcpy(ofi->where.nonce, dn_port_nonce(port), sizeof(ofi->where.nonce));
     memcpy(ofi->where.exchange, group->exchange, sizeof(ofi->where.exchange));
     ofi->where.auth = config->auth;

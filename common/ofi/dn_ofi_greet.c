@@ -334,7 +334,8 @@ static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello
         dn_count(&ofi->iface.counters->dropped, 1);
         return NULL;
     }
-    const dn_auth_root_t *root = dn_ofi_root(ofi, hello->where.exchange, pgid);
+    const dn_auth_root_t *root =
+        dn_guests_root(&ofi->guests, dn_port_group(ofi->iface.port), hello->where.exchange, pgid);
     if (NULL == root) {
         return NULL;
     }

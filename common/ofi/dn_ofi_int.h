@@ -225,15 +225,8 @@ void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
-/** @name dn_ofi_host.c: processes of this host, and what its kernel has */
+/** @name dn_ofi_host.c: what the kernel of this host has */
 /** @{ */
-/** What tells this host, and this set of PIDs, from others. */
-void dn_ofi_host(uint8_t host[16]);
-/** A handle on a process of this host, which tells when it has ended; close() closes it. DN_OFI_ENDED: it has ended, and its
- * parent has waited for it, too. -1: there is no handle. */
-int dn_ofi_open_process(uint32_t os_pid);
-/** Has the process of a handle ended? Without a handle (-1) that is never seen. */
-int dn_ofi_has_ended(int pidfd);
 /** Have the kernel end all connections that were made from this process to an address, as if they had failed: what has
  * come can be read, and then their end; what the provider has not sent yet is lost. Those of other ports of this process to
  * that address are among them. Connections that the peer made stay. @return how many were ended, 0: none is the kernel's. */
@@ -287,16 +280,6 @@ void dn_ofi_depart(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind);
 void dn_ofi_give_up(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** Forget the peers that have left. Without the device's lock. */
 void dn_ofi_reap(dn_ofi_t *ofi);
-/** @} */
-
-/** @name dn_ofi_group.c: groups that are let in */
-/** @{ */
-/** Let in a group of this name, from now on. DN_ERR_NOMEM. */
-dn_status_t dn_ofi_group_add(dn_ofi_t *ofi, const dn_pgid_t *pgid);
-/** What we share with the group of this public half. NULL: it was not let in. */
-const dn_auth_root_t *dn_ofi_root(dn_ofi_t *ofi, const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
-/** Forget them. */
-void dn_ofi_groups_free(dn_ofi_t *ofi);
 /** @} */
 
 /** @name dn_ofi_greet.c: HELLO, CHALLENGE and PROOF */

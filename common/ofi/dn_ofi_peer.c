@@ -80,7 +80,7 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     memcpy(peer->exchange, where->exchange, sizeof(peer->exchange));
     dn_ofi_side(where, id->pid, &peer->side);
     if (dn_ofi_same_host(ofi, where) && !peer->self) {
-        peer->pidfd = dn_ofi_open_process(where->os_pid);
+        peer->pidfd = dn_process_open(where->os_pid);
         peer->contends = dn_cpumask_within(&where->units, &ofi->where.units);
     }
     ofi->contenders += (uint32_t) peer->contends;
@@ -160,7 +160,7 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
     dn_ofi_lock(ofi);
-    if (DN_OK != dn_ofi_group_add(ofi, pgid)) {
+    if (DN_OK != dn_guests_add(&ofi->guests, pgid)) {
         dn_log_error("no memory to let a process group in over ofi");
     }
     dn_ofi_unlock(ofi);
@@ -182,8 +182,8 @@ static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *w
         }
         return ofi->local ? DN_ERR_UNREACH : DN_OK;
     }
-    const int pidfd = dn_ofi_open_process(where->os_pid);
-    const int ended = dn_ofi_has_ended(pidfd);
+    const int pidfd = dn_process_open(where->os_pid);
+    const int ended = dn_process_has_ended(pidfd);
     if (0 <= pidfd) {
         close(pidfd);
     }
@@ -338,7 +338,7 @@ static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kin
 /** It is given up here: it may live, and wait for what does not come. */
 static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
-    if (DN_PEER_PARTED == dn_load_acquire_u32(&peer->base.doubt) || dn_ofi_has_ended(peer->pidfd)) {
+    if (DN_PEER_PARTED == dn_load_acquire_u32(&peer->base.doubt) || dn_process_has_ended(peer->pidfd)) {
         return;
     }
     if (DN_OFI_RX_OPEN == peer->rx.state) {
@@ -383,7 +383,7 @@ void dn_ofi_lost(dn_peer_base_t *base)
 dn_status_t dn_ofi_check(dn_peer_base_t *base)
 {
     const dn_ofi_peer_t *peer = (const dn_ofi_peer_t *) base;
-    return dn_peer_is_doubted(&peer->base) || dn_ofi_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
+    return dn_peer_is_doubted(&peer->base) || dn_process_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
 }
 
 /** May it be forgotten: it sends no more, all that it sent is handled, nobody is

@@ -20,6 +20,8 @@
 
 #include "dn_atomic.h"
 #include "dn_device.h"
+#include "dn_guest.h"
+#include "dn_host.h"
 #include "dn_ofi_wire.h"
 #include "dn_sg.h"
 
@@ -57,9 +59,6 @@
 #define DN_OFI_ASK_NS    UINT64_C(250000000)
 #define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
 #define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
-
-/** In place of a handle on a process: it had ended before its HELLO was read, as short-lived ones do. */
-#define DN_OFI_ENDED (-2)
 
 /** What is called of libfabric by name; the rest is reached through its
  * objects. */
@@ -284,7 +283,7 @@ typedef struct dn_ofi_peer {
     uint32_t credit_max;                /**< lines that it lets us have there */
     int self;
     int contends; /**< runs only where we may */
-    int pidfd;    /**< of its process when that is on this host, else -1; or DN_OFI_ENDED */
+    int pidfd;    /**< of its process when that is on this host, else -1; or DN_PROCESS_ENDED */
 
     /** Its stream to us. */
     struct {
@@ -372,14 +371,6 @@ typedef struct dn_ofi_part {
     struct dn_ofi_part *next; /**< of op->part, or of ofi->parts */
 } dn_ofi_part_t;
 
-/** A group that is let in. */
-typedef struct dn_ofi_group {
-    dn_pgid_t pgid;
-    int met;                            /**< the rest is known: one of its processes was met */
-    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< its public half */
-    dn_auth_root_t root;                /**< what we share with it */
-} dn_ofi_group_t;
-
 /** A process that has said HELLO as only one with the key can, and has still to prove that it says so now. */
 typedef struct dn_ofi_applicant {
     struct dn_ofi_applicant *next;
@@ -458,8 +449,7 @@ typedef struct dn_ofi {
     dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
     dn_fifo_t ready; /**< dn_ofi_peer_t::rx.ready of those with messages for handlers */
     uint32_t nready;
-    dn_ofi_group_t *group; /**< the first is our own */
-    uint32_t ngroups;
+    dn_guests_t guests;            /**< groups that are let in */
     dn_ofi_applicant_t *applicant; /**< oldest first */
     uint32_t napplicants;
     uint32_t greeting;  /**< streams that were not open yet at the last look */

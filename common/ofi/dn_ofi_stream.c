@@ -78,7 +78,8 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     uint64_t secret;
     dn_pgid_t pgid;
 
-    const dn_auth_root_t *root = dn_ofi_root(ofi, peer->exchange, &pgid);
+    const dn_auth_root_t *root =
+        dn_guests_root(&ofi->guests, dn_port_group(ofi->iface.port), peer->exchange, &pgid);
     if (NULL == root) {
         return DN_ERR_ACCESS;
     }

@@ -129,7 +129,8 @@ static void make_hello(dn_ofi_t *ofi, hello_message_t *message)
     for (size_t i = 0; i < sizeof(hello->where); i++) {
         where[i] ^= ((const uint8_t *) &ofi->where)[i];
     }
-    const dn_auth_root_t *root = dn_ofi_root(ofi, hello->where.exchange, &pgid);
+    const dn_auth_root_t *root =
+        dn_guests_root(&ofi->guests, dn_port_group(ofi->iface.port), hello->where.exchange, &pgid);
     if (NULL != root && is_zero(hello->mac, sizeof(hello->mac))) {
         dn_auth_mac(root, message, offsetof(hello_message_t, hello.mac), hello->mac);
     }
