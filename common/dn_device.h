@@ -287,6 +287,7 @@ enum {
     DN_KEY_NONE = 0, /**< no way */
     DN_KEY_SHM = 1,  /**< the first of a device's own */
     DN_KEY_OFI = 16,
+    DN_KEY_IPNUMA = 32,
     DN_KEY_MODULE = 256, /**< from here on: of modules */
 };
 

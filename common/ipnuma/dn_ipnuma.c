@@ -1,0 +1,185 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+static void dn_ipnuma_free(dn_ipnuma_t *ipnuma)
+{
+    dn_ipnuma_socket_close(ipnuma);
+    if (0 <= ipnuma->service.event) {
+        close(ipnuma->service.event);
+    }
+    dn_guests_close(&ipnuma->guests);
+    dn_ipnuma_regions_close(&ipnuma->regions);
+    dn_ipnuma_map_close(&ipnuma->map);
+    pthread_mutex_destroy(&ipnuma->lock);
+    free(ipnuma);
+}
+
+/** What others are told of this process, but for its LLCM. */
+static void dn_ipnuma_describe(dn_ipnuma_t *ipnuma, const dn_config_t *config)
+{
+    dn_ipnuma_where_t *where = &ipnuma->where;
+    const uint32_t credit = config->ring_lines * DN_IPNUMA_RINGS * 64;
+
+    dn_host(where->host);
+    memcpy(where->nonce, dn_port_nonce(ipnuma->iface.port), sizeof(where->nonce));
+    memcpy(where->exchange, dn_port_group(ipnuma->iface.port)->exchange, sizeof(where->exchange));
+    where->auth = config->auth;
+    where->llcm_bytes = config->llcm_bytes;
+    where->os_pid = (uint32_t) getpid();
+    where->credit = credit < DN_IPNUMA_CREDIT_MAX ? credit : DN_IPNUMA_CREDIT_MAX;
+    /* Half of the credit, so that one half goes out while the other is on its way back. */
+    const uint32_t half = where->credit / 2 - dn_ipnuma_cost(0);
+    where->botf_max = half < DN_IPNUMA_BOTF_MAX ? half : DN_IPNUMA_BOTF_MAX;
+    if (DN_OK == dn_topo_allowed(&where->units)) {
+        ipnuma->units = dn_cpumask_weight(&where->units);
+    }
+}
+
+static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, const char *argument,
+                                  dn_iface_t **iface_p)
+{
+    const dn_auth_group_t *group = dn_port_group(port);
+
+    if (group->weak && DN_AUTH_NONE != config->auth) {
+        dn_log_error("ipnuma is passed over: the launcher has given this job a key of small numbers, which "
+                     "others can guess; start it by mpirun, or set auth to none where nobody else is on the "
+                     "network");
+        return DN_ERR_UNSUPPORTED;
+    }
+    dn_ipnuma_t *ipnuma = calloc(1, sizeof(*ipnuma));
+    if (NULL == ipnuma) {
+        return DN_ERR_NOMEM;
+    }
+    pthread_mutex_init(&ipnuma->lock, NULL);
+    ipnuma->iface.port = port;
+    ipnuma->fd = -1;
+    ipnuma->auth = config->auth;
+    ipnuma->first = (uint64_t) config->first + 1;
+    ipnuma->timeout_ns = config->timeout_s * UINT64_C(1000000000);
+    ipnuma->max_senders = config->max_peers + dn_port_job(port)->size;
+    ipnuma->rma = config->network_rma;
+    ipnuma->contenders = 1;
+    ipnuma->service.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    dn_status_t status =
+        0 > ipnuma->service.event ? DN_ERR_NOMEM : dn_guests_add(&ipnuma->guests, &group->pgid);
+    if (DN_OK != status) {
+        dn_log_error("ipnuma has no memory or file: %s; raise limits, as of open files", strerror(errno));
+    } else {
+        status = dn_ipnuma_socket_open(ipnuma, argument);
+    }
+    if (DN_OK != status) {
+        dn_ipnuma_free(ipnuma);
+        return status;
+    }
+    dn_ipnuma_describe(ipnuma, config);
+    ipnuma->iface.provider = "udp";
+    ipnuma->iface.domain = ipnuma->domain;
+    ipnuma->iface.endpoint = ipnuma->endpoint;
+    ipnuma->iface.sockets = 1;
+    *iface_p = &ipnuma->iface;
+    return DN_OK;
+}
+
+static void dn_ipnuma_close(dn_iface_t *iface)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
+
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->closing = 1;
+    dn_ipnuma_unlock(ipnuma);
+    dn_ipnuma_service_stop(ipnuma);
+    /* Those that the port did not know: the thread has met them. */
+    while (NULL != ipnuma->peers) {
+        dn_ipnuma_release(&ipnuma->peers->base);
+    }
+    dn_ipnuma_lock(ipnuma);
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+        dn_ipnuma_leave(pc, DN_TLP_CLOSE);
+    }
+    dn_ipnuma_unlock(ipnuma);
+    dn_ipnuma_linger(ipnuma);
+    dn_ipnuma_expire(ipnuma, 1, 0);
+    while (NULL != ipnuma->pcs) {
+        dn_ipnuma_pc_free(ipnuma->pcs);
+    }
+    dn_ipnuma_free(ipnuma);
+}
+
+void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma)
+{
+    uint64_t random;
+
+    if (ipnuma->shared) {
+        return;
+    }
+    dn_auth_random(&random, sizeof(random));
+    ipnuma->shared = DN_OK
+                     == dn_ipnuma_regions_add(&ipnuma->regions, ipnuma->iface.llcm, ipnuma->where.llcm_bytes,
+                                              0, 0, random, &ipnuma->where.llcm_at);
+}
+
+static dn_status_t dn_ipnuma_address(const dn_iface_t *iface, void *buf, size_t *len)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) (uintptr_t) iface;
+
+    if (sizeof(ipnuma->where) > *len) {
+        *len = sizeof(ipnuma->where);
+        return DN_ERR_RANGE;
+    }
+    /* From now on others may come, while this process computes. */
+    dn_ipnuma_lock(ipnuma);
+    dn_ipnuma_service_start(ipnuma);
+    const int shared = ipnuma->shared;
+    dn_ipnuma_unlock(ipnuma);
+    memcpy(buf, &ipnuma->where, sizeof(ipnuma->where));
+    *len = sizeof(ipnuma->where);
+    return shared ? DN_OK : DN_ERR_NOMEM;
+}
+
+static int dn_ipnuma_direct(const dn_peer_base_t *base)
+{
+    return ((const dn_ipnuma_t *) base->iface)->rma && NULL != ((const dn_ipnuma_peer_t *) base)->pc;
+}
+
+static int dn_ipnuma_oversubscribed(const dn_iface_t *iface)
+{
+    const dn_ipnuma_t *ipnuma = (const dn_ipnuma_t *) iface;
+
+    return 0 != ipnuma->units && ipnuma->contenders > ipnuma->units;
+}
+
+const dn_device_t dn_device_ipnuma = {
+    .name = "ipnuma",
+    .open = dn_ipnuma_open,
+    .close = dn_ipnuma_close,
+    .address = dn_ipnuma_address,
+    .connect = dn_ipnuma_connect,
+    .disconnect = dn_ipnuma_disconnect,
+    .release = dn_ipnuma_release,
+    .progress = dn_ipnuma_progress,
+    .recv = dn_ipnuma_recv,
+    .check = dn_ipnuma_check,
+    .lost = dn_ipnuma_lost,
+    .message = NULL,
+    .admitted = dn_ipnuma_admitted,
+    .segment_alloc = NULL,
+    .segment_release = NULL,
+    .segment_register = dn_ipnuma_segment_register,
+    .segment_unregister = dn_ipnuma_segment_unregister,
+    .map = NULL,
+    .direct = dn_ipnuma_direct,
+    .oversubscribed = dn_ipnuma_oversubscribed,
+};

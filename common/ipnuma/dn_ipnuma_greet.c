@@ -1,0 +1,381 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Connections are opened. Who says HELLO without the key of a group that is let in leaves nothing behind and
+ * gets no answer; who has it leaves a record that expires, and an answer that is shorter than the HELLO.
+ *
+ * Both may say HELLO at once. Then the one with the smaller nonce opens, and the other accepts.
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_int.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dn_log.h"
+
+/** An applicant's record lives so long at most, */
+#define DN_IPNUMA_APPLY_MOST_NS UINT64_C(30000000000)
+/** and so long at least, if others want its place. */
+#define DN_IPNUMA_APPLY_LEAST_NS UINT64_C(1000000000)
+/** What a HELLO's MAC covers. */
+#define DN_IPNUMA_SIGNED offsetof(dn_ipnuma_hello_datagram_t, hello.mac)
+
+int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where)
+{
+    const uint64_t end = UINT64_C(1) << DN_IPNUMA_ADDRESS_BITS;
+
+    return DN_IPNUMA_DATAGRAM_LEAST <= where->datagram && 0 != where->port && 0 != where->ip
+           && (64u << 10) <= where->window && (1u << 20) >= where->window
+           && DN_IPNUMA_CREDIT_MAX >= where->credit && DN_IPNUMA_BOTF_MIN <= where->botf_max
+           && dn_ipnuma_cost(where->botf_max) <= where->credit && (16u << 20) >= where->llcm_bytes
+           && end > where->llcm_at && end - where->llcm_at >= where->llcm_bytes;
+}
+
+/* The opener */
+
+static void dn_ipnuma_say_hello(dn_ipnuma_pc_t *pc)
+{
+    dn_ipnuma_t *ipnuma = pc->ipnuma;
+    dn_ipnuma_hello_datagram_t datagram = {
+        .head = {.token = pc->token, .kind = DN_IPNUMA_HELLO},
+        .hello = {.magic = DN_IPNUMA_MAGIC,
+                  .version = DN_WIRE_VERSION,
+                  .pid = dn_port_job(ipnuma->iface.port)->pid,
+                  .to = {pc->where.nonce[0], pc->where.nonce[1]},
+                  .where = ipnuma->where},
+    };
+
+    memcpy(datagram.hello.random, pc->greet.ours.random, sizeof(datagram.hello.random));
+    dn_auth_mac(&pc->greet.root, &datagram, DN_IPNUMA_SIGNED, datagram.hello.mac);
+    dn_ipnuma_socket_send(ipnuma, &pc->where, &datagram, sizeof(datagram));
+}
+
+static void dn_ipnuma_say_proof(const dn_ipnuma_pc_t *pc)
+{
+    dn_ipnuma_proof_datagram_t datagram = {.head = {.token = pc->link.token, .kind = DN_IPNUMA_PROOF}};
+
+    dn_auth_prove(&pc->greet.pair, DN_AUTH_OPENER, NULL, 0, datagram.proof.mac);
+    dn_ipnuma_socket_send(pc->ipnuma, &pc->where, &datagram, sizeof(datagram));
+}
+
+void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now)
+{
+    if (now < pc->greet.at || DN_IPNUMA_DEAD == pc->state
+        || (DN_IPNUMA_OPEN == pc->state && 0 == pc->greet.at)) {
+        return;
+    }
+    if (DN_IPNUMA_GREETS == pc->state) {
+        dn_ipnuma_say_hello(pc);
+    } else {
+        dn_ipnuma_say_proof(pc);
+    }
+    pc->greet.at = now + pc->greet.gap;
+    pc->greet.gap = pc->greet.gap < DN_IPNUMA_GREET_MOST_NS ? 2 * pc->greet.gap : pc->greet.gap;
+}
+
+/** The connection is open from now on. */
+static void dn_ipnuma_pc_begin(dn_ipnuma_pc_t *pc, const dn_auth_pair_t *pair, dn_auth_role_t role,
+                               uint64_t token, uint64_t now)
+{
+    pc->greet.pair = *pair;
+    dn_ipnuma_pc_turn(pc, DN_IPNUMA_OPEN);
+    dn_ipnuma_link_key(&pc->link, pc->ipnuma->auth, pair, role, token, now);
+}
+
+static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_datagram_t *datagram,
+                                 uint64_t now)
+{
+    const dn_ipnuma_challenge_t *challenge = &datagram->challenge;
+    dn_ipnuma_pc_t *pc = dn_ipnuma_pc_named(ipnuma, datagram->head.token);
+    dn_auth_pair_t pair;
+    uint8_t mac[DN_AUTH_MAC];
+
+    if (NULL == pc || DN_IPNUMA_GREETS != pc->state) {
+        /* HELLO was said several times, and so is the answer. */
+        return;
+    }
+    dn_auth_side_t theirs = pc->greet.theirs;
+    memcpy(theirs.random, challenge->random, sizeof(theirs.random));
+    dn_auth_pair(&pc->greet.root, &pc->greet.ours, &theirs, &pair);
+    dn_auth_prove(&pair, DN_AUTH_ACCEPTOR, &challenge->terms, sizeof(challenge->terms), mac);
+    if (!dn_auth_same(mac, challenge->mac)) {
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+    } else if (DN_IPNUMA_WELCOME != challenge->terms.why) {
+        dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", pc->pid);
+        dn_ipnuma_kill(pc, DN_PEER_PARTED);
+    } else {
+        dn_ipnuma_pc_begin(pc, &pair, DN_AUTH_OPENER, challenge->terms.token, now);
+        pc->greet.at = now;
+        pc->greet.gap = DN_IPNUMA_GREET_NS;
+        dn_ipnuma_greet(pc, now);
+        dn_ipnuma_link_send(&pc->link, now);
+    }
+    dn_auth_wipe(&pair, sizeof(pair));
+}
+
+/* The acceptor */
+
+static void dn_ipnuma_applicant_free(dn_ipnuma_t *ipnuma, dn_ipnuma_applicant_t *applicant)
+{
+    dn_ipnuma_applicant_t **at = &ipnuma->applicant;
+
+    while (applicant != *at) {
+        at = &(*at)->next;
+    }
+    *at = applicant->next;
+    ipnuma->napplicants--;
+    dn_auth_wipe(&applicant->pair, sizeof(applicant->pair));
+    free(applicant);
+}
+
+void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now)
+{
+    while (NULL != ipnuma->applicant && (all || now - ipnuma->applicant->since > DN_IPNUMA_APPLY_MOST_NS)) {
+        dn_ipnuma_applicant_free(ipnuma, ipnuma->applicant);
+    }
+}
+
+static int dn_ipnuma_has_place(dn_ipnuma_t *ipnuma, uint64_t now)
+{
+    dn_ipnuma_expire(ipnuma, 0, now);
+    if (ipnuma->napplicants >= ipnuma->max_senders
+        && now - ipnuma->applicant->since > DN_IPNUMA_APPLY_LEAST_NS) {
+        dn_ipnuma_applicant_free(ipnuma, ipnuma->applicant);
+    }
+    return ipnuma->napplicants < ipnuma->max_senders;
+}
+
+static void dn_ipnuma_challenge(const dn_ipnuma_t *ipnuma, const dn_ipnuma_applicant_t *applicant)
+{
+    const dn_ipnuma_challenge_datagram_t datagram = {
+        .head = {.token = applicant->theirs, .kind = DN_IPNUMA_CHALLENGE}, .challenge = applicant->challenge};
+
+    dn_ipnuma_socket_send(ipnuma, &applicant->where, &datagram, sizeof(datagram));
+}
+
+/** Who has the key of a group that is let in said this, at some time. */
+static void dn_ipnuma_apply(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_t *datagram,
+                            const dn_auth_root_t *root, const dn_pgid_t *pgid, enum dn_ipnuma_refusal why,
+                            uint64_t now)
+{
+    const dn_ipnuma_hello_t *hello = &datagram->hello;
+    dn_ipnuma_applicant_t **last = &ipnuma->applicant;
+    dn_auth_side_t theirs, ours;
+
+    dn_ipnuma_applicant_t *applicant = calloc(1, sizeof(*applicant));
+    if (NULL == applicant) {
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+        return;
+    }
+    *applicant = (dn_ipnuma_applicant_t){.theirs = datagram->head.token,
+                                         .since = now,
+                                         .pid = hello->pid,
+                                         .pgid = *pgid,
+                                         .where = hello->where,
+                                         .challenge = {.terms = {.why = why}}};
+    dn_auth_random(&applicant->token, sizeof(applicant->token));
+    applicant->token |= 1;
+    applicant->challenge.terms.token = applicant->token;
+    dn_ipnuma_side(&hello->where, hello->pid, &theirs);
+    memcpy(theirs.random, hello->random, sizeof(theirs.random));
+    dn_ipnuma_side(&ipnuma->where, dn_port_job(ipnuma->iface.port)->pid, &ours);
+    dn_auth_random(ours.random, sizeof(ours.random));
+    memcpy(applicant->challenge.random, ours.random, sizeof(ours.random));
+    dn_auth_pair(root, &theirs, &ours, &applicant->pair);
+    dn_auth_prove(&applicant->pair, DN_AUTH_ACCEPTOR, &applicant->challenge.terms,
+                  sizeof(applicant->challenge.terms), applicant->challenge.mac);
+    while (NULL != *last) {
+        last = &(*last)->next;
+    }
+    *last = applicant;
+    ipnuma->napplicants++;
+    dn_ipnuma_challenge(ipnuma, applicant);
+    if (DN_IPNUMA_WELCOME != why) {
+        dn_ipnuma_applicant_free(ipnuma, applicant);
+    }
+}
+
+/** Is this what a process that has the key of a group said to this port? @return what we share with it, or NULL. */
+static const dn_auth_root_t *dn_ipnuma_is_genuine(dn_ipnuma_t *ipnuma,
+                                                  const dn_ipnuma_hello_datagram_t *datagram, dn_pgid_t *pgid)
+{
+    const dn_ipnuma_hello_t *hello = &datagram->hello;
+    uint8_t mac[DN_AUTH_MAC];
+
+    if (DN_IPNUMA_MAGIC != hello->magic || DN_WIRE_VERSION != hello->version || 0 == datagram->head.token
+        || !dn_ipnuma_is_sound(&hello->where)
+        || 0 != memcmp(hello->to, ipnuma->where.nonce, sizeof(hello->to))
+        || 0 == memcmp(hello->where.nonce, ipnuma->where.nonce, sizeof(hello->where.nonce))) {
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+        return NULL;
+    }
+    const dn_auth_root_t *root =
+        dn_guests_root(&ipnuma->guests, dn_port_group(ipnuma->iface.port), hello->where.exchange, pgid);
+    if (NULL == root) {
+        return NULL;
+    }
+    dn_auth_mac(root, datagram, DN_IPNUMA_SIGNED, mac);
+    if (!dn_auth_same(mac, hello->mac)) {
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+        return NULL;
+    }
+    if (hello->where.auth != ipnuma->where.auth) {
+        if (!ipnuma->told) {
+            dn_log_error("PID %" PRIu32
+                         " has another auth than this process; set it to one value for the whole job",
+                         hello->pid);
+        }
+        ipnuma->told = 1;
+        return NULL;
+    }
+    return root;
+}
+
+static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_t *datagram, uint64_t now)
+{
+    dn_pgid_t pgid;
+
+    const dn_auth_root_t *root = dn_ipnuma_is_genuine(ipnuma, datagram, &pgid);
+    if (NULL == root || ipnuma->closing) {
+        return;
+    }
+    for (const dn_ipnuma_applicant_t *known = ipnuma->applicant; NULL != known; known = known->next) {
+        if (datagram->head.token == known->theirs) {
+            dn_ipnuma_challenge(ipnuma, known);
+            return;
+        }
+    }
+    const dn_ipnuma_pc_t *pc = dn_ipnuma_pc_of(ipnuma, datagram->hello.where.nonce);
+    if (NULL != pc && DN_IPNUMA_OPEN == pc->state && datagram->head.token == pc->link.token) {
+        /* The one that opened it, on a longer way. */
+        return;
+    }
+    if (NULL != pc && 0 != memcmp(&pc->pgid, &pgid, sizeof(pgid))) {
+        /* Of another group than the process whose number it says it has. */
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+        return;
+    }
+    if ((NULL != pc && DN_IPNUMA_GREETS == pc->state
+         && 0 > memcmp(ipnuma->where.nonce, pc->where.nonce, sizeof(pc->where.nonce)))
+        || !dn_ipnuma_has_place(ipnuma, now)) {
+        return;
+    }
+    enum dn_ipnuma_refusal why = DN_IPNUMA_WELCOME;
+    if ((NULL == pc || !pc->joined) && ipnuma->nsenders >= ipnuma->max_senders) {
+        if (dn_ipnuma_find_dead(ipnuma)) {
+            /* There will be another HELLO. */
+            return;
+        }
+        why = DN_IPNUMA_FULL;
+    }
+    dn_ipnuma_apply(ipnuma, datagram, root, &pgid, why, now);
+}
+
+/** The entry that an applicant gets. NULL: not now. */
+static dn_ipnuma_pc_t *dn_ipnuma_admit(dn_ipnuma_t *ipnuma, const dn_ipnuma_applicant_t *applicant)
+{
+    dn_ipnuma_pc_t *pc = dn_ipnuma_pc_of(ipnuma, applicant->where.nonce);
+    dn_pgid_t pgid;
+
+    if (NULL != pc && DN_IPNUMA_GREETS != pc->state) {
+        /* It has given us up, and begins anew: what it was here has to end first. */
+        dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+        if (NULL != pc->peer) {
+            return NULL;
+        }
+        dn_ipnuma_pc_free(pc);
+        pc = NULL;
+    }
+    if (NULL == pc) {
+        const dn_auth_root_t *root = dn_guests_root(&ipnuma->guests, dn_port_group(ipnuma->iface.port),
+                                                    applicant->where.exchange, &pgid);
+        pc = NULL == root
+                 ? NULL
+                 : dn_ipnuma_pc_open(ipnuma, &applicant->where, applicant->pid, &applicant->pgid, root);
+    }
+    return pc;
+}
+
+static void dn_ipnuma_proved(dn_ipnuma_t *ipnuma, const dn_ipnuma_proof_datagram_t *datagram, uint64_t now)
+{
+    dn_ipnuma_applicant_t *applicant = ipnuma->applicant;
+    dn_ipnuma_pc_t *pc = dn_ipnuma_pc_named(ipnuma, datagram->head.token);
+    uint8_t mac[DN_AUTH_MAC];
+
+    while (NULL != applicant && datagram->head.token != applicant->token) {
+        applicant = applicant->next;
+    }
+    const dn_auth_pair_t *pair = NULL != applicant ? &applicant->pair : NULL != pc ? &pc->greet.pair : NULL;
+    if (NULL != pair) {
+        dn_auth_prove(pair, DN_AUTH_OPENER, NULL, 0, mac);
+    }
+    if (NULL == pair || !dn_auth_same(mac, datagram->proof.mac)) {
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+        return;
+    }
+    if (NULL != applicant) {
+        pc = dn_ipnuma_admit(ipnuma, applicant);
+        if (NULL == pc) {
+            return;
+        }
+        dn_ipnuma_pc_unlist(pc);
+        dn_ipnuma_pc_list(pc, applicant->token);
+        dn_ipnuma_pc_begin(pc, pair, DN_AUTH_ACCEPTOR, applicant->theirs, now);
+        pc->greet.at = 0;
+        dn_ipnuma_applicant_free(ipnuma, applicant);
+    }
+    if (DN_IPNUMA_OPEN == pc->state) {
+        /* The opener says PROOF until it hears a packet. */
+        dn_ipnuma_link_word(&pc->link, 0, now);
+        dn_ipnuma_link_send(&pc->link, now);
+    }
+}
+
+/* What comes */
+
+static void dn_ipnuma_packet(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now)
+{
+    dn_ipnuma_head_t head;
+
+    memcpy(&head, bytes, sizeof(head));
+    dn_ipnuma_pc_t *pc = dn_ipnuma_pc_named(ipnuma, head.token);
+    if (NULL == pc || DN_IPNUMA_OPEN != pc->state) {
+        dn_count(&ipnuma->iface.counters->dropped, NULL == pc);
+        return;
+    }
+    const uint64_t dropped = pc->link.dropped;
+    if (dn_ipnuma_link_receive(&pc->link, bytes, len, now)) {
+        pc->greet.at = 0;
+        pc->asked_at = 0;
+    }
+    dn_count(&ipnuma->iface.counters->dropped, pc->link.dropped - dropped);
+    if (NULL != pc->link.broken) {
+        dn_log_error("PID %" PRIu32 " sent %s over ipnuma; it is cut off", pc->pid, pc->link.broken);
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+        dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+    } else if (pc->link.parted) {
+        dn_ipnuma_kill(pc, DN_PEER_PARTED);
+    }
+}
+
+void dn_ipnuma_arrived(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now)
+{
+    const uint8_t kind = ((const dn_ipnuma_head_t *) (const void *) bytes)->kind;
+
+    if (DN_IPNUMA_PACKET == kind) {
+        dn_ipnuma_packet(ipnuma, bytes, len, now);
+    } else if (DN_IPNUMA_HELLO == kind && sizeof(dn_ipnuma_hello_datagram_t) == len) {
+        dn_ipnuma_hello(ipnuma, (const dn_ipnuma_hello_datagram_t *) (const void *) bytes, now);
+    } else if (DN_IPNUMA_CHALLENGE == kind && sizeof(dn_ipnuma_challenge_datagram_t) == len) {
+        dn_ipnuma_challenged(ipnuma, (const dn_ipnuma_challenge_datagram_t *) (const void *) bytes, now);
+    } else if (DN_IPNUMA_PROOF == kind && sizeof(dn_ipnuma_proof_datagram_t) == len) {
+        dn_ipnuma_proved(ipnuma, (const dn_ipnuma_proof_datagram_t *) (const void *) bytes, now);
+    } else {
+        dn_count(&ipnuma->iface.counters->dropped, 1);
+    }
+}

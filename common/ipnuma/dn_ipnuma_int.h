@@ -1,0 +1,431 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ipnuma_int.h
+ * The ipnuma device: IP-NUMA with a thread in the place of the card. What its files share.
+ *
+ *   dn_ipnuma_tlp      codec: TLPs                          no socket, no port
+ *   dn_ipnuma_loss     packet numbers, acknowledgements     no socket, no port
+ *   dn_ipnuma_link     a stream of TLPs each way            no socket, no port
+ *   dn_ipnuma_table    page map, shared region table        no socket, no port
+ *   dn_ipnuma_pc       PC ID table
+ *   dn_ipnuma_greet    HELLO, CHALLENGE, PROOF
+ *   dn_ipnuma_serve    what TLPs that come do here
+ *   dn_ipnuma_op       PUSH, PULL and atomics as TLPs that go
+ *   dn_ipnuma_msg      AOTF, lines and BOTF
+ *   dn_ipnuma_peer     peers come and go
+ *   dn_ipnuma_service  the thread, turns, timers
+ *   dn_ipnuma_socket   UDP
+ *   dn_ipnuma          the device's table
+ *
+ * All is guarded by ipnuma->lock, which the thread holds, too, while it does what came; handlers and completions run in
+ * progress, without it.
+ */
+#ifndef DN_IPNUMA_INT_H
+#define DN_IPNUMA_INT_H
+
+#include <pthread.h>
+
+#include "dn_atomic.h"
+#include "dn_clock.h"
+#include "dn_device.h"
+#include "dn_guest.h"
+#include "dn_host.h"
+#include "dn_ipnuma_link.h"
+#include "dn_ipnuma_table.h"
+#include "dn_sg.h"
+#include "dn_xfer.h"
+
+/** Bytes of messages of one sender that wait here, in the ring_lines of the configuration. */
+#define DN_IPNUMA_RINGS      8u
+#define DN_IPNUMA_CREDIT_MAX (1u << 20)
+#define DN_IPNUMA_BOTF_MAX   (65u * 1024)
+#define DN_IPNUMA_BOTF_MIN   576u
+#define DN_IPNUMA_INLINE     56u
+/** Reads, flushes and atomics with a PC that have no answer yet, as many as there are tags. */
+#define DN_IPNUMA_TAGS 256u
+/** Bytes of writes and reads that are under way with a PC before the next operation has to wait. */
+#define DN_IPNUMA_AHEAD_MAX (256u << 10)
+/** HELLO and PROOF are said again after so long, then after twice as long each time. */
+#define DN_IPNUMA_GREET_NS      UINT64_C(4000000)
+#define DN_IPNUMA_GREET_MOST_NS UINT64_C(500000000)
+#define DN_IPNUMA_BUCKETS       1024u
+/** For which closing waits for what is on its way. */
+#define DN_IPNUMA_LINGER_NS UINT64_C(1000000000)
+
+typedef struct dn_ipnuma dn_ipnuma_t;
+typedef struct dn_ipnuma_peer dn_ipnuma_peer_t;
+typedef struct dn_ipnuma_op dn_ipnuma_op_t;
+
+/** A message for a handler. */
+typedef struct dn_ipnuma_message {
+    struct dn_ipnuma_message *next;
+    uint32_t len;
+    uint32_t have; /**< bytes that have come */
+    uint32_t cost; /**< of credit */
+    uint8_t channel;
+    uint8_t tag;
+    _Alignas(8) uint8_t bytes[];
+} dn_ipnuma_message_t;
+
+/** A request of ours that has no answer yet. */
+typedef struct dn_ipnuma_request {
+    dn_ipnuma_op_t *op; /**< NULL: nobody wants the answer any more */
+    uint32_t left;      /**< bytes of data that are still to come */
+    int refused;
+} dn_ipnuma_request_t;
+
+/** A request of the other side that is not answered yet. */
+typedef struct dn_ipnuma_reply {
+    uint64_t at; /**< READ: where the rest of it lies */
+    uint64_t value;
+    uint32_t left; /**< bytes of data to send; a flush has none */
+    uint8_t tag;
+    uint8_t status;
+    uint8_t reads; /**< its data is in a shared region, else in value */
+} dn_ipnuma_reply_t;
+
+/**
+ * The life of a connection; each arrow is one dn_ipnuma_pc_turn():
+ *
+ *   GREETS ---> OPEN ---> DEAD
+ *     |                    ^
+ *     +--------------------+
+ *
+ * One side says HELLO until the CHALLENGE comes, the other opens with the PROOF. DEAD: the other side closed, is lost, or refuses.
+ */
+enum dn_ipnuma_pc_state {
+    DN_IPNUMA_GREETS,
+    DN_IPNUMA_OPEN,
+    DN_IPNUMA_DEAD,
+};
+
+/** An entry of the PC ID table: another process, and the connection with it. It stays when there is no peer for a while. */
+typedef struct dn_ipnuma_pc {
+    dn_ipnuma_link_t link; /**< first */
+    dn_ipnuma_t *ipnuma;
+    enum dn_ipnuma_pc_state state;
+    uint16_t id;    /**< 1 to 65535 */
+    uint64_t token; /**< by which the other side names the connection */
+    dn_ipnuma_where_t where;
+    uint32_t pid;
+    dn_pgid_t pgid;
+    uint32_t page;          /**< of the page region, where its LLCM begins */
+    int pidfd;              /**< of its process when that is on this host, else -1; or DN_PROCESS_ENDED */
+    dn_ipnuma_peer_t *peer; /**< NULL: it is none now */
+    int joined;             /**< it has said JOIN, and not LEAVE since */
+    int joins;              /**< we have */
+
+    uint64_t asked_at;  /**< for a sign of life; 0: not since there was one */
+    uint64_t credit_at; /**< for credit */
+
+    /** How it is opened: dn_ipnuma_greet.c */
+    struct {
+        dn_auth_root_t root;
+        dn_auth_side_t ours, theirs;
+        dn_auth_pair_t pair;
+        uint64_t since;
+        uint64_t at; /**< when HELLO or PROOF is said next; 0: no more */
+        uint64_t gap;
+    } greet;
+
+    /** Requests of ours, oldest first. */
+    dn_ipnuma_request_t request[DN_IPNUMA_TAGS];
+    uint32_t requests, answered; /**< ever; wrap */
+    uint64_t wanted;             /**< bytes of their data */
+    dn_fifo_t sending;           /**< dn_ipnuma_op_t that are not all in the stream */
+
+    /** Requests of the other side, oldest first. */
+    dn_ipnuma_reply_t reply[DN_IPNUMA_TAGS];
+    uint32_t replies, replied;
+    int refused; /**< a write, since the last flush */
+
+    dn_ipnuma_message_t *partial; /**< a message of which more is to come */
+    uint64_t waiting_cost;        /**< credit of messages that came, and that no handler has taken */
+
+    struct dn_ipnuma_pc *next;   /**< of all */
+    struct dn_ipnuma_pc *bucket; /**< of those whose token is alike */
+} dn_ipnuma_pc_t;
+
+extern const uint32_t dn_ipnuma_pc_turns[], dn_ipnuma_peer_turns[];
+
+static inline void dn_ipnuma_pc_turn(dn_ipnuma_pc_t *pc, enum dn_ipnuma_pc_state to)
+{
+    dn_turn_check("a connection of ipnuma", dn_ipnuma_pc_turns, pc->state, to);
+    pc->state = to;
+}
+
+/**
+ * Whose a peer is; each arrow is one dn_ipnuma_peer_turn():
+ *
+ *   STRANGER ---> KNOWN ---> GOING
+ *      |                       ^
+ *      +-----------------------+
+ */
+enum dn_ipnuma_owner {
+    DN_IPNUMA_STRANGER, /**< the device's: the thread has met it */
+    DN_IPNUMA_KNOWN,    /**< the port's, too */
+    DN_IPNUMA_GOING,    /**< it is being freed */
+};
+
+struct dn_ipnuma_peer {
+    dn_peer_base_t base;
+    dn_ipnuma_pc_t *pc; /**< NULL: this process itself */
+    enum dn_ipnuma_owner owner;
+    int contends;
+    dn_ipnuma_message_t *first, *last; /**< for handlers */
+    uint64_t waiting;                  /**< bytes of theirs, of a process to itself */
+    uint32_t depth;                    /**< its handlers running, one inside the other */
+    int queued;                        /**< in ipnuma->ready */
+    dn_queue_item_t ready;
+    uint32_t ops; /**< that were not signalled yet */
+    struct dn_ipnuma_peer *next;
+};
+
+static inline void dn_ipnuma_peer_turn(dn_ipnuma_peer_t *peer, enum dn_ipnuma_owner to)
+{
+    dn_turn_check("a peer of ipnuma", dn_ipnuma_peer_turns, peer->owner, to);
+    peer->owner = to;
+}
+
+enum dn_ipnuma_op_kind { DN_IPNUMA_PUSH, DN_IPNUMA_PULL, DN_IPNUMA_AMO };
+
+/** A PUSH, PULL or atomic operation. */
+struct dn_ipnuma_op {
+    dn_queue_item_t item; /**< first: in dn_ipnuma_pc_t::sending, then in dn_ipnuma_t::done */
+    dn_ipnuma_peer_t *peer;
+    enum dn_ipnuma_op_kind kind;
+    dn_xfer_t xfer;
+    dn_xfer_sides_t sides;
+    dn_amo_t amo;
+    dn_sg_cursor_t local_at, remote_at;
+    uint64_t run_at;   /**< AMO: address of the word */
+    uint32_t requests; /**< that have no answer yet */
+    int sent;          /**< all of it is in the stream */
+    dn_status_t status;
+};
+
+/** A process that said HELLO as only one with the key can, and has still to prove that it says so now. */
+typedef struct dn_ipnuma_applicant {
+    struct dn_ipnuma_applicant *next;
+    uint64_t token; /**< ours for the connection */
+    uint64_t theirs;
+    uint64_t since;
+    uint32_t pid;
+    dn_pgid_t pgid;
+    dn_ipnuma_where_t where;
+    dn_auth_pair_t pair;
+    dn_ipnuma_challenge_t challenge;
+} dn_ipnuma_applicant_t;
+
+/**
+ * The thread's life; each arrow is one dn_ipnuma_service_turn():
+ *
+ *   NONE ---> LISTENS <---> NAPS
+ *    ^           |
+ *    +-----------+
+ */
+enum dn_ipnuma_service_state {
+    DN_IPNUMA_NO_THREAD,
+    DN_IPNUMA_LISTENS, /**< it wakes when a datagram comes */
+    DN_IPNUMA_NAPS, /**< the program looks itself: the thread wakes now and then, should it stop doing so */
+};
+
+struct dn_ipnuma {
+    dn_iface_t iface;
+    pthread_mutex_t lock;
+    int fd;
+    dn_auth_mode_t auth;
+    uint64_t first;
+    uint64_t timeout_ns;
+    uint32_t max_senders;
+    int rma; /**< dn_config_t::network_rma */
+    uint32_t units, contenders;
+    char domain[32], endpoint[32];
+    dn_ipnuma_where_t where;
+    dn_guests_t guests;
+    dn_ipnuma_regions_t regions;
+    dn_ipnuma_map_t map;
+    int shared; /**< the LLCM is in the table */
+
+    dn_ipnuma_pc_t *pcs;
+    dn_ipnuma_pc_t *bucket[DN_IPNUMA_BUCKETS];
+    uint8_t pc_used[65536 / 8]; /**< PC IDs, by bit */
+    uint32_t npcs;
+    uint32_t nsenders;                /**< joined */
+    dn_ipnuma_applicant_t *applicant; /**< oldest first */
+    uint32_t napplicants;
+    dn_ipnuma_peer_t *peers;
+    uint32_t npeers;
+    dn_fifo_t ready; /**< dn_ipnuma_peer_t::ready */
+    uint32_t nready;
+    dn_fifo_t done; /**< dn_ipnuma_op_t to be signalled */
+
+    int unmet;     /**< there are strangers */
+    uint32_t reap; /**< some peer may be freed */
+    int greeting;  /**< some connection is being opened */
+    int told;
+    int closing;
+    uint64_t turns;                         /**< of the program */
+    uint64_t refused_writes, refused_reads; /**< counted, as are those of the links */
+
+    struct {
+        enum dn_ipnuma_service_state state;
+        pthread_t thread;
+        int event;        /**< wakes it */
+        int ends;         /**< it is to */
+        int reads;        /**< the thread is the one that takes what comes */
+        uint64_t wake_at; /**< when it wakes by itself; 0: it is awake, or about to look again */
+        uint64_t look_at; /**< when it looks after silent processes */
+        uint64_t looked;  /**< and has done so last */
+    } service;
+
+    struct dn_ipnuma_slots *slots; /**< memory for datagrams that come: dn_ipnuma_socket.c */
+};
+
+extern const uint32_t dn_ipnuma_service_turns[];
+
+static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
+{
+    pthread_mutex_lock(&ipnuma->lock);
+}
+
+static inline void dn_ipnuma_unlock(dn_ipnuma_t *ipnuma)
+{
+    pthread_mutex_unlock(&ipnuma->lock);
+}
+
+/** @name dn_ipnuma.c */
+/** @{ */
+/** Let others in to the LLCM, once it is known where that lies. */
+void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma);
+/** @} */
+
+/** @name dn_ipnuma_socket.c */
+/** @{ */
+/** Open the socket: on the interface, or the IPv4 address, that is named; NULL: the first that leads out of this host, or loopback. */
+dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument);
+void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
+/** Bytes of a datagram that the path to a process takes whole, as far as the kernel knows. */
+uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where);
+void dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
+                           size_t len);
+/** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return datagrams. */
+int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma);
+/** @} */
+
+/** @name dn_ipnuma_pc.c */
+/** @{ */
+/** Start to open the connection with a process, which has none. NULL: no memory, or PC IDs or pages are used up. */
+dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, uint32_t pid,
+                                  const dn_pgid_t *pgid, const dn_auth_root_t *root);
+void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc);
+/** The connection with the process of this nonce, by our token, or NULL. */
+dn_ipnuma_pc_t *dn_ipnuma_pc_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
+dn_ipnuma_pc_t *dn_ipnuma_pc_named(const dn_ipnuma_t *ipnuma, uint64_t token);
+/** Have a connection found by this token of ours, or no more. */
+void dn_ipnuma_pc_list(dn_ipnuma_pc_t *pc, uint64_t token);
+void dn_ipnuma_pc_unlist(dn_ipnuma_pc_t *pc);
+/** A side of a connection, but for the random bytes. */
+void dn_ipnuma_side(const dn_ipnuma_where_t *where, uint32_t pid, dn_auth_side_t *side);
+/** @} */
+
+/** @name dn_ipnuma_greet.c */
+/** @{ */
+/** Say HELLO or PROOF, if it is time to. */
+void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now);
+/** A datagram came. */
+void dn_ipnuma_arrived(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now);
+/** Forget applicants that have not proved themselves; all: every one. */
+void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now);
+int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where);
+/** @} */
+
+/** @name dn_ipnuma_serve.c */
+/** @{ */
+extern const dn_ipnuma_link_ops_t dn_ipnuma_pc_ops;
+/** Answer requests of the other side, as far as there is room. */
+void dn_ipnuma_reply(dn_ipnuma_pc_t *pc);
+/** Append a message without data. @return 0: no memory. */
+int dn_ipnuma_say(dn_ipnuma_pc_t *pc, enum dn_tlp_message what);
+/** @} */
+
+/** @name dn_ipnuma_op.c */
+/** @{ */
+dn_status_t dn_ipnuma_push(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_ipnuma_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
+dn_status_t dn_ipnuma_atomic(dn_peer_t *peer, const dn_amo_t *amo);
+/** Put more of the operations into the stream. */
+void dn_ipnuma_advance(dn_ipnuma_pc_t *pc);
+/** An answer came. @return 0: to nothing that was asked. */
+int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp);
+/** End the operations of a peer: signalled with DN_ERR_UNREACH, or dropped. */
+void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal);
+/** Signal what is done. Without the lock. @return how many. */
+int dn_ipnuma_signal(dn_ipnuma_t *ipnuma);
+void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
+void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
+/** @} */
+
+/** @name dn_ipnuma_msg.c */
+/** @{ */
+dn_status_t dn_ipnuma_botf(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
+                           const void *body, size_t body_len);
+dn_status_t dn_ipnuma_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
+void dn_ipnuma_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
+dn_status_t dn_ipnuma_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
+dn_status_t dn_ipnuma_line(dn_peer_t *peer, uint64_t off, const void *data, size_t len, uint64_t flag);
+dn_status_t dn_ipnuma_fence(dn_peer_t *peer);
+/** Credit that a message costs. */
+uint32_t dn_ipnuma_cost(size_t len);
+/** Join, if we have not, and see whether operations may go to a peer. The lock is held. */
+dn_status_t dn_ipnuma_enter(dn_ipnuma_peer_t *peer);
+/** There was no room: look once more at the network, and now and then whether the peer lives. @return DN_ERR_AGAIN or DN_ERR_UNREACH. */
+dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer);
+/** Something was appended: send it now, or leave it to the next turn. */
+void dn_ipnuma_go(dn_ipnuma_pc_t *pc);
+/** @} */
+
+/** @name dn_ipnuma_peer.c */
+/** @{ */
+dn_status_t dn_ipnuma_connect(dn_iface_t *iface, const dn_peer_base_t *id, const void *address, size_t len,
+                              dn_peer_base_t **peer_p);
+void dn_ipnuma_disconnect(dn_peer_base_t *peer);
+void dn_ipnuma_release(dn_peer_base_t *peer);
+void dn_ipnuma_lost(dn_peer_base_t *peer);
+dn_status_t dn_ipnuma_check(dn_peer_base_t *peer);
+void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
+/** A process has joined. @return 0: no memory. */
+int dn_ipnuma_join(dn_ipnuma_pc_t *pc);
+/** It has left. */
+void dn_ipnuma_part(dn_ipnuma_pc_t *pc);
+/** Say that we send no more: LEAVE, or CLOSE. pc NULL: there is nobody to say it to. */
+void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what);
+/** Nothing goes over this connection any more. */
+void dn_ipnuma_kill(dn_ipnuma_pc_t *pc, enum dn_peer_doubt why);
+/** Have the port know the strangers. Needs the port's lock, too. */
+void dn_ipnuma_meet(dn_ipnuma_t *ipnuma);
+void dn_ipnuma_make_ready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer);
+void dn_ipnuma_unready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer);
+/** Free the peers that are over. Without the lock. */
+void dn_ipnuma_reap(dn_ipnuma_t *ipnuma);
+/** Are processes found dead? Their connections are then, too. */
+int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
+/** @} */
+
+/** @name dn_ipnuma_service.c */
+/** @{ */
+int dn_ipnuma_progress(dn_iface_t *iface);
+int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
+/** Read what came, and do all that is due. @return datagrams. */
+int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);
+/** A packet was sent: the thread has timers to keep. */
+void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma);
+void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma);
+void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma);
+/** Give what is on its way some time to come. */
+void dn_ipnuma_linger(dn_ipnuma_t *ipnuma);
+/** @} */
+
+#endif

@@ -1,0 +1,488 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** For which an acknowledgement waits for a packet that takes it along, if nobody asks. */
+#define DN_IPNUMA_ACK_NS UINT64_C(200000)
+/** Packets after which it waits no more. */
+#define DN_IPNUMA_OWED 8u
+
+/* Bodies */
+
+static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link, uint32_t room)
+{
+    dn_ipnuma_body_t *body = link->spare;
+
+    if (NULL != body && room <= body->room) {
+        link->spare = body->next;
+        link->spares--;
+    } else {
+        body = malloc(sizeof(*body) + DN_IPNUMA_AROUND + (room < link->piece ? link->piece : room));
+        if (NULL == body) {
+            return NULL;
+        }
+        body->room = room < link->piece ? link->piece : room;
+    }
+    body->next = NULL;
+    body->len = 0;
+    body->flying = 0;
+    return body;
+}
+
+static void dn_ipnuma_body_free(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body)
+{
+    if (DN_IPNUMA_SPARE <= link->spares || body->room != link->piece) {
+        free(body);
+        return;
+    }
+    body->next = link->spare;
+    link->spare = body;
+    link->spares++;
+}
+
+static void dn_ipnuma_body_free_all(dn_ipnuma_body_t *body)
+{
+    while (NULL != body) {
+        dn_ipnuma_body_t *next = body->next;
+        free(body);
+        body = next;
+    }
+}
+
+/** Put a body where its offset belongs. @return 0: there is one of that offset. */
+static int dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *body)
+{
+    while (NULL != *at && (*at)->offset < body->offset) {
+        at = &(*at)->next;
+    }
+    if (NULL != *at && (*at)->offset == body->offset) {
+        return 0;
+    }
+    body->next = *at;
+    *at = body;
+    return 1;
+}
+
+/* Life */
+
+int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
+                        const dn_ipnuma_link_terms_t *terms)
+{
+    *link = (dn_ipnuma_link_t){.ops = ops,
+                               .first = terms->first,
+                               .end = terms->first,
+                               .applied = terms->first,
+                               .next = terms->first,
+                               .window = terms->window,
+                               .ahead = terms->ahead,
+                               .credit = terms->credit,
+                               .given = terms->given,
+                               .told = terms->given,
+                               .piece = (uint32_t) (terms->datagram - DN_IPNUMA_AROUND) / 8 * 8,
+                               .seen = {.floor = terms->first}};
+    return dn_loss_open(&link->loss, terms->first, terms->window);
+}
+
+void dn_ipnuma_link_close(dn_ipnuma_link_t *link)
+{
+    /* Bodies on their way are in no list. */
+    for (uint32_t i = 0; i < link->loss.count; i++) {
+        dn_ipnuma_body_t *body = link->loss.packet[(link->loss.head + i) % DN_LOSS_FLYING].load;
+        if (NULL != body) {
+            dn_loss_forget(&link->loss, body);
+            free(body);
+        }
+    }
+    dn_loss_close(&link->loss);
+    dn_ipnuma_body_free_all(link->waits);
+    dn_ipnuma_body_free_all(link->again);
+    dn_ipnuma_body_free_all(link->early);
+    dn_ipnuma_body_free_all(link->spare);
+    dn_auth_wipe(&link->out, sizeof(link->out));
+    dn_auth_wipe(&link->in, sizeof(link->in));
+    *link = (dn_ipnuma_link_t){.ops = link->ops};
+}
+
+void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_auth_pair_t *pair,
+                        dn_auth_role_t role, uint64_t token, uint64_t now)
+{
+    link->auth = auth;
+    link->out = pair->way[role];
+    link->in = pair->way[DN_AUTH_OPENER == role ? DN_AUTH_ACCEPTOR : DN_AUTH_OPENER];
+    link->token = token;
+    link->heard_at = now;
+    link->keyed = 1;
+}
+
+/* Sending */
+
+/** Bytes of TLPs that the last body still takes. */
+static uint32_t dn_ipnuma_link_left(const dn_ipnuma_link_t *link)
+{
+    return NULL == link->waits ? 0 : link->piece - link->last->len;
+}
+
+uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t want)
+{
+    /* Less than this is not worth a TLP, if there is more to send. */
+    const uint32_t least = DN_TLP_HEADER + 128;
+    uint32_t left = dn_ipnuma_link_left(link);
+
+    if (left < least && left < DN_TLP_HEADER + 2 * DN_TLP_DW + want) {
+        left = link->piece;
+    }
+    /* The range may begin and end within a DW. */
+    left -= DN_TLP_HEADER + 2 * DN_TLP_DW;
+    const uint32_t most = DN_TLP_DATA - 2 * DN_TLP_DW < left ? DN_TLP_DATA - 2 * DN_TLP_DW : left;
+    return want < most ? (uint32_t) want : most;
+}
+
+uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
+{
+    const uint32_t size = (uint32_t) dn_tlp_size(tlp);
+    dn_ipnuma_body_t *body = link->last;
+
+    if (size > dn_ipnuma_link_left(link)) {
+        body = dn_ipnuma_body(link, link->piece);
+        if (NULL == body) {
+            return NULL;
+        }
+        body->offset = link->end;
+        *(NULL == link->waits ? &link->waits : &link->last->next) = body;
+        link->last = body;
+    }
+    uint8_t *bytes = dn_ipnuma_body_tlps(body) + body->len;
+    uint8_t *data = dn_tlp_write(bytes, tlp);
+    body->len += size;
+    link->end += size;
+    return NULL == data ? bytes : data;
+}
+
+/** Write the ranges that have come. @return how many. */
+static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_t *gap)
+{
+    uint32_t n = 0;
+
+    for (; n < link->seen.count && n < DN_IPNUMA_GAPS; n++) {
+        const dn_loss_range_t *range = &link->seen.range[n];
+        const uint64_t count = range->last - range->first + 1;
+        const uint64_t missing = 0 == n ? 0 : range[-1].first - range->last - 1;
+        if (UINT32_MAX < missing) {
+            break;
+        }
+        gap[n] = (dn_ipnuma_gap_t){.missing = (uint32_t) missing,
+                                   .count = UINT32_MAX < count ? UINT32_MAX : (uint32_t) count};
+    }
+    return n;
+}
+
+/**
+ * Send a packet.
+ *
+ * @param[in] end   Behind what goes before a piece, or all of a packet without one: DN_IPNUMA_AHEAD bytes lie before it.
+ * @param[in] body  Its piece; NULL: none.
+ */
+static void dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_ipnuma_body_t *body,
+                                unsigned flags, uint64_t number, uint64_t now)
+{
+    dn_ipnuma_gap_t gap[DN_IPNUMA_GAPS];
+    const uint32_t gaps = dn_ipnuma_link_gaps(link, gap);
+    const size_t ahead = sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + gaps * sizeof(gap[0])
+                         + (NULL == body ? 0 : sizeof(dn_ipnuma_piece_t));
+    uint8_t *bytes = end - ahead;
+    size_t len = ahead;
+    const uint64_t delay_us = 0 == gaps ? 0 : (now - link->seen_at) / 1000;
+
+    const dn_ipnuma_head_t head = {.token = link->token,
+                                   .number = number,
+                                   .kind = DN_IPNUMA_PACKET,
+                                   .ranges = (uint8_t) gaps,
+                                   .flags = (uint8_t) (flags | (NULL == body ? 0 : DN_IPNUMA_CARRIES)),
+                                   .delay_us = UINT32_MAX < delay_us ? UINT32_MAX : (uint32_t) delay_us};
+    const dn_ipnuma_ack_t ack = {
+        .largest = 0 == gaps ? 0 : link->seen.range[0].last, .applied = link->next, .credit = link->given};
+    memcpy(bytes, &head, sizeof(head));
+    memcpy(bytes + sizeof(head), &ack, sizeof(ack));
+    memcpy(bytes + sizeof(head) + sizeof(ack), gap, gaps * sizeof(gap[0]));
+    if (NULL != body) {
+        const dn_ipnuma_piece_t piece = {.offset = body->offset, .len = body->len, .magic = DN_IPNUMA_MAGIC};
+        const uint32_t code = DN_IPNUMA_END;
+        memcpy(end - sizeof(piece), &piece, sizeof(piece));
+        memcpy(end + body->len, &code, sizeof(code));
+        len += body->len + sizeof(code);
+    }
+    dn_auth_seal(link->auth, &link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
+    link->packets++;
+    link->told = link->given;
+    link->owed = 0;
+    link->urgent = 0;
+    link->ops->emit(link, bytes, len);
+}
+
+static void dn_ipnuma_link_send_body(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, unsigned flags,
+                                     uint64_t now)
+{
+    const uint64_t number = link->loss.next;
+
+    body->flying++;
+    dn_loss_sent(&link->loss, now, body, DN_IPNUMA_AROUND + body->len);
+    dn_ipnuma_link_emit(link, dn_ipnuma_body_tlps(body), body, flags, number, now);
+}
+
+void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
+{
+    _Alignas(8) uint8_t bytes[DN_IPNUMA_AHEAD];
+    uint64_t number = link->loss.next;
+
+    if (!link->keyed) {
+        return;
+    }
+    if (0 != (flags & DN_IPNUMA_ASKS) && DN_LOSS_FLYING > link->loss.count) {
+        dn_loss_sent(&link->loss, now, NULL, sizeof(bytes));
+    } else {
+        number = dn_loss_skip(&link->loss);
+    }
+    dn_ipnuma_link_emit(link, bytes + sizeof(bytes), NULL, flags, number, now);
+}
+
+int dn_ipnuma_link_can_send(const dn_ipnuma_link_t *link)
+{
+    const dn_ipnuma_body_t *body = NULL != link->again ? link->again : link->waits;
+
+    return NULL != body && link->keyed && dn_loss_has_room(&link->loss, body->len)
+           && (body == link->again || body->offset + body->len - link->applied <= link->window);
+}
+
+void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
+{
+    while (dn_ipnuma_link_can_send(link)) {
+        dn_ipnuma_body_t **at = NULL != link->again ? &link->again : &link->waits;
+        dn_ipnuma_body_t *body = *at;
+        *at = body->next;
+        if (at == &link->again) {
+            if (body->offset + body->len <= link->applied) {
+                /* It came after all. */
+                dn_ipnuma_body_free(link, body);
+                continue;
+            }
+            link->resent++;
+        }
+        dn_ipnuma_link_send_body(link, body, 0, now);
+    }
+}
+
+/** dn_loss_fate_fn_t */
+static void dn_ipnuma_link_fate(void *arg, void *load, int lost)
+{
+    dn_ipnuma_link_t *link = arg;
+    dn_ipnuma_body_t *body = load;
+
+    body->flying--;
+    if (lost && 0 == body->flying) {
+        (void) dn_ipnuma_body_sort(&link->again, body);
+    } else if (!lost) {
+        if (0 != body->flying) {
+            dn_loss_forget(&link->loss, body);
+        }
+        dn_ipnuma_body_free(link, body);
+    }
+}
+
+/** Nothing was acknowledged for long: send the oldest that may have been lost once more, or a word. */
+static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
+{
+    dn_ipnuma_body_t *oldest = link->again;
+
+    if (NULL != oldest) {
+        link->again = oldest->next;
+    }
+    for (uint32_t i = 0; i < link->loss.count && NULL == oldest; i++) {
+        oldest = link->loss.packet[(link->loss.head + i) % DN_LOSS_FLYING].load;
+    }
+    if (NULL == oldest) {
+        dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
+    } else {
+        link->resent++;
+        dn_ipnuma_link_send_body(link, oldest, DN_IPNUMA_ASKS, now);
+    }
+}
+
+uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
+{
+    const uint64_t owed = 0 == link->owed || !link->keyed ? UINT64_MAX : link->owed_at + DN_IPNUMA_ACK_NS;
+    const uint64_t loss = dn_loss_timer(&link->loss);
+
+    return owed < loss ? owed : loss;
+}
+
+void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)
+{
+    if (now >= dn_loss_timer(&link->loss) && dn_loss_expire(&link->loss, now, dn_ipnuma_link_fate, link)) {
+        dn_ipnuma_link_probe(link, now);
+    }
+    dn_ipnuma_link_send(link, now);
+    if (0 != link->owed && (now >= link->owed_at + DN_IPNUMA_ACK_NS || link->urgent)) {
+        dn_ipnuma_link_word(link, 0, now);
+    }
+}
+
+/* Receiving */
+
+/** Do what the TLPs of a piece say, which is the next. */
+static void dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len)
+{
+    uint32_t at = 0;
+
+    link->next += len;
+    while (at < len && NULL == link->broken) {
+        dn_tlp_t tlp;
+        const size_t size = dn_tlp_read(bytes + at, len - at, &tlp);
+        if (0 == size) {
+            link->broken = "a malformed TLP";
+        } else if (!link->ops->take(link, &tlp) && NULL == link->broken) {
+            link->broken = "a TLP that nobody asked for";
+        }
+        at += (uint32_t) size;
+    }
+}
+
+/** Keep a piece that has overtaken others. */
+static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+{
+    dn_ipnuma_body_t *body = dn_ipnuma_body(link, piece->len);
+
+    if (NULL == body) {
+        /* As if it were lost, but that it was acknowledged: it is not to be had again. */
+        link->broken = "more than there is memory for";
+        return;
+    }
+    body->offset = piece->offset;
+    body->len = piece->len;
+    memcpy(dn_ipnuma_body_tlps(body), bytes, piece->len);
+    if (!dn_ipnuma_body_sort(&link->early, body)) {
+        link->doubled++;
+        dn_ipnuma_body_free(link, body);
+    }
+}
+
+static void dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+{
+    if (piece->offset < link->next) {
+        link->doubled++;
+        link->urgent = 1;
+        return;
+    }
+    if (piece->offset - link->next + piece->len > link->ahead) {
+        link->broken = "more than there is room for";
+        return;
+    }
+    if (piece->offset != link->next) {
+        link->urgent = 1;
+        dn_ipnuma_link_keep(link, piece, bytes);
+        return;
+    }
+    dn_ipnuma_link_take(link, bytes, piece->len);
+    while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
+        dn_ipnuma_body_t *body = link->early;
+        link->early = body->next;
+        if (body->offset == link->next) {
+            dn_ipnuma_link_take(link, dn_ipnuma_body_tlps(body), body->len);
+        }
+        dn_ipnuma_body_free(link, body);
+    }
+}
+
+/** What came of ours. @return 0: it cannot be. */
+static int dn_ipnuma_link_acked(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *head, const uint8_t *bytes,
+                                uint64_t now)
+{
+    dn_loss_range_t range[DN_IPNUMA_GAPS];
+    dn_ipnuma_ack_t ack;
+
+    memcpy(&ack, bytes, sizeof(ack));
+    uint64_t last = ack.largest;
+    for (uint32_t i = 0; i < head->ranges; i++) {
+        dn_ipnuma_gap_t gap;
+        memcpy(&gap, bytes + sizeof(ack) + i * sizeof(gap), sizeof(gap));
+        const uint64_t skip = 0 == i ? 0 : (uint64_t) gap.missing + 1;
+        if (0 == gap.count || last < skip || last - skip < gap.count - 1 || (0 != i && 0 == gap.missing)) {
+            return 0;
+        }
+        range[i].last = last - skip;
+        range[i].first = range[i].last - (gap.count - 1);
+        last = range[i].first;
+    }
+    if (ack.applied > link->end
+        || !dn_loss_ack(&link->loss, range, head->ranges, (uint64_t) head->delay_us * 1000, now,
+                        dn_ipnuma_link_fate, link)) {
+        return 0;
+    }
+    link->applied = ack.applied > link->applied ? ack.applied : link->applied;
+    link->credit = ack.credit > link->credit ? ack.credit : link->credit;
+    return 1;
+}
+
+int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, uint64_t now)
+{
+    dn_ipnuma_head_t head;
+    dn_ipnuma_piece_t piece = {.len = 0};
+    uint32_t code;
+
+    memcpy(&head, bytes, sizeof(head));
+    if (!link->keyed
+        || !dn_auth_opens(link->auth, &link->in, head.number, bytes, len,
+                          offsetof(dn_ipnuma_head_t, proof))) {
+        link->dropped++;
+        return 0;
+    }
+    size_t ahead = sizeof(head) + sizeof(dn_ipnuma_ack_t) + (size_t) head.ranges * sizeof(dn_ipnuma_gap_t);
+    const int carries = 0 != (head.flags & DN_IPNUMA_CARRIES);
+    ahead += carries ? sizeof(piece) : 0;
+    int good = DN_IPNUMA_GAPS >= head.ranges && ahead <= len;
+    if (good && carries) {
+        memcpy(&piece, bytes + ahead - sizeof(piece), sizeof(piece));
+        good = DN_IPNUMA_MAGIC == piece.magic && 0 != piece.len && 0 == piece.len % DN_TLP_DW
+               && len - ahead == (uint64_t) piece.len + sizeof(code);
+        if (good) {
+            memcpy(&code, bytes + ahead + piece.len, sizeof(code));
+            good = DN_IPNUMA_END == code;
+        }
+    } else if (good) {
+        good = ahead == len;
+    }
+    if (!good) {
+        /* Where no tag covers it, that may be a fault of the network. */
+        link->dropped++;
+        return 0;
+    }
+    const uint64_t newest = 0 == link->seen.count ? head.number - 1 : link->seen.range[0].last;
+    if (!dn_loss_see(&link->seen, head.number)) {
+        link->doubled++;
+        return 0;
+    }
+    link->heard_at = now;
+    link->seen_at = link->seen.range[0].last == head.number ? now : link->seen_at;
+    /* A packet that comes out of turn says that one before it is lost, or is that one. */
+    link->urgent |= newest + 1 != head.number || 0 != (head.flags & DN_IPNUMA_ASKS);
+    if (!dn_ipnuma_link_acked(link, &head, bytes + sizeof(head), now)) {
+        link->broken = "an acknowledgement of what was not sent";
+        return 0;
+    }
+    link->parted |= 0 != (head.flags & DN_IPNUMA_GONE);
+    if (carries || 0 != (head.flags & DN_IPNUMA_ASKS)) {
+        link->owed_at = 0 == link->owed ? now : link->owed_at;
+        link->owed++;
+        link->urgent |= DN_IPNUMA_OWED <= link->owed;
+    }
+    if (carries) {
+        dn_ipnuma_link_piece(link, &piece, bytes + ahead);
+    }
+    return 1;
+}

@@ -1,0 +1,147 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ipnuma_link.h
+ * A connection of two processes: a stream of TLPs in each direction, which arrives once and in order, over datagrams that are
+ * lost, doubled, changed and overtake each other. It knows no socket and no device.
+ *
+ *   append --> bodies that wait --> packets on their way --> early ones, in order --> take()
+ *                    ^                     |
+ *                    +------ lost ---------+
+ *
+ * A body is what one datagram carries of the stream, and stays as it is when it is sent again. Three bounds hold a sender back: the
+ * congestion window (dn_ipnuma_loss.h), how far the receiver takes pieces ahead of what it has done, and, for messages,
+ * the credit that their receiver gives, so that none of it keeps writes, reads and answers waiting for a program.
+ *
+ * Threads: the caller's lock. Pinned by test/unit/dn_ipnuma_link_brings_all_once_in_order.c.
+ */
+#ifndef DN_IPNUMA_LINK_H
+#define DN_IPNUMA_LINK_H
+
+#include "dn_ipnuma_loss.h"
+#include "dn_ipnuma_tlp.h"
+#include "dn_ipnuma_wire.h"
+
+typedef struct dn_ipnuma_link dn_ipnuma_link_t;
+
+/** What a connection stands on. */
+typedef struct dn_ipnuma_link_ops {
+    /** Send a datagram, if there is room: it may be lost. */
+    void (*emit)(dn_ipnuma_link_t *link, const void *bytes, size_t len);
+    /** Do what the next TLP says. @return 0: no process of ours sends this one. */
+    int (*take)(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
+} dn_ipnuma_link_ops_t;
+
+/** A piece of a stream. */
+typedef struct dn_ipnuma_body {
+    struct dn_ipnuma_body *next;
+    uint64_t offset;
+    uint32_t len;
+    uint32_t room;
+    uint32_t flying; /**< packets on their way that carry it */
+    uint32_t pad;
+    /** DN_IPNUMA_AHEAD bytes for what goes before it, room bytes of TLPs, and the end code. */
+    _Alignas(8) uint8_t bytes[];
+} dn_ipnuma_body_t;
+
+static inline uint8_t *dn_ipnuma_body_tlps(dn_ipnuma_body_t *body)
+{
+    return body->bytes + DN_IPNUMA_AHEAD;
+}
+
+/** Bodies kept for the next use. */
+#define DN_IPNUMA_SPARE 32u
+
+struct dn_ipnuma_link {
+    const dn_ipnuma_link_ops_t *ops;
+    dn_auth_mode_t auth;
+    int keyed;             /**< `in`, `out` and `token` are set: packets can be sent */
+    dn_auth_way_t out, in; /**< secrets of both directions */
+    uint64_t token;        /**< the other side's name for the connection */
+    const char *broken;    /**< what the other side did that none of ours does; NULL: nothing */
+    uint64_t heard_at;     /**< the last packet with a good proof */
+    int parted;            /**< DN_IPNUMA_GONE came */
+
+    /** What we send. */
+    dn_loss_t loss;
+    uint64_t first;                 /**< offset at which streams begin */
+    uint64_t end;                   /**< bytes appended, ever, as are the next two */
+    uint64_t applied;               /**< done at the other side */
+    uint64_t window;                /**< that it takes ahead of that */
+    uint32_t piece;                 /**< bytes of TLPs in a body */
+    dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
+    dn_ipnuma_body_t *again;        /**< lost, by offset */
+    dn_ipnuma_body_t *spare;
+    uint32_t spares;
+    uint64_t charged; /**< bytes of messages, ever, that were let in: at most `credit` */
+    uint64_t credit;
+
+    /** What the other side sends. */
+    dn_loss_seen_t seen;
+    uint64_t seen_at; /**< when the largest number came */
+    uint64_t next;    /**< offset that is expected */
+    uint64_t ahead;   /**< bytes that are taken before those expected come */
+    dn_ipnuma_body_t *early;
+    uint64_t given; /**< credit, ever, that it has been given */
+    uint64_t told;  /**< and that the last packet said */
+    uint32_t owed;  /**< packets that are not acknowledged yet */
+    uint64_t owed_at;
+    int urgent; /**< something came that its sender waits to hear of */
+
+    uint64_t packets, resent, doubled, dropped; /**< counted */
+};
+
+/** What both sides know before the first packet. */
+typedef struct dn_ipnuma_link_terms {
+    uint64_t first;    /**< number of the first packet, and offset of the stream; the same at both sides */
+    uint32_t datagram; /**< bytes of one, DN_IPNUMA_DATAGRAM_LEAST or more */
+    uint64_t window;   /**< bytes that the other side takes ahead, */
+    uint64_t ahead;    /**< and this one */
+    uint64_t credit;   /**< bytes of messages that the other side lets this one have there, */
+    uint64_t given;    /**< and this one the other */
+} dn_ipnuma_link_terms_t;
+
+/** @return 0: no memory. */
+int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
+                        const dn_ipnuma_link_terms_t *terms);
+void dn_ipnuma_link_close(dn_ipnuma_link_t *link);
+
+/** Nothing is sent, and nothing taken, before this. @param[in] token  The other side's name for the connection. */
+void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_auth_pair_t *pair,
+                        dn_auth_role_t role, uint64_t token, uint64_t now);
+
+/** Bytes of data that the next TLP may have, at most @p want and at least 1: what its body has room for. */
+uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t want);
+
+/** Append a TLP to the stream. @return where its data goes, or its header where it has none; NULL: no memory. */
+uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
+
+/** Bytes that are not done at the other side yet. */
+static inline uint64_t dn_ipnuma_link_behind(const dn_ipnuma_link_t *link)
+{
+    return link->end - link->applied;
+}
+
+/** Can what waits be sent now? */
+int dn_ipnuma_link_can_send(const dn_ipnuma_link_t *link);
+/** Send what waits, as far as the windows go. */
+void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now);
+/** Send a packet without a piece. @param[in] flags  DN_IPNUMA_ASKS: it is acknowledged; DN_IPNUMA_GONE. */
+void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now);
+
+/**
+ * A PACKET came for the connection. Its proof is looked at first.
+ *
+ * @param[in] bytes  @p len bytes, at least a head, aligned to 8. Changed, and the same again.
+ *
+ * @return 1: it was of the other side, and new.
+ */
+int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, uint64_t now);
+
+/** When dn_ipnuma_link_tick() has something to do. UINT64_MAX: never. */
+uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link);
+/** Time-outs: what is lost is sent again, what is owed is acknowledged. */
+void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now);
+
+#endif

@@ -1,0 +1,263 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_loss.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Those that have come */
+
+/** Make room for a range at a place; the oldest goes when there is none. */
+static void dn_loss_insert(dn_loss_seen_t *seen, uint32_t place, uint64_t number)
+{
+    if (DN_LOSS_RANGES == seen->count) {
+        seen->count--;
+        seen->floor = seen->range[seen->count].last + 1;
+    }
+    memmove(seen->range + place + 1, seen->range + place, (seen->count - place) * sizeof(seen->range[0]));
+    seen->range[place] = (dn_loss_range_t){number, number};
+    seen->count++;
+}
+
+int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
+{
+    uint32_t place = 0;
+
+    if (number < seen->floor) {
+        return 0;
+    }
+    while (place < seen->count && seen->range[place].first > number) {
+        place++;
+    }
+    /* Those at and behind `place` begin at the number or before. */
+    if (place < seen->count && number <= seen->range[place].last) {
+        return 0;
+    }
+    const int after = place < seen->count && seen->range[place].last + 1 == number;
+    const int before = 0 < place && number + 1 == seen->range[place - 1].first;
+    if (after && before) {
+        seen->range[place - 1].first = seen->range[place].first;
+        seen->count--;
+        memmove(seen->range + place, seen->range + place + 1, (seen->count - place) * sizeof(seen->range[0]));
+    } else if (after) {
+        seen->range[place].last = number;
+    } else if (before) {
+        seen->range[place - 1].first = number;
+    } else if (DN_LOSS_RANGES == place) {
+        /* Older than all that there is room for. */
+        return 0;
+    } else {
+        dn_loss_insert(seen, place, number);
+    }
+    return 1;
+}
+
+/* Those that were sent */
+
+int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most)
+{
+    *loss = (dn_loss_t){.packet = calloc(DN_LOSS_FLYING, sizeof(dn_loss_packet_t)),
+                        .next = first,
+                        .window = DN_LOSS_WINDOW_FIRST < most ? DN_LOSS_WINDOW_FIRST : most,
+                        .threshold = UINT64_MAX,
+                        .most = most};
+    return NULL != loss->packet;
+}
+
+void dn_loss_close(dn_loss_t *loss)
+{
+    free(loss->packet);
+    loss->packet = NULL;
+    loss->count = 0;
+}
+
+static dn_loss_packet_t *dn_loss_at(const dn_loss_t *loss, uint32_t i)
+{
+    return &loss->packet[(loss->head + i) % DN_LOSS_FLYING];
+}
+
+void dn_loss_sent(dn_loss_t *loss, uint64_t now, void *load, size_t size)
+{
+    const uint32_t bytes = (uint32_t) size + DN_LOSS_OVERHEAD;
+
+    *dn_loss_at(loss, loss->count) =
+        (dn_loss_packet_t){.number = loss->next++, .at = now, .load = load, .size = bytes};
+    loss->count++;
+    loss->flying += bytes;
+    loss->sent_at = now;
+}
+
+static void dn_loss_settle(dn_loss_t *loss, dn_loss_packet_t *packet, int lost, dn_loss_fate_fn_t fate,
+                           void *arg)
+{
+    void *load = packet->load;
+
+    packet->settled = 1;
+    packet->load = NULL;
+    loss->flying -= packet->size;
+    if (NULL != load) {
+        fate(arg, load, lost);
+    }
+}
+
+static void dn_loss_drop_settled(dn_loss_t *loss)
+{
+    while (0 != loss->count && loss->packet[loss->head].settled) {
+        loss->head = (loss->head + 1) % DN_LOSS_FLYING;
+        loss->count--;
+    }
+}
+
+/** RFC 9002, section 5.3. */
+static void dn_loss_measure(dn_loss_t *loss, uint64_t rtt, uint64_t delay)
+{
+    loss->latest_ns = rtt;
+    if (0 == loss->srtt_ns) {
+        loss->least_ns = rtt;
+        loss->srtt_ns = rtt;
+        loss->rttvar_ns = rtt / 2;
+        return;
+    }
+    loss->least_ns = rtt < loss->least_ns ? rtt : loss->least_ns;
+    delay = DN_LOSS_ACK_DELAY_NS < delay ? DN_LOSS_ACK_DELAY_NS : delay;
+    const uint64_t own = rtt >= loss->least_ns + delay ? rtt - delay : rtt;
+    const uint64_t off = own > loss->srtt_ns ? own - loss->srtt_ns : loss->srtt_ns - own;
+    loss->rttvar_ns = (3 * loss->rttvar_ns + off) / 4;
+    loss->srtt_ns = (7 * loss->srtt_ns + own) / 8;
+}
+
+/** Section 7.3: the window shrinks once for what was on its way together. */
+static void dn_loss_shrink(dn_loss_t *loss, uint64_t sent_at, uint64_t now)
+{
+    if (sent_at <= loss->recovery_at) {
+        return;
+    }
+    loss->recovery_at = now;
+    loss->threshold = loss->window / 2 < DN_LOSS_WINDOW_LEAST ? DN_LOSS_WINDOW_LEAST : loss->window / 2;
+    loss->window = loss->threshold;
+}
+
+static void dn_loss_grow(dn_loss_t *loss, const dn_loss_packet_t *packet)
+{
+    /* Not while it recovers, nor when the window was not what held the sender back. */
+    if (packet->at <= loss->recovery_at || loss->flying < loss->window / 2) {
+        return;
+    }
+    loss->window += loss->window < loss->threshold
+                        ? packet->size
+                        : (uint64_t) packet->size * packet->size / loss->window + 1;
+    loss->window = loss->window < loss->most ? loss->window : loss->most;
+}
+
+/** Section 6.1: find those that are lost by now. */
+static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg)
+{
+    const uint64_t rtt = loss->latest_ns > loss->srtt_ns ? loss->latest_ns : loss->srtt_ns;
+    uint64_t delay = rtt + rtt / 8;
+
+    delay = DN_LOSS_GRANULE_NS > delay ? DN_LOSS_GRANULE_NS : delay;
+    loss->loss_at = 0;
+    for (uint32_t i = 0; i < loss->count; i++) {
+        dn_loss_packet_t *packet = dn_loss_at(loss, i);
+        if (packet->number >= loss->largest) {
+            break;
+        }
+        if (packet->settled) {
+            continue;
+        }
+        if (loss->largest - 1 - packet->number >= DN_LOSS_PACKETS || now - packet->at >= delay) {
+            dn_loss_shrink(loss, packet->at, now);
+            dn_loss_settle(loss, packet, 1, fate, arg);
+        } else if (0 == loss->loss_at || packet->at + delay < loss->loss_at) {
+            loss->loss_at = packet->at + delay;
+        }
+    }
+    dn_loss_drop_settled(loss);
+}
+
+int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, uint64_t delay_ns,
+                uint64_t now, dn_loss_fate_fn_t fate, void *arg)
+{
+    uint32_t acked = 0, at = ranges;
+
+    if (0 == ranges) {
+        return 1;
+    }
+    if (range[0].last >= loss->next) {
+        return 0;
+    }
+    loss->largest = range[0].last >= loss->largest ? range[0].last + 1 : loss->largest;
+    /* Both go from the oldest to the newest. */
+    for (uint32_t i = 0; i < loss->count && 0 != at; i++) {
+        dn_loss_packet_t *packet = dn_loss_at(loss, i);
+        while (0 != at && range[at - 1].last < packet->number) {
+            at--;
+        }
+        if (0 == at || packet->number < range[at - 1].first || packet->settled) {
+            continue;
+        }
+        if (packet->number == range[0].last) {
+            dn_loss_measure(loss, now - packet->at, delay_ns);
+        }
+        dn_loss_grow(loss, packet);
+        dn_loss_settle(loss, packet, 0, fate, arg);
+        acked++;
+    }
+    if (0 != acked) {
+        loss->probes = 0;
+    }
+    dn_loss_detect(loss, now, fate, arg);
+    return 1;
+}
+
+/** Section 6.2.1. */
+static uint64_t dn_loss_probe_ns(const dn_loss_t *loss)
+{
+    const uint64_t rtt = 0 == loss->srtt_ns ? DN_LOSS_INITIAL_NS : loss->srtt_ns;
+    const uint64_t var = 0 == loss->srtt_ns ? DN_LOSS_INITIAL_NS / 2 : loss->rttvar_ns;
+    const uint64_t spread = 4 * var > DN_LOSS_GRANULE_NS ? 4 * var : DN_LOSS_GRANULE_NS;
+    uint64_t wait = rtt + spread + DN_LOSS_ACK_DELAY_NS;
+
+    for (uint32_t i = 0; i < loss->probes && wait < DN_LOSS_PROBE_MOST_NS; i++) {
+        wait *= 2;
+    }
+    return wait < DN_LOSS_PROBE_MOST_NS ? wait : DN_LOSS_PROBE_MOST_NS;
+}
+
+uint64_t dn_loss_timer(const dn_loss_t *loss)
+{
+    if (0 == loss->count) {
+        return UINT64_MAX;
+    }
+    return 0 != loss->loss_at ? loss->loss_at : loss->sent_at + dn_loss_probe_ns(loss);
+}
+
+int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg)
+{
+    if (now < dn_loss_timer(loss)) {
+        return 0;
+    }
+    if (0 != loss->loss_at) {
+        dn_loss_detect(loss, now, fate, arg);
+        return 0;
+    }
+    loss->probes++;
+    /* A probe that finds no place takes that of the oldest, which is as good as lost by now. */
+    if (DN_LOSS_FLYING == loss->count) {
+        dn_loss_settle(loss, dn_loss_at(loss, 0), 1, fate, arg);
+        dn_loss_drop_settled(loss);
+    }
+    return 1;
+}
+
+void dn_loss_forget(dn_loss_t *loss, const void *load)
+{
+    for (uint32_t i = 0; i < loss->count; i++) {
+        dn_loss_packet_t *packet = dn_loss_at(loss, i);
+        packet->load = load == packet->load ? NULL : packet->load;
+    }
+}

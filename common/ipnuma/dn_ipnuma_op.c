@@ -1,0 +1,386 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * PUSH, PULL and atomic operations as TLPs. A PUSH is a row of writes and a read of nothing, whose answer says that all of them are
+ * done. A PULL is a row of reads. Answers come in the order of the requests.
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Blocks shorter than this on average are gathered into messages, and scattered by the target. */
+#define DN_IPNUMA_BLOCK_MIN 64u
+
+/** What a key is besides its address: a key whose parts do not belong together is the core processor's to refuse. */
+static uint32_t dn_ipnuma_key_sum(const dn_key_t *key)
+{
+    const uint64_t sum = (key->len ^ key->len >> 29) + UINT64_C(0x9e3779b1) * key->sid
+                         + UINT64_C(0x85ebca77) * key->generation;
+
+    return (uint32_t) (sum ^ sum >> 32);
+}
+
+/* Segments */
+
+void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
+    uint64_t random, at;
+
+    if (0 == key->len) {
+        return;
+    }
+    dn_auth_random(&random, sizeof(random));
+    dn_ipnuma_lock(ipnuma);
+    const dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, 0, 0, random, &at);
+    dn_ipnuma_unlock(ipnuma);
+    if (DN_OK == status) {
+        dn_key_add(key, (dn_key_way_t){.kind = DN_KEY_IPNUMA, .fd = dn_ipnuma_key_sum(key), .word = {at, 0}});
+    }
+}
+
+void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
+    const dn_key_way_t *way = dn_key_way(key, DN_KEY_IPNUMA);
+
+    if (NULL != way) {
+        dn_ipnuma_lock(ipnuma);
+        dn_ipnuma_regions_remove(&ipnuma->regions, way->word[0]);
+        dn_ipnuma_unlock(ipnuma);
+    }
+}
+
+/** Where a key's segment begins. @return 0: it is not reached by TLPs. */
+static int dn_ipnuma_reaches(const dn_ipnuma_peer_t *peer, const dn_key_t *key, uint64_t *at_p)
+{
+    const dn_key_way_t *way = dn_key_way(key, DN_KEY_IPNUMA);
+
+    if (NULL == peer->pc || !((const dn_ipnuma_t *) peer->base.iface)->rma || NULL == way
+        || way->fd != dn_ipnuma_key_sum(key)) {
+        return 0;
+    }
+    *at_p = way->word[0];
+    return 1;
+}
+
+/* Ending */
+
+/** All of it is answered, or it is given up. */
+static void dn_ipnuma_op_done(dn_ipnuma_t *ipnuma, dn_ipnuma_op_t *op)
+{
+    if (DN_OK == op->status && DN_IPNUMA_AMO != op->kind && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
+        dn_store_release(op->xfer.local_status, op->xfer.local_value);
+    }
+    dn_fifo_push(&ipnuma->done, &op->item);
+}
+
+static void dn_ipnuma_op_free(dn_ipnuma_op_t *op)
+{
+    dn_xfer_drop(&op->sides);
+    free(op);
+}
+
+int dn_ipnuma_signal(dn_ipnuma_t *ipnuma)
+{
+    int n = 0;
+
+    for (;;) {
+        dn_ipnuma_lock(ipnuma);
+        dn_ipnuma_op_t *op = dn_fifo_pop(&ipnuma->done);
+        if (NULL != op) {
+            op->peer->ops--;
+            dn_fetch_sub_release(&op->peer->base.outstanding, 1);
+        }
+        dn_ipnuma_unlock(ipnuma);
+        if (NULL == op) {
+            return n;
+        }
+        dn_comp_t *comp = DN_IPNUMA_AMO == op->kind ? op->amo.comp : op->xfer.comp;
+        const dn_status_t status = op->status;
+        dn_ipnuma_op_free(op);
+        if (NULL != comp) {
+            comp->fn(comp, status);
+        }
+        n++;
+    }
+}
+
+void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal)
+{
+    dn_ipnuma_pc_t *pc = peer->pc;
+    dn_ipnuma_op_t *op;
+
+    if (NULL != pc) {
+        /* Those that wait for answers, and then those that are not all in the stream, which may be the same. */
+        for (uint32_t i = pc->answered; i != pc->requests; i++) {
+            dn_ipnuma_request_t *request = &pc->request[i % DN_IPNUMA_TAGS];
+            op = request->op;
+            request->op = NULL;
+            if (NULL != op && 0 == --op->requests && op->sent) {
+                op->status = DN_ERR_UNREACH;
+                dn_ipnuma_op_done(ipnuma, op);
+            }
+        }
+        while (NULL != (op = dn_fifo_pop(&pc->sending))) {
+            op->status = DN_ERR_UNREACH;
+            dn_ipnuma_op_done(ipnuma, op);
+        }
+    }
+    if (!signal) {
+        dn_fifo_t all = dn_fifo_take(&ipnuma->done);
+        while (NULL != (op = dn_fifo_pop(&all))) {
+            if (peer == op->peer) {
+                dn_ipnuma_op_free(op);
+            } else {
+                dn_fifo_push(&ipnuma->done, &op->item);
+            }
+        }
+    }
+}
+
+int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
+{
+    if (pc->answered == pc->requests || tlp->tag != (uint8_t) pc->answered) {
+        return 0;
+    }
+    dn_ipnuma_request_t *request = &pc->request[pc->answered % DN_IPNUMA_TAGS];
+    dn_ipnuma_op_t *op = request->op;
+    if (tlp->len > request->left || (0 == tlp->len && 0 != request->left)) {
+        return 0;
+    }
+    if (NULL != op && DN_TLP_SUCCESS != tlp->status) {
+        op->status = DN_TLP_ABORTED == tlp->status ? DN_ERR_PARAM : DN_ERR_RANGE;
+    }
+    if (NULL != op && 0 != tlp->len) {
+        if (DN_IPNUMA_AMO != op->kind && DN_TLP_SUCCESS == tlp->status) {
+            dn_sg_scatter(&op->local_at, tlp->data, tlp->len);
+        } else if (DN_IPNUMA_AMO != op->kind) {
+            dn_sg_skip(&op->local_at, tlp->len);
+        } else if (DN_TLP_SUCCESS == tlp->status && NULL != op->amo.result) {
+            memcpy(op->amo.result, tlp->data, tlp->len);
+        }
+    }
+    request->left -= tlp->len;
+    pc->wanted -= tlp->len;
+    if (0 != request->left) {
+        return 1;
+    }
+    pc->answered++;
+    if (NULL != op && 0 == --op->requests && op->sent) {
+        dn_ipnuma_op_done(pc->ipnuma, op);
+    }
+    return 1;
+}
+
+/* Going out */
+
+/** Is there a tag for a request? */
+static int dn_ipnuma_has_tag(const dn_ipnuma_pc_t *pc)
+{
+    return DN_IPNUMA_TAGS > pc->requests - pc->answered && DN_IPNUMA_AHEAD_MAX > pc->wanted;
+}
+
+/** Append a request of an operation, whose answer has @p left bytes. @return where its data goes; NULL: no memory. */
+static uint8_t *dn_ipnuma_ask(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op, dn_tlp_t *tlp, uint32_t left)
+{
+    tlp->requester = pc->id;
+    tlp->tag = (uint8_t) pc->requests;
+    uint8_t *data = dn_ipnuma_link_append(&pc->link, tlp);
+    if (NULL != data) {
+        pc->request[pc->requests++ % DN_IPNUMA_TAGS] = (dn_ipnuma_request_t){.op = op, .left = left};
+        pc->wanted += left;
+        op->requests++;
+    }
+    return data;
+}
+
+/** Each of these appends what there is room for. @return 1: all of the operation is in the stream. */
+static int dn_ipnuma_advance_push(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
+{
+    dn_tlp_t flush = {.kind = DN_TLP_READ};
+
+    while (0 != op->remote_at.left) {
+        dn_tlp_t tlp = {.kind = DN_TLP_WRITE, .requester = pc->id};
+        dn_sg_cursor_t after = op->remote_at;
+        if (DN_IPNUMA_AHEAD_MAX < dn_ipnuma_link_behind(&pc->link)) {
+            return 0;
+        }
+        const uint32_t room = dn_ipnuma_link_room(&pc->link, after.left);
+        tlp.len = (uint32_t) dn_sg_next(&after, room, &tlp.address);
+        uint8_t *data = dn_ipnuma_link_append(&pc->link, &tlp);
+        if (NULL == data) {
+            return 0;
+        }
+        dn_sg_gather(data, &op->local_at, tlp.len);
+        op->remote_at = after;
+    }
+    if (!dn_ipnuma_has_tag(pc)) {
+        return 0;
+    }
+    if (0 != (op->xfer.flags & DN_XFER_STATUS_REMOTE)) {
+        const dn_tlp_t word = {.kind = DN_TLP_WRITE,
+                               .requester = pc->id,
+                               .address = pc->where.llcm_at + op->xfer.remote_status,
+                               .len = sizeof(op->xfer.remote_value)};
+        uint8_t *data = dn_ipnuma_link_append(&pc->link, &word);
+        if (NULL == data) {
+            return 0;
+        }
+        memcpy(data, &op->xfer.remote_value, sizeof(op->xfer.remote_value));
+        /* Once, should there be no memory for what follows. */
+        op->xfer.flags &= ~(unsigned) DN_XFER_STATUS_REMOTE;
+    }
+    return NULL != dn_ipnuma_ask(pc, op, &flush, 0);
+}
+
+static int dn_ipnuma_advance_pull(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
+{
+    while (0 != op->remote_at.left) {
+        dn_tlp_t tlp = {.kind = DN_TLP_READ};
+        dn_sg_cursor_t after = op->remote_at;
+        if (!dn_ipnuma_has_tag(pc)) {
+            return 0;
+        }
+        tlp.len = (uint32_t) dn_sg_next(&after, DN_TLP_DATA - DN_TLP_DW, &tlp.address);
+        if (NULL == dn_ipnuma_ask(pc, op, &tlp, tlp.len)) {
+            return 0;
+        }
+        op->remote_at = after;
+    }
+    return 1;
+}
+
+static int dn_ipnuma_advance_amo(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
+{
+    const uint32_t width = op->amo.width;
+    const int swaps = DN_AMO_CAS == op->amo.op;
+    dn_tlp_t tlp = {.kind = DN_TLP_ATOMIC,
+                    .op = (uint8_t) op->amo.op,
+                    .address = op->run_at,
+                    .len = swaps ? 2 * width : width};
+
+    uint8_t *data = dn_ipnuma_has_tag(pc) ? dn_ipnuma_ask(pc, op, &tlp, width) : NULL;
+    if (NULL == data) {
+        return 0;
+    }
+    memcpy(data, swaps ? &op->amo.compare : &op->amo.operand, width);
+    if (swaps) {
+        memcpy(data + width, &op->amo.operand, width);
+    }
+    return 1;
+}
+
+void dn_ipnuma_advance(dn_ipnuma_pc_t *pc)
+{
+    dn_ipnuma_op_t *op;
+
+    while (NULL != (op = dn_fifo_first(&pc->sending))) {
+        const int all = DN_IPNUMA_PUSH == op->kind   ? dn_ipnuma_advance_push(pc, op)
+                        : DN_IPNUMA_PULL == op->kind ? dn_ipnuma_advance_pull(pc, op)
+                                                     : dn_ipnuma_advance_amo(pc, op);
+        if (!all) {
+            return;
+        }
+        op->sent = 1;
+        (void) dn_fifo_pop(&pc->sending);
+    }
+}
+
+/* Starting */
+
+/** Take an operation on, or say why not; it is gone then. */
+static dn_status_t dn_ipnuma_start(dn_ipnuma_peer_t *peer, dn_ipnuma_op_t *op)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) peer->base.iface;
+
+    dn_ipnuma_lock(ipnuma);
+    dn_status_t status = dn_ipnuma_enter(peer);
+    if (DN_OK == status
+        && (NULL != peer->pc->sending.first
+            || DN_IPNUMA_AHEAD_MAX < dn_ipnuma_link_behind(&peer->pc->link))) {
+        status = dn_ipnuma_no_room(peer);
+    }
+    if (DN_OK == status) {
+        dn_ipnuma_pc_t *pc = peer->pc;
+        op->peer = peer;
+        peer->ops++;
+        dn_fetch_add_acq_rel(&peer->base.outstanding, 1);
+        dn_fifo_push(&pc->sending, &op->item);
+        dn_ipnuma_advance(pc);
+        dn_ipnuma_go(pc);
+        status = DN_INPROGRESS;
+    }
+    dn_ipnuma_unlock(ipnuma);
+    if (DN_INPROGRESS != status) {
+        dn_ipnuma_op_free(op);
+    }
+    return status;
+}
+
+static dn_status_t dn_ipnuma_transfer(dn_ipnuma_peer_t *peer, const dn_xfer_t *xfer,
+                                      enum dn_ipnuma_op_kind kind)
+{
+    dn_xfer_t plain;
+    uint64_t at;
+
+    xfer = dn_xfer_plain(xfer, &plain);
+    if (0 == xfer->len || !dn_ipnuma_reaches(peer, xfer->key, &at)
+        || (NULL != xfer->remote_sg && NULL != xfer->remote_sg->use)) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    const uint64_t blocks = dn_sg_blocks(xfer->remote_sg);
+    if (1 < blocks && xfer->len / blocks < DN_IPNUMA_BLOCK_MIN) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    dn_ipnuma_op_t *op = calloc(1, sizeof(*op));
+    if (NULL == op) {
+        return DN_ERR_AGAIN;
+    }
+    op->kind = kind;
+    op->xfer = *xfer;
+    if (DN_OK != dn_xfer_keep(&op->xfer, &op->sides)) {
+        free(op);
+        return DN_ERR_AGAIN;
+    }
+    dn_sg_start(&op->local_at, op->xfer.local_sg, (uintptr_t) xfer->local, xfer->len);
+    dn_sg_start(&op->remote_at, op->xfer.remote_sg, at + xfer->roff, xfer->len);
+    return dn_ipnuma_start(peer, op);
+}
+
+dn_status_t dn_ipnuma_push(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    return dn_ipnuma_transfer((dn_ipnuma_peer_t *) peer, xfer, DN_IPNUMA_PUSH);
+}
+
+dn_status_t dn_ipnuma_pull(dn_peer_t *peer, const dn_xfer_t *xfer)
+{
+    return dn_ipnuma_transfer((dn_ipnuma_peer_t *) peer, xfer, DN_IPNUMA_PULL);
+}
+
+dn_status_t dn_ipnuma_atomic(dn_peer_t *hot, const dn_amo_t *amo)
+{
+    dn_ipnuma_peer_t *peer = (dn_ipnuma_peer_t *) hot;
+    uint64_t at;
+
+    if (!dn_ipnuma_reaches(peer, amo->key, &at)) {
+        return DN_ERR_UNSUPPORTED;
+    }
+    if (0 != (at + amo->roff) % amo->width) {
+        /* A region lies in its page as its memory does. */
+        return DN_ERR_PARAM;
+    }
+    dn_ipnuma_op_t *op = calloc(1, sizeof(*op));
+    if (NULL == op) {
+        return DN_ERR_AGAIN;
+    }
+    op->kind = DN_IPNUMA_AMO;
+    op->amo = *amo;
+    op->run_at = at + amo->roff;
+    return dn_ipnuma_start(peer, op);
+}

@@ -1,0 +1,391 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The service thread, in the place of the card: it does what comes while the program computes, keeps the timers, and looks after
+ * processes that fall silent. While the program looks at the network itself, the thread only naps, and sees now and then
+ * whether it still does. It runs no handler and no completion.
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_int.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dn_log.h"
+
+/** A nap: so long a program that has just stopped looking keeps others waiting. */
+#define DN_IPNUMA_NAP_NS UINT64_C(500000)
+/** Looks in one time limit. */
+#define DN_IPNUMA_LOOKS 8u
+/** Longest sleep. */
+#define DN_IPNUMA_SLEEP_NS UINT64_C(1000000000)
+/** Batches of datagrams that one turn takes, and messages of one peer before the next has its turn. */
+#define DN_IPNUMA_BATCHES  4
+#define DN_IPNUMA_MESSAGES 32
+
+/** Arrows of the drawing in dn_ipnuma_int.h. */
+const uint32_t dn_ipnuma_service_turns[] = {
+    [DN_IPNUMA_NO_THREAD] = DN_TURN_TO(DN_IPNUMA_LISTENS),
+    [DN_IPNUMA_LISTENS] = DN_TURN_TO(DN_IPNUMA_NAPS) | DN_TURN_TO(DN_IPNUMA_NO_THREAD),
+    [DN_IPNUMA_NAPS] = DN_TURN_TO(DN_IPNUMA_LISTENS),
+};
+
+static void dn_ipnuma_service_turn(dn_ipnuma_t *ipnuma, enum dn_ipnuma_service_state to)
+{
+    dn_turn_check("the thread of ipnuma", dn_ipnuma_service_turns, ipnuma->service.state, to);
+    ipnuma->service.state = to;
+}
+
+/* Turns */
+
+/** All that is due on a connection. @param[in] quiet  Nothing came in this turn. */
+static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
+{
+    if (0 != pc->greet.at || DN_IPNUMA_GREETS == pc->state) {
+        dn_ipnuma_greet(pc, now);
+    }
+    if (DN_IPNUMA_OPEN != pc->state) {
+        return;
+    }
+    if (NULL != pc->sending.first) {
+        dn_ipnuma_advance(pc);
+    }
+    if (pc->replied != pc->replies) {
+        dn_ipnuma_reply(pc);
+    }
+    dn_ipnuma_link_t *link = &pc->link;
+    if (NULL == link->waits && NULL == link->again && 0 == link->owed && 0 == link->loss.count) {
+        return;
+    }
+    /* An answer may take an acknowledgement along, and comes in this turn or not soon. */
+    link->urgent |= quiet && 0 != link->owed;
+    dn_ipnuma_link_tick(link, now);
+}
+
+int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
+{
+    int n = 0, batch = 0;
+
+    do {
+        const int got = dn_ipnuma_socket_receive(ipnuma);
+        n += got;
+        batch = 0 == got ? DN_IPNUMA_BATCHES : batch + 1;
+    } while (batch < DN_IPNUMA_BATCHES && 0 == n % 16);
+    if (0 != ipnuma->npcs) {
+        const uint64_t now = dn_clock_ns();
+        for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+            dn_ipnuma_attend(pc, 0 == n || ipnuma->service.reads, now);
+        }
+    }
+    if (ipnuma->unmet && !ipnuma->service.reads && !ipnuma->closing) {
+        dn_ipnuma_meet(ipnuma);
+    }
+    return n;
+}
+
+/** Tell the sender how much its handlers have taken, when that is worth a packet. */
+static void dn_ipnuma_give_credit(dn_ipnuma_pc_t *pc, uint32_t cost)
+{
+    pc->waiting_cost -= cost;
+    pc->link.given += cost;
+    if (DN_IPNUMA_OPEN == pc->state && pc->link.given - pc->link.told >= pc->ipnuma->where.credit / 4) {
+        dn_ipnuma_link_word(&pc->link, 0, dn_clock_ns());
+    }
+}
+
+/** Run the handlers of up to @p max messages of one peer; the lock is let go for each. */
+static int dn_ipnuma_dispatch(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int max)
+{
+    int n = 0;
+
+    while (n < max && NULL != peer->first) {
+        dn_ipnuma_message_t *message = peer->first;
+        const dn_handler_t *handler = &ipnuma->iface.handler[message->channel];
+        if (NULL == handler->fn) {
+            break;
+        }
+        peer->first = message->next;
+        /* A handler may progress, and so receive the next. */
+        peer->depth++;
+        dn_ipnuma_unlock(ipnuma);
+        handler->fn(&peer->base.hot, message->tag, message->bytes, message->len, handler->arg);
+        dn_ipnuma_lock(ipnuma);
+        peer->depth--;
+        if (NULL == peer->pc) {
+            peer->waiting -= message->cost;
+        } else {
+            dn_ipnuma_give_credit(peer->pc, message->cost);
+        }
+        free(message);
+        n++;
+    }
+    return n;
+}
+
+/** Every peer with messages has its turn; those that still have some come again at the end. */
+static int dn_ipnuma_dispatch_all(dn_ipnuma_t *ipnuma)
+{
+    int n = 0;
+
+    for (uint32_t turns = ipnuma->nready; 0 != turns && NULL != ipnuma->ready.first; turns--) {
+        dn_ipnuma_peer_t *peer =
+            (dn_ipnuma_peer_t *) ((char *) ipnuma->ready.first - offsetof(dn_ipnuma_peer_t, ready));
+        dn_ipnuma_unready(ipnuma, peer);
+        n += dn_ipnuma_dispatch(ipnuma, peer, DN_IPNUMA_MESSAGES);
+        dn_ipnuma_make_ready(ipnuma, peer);
+    }
+    return n;
+}
+
+/** After handlers, and without the lock: completions, the lost, those who left. */
+static int dn_ipnuma_end_turn(dn_ipnuma_t *ipnuma, int more)
+{
+    int n = 0;
+
+    if (more) {
+        n = dn_ipnuma_signal(ipnuma);
+        if (0 != dn_load_acquire_u32(&ipnuma->iface.doubts)) {
+            dn_port_bury(&ipnuma->iface);
+        }
+        dn_ipnuma_reap(ipnuma);
+    }
+    return n;
+}
+
+static int dn_ipnuma_has_more(const dn_ipnuma_t *ipnuma)
+{
+    return NULL != ipnuma->done.first || ipnuma->reap || 0 != dn_load_acquire_u32(&ipnuma->iface.doubts);
+}
+
+int dn_ipnuma_progress(dn_iface_t *iface)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
+    int n = 0;
+
+    /* While nobody is there, the thread waits for who may come, and meets him here at the next look. */
+    if (0 == dn_load_acquire_u32(&ipnuma->npeers)) {
+        return 0;
+    }
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->turns++;
+    (void) dn_ipnuma_turn(ipnuma);
+    if (NULL != ipnuma->ready.first) {
+        n = dn_ipnuma_dispatch_all(ipnuma);
+    }
+    const int more = dn_ipnuma_has_more(ipnuma);
+    dn_ipnuma_unlock(ipnuma);
+    return n + dn_ipnuma_end_turn(ipnuma, more);
+}
+
+int dn_ipnuma_recv(dn_peer_base_t *base, int max)
+{
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) base->iface;
+    dn_ipnuma_peer_t *peer = (dn_ipnuma_peer_t *) base;
+
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->turns++;
+    if (NULL == peer->first) {
+        (void) dn_ipnuma_turn(ipnuma);
+    }
+    const int n = dn_ipnuma_dispatch(ipnuma, peer, max);
+    const int more = dn_ipnuma_has_more(ipnuma);
+    dn_ipnuma_unlock(ipnuma);
+    (void) dn_ipnuma_end_turn(ipnuma, more);
+    return n;
+}
+
+/* The thread */
+
+/** When something is due, if nothing comes. */
+static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
+{
+    uint64_t at = ipnuma->service.look_at;
+
+    for (const dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+        const uint64_t link = DN_IPNUMA_OPEN == pc->state ? dn_ipnuma_link_timer(&pc->link) : UINT64_MAX;
+        const uint64_t greet = 0 != pc->greet.at && DN_IPNUMA_DEAD != pc->state ? pc->greet.at : UINT64_MAX;
+        at = link < at ? link : at;
+        at = greet < at ? greet : at;
+    }
+    return at;
+}
+
+/** Look after silent processes. */
+static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
+{
+    const uint64_t limit = ipnuma->timeout_ns;
+    /* After some time without looking we may not have read yet what they said. */
+    const int away = now - ipnuma->service.looked > limit / 2;
+
+    ipnuma->service.looked = now;
+    dn_ipnuma_expire(ipnuma, 0, now);
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc && 0 != limit; pc = pc->next) {
+        uint64_t *heard_at = DN_IPNUMA_GREETS == pc->state ? &pc->greet.since : &pc->link.heard_at;
+        if (DN_IPNUMA_DEAD == pc->state) {
+            continue;
+        }
+        if (away) {
+            *heard_at = now;
+        } else if (now - *heard_at > limit) {
+            if (NULL != pc->peer && !dn_peer_is_doubted(&pc->peer->base)) {
+                dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
+                             " s (timeout_s); it is given up",
+                             pc->pid, limit / UINT64_C(1000000000));
+            }
+            dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+        } else if (now - *heard_at > limit / 2 && DN_IPNUMA_OPEN == pc->state) {
+            dn_ipnuma_link_word(&pc->link, DN_IPNUMA_ASKS, now);
+        }
+    }
+}
+
+/** Sleep until some time, until something comes (if that is wanted), or until the program calls. The lock is let go. */
+static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
+{
+    struct pollfd wait[2] = {{.fd = ipnuma->service.event, .events = POLLIN},
+                             {.fd = ipnuma->fd, .events = POLLIN}};
+    const uint64_t now = dn_clock_ns();
+    const uint64_t pause = until > now ? until - now : 0;
+    const uint64_t most = pause < DN_IPNUMA_SLEEP_NS ? pause : DN_IPNUMA_SLEEP_NS;
+    const struct timespec end = {(time_t) (most / UINT64_C(1000000000)),
+                                 (long) (most % UINT64_C(1000000000))};
+    uint64_t calls;
+
+    ipnuma->service.wake_at = now + most;
+    dn_ipnuma_unlock(ipnuma);
+    const int woken = ppoll(wait, listens ? 2 : 1, &end, NULL);
+    if (0 < woken && 0 != wait[0].revents && 0 > read(ipnuma->service.event, &calls, sizeof(calls))) {
+        /* Somebody else has taken the call. */
+        calls = 0;
+    }
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->service.wake_at = 0;
+}
+
+static void *dn_ipnuma_serve(void *arg)
+{
+    dn_ipnuma_t *ipnuma = arg;
+    uint64_t turns = 0;
+
+    dn_ipnuma_lock(ipnuma);
+    while (DN_IPNUMA_NO_THREAD != ipnuma->service.state && !ipnuma->service.ends) {
+        const uint64_t now = dn_clock_ns();
+        if (now >= ipnuma->service.look_at) {
+            dn_ipnuma_look(ipnuma, now);
+            const uint64_t gap =
+                0 == ipnuma->timeout_ns ? DN_IPNUMA_SLEEP_NS : ipnuma->timeout_ns / DN_IPNUMA_LOOKS;
+            ipnuma->service.look_at = now + gap;
+        }
+        const int polled = turns != ipnuma->turns;
+        turns = ipnuma->turns;
+        if (polled) {
+            if (DN_IPNUMA_NAPS != ipnuma->service.state) {
+                dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NAPS);
+            }
+            dn_ipnuma_sleep(ipnuma, now + DN_IPNUMA_NAP_NS, 0);
+            continue;
+        }
+        if (DN_IPNUMA_LISTENS != ipnuma->service.state) {
+            dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
+        }
+        ipnuma->service.reads = 1;
+        (void) dn_ipnuma_turn(ipnuma);
+        ipnuma->service.reads = 0;
+        dn_ipnuma_sleep(ipnuma, dn_ipnuma_timer(ipnuma), 1);
+    }
+    dn_ipnuma_unlock(ipnuma);
+    return NULL;
+}
+
+void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t one = 1;
+
+    if (DN_IPNUMA_LISTENS != ipnuma->service.state || 0 == ipnuma->service.wake_at
+        || dn_ipnuma_timer(ipnuma) >= ipnuma->service.wake_at) {
+        return;
+    }
+    /* It looks at the timers itself when it is awake. */
+    ipnuma->service.wake_at = 0;
+    if (sizeof(one) != write(ipnuma->service.event, &one, sizeof(one))) {
+        /* Full: it is called already. */
+        return;
+    }
+}
+
+void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
+{
+    sigset_t all, before;
+
+    if (DN_IPNUMA_NO_THREAD != ipnuma->service.state) {
+        return;
+    }
+    dn_ipnuma_share_llcm(ipnuma);
+    ipnuma->service.looked = dn_clock_ns();
+    ipnuma->service.look_at = ipnuma->service.looked;
+    dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
+    /* Signals are for threads of the application. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&ipnuma->service.thread, NULL, dn_ipnuma_serve, ipnuma);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (0 != failed) {
+        dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
+        dn_log_error(
+            "no thread can be made to serve what comes over ipnuma: %s; raise limits, as of processes",
+            strerror(failed));
+    }
+}
+
+void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t one = 1;
+
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->service.ends = 1;
+    const int runs = DN_IPNUMA_NO_THREAD != ipnuma->service.state;
+    dn_ipnuma_unlock(ipnuma);
+    if (runs && sizeof(one) == write(ipnuma->service.event, &one, sizeof(one))) {
+        pthread_join(ipnuma->service.thread, NULL);
+        if (DN_IPNUMA_NAPS == ipnuma->service.state) {
+            dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
+        }
+        dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
+    }
+}
+
+/** Is there something that the other side has not done yet? What waits for a connection is not waited for, unless it is a message. */
+static int dn_ipnuma_has_to_go(const dn_ipnuma_t *ipnuma)
+{
+    for (const dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+        if (0 != dn_ipnuma_link_behind(&pc->link)
+            && (DN_IPNUMA_OPEN == pc->state || (DN_IPNUMA_GREETS == pc->state && 0 != pc->link.charged))
+            && !dn_process_has_ended(pc->pidfd)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void dn_ipnuma_linger(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t until = dn_clock_ns() + DN_IPNUMA_LINGER_NS;
+
+    dn_ipnuma_lock(ipnuma);
+    ipnuma->service.reads = 1;
+    while (dn_ipnuma_has_to_go(ipnuma) && dn_clock_ns() < until) {
+        if (0 == dn_ipnuma_turn(ipnuma)) {
+            const uint64_t soon = dn_clock_ns() + DN_IPNUMA_NAP_NS;
+            const uint64_t timer = dn_ipnuma_timer(ipnuma);
+            dn_ipnuma_sleep(ipnuma, timer < soon ? timer : soon, 1);
+        }
+    }
+    dn_ipnuma_unlock(ipnuma);
+}

@@ -1,0 +1,102 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ipnuma_tlp.h
+ * TLPs as IP-NUMA carries them: a header of 4 DW in the layout of PCI Express, then data in whole DW (thesis section 4).
+ * Words of the header are big-endian, as on PCI Express; data is as it lies in memory.
+ *
+ *        31    29 28    24 23                          10 9            0
+ *   DW0 |  fmt   |  type  |             0                |  length, DW  |      1024 is written as 0
+ *   DW1 | requester: PC ID (16)        | tag (8) | last BE | first BE    |     write, read
+ *       | requester                    | tag     | operation            |     atomic
+ *       | requester                    | tag     | 0x7f                 |     message, which is "vendor defined"
+ *       | completer: PC ID             | status (3) | bytes of data (13) |    completion
+ *   DW2 | upper half of the address                                     |     write, read, atomic
+ *       | requester                    | tag     | 0                    |     completion
+ *       | kind      | channel          | flags   | bytes of pad at end  |     message
+ *   DW3 | lower half, a multiple of 4                                   |
+ *       | 0                                                             |     completion
+ *       | length of the whole message                                   |     message
+ *
+ * Bytes of a write that are not of its range are masked by the byte enables of its first and last DW, which lets it begin and end
+ * anywhere. A read of no bytes has no enabled byte: it is answered when all that came before it is done, and so tells of
+ * that (a flush).
+ *
+ * Threads: functions without state. Pinned by test/unit/dn_ipnuma_tlp_is_taken_as_it_was_made.c, fuzzed by fuzz_dn_ipnuma.
+ */
+#ifndef DN_IPNUMA_TLP_H
+#define DN_IPNUMA_TLP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DN_TLP_HEADER 16u
+#define DN_TLP_DATA   4096u /**< most bytes of data, pad included */
+#define DN_TLP_DW     4u
+
+enum dn_tlp_kind {
+    DN_TLP_READ,
+    DN_TLP_WRITE,
+    DN_TLP_ATOMIC,
+    DN_TLP_MESSAGE,
+    DN_TLP_COMPLETION,
+};
+
+/** Of a completion, as PCI Express numbers them. */
+enum dn_tlp_status {
+    DN_TLP_SUCCESS = 0,
+    DN_TLP_REFUSED = 1, /**< unsupported request: no shared region lets it in */
+    DN_TLP_ABORTED = 4, /**< completer abort: the word is not where an atomic operation can be */
+};
+
+/** What a message is. */
+enum dn_tlp_message {
+    DN_TLP_BOTF = 1,  /**< for a handler; DW3 has the length of all of it, this TLP the next bytes */
+    DN_TLP_JOIN = 2,  /**< the sender is a peer from now on */
+    DN_TLP_LEAVE = 3, /**< it sends no more, until it joins again */
+    DN_TLP_CLOSE = 4, /**< nor takes anything: its port closes */
+    DN_TLP_ERROR = 5, /**< an access was refused: its address is the data */
+};
+
+/** A TLP that is read or to be written. What its kind does not have is 0. */
+typedef struct dn_tlp {
+    enum dn_tlp_kind kind;
+    uint16_t requester;
+    uint8_t tag;
+    uint64_t address; /**< of the first byte */
+    uint32_t len;     /**< READ: bytes asked for, at most DN_TLP_DATA less address % 4; else bytes of data */
+    const void *data; /**< decoded: in the frame, at any alignment of the sender's choice */
+    uint8_t
+        op; /**< ATOMIC: dn_amo_op_t; data is the operand, and for a compare-and-swap the compared value first */
+    uint8_t status; /**< COMPLETION: enum dn_tlp_status */
+    uint16_t completer;
+    uint8_t message; /**< MESSAGE: enum dn_tlp_message */
+    uint8_t channel;
+    uint32_t total; /**< MESSAGE: DW3 */
+} dn_tlp_t;
+
+/** Bytes that a TLP takes, with its header. */
+size_t dn_tlp_size(const dn_tlp_t *tlp);
+
+/**
+ * Write a TLP.
+ *
+ * @param[out] bytes   dn_tlp_size() bytes, aligned to 4.
+ * @param[in]  tlp     Sound. Its data is not read.
+ *
+ * @return where its len bytes of data belong; NULL: it has none.
+ */
+uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp);
+
+/**
+ * Read a TLP.
+ *
+ * @param[in]  bytes  Of a peer, aligned to 4, @p size of them.
+ * @param[out] tlp    Its data lies in @p bytes.
+ *
+ * @return its bytes; 0: it is malformed, or cut off.
+ */
+size_t dn_tlp_read(const uint8_t *bytes, size_t size, dn_tlp_t *tlp);
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_ipnuma_wire.h
+ * What goes over UDP: a datagram is a head, and behind it by its kind
+ *
+ *   PACKET     dn_ipnuma_ack_t, head.ranges times dn_ipnuma_gap_t, and, with DN_IPNUMA_CARRIES, dn_ipnuma_piece_t, TLPs, end code
+ *   HELLO      dn_ipnuma_hello_t
+ *   CHALLENGE  dn_ipnuma_challenge_t
+ *   PROOF      dn_ipnuma_proof_t
+ *
+ * TLPs of a sender are one stream, in the order in which the receiver does what they say; a piece of it says where in the
+ * stream it begins. Magic code and end code frame the TLPs, as in the thesis, but many of them at once.
+ *
+ * Every datagram has a proof of its sender, which is looked at before anything else (dn_auth.h): of a PACKET head.proof, by the
+ * mode of the job; the others have a MAC.
+ */
+#ifndef DN_IPNUMA_WIRE_H
+#define DN_IPNUMA_WIRE_H
+
+#include "dn_auth.h"
+#include "dn_topo.h"
+#include "dn_types.h"
+
+#define DN_IPNUMA_MAGIC 0x4d4e5049u /* "IPNM" */
+#define DN_IPNUMA_END   0x444e4549u /* "IEND" */
+
+/** Bytes of a datagram at most: 8 KiB pages and what goes around them fit twice, so that a lost one costs little. */
+#define DN_IPNUMA_DATAGRAM 16896u
+/** and at least, which every IP network takes whole. */
+#define DN_IPNUMA_DATAGRAM_LEAST 1200u
+/** Ranges that an acknowledgement tells at most. */
+#define DN_IPNUMA_GAPS 8u
+
+enum dn_ipnuma_kind {
+    DN_IPNUMA_PACKET = 1,
+    DN_IPNUMA_HELLO = 2,     /**< asks for a connection, again and again until there is an answer */
+    DN_IPNUMA_CHALLENGE = 3, /**< the answer, which is shorter */
+    DN_IPNUMA_PROOF = 4,     /**< until a packet comes */
+};
+
+/** Flags of a PACKET. */
+enum {
+    DN_IPNUMA_CARRIES = 1, /**< a piece of the stream */
+    DN_IPNUMA_ASKS = 2,    /**< wants to be acknowledged at once */
+    DN_IPNUMA_GONE = 4,    /**< its sender has given up the receiver */
+};
+
+typedef struct dn_ipnuma_head {
+    uint64_t token;  /**< by which the receiver knows the connection */
+    uint64_t number; /**< of the packet, which is used once */
+    uint64_t proof;  /**< dn_auth_seal(); 0 where there is a MAC */
+    uint8_t kind;
+    uint8_t ranges;
+    uint8_t flags;
+    uint8_t pad;
+    uint32_t delay_us; /**< since packet `largest` came */
+} dn_ipnuma_head_t;
+
+typedef struct dn_ipnuma_ack {
+    uint64_t largest; /**< packet that came; 0: none did, and head.ranges is 0 */
+    uint64_t applied; /**< bytes of the receiver's stream that were done here */
+    uint64_t credit;  /**< bytes of messages that the receiver may have sent, ever */
+} dn_ipnuma_ack_t;
+
+/** A range of packets that came: the newest first, the first up to `largest`. */
+typedef struct dn_ipnuma_gap {
+    uint32_t missing; /**< numbers that lie between this range and the one before; 0 in the first */
+    uint32_t count;   /**< numbers of the range */
+} dn_ipnuma_gap_t;
+
+typedef struct dn_ipnuma_piece {
+    uint64_t offset; /**< of its first byte in the stream */
+    uint32_t len;    /**< bytes of TLPs, a multiple of 4; DN_IPNUMA_END follows them */
+    uint32_t magic;
+} dn_ipnuma_piece_t;
+
+_Static_assert(sizeof(dn_ipnuma_head_t) == 32 && sizeof(dn_ipnuma_ack_t) == 24 && sizeof(dn_ipnuma_gap_t) == 8
+                   && sizeof(dn_ipnuma_piece_t) == 16,
+               "all that stands before TLPs keeps them aligned to 8");
+
+/** Bytes before the TLPs of a packet at most, */
+#define DN_IPNUMA_AHEAD                                                                            \
+    (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS * sizeof(dn_ipnuma_gap_t) \
+     + sizeof(dn_ipnuma_piece_t))
+/** and of what is not TLPs in all. */
+#define DN_IPNUMA_AROUND (DN_IPNUMA_AHEAD + sizeof(uint32_t))
+
+/** How to reach a process: this device's part of an address. */
+typedef struct dn_ipnuma_where {
+    uint8_t host[16];
+    uint64_t nonce[2];
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
+    uint64_t llcm_bytes;
+    uint64_t llcm_at; /**< address in its shared region table */
+    uint32_t os_pid;
+    uint32_t auth;     /**< dn_auth_mode_t */
+    uint32_t credit;   /**< bytes of messages that wait there at most, of one sender */
+    uint32_t botf_max; /**< longest message that it takes */
+    uint32_t window;   /**< bytes on the way to it at most, of one sender */
+    uint32_t ip;       /**< IPv4 address and port, in the order of the host */
+    uint16_t port;
+    uint16_t datagram; /**< bytes of the longest that it takes */
+    uint32_t pad;
+    dn_cpumask_t units; /**< where it may run */
+} dn_ipnuma_where_t;
+
+typedef struct dn_ipnuma_hello {
+    uint32_t magic;
+    uint32_t version; /**< DN_WIRE_VERSION */
+    uint32_t pid;
+    uint32_t pad;
+    uint8_t random[DN_AUTH_RANDOM];
+    uint64_t to[2]; /**< nonce of the process that it is meant for */
+    dn_ipnuma_where_t where;
+    uint8_t mac
+        [DN_AUTH_MAC]; /**< dn_auth_mac() of the head and all before; the head's token is the sender's name for the connection */
+} dn_ipnuma_hello_t;
+
+enum dn_ipnuma_refusal {
+    DN_IPNUMA_WELCOME = 0,
+    DN_IPNUMA_FULL = 1, /**< no slot */
+};
+
+/** What a CHALLENGE proves beside the sides. */
+typedef struct dn_ipnuma_terms {
+    uint64_t token; /**< the acceptor's name for the connection */
+    uint64_t why;   /**< dn_ipnuma_refusal */
+} dn_ipnuma_terms_t;
+
+typedef struct dn_ipnuma_challenge {
+    uint8_t random[DN_AUTH_RANDOM];
+    dn_ipnuma_terms_t terms;
+    uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_prove() of DN_AUTH_ACCEPTOR with the terms */
+} dn_ipnuma_challenge_t;
+
+typedef struct dn_ipnuma_proof {
+    uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_prove() of DN_AUTH_OPENER */
+} dn_ipnuma_proof_t;
+
+typedef struct dn_ipnuma_hello_datagram {
+    dn_ipnuma_head_t head;
+    dn_ipnuma_hello_t hello;
+} dn_ipnuma_hello_datagram_t;
+
+typedef struct dn_ipnuma_challenge_datagram {
+    dn_ipnuma_head_t head;
+    dn_ipnuma_challenge_t challenge;
+} dn_ipnuma_challenge_datagram_t;
+
+typedef struct dn_ipnuma_proof_datagram {
+    dn_ipnuma_head_t head;
+    dn_ipnuma_proof_t proof;
+} dn_ipnuma_proof_datagram_t;
+
+#endif

@@ -1,0 +1,252 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Two ends of a connection over a wire that loses, doubles, delays and changes datagrams, as a seed says, in a time of its own. All that
+ * one end appends is taken by the other once, in order and unchanged, and the wire's worst is over in bounded time.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "ipnuma/dn_ipnuma_link.h"
+
+enum { ON_WIRE = 4096, DATAGRAM = 1400 };
+
+/** A datagram on its way. */
+typedef struct letter {
+    uint64_t at; /**< when it comes */
+    int to;
+    size_t len;
+    _Alignas(8) uint8_t bytes[2048];
+} letter_t;
+
+typedef struct side {
+    dn_ipnuma_link_t link;
+    uint64_t sent, taken;
+    uint64_t random_out, random_in; /**< what is sent, and expected, follows from these */
+} side_t;
+
+typedef struct wire {
+    unsigned lose, doubles, delay, change; /**< of 100 */
+} wire_t;
+
+static side_t side[2];
+static letter_t letter[ON_WIRE];
+static unsigned letters;
+static wire_t wire;
+static uint64_t clock_ns, random_;
+static uint64_t emitted;
+
+static void put_on_wire(int to, const void *bytes, size_t len, uint64_t after)
+{
+    if (ON_WIRE == letters) {
+        return;
+    }
+    letter_t *l = &letter[letters++];
+    *l = (letter_t){.at = clock_ns + after, .to = to, .len = len};
+    memcpy(l->bytes, bytes, len);
+    if (dn_test_below(&random_, 100) < wire.change) {
+        l->bytes[dn_test_below(&random_, len)] ^= (uint8_t) (1 + dn_test_below(&random_, 255));
+    }
+}
+
+static void emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
+{
+    const int to = link == &side[0].link;
+
+    emitted++;
+    assert_true(DATAGRAM >= len);
+    for (int copies = 1 + (dn_test_below(&random_, 100) < wire.doubles); 0 != copies; copies--) {
+        if (dn_test_below(&random_, 100) >= wire.lose) {
+            const int late = dn_test_below(&random_, 100) < wire.delay;
+            put_on_wire(to, bytes, len, 20000 + (late ? dn_test_below(&random_, 2000000) : 0));
+        }
+    }
+}
+
+/** The next TLP that a generator has in store. */
+static dn_tlp_t next_tlp(uint64_t *random, uint64_t number, uint8_t *data)
+{
+    dn_tlp_t tlp = {.kind = DN_TLP_WRITE, .tag = (uint8_t) number, .address = dn_test_below(random, 1 << 20)};
+
+    tlp.len = (uint32_t) (1 + dn_test_length(random, 900));
+    dn_test_fill(data, tlp.len, number);
+    return tlp;
+}
+
+static int take(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
+{
+    side_t *s = (side_t *) link;
+    uint8_t data[1024];
+    const dn_tlp_t wanted = next_tlp(&s->random_in, s->taken, data);
+
+    assert_int_equal(tlp->kind, wanted.kind);
+    assert_int_equal(tlp->tag, wanted.tag);
+    assert_int_equal(tlp->address, wanted.address);
+    assert_int_equal(tlp->len, wanted.len);
+    assert_memory_equal(tlp->data, data, wanted.len);
+    s->taken++;
+    return 1;
+}
+
+static const dn_ipnuma_link_ops_t ops = {emit, take};
+
+static void open_both(uint64_t first)
+{
+    const dn_ipnuma_link_terms_t terms = {
+        .first = first, .datagram = DATAGRAM, .window = 256 << 10, .ahead = 256 << 10};
+    dn_auth_pair_t pair;
+
+    dn_test_fill(&pair, sizeof(pair), 1);
+    memset(side, 0, sizeof(side));
+    letters = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_true(dn_ipnuma_link_open(&side[i].link, &ops, &terms));
+        dn_ipnuma_link_key(&side[i].link, DN_AUTH_FULL, &pair, (dn_auth_role_t) i, 7, clock_ns);
+        side[i].random_out = (uint64_t) i;
+        side[i].random_in = (uint64_t) !i;
+    }
+}
+
+static void close_both(void)
+{
+    for (int i = 0; i < 2; i++) {
+        dn_ipnuma_link_close(&side[i].link);
+    }
+}
+
+/** Go to the next thing that happens, and have it happen. */
+static void step(void)
+{
+    unsigned next = 0;
+    uint64_t at = UINT64_MAX;
+
+    for (unsigned i = 0; i < letters; i++) {
+        next = letter[i].at < letter[next].at ? i : next;
+    }
+    at = 0 == letters ? at : letter[next].at;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t timer = dn_ipnuma_link_timer(&side[i].link);
+        at = timer < at ? timer : at;
+    }
+    assert_int_not_equal(at, UINT64_MAX);
+    clock_ns = at > clock_ns ? at : clock_ns;
+    if (0 != letters && letter[next].at <= clock_ns) {
+        letter_t l = letter[next];
+        letter[next] = letter[--letters];
+        (void) dn_ipnuma_link_receive(&side[l.to].link, l.bytes, l.len, clock_ns);
+        assert_null(side[l.to].link.broken);
+    }
+    for (int i = 0; i < 2; i++) {
+        dn_ipnuma_link_tick(&side[i].link, clock_ns);
+    }
+}
+
+static void append(side_t *s)
+{
+    uint8_t data[1024];
+    const dn_tlp_t tlp = next_tlp(&s->random_out, s->sent, data);
+    uint8_t *at = dn_ipnuma_link_append(&s->link, &tlp);
+
+    assert_non_null(at);
+    memcpy(at, data, tlp.len);
+    s->sent++;
+}
+
+/** So many TLPs in each direction over this wire. @return datagrams that it took. */
+static uint64_t carry(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
+{
+    const uint64_t began = clock_ns;
+
+    wire = how;
+    random_ = seed;
+    emitted = 0;
+    open_both(first);
+    while (side[0].taken < count || side[1].taken < count || 0 != dn_ipnuma_link_behind(&side[0].link)
+           || 0 != dn_ipnuma_link_behind(&side[1].link)) {
+        for (int i = 0; i < 2; i++) {
+            for (int burst = 0;
+                 burst < 8 && side[i].sent < count && dn_ipnuma_link_behind(&side[i].link) < 128 << 10;
+                 burst++) {
+                append(&side[i]);
+            }
+            dn_ipnuma_link_send(&side[i].link, clock_ns);
+        }
+        step();
+        if (clock_ns - began > count * UINT64_C(20000000)) {
+            print_error("seed %llu: %llu and %llu taken\n", (unsigned long long) seed,
+                        (unsigned long long) side[0].taken, (unsigned long long) side[1].taken);
+            fail();
+        }
+    }
+    assert_int_equal(side[0].taken, count);
+    assert_int_equal(side[1].taken, count);
+    close_both();
+    return emitted;
+}
+
+static void a_good_wire_carries_each_once(void **state)
+{
+    (void) state;
+    (void) carry((wire_t){0, 0, 0, 0}, 1, 2000, 1);
+    assert_int_equal(side[0].link.resent, 0);
+    /* Several TLPs go in one datagram. */
+    assert_true(carry((wire_t){0, 0, 0, 0}, 2, 2000, 1) < 4000);
+}
+
+static void what_is_lost_is_sent_again(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        (void) carry((wire_t){.lose = 10}, seed, 1000, 1);
+    }
+}
+
+static void what_comes_twice_or_late_is_taken_once(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        (void) carry((wire_t){.doubles = 20, .delay = 30}, seed, 1000, 1);
+    }
+}
+
+static void what_was_changed_is_dropped(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        (void) carry((wire_t){.change = 10}, seed, 500, 1);
+    }
+}
+
+static void all_at_once_is_survived(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        (void) carry((wire_t){.lose = 10, .doubles = 5, .delay = 10, .change = 3}, seed, 1000,
+                     0 == seed % 2 ? 1 : (UINT64_C(1) << 32) - 200);
+    }
+}
+
+static void a_bad_wire_only_slows(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        (void) carry((wire_t){.lose = 60}, seed, 200, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_wire_carries_each_once),
+        cmocka_unit_test(what_is_lost_is_sent_again),
+        cmocka_unit_test(what_comes_twice_or_late_is_taken_once),
+        cmocka_unit_test(what_was_changed_is_dropped),
+        cmocka_unit_test(all_at_once_is_survived),
+        cmocka_unit_test(a_bad_wire_only_slows),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}

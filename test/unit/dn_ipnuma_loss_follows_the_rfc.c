@@ -1,0 +1,186 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth,
+ * and the window.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include "ipnuma/dn_ipnuma_loss.h"
+
+enum { MS = 1000000, MOST = 1 << 20 };
+
+static unsigned acked, lost;
+static char loads[DN_LOSS_FLYING];
+
+static void fate(void *arg, void *load, int is_lost)
+{
+    (void) arg;
+    assert_in_range((char *) load - loads, 0, DN_LOSS_FLYING - 1);
+    *(is_lost ? &lost : &acked) += 1;
+}
+
+static void open_loss(dn_loss_t *loss)
+{
+    acked = lost = 0;
+    assert_true(dn_loss_open(loss, 1, MOST));
+}
+
+static void send_some(dn_loss_t *loss, unsigned count, uint64_t now)
+{
+    for (unsigned i = 0; i < count; i++) {
+        dn_loss_sent(loss, now, &loads[loss->next % DN_LOSS_FLYING], 1000);
+    }
+}
+
+static void ack(dn_loss_t *loss, uint64_t first, uint64_t last, uint64_t now)
+{
+    const dn_loss_range_t range = {first, last};
+
+    assert_true(dn_loss_ack(loss, &range, 1, 0, now, fate, NULL));
+}
+
+static void numbers_come_once_in_any_order(void **state)
+{
+    uint64_t random = 1;
+
+    (void) state;
+    for (int round = 0; round < 200; round++) {
+        enum { NUMBERS = 300 };
+        uint8_t came[NUMBERS + 1] = {0};
+        dn_loss_seen_t seen = {.floor = 1};
+        for (int i = 0; i < 3 * NUMBERS; i++) {
+            const uint64_t number = 1 + dn_test_below(&random, NUMBERS);
+            const uint64_t floor = seen.floor;
+            const int is_new = dn_loss_see(&seen, number);
+            /* Never twice; not refused unless it came, or is older than what there is room for. */
+            assert_false(is_new && came[number]);
+            assert_true(is_new || came[number] || number < floor || DN_LOSS_RANGES == seen.count);
+            came[number] |= (uint8_t) is_new;
+            for (uint32_t k = 0; k < seen.count; k++) {
+                assert_true(seen.range[k].first <= seen.range[k].last);
+                assert_true(0 == k || seen.range[k].last + 1 < seen.range[k - 1].first);
+                for (uint64_t n = seen.range[k].first; n <= seen.range[k].last; n++) {
+                    assert_true(came[n]);
+                }
+            }
+        }
+    }
+}
+
+static void three_later_ones_say_that_one_is_lost(void **state)
+{
+    dn_loss_t loss;
+
+    (void) state;
+    open_loss(&loss);
+    send_some(&loss, 5, 0);
+    ack(&loss, 2, 3, MS);
+    assert_int_equal(acked, 2);
+    assert_int_equal(lost, 0);
+    ack(&loss, 2, 4, MS);
+    assert_int_equal(lost, 1);
+    assert_int_equal(loss.count, 1);
+    dn_loss_close(&loss);
+}
+
+static void time_says_that_one_is_lost(void **state)
+{
+    dn_loss_t loss;
+
+    (void) state;
+    open_loss(&loss);
+    send_some(&loss, 2, 0);
+    ack(&loss, 2, 2, 8 * MS);
+    assert_int_equal(lost, 0);
+    /* 9/8 of the round trip. */
+    assert_int_equal(dn_loss_timer(&loss), 9 * MS);
+    assert_int_equal(dn_loss_expire(&loss, 9 * MS - 1, fate, NULL), 0);
+    assert_int_equal(lost, 0);
+    assert_int_equal(dn_loss_expire(&loss, 9 * MS, fate, NULL), 0);
+    assert_int_equal(lost, 1);
+    dn_loss_close(&loss);
+}
+
+static void probes_come_ever_later_but_no_later_than_the_longest(void **state)
+{
+    dn_loss_t loss;
+    uint64_t now = 0, pause = 0;
+
+    (void) state;
+    open_loss(&loss);
+    send_some(&loss, 1, 0);
+    ack(&loss, 1, 1, 100000);
+    send_some(&loss, 1, 100000);
+    now = 100000;
+    for (int i = 0; i < 20; i++) {
+        const uint64_t at = dn_loss_timer(&loss);
+        assert_true(at - now >= DN_LOSS_GRANULE_NS && at - now <= DN_LOSS_PROBE_MOST_NS);
+        assert_true(at - now == 2 * pause || 0 == pause || at - now == DN_LOSS_PROBE_MOST_NS);
+        pause = at - now;
+        now = at;
+        assert_int_equal(dn_loss_expire(&loss, now, fate, NULL), 1);
+        send_some(&loss, 1, now);
+    }
+    assert_int_equal(lost, 0);
+    /* One answer, and the pause is short again. */
+    ack(&loss, loss.next - 1, loss.next - 1, now + 100000);
+    assert_int_equal(loss.probes, 0);
+    dn_loss_close(&loss);
+}
+
+static void an_unused_number_is_not_acknowledged(void **state)
+{
+    const dn_loss_range_t range = {1, 3};
+    dn_loss_t loss;
+
+    (void) state;
+    open_loss(&loss);
+    send_some(&loss, 2, 0);
+    assert_false(dn_loss_ack(&loss, &range, 1, 0, MS, fate, NULL));
+    assert_int_equal(acked, 0);
+    dn_loss_close(&loss);
+}
+
+static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
+{
+    dn_loss_t loss;
+    uint64_t now = MS;
+
+    (void) state;
+    open_loss(&loss);
+    const uint64_t before = loss.window;
+    send_some(&loss, 20, now);
+    ack(&loss, 10, 20, now += MS);
+    assert_int_equal(lost, 9);
+    assert_int_equal(loss.window, before / 2);
+    for (int round = 0; round < 400; round++) {
+        const uint64_t first = loss.next;
+        while (dn_loss_has_room(&loss, 1000)) {
+            send_some(&loss, 1, now);
+        }
+        assert_true(loss.flying <= loss.window);
+        ack(&loss, first, loss.next - 1, now += MS);
+    }
+    assert_true(before < loss.window && MOST >= loss.window);
+    assert_int_equal(loss.flying, 0);
+    dn_loss_close(&loss);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_come_once_in_any_order),
+        cmocka_unit_test(three_later_ones_say_that_one_is_lost),
+        cmocka_unit_test(time_says_that_one_is_lost),
+        cmocka_unit_test(probes_come_ever_later_but_no_later_than_the_longest),
+        cmocka_unit_test(an_unused_number_is_not_acknowledged),
+        cmocka_unit_test(the_window_shrinks_once_a_round_trip_and_grows_again),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
