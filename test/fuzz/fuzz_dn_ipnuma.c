@@ -124,9 +124,20 @@ static void open_ports(void)
     DN_FUZZ_CHECK(0 != sum);
 }
 
+/** Nothing more goes out: what the other was made to miss is not waited for. */
+static void cut(dn_ipnuma_t *ipnuma)
+{
+    dn_ipnuma_lock(ipnuma);
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+        dn_ipnuma_kill(pc, DN_PEER_PARTED);
+    }
+    dn_ipnuma_unlock(ipnuma);
+}
+
 static void close_ports(void)
 {
-    /* The first no more lingers for what the other was made to miss. */
+    cut(device_of(other));
+    cut(device_of(port));
     dn_close(other);
     dn_close(port);
     free(shared);

@@ -14,7 +14,7 @@ fuzz_cost() {
     fuzz_dn_ship) echo 8 ;;
     fuzz_dn_core | fuzz_dn_tag) echo 20 ;;
     fuzz_dn_prog) echo 40 ;;
-    fuzz_dn_ofi | fuzz_dn_shm) echo 100 ;;
+    fuzz_dn_ipnuma | fuzz_dn_ofi | fuzz_dn_shm) echo 100 ;;
     *) echo 10 ;;
     esac
 }
