@@ -16,19 +16,18 @@
 
 /* Bodies */
 
-static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link, uint32_t room)
+static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
 {
     dn_ipnuma_body_t *body = link->spare;
 
-    if (NULL != body && room <= body->room) {
+    if (NULL != body) {
         link->spare = body->next;
         link->spares--;
     } else {
-        body = malloc(sizeof(*body) + DN_IPNUMA_AROUND + (room < link->piece ? link->piece : room));
+        body = malloc(sizeof(*body) + DN_IPNUMA_AROUND + link->piece);
         if (NULL == body) {
             return NULL;
         }
-        body->room = room < link->piece ? link->piece : room;
     }
     body->next = NULL;
     body->len = 0;
@@ -38,7 +37,7 @@ static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link, uint32_t room)
 
 static void dn_ipnuma_body_free(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body)
 {
-    if (DN_IPNUMA_SPARE <= link->spares || body->room != link->piece) {
+    if (DN_IPNUMA_SPARE <= link->spares) {
         free(body);
         return;
     }
@@ -150,7 +149,7 @@ uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
     dn_ipnuma_body_t *body = link->last;
 
     if (size > dn_ipnuma_link_left(link)) {
-        body = dn_ipnuma_body(link, link->piece);
+        body = dn_ipnuma_body(link);
         if (NULL == body) {
             return NULL;
         }
@@ -356,7 +355,9 @@ static void dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, ui
 /** Keep a piece that has overtaken others. */
 static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
 {
-    dn_ipnuma_body_t *body = dn_ipnuma_body(link, piece->len);
+    /* No longer than what came: a sender decides how many there are. */
+    dn_ipnuma_body_t *body =
+        2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + DN_IPNUMA_AHEAD + piece->len);
 
     if (NULL == body) {
         /* As if it were lost, but that it was acknowledged: it is not to be had again. */
@@ -366,9 +367,11 @@ static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
     body->offset = piece->offset;
     body->len = piece->len;
     memcpy(dn_ipnuma_body_tlps(body), bytes, piece->len);
-    if (!dn_ipnuma_body_sort(&link->early, body)) {
+    if (dn_ipnuma_body_sort(&link->early, body)) {
+        link->earlies++;
+    } else {
         link->doubled++;
-        dn_ipnuma_body_free(link, body);
+        free(body);
     }
 }
 
@@ -392,10 +395,11 @@ static void dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t
     while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
         dn_ipnuma_body_t *body = link->early;
         link->early = body->next;
+        link->earlies--;
         if (body->offset == link->next) {
             dn_ipnuma_link_take(link, dn_ipnuma_body_tlps(body), body->len);
         }
-        dn_ipnuma_body_free(link, body);
+        free(body);
     }
 }
 

@@ -38,10 +38,8 @@ typedef struct dn_ipnuma_body {
     struct dn_ipnuma_body *next;
     uint64_t offset;
     uint32_t len;
-    uint32_t room;
     uint32_t flying; /**< packets on their way that carry it */
-    uint32_t pad;
-    /** DN_IPNUMA_AHEAD bytes for what goes before it, room bytes of TLPs, and the end code. */
+    /** DN_IPNUMA_AHEAD bytes for what goes before it, dn_ipnuma_link::piece bytes of TLPs, and the end code. */
     _Alignas(8) uint8_t bytes[];
 } dn_ipnuma_body_t;
 
@@ -83,9 +81,10 @@ struct dn_ipnuma_link {
     uint64_t next;    /**< offset that is expected */
     uint64_t ahead;   /**< bytes that are taken before those expected come */
     dn_ipnuma_body_t *early;
-    uint64_t given; /**< credit, ever, that it has been given */
-    uint64_t told;  /**< and that the last packet said */
-    uint32_t owed;  /**< packets that are not acknowledged yet */
+    uint32_t earlies; /**< as many: a sender has no more than DN_LOSS_FLYING on their way */
+    uint64_t given;   /**< credit, ever, that it has been given */
+    uint64_t told;    /**< and that the last packet said */
+    uint32_t owed;    /**< packets that are not acknowledged yet */
     uint64_t owed_at;
     int urgent; /**< something came that its sender waits to hear of */
 

@@ -89,12 +89,34 @@ void dn_ipnuma_unready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     }
 }
 
+/** A peer that goes has joined again, and what it has said since is for the one that comes. @return 0: there is none. */
+static int dn_ipnuma_succeed(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
+{
+    dn_ipnuma_pc_t *pc = peer->pc;
+
+    if (NULL == pc || !pc->joined || ipnuma->closing || DN_IPNUMA_OPEN != pc->state) {
+        return 0;
+    }
+    dn_ipnuma_peer_t *next = dn_ipnuma_make_peer(ipnuma, pc, &pc->where, pc->pid, &pc->pgid);
+    if (NULL == next) {
+        pc->peer = NULL;
+        dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+        return 0;
+    }
+    next->first = peer->first;
+    next->last = peer->last;
+    peer->first = NULL;
+    ipnuma->unmet = 1;
+    return 1;
+}
+
 /** Free a peer that the port knows no more. */
 static void dn_ipnuma_free_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
 {
     dn_ipnuma_peer_t **at = &ipnuma->peers;
 
     dn_ipnuma_unready(ipnuma, peer);
+    const int succeeded = dn_ipnuma_succeed(ipnuma, peer);
     while (NULL != peer->first) {
         dn_ipnuma_message_t *message = peer->first;
         peer->first = message->next;
@@ -110,7 +132,7 @@ static void dn_ipnuma_free_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     *at = peer->next;
     dn_store_release_u32(&ipnuma->npeers, ipnuma->npeers - 1);
     ipnuma->contenders -= (uint32_t) peer->contends;
-    if (NULL != peer->pc) {
+    if (NULL != peer->pc && !succeeded) {
         peer->pc->peer = NULL;
         ipnuma->reap |= DN_IPNUMA_DEAD == peer->pc->state;
     }

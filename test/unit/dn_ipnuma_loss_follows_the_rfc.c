@@ -157,7 +157,8 @@ static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
     send_some(&loss, 20, now);
     ack(&loss, 10, 20, now += MS);
     assert_int_equal(lost, 9);
-    assert_int_equal(loss.window, before / 2);
+    /* Those that were acknowledged let it grow a little first. */
+    assert_in_range(loss.window, before / 2, before / 4 * 3);
     for (int round = 0; round < 400; round++) {
         const uint64_t first = loss.next;
         while (dn_loss_has_room(&loss, 1000)) {
