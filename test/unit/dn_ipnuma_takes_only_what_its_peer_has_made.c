@@ -1,0 +1,311 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Two ports over ipnuma, and somebody between or beside them: what is forged, changed, repeated or not let in does nothing, leaves
+ * nothing behind, and gets no answer, or a shorter one.
+ */
+#include "dn_config.h"
+
+#include "dn_unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dn_port.h"
+#include "ipnuma/dn_ipnuma_int.h"
+
+static dn_port_t *port[2];
+static dn_peer_t *peer[2]; /**< the other, as each has it */
+static unsigned heard;
+
+static dn_ipnuma_t *device_of(int i)
+{
+    return (dn_ipnuma_t *) port[i]->ifaces;
+}
+
+static void hear(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
+{
+    (void) src;
+    (void) tag;
+    (void) data;
+    (void) len;
+    (void) arg;
+    heard++;
+}
+
+static void progress_both(void)
+{
+    for (int i = 0; i < 2; i++) {
+        dn_progress(port[i]);
+    }
+}
+
+static void settle(void)
+{
+    while (DN_INPROGRESS == dn_fence(peer[0]) || DN_INPROGRESS == dn_fence(peer[1])) {
+        progress_both();
+    }
+}
+
+static void open_both(dn_auth_mode_t auth)
+{
+    dn_config_t config;
+
+    dn_config_init(&config);
+    config.auth = auth;
+    heard = 0;
+    for (int i = 0; i < 2; i++) {
+        const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
+        assert_int_equal(dn_open("ipnuma:lo", &job, &config, &port[i]), DN_OK);
+        assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, hear, NULL), DN_OK);
+    }
+    peer[0] = dn_unit_connect(port[0], port[1]);
+    peer[1] = dn_unit_connect(port[1], port[0]);
+    settle();
+}
+
+static void close_both(void)
+{
+    settle();
+    dn_close(port[1]);
+    dn_close(port[0]);
+}
+
+/** The connection of port 1 with port 0, as port 1 has it. */
+static dn_ipnuma_pc_t *pc_of_first(void)
+{
+    return dn_ipnuma_pc_of(device_of(1), device_of(0)->where.nonce);
+}
+
+/** Let a datagram come to port 1. */
+static void come(const void *bytes, size_t len)
+{
+    _Alignas(8) uint8_t copy[2048];
+
+    assert_true(len <= sizeof(copy));
+    memcpy(copy, bytes, len);
+    dn_ipnuma_lock(device_of(1));
+    dn_ipnuma_arrived(device_of(1), copy, len, dn_clock_ns());
+    dn_ipnuma_unlock(device_of(1));
+}
+
+/** A socket on loopback that nobody else has. */
+static int open_socket(uint16_t *port_p)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(name);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    assert_true(0 <= fd && 0 == bind(fd, (const struct sockaddr *) &name, sizeof(name)));
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &name, &len), 0);
+    *port_p = ntohs(name.sin_port);
+    return fd;
+}
+
+/** The HELLO of a third process of the group, which is to be answered at a socket. */
+static dn_ipnuma_hello_datagram_t make_hello(uint16_t at, uint64_t token)
+{
+    dn_ipnuma_hello_datagram_t datagram = {
+        .head = {.token = token, .kind = DN_IPNUMA_HELLO},
+        .hello = {
+            .magic = DN_IPNUMA_MAGIC, .version = DN_WIRE_VERSION, .pid = 7, .where = device_of(0)->where}};
+    dn_pgid_t pgid;
+
+    memcpy(datagram.hello.to, device_of(1)->where.nonce, sizeof(datagram.hello.to));
+    datagram.hello.where.nonce[0] ^= token;
+    datagram.hello.where.port = at;
+    const dn_auth_root_t *root =
+        dn_guests_root(&device_of(1)->guests, dn_port_group(port[1]), datagram.hello.where.exchange, &pgid);
+    assert_non_null(root);
+    dn_auth_mac(root, &datagram, offsetof(dn_ipnuma_hello_datagram_t, hello.mac), datagram.hello.mac);
+    return datagram;
+}
+
+static void who_does_not_know_the_key_leaves_nothing(void **state)
+{
+    uint64_t random = 1;
+    uint16_t at = 0;
+    uint8_t answer[2048];
+
+    (void) state;
+    open_both(DN_AUTH_HELLO);
+    const int fd = open_socket(&at);
+    for (uint64_t i = 1; i <= 2000; i++) {
+        dn_ipnuma_hello_datagram_t hello = make_hello(at, i);
+        ((uint8_t *) &hello)[dn_test_below(&random, sizeof(hello))] ^=
+            (uint8_t) (1 + dn_test_below(&random, 255));
+        /* The kind is no part of what is asked: then it is another kind, or none. */
+        come(&hello, sizeof(hello));
+    }
+    assert_int_equal(device_of(1)->napplicants, 0);
+    assert_int_equal(device_of(1)->npcs, 1);
+    assert_int_equal(recv(fd, answer, sizeof(answer), 0), -1);
+    /* All but those of a group that might be let in yet. */
+    assert_true(1700 < port[1]->counters.dropped);
+    close(fd);
+    close_both();
+}
+
+static void a_member_gets_a_short_answer_and_a_record_that_ends(void **state)
+{
+    uint16_t at = 0;
+    uint8_t answer[2048];
+
+    (void) state;
+    open_both(DN_AUTH_HELLO);
+    const int fd = open_socket(&at);
+    const dn_ipnuma_hello_datagram_t hello = make_hello(at, 5);
+    for (int i = 0; i < 10; i++) {
+        /* Heard before, it is answered the same, and counts once. */
+        come(&hello, sizeof(hello));
+        const ssize_t got = recv(fd, answer, sizeof(answer), 0);
+        assert_int_equal(got, sizeof(dn_ipnuma_challenge_datagram_t));
+        assert_true((size_t) got < sizeof(hello));
+        assert_int_equal(device_of(1)->napplicants, 1);
+        assert_int_equal(device_of(1)->npcs, 1);
+    }
+    dn_ipnuma_lock(device_of(1));
+    dn_ipnuma_expire(device_of(1), 0, dn_clock_ns() + UINT64_C(60000000000));
+    assert_int_equal(device_of(1)->napplicants, 0);
+    dn_ipnuma_unlock(device_of(1));
+    close(fd);
+    close_both();
+}
+
+/** A packet of port 0 to port 1 with one message, made as port 0 would. */
+static size_t make_packet(uint8_t *bytes, uint64_t number)
+{
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    const dn_ipnuma_head_t head = {
+        .token = pc->token, .number = number, .kind = DN_IPNUMA_PACKET, .flags = DN_IPNUMA_CARRIES};
+    const dn_ipnuma_ack_t ack = {.applied = pc->link.applied, .credit = pc->link.credit};
+    const dn_tlp_t tlp = {
+        .kind = DN_TLP_MESSAGE, .message = DN_TLP_BOTF, .channel = DN_CHAN_USER, .len = 4, .total = 4};
+    const dn_ipnuma_piece_t piece = {
+        .offset = pc->link.next, .len = (uint32_t) dn_tlp_size(&tlp), .magic = DN_IPNUMA_MAGIC};
+    const uint32_t end = DN_IPNUMA_END;
+    size_t len = 0;
+
+    memcpy(bytes, &head, sizeof(head));
+    len += sizeof(head);
+    memcpy(bytes + len, &ack, sizeof(ack));
+    len += sizeof(ack);
+    memcpy(bytes + len, &piece, sizeof(piece));
+    len += sizeof(piece);
+    memcpy(dn_tlp_write(bytes + len, &tlp), "some", 4);
+    len += piece.len;
+    memcpy(bytes + len, &end, sizeof(end));
+    len += sizeof(end);
+    dn_auth_seal(pc->link.auth, &pc->link.in, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
+    return len;
+}
+
+static void what_was_changed_or_heard_before_is_dropped(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    uint64_t random = 2;
+
+    (void) state;
+    open_both(DN_AUTH_FULL);
+    /* Port 0 is told that something came that it has not sent, and says so. */
+    dn_test_log.expected = 1;
+    const uint64_t number = pc_of_first()->link.seen.range[0].last + 1;
+    const size_t len = make_packet(bytes, number);
+    for (int i = 0; i < 2000; i++) {
+        _Alignas(8) uint8_t changed[512];
+        memcpy(changed, bytes, len);
+        changed[dn_test_below(&random, len)] ^= (uint8_t) (1 + dn_test_below(&random, 255));
+        come(changed, len);
+        dn_progress(port[1]);
+        assert_int_equal(heard, 0);
+    }
+    assert_int_equal(pc_of_first()->state, DN_IPNUMA_OPEN);
+    come(bytes, len);
+    dn_progress(port[1]);
+    assert_int_equal(heard, 1);
+    for (int i = 0; i < 100; i++) {
+        come(bytes, len);
+        dn_progress(port[1]);
+        assert_int_equal(heard, 1);
+    }
+    dn_close(port[1]);
+    dn_close(port[0]);
+    dn_test_log.expected = 0;
+}
+
+static void end(dn_comp_t *comp, dn_status_t status)
+{
+    (void) comp;
+    heard = (unsigned) (100 - status);
+}
+
+/** @return the status with which an operation ended. */
+static dn_status_t finish(dn_status_t status)
+{
+    heard = 0;
+    while (DN_INPROGRESS == status && 0 == heard) {
+        progress_both();
+    }
+    return DN_INPROGRESS == status ? (dn_status_t) (100 - (int) heard) : status;
+}
+
+static void what_is_not_shared_is_not_reached(void **state)
+{
+    static uint64_t memory[2][512], local[512];
+    dn_segment_t *segment = NULL;
+    dn_comp_t comp = {end};
+    dn_key_t key;
+    uint64_t at = 0;
+
+    (void) state;
+    open_both(DN_AUTH_HELLO);
+    assert_int_equal(dn_segment_register(port[1], memory[0], sizeof(memory[0]), &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    dn_test_fill(local, sizeof(local), 1);
+    dn_xfer_t xfer = {.local = local, .key = &key, .len = sizeof(local), .comp = &comp};
+    const dn_amo_t amo = {.op = DN_AMO_ADD, .width = 8, .operand = 1, .key = &key, .comp = &comp};
+    assert_int_equal(finish(dn_push(peer[0], &xfer)), DN_OK);
+    assert_memory_equal(memory[0], local, sizeof(local));
+    /* A neighbour that lets in nobody of this network: an entry of the table as the thesis has it. */
+    dn_ipnuma_lock(device_of(1));
+    assert_int_equal(dn_ipnuma_regions_add(&device_of(1)->regions, memory[1], sizeof(memory[1]), 0xac120000,
+                                           0xffff0000, 1 << 20, &at),
+                     DN_OK);
+    dn_ipnuma_unlock(device_of(1));
+    for (int i = 0; i < DN_KEY_WAYS; i++) {
+        key.way[i].word[0] = at;
+    }
+    assert_int_equal(finish(dn_push(peer[0], &xfer)), DN_ERR_RANGE);
+    for (int i = 0; i < 512; i++) {
+        assert_int_equal(memory[1][i], 0);
+    }
+    assert_true(0 < device_of(1)->refused_writes);
+    assert_int_equal(device_of(1)->refused_reads, 0);
+    dn_test_fill(memory[1], sizeof(memory[1]), 2);
+    assert_int_equal(finish(dn_pull(peer[0], &xfer)), DN_ERR_RANGE);
+    assert_int_not_equal(dn_test_mismatch(local, sizeof(local), 2), sizeof(local));
+    assert_int_equal(dn_test_mismatch(local, sizeof(local), 1), sizeof(local));
+    assert_true(0 < device_of(1)->refused_reads);
+    assert_int_equal(finish(dn_atomic(peer[0], &amo)), DN_ERR_RANGE);
+    assert_int_equal(dn_test_mismatch(memory[1], sizeof(memory[1]), 2), sizeof(memory[1]));
+    /* And the peer stays. */
+    dn_segment_key(segment, &key);
+    assert_int_equal(finish(dn_push(peer[0], &xfer)), DN_OK);
+    close_both();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_does_not_know_the_key_leaves_nothing),
+        cmocka_unit_test(a_member_gets_a_short_answer_and_a_record_that_ends),
+        cmocka_unit_test(what_was_changed_or_heard_before_is_dropped),
+        cmocka_unit_test(what_is_not_shared_is_not_reached),
+    };
+
+    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+}
