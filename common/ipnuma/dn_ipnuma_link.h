@@ -143,4 +143,25 @@ uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link);
 /** Time-outs: what is lost is sent again, what is owed is acknowledged. */
 void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now);
 
+/** @name Between dn_ipnuma_link.c, which sends, and dn_ipnuma_link_in.c, which receives */
+/** @{ */
+/** Put a body where its offset belongs. @return 0: there is one of that offset. */
+static inline int dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *body)
+{
+    while (NULL != *at && (*at)->offset < body->offset) {
+        at = &(*at)->next;
+    }
+    if (NULL != *at && (*at)->offset == body->offset) {
+        return 0;
+    }
+    body->next = *at;
+    *at = body;
+    return 1;
+}
+
+/** What the other side says that has come. @return 0: it cannot be. */
+int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, const dn_loss_range_t *range,
+                          uint32_t ranges, uint64_t delay_ns, uint64_t now);
+/** @} */
+
 #endif

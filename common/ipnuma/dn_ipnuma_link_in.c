@@ -1,0 +1,166 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The receiving half of a connection.
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Packets after which an acknowledgement waits no more. */
+#define DN_IPNUMA_OWED 8u
+
+/** Do what the TLPs of a piece say, which is the next. */
+static void dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len)
+{
+    uint32_t at = 0;
+
+    link->next += len;
+    while (at < len && NULL == link->broken) {
+        dn_tlp_t tlp;
+        const size_t size = dn_tlp_read(bytes + at, len - at, &tlp);
+        if (0 == size) {
+            link->broken = "a malformed TLP";
+        } else if (!link->ops->take(link, &tlp) && NULL == link->broken) {
+            link->broken = "a TLP that nobody asked for";
+        }
+        at += (uint32_t) size;
+    }
+}
+
+/** Keep a piece that has overtaken others. */
+static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+{
+    /* No longer than what came: a sender decides how many there are. */
+    dn_ipnuma_body_t *body =
+        2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + DN_IPNUMA_AHEAD + piece->len);
+
+    if (NULL == body) {
+        /* As if it were lost, but that it was acknowledged: it is not to be had again. */
+        link->broken = "more than there is memory for";
+        return;
+    }
+    body->offset = piece->offset;
+    body->len = piece->len;
+    memcpy(dn_ipnuma_body_tlps(body), bytes, piece->len);
+    if (dn_ipnuma_body_sort(&link->early, body)) {
+        link->earlies++;
+    } else {
+        link->doubled++;
+        free(body);
+    }
+}
+
+static void dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+{
+    if (piece->offset < link->next) {
+        link->doubled++;
+        link->urgent = 1;
+        return;
+    }
+    if (piece->offset - link->next + piece->len > link->ahead) {
+        link->broken = "more than there is room for";
+        return;
+    }
+    if (piece->offset != link->next) {
+        link->urgent = 1;
+        dn_ipnuma_link_keep(link, piece, bytes);
+        return;
+    }
+    dn_ipnuma_link_take(link, bytes, piece->len);
+    while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
+        dn_ipnuma_body_t *body = link->early;
+        link->early = body->next;
+        link->earlies--;
+        if (body->offset == link->next) {
+            dn_ipnuma_link_take(link, dn_ipnuma_body_tlps(body), body->len);
+        }
+        free(body);
+    }
+}
+
+/** What came of ours. @return 0: it cannot be. */
+static int dn_ipnuma_link_acked(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *head, const uint8_t *bytes,
+                                uint64_t now)
+{
+    dn_loss_range_t range[DN_IPNUMA_GAPS];
+    dn_ipnuma_ack_t ack;
+
+    memcpy(&ack, bytes, sizeof(ack));
+    uint64_t last = ack.largest;
+    for (uint32_t i = 0; i < head->ranges; i++) {
+        dn_ipnuma_gap_t gap;
+        memcpy(&gap, bytes + sizeof(ack) + i * sizeof(gap), sizeof(gap));
+        const uint64_t skip = 0 == i ? 0 : (uint64_t) gap.missing + 1;
+        if (0 == gap.count || last < skip || last - skip < gap.count - 1 || (0 != i && 0 == gap.missing)) {
+            return 0;
+        }
+        range[i].last = last - skip;
+        range[i].first = range[i].last - (gap.count - 1);
+        last = range[i].first;
+    }
+    return dn_ipnuma_link_settle(link, &ack, range, head->ranges, (uint64_t) head->delay_us * 1000, now);
+}
+
+int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, uint64_t now)
+{
+    dn_ipnuma_head_t head;
+    dn_ipnuma_piece_t piece = {.len = 0};
+    uint32_t code;
+
+    memcpy(&head, bytes, sizeof(head));
+    if (!link->keyed
+        || !dn_auth_opens(link->auth, &link->in, head.number, bytes, len,
+                          offsetof(dn_ipnuma_head_t, proof))) {
+        link->dropped++;
+        return 0;
+    }
+    size_t ahead = sizeof(head) + sizeof(dn_ipnuma_ack_t) + (size_t) head.ranges * sizeof(dn_ipnuma_gap_t);
+    const int carries = 0 != (head.flags & DN_IPNUMA_CARRIES);
+    ahead += carries ? sizeof(piece) : 0;
+    int good = DN_IPNUMA_GAPS >= head.ranges && ahead <= len;
+    if (good && carries) {
+        memcpy(&piece, bytes + ahead - sizeof(piece), sizeof(piece));
+        good = DN_IPNUMA_MAGIC == piece.magic && 0 != piece.len && 0 == piece.len % DN_TLP_DW
+               && len - ahead == (uint64_t) piece.len + sizeof(code);
+        if (good) {
+            memcpy(&code, bytes + ahead + piece.len, sizeof(code));
+            good = DN_IPNUMA_END == code;
+        }
+    } else if (good) {
+        good = ahead == len;
+    }
+    if (!good) {
+        /* Where no tag covers it, that may be a fault of the network. */
+        link->dropped++;
+        return 0;
+    }
+    const uint64_t newest = 0 == link->seen.count ? head.number - 1 : link->seen.range[0].last;
+    if (!dn_loss_see(&link->seen, head.number)) {
+        link->doubled++;
+        return 0;
+    }
+    link->heard_at = now;
+    link->seen_at = link->seen.range[0].last == head.number ? now : link->seen_at;
+    /* A packet that comes out of turn says that one before it is lost, or is that one. */
+    link->urgent |= newest + 1 != head.number || 0 != (head.flags & DN_IPNUMA_ASKS);
+    if (!dn_ipnuma_link_acked(link, &head, bytes + sizeof(head), now)) {
+        link->broken = "an acknowledgement of what was not sent";
+        return 0;
+    }
+    link->parted |= 0 != (head.flags & DN_IPNUMA_GONE);
+    if (carries || 0 != (head.flags & DN_IPNUMA_ASKS)) {
+        link->owed_at = 0 == link->owed ? now : link->owed_at;
+        link->owed++;
+        link->urgent |= DN_IPNUMA_OWED <= link->owed;
+    }
+    if (carries) {
+        dn_ipnuma_link_piece(link, &piece, bytes + ahead);
+    }
+    return 1;
+}
