@@ -72,6 +72,8 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
     ipnuma->max_senders = config->max_peers + dn_port_job(port)->size;
     ipnuma->rma = config->network_rma;
     ipnuma->contenders = 1;
+    ipnuma->own_bell = config->first & ~1u;
+    ipnuma->bell = &ipnuma->own_bell;
     ipnuma->service.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     dn_status_t status =
         0 > ipnuma->service.event ? DN_ERR_NOMEM : dn_guests_add(&ipnuma->guests, &group->pgid);
@@ -161,6 +163,11 @@ static int dn_ipnuma_oversubscribed(const dn_iface_t *iface)
     return 0 != ipnuma->units && ipnuma->contenders > ipnuma->units;
 }
 
+static uint32_t *dn_ipnuma_bell(const dn_iface_t *iface)
+{
+    return ((const dn_ipnuma_t *) iface)->bell;
+}
+
 const dn_device_t dn_device_ipnuma = {
     .name = "ipnuma",
     .open = dn_ipnuma_open,
@@ -182,4 +189,5 @@ const dn_device_t dn_device_ipnuma = {
     .map = NULL,
     .direct = dn_ipnuma_direct,
     .oversubscribed = dn_ipnuma_oversubscribed,
+    .bell = dn_ipnuma_bell,
 };

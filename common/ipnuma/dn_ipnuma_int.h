@@ -262,9 +262,11 @@ struct dn_ipnuma {
     uint32_t nready;
     dn_fifo_t done; /**< dn_ipnuma_op_t to be signalled */
 
-    int unmet;     /**< there are strangers */
-    uint32_t reap; /**< some peer may be freed */
-    int greeting;  /**< some connection is being opened */
+    uint32_t own_bell; /**< where no other device has one */
+    uint32_t *bell;    /**< of this process */
+    int unmet;         /**< there are strangers */
+    uint32_t reap;     /**< some peer may be freed */
+    int greeting;      /**< some connection is being opened */
     int told;
     int closing;
     uint64_t turns;                         /**< of the program */

@@ -283,7 +283,8 @@ static void *dn_ipnuma_serve(void *arg)
                 0 == ipnuma->timeout_ns ? DN_IPNUMA_SLEEP_NS : ipnuma->timeout_ns / DN_IPNUMA_LOOKS;
             ipnuma->service.look_at = now + gap;
         }
-        const int polled = turns != ipnuma->turns;
+        /* A program that is about to sleep has polled, and is to be rung for. */
+        const int polled = turns != ipnuma->turns && 0 == dn_load_relaxed_u32(ipnuma->bell) % 2;
         turns = ipnuma->turns;
         if (polled) {
             if (DN_IPNUMA_NAPS != ipnuma->service.state) {
@@ -296,8 +297,11 @@ static void *dn_ipnuma_serve(void *arg)
             dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
         }
         ipnuma->service.reads = 1;
-        (void) dn_ipnuma_turn(ipnuma);
+        const int got = dn_ipnuma_turn(ipnuma);
         ipnuma->service.reads = 0;
+        if (0 != got) {
+            dn_bell_touch(ipnuma->bell);
+        }
         dn_ipnuma_sleep(ipnuma, dn_ipnuma_timer(ipnuma), 1);
     }
     dn_ipnuma_unlock(ipnuma);
@@ -328,6 +332,8 @@ void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
         return;
     }
     dn_ipnuma_share_llcm(ipnuma);
+    ipnuma->bell = dn_bell(ipnuma->iface.port);
+    (void) dn_bell_enroll();
     ipnuma->service.looked = dn_clock_ns();
     ipnuma->service.look_at = ipnuma->service.looked;
     dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);

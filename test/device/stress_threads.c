@@ -184,6 +184,7 @@ int main(int argc, char **argv)
                                 .settings = "cma=0 fault=botf:again/5,botf:delay/20,all:slow/3,seed=3"};
 
     const dn_variant_t emulate = {.file = "threads, emulation", .device = "emulate:dimmnet1-d"};
+    const dn_variant_t ipnuma = {.file = "threads, UDP", .device = "ipnuma:lo"};
 
     if (1 < argc) {
         return dn_world_run("stress_threads", &variant, 2, stress);
@@ -191,5 +192,6 @@ int main(int argc, char **argv)
     return dn_world_run("stress_threads", &variant, 2, stress)
            | dn_world_run("stress_threads", &ring, 2, stress)
            | dn_world_run("stress_threads", &fault, 2, stress)
+           | (has_device("ipnuma") ? dn_world_run("stress_threads", &ipnuma, 2, stress) : 0)
            | (has_device("emulate") ? dn_world_run("stress_threads", &emulate, 2, stress) : 0);
 }

@@ -620,6 +620,11 @@ static const dn_variant_t variant[] = {
      .settings =
          "cma=0 ring_lines=64 fault=botf:again/4,botf:delay/9,all:slow/3,push:again/5,pull:again/5,seed=1"},
     {.file = "emulate", .device = "emulate:dimmnet1-d"},
+    {.file = "ipnuma", .device = "ipnuma:lo"},
+    {.file = "ipnuma_fault",
+     .device = "ipnuma:lo",
+     .settings = "ring_lines=64 auth=full first=4294967200 "
+                 "fault=botf:again/4,botf:delay/9,push:again/5,pull:again/5,seed=1"},
 #ifdef TAG_TORTURE_OFI
     {.file = "ofi_rxm", .device = "ofi:tcp;ofi_rxm@lo"},
     {.file = "ofi_first_32", .device = "ofi:net@lo", .settings = "first=4294967200"},
