@@ -6,7 +6,9 @@
  * Connections are opened. Who says HELLO without the key of a group that is let in leaves nothing behind and
  * gets no answer; who has it leaves a record that expires, and an answer that is shorter than the HELLO.
  *
- * Both may say HELLO at once. Then the one with the smaller nonce opens, and the other accepts.
+ * Both may say HELLO at once. Then the one with the smaller nonce opens, and the other accepts: who has said HELLO hears none of a process
+ * with a larger nonce; who has heard one does not take a CHALLENGE of a process with a smaller one; who has heard one before it connects
+ * waits for the PROOF first; and who has said PROOF hears no HELLO until it is answered.
  */
 #include "dn_config.h"
 
@@ -34,6 +36,35 @@ int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where)
            && DN_IPNUMA_CREDIT_MAX >= where->credit && DN_IPNUMA_BOTF_MIN <= where->botf_max
            && dn_ipnuma_cost(where->botf_max) <= where->credit && (16u << 20) >= where->llcm_bytes
            && end > where->llcm_at && end - where->llcm_at >= where->llcm_bytes;
+}
+
+dn_ipnuma_applicant_t *dn_ipnuma_applicant_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2])
+{
+    dn_ipnuma_applicant_t *applicant = ipnuma->applicant;
+
+    while (NULL != applicant && 0 != memcmp(applicant->where.nonce, nonce, sizeof(applicant->where.nonce))) {
+        applicant = applicant->next;
+    }
+    return applicant;
+}
+
+static void dn_ipnuma_applicant_free(dn_ipnuma_t *ipnuma, dn_ipnuma_applicant_t *applicant)
+{
+    dn_ipnuma_applicant_t **at = &ipnuma->applicant;
+
+    while (applicant != *at) {
+        at = &(*at)->next;
+    }
+    *at = applicant->next;
+    ipnuma->napplicants--;
+    dn_auth_wipe(&applicant->pair, sizeof(applicant->pair));
+    free(applicant);
+}
+
+/** Does this process open where both want to? */
+static int dn_ipnuma_goes_first(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2])
+{
+    return 0 > memcmp(ipnuma->where.nonce, nonce, sizeof(ipnuma->where.nonce));
 }
 
 /* The opener */
@@ -99,6 +130,10 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
         /* HELLO was said several times, and so is the answer. */
         return;
     }
+    dn_ipnuma_applicant_t *applicant = dn_ipnuma_applicant_of(ipnuma, pc->where.nonce);
+    if (NULL != applicant && !dn_ipnuma_goes_first(ipnuma, pc->where.nonce)) {
+        return;
+    }
     dn_auth_side_t theirs = pc->greet.theirs;
     memcpy(theirs.random, challenge->random, sizeof(theirs.random));
     dn_auth_pair(&pc->greet.root, &pc->greet.ours, &theirs, &pair);
@@ -106,9 +141,14 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
     if (!dn_auth_same(mac, challenge->mac)) {
         dn_count(&ipnuma->iface.counters->dropped, 1);
     } else if (DN_IPNUMA_WELCOME != challenge->terms.why) {
-        dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", pc->pid);
+        if (DN_IPNUMA_FULL == challenge->terms.why) {
+            dn_log_error("all slots of PID %" PRIu32 " are taken; raise max_peers there", pc->pid);
+        }
         dn_ipnuma_kill(pc, DN_PEER_PARTED);
     } else {
+        if (NULL != applicant) {
+            dn_ipnuma_applicant_free(ipnuma, applicant);
+        }
         dn_ipnuma_pc_begin(pc, &pair, DN_AUTH_OPENER, challenge->terms.token, now);
         pc->greet.at = now;
         pc->greet.gap = DN_IPNUMA_GREET_NS;
@@ -119,19 +159,6 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
 }
 
 /* The acceptor */
-
-static void dn_ipnuma_applicant_free(dn_ipnuma_t *ipnuma, dn_ipnuma_applicant_t *applicant)
-{
-    dn_ipnuma_applicant_t **at = &ipnuma->applicant;
-
-    while (applicant != *at) {
-        at = &(*at)->next;
-    }
-    *at = applicant->next;
-    ipnuma->napplicants--;
-    dn_auth_wipe(&applicant->pair, sizeof(applicant->pair));
-    free(applicant);
-}
 
 void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now)
 {
@@ -241,7 +268,18 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
     dn_pgid_t pgid;
 
     const dn_auth_root_t *root = dn_ipnuma_is_genuine(ipnuma, datagram, &pgid);
-    if (NULL == root || ipnuma->closing) {
+    if (NULL == root) {
+        return;
+    }
+    dn_ipnuma_pc_t *pc = dn_ipnuma_pc_of(ipnuma, datagram->hello.where.nonce);
+    if (ipnuma->closing) {
+        if (dn_ipnuma_has_place(ipnuma, now)) {
+            dn_ipnuma_apply(ipnuma, datagram, root, &pgid, DN_IPNUMA_CLOSED, now);
+        }
+        if (NULL != pc && DN_IPNUMA_GREETS == pc->state) {
+            /* That says it all. */
+            dn_ipnuma_kill(pc, DN_PEER_PARTED);
+        }
         return;
     }
     for (const dn_ipnuma_applicant_t *known = ipnuma->applicant; NULL != known; known = known->next) {
@@ -250,9 +288,9 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
             return;
         }
     }
-    const dn_ipnuma_pc_t *pc = dn_ipnuma_pc_of(ipnuma, datagram->hello.where.nonce);
-    if (NULL != pc && DN_IPNUMA_OPEN == pc->state && datagram->head.token == pc->link.token) {
-        /* The one that opened it, on a longer way. */
+    if (NULL != pc && DN_IPNUMA_OPEN == pc->state
+        && (datagram->head.token == pc->link.token || 0 != pc->greet.at)) {
+        /* The one that opened it, on a longer way; or it was said before our PROOF came. */
         return;
     }
     if (NULL != pc && 0 != memcmp(&pc->pgid, &pgid, sizeof(pgid))) {
@@ -260,8 +298,7 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
         dn_count(&ipnuma->iface.counters->dropped, 1);
         return;
     }
-    if ((NULL != pc && DN_IPNUMA_GREETS == pc->state
-         && 0 > memcmp(ipnuma->where.nonce, pc->where.nonce, sizeof(pc->where.nonce)))
+    if ((NULL != pc && DN_IPNUMA_GREETS == pc->state && dn_ipnuma_goes_first(ipnuma, pc->where.nonce))
         || !dn_ipnuma_has_place(ipnuma, now)) {
         return;
     }

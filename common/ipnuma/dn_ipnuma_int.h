@@ -81,6 +81,7 @@ typedef struct dn_ipnuma_reply {
     uint64_t at; /**< READ: where the rest of it lies */
     uint64_t value;
     uint32_t left; /**< bytes of data to send; a flush has none */
+    uint16_t requester;
     uint8_t tag;
     uint8_t status;
     uint8_t reads; /**< its data is in a shared region, else in value */
@@ -270,6 +271,10 @@ struct dn_ipnuma {
     int told;
     int closing;
     uint64_t turns;                         /**< of the program */
+    uint64_t turned_at;                     /**< the last of anybody */
+    int fast;                               /**< which followed the one before it soon */
+    int busy;                               /**< something was on its way, or owed */
+    uint32_t vain;                          /**< looks since something was */
     uint64_t refused_writes, refused_reads; /**< counted, as are those of the links */
 
     struct {
@@ -335,6 +340,8 @@ void dn_ipnuma_side(const dn_ipnuma_where_t *where, uint32_t pid, dn_auth_side_t
 
 /** @name dn_ipnuma_greet.c */
 /** @{ */
+/** The process of this nonce that has asked for a connection, or NULL. */
+dn_ipnuma_applicant_t *dn_ipnuma_applicant_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
 /** Say HELLO or PROOF, if it is time to. */
 void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now);
 /** A datagram came. */

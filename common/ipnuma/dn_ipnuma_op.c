@@ -146,7 +146,7 @@ void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal)
 
 int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 {
-    if (pc->answered == pc->requests || tlp->tag != (uint8_t) pc->answered) {
+    if (pc->answered == pc->requests || tlp->tag != (uint8_t) pc->answered || tlp->requester != pc->id) {
         return 0;
     }
     dn_ipnuma_request_t *request = &pc->request[pc->answered % DN_IPNUMA_TAGS];

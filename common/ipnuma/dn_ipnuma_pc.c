@@ -129,6 +129,10 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     pc->greet.root = *root;
     pc->greet.since = dn_clock_ns();
     pc->greet.gap = DN_IPNUMA_GREET_NS;
+    if (NULL != dn_ipnuma_applicant_of(ipnuma, where->nonce)) {
+        /* It is about to open the connection itself. */
+        pc->greet.at = pc->greet.since + DN_IPNUMA_GREET_NS;
+    }
     dn_ipnuma_side(&ipnuma->where, dn_port_job(ipnuma->iface.port)->pid, &pc->greet.ours);
     dn_auth_random(pc->greet.ours.random, sizeof(pc->greet.ours.random));
     dn_ipnuma_side(where, pid, &pc->greet.theirs);

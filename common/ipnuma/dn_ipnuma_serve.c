@@ -70,7 +70,7 @@ static dn_ipnuma_reply_t *dn_ipnuma_reply_new(dn_ipnuma_pc_t *pc, const dn_tlp_t
         return NULL;
     }
     dn_ipnuma_reply_t *reply = &pc->reply[pc->replies++ % DN_IPNUMA_TAGS];
-    *reply = (dn_ipnuma_reply_t){.tag = tlp->tag};
+    *reply = (dn_ipnuma_reply_t){.requester = tlp->requester, .tag = tlp->tag};
     return reply;
 }
 
@@ -130,6 +130,7 @@ static int dn_ipnuma_reply_part(dn_ipnuma_pc_t *pc, dn_ipnuma_reply_t *reply)
     const uint8_t *from = (const uint8_t *) &reply->value;
     dn_tlp_t tlp = {.kind = DN_TLP_COMPLETION,
                     .completer = pc->id,
+                    .requester = reply->requester,
                     .tag = reply->tag,
                     .len = 0 == reply->left ? 0 : dn_ipnuma_link_room(&pc->link, reply->left)};
 

@@ -43,12 +43,19 @@ static void dn_ipnuma_service_turn(dn_ipnuma_t *ipnuma, enum dn_ipnuma_service_s
     ipnuma->service.state = to;
 }
 
+/** A look at the network is a call of the kernel. While nothing comes and nothing is on its way, so many calls of progress are left
+ * out between two looks, after so many looks in vain, and only if they follow each other as fast as those of somebody who waits. */
+#define DN_IPNUMA_REST    15u
+#define DN_IPNUMA_VAIN    64u
+#define DN_IPNUMA_FAST_NS UINT64_C(8000)
+
 /* Turns */
 
 /** All that is due on a connection. @param[in] quiet  Nothing came in this turn. */
 static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
 {
     if (0 != pc->greet.at || DN_IPNUMA_GREETS == pc->state) {
+        pc->ipnuma->busy = 1;
         dn_ipnuma_greet(pc, now);
     }
     if (DN_IPNUMA_OPEN != pc->state) {
@@ -64,6 +71,7 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
     if (NULL == link->waits && NULL == link->again && 0 == link->owed && 0 == link->loss.count) {
         return;
     }
+    pc->ipnuma->busy = 1;
     /* An answer may take an acknowledgement along, and comes in this turn or not soon. */
     link->urgent |= quiet && 0 != link->owed;
     dn_ipnuma_link_tick(link, now);
@@ -80,6 +88,9 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
     } while (batch < DN_IPNUMA_BATCHES && 0 == n % 16);
     if (0 != ipnuma->npcs) {
         const uint64_t now = dn_clock_ns();
+        ipnuma->fast = now - ipnuma->turned_at < DN_IPNUMA_FAST_NS;
+        ipnuma->turned_at = now;
+        ipnuma->busy = 0;
         for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
             dn_ipnuma_attend(pc, 0 == n || ipnuma->service.reads, now);
         }
@@ -175,10 +186,12 @@ int dn_ipnuma_progress(dn_iface_t *iface)
     }
     dn_ipnuma_lock(ipnuma);
     ipnuma->turns++;
-    (void) dn_ipnuma_turn(ipnuma);
+    const int got = dn_ipnuma_turn(ipnuma);
     if (NULL != ipnuma->ready.first) {
         n = dn_ipnuma_dispatch_all(ipnuma);
     }
+    ipnuma->vain = 0 != got + n || ipnuma->busy ? 0 : ipnuma->vain + 1;
+    iface->rest = DN_IPNUMA_VAIN < ipnuma->vain && ipnuma->fast ? DN_IPNUMA_REST : 0;
     const int more = dn_ipnuma_has_more(ipnuma);
     dn_ipnuma_unlock(ipnuma);
     return n + dn_ipnuma_end_turn(ipnuma, more);
@@ -367,12 +380,17 @@ void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma)
     }
 }
 
-/** Is there something that the other side has not done yet? What waits for a connection is not waited for, unless it is a message. */
-static int dn_ipnuma_has_to_go(const dn_ipnuma_t *ipnuma)
+/**
+ * Is there something that the other side has not done yet? Who does not let us in is not waited for long, unless there are messages.
+ *
+ * @param[in] soon  Not for long yet.
+ */
+static int dn_ipnuma_has_to_go(const dn_ipnuma_t *ipnuma, int soon)
 {
     for (const dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
         if (0 != dn_ipnuma_link_behind(&pc->link)
-            && (DN_IPNUMA_OPEN == pc->state || (DN_IPNUMA_GREETS == pc->state && 0 != pc->link.charged))
+            && (DN_IPNUMA_OPEN == pc->state
+                || (DN_IPNUMA_GREETS == pc->state && (soon || 0 != pc->link.charged)))
             && !dn_process_has_ended(pc->pidfd)) {
             return 1;
         }
@@ -382,16 +400,19 @@ static int dn_ipnuma_has_to_go(const dn_ipnuma_t *ipnuma)
 
 void dn_ipnuma_linger(dn_ipnuma_t *ipnuma)
 {
-    const uint64_t until = dn_clock_ns() + DN_IPNUMA_LINGER_NS;
+    const uint64_t begin = dn_clock_ns();
+    uint64_t now = begin;
 
     dn_ipnuma_lock(ipnuma);
     ipnuma->service.reads = 1;
-    while (dn_ipnuma_has_to_go(ipnuma) && dn_clock_ns() < until) {
+    while (dn_ipnuma_has_to_go(ipnuma, now - begin < DN_IPNUMA_LINGER_NS / 10)
+           && now - begin < DN_IPNUMA_LINGER_NS) {
         if (0 == dn_ipnuma_turn(ipnuma)) {
             const uint64_t soon = dn_clock_ns() + DN_IPNUMA_NAP_NS;
             const uint64_t timer = dn_ipnuma_timer(ipnuma);
             dn_ipnuma_sleep(ipnuma, timer < soon ? timer : soon, 1);
         }
+        now = dn_clock_ns();
     }
     dn_ipnuma_unlock(ipnuma);
 }

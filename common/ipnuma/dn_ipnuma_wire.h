@@ -120,7 +120,8 @@ typedef struct dn_ipnuma_hello {
 
 enum dn_ipnuma_refusal {
     DN_IPNUMA_WELCOME = 0,
-    DN_IPNUMA_FULL = 1, /**< no slot */
+    DN_IPNUMA_FULL = 1,   /**< no slot */
+    DN_IPNUMA_CLOSED = 2, /**< the port closes */
 };
 
 /** What a CHALLENGE proves beside the sides. */
