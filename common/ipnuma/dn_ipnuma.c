@@ -158,9 +158,12 @@ static int dn_ipnuma_direct(const dn_peer_base_t *base)
 
 static int dn_ipnuma_oversubscribed(const dn_iface_t *iface)
 {
-    const dn_ipnuma_t *ipnuma = (const dn_ipnuma_t *) iface;
+    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) (uintptr_t) iface;
 
-    return 0 != ipnuma->units && ipnuma->contenders > ipnuma->units;
+    dn_ipnuma_lock(ipnuma);
+    const int shared = 0 != ipnuma->units && ipnuma->contenders > ipnuma->units;
+    dn_ipnuma_unlock(ipnuma);
+    return shared;
 }
 
 static uint32_t *dn_ipnuma_bell(const dn_iface_t *iface)
