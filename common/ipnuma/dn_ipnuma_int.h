@@ -117,6 +117,7 @@ typedef struct dn_ipnuma_pc {
     dn_ipnuma_peer_t *peer; /**< NULL: it is none now */
     int joined;             /**< it has said JOIN, and not LEAVE since */
     int joins;              /**< we have */
+    int silent;             /**< for too long: it is about to be given up */
 
     uint64_t asked_at;  /**< for a sign of life; 0: not since there was one */
     uint64_t credit_at; /**< for credit */

@@ -230,16 +230,21 @@ static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
     return at;
 }
 
-/** Look after silent processes. */
-static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
+/** Processes that one look gives up at most; the next look finds the others. */
+#define DN_IPNUMA_SILENT 16u
+
+/** Look after silent processes. @param[out] silent  Peers that are to be given up. @return how many. */
+static uint32_t dn_ipnuma_find_silent(dn_ipnuma_t *ipnuma, uint64_t now, uint32_t silent[DN_IPNUMA_SILENT])
 {
     const uint64_t limit = ipnuma->timeout_ns;
     /* After some time without looking we may not have read yet what they said. */
     const int away = now - ipnuma->service.looked > limit / 2;
+    uint32_t found = 0;
 
     ipnuma->service.looked = now;
     dn_ipnuma_expire(ipnuma, 0, now);
-    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc && 0 != limit; pc = pc->next) {
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc && 0 != limit && DN_IPNUMA_SILENT > found;
+         pc = pc->next) {
         uint64_t *heard_at = DN_IPNUMA_GREETS == pc->state ? &pc->greet.since : &pc->link.heard_at;
         if (DN_IPNUMA_DEAD == pc->state) {
             continue;
@@ -248,13 +253,35 @@ static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
             *heard_at = now;
         } else if (now - *heard_at > limit) {
             if (NULL != pc->peer && !dn_peer_is_doubted(&pc->peer->base)) {
-                dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
-                             " s (timeout_s); it is given up",
-                             pc->pid, limit / UINT64_C(1000000000));
+                silent[found++] = pc->pid;
             }
-            dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
+            pc->silent = 1;
         } else if (now - *heard_at > limit / 2 && DN_IPNUMA_OPEN == pc->state) {
             dn_ipnuma_link_word(&pc->link, DN_IPNUMA_ASKS, now);
+        }
+    }
+    return found;
+}
+
+/** The same, and say of whom nothing was heard: ahead of what the program says of the loss, and without the lock, as whoever is told
+ * may take long. */
+static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
+{
+    uint32_t silent[DN_IPNUMA_SILENT];
+    const uint32_t found = dn_ipnuma_find_silent(ipnuma, now, silent);
+
+    if (0 != found) {
+        dn_ipnuma_unlock(ipnuma);
+        for (uint32_t i = 0; i < found; i++) {
+            dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
+                         " s (timeout_s); it is given up",
+                         silent[i], ipnuma->timeout_ns / UINT64_C(1000000000));
+        }
+        dn_ipnuma_lock(ipnuma);
+    }
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
+        if (pc->silent) {
+            dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
         }
     }
 }
