@@ -276,6 +276,7 @@ void dn_tag_leave(dn_tag_peer_t *peer)
     dn_port_unlock(tag->port);
     pthread_mutex_unlock(&tag->pump);
     if (over) {
+        dn_tag_names_leave(peer);
         free(peer);
     }
 }
@@ -367,9 +368,11 @@ static void dn_tag_free(dn_tag_t *tag)
     while (NULL != tag->gone) {
         dn_tag_peer_t *next = tag->gone->next_gone;
 
+        dn_tag_names_leave(tag->gone);
         free(tag->gone);
         tag->gone = next;
     }
+    dn_tag_names_close(tag);
     dn_tag_claims_close(tag);
     dn_tag_room_close(tag);
     dn_match_fini(&tag->match);

@@ -65,6 +65,8 @@ typedef struct dn_tag dn_tag_t;
 typedef struct dn_tag_peer dn_tag_peer_t;
 typedef struct dn_tag_req dn_tag_req_t;
 typedef struct dn_tag_msg dn_tag_msg_t;
+typedef struct dn_tag_name dn_tag_name_t;
+typedef struct dn_tag_alias dn_tag_alias_t;
 
 /** What a message is: its BOTF tag. */
 enum dn_tag_kind {
@@ -80,6 +82,7 @@ enum dn_tag_kind {
     DN_TAG_PUSHED,   /**< that has ended */
     DN_TAG_WISH,     /**< what the receiver wants of the next messages */
     DN_TAG_FLOW,     /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
+    DN_TAG_NAME,     /**< which name a number of the sender's stands for: dn_tag_name.c */
 };
 
 /** What a receiver wants a sender to hold back, as so much of it lies there unreceived. */
@@ -93,9 +96,20 @@ enum dn_tag_hold {
  * to each other, and then receive, rely on such room: others of Open MPI's transports give it for up to 4 KiB. */
 #define DN_TAG_HELD_MIN 4096u
 
+/** Contexts with this bit have a name, and come from dn_tag_name(). Others are as the engine's users agree on. */
+#define DN_TAG_NAMED 0x80000000u
+/** Such a context in an envelope: the sender's number. */
+#define DN_TAG_ABROAD 0x40000000u
+
+/** What a context of this process that has a name is called in the envelopes of messages it sends. */
+static inline uint32_t dn_tag_abroad(uint32_t context)
+{
+    return context | DN_TAG_ABROAD;
+}
+
 /** The envelope, which is what a message is matched by. A message of up to 40 bytes travels in one line with it. */
 typedef struct dn_tag_head {
-    uint32_t context; /**< of MPI: the communicator's */
+    uint32_t context; /**< of MPI: the communicator's; of one that has a name: dn_tag_abroad() */
     int32_t source;   /**< of MPI: rank of the sender in the communicator; 0 or more */
     uint64_t tag;
 } dn_tag_head_t;
@@ -248,10 +262,11 @@ struct dn_tag_peer {
     uint32_t unanswered_then; /**< and before that: dn_tag_flow.c */
     uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
     struct {
-        dn_tag_req_t *req; /**< that takes it; NULL: none yet */
-        dn_tag_msg_t *msg; /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
-        size_t left;       /**< bytes to come, 0: none flows */
-    } flow;                /**< the message that flows from it */
+        dn_tag_req_t *req;   /**< that takes it; NULL: none yet */
+        dn_tag_msg_t *msg;   /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
+        size_t left;         /**< bytes to come, 0: none flows */
+    } flow;                  /**< the message that flows from it */
+    dn_tag_alias_t *aliases; /**< what it calls contexts that have a name */
     dn_pace_t pace; /**< of long messages from it; large, so that it stands behind what short ones touch */
 };
 
@@ -313,6 +328,11 @@ struct dn_tag {
     dn_tag_room_t room;
     dn_handle_table_t handles;
     dn_tag_claims_t claims;
+    struct {
+        dn_tag_name_t *first;
+        uint32_t last;    /**< number that was made last */
+        uint32_t strange; /**< names that only others have said */
+    } names;
     dn_tag_peer_t *peers;
     dn_tag_peer_t *gone; /**< that were left while a transfer was in flight, or lost and never joined */
     dn_fifo_t busy;      /**< requests that wait for room, or send in pieces: progress goes through them */
@@ -369,6 +389,27 @@ static inline int dn_tag_progress(dn_tag_t *tag)
                ? dn_tag_pump(tag)
                : 0;
 }
+/** @} */
+
+/** @name Contexts that have a name
+ * For users that agree on names of two words, and not on numbers.
+ */
+/** @{ */
+/**
+ * The context of a name, for receives. Messages for it may have come before.
+ * @param[out] context_p  This process's number, with DN_TAG_NAMED set. The caller's until dn_tag_unname().
+ * @retval DN_ERR_NOMEM  memory ran out.
+ */
+DN_API dn_status_t dn_tag_name(dn_tag_t *tag, const uint64_t word[2], uint32_t *context_p);
+/** Undo one dn_tag_name(). The last forgets what came for the context and nobody has received. */
+DN_API void dn_tag_unname(dn_tag_t *tag, uint32_t context);
+/**
+ * Say to a peer which name a context of this process has: once, ahead of the first message there. It never waits. To say it again does
+ * no harm.
+ * @retval DN_ERR_NOMEM    memory ran out: nothing was said.
+ * @retval DN_ERR_UNREACH  the peer is lost.
+ */
+DN_API dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32_t context);
 /** @} */
 
 /** @name Memory of a request: one of these before it is started */

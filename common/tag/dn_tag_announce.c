@@ -85,7 +85,8 @@ static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
 {
     return (DN_TAG_LAIN <= peer->lain || DN_TAG_ANNOUNCES_ALL == peer->tag->config.limit.announce)
            && req->len > peer->eager_limit && NULL == peer->announced && NULL != req->buffer
-           && 0 == req->posted.ignore && !dn_load_acquire_u32(&peer->lost);
+           && 0 == req->posted.ignore && 0 == (req->posted.context & DN_TAG_NAMED)
+           && !dn_load_acquire_u32(&peer->lost);
 }
 
 /** Receives that are looked at for one which would take the message first. */

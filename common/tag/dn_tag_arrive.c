@@ -224,7 +224,7 @@ static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *
     return true;
 }
 
-/** What follows the envelope of a message that its sender waits for, by kind. @return false: the message is malformed. */
+/** What follows the envelope of a message, by kind. @return false: the message is malformed. */
 static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t len)
 {
     dn_tag_rts_t rts;
@@ -237,6 +237,11 @@ static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t l
         return false;
     }
     arrival->left = 0;
+    if (DN_TAG_EAGER == arrival->kind) {
+        *arrival =
+            dn_tag_eager_arrival(arrival->head, data + sizeof(arrival->head), len - sizeof(arrival->head));
+        return true;
+    }
     if (DN_TAG_SYNC == arrival->kind) {
         arrival->data = data + sizeof(arrival->head) + sizeof(arrival->request);
         arrival->len = len - sizeof(arrival->head) - sizeof(arrival->request);
@@ -258,13 +263,13 @@ static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t l
     return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
 }
 
-/** A message that its sender waits for. @return 0: it is malformed. */
-static __attribute__((noinline)) int dn_tag_got_waiting(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
+/** A message that its sender waits for, or an eager one of a context that has a name. @return 0: it is malformed. */
+static __attribute__((noinline)) int dn_tag_got_message(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
                                                         const void *data, size_t len)
 {
     dn_tag_arrival_t arrival = {.kind = (enum dn_tag_kind) kind};
 
-    if (!dn_tag_read(&arrival, data, len)) {
+    if (!dn_tag_read(&arrival, data, len) || !dn_tag_translate(tag, src, &arrival.head)) {
         return 0;
     }
     dn_tag_arrive(tag, src, &arrival);
@@ -281,7 +286,7 @@ static int dn_tag_read_fixed(void *message, size_t size, const void *data, size_
     return 1;
 }
 
-/** A message that is not eager. @return 0: it is malformed. */
+/** A message that is not eager, or whose envelope is not all plain. @return 0: it is malformed. */
 static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
                                                     const void *data, size_t len)
 {
@@ -291,15 +296,17 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         dn_tag_takes_t takes;
         dn_tag_pushed_t pushed;
         dn_tag_wish_t wish;
+        dn_tag_named_t named;
         uint64_t handle;
     } message;
     int good = 0;
 
     switch (kind) {
+    case DN_TAG_EAGER:
     case DN_TAG_SYNC:
     case DN_TAG_RTS:
     case DN_TAG_RTS_PACKED:
-        good = dn_tag_got_waiting(tag, src, kind, data, len);
+        good = dn_tag_got_message(tag, src, kind, data, len);
         break;
     case DN_TAG_CTS:
         good = dn_tag_read_fixed(&message, sizeof(message.cts), data, len);
@@ -350,6 +357,10 @@ static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *sr
         good = dn_tag_read_fixed(&message, sizeof(message.wish), data, len)
                && dn_tag_got_wish(tag, src, &message.wish);
         break;
+    case DN_TAG_NAME:
+        good = dn_tag_read_fixed(&message, sizeof(message.named), data, len)
+               && dn_tag_got_name(tag, src, &message.named);
+        break;
     default:
         break;
     }
@@ -363,7 +374,8 @@ void dn_tag_receive(dn_peer_t *src, unsigned kind, const void *data, size_t len,
     dn_tag_comes(tag);
     if (__builtin_expect(DN_TAG_EAGER == kind && sizeof(dn_tag_head_t) <= len, 1)) {
         const dn_tag_head_t head = dn_tag_head_of(data);
-        if (__builtin_expect(0 <= head.source, 1)) {
+        /* The first bit of either is set in what takes longer: DN_TAG_NAMED, or what is malformed. */
+        if (__builtin_expect(0 <= (head.source | (int32_t) head.context), 1)) {
             dn_tag_arrive_eager(tag, src, head, (const uint8_t *) data + sizeof(head), len - sizeof(head));
             return;
         }

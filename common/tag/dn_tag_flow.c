@@ -198,7 +198,8 @@ bool dn_tag_got_flow(dn_tag_t *tag, dn_peer_t *src, const uint8_t *data, size_t 
     }
     memcpy(&flow, data, sizeof(flow));
     const size_t first = len - sizeof(flow);
-    if (0 > flow.head.source || 0 == flow.len || DN_PACE_FLOW_MAX < flow.len || flow.len < first) {
+    if (0 > flow.head.source || 0 == flow.len || DN_PACE_FLOW_MAX < flow.len || flow.len < first
+        || !dn_tag_translate(tag, src, &flow.head)) {
         return false;
     }
     const dn_tag_arrival_t arrival = {

@@ -74,6 +74,11 @@ typedef struct dn_tag_pushed {
     uint64_t receiver; /**< handle at the receiver */
     uint64_t done;     /**< 0: the bytes are to be asked for */
 } dn_tag_pushed_t;
+
+typedef struct dn_tag_named {
+    dn_tag_head_t head; /**< context: the sender's number */
+    uint64_t word[2];   /**< the name */
+} dn_tag_named_t;
 /** @} */
 
 /** A message that nobody has received. Eager data follows. */
@@ -221,6 +226,8 @@ void dn_tag_busy(dn_tag_req_t *req);
 
 /** @name dn_tag_send.c */
 /** @{ */
+/** Send a name: the memory of the request. @return as dn_tag_send(). */
+dn_status_t dn_tag_send_name(dn_tag_req_t *req, dn_tag_peer_t *peer, uint32_t context);
 /** The receiver needs the memory of a send no more. */
 void dn_tag_unregister(dn_tag_req_t *req);
 /** A send is complete. */
@@ -361,6 +368,22 @@ void dn_tag_say_wish(dn_tag_peer_t *peer);
 void dn_tag_take_kept(dn_tag_msg_t *msg);
 /** Forget kept messages: of one context, or NULL: all; of one sender, or NULL: all; only those that have to be answered, or all. */
 void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_peer_t *peer, bool answered);
+/** @} */
+
+/** @name dn_tag_name.c */
+/** @{ */
+/** Is it a sender's number of a context that has a name? */
+static inline bool dn_tag_is_abroad(uint32_t context)
+{
+    return (DN_TAG_NAMED | DN_TAG_ABROAD) == (context & (DN_TAG_NAMED | DN_TAG_ABROAD));
+}
+/** A message. @return false: malformed. */
+bool dn_tag_got_name(dn_tag_t *tag, dn_peer_t *src, const dn_tag_named_t *named);
+/** Turn a sender's number in an envelope into this process's; numbers without a name stay. @return false: it has no name. */
+bool dn_tag_translate(dn_tag_t *tag, const dn_peer_t *src, dn_tag_head_t *head);
+/** A peer is freed, or the engine. */
+void dn_tag_names_leave(dn_tag_peer_t *peer);
+void dn_tag_names_close(dn_tag_t *tag);
 /** @} */
 
 /** @name dn_tag_room.c */

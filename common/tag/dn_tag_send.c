@@ -101,6 +101,7 @@ static dn_status_t dn_tag_post(dn_tag_req_t *req)
     switch (req->kind) {
     case DN_TAG_EAGER:
     case DN_TAG_SYNC:
+    case DN_TAG_NAME:
         if (NULL == req->buffer && 0 != req->len) {
             return dn_tag_send_packed(req, head_len, &sync);
         }
@@ -145,6 +146,12 @@ static void dn_tag_posted(dn_tag_peer_t *peer, const dn_tag_head_t *head, dn_tag
     }
 }
 
+/** Is its first message all of it, and unanswered? */
+static bool dn_tag_ends_there(enum dn_tag_kind kind)
+{
+    return DN_TAG_EAGER == kind || DN_TAG_NAME == kind;
+}
+
 /** Wait for room, behind what waits already. */
 static void dn_tag_wait_in_line(dn_tag_req_t *req)
 {
@@ -166,7 +173,7 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
     dn_tag_peer_t *peer = req->peer;
     /* Another thread may take the answer, and free the request, while dn_tag_post() returns. */
     const dn_tag_head_t head = req->head;
-    const bool ends = DN_TAG_EAGER == req->kind;
+    const bool ends = dn_tag_ends_there(req->kind);
     const dn_status_t status = NULL == dn_load_relaxed(&peer->waits.first) ? dn_tag_post(req) : DN_ERR_AGAIN;
 
     if (DN_OK == status || DN_INPROGRESS == status) {
@@ -219,7 +226,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
         dn_tag_turn(req, DN_TAG_WAITS_REPLY);
         /* Another thread may take the answer, and complete the request, while dn_tag_post() returns. */
         const dn_tag_head_t head = req->head;
-        const bool ends = DN_TAG_EAGER == req->kind;
+        const bool ends = dn_tag_ends_there(req->kind);
         const dn_status_t status = dn_tag_post(req);
 
         if (DN_ERR_AGAIN == status) {
@@ -314,7 +321,8 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
     return status;
 }
 
-dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head, int synchronous)
+/** A request of any bytes becomes one to send. */
+static void dn_tag_send_begin(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head)
 {
     req->tag = peer->tag;
     req->peer = peer;
@@ -323,7 +331,20 @@ dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_hea
     req->segment = NULL;
     req->handle = DN_HANDLE_NONE;
     req->done = 0;
+}
+
+dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head, int synchronous)
+{
+    dn_tag_send_begin(req, peer, head);
     return dn_tag_send_somehow(req, synchronous);
+}
+
+dn_status_t dn_tag_send_name(dn_tag_req_t *req, dn_tag_peer_t *peer, uint32_t context)
+{
+    dn_tag_send_begin(req, peer, &(dn_tag_head_t){.context = context});
+    req->kind = DN_TAG_NAME;
+    dn_tag_turn(req, DN_TAG_WAITS_REPLY);
+    return dn_tag_start_send(req);
 }
 
 void dn_tag_got_done(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle)

@@ -27,7 +27,7 @@ enum {
     EAGER = 256,
     ANNOUNCE = 1024,
     KEPT = 16 << 10,
-    CONTEXTS = 2,
+    CONTEXTS = 3, /**< the last one has a name */
     TURNS = 300
 };
 
@@ -54,6 +54,7 @@ static dn_peer_t *self;
 static dn_prog_t *byte;
 static dn_tag_t *tag;
 static dn_tag_peer_t *peer;
+static uint32_t with_name;
 static slot_t slot[REQUESTS];
 
 /** @name What the engine asks of its owner */
@@ -112,9 +113,10 @@ static void open_port(void)
     dn_log_set(dn_fuzz_say_nothing, NULL);
 }
 
-/** Nothing has been sent, posted or kept. */
+/** Nothing has been sent, posted or kept, but for the name of a context. */
 static void begin_anew(void)
 {
+    static const uint64_t name[2] = {1};
     static const dn_tag_config_t config = {.limit = {.eager_limit = EAGER,
                                                      .unexpected_limit = KEPT,
                                                      .announce = DN_TAG_ANNOUNCES_ALL,
@@ -130,6 +132,8 @@ static void begin_anew(void)
     DN_FUZZ_CHECK(DN_OK == dn_tag_open(port, DN_CHAN_USER, &config, &tag));
     peer = dn_tag_join(tag, dn_fuzz_connect_self(port), slot);
     DN_FUZZ_CHECK(NULL != peer && peer->peer == self);
+    DN_FUZZ_CHECK(DN_OK == dn_tag_name(tag, name, &with_name));
+    DN_FUZZ_CHECK(DN_OK == dn_tag_introduce(peer, name, with_name));
     memset(slot, 0, sizeof(slot));
 }
 
@@ -258,10 +262,15 @@ static slot_t *new_request(dn_fuzz_input_t *input, unsigned how, int sends)
     return at;
 }
 
-/** What a receive or a probe takes: 4 bits of a number. */
+static uint32_t context_of(unsigned number)
+{
+    return CONTEXTS - 1 == number % CONTEXTS ? with_name : number % CONTEXTS;
+}
+
+/** What a receive or a probe takes, as a number says. */
 static dn_tag_want_t want_of(unsigned how)
 {
-    return (dn_tag_want_t){.context = how / 8 % CONTEXTS,
+    return (dn_tag_want_t){.context = context_of(how / 8),
                            .source = 0 == how / 4 % 2 ? DN_MATCH_ANY_SOURCE : 0,
                            .tag = how % 4,
                            .ignore = 0 == how % 4 ? DN_MATCH_ANY_TAG_IGNORE : 0};
@@ -282,7 +291,9 @@ static void receive_one(dn_fuzz_input_t *input)
 static void send_one(dn_fuzz_input_t *input)
 {
     const unsigned how = (unsigned) dn_fuzz_draw(input, 1);
-    const dn_tag_head_t head = {.context = how / 8 % CONTEXTS, .tag = 1 + how % 3};
+    const uint32_t context = context_of(how / 8);
+    const dn_tag_head_t head = {.context = with_name == context ? dn_tag_abroad(context) : context,
+                                .tag = 1 + how % 3};
     slot_t *at = new_request(input, how / 16, 1);
 
     if (NULL != at) {
@@ -373,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             receive_matched(&input);
             break;
         case FORGET:
-            dn_tag_forget(tag, (uint32_t) dn_fuzz_draw(&input, 1) % CONTEXTS);
+            dn_tag_forget(tag, context_of((unsigned) dn_fuzz_draw(&input, 1)));
             break;
         default:
             progress(1 + (unsigned) dn_fuzz_draw(&input, 1) % 8);
@@ -398,7 +409,8 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
     const uint64_t other = (uint64_t) 1 << 32 | dn_test_below(random, 4);
     const uint64_t length[] = {0, 8, EAGER, EAGER + 1, MOST, UINT64_MAX};
     const uint64_t len = length[dn_test_below(random, 6)];
-    const dn_tag_head_t head = {.context = (uint32_t) dn_test_below(random, CONTEXTS),
+    const uint32_t named = 0 == dn_test_below(random, 4) ? DN_TAG_NAMED | DN_TAG_ABROAD : 0;
+    const dn_tag_head_t head = {.context = named | (uint32_t) dn_test_below(random, CONTEXTS),
                                 .tag = dn_test_below(random, 4)};
     union {
         uint8_t bytes[512];
@@ -411,9 +423,10 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
         dn_tag_takes_t takes;
         dn_tag_pushed_t pushed;
         dn_tag_wish_t wish;
+        dn_tag_named_t named;
         uint64_t handle;
     } m = {.bytes = {0}};
-    const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_FLOW);
+    const unsigned kind = 1 + (unsigned) dn_test_below(random, DN_TAG_NAME);
     size_t n = sizeof(m.head) + dn_test_below(random, 300);
 
     m.head = head;
@@ -447,6 +460,9 @@ static size_t write_forged(uint64_t *random, uint8_t *to)
     } else if (DN_TAG_WISH == kind) {
         m.wish = (dn_tag_wish_t){(uint32_t) dn_test_below(random, 4), (uint32_t) dn_test_below(random, 9)};
         n = sizeof(m.wish);
+    } else if (DN_TAG_NAME == kind) {
+        m.named = (dn_tag_named_t){.head = head, .word = {dn_test_below(random, 3)}};
+        n = sizeof(m.named);
     } else if (DN_TAG_DONE == kind) {
         m.handle = handle;
         n = sizeof(m.handle);

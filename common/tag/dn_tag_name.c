@@ -1,0 +1,242 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Contexts that have a name. Where processes cannot agree on a context's number, they agree on a name of two words, and each process
+ * has a number of its own for it. A sender says once to each receiver which name its number stands for. The receiver turns the
+ * sender's number in each envelope into its own:
+ *
+ *   sender                               receiver
+ *   DN_TAG_NAME, its number, name ---->  finds its own number for the name, or makes one, and notes both for this sender
+ *   a message, its number         ---->  is matched by the own number
+ *
+ * The name leaves ahead of the first message, by the same ring, so nobody waits for an answer. A receiver hears of names that its
+ * owner does not know yet: messages are kept until it does.
+ *
+ * Numbers of this process have DN_TAG_NAMED set. In an envelope of a sender DN_TAG_ABROAD is set, too: so a sender's number is
+ * never taken for one's own.
+ */
+#include "dn_config.h"
+
+#include "dn_tag_int.h"
+
+#include <stdlib.h>
+
+/** Names that others have said and this process's owner does not know, at most: a job has few, a broken sender has any number. */
+#define DN_TAG_STRANGE_NAMES 4096u
+
+/** A context of this process. */
+struct dn_tag_name {
+    uint64_t word[2];
+    uint32_t context;
+    uint32_t owners; /**< dn_tag_name() calls not yet undone; 0: only others have said the name */
+    dn_tag_name_t *next;
+};
+
+/** What a sender calls it. */
+struct dn_tag_alias {
+    uint32_t theirs;
+    uint32_t ours;
+    dn_tag_alias_t *next;
+};
+
+static dn_tag_name_t *find_name(const dn_tag_t *tag, const uint64_t word[2])
+{
+    dn_tag_name_t *name = tag->names.first;
+
+    while (NULL != name && (word[0] != name->word[0] || word[1] != name->word[1])) {
+        name = name->next;
+    }
+    return name;
+}
+
+static bool is_taken(const dn_tag_t *tag, uint32_t context)
+{
+    const dn_tag_name_t *name = tag->names.first;
+
+    while (NULL != name && context != name->context) {
+        name = name->next;
+    }
+    return NULL != name;
+}
+
+/** The context of a name, a new one where there is none. The lock is held. NULL: memory ran out. */
+static dn_tag_name_t *name_of(dn_tag_t *tag, const uint64_t word[2])
+{
+    dn_tag_name_t *name = find_name(tag, word);
+
+    if (NULL != name) {
+        return name;
+    }
+    name = calloc(1, sizeof(*name));
+    if (NULL == name) {
+        return NULL;
+    }
+    name->word[0] = word[0];
+    name->word[1] = word[1];
+    do {
+        name->context = DN_TAG_NAMED | (++tag->names.last & (DN_TAG_ABROAD - 1));
+    } while (is_taken(tag, name->context));
+    name->next = tag->names.first;
+    tag->names.first = name;
+    tag->names.strange++;
+    return name;
+}
+
+dn_status_t dn_tag_name(dn_tag_t *tag, const uint64_t word[2], uint32_t *context_p)
+{
+    dn_tag_lock(tag);
+    dn_tag_name_t *name = name_of(tag, word);
+    if (NULL != name) {
+        tag->names.strange -= 0 == name->owners++;
+        *context_p = name->context;
+    }
+    dn_tag_unlock(tag);
+    return NULL == name ? DN_ERR_NOMEM : DN_OK;
+}
+
+/** Free the aliases of a peer: those of one context, or NULL: all. The lock is held. */
+static void forget_aliases(dn_tag_peer_t *peer, const uint32_t *ours)
+{
+    for (dn_tag_alias_t **link = &peer->aliases; NULL != *link;) {
+        dn_tag_alias_t *alias = *link;
+
+        if (NULL == ours || *ours == alias->ours) {
+            *link = alias->next;
+            free(alias);
+        } else {
+            link = &alias->next;
+        }
+    }
+}
+
+void dn_tag_names_leave(dn_tag_peer_t *peer)
+{
+    forget_aliases(peer, NULL);
+}
+
+void dn_tag_names_close(dn_tag_t *tag)
+{
+    while (NULL != tag->names.first) {
+        dn_tag_name_t *next = tag->names.first->next;
+
+        free(tag->names.first);
+        tag->names.first = next;
+    }
+}
+
+void dn_tag_unname(dn_tag_t *tag, uint32_t context)
+{
+    dn_tag_name_t **link = &tag->names.first;
+    dn_tag_name_t *name;
+
+    dn_tag_lock(tag);
+    while (NULL != (name = *link) && context != name->context) {
+        link = &name->next;
+    }
+    const bool ends = NULL != name && 0 == --name->owners;
+    if (ends) {
+        *link = name->next;
+        free(name);
+        for (dn_tag_peer_t *peer = tag->peers; NULL != peer; peer = peer->next) {
+            forget_aliases(peer, &context);
+        }
+    }
+    dn_tag_unlock(tag);
+    if (ends) {
+        /* From now on no message finds the way to this context. */
+        dn_tag_forget(tag, context);
+    }
+}
+
+/** A send of a name. */
+typedef struct introduction {
+    dn_tag_req_t req;
+    uint64_t word[2];
+} introduction_t;
+
+/** dn_tag_fn_t */
+static void introduced(dn_tag_req_t *req)
+{
+    free(req);
+}
+
+dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32_t context)
+{
+    introduction_t *introduction = calloc(1, sizeof(*introduction));
+
+    if (NULL == introduction) {
+        return DN_ERR_NOMEM;
+    }
+    dn_tag_req_t *req = &introduction->req;
+    introduction->word[0] = word[0];
+    introduction->word[1] = word[1];
+    req->complete = introduced;
+    dn_tag_memory(req, introduction->word, sizeof(introduction->word));
+    const dn_status_t status = dn_tag_send_name(req, peer, dn_tag_abroad(context));
+    if (DN_OK != status) {
+        free(introduction);
+    }
+    return status;
+}
+
+/** Note what a sender calls a context of this process. It has one number for a name at a time, and one name for a number. The lock is held.
+ * @return false: memory ran out. */
+static bool note_alias(dn_tag_peer_t *peer, uint32_t theirs, uint32_t ours)
+{
+    dn_tag_alias_t *alias = peer->aliases;
+
+    while (NULL != alias && theirs != alias->theirs && ours != alias->ours) {
+        alias = alias->next;
+    }
+    if (NULL == alias) {
+        alias = calloc(1, sizeof(*alias));
+        if (NULL == alias) {
+            return false;
+        }
+        alias->next = peer->aliases;
+        peer->aliases = alias;
+    }
+    alias->theirs = theirs;
+    alias->ours = ours;
+    return true;
+}
+
+bool dn_tag_got_name(dn_tag_t *tag, dn_peer_t *src, const dn_tag_named_t *named)
+{
+    if (!dn_tag_is_abroad(named->head.context)) {
+        return false;
+    }
+    dn_tag_lock(tag);
+    dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
+    const bool good = DN_TAG_STRANGE_NAMES > tag->names.strange || NULL != find_name(tag, named->word);
+    const dn_tag_name_t *name = NULL != peer && good ? name_of(tag, named->word) : NULL;
+    const bool noted = NULL != name && note_alias(peer, named->head.context, name->context);
+    if (NULL != peer) {
+        dn_store_relaxed(&peer->seen, peer->seen + 1);
+    }
+    dn_tag_unlock(tag);
+    if (good && !noted) {
+        tag->config.no_memory(tag->config.arg);
+    }
+    return good;
+}
+
+bool dn_tag_translate(dn_tag_t *tag, const dn_peer_t *src, dn_tag_head_t *head)
+{
+    if (0 == (head->context & DN_TAG_NAMED)) {
+        return true;
+    }
+    dn_tag_lock(tag);
+    const dn_tag_peer_t *peer = dn_peer_user(src, tag->channel);
+    const dn_tag_alias_t *alias = NULL == peer ? NULL : peer->aliases;
+    while (NULL != alias && head->context != alias->theirs) {
+        alias = alias->next;
+    }
+    if (NULL != alias) {
+        head->context = alias->ours;
+    }
+    dn_tag_unlock(tag);
+    return NULL != alias;
+}
