@@ -99,6 +99,14 @@ DN_API void dn_close(dn_port_t *port);
 DN_API dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid);
 
 /**
+ * A word that changes when a process of a group that is not admitted has greeted over a network. Who it is, nobody has proved: find
+ * the groups that may be expected by a channel that you trust, and admit these. The process greets again.
+ *
+ * Threads: to be read at any time, by dn_load_relaxed() or the like; it lives as long as the port.
+ */
+DN_API const uint32_t *dn_strangers(const dn_port_t *port);
+
+/**
  * The bytes by which others connect to this port: version, PGID, PID, host, devices.
  *
  * @param[in,out] len  In: size of @p buf. Out: bytes used, or needed when DN_ERR_RANGE is returned.

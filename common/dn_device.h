@@ -345,6 +345,8 @@ DN_DEVICE_API const dn_auth_group_t *dn_port_group(const dn_port_t *port);
 DN_DEVICE_API const uint64_t *dn_port_nonce(const dn_port_t *port);
 /** Is this group let in? */
 DN_DEVICE_API int dn_port_admits(const dn_port_t *port, const dn_pgid_t *pgid);
+/** A process of a group that is not let in has greeted. From any thread that has the device's lock. */
+DN_DEVICE_API void dn_port_stranger(dn_port_t *port);
 /** Where a segment of this process lies. The port's lock is held. @return 0: it does not live. */
 DN_DEVICE_API int dn_port_segment(dn_port_t *port, uint32_t sid, uint32_t generation, uint8_t **base_p,
                                   uint64_t *len_p);

@@ -337,6 +337,7 @@ static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello
     const dn_auth_root_t *root =
         dn_guests_root(&ofi->guests, dn_port_group(ofi->iface.port), hello->where.exchange, pgid);
     if (NULL == root) {
+        dn_port_stranger(ofi->iface.port);
         return NULL;
     }
     dn_auth_mac(root, message, DN_OFI_SIGNED, mac);

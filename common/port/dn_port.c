@@ -264,6 +264,16 @@ dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid)
     return status;
 }
 
+const uint32_t *dn_strangers(const dn_port_t *port)
+{
+    return &port->strangers;
+}
+
+void dn_port_stranger(dn_port_t *port)
+{
+    dn_store_relaxed(&port->strangers, dn_load_relaxed(&port->strangers) + 1);
+}
+
 void dn_counters(const dn_port_t *port, dn_counters_t *counters)
 {
     const uint64_t *from = (const uint64_t *) &port->counters;

@@ -67,6 +67,7 @@ struct dn_port {
     dn_auth_group_t auth; /**< of the own group, in place of job.key */
     dn_pgid_t *group;     /**< let in */
     uint32_t groups;
+    uint32_t strangers; /**< dn_strangers() */
     dn_llcm_t llcm;
     void *llcm_memory;      /**< of it, NULL: a device's */
     dn_iface_t *llcm_owner; /**< whose it is then */

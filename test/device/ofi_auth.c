@@ -505,6 +505,36 @@ static void a_key_of_small_numbers_is_refused(dn_world_t *world)
     dn_close(world->port);
 }
 
+/** Rank 1 lets nobody in, and connects to nobody, until it is told of rank 0's greeting. */
+static void who_is_not_let_in_is_told_of(dn_world_t *world)
+{
+    const dn_board_seat_t *other = &world->board->seat[1 - world->rank];
+    const uint32_t none = 0;
+    dn_pgid_t pgid;
+
+    world->job.key.byte[0] ^= 1 == world->rank;
+    dn_world_listen(world, dn_world_hear);
+    const uint32_t *strangers = dn_strangers(world->port);
+    dn_check_equal(*strangers, none);
+    dn_check_equal(dn_address_pgid(other->address, other->address_len, &pgid), DN_OK);
+    if (0 == world->rank) {
+        dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+        dn_world_connect_to(world, 1);
+        dn_world_send(world, world->peer[1], DN_CHAN_USER, 1, "x", 1);
+        dn_world_fence(world, world->peer[1]);
+        dn_check_equal(*strangers, none);
+    } else {
+        while (none == dn_load_relaxed(strangers)) {
+            dn_world_progress(world);
+        }
+        dn_check_equal(world->heard, 0);
+        dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
+        dn_world_hear_until(world, 1);
+    }
+    dn_world_barrier(world);
+    dn_world_stop(world);
+}
+
 /** A peer with another auth is named when it is connected to. */
 static void another_auth_is_told(dn_world_t *world)
 {
@@ -531,6 +561,7 @@ static const dn_world_test_t tests[] = {
     {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
     {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
+    {"who_is_not_let_in_is_told_of", 2, who_is_not_let_in_is_told_of},
     {"another_auth_is_told", 2, another_auth_is_told},
     {"what_was_heard_before_is_no_sign_of_life", 2, what_was_heard_before_is_no_sign_of_life},
     {"what_was_changed_or_heard_before_is_dropped", 2, what_was_changed_or_heard_before_is_dropped},
