@@ -198,7 +198,7 @@ static mca_btl_base_module_t **component_init(int *num_btls, bool progress_threa
 
     *num_btls = 0;
     if (OPAL_SUCCESS == rc) {
-        rc = dn_ompi_open(&port);
+        rc = dn_ompi_open(DN_OMPI_AHEAD_OF_MODEX, &port);
     }
     if (OPAL_SUCCESS != rc) {
         opal_output_verbose(1, opal_btl_base_framework.framework_output, "btl:dimmnet: withdraws: %s",

@@ -77,7 +77,7 @@ static int component_open(void)
         rc = OPAL_ERR_BAD_PARAM;
     }
     if (0 != dn_ompi_params.coll.priority && OPAL_SUCCESS == rc) {
-        rc = dn_ompi_open(&coll_llcm.port);
+        rc = dn_ompi_open(DN_OMPI_AHEAD_OF_MODEX, &coll_llcm.port);
     }
     if (OPAL_SUCCESS != rc) {
         /* Others may have a port: this process stays, so that all have the same modules, and says no. */

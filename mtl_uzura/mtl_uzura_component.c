@@ -84,7 +84,7 @@ static int module_del_procs(struct mca_mtl_base_module_t *mtl, size_t nprocs, st
 
 static int module_add_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)
 {
-    return dn_ompi_comm_add(comm);
+    return dn_ompi_comm_add(mca_mtl_uzura_tag, comm);
 }
 
 static int module_del_comm(struct mca_mtl_base_module_t *mtl, struct ompi_communicator_t *comm)

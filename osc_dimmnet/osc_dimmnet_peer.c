@@ -93,8 +93,8 @@ bool ompi_osc_dimmnet_port_ready(void)
     /* Nobody goes on with a port of which not all is known. */
     opal_mutex_lock(&component->open_lock);
     if (NULL == component->port && !component->failed) {
-        component->failed =
-            dn_ompi_params_refused(DN_PARAM_OSC) || OPAL_SUCCESS != dn_ompi_open(&component->port);
+        component->failed = dn_ompi_params_refused(DN_PARAM_OSC)
+                            || OPAL_SUCCESS != dn_ompi_open(DN_OMPI_AFTER_MODEX, &component->port);
         if (component->failed) {
             component->port = NULL;
         } else {

@@ -99,7 +99,7 @@ static int module_del_procs(struct ompi_proc_t **procs, size_t nprocs)
 
 static int module_add_comm(struct ompi_communicator_t *comm)
 {
-    return dn_ompi_comm_add(comm);
+    return dn_ompi_comm_add(mca_pml_dimmnet_tag, comm);
 }
 
 static int module_del_comm(struct ompi_communicator_t *comm)

@@ -206,7 +206,7 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
 
 /** @name The number of a communicator, by which its messages are matched
  * Open MPI 5.0 makes communicators from groups. Each process may give such a communicator a different number. Their extended number is the
- * same in all processes.
+ * same in all processes: it is their name.
  */
 /** @{ */
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -218,7 +218,7 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
 #    define DN_OMPI_MTL_FLAGS 0
 #endif
 
-/** Its number in this process. */
+/** Its number in this process; below 2^31. */
 static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -235,16 +235,6 @@ static inline bool dn_ompi_comm_is_global(const struct ompi_communicator_t *comm
     return 0 != OMPI_COMM_IS_GLOBAL_INDEX(comm);
 #else
     return true;
-#endif
-}
-
-/** Its numbers in the other processes, by rank; 0: not known yet. NULL: nothing is kept. */
-static inline uint32_t *dn_ompi_comm_contexts(struct ompi_communicator_t *comm)
-{
-#ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
-    return comm->c_index_vec;
-#else
-    return NULL;
 #endif
 }
 

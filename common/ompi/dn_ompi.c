@@ -39,6 +39,7 @@ static struct {
     pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
     int users;              /**< dn_ompi_open() calls not yet undone */
     dn_counters_t counters; /**< when the port had its last user */
+    bool job_is_in;         /**< dn_ompi_let_job_in() has been called for this port */
     bool have_help;
 } dn_ompi;
 
@@ -259,7 +260,7 @@ static bool find_key(dn_group_key_t *group)
 }
 
 /** Tell others the address. One byte follows: whether another one is told when somebody is met elsewhere. */
-static int dn_ompi_tell_address(void)
+static int dn_ompi_tell_address(enum dn_ompi_when when)
 {
     char address[DN_ADDRESS_MAX + 1];
     size_t len = DN_ADDRESS_MAX;
@@ -268,7 +269,8 @@ static int dn_ompi_tell_address(void)
 
     if (DN_OK == status) {
         address[len++] = (char) dn_ompi_far_tell();
-        rc = dn_ompi_address_tell(DN_OMPI_ADDRESS_FIRST, address, len);
+        rc = DN_OMPI_AHEAD_OF_MODEX == when ? dn_ompi_address_tell_modex(address, len)
+                                            : dn_ompi_address_tell(DN_OMPI_ADDRESS_FIRST, address, len);
     }
     /* Nobody looks for the address of a process alone, which may have no launcher. */
     return 1 == dn_ompi_job_size() ? dn_ompi_status(status) : rc;
@@ -302,7 +304,7 @@ static dn_status_t find_port(const dn_job_t *job)
     return NULL != dn_ompi.port ? DN_OK : dn_open(devices, job, &dn_ompi_params.port, &dn_ompi.port);
 }
 
-static int open_port(void)
+static int open_port(enum dn_ompi_when when)
 {
     dn_group_key_t key;
     const char *dir = opal_process_info.job_session_dir;
@@ -330,8 +332,9 @@ static int open_port(void)
         rc = dn_ompi_status(status);
         goto err_log;
     }
+    dn_ompi.job_is_in = false;
     dn_ompi_far_begin(dn_ompi.port);
-    rc = dn_ompi_tell_address();
+    rc = dn_ompi_tell_address(when);
     if (OPAL_SUCCESS != rc) {
         goto err_port;
     }
@@ -347,10 +350,10 @@ err_log:
     return rc;
 }
 
-int dn_ompi_open(dn_port_t **port_p)
+int dn_ompi_open(enum dn_ompi_when when, dn_port_t **port_p)
 {
     if (0 == dn_ompi.users) {
-        int rc = open_port();
+        int rc = open_port(when);
 
         if (OPAL_SUCCESS != rc) {
             return rc;
@@ -402,6 +405,26 @@ static dn_status_t dn_ompi_admit(const void *address, size_t len)
     dn_status_t status = dn_address_pgid(address, len, &pgid);
 
     return DN_OK == status ? dn_group_admit(dn_ompi.port, &pgid) : status;
+}
+
+void dn_ompi_let_job_in(void)
+{
+    static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
+
+    /* Once is enough: who greets is through the modex, and that has all of them. */
+    opal_mutex_lock(&lock);
+    for (uint32_t rank = 0; rank < dn_ompi_job_size() && !dn_ompi.job_is_in; rank++) {
+        const opal_process_name_t proc = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = rank};
+        void *address = NULL;
+        size_t len;
+
+        if (rank != OPAL_PROC_MY_NAME.vpid && dn_ompi_address_recall(&proc, &address, &len)) {
+            (void) dn_ompi_admit(address, len - 1);
+        }
+        free(address);
+    }
+    dn_ompi.job_is_in = true;
+    opal_mutex_unlock(&lock);
 }
 
 /** What a process has told of itself: the caller's to free(). */

@@ -47,16 +47,23 @@ DN_API bool dn_ompi_params_refused(dn_param_section_t section);
  */
 DN_API int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section);
 
+/** When a port is opened: a session of MPI-4 has a modex as MPI_Init has, so nothing but the caller's place tells. */
+enum dn_ompi_when {
+    DN_OMPI_AHEAD_OF_MODEX, /**< where a PML, an MTL or a BTL is initialised, or a coll component opened */
+    DN_OMPI_AFTER_MODEX,    /**< at any time later */
+};
+
 /**
- * Open the port of this process, or share the open one, and tell its address to all processes that MPI may connect. Where it is
- * opened in MPI_Init, ahead of the modex, that costs nothing; later the launcher is asked for each process.
+ * Open the port of this process, or share the open one, and tell its address to all processes that MPI may connect. Ahead of the
+ * modex that costs nothing; later the launcher is asked for each process.
  *
+ * @param[in]  when    Now.
  * @param[out] port_p  Lent until dn_ompi_close().
  *
  * @retval OPAL_ERR_BAD_PARAM  a variable was refused, with a help text.
  * @retval other               from libdimmnet, which has said why. In all cases: withdraw the component.
  */
-DN_API int dn_ompi_open(dn_port_t **port_p);
+DN_API int dn_ompi_open(enum dn_ompi_when when, dn_port_t **port_p);
 
 /**
  * Whether Open MPI itself gives its core away when it waits: its user says so, or its launcher knows of more

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_address.c
- * How processes learn each other's addresses: from the modex where the port was opened in MPI_Init, and by name, through the launcher,
+ * How processes learn each other's addresses: from the modex where the port was opened ahead of it, and by name, through the launcher,
  * what is told later. That is the address of a port that was opened for a first window, and the one with a network, once somebody
  * is elsewhere.
  */
@@ -13,8 +13,6 @@
 
 #include <stdio.h>
 #include <time.h>
-
-#include "ompi/runtime/mpiruntime.h"
 
 /** Key of our addresses in the modex; all components share the port, so it is none's own. */
 #define MODEX_KEY "dimmnet"
@@ -36,32 +34,30 @@ static struct {
 
 static char *told[DN_OMPI_ADDRESSES]; /**< names under which this process has published; NULL: nothing */
 
-char *dn_ompi_name(const char *what, const opal_process_name_t *proc)
+/** Under which a process publishes an address. @return the caller's to free(), NULL: no memory. */
+static char *name_of(enum dn_ompi_address which, const opal_process_name_t *proc)
 {
+    static const char *const what[] = {[DN_OMPI_ADDRESS_FIRST] = "first", [DN_OMPI_ADDRESS_FAR] = "far"};
     char *name;
 
-    return 0 > asprintf(&name, "dimmnet.%s.%lu.%lu", what, (unsigned long) proc->jobid,
+    return 0 > asprintf(&name, "dimmnet.%s.%lu.%lu", what[which], (unsigned long) proc->jobid,
                         (unsigned long) proc->vpid)
                ? NULL
                : name;
 }
 
-/** As dn_ompi_name(). */
-static char *name_of(enum dn_ompi_address which, const opal_process_name_t *proc)
+int dn_ompi_address_tell_modex(void *bytes, size_t len)
 {
-    static const char *const what[] = {[DN_OMPI_ADDRESS_FIRST] = "first", [DN_OMPI_ADDRESS_FAR] = "far"};
+    int rc;
 
-    return dn_ompi_name(what[which], proc);
+    OPAL_MODEX_SEND_STRING(rc, DN_OMPI_MODEX_GLOBAL, (char *) (uintptr_t) MODEX_KEY, bytes, len);
+    return rc;
 }
 
 int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len)
 {
     int rc;
 
-    if (DN_OMPI_ADDRESS_FIRST == which && OMPI_MPI_STATE_INIT_COMPLETED > ompi_mpi_state) {
-        OPAL_MODEX_SEND_STRING(rc, DN_OMPI_MODEX_GLOBAL, (char *) (uintptr_t) MODEX_KEY, bytes, len);
-        return rc;
-    }
     told[which] = name_of(which, &OPAL_PROC_MY_NAME);
     rc = NULL == told[which] ? OPAL_ERR_OUT_OF_RESOURCE : dn_ompi_publish(told[which], bytes, len);
     if (OPAL_SUCCESS != rc) {
@@ -106,27 +102,53 @@ static bool modex_ask(const opal_process_name_t *proc, uint8_t **bytes_p, size_t
     return false;
 }
 
-/** The same, of a process of this job, where the answer is kept. The lock is held. */
-static bool modex_recall(const opal_process_name_t *proc, uint8_t **bytes_p, size_t *len_p)
+/** What is kept of the modex's answer for a process of this job. @param[out] bytes_p  The caller's to free(). @return false: nothing is. */
+static bool modex_recall(uint32_t rank, uint8_t **bytes_p, size_t *len_p)
 {
-    const uint32_t rank = proc->vpid;
+    *bytes_p = NULL;
+    opal_mutex_lock(&modex.lock);
+    if (rank < modex.ranks && NULL != modex.of[rank].bytes) {
+        *len_p = modex.of[rank].len;
+        *bytes_p = malloc(*len_p);
+        if (NULL != *bytes_p) {
+            memcpy(*bytes_p, modex.of[rank].bytes, *len_p);
+        }
+    }
+    opal_mutex_unlock(&modex.lock);
+    return NULL != *bytes_p;
+}
 
+/** Keep an answer, unless there is no memory, or another thread has had the same one. */
+static void modex_keep(uint32_t rank, const uint8_t *bytes, size_t len)
+{
+    opal_mutex_lock(&modex.lock);
     if (NULL == modex.of) {
         modex.of = calloc(dn_ompi_job_size(), sizeof(*modex.of));
         modex.ranks = NULL == modex.of ? 0 : dn_ompi_job_size();
     }
-    if (rank >= modex.ranks) {
+    if (rank < modex.ranks && NULL == modex.of[rank].bytes) {
+        modex.of[rank].bytes = malloc(len);
+        if (NULL != modex.of[rank].bytes) {
+            memcpy(modex.of[rank].bytes, bytes, len);
+            modex.of[rank].len = len;
+        }
+    }
+    opal_mutex_unlock(&modex.lock);
+}
+
+/** Ask the modex, of a process of this job once. No lock is held meanwhile. As modex_ask(). */
+static bool modex_find(const opal_process_name_t *proc, uint8_t **bytes_p, size_t *len_p)
+{
+    if (OPAL_PROC_MY_NAME.jobid != proc->jobid) {
         return modex_ask(proc, bytes_p, len_p);
     }
-    if (NULL == modex.of[rank].bytes && !modex_ask(proc, &modex.of[rank].bytes, &modex.of[rank].len)) {
+    if (modex_recall(proc->vpid, bytes_p, len_p)) {
+        return true;
+    }
+    if (!modex_ask(proc, bytes_p, len_p)) {
         return false;
     }
-    *len_p = modex.of[rank].len;
-    *bytes_p = malloc(*len_p);
-    if (NULL == *bytes_p) {
-        return false;
-    }
-    memcpy(*bytes_p, modex.of[rank].bytes, *len_p);
+    modex_keep(proc->vpid, *bytes_p, *len_p);
     return true;
 }
 
@@ -140,6 +162,17 @@ static uint32_t patience_s(void)
     return 0 != dn_ompi_params.port.timeout_s ? dn_ompi_params.port.timeout_s : usual.timeout_s;
 }
 
+/** As dn_ompi_look_up(). */
+static int address_look_up(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
+                           size_t *len_p)
+{
+    char *name = name_of(which, proc);
+    const int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : dn_ompi_look_up(name, proc, bytes_p, len_p);
+
+    free(name);
+    return rc;
+}
+
 static uint64_t clock_ns(void)
 {
     struct timespec now;
@@ -148,57 +181,37 @@ static uint64_t clock_ns(void)
     return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
 }
 
-int dn_ompi_await(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p)
+int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
+                          size_t *len_p)
 {
     const uint64_t until = clock_ns() + patience_s() * UINT64_C(1000000000);
     struct timespec pause = {.tv_nsec = PAUSE_LEAST_NS};
-    int rc = dn_ompi_look_up(name, proc, bytes_p, len_p);
+    int rc = address_look_up(which, proc, bytes_p, len_p);
 
     while (OPAL_ERR_NOT_FOUND == rc && clock_ns() < until) {
         dn_progress(dn_ompi_port());
         (void) nanosleep(&pause, NULL);
         pause.tv_nsec = PAUSE_MOST_NS > pause.tv_nsec ? 2 * pause.tv_nsec : pause.tv_nsec;
-        rc = dn_ompi_look_up(name, proc, bytes_p, len_p);
+        rc = address_look_up(which, proc, bytes_p, len_p);
     }
     return rc;
 }
 
-/** dn_ompi_look_up() or dn_ompi_await(). */
-typedef int (*find_fn_t)(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
-
-static int find_address(find_fn_t find, enum dn_ompi_address which, const opal_process_name_t *proc,
-                        void **bytes_p, size_t *len_p)
+bool dn_ompi_address_recall(const opal_process_name_t *proc, void **bytes_p, size_t *len_p)
 {
-    char *name = name_of(which, proc);
-    const int rc = NULL == name ? OPAL_ERR_OUT_OF_RESOURCE : find(name, proc, bytes_p, len_p);
+    uint8_t *bytes;
+    const bool found = modex_find(proc, &bytes, len_p);
 
-    free(name);
-    return rc;
-}
-
-int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
-                          size_t *len_p)
-{
-    return find_address(dn_ompi_await, which, proc, bytes_p, len_p);
+    *bytes_p = bytes;
+    return found;
 }
 
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p)
 {
-    uint8_t *bytes;
-    bool found;
-
-    if (OPAL_PROC_MY_NAME.jobid == proc->jobid) {
-        opal_mutex_lock(&modex.lock);
-        found = modex_recall(proc, &bytes, len_p);
-        opal_mutex_unlock(&modex.lock);
-    } else {
-        found = modex_ask(proc, &bytes, len_p);
-    }
-    if (found) {
-        *bytes_p = bytes;
+    if (dn_ompi_address_recall(proc, bytes_p, len_p)) {
         return OPAL_SUCCESS;
     }
-    int rc = find_address(dn_ompi_look_up, DN_OMPI_ADDRESS_FIRST, proc, bytes_p, len_p);
+    int rc = address_look_up(DN_OMPI_ADDRESS_FIRST, proc, bytes_p, len_p);
     if (OPAL_SUCCESS == rc && (NULL == *bytes_p || 0 == *len_p)) {
         free(*bytes_p);
         return OPAL_ERR_NOT_FOUND;

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_comm.c
- * The numbers of communicators that come from groups. Threads: any.
+ * Communicators that come from groups: their numbers, and who has been told their names. Threads: any.
  */
 #include "dn_config.h"
 
@@ -11,87 +11,61 @@
 #include "dn_ompi_int.h"
 #include "dn_ompi_tag.h"
 
-#include <stdio.h>
-
-/** As dn_ompi_name(), of the number of a communicator. */
-static char *name_of(const struct ompi_communicator_t *comm, const opal_process_name_t *proc)
+/** Processes that messages of a communicator go to. */
+static size_t targets(const struct ompi_communicator_t *comm)
 {
-    uint64_t number[2];
-    char what[64];
-
-    dn_ompi_comm_extended(comm, number);
-    snprintf(what, sizeof(what), "comm.%llx.%llx", (unsigned long long) number[0],
-             (unsigned long long) number[1]);
-    return dn_ompi_name(what, proc);
+    return (size_t) (OMPI_COMM_IS_INTER(comm)
+                         ? ompi_comm_remote_size((struct ompi_communicator_t *) (uintptr_t) comm)
+                         : ompi_comm_size((struct ompi_communicator_t *) (uintptr_t) comm));
 }
 
-/** Does a process of the communicator ask another one for its number? */
-static bool is_asked(struct ompi_communicator_t *comm)
+int dn_ompi_comm_add(dn_tag_t *tag, struct ompi_communicator_t *comm)
 {
-    return !dn_ompi_comm_is_global(comm) && (OMPI_COMM_IS_INTER(comm) || 1 < ompi_comm_size(comm));
-}
+    uint64_t name[2];
 
-int dn_ompi_comm_add(struct ompi_communicator_t *comm)
-{
-    uint32_t context = dn_ompi_comm_context(comm);
-
-    if (!is_asked(comm)) {
+    comm->c_pml_comm = NULL;
+    if (dn_ompi_comm_is_global(comm)) {
         return OMPI_SUCCESS;
     }
-    char *name = name_of(comm, &OPAL_PROC_MY_NAME);
-    const int rc = NULL == name ? OMPI_ERR_OUT_OF_RESOURCE : dn_ompi_publish(name, &context, sizeof(context));
-    free(name);
-    return rc;
+    dn_ompi_comm_t *own = calloc(1, sizeof(*own) + targets(comm));
+    if (NULL == own) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    dn_ompi_comm_extended(comm, name);
+    if (DN_OK != dn_tag_name(tag, name, &own->context)) {
+        free(own);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    comm->c_pml_comm = (void *) own;
+    return OMPI_SUCCESS;
 }
 
 void dn_ompi_comm_del(dn_tag_t *tag, struct ompi_communicator_t *comm)
 {
-    dn_tag_forget(tag, dn_ompi_comm_context(comm));
-    if (!is_asked(comm)) {
-        return;
-    }
-    char *name = name_of(comm, &OPAL_PROC_MY_NAME);
-    if (NULL != name) {
-        dn_ompi_unpublish(name);
-        free(name);
+    dn_ompi_comm_t *own = (dn_ompi_comm_t *) comm->c_pml_comm;
+
+    if (dn_ompi_comm_is_global(comm)) {
+        dn_tag_forget(tag, dn_ompi_comm_context(comm));
+    } else if (NULL != own) {
+        dn_tag_unname(tag, own->context);
+        free(own);
+        comm->c_pml_comm = NULL;
     }
 }
 
-/** Ask the launcher, until it knows. @return 0: nothing was told in time. */
-static uint32_t look_up(struct ompi_communicator_t *comm, const opal_process_name_t *proc)
+bool dn_ompi_comm_say(struct ompi_communicator_t *comm, int rank, dn_tag_peer_t *peer)
 {
-    char *name = name_of(comm, proc);
-    void *told = NULL;
-    uint32_t context = 0;
-    size_t len = 0;
+    dn_ompi_comm_t *own = (dn_ompi_comm_t *) comm->c_pml_comm;
+    uint64_t name[2];
 
-    if (NULL != name && OPAL_SUCCESS == dn_ompi_await(name, proc, &told, &len) && sizeof(context) == len) {
-        memcpy(&context, told, len);
-    }
-    free(told);
-    free(name);
-    return context;
-}
-
-bool dn_ompi_comm_ask(struct ompi_communicator_t *comm, int rank, uint32_t *context)
-{
-    const opal_process_name_t *proc = &ompi_comm_peer_lookup(comm, rank)->super.proc_name;
-    uint32_t *known = dn_ompi_comm_contexts(comm);
-
-    if (0 == opal_compare_proc(OPAL_PROC_MY_NAME, *proc)) {
+    /* Pairs with the store below: the name has left, or waits in line, before this thread's message does. */
+    if (OPAL_LIKELY(0 != dn_load_acquire(&own->said[rank]))) {
         return true;
     }
-    /* Threads may ask at the same time, and get the same answer. */
-    *context = NULL == known ? 0 : dn_load_relaxed(&known[rank]);
-    if (OPAL_LIKELY(0 != *context)) {
-        return true;
+    dn_ompi_comm_extended(comm, name);
+    if (DN_OK != dn_tag_introduce(peer, name, own->context)) {
+        return false;
     }
-    *context = look_up(comm, proc);
-    if (NULL != known && 0 != *context) {
-        dn_store_relaxed(&known[rank], *context);
-    }
-    if (0 == *context) {
-        dn_ompi_help("no-number", opal_process_info.nodename, OPAL_NAME_PRINT(*proc));
-    }
-    return 0 != *context;
+    dn_store_release(&own->said[rank], 1);
+    return true;
 }

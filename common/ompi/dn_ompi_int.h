@@ -32,6 +32,12 @@ void dn_ompi_help_once(uint64_t key, const char *topic, ...);
 /** The open port. */
 dn_port_t *dn_ompi_port(void);
 
+/**
+ * A process has greeted whose group is not let in (dn_strangers()): let in those of this job. With a key of the launcher all of them are
+ * of one group. Where it gives none each process is a group of its own, and this one may never send to all that send to it.
+ */
+void dn_ompi_let_job_in(void);
+
 /** @name dn_ompi_address.c */
 /** @{ */
 /** Which address of a process. */
@@ -41,18 +47,18 @@ enum dn_ompi_address {
     DN_OMPI_ADDRESSES
 };
 
-/** Tell all processes that MPI may connect. @return OPAL_SUCCESS, or why not. */
+/** Tell the first address, ahead of the modex. @return OPAL_SUCCESS, or why not. */
+int dn_ompi_address_tell_modex(void *bytes, size_t len);
+/** Tell all processes that MPI may connect, at any time. @return OPAL_SUCCESS, or why not. */
 int dn_ompi_address_tell(enum dn_ompi_address which, void *bytes, size_t len);
 /** Nobody uses the port any more: what was told after the modex is told no more, and what the modex has said is forgotten. */
 void dn_ompi_address_forget(void);
-/** Under which a process publishes something. @return the caller's to free(), NULL: no memory. */
-char *dn_ompi_name(const char *what, const opal_process_name_t *proc);
-/** Wait for what a process publishes, as dn_ompi_look_up() finds it, as long as common_dimmnet_timeout_s says. The port is progressed
- * meanwhile, so the caller holds no lock. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
-int dn_ompi_await(const char *name, const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
-/** The same of an address. */
+/** Wait for the address that a process publishes, as dn_ompi_look_up() finds it, as long as common_dimmnet_timeout_s says. The port is
+ * progressed meanwhile, so the caller holds no lock. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
 int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
                           size_t *len_p);
+/** The address that a process of this job has told in the modex, as dn_ompi_address_find() gives it. @return false: none. */
+bool dn_ompi_address_recall(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** The first address of a process, whenever it was told. As dn_ompi_look_up(). */
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** @} */

@@ -52,6 +52,8 @@ static struct {
     const void *waiter; /**< dn_ompi_own of the thread that was last found to wait in vain */
     unsigned polls;     /**< calls in vain */
     uint64_t events;
+    const uint32_t *strangers; /**< dn_strangers() of the port */
+    uint32_t met;              /**< of these */
 } dn_ompi_progress;
 
 /** What the callback does when it was called in vain. */
@@ -274,6 +276,13 @@ static __attribute__((noinline)) int wait_in_callback(void)
     return DN_WAIT_LOOK != end;
 }
 
+/** Somebody has greeted who is not let in. */
+static __attribute__((noinline)) void meet_strangers(uint32_t strangers)
+{
+    dn_store_relaxed(&dn_ompi_progress.met, strangers);
+    dn_ompi_let_job_in();
+}
+
 /** opal_progress_callback_t. */
 static int progress_callback(void)
 {
@@ -292,6 +301,10 @@ static int progress_callback(void)
         if (OPAL_LIKELY(NULL != fn)) {
             events += fn();
         }
+    }
+    const uint32_t strangers = dn_load_relaxed(dn_ompi_progress.strangers);
+    if (OPAL_UNLIKELY(strangers != dn_load_relaxed(&dn_ompi_progress.met))) {
+        meet_strangers(strangers);
     }
     if (0 < events) {
         dn_store_relaxed(&dn_ompi_progress.polls, 0);
@@ -381,6 +394,8 @@ void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn)
 void dn_ompi_progress_open(dn_port_t *port)
 {
     dn_ompi_progress.port = port;
+    dn_ompi_progress.strangers = dn_strangers(port);
+    dn_ompi_progress.met = *dn_ompi_progress.strangers;
     dn_ompi_progress_look();
     opal_progress_register(progress_callback);
     hook_waits();

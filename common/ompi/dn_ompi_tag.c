@@ -88,7 +88,7 @@ static bool open_engine(void)
     if (dn_ompi_params_refused(DN_PARAM_TAG)) {
         return false;
     }
-    if (OPAL_SUCCESS != dn_ompi_open(&engine.port)) {
+    if (OPAL_SUCCESS != dn_ompi_open(DN_OMPI_AHEAD_OF_MODEX, &engine.port)) {
         return false;
     }
     if (dn_ompi_far_has_failed()) {

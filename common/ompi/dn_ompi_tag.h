@@ -63,16 +63,31 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
 DN_API extern unsigned dn_ompi_tag_polls;
 
 /** @name Communicators
- * Those that come from a group, as sessions make them, may have a different number in each process. A process publishes its number when it
- * gets the communicator. A sender looks up the receiver's number once. Communicators that come from another communicator cost nothing here.
+ * Those that come from a group, as sessions make them, may have a different number in each process. Their messages go by a context of the
+ * engine that has a name (dn_tag_name()): the communicator's extended number. Before its first message to a process a sender says the
+ * name there. Communicators that come from another communicator cost nothing here.
  */
 /** @{ */
-/** Of a PML's or an MTL's add_comm, ahead of the barrier after which messages may be sent. @return OMPI_SUCCESS, or why the number cannot be told. */
-DN_API int dn_ompi_comm_add(struct ompi_communicator_t *comm);
+/** What a communicator without a global number has in c_pml_comm. */
+typedef struct dn_ompi_comm {
+    uint32_t context;
+    uint8_t said[]; /**< by rank: that process has been told the name; threads may tell it at the same time */
+} dn_ompi_comm_t;
+
+/** Of a PML's or an MTL's add_comm. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
+DN_API int dn_ompi_comm_add(dn_tag_t *tag, struct ompi_communicator_t *comm);
 /** Of their del_comm: what came for the communicator and was never received is forgotten, since its number may soon be another communicator's. */
 DN_API void dn_ompi_comm_del(dn_tag_t *tag, struct ompi_communicator_t *comm);
-/** Which number a process of a communicator has that is not global. @return false: it has not told, a text has said so. */
-DN_API bool dn_ompi_comm_ask(struct ompi_communicator_t *comm, int rank, uint32_t *context);
+/** Say the name of a communicator that has no global number, ahead of the first message to a process. @return false: the process is lost,
+ * or memory ran out. */
+DN_API bool dn_ompi_comm_say(struct ompi_communicator_t *comm, int rank, dn_tag_peer_t *peer);
+
+/** The context of messages to this process. */
+static inline uint32_t dn_ompi_comm_own_context(const struct ompi_communicator_t *comm)
+{
+    return OPAL_LIKELY(dn_ompi_comm_is_global(comm)) ? dn_ompi_comm_context(comm)
+                                                     : ((const dn_ompi_comm_t *) comm->c_pml_comm)->context;
+}
 /** @} */
 
 /** @name MPI's words for the engine's */
@@ -85,22 +100,23 @@ static inline uint64_t dn_ompi_tag_of(int tag)
 /**
  * To whom a message goes, and its envelope.
  * @param[out] head  As the receiver matches it.
- * @return NULL: the process is not reached, or does not tell its number of the communicator.
+ * @return NULL: the process is not reached, or memory ran out.
  */
 static inline dn_tag_peer_t *dn_ompi_tag_to(struct ompi_communicator_t *comm, int rank, int tag,
                                             dn_tag_head_t *head)
 {
     dn_tag_peer_t *peer = dn_ompi_tag_peer(comm, rank);
 
-    *head = (dn_tag_head_t){dn_ompi_comm_context(comm), comm->c_my_rank, dn_ompi_tag_of(tag)};
-    if (OPAL_UNLIKELY(!dn_ompi_comm_is_global(comm)) && !dn_ompi_comm_ask(comm, rank, &head->context)) {
-        return NULL;
+    *head = (dn_tag_head_t){dn_ompi_comm_own_context(comm), comm->c_my_rank, dn_ompi_tag_of(tag)};
+    if (OPAL_UNLIKELY(!dn_ompi_comm_is_global(comm))) {
+        head->context = dn_tag_abroad(head->context);
+        return NULL != peer && dn_ompi_comm_say(comm, rank, peer) ? peer : NULL;
     }
     return peer;
 }
 static inline dn_tag_want_t dn_ompi_tag_want(const struct ompi_communicator_t *comm, int source, int tag)
 {
-    const dn_tag_want_t want = {.context = dn_ompi_comm_context(comm),
+    const dn_tag_want_t want = {.context = dn_ompi_comm_own_context(comm),
                                 .source = MPI_ANY_SOURCE == source ? DN_MATCH_ANY_SOURCE : source,
                                 .tag = MPI_ANY_TAG == tag ? 0 : dn_ompi_tag_of(tag),
                                 .ignore = MPI_ANY_TAG == tag ? DN_MATCH_ANY_TAG_IGNORE : 0};

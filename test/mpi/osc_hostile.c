@@ -600,7 +600,7 @@ int main(int argc, char **argv)
     if (0 != tables) {
         wrong_own_table();
     }
-    verify_that(0 == dn_ompi_open(&port), "there is no port");
+    verify_that(0 == dn_ompi_open(DN_OMPI_AFTER_MODEX, &port), "there is no port");
     if (ATTACKER == rank) {
         attack();
     } else if (VICTIM == rank) {

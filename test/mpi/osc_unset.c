@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     verify_options(argc, argv, options);
     MPI_Win_create(memory, BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-    verify_that(0 == dn_ompi_open(&port), "there is no port");
+    verify_that(0 == dn_ompi_open(DN_OMPI_AFTER_MODEX, &port), "there is no port");
     if (ATTACKER == rank) {
         attack();
         printf("osc_unset: %llu requests refused, %llu served, no byte of another place told\n",
