@@ -192,10 +192,10 @@ list_leftovers() {
     done
 }
 
-# plm_rsh sometimes finds that the agent has begun before it was made a process group, and says so.
+# plm_rsh, or plm_ssh, sometimes finds that the agent has begun before it was made a process group, and says so.
 eval "one_host_$(declare -f check_silence)"
 check_silence() {
-    sed -i '/ plm:rsh: Warning: setpgid(/d' "$scratch/out"
+    sed -i '/ plm:[rs]sh: Warning: setpgid(/d' "$scratch/out"
     one_host_check_silence
 }
 
