@@ -39,7 +39,7 @@ static struct {
     pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
     int users;              /**< dn_ompi_open() calls not yet undone */
     dn_counters_t counters; /**< when the port had its last user */
-    bool job_is_in;         /**< dn_ompi_let_job_in() has been called for this port */
+    uint32_t job_is_in;     /**< not 0: dn_ompi_let_job_in() has been called for this port */
     bool have_help;
 } dn_ompi;
 
@@ -332,7 +332,7 @@ static int open_port(enum dn_ompi_when when)
         rc = dn_ompi_status(status);
         goto err_log;
     }
-    dn_ompi.job_is_in = false;
+    dn_ompi.job_is_in = 0;
     dn_ompi_far_begin(dn_ompi.port);
     rc = dn_ompi_tell_address(when);
     if (OPAL_SUCCESS != rc) {
@@ -409,11 +409,11 @@ static dn_status_t dn_ompi_admit(const void *address, size_t len)
 
 void dn_ompi_let_job_in(void)
 {
-    static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-
-    /* Once is enough: who greets is through the modex, and that has all of them. */
-    opal_mutex_lock(&lock);
-    for (uint32_t rank = 0; rank < dn_ompi_job_size() && !dn_ompi.job_is_in; rank++) {
+    /* Once is enough, by one thread: who greets is through the modex, and that has all of them. */
+    if (!dn_cas_acq_rel_u32(&dn_ompi.job_is_in, 0, 1)) {
+        return;
+    }
+    for (uint32_t rank = 0; rank < dn_ompi_job_size(); rank++) {
         const opal_process_name_t proc = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = rank};
         void *address = NULL;
         size_t len;
@@ -423,8 +423,6 @@ void dn_ompi_let_job_in(void)
         }
         free(address);
     }
-    dn_ompi.job_is_in = true;
-    opal_mutex_unlock(&lock);
 }
 
 /** What a process has told of itself: the caller's to free(). */

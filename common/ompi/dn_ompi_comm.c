@@ -12,7 +12,7 @@
 #include "dn_ompi_tag.h"
 
 /** Processes that messages of a communicator go to. */
-static size_t targets(const struct ompi_communicator_t *comm)
+static size_t dn_ompi_comm_targets(const struct ompi_communicator_t *comm)
 {
     return (size_t) (OMPI_COMM_IS_INTER(comm)
                          ? ompi_comm_remote_size((struct ompi_communicator_t *) (uintptr_t) comm)
@@ -27,7 +27,7 @@ int dn_ompi_comm_add(dn_tag_t *tag, struct ompi_communicator_t *comm)
     if (dn_ompi_comm_is_global(comm)) {
         return OMPI_SUCCESS;
     }
-    dn_ompi_comm_t *own = calloc(1, sizeof(*own) + targets(comm));
+    dn_ompi_comm_t *own = calloc(1, sizeof(*own) + dn_ompi_comm_targets(comm));
     if (NULL == own) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

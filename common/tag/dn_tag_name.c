@@ -41,7 +41,7 @@ struct dn_tag_alias {
     dn_tag_alias_t *next;
 };
 
-static dn_tag_name_t *find_name(const dn_tag_t *tag, const uint64_t word[2])
+static dn_tag_name_t *dn_tag_find_name(const dn_tag_t *tag, const uint64_t word[2])
 {
     dn_tag_name_t *name = tag->names.first;
 
@@ -51,7 +51,7 @@ static dn_tag_name_t *find_name(const dn_tag_t *tag, const uint64_t word[2])
     return name;
 }
 
-static bool is_taken(const dn_tag_t *tag, uint32_t context)
+static bool dn_tag_context_taken(const dn_tag_t *tag, uint32_t context)
 {
     const dn_tag_name_t *name = tag->names.first;
 
@@ -62,9 +62,9 @@ static bool is_taken(const dn_tag_t *tag, uint32_t context)
 }
 
 /** The context of a name, a new one where there is none. The lock is held. NULL: memory ran out. */
-static dn_tag_name_t *name_of(dn_tag_t *tag, const uint64_t word[2])
+static dn_tag_name_t *dn_tag_name_of(dn_tag_t *tag, const uint64_t word[2])
 {
-    dn_tag_name_t *name = find_name(tag, word);
+    dn_tag_name_t *name = dn_tag_find_name(tag, word);
 
     if (NULL != name) {
         return name;
@@ -77,7 +77,7 @@ static dn_tag_name_t *name_of(dn_tag_t *tag, const uint64_t word[2])
     name->word[1] = word[1];
     do {
         name->context = DN_TAG_NAMED | (++tag->names.last & (DN_TAG_ABROAD - 1));
-    } while (is_taken(tag, name->context));
+    } while (dn_tag_context_taken(tag, name->context));
     name->next = tag->names.first;
     tag->names.first = name;
     tag->names.strange++;
@@ -87,7 +87,7 @@ static dn_tag_name_t *name_of(dn_tag_t *tag, const uint64_t word[2])
 dn_status_t dn_tag_name(dn_tag_t *tag, const uint64_t word[2], uint32_t *context_p)
 {
     dn_tag_lock(tag);
-    dn_tag_name_t *name = name_of(tag, word);
+    dn_tag_name_t *name = dn_tag_name_of(tag, word);
     if (NULL != name) {
         tag->names.strange -= 0 == name->owners++;
         *context_p = name->context;
@@ -97,7 +97,7 @@ dn_status_t dn_tag_name(dn_tag_t *tag, const uint64_t word[2], uint32_t *context
 }
 
 /** Free the aliases of a peer: those of one context, or NULL: all. The lock is held. */
-static void forget_aliases(dn_tag_peer_t *peer, const uint32_t *ours)
+static void dn_tag_forget_aliases(dn_tag_peer_t *peer, const uint32_t *ours)
 {
     for (dn_tag_alias_t **link = &peer->aliases; NULL != *link;) {
         dn_tag_alias_t *alias = *link;
@@ -113,7 +113,7 @@ static void forget_aliases(dn_tag_peer_t *peer, const uint32_t *ours)
 
 void dn_tag_names_leave(dn_tag_peer_t *peer)
 {
-    forget_aliases(peer, NULL);
+    dn_tag_forget_aliases(peer, NULL);
 }
 
 void dn_tag_names_close(dn_tag_t *tag)
@@ -140,7 +140,7 @@ void dn_tag_unname(dn_tag_t *tag, uint32_t context)
         *link = name->next;
         free(name);
         for (dn_tag_peer_t *peer = tag->peers; NULL != peer; peer = peer->next) {
-            forget_aliases(peer, &context);
+            dn_tag_forget_aliases(peer, &context);
         }
     }
     dn_tag_unlock(tag);
@@ -151,20 +151,20 @@ void dn_tag_unname(dn_tag_t *tag, uint32_t context)
 }
 
 /** A send of a name. */
-typedef struct introduction {
+typedef struct dn_tag_introduction {
     dn_tag_req_t req;
     uint64_t word[2];
-} introduction_t;
+} dn_tag_introduction_t;
 
 /** dn_tag_fn_t */
-static void introduced(dn_tag_req_t *req)
+static void dn_tag_introduced(dn_tag_req_t *req)
 {
     free(req);
 }
 
 dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32_t context)
 {
-    introduction_t *introduction = calloc(1, sizeof(*introduction));
+    dn_tag_introduction_t *introduction = calloc(1, sizeof(*introduction));
 
     if (NULL == introduction) {
         return DN_ERR_NOMEM;
@@ -172,7 +172,7 @@ dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32
     dn_tag_req_t *req = &introduction->req;
     introduction->word[0] = word[0];
     introduction->word[1] = word[1];
-    req->complete = introduced;
+    req->complete = dn_tag_introduced;
     dn_tag_memory(req, introduction->word, sizeof(introduction->word));
     const dn_status_t status = dn_tag_send_name(req, peer, dn_tag_abroad(context));
     if (DN_OK != status) {
@@ -183,7 +183,7 @@ dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32
 
 /** Note what a sender calls a context of this process. It has one number for a name at a time, and one name for a number. The lock is held.
  * @return false: memory ran out. */
-static bool note_alias(dn_tag_peer_t *peer, uint32_t theirs, uint32_t ours)
+static bool dn_tag_note_alias(dn_tag_peer_t *peer, uint32_t theirs, uint32_t ours)
 {
     dn_tag_alias_t *alias = peer->aliases;
 
@@ -210,9 +210,9 @@ bool dn_tag_got_name(dn_tag_t *tag, dn_peer_t *src, const dn_tag_named_t *named)
     }
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
-    const bool good = DN_TAG_STRANGE_NAMES > tag->names.strange || NULL != find_name(tag, named->word);
-    const dn_tag_name_t *name = NULL != peer && good ? name_of(tag, named->word) : NULL;
-    const bool noted = NULL != name && note_alias(peer, named->head.context, name->context);
+    const bool good = DN_TAG_STRANGE_NAMES > tag->names.strange || NULL != dn_tag_find_name(tag, named->word);
+    const dn_tag_name_t *name = NULL != peer && good ? dn_tag_name_of(tag, named->word) : NULL;
+    const bool noted = NULL != name && dn_tag_note_alias(peer, named->head.context, name->context);
     if (NULL != peer) {
         dn_store_relaxed(&peer->seen, peer->seen + 1);
     }

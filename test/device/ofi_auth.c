@@ -520,7 +520,7 @@ static void who_is_not_let_in_is_told_of(dn_world_t *world)
     if (0 == world->rank) {
         dn_check_equal(dn_group_admit(world->port, &pgid), DN_OK);
         dn_world_connect_to(world, 1);
-        dn_world_send(world, world->peer[1], DN_CHAN_USER, 1, "x", 1);
+        dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, NULL, 0);
         dn_world_fence(world, world->peer[1]);
         dn_check_equal(*strangers, none);
     } else {
