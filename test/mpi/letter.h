@@ -11,8 +11,9 @@
 
 #include "dimmnet.h"
 
-/** Of libmca_common_dimmnet: the port that the components use. */
-int dn_ompi_open(dn_port_t **port_p);
+/** Of dn_ompi.h, which needs headers of Open MPI's own: the port that the components use. */
+enum dn_ompi_when { DN_OMPI_AHEAD_OF_MODEX, DN_OMPI_AFTER_MODEX };
+int dn_ompi_open(enum dn_ompi_when when, dn_port_t **port_p);
 void dn_ompi_close(void);
 
 enum { VICTIM, ATTACKER, BODY = 600, ADDRESS_TAG = 1, DONE_TAG = 2 };
