@@ -49,14 +49,14 @@ static struct fi_info *dn_ofi_hints(const dn_ofi_lib_t *lib, const char *hint, u
 
 /** Is this the name of a provider, or of the one below its layers? tcp is
  * tcp;ofi_rxm, too, and net: so are called the RDM endpoints of its own that
- * tcp has from libfabric 1.18 on in the versions before. */
+ * tcp has from libfabric 1.18 on in the versions before. There net is tcp without ofi_rxm. */
 static int dn_ofi_is_called(const char *name, size_t len, const char *provider)
 {
     const size_t lower = strcspn(provider, ";");
 
     return ((len == lower || len == strlen(provider)) && 0 == strncasecmp(name, provider, len))
-           || (3 == len && 3 == lower && 0 == strncasecmp(name, "tcp", 3)
-               && 0 == strncmp(provider, "net", 3));
+           || (3 == len && 3 == lower && 0 == strncasecmp(name, "tcp", 3) && 0 == strncmp(provider, "net", 3))
+           || (3 == len && 0 == strncasecmp(name, "net", 3) && 0 == strcmp(provider, "tcp"));
 }
 
 static int dn_ofi_is_listed(const char *list, const char *provider)
@@ -184,8 +184,9 @@ static dn_status_t dn_ofi_read_wish(dn_ofi_wish_t *wish, const dn_config_t *conf
         *at = '\0';
         wish->domain = at + 1;
     }
-    /* To libfabric it is less than to users: without net. */
-    wish->hint = 0 == strcasecmp(wish->provider, "tcp") ? "" : wish->provider;
+    /* To libfabric either is less than to users. */
+    const int either = 0 == strcasecmp(wish->provider, "tcp") || 0 == strcasecmp(wish->provider, "net");
+    wish->hint = either ? "" : wish->provider;
     return DN_OK;
 }
 
