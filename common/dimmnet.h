@@ -151,6 +151,9 @@ DN_API dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_att
 
 /** A few words for a status, never NULL. */
 DN_API const char *dn_strerror(dn_status_t status);
+
+/** The version of the library that runs, such as "0.2.0". The version that a program was built for says nothing of it. */
+DN_API const char *dn_version(void);
 /** @} */
 
 /** @name Peers */

@@ -78,6 +78,11 @@ void dn_log_keep(char *sentence)
     dn_log_kept = sentence;
 }
 
+const char *dn_version(void)
+{
+    return DN_VERSION;
+}
+
 const char *dn_strerror(dn_status_t status)
 {
     switch (status) {
