@@ -211,12 +211,24 @@ static bool same_open_mpi(void)
            && !isdigit((unsigned char) opal_version_string[len]);
 }
 
-int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section)
+/** Two installations may be found at once, or a part of one may be older than the rest. Said once for all components. */
+static bool same_dimmnet(const mca_base_component_t *component, const char *built)
+{
+    if (0 == strcmp(DN_VERSION, built) && 0 == strcmp(DN_VERSION, dn_version())) {
+        return true;
+    }
+    dn_ompi_help_once(dn_ompi_hash(DN_OMPI_HASH, "other-dimmnet"), "other-dimmnet", component->mca_type_name,
+                      component->mca_component_name, built, DN_VERSION, dn_version());
+    return false;
+}
+
+int dn_ompi_register_built(const mca_base_component_t *component, dn_param_section_t section,
+                           const char *built)
 {
     Dl_info self;
 
     if (0 > mca_base_var_find("opal", "common", "dimmnet", "devices")
-        && 0 != dladdr((void *) (uintptr_t) dn_ompi_register, &self) && NULL != self.dli_fname) {
+        && 0 != dladdr((void *) (uintptr_t) dn_ompi_register_built, &self) && NULL != self.dli_fname) {
         dn_ompi.launcher = getppid();
         stay_loaded(self.dli_fname);
         dn_ompi.have_help = add_help_folder(self.dli_fname);
@@ -224,6 +236,9 @@ int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t s
     if (!same_open_mpi()) {
         dn_ompi_help("other-open-mpi", component->mca_type_name, component->mca_component_name,
                      DN_OMPI_VERSION, opal_version_string);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    if (!same_dimmnet(component, built)) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     dn_ompi_params_register(component, DN_PARAM_PORT);

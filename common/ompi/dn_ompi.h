@@ -41,11 +41,19 @@ DN_API bool dn_ompi_params_refused(dn_param_section_t section);
  * Register the MCA variables of dn_params.def that several components share, and those of @p section, which is the component's. To be
  * called first in a component's register function.
  *
+ * @param[in] built  The version of dimmnet whose headers the component was compiled with.
+ *
  * @retval OPAL_SUCCESS            also when a value was refused: dn_ompi_params_refused() tells.
- * @retval OPAL_ERR_NOT_AVAILABLE  this is not the Open MPI that was built for. A help text has said so;
- *                                 return this from the register function.
+ * @retval OPAL_ERR_NOT_AVAILABLE  this is not the Open MPI that was built for, or the component, this library and libdimmnet are not of
+ *                                 one version. A help text has said so; return this from the register function.
  */
-DN_API int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section);
+DN_API int dn_ompi_register_built(const mca_base_component_t *component, dn_param_section_t section,
+                                  const char *built);
+
+static inline int dn_ompi_register(const mca_base_component_t *component, dn_param_section_t section)
+{
+    return dn_ompi_register_built(component, section, DN_VERSION);
+}
 
 /** When a port is opened: a session of MPI-4 has a modex as MPI_Init has, so nothing but the caller's place tells. */
 enum dn_ompi_when {
