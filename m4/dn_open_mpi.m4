@@ -22,6 +22,7 @@ AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks
     AC_SUBST([DN_OMPI_LIBS])
     AC_SUBST([DN_OMPI_BTL_LIBS])
     AC_SUBST([DN_PMIX_COMPONENTS])
+    AC_SUBST([DN_OMPI_DIR])
     # For the shell of a test: components come from the build tree. PMIx is told of a folder of its own, as in env.sh.
     DN_COMPONENTS_OF_BUILD="OMPI_MCA_mca_base_component_path='\$(abs_top_builddir)/openmpi:SYS_DEFAULT'; export OMPI_MCA_mca_base_component_path"
     AS_IF([test -n "$DN_PMIX_COMPONENTS"],
@@ -80,6 +81,9 @@ AC_DEFUN([_DN_OMPI_FIND], [
     AS_CASE([$MPICC],
         [*.openmpi], [AC_PATH_PROGS([MPIRUN], [mpirun.openmpi mpirun], [mpirun], [$dn_mpi_bin$PATH_SEPARATOR$PATH])],
         [AC_PATH_PROGS([MPIRUN], [mpirun mpirun.openmpi], [mpirun], [$dn_mpi_bin$PATH_SEPARATOR$PATH])])
+    # Where this Open MPI looks for components: dimmnet-enable puts links there. Empty where it does not say.
+    AC_PATH_PROG([OMPI_INFO], [ompi_info], [], [$dn_mpi_bin$PATH_SEPARATOR$PATH])
+    DN_OMPI_DIR=`test -z "$OMPI_INFO" || "$OMPI_INFO" --parsable --path pkglibdir 2>&AS_MESSAGE_LOG_FD | $SED -n 's/^path:pkglibdir://p'`
 
     dn_save_CPPFLAGS=$CPPFLAGS
     dn_save_CFLAGS=$CFLAGS
