@@ -29,7 +29,7 @@ dimmnet-enable
 dimmnet-enable # once more: nothing changes
 [[ 5 = "$(components)" ]] || { cat /tmp/info; die "ompi_info shows $(components) components"; }
 ! grep -i 'cannot open\|unable to open' /tmp/info || die "ompi_info cannot open a component"
-[[ dimmnet = "$(pml)" ]] || die "enabled, and not used: $(pml)"
+[[ dimmnet = "$(set +eu; . /etc/profile; pml)" ]] || die "enabled, and not used after a login: $(cat /tmp/out)"
 echo "enabled: $(grep '^8 ' /tmp/out | xargs echo 'bytes, us:')"
 /debs/user
 dimmnet_info >/tmp/out && grep -A 1 Devices /tmp/out
