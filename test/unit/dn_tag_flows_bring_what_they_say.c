@@ -295,12 +295,12 @@ static void a_sender_does_what_its_receiver_wishes(void **state)
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, self);
 
     assert_true(exchange());
-    know(&peer->pace.class[0], DN_PACE_ALONE);
+    know(&peer->pace.class[1], DN_PACE_ALONE);
     /* The receiver finds out with the next message. */
     assert_true(exchange());
     assert_int_equal(peer->wish.flows, DN_PACE_FLOW_ALL & ~dn_pace_flow_bit(MEDIUM));
     assert_false(exchange());
-    know(&peer->pace.class[0], DN_PACE_PIECES);
+    know(&peer->pace.class[1], DN_PACE_PIECES);
     assert_false(exchange());
     assert_int_equal(peer->wish.flows, DN_PACE_FLOW_ALL);
     assert_true(exchange());
