@@ -16,15 +16,16 @@ lint_failures=0
 root=${1:-$(dirname "$0")/../..}
 root=$(cd "$root" && pwd) || { echo "$lint_name: no such folder: $1" >&2; exit 2; }
 
-# Written by autoreconf, configure or make when a build runs inside the source tree, and folders of builds.
+# Written by autoreconf, configure, make or dpkg-buildpackage when a build runs inside the source tree, and folders of builds.
 lint_generated='^(aclocal\.m4|configure~?|config\.(log|status)|libtool|dimmnet\.pc|env\.sh|m4/(libtool|lt.*)\.m4)$'
 lint_generated+='|(^|/)(Makefile(\.in)?|stamp-h1|dn_config\.h(\.in~?)?|dn_devices\.h(\.new)?|\.dirstamp)$'
+lint_generated+='|^debian/(files|debhelper-build-stamp|autoreconf\.(before|after)|.*\.(substvars|debhelper|debhelper\.log))$'
 lint_generated+='|\.(l?o|l?a|so|log|trs|pyc|png|gz|swp)$|~$'
 
 lint_find() {
     (cd "$root" && find . \
         \( -name .git -o -name autom4te.cache -o -name build-aux -o -name .deps -o -name .libs -o -name __pycache__ \
-           -o -path ./build -o -path ./test/fuzz/corpus -o -path ./openmpi -o -path './dimmnet-[0-9]*' -o -path ./_build -o -path ./_inst \) -prune \
+           -o -path './debian/*' -type d ! -name source -o -path ./build -o -path ./test/fuzz/corpus -o -path ./openmpi -o -path './dimmnet-[0-9]*' -o -path ./_build -o -path ./_inst \) -prune \
         -o -type f -name config.status ! -path ./config.status -printf 'BUILD %h\n' \
         -o -type f -printf '%P\n') |
         awk '/^BUILD \.\// { skip[substr($0, 9) "/"] = 1; next }
