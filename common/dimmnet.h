@@ -116,7 +116,7 @@ DN_API const uint32_t *dn_strangers(const dn_port_t *port);
 DN_API dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len);
 
 /** An address never needs more bytes than this. */
-#define DN_ADDRESS_MAX 1024
+#define DN_ADDRESS_MAX 2048
 
 /** The PGID of the group that has a key, as it stands in the addresses of its processes.
  * @retval DN_ERR_ACCESS  libsodium does not start: allow getrandom in the sandbox. */

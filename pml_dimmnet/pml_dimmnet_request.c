@@ -42,13 +42,15 @@ void __attribute__((noinline)) mca_pml_dimmnet_request_end_shared(pml_dimmnet_re
     if (PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED)) {
         request_recycle(request);
     } else {
+        /* Open MPI's own exchange need not release anything. */
+        opal_atomic_wmb();
         ompi_request_complete(&request->ompi, true);
     }
     dn_ompi_wait_tell();
 }
 
-/** Has the engine said that a request is complete? It touches none after that. The acquire pairs with the exchange by which
- * ompi_request_complete() says so. */
+/** Has the engine said that a request is complete? What it wrote before is seen then: the fence pairs with that of
+ * mca_pml_dimmnet_request_end_shared(). */
 static inline bool request_is_over(const pml_dimmnet_req_t *request)
 {
     const bool complete = REQUEST_COMPLETE(&request->ompi);

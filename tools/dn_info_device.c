@@ -276,7 +276,11 @@ int info_announce(const info_devices_t *devices, int seconds, info_tell_fn_t tel
     snprintf(address.devices, sizeof(address.devices), "%s", devices->usable);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    if (DN_OK == dn_address(port, address.bytes, &address.len) && 0 == tell(&address, arg)) {
+    const dn_status_t told = dn_address(port, address.bytes, &address.len);
+    if (DN_OK != told) {
+        note_reason(why, told);
+        fprintf(stderr, INFO_PROGRAM ": the address of %s cannot be told: %s\n", devices->usable, why);
+    } else if (0 == tell(&address, arg)) {
         status = serve(port, seconds);
     }
     dn_close(port);

@@ -244,6 +244,7 @@ static const dn_auth_root_t *dn_ipnuma_is_genuine(dn_ipnuma_t *ipnuma,
     const dn_auth_root_t *root =
         dn_guests_root(&ipnuma->guests, dn_port_group(ipnuma->iface.port), hello->where.exchange, pgid);
     if (NULL == root) {
+        dn_port_stranger(ipnuma->iface.port);
         return NULL;
     }
     dn_auth_mac(root, datagram, DN_IPNUMA_SIGNED, mac);

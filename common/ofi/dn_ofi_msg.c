@@ -249,6 +249,10 @@ dn_status_t dn_ofi_lend(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     }
     dn_ofi_lock(ofi);
     if (dn_ofi_borrows(ofi, peer, first_len)) {
+        if (peer->tx->burst.gathers) {
+            /* Those that are gathered go ahead of it. */
+            dn_ofi_advance(ofi, peer->tx);
+        }
         if (dn_ofi_has_way(ofi, peer->tx, dn_ofi_lines(len))) {
             head.token = peer->tx->token;
             head.number = peer->tx->number;

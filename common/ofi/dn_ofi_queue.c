@@ -57,7 +57,8 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, const dn_ofi_buffer_t *buffer,
                         uint32_t size, uint32_t lines, uint32_t credit)
 {
-    return NULL != buffer && buffer->room < ofi->pool[DN_OFI_LONG].room && size + buffer->size <= stream->room
+    return NULL != buffer && buffer->room < ofi->pool[DN_OFI_LONG].room
+           && size + buffer->size <= ofi->joined_max && size + buffer->size <= stream->room
            && lines + buffer->lines <= credit;
 }
 
@@ -138,7 +139,8 @@ void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
 {
     if (NULL == stream || DN_OFI_WATCH_NONE == ofi->watcher.state
-        || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_MEDIUM].room) {
+        || sizeof(dn_ofi_head_t) + len > ofi->pool[DN_OFI_MEDIUM].room
+        || ofi->pool[DN_OFI_MEDIUM].room == ofi->pool[DN_OFI_LONG].room) {
         return 0;
     }
     if (stream->burst.turn != ofi->turns) {

@@ -431,6 +431,7 @@ typedef struct dn_ofi {
     size_t iov_limit;  /**< of ours in one call of RMA */
     size_t rma_iov_limit;
     size_t inject;
+    size_t joined_max; /**< bytes of messages that go out together */
     uint32_t tx_left;  /**< operations that the provider still takes, */
     uint32_t tx_words; /**< the last of them words alone: a peer that gets no answer gives this process up; */
     uint32_t tx_most;  /**< and messages of one stream: a peer that takes none leaves room for the others */

@@ -33,13 +33,17 @@
 /** Distinct texts that one process shows; what comes after them is noise. */
 #define TEXTS_MAX 32
 
+/** Times that all of a job are looked for who may greet, while some have not told their address. */
+#define LETS_MAX 16
+
 static struct {
     dn_port_t *port;
     bool port_threads;      /**< the port was opened for threads */
     pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
     int users;              /**< dn_ompi_open() calls not yet undone */
     dn_counters_t counters; /**< when the port had its last user */
-    uint32_t job_is_in;     /**< not 0: dn_ompi_let_job_in() has been called for this port */
+    uint32_t job_is_in; /**< not 0: a thread lets the job's processes in to this port, or all of them are */
+    uint32_t lets_in;   /**< times that this was tried and somebody was missing */
     bool have_help;
 } dn_ompi;
 
@@ -348,6 +352,7 @@ static int open_port(enum dn_ompi_when when)
         goto err_log;
     }
     dn_ompi.job_is_in = 0;
+    dn_ompi.lets_in = 0;
     dn_ompi_far_begin(dn_ompi.port);
     rc = dn_ompi_tell_address(when);
     if (OPAL_SUCCESS != rc) {
@@ -424,8 +429,10 @@ static dn_status_t dn_ompi_admit(const void *address, size_t len)
 
 void dn_ompi_let_job_in(void)
 {
-    /* Once is enough, by one thread: who greets is through the modex, and that has all of them. */
-    if (!dn_cas_acq_rel_u32(&dn_ompi.job_is_in, 0, 1)) {
+    bool all = true;
+
+    /* By one thread. Once is enough where all have told their address: who greets is through the modex, and that has all of them. */
+    if (LETS_MAX <= dn_load_relaxed(&dn_ompi.lets_in) || !dn_cas_acq_rel_u32(&dn_ompi.job_is_in, 0, 1)) {
         return;
     }
     for (uint32_t rank = 0; rank < dn_ompi_job_size(); rank++) {
@@ -433,10 +440,16 @@ void dn_ompi_let_job_in(void)
         void *address = NULL;
         size_t len;
 
-        if (rank != OPAL_PROC_MY_NAME.vpid && dn_ompi_address_recall(&proc, &address, &len)) {
-            (void) dn_ompi_admit(address, len - 1);
+        if (rank != OPAL_PROC_MY_NAME.vpid) {
+            all = dn_ompi_address_recall(&proc, &address, &len) && DN_OK == dn_ompi_admit(address, len - 1)
+                  && all;
         }
         free(address);
+    }
+    if (!all) {
+        /* A process that is not let in greets again. */
+        dn_store_relaxed(&dn_ompi.lets_in, dn_load_relaxed(&dn_ompi.lets_in) + 1);
+        dn_store_release(&dn_ompi.job_is_in, 0);
     }
 }
 

@@ -271,7 +271,7 @@ const uint32_t *dn_strangers(const dn_port_t *port)
 
 void dn_port_stranger(dn_port_t *port)
 {
-    dn_store_relaxed(&port->strangers, dn_load_relaxed(&port->strangers) + 1);
+    (void) dn_fetch_add_relaxed(&port->strangers, 1);
 }
 
 void dn_counters(const dn_port_t *port, dn_counters_t *counters)

@@ -44,7 +44,7 @@
 /** Messages until every way has had its tries. */
 #define ALL_TRIES (DN_PACE_WAYS * DN_PACE_TRIES)
 
-_Static_assert(DN_PACE_FIRST << 3 == DN_PACE_FLOW_MAX && 15 == DN_PACE_FLOW_ALL, "four classes flow");
+_Static_assert(DN_PACE_FIRST << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
 static unsigned class_of(size_t len)
 {

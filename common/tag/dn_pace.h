@@ -41,11 +41,11 @@ enum dn_pace_way {
 /** What the user has asked for. */
 enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_ALWAYS };
 
-/** Lengths are told apart by powers of 2, from 8 KiB and less to 2 MiB and more. */
-#define DN_PACE_FIRST   ((size_t) 8 << 10)
-#define DN_PACE_CLASSES 9
+/** Lengths are told apart by powers of 2, from 16 KiB and less to 2 MiB and more. */
+#define DN_PACE_FIRST   ((size_t) 16 << 10)
+#define DN_PACE_CLASSES 8
 /** A bit for each class whose messages may flow. */
-#define DN_PACE_FLOW_ALL 15u
+#define DN_PACE_FLOW_ALL 7u
 
 /** Messages in a row by which a way is tried. */
 #define DN_PACE_TRIES 8

@@ -11,15 +11,15 @@
  *   DN_TAG_FRAG, the last    ----->  complete
  *
  * To ask for a message takes a round trip, in which both sides might have copied 10 KiB and more. And cut into pieces, it is copied
- * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. Another
+ * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. A longer
  * one that comes meanwhile is announced.
  *
  * What flows is copied twice, and takes memory at a receiver that does not wait for it. Where a copy by the kernel takes less time,
  * the receiver finds out (dn_pace.h), and wishes that the sender announces messages of this length. That is for the sender's memory
  * which lies together: what has to be packed flows.
  *
- * Up to the eager limit a message goes as a whole where several follow each other, as the copies of one and the next overlap anyway,
- * and if it has to be packed.
+ * Up to the eager limit a message flows where the two answer each other. Where several follow each other it goes as a whole, as the copies
+ * of one and the next overlap anyway; so does one that has to be packed, and one that comes while another flows.
  *
  * A message that nobody waits for when it begins is kept until all of it is here, even if its receive comes in the meantime. So pieces
  * are put into the receive's memory by the handlers alone, and into that of a kept message under the lock.
@@ -77,32 +77,23 @@ static bool dn_tag_is_burst(const dn_tag_peer_t *peer, uint32_t unanswered)
     return DN_TAG_WHOLE_BURST <= unanswered || DN_TAG_WHOLE_BURST < dn_load_relaxed(&peer->unanswered_then);
 }
 
-/** How a message goes whose length leaves a choice. */
-enum dn_tag_choice {
-    DN_TAG_AS_OTHERS, /**< as its length says */
-    DN_TAG_FLOWS,
-    DN_TAG_ANNOUNCED, /**< though it may be short enough to go as a whole */
-};
-
-/** What does the receiver wish? In a stream the shorter ones flow in any case: two cores that copy at once are as fast as the kernel, and
- * a trial of a few such messages does not show it. */
-static enum dn_tag_choice dn_tag_chosen(const dn_tag_req_t *req)
+/** Does a message flow? What is short enough to be eager is not announced instead, however fast the kernel copies: programs that first send
+ * to each other, and then receive, rely on that. In a stream of longer ones the shorter of these flow whatever their receiver wishes: two
+ * cores that copy at once are as fast as the kernel, and a trial of a few such messages does not show it. */
+static bool dn_tag_is_flow(const dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
 
     if (!peer->flows || req->len <= peer->whole_limit || req->len > DN_PACE_FLOW_MAX) {
-        return DN_TAG_AS_OTHERS;
+        return false;
     }
     const uint32_t unanswered = dn_tag_unanswered(peer);
     const bool packed = NULL == req->buffer;
-    if (req->len <= peer->eager_limit && (packed || dn_tag_is_burst(peer, unanswered))) {
-        return DN_TAG_AS_OTHERS;
+    if (req->len <= peer->eager_limit) {
+        return !packed && !dn_tag_is_burst(peer, unanswered);
     }
-    if (packed || (DN_TAG_FLOW_STREAM <= unanswered && req->len <= DN_TAG_FLOW_STREAM_BYTES)) {
-        return DN_TAG_FLOWS;
-    }
-    return 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len)) ? DN_TAG_FLOWS
-                                                                                  : DN_TAG_ANNOUNCED;
+    const bool streams = DN_TAG_FLOW_STREAM <= unanswered && req->len <= DN_TAG_FLOW_STREAM_BYTES;
+    return packed || streams || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
 }
 
 /** When does a message leave? To look takes a part of the time that it takes itself, so that most leave without. */
@@ -114,19 +105,18 @@ static uint64_t dn_tag_flow_leaves(dn_tag_peer_t *peer)
     return flowed % DN_TAG_FLOW_EVERY < DN_TAG_FLOW_TIMED ? dn_clock_ns() : 0;
 }
 
-bool dn_tag_flow(dn_tag_req_t *req, bool *announce_p)
+bool dn_tag_flow(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
-    const enum dn_tag_choice chosen = dn_tag_chosen(req);
     int events = 0;
 
-    *announce_p = DN_TAG_ANNOUNCED == chosen;
-    if (DN_TAG_FLOWS != chosen || dn_tag_is_held(peer, req->len)
-        || NULL != dn_load_relaxed(&peer->waits.first) || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
+    if (!dn_tag_is_flow(req) || dn_tag_is_held(peer, req->len) || NULL != dn_load_relaxed(&peer->waits.first)
+        || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
-    /* To pack takes a time of its own. */
-    const uint64_t left = NULL == req->buffer ? 0 : dn_tag_flow_leaves(peer);
+    /* To pack takes a time of its own; and of the shorter ones there is nothing to learn. */
+    const bool timed = NULL != req->buffer && req->len > peer->eager_limit;
+    const uint64_t left = timed ? dn_tag_flow_leaves(peer) : 0;
     const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = left};
     req->kind = DN_TAG_FLOW;
     req->remote = DN_HANDLE_NONE;

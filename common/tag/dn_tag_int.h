@@ -331,9 +331,8 @@ bool dn_tag_recv_again(dn_tag_req_t *req);
 
 /** @name dn_tag_flow.c */
 /** @{ */
-/** Begin to send a message that flows. @param[out] announce_p  Whether to announce it, though it may be short enough to go as a whole.
- * @return false: send it another way. */
-bool dn_tag_flow(dn_tag_req_t *req, bool *announce_p);
+/** Begin to send a message that flows. @return false: send it another way. */
+bool dn_tag_flow(dn_tag_req_t *req);
 /** The last piece of what flows to a peer has left. */
 static inline void dn_tag_flow_end(dn_tag_peer_t *peer)
 {

@@ -74,7 +74,8 @@ static dn_status_t dn_tag_post_eager(dn_tag_req_t *req)
     dn_status_t status = DN_ERR_UNSUPPORTED;
 
     dn_tag_leaves(req->tag);
-    if (req->len > peer->copy_limit) {
+    /* Where the two share memory it is copied in any case. */
+    if (req->len > peer->copy_limit && !peer->flows) {
         req->comp.fn = dn_tag_returned;
         dn_tag_transfers(peer, 1);
         status = dn_botf_lend(peer->peer, channel, DN_TAG_EAGER, &req->head, sizeof(req->head), req->buffer,
@@ -258,10 +259,10 @@ static bool dn_tag_is_eager(const dn_tag_req_t *req)
 }
 
 /** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */
-static bool dn_tag_plan(dn_tag_req_t *req, int synchronous, bool announce)
+static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 {
     dn_tag_turn(req, DN_TAG_WAITS_REPLY);
-    if (!announce && dn_tag_is_eager(req)) {
+    if (dn_tag_is_eager(req)) {
         req->kind = synchronous ? DN_TAG_SYNC : DN_TAG_EAGER;
     } else {
         dn_tag_offer_bytes(req);
@@ -303,13 +304,12 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
     const size_t len = req->len;
     dn_status_t status = DN_OK;
     bool unasked = true;
-    bool announce = false;
 
     if (dn_tag_push(req)) {
         return DN_OK;
     }
-    if (synchronous || !dn_tag_flow(req, &announce)) {
-        if (__builtin_expect(!dn_tag_plan(req, synchronous, announce), 0)) {
+    if (synchronous || !dn_tag_flow(req)) {
+        if (__builtin_expect(!dn_tag_plan(req, synchronous), 0)) {
             return DN_ERR_NOMEM;
         }
         unasked = DN_TAG_EAGER == req->kind || DN_TAG_SYNC == req->kind;

@@ -176,7 +176,7 @@ typedef struct dn_emulate_where {
     uint32_t llcm_bytes;
     uint32_t lines; /**< that may be on their way to it from one peer */
     uint32_t len;
-    uint8_t address[DN_ADDRESS_MAX - 256]; /**< of the second port, len bytes */
+    uint8_t address[768]; /**< of the second port, len bytes */
 } dn_emulate_where_t;
 
 typedef struct dn_emulate_hello {
