@@ -131,7 +131,10 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
         return;
     }
     dn_ipnuma_applicant_t *applicant = dn_ipnuma_applicant_of(ipnuma, pc->where.nonce);
-    if (NULL != applicant && !dn_ipnuma_goes_first(ipnuma, pc->where.nonce)) {
+    if (NULL != applicant && !dn_ipnuma_goes_first(ipnuma, pc->where.nonce)
+        && now - applicant->since < DN_IPNUMA_APPLY_LEAST_NS) {
+        /* Both open at once, and the peer's HELLO goes first. One that is older was abandoned, or heard before and said again by
+         * somebody: this CHALLENGE answers a HELLO of now. */
         return;
     }
     dn_auth_side_t theirs = pc->greet.theirs;

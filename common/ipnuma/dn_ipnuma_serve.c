@@ -232,6 +232,10 @@ static int dn_ipnuma_told(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     case DN_TLP_JOIN:
         return dn_ipnuma_join(pc);
     case DN_TLP_LEAVE:
+        if (NULL != pc->partial) {
+            /* In the midst of a message: no sender of ours leaves then. */
+            return 0;
+        }
         dn_ipnuma_part(pc);
         return 1;
     case DN_TLP_CLOSE:

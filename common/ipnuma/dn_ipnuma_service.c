@@ -203,8 +203,8 @@ int dn_ipnuma_recv(dn_peer_base_t *base, int max)
     dn_ipnuma_peer_t *peer = (dn_ipnuma_peer_t *) base;
 
     dn_ipnuma_lock(ipnuma);
-    ipnuma->turns++;
     if (NULL == peer->first) {
+        ipnuma->turns++;
         (void) dn_ipnuma_turn(ipnuma);
     }
     const int n = dn_ipnuma_dispatch(ipnuma, peer, max);

@@ -107,6 +107,9 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
         (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted));
     }
     (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+    /* A path that becomes narrower cuts datagrams into fragments. By default it would drop them, and perhaps not say so. */
+    const int cuts = IP_PMTUDISC_DONT;
+    (void) setsockopt(ipnuma->fd, IPPROTO_IP, IP_MTU_DISCOVER, &cuts, sizeof(cuts));
     if (0 != getsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &got, &len) || 0 >= got) {
         got = 1 << 17;
     }
