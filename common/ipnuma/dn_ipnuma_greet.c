@@ -307,7 +307,10 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
         return;
     }
     enum dn_ipnuma_refusal why = DN_IPNUMA_WELCOME;
-    if ((NULL == pc || !pc->joined) && ipnuma->nsenders >= ipnuma->max_senders) {
+    /* Those that have not joined hold memory, too. */
+    const int full =
+        ipnuma->nsenders >= ipnuma->max_senders || (NULL == pc && ipnuma->npcs / 2 >= ipnuma->max_senders);
+    if ((NULL == pc || !pc->joined) && full) {
         if (dn_ipnuma_find_dead(ipnuma)) {
             /* There will be another HELLO. */
             return;

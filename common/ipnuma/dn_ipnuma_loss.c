@@ -143,8 +143,8 @@ static void dn_loss_shrink(dn_loss_t *loss, uint64_t sent_at, uint64_t now)
 
 static void dn_loss_grow(dn_loss_t *loss, const dn_loss_packet_t *packet)
 {
-    /* Not while it recovers, nor when the window was not what held the sender back. */
-    if (packet->at <= loss->recovery_at || loss->flying < loss->window / 2) {
+    /* Not while it recovers. */
+    if (packet->at <= loss->recovery_at) {
         return;
     }
     loss->window += loss->window < loss->threshold
@@ -182,6 +182,8 @@ static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate
 int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, uint64_t delay_ns,
                 uint64_t now, dn_loss_fate_fn_t fate, void *arg)
 {
+    /* Was the window what held the sender back? Before anything is taken off. */
+    const int limited = loss->flying >= loss->window / 2;
     uint32_t acked = 0, at = ranges;
 
     if (0 == ranges) {
@@ -203,7 +205,9 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
         if (packet->number == range[0].last) {
             dn_loss_measure(loss, now - packet->at, delay_ns);
         }
-        dn_loss_grow(loss, packet);
+        if (limited) {
+            dn_loss_grow(loss, packet);
+        }
         dn_loss_settle(loss, packet, 0, fate, arg);
         acked++;
     }

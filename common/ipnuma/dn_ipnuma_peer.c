@@ -151,6 +151,10 @@ int dn_ipnuma_join(dn_ipnuma_pc_t *pc)
     if (ipnuma->closing) {
         return 1;
     }
+    if (ipnuma->nsenders >= ipnuma->max_senders) {
+        pc->link.broken = "more senders than there are slots for";
+        return 0;
+    }
     if (NULL == pc->peer) {
         if (NULL == dn_ipnuma_make_peer(ipnuma, pc, &pc->where, pc->pid, &pc->pgid)) {
             pc->link.broken = "more than there is memory for";
