@@ -317,8 +317,8 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument);
 void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
 /** Bytes of a datagram that the path to a process takes whole, as far as the kernel knows. */
 uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where);
-void dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
-                           size_t len);
+int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
+                          size_t len);
 /** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return datagrams. */
 int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma);
 /** @} */

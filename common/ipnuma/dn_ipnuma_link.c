@@ -12,6 +12,9 @@
 /** For which an acknowledgement waits for a packet that takes it along, if nobody asks. */
 #define DN_IPNUMA_ACK_NS UINT64_C(200000)
 
+/** After which a piece is tried again for which this process had no room. */
+#define DN_IPNUMA_REFUSED_NS UINT64_C(50000)
+
 /* Bodies */
 
 static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
@@ -171,9 +174,10 @@ static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_
  *
  * @param[in] end   Behind what goes before a piece, or all of a packet without one: DN_IPNUMA_AHEAD bytes lie before it.
  * @param[in] body  Its piece; NULL: none.
+ * @return 0: there is no room for it now.
  */
-static void dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_ipnuma_body_t *body,
-                                unsigned flags, uint64_t number, uint64_t now)
+static int dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_ipnuma_body_t *body,
+                               unsigned flags, uint64_t number, uint64_t now)
 {
     dn_ipnuma_gap_t gap[DN_IPNUMA_GAPS];
     const uint32_t gaps = dn_ipnuma_link_gaps(link, gap);
@@ -202,21 +206,28 @@ static void dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_i
         len += body->len + sizeof(code);
     }
     dn_auth_seal(link->auth, &link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
+    if (!link->ops->emit(link, bytes, len)) {
+        return 0;
+    }
     link->packets++;
     link->told = link->given;
     link->owed = 0;
     link->urgent = 0;
-    link->ops->emit(link, bytes, len);
+    return 1;
 }
 
-static void dn_ipnuma_link_send_body(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, unsigned flags,
-                                     uint64_t now)
+/** @return 0: there is no room for it now. No network has lost it, so that no window shrinks; nobody has seen it, so that its number is
+ * still free. */
+static int dn_ipnuma_link_send_body(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, unsigned flags,
+                                    uint64_t now)
 {
-    const uint64_t number = link->loss.next;
-
+    if (!dn_ipnuma_link_emit(link, dn_ipnuma_body_tlps(body), body, flags, link->loss.next, now)) {
+        link->refused_at = now;
+        return 0;
+    }
     body->flying++;
     dn_loss_sent(&link->loss, now, body, DN_IPNUMA_AROUND + body->len);
-    dn_ipnuma_link_emit(link, dn_ipnuma_body_tlps(body), body, flags, number, now);
+    return 1;
 }
 
 void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
@@ -232,7 +243,8 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
     } else {
         number = dn_loss_skip(&link->loss);
     }
-    dn_ipnuma_link_emit(link, bytes + sizeof(bytes), NULL, flags, number, now);
+    /* One that finds no room is lost: what waits for an answer asks again. */
+    (void) dn_ipnuma_link_emit(link, bytes + sizeof(bytes), NULL, flags, number, now);
 }
 
 int dn_ipnuma_link_can_send(const dn_ipnuma_link_t *link)
@@ -245,19 +257,21 @@ int dn_ipnuma_link_can_send(const dn_ipnuma_link_t *link)
 
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
 {
+    link->refused_at = 0;
     while (dn_ipnuma_link_can_send(link)) {
         dn_ipnuma_body_t **at = NULL != link->again ? &link->again : &link->waits;
         dn_ipnuma_body_t *body = *at;
-        *at = body->next;
-        if (at == &link->again) {
-            if (body->offset + body->len <= link->applied) {
-                /* It came after all. */
-                dn_ipnuma_body_free(link, body);
-                continue;
-            }
-            link->resent++;
+        const int came = at == &link->again && body->offset + body->len <= link->applied;
+        if (!came && !dn_ipnuma_link_send_body(link, body, 0, now)) {
+            return;
         }
-        dn_ipnuma_link_send_body(link, body, 0, now);
+        *at = body->next;
+        if (came) {
+            /* After all. */
+            dn_ipnuma_body_free(link, body);
+        } else {
+            link->resent += at == &link->again;
+        }
     }
 }
 
@@ -294,18 +308,16 @@ int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, co
 static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
 {
     dn_ipnuma_body_t *oldest = link->again;
+    const int lost = NULL != oldest;
 
-    if (NULL != oldest) {
-        link->again = oldest->next;
-    }
     for (uint32_t i = 0; i < link->loss.count && NULL == oldest; i++) {
         oldest = link->loss.packet[(link->loss.head + i) % DN_LOSS_FLYING].load;
     }
     if (NULL == oldest) {
         dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
-    } else {
+    } else if (dn_ipnuma_link_send_body(link, oldest, DN_IPNUMA_ASKS, now)) {
         link->resent++;
-        dn_ipnuma_link_send_body(link, oldest, DN_IPNUMA_ASKS, now);
+        link->again = lost ? oldest->next : link->again;
     }
 }
 
@@ -313,8 +325,10 @@ uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
 {
     const uint64_t owed = 0 == link->owed || !link->keyed ? UINT64_MAX : link->owed_at + DN_IPNUMA_ACK_NS;
     const uint64_t loss = dn_loss_timer(&link->loss);
+    const uint64_t refused = 0 == link->refused_at ? UINT64_MAX : link->refused_at + DN_IPNUMA_REFUSED_NS;
+    const uint64_t sooner = owed < loss ? owed : loss;
 
-    return owed < loss ? owed : loss;
+    return refused < sooner ? refused : sooner;
 }
 
 void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)

@@ -27,8 +27,8 @@ typedef struct dn_ipnuma_link dn_ipnuma_link_t;
 
 /** What a connection stands on. */
 typedef struct dn_ipnuma_link_ops {
-    /** Send a datagram, if there is room: it may be lost. */
-    void (*emit)(dn_ipnuma_link_t *link, const void *bytes, size_t len);
+    /** Send a datagram; it may be lost. @return 0: this process has no room for it now. */
+    int (*emit)(dn_ipnuma_link_t *link, const void *bytes, size_t len);
     /** Do what the next TLP says. @return 0: no process of ours sends this one. */
     int (*take)(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 } dn_ipnuma_link_ops_t;
@@ -70,6 +70,7 @@ struct dn_ipnuma_link {
     uint32_t piece;                 /**< bytes of TLPs in a body */
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     dn_ipnuma_body_t *again;        /**< lost, by offset */
+    uint64_t refused_at;            /**< when there was no room for a piece, 0: there was */
     dn_ipnuma_body_t *spare;
     uint32_t spares;
     uint64_t charged; /**< bytes of messages, ever, that were let in: at most `credit` */

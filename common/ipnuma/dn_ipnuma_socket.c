@@ -155,14 +155,15 @@ uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where)
     return datagram < DN_IPNUMA_DATAGRAM_LEAST ? DN_IPNUMA_DATAGRAM_LEAST : datagram;
 }
 
-void dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
-                           size_t len)
+int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
+                          size_t len)
 {
     const struct sockaddr_in name = dn_ipnuma_name(where->ip, where->port);
 
-    /* What does not go now is lost, and as such sent again. */
-    (void) sendto(ipnuma->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &name,
-                  sizeof(name));
+    /* What fails otherwise is lost, and as such sent again. */
+    return 0 <= sendto(ipnuma->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &name,
+                       sizeof(name))
+           || (EAGAIN != errno && EWOULDBLOCK != errno && ENOBUFS != errno);
 }
 
 int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma)

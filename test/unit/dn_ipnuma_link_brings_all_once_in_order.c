@@ -30,7 +30,7 @@ typedef struct side {
 } side_t;
 
 typedef struct wire {
-    unsigned lose, doubles, delay, change; /**< of 100 */
+    unsigned lose, doubles, delay, change, refuse; /**< of 100 */
 } wire_t;
 
 static side_t side[2];
@@ -38,7 +38,7 @@ static letter_t letter[ON_WIRE];
 static unsigned letters;
 static wire_t wire;
 static uint64_t clock_ns, random_;
-static uint64_t emitted, order;
+static uint64_t emitted, order, refused;
 
 static void put_on_wire(int to, const void *bytes, size_t len, uint64_t after)
 {
@@ -53,10 +53,14 @@ static void put_on_wire(int to, const void *bytes, size_t len, uint64_t after)
     }
 }
 
-static void emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
+static int emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
 {
     const int to = link == &side[0].link;
 
+    if (0 != wire.refuse && dn_test_below(&random_, 100) < wire.refuse) {
+        refused++;
+        return 0;
+    }
     emitted++;
     assert_true(DATAGRAM >= len);
     for (int copies = 1 + (dn_test_below(&random_, 100) < wire.doubles); 0 != copies; copies--) {
@@ -65,6 +69,7 @@ static void emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
             put_on_wire(to, bytes, len, 20000 + (late ? dn_test_below(&random_, 2000000) : 0));
         }
     }
+    return 1;
 }
 
 /** The next TLP that a generator has in store. */
@@ -161,6 +166,7 @@ static void append(side_t *s)
 
 /** What the links have counted since a test began. */
 static uint64_t resent, doubled, dropped;
+static uint64_t recovered[2]; /**< when the window shrank last, 0: never */
 
 static int begin(void **state)
 {
@@ -201,6 +207,7 @@ static uint64_t carry(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
         resent += side[i].link.resent;
         doubled += side[i].link.doubled;
         dropped += side[i].link.dropped;
+        recovered[i] = side[i].link.loss.recovery_at;
     }
     close_both();
     return emitted;
@@ -253,6 +260,21 @@ static void all_at_once_is_survived(void **state)
     }
 }
 
+/** What the sender's own process has no room for was not lost: no window shrinks for it. */
+static void what_finds_no_room_goes_later(void **state)
+{
+    (void) state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        refused = 0;
+        (void) carry((wire_t){.refuse = 30}, seed, 1000, 1);
+        assert_true(0 != refused);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(recovered[i], 0);
+        }
+    }
+    assert_int_equal(dropped, 0);
+}
+
 static void a_bad_wire_only_slows(void **state)
 {
     (void) state;
@@ -269,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup(what_comes_twice_or_late_is_taken_once, begin),
         cmocka_unit_test_setup(what_was_changed_is_dropped, begin),
         cmocka_unit_test_setup(all_at_once_is_survived, begin),
+        cmocka_unit_test_setup(what_finds_no_room_goes_later, begin),
         cmocka_unit_test_setup(a_bad_wire_only_slows, begin),
     };
 
