@@ -44,13 +44,13 @@
 /** Messages until every way has had its tries. */
 #define ALL_TRIES (DN_PACE_WAYS * DN_PACE_TRIES)
 
-_Static_assert(DN_PACE_FIRST << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
+_Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
 static unsigned class_of(size_t len)
 {
     unsigned class = 0;
 
-    for (size_t most = DN_PACE_FIRST; len > most && class + 1 < DN_PACE_CLASSES; most *= 2) {
+    for (size_t most = (size_t) 16 << 10; len > most && class + 1 < DN_PACE_CLASSES; most *= 2) {
         class ++;
     }
     return class;

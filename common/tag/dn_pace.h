@@ -42,7 +42,6 @@ enum dn_pace_way {
 enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_ALWAYS };
 
 /** Lengths are told apart by powers of 2, from 16 KiB and less to 2 MiB and more. */
-#define DN_PACE_FIRST   ((size_t) 16 << 10)
 #define DN_PACE_CLASSES 8
 /** A bit for each class whose messages may flow. */
 #define DN_PACE_FLOW_ALL 7u

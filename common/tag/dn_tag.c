@@ -19,12 +19,8 @@
 /** Nanoseconds for which the ends of transfers are awaited. */
 #define DN_TAG_PATIENCE_NS 3000000000u
 
-/** Bytes of an eager message to whom others may flow. A longer one takes half the time in pieces, or by one copy of the kernel, where
- * each copy fetches its lines from another core's cache; a shorter one does not. */
-#define DN_TAG_WHOLE_MAX ((size_t) 4096)
-
 /** Bytes of an eager message over sockets, whose copy takes as long as it takes to hear that the bytes have left. */
-#define DN_TAG_COPY_MAX ((size_t) 12 << 10)
+#define DN_TAG_COPY_MAX (12u << 10)
 
 /** Longest envelope before eager data. */
 #define DN_TAG_HEAD_MAX (sizeof(dn_tag_head_t) + sizeof(uint64_t))
@@ -107,15 +103,13 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->tag = tag;
     peer->sent = peer->seen = dn_first(tag->port);
     peer->eager_limit = dn_tag_eager_limit(&tag->config.limit, &attr);
+    peer->copy_limit =
+        0 != attr.sockets && peer->eager_limit > DN_TAG_COPY_MAX ? DN_TAG_COPY_MAX : peer->eager_limit;
     /* Of whoever is reached through a library, no clock is known. */
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - DN_TAG_PIECE_HEAD) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
     /* Where the two share memory, and one copies in while the other copies out. */
     peer->flows = 0 != (attr.caps & DN_CAP_MAP) && DN_PACE_STREAM_NEVER != tag->config.limit.stream;
-    peer->whole_limit =
-        peer->flows && DN_TAG_WHOLE_MAX < peer->eager_limit ? DN_TAG_WHOLE_MAX : peer->eager_limit;
-    peer->copy_limit =
-        0 != attr.sockets && DN_TAG_COPY_MAX < peer->whole_limit ? DN_TAG_COPY_MAX : peer->whole_limit;
     peer->wish.flows = peer->our_wish.flows = DN_PACE_FLOW_ALL;
     dn_peer_set_user(hot, tag->channel, peer);
     peer->next = tag->peers;

@@ -229,8 +229,7 @@ struct dn_tag_peer {
     dn_fifo_t waits; /**< sends that wait for room */
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
-    size_t eager_limit;     /**< bytes of data in an eager message to it, */
-    size_t whole_limit;     /**< in one that is eager whatever the peer wishes, */
+    size_t eager_limit;     /**< bytes of data in an eager message to it */
     size_t copy_limit;      /**< and in one that is copied; what is longer is sent from where it lies */
     size_t piece_max;       /**< bytes of data in a DN_TAG_FRAG to it */
     size_t kept_bytes;      /**< of its messages that nobody has received yet */
@@ -256,10 +255,9 @@ struct dn_tag_peer {
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
     bool cut;      /**< the port has said that it is lost */
     bool flows;    /**< messages of medium length to it may flow */
-    uint32_t flowing;         /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
-    uint64_t seen_then;       /**< seen, when the last message of medium length went to it */
-    uint32_t unanswered;      /**< such messages in a row since seen has changed, */
-    uint32_t unanswered_then; /**< and before that: dn_tag_flow.c */
+    uint32_t flowing;    /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
+    uint64_t seen_then;  /**< seen, when the last message of medium length went to it */
+    uint32_t unanswered; /**< such messages in a row since seen has changed: dn_tag_flow.c */
     uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
     struct {
         dn_tag_req_t *req;   /**< that takes it; NULL: none yet */

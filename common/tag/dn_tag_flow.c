@@ -11,15 +11,12 @@
  *   DN_TAG_FRAG, the last    ----->  complete
  *
  * To ask for a message takes a round trip, in which both sides might have copied 10 KiB and more. And cut into pieces, it is copied
- * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. A longer
+ * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. Another
  * one that comes meanwhile is announced.
  *
  * What flows is copied twice, and takes memory at a receiver that does not wait for it. Where a copy by the kernel takes less time,
  * the receiver finds out (dn_pace.h), and wishes that the sender announces messages of this length. That is for the sender's memory
  * which lies together: what has to be packed flows.
- *
- * Up to the eager limit a message flows where the two answer each other. Where several follow each other it goes as a whole, as the copies
- * of one and the next overlap anyway; so does one that has to be packed, and one that comes while another flows.
  *
  * A message that nobody waits for when it begins is kept until all of it is here, even if its receive comes in the meantime. So pieces
  * are put into the receive's memory by the handlers alone, and into that of a kept message under the lock.
@@ -31,11 +28,9 @@
 /** Bytes of a piece at most: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
 #define DN_TAG_FLOW_PIECE ((size_t) 7680)
 
-/** Messages of medium length without one of their receiver's, after which those of so many bytes flow, whatever the receiver wishes; */
+/** Messages of medium length without one of their receiver's, after which those of so many bytes flow, whatever the receiver wishes. */
 #define DN_TAG_FLOW_STREAM       16u
 #define DN_TAG_FLOW_STREAM_BYTES ((size_t) 32 << 10)
-/** and in a row, those up to the eager limit go as a whole. */
-#define DN_TAG_WHOLE_BURST 2u
 
 /** Messages in a row whose time is taken, of so many that flow. The first ones are. */
 #define DN_TAG_FLOW_TIMED 16u
@@ -55,45 +50,31 @@ size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
     return (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 }
 
-/** Messages of medium length that have gone to a peer since something has come from it, up to DN_TAG_FLOW_STREAM. Where threads send at once,
- * the answer may be wrong for some of their messages, which then go another way. */
-static uint32_t dn_tag_unanswered(dn_tag_peer_t *peer)
+/** Does a message go to a peer from which nothing has come for long? Where threads send at once, the answer may be wrong for some of their
+ * messages, which then go the other way. */
+static bool dn_tag_is_stream(dn_tag_peer_t *peer)
 {
     const uint64_t seen = dn_load_relaxed(&peer->seen);
-    uint32_t before = dn_load_relaxed(&peer->unanswered);
+    const uint32_t before =
+        seen == dn_load_relaxed(&peer->seen_then) ? dn_load_relaxed(&peer->unanswered) : 0;
 
-    if (seen != dn_load_relaxed(&peer->seen_then)) {
-        dn_store_relaxed(&peer->seen_then, seen);
-        dn_store_relaxed(&peer->unanswered_then, before);
-        before = 0;
-    }
+    dn_store_relaxed(&peer->seen_then, seen);
     dn_store_relaxed(&peer->unanswered, before < DN_TAG_FLOW_STREAM ? before + 1 : before);
-    return before;
+    return DN_TAG_FLOW_STREAM <= before;
 }
 
-/** Do messages go to a peer several at a time, now or the last time? */
-static bool dn_tag_is_burst(const dn_tag_peer_t *peer, uint32_t unanswered)
-{
-    return DN_TAG_WHOLE_BURST <= unanswered || DN_TAG_WHOLE_BURST < dn_load_relaxed(&peer->unanswered_then);
-}
-
-/** Does a message flow? What is short enough to be eager is not announced instead, however fast the kernel copies: programs that first send
- * to each other, and then receive, rely on that. In a stream of longer ones the shorter of these flow whatever their receiver wishes: two
+/** Is a message of such a length that it may flow, and does its receiver wish it? In a stream the shorter ones flow in any case: two
  * cores that copy at once are as fast as the kernel, and a trial of a few such messages does not show it. */
 static bool dn_tag_is_flow(const dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
 
-    if (!peer->flows || req->len <= peer->whole_limit || req->len > DN_PACE_FLOW_MAX) {
+    if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_PACE_FLOW_MAX) {
         return false;
     }
-    const uint32_t unanswered = dn_tag_unanswered(peer);
-    const bool packed = NULL == req->buffer;
-    if (req->len <= peer->eager_limit) {
-        return !packed && !dn_tag_is_burst(peer, unanswered);
-    }
-    const bool streams = DN_TAG_FLOW_STREAM <= unanswered && req->len <= DN_TAG_FLOW_STREAM_BYTES;
-    return packed || streams || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
+    const bool streams = dn_tag_is_stream(peer) && req->len <= DN_TAG_FLOW_STREAM_BYTES;
+    return NULL == req->buffer || streams
+           || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
 }
 
 /** When does a message leave? To look takes a part of the time that it takes itself, so that most leave without. */
@@ -114,9 +95,8 @@ bool dn_tag_flow(dn_tag_req_t *req)
         || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
-    /* To pack takes a time of its own; and of the shorter ones there is nothing to learn. */
-    const bool timed = NULL != req->buffer && req->len > peer->eager_limit;
-    const uint64_t left = timed ? dn_tag_flow_leaves(peer) : 0;
+    /* To pack takes a time of its own. */
+    const uint64_t left = NULL == req->buffer ? 0 : dn_tag_flow_leaves(peer);
     const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = left};
     req->kind = DN_TAG_FLOW;
     req->remote = DN_HANDLE_NONE;

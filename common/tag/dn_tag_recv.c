@@ -173,7 +173,7 @@ static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t l
     dn_tag_lock(req->tag);
     dn_tag_flow_await(req, peer);
     dn_tag_unlock(req->tag);
-    if (NULL != req->buffer && req->wanted == req->size && req->size > peer->eager_limit) {
+    if (NULL != req->buffer && req->wanted == req->size) {
         req->started = 0 == left ? 0 : dn_tag_began(left);
         dn_tag_choose_way(req, 0 == left ? DN_PACE_UNTIMED : DN_PACE_FLOWS);
     }

@@ -74,8 +74,7 @@ static dn_status_t dn_tag_post_eager(dn_tag_req_t *req)
     dn_status_t status = DN_ERR_UNSUPPORTED;
 
     dn_tag_leaves(req->tag);
-    /* Where the two share memory it is copied in any case. */
-    if (req->len > peer->copy_limit && !peer->flows) {
+    if (req->len > peer->copy_limit) {
         req->comp.fn = dn_tag_returned;
         dn_tag_transfers(peer, 1);
         status = dn_botf_lend(peer->peer, channel, DN_TAG_EAGER, &req->head, sizeof(req->head), req->buffer,

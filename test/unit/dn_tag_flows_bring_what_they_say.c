@@ -30,11 +30,11 @@ static void on_complete(dn_tag_req_t *req)
     ((job_t *) req)->times++;
 }
 
-static int setup_limited(size_t eager_limit)
+static int setup(void **state)
 {
     const dn_job_t job = {.nlocal = 1};
     const dn_tag_config_t config = {
-        .limit = {.eager_limit = eager_limit, .unexpected_limit = 1 << 20, .stream = DN_PACE_STREAM_AUTO},
+        .limit = {.eager_limit = 100, .unexpected_limit = 1 << 20, .stream = DN_PACE_STREAM_AUTO},
         .progress = dn_unit_tag_no_progress,
         .lost = dn_unit_tag_lost,
         .no_memory = dn_unit_tag_no_memory};
@@ -44,17 +44,6 @@ static int setup_limited(size_t eager_limit)
     assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
     self = dn_unit_connect(port, port);
     return 0;
-}
-
-static int setup(void **state)
-{
-    return setup_limited(100);
-}
-
-/** As by default. */
-static int setup_default(void **state)
-{
-    return setup_limited(12 << 10);
 }
 
 static int teardown(void **state)
@@ -319,74 +308,6 @@ static void a_sender_does_what_its_receiver_wishes(void **state)
     assert_int_equal(tag->dropped, 0);
 }
 
-enum { SHORT = 8 << 10 };
-
-/** Receive all that is here. @return how many messages. */
-static int receive_kept(void)
-{
-    static uint8_t memory[MEDIUM];
-    static job_t into;
-    dn_tag_found_t found;
-    int count = 0;
-
-    drive();
-    for (dn_tag_msg_t *msg; NULL != (msg = dn_tag_mprobe(tag, &want, &found)); count++) {
-        into.times = 0;
-        into.req.complete = on_complete;
-        dn_tag_memory(&into.req, memory, sizeof(memory));
-        dn_tag_mrecv(tag, &into.req, msg);
-        assert_int_equal(into.times, 1);
-        assert_memory_equal(memory, bytes, found.size);
-    }
-    return count;
-}
-
-/** Messages up to the eager limit flow where each is answered, and go as a whole where several follow each other. */
-static void several_short_ones_go_as_a_whole(void **state)
-{
-    static job_t job[4];
-
-    dn_test_fill(bytes, SHORT, 4);
-    for (int i = 0; i < 3; i++) {
-        (void) start_send(&job[0], SHORT);
-        assert_int_equal(job[0].req.kind, DN_TAG_FLOW);
-        assert_int_equal(receive_kept(), 1);
-    }
-    static const enum dn_tag_kind first[] = {DN_TAG_FLOW, DN_TAG_FLOW, DN_TAG_EAGER, DN_TAG_EAGER};
-    for (int i = 0; i < 4; i++) {
-        (void) start_send(&job[i], SHORT);
-        assert_int_equal(job[i].req.kind, first[i]);
-    }
-    assert_int_equal(receive_kept(), 4);
-    /* And the next ones from the beginning, until they are alone once more. */
-    (void) start_send(&job[0], SHORT);
-    assert_int_equal(job[0].req.kind, DN_TAG_EAGER);
-    assert_int_equal(receive_kept(), 1);
-    (void) start_send(&job[0], SHORT);
-    assert_int_equal(job[0].req.kind, DN_TAG_FLOW);
-    assert_int_equal(receive_kept(), 1);
-    /* What is not longer than 4 KiB always does. */
-    (void) start_send(&job[0], DN_TAG_HELD_MIN);
-    assert_int_equal(job[0].req.kind, DN_TAG_EAGER);
-    assert_int_equal(receive_kept(), 1);
-}
-
-/** Processes that first send to each other, and then receive, go on for ever: whatever the receiver wishes, the sender does not wait. */
-static void short_ones_never_wait_for_their_receive(void **state)
-{
-    static job_t job;
-
-    dn_test_fill(bytes, SHORT, 5);
-    for (int i = 0; i < 100; i++) {
-        dn_tag_peer_t *peer = start_send(&job, SHORT);
-
-        drive();
-        assert_int_equal(job.times, 1);
-        assert_int_equal(receive_kept(), 1);
-        peer->wish.flows = i % 2 ? DN_PACE_FLOW_ALL : 0;
-    }
-}
-
 /** Nothing comes back, so that it goes as it does best in a stream. */
 static void a_stream_flows_whatever_is_wished(void **state)
 {
@@ -511,8 +432,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_does_not_follow_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(a_send_flows_without_a_receive, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sender_does_what_its_receiver_wishes, setup, teardown),
-        cmocka_unit_test_setup_teardown(several_short_ones_go_as_a_whole, setup_default, teardown),
-        cmocka_unit_test_setup_teardown(short_ones_never_wait_for_their_receive, setup_default, teardown),
         cmocka_unit_test_setup_teardown(a_stream_flows_whatever_is_wished, setup, teardown),
         cmocka_unit_test_setup_teardown(a_wish_that_makes_no_sense_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(the_next_one_is_announced_meanwhile, setup, teardown),

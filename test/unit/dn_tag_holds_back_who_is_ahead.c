@@ -41,14 +41,15 @@ static void on_complete(dn_tag_req_t *req)
     ((job_t *) req)->times++;
 }
 
-static int setup_limited(size_t eager_limit, size_t unexpected_limit, enum dn_pace_stream stream)
+static int setup_limited(size_t eager_limit, size_t unexpected_limit)
 {
     const dn_job_t job = {.nlocal = 1};
-    const dn_tag_config_t config = {
-        .limit = {.eager_limit = eager_limit, .unexpected_limit = unexpected_limit, .stream = stream},
-        .progress = dn_unit_tag_no_progress,
-        .lost = dn_unit_tag_lost,
-        .no_memory = dn_unit_tag_no_memory};
+    const dn_tag_config_t config = {.limit = {.eager_limit = eager_limit,
+                                              .unexpected_limit = unexpected_limit,
+                                              .stream = DN_PACE_STREAM_AUTO},
+                                    .progress = dn_unit_tag_no_progress,
+                                    .lost = dn_unit_tag_lost,
+                                    .no_memory = dn_unit_tag_no_memory};
 
     nsends = nreceived = 0;
     dn_config_t settings;
@@ -64,21 +65,20 @@ static int setup_limited(size_t eager_limit, size_t unexpected_limit, enum dn_pa
     return 0;
 }
 
-/** Nothing flows here. */
 static int setup(void **state)
 {
-    return setup_limited(8192, LIMIT, DN_PACE_STREAM_NEVER);
+    return setup_limited(8192, LIMIT);
 }
 
 /** Messages of any length here flow. */
 static int setup_flowing(void **state)
 {
-    return setup_limited(100, LIMIT, DN_PACE_STREAM_AUTO);
+    return setup_limited(100, LIMIT);
 }
 
 static int setup_small(void **state)
 {
-    return setup_limited(8192, 64 << 10, DN_PACE_STREAM_NEVER);
+    return setup_limited(8192, 64 << 10);
 }
 
 static int teardown(void **state)
