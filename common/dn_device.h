@@ -314,6 +314,16 @@ static inline void dn_key_add(dn_key_t *key, dn_key_way_t way)
     }
 }
 
+/** What a key is besides its ways, in one word: a device that is given a key whose parts do not belong together leaves it to the core
+ * processor, which refuses it. */
+static inline uint32_t dn_key_sum(const dn_key_t *key)
+{
+    const uint64_t sum = (key->len ^ key->len >> 29) + UINT64_C(0x9e3779b1) * key->sid
+                         + UINT64_C(0x85ebca77) * key->generation;
+
+    return (uint32_t) (sum ^ sum >> 32);
+}
+
 /** What a message on DN_CHAN_CORE is to a PUSH or PULL. */
 typedef enum dn_core_part_kind {
     DN_CORE_PART_NONE, /**< nothing, or it is malformed */

@@ -16,15 +16,6 @@
 /** Blocks shorter than this on average are gathered into messages, and scattered by the target. */
 #define DN_IPNUMA_BLOCK_MIN 64u
 
-/** What a key is besides its address: a key whose parts do not belong together is the core processor's to refuse. */
-static uint32_t dn_ipnuma_key_sum(const dn_key_t *key)
-{
-    const uint64_t sum = (key->len ^ key->len >> 29) + UINT64_C(0x9e3779b1) * key->sid
-                         + UINT64_C(0x85ebca77) * key->generation;
-
-    return (uint32_t) (sum ^ sum >> 32);
-}
-
 /* Segments */
 
 void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
@@ -40,7 +31,7 @@ void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
     const dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, 0, 0, random, &at);
     dn_ipnuma_unlock(ipnuma);
     if (DN_OK == status) {
-        dn_key_add(key, (dn_key_way_t){.kind = DN_KEY_IPNUMA, .fd = dn_ipnuma_key_sum(key), .word = {at, 0}});
+        dn_key_add(key, (dn_key_way_t){.kind = DN_KEY_IPNUMA, .fd = dn_key_sum(key), .word = {at, 0}});
     }
 }
 
@@ -62,7 +53,7 @@ static int dn_ipnuma_reaches(const dn_ipnuma_peer_t *peer, const dn_key_t *key, 
     const dn_key_way_t *way = dn_key_way(key, DN_KEY_IPNUMA);
 
     if (NULL == peer->pc || !((const dn_ipnuma_t *) peer->base.iface)->rma || NULL == way
-        || way->fd != dn_ipnuma_key_sum(key)) {
+        || way->fd != dn_key_sum(key)) {
         return 0;
     }
     *at_p = way->word[0];

@@ -15,15 +15,6 @@
  * by the target. */
 #define DN_OFI_BLOCK_MIN 1024u
 
-/** What a key is besides its words: a key whose parts do not belong together is
- * the core processor's to refuse. */
-static uint32_t dn_ofi_key_sum(const dn_key_t *key)
-{
-    const uint64_t sum = (key->len ^ key->len >> 29) + UINT64_C(0x9e3779b1) * key->sid
-                         + UINT64_C(0x85ebca77) * key->generation;
-    return (uint32_t) (sum ^ sum >> 32);
-}
-
 /* Segments */
 
 void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
@@ -48,8 +39,8 @@ void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
     struct fid_mr *mr = dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE);
     if (NULL != mr) {
         const uint64_t start = 0 != (ofi->mr_mode & FI_MR_VIRT_ADDR) ? (uintptr_t) base : 0;
-        dn_key_add(key, (dn_key_way_t){
-                            .kind = DN_OFI_KEY, .fd = dn_ofi_key_sum(key), .word = {fi_mr_key(mr), start}});
+        dn_key_add(key,
+                   (dn_key_way_t){.kind = DN_OFI_KEY, .fd = dn_key_sum(key), .word = {fi_mr_key(mr), start}});
     }
     ofi->mr[key->sid] = mr;
     dn_ofi_unlock(ofi);
@@ -126,7 +117,7 @@ static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_
     const dn_key_way_t *way = dn_key_way(xfer->key, DN_OFI_KEY);
 
     if (peer->self || 0 == xfer->len || (write ? !ofi->delivery : !ofi->rma) || NULL == way
-        || way->fd != dn_ofi_key_sum(xfer->key)) {
+        || way->fd != dn_key_sum(xfer->key)) {
         return 0;
     }
     if (NULL != xfer->remote_sg && NULL != xfer->remote_sg->use) {
