@@ -9,6 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dn_log.h"
+
+int dn_guests_may_come(const dn_auth_group_t *own, dn_auth_mode_t mode, const char *device)
+{
+    if (!own->weak || DN_AUTH_NONE == mode) {
+        return 1;
+    }
+    dn_log_error("%s is passed over: the launcher has given this job a key of small numbers, which others "
+                 "can guess; start it by mpirun, "
+                 "or set auth to none where nobody else is on the network",
+                 device);
+    return 0;
+}
+
 /** Give memory with secrets in it back. */
 static void dn_guests_free(dn_guest_t *guest, uint32_t count)
 {

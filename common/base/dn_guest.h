@@ -26,6 +26,10 @@ typedef struct dn_guests {
     uint32_t count;
 } dn_guests_t;
 
+/** May a device of a network be opened by a process of group @p own? @return 0: others can guess the group's key, and would be let in. A
+ * sentence has said that @p device is passed over, and what to do. */
+int dn_guests_may_come(const dn_auth_group_t *own, dn_auth_mode_t mode, const char *device);
+
 /** Let in a group of this name, from now on. @retval DN_ERR_NOMEM  nothing has changed. */
 dn_status_t dn_guests_add(dn_guests_t *guests, const dn_pgid_t *pgid);
 

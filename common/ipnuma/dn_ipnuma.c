@@ -53,10 +53,7 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
 {
     const dn_auth_group_t *group = dn_port_group(port);
 
-    if (group->weak && DN_AUTH_NONE != config->auth) {
-        dn_log_error("ipnuma is passed over: the launcher has given this job a key of small numbers, which "
-                     "others can guess; start it by mpirun, or set auth to none where nobody else is on the "
-                     "network");
+    if (!dn_guests_may_come(group, config->auth, "ipnuma")) {
         return DN_ERR_UNSUPPORTED;
     }
     dn_ipnuma_t *ipnuma = calloc(1, sizeof(*ipnuma));

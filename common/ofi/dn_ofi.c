@@ -38,10 +38,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
 {
     const dn_auth_group_t *group = dn_port_group(port);
 
-    if (group->weak && DN_AUTH_NONE != config->auth) {
-        dn_log_error("ofi is passed over: the launcher has given this job a key of small numbers, which "
-                     "others can guess; "
-                     "start it by mpirun, or set auth to none where nobody else is on the network");
+    if (!dn_guests_may_come(group, config->auth, "ofi")) {
         return DN_ERR_UNSUPPORTED;
     }
     dn_ofi_t *ofi = calloc(1, sizeof(*ofi));
