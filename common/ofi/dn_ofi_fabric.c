@@ -113,12 +113,6 @@ static size_t dn_ofi_message_max(const dn_ofi_lib_t *lib, const struct fi_info *
     return reads ? dn_ofi_between(DN_OFI_RXM_EAGER, 0, most) : most;
 }
 
-/** How many bytes of messages go out together: ofi_rxm asks for what is longer than it sends at once, a round trip more. */
-static size_t dn_ofi_joined_max(const struct fi_info *info)
-{
-    return NULL != strstr(info->fabric_attr->prov_name, "ofi_rxm") ? DN_OFI_RXM_EAGER : DN_OFI_MESSAGE_MAX;
-}
-
 dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
 {
     size_t len = sizeof(ofi->where.name);
@@ -130,7 +124,6 @@ dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const c
     const struct fi_info *info = ofi->info;
     ofi->mr_mode = (uint64_t) info->domain_attr->mr_mode;
     ofi->inject = dn_ofi_inject_max(info);
-    ofi->joined_max = dn_ofi_joined_max(info);
     ofi->tx_left = (uint32_t) dn_ofi_between(info->tx_attr->size, 1, DN_OFI_QUEUE_MAX);
     ofi->tx_words = sizeof(dn_ofi_head_t) + sizeof(dn_ofi_pong_t) <= ofi->inject ? 0 : ofi->tx_left / 8;
     ofi->tx_most = (ofi->tx_left + 1) / 2;

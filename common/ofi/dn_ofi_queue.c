@@ -57,8 +57,7 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, const dn_ofi_buffer_t *buffer,
                         uint32_t size, uint32_t lines, uint32_t credit)
 {
-    return NULL != buffer && buffer->room < ofi->pool[DN_OFI_LONG].room
-           && size + buffer->size <= ofi->joined_max && size + buffer->size <= stream->room
+    return NULL != buffer && buffer->room < ofi->pool[DN_OFI_LONG].room && size + buffer->size <= stream->room
            && lines + buffer->lines <= credit;
 }
 

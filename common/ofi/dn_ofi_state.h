@@ -175,7 +175,7 @@ typedef struct dn_ofi_stream {
     } greet;
 
     uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
-    uint32_t room;   /**< bytes of the longest message that its receiver takes, with its head */
+    uint32_t room;   /**< bytes of messages with their heads that go out together, at most */
     uint32_t credit_max;
     uint64_t sent;                 /**< lines, ever */
     uint64_t credit;               /**< lines taken, ever: at most credit_max behind sent */
@@ -431,7 +431,6 @@ typedef struct dn_ofi {
     size_t iov_limit;  /**< of ours in one call of RMA */
     size_t rma_iov_limit;
     size_t inject;
-    size_t joined_max; /**< bytes of messages that go out together */
     uint32_t tx_left;  /**< operations that the provider still takes, */
     uint32_t tx_words; /**< the last of them words alone: a peer that gets no answer gives this process up; */
     uint32_t tx_most;  /**< and messages of one stream: a peer that takes none leaves room for the others */

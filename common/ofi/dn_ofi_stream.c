@@ -71,6 +71,15 @@ static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
     return DN_OK;
 }
 
+/** How many bytes go out together: as many as the receiver takes. ofi_rxm asks for what is longer than it sends at once, a round trip more. */
+static uint32_t dn_ofi_stream_room(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
+{
+    const uint32_t takes = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
+    const int asks = NULL != strstr(ofi->info->fabric_attr->prov_name, "ofi_rxm");
+
+    return asks && DN_OFI_RXM_EAGER < takes ? DN_OFI_RXM_EAGER : takes;
+}
+
 dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     static const dn_ofi_proof_t none;
@@ -94,7 +103,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     stream->peer = peer;
     stream->node = peer->node;
     stream->credit_max = peer->credit_max;
-    stream->room = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
+    stream->room = dn_ofi_stream_room(ofi, peer);
     stream->before = peer->node->newest;
     stream->number = stream->stored = stream->watch.seen = ofi->first;
     stream->sent = stream->credit = ofi->first;
