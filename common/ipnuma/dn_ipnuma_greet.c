@@ -395,7 +395,6 @@ static void dn_ipnuma_packet(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, ui
     const uint64_t dropped = pc->link.dropped;
     if (dn_ipnuma_link_receive(&pc->link, bytes, len, now)) {
         pc->greet.at = 0;
-        pc->asked_at = 0;
     }
     dn_count(&ipnuma->iface.counters->dropped, pc->link.dropped - dropped);
     if (NULL != pc->link.broken) {

@@ -119,7 +119,6 @@ typedef struct dn_ipnuma_pc {
     int joins;              /**< we have */
     int silent;             /**< for too long: it is about to be given up */
 
-    uint64_t asked_at;  /**< for a sign of life; 0: not since there was one */
     uint64_t credit_at; /**< for credit */
 
     /** How it is opened: dn_ipnuma_greet.c */
@@ -268,7 +267,6 @@ struct dn_ipnuma {
     uint32_t *bell;    /**< of this process */
     int unmet;         /**< there are strangers */
     uint32_t reap;     /**< some peer may be freed */
-    int greeting;      /**< some connection is being opened */
     int told;
     int closing;
     uint64_t turns;                         /**< of the program */
