@@ -11,14 +11,9 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz_port.h"
+#include "dn_fuzz_network.h"
 
-#include <net/if.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "../dn_test.h"
 #include "dn_port.h"
@@ -34,46 +29,6 @@ static unsigned inputs;
 static unsigned ports; /**< that were opened */
 static uint64_t sum;   /**< of all bytes that the handler got */
 
-static void on_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
-{
-    (void) src;
-    (void) tag;
-    (void) arg;
-    for (size_t i = 0; i < len; i++) {
-        sum += ((const volatile uint8_t *) data)[i];
-    }
-}
-
-/** @return 0: there is no such network to be had, and nothing is tried. */
-static int leave_network(void)
-{
-    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-    if (0 != unshare(CLONE_NEWNET) && 0 != unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
-        return 0;
-    }
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const int up = 0 <= fd && 0 == ioctl(fd, SIOCSIFFLAGS, &lo);
-    if (0 <= fd) {
-        close(fd);
-    }
-    return up;
-}
-
-/** May anything be tried here? */
-static int is_apart(void)
-{
-    static int apart = -1;
-
-    if (0 > apart) {
-        apart = leave_network();
-        if (!apart) {
-            fprintf(stderr, "fuzz_dn_ipnuma: nothing is tried: no network of its own is allowed here\n");
-        }
-    }
-    return apart;
-}
-
 static dn_ipnuma_t *device_of(const dn_port_t *of)
 {
     return (dn_ipnuma_t *) of->ifaces;
@@ -85,15 +40,9 @@ static dn_port_t *open_one(uint32_t pid)
     dn_config_t config;
     dn_port_t *opened = NULL;
 
-    for (size_t i = 0; i < sizeof(job.key.byte); i++) {
-        job.key.byte[i] = (uint8_t) (0x9d * i + 0x35);
-    }
-    dn_fuzz_config(&config);
-    config.timeout_s = 0;
-    /* A tag over each message, or a word in it, in turn. */
-    config.auth = 0 == ports % 2 ? DN_AUTH_HELLO : DN_AUTH_FULL;
+    dn_fuzz_network_config(&job, &config, ports);
     DN_FUZZ_CHECK(DN_OK == dn_open("ipnuma:lo", &job, &config, &opened));
-    DN_FUZZ_CHECK(DN_OK == dn_handler_set(opened, DN_CHAN_USER, on_message, NULL));
+    DN_FUZZ_CHECK(DN_OK == dn_handler_set(opened, DN_CHAN_USER, dn_fuzz_read, &sum));
     return opened;
 }
 
@@ -146,16 +95,6 @@ static void close_ports(void)
     inputs = 0;
 }
 
-static int is_zero(const uint8_t *bytes, size_t len)
-{
-    uint8_t any = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        any |= bytes[i];
-    }
-    return 0 == any;
-}
-
 /** The HELLO of a member of the group: of the other port, but for what is not 0 in the input. */
 static void make_hello(dn_ipnuma_t *ipnuma, dn_ipnuma_hello_datagram_t *datagram)
 {
@@ -172,7 +111,7 @@ static void make_hello(dn_ipnuma_t *ipnuma, dn_ipnuma_hello_datagram_t *datagram
     }
     const dn_auth_root_t *root =
         dn_guests_root(&ipnuma->guests, dn_port_group(port), hello->where.exchange, &pgid);
-    if (NULL != root && is_zero(hello->mac, sizeof(hello->mac))) {
+    if (NULL != root && dn_fuzz_is_zero(hello->mac, sizeof(hello->mac))) {
         dn_auth_mac(root, datagram, offsetof(dn_ipnuma_hello_datagram_t, hello.mac), hello->mac);
     }
 }
@@ -184,7 +123,7 @@ static void make_proof(const dn_ipnuma_t *ipnuma, dn_ipnuma_proof_datagram_t *da
 
     if (NULL != applicant) {
         datagram->head.token ^= applicant->token;
-        if (is_zero(datagram->proof.mac, sizeof(datagram->proof.mac))) {
+        if (dn_fuzz_is_zero(datagram->proof.mac, sizeof(datagram->proof.mac))) {
             dn_auth_prove(&applicant->pair, DN_AUTH_OPENER, NULL, 0, datagram->proof.mac);
         }
     }
@@ -259,7 +198,7 @@ static void try_datagram(const uint8_t *data, size_t n, unsigned how)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    if (!is_apart()) {
+    if (!dn_fuzz_is_apart("fuzz_dn_ipnuma")) {
         return 0;
     }
     if (NULL == port) {

@@ -11,14 +11,9 @@
  */
 #include "dn_config.h"
 
-#include "dn_fuzz_port.h"
+#include "dn_fuzz_network.h"
 
-#include <net/if.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "../dn_test.h"
 #include "dn_port.h"
@@ -39,58 +34,15 @@ static unsigned inputs;
 static unsigned ports; /**< that were opened */
 static uint64_t sum;   /**< of all bytes that the handler got */
 
-static void on_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
-{
-    for (size_t i = 0; i < len; i++) {
-        sum += ((const volatile uint8_t *) data)[i];
-    }
-}
-
-/** @return 0: there is no such network to be had, and nothing is tried. */
-static int leave_network(void)
-{
-    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-    if (0 != unshare(CLONE_NEWNET) && 0 != unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
-        return 0;
-    }
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const int up = 0 <= fd && 0 == ioctl(fd, SIOCSIFFLAGS, &lo);
-    if (0 <= fd) {
-        close(fd);
-    }
-    return up;
-}
-
-/** May anything be tried here? */
-static int is_apart(void)
-{
-    static int apart = -1;
-
-    if (0 > apart) {
-        apart = leave_network();
-        if (!apart) {
-            fprintf(stderr, "fuzz_dn_ofi: nothing is tried: no network of its own is allowed here\n");
-        }
-    }
-    return apart;
-}
-
 static void open_port(void)
 {
     dn_job_t job = {.nlocal = 1};
     dn_config_t config;
 
-    for (size_t i = 0; i < sizeof(job.key.byte); i++) {
-        job.key.byte[i] = (uint8_t) (0x9d * i + 0x35);
-    }
-    dn_fuzz_config(&config);
-    config.timeout_s = 0;
-    /* A tag over each message, or a word in it, in turn. */
-    config.auth = 0 == ports++ % 2 ? DN_AUTH_HELLO : DN_AUTH_FULL;
+    dn_fuzz_network_config(&job, &config, ports++);
     dn_log_set(dn_fuzz_say_nothing, NULL);
     DN_FUZZ_CHECK(DN_OK == dn_open("ofi:net@lo", &job, &config, &port));
-    DN_FUZZ_CHECK(DN_OK == dn_handler_set(port, DN_CHAN_USER, on_message, NULL));
+    DN_FUZZ_CHECK(DN_OK == dn_handler_set(port, DN_CHAN_USER, dn_fuzz_read, &sum));
     self = dn_fuzz_connect_self(port);
     (void) dn_botf(self, DN_CHAN_USER, 0, NULL, 0, "x", 1);
     for (unsigned turn = 0; turn < SETTLE && 0 == sum; turn++) {
@@ -104,16 +56,6 @@ typedef struct hello_message {
     dn_ofi_head_t head;
     dn_ofi_hello_t hello;
 } hello_message_t;
-
-static int is_zero(const uint8_t *bytes, size_t len)
-{
-    uint8_t any = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        any |= bytes[i];
-    }
-    return 0 == any;
-}
 
 /** The HELLO of a member of the group: of this port, but for what is not 0 in the input. */
 static void make_hello(dn_ofi_t *ofi, hello_message_t *message)
@@ -131,7 +73,7 @@ static void make_hello(dn_ofi_t *ofi, hello_message_t *message)
     }
     const dn_auth_root_t *root =
         dn_guests_root(&ofi->guests, dn_port_group(ofi->iface.port), hello->where.exchange, &pgid);
-    if (NULL != root && is_zero(hello->mac, sizeof(hello->mac))) {
+    if (NULL != root && dn_fuzz_is_zero(hello->mac, sizeof(hello->mac))) {
         dn_auth_mac(root, message, offsetof(hello_message_t, hello.mac), hello->mac);
     }
 }
@@ -153,7 +95,7 @@ static const dn_auth_way_t *way_of(dn_ofi_t *ofi, dn_ofi_head_t *head)
         dn_ofi_proof_t *proof = (dn_ofi_proof_t *) (head + 1);
         head->number += applicant->number;
         if (DN_OFI_PROOF == head->kind && sizeof(*proof) == head->len
-            && is_zero(proof->mac, sizeof(proof->mac))) {
+            && dn_fuzz_is_zero(proof->mac, sizeof(proof->mac))) {
             dn_auth_prove(&applicant->pair, DN_AUTH_OPENER, NULL, 0, proof->mac);
         }
         return &applicant->pair.way[DN_AUTH_OPENER];
@@ -203,7 +145,7 @@ static void try_message(const uint8_t *data, size_t n, unsigned how)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    if (!is_apart()) {
+    if (!dn_fuzz_is_apart("fuzz_dn_ofi")) {
         return 0;
     }
     if (NULL == port) {
