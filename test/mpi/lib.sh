@@ -42,12 +42,8 @@ stock_shm=vader stock_osc=sm,pt2pt no_single_copy=(--mca btl_vader_single_copy_m
 [[ $ompi_major -lt 5 ]] || stock_shm=sm stock_osc=sm no_single_copy=(--mca smsc ^cma)
 BTL=${BTL/vader/$stock_shm}
 
-say() { echo "$test_name: $*"; }
-
-skip() {
-    say "skipped: $*"
-    exit 77
-}
+# shellcheck source=../say.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../say.sh"
 
 # fail SENTENCE
 fail() {

@@ -16,12 +16,8 @@ BUILD=${BUILD:?name the build tree}
 scratch=$(mktemp -d) || exit 2
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 
-say() { echo "$test_name: $*"; }
-
-skip() {
-    say "skipped: $*"
-    exit 77
-}
+# shellcheck source=../say.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../say.sh"
 
 fail() {
     say "FAILED: $*"

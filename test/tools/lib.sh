@@ -22,12 +22,8 @@ scratch=$(mktemp -d) || exit 2
 background=()
 trap 'end_background; rm -rf "$scratch"' EXIT
 
-say() { echo "$test_name: $*"; }
-
-skip() {
-    say "skipped: $*"
-    exit 77
-}
+# shellcheck source=../say.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../say.sh"
 
 fail() {
     say "FAILED: $*"
