@@ -184,17 +184,15 @@ static void a_member_gets_a_short_answer_and_a_record_that_ends(void **state)
     close_both();
 }
 
-/** A packet of port 0 to port 1 with one message, made as port 0 would. */
-static size_t make_packet(uint8_t *bytes, uint64_t number)
+/** A packet of port 0 to port 1 with one TLP of at most 4 bytes, made as port 0 would. */
+static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
 {
     dn_ipnuma_pc_t *pc = pc_of_first();
     const dn_ipnuma_head_t head = {
         .token = pc->token, .number = number, .kind = DN_IPNUMA_PACKET, .flags = DN_IPNUMA_CARRIES};
     const dn_ipnuma_ack_t ack = {.applied = pc->link.applied, .credit = pc->link.credit};
-    const dn_tlp_t tlp = {
-        .kind = DN_TLP_MESSAGE, .message = DN_TLP_BOTF, .channel = DN_CHAN_USER, .len = 4, .total = 4};
     const dn_ipnuma_piece_t piece = {
-        .offset = pc->link.next, .len = (uint32_t) dn_tlp_size(&tlp), .magic = DN_IPNUMA_MAGIC};
+        .offset = pc->link.next, .len = (uint32_t) dn_tlp_size(tlp), .magic = DN_IPNUMA_MAGIC};
     const uint32_t end = DN_IPNUMA_END;
     size_t len = 0;
 
@@ -204,12 +202,19 @@ static size_t make_packet(uint8_t *bytes, uint64_t number)
     len += sizeof(ack);
     memcpy(bytes + len, &piece, sizeof(piece));
     len += sizeof(piece);
-    memcpy(dn_tlp_write(bytes + len, &tlp), "some", 4);
+    memcpy(dn_tlp_write(bytes + len, tlp), "some", tlp->len);
     len += piece.len;
     memcpy(bytes + len, &end, sizeof(end));
     len += sizeof(end);
     dn_auth_seal(pc->link.auth, &pc->link.in, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
     return len;
+}
+
+/** A message of so many bytes, of which 4 come. */
+static dn_tlp_t message_of(uint32_t total)
+{
+    return (dn_tlp_t){
+        .kind = DN_TLP_MESSAGE, .message = DN_TLP_BOTF, .channel = DN_CHAN_USER, .len = 4, .total = total};
 }
 
 static void what_was_changed_or_heard_before_is_dropped(void **state)
@@ -223,7 +228,8 @@ static void what_was_changed_or_heard_before_is_dropped(void **state)
     dn_test_log.expected = 1;
     /* Not one that port 0 is about to use. */
     const uint64_t number = pc_of_first()->link.seen.range[0].last + 1000;
-    const size_t len = make_packet(bytes, number);
+    const dn_tlp_t message = message_of(4);
+    const size_t len = make_packet(bytes, number, &message);
     for (int i = 0; i < 2000; i++) {
         _Alignas(8) uint8_t changed[512];
         memcpy(changed, bytes, len);
@@ -241,6 +247,30 @@ static void what_was_changed_or_heard_before_is_dropped(void **state)
         progress_second();
         assert_int_equal(heard, 1);
     }
+    dn_close(port[1]);
+    dn_close(port[0]);
+    dn_test_log.expected = 0;
+}
+
+/** What comes of a message behind that finds nobody to be given to. */
+static void who_leaves_in_the_midst_of_a_message_is_cut_off(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    const dn_tlp_t message = message_of(8);
+    const dn_tlp_t leave = {.kind = DN_TLP_MESSAGE, .message = DN_TLP_LEAVE};
+
+    (void) state;
+    open_both(DN_AUTH_FULL);
+    /* Port 1 says that it cuts off port 0; port 0, that something came of what it has not sent. */
+    dn_test_log.expected = 1;
+    const uint64_t number = pc_of_first()->link.seen.range[0].last + 1000;
+    come(bytes, make_packet(bytes, number, &message));
+    assert_int_equal(pc_of_first()->state, DN_IPNUMA_OPEN);
+    dn_ipnuma_pc_t *pc = pc_of_first();
+    come(bytes, make_packet(bytes, number + 1, &leave));
+    assert_int_equal(pc->state, DN_IPNUMA_DEAD);
+    progress_second();
+    assert_int_equal(heard, 0);
     dn_close(port[1]);
     dn_close(port[0]);
     dn_test_log.expected = 0;
@@ -313,6 +343,7 @@ int main(void)
         cmocka_unit_test(who_does_not_know_the_key_leaves_nothing),
         cmocka_unit_test(a_member_gets_a_short_answer_and_a_record_that_ends),
         cmocka_unit_test(what_was_changed_or_heard_before_is_dropped),
+        cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
     };
 
