@@ -209,7 +209,6 @@ static int dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_ip
     if (!link->ops->emit(link, bytes, len)) {
         return 0;
     }
-    link->packets++;
     link->told = link->given;
     link->owed = 0;
     link->urgent = 0;

@@ -89,7 +89,7 @@ struct dn_ipnuma_link {
     uint64_t owed_at;
     int urgent; /**< something came that its sender waits to hear of */
 
-    uint64_t packets, resent, doubled, dropped; /**< counted */
+    uint64_t resent, doubled, dropped; /**< counted */
 };
 
 /** What both sides know before the first packet. */

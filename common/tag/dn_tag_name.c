@@ -129,12 +129,12 @@ void dn_tag_names_close(dn_tag_t *tag)
 void dn_tag_unname(dn_tag_t *tag, uint32_t context)
 {
     dn_tag_name_t **link = &tag->names.first;
-    dn_tag_name_t *name;
 
     dn_tag_lock(tag);
-    while (NULL != (name = *link) && context != name->context) {
-        link = &name->next;
+    while (NULL != *link && context != (*link)->context) {
+        link = &(*link)->next;
     }
+    dn_tag_name_t *name = *link;
     const bool ends = NULL != name && 0 == --name->owners;
     if (ends) {
         *link = name->next;
