@@ -202,7 +202,10 @@ static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
     len += sizeof(ack);
     memcpy(bytes + len, &piece, sizeof(piece));
     len += sizeof(piece);
-    memcpy(dn_tlp_write(bytes + len, tlp), "some", tlp->len);
+    uint8_t *data = dn_tlp_write(bytes + len, tlp);
+    if (NULL != data) {
+        memcpy(data, "some", tlp->len);
+    }
     len += piece.len;
     memcpy(bytes + len, &end, sizeof(end));
     len += sizeof(end);
