@@ -403,8 +403,12 @@ DN_DEVICE_API void dn_port_unlock(const dn_port_t *port);
 
 /** @name Bells (dn_wait.h) */
 /** @{ */
-/** To be called by a process whose stores may ring, before the first: it takes part in the fences of S0. As often as wanted.
- * @return 0: it is refused here. */
+/** To be called by a process whose stores may ring, before the first: it will take part in the fences of S0, from a moment on
+ * that may come some tens of milliseconds later. As often as wanted. Any thread may call. */
+DN_DEVICE_API void dn_bell_enroll_begin(void);
+/** Return when what dn_bell_enroll_begin() began is over. */
+void dn_bell_enroll_wait(void);
+/** Both. @return 0: this process takes part in no fence, as the kernel refuses it. */
 DN_DEVICE_API int dn_bell_enroll(void);
 /** S0: make the bell odd. @return its value. */
 uint32_t dn_bell_set(uint32_t *bell);

@@ -13,12 +13,12 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dn_log.h"
+#include "dn_thread.h"
 
 /** A nap: so long a program that has just stopped looking keeps others waiting. */
 #define DN_IPNUMA_NAP_NS UINT64_C(500000)
@@ -366,22 +366,16 @@ void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma)
 
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
 {
-    sigset_t all, before;
-
     if (DN_IPNUMA_NO_THREAD != ipnuma->service.state) {
         return;
     }
     dn_ipnuma_share_llcm(ipnuma);
     ipnuma->bell = dn_bell(ipnuma->iface.port);
-    (void) dn_bell_enroll();
+    dn_bell_enroll_begin();
     ipnuma->service.looked = dn_clock_ns();
     ipnuma->service.look_at = ipnuma->service.looked;
     dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
-    /* Signals are for threads of the application. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&ipnuma->service.thread, NULL, dn_ipnuma_serve, ipnuma);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int failed = dn_thread_start(&ipnuma->service.thread, dn_ipnuma_serve, ipnuma);
     if (0 != failed) {
         dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
         dn_log_error(

@@ -17,10 +17,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <signal.h>
 #include <time.h>
 
 #include "dn_log.h"
+#include "dn_thread.h"
 
 /** Looks in one time limit. */
 #define DN_OFI_LOOKS 8
@@ -196,18 +196,11 @@ void dn_ofi_watch_open(dn_ofi_t *ofi)
 
 void dn_ofi_watch_start(dn_ofi_t *ofi)
 {
-    sigset_t all, before;
-
     if (0 == ofi->timeout_ns || DN_OFI_WATCH_NONE != ofi->watcher.state) {
         return;
     }
     ofi->watcher.looked = dn_clock_ns();
-    /* Signals are for threads of the application. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int made = 0 == pthread_create(&ofi->watcher.thread, NULL, dn_ofi_beat, ofi);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (made) {
+    if (0 == dn_thread_start(&ofi->watcher.thread, dn_ofi_beat, ofi)) {
         dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
     } else {
         ofi->timeout_ns = 0;

@@ -144,4 +144,6 @@ void dn_port_close_devices(dn_port_t *port)
     if (NULL != port->llcm_owner) {
         port->llcm_owner->device->close(port->llcm_owner);
     }
+    /* The library may be unloaded next. */
+    dn_bell_enroll_wait();
 }

@@ -6,68 +6,12 @@
 
 #include "dn_wait.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "dn_clock.h"
 #include "dn_port.h"
-
-/** @name Bells */
-/** @{ */
-int dn_bell_enroll(void)
-{
-    return 0 == syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
-}
-
-void dn_bell_ring(uint32_t *bell, uint32_t odd)
-{
-    /* Release: a waker who finds the bell even by an acquire sees R0. Somebody else may have rung: then that wake is enough, unless
-     * the bell is odd again, since S1 may have come before R0. */
-    while (0 != odd % 2) {
-        if (dn_cas_acq_rel_u32(bell, odd, odd + 1)) {
-            if (0 < syscall(SYS_futex, bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0)) {
-                /* The kernel may have put the sleeper on this core, behind this process, though another one is free. */
-                (void) sched_yield();
-            }
-            return;
-        }
-        odd = dn_load_acquire_u32(bell);
-    }
-}
-
-void dn_wait_ring(const dn_port_t *port)
-{
-    if (NULL != port->bell) {
-        dn_bell_touch(port->bell);
-    }
-}
-
-uint32_t dn_bell_set(uint32_t *bell)
-{
-    /* Before S1, by the call or by the fence. */
-    const uint32_t odd = 1 | dn_fetch_or_acq_rel(bell, 1);
-
-    dn_fence_seq_cst();
-    return odd;
-}
-
-int dn_bell_fence_all(void)
-{
-    return 0 == syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
-}
-
-int dn_bell_sleep(uint32_t *bell, uint32_t odd, const struct timespec *pause)
-{
-    return 0 == syscall(SYS_futex, bell, FUTEX_WAIT, odd, pause, NULL, 0) || EAGAIN == errno;
-}
-/** @} */
 
 /** A flag besides those of the header. */
 enum {
@@ -222,4 +166,11 @@ dn_wait_end_t dn_wait(dn_port_t *port, dn_wait_t *wait, uint64_t steps, unsigned
     }
     wait->left_ns = now;
     return end;
+}
+
+void dn_wait_ring(const dn_port_t *port)
+{
+    if (NULL != port->bell) {
+        dn_bell_touch(port->bell);
+    }
 }

@@ -42,6 +42,9 @@
  * and S1 are done. Then the first sleep of a wait is as short as DN_WAIT_NAP_MIN_US, and R0 has come when the
  * next one begins.
  *
+ * A ringer takes part in the fences once it has enrolled, which goes on beside its first milliseconds (dn_bell_enroll_begin()).
+ * Until then a ring may be missed as rarely, and comes late by one sleep at most, which its clock ends.
+ *
  * A sleep ends by its clock, too, since the sleeper has other things to do: to look which peers live, and
  * whatever the caller does between two sleeps. A sleep lasts a DN_WAIT_PART of the time waited, but
  * DN_WAIT_NAP_MIN_US at least and DN_WAIT_NAP_MAX_US at most: what nobody rings for comes late by no more

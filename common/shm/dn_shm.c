@@ -61,8 +61,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     shm->iface.llcm = shm->map.llcm;
     shm->units = dn_cpumask_weight(&shm->map.units);
     dn_shm_watch_start(shm);
-    /* Refused, it is not asked for either: whether a sleeper's call was a fence for others is what that call says. */
-    (void) dn_bell_enroll();
+    dn_bell_enroll_begin();
     *iface_p = &shm->iface;
     return DN_OK;
 
