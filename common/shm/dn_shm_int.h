@@ -72,14 +72,12 @@ typedef struct dn_shm_granule {
 
 typedef struct dn_shm_stage {
     dn_lock_t
-        lock; /**< of all below; taken after a peer's. populated and wide are looked at without it, too, and so stored whole */
+        lock; /**< of all below; taken after a peer's. populated and turns are looked at without it, too, and so stored whole */
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
-    uint32_t moves;  /**< from one granule to another, weighed, since they last reached DN_SHM_STAGE_STREAM */
-    uint32_t tries;  /**< to ask the kernel for a large page that are left */
-    uint32_t wide;   /**< not 0: it has given one */
-    uint32_t misses; /**< looks in vain */
+    uint32_t turns;     /**< to a granule's start, since the last one of new memory */
+    uint32_t misses;    /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
 
@@ -97,19 +95,20 @@ enum dn_shm_tx_state {
     DN_SHM_TX_STAGE, /**< the peer has attached to our mapping: longer ones may go through the stage */
 };
 
-/** Which granule the next piece of a long message goes to. */
+/** Which granule the next message goes to. */
 enum dn_shm_walk {
     DN_SHM_WALK_AGAIN, /**< the first that has been read, so that few are used, and these stay in the caches */
     DN_SHM_WALK_ON, /**< the one behind the last, so that lines have left the caches when they are used again */
 };
 
 /** How a sender finds out which takes less time. All zero at first. */
-typedef struct dn_shm_pieces {
+typedef struct dn_shm_walks {
     dn_choice_t choice;    /**< between walks, in ns for 64 KiB */
-    enum dn_shm_walk walk; /**< of the next piece */
-    bool timed;            /**< whether it is timed */
-    uint64_t began_ns;     /**< when a piece that is timed began to be packed; 0: none is */
-} dn_shm_pieces_t;
+    enum dn_shm_walk walk; /**< of the next message */
+    bool timed;            /**< whether that is timed */
+    bool chosen;           /**< the granule that is open was found by that walk */
+    uint64_t began_ns;     /**< when a message that is timed began to be written; 0: none is */
+} dn_shm_walks_t;
 
 typedef struct dn_shm_peer {
     dn_peer_base_t base;
@@ -122,8 +121,9 @@ typedef struct dn_shm_peer {
         uint32_t used;             /**< bytes of that */
         uint32_t heard;            /**< rx->line.head when a message of medium length was last sent */
         uint32_t turned;           /**< and when a granule was last full */
+        uint32_t alone;            /**< turns since the peer was heard, up to DN_SHM_STAGE_ALONE */
         uint32_t vain;             /**< waits in a row that ended without a granule that was read */
-        dn_shm_pieces_t pieces;
+        dn_shm_walks_t walks;
     } stage;
 
     uint32_t tx_state; /**< enum dn_shm_tx_state */

@@ -23,15 +23,9 @@
 /** The initial user namespace has this inode number in every Linux kernel. */
 #define DN_SHM_INIT_USER_NS 0xeffffffdu
 
-/** Round up to a multiple of a power of 2. */
-static uint64_t dn_shm_align_to(uint64_t bytes, uint64_t unit)
-{
-    return (bytes + unit - 1) & ~(unit - 1);
-}
-
 static uint64_t dn_shm_align(uint64_t bytes)
 {
-    return dn_shm_align_to(bytes, DN_SHM_PAGE);
+    return (bytes + DN_SHM_PAGE - 1) & ~(uint64_t) (DN_SHM_PAGE - 1);
 }
 
 static uint64_t dn_shm_slots_bytes(uint32_t max_peers)
@@ -56,44 +50,16 @@ static uint64_t dn_shm_stage_stride(uint32_t stage_bytes)
     return stage_bytes + dn_shm_align((uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES);
 }
 
-/** Bytes before the stage, and its offset: where a large page may begin, if there is a stage. */
+/** Bytes before the stage, and its offset. */
 static uint64_t dn_shm_stage_off(const dn_shm_header_t *sizes)
 {
-    const uint64_t rings = dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
-                           + sizes->max_peers * dn_shm_stride(sizes->ring_lines);
-
-    return 0 == sizes->stage_bytes ? rings : dn_shm_align_to(rings, DN_SHM_LARGE_PAGE);
+    return dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
+           + sizes->max_peers * dn_shm_stride(sizes->ring_lines);
 }
 
 static uint64_t dn_shm_bytes(const dn_shm_header_t *sizes)
 {
     return dn_shm_stage_off(sizes) + dn_shm_stage_stride(sizes->stage_bytes);
-}
-
-/** Map a file, from an address on at which a large page may begin. @return MAP_FAILED, with errno. */
-static void *dn_shm_mmap(int fd, uint64_t bytes)
-{
-    const int read_write = PROT_READ | PROT_WRITE;
-    const int flags = MAP_SHARED | MAP_NORESERVE;
-    const uint64_t room = dn_shm_align(bytes) + 2 * DN_SHM_LARGE_PAGE;
-    uint8_t *space = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-    if (MAP_FAILED == (void *) space) {
-        return mmap(NULL, bytes, read_write, flags, fd, 0);
-    }
-    const size_t before = -(uintptr_t) space & (DN_SHM_LARGE_PAGE - 1);
-    const size_t end = before + dn_shm_align_to(bytes, (uint64_t) sysconf(_SC_PAGESIZE));
-    void *mem = mmap(space + before, bytes, read_write, flags | MAP_FIXED, fd, 0);
-    const int error = errno;
-    /* Where it failed, the kernel may have taken back what lay between these two. */
-    if (0 != before) {
-        munmap(space, before);
-    }
-    if (end < room) {
-        munmap(space + end, room - end);
-    }
-    errno = error;
-    return mem;
 }
 
 /** Cut a mapping into its parts by sizes that have been checked. */
@@ -247,7 +213,7 @@ dn_status_t dn_shm_create(dn_shm_t *shm, const dn_job_t *job)
         /* No peer can make the mapping shorter under our feet. */
         fcntl(shm->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     }
-    void *mem = dn_shm_mmap(shm->fd, header.bytes);
+    void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->fd, 0);
     if (MAP_FAILED == mem) {
         goto err_destroy;
     }
@@ -371,7 +337,7 @@ dn_status_t dn_shm_attach(const dn_shm_where_t *where, const dn_peer_base_t *id,
         status = DN_ERR_PROTO;
         goto out_close;
     }
-    void *mem = dn_shm_mmap(fd, header.bytes);
+    void *mem = mmap(NULL, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (MAP_FAILED == mem) {
         dn_log_error("no address space for the %" PRIu64 " bytes of PID %" PRIu32 " (%s); lower max_peers",
                      header.bytes, id->pid, strerror(errno));

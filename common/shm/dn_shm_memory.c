@@ -23,9 +23,6 @@
 #endif
 
 /** Likewise, before 6.1. */
-#ifndef MADV_COLLAPSE
-#    define MADV_COLLAPSE 25
-#endif
 
 /** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
 #define DN_SHM_TAKE ((uint64_t) 2 << 20)
@@ -60,11 +57,6 @@ int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes)
         return ENOMEM; /* what would have been a SIGBUS */
     }
     return EINVAL == error ? dn_shm_allocate(fd, off, bytes) : error;
-}
-
-int dn_shm_collapse(void *mem, uint64_t bytes)
-{
-    return 0 == madvise(mem, bytes, MADV_COLLAPSE) ? 0 : errno;
 }
 
 int dn_shm_file_size_allowed(uint64_t bytes)

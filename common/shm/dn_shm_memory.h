@@ -19,9 +19,6 @@ uint64_t dn_shm_cgroup_available(const char *groups, const char *self);
 int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes);
 /** The same for a range that is mapped at @p mem, at once where the kernel can. */
 int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes);
-/** Have memory for all of a range of a memfd, in one large page; what is there stays. Where the address and the offset are multiples of
- * its size, some byte is there already, and the kernel can. @return 0, or errno: as before. */
-int dn_shm_collapse(void *mem, uint64_t bytes);
 /** May a file, a memfd included, become so large? If not, to make it so would end the process by SIGXFSZ. */
 int dn_shm_file_size_allowed(uint64_t bytes);
 

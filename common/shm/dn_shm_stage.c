@@ -15,17 +15,18 @@
  * not read thus keeps the granules that hold its messages and no more; when there is no other, messages go through the ring.
  *
  * A new page of memory takes as long to come as 100 KiB of messages for the sender, and between far cores as long again for
- * the receiver. So a sender that is answered goes on with the same granule once all of it has been read. In a stream it goes on with the
- * next one that has memory and has been read, and takes a new one where there is none.
+ * the receiver. So the stage begins with one granule, takes another where none has been read, and one more each
+ * DN_SHM_STAGE_TURNS turns from one granule to the next: a process that sends much has much of it.
  *
- * A stream is faster where its lines have left the caches when they are used again, although what dn_copy_in() writes asks for no bytes
- * of them, and where few pages hold them. So after DN_SHM_STAGE_STREAM moves the stage takes a large page of the processor's, if the
- * kernel has one, and from then on a granule as often. The large page costs as much as some granules in small pages, and its receivers
- * one fault.
+ * In a stream the sender goes on with the next granule that has been read. One that is answered, or that sends pieces of long messages,
+ * has the choice between two walks:
  *
- * Pieces of long messages are packed by moves, which ask for the bytes of the lines that they write. Between cores that share a cache, these
- * come faster from the few granules that were read last; between others, faster from memory than from the reader's cache. So the sender
- * takes the time that it packs, goes the faster way, and tries the other one now and then (dn_choice.h).
+ *   again  its own granule, or the first one that has been read: few granules stay in the caches. Faster where two cores share these.
+ *   on     the next one, as in a stream: between cores that share no small cache, a line that has left the reader's cache is written
+ *          in half the time of one that has not.
+ *
+ * Lines leave the caches where the stage is larger than these. From DN_SHM_STAGE_CACHES granules on the sender takes the time that its
+ * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h).
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -49,20 +50,22 @@
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
-/** Moves from one granule with memory to another after which the stage takes a large page: 8 MiB, which take as long as the page. Where it
- * has that, or there is no such page, it adds a granule each time, up to DN_SHM_STAGE_WIDE: far, osu_bw's way, 8 KiB take 12 GB/s through
- * 2 MiB and 15 through 4. */
-#define DN_SHM_STAGE_STREAM 256
+/** Turns to another granule, or to the start of the same, after which the stage takes one more: of the first DN_SHM_STAGE_CACHES, and of
+ * the others. So the memory comes while 8 MiB, and then 256 more, go through the stage. */
+#define DN_SHM_STAGE_TURNS        4u
+#define DN_SHM_STAGE_TURNS_BEYOND 128u
+
+/** Granules that hold more than the second cache of a core: 2 MiB; and the most that come before they are needed: osu_bw's way, twice as
+ * many take a tenth more. */
+#define DN_SHM_STAGE_CACHES 64u
 #define DN_SHM_STAGE_WIDE   128u
 
-/** A move by a piece of a long message counts as so many: a process that sends long messages sends much. */
-#define DN_SHM_STAGE_PIECES_COUNT 8
+/** Turns without an answer after which it is a stream. */
+#define DN_SHM_STAGE_ALONE 4u
 
-/** Pieces by which a walk is tried. */
-#define DN_SHM_PIECES_TRIES 32
-
-/** Times that the kernel is asked for the large page, where it cannot give it at the moment. */
-#define DN_SHM_STAGE_TRIES 4
+/** Messages by which a walk is tried, and the shortest of these: to take the time costs more than others can gain. */
+#define DN_SHM_WALK_TRIES 32
+#define DN_SHM_WALK_MIN   2048u
 
 /** Granules that are taken as soon as none is free. */
 #define DN_SHM_STAGE_FIRST 4
@@ -70,9 +73,6 @@
 /** Looks for a granule that has been read before a further one is taken: some 10 us, in which a reader that is at it has read some. New
  * memory takes 12 to 60 in a virtual machine (perf/dn_coll, gather). */
 #define DN_SHM_STAGE_PATIENCE 256u
-
-/** Granules in a large page. */
-#define DN_SHM_STAGE_LARGE ((uint32_t) (DN_SHM_LARGE_PAGE / DN_SHM_GRANULE))
 
 /** Where the first message of a granule begins. Its place in a page is then seldom just behind that of where it comes from, which
  * dn_copy_in() is slow with: memory that a program sends begins at a page, or close to it. */
@@ -110,7 +110,6 @@ dn_status_t dn_shm_stage_open(dn_shm_t *shm)
             stage->count = 0; /* what could go through it goes through rings */
         }
     }
-    stage->tries = DN_SHM_STAGE_LARGE <= stage->count ? DN_SHM_STAGE_TRIES : 0;
     stage->granule = calloc(stage->count + 1, sizeof(*stage->granule));
     if (NULL == stage->granule) {
         return DN_ERR_NOMEM;
@@ -194,18 +193,12 @@ static dn_shm_granule_t *dn_shm_stage_look(dn_shm_t *shm, uint32_t *next_p)
     return NULL;
 }
 
-/** Is something to go to the granules that were read last? */
-static int dn_shm_stage_goes_again(const dn_shm_peer_t *peer, size_t len)
-{
-    return dn_shm_stage_is_piece(len) && DN_SHM_WALK_AGAIN == peer->stage.pieces.walk;
-}
-
-/** The same for @p len bytes. Where all that are to be used again are unread, any will do. */
-static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, const dn_shm_peer_t *peer, size_t len)
+/** A granule for a peer; the lock is held. Where all that are to be used again are unread, any will do. */
+static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, enum dn_shm_walk walk)
 {
     uint32_t first = 0;
 
-    if (dn_shm_stage_goes_again(peer, len)) {
+    if (DN_SHM_WALK_AGAIN == walk) {
         dn_shm_granule_t *granule = dn_shm_stage_look(shm, &first);
         if (NULL != granule || DN_SHM_STAGE_LOOKS >= shm->stage.populated) {
             return granule;
@@ -227,34 +220,16 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
     return granule;
 }
 
-/** Take a large page, in place of the granules that are there; what they hold stays. It takes long, so the lock is not held. */
-static void dn_shm_stage_widen(dn_shm_t *shm)
+/** A turn more: is it time to take another granule? Where threads turn at once, one may not be counted. */
+static int dn_shm_stage_is_due(dn_shm_stage_t *stage)
 {
-    dn_shm_stage_t *stage = &shm->stage;
-    const int error = dn_shm_collapse(shm->map.stage, DN_SHM_LARGE_PAGE);
-    /* Emulators of a kernel say that it is done, and do nothing. */
-    const uint32_t wide = 0 == error && dn_shm_stage_populate(shm, 0, DN_SHM_STAGE_LARGE);
+    const uint32_t populated = dn_load_relaxed(&stage->populated);
+    const uint32_t most = DN_SHM_STAGE_CACHES > populated ? DN_SHM_STAGE_TURNS : DN_SHM_STAGE_TURNS_BEYOND;
+    const uint32_t turns = dn_load_relaxed(&stage->turns) + 1;
+    const int due = most <= turns && populated < stage->count && populated < DN_SHM_STAGE_WIDE;
 
-    dn_lock(&stage->lock);
-    if (wide && DN_SHM_STAGE_LARGE > stage->populated) {
-        dn_store_relaxed(&stage->populated, DN_SHM_STAGE_LARGE);
-    }
-    dn_store_relaxed(&stage->wide, stage->wide | wide); /* another thread may have had it meanwhile */
-    if (0 != error && EAGAIN != error && EBUSY != error && ENOMEM != error) {
-        stage->tries = 0;
-    }
-    dn_unlock(&stage->lock);
-}
-
-/** A stream has moved on: has it done so often enough for the stage to become larger for good? The lock is held. */
-static int dn_shm_stage_count(dn_shm_stage_t *stage, size_t len)
-{
-    stage->moves += dn_shm_stage_is_piece(len) ? DN_SHM_STAGE_PIECES_COUNT : 1;
-    if (DN_SHM_STAGE_STREAM > stage->moves) {
-        return 0;
-    }
-    stage->moves = 0;
-    return 1;
+    dn_store_relaxed(&stage->turns, due ? 0 : turns);
+    return due;
 }
 
 /** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
@@ -267,47 +242,51 @@ static int dn_shm_stage_reuse(const dn_shm_t *shm, dn_shm_peer_t *peer)
     return 1;
 }
 
-/** Has a peer sent something since it was asked last? Threads do not look at what others receive: then it always has. */
+/** Has a peer sent something in the last few turns? Threads do not look at what others receive: then it always has. */
 static int dn_shm_stage_is_answered(dn_shm_peer_t *peer)
 {
     const uint32_t head = peer->threads || NULL == peer->rx ? peer->stage.turned + 1 : peer->rx->line.head;
-    const int answered = head != peer->stage.turned;
+    const uint32_t alone =
+        DN_SHM_STAGE_ALONE > peer->stage.alone ? peer->stage.alone + 1 : DN_SHM_STAGE_ALONE;
 
+    peer->stage.alone = head != peer->stage.turned ? 0 : alone;
     peer->stage.turned = head;
-    return answered;
+    return DN_SHM_STAGE_ALONE > peer->stage.alone;
 }
 
-/** Have room in another granule for a peer, or in its own once more. @param grows  also in one of new memory. @return 0: none is
- * free. */
-static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len, int grows)
+/** Open a granule of new memory for a peer. @return 0: there is none. */
+static int dn_shm_stage_add(dn_shm_t *shm, dn_shm_peer_t *peer)
 {
-    dn_shm_stage_t *stage = &shm->stage;
-    int widens = 0;
-
-    dn_lock(&stage->lock);
-    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm, peer, len);
-    int found = NULL != granule || dn_shm_stage_reuse(shm, peer);
-    if (!found && grows) {
-        granule = dn_shm_stage_grow(shm);
-        found = NULL != granule;
-        if (!found && 0 == ++stage->misses % DN_SHM_STAGE_MISSES) {
-            dn_shm_stage_reclaim(shm);
-        }
-    } else if (found && !dn_shm_stage_goes_again(peer, len) && dn_shm_stage_count(stage, len)) {
-        widens = 0 != stage->tries && !stage->wide;
-        stage->tries -= (uint32_t) widens;
-        dn_shm_granule_t *more =
-            widens || DN_SHM_STAGE_WIDE <= stage->populated ? NULL : dn_shm_stage_grow(shm);
-        granule = NULL != more ? more : granule;
-    }
+    dn_lock(&shm->stage.lock);
+    dn_shm_granule_t *granule = dn_shm_stage_grow(shm);
     if (NULL != granule) {
         dn_shm_stage_give(granule, peer);
     }
-    dn_unlock(&stage->lock);
-    if (widens) {
-        dn_shm_stage_widen(shm);
+    dn_unlock(&shm->stage.lock);
+    return NULL != granule;
+}
+
+/** Have room in another granule for a peer, or in its own once more. @return 0: none has been read. */
+static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, enum dn_shm_walk walk)
+{
+    dn_lock(&shm->stage.lock);
+    dn_shm_granule_t *granule = dn_shm_stage_find_free(shm, walk);
+    const int found = NULL != granule || dn_shm_stage_reuse(shm, peer);
+    if (NULL != granule) {
+        dn_shm_stage_give(granule, peer);
     }
+    dn_unlock(&shm->stage.lock);
     return found;
+}
+
+/** Nothing is free: look for readers that have ended, now and then. */
+static void dn_shm_stage_missed(dn_shm_t *shm)
+{
+    dn_lock(&shm->stage.lock);
+    if (0 == ++shm->stage.misses % DN_SHM_STAGE_MISSES) {
+        dn_shm_stage_reclaim(shm);
+    }
+    dn_unlock(&shm->stage.lock);
 }
 
 /** How often does the sender look for a granule that has been read, before it takes new memory? Half as often each time that this was
@@ -316,8 +295,8 @@ static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_
 {
     /* Another thread may change these: then it is one wait more, or less. */
     const uint32_t populated = dn_load_relaxed(&stage->populated);
-    const int waits = !peer->self && !peer->contends && !dn_load_relaxed(&stage->wide)
-                      && DN_SHM_STAGE_FIRST <= populated && populated < stage->count;
+    const int waits = !peer->self && !peer->contends && DN_SHM_STAGE_FIRST <= populated
+                      && populated < DN_SHM_STAGE_CACHES && populated < stage->count;
 
     return waits ? DN_SHM_STAGE_PATIENCE >> peer->stage.vain : 0;
 }
@@ -325,36 +304,46 @@ static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_
 /** Have room in a granule for a peer's next message. @return 0: none is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
-    const int answered = dn_shm_stage_is_answered(peer) && !dn_shm_stage_is_piece(len);
+    dn_shm_walks_t *walks = &peer->stage.walks;
 
-    if (answered && dn_shm_stage_reuse(shm, peer)) {
+    walks->chosen = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
+    const enum dn_shm_walk walk = walks->chosen ? walks->walk : DN_SHM_WALK_ON;
+    if (dn_shm_stage_is_due(&shm->stage) && dn_shm_stage_add(shm, peer)) {
+        return 1;
+    }
+    if (DN_SHM_WALK_AGAIN == walk && !dn_shm_stage_is_piece(len) && dn_shm_stage_reuse(shm, peer)) {
         return 1;
     }
     const uint32_t patience = dn_shm_stage_patience(&shm->stage, peer);
-    for (uint32_t looks = 0; looks < patience; looks++) {
-        if (dn_shm_stage_move(shm, peer, len, 0)) {
+    for (uint32_t looks = 0; looks <= patience; looks++) {
+        if (dn_shm_stage_move(shm, peer, walk)) {
             peer->stage.vain = 0;
             return 1;
         }
         dn_pause();
     }
-    const int found = dn_shm_stage_move(shm, peer, len, 1);
-    if (0 != patience) {
-        peer->stage.vain++;
-    } else if (found) {
-        peer->stage.vain = 0;
+    peer->stage.vain += 0 != patience;
+    if (dn_shm_stage_add(shm, peer)) {
+        peer->stage.vain = 0 != patience ? peer->stage.vain : 0;
+        return 1;
     }
-    return found;
+    dn_shm_stage_missed(shm);
+    return 0;
 }
 
-/** A piece has been packed: where does the next one go? */
-static void dn_shm_pieces_end(dn_shm_pieces_t *pieces, size_t len)
+/** A message has been written, of so many bytes: which way do the next ones go? */
+static void dn_shm_walk_on(dn_shm_peer_t *peer, size_t len)
 {
-    if (0 != pieces->began_ns) {
-        dn_choice_learn(&pieces->choice, pieces->walk, ((dn_clock_ns() - pieces->began_ns) << 16) / len);
-        pieces->began_ns = 0;
+    const dn_shm_t *shm = (const dn_shm_t *) peer->base.iface;
+    dn_shm_walks_t *walks = &peer->stage.walks;
+
+    if (0 != walks->began_ns) {
+        dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - walks->began_ns) << 16) / len);
+        walks->began_ns = 0;
     }
-    pieces->walk = (enum dn_shm_walk) dn_choice_make(&pieces->choice, DN_SHM_PIECES_TRIES, &pieces->timed);
+    if (DN_SHM_STAGE_CACHES <= dn_load_relaxed(&shm->stage.populated)) {
+        walks->walk = (enum dn_shm_walk) dn_choice_make(&walks->choice, DN_SHM_WALK_TRIES, &walks->timed);
+    }
 }
 
 dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **place_p)
@@ -378,8 +367,8 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
-    if (dn_shm_stage_is_piece(len) && peer->stage.pieces.timed) {
-        peer->stage.pieces.began_ns = dn_clock_ns();
+    if (DN_SHM_WALK_MIN <= len && peer->stage.walks.timed && peer->stage.walks.chosen) {
+        peer->stage.walks.began_ns = dn_clock_ns();
     }
     return DN_OK;
 }
@@ -391,8 +380,8 @@ void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size
                                         + peer->stage.used,
                                     (uint32_t) len};
 
-    if (dn_shm_stage_is_piece(len)) {
-        dn_shm_pieces_end(&peer->stage.pieces, len);
+    if (DN_SHM_WALK_MIN <= len && peer->stage.walks.chosen) {
+        dn_shm_walk_on(peer, len);
     }
     peer->stage.granule->put++;
     peer->stage.used += dn_line_units(len) * DN_LINE_BYTES;

@@ -9,7 +9,7 @@
  *   slots_off    a slot a sender: which writes into ring i            dn_shm_slot_t, 64 B each
  *   llcm_off     LLCM
  *   rings_off    ring i, for the sender in slot i                    dn_ring_t
- *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c; at a multiple of DN_SHM_LARGE_PAGE
+ *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c
  *
  * The mapping is sparse: a ring takes memory when its first message is written, and so does the stage. A sender claims a slot
  * by compare-and-swap, writes its identity there, makes the slot READY and counts `arrivals` up; the owner then
@@ -31,9 +31,7 @@
 #define DN_SHM_PATH_MAX 200
 
 #define DN_SHM_GRANULE (32u << 10) /**< bytes of the stage that serve one pair at a time */
-/** Bytes of a large page, that of x86-64, and of AArch64 where pages have 4 KiB: a stage begins at a multiple of them. */
-#define DN_SHM_LARGE_PAGE (UINT64_C(2) << 20)
-#define DN_SHM_STAGED     0x80u /**< in the channel of a line: the message lies in the sender's stage */
+#define DN_SHM_STAGED  0x80u       /**< in the channel of a line: the message lies in the sender's stage */
 
 /** Bits of dn_shm_help_t::next that hold the number of a chunk, and most chunks of a transfer. */
 #define DN_SHM_CHUNK_BITS 20

@@ -489,8 +489,6 @@ static void messages_are_shown_in_the_ring_and_in_the_stage(dn_world_t *world)
             say(world, FIRST, i);
             dn_world_await(world, FIRST, HEARD, i + 1);
         }
-        /* Each was taken when the next one came. */
-        dn_check(2 >= populated(world, FIRST));
         dn_world_send(world, world->peer[FIRST], DN_WORLD_CHAN + 1, 0, data, LONGEST);
     } else {
         dn_peer_t *src = world->peer[SENDER];
@@ -532,77 +530,43 @@ static uint64_t send_one_by_one(dn_world_t *world, size_t len, uint64_t sent, ui
 }
 
 /** A walk is known to take less time, and its tries are over. */
-static dn_shm_pieces_t walk_for_long(enum dn_shm_walk walk)
+static void walk_for_long(dn_shm_walks_t *walks, enum dn_shm_walk walk)
 {
-    dn_shm_pieces_t pieces = {.walk = walk, .choice = {.cost = {UINT32_MAX, UINT32_MAX}}};
-
-    pieces.choice.cost[walk] = 1;
-    pieces.choice.made = DN_CHOICE_EVERY / 4;
-    return pieces;
+    walks->walk = walk;
+    walks->choice = (dn_choice_t){.cost = {UINT32_MAX, UINT32_MAX}, .made = DN_CHOICE_EVERY / 4};
+    walks->choice.cost[walk] = 1;
 }
 
-/** Nothing is sent back. */
-static void a_stream_takes_more_of_the_stage(dn_world_t *world)
+static void wait_for_the_stage(dn_world_t *world)
 {
-    /* A granule begins with a line; four of QUARTER bytes fill it. */
+    const dn_shm_peer_t *peer = (const dn_shm_peer_t *) world->peer[FIRST];
+
+    while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
+        dn_world_progress(world);
+    }
+}
+
+/** Nothing is sent back, and each message is read before the next. A granule begins with a line; four of QUARTER bytes fill it. */
+static void who_sends_more_has_more_of_the_stage(dn_world_t *world)
+{
     enum {
         GRANULES = 16,
         QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES,
-        PIECES = 2 * 70,
-        MANY = 20 * PIECES,
-        ALL = 4 * 400 + 4 * PIECES + MANY
+        FEW = 3 * 4, /* The first of them finds no granule at all. */
+        ALL = 4 * 4 * GRANULES + 100
     };
 
     open_staged(world, GRANULES, hear_any);
     dn_world_connect_to(world, 1 - world->rank);
     dn_world_barrier(world);
     if (SENDER == world->rank) {
-        dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[FIRST];
-        dn_shm_pieces_t *pieces = &peer->stage.pieces;
-        while (NULL == peer->rx || 0 == dn_load_acquire_u32(&peer->tx.ring->attached)) {
-            dn_world_progress(world);
-        }
-        uint64_t sent = send_one_by_one(world, QUARTER, 0, 4 * 200);
+        wait_for_the_stage(world);
+        uint64_t sent = send_one_by_one(world, QUARTER, 0, FEW);
         dn_check_equal(populated(world, FIRST), 1);
-        sent = send_one_by_one(world, QUARTER, sent, 4 * 200);
+        sent = send_one_by_one(world, QUARTER, sent, 4 * 4);
         dn_check_equal(populated(world, FIRST), 2);
-        /* Pieces try both walks before one of them has a longer turn. */
-        sent = send_one_by_one(world, PIECE, sent, PIECES);
-        dn_check(0 < pieces->choice.cost[DN_SHM_WALK_AGAIN] && 0 < pieces->choice.cost[DN_SHM_WALK_ON]);
-        dn_check_equal(pieces->choice.made, PIECES);
-        /* In one of them they use what is there, in the other one more and more. */
-        *pieces = walk_for_long(DN_SHM_WALK_AGAIN);
-        const uint32_t had = populated(world, FIRST);
-        sent = send_one_by_one(world, PIECE, sent, PIECES);
-        dn_check_equal(populated(world, FIRST), had);
-        *pieces = walk_for_long(DN_SHM_WALK_ON);
-        sent = send_one_by_one(world, PIECE, sent, PIECES);
-        dn_check(had + 2 <= populated(world, FIRST));
-        /* Where those that come first are others', they use others, and take no memory. */
-        dn_shm_granule_t *granule = ((const dn_shm_t *) peer->base.iface)->stage.granule;
-        sent = send_one_by_one(world, PIECE, sent, MANY - GRANULES);
+        (void) send_one_by_one(world, QUARTER, sent, ALL - sent);
         dn_check_equal(populated(world, FIRST), GRANULES);
-        while (peer->stage.granule < granule + GRANULES / 2) {
-            sent = send_one_by_one(world, PIECE, sent, 1);
-        }
-        enum dn_shm_granule_state states[GRANULES / 2];
-        for (uint32_t i = 0; i < GRANULES / 2; i++) {
-            states[i] = granule[i].state;
-            granule[i].state = DN_SHM_GRANULE_OPEN;
-        }
-        *pieces = walk_for_long(DN_SHM_WALK_AGAIN);
-        const uint64_t before = dn_load_acquire(&world->board->seat[FIRST].word[STAGED]);
-        const dn_shm_granule_t *was = peer->stage.granule;
-        sent = send_one_by_one(world, PIECE, sent, 2);
-        dn_check(was != peer->stage.granule);
-        sent = send_one_by_one(world, PIECE, sent, PIECES - 2);
-        dn_check_equal(dn_load_acquire(&world->board->seat[FIRST].word[STAGED]) - before, PIECES);
-        dn_check(peer->stage.granule >= granule + GRANULES / 2);
-        for (uint32_t i = 0; i < GRANULES / 2; i++) {
-            granule[i].state = states[i];
-        }
-        dn_check(ALL >= sent);
-        (void) send_one_by_one(world, PIECE, sent, ALL - sent);
     } else {
         hear_until(world, ALL);
         dn_check_equal(staged, ALL);
@@ -610,26 +574,106 @@ static void a_stream_takes_more_of_the_stage(dn_world_t *world)
     dn_world_stop(world);
 }
 
-/** Memory that is taken in one large page holds what was sent before, and what comes then. */
-static void a_long_stream_takes_a_large_page(dn_world_t *world)
+/** Pieces of long messages, in a stage that is larger than the caches. Each is read before the next. */
+static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
 {
-    enum { LARGE = 64, GRANULES = LARGE + 8, ALL = 6000 };
+    enum { LARGE = 64, GRANULES = LARGE, OTHERS = LARGE / 2, GROW = 2 * 4 * GRANULES, PIECES = 2 * 70 };
+    const uint64_t all = GROW + 4 * PIECES;
 
-    start_staged(world, GRANULES);
+    open_staged(world, GRANULES, hear_any);
+    dn_world_connect_to(world, 1 - world->rank);
+    dn_world_barrier(world);
     if (SENDER == world->rank) {
-        const dn_shm_peer_t *peer = (const dn_shm_peer_t *) world->peer[FIRST];
-        const dn_shm_stage_t *stage = &((const dn_shm_t *) peer->base.iface)->stage;
-        for (uint64_t i = 1; i < ALL; i++) {
-            say(world, FIRST, i);
+        dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[FIRST];
+        dn_shm_granule_t *granule = ((const dn_shm_t *) peer->base.iface)->stage.granule;
+        dn_shm_walks_t *walks = &peer->stage.walks;
+        wait_for_the_stage(world);
+        uint64_t sent = send_one_by_one(world, PIECE, 0, GROW);
+        dn_check_equal(populated(world, FIRST), GRANULES);
+        /* Both walks are tried before one of them has a longer turn. */
+        sent = send_one_by_one(world, PIECE, sent, PIECES);
+        dn_check(0 < walks->choice.cost[DN_SHM_WALK_AGAIN] && 0 < walks->choice.cost[DN_SHM_WALK_ON]);
+        dn_check(PIECES <= walks->choice.made);
+        /* In one of them few granules are used, in the other one all. */
+        walk_for_long(walks, DN_SHM_WALK_AGAIN);
+        sent = send_one_by_one(world, PIECE, sent, PIECES / 2);
+        for (uint64_t i = 0; i < PIECES / 2; i++) {
+            sent = send_one_by_one(world, PIECE, sent, 1);
+            dn_check(peer->stage.granule < granule + 2);
         }
-        if (0 == stage->wide) {
-            printf("this kernel gives no large page\n");
+        uint32_t put[GRANULES];
+        for (uint32_t i = 0; i < GRANULES; i++) {
+            put[i] = granule[i].put;
         }
-        dn_check(0 == stage->wide || LARGE <= stage->populated);
-        dn_world_await(world, FIRST, HEARD, ALL);
+        walk_for_long(walks, DN_SHM_WALK_ON);
+        sent = send_one_by_one(world, PIECE, sent, PIECES);
+        for (uint32_t i = 0; i < GRANULES; i++) {
+            dn_check(put[i] != granule[i].put);
+        }
+        /* Where those that come first are others', the next ones are taken. */
+        while (peer->stage.granule < granule + OTHERS) {
+            sent = send_one_by_one(world, PIECE, sent, 1);
+        }
+        enum dn_shm_granule_state states[OTHERS];
+        for (uint32_t i = 0; i < OTHERS; i++) {
+            states[i] = granule[i].state;
+            granule[i].state = DN_SHM_GRANULE_OPEN;
+        }
+        walk_for_long(walks, DN_SHM_WALK_AGAIN);
+        const uint64_t before = dn_load_acquire(&world->board->seat[FIRST].word[STAGED]);
+        const dn_shm_granule_t *was = peer->stage.granule;
+        sent = send_one_by_one(world, PIECE, sent, 2);
+        dn_check(was != peer->stage.granule);
+        dn_check(peer->stage.granule >= granule + OTHERS);
+        dn_check_equal(dn_load_acquire(&world->board->seat[FIRST].word[STAGED]) - before, 2);
+        for (uint32_t i = 0; i < OTHERS; i++) {
+            granule[i].state = states[i];
+        }
+        dn_check(all >= sent);
+        (void) send_one_by_one(world, PIECE, sent, all - sent);
     } else {
-        hear_until(world, ALL);
-        dn_check(ALL / 2 < staged);
+        hear_until(world, all);
+        dn_check_equal(staged, all);
+    }
+    dn_world_stop(world);
+}
+
+/** Two processes that answer each other: a message of medium length goes the way that is known to be faster. */
+static void who_is_answered_walks_where_that_is_faster(dn_world_t *world)
+{
+    enum { GRANULES = 64, LEN = 8000, GROW = 4 * 4 * GRANULES, SOME = 300 };
+    const int other = 1 - world->rank;
+    uint64_t rounds = 0;
+
+    open_staged(world, GRANULES, hear_any);
+    dn_world_connect_to(world, other);
+    dn_world_barrier(world);
+    dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[other];
+    for (int walk = -1; walk <= DN_SHM_WALK_ON; walk++) {
+        const uint64_t end = rounds + (0 > walk ? GROW : SOME);
+        const dn_shm_granule_t *was = NULL;
+        uint64_t moved = 0;
+
+        if (0 <= walk) {
+            dn_check_equal(populated(world, other), GRANULES);
+            walk_for_long(&peer->stage.walks, (enum dn_shm_walk) walk);
+        }
+        for (; rounds < end; rounds++) {
+            if (SENDER == world->rank) {
+                dn_world_send(world, world->peer[other], DN_WORLD_CHAN, 0, data, LEN);
+            }
+            while (heard <= rounds) {
+                dn_world_progress(world);
+            }
+            if (SENDER != world->rank) {
+                dn_world_send(world, world->peer[other], DN_WORLD_CHAN, 0, data, LEN);
+            }
+            moved += was != peer->stage.granule;
+            was = peer->stage.granule;
+        }
+        /* Three fit into a granule. */
+        dn_check(DN_SHM_WALK_AGAIN != walk || 2 >= moved);
+        dn_check(DN_SHM_WALK_ON != walk || SOME / 4 <= moved);
     }
     dn_world_stop(world);
 }
@@ -649,8 +693,9 @@ static const dn_world_test_t tests[] = {
      a_sender_that_was_killed_before_anybody_read_is_heard},
     {"a_handler_that_progresses_keeps_its_message", 2, a_handler_that_progresses_keeps_its_message},
     {"messages_are_shown_in_the_ring_and_in_the_stage", 2, messages_are_shown_in_the_ring_and_in_the_stage},
-    {"a_stream_takes_more_of_the_stage", 2, a_stream_takes_more_of_the_stage},
-    {"a_long_stream_takes_a_large_page", 2, a_long_stream_takes_a_large_page},
+    {"who_sends_more_has_more_of_the_stage", 2, who_sends_more_has_more_of_the_stage},
+    {"pieces_try_both_walks_and_keep_to_one", 2, pieces_try_both_walks_and_keep_to_one},
+    {"who_is_answered_walks_where_that_is_faster", 2, who_is_answered_walks_where_that_is_faster},
     {"a_sender_that_comes_again_is_heard_in_order", 2, a_sender_that_comes_again_is_heard_in_order},
     {"a_sender_that_comes_again_and_leaves_at_once_is_heard", 2,
      a_sender_that_comes_again_and_leaves_at_once_is_heard},
