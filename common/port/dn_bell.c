@@ -35,14 +35,14 @@
  *   NONE --begin, one thread--> OVER
  *   NONE --begin, several-----> ASKED --wait--> OVER
  *
- * A child of fork() begins anew.
+ * A child of fork() begins anew, whatever a thread of its parent was about to do.
  */
 typedef enum dn_enrolment { DN_ENROLMENT_NONE, DN_ENROLMENT_ASKED, DN_ENROLMENT_OVER } dn_enrolment_t;
 
 static struct {
     pthread_mutex_t lock;
     dn_enrolment_t state;
-    pid_t pid;        /**< whose state this is */
+    int told;         /**< dn_enrolment_forget() is called in children */
     pthread_t thread; /**< ASKED */
     int enrolled;     /**< OVER: the kernel has agreed */
 } dn_enrolment = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -59,6 +59,12 @@ static void dn_enrolment_turn(dn_enrolment_t state)
     dn_enrolment.state = state;
 }
 
+static void dn_enrolment_forget(void)
+{
+    (void) pthread_mutex_init(&dn_enrolment.lock, NULL);
+    dn_enrolment.state = DN_ENROLMENT_NONE;
+}
+
 static int dn_enrolment_ask(void)
 {
     return 0 == syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
@@ -73,9 +79,8 @@ static void *dn_enrolment_thread(void *unused)
 void dn_bell_enroll_begin(void)
 {
     (void) pthread_mutex_lock(&dn_enrolment.lock);
-    if (getpid() != dn_enrolment.pid) {
-        dn_enrolment.state = DN_ENROLMENT_NONE;
-        dn_enrolment.pid = getpid();
+    if (!dn_enrolment.told) {
+        dn_enrolment.told = 0 == pthread_atfork(NULL, NULL, dn_enrolment_forget);
     }
     if (DN_ENROLMENT_NONE == dn_enrolment.state) {
         if (DN_BELL_HAS_THREADS && 0 == dn_thread_start(&dn_enrolment.thread, dn_enrolment_thread, NULL)) {
@@ -91,7 +96,7 @@ void dn_bell_enroll_begin(void)
 void dn_bell_enroll_wait(void)
 {
     (void) pthread_mutex_lock(&dn_enrolment.lock);
-    if (DN_ENROLMENT_ASKED == dn_enrolment.state && getpid() == dn_enrolment.pid) {
+    if (DN_ENROLMENT_ASKED == dn_enrolment.state) {
         void *agreed = NULL;
         (void) pthread_join(dn_enrolment.thread, &agreed);
         dn_enrolment.enrolled = NULL != agreed;

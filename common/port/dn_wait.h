@@ -43,7 +43,7 @@
  * next one begins.
  *
  * A ringer takes part in the fences once it has enrolled, which goes on beside its first milliseconds (dn_bell_enroll_begin()).
- * Until then a ring may be missed as rarely, and comes late by one sleep at most, which its clock ends.
+ * Until then a ring may be missed as rarely, and is heard when the sleep ends by its clock, after DN_WAIT_NAP_MAX_US at most.
  *
  * A sleep ends by its clock, too, since the sleeper has other things to do: to look which peers live, and
  * whatever the caller does between two sleeps. A sleep lasts a DN_WAIT_PART of the time waited, but

@@ -72,11 +72,12 @@ typedef struct dn_shm_granule {
 
 typedef struct dn_shm_stage {
     dn_lock_t
-        lock; /**< of all below; taken after a peer's. populated and turns are looked at without it, too, and so stored whole */
+        lock; /**< of all below; taken after a peer's. populated, turns and due are looked at without it, too, and so stored whole */
     uint32_t count;
     uint32_t populated; /**< the first so many have memory */
     uint32_t next;      /**< of these, to be looked at next */
-    uint32_t turns;     /**< to a granule's start, since the last one of new memory */
+    uint32_t turns;     /**< to a granule's start, since new memory was last asked for */
+    uint32_t due;       /**< turns after which it is asked for again */
     uint32_t misses;    /**< looks in vain */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
@@ -95,6 +96,9 @@ enum dn_shm_tx_state {
     DN_SHM_TX_STAGE, /**< the peer has attached to our mapping: longer ones may go through the stage */
 };
 
+/** The shortest message that chooses a walk: to take the time costs more than others can gain. */
+#define DN_SHM_WALK_MIN 2048u
+
 /** Which granule the next message goes to. */
 enum dn_shm_walk {
     DN_SHM_WALK_AGAIN, /**< the first that has been read, so that few are used, and these stay in the caches */
@@ -106,7 +110,7 @@ typedef struct dn_shm_walks {
     dn_choice_t choice;    /**< between walks, in ns for 64 KiB */
     enum dn_shm_walk walk; /**< of the next message */
     bool timed;            /**< whether that is timed */
-    bool chosen;           /**< the granule that is open was found by that walk */
+    bool chosen;           /**< it decides where messages of the open granule go; else they are a stream */
     uint64_t began_ns;     /**< when a message that is timed began to be written; 0: none is */
 } dn_shm_walks_t;
 

@@ -23,9 +23,15 @@
 /** The initial user namespace has this inode number in every Linux kernel. */
 #define DN_SHM_INIT_USER_NS 0xeffffffdu
 
+/** Round up to a multiple of a power of 2. */
+static uint64_t dn_shm_align_to(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) & ~(unit - 1);
+}
+
 static uint64_t dn_shm_align(uint64_t bytes)
 {
-    return (bytes + DN_SHM_PAGE - 1) & ~(uint64_t) (DN_SHM_PAGE - 1);
+    return dn_shm_align_to(bytes, DN_SHM_PAGE);
 }
 
 static uint64_t dn_shm_slots_bytes(uint32_t max_peers)
@@ -50,11 +56,13 @@ static uint64_t dn_shm_stage_stride(uint32_t stage_bytes)
     return stage_bytes + dn_shm_align((uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES);
 }
 
-/** Bytes before the stage, and its offset. */
+/** Bytes before the stage, and its offset: whole granules, so that each has pages of its own where these are larger than DN_SHM_PAGE. */
 static uint64_t dn_shm_stage_off(const dn_shm_header_t *sizes)
 {
-    return dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
-           + sizes->max_peers * dn_shm_stride(sizes->ring_lines);
+    const uint64_t rings = dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
+                           + sizes->max_peers * dn_shm_stride(sizes->ring_lines);
+
+    return 0 == sizes->stage_bytes ? rings : dn_shm_align_to(rings, DN_SHM_GRANULE);
 }
 
 static uint64_t dn_shm_bytes(const dn_shm_header_t *sizes)

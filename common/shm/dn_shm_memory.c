@@ -22,8 +22,6 @@
 #    define MADV_POPULATE_WRITE 23
 #endif
 
-/** Likewise, before 6.1. */
-
 /** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
 #define DN_SHM_TAKE ((uint64_t) 2 << 20)
 

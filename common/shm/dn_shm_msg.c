@@ -59,8 +59,8 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
  */
 static inline int dn_shm_answers(dn_shm_peer_t *peer, size_t len)
 {
-    if (DN_SHM_ANSWER_MAX < len || DN_SHM_WALK_ON == peer->stage.walks.walk || peer->threads
-        || NULL == peer->rx || peer->stage.heard == peer->rx->line.head) {
+    if (DN_SHM_ANSWER_MAX < len || (DN_SHM_WALK_MIN <= len && DN_SHM_WALK_ON == peer->stage.walks.walk)
+        || peer->threads || NULL == peer->rx || peer->stage.heard == peer->rx->line.head) {
         return 0;
     }
     peer->stage.heard = peer->rx->line.head;

@@ -63,9 +63,8 @@
 /** Turns without an answer after which it is a stream. */
 #define DN_SHM_STAGE_ALONE 4u
 
-/** Messages by which a walk is tried, and the shortest of these: to take the time costs more than others can gain. */
+/** Messages by which a walk is tried. */
 #define DN_SHM_WALK_TRIES 32
-#define DN_SHM_WALK_MIN   2048u
 
 /** Granules that are taken as soon as none is free. */
 #define DN_SHM_STAGE_FIRST 4
@@ -211,8 +210,14 @@ static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, enum dn_shm_walk 
 static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
+    const int grown = stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated, 1);
 
-    if (stage->populated >= stage->count || !dn_shm_stage_populate(shm, stage->populated, 1)) {
+    /* To be refused takes long, too. */
+    dn_store_relaxed(&stage->turns, 0);
+    dn_store_relaxed(&stage->due, grown && DN_SHM_STAGE_CACHES > stage->populated
+                                      ? DN_SHM_STAGE_TURNS
+                                      : DN_SHM_STAGE_TURNS_BEYOND);
+    if (!grown) {
         return NULL;
     }
     dn_shm_granule_t *granule = &stage->granule[stage->populated];
@@ -223,13 +228,11 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
 /** A turn more: is it time to take another granule? Where threads turn at once, one may not be counted. */
 static int dn_shm_stage_is_due(dn_shm_stage_t *stage)
 {
-    const uint32_t populated = dn_load_relaxed(&stage->populated);
-    const uint32_t most = DN_SHM_STAGE_CACHES > populated ? DN_SHM_STAGE_TURNS : DN_SHM_STAGE_TURNS_BEYOND;
     const uint32_t turns = dn_load_relaxed(&stage->turns) + 1;
-    const int due = most <= turns && populated < stage->count && populated < DN_SHM_STAGE_WIDE;
 
-    dn_store_relaxed(&stage->turns, due ? 0 : turns);
-    return due;
+    dn_store_relaxed(&stage->turns, turns);
+    return dn_load_relaxed(&stage->due) <= turns && dn_load_relaxed(&stage->populated) < stage->count
+           && dn_load_relaxed(&stage->populated) < DN_SHM_STAGE_WIDE;
 }
 
 /** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
@@ -339,7 +342,6 @@ static void dn_shm_walk_on(dn_shm_peer_t *peer, size_t len)
 
     if (0 != walks->began_ns) {
         dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - walks->began_ns) << 16) / len);
-        walks->began_ns = 0;
     }
     if (DN_SHM_STAGE_CACHES <= dn_load_relaxed(&shm->stage.populated)) {
         walks->walk = (enum dn_shm_walk) dn_choice_make(&walks->choice, DN_SHM_WALK_TRIES, &walks->timed);
@@ -367,9 +369,8 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
-    if (DN_SHM_WALK_MIN <= len && peer->stage.walks.timed && peer->stage.walks.chosen) {
-        peer->stage.walks.began_ns = dn_clock_ns();
-    }
+    peer->stage.walks.began_ns =
+        DN_SHM_WALK_MIN <= len && peer->stage.walks.timed && peer->stage.walks.chosen ? dn_clock_ns() : 0;
     return DN_OK;
 }
 

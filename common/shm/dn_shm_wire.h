@@ -9,7 +9,7 @@
  *   slots_off    a slot a sender: which writes into ring i            dn_shm_slot_t, 64 B each
  *   llcm_off     LLCM
  *   rings_off    ring i, for the sender in slot i                    dn_ring_t
- *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c
+ *   stage_off    the stage: longer messages that the owner sends     dn_shm_stage.c; at a multiple of DN_SHM_GRANULE
  *
  * The mapping is sparse: a ring takes memory when its first message is written, and so does the stage. A sender claims a slot
  * by compare-and-swap, writes its identity there, makes the slot READY and counts `arrivals` up; the owner then

@@ -957,12 +957,13 @@ static void try_sizes(dn_world_t *world)
     }
 }
 
-/** Bytes that such a stage adds. */
-static uint64_t stage_room(uint32_t stage_bytes)
+/** Bytes that such a stage would add to these. */
+static uint64_t stage_room(uint64_t bytes, uint32_t stage_bytes)
 {
+    const uint64_t before = 0 == stage_bytes ? 0 : -bytes & (DN_SHM_GRANULE - 1);
     const uint64_t counts = (uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES;
 
-    return stage_bytes + (counts + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;
+    return before + stage_bytes + (counts + DN_SHM_PAGE - 1) / DN_SHM_PAGE * DN_SHM_PAGE;
 }
 
 static void try_stages(dn_world_t *world)
@@ -998,7 +999,7 @@ static void try_stages(dn_world_t *world)
     for (size_t i = 0; i < sizeof(stage) / sizeof(stage[0]); i++) {
         dn_shm_header_t header = next_header(world);
         header.stage_bytes = stage[i].bytes;
-        header.bytes += stage_room(stage[i].bytes) + (uint64_t) stage[i].more;
+        header.bytes += stage_room(header.bytes, stage[i].bytes) + (uint64_t) stage[i].more;
         try_header(world, &header, header.bytes, 0, stage[i].wanted,
                    DN_OK == stage[i].wanted ? NULL : "refused");
     }

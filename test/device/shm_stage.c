@@ -671,9 +671,9 @@ static void who_is_answered_walks_where_that_is_faster(dn_world_t *world)
             moved += was != peer->stage.granule;
             was = peer->stage.granule;
         }
-        /* Three fit into a granule. */
+        /* Four fit into a granule. */
         dn_check(DN_SHM_WALK_AGAIN != walk || 2 >= moved);
-        dn_check(DN_SHM_WALK_ON != walk || SOME / 4 <= moved);
+        dn_check(DN_SHM_WALK_ON != walk || SOME / 5 <= moved);
     }
     dn_world_stop(world);
 }
