@@ -1,0 +1,259 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm.c
+ * Calls of a process that is open, transfers, and how it waits. */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <stdio.h>
+
+dn_dsm_t *dn_dsm_open_now;
+__thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
+
+/** @name Waiting */
+/** @{ */
+dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait)
+{
+    static __thread uint64_t steps;
+    const int events = dn_progress(dsm->port);
+
+    if (0 != dn_load_relaxed_u32(&dsm->lost) && !dsm->closing) {
+        return DN_ERR_UNREACH;
+    }
+    if (0 == events) {
+        (void) dn_wait(dsm->port, wait, steps, 0);
+    }
+    steps += (uint64_t) events;
+    return DN_OK;
+}
+
+static void dn_dsm_op_ended(dn_comp_t *comp, dn_status_t status)
+{
+    dn_dsm_op_t *op = (dn_dsm_op_t *) comp;
+
+    op->status = status;
+    /* W0: pairs with R0: who finds it ended reads the status, and what was transferred. */
+    dn_store_release_u32(&op->under_way, 0);
+}
+
+/** An operation was started with this status. */
+static void dn_dsm_op_started(dn_dsm_op_t *op, dn_status_t status)
+{
+    if (DN_INPROGRESS != status) {
+        op->status = status;
+        dn_store_relaxed_u32(&op->under_way, 0);
+    }
+}
+
+void dn_dsm_op_start(dn_dsm_t *dsm, dn_dsm_op_t *op, uint32_t rank, dn_xfer_t *xfer, bool write)
+{
+    dn_status_t status;
+
+    *op = (dn_dsm_op_t){.comp = {dn_dsm_op_ended}, .under_way = 1};
+    xfer->comp = &op->comp;
+    /* The other process may compute. */
+    xfer->flags |= DN_XFER_UNSHARED;
+    while (DN_ERR_AGAIN
+           == (status = write ? dn_push(dsm->peer[rank], xfer) : dn_pull(dsm->peer[rank], xfer))) {
+        (void) dn_progress(dsm->port);
+    }
+    dn_dsm_op_started(op, status);
+}
+
+dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
+{
+    dn_wait_t wait = {0};
+
+    /* R0. That a process is gone does not end this: the memory is lent until the device says so. */
+    while (0 != dn_load_acquire_u32(&op->under_way)) {
+        (void) dn_dsm_wait(dsm, &wait);
+    }
+    return op->status;
+}
+
+dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write)
+{
+    dn_dsm_op_t op;
+
+    dn_dsm_op_start(dsm, &op, rank, xfer, write);
+    return dn_dsm_op_end(dsm, &op);
+}
+
+dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p)
+{
+    dn_dsm_op_t op = {.comp = {dn_dsm_op_ended}, .under_way = 1};
+    dn_status_t status;
+
+    amo->comp = &op.comp;
+    amo->result = old_p;
+    while (DN_ERR_AGAIN == (status = dn_atomic(dsm->peer[rank], amo))) {
+        (void) dn_progress(dsm->port);
+    }
+    dn_dsm_op_started(&op, status);
+    return dn_dsm_op_end(dsm, &op);
+}
+/** @} */
+
+/** @name Memory */
+/** @{ */
+uint32_t dn_dsm_rank(const dn_dsm_t *dsm)
+{
+    return dsm->rank;
+}
+
+uint32_t dn_dsm_ranks(const dn_dsm_t *dsm)
+{
+    return dsm->ranks;
+}
+
+const char *dn_dsm_detects(const dn_dsm_t *dsm)
+{
+    return dsm->shares ? "shared" : dsm->detect->name;
+}
+
+/** The home of page i of an allocation of so many pages. */
+static uint32_t dn_dsm_alloc_home(const dn_dsm_t *dsm, uint64_t i, uint64_t pages, dn_dsm_home_t home,
+                                  uint32_t rank)
+{
+    if (DN_DSM_HOME_RANK == home) {
+        return rank;
+    }
+    return (uint32_t) (DN_DSM_HOME_CYCLIC == home ? i % dsm->ranks : i * dsm->ranks / pages);
+}
+
+dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint32_t rank, void **at_p)
+{
+    const uint64_t pages = bytes / dsm->page_bytes + (0 != bytes % dsm->page_bytes);
+    /* The same where all pass the same. */
+    const uint64_t sum = (bytes * 4 + home) * (2 * DN_DSM_RANKS_MAX) + (DN_DSM_HOME_RANK == home ? rank : 0);
+    const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_ALLOC, .interval = sum};
+    dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
+
+    if (0 == bytes || DN_DSM_HOME_RANK < home || (DN_DSM_HOME_RANK == home && rank >= dsm->ranks)) {
+        dn_log_error("shared memory: an allocation is of at least one byte, at home with a rank below %u",
+                     (unsigned) dsm->ranks);
+        return DN_ERR_PARAM;
+    }
+    if (pages > dsm->pages - dsm->used) {
+        dn_log_error("shared memory: %llu bytes are not left of %llu: open with more "
+                     "(dn_dsm_config_t::bytes, DN_DSM_BYTES)",
+                     (unsigned long long) bytes, (unsigned long long) dsm->pages * dsm->page_bytes);
+        return DN_ERR_NOMEM;
+    }
+    const uint32_t first = dsm->used;
+    for (uint64_t i = 0; i < pages; i++) {
+        dsm->page[first + i].home = (uint16_t) dn_dsm_alloc_home(dsm, i, pages, home, rank);
+    }
+    dsm->used += (uint32_t) pages;
+    dn_dsm_inside++;
+    const dn_status_t status = dn_dsm_all(dsm, &tell, told);
+    dn_dsm_inside--;
+    for (uint32_t r = 0; DN_OK == status && r < dsm->ranks; r++) {
+        if (told[r].interval != sum) {
+            dn_log_error(
+                "shared memory: rank %u allocates something else than rank %u: all processes pass the same",
+                (unsigned) r, (unsigned) dsm->rank);
+            dsm->broken = 1;
+            return DN_ERR_PARAM;
+        }
+    }
+    if (DN_OK == status) {
+        *at_p = dsm->view + (uint64_t) first * dsm->page_bytes;
+    }
+    return status;
+}
+
+dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write)
+{
+    const uint64_t off = (uint64_t) ((uint8_t *) at - dsm->view),
+                   room = (uint64_t) dsm->used * dsm->page_bytes;
+
+    if ((uint8_t *) at < dsm->view || off > room || len > room - off) {
+        dn_log_error("shared memory: %llu bytes at %p are not allocated in it", (unsigned long long) len, at);
+        return DN_ERR_RANGE;
+    }
+    if (0 == len || dsm->shares) {
+        return DN_OK;
+    }
+    const uint32_t first = (uint32_t) (off / dsm->page_bytes),
+                   last = (uint32_t) ((off + len - 1) / dsm->page_bytes);
+    dn_dsm_inside++;
+    const dn_status_t status = dn_dsm_page_need(dsm, first, last - first + 1, 0 != write);
+    dn_dsm_inside--;
+    return status;
+}
+
+dn_status_t dn_dsm_prefetch(dn_dsm_t *dsm, const void *at, uint64_t len)
+{
+    return dn_dsm_touch(dsm, (void *) (uintptr_t) at, len, 0);
+}
+
+dn_status_t dn_dsm_release(dn_dsm_t *dsm)
+{
+    dn_status_t status = DN_OK;
+
+    if (!dsm->shares && 1 < dsm->ranks) {
+        dn_dsm_inside++;
+        pthread_mutex_lock(&dsm->sync);
+        status = dn_dsm_tell_release(dsm);
+        pthread_mutex_unlock(&dsm->sync);
+        dn_dsm_inside--;
+    }
+    dn_fence_release();
+    return status;
+}
+
+dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
+{
+    dn_status_t status = DN_OK;
+
+    dn_fence_acquire();
+    if (!dsm->shares && 1 < dsm->ranks) {
+        const uint64_t began = dn_dsm_clock();
+        dn_dsm_inside++;
+        pthread_mutex_lock(&dsm->sync);
+        dn_dsm_page_all_stale(dsm);
+        status = dn_dsm_page_drop(dsm);
+        /* What is seen from here on, there are no notes of. */
+        dsm->blind = ++dsm->notes.stamp;
+        pthread_mutex_unlock(&dsm->sync);
+        dn_dsm_inside--;
+        dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - began);
+    }
+    return status;
+}
+/** @} */
+
+/** @name Counters */
+/** @{ */
+void dn_dsm_stat(const dn_dsm_t *dsm, dn_dsm_stat_t *stat)
+{
+    const uint64_t *from = (const uint64_t *) &dsm->stat;
+    uint64_t *to = (uint64_t *) stat;
+
+    for (size_t i = 0; i < sizeof(*stat) / sizeof(*to); i++) {
+        to[i] = dn_load_relaxed(&from[i]);
+    }
+}
+
+int dn_dsm_stat_text(const dn_dsm_stat_t *stat, char *text, size_t size)
+{
+    static const char *const name[] = {
+        "read_faults", "write_faults", "fetched",    "dropped", "twins",      "diffs",
+        "diff_blocks", "diff_bytes",   "notices",    "locks",   "lock_waits", "barriers",
+        "fault_ns",    "release_ns",   "acquire_ns", "lock_ns", "barrier_ns"};
+    const uint64_t *value = (const uint64_t *) stat;
+    int len = 0;
+
+    _Static_assert(sizeof(*stat) == sizeof(name) / sizeof(name[0]) * sizeof(*value),
+                   "each counter has its name");
+    for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+        const size_t at = (size_t) len < size ? (size_t) len : size;
+        len += snprintf(text + at, size - at, "%-13s%llu\n", name[i], (unsigned long long) value[i]);
+    }
+    return len;
+}
+/** @} */

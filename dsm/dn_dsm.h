@@ -1,0 +1,241 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm.h
+ * Distributed shared memory in pages, in the manner of SCASH: processes read and write one range of addresses as
+ * plain memory. It stands on dimmnet.h alone and knows no MPI.
+ *
+ * Each page has a *home*, a process whose memory holds what the page is. Another process that reads a page gets a
+ * copy by a PULL, at its first access. A process that writes a page keeps a *twin*, the page as it was, and at a
+ * release compares the two: the bytes that differ, a *diff*, go home by a PUSH. So several processes may write
+ * different bytes of one page. A *notice* tells that a page was written: a copy that a notice names is dropped,
+ * and fetched again at the next access.
+ *
+ * @par What a program may rely on
+ * The memory is release consistent. All processes see the same, right values when no two accesses to a byte, of
+ * which one is a write, are without an order between them (there is no *data race*). What orders them, as it does
+ * for the threads of one process:
+ *
+ *   - program order in one thread, and whatever orders the threads of one process, such as a mutex;
+ *   - dn_dsm_unlock() of a lock comes before the next dn_dsm_lock() of it, in whichever process;
+ *   - each dn_dsm_barrier() comes after what all processes did before it, and before what they do after it;
+ *   - dn_dsm_release(), then a sign by other means (a message, a file), then dn_dsm_acquire().
+ *
+ * Such an order is passed on: what A wrote before it released is seen by C, if B acquired it from A, and C from B.
+ * With the protocol "scope", dn_dsm_unlock() orders only what was written since dn_dsm_lock() of the same lock;
+ * barriers order everything.
+ *
+ * @par Examples
+ * Right, since the barrier orders the write before the reads:
+ * @code
+ *     if (0 == rank) { a[5] = 1; }
+ *     dn_dsm_barrier(dsm);
+ *     x = a[5];                      // 1 everywhere
+ * @endcode
+ * Right, since the lock orders every pair of accesses; also in one page with the next example's words:
+ * @code
+ *     dn_dsm_lock(dsm, 0);
+ *     (*count)++;
+ *     dn_dsm_unlock(dsm, 0);
+ * @endcode
+ * Right, since the bytes differ, although they may lie in one page (*false sharing*, which costs time only):
+ * @code
+ *     a[rank] = rank;
+ *     dn_dsm_barrier(dsm);
+ * @endcode
+ * Wrong: nothing orders the flag. The reader may wait for ever, or find the flag and an old datum.
+ * @code
+ *     if (0 == rank) { datum = 1; flag = 1; } else { while (0 == flag) { } x = datum; }
+ * @endcode
+ *
+ * @par What it does not do
+ * It does not detect a data race. Atomic instructions of the processor on shared memory order nothing between
+ * processes. A system call that is given shared memory may fail with EFAULT, as it cannot wait for a page:
+ * dn_dsm_touch() first. An asynchronous signal handler must not touch shared memory. After fork() the child must
+ * not use it.
+ *
+ * Errors:  as in dimmnet.h; each has been logged once, with a sentence. A process that is gone takes its pages and
+ *          locks with it: calls return DN_ERR_UNREACH, and an access that needs such a page ends this process with
+ *          a sentence.
+ * Threads: all threads of a process may use the memory and all calls at once, but for dn_dsm_alloc(),
+ *          dn_dsm_barrier(), dn_dsm_reduce() and dn_dsm_close(), which one thread of each process calls, and all
+ *          processes in the same order.
+ *
+ * Pinned by test/dsm.
+ */
+#ifndef DN_DSM_H
+#define DN_DSM_H
+
+#include "dimmnet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Most processes. */
+#define DN_DSM_RANKS_MAX 64
+/** Most values of dn_dsm_reduce(). */
+#define DN_DSM_VALUES_MAX 64
+
+/** The part of a shared memory that is this process': dn_dsm_open(). There is one in a process at a time. */
+typedef struct dn_dsm dn_dsm_t;
+
+/** What a process opens. dn_dsm_config_init() and dn_dsm_config_env() fill it in. Strings are lent for dn_dsm_open(). */
+typedef struct dn_dsm_config {
+    uint32_t rank;  /**< of this process: 0 .. ranks - 1 */
+    uint32_t ranks; /**< processes: 1 .. DN_DSM_RANKS_MAX */
+    uint64_t
+        bytes; /**< that can be allocated in all; the same everywhere. 64 MiB. Memory is taken as it is touched */
+    uint32_t locks;     /**< 1 .. 4096; the same everywhere. 256 */
+    uint32_t timeout_s; /**< how long to wait for the other processes to start. 60 */
+    const char
+        *folder; /**< which all processes can write, nobody else can, and no job has used: they meet there */
+    const char *devices;  /**< as for dn_open(). "shm" */
+    const char *settings; /**< NAME=VALUE of dn_config_set(), apart by blanks; NULL: none */
+    const char
+        *protocol; /**< "lazy", "scope", "eager" or "update" (doc/dsm.md); the same everywhere. "lazy" */
+    const char
+        *detect; /**< how accesses are detected: "segv", "uffd", or "auto", the first of these that works */
+    const char *
+        share; /**< "auto": where one host has all processes, they map one memory, and nothing is copied; "never" */
+} dn_dsm_config_t;
+
+/** Where pages of an allocation have their homes. */
+typedef enum dn_dsm_home {
+    DN_DSM_HOME_BLOCK,  /**< a part that lies together for each process, in the order of ranks */
+    DN_DSM_HOME_CYCLIC, /**< page by page, in turns */
+    DN_DSM_HOME_RANK    /**< all with one rank */
+} dn_dsm_home_t;
+
+/** What dn_dsm_reduce() does with values. */
+typedef enum dn_dsm_fold { DN_DSM_SUM, DN_DSM_MIN, DN_DSM_MAX } dn_dsm_fold_t;
+
+/** What has happened in this process; each only grows. Times are of all threads together. */
+typedef struct dn_dsm_stat {
+    uint64_t read_faults;  /**< accesses that were detected as reads */
+    uint64_t write_faults; /**< accesses that were detected as writes */
+    uint64_t fetched;      /**< pages that were PULLed */
+    uint64_t dropped;      /**< copies that a notice, or an acquire, has ended */
+    uint64_t twins;        /**< pages of other homes that became writable here */
+    uint64_t diffs;        /**< of these, compared with their twins */
+    uint64_t diff_blocks;  /**< pieces that lie together in them */
+    uint64_t diff_bytes;   /**< bytes PUSHed by them */
+    uint64_t notices;      /**< heard of, and not known before */
+    uint64_t locks;        /**< got */
+    uint64_t lock_waits;   /**< of these, handed over by another process */
+    uint64_t barriers;     /**< left, reductions included */
+    uint64_t fault_ns;     /**< in detected accesses */
+    uint64_t release_ns;   /**< making diffs and sending them home */
+    uint64_t acquire_ns;   /**< hearing notices and dropping copies */
+    uint64_t lock_ns;      /**< in dn_dsm_lock(), but for the two above */
+    uint64_t barrier_ns;   /**< in barriers, but for these */
+} dn_dsm_stat_t;
+
+/** Set every field of @p config to its default: rank 0 of 1. */
+DN_API void dn_dsm_config_init(dn_dsm_config_t *config);
+
+/**
+ * The same, then what the environment says: DN_DSM_RANK, _RANKS, _BYTES, _LOCKS, _TIMEOUT, _FOLDER, _DEVICES, _SETTINGS,
+ * _PROTOCOL, _DETECT and _SHARE. Under Open MPI's mpirun, rank and ranks are those of the job.
+ *
+ * @param[out] config  Its strings live as long as the environment is not changed.
+ * @retval DN_ERR_PARAM  a number is none: the log line says which.
+ */
+DN_API dn_status_t dn_dsm_config_env(dn_dsm_config_t *config);
+
+/**
+ * Open the memory. Returns when all processes have.
+ *
+ * @param[out] dsm_p  The caller's until dn_dsm_close().
+ *
+ * @retval DN_ERR_PARAM        a field is out of its range, the processes disagree, or there is one open: see the log line.
+ * @retval DN_ERR_ACCESS       the folder cannot be used.
+ * @retval DN_ERR_NOMEM        memory, or LLCM, ran out.
+ * @retval DN_ERR_UNREACH      a process did not come within timeout_s, or is not reached by the devices.
+ * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for, or no range of addresses is free in all processes.
+ * Others as dn_open() and dn_connect().
+ */
+DN_API dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p);
+
+/** Close it, when all processes call this. The memory ends: an access to it ends the process with a sentence.
+ * @retval DN_ERR_UNREACH  a process has ended without. It is closed all the same. */
+DN_API dn_status_t dn_dsm_close(dn_dsm_t *dsm);
+
+/** The rank of this process. */
+DN_API uint32_t dn_dsm_rank(const dn_dsm_t *dsm);
+/** The number of processes. */
+DN_API uint32_t dn_dsm_ranks(const dn_dsm_t *dsm);
+/** How accesses are detected: "segv", "uffd", or "shared" where nothing has to be. */
+DN_API const char *dn_dsm_detects(const dn_dsm_t *dsm);
+/** The i-th way of detecting accesses; NULL: there are no more. */
+DN_API const char *dn_dsm_detect_name(size_t i);
+/** Why a way does not work here, in a few words; NULL: it works. @param name  From dn_dsm_detect_name(). */
+DN_API const char *dn_dsm_detect_why_not(const char *name);
+
+/**
+ * Allocate zeroed memory at the same address in all processes, which all call this with the same arguments. It is a barrier.
+ *
+ * @param[in]  bytes  At least 1; whole pages are taken.
+ * @param[in]  home   Where the homes are.
+ * @param[in]  rank   For DN_DSM_HOME_RANK; else not looked at.
+ * @param[out] at_p   Aligned to a page; lives until dn_dsm_close().
+ *
+ * @retval DN_ERR_NOMEM    more than what is left of dn_dsm_config_t::bytes: open with more.
+ * @retval DN_ERR_PARAM    a rank that there is not, no bytes, or the processes disagree.
+ * @retval DN_ERR_UNREACH  a process is gone.
+ */
+DN_API dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint32_t rank,
+                                void **at_p);
+
+/**
+ * Get a lock. Locks are queued: whoever asks first gets it first.
+ *
+ * Ordering: sees what was written before the last dn_dsm_unlock() of it, as the head of this file says.
+ *
+ * @param[in] lock  0 .. dn_dsm_config_t::locks - 1.
+ * @retval DN_ERR_PARAM    there is no such lock, or this thread has it: nothing happened.
+ * @retval DN_ERR_UNREACH  a process is gone, and may have held it: nobody gets it any more.
+ */
+DN_API dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock);
+
+/** Give a lock back.
+ * @retval DN_ERR_PARAM    there is no such lock, or this thread does not have it: nothing happened.
+ * @retval DN_ERR_UNREACH  a process is gone. */
+DN_API dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock);
+
+/** All that this process has written is at home when it returns. @retval DN_ERR_UNREACH  a process is gone. */
+DN_API dn_status_t dn_dsm_release(dn_dsm_t *dsm);
+/** What is at home when it is called will be read. @retval DN_ERR_UNREACH  a process is gone. */
+DN_API dn_status_t dn_dsm_acquire(dn_dsm_t *dsm);
+
+/** Nobody leaves before all have come; releases, and acquires.
+ * @retval DN_ERR_PARAM    another process calls another of the calls that all make: the log line says which.
+ * @retval DN_ERR_UNREACH  a process is gone. */
+DN_API dn_status_t dn_dsm_barrier(dn_dsm_t *dsm);
+
+/** A barrier that folds values of all processes, in the same order everywhere: all get the same bits.
+ * @param[in,out] value  In: of this process. Out: the sums, minima or maxima.
+ * @param[in]     count  The same everywhere, at most DN_DSM_VALUES_MAX.
+ * Errors as dn_dsm_barrier(). */
+DN_API dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size_t count);
+
+/** Fetch the pages of a range at once that are not here, before they are read.
+ * @retval DN_ERR_RANGE    it is not allocated shared memory.
+ * @retval DN_ERR_UNREACH  a process is gone. */
+DN_API dn_status_t dn_dsm_prefetch(dn_dsm_t *dsm, const void *at, uint64_t len);
+
+/** Have a range readable, or writable, also for system calls, until any thread of this process calls one of
+ * dn_dsm_lock(), _unlock(), _acquire(), _release(), _barrier() or _reduce(). Errors as dn_dsm_prefetch(). */
+DN_API dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write);
+
+/** Read the counters. */
+DN_API void dn_dsm_stat(const dn_dsm_t *dsm, dn_dsm_stat_t *stat);
+/** Write them as a table of lines "NAME VALUE" into @p text, which ends with a 0 byte. @return characters, as snprintf(). */
+DN_API int dn_dsm_stat_text(const dn_dsm_stat_t *stat, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

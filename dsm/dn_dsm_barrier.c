@@ -1,0 +1,288 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_barrier.c
+ * Calls that all processes make. Each gathers a block of every process by the tree, in lines of LLCM, which also keeps all together: what
+ * the call is, and of a barrier the runs of pages that the process has written or fetched. Runs that do not fit lie on the board in its
+ * desk, and are PULLed by the others. There are two boards by turns: who writes a board knows that all have come to the barrier
+ * after the one before, and so are done with it.
+ */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** @name The tree */
+/** @{ */
+/** Go on with an operation that was started. */
+static dn_status_t dn_dsm_all_wait(dn_dsm_t *dsm, dn_status_t status)
+{
+    dn_wait_t wait = {0};
+
+    while (DN_INPROGRESS == status) {
+        if (DN_OK != dn_dsm_wait(dsm, &wait)) {
+            dn_tree_give_up(dsm->tree);
+            dsm->broken = 1;
+            return DN_ERR_UNREACH;
+        }
+        status = dn_tree_test(dsm->tree);
+    }
+    return status;
+}
+
+static const char *dn_dsm_all_name(uint32_t call)
+{
+    static const char *const name[] = {"something else", "dn_dsm_barrier()", "dn_dsm_reduce()",
+                                       "dn_dsm_alloc()", "dn_dsm_close()"};
+
+    return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
+}
+
+dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *told)
+{
+    uint8_t out[DN_DSM_RANKS_MAX * sizeof(dn_dsm_tell_t)];
+
+    if (0 != dsm->broken) {
+        dn_log_error("shared memory: %s after an error of such a call: close it",
+                     dn_dsm_all_name(tell->call));
+        return DN_ERR_UNREACH;
+    }
+    if (NULL == dsm->tree) {
+        told[0] = *tell;
+        return DN_OK;
+    }
+    const dn_status_t status = dn_dsm_all_wait(dsm, dn_tree_allgather(dsm->tree, tell, out, dsm->tell_bytes));
+    if (DN_OK != status) {
+        dsm->broken = 1;
+        return status;
+    }
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        told[r] = (dn_dsm_tell_t){0};
+        memcpy(&told[r], out + r * dsm->tell_bytes, dsm->tell_bytes);
+    }
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        if (told[r].call != tell->call) {
+            dn_log_error("shared memory: rank %u calls %s, and rank %u %s: all processes make these calls in "
+                         "the same order",
+                         (unsigned) dsm->rank, dn_dsm_all_name(tell->call), (unsigned) r,
+                         dn_dsm_all_name(told[r].call));
+            dsm->broken = 1;
+            return DN_ERR_PARAM;
+        }
+    }
+    return DN_OK;
+}
+/** @} */
+
+/** @name Boards */
+/** @{ */
+static int dn_dsm_board_compare(const void *a, const void *b)
+{
+    const uint32_t left = *(const uint32_t *) a, right = *(const uint32_t *) b;
+
+    return (left > right) - (left < right);
+}
+
+/** Write a list of pages down as runs. @return runs. */
+static uint32_t dn_dsm_board_list(dn_dsm_list_t *list, uint32_t bit, dn_dsm_run_t *run)
+{
+    uint32_t runs = 0;
+
+    if (0 < list->count) {
+        qsort(list->page, list->count, sizeof(*list->page), dn_dsm_board_compare);
+    }
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (0 == runs || run[runs - 1].page + (run[runs - 1].count & ~DN_DSM_RUN_WROTE) != list->page[i]) {
+            run[runs++] = (dn_dsm_run_t){.page = list->page[i], .count = bit};
+        }
+        run[runs - 1].count++;
+    }
+    return runs;
+}
+
+/** Release, and write the board. `sync` is held. */
+static dn_status_t dn_dsm_board_write(dn_dsm_t *dsm, dn_dsm_run_t *board, dn_dsm_tell_t *tell)
+{
+    const uint64_t began = dn_dsm_clock();
+    const dn_status_t status = dn_dsm_page_release(dsm);
+
+    dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);
+    pthread_mutex_lock(&dsm->table);
+    tell->runs = dn_dsm_board_list(&dsm->wrote, DN_DSM_RUN_WROTE, board);
+    tell->runs += dn_dsm_board_list(&dsm->loose, 0, board + tell->runs);
+    for (uint32_t i = 0; i < dsm->wrote.count; i++) {
+        dsm->page[dsm->wrote.page[i]].flags &= (uint8_t) ~DN_DSM_WROTE;
+    }
+    dsm->wrote.count = 0;
+    pthread_mutex_unlock(&dsm->table);
+    tell->interval = dsm->interval;
+    memcpy(tell->run, board, (5 < tell->runs ? 5 : tell->runs) * sizeof(*board));
+    return status;
+}
+
+/** Heed the runs of a process. `sync` is held. */
+static void dn_dsm_board_read(dn_dsm_t *dsm, uint32_t rank, uint64_t interval, const dn_dsm_run_t *run,
+                              uint32_t runs)
+{
+    for (uint32_t i = 0; i < runs; i++) {
+        const uint32_t count = run[i].count & ~DN_DSM_RUN_WROTE;
+        /* Bytes of a peer. */
+        for (uint32_t p = run[i].page; p < dsm->used && p - run[i].page < count; p++) {
+            if (0 == (run[i].count & DN_DSM_RUN_WROTE)) {
+                dn_dsm_page_share(dsm, p);
+            } else if (rank != dsm->rank && dn_dsm_notes_know(&dsm->notes, p, rank, interval)) {
+                dn_dsm_count(&dsm->stat.notices, 1);
+                dn_dsm_page_stale(dsm, p);
+            }
+        }
+    }
+}
+
+/** Loose copies that were told of are no more: they are shared. `sync` is held. */
+static void dn_dsm_board_tighten(dn_dsm_t *dsm)
+{
+    uint32_t left = 0;
+
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < dsm->loose.count; i++) {
+        dn_dsm_page_t *page = &dsm->page[dsm->loose.page[i]];
+        if (0 != (page->flags & DN_DSM_SHARED)) {
+            page->flags &= (uint8_t) ~DN_DSM_LOOSE;
+        } else {
+            dsm->loose.page[left++] = dsm->loose.page[i];
+        }
+    }
+    dsm->loose.count = left;
+    pthread_mutex_unlock(&dsm->table);
+}
+
+/** Hear what all have told, and drop what is stale. */
+static dn_status_t dn_dsm_board_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint64_t half, uint64_t stamp)
+{
+    const uint32_t inline_runs = (uint32_t) ((dsm->tell_bytes - DN_DSM_TELL_MIN) / sizeof(dn_dsm_run_t));
+    dn_status_t status = DN_OK;
+
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        const dn_dsm_run_t *run = told[r].run;
+        const uint32_t runs = told[r].runs;
+        if (runs > dn_dsm_board_runs(dsm)) {
+            dn_log_error("shared memory: rank %u tells of more pages than there are", (unsigned) r);
+            return DN_ERR_PROTO;
+        }
+        if (runs > inline_runs) {
+            dn_xfer_t xfer = {.local = dsm->in,
+                              .key = &dsm->card[r].desk,
+                              .roff = dsm->card[r].board + half * sizeof(dn_dsm_run_t),
+                              .len = runs * sizeof(dn_dsm_run_t)};
+            status = dn_dsm_move(dsm, r, &xfer, false);
+            run = dsm->in;
+        }
+        if (DN_OK == status) {
+            pthread_mutex_lock(&dsm->sync);
+            dn_dsm_board_read(dsm, r, told[r].interval, run, runs);
+            pthread_mutex_unlock(&dsm->sync);
+        }
+    }
+    pthread_mutex_lock(&dsm->sync);
+    dn_dsm_page_loose_stale(dsm);
+    dn_dsm_board_tighten(dsm);
+    if (DN_OK == status) {
+        status = dn_dsm_page_drop(dsm);
+    }
+    dn_dsm_notes_forget(&dsm->notes, stamp);
+    dsm->blind = dsm->blind <= stamp ? 0 : dsm->blind;
+    pthread_mutex_unlock(&dsm->sync);
+    return status;
+}
+/** @} */
+
+/** @name Reductions */
+/** @{ */
+typedef struct dn_dsm_reduction {
+    dn_tree_reduction_t super; /**< first */
+    dn_dsm_fold_t fold;
+} dn_dsm_reduction_t;
+
+static void dn_dsm_barrier_fold(const dn_tree_reduction_t *super, const void *in, void *inout, size_t count)
+{
+    const dn_dsm_fold_t fold = ((const dn_dsm_reduction_t *) super)->fold;
+    const double *from = in;
+    double *to = inout;
+
+    for (size_t i = 0; i < count; i++) {
+        if (DN_DSM_SUM == fold) {
+            to[i] = from[i] + to[i];
+        } else if (DN_DSM_MIN == fold) {
+            to[i] = from[i] < to[i] ? from[i] : to[i];
+        } else {
+            to[i] = from[i] > to[i] ? from[i] : to[i];
+        }
+    }
+}
+/** @} */
+
+/** Call BARRIER or REDUCE up to where all have come and been heard. */
+static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, dn_dsm_call_t call)
+{
+    dn_dsm_tell_t tell = {.call = call}, told[DN_DSM_RANKS_MAX];
+    dn_status_t status = DN_OK;
+    uint64_t stamp = 0;
+    const uint64_t half = dsm->barriers++ % 2 * dn_dsm_board_runs(dsm);
+    const bool tells = !dsm->shares && 1 < dsm->ranks;
+
+    if (tells) {
+        pthread_mutex_lock(&dsm->sync);
+        status = dn_dsm_board_write(dsm, dsm->board + half, &tell);
+        stamp = dsm->notes.stamp;
+        pthread_mutex_unlock(&dsm->sync);
+    }
+    uint64_t began = dn_dsm_clock();
+    if (DN_OK == status) {
+        status = dn_dsm_all(dsm, &tell, told);
+    }
+    dn_dsm_count(&dsm->stat.barrier_ns, dn_dsm_clock() - began);
+    dn_dsm_count(&dsm->stat.barriers, 1);
+    if (DN_OK == status && tells) {
+        began = dn_dsm_clock();
+        status = dn_dsm_board_hear(dsm, told, half, stamp);
+        dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - began);
+    }
+    return status;
+}
+
+dn_status_t dn_dsm_barrier(dn_dsm_t *dsm)
+{
+    dn_dsm_inside++;
+    const dn_status_t status = dn_dsm_barrier_pass(dsm, DN_DSM_CALL_BARRIER);
+    dn_dsm_inside--;
+    return status;
+}
+
+dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size_t count)
+{
+    const dn_dsm_reduction_t reduction = {{.fold = dn_dsm_barrier_fold, .size = sizeof(*value)}, fold};
+    double in[DN_DSM_VALUES_MAX], out[DN_DSM_VALUES_MAX];
+
+    if (DN_DSM_VALUES_MAX < count || DN_DSM_MAX < fold) {
+        dn_log_error("shared memory: a reduction is of at most %u values by sum, minimum or maximum",
+                     DN_DSM_VALUES_MAX);
+        return DN_ERR_PARAM;
+    }
+    /* They may be in shared memory, which nobody touches inside. */
+    memcpy(in, value, count * sizeof(*value));
+    dn_dsm_inside++;
+    dn_status_t status = dn_dsm_barrier_pass(dsm, DN_DSM_CALL_REDUCE);
+    if (DN_OK == status && NULL != dsm->tree && 0 < count) {
+        status = dn_dsm_all_wait(dsm, dn_tree_allreduce(dsm->tree, in, out, count, &reduction.super));
+    } else {
+        memcpy(out, in, count * sizeof(*value));
+    }
+    dn_dsm_inside--;
+    if (DN_OK == status) {
+        memcpy(value, out, count * sizeof(*value));
+    }
+    return status;
+}

@@ -1,0 +1,337 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_int.h
+ * Inside of libdn_dsm.
+ *
+ * Memory. Every process has a segment as long as the whole shared memory, the *cache*: a page is at the same offset in all of them,
+ * and what its home has there is what the page is. It is mapped twice: `raw`, for the library, and `view`, at the same address
+ * in all processes, for the program. A second segment, the *desk*, has what others read or write for locks and notices. Nothing
+ * here is sent by messages: pages and notices go by PULL and PUSH, locks are words that are swapped, lines of LLCM that their waiter
+ * polls hand them over. So a process that computes is needed only where its device needs its progress, which a thread makes.
+ *
+ * The life of a page in a process that is not its home:
+ *
+ *                 access                       done, but not stale            write
+ *      ABSENT ------------> FETCHING ------------------------------> CLEAN ----------> DIRTY
+ *        ^                    |  ^ stale meanwhile: once more        |  ^               |
+ *        |                    +--+                                   |  | sent          | release
+ *        +---------------- notice, acquire --------------------------+  +-- FLUSHING <--+
+ *        +---------------- sent, and stale meanwhile ---------------------------'
+ *
+ * In its home nothing is fetched and there is no twin; OWN is a page that no other process has a lasting copy of:
+ *
+ *      ABSENT ----access----> OWN ----barrier: somebody has fetched it----> DIRTY <---> FLUSHING, CLEAN as above
+ *
+ * A page is *shared* once a barrier has told all that a process has fetched it. Before, its home does not notice that it writes the
+ * page, and a copy of it, which is *loose*, is dropped at each acquire.
+ *
+ * Order of locks: a lock's own, `sync`, `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes
+ * `table` only; nobody touches the view while he holds it.
+ */
+#ifndef DN_DSM_INT_H
+#define DN_DSM_INT_H
+
+#include <dn_atomic.h>
+#include <dn_log.h>
+#include <dn_tree.h>
+#include <dn_wait.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "dn_dsm.h"
+#include "dn_dsm_detect.h"
+#include "dn_dsm_note.h"
+
+/** Notices that a lock, or a process, keeps for others. Who is further behind drops all copies. */
+#define DN_DSM_LOG 512u
+/** Blocks of one transfer. */
+#define DN_DSM_BLOCKS 4096u
+/** Most locks. */
+#define DN_DSM_LOCKS_MAX 4096u
+
+/** Of a page, in this process: see above. */
+typedef enum dn_dsm_state {
+    DN_DSM_ABSENT,
+    DN_DSM_FETCHING,
+    DN_DSM_CLEAN,
+    DN_DSM_DIRTY,
+    DN_DSM_FLUSHING,
+    DN_DSM_OWN
+} dn_dsm_state_t;
+
+/** Flags of a page. */
+enum {
+    DN_DSM_SHARED = 1 << 0, /**< the same in all processes */
+    DN_DSM_LOOSE = 1 << 1,  /**< fetched, and in the list of those since the last barrier */
+    DN_DSM_WROTE = 1 << 2,  /**< written, and in the list of those since the last barrier */
+    DN_DSM_STALE = 1 << 3   /**< what is here, or on its way, is to be dropped */
+};
+
+/** A page; under `table`. */
+typedef struct dn_dsm_page {
+    uint8_t state; /**< dn_dsm_state_t: dn_dsm_page_set() alone changes it */
+    uint8_t flags;
+    uint16_t home;
+} dn_dsm_page_t;
+
+/** Numbers of pages, each once. */
+typedef struct dn_dsm_list {
+    uint32_t *page; /**< room for all pages */
+    uint32_t count;
+} dn_dsm_list_t;
+
+/** Pages that lie together, as a barrier tells of them. */
+typedef struct dn_dsm_run {
+    uint32_t page;
+    uint32_t count; /**< the top bit: DN_DSM_RUN_WROTE */
+} dn_dsm_run_t;
+#define DN_DSM_RUN_WROTE (UINT32_C(1) << 31)
+
+/** What each process tells the others in a call that all make; DN_DSM_TELL bytes where there is room, else less runs. */
+typedef struct dn_dsm_tell {
+    uint32_t call;     /**< dn_dsm_call_t */
+    uint32_t runs;     /**< written or fetched pages */
+    uint64_t interval; /**< of what was written; for DN_DSM_CALL_ALLOC a sum of its arguments */
+    dn_dsm_run_t run[5];
+} dn_dsm_tell_t;
+_Static_assert(DN_AOTF_LINE_MAX == sizeof(dn_dsm_tell_t), "one line");
+#define DN_DSM_TELL_MIN 16u
+
+typedef enum dn_dsm_call {
+    DN_DSM_CALL_BARRIER = 1,
+    DN_DSM_CALL_REDUCE,
+    DN_DSM_CALL_ALLOC,
+    DN_DSM_CALL_CLOSE
+} dn_dsm_call_t;
+
+/** A lock, in the desk of its home, which is rank lock % ranks. */
+typedef struct dn_dsm_word {
+    uint64_t tail; /**< 1 + the rank that asked last; 0: it is free */
+    uint64_t seq;  /**< notices told by it so far: the holder's to write */
+    uint64_t pad[6];
+    dn_dsm_note_t log[DN_DSM_LOG]; /**< the last of them, by seq % DN_DSM_LOG */
+} dn_dsm_word_t;
+
+/** Two lines of LLCM for each lock. */
+typedef struct dn_dsm_lines {
+    uint64_t seq;   /**< dn_dsm_word_t::seq, from who hands the lock over */
+    uint32_t count; /**< notes beside it, the last ones before seq */
+    dn_dsm_note_t note[3];
+    uint64_t spare;
+    uint64_t flag; /**< dn_dsm_lock_t::turn: it is handed over */
+    uint64_t next; /**< 1 + rank, and turn << 16, of who waits for us; 0: nobody yet */
+    uint64_t pad[7];
+} dn_dsm_lines_t;
+_Static_assert(128 == sizeof(dn_dsm_lines_t) && DN_AOTF_LINE_MAX == offsetof(dn_dsm_lines_t, flag),
+               "two lines, of which the first ends with its flag");
+
+/** A lock, in this process. */
+typedef struct dn_dsm_lock {
+    pthread_mutex_t mutex; /**< held by the thread that has it, or waits for another process */
+    uintptr_t owner;       /**< a number of the thread that has it; 0: none has. Atomic */
+    uint64_t turn;         /**< times that this process has asked for it */
+    uint64_t seq;          /**< notices of it that were heard */
+    uint64_t told;         /**< dn_dsm_notes_t::stamp of what it was told */
+} dn_dsm_lock_t;
+
+/** Notices that one process tells this one as it releases: a ring in the desk. Their count is a word of LLCM. */
+typedef struct dn_dsm_ring {
+    dn_dsm_note_t log[DN_DSM_LOG];
+} dn_dsm_ring_t;
+
+/** What a process tells the others when it opens. */
+typedef struct dn_dsm_card {
+    uint64_t bytes;
+    uint32_t locks;
+    uint32_t page_bytes;
+    uint32_t protocol;
+    uint32_t places; /**< bits: dn_dsm_place_address() that are free in it */
+    uint64_t rings;  /**< in the desk */
+    uint64_t board;  /**< in the desk */
+    uint64_t lines;  /**< LLCM: dn_dsm_lines_t of each lock */
+    uint64_t counts; /**< LLCM: a word for each rank's ring */
+    dn_key_t cache;
+    dn_key_t desk;
+    dn_tree_card_t tree;
+} dn_dsm_card_t;
+
+/** How notices travel, and what they do. */
+typedef enum dn_dsm_protocol { DN_DSM_LAZY, DN_DSM_SCOPE, DN_DSM_EAGER, DN_DSM_UPDATE } dn_dsm_protocol_t;
+
+struct dn_dsm {
+    uint32_t rank;
+    uint32_t ranks;
+    uint32_t locks;
+    uint32_t page_bytes;
+    uint32_t pages;
+    uint32_t used; /**< pages that are allocated */
+    uint32_t timeout_s;
+    dn_dsm_protocol_t protocol;
+    bool shares;  /**< one memory for all: nothing is detected, fetched or told */
+    bool closing; /**< processes that go are not missed */
+    int folder;   /**< descriptor */
+    char path[256];
+
+    dn_port_t *port;
+    dn_peer_t *peer[DN_DSM_RANKS_MAX];
+    dn_dsm_card_t *card; /**< by rank */
+    dn_tree_t *tree;     /**< NULL: one rank */
+    size_t tell_bytes;   /**< of dn_dsm_tell_t */
+    uint32_t lost;       /**< 1 + rank of a process that is gone; 0: none. Atomic */
+    uint32_t broken;     /**< calls that all make were different */
+
+    dn_segment_t *cache;
+    void *cache_file; /**< memory of our own where the port has none to map twice; NULL: it has */
+    uint8_t *raw;
+    uint8_t *view;
+    uint8_t *twin; /**< by the same offsets; private */
+    const dn_dsm_detect_t *detect;
+
+    dn_segment_t *desk;
+    dn_dsm_word_t *words; /**< in the desk: of the locks whose home is here */
+    dn_dsm_ring_t *rings; /**< in the desk: by rank */
+    dn_dsm_run_t
+        *board; /**< in the desk: runs of this barrier and of the last, by turns, dn_dsm_board_runs() each */
+    dn_dsm_lines_t *lines;
+    uint64_t *counts;                 /**< LLCM: notes in each ring so far */
+    uint64_t heard[DN_DSM_RANKS_MAX]; /**< of these */
+    uint64_t told;                    /**< notes that this process has put into the rings of others */
+
+    pthread_mutex_t sync; /**< of releases and acquires: notes, lists below, rings */
+    pthread_mutex_t table;
+    dn_dsm_page_t *page;
+    dn_dsm_list_t dirty; /**< under `table` */
+    dn_dsm_list_t loose; /**< under `table` */
+    dn_dsm_list_t wrote; /**< under `sync`: since the last barrier */
+    dn_dsm_list_t flush; /**< under `sync`: being sent */
+    dn_dsm_list_t stale; /**< under `sync`: named by notices */
+    dn_dsm_notes_t notes;
+    uint64_t interval; /**< of what was released last */
+    uint64_t blind;    /**< stamp: until then, more was seen than there are notes of */
+    uint64_t barriers; /**< so far */
+    dn_dsm_lock_t *lock;
+    dn_dsm_note_t *out; /**< room for DN_DSM_LOG: under `sync` */
+    dn_dsm_run_t *in;   /**< room for a board: of barriers */
+    dn_block_t *blocks; /**< room for DN_DSM_BLOCKS, and those of a page more: under `sync` */
+
+    pthread_t server; /**< makes progress while the program computes */
+    bool serves;
+    uint32_t stop;    /**< of the server. Atomic */
+    uint32_t waiters; /**< threads that make progress themselves. Atomic */
+
+    dn_dsm_stat_t stat; /**< atomic */
+};
+
+/** @name Counters */
+/** @{ */
+/** Nanoseconds of a clock that never goes back. */
+static inline uint64_t dn_dsm_clock(void)
+{
+    struct timespec now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
+static inline void dn_dsm_count(uint64_t *counter, uint64_t add)
+{
+    dn_fetch_add_relaxed(counter, add);
+}
+/** @} */
+
+/** @name Waiting (dn_dsm.c) */
+/** @{ */
+/** The memory that is open; NULL: none. */
+extern dn_dsm_t *dn_dsm_open_now;
+/** Not 0: this thread is inside of the library, which touches no view. */
+extern __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
+
+/** Was this address in a memory that has been closed? */
+bool dn_dsm_was_ours(const void *at);
+
+/** Between two looks in vain. Begins with zeros. @retval DN_ERR_UNREACH  a process is gone. */
+dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait);
+
+/** PUSH, PULL or swap that is under way. */
+typedef struct dn_dsm_op {
+    dn_comp_t comp; /**< first */
+    uint32_t under_way;
+    dn_status_t status;
+} dn_dsm_op_t;
+
+/** Start a transfer; an error is told by dn_dsm_op_end(). */
+void dn_dsm_op_start(dn_dsm_t *dsm, dn_dsm_op_t *op, uint32_t rank, dn_xfer_t *xfer, bool write);
+/** Wait for its end. One that was never started, all zero, has ended well. */
+dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op);
+/** Both. */
+dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write);
+/** An atomic operation on a word of a desk. @param[out] old_p  What was there. */
+dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p);
+/** @} */
+
+/** @name Meeting (dn_dsm_meet.c) */
+/** @{ */
+/** Open the folder, and get the key of the process group from it. */
+dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key);
+/** Give the others bytes under a name that is used once. */
+dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len);
+/** Wait for those of a rank. @param[in,out] len  In: room. Out: bytes. */
+dn_status_t dn_dsm_meet_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len);
+/** @} */
+
+/** @name Calls that all make (dn_dsm_barrier.c) */
+/** @{ */
+/** Tell all others, and hear them. @param[out] told  By rank. */
+dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *told);
+/** @} */
+
+/** @name Opening (dn_dsm_open.c) */
+/** @{ */
+/** Take the memory and whatever else dn_dsm_close() gives back. */
+void dn_dsm_free(dn_dsm_t *dsm);
+/** @} */
+
+/** @name Pages (dn_dsm_page.c) */
+/** @{ */
+/** Install the handler of the way's signal, once a process and signal. */
+dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect);
+/** Have pages first .. first + count - 1 here, readable or writable. */
+dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool write);
+/** Send home what was written. `sync` is held. */
+dn_status_t dn_dsm_page_release(dn_dsm_t *dsm);
+/** Drop the copies of dsm->stale, and empty it; with protocol "update" fetch them again. `sync` is held. */
+dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm);
+/** A notice names a page: it goes into dsm->stale. `sync` is held. */
+void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page);
+/** All copies are stale. `sync` is held. */
+void dn_dsm_page_all_stale(dn_dsm_t *dsm);
+/** So are loose ones. `sync` is held. */
+void dn_dsm_page_loose_stale(dn_dsm_t *dsm);
+/** A barrier has told that a page was fetched. `sync` is held. */
+void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t page);
+/** @} */
+
+/** @name Notices (dn_dsm_tell.c) */
+/** @{ */
+/** Take notes that a process or lock has told. `sync` is held. */
+void dn_dsm_hear(dn_dsm_t *dsm, const dn_dsm_note_t *note, uint64_t count, uint32_t from);
+/** Release; with an eager protocol, tell all. `sync` is held. */
+dn_status_t dn_dsm_tell_release(dn_dsm_t *dsm);
+/** With an eager protocol, hear what all have told. `sync` is held. */
+void dn_dsm_hear_rings(dn_dsm_t *dsm);
+/** Runs for which a board has room: written and fetched pages, no two of either together. */
+static inline uint64_t dn_dsm_board_runs(const dn_dsm_t *dsm)
+{
+    return (uint64_t) dsm->pages + 2;
+}
+/** Is it one? */
+static inline bool dn_dsm_is_eager(const dn_dsm_t *dsm)
+{
+    return DN_DSM_EAGER <= dsm->protocol;
+}
+/** @} */
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_meet.c
+ * How the processes find each other: each writes files into a folder, and reads those of the others. A file that has its final name is
+ * whole. Rank 0 makes the key of the process group, unless it is there. */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/** Between two looks for a file, for which no bell rings. */
+#define DN_DSM_MEET_NS 500000
+
+static dn_status_t dn_dsm_meet_write(dn_dsm_t *dsm, const char *name, const void *bytes, size_t len)
+{
+    char part[64];
+
+    snprintf(part, sizeof(part), "part.%u", (unsigned) dsm->rank);
+    const int fd = openat(dsm->folder, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (0 > fd || (ssize_t) len != write(fd, bytes, len)
+        || 0 != renameat(dsm->folder, part, dsm->folder, name)) {
+        dn_log_error("shared memory: the folder %s cannot be written to (%s)", dsm->path, strerror(errno));
+        if (0 <= fd) {
+            close(fd);
+        }
+        return DN_ERR_ACCESS;
+    }
+    close(fd);
+    return DN_OK;
+}
+
+/** Wait for a file. @param[in] whom  The rank that writes it. */
+static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *name, void *bytes, size_t *len)
+{
+    const struct timespec pause = {.tv_nsec = DN_DSM_MEET_NS};
+    const uint64_t until = dn_dsm_clock() + dsm->timeout_s * UINT64_C(1000000000);
+    int fd;
+
+    while (0 > (fd = openat(dsm->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW))) {
+        if (ENOENT != errno) {
+            dn_log_error("shared memory: %s/%s cannot be read (%s)", dsm->path, name, strerror(errno));
+            return DN_ERR_ACCESS;
+        }
+        if (0 != dn_load_relaxed_u32(&dsm->lost)) {
+            return DN_ERR_UNREACH;
+        }
+        if (dn_dsm_clock() > until) {
+            dn_log_error("shared memory: rank %u has not come within %u s to the folder %s: start %u "
+                         "processes with this folder, or "
+                         "wait longer (timeout_s)",
+                         (unsigned) whom, (unsigned) dsm->timeout_s, dsm->path, (unsigned) dsm->ranks);
+            return DN_ERR_UNREACH;
+        }
+        if (NULL != dsm->port) {
+            dn_progress(dsm->port);
+        }
+        nanosleep(&pause, NULL);
+    }
+    const ssize_t got = read(fd, bytes, *len);
+    close(fd);
+    *len = 0 < got ? (size_t) got : 0;
+    return DN_OK;
+}
+
+dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key)
+{
+    struct stat about;
+    size_t len = sizeof(*key);
+
+    if (NULL == folder) {
+        dn_log_error("shared memory: no folder is named where the processes meet: set "
+                     "dn_dsm_config_t::folder, or DN_DSM_FOLDER");
+        return DN_ERR_PARAM;
+    }
+    snprintf(dsm->path, sizeof(dsm->path), "%s", folder);
+    dsm->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (0 > dsm->folder || 0 != fstat(dsm->folder, &about)) {
+        dn_log_error("shared memory: the folder %s cannot be opened (%s)", folder, strerror(errno));
+        return DN_ERR_ACCESS;
+    }
+    if (0 != (about.st_mode & (S_IWGRP | S_IWOTH))) {
+        dn_log_error("shared memory: others may write to the folder %s: make one for each job, by mktemp -d",
+                     folder);
+        return DN_ERR_ACCESS;
+    }
+    char name[64];
+    snprintf(name, sizeof(name), "address.%u", (unsigned) dsm->rank);
+    if (0 == faccessat(dsm->folder, name, F_OK, 0)) {
+        dn_log_error("shared memory: a job has used the folder %s before: make one for each job", folder);
+        return DN_ERR_ACCESS;
+    }
+    if (0 == dsm->rank && 0 != faccessat(dsm->folder, "key", F_OK, 0)) {
+        if (sizeof(*key) != getrandom(key, sizeof(*key), 0)) {
+            dn_log_error("shared memory: the system has no random bytes for a key (%s)", strerror(errno));
+            return DN_ERR_ACCESS;
+        }
+        const dn_status_t status = dn_dsm_meet_write(dsm, "key", key, sizeof(*key));
+        if (DN_OK != status) {
+            return status;
+        }
+    }
+    const dn_status_t status = dn_dsm_meet_read(dsm, 0, "key", key, &len);
+    if (DN_OK == status && sizeof(*key) != len) {
+        dn_log_error("shared memory: %s/key has not the 16 bytes of a key", folder);
+        return DN_ERR_ACCESS;
+    }
+    return status;
+}
+
+dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s.%u", what, (unsigned) dsm->rank);
+    return dn_dsm_meet_write(dsm, name, bytes, len);
+}
+
+dn_status_t dn_dsm_meet_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s.%u", what, (unsigned) rank);
+    return dn_dsm_meet_read(dsm, rank, name, bytes, len);
+}

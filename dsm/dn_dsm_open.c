@@ -1,0 +1,673 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_open.c
+ * Opening and closing: the port, memory that is mapped twice, the desk, and the same address in all processes. */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/** Of dimmnet.h's channels. It has no messages; it hears of lost processes. */
+#define DN_DSM_CHAN (DN_CHAN_MAX - 1)
+/** Addresses that are tried. */
+#define DN_DSM_PLACES 16u
+/** Polls of the server in vain before it sleeps, and its sleeps: the first and the longest. */
+#define DN_DSM_POLLS        100u
+#define DN_DSM_SLEEP_MIN_NS 20000
+#define DN_DSM_SLEEP_MAX_NS 200000
+
+static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
+static bool dn_dsm_taken; /**< one is open, or being opened. Under `dn_dsm_opening` */
+static const uint8_t *dn_dsm_was, *dn_dsm_was_end; /**< the last one's view, which permits nothing */
+
+static const char *const dn_dsm_protocols[] = {
+    [DN_DSM_LAZY] = "lazy", [DN_DSM_SCOPE] = "scope", [DN_DSM_EAGER] = "eager", [DN_DSM_UPDATE] = "update"};
+
+bool dn_dsm_was_ours(const void *at)
+{
+    return (const uint8_t *) at >= dn_dsm_was && (const uint8_t *) at < dn_dsm_was_end;
+}
+
+/** @name Configuration */
+/** @{ */
+void dn_dsm_config_init(dn_dsm_config_t *config)
+{
+    *config = (dn_dsm_config_t){.ranks = 1,
+                                .bytes = UINT64_C(64) << 20,
+                                .locks = 256,
+                                .timeout_s = 60,
+                                .devices = "shm",
+                                .protocol = "lazy",
+                                .detect = "auto",
+                                .share = "auto"};
+}
+
+/** A number of the environment, where it is there. */
+static dn_status_t dn_dsm_config_number(const char *name, uint64_t max, uint64_t *value_p)
+{
+    const char *text = getenv(name);
+    char *end;
+
+    if (NULL == text) {
+        return DN_OK;
+    }
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (0 != errno || end == text || '\0' != *end || '-' == *text || max < value) {
+        dn_log_error("shared memory: %s is \"%s\": set it to a number up to %llu", name, text,
+                     (unsigned long long) max);
+        return DN_ERR_PARAM;
+    }
+    *value_p = value;
+    return DN_OK;
+}
+
+static dn_status_t dn_dsm_config_small(const char *name, uint32_t *value_p)
+{
+    uint64_t value = *value_p;
+    const dn_status_t status = dn_dsm_config_number(name, UINT32_MAX, &value);
+
+    *value_p = (uint32_t) value;
+    return status;
+}
+
+static void dn_dsm_config_word(const char *name, const char **word_p)
+{
+    const char *text = getenv(name);
+
+    *word_p = NULL == text ? *word_p : text;
+}
+
+dn_status_t dn_dsm_config_env(dn_dsm_config_t *config)
+{
+    dn_dsm_config_init(config);
+    dn_dsm_config_word("DN_DSM_FOLDER", &config->folder);
+    dn_dsm_config_word("DN_DSM_DEVICES", &config->devices);
+    dn_dsm_config_word("DN_DSM_SETTINGS", &config->settings);
+    dn_dsm_config_word("DN_DSM_PROTOCOL", &config->protocol);
+    dn_dsm_config_word("DN_DSM_DETECT", &config->detect);
+    dn_dsm_config_word("DN_DSM_SHARE", &config->share);
+    return DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_RANK", &config->rank)
+                   && DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_SIZE", &config->ranks)
+                   && DN_OK == dn_dsm_config_small("DN_DSM_RANK", &config->rank)
+                   && DN_OK == dn_dsm_config_small("DN_DSM_RANKS", &config->ranks)
+                   && DN_OK == dn_dsm_config_small("DN_DSM_LOCKS", &config->locks)
+                   && DN_OK == dn_dsm_config_small("DN_DSM_TIMEOUT", &config->timeout_s)
+                   && DN_OK == dn_dsm_config_number("DN_DSM_BYTES", UINT64_C(1) << 46, &config->bytes)
+               ? DN_OK
+               : DN_ERR_PARAM;
+}
+
+/** Take what is right over from the configuration. */
+static dn_status_t dn_dsm_open_check(dn_dsm_t *dsm, const dn_dsm_config_t *config)
+{
+    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+    uint32_t protocol = 0;
+
+    if (0 == config->ranks || DN_DSM_RANKS_MAX < config->ranks || config->rank >= config->ranks) {
+        dn_log_error("shared memory: rank %u of %u: there are 1 to %u processes, and ranks from 0 on",
+                     (unsigned) config->rank, (unsigned) config->ranks, DN_DSM_RANKS_MAX);
+        return DN_ERR_PARAM;
+    }
+    if (0 == config->bytes || UINT32_MAX / 2 < config->bytes / page || 0 == config->locks
+        || DN_DSM_LOCKS_MAX < config->locks) {
+        dn_log_error("shared memory: %llu bytes and %u locks: there is at least one of each, at most %u "
+                     "pages of %u bytes and %u locks",
+                     (unsigned long long) config->bytes, (unsigned) config->locks, UINT32_MAX / 2,
+                     (unsigned) page, DN_DSM_LOCKS_MAX);
+        return DN_ERR_PARAM;
+    }
+    while (protocol < sizeof(dn_dsm_protocols) / sizeof(dn_dsm_protocols[0])
+           && 0 != strcmp(config->protocol, dn_dsm_protocols[protocol])) {
+        protocol++;
+    }
+    if (sizeof(dn_dsm_protocols) / sizeof(dn_dsm_protocols[0]) == protocol) {
+        dn_log_error("shared memory: there is no protocol \"%s\", but lazy, scope, eager and update",
+                     config->protocol);
+        return DN_ERR_PARAM;
+    }
+    if (0 != strcmp(config->share, "auto") && 0 != strcmp(config->share, "never")) {
+        dn_log_error("shared memory: share is \"%s\": set it to auto or never", config->share);
+        return DN_ERR_PARAM;
+    }
+    dsm->detect = dn_dsm_detect_find(config->detect);
+    const char *why =
+        NULL == dsm->detect ? "there is no such way, but segv and uffd" : dsm->detect->why_not();
+    if (NULL != why) {
+        dn_log_error("shared memory: accesses cannot be detected by \"%s\": %s", config->detect, why);
+        return NULL == dsm->detect ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
+    }
+    dsm->protocol = (dn_dsm_protocol_t) protocol;
+    dsm->rank = config->rank;
+    dsm->ranks = config->ranks;
+    dsm->locks = config->locks;
+    dsm->timeout_s = config->timeout_s;
+    dsm->page_bytes = (uint32_t) page;
+    dsm->pages = (uint32_t) ((config->bytes + page - 1) / page);
+    return DN_OK;
+}
+/** @} */
+
+/** @name The port */
+/** @{ */
+/** dn_lost_fn_t. */
+static void dn_dsm_lost(dn_peer_t *peer, void *arg)
+{
+    dn_dsm_t *dsm = arg;
+
+    if (dsm->closing || 0 != dn_load_relaxed_u32(&dsm->lost)) {
+        return;
+    }
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        if (peer == dsm->peer[r]) {
+            dn_log_error(
+                "shared memory: rank %u has ended, or is not reached any more: its pages and locks are gone",
+                (unsigned) r);
+            dn_store_relaxed_u32(&dsm->lost, r + 1);
+        }
+    }
+}
+
+/** LLCM that is needed for locks, rings and the tree. */
+static dn_status_t dn_dsm_open_llcm(const dn_dsm_t *dsm, const dn_tree_config_t *tree, size_t *bytes_p)
+{
+    size_t bytes = 0;
+
+    if (1 < dsm->ranks && DN_OK != dn_tree_llcm_bytes(tree, &bytes)) {
+        return DN_ERR_NOMEM;
+    }
+    *bytes_p = bytes + dsm->locks * sizeof(dn_dsm_lines_t) + DN_DSM_RANKS_MAX * sizeof(uint64_t)
+               + (UINT64_C(64) << 10);
+    return DN_OK;
+}
+
+static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config, const dn_group_key_t *key,
+                                    const dn_tree_config_t *tree)
+{
+    const dn_job_t job = {.key = *key, .pid = dsm->rank, .size = dsm->ranks, .threads = 1};
+    uint8_t address[DN_ADDRESS_MAX];
+    size_t len, llcm;
+    dn_config_t settings;
+    char text[1024], number[32], *rest = text;
+
+    dn_config_init(&settings);
+    if (DN_OK != dn_dsm_open_llcm(dsm, tree, &llcm)) {
+        return DN_ERR_NOMEM;
+    }
+    snprintf(number, sizeof(number), "%zu", (llcm + 63) / 64 * 64);
+    if (llcm > settings.llcm_bytes && DN_OK != dn_config_set(&settings, "llcm_bytes", number)) {
+        return DN_ERR_PARAM;
+    }
+    snprintf(text, sizeof(text), "%s", NULL == config->settings ? "" : config->settings);
+    for (char *name; NULL != (name = strtok_r(rest, " ", &rest));) {
+        char *value = strchr(name, '=');
+        if (NULL == value) {
+            dn_log_error("shared memory: \"%s\" is no setting: write NAME=VALUE", name);
+            return DN_ERR_PARAM;
+        }
+        *value++ = '\0';
+        const dn_status_t status = dn_config_set(&settings, name, value);
+        if (DN_OK != status) {
+            return status;
+        }
+    }
+    const bool faults = NULL != settings.fault && '\0' != settings.fault[0];
+    dn_status_t status = dn_open(config->devices, &job, &settings, &dsm->port);
+    if (DN_OK != status) {
+        return status;
+    }
+    len = sizeof(address);
+    status = dn_lost_set(dsm->port, DN_DSM_CHAN, dn_dsm_lost, dsm);
+    status = DN_OK != status ? status : dn_address(dsm->port, address, &len);
+    status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "address", address, len);
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        dn_peer_attr_t attr;
+        len = sizeof(address);
+        status = dn_dsm_meet_hear(dsm, r, "address", address, &len);
+        if (DN_OK == status && DN_OK != (status = dn_connect(dsm->port, address, len, &dsm->peer[r]))) {
+            dn_log_error("shared memory: rank %u is not reached by %s (%s)", (unsigned) r, config->devices,
+                         dn_strerror(status));
+        }
+        if (DN_OK == status) {
+            dn_peer_attr(dsm->peer[r], &attr);
+            /* What is mapped is reached without this process, but for faults that are injected. */
+            dsm->serves = dsm->serves || 0 == (attr.caps & DN_CAP_MAP) || faults;
+        }
+    }
+    return status;
+}
+
+/** Make progress while the program computes, for processes that need ours. */
+static void *dn_dsm_serve(void *arg)
+{
+    dn_dsm_t *dsm = arg;
+    struct timespec pause = {.tv_nsec = DN_DSM_SLEEP_MIN_NS};
+
+    for (unsigned idle = 0; 0 == dn_load_relaxed_u32(&dsm->stop);) {
+        if (0 < dn_progress(dsm->port)) {
+            idle = 0;
+            pause.tv_nsec = DN_DSM_SLEEP_MIN_NS;
+        } else if (DN_DSM_POLLS > ++idle) {
+            sched_yield();
+        } else {
+            /* No bell rings for a network; a core that is shared with the program is the program's. */
+            nanosleep(&pause, NULL);
+            pause.tv_nsec = DN_DSM_SLEEP_MAX_NS / 2 < pause.tv_nsec ? DN_DSM_SLEEP_MAX_NS : 2 * pause.tv_nsec;
+        }
+    }
+    return NULL;
+}
+
+static dn_status_t dn_dsm_open_server(dn_dsm_t *dsm)
+{
+    sigset_t all, before;
+
+    if (!dsm->serves) {
+        return DN_OK;
+    }
+    /* Signals are the program's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&dsm->server, NULL, dn_dsm_serve, dsm);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (0 != error) {
+        dsm->serves = false;
+        dn_log_error("shared memory: no thread can be started (%s)", strerror(error));
+        return DN_ERR_NOMEM;
+    }
+    return DN_OK;
+}
+/** @} */
+
+/** @name Memory */
+/** @{ */
+static uint64_t dn_dsm_open_bytes(const dn_dsm_t *dsm)
+{
+    return (uint64_t) dsm->pages * dsm->page_bytes;
+}
+
+static uint8_t *dn_dsm_place_address(uint32_t i)
+{
+    /* Far from where systems put programs, heaps and libraries; the first four are there with 39 bits of addresses, too. */
+    return (uint8_t *) (uintptr_t) (4 > i ? (UINT64_C(0x10) + 4 * i) << 32 : (UINT64_C(0x10) + 4 * i) << 40);
+}
+
+/** Reserve addresses. @return whether they are free. */
+static bool dn_dsm_place_take(const dn_dsm_t *dsm, uint32_t i)
+{
+    uint8_t *want = dn_dsm_place_address(i);
+    void *got = mmap(want, dn_dsm_open_bytes(dsm), PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+    if (MAP_FAILED != got && got != want) {
+        munmap(got, dn_dsm_open_bytes(dsm));
+    }
+    return got == want;
+}
+
+/** Find out which places are free here. @return bits. */
+static uint32_t dn_dsm_places(const dn_dsm_t *dsm)
+{
+    uint32_t places = 0;
+
+    for (uint32_t i = 0; i < DN_DSM_PLACES; i++) {
+        if (dn_dsm_place_take(dsm, i)) {
+            munmap(dn_dsm_place_address(i), dn_dsm_open_bytes(dsm));
+            places |= UINT32_C(1) << i;
+        }
+    }
+    return places;
+}
+
+/** Memory that others reach and that can be mapped twice. A port over a network alone gives private memory: then it is a file of ours. */
+static dn_status_t dn_dsm_open_cache(dn_dsm_t *dsm)
+{
+    const uint64_t bytes = dn_dsm_open_bytes(dsm);
+    dn_status_t status = dn_segment_alloc(dsm->port, bytes, &dsm->cache);
+
+    if (DN_OK == status) {
+        dsm->raw = dn_segment_base(dsm->cache);
+        void *second = mremap(dsm->raw, 0, dsm->page_bytes, MREMAP_MAYMOVE);
+        if (MAP_FAILED != second) {
+            munmap(second, dsm->page_bytes);
+            return DN_OK;
+        }
+        dn_segment_free(dsm->cache);
+        dsm->cache = NULL;
+    }
+    const int file = memfd_create("dimmnet shared memory", MFD_CLOEXEC);
+    void *memory = 0 > file || 0 != ftruncate(file, (off_t) bytes)
+                       ? MAP_FAILED
+                       : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (MAP_FAILED == memory) {
+        dn_log_error("shared memory: there are no %llu bytes of memory in a file (%s)",
+                     (unsigned long long) bytes, strerror(errno));
+        status = DN_ERR_NOMEM;
+    } else {
+        dsm->raw = dsm->cache_file = memory;
+        status = dn_segment_register(dsm->port, memory, bytes, &dsm->cache);
+    }
+    if (0 <= file) {
+        close(file);
+    }
+    return status;
+}
+
+static dn_status_t dn_dsm_open_desk(dn_dsm_t *dsm, dn_dsm_card_t *card)
+{
+    const uint64_t words = (dsm->locks / dsm->ranks + 1) * sizeof(dn_dsm_word_t);
+    const uint64_t rings = dsm->ranks * sizeof(dn_dsm_ring_t);
+    void *memory;
+    dn_status_t status = dn_segment_alloc(
+        dsm->port, words + rings + 2 * dn_dsm_board_runs(dsm) * sizeof(dn_dsm_run_t), &dsm->desk);
+
+    if (DN_OK != status) {
+        dn_log_error("shared memory: there is no memory for %u locks and %u pages", (unsigned) dsm->locks,
+                     (unsigned) dsm->pages);
+        return status;
+    }
+    uint8_t *base = dn_segment_base(dsm->desk);
+    dsm->rings = (dn_dsm_ring_t *) (base + words);
+    dsm->board = (dn_dsm_run_t *) (base + words + rings);
+    card->rings = words;
+    card->board = words + rings;
+    status = dn_llcm_alloc(dsm->port, dsm->locks * sizeof(dn_dsm_lines_t), &card->lines, &memory);
+    if (DN_OK == status) {
+        dsm->lines = memory;
+        status = dn_llcm_alloc(dsm->port, DN_DSM_RANKS_MAX * sizeof(uint64_t), &card->counts, &memory);
+        dsm->counts = memory;
+    }
+    return status;
+}
+
+/** What this process alone has. */
+static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
+{
+    dn_dsm_list_t *const list[] = {&dsm->dirty, &dsm->loose, &dsm->wrote, &dsm->flush, &dsm->stale};
+    bool all = true;
+
+    dsm->page = calloc(dsm->pages, sizeof(*dsm->page));
+    dsm->lock = calloc(dsm->locks, sizeof(*dsm->lock));
+    dsm->out = malloc(DN_DSM_LOG * sizeof(*dsm->out) + sizeof(uint64_t));
+    dsm->in = malloc(dn_dsm_board_runs(dsm) * sizeof(*dsm->in));
+    dsm->blocks = malloc((DN_DSM_BLOCKS + dsm->page_bytes / 2) * sizeof(*dsm->blocks));
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        list[i]->page = malloc(dsm->pages * sizeof(*list[i]->page));
+        all = all && NULL != list[i]->page;
+    }
+    dsm->twin = mmap(NULL, dn_dsm_open_bytes(dsm), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (MAP_FAILED == dsm->twin) {
+        dsm->twin = NULL;
+    }
+    if (!all || NULL == dsm->page || NULL == dsm->lock || NULL == dsm->out || NULL == dsm->in
+        || NULL == dsm->blocks || NULL == dsm->twin
+        || DN_OK != dn_dsm_notes_open(&dsm->notes, dsm->pages, dsm->ranks)) {
+        dn_log_error("shared memory: there is no memory for what is known of %u pages",
+                     (unsigned) dsm->pages);
+        return DN_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < dsm->locks; i++) {
+        pthread_mutex_init(&dsm->lock[i].mutex, NULL);
+    }
+    return DN_OK;
+}
+
+/** Do all agree? @param[out] places_p  Free in all. */
+static dn_status_t dn_dsm_open_agree(const dn_dsm_t *dsm, uint32_t *places_p)
+{
+    const dn_dsm_card_t *own = &dsm->card[dsm->rank];
+
+    *places_p = own->places;
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        const dn_dsm_card_t *card = &dsm->card[r];
+        if (card->bytes != own->bytes || card->locks != own->locks || card->protocol != own->protocol
+            || card->page_bytes != own->page_bytes) {
+            dn_log_error("shared memory: rank %u has %llu bytes in pages of %u, %u locks and protocol %u, "
+                         "and rank %u %llu, %u, %u and "
+                         "%u: open all alike",
+                         (unsigned) dsm->rank, (unsigned long long) own->bytes, (unsigned) own->page_bytes,
+                         (unsigned) own->locks, (unsigned) own->protocol, (unsigned) r,
+                         (unsigned long long) card->bytes, (unsigned) card->page_bytes,
+                         (unsigned) card->locks, (unsigned) card->protocol);
+            return DN_ERR_PARAM;
+        }
+        *places_p &= card->places;
+    }
+    if (0 == *places_p) {
+        dn_log_error("shared memory: no range of %llu bytes is free in all processes: open with less, or "
+                     "without a sanitizer",
+                     (unsigned long long) own->bytes);
+        return DN_ERR_UNSUPPORTED;
+    }
+    return DN_OK;
+}
+
+/** Map the memory of rank 0 where all can. @param[in] wanted  By this process. */
+static dn_status_t dn_dsm_open_share(dn_dsm_t *dsm, bool wanted)
+{
+    void *base = NULL;
+    uint8_t can = wanted && DN_OK == dn_segment_map(dsm->peer[0], &dsm->card[0].cache, &base);
+    dn_status_t status = dn_dsm_meet_tell(dsm, "share", &can, sizeof(can));
+
+    dsm->shares = true;
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        size_t len = sizeof(can);
+        status = dn_dsm_meet_hear(dsm, r, "share", &can, &len);
+        dsm->shares = dsm->shares && 1 == len && 0 != can;
+    }
+    if (DN_OK == status && dsm->shares) {
+        dsm->raw = base;
+    }
+    return status;
+}
+
+/** Map the memory once more, where all do. */
+static dn_status_t dn_dsm_open_view(dn_dsm_t *dsm, uint32_t places)
+{
+    const uint64_t bytes = dn_dsm_open_bytes(dsm);
+    uint32_t place = 0;
+
+    while (0 == (places & (UINT32_C(1) << place))) {
+        place++;
+    }
+    /* It was free when the others were told; what this process has mapped since may lie there. */
+    uint8_t *view = dn_dsm_place_address(place);
+    if (!dn_dsm_place_take(dsm, place)
+        || view != mremap(dsm->raw, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, view)) {
+        dn_log_error("shared memory: %llu bytes cannot be mapped at %p (%s)", (unsigned long long) bytes,
+                     (void *) view, strerror(errno));
+        return DN_ERR_UNSUPPORTED;
+    }
+    dsm->view = view;
+    if (dsm->shares) {
+        return DN_OK;
+    }
+    const int error = dsm->detect->open(view, bytes);
+    if (0 != error) {
+        dn_log_error("shared memory: accesses cannot be detected by %s (%s)", dsm->detect->name,
+                     strerror(error));
+        return DN_ERR_UNSUPPORTED;
+    }
+    return DN_OK;
+}
+/** @} */
+
+/** @name Opening and closing */
+/** @{ */
+/** The cards of all, and what follows from them. */
+static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *config,
+                                     const dn_tree_config_t *tree)
+{
+    dn_tree_card_t cards[DN_DSM_RANKS_MAX];
+    dn_dsm_card_t *card = &dsm->card[dsm->rank];
+    uint32_t places;
+    dn_status_t status;
+
+    *card = (dn_dsm_card_t){.bytes = dn_dsm_open_bytes(dsm),
+                            .locks = dsm->locks,
+                            .page_bytes = dsm->page_bytes,
+                            .protocol = (uint32_t) dsm->protocol};
+    status = dn_dsm_open_cache(dsm);
+    status = DN_OK != status ? status : dn_dsm_open_desk(dsm, card);
+    if (DN_OK == status && 1 < dsm->ranks) {
+        status = dn_tree_create(dsm->port, tree, &card->tree, &dsm->tree);
+    }
+    if (DN_OK != status) {
+        return status;
+    }
+    dn_segment_key(dsm->cache, &card->cache);
+    dn_segment_key(dsm->desk, &card->desk);
+    /* Last, when nothing more is mapped. */
+    card->places = dn_dsm_places(dsm);
+    status = dn_dsm_meet_tell(dsm, "card", card, sizeof(*card));
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        size_t len = sizeof(*card);
+        status = dn_dsm_meet_hear(dsm, r, "card", &dsm->card[r], &len);
+        cards[r] = dsm->card[r].tree;
+    }
+    status = DN_OK != status ? status : dn_dsm_open_agree(dsm, &places);
+    status = DN_OK != status ? status : dn_dsm_open_share(dsm, 0 == strcmp(config->share, "auto"));
+    status = DN_OK != status ? status : dn_dsm_open_view(dsm, places);
+    if (DN_OK != status || NULL == dsm->tree) {
+        return status;
+    }
+    dn_tree_connect(dsm->tree, cards, dsm->peer);
+    dsm->tell_bytes = dn_tree_allgather_max(dsm->tree) / 8 * 8;
+    dsm->tell_bytes = sizeof(dn_dsm_tell_t) < dsm->tell_bytes ? sizeof(dn_dsm_tell_t) : dsm->tell_bytes;
+    if (DN_DSM_TELL_MIN > dsm->tell_bytes) {
+        dn_log_error("shared memory: %u processes are too many here for a barrier that tells",
+                     (unsigned) dsm->ranks);
+        return DN_ERR_UNSUPPORTED;
+    }
+    return DN_OK;
+}
+
+void dn_dsm_free(dn_dsm_t *dsm)
+{
+    dn_dsm_list_t *const list[] = {&dsm->dirty, &dsm->loose, &dsm->wrote, &dsm->flush, &dsm->stale};
+    const uint64_t bytes = dn_dsm_open_bytes(dsm);
+
+    dn_store_relaxed_u32(&dsm->stop, 1);
+    if (dsm->serves) {
+        pthread_join(dsm->server, NULL);
+    }
+    if (NULL != dsm->view) {
+        dsm->detect->close();
+        /* Nobody else gets these addresses, so that an access is known for what it is. */
+        (void) mmap(dsm->view, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                    0);
+        dn_dsm_was = dsm->view;
+        dn_dsm_was_end = dsm->view + bytes;
+    }
+    if (NULL != dsm->tree) {
+        dn_tree_abandon(dsm->tree);
+    }
+    if (NULL != dsm->port) {
+        dn_close(dsm->port);
+    }
+    if (NULL != dsm->cache_file) {
+        munmap(dsm->cache_file, bytes);
+    }
+    if (NULL != dsm->twin) {
+        munmap(dsm->twin, bytes);
+    }
+    dn_dsm_notes_close(&dsm->notes);
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        free(list[i]->page);
+    }
+    if (0 <= dsm->folder) {
+        close(dsm->folder);
+    }
+    free(dsm->page);
+    free(dsm->lock);
+    free(dsm->out);
+    free(dsm->in);
+    free(dsm->blocks);
+    free(dsm->card);
+    free(dsm);
+    pthread_mutex_lock(&dn_dsm_opening);
+    dn_dsm_taken = false;
+    pthread_mutex_unlock(&dn_dsm_opening);
+}
+
+dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
+{
+    dn_group_key_t key;
+
+    pthread_mutex_lock(&dn_dsm_opening);
+    const bool taken = dn_dsm_taken;
+    dn_dsm_taken = true;
+    pthread_mutex_unlock(&dn_dsm_opening);
+    if (taken) {
+        dn_log_error("shared memory: it is open in this process already");
+        return DN_ERR_PARAM;
+    }
+    dn_dsm_t *dsm = calloc(1, sizeof(*dsm));
+    if (NULL == dsm) {
+        pthread_mutex_lock(&dn_dsm_opening);
+        dn_dsm_taken = false;
+        pthread_mutex_unlock(&dn_dsm_opening);
+        return DN_ERR_NOMEM;
+    }
+    dsm->folder = -1;
+    pthread_mutex_init(&dsm->sync, NULL);
+    pthread_mutex_init(&dsm->table, NULL);
+    /* The last one's addresses may be taken again. */
+    if (NULL != dn_dsm_was) {
+        munmap((void *) (uintptr_t) dn_dsm_was, (size_t) (dn_dsm_was_end - dn_dsm_was));
+        dn_dsm_was = dn_dsm_was_end = NULL;
+    }
+    dn_status_t status = dn_dsm_open_check(dsm, config);
+    const dn_tree_config_t tree = {.ranks = dsm->ranks, .rank = dsm->rank, .radix = 8, .depth = 8};
+    if (DN_OK == status) {
+        dsm->card = calloc(dsm->ranks, sizeof(*dsm->card));
+        status = NULL == dsm->card ? DN_ERR_NOMEM : dn_dsm_open_lists(dsm);
+    }
+    status = DN_OK != status ? status : dn_dsm_meet_open(dsm, config->folder, &key);
+    status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
+    status = DN_OK != status ? status : dn_dsm_open_cards(dsm, config, &tree);
+    status = DN_OK != status ? status : dn_dsm_page_watch(dsm->detect);
+    const bool serves = dsm->serves;
+    dsm->serves = DN_OK == status && serves;
+    status = DN_OK != status ? status : dn_dsm_open_server(dsm);
+    if (DN_OK != status) {
+        dsm->closing = true;
+        dn_dsm_free(dsm);
+        return status;
+    }
+    dn_dsm_open_now = dsm;
+    *dsm_p = dsm;
+    return DN_OK;
+}
+
+dn_status_t dn_dsm_close(dn_dsm_t *dsm)
+{
+    const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_CLOSE};
+    dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
+    uint8_t done = 1;
+
+    dn_dsm_inside++;
+    dn_status_t status = 0 != dsm->lost || 0 != dsm->broken ? DN_ERR_UNREACH : dn_dsm_all(dsm, &tell, told);
+    /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
+    dsm->closing = true;
+    status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "done", &done, sizeof(done));
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        size_t len = sizeof(done);
+        status = dn_dsm_meet_hear(dsm, r, "done", &done, &len);
+    }
+    dn_dsm_open_now = NULL;
+    dn_dsm_free(dsm);
+    dn_dsm_inside--;
+    return status;
+}
+/** @} */

@@ -1,0 +1,569 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_page.c
+ * The life of pages: see dn_dsm_int.h. */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "dn_dsm_diff.h"
+
+/** Pages that are fetched at once. */
+#define DN_DSM_FETCH 64u
+
+/** What an access was, where the machine tells. */
+enum { DN_DSM_IS_READ, DN_DSM_IS_WRITE, DN_DSM_IS_UNKNOWN };
+
+/** @name States, and what they permit */
+/** @{ */
+static void dn_dsm_page_set(dn_dsm_page_t *page, dn_dsm_state_t state)
+{
+    page->state = (uint8_t) state;
+}
+
+static dn_dsm_access_t dn_dsm_page_access(const dn_dsm_page_t *page)
+{
+    switch (page->state) {
+    case DN_DSM_CLEAN:
+    case DN_DSM_FLUSHING:
+        return DN_DSM_READ;
+    case DN_DSM_DIRTY:
+    case DN_DSM_OWN:
+        return DN_DSM_WRITE;
+    default:
+        return DN_DSM_NONE;
+    }
+}
+
+/** Pages that lie together and are to permit something else, gathered so that the kernel is called once. */
+typedef struct dn_dsm_span {
+    dn_dsm_t *dsm;
+    uint32_t first;
+    uint32_t count;
+    dn_dsm_access_t from;
+    dn_dsm_access_t to;
+} dn_dsm_span_t;
+
+static void dn_dsm_span_end(dn_dsm_span_t *span)
+{
+    const dn_dsm_t *dsm = span->dsm;
+
+    if (0 == span->count) {
+        return;
+    }
+    const int error = dsm->detect->set(dsm->view + (uint64_t) span->first * dsm->page_bytes,
+                                       (uint64_t) span->count * dsm->page_bytes, span->from, span->to);
+    /* A page may be mapped by now, as another thread has had the same fault. */
+    if (0 != error && EEXIST != error) {
+        dn_log_error("shared memory: the kernel does not protect a page (%s): raise vm.max_map_count, or "
+                     "detect accesses by uffd",
+                     strerror(error));
+        _exit(EXIT_FAILURE);
+    }
+    span->count = 0;
+}
+
+static void dn_dsm_span_add(dn_dsm_span_t *span, uint32_t page, dn_dsm_access_t from, dn_dsm_access_t to)
+{
+    if (span->first + span->count != page || from != span->from || to != span->to) {
+        dn_dsm_span_end(span);
+        *span = (dn_dsm_span_t){.dsm = span->dsm, .first = page, .from = from, .to = to};
+    }
+    span->count++;
+}
+
+static void dn_dsm_list_add(dn_dsm_list_t *list, uint32_t page)
+{
+    list->page[list->count++] = page;
+}
+
+static int dn_dsm_list_compare(const void *a, const void *b)
+{
+    const uint32_t left = *(const uint32_t *) a, right = *(const uint32_t *) b;
+
+    return (left > right) - (left < right);
+}
+/** @} */
+
+/** @name Fetching */
+/** @{ */
+/** PULL pages, in rising order, from their homes. */
+static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+{
+    dn_dsm_op_t op[DN_DSM_RANKS_MAX];
+    dn_block_t block[DN_DSM_FETCH];
+    dn_status_t status = DN_OK;
+
+    for (uint32_t home = 0; home < dsm->ranks; home++) {
+        size_t blocks = 0;
+        uint64_t len = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const uint64_t at = (uint64_t) page[i] * dsm->page_bytes;
+            if (home != dsm->page[page[i]].home) {
+                continue;
+            }
+            if (0 == blocks || at != block[blocks - 1].at + block[blocks - 1].len) {
+                block[blocks++] = (dn_block_t){.at = at};
+            }
+            block[blocks - 1].len += dsm->page_bytes;
+            len += dsm->page_bytes;
+        }
+        op[home] = (dn_dsm_op_t){.status = DN_OK};
+        if (0 < blocks) {
+            const dn_sg_t sg = {.block = block, .count = blocks};
+            dn_xfer_t xfer = {.key = &dsm->card[home].cache, .len = len};
+            if (1 == blocks) {
+                xfer.local = dsm->raw + block[0].at;
+                xfer.roff = block[0].at;
+            } else {
+                xfer.local = dsm->raw;
+                xfer.local_sg = xfer.remote_sg = &sg;
+            }
+            dn_dsm_op_start(dsm, &op[home], home, &xfer, false);
+        }
+    }
+    for (uint32_t home = 0; home < dsm->ranks; home++) {
+        const dn_status_t ended = dn_dsm_op_end(dsm, &op[home]);
+        status = DN_OK != ended ? ended : status;
+    }
+    dn_dsm_count(&dsm->stat.fetched, count);
+    return status;
+}
+
+/** A page becomes dirty. `table` is held, and the view does not permit writes yet. */
+static void dn_dsm_page_soil(dn_dsm_t *dsm, uint32_t page)
+{
+    if (dsm->rank != dsm->page[page].home) {
+        const uint64_t at = (uint64_t) page * dsm->page_bytes;
+        memcpy(dsm->twin + at, dsm->raw + at, dsm->page_bytes);
+        dn_dsm_count(&dsm->stat.twins, 1);
+    }
+    dn_dsm_page_set(&dsm->page[page], DN_DSM_DIRTY);
+    dn_dsm_list_add(&dsm->dirty, page);
+}
+
+/** A first look at a page that is needed. `table` is held.
+ * @return 0: it is here; 1: it is ours to fetch; -1: another thread has it. */
+static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_span_t *span)
+{
+    dn_dsm_page_t *page = &dsm->page[number];
+    const dn_dsm_access_t before = dn_dsm_page_access(page);
+
+    switch (page->state) {
+    case DN_DSM_ABSENT:
+        if (dsm->rank != page->home) {
+            page->flags &= (uint8_t) ~DN_DSM_STALE;
+            if (0 == (page->flags & (DN_DSM_SHARED | DN_DSM_LOOSE))) {
+                page->flags |= DN_DSM_LOOSE;
+                dn_dsm_list_add(&dsm->loose, number);
+            }
+            dn_dsm_page_set(page, DN_DSM_FETCHING);
+            return 1;
+        }
+        /* Have it in the file, for what maps it from there. */
+        (void) *(volatile uint8_t *) (dsm->raw + (uint64_t) number * dsm->page_bytes);
+        if (0 == (page->flags & DN_DSM_SHARED)) {
+            dn_dsm_page_set(page, DN_DSM_OWN);
+        } else if (DN_DSM_IS_WRITE == write) {
+            dn_dsm_page_soil(dsm, number);
+        } else {
+            dn_dsm_page_set(page, DN_DSM_CLEAN);
+        }
+        break;
+    case DN_DSM_FETCHING:
+        return -1;
+    case DN_DSM_FLUSHING:
+        if (DN_DSM_IS_READ != write) {
+            return -1;
+        }
+        break;
+    case DN_DSM_CLEAN:
+        /* Where the machine does not tell, a fault of a page that can be read was a write. */
+        if (DN_DSM_IS_READ != write) {
+            dn_dsm_page_soil(dsm, number);
+        }
+        break;
+    default:
+        break;
+    }
+    /* Also what is as it should be: the kernel may have taken a page out of the view. */
+    const dn_dsm_access_t after = dn_dsm_page_access(page);
+    dn_dsm_span_add(span, number, before == after ? DN_DSM_NONE : before, after);
+    return 0;
+}
+
+/** Have pages, at most DN_DSM_FETCH in rising order, here. */
+static dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write)
+{
+    dn_wait_t wait = {0};
+
+    for (;;) {
+        uint32_t ours[DN_DSM_FETCH], fetch = 0;
+        dn_dsm_span_t span = {.dsm = dsm};
+        bool busy = false;
+        dn_status_t status = DN_OK;
+
+        pthread_mutex_lock(&dsm->table);
+        for (uint32_t i = 0; i < count; i++) {
+            const int look = dn_dsm_page_look(dsm, page[i], write, &span);
+            if (0 < look) {
+                ours[fetch++] = page[i];
+            }
+            busy = busy || 0 > look;
+        }
+        dn_dsm_span_end(&span);
+        pthread_mutex_unlock(&dsm->table);
+
+        for (uint32_t left = fetch; 0 < left && DN_OK == status;) {
+            status = dn_dsm_page_pull(dsm, ours, left);
+            pthread_mutex_lock(&dsm->table);
+            uint32_t again = 0;
+            for (uint32_t i = 0; i < left; i++) {
+                dn_dsm_page_t *one = &dsm->page[ours[i]];
+                if (DN_OK != status) {
+                    dn_dsm_page_set(one, DN_DSM_ABSENT);
+                } else if (0 != (one->flags & DN_DSM_STALE)) {
+                    one->flags &= (uint8_t) ~DN_DSM_STALE;
+                    ours[again++] = ours[i];
+                } else if (DN_DSM_IS_WRITE == write) {
+                    dn_dsm_page_soil(dsm, ours[i]);
+                    dn_dsm_span_add(&span, ours[i], DN_DSM_NONE, DN_DSM_WRITE);
+                } else {
+                    dn_dsm_page_set(one, DN_DSM_CLEAN);
+                    dn_dsm_span_add(&span, ours[i], DN_DSM_NONE, DN_DSM_READ);
+                }
+            }
+            dn_dsm_span_end(&span);
+            left = again;
+            pthread_mutex_unlock(&dsm->table);
+        }
+        if (DN_OK != status || !busy) {
+            return status;
+        }
+        status = dn_dsm_wait(dsm, &wait);
+        if (DN_OK != status) {
+            return status;
+        }
+    }
+}
+
+dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool write)
+{
+    dn_status_t status = DN_OK;
+
+    while (0 < count && DN_OK == status) {
+        uint32_t page[DN_DSM_FETCH];
+        const uint32_t some = count < DN_DSM_FETCH ? count : DN_DSM_FETCH;
+        for (uint32_t i = 0; i < some; i++) {
+            page[i] = first + i;
+        }
+        status = dn_dsm_page_have(dsm, page, some, write ? DN_DSM_IS_WRITE : DN_DSM_IS_READ);
+        first += some;
+        count -= some;
+    }
+    return status;
+}
+/** @} */
+
+/** @name Release */
+/** @{ */
+/** Send what differs in the pages of one home. @param[in,out] op  Of the last transfer there. */
+static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t home, dn_dsm_op_t *op)
+{
+    size_t blocks = 0;
+    uint64_t len = 0;
+
+    for (uint32_t i = 0; i <= dsm->flush.count; i++) {
+        const bool last = i == dsm->flush.count;
+        if (0 < blocks && (last || DN_DSM_BLOCKS <= blocks)) {
+            const dn_sg_t sg = {.block = dsm->blocks, .count = blocks};
+            dn_xfer_t xfer = {.local = dsm->raw,
+                              .local_sg = &sg,
+                              .key = &dsm->card[home].cache,
+                              .remote_sg = &sg,
+                              .len = len};
+            if (DN_OK != dn_dsm_op_end(dsm, op)) {
+                return;
+            }
+            dn_dsm_op_start(dsm, op, home, &xfer, true);
+            dn_dsm_count(&dsm->stat.diff_blocks, blocks);
+            dn_dsm_count(&dsm->stat.diff_bytes, len);
+            blocks = 0;
+            len = 0;
+        }
+        if (last || home != dsm->page[dsm->flush.page[i]].home) {
+            continue;
+        }
+        const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
+        const size_t more =
+            dn_dsm_diff(dsm->raw + at, dsm->twin + at, dsm->page_bytes, at, dsm->blocks + blocks);
+        for (size_t b = blocks; b < blocks + more; b++) {
+            len += dsm->blocks[b].len;
+        }
+        blocks += more;
+        dn_dsm_count(&dsm->stat.diffs, 1);
+    }
+}
+
+/** Pages in dsm->flush are at home: note them. */
+static void dn_dsm_page_sent(dn_dsm_t *dsm)
+{
+    dn_dsm_span_t span = {.dsm = dsm};
+
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < dsm->flush.count; i++) {
+        const uint32_t number = dsm->flush.page[i];
+        dn_dsm_page_t *page = &dsm->page[number];
+        dn_dsm_notes_add(&dsm->notes, number, dsm->rank, dsm->interval, DN_DSM_NOWHERE);
+        if (0 == (page->flags & DN_DSM_WROTE)) {
+            page->flags |= DN_DSM_WROTE;
+            dn_dsm_list_add(&dsm->wrote, number);
+        }
+        if (0 != (page->flags & DN_DSM_STALE)) {
+            page->flags &= (uint8_t) ~DN_DSM_STALE;
+            dn_dsm_page_set(page, DN_DSM_ABSENT);
+            dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_NONE);
+            dn_dsm_count(&dsm->stat.dropped, 1);
+        } else {
+            dn_dsm_page_set(page, DN_DSM_CLEAN);
+        }
+    }
+    dn_dsm_span_end(&span);
+    dsm->flush.count = 0;
+    pthread_mutex_unlock(&dsm->table);
+}
+
+dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
+{
+    dn_dsm_span_t span = {.dsm = dsm};
+    dn_dsm_op_t op[DN_DSM_RANKS_MAX] = {0};
+    dn_status_t status = DN_OK;
+
+    pthread_mutex_lock(&dsm->table);
+    const dn_dsm_list_t empty = dsm->flush;
+    dsm->flush = dsm->dirty;
+    dsm->dirty = empty;
+    if (0 < dsm->flush.count) {
+        qsort(dsm->flush.page, dsm->flush.count, sizeof(*dsm->flush.page), dn_dsm_list_compare);
+    }
+    for (uint32_t i = 0; i < dsm->flush.count; i++) {
+        dn_dsm_page_set(&dsm->page[dsm->flush.page[i]], DN_DSM_FLUSHING);
+        dn_dsm_span_add(&span, dsm->flush.page[i], DN_DSM_WRITE, DN_DSM_READ);
+    }
+    dn_dsm_span_end(&span);
+    pthread_mutex_unlock(&dsm->table);
+    if (0 == dsm->flush.count) {
+        return DN_OK;
+    }
+    for (uint32_t home = 0; home < dsm->ranks; home++) {
+        if (home != dsm->rank) {
+            dn_dsm_page_push(dsm, home, &op[home]);
+        }
+    }
+    for (uint32_t home = 0; home < dsm->ranks; home++) {
+        const dn_status_t ended = dn_dsm_op_end(dsm, &op[home]);
+        status = DN_OK != ended ? ended : status;
+    }
+    dsm->interval++;
+    dn_dsm_page_sent(dsm);
+    return status;
+}
+/** @} */
+
+/** @name Acquire */
+/** @{ */
+/** The same with `table` held. */
+static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
+{
+    dn_dsm_page_t *page = &dsm->page[number];
+
+    if (dsm->rank == page->home || DN_DSM_ABSENT == page->state || 0 != (page->flags & DN_DSM_STALE)) {
+        return;
+    }
+    page->flags |= DN_DSM_STALE;
+    /* Who fetches it finds the flag. */
+    if (DN_DSM_FETCHING != page->state) {
+        dn_dsm_list_add(&dsm->stale, number);
+    }
+}
+
+void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page)
+{
+    pthread_mutex_lock(&dsm->table);
+    dn_dsm_page_mark(dsm, page);
+    pthread_mutex_unlock(&dsm->table);
+}
+
+void dn_dsm_page_all_stale(dn_dsm_t *dsm)
+{
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t page = 0; page < dsm->used; page++) {
+        dn_dsm_page_mark(dsm, page);
+    }
+    pthread_mutex_unlock(&dsm->table);
+}
+
+void dn_dsm_page_loose_stale(dn_dsm_t *dsm)
+{
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < dsm->loose.count; i++) {
+        dn_dsm_page_mark(dsm, dsm->loose.page[i]);
+    }
+    pthread_mutex_unlock(&dsm->table);
+}
+
+void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t number)
+{
+    dn_dsm_page_t *page = &dsm->page[number];
+
+    pthread_mutex_lock(&dsm->table);
+    page->flags |= DN_DSM_SHARED;
+    if (DN_DSM_OWN == page->state) {
+        /* Other threads may be writing to it: the next release tells. */
+        dn_dsm_page_soil(dsm, number);
+    }
+    pthread_mutex_unlock(&dsm->table);
+}
+
+dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
+{
+    dn_dsm_span_t span = {.dsm = dsm};
+    uint32_t again = 0;
+    bool dirty = false;
+    dn_status_t status = DN_OK;
+
+    if (0 == dsm->stale.count) {
+        return DN_OK;
+    }
+    qsort(dsm->stale.page, dsm->stale.count, sizeof(*dsm->stale.page), dn_dsm_list_compare);
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < dsm->stale.count; i++) {
+        const uint32_t number = dsm->stale.page[i];
+        dn_dsm_page_t *page = &dsm->page[number];
+        if (DN_DSM_CLEAN == page->state) {
+            page->flags &= (uint8_t) ~DN_DSM_STALE;
+            dn_dsm_page_set(page, DN_DSM_ABSENT);
+            dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_NONE);
+            dn_dsm_count(&dsm->stat.dropped, 1);
+        }
+        dirty = dirty || DN_DSM_DIRTY == page->state;
+        dsm->stale.page[again++] = number;
+    }
+    dn_dsm_span_end(&span);
+    pthread_mutex_unlock(&dsm->table);
+    if (dirty) {
+        /* What was written to it here goes home; then it is dropped. */
+        status = dn_dsm_page_release(dsm);
+    }
+    for (uint32_t i = 0; DN_DSM_UPDATE == dsm->protocol && DN_OK == status && i < again; i += DN_DSM_FETCH) {
+        const uint32_t some = again - i < DN_DSM_FETCH ? again - i : DN_DSM_FETCH;
+        status = dn_dsm_page_have(dsm, dsm->stale.page + i, some, DN_DSM_IS_READ);
+    }
+    dsm->stale.count = 0;
+    return status;
+}
+/** @} */
+
+/** @name Faults */
+/** @{ */
+static struct sigaction dn_dsm_page_before[2]; /**< of SIGSEGV and SIGBUS */
+static bool dn_dsm_page_watched[2];
+
+/** Was the access a write? */
+static int dn_dsm_page_is_write(const void *context)
+{
+#if defined(__x86_64__)
+    /* Bit 1 of the error code of a page fault. */
+    return 0 != (((const ucontext_t *) context)->uc_mcontext.gregs[REG_ERR] & 2) ? DN_DSM_IS_WRITE
+                                                                                 : DN_DSM_IS_READ;
+#else
+    (void) context;
+    return DN_DSM_IS_UNKNOWN;
+#endif
+}
+
+/** What would have been done without us. */
+static void dn_dsm_page_pass(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction *before = &dn_dsm_page_before[SIGBUS == number];
+
+    if (0 != (before->sa_flags & SA_SIGINFO)) {
+        before->sa_sigaction(number, info, context);
+    } else if (SIG_DFL != before->sa_handler && SIG_IGN != before->sa_handler) {
+        before->sa_handler(number);
+    } else {
+        /* The access is made again, and ends the process where a debugger finds it. */
+        signal(number, SIG_DFL);
+    }
+}
+
+static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
+{
+    dn_dsm_t *dsm = dn_dsm_open_now;
+    const uint8_t *at = info->si_addr;
+    const int error = errno;
+
+    if (NULL == dsm || 0 >= info->si_code || at < dsm->view
+        || at >= dsm->view + (uint64_t) dsm->pages * dsm->page_bytes) {
+        if (0 < info->si_code && dn_dsm_was_ours(at)) {
+            dn_log_error("shared memory: %p was accessed after dn_dsm_close()", (const void *) at);
+        }
+        dn_dsm_page_pass(number, info, context);
+        return;
+    }
+    if (0 != dn_dsm_inside) {
+        dn_log_error("shared memory: %p was accessed in a signal handler while the thread was inside of "
+                     "libdn_dsm; a signal "
+                     "handler must not touch shared memory",
+                     (const void *) at);
+        dn_dsm_page_pass(number, info, context);
+        return;
+    }
+    const uint32_t page = (uint32_t) ((uint64_t) (at - dsm->view) / dsm->page_bytes);
+    if (page >= dsm->used || dsm->shares) {
+        dn_log_error("shared memory: %p is outside of what was allocated", (const void *) at);
+        dn_dsm_page_pass(number, info, context);
+        return;
+    }
+    const int write = dn_dsm_page_is_write(context);
+    const uint64_t began = dn_dsm_clock();
+    dn_dsm_inside++;
+    dn_dsm_count(DN_DSM_IS_WRITE == write ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
+    if (DN_OK != dn_dsm_page_have(dsm, &page, 1, write)) {
+        dn_log_error("shared memory: the page of %p cannot be fetched from rank %u: this process ends",
+                     (const void *) at, (unsigned) dsm->page[page].home);
+        _exit(EXIT_FAILURE);
+    }
+    dn_dsm_count(&dsm->stat.fault_ns, dn_dsm_clock() - began);
+    dn_dsm_inside--;
+    errno = error;
+}
+
+dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect)
+{
+    struct sigaction action = {.sa_sigaction = dn_dsm_page_fault,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    static const int numbers[2] = {SIGSEGV, SIGBUS};
+
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < 2; i++) {
+        /* An access outside, or after the end, raises SIGSEGV whatever the way. */
+        if (!dn_dsm_page_watched[i] && (SIGSEGV == numbers[i] || detect->signal == numbers[i])) {
+            if (0 != sigaction(numbers[i], &action, &dn_dsm_page_before[i])) {
+                return DN_ERR_ACCESS;
+            }
+            dn_dsm_page_watched[i] = true;
+        }
+    }
+    return DN_OK;
+}
+/** @} */

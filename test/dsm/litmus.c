@@ -1,0 +1,504 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Conformance of the memory model that dn_dsm.h states: small programs without a data race, many rounds each, over one variant:
+ *
+ *   litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]
+ *
+ * A line of the file is a setting of the port and its value; `device NAME` is for dn_open(), `rounds N` says how many, `share auto` permits
+ * one memory. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never share memory else.
+ */
+#include "dn_config.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../device/dn_world.h"
+#include "dn_atomic.h"
+#include "dn_dsm.h"
+
+#define PAGE 4096u
+
+static char device[64] = "shm";
+static char share[8] = "never";
+static char settings[DN_WORLD_SETTINGS];
+static unsigned rounds = 200;
+static const char *only;
+
+/* Of the run. */
+static const char *protocol;
+static const char *detect;
+static char folder[64];
+
+/** What a test uses. */
+typedef struct ground {
+    dn_world_t *world;
+    dn_dsm_t *dsm;
+    unsigned rank;
+    unsigned ranks;
+    uint64_t *far;  /**< 16 pages, with homes by turns */
+    uint64_t *wide; /**< 1200 pages, in blocks */
+    uint64_t *one;  /**< a page of the last rank */
+} ground_t;
+
+static void barrier(const ground_t *g)
+{
+    dn_check_equal(dn_dsm_barrier(g->dsm), DN_OK);
+}
+
+static void lock(const ground_t *g, uint32_t number)
+{
+    dn_check_equal(dn_dsm_lock(g->dsm, number), DN_OK);
+}
+
+static void unlock(const ground_t *g, uint32_t number)
+{
+    dn_check_equal(dn_dsm_unlock(g->dsm, number), DN_OK);
+}
+
+/** A datum of another page than the one that says it is there. */
+static void a_barrier_passes_messages(const ground_t *g)
+{
+    for (uint64_t i = 1; i <= rounds; i++) {
+        const unsigned writer = (unsigned) (i % g->ranks);
+        if (g->rank == writer) {
+            g->far[i % 16 * (PAGE / 8)] = i;
+            g->one[1] = i;
+        }
+        barrier(g);
+        dn_check_equal(g->far[i % 16 * (PAGE / 8)], i);
+        dn_check_equal(g->one[1], i);
+        barrier(g);
+    }
+}
+
+/** The reader asks for the lock until it finds the flag: then the datum is there, too. */
+static void a_lock_passes_messages(const ground_t *g)
+{
+    for (uint64_t i = 1; i <= rounds; i++) {
+        const unsigned writer = (unsigned) (i % g->ranks);
+        bool seen = false;
+        if (g->rank == writer) {
+            lock(g, 1);
+            g->far[5 * (PAGE / 8) + 1] = i;
+            g->one[2] = i;
+            unlock(g, 1);
+        }
+        while (!seen) {
+            lock(g, 1);
+            if (i == g->one[2]) {
+                dn_check_equal(g->far[5 * (PAGE / 8) + 1], i);
+                seen = true;
+            }
+            unlock(g, 1);
+        }
+        /* Nobody writes the next one while somebody still looks for this one. */
+        barrier(g);
+    }
+}
+
+/** Counters that a lock each guards: the locks have different homes, and the counters one page. */
+static void a_lock_hands_over(const ground_t *g)
+{
+    uint64_t before[3];
+
+    memcpy(before, g->one + 8, sizeof(before));
+    barrier(g);
+    for (unsigned i = 0; i < rounds; i++) {
+        const unsigned which = (i + g->rank) % 3;
+        lock(g, which);
+        g->one[8 + which]++;
+        unlock(g, which);
+    }
+    barrier(g);
+    dn_check_equal(g->one[8] + g->one[9] + g->one[10],
+                   before[0] + before[1] + before[2] + (uint64_t) g->ranks * rounds);
+    barrier(g);
+}
+
+/** What A wrote is seen by C, which has it from B. With "scope" it has to be written inside. */
+static void an_order_is_passed_on(const ground_t *g)
+{
+    for (uint64_t i = 1; i <= rounds / 4 && 0 != strcmp(protocol, "scope"); i++) {
+        const uint32_t last = g->ranks - 1;
+        for (uint32_t r = 0; r < g->ranks; r++) {
+            /* Each rank waits for the word of the one before, and writes its own with another lock. */
+            bool seen = g->rank != r || 0 == r;
+            while (!seen) {
+                lock(g, 20 + r);
+                seen = i == g->far[(6 + r) * (PAGE / 8)];
+                unlock(g, 20 + r);
+            }
+            if (g->rank != r) {
+                continue;
+            }
+            if (0 == r) {
+                g->far[PAGE / 8 * 3 + 3] = i; /* outside of any lock */
+            } else {
+                dn_check_equal(g->far[PAGE / 8 * 3 + 3], i);
+            }
+            if (r != last) {
+                lock(g, 20 + r + 1);
+                g->far[(6 + r + 1) * (PAGE / 8)] = i;
+                unlock(g, 20 + r + 1);
+            }
+        }
+        barrier(g);
+    }
+}
+
+/** All write every page, each its own bytes. */
+static void bytes_of_a_page_have_several_writers(const ground_t *g)
+{
+    uint8_t *byte = (uint8_t *) g->far;
+
+    for (unsigned i = 0; i < rounds; i++) {
+        for (unsigned at = g->rank; at < 4 * PAGE; at += g->ranks * (1 + at % 7)) {
+            byte[at] = (uint8_t) (i + at);
+        }
+        barrier(g);
+        for (unsigned r = 0; r < g->ranks; r++) {
+            for (unsigned at = r; at < 4 * PAGE; at += g->ranks * (1 + at % 7)) {
+                dn_check(byte[at] == (uint8_t) (i + at));
+            }
+        }
+        barrier(g);
+    }
+}
+
+/** Some bytes under a lock, others by barriers, in one page. */
+static void locks_and_barriers_share_a_page(const ground_t *g)
+{
+    const uint64_t start = g->one[30];
+
+    barrier(g);
+    for (unsigned i = 1; i <= rounds; i++) {
+        g->one[40 + g->rank] = i;
+        lock(g, 7);
+        g->one[30]++;
+        unlock(g, 7);
+        dn_check_equal(g->one[40 + g->rank], i);
+        barrier(g);
+        dn_check_equal(g->one[30], start + (uint64_t) i * g->ranks);
+        for (unsigned r = 0; r < g->ranks; r++) {
+            dn_check_equal(g->one[40 + r], i);
+        }
+        barrier(g);
+    }
+}
+
+/** More pages at once than a log has room for. */
+static void more_notices_than_there_is_room_for_are_heard(const ground_t *g)
+{
+    const uint64_t base = g->one[50];
+
+    barrier(g);
+    for (uint64_t turn = g->rank; turn < 3 * g->ranks; turn += g->ranks) {
+        bool ours = false;
+        while (!ours) {
+            lock(g, 3);
+            ours = base + turn == g->one[50];
+            for (unsigned p = 0; ours && p < 1200; p++) {
+                dn_check(0 == turn || base + turn == g->wide[p * (PAGE / 8) + 1]);
+                g->wide[p * (PAGE / 8) + 1] = base + turn + 1;
+            }
+            g->one[50] += ours;
+            unlock(g, 3);
+        }
+    }
+    barrier(g);
+    dn_check_equal(g->wide[7 * (PAGE / 8) + 1], base + 3 * g->ranks);
+    barrier(g);
+}
+
+/** The sign goes by the board, which the memory knows nothing of. */
+static void a_release_and_an_acquire_need_no_lock(const ground_t *g)
+{
+    for (uint64_t i = 1; i <= rounds / 4; i++) {
+        if (0 == g->rank) {
+            g->far[9 * (PAGE / 8) + 5] = i;
+            g->one[60] = 2 * i;
+            dn_check_equal(dn_dsm_release(g->dsm), DN_OK);
+            dn_world_post(g->world, 3, i);
+        } else {
+            dn_world_sleep(g->world, 0, 3, i);
+            dn_check_equal(dn_dsm_acquire(g->dsm), DN_OK);
+            dn_check_equal(g->far[9 * (PAGE / 8) + 5], i);
+            dn_check_equal(g->one[60], 2 * i);
+        }
+        barrier(g);
+    }
+    barrier(g);
+    dn_world_post(g->world, 3, 0);
+    barrier(g);
+}
+
+/** Rows that each rank keeps, whose neighbours read only their ends. */
+static void what_nobody_else_reads_stays_at_home(const ground_t *g)
+{
+    const unsigned own = 1200 * g->rank / g->ranks, end = 1200 * (g->rank + 1) / g->ranks;
+
+    for (uint64_t i = 1; i <= rounds / 10; i++) {
+        for (unsigned p = own; p < end; p++) {
+            g->wide[p * (PAGE / 8) + 2] = i + p;
+        }
+        barrier(g);
+        if (0 < own) {
+            dn_check_equal(g->wide[(own - 1) * (PAGE / 8) + 2], i + own - 1);
+        }
+        if (end < 1200) {
+            dn_check_equal(g->wide[end * (PAGE / 8) + 2], i + end);
+        }
+        barrier(g);
+    }
+}
+
+static void reductions_are_the_same_everywhere(const ground_t *g)
+{
+    for (unsigned i = 0; i < rounds / 4; i++) {
+        double value[3] = {g->rank + i, g->rank, 0.1 * g->rank};
+        double most = g->rank;
+        g->far[g->rank * (PAGE / 8)] = i;
+        dn_check_equal(dn_dsm_reduce(g->dsm, DN_DSM_SUM, value, 3), DN_OK);
+        dn_check_equal((uint64_t) value[0], g->ranks * (g->ranks - 1) / 2 + i * g->ranks);
+        dn_check_equal(g->far[(g->rank + 1) % g->ranks * (PAGE / 8)], i);
+        dn_check_equal(dn_dsm_reduce(g->dsm, DN_DSM_MAX, &most, 1), DN_OK);
+        dn_check_equal((uint64_t) most, g->ranks - 1);
+    }
+}
+
+typedef struct worker {
+    const ground_t *ground;
+    unsigned number;
+} worker_t;
+
+static void *work(void *arg)
+{
+    const worker_t *worker = arg;
+    const ground_t *g = worker->ground;
+
+    for (unsigned i = 0; i < rounds / 2; i++) {
+        g->far[(i % 8) * (PAGE / 8) + 100 + g->rank * 2 + worker->number] = i + 1;
+        lock(g, 11 + i % 2);
+        g->one[70 + i % 2]++;
+        unlock(g, 11 + i % 2);
+        dn_check_equal(g->far[(i % 8) * (PAGE / 8) + 100 + g->rank * 2 + worker->number], i + 1);
+    }
+    return NULL;
+}
+
+static void threads_use_it_at_once(const ground_t *g)
+{
+    pthread_t thread[2];
+    worker_t worker[2] = {{g, 0}, {g, 1}};
+    const uint64_t before = g->one[70] + g->one[71];
+
+    barrier(g);
+    for (int i = 0; i < 2; i++) {
+        dn_check_equal(pthread_create(&thread[i], NULL, work, &worker[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        dn_check_equal(pthread_join(thread[i], NULL), 0);
+    }
+    barrier(g);
+    dn_check_equal(g->one[70] + g->one[71], before + (uint64_t) g->ranks * 2 * (rounds / 2));
+    for (unsigned w = 0; w < 2 * g->ranks; w++) {
+        for (unsigned p = 0; p < 8 && p < rounds / 2; p++) {
+            const unsigned last = (rounds / 2 - 1 - p) / 8 * 8 + p + 1;
+            dn_check_equal(g->far[p * (PAGE / 8) + 100 + w], last);
+        }
+    }
+    barrier(g);
+}
+
+/** System calls take what was touched. */
+static void touched_memory_goes_to_system_calls(const ground_t *g)
+{
+    int pipes[2];
+    char byte[64] = {0};
+    char *text = (char *) (g->far + 12 * (PAGE / 8));
+
+    dn_check_equal(pipe(pipes), 0);
+    if (0 == g->rank) {
+        memset(text, 'a', sizeof(byte));
+    }
+    barrier(g);
+    dn_check_equal(dn_dsm_touch(g->dsm, text, sizeof(byte), 0), DN_OK);
+    dn_check_equal(write(pipes[1], text, sizeof(byte)), sizeof(byte));
+    dn_check_equal(read(pipes[0], byte, sizeof(byte)), sizeof(byte));
+    dn_check_equal(byte[63], 'a');
+    dn_check_equal(dn_dsm_prefetch(g->dsm, g->wide, 100 * PAGE), DN_OK);
+    barrier(g);
+    if (g->rank + 1 == g->ranks) {
+        dn_check_equal(write(pipes[1], "hello", 5), 5);
+        dn_check_equal(dn_dsm_touch(g->dsm, text, 5, 1), DN_OK);
+        dn_check_equal(read(pipes[0], text, 5), 5);
+    }
+    barrier(g);
+    dn_check(0 == memcmp(text, "helloa", 6));
+    barrier(g);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+static const struct {
+    const char *name;
+    void (*fn)(const ground_t *ground);
+} tests[] = {
+#define TEST(name)  \
+    {               \
+#        name, name \
+    }
+    TEST(a_barrier_passes_messages),
+    TEST(a_lock_passes_messages),
+    TEST(a_lock_hands_over),
+    TEST(an_order_is_passed_on),
+    TEST(bytes_of_a_page_have_several_writers),
+    TEST(locks_and_barriers_share_a_page),
+    TEST(more_notices_than_there_is_room_for_are_heard),
+    TEST(a_release_and_an_acquire_need_no_lock),
+    TEST(what_nobody_else_reads_stays_at_home),
+    TEST(reductions_are_the_same_everywhere),
+    TEST(threads_use_it_at_once),
+    TEST(touched_memory_goes_to_system_calls),
+#undef TEST
+};
+
+/** A process of a run. */
+static void process(dn_world_t *world)
+{
+    dn_dsm_config_t config;
+    ground_t g = {.world = world, .rank = (unsigned) world->rank, .ranks = (unsigned) world->size};
+    void *at;
+
+    dn_dsm_config_init(&config);
+    config.rank = g.rank;
+    config.ranks = g.ranks;
+    config.folder = folder;
+    config.devices = device;
+    config.settings = settings;
+    config.protocol = protocol;
+    config.detect = detect;
+    config.share = share;
+    config.bytes = 1300 * PAGE;
+    dn_check_equal(dn_dsm_open(&config, &g.dsm), DN_OK);
+    dn_check_equal(dn_dsm_alloc(g.dsm, 16 * PAGE, DN_DSM_HOME_CYCLIC, 0, &at), DN_OK);
+    g.far = at;
+    dn_check_equal(dn_dsm_alloc(g.dsm, 1200 * PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_OK);
+    g.wide = at;
+    dn_check_equal(dn_dsm_alloc(g.dsm, 100, DN_DSM_HOME_RANK, g.ranks - 1, &at), DN_OK);
+    g.one = at;
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+        if (NULL == only || 0 == strcmp(only, tests[i].name)) {
+            world->test = tests[i].name;
+            tests[i].fn(&g);
+            barrier(&g);
+        }
+    }
+    if (NULL != getenv("DN_DSM_STAT") && 0 == g.rank) {
+        dn_dsm_stat_t stat;
+        char text[1000];
+        dn_dsm_stat(g.dsm, &stat);
+        dn_dsm_stat_text(&stat, text, sizeof(text));
+        fputs(text, stdout);
+    }
+    dn_check_equal(dn_dsm_close(g.dsm), DN_OK);
+}
+
+static void clear(void)
+{
+    DIR *dir = opendir(folder);
+
+    for (struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir)) {
+        if ('.' != entry->d_name[0]) {
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    closedir(dir);
+    rmdir(folder);
+}
+
+/** @return not 0: it failed. */
+static int run(int processes)
+{
+    static char name[100];
+    const dn_variant_t variant = {.file = name, .device = device, .settings = settings};
+
+    snprintf(name, sizeof(name), "%s %s %s %d", device, protocol, detect, processes);
+    snprintf(folder, sizeof(folder), "/dev/shm/dn_dsm.XXXXXX");
+    if (NULL == mkdtemp(folder)) {
+        perror(folder);
+        return 1;
+    }
+    const int failed = dn_world_run("opening", &variant, processes, process);
+    clear();
+    printf("%s  %s\n", failed ? "FAILED" : "passed", name);
+    fflush(stdout);
+    return failed;
+}
+
+static void read_file(const char *path)
+{
+    char line[400], name[40], value[300];
+    FILE *file = fopen(path, "r");
+
+    if (NULL == file) {
+        perror(path);
+        exit(99);
+    }
+    while (NULL != fgets(line, sizeof(line), file)) {
+        if ('#' == line[0] || 2 != sscanf(line, "%39s %299s", name, value)) {
+            continue;
+        }
+        if (0 == strcmp(name, "device")) {
+            snprintf(device, sizeof(device), "%.63s", value);
+        } else if (0 == strcmp(name, "rounds")) {
+            rounds = (unsigned) atoi(value);
+        } else if (0 == strcmp(name, "share")) {
+            snprintf(share, sizeof(share), "%.7s", value);
+        } else {
+            const size_t used = strlen(settings);
+            snprintf(settings + used, sizeof(settings) - used, "%s=%s ", name, value);
+        }
+    }
+    fclose(file);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const protocols[] = {"lazy", "scope", "eager", "update"};
+    int failed = 0;
+
+    if (2 > argc) {
+        fprintf(stderr, "usage: litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]\n");
+        return 99;
+    }
+    read_file(argv[1]);
+    if (NULL != getenv("DN_DSM_ROUNDS")) {
+        rounds = (unsigned) atoi(getenv("DN_DSM_ROUNDS"));
+    }
+    if (5 <= argc) {
+        protocol = argv[2];
+        detect = argv[3];
+        only = argv[5];
+        return run(atoi(argv[4]));
+    }
+    for (size_t p = 0; p < sizeof(protocols) / sizeof(protocols[0]); p++) {
+        for (size_t d = 0; NULL != (detect = dn_dsm_detect_name(d)); d++) {
+            if (NULL != dn_dsm_detect_why_not(detect)) {
+                printf("not here  %s: %s\n", detect, dn_dsm_detect_why_not(detect));
+                continue;
+            }
+            protocol = protocols[p];
+            /* Each number of processes with each protocol and with each way. */
+            failed |= run((int) (2 + (p + d) % 3));
+            failed |= 0 == d ? run((int) (2 + (p + 2) % 3)) : 0;
+        }
+    }
+    return failed;
+}
