@@ -71,7 +71,8 @@ dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
     while (0 != dn_load_acquire_u32(&op->under_way)) {
         (void) dn_dsm_wait(dsm, &wait);
     }
-    return op->status;
+    /* Whatever the device found, of memory that goes with its process. */
+    return DN_OK == op->status ? DN_OK : DN_OK == dn_dsm_is_whole(dsm) ? op->status : DN_ERR_UNREACH;
 }
 
 dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write)

@@ -228,12 +228,12 @@ static void dn_dsm_barrier_fold(const dn_tree_reduction_t *super, const void *in
 static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, dn_dsm_call_t call)
 {
     dn_dsm_tell_t tell = {.call = call}, told[DN_DSM_RANKS_MAX];
-    dn_status_t status = DN_OK;
+    dn_status_t status = dn_dsm_is_whole(dsm);
     uint64_t stamp = 0;
     const uint64_t half = dsm->barriers++ % 2 * dn_dsm_board_runs(dsm);
     const bool tells = !dsm->shares && 1 < dsm->ranks;
 
-    if (tells) {
+    if (DN_OK == status && tells) {
         pthread_mutex_lock(&dsm->sync);
         status = dn_dsm_board_write(dsm, dsm->board + half, &tell);
         stamp = dsm->notes.stamp;

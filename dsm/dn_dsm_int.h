@@ -249,6 +249,12 @@ extern dn_dsm_t *dn_dsm_open_now;
 /** Not 0: this thread is inside of the library, which touches no view. */
 extern __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
 
+/** @retval DN_ERR_UNREACH  a process is gone. */
+static inline dn_status_t dn_dsm_is_whole(const dn_dsm_t *dsm)
+{
+    return 0 == dn_load_relaxed_u32(&dsm->lost) ? DN_OK : DN_ERR_UNREACH;
+}
+
 /** Was this address in a memory that has been closed? */
 bool dn_dsm_was_ours(const void *at);
 

@@ -285,7 +285,10 @@ dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock)
     }
     pthread_mutex_lock(&dsm->lock[lock].mutex);
     dn_dsm_inside++;
-    dn_status_t status = 1 < dsm->ranks ? dn_dsm_lock_ask(dsm, lock, &handed) : DN_OK;
+    dn_status_t status = dn_dsm_is_whole(dsm);
+    if (DN_OK == status && 1 < dsm->ranks) {
+        status = dn_dsm_lock_ask(dsm, lock, &handed);
+    }
     dn_dsm_count(&dsm->stat.locks, 1);
     dn_dsm_count(&dsm->stat.lock_waits, handed);
     dn_dsm_count(&dsm->stat.lock_ns, dn_dsm_clock() - began);
@@ -304,14 +307,14 @@ dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock)
 dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock)
 {
     dn_dsm_lines_t line = {0};
-    dn_status_t status = DN_OK;
+    dn_status_t status = dn_dsm_is_whole(dsm);
 
     if (lock >= dsm->locks || !dn_dsm_lock_is_ours(dsm, lock)) {
         dn_log_error("shared memory: the thread does not have lock %u", (unsigned) lock);
         return DN_ERR_PARAM;
     }
     dn_dsm_inside++;
-    if (!dsm->shares && 1 < dsm->ranks) {
+    if (DN_OK == status && !dsm->shares && 1 < dsm->ranks) {
         pthread_mutex_lock(&dsm->sync);
         status = dn_dsm_tell_release(dsm);
         if (DN_OK == status && !dn_dsm_is_eager(dsm)) {

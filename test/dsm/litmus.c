@@ -258,6 +258,46 @@ static void what_nobody_else_reads_stays_at_home(const ground_t *g)
     }
 }
 
+/** Their home writes without noticing, until a barrier has told of the copies. The board says when. */
+static void copies_that_their_home_does_not_know_of_are_dropped(const ground_t *g)
+{
+    const int home = (int) g->ranks - 1;
+
+    for (uint64_t turn = 1; turn <= 3; turn++) {
+        void *at;
+        dn_check_equal(dn_dsm_alloc(g->dsm, PAGE, DN_DSM_HOME_RANK, (uint32_t) home, &at), DN_OK);
+        volatile uint64_t *fresh = at;
+        if (0 == g->rank) {
+            dn_check_equal(fresh[1], 0);
+            dn_world_post(g->world, 4, turn);
+        }
+        if (home == (int) g->rank) {
+            fresh[0] = 1;
+            dn_world_sleep(g->world, 0, 4, turn);
+            if (1 < turn) {
+                lock(g, 30);
+            }
+            fresh[1] = 7;
+            if (1 < turn) {
+                unlock(g, 30);
+                dn_world_post(g->world, 5, turn);
+            }
+        }
+        if (1 < turn && 0 == g->rank) {
+            dn_world_sleep(g->world, home, 5, turn);
+            lock(g, 30);
+            dn_check_equal(fresh[1], 7);
+            unlock(g, 30);
+        }
+        barrier(g);
+        dn_check_equal(fresh[1], 7);
+    }
+    barrier(g);
+    dn_world_post(g->world, 4, 0);
+    dn_world_post(g->world, 5, 0);
+    barrier(g);
+}
+
 static void reductions_are_the_same_everywhere(const ground_t *g)
 {
     for (unsigned i = 0; i < rounds / 4; i++) {
@@ -363,6 +403,7 @@ static const struct {
     TEST(more_notices_than_there_is_room_for_are_heard),
     TEST(a_release_and_an_acquire_need_no_lock),
     TEST(what_nobody_else_reads_stays_at_home),
+    TEST(copies_that_their_home_does_not_know_of_are_dropped),
     TEST(reductions_are_the_same_everywhere),
     TEST(threads_use_it_at_once),
     TEST(touched_memory_goes_to_system_calls),

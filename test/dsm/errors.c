@@ -1,0 +1,379 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * Bad input and processes that die: each gets a sentence and an error, or the end of the process; none waits for ever.
+ */
+#include "dn_config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../device/dn_world.h"
+#include "dn_dsm.h"
+
+#define PAGE 4096u
+
+static char folder[64];
+
+static dn_dsm_config_t configured(const dn_world_t *world)
+{
+    dn_dsm_config_t config;
+
+    dn_dsm_config_init(&config);
+    config.rank = (uint32_t) world->rank;
+    config.ranks = (uint32_t) world->size;
+    config.folder = folder;
+    config.devices = world->variant->device;
+    config.settings = world->variant->settings;
+    config.share = "never";
+    config.bytes = 100 * PAGE;
+    config.locks = 10;
+    return config;
+}
+
+static dn_dsm_t *opened(const dn_world_t *world)
+{
+    const dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    return dsm;
+}
+
+#define refused(call, status, word)          \
+    do {                                     \
+        dn_test_log_expect();                \
+        dn_check_equal(call, status);        \
+        dn_check(dn_test_log_said(1, word)); \
+    } while (0)
+
+static void calls_refuse_what_is_wrong(dn_world_t *world)
+{
+    const dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = opened(world), *second = NULL;
+    double value[DN_DSM_VALUES_MAX + 1];
+    void *at = NULL;
+
+    refused(dn_dsm_unlock(dsm, 1), DN_ERR_PARAM, "does not have lock 1");
+    refused(dn_dsm_lock(dsm, 10), DN_ERR_PARAM, "no lock 10");
+    refused(dn_dsm_unlock(dsm, 10), DN_ERR_PARAM, "lock 10");
+    dn_check_equal(dn_dsm_lock(dsm, 1), DN_OK);
+    refused(dn_dsm_lock(dsm, 1), DN_ERR_PARAM, "already");
+    dn_check_equal(dn_dsm_unlock(dsm, 1), DN_OK);
+    refused(dn_dsm_alloc(dsm, 0, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_PARAM, "at least one byte");
+    refused(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_ERR_PARAM, "rank below 2");
+    refused(dn_dsm_alloc(dsm, 101 * PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_NOMEM, "not left");
+    refused(dn_dsm_alloc(dsm, UINT64_MAX, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_NOMEM, "not left");
+    dn_check_equal(dn_dsm_alloc(dsm, 2 * PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_OK);
+    refused(dn_dsm_touch(dsm, at, 2 * PAGE + 1, 0), DN_ERR_RANGE, "not allocated");
+    refused(dn_dsm_touch(dsm, value, 1, 0), DN_ERR_RANGE, "not allocated");
+    refused(dn_dsm_prefetch(dsm, at, UINT64_MAX), DN_ERR_RANGE, "not allocated");
+    refused(dn_dsm_reduce(dsm, DN_DSM_SUM, value, DN_DSM_VALUES_MAX + 1), DN_ERR_PARAM, "at most");
+    refused(dn_dsm_open(&config, &second), DN_ERR_PARAM, "open in this process already");
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
+static void configurations_are_checked(dn_world_t *world)
+{
+    const dn_dsm_config_t right = configured(world);
+    dn_dsm_config_t wrong = right;
+    dn_dsm_t *dsm = NULL;
+
+    wrong.ranks = 0;
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "1 to 64 processes");
+    wrong = right;
+    wrong.protocol = "none";
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "no protocol \"none\"");
+    wrong = right;
+    wrong.detect = "guess";
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "\"guess\"");
+    wrong = right;
+    wrong.share = "perhaps";
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "perhaps");
+    wrong = right;
+    wrong.locks = 0;
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "0 locks");
+    wrong = right;
+    wrong.folder = NULL;
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "no folder");
+    wrong.folder = "/nowhere/at/all";
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_ACCESS, "/nowhere/at/all");
+    wrong = right;
+    wrong.settings = "ring_lines";
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "NAME=VALUE");
+    /* That one has got as far as to the key; the folder is as good as before. */
+    wrong = right;
+    wrong.ranks = 2;
+    wrong.timeout_s = 1;
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_UNREACH, "rank 1 has not come");
+    refused(dn_dsm_open(&right, &dsm), DN_ERR_ACCESS, "used the folder");
+    chmod(folder, 0777);
+    refused(dn_dsm_open(&right, &dsm), DN_ERR_ACCESS, "others may write");
+    setenv("DN_DSM_LOCKS", "many", 1);
+    refused(dn_dsm_config_env(&wrong), DN_ERR_PARAM, "DN_DSM_LOCKS is \"many\"");
+    setenv("DN_DSM_LOCKS", "7", 1);
+    setenv("DN_DSM_RANK", "3", 1);
+    dn_check_equal(dn_dsm_config_env(&wrong), DN_OK);
+    dn_check_equal(wrong.locks, 7);
+    dn_check_equal(wrong.rank, 3);
+}
+
+static void processes_that_open_differently_are_told(dn_world_t *world)
+{
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+
+    config.locks += (uint32_t) world->rank;
+    refused(dn_dsm_open(&config, &dsm), DN_ERR_PARAM, "open all alike");
+    dn_world_barrier(world);
+}
+
+static void processes_that_call_differently_are_told(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+    void *at = NULL;
+
+    if (0 == world->rank) {
+        refused(dn_dsm_barrier(dsm), DN_ERR_PARAM, "rank 1 dn_dsm_alloc()");
+    } else {
+        refused(dn_dsm_alloc(dsm, 1, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_PARAM, "rank 0 dn_dsm_barrier()");
+    }
+    refused(dn_dsm_barrier(dsm), DN_ERR_UNREACH, "close it");
+    dn_world_barrier(world);
+    dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
+static void processes_that_allocate_differently_are_told(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+    void *at = NULL;
+
+    refused(dn_dsm_alloc(dsm, 1 + (uint64_t) world->rank, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_PARAM,
+            "something else");
+    dn_world_barrier(world);
+    dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
+/** Run a function in a child; its sentences and how it ends. @return of waitpid(). */
+static int in_a_child(dn_world_t *world, void (*fn)(dn_world_t *world), char *said, size_t size)
+{
+    int pipes[2], status = 0;
+    size_t len = 0;
+    ssize_t got;
+
+    dn_check_equal(pipe(pipes), 0);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (0 == child) {
+        dup2(pipes[1], STDERR_FILENO);
+        dn_log_set(NULL, NULL);
+        fn(world);
+        _exit(0);
+    }
+    close(pipes[1]);
+    while (len + 1 < size && 0 < (got = read(pipes[0], said + len, size - 1 - len))) {
+        len += (size_t) got;
+    }
+    said[len] = '\0';
+    close(pipes[0]);
+    dn_check_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static volatile uint8_t *allocated(dn_dsm_t *dsm)
+{
+    void *at = NULL;
+
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_OK);
+    return at;
+}
+
+static void read_outside(dn_world_t *world)
+{
+    (void) allocated(opened(world))[PAGE];
+}
+
+static void write_after_the_end(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+    volatile uint8_t *at = allocated(dsm);
+
+    at[1] = 1;
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+    at[1] = 2;
+}
+
+static void write_elsewhere(dn_world_t *world)
+{
+    allocated(opened(world));
+    volatile uintptr_t nowhere = 16;
+    *(volatile uint8_t *) nowhere = 1;
+}
+
+static void ends_by(dn_world_t *world, void (*fn)(dn_world_t *world), const char *word)
+{
+    char said[2000];
+    const int status = in_a_child(world, fn, said, sizeof(said));
+
+    dn_check(WIFSIGNALED(status) && SIGSEGV == WTERMSIG(status));
+    dn_check(NULL == word ? '\0' == said[0] : NULL != strstr(said, word));
+}
+
+static void an_access_outside_ends_the_process(dn_world_t *world)
+{
+    ends_by(world, read_outside, "outside of what was allocated");
+}
+
+static void an_access_after_the_end_ends_the_process(dn_world_t *world)
+{
+    ends_by(world, write_after_the_end, "after dn_dsm_close()");
+}
+
+static void other_faults_are_left_alone(dn_world_t *world)
+{
+    ends_by(world, write_elsewhere, NULL);
+}
+
+/** Rank 1 has died: whoever waits is told, once. */
+static void miss(dn_dsm_t *dsm, dn_status_t status)
+{
+    dn_check_equal(status, DN_ERR_UNREACH);
+    dn_check_equal(dn_dsm_lock(dsm, 2), DN_ERR_UNREACH);
+    dn_check(1 <= dn_test_log.count);
+    dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
+static void a_process_that_dies_with_a_lock_is_missed(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+
+    if (1 == world->rank) {
+        dn_check_equal(dn_dsm_lock(dsm, 2), DN_OK);
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+        dn_world_die(world);
+    }
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_test_log_expect();
+    miss(dsm, dn_dsm_lock(dsm, 2));
+}
+
+static void a_process_that_dies_ends_a_barrier(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+
+    if (1 == world->rank) {
+        dn_world_die(world);
+    }
+    dn_test_log_expect();
+    miss(dsm, dn_dsm_barrier(dsm));
+}
+
+/** A process that needs a page of a dead one. */
+static void fetch(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+    void *at = NULL;
+
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 1, &at), DN_OK);
+    dn_world_post(world, 0, 1);
+    while (!dn_world_is_dead(world, 1)) {
+    }
+    (void) *(volatile uint8_t *) at;
+}
+
+static void a_page_of_a_dead_process_ends_who_needs_it(dn_world_t *world)
+{
+    void *at = NULL;
+
+    if (1 == world->rank) {
+        dn_dsm_t *dsm = opened(world);
+        dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 1, &at), DN_OK);
+        dn_world_sleep(world, 0, 0, 1);
+        dn_world_die(world);
+    }
+    char said[2000];
+    const int status = in_a_child(world, fetch, said, sizeof(said));
+    dn_check(WIFEXITED(status) && EXIT_FAILURE == WEXITSTATUS(status));
+    dn_check(NULL != strstr(said, "rank 1"));
+}
+
+static const dn_world_test_t everywhere[] = {
+#define TEST(name, processes)  \
+    {                          \
+#        name, processes, name \
+    }
+    TEST(calls_refuse_what_is_wrong, 2),
+    TEST(configurations_are_checked, 1),
+    TEST(processes_that_open_differently_are_told, 2),
+    TEST(processes_that_call_differently_are_told, 2),
+    TEST(processes_that_allocate_differently_are_told, 2),
+    TEST(an_access_outside_ends_the_process, 1),
+    TEST(an_access_after_the_end_ends_the_process, 1),
+    TEST(other_faults_are_left_alone, 1),
+    TEST(a_process_that_dies_with_a_lock_is_missed, 3),
+    TEST(a_process_that_dies_ends_a_barrier, 2),
+};
+
+/** Inside a host the memory of a dead process stays mapped until the next call tells. */
+static const dn_world_test_t by_network[] = {
+    TEST(a_process_that_dies_with_a_lock_is_missed, 3),
+    TEST(a_page_of_a_dead_process_ends_who_needs_it, 2),
+};
+#undef TEST
+
+static void clear(void)
+{
+    DIR *dir = opendir(folder);
+
+    for (struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir)) {
+        if ('.' != entry->d_name[0]) {
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    closedir(dir);
+    rmdir(folder);
+}
+
+static int run(const dn_world_test_t *test, size_t tests, const dn_variant_t *variant, const char *only)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < tests; i++) {
+        if (NULL != only && 0 != strcmp(only, test[i].name)) {
+            continue;
+        }
+        snprintf(folder, sizeof(folder), "/dev/shm/dn_dsm.XXXXXX");
+        if (NULL == mkdtemp(folder)) {
+            perror(folder);
+            return 1;
+        }
+        const int one = dn_world_run(test[i].name, variant, test[i].processes, test[i].fn);
+        clear();
+        printf("%s  %s %s\n", one ? "FAILED" : "passed", variant->device, test[i].name);
+        fflush(stdout);
+        failed |= one;
+    }
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    static const dn_variant_t shm = {.file = "errors", .device = "shm"};
+    const char *only = 1 < argc ? argv[1] : NULL;
+    int failed = run(everywhere, sizeof(everywhere) / sizeof(everywhere[0]), &shm, only);
+
+    if (dn_device_known("ipnuma")) {
+        static const dn_variant_t ipnuma = {
+            .file = "errors", .device = "ipnuma:lo", .settings = "timeout_s=2"};
+        failed |= run(by_network, sizeof(by_network) / sizeof(by_network[0]), &ipnuma, only);
+    }
+    return failed;
+}
