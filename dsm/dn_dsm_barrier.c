@@ -106,10 +106,8 @@ static uint32_t dn_dsm_board_list(dn_dsm_list_t *list, uint32_t bit, dn_dsm_run_
 /** Release, and write the board. `sync` is held. */
 static dn_status_t dn_dsm_board_write(dn_dsm_t *dsm, dn_dsm_run_t *board, dn_dsm_tell_t *tell)
 {
-    const uint64_t began = dn_dsm_clock();
     const dn_status_t status = dn_dsm_page_release(dsm);
 
-    dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);
     pthread_mutex_lock(&dsm->table);
     tell->runs = dn_dsm_board_list(&dsm->wrote, DN_DSM_RUN_WROTE, board);
     tell->runs += dn_dsm_board_list(&dsm->loose, 0, board + tell->runs);
@@ -157,6 +155,23 @@ static void dn_dsm_board_tighten(dn_dsm_t *dsm)
     }
     dsm->loose.count = left;
     pthread_mutex_unlock(&dsm->table);
+}
+
+/** Has nobody written or fetched anything since the last barrier? */
+static bool dn_dsm_board_is_quiet(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
+{
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        if (0 < told[r].runs) {
+            return false;
+        }
+    }
+    pthread_mutex_lock(&dsm->sync);
+    pthread_mutex_lock(&dsm->table);
+    /* What another thread fetches from here on, it fetches as it is after the barrier. */
+    const bool quiet = 0 == dsm->loose.count && 0 == dsm->notes.head && 0 == dsm->blind;
+    pthread_mutex_unlock(&dsm->table);
+    pthread_mutex_unlock(&dsm->sync);
+    return quiet;
 }
 
 /** Hear what all have told, and drop what is stale. */
@@ -239,16 +254,16 @@ static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, dn_dsm_call_t call)
         stamp = dsm->notes.stamp;
         pthread_mutex_unlock(&dsm->sync);
     }
-    uint64_t began = dn_dsm_clock();
+    const uint64_t began = dn_dsm_clock();
     if (DN_OK == status) {
         status = dn_dsm_all(dsm, &tell, told);
     }
-    dn_dsm_count(&dsm->stat.barrier_ns, dn_dsm_clock() - began);
+    const uint64_t met = dn_dsm_clock();
+    dn_dsm_count(&dsm->stat.barrier_ns, met - began);
     dn_dsm_count(&dsm->stat.barriers, 1);
-    if (DN_OK == status && tells) {
-        began = dn_dsm_clock();
+    if (DN_OK == status && tells && !dn_dsm_board_is_quiet(dsm, told)) {
         status = dn_dsm_board_hear(dsm, told, half, stamp);
-        dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - began);
+        dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - met);
     }
     return status;
 }

@@ -104,6 +104,10 @@ static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_l
     const uint32_t home = dn_dsm_lock_home(dsm, lock);
     dn_status_t status;
 
+    if (dsm->serves && 0 == dn_load_acquire(&lines->next)) {
+        /* Who waits may have said so by a message that nobody has looked at. */
+        (void) dn_progress(dsm->port);
+    }
     if (0 == dn_load_acquire(&lines->next)) {
         dn_amo_t back = {.op = DN_AMO_CAS,
                          .width = sizeof(uint64_t),

@@ -23,7 +23,7 @@
 /** Polls of the server in vain before it sleeps, and its sleeps: the first and the longest. */
 #define DN_DSM_POLLS        100u
 #define DN_DSM_SLEEP_MIN_NS 20000
-#define DN_DSM_SLEEP_MAX_NS 200000
+#define DN_DSM_SLEEP_MAX_NS 50000
 
 static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
 static bool dn_dsm_taken; /**< one is open, or being opened. Under `dn_dsm_opening` */

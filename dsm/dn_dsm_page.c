@@ -364,6 +364,7 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
     if (0 == dsm->flush.count) {
         return DN_OK;
     }
+    const uint64_t began = dn_dsm_clock();
     for (uint32_t home = 0; home < dsm->ranks; home++) {
         if (home != dsm->rank) {
             dn_dsm_page_push(dsm, home, &op[home]);
@@ -375,6 +376,7 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
     }
     dsm->interval++;
     dn_dsm_page_sent(dsm);
+    dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);
     return status;
 }
 /** @} */

@@ -69,6 +69,7 @@ static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
     if (0 == count) {
         return DN_OK;
     }
+    const uint64_t began = dn_dsm_clock();
     dn_dsm_notes_forget(&dsm->notes, dsm->notes.stamp);
     const uint64_t at = dsm->told % DN_DSM_LOG;
     dsm->told += DN_DSM_HALF < count ? DN_DSM_LOG : count;
@@ -96,17 +97,16 @@ static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
         const dn_status_t ended = dn_dsm_op_end(dsm, &op[r]);
         status = DN_OK != ended ? ended : status;
     }
+    dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);
     return status;
 }
 
 dn_status_t dn_dsm_tell_release(dn_dsm_t *dsm)
 {
-    const uint64_t began = dn_dsm_clock();
     dn_status_t status = dn_dsm_page_release(dsm);
 
     if (DN_OK == status && dn_dsm_is_eager(dsm)) {
         status = dn_dsm_tell_rings(dsm);
     }
-    dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);
     return status;
 }
