@@ -162,17 +162,17 @@ dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint
         }
     }
     if (DN_OK == status) {
-        *at_p = dsm->view + (uint64_t) first * dsm->page_bytes;
+        *at_p = dsm->front + (uint64_t) first * dsm->page_bytes;
     }
     return status;
 }
 
 dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write)
 {
-    const uint64_t off = (uint64_t) ((uint8_t *) at - dsm->view),
+    const uint64_t off = (uint64_t) ((uint8_t *) at - dsm->front),
                    room = (uint64_t) dsm->used * dsm->page_bytes;
 
-    if ((uint8_t *) at < dsm->view || off > room || len > room - off) {
+    if ((uint8_t *) at < dsm->front || off > room || len > room - off) {
         dn_log_error("shared memory: %llu bytes at %p are not allocated in it", (unsigned long long) len, at);
         return DN_ERR_RANGE;
     }

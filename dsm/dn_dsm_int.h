@@ -6,7 +6,7 @@
  * Inside of libdn_dsm.
  *
  * Memory. Every process has a segment as long as the whole shared memory, the *cache*: a page is at the same offset in all of them,
- * and what its home has there is what the page is. It is mapped twice: `raw`, for the library, and `view`, at the same address
+ * and what its home has there is what the page is. It is mapped twice: `raw`, for the library, and `front`, at the same address
  * in all processes, for the program. A second segment, the *desk*, has what others read or write for locks and notices. Nothing
  * here is sent by messages: pages and notices go by PULL and PUSH, locks are words that are swapped, lines of LLCM that their waiter
  * polls hand them over. So a process that computes is needed only where its device needs its progress, which a thread makes.
@@ -28,7 +28,7 @@
  * page, and a copy of it, which is *loose*, is dropped at each acquire.
  *
  * Order of locks: a lock's own, `sync`, `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes
- * `table` only; nobody touches the view while he holds it.
+ * `table` only; nobody touches the front while he holds it.
  */
 #ifndef DN_DSM_INT_H
 #define DN_DSM_INT_H
@@ -186,7 +186,7 @@ struct dn_dsm {
     dn_segment_t *cache;
     void *cache_file; /**< memory of our own where the port has none to map twice; NULL: it has */
     uint8_t *raw;
-    uint8_t *view;
+    uint8_t *front;
     uint8_t *twin; /**< by the same offsets; private */
     const dn_dsm_detect_t *detect;
 
@@ -246,7 +246,7 @@ static inline void dn_dsm_count(uint64_t *counter, uint64_t add)
 /** @{ */
 /** The memory that is open; NULL: none. */
 extern dn_dsm_t *dn_dsm_open_now;
-/** Not 0: this thread is inside of the library, which touches no view. */
+/** Not 0: this thread is inside of the library, which touches no front. */
 extern __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
 
 /** @retval DN_ERR_UNREACH  a process is gone. */

@@ -27,7 +27,7 @@
 
 static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
 static bool dn_dsm_taken; /**< one is open, or being opened. Under `dn_dsm_opening` */
-static const uint8_t *dn_dsm_was, *dn_dsm_was_end; /**< the last one's view, which permits nothing */
+static const uint8_t *dn_dsm_was, *dn_dsm_was_end; /**< the last one's front, which permits nothing */
 
 static const char *const dn_dsm_protocols[] = {
     [DN_DSM_LAZY] = "lazy", [DN_DSM_SCOPE] = "scope", [DN_DSM_EAGER] = "eager", [DN_DSM_UPDATE] = "update"};
@@ -472,7 +472,7 @@ static dn_status_t dn_dsm_open_share(dn_dsm_t *dsm, bool wanted)
 }
 
 /** Map the memory once more, where all do. */
-static dn_status_t dn_dsm_open_view(dn_dsm_t *dsm, uint32_t places)
+static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
 {
     const uint64_t bytes = dn_dsm_open_bytes(dsm);
     uint32_t place = 0;
@@ -481,18 +481,18 @@ static dn_status_t dn_dsm_open_view(dn_dsm_t *dsm, uint32_t places)
         place++;
     }
     /* It was free when the others were told; what this process has mapped since may lie there. */
-    uint8_t *view = dn_dsm_place_address(place);
+    uint8_t *front = dn_dsm_place_address(place);
     if (!dn_dsm_place_take(dsm, place)
-        || view != mremap(dsm->raw, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, view)) {
+        || front != mremap(dsm->raw, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, front)) {
         dn_log_error("shared memory: %llu bytes cannot be mapped at %p (%s)", (unsigned long long) bytes,
-                     (void *) view, strerror(errno));
+                     (void *) front, strerror(errno));
         return DN_ERR_UNSUPPORTED;
     }
-    dsm->view = view;
+    dsm->front = front;
     if (dsm->shares) {
         return DN_OK;
     }
-    const int error = dsm->detect->open(view, bytes);
+    const int error = dsm->detect->open(front, bytes);
     if (0 != error) {
         dn_log_error("shared memory: accesses cannot be detected by %s (%s)", dsm->detect->name,
                      strerror(error));
@@ -537,7 +537,7 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
     }
     status = DN_OK != status ? status : dn_dsm_open_agree(dsm, &places);
     status = DN_OK != status ? status : dn_dsm_open_share(dsm, 0 == strcmp(config->share, "auto"));
-    status = DN_OK != status ? status : dn_dsm_open_view(dsm, places);
+    status = DN_OK != status ? status : dn_dsm_open_front(dsm, places);
     if (DN_OK != status || NULL == dsm->tree) {
         return status;
     }
@@ -561,13 +561,13 @@ void dn_dsm_free(dn_dsm_t *dsm)
     if (dsm->serves) {
         pthread_join(dsm->server, NULL);
     }
-    if (NULL != dsm->view) {
+    if (NULL != dsm->front) {
         dsm->detect->close();
         /* Nobody else gets these addresses, so that an access is known for what it is. */
-        (void) mmap(dsm->view, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+        (void) mmap(dsm->front, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                     0);
-        dn_dsm_was = dsm->view;
-        dn_dsm_was_end = dsm->view + bytes;
+        dn_dsm_was = dsm->front;
+        dn_dsm_was_end = dsm->front + bytes;
     }
     if (NULL != dsm->tree) {
         dn_tree_abandon(dsm->tree);

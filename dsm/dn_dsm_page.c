@@ -60,7 +60,7 @@ static void dn_dsm_span_end(dn_dsm_span_t *span)
     if (0 == span->count) {
         return;
     }
-    const int error = dsm->detect->set(dsm->view + (uint64_t) span->first * dsm->page_bytes,
+    const int error = dsm->detect->set(dsm->front + (uint64_t) span->first * dsm->page_bytes,
                                        (uint64_t) span->count * dsm->page_bytes, span->from, span->to);
     /* A page may be mapped by now, as another thread has had the same fault. */
     if (0 != error && EEXIST != error) {
@@ -139,7 +139,7 @@ static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_
     return status;
 }
 
-/** A page becomes dirty. `table` is held, and the view does not permit writes yet. */
+/** A page becomes dirty. `table` is held, and the front does not permit writes yet. */
 static void dn_dsm_page_soil(dn_dsm_t *dsm, uint32_t page)
 {
     if (dsm->rank != dsm->page[page].home) {
@@ -195,7 +195,7 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
     default:
         break;
     }
-    /* Also what is as it should be: the kernel may have taken a page out of the view. */
+    /* Also what is as it should be: the kernel may have taken a page out of the front. */
     const dn_dsm_access_t after = dn_dsm_page_access(page);
     dn_dsm_span_add(span, number, before == after ? DN_DSM_NONE : before, after);
     return 0;
@@ -514,8 +514,8 @@ static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
     const uint8_t *at = info->si_addr;
     const int error = errno;
 
-    if (NULL == dsm || 0 >= info->si_code || at < dsm->view
-        || at >= dsm->view + (uint64_t) dsm->pages * dsm->page_bytes) {
+    if (NULL == dsm || 0 >= info->si_code || at < dsm->front
+        || at >= dsm->front + (uint64_t) dsm->pages * dsm->page_bytes) {
         if (0 < info->si_code && dn_dsm_was_ours(at)) {
             dn_log_error("shared memory: %p was accessed after dn_dsm_close()", (const void *) at);
         }
@@ -530,7 +530,7 @@ static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
         dn_dsm_page_pass(number, info, context);
         return;
     }
-    const uint32_t page = (uint32_t) ((uint64_t) (at - dsm->view) / dsm->page_bytes);
+    const uint32_t page = (uint32_t) ((uint64_t) (at - dsm->front) / dsm->page_bytes);
     if (page >= dsm->used || dsm->shares) {
         dn_log_error("shared memory: %p is outside of what was allocated", (const void *) at);
         dn_dsm_page_pass(number, info, context);

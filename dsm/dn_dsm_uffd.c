@@ -103,21 +103,21 @@ static const char *dn_dsm_uffd_why_not(void)
         why = "no file in memory can be made";
     } else {
         uint8_t *raw = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        uint8_t *view = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        if (MAP_FAILED == raw || MAP_FAILED == view) {
+        uint8_t *front = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (MAP_FAILED == raw || MAP_FAILED == front) {
             why = "no memory can be mapped";
         } else {
             raw[0] = 1;
-            if (0 != dn_dsm_uffd_register(fd, view, page)
-                || 0 != dn_dsm_uffd_continue(fd, view, page, UFFDIO_CONTINUE_MODE_WP)) {
+            if (0 != dn_dsm_uffd_register(fd, front, page)
+                || 0 != dn_dsm_uffd_continue(fd, front, page, UFFDIO_CONTINUE_MODE_WP)) {
                 why = "the kernel does not map pages write-protected by UFFDIO_CONTINUE (Linux 6.4)";
             }
         }
         if (MAP_FAILED != raw) {
             munmap(raw, page);
         }
-        if (MAP_FAILED != view) {
-            munmap(view, page);
+        if (MAP_FAILED != front) {
+            munmap(front, page);
         }
     }
     if (0 <= file) {

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dn_dsm.h"
 #include "dn_info.h"
 #include "dn_param.h"
 
@@ -92,6 +93,17 @@ static void print_device(const info_device_t *device, const info_route_t *route)
     print_caps(&route->attr);
 }
 
+static void print_detection(void)
+{
+    const char *name;
+
+    printf("Shared memory of libdn_dsm: accesses are detected by\n");
+    for (size_t i = 0; NULL != (name = dn_dsm_detect_name(i)); i++) {
+        const char *why = dn_dsm_detect_why_not(name);
+        printf("  %s: %s%s\n", name, NULL == why ? "works" : "refused: ", NULL == why ? "" : why);
+    }
+}
+
 static void print_peer(const info_devices_t *devices, const info_peer_t *peer)
 {
     printf("Peer: process %ld of %s, which opened %s\n", peer->at.process, peer->at.host, peer->at.devices);
@@ -120,6 +132,7 @@ static int print_text(const found_t *found)
     for (int i = 0; i < found->devices.count; i++) {
         print_device(&found->devices.device[i], &found->here.route[i]);
     }
+    print_detection();
     const int result = info_topology_print(NULL);
     if (NULL != found->shown) {
         print_peer(&found->devices, found->shown);
@@ -189,6 +202,22 @@ static void json_peer(dn_json_t *json, const info_devices_t *devices, const info
     dn_json_end_object(json);
 }
 
+static void json_detection(dn_json_t *json)
+{
+    const char *name;
+
+    dn_json_array(json, "shared_memory_detection");
+    for (size_t i = 0; NULL != (name = dn_dsm_detect_name(i)); i++) {
+        const char *why = dn_dsm_detect_why_not(name);
+        dn_json_object(json, NULL);
+        dn_json_text(json, "name", name);
+        dn_json_flag(json, "works", NULL == why);
+        dn_json_text(json, "reason", why);
+        dn_json_end_object(json);
+    }
+    dn_json_end_array(json);
+}
+
 static int print_json(const found_t *found)
 {
     dn_json_t json = {.out = stdout};
@@ -201,6 +230,7 @@ static int print_json(const found_t *found)
         json_device(&json, &found->devices.device[i], &found->here.route[i]);
     }
     dn_json_end_array(&json);
+    json_detection(&json);
     const int result = info_topology_print(&json);
     if (NULL != found->shown) {
         json_peer(&json, &found->devices, found->shown);
