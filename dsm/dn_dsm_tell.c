@@ -24,8 +24,11 @@ void dn_dsm_hear(dn_dsm_t *dsm, const dn_dsm_note_t *note, uint64_t count, uint3
         if (note[i].page >= dsm->used || note[i].writer >= dsm->ranks || dsm->rank == note[i].writer) {
             continue;
         }
-        if (dn_dsm_notes_add(&dsm->notes, note[i].page, note[i].writer, dn_dsm_note_interval(&note[i]),
-                             from)) {
+        const uint64_t interval = dn_dsm_note_interval(&note[i]);
+        /* With an eager protocol, the writer tells all: nobody passes on what was heard. */
+        if (dn_dsm_is_eager(dsm)
+                ? dn_dsm_notes_know(&dsm->notes, note[i].page, note[i].writer, interval)
+                : dn_dsm_notes_add(&dsm->notes, note[i].page, note[i].writer, interval, from)) {
             dn_dsm_count(&dsm->stat.notices, 1);
             dn_dsm_page_stale(dsm, note[i].page);
         }
@@ -55,8 +58,6 @@ void dn_dsm_hear_rings(dn_dsm_t *dsm)
         }
         dsm->heard[r] = count;
     }
-    /* Everybody is told by who has written. */
-    dn_dsm_notes_forget(&dsm->notes, dsm->notes.stamp);
 }
 
 /** Put what this process has written into the rings of all others. `sync` is held. */

@@ -152,6 +152,25 @@ static void an_order_is_passed_on(const ground_t *g)
     }
 }
 
+/** Words that are written outside of locks, in a page that others write, too: it is dirty and stale when the first lock is got. Its
+ * home, which is rank 1, does not write it. */
+static void an_inner_lock_forgets_nothing(const ground_t *g)
+{
+    volatile uint64_t *outside = g->far + 13 * (PAGE / 8), *inside = g->one + 80;
+
+    for (uint64_t i = 1; i <= rounds && 1 != g->rank && 0 != strcmp(protocol, "scope"); i++) {
+        outside[g->rank] = i;
+        lock(g, 40);
+        lock(g, 41);
+        inside[g->rank] = i;
+        unlock(g, 41);
+        for (unsigned r = 0; r < g->ranks; r++) {
+            dn_check(outside[r] >= inside[r]);
+        }
+        unlock(g, 40);
+    }
+}
+
 /** All write every page, each its own bytes. */
 static void bytes_of_a_page_have_several_writers(const ground_t *g)
 {
@@ -398,6 +417,7 @@ static const struct {
     TEST(a_lock_passes_messages),
     TEST(a_lock_hands_over),
     TEST(an_order_is_passed_on),
+    TEST(an_inner_lock_forgets_nothing),
     TEST(bytes_of_a_page_have_several_writers),
     TEST(locks_and_barriers_share_a_page),
     TEST(more_notices_than_there_is_room_for_are_heard),
