@@ -12,7 +12,6 @@
 
 #include "dn_dsm_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /** @name The tree */
@@ -79,21 +78,12 @@ dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *
 
 /** @name Boards */
 /** @{ */
-static int dn_dsm_board_compare(const void *a, const void *b)
-{
-    const uint32_t left = *(const uint32_t *) a, right = *(const uint32_t *) b;
-
-    return (left > right) - (left < right);
-}
-
 /** Write a list of pages down as runs. @return runs. */
 static uint32_t dn_dsm_board_list(dn_dsm_list_t *list, uint32_t bit, dn_dsm_run_t *run)
 {
     uint32_t runs = 0;
 
-    if (0 < list->count) {
-        qsort(list->page, list->count, sizeof(*list->page), dn_dsm_board_compare);
-    }
+    dn_dsm_list_sort(list);
     for (uint32_t i = 0; i < list->count; i++) {
         if (0 == runs || run[runs - 1].page + (run[runs - 1].count & ~DN_DSM_RUN_WROTE) != list->page[i]) {
             run[runs++] = (dn_dsm_run_t){.page = list->page[i], .count = bit};

@@ -278,6 +278,12 @@ dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool writ
 dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p);
 /** @} */
 
+/** @name Configuration (dn_dsm_config.c) */
+/** @{ */
+/** Take over what is right of it. Errors as dn_dsm_open(). */
+dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config);
+/** @} */
+
 /** @name Meeting (dn_dsm_meet.c) */
 /** @{ */
 /** Open the folder, and get the key of the process group from it. */
@@ -302,6 +308,8 @@ void dn_dsm_free(dn_dsm_t *dsm);
 
 /** @name Pages (dn_dsm_page.c) */
 /** @{ */
+/** Bring a list into rising order. */
+void dn_dsm_list_sort(dn_dsm_list_t *list);
 /** Install the handler of the way's signal, once a process and signal. */
 dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect);
 /** Have pages first .. first + count - 1 here, readable or writable. */

@@ -32,133 +32,10 @@ static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
 static bool dn_dsm_taken; /**< one is open, or being opened. Under `dn_dsm_opening` */
 static const uint8_t *dn_dsm_was, *dn_dsm_was_end; /**< the last one's front, which permits nothing */
 
-static const char *const dn_dsm_protocols[] = {
-    [DN_DSM_LAZY] = "lazy", [DN_DSM_SCOPE] = "scope", [DN_DSM_EAGER] = "eager", [DN_DSM_UPDATE] = "update"};
-
 bool dn_dsm_was_ours(const void *at)
 {
     return (const uint8_t *) at >= dn_dsm_was && (const uint8_t *) at < dn_dsm_was_end;
 }
-
-/** @name Configuration */
-/** @{ */
-void dn_dsm_config_init(dn_dsm_config_t *config)
-{
-    *config = (dn_dsm_config_t){.ranks = 1,
-                                .bytes = UINT64_C(64) << 20,
-                                .locks = 256,
-                                .timeout_s = 60,
-                                .devices = "shm",
-                                .protocol = "lazy",
-                                .detect = "auto",
-                                .share = "auto"};
-}
-
-/** A number of the environment, where it is there. */
-static dn_status_t dn_dsm_config_number(const char *name, uint64_t max, uint64_t *value_p)
-{
-    const char *text = getenv(name);
-    char *end;
-
-    if (NULL == text) {
-        return DN_OK;
-    }
-    errno = 0;
-    const unsigned long long value = strtoull(text, &end, 10);
-    if (0 != errno || end == text || '\0' != *end || '-' == *text || max < value) {
-        dn_log_error("shared memory: %s is \"%s\": set it to a number up to %llu", name, text,
-                     (unsigned long long) max);
-        return DN_ERR_PARAM;
-    }
-    *value_p = value;
-    return DN_OK;
-}
-
-static dn_status_t dn_dsm_config_small(const char *name, uint32_t *value_p)
-{
-    uint64_t value = *value_p;
-    const dn_status_t status = dn_dsm_config_number(name, UINT32_MAX, &value);
-
-    *value_p = (uint32_t) value;
-    return status;
-}
-
-static void dn_dsm_config_word(const char *name, const char **word_p)
-{
-    const char *text = getenv(name);
-
-    *word_p = NULL == text ? *word_p : text;
-}
-
-dn_status_t dn_dsm_config_env(dn_dsm_config_t *config)
-{
-    dn_dsm_config_init(config);
-    dn_dsm_config_word("DN_DSM_FOLDER", &config->folder);
-    dn_dsm_config_word("DN_DSM_DEVICES", &config->devices);
-    dn_dsm_config_word("DN_DSM_SETTINGS", &config->settings);
-    dn_dsm_config_word("DN_DSM_PROTOCOL", &config->protocol);
-    dn_dsm_config_word("DN_DSM_DETECT", &config->detect);
-    dn_dsm_config_word("DN_DSM_SHARE", &config->share);
-    return DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_RANK", &config->rank)
-                   && DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_SIZE", &config->ranks)
-                   && DN_OK == dn_dsm_config_small("DN_DSM_RANK", &config->rank)
-                   && DN_OK == dn_dsm_config_small("DN_DSM_RANKS", &config->ranks)
-                   && DN_OK == dn_dsm_config_small("DN_DSM_LOCKS", &config->locks)
-                   && DN_OK == dn_dsm_config_small("DN_DSM_TIMEOUT", &config->timeout_s)
-                   && DN_OK == dn_dsm_config_number("DN_DSM_BYTES", UINT64_C(1) << 46, &config->bytes)
-               ? DN_OK
-               : DN_ERR_PARAM;
-}
-
-/** Take what is right over from the configuration. */
-static dn_status_t dn_dsm_open_check(dn_dsm_t *dsm, const dn_dsm_config_t *config)
-{
-    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
-    uint32_t protocol = 0;
-
-    if (0 == config->ranks || DN_DSM_RANKS_MAX < config->ranks || config->rank >= config->ranks) {
-        dn_log_error("shared memory: rank %u of %u: there are 1 to %u processes, and ranks from 0 on",
-                     (unsigned) config->rank, (unsigned) config->ranks, DN_DSM_RANKS_MAX);
-        return DN_ERR_PARAM;
-    }
-    if (0 == config->bytes || UINT32_MAX / 2 < config->bytes / page || 0 == config->locks
-        || DN_DSM_LOCKS_MAX < config->locks) {
-        dn_log_error("shared memory: %llu bytes and %u locks: there is at least one of each, at most %u "
-                     "pages of %u bytes and %u locks",
-                     (unsigned long long) config->bytes, (unsigned) config->locks, UINT32_MAX / 2,
-                     (unsigned) page, DN_DSM_LOCKS_MAX);
-        return DN_ERR_PARAM;
-    }
-    while (protocol < sizeof(dn_dsm_protocols) / sizeof(dn_dsm_protocols[0])
-           && 0 != strcmp(config->protocol, dn_dsm_protocols[protocol])) {
-        protocol++;
-    }
-    if (sizeof(dn_dsm_protocols) / sizeof(dn_dsm_protocols[0]) == protocol) {
-        dn_log_error("shared memory: there is no protocol \"%s\", but lazy, scope, eager and update",
-                     config->protocol);
-        return DN_ERR_PARAM;
-    }
-    if (0 != strcmp(config->share, "auto") && 0 != strcmp(config->share, "never")) {
-        dn_log_error("shared memory: share is \"%s\": set it to auto or never", config->share);
-        return DN_ERR_PARAM;
-    }
-    dsm->detect = dn_dsm_detect_find(config->detect);
-    const char *why =
-        NULL == dsm->detect ? "there is no such way, but segv and uffd" : dsm->detect->why_not();
-    if (NULL != why) {
-        dn_log_error("shared memory: accesses cannot be detected by \"%s\": %s", config->detect, why);
-        return NULL == dsm->detect ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
-    }
-    dsm->protocol = (dn_dsm_protocol_t) protocol;
-    dsm->rank = config->rank;
-    dsm->ranks = config->ranks;
-    dsm->locks = config->locks;
-    dsm->timeout_s = config->timeout_s;
-    dsm->page_bytes = (uint32_t) page;
-    dsm->pages = (uint32_t) ((config->bytes + page - 1) / page);
-    return DN_OK;
-}
-/** @} */
 
 /** @name The port */
 /** @{ */
@@ -493,10 +370,13 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
     }
     /* It was free when the others were told; what this process has mapped since may lie there. */
     uint8_t *front = dn_dsm_place_address(place);
-    if (!dn_dsm_place_take(dsm, place)
-        || front != mremap(dsm->raw, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, front)) {
+    const bool taken = dn_dsm_place_take(dsm, place);
+    if (!taken || front != mremap(dsm->raw, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, front)) {
         dn_log_error("shared memory: %llu bytes cannot be mapped at %p (%s)", (unsigned long long) bytes,
                      (void *) front, strerror(errno));
+        if (taken) {
+            munmap(front, bytes);
+        }
         return DN_ERR_UNSUPPORTED;
     }
     dsm->front = front;
@@ -638,7 +518,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         munmap((void *) (uintptr_t) dn_dsm_was, (size_t) (dn_dsm_was_end - dn_dsm_was));
         dn_dsm_was = dn_dsm_was_end = NULL;
     }
-    dn_status_t status = dn_dsm_open_check(dsm, config);
+    dn_status_t status = dn_dsm_config_take(dsm, config);
     const dn_tree_config_t tree = {.ranks = dsm->ranks, .rank = dsm->rank, .radix = 8, .depth = 8};
     if (DN_OK == status) {
         dsm->card = calloc(dsm->ranks, sizeof(*dsm->card));
@@ -668,7 +548,8 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     uint8_t done = 1;
 
     dn_dsm_inside++;
-    dn_status_t status = 0 != dsm->lost || 0 != dsm->broken ? DN_ERR_UNREACH : dn_dsm_all(dsm, &tell, told);
+    dn_status_t status = 0 != dsm->broken ? DN_ERR_UNREACH : dn_dsm_is_whole(dsm);
+    status = DN_OK != status ? status : dn_dsm_all(dsm, &tell, told);
     /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
     dsm->closing = true;
     status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "done", &done, sizeof(done));

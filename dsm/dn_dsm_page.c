@@ -92,6 +92,13 @@ static int dn_dsm_list_compare(const void *a, const void *b)
 
     return (left > right) - (left < right);
 }
+
+void dn_dsm_list_sort(dn_dsm_list_t *list)
+{
+    if (0 < list->count) {
+        qsort(list->page, list->count, sizeof(*list->page), dn_dsm_list_compare);
+    }
+}
 /** @} */
 
 /** @name Fetching */
@@ -352,9 +359,7 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
     const dn_dsm_list_t empty = dsm->flush;
     dsm->flush = dsm->dirty;
     dsm->dirty = empty;
-    if (0 < dsm->flush.count) {
-        qsort(dsm->flush.page, dsm->flush.count, sizeof(*dsm->flush.page), dn_dsm_list_compare);
-    }
+    dn_dsm_list_sort(&dsm->flush);
     for (uint32_t i = 0; i < dsm->flush.count; i++) {
         dn_dsm_page_set(&dsm->page[dsm->flush.page[i]], DN_DSM_FLUSHING);
         dn_dsm_span_add(&span, dsm->flush.page[i], DN_DSM_WRITE, DN_DSM_READ);
@@ -446,7 +451,7 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
     if (0 == dsm->stale.count) {
         return DN_OK;
     }
-    qsort(dsm->stale.page, dsm->stale.count, sizeof(*dsm->stale.page), dn_dsm_list_compare);
+    dn_dsm_list_sort(&dsm->stale);
     pthread_mutex_lock(&dsm->table);
     for (uint32_t i = 0; i < dsm->stale.count; i++) {
         const uint32_t number = dsm->stale.page[i];

@@ -7,7 +7,6 @@
  */
 #include "dn_config.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,10 +16,9 @@
 
 #include "../device/dn_world.h"
 #include "dn_dsm.h"
+#include "folder.h"
 
 #define PAGE 4096u
-
-static char folder[64];
 
 static dn_dsm_config_t configured(const dn_world_t *world)
 {
@@ -329,19 +327,6 @@ static const dn_world_test_t by_network[] = {
 };
 #undef TEST
 
-static void clear(void)
-{
-    DIR *dir = opendir(folder);
-
-    for (struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir)) {
-        if ('.' != entry->d_name[0]) {
-            unlinkat(dirfd(dir), entry->d_name, 0);
-        }
-    }
-    closedir(dir);
-    rmdir(folder);
-}
-
 static int run(const dn_world_test_t *test, size_t tests, const dn_variant_t *variant, const char *only)
 {
     int failed = 0;
@@ -350,13 +335,11 @@ static int run(const dn_world_test_t *test, size_t tests, const dn_variant_t *va
         if (NULL != only && 0 != strcmp(only, test[i].name)) {
             continue;
         }
-        snprintf(folder, sizeof(folder), "/dev/shm/dn_dsm.XXXXXX");
-        if (NULL == mkdtemp(folder)) {
-            perror(folder);
+        if (0 != folder_make()) {
             return 1;
         }
         const int one = dn_world_run(test[i].name, variant, test[i].processes, test[i].fn);
-        clear();
+        folder_remove();
         printf("%s  %s %s\n", one ? "FAILED" : "passed", variant->device, test[i].name);
         fflush(stdout);
         failed |= one;

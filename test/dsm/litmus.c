@@ -12,7 +12,6 @@
  */
 #include "dn_config.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 #include "../device/dn_world.h"
 #include "dn_atomic.h"
 #include "dn_dsm.h"
+#include "folder.h"
 
 #define PAGE 4096u
 
@@ -33,7 +33,6 @@ static const char *only;
 /* Of the run. */
 static const char *protocol;
 static const char *detect;
-static char folder[64];
 
 /** What a test uses. */
 typedef struct ground {
@@ -471,19 +470,6 @@ static void process(dn_world_t *world)
     dn_check_equal(dn_dsm_close(g.dsm), DN_OK);
 }
 
-static void clear(void)
-{
-    DIR *dir = opendir(folder);
-
-    for (struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir)) {
-        if ('.' != entry->d_name[0]) {
-            unlinkat(dirfd(dir), entry->d_name, 0);
-        }
-    }
-    closedir(dir);
-    rmdir(folder);
-}
-
 /** @return not 0: it failed. */
 static int run(int processes)
 {
@@ -491,13 +477,11 @@ static int run(int processes)
     const dn_variant_t variant = {.file = name, .device = device, .settings = settings};
 
     snprintf(name, sizeof(name), "%s %s %s %d", device, protocol, detect, processes);
-    snprintf(folder, sizeof(folder), "/dev/shm/dn_dsm.XXXXXX");
-    if (NULL == mkdtemp(folder)) {
-        perror(folder);
+    if (0 != folder_make()) {
         return 1;
     }
     const int failed = dn_world_run("opening", &variant, processes, process);
-    clear();
+    folder_remove();
     printf("%s  %s\n", failed ? "FAILED" : "passed", name);
     fflush(stdout);
     return failed;

@@ -1,0 +1,42 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file folder.h
+ * The folder where the processes of a run meet. */
+#ifndef DN_DSM_TEST_FOLDER_H
+#define DN_DSM_TEST_FOLDER_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char folder[64];
+
+/** Make it. @return not 0: it could not be made. */
+static inline int folder_make(void)
+{
+    snprintf(folder, sizeof(folder), "/dev/shm/dn_dsm.XXXXXX");
+    if (NULL == mkdtemp(folder)) {
+        perror(folder);
+        return 1;
+    }
+    return 0;
+}
+
+/** Remove it, and what is in it. */
+static inline void folder_remove(void)
+{
+    DIR *dir = opendir(folder);
+
+    for (struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir)) {
+        if ('.' != entry->d_name[0]) {
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    closedir(dir);
+    rmdir(folder);
+}
+
+#endif
