@@ -51,6 +51,8 @@
 #define DN_IPNUMA_GREET_NS      UINT64_C(4000000)
 #define DN_IPNUMA_GREET_MOST_NS UINT64_C(500000000)
 #define DN_IPNUMA_BUCKETS       1024u
+/** Slots for what comes, which one call of the kernel fills. */
+#define DN_IPNUMA_BATCH 16u
 /** For which closing waits for what is on its way. */
 #define DN_IPNUMA_LINGER_NS UINT64_C(1000000000)
 
@@ -118,6 +120,7 @@ typedef struct dn_ipnuma_pc {
     int joined;             /**< it has said JOIN, and not LEAVE since */
     int joins;              /**< we have */
     int silent;             /**< for too long: it is about to be given up */
+    int one_by_one;         /**< its path takes no rows of datagrams from the kernel */
 
     uint64_t credit_at; /**< for credit */
 
@@ -317,7 +320,10 @@ void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
 uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where);
 int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
                           size_t len);
-/** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return datagrams. */
+/** Send a row of datagrams: dn_ipnuma_link_ops_t::emit. */
+uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n);
+/** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return how often that was, rows counted as one: at most
+ * DN_IPNUMA_BATCH, and then there may be more. */
 int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma);
 /** @} */
 

@@ -170,14 +170,14 @@ static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_
 }
 
 /**
- * Send a packet.
+ * Make a packet, ready to be sent.
  *
  * @param[in] end   Behind what goes before a piece, or all of a packet without one: DN_IPNUMA_AHEAD bytes lie before it.
  * @param[in] body  Its piece; NULL: none.
- * @return 0: there is no room for it now.
  */
-static int dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_ipnuma_body_t *body,
-                               unsigned flags, uint64_t number, uint64_t now)
+static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *end,
+                                        const dn_ipnuma_body_t *body, unsigned flags, uint64_t number,
+                                        uint64_t now)
 {
     dn_ipnuma_gap_t gap[DN_IPNUMA_GAPS];
     const uint32_t gaps = dn_ipnuma_link_gaps(link, gap);
@@ -200,33 +200,33 @@ static int dn_ipnuma_link_emit(dn_ipnuma_link_t *link, uint8_t *end, const dn_ip
     memcpy(bytes + sizeof(head) + sizeof(ack), gap, gaps * sizeof(gap[0]));
     if (NULL != body) {
         const dn_ipnuma_piece_t piece = {.offset = body->offset, .len = body->len, .magic = DN_IPNUMA_MAGIC};
-        const uint32_t code = DN_IPNUMA_END;
+        const uint64_t code = DN_IPNUMA_END;
         memcpy(end - sizeof(piece), &piece, sizeof(piece));
         memcpy(end + body->len, &code, sizeof(code));
         len += body->len + sizeof(code);
     }
     dn_auth_seal(link->auth, &link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
-    if (!link->ops->emit(link, bytes, len)) {
-        return 0;
-    }
-    link->told = link->given;
-    link->owed = 0;
-    link->urgent = 0;
-    return 1;
+    return (struct iovec){bytes, len};
 }
 
-/** @return 0: there is no room for it now. No network has lost it, so that no window shrinks; nobody has seen it, so that its number is
- * still free. */
-static int dn_ipnuma_link_send_body(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, unsigned flags,
-                                    uint64_t now)
+/** Send packets, which have just been made. @return how many of them: there is no room for the others now. */
+static uint32_t dn_ipnuma_link_emit(dn_ipnuma_link_t *link, const struct iovec *packet, uint32_t n)
 {
-    if (!dn_ipnuma_link_emit(link, dn_ipnuma_body_tlps(body), body, flags, link->loss.next, now)) {
-        link->refused_at = now;
-        return 0;
+    const uint32_t sent = link->ops->emit(link, packet, n);
+
+    if (0 != sent) {
+        link->told = link->given;
+        link->owed = 0;
+        link->urgent = 0;
     }
+    return sent;
+}
+
+/** A packet is on its way with this body. */
+static void dn_ipnuma_link_fly(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, uint64_t now)
+{
     body->flying++;
     dn_loss_sent(&link->loss, now, body, DN_IPNUMA_AROUND + body->len);
-    return 1;
 }
 
 void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
@@ -242,36 +242,66 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
     } else {
         number = dn_loss_skip(&link->loss);
     }
+    const struct iovec packet = dn_ipnuma_link_make(link, bytes + sizeof(bytes), NULL, flags, number, now);
     /* One that finds no room is lost: what waits for an answer asks again. */
-    (void) dn_ipnuma_link_emit(link, bytes + sizeof(bytes), NULL, flags, number, now);
+    (void) dn_ipnuma_link_emit(link, &packet, 1);
 }
 
-int dn_ipnuma_link_can_send(const dn_ipnuma_link_t *link)
+/** Those of the lost that came after all are not sent again. */
+static void dn_ipnuma_link_drop_come(dn_ipnuma_link_t *link)
 {
-    const dn_ipnuma_body_t *body = NULL != link->again ? link->again : link->waits;
-
-    return NULL != body && link->keyed && dn_loss_has_room(&link->loss, body->len)
-           && (body == link->again || body->offset + body->len - link->applied <= link->window);
+    while (NULL != link->again && link->again->offset + link->again->len <= link->applied) {
+        dn_ipnuma_body_t *body = link->again;
+        link->again = body->next;
+        dn_ipnuma_body_free(link, body);
+    }
 }
 
+/** Make packets of bodies that follow each other, for one call of emit(). @return how many: the windows bound them, too. */
+static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_t *body,
+                                   struct iovec packet[DN_IPNUMA_ROW], uint64_t now)
+{
+    const int again = body == link->again;
+    const uint32_t first = NULL == body ? 0 : body->len;
+    uint32_t n = 0, last = first;
+    size_t size = 0;
+
+    while (NULL != body && link->keyed && DN_IPNUMA_ROW > n && last == first && first >= body->len
+           && DN_IPNUMA_ROW_BYTES >= size + DN_IPNUMA_AROUND + body->len) {
+        size += DN_IPNUMA_AROUND + body->len;
+        if (!dn_loss_has_room(&link->loss, n + 1, size)
+            || (!again && body->offset + body->len - link->applied > link->window)) {
+            break;
+        }
+        packet[n] = dn_ipnuma_link_make(link, dn_ipnuma_body_tlps(body), body, 0, link->loss.next + n, now);
+        n++;
+        last = body->len;
+        body = body->next;
+    }
+    return n;
+}
+
+/** What has no room was lost by no network, so that no window shrinks; nobody has seen it, so that its number is still free. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
 {
+    struct iovec packet[DN_IPNUMA_ROW];
+    uint32_t n, sent;
+
     link->refused_at = 0;
-    while (dn_ipnuma_link_can_send(link)) {
-        dn_ipnuma_body_t **at = NULL != link->again ? &link->again : &link->waits;
-        dn_ipnuma_body_t *body = *at;
-        const int came = at == &link->again && body->offset + body->len <= link->applied;
-        if (!came && !dn_ipnuma_link_send_body(link, body, 0, now)) {
-            return;
+    do {
+        dn_ipnuma_link_drop_come(link);
+        const int again = NULL != link->again;
+        dn_ipnuma_body_t **at = again ? &link->again : &link->waits;
+        n = dn_ipnuma_link_row(link, *at, packet, now);
+        sent = 0 == n ? 0 : dn_ipnuma_link_emit(link, packet, n);
+        for (uint32_t i = 0; i < sent; i++) {
+            dn_ipnuma_body_t *body = *at;
+            *at = body->next;
+            dn_ipnuma_link_fly(link, body, now);
         }
-        *at = body->next;
-        if (came) {
-            /* After all. */
-            dn_ipnuma_body_free(link, body);
-        } else {
-            link->resent += at == &link->again;
-        }
-    }
+        link->resent += again ? sent : 0;
+    } while (0 != n && sent == n);
+    link->refused_at = 0 == n ? 0 : now;
 }
 
 /** dn_loss_fate_fn_t */
@@ -314,10 +344,17 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
     }
     if (NULL == oldest) {
         dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
-    } else if (dn_ipnuma_link_send_body(link, oldest, DN_IPNUMA_ASKS, now)) {
-        link->resent++;
-        link->again = lost ? oldest->next : link->again;
+        return;
     }
+    const struct iovec packet =
+        dn_ipnuma_link_make(link, dn_ipnuma_body_tlps(oldest), oldest, DN_IPNUMA_ASKS, link->loss.next, now);
+    if (0 == dn_ipnuma_link_emit(link, &packet, 1)) {
+        link->refused_at = now;
+        return;
+    }
+    dn_ipnuma_link_fly(link, oldest, now);
+    link->resent++;
+    link->again = lost ? oldest->next : link->again;
 }
 
 uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)

@@ -19,6 +19,8 @@
 #ifndef DN_IPNUMA_LINK_H
 #define DN_IPNUMA_LINK_H
 
+#include <sys/uio.h>
+
 #include "dn_ipnuma_loss.h"
 #include "dn_ipnuma_tlp.h"
 #include "dn_ipnuma_wire.h"
@@ -27,8 +29,13 @@ typedef struct dn_ipnuma_link dn_ipnuma_link_t;
 
 /** What a connection stands on. */
 typedef struct dn_ipnuma_link_ops {
-    /** Send a datagram; it may be lost. @return 0: this process has no room for it now. */
-    int (*emit)(dn_ipnuma_link_t *link, const void *bytes, size_t len);
+    /**
+     * Send datagrams, which may be lost: up to DN_IPNUMA_ROW of DN_IPNUMA_ROW_BYTES in all, each as long as the first, but the last,
+     * which may be shorter.
+     *
+     * @return how many, from the first on; this process has no room for the others now.
+     */
+    uint32_t (*emit)(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n);
     /** Do what the next TLP says. @return 0: no process of ours sends this one. */
     int (*take)(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 } dn_ipnuma_link_ops_t;
@@ -123,8 +130,6 @@ static inline uint64_t dn_ipnuma_link_behind(const dn_ipnuma_link_t *link)
     return link->end - link->applied;
 }
 
-/** Can what waits be sent now? */
-int dn_ipnuma_link_can_send(const dn_ipnuma_link_t *link);
 /** Send what waits, as far as the windows go. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now);
 /** Send a packet without a piece. @param[in] flags  DN_IPNUMA_ASKS: it is acknowledged; DN_IPNUMA_GONE. */

@@ -111,7 +111,7 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
 {
     dn_ipnuma_head_t head;
     dn_ipnuma_piece_t piece = {.len = 0};
-    uint32_t code;
+    uint64_t code;
 
     memcpy(&head, bytes, sizeof(head));
     if (!link->keyed

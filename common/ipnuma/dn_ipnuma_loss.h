@@ -87,11 +87,12 @@ typedef struct dn_loss {
 int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most);
 void dn_loss_close(dn_loss_t *loss);
 
-/** May a packet of so many bytes be sent, as far as the window goes? */
-static inline int dn_loss_has_room(const dn_loss_t *loss, size_t size)
+/** May so many packets of @p size bytes in all be sent, as far as the window goes? One may always, if none is on its way. */
+static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size_t size)
 {
-    return loss->count < DN_LOSS_FLYING
-           && (0 == loss->flying || loss->flying + size + DN_LOSS_OVERHEAD <= loss->window);
+    return loss->count + packets <= DN_LOSS_FLYING
+           && ((0 == loss->flying && 1 == packets)
+               || loss->flying + size + packets * DN_LOSS_OVERHEAD <= loss->window);
 }
 
 /** The packet of number loss->next, which asks for an acknowledgement, was sent. A place has to be free: a probe, too, takes one. */

@@ -276,11 +276,9 @@ static int dn_ipnuma_take(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
 }
 
 /** dn_ipnuma_link_ops_t::emit */
-static int dn_ipnuma_emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
+static uint32_t dn_ipnuma_emit(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n)
 {
-    const dn_ipnuma_pc_t *pc = (const dn_ipnuma_pc_t *) link;
-
-    return dn_ipnuma_socket_send(pc->ipnuma, &pc->where, bytes, len);
+    return dn_ipnuma_socket_send_row((dn_ipnuma_pc_t *) link, datagram, n);
 }
 
 const dn_ipnuma_link_ops_t dn_ipnuma_pc_ops = {dn_ipnuma_emit, dn_ipnuma_take};

@@ -79,13 +79,12 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
 
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
 {
-    int n = 0, batch = 0;
+    int n = 0, got = (int) DN_IPNUMA_BATCH;
 
-    do {
-        const int got = dn_ipnuma_socket_receive(ipnuma);
+    for (int batch = 0; batch < DN_IPNUMA_BATCHES && got == (int) DN_IPNUMA_BATCH; batch++) {
+        got = dn_ipnuma_socket_receive(ipnuma);
         n += got;
-        batch = 0 == got ? DN_IPNUMA_BATCHES : batch + 1;
-    } while (batch < DN_IPNUMA_BATCHES && 0 == n % 16);
+    }
     if (0 != ipnuma->npcs) {
         const uint64_t now = dn_clock_ns();
         ipnuma->fast = now - ipnuma->turned_at < DN_IPNUMA_FAST_NS;

@@ -11,6 +11,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +20,26 @@
 
 #include "dn_log.h"
 
-/** Datagrams taken by one call of the kernel. */
-#define DN_IPNUMA_BATCH 16u
 /** Bytes that the kernel is asked to keep for us; it gives what its limits allow. */
 #define DN_IPNUMA_RECEIVE (4 << 20)
 /** UDP and IPv4 headers. */
 #define DN_IPNUMA_HEADERS 28u
 
+/** Bytes of a slot: of a row of datagrams that the kernel has not cut, or that it has put together again. */
+#define DN_IPNUMA_SLOT 65536u
+
+/** Room for one control message with a number. */
+typedef union dn_ipnuma_control {
+    struct cmsghdr head;
+    uint8_t bytes[CMSG_SPACE(sizeof(int))];
+} dn_ipnuma_control_t;
+
 typedef struct dn_ipnuma_slots {
     struct mmsghdr message[DN_IPNUMA_BATCH];
     struct iovec iov[DN_IPNUMA_BATCH];
-    _Alignas(64) uint8_t bytes[DN_IPNUMA_BATCH][DN_IPNUMA_DATAGRAM + 64];
+    dn_ipnuma_control_t control[DN_IPNUMA_BATCH];
+    _Alignas(64) uint8_t bytes[DN_IPNUMA_BATCH][DN_IPNUMA_SLOT];
+    _Alignas(64) uint8_t moved[DN_IPNUMA_DATAGRAM]; /**< one that lay where no word of 8 bytes begins */
 } dn_ipnuma_slots_t;
 
 static struct sockaddr_in dn_ipnuma_name(uint32_t ip, uint16_t port)
@@ -69,8 +79,9 @@ static int dn_ipnuma_choose(const char *argument, char *name, size_t size, uint3
 static void dn_ipnuma_slots_open(dn_ipnuma_slots_t *slots)
 {
     for (unsigned i = 0; i < DN_IPNUMA_BATCH; i++) {
-        slots->iov[i] = (struct iovec){slots->bytes[i], DN_IPNUMA_DATAGRAM};
-        slots->message[i].msg_hdr = (struct msghdr){.msg_iov = &slots->iov[i], .msg_iovlen = 1};
+        slots->iov[i] = (struct iovec){slots->bytes[i], DN_IPNUMA_SLOT};
+        slots->message[i].msg_hdr =
+            (struct msghdr){.msg_iov = &slots->iov[i], .msg_iovlen = 1, .msg_control = &slots->control[i]};
     }
 }
 
@@ -107,6 +118,9 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
         (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted));
     }
     (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+    /* Datagrams that come together are taken together. A kernel that cannot do so hands each over. */
+    const int together = 1;
+    (void) setsockopt(ipnuma->fd, IPPROTO_UDP, UDP_GRO, &together, sizeof(together));
     /* A path that becomes narrower cuts datagrams into fragments. By default it would drop them, and perhaps not say so. */
     const int cuts = IP_PMTUDISC_DONT;
     (void) setsockopt(ipnuma->fd, IPPROTO_IP, IP_MTU_DISCOVER, &cuts, sizeof(cuts));
@@ -155,6 +169,12 @@ uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where)
     return datagram < DN_IPNUMA_DATAGRAM_LEAST ? DN_IPNUMA_DATAGRAM_LEAST : datagram;
 }
 
+/** Has this process no room for what it wants to send? */
+static int dn_ipnuma_socket_is_full(int error)
+{
+    return EAGAIN == error || EWOULDBLOCK == error || ENOBUFS == error;
+}
+
 int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
                           size_t len)
 {
@@ -163,25 +183,101 @@ int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *wh
     /* What fails otherwise is lost, and as such sent again. */
     return 0 <= sendto(ipnuma->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &name,
                        sizeof(name))
-           || (EAGAIN != errno && EWOULDBLOCK != errno && ENOBUFS != errno);
+           || !dn_ipnuma_socket_is_full(errno);
+}
+
+/** Have the kernel send a row as one. @return 0: it does not, and will not on this path. */
+static int dn_ipnuma_socket_send_whole(const dn_ipnuma_t *ipnuma, struct msghdr *message, uint32_t *sent_p)
+{
+    const uint32_t n = (uint32_t) message->msg_iovlen;
+    const uint16_t each = (uint16_t) message->msg_iov[0].iov_len;
+    dn_ipnuma_control_t control = {
+        .head = {.cmsg_len = CMSG_LEN(sizeof(each)), .cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT}};
+
+    memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
+    message->msg_control = &control;
+    message->msg_controllen = CMSG_SPACE(sizeof(each));
+    const ssize_t got = sendmsg(ipnuma->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    *sent_p = 0 <= got || !dn_ipnuma_socket_is_full(errno) ? n : 0;
+    /* The path is too narrow, or goes through what cuts nothing. */
+    return 0 <= got || (EINVAL != errno && EMSGSIZE != errno && EIO != errno && EOPNOTSUPP != errno);
+}
+
+uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n)
+{
+    const dn_ipnuma_t *ipnuma = pc->ipnuma;
+    struct sockaddr_in name = dn_ipnuma_name(pc->where.ip, pc->where.port);
+    struct msghdr whole = {.msg_name = &name,
+                           .msg_namelen = sizeof(name),
+                           .msg_iov = (struct iovec *) (uintptr_t) datagram,
+                           .msg_iovlen = n};
+    uint32_t sent = 0;
+
+    if (1 < n && !pc->one_by_one) {
+        if (dn_ipnuma_socket_send_whole(ipnuma, &whole, &sent)) {
+            return sent;
+        }
+        pc->one_by_one = 1;
+    }
+    for (sent = 0; sent < n; sent++) {
+        if (!dn_ipnuma_socket_send(ipnuma, &pc->where, datagram[sent].iov_base, datagram[sent].iov_len)) {
+            break;
+        }
+    }
+    return sent;
+}
+
+/** Bytes of each datagram of a slot, but the last. */
+static size_t dn_ipnuma_socket_each(struct msghdr *message, size_t len)
+{
+    int each = 0;
+
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(message); NULL != head; head = CMSG_NXTHDR(message, head)) {
+        if (IPPROTO_UDP == head->cmsg_level && UDP_GRO == head->cmsg_type) {
+            memcpy(&each, CMSG_DATA(head), sizeof(each));
+        }
+    }
+    return 0 < each && (size_t) each < len ? (size_t) each : len;
+}
+
+/** The datagrams of a slot. */
+static void dn_ipnuma_socket_split(dn_ipnuma_t *ipnuma, uint32_t slot, uint64_t now)
+{
+    dn_ipnuma_slots_t *slots = ipnuma->slots;
+    struct msghdr *message = &slots->message[slot].msg_hdr;
+    const size_t len = slots->message[slot].msg_len;
+    const size_t each = dn_ipnuma_socket_each(message, len);
+    const int sound = 0 == (message->msg_flags & MSG_TRUNC) && DN_IPNUMA_DATAGRAM >= each;
+
+    for (size_t at = 0; at < len; at += each) {
+        const size_t n = each < len - at ? each : len - at;
+        uint8_t *bytes = slots->bytes[slot] + at;
+        if (!sound || sizeof(dn_ipnuma_head_t) > n) {
+            dn_count(&ipnuma->iface.counters->dropped, 1);
+            continue;
+        }
+        if (0 != at % sizeof(uint64_t)) {
+            memcpy(slots->moved, bytes, n);
+            bytes = slots->moved;
+        }
+        dn_ipnuma_arrived(ipnuma, bytes, n, now);
+    }
 }
 
 int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma)
 {
     dn_ipnuma_slots_t *slots = ipnuma->slots;
-    const int n = recvmmsg(ipnuma->fd, slots->message, DN_IPNUMA_BATCH, MSG_DONTWAIT, NULL);
 
+    for (unsigned i = 0; i < DN_IPNUMA_BATCH; i++) {
+        slots->message[i].msg_hdr.msg_controllen = sizeof(slots->control[i]);
+    }
+    const int n = recvmmsg(ipnuma->fd, slots->message, DN_IPNUMA_BATCH, MSG_DONTWAIT, NULL);
     if (0 >= n) {
         return 0;
     }
     const uint64_t now = dn_clock_ns();
     for (int i = 0; i < n; i++) {
-        if (0 != (slots->message[i].msg_hdr.msg_flags & MSG_TRUNC)
-            || sizeof(dn_ipnuma_head_t) > slots->message[i].msg_len) {
-            dn_count(&ipnuma->iface.counters->dropped, 1);
-        } else {
-            dn_ipnuma_arrived(ipnuma, slots->bytes[i], slots->message[i].msg_len, now);
-        }
+        dn_ipnuma_socket_split(ipnuma, (uint32_t) i, now);
     }
     return n;
 }

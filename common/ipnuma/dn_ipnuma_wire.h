@@ -24,12 +24,16 @@
 #include "dn_types.h"
 
 #define DN_IPNUMA_MAGIC 0x4d4e5049u /* "IPNM" */
-#define DN_IPNUMA_END   0x444e4549u /* "IEND" */
+/** Behind the TLPs, so that datagrams whose TLPs are whole words of 8 bytes are so, too. */
+#define DN_IPNUMA_END UINT64_C(0x444e4549444e4549) /* "IENDIEND" */
 
 /** Bytes of a datagram at most: 8 KiB pages and what goes around them fit twice, so that a lost one costs little. */
 #define DN_IPNUMA_DATAGRAM 16896u
 /** and at least, which every IP network takes whole. */
 #define DN_IPNUMA_DATAGRAM_LEAST 1200u
+/** Datagrams that go by one call of the kernel at most, and their bytes: it cuts them itself, and may hand them over uncut. */
+#define DN_IPNUMA_ROW       44u
+#define DN_IPNUMA_ROW_BYTES 65507u
 /** Ranges that an acknowledgement tells at most. */
 #define DN_IPNUMA_GAPS 8u
 
@@ -85,7 +89,7 @@ _Static_assert(sizeof(dn_ipnuma_head_t) == 32 && sizeof(dn_ipnuma_ack_t) == 24 &
     (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS * sizeof(dn_ipnuma_gap_t) \
      + sizeof(dn_ipnuma_piece_t))
 /** and of what is not TLPs in all. */
-#define DN_IPNUMA_AROUND (DN_IPNUMA_AHEAD + sizeof(uint32_t))
+#define DN_IPNUMA_AROUND (DN_IPNUMA_AHEAD + sizeof(uint64_t))
 
 /** How to reach a process: this device's part of an address. */
 typedef struct dn_ipnuma_where {

@@ -143,9 +143,9 @@ static void make_packet(dn_ipnuma_pc_t *pc, uint8_t *bytes, size_t len)
         ack->largest += 0 == head->ranges ? 0 : link->loss.next - 1;
         ack->applied += link->applied;
     }
-    if (0 != (head->flags & DN_IPNUMA_CARRIES) && ahead + sizeof(dn_ipnuma_piece_t) + 4 <= len) {
+    if (0 != (head->flags & DN_IPNUMA_CARRIES) && ahead + sizeof(dn_ipnuma_piece_t) + sizeof(uint64_t) <= len) {
         dn_ipnuma_piece_t *piece = (dn_ipnuma_piece_t *) (void *) (bytes + ahead);
-        const uint32_t end = DN_IPNUMA_END;
+        const uint64_t end = DN_IPNUMA_END;
         piece->offset += link->next;
         piece->magic ^= DN_IPNUMA_MAGIC;
         piece->len += (uint32_t) (len - ahead - sizeof(*piece) - sizeof(end));

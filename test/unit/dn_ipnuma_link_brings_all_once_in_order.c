@@ -39,6 +39,7 @@ static unsigned letters;
 static wire_t wire;
 static uint64_t clock_ns, random_;
 static uint64_t emitted, order, refused;
+static uint64_t rows; /**< of several datagrams that went at once */
 
 static void put_on_wire(int to, const void *bytes, size_t len, uint64_t after)
 {
@@ -53,10 +54,8 @@ static void put_on_wire(int to, const void *bytes, size_t len, uint64_t after)
     }
 }
 
-static int emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
+static int emit_one(int to, const void *bytes, size_t len)
 {
-    const int to = link == &side[0].link;
-
     if (0 != wire.refuse && dn_test_below(&random_, 100) < wire.refuse) {
         refused++;
         return 0;
@@ -70,6 +69,27 @@ static int emit(dn_ipnuma_link_t *link, const void *bytes, size_t len)
         }
     }
     return 1;
+}
+
+static uint32_t emit(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n)
+{
+    const int to = link == &side[0].link;
+    size_t bytes = 0;
+    uint32_t sent = 0;
+
+    assert_in_range(n, 1, DN_IPNUMA_ROW);
+    for (uint32_t i = 0; i < n; i++) {
+        /* Only the last is shorter. */
+        assert_true(datagram[i].iov_len == datagram[0].iov_len
+                    || (i + 1 == n && datagram[i].iov_len < datagram[0].iov_len));
+        bytes += datagram[i].iov_len;
+    }
+    assert_true(DN_IPNUMA_ROW_BYTES >= bytes);
+    rows += 1 < n;
+    while (sent < n && emit_one(to, datagram[sent].iov_base, datagram[sent].iov_len)) {
+        sent++;
+    }
+    return sent;
 }
 
 /** The next TLP that a generator has in store. */
@@ -220,6 +240,8 @@ static void a_good_wire_carries_each_once(void **state)
     assert_int_equal(resent + doubled + dropped, 0);
     /* Several TLPs go in one datagram. */
     assert_true(carry((wire_t){0, 0, 0, 0}, 2, 2000, 1) < 4000);
+    /* And several datagrams at once. */
+    assert_true(0 != rows);
 }
 
 static void what_is_lost_is_sent_again(void **state)

@@ -161,7 +161,7 @@ static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
     assert_in_range(loss.window, before / 2, before / 4 * 3);
     for (int round = 0; round < 400; round++) {
         const uint64_t first = loss.next;
-        while (dn_loss_has_room(&loss, 1000)) {
+        while (dn_loss_has_room(&loss, 1, 1000)) {
             send_some(&loss, 1, now);
         }
         assert_true(loss.flying <= loss.window);

@@ -193,7 +193,7 @@ static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
     const dn_ipnuma_ack_t ack = {.applied = pc->link.applied, .credit = pc->link.credit};
     const dn_ipnuma_piece_t piece = {
         .offset = pc->link.next, .len = (uint32_t) dn_tlp_size(tlp), .magic = DN_IPNUMA_MAGIC};
-    const uint32_t end = DN_IPNUMA_END;
+    const uint64_t end = DN_IPNUMA_END;
     size_t len = 0;
 
     memcpy(bytes, &head, sizeof(head));
