@@ -17,34 +17,62 @@
 
 /* Bodies */
 
-static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
+static void dn_ipnuma_slabs_free(dn_ipnuma_link_t *link)
 {
-    dn_ipnuma_body_t *body = link->spare;
-
-    if (NULL != body) {
-        link->spare = body->next;
-        link->spares--;
-    } else {
-        body = malloc(sizeof(*body) + DN_IPNUMA_AROUND + link->piece);
-        if (NULL == body) {
-            return NULL;
-        }
+    while (NULL != link->slabs) {
+        dn_ipnuma_slab_t *slab = link->slabs;
+        link->slabs = slab->next;
+        free(slab);
     }
-    body->next = NULL;
-    body->len = 0;
-    body->flying = 0;
-    return body;
+    link->spare = NULL;
+    link->bodies = 0;
+    link->spares = 0;
 }
 
 static void dn_ipnuma_body_free(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body)
 {
-    if (DN_IPNUMA_SPARE <= link->spares) {
-        free(body);
-        return;
-    }
-    body->next = link->spare;
-    link->spare = body;
+    body->next = NULL;
+    *(NULL == link->spare ? &link->spare : &link->spare_last->next) = body;
+    link->spare_last = body;
     link->spares++;
+    if (link->spares == link->bodies && DN_IPNUMA_SPARE < (uint64_t) link->bodies * link->piece) {
+        dn_ipnuma_slabs_free(link);
+    }
+}
+
+/** @return 0: no memory. */
+static int dn_ipnuma_slab_add(dn_ipnuma_link_t *link)
+{
+    const uint32_t size = DN_IPNUMA_AROUND + link->piece;
+    const uint32_t row = DN_IPNUMA_ROW_BYTES / size;
+    const uint32_t n = NULL == link->slabs || DN_IPNUMA_SLAB > row ? DN_IPNUMA_SLAB : row;
+
+    dn_ipnuma_slab_t *slab = malloc(sizeof(*slab) + n * (sizeof(slab->body[0]) + size));
+    if (NULL == slab) {
+        return 0;
+    }
+    slab->next = link->slabs;
+    link->slabs = slab;
+    link->bodies += n;
+    for (uint32_t i = 0; i < n; i++) {
+        slab->body[i].tlps = (uint8_t *) &slab->body[n] + i * size + DN_IPNUMA_AHEAD;
+        dn_ipnuma_body_free(link, &slab->body[i]);
+    }
+    return 1;
+}
+
+static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
+{
+    if (NULL == link->spare && !dn_ipnuma_slab_add(link)) {
+        return NULL;
+    }
+    dn_ipnuma_body_t *body = link->spare;
+    link->spare = body->next;
+    link->spares--;
+    body->next = NULL;
+    body->len = 0;
+    body->flying = 0;
+    return body;
 }
 
 static void dn_ipnuma_body_free_all(dn_ipnuma_body_t *body)
@@ -78,19 +106,9 @@ int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
 
 void dn_ipnuma_link_close(dn_ipnuma_link_t *link)
 {
-    /* Bodies on their way are in no list. */
-    for (uint32_t i = 0; i < link->loss.count; i++) {
-        dn_ipnuma_body_t *body = link->loss.packet[(link->loss.head + i) % DN_LOSS_FLYING].load;
-        if (NULL != body) {
-            dn_loss_forget(&link->loss, body);
-            free(body);
-        }
-    }
     dn_loss_close(&link->loss);
-    dn_ipnuma_body_free_all(link->waits);
-    dn_ipnuma_body_free_all(link->again);
+    dn_ipnuma_slabs_free(link);
     dn_ipnuma_body_free_all(link->early);
-    dn_ipnuma_body_free_all(link->spare);
     dn_auth_wipe(&link->out, sizeof(link->out));
     dn_auth_wipe(&link->in, sizeof(link->in));
     *link = (dn_ipnuma_link_t){.ops = link->ops};
@@ -115,19 +133,27 @@ static uint32_t dn_ipnuma_link_left(const dn_ipnuma_link_t *link)
     return NULL == link->waits ? 0 : link->piece - link->last->len;
 }
 
-uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t want)
+uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t address, uint64_t want)
 {
     /* Less than this is not worth a TLP, if there is more to send. */
     const uint32_t least = DN_TLP_HEADER + 128;
+    const uint32_t lead = (uint32_t) address % DN_TLP_DW;
     uint32_t left = dn_ipnuma_link_left(link);
 
-    if (left < least && left < DN_TLP_HEADER + 2 * DN_TLP_DW + want) {
+    if (left < least && left < DN_TLP_HEADER + DN_TLP_DW + lead + want) {
         left = link->piece;
     }
-    /* The range may begin and end within a DW. */
-    left -= DN_TLP_HEADER + 2 * DN_TLP_DW;
-    const uint32_t most = DN_TLP_DATA - 2 * DN_TLP_DW < left ? DN_TLP_DATA - 2 * DN_TLP_DW : left;
+    left -= DN_TLP_HEADER;
+    const uint32_t most = (DN_TLP_DATA < left ? DN_TLP_DATA : left) - lead;
     return want < most ? (uint32_t) want : most;
+}
+
+uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address)
+{
+    const uint32_t data = link->piece - DN_TLP_HEADER;
+    const uint32_t most = DN_TLP_DATA / data * data;
+
+    return (0 == most ? DN_TLP_DATA : most) - (uint32_t) address % DN_TLP_DW;
 }
 
 uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
@@ -144,19 +170,19 @@ uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
         *(NULL == link->waits ? &link->waits : &link->last->next) = body;
         link->last = body;
     }
-    uint8_t *bytes = dn_ipnuma_body_tlps(body) + body->len;
+    uint8_t *bytes = body->tlps + body->len;
     uint8_t *data = dn_tlp_write(bytes, tlp);
     body->len += size;
     link->end += size;
     return NULL == data ? bytes : data;
 }
 
-/** Write the ranges that have come. @return how many. */
-static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_t *gap)
+/** Write the ranges that have come, at most so many. @return how many. */
+static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_t *gap, uint32_t most)
 {
     uint32_t n = 0;
 
-    for (; n < link->seen.count && n < DN_IPNUMA_GAPS; n++) {
+    for (; n < link->seen.count && n < most; n++) {
         const dn_loss_range_t *range = &link->seen.range[n];
         const uint64_t count = range->last - range->first + 1;
         const uint64_t missing = 0 == n ? 0 : range[-1].first - range->last - 1;
@@ -172,19 +198,18 @@ static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_
 /**
  * Make a packet, ready to be sent.
  *
- * @param[in] end   Behind what goes before a piece, or all of a packet without one: DN_IPNUMA_AHEAD bytes lie before it.
+ * @param[in] word  NULL, or DN_IPNUMA_WORD bytes for one without a piece.
  * @param[in] body  Its piece; NULL: none.
  */
-static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *end,
+static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *word,
                                         const dn_ipnuma_body_t *body, unsigned flags, uint64_t number,
                                         uint64_t now)
 {
-    dn_ipnuma_gap_t gap[DN_IPNUMA_GAPS];
-    const uint32_t gaps = dn_ipnuma_link_gaps(link, gap);
-    const size_t ahead = sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + gaps * sizeof(gap[0])
-                         + (NULL == body ? 0 : sizeof(dn_ipnuma_piece_t));
-    uint8_t *bytes = end - ahead;
-    size_t len = ahead;
+    dn_ipnuma_gap_t gap[DN_IPNUMA_GAPS] = {{.count = 0}};
+    const uint32_t most = NULL == body ? DN_IPNUMA_GAPS : DN_IPNUMA_GAPS_AHEAD;
+    const uint32_t gaps = dn_ipnuma_link_gaps(link, gap, most);
+    const size_t gap_bytes = (NULL == body ? gaps : most) * sizeof(gap[0]);
+    uint8_t *bytes = NULL == body ? word : body->tlps - DN_IPNUMA_AHEAD;
     const uint64_t delay_us = 0 == gaps ? 0 : (now - link->seen_at) / 1000;
 
     const dn_ipnuma_head_t head = {.token = link->token,
@@ -195,29 +220,35 @@ static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *e
                                    .delay_us = UINT32_MAX < delay_us ? UINT32_MAX : (uint32_t) delay_us};
     const dn_ipnuma_ack_t ack = {
         .largest = 0 == gaps ? 0 : link->seen.range[0].last, .applied = link->next, .credit = link->given};
+    size_t len = sizeof(head) + sizeof(ack) + gap_bytes;
     memcpy(bytes, &head, sizeof(head));
     memcpy(bytes + sizeof(head), &ack, sizeof(ack));
-    memcpy(bytes + sizeof(head) + sizeof(ack), gap, gaps * sizeof(gap[0]));
+    memcpy(bytes + sizeof(head) + sizeof(ack), gap, gap_bytes);
     if (NULL != body) {
         const dn_ipnuma_piece_t piece = {.offset = body->offset, .len = body->len, .magic = DN_IPNUMA_MAGIC};
         const uint64_t code = DN_IPNUMA_END;
-        memcpy(end - sizeof(piece), &piece, sizeof(piece));
-        memcpy(end + body->len, &code, sizeof(code));
-        len += body->len + sizeof(code);
+        memcpy(bytes + len, &piece, sizeof(piece));
+        memcpy(body->tlps + body->len, &code, sizeof(code));
+        len += sizeof(piece) + body->len + sizeof(code);
     }
     dn_auth_seal(link->auth, &link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
     return (struct iovec){bytes, len};
 }
 
-/** Send packets, which have just been made. @return how many of them: there is no room for the others now. */
-static uint32_t dn_ipnuma_link_emit(dn_ipnuma_link_t *link, const struct iovec *packet, uint32_t n)
+/** Send packets, which have just been made, with a piece each or without. @return how many of them: there is no room for the others now. */
+static uint32_t dn_ipnuma_link_emit(dn_ipnuma_link_t *link, const struct iovec *packet, uint32_t n,
+                                    int pieces)
 {
     const uint32_t sent = link->ops->emit(link, packet, n);
 
     if (0 != sent) {
         link->told = link->given;
+    }
+    /* What a piece left no room to tell is still owed. */
+    if (0 != sent && !(link->late && pieces)) {
         link->owed = 0;
         link->urgent = 0;
+        link->late = 0;
     }
     return sent;
 }
@@ -231,7 +262,7 @@ static void dn_ipnuma_link_fly(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, u
 
 void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
 {
-    _Alignas(8) uint8_t bytes[DN_IPNUMA_AHEAD];
+    _Alignas(8) uint8_t bytes[DN_IPNUMA_WORD];
     uint64_t number = link->loss.next;
 
     if (!link->keyed) {
@@ -242,9 +273,9 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
     } else {
         number = dn_loss_skip(&link->loss);
     }
-    const struct iovec packet = dn_ipnuma_link_make(link, bytes + sizeof(bytes), NULL, flags, number, now);
+    const struct iovec packet = dn_ipnuma_link_make(link, bytes, NULL, flags, number, now);
     /* One that finds no room is lost: what waits for an answer asks again. */
-    (void) dn_ipnuma_link_emit(link, &packet, 1);
+    (void) dn_ipnuma_link_emit(link, &packet, 1, 0);
 }
 
 /** Those of the lost that came after all are not sent again. */
@@ -273,7 +304,7 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
             || (!again && body->offset + body->len - link->applied > link->window)) {
             break;
         }
-        packet[n] = dn_ipnuma_link_make(link, dn_ipnuma_body_tlps(body), body, 0, link->loss.next + n, now);
+        packet[n] = dn_ipnuma_link_make(link, NULL, body, 0, link->loss.next + n, now);
         n++;
         last = body->len;
         body = body->next;
@@ -293,7 +324,7 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
         const int again = NULL != link->again;
         dn_ipnuma_body_t **at = again ? &link->again : &link->waits;
         n = dn_ipnuma_link_row(link, *at, packet, now);
-        sent = 0 == n ? 0 : dn_ipnuma_link_emit(link, packet, n);
+        sent = 0 == n ? 0 : dn_ipnuma_link_emit(link, packet, n, 1);
         for (uint32_t i = 0; i < sent; i++) {
             dn_ipnuma_body_t *body = *at;
             *at = body->next;
@@ -346,9 +377,8 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
         dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
         return;
     }
-    const struct iovec packet =
-        dn_ipnuma_link_make(link, dn_ipnuma_body_tlps(oldest), oldest, DN_IPNUMA_ASKS, link->loss.next, now);
-    if (0 == dn_ipnuma_link_emit(link, &packet, 1)) {
+    const struct iovec packet = dn_ipnuma_link_make(link, NULL, oldest, DN_IPNUMA_ASKS, link->loss.next, now);
+    if (0 == dn_ipnuma_link_emit(link, &packet, 1, 1)) {
         link->refused_at = now;
         return;
     }

@@ -43,20 +43,23 @@ typedef struct dn_ipnuma_link_ops {
 /** A piece of a stream. */
 typedef struct dn_ipnuma_body {
     struct dn_ipnuma_body *next;
+    uint8_t *
+        tlps; /**< aligned to 8; of one to be sent, DN_IPNUMA_AHEAD bytes lie before them, and the end code behind */
     uint64_t offset;
     uint32_t len;
     uint32_t flying; /**< packets on their way that carry it */
-    /** DN_IPNUMA_AHEAD bytes for what goes before it, dn_ipnuma_link::piece bytes of TLPs, and the end code. */
-    _Alignas(8) uint8_t bytes[];
 } dn_ipnuma_body_t;
 
-static inline uint8_t *dn_ipnuma_body_tlps(dn_ipnuma_body_t *body)
-{
-    return body->bytes + DN_IPNUMA_AHEAD;
-}
+/** Memory of bodies to be sent, whose datagrams lie side by side: a row of full ones is one piece of memory. */
+typedef struct dn_ipnuma_slab {
+    struct dn_ipnuma_slab *next;
+    dn_ipnuma_body_t body[];
+} dn_ipnuma_slab_t;
 
-/** Bodies kept for the next use. */
-#define DN_IPNUMA_SPARE 32u
+/** Bodies of the first slab; others have a row. */
+#define DN_IPNUMA_SLAB 4u
+/** Bytes of bodies that stay when all are free: more than are on their way in a long stream. */
+#define DN_IPNUMA_SPARE (384u << 10)
 
 struct dn_ipnuma_link {
     const dn_ipnuma_link_ops_t *ops;
@@ -78,9 +81,11 @@ struct dn_ipnuma_link {
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     dn_ipnuma_body_t *again;        /**< lost, by offset */
     uint64_t refused_at;            /**< when there was no room for a piece, 0: there was */
-    dn_ipnuma_body_t *spare;
-    uint32_t spares;
-    uint64_t charged; /**< bytes of messages, ever, that were let in: at most `credit` */
+    dn_ipnuma_slab_t *slabs;
+    dn_ipnuma_body_t *spare,
+        *spare_last;         /**< the longest free first, so that those side by side follow each other */
+    uint32_t bodies, spares; /**< of the slabs, and free ones */
+    uint64_t charged;        /**< bytes of messages, ever, that were let in: at most `credit` */
     uint64_t credit;
 
     /** What the other side sends. */
@@ -95,6 +100,7 @@ struct dn_ipnuma_link {
     uint32_t owed;    /**< packets that are not acknowledged yet */
     uint64_t owed_at;
     int urgent; /**< something came that its sender waits to hear of */
+    int late;   /**< a packet came that is of none of the newest DN_IPNUMA_GAPS_AHEAD ranges */
 
     uint64_t resent, doubled, dropped; /**< counted */
 };
@@ -118,8 +124,12 @@ void dn_ipnuma_link_close(dn_ipnuma_link_t *link);
 void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_auth_pair_t *pair,
                         dn_auth_role_t role, uint64_t token, uint64_t now);
 
-/** Bytes of data that the next TLP may have, at most @p want and at least 1: what its body has room for. */
-uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t want);
+/** Bytes of data that the next TLP may have, at most @p want and at least 1: what its body has room for. @param[in] address  The TLP's,
+ * 0 where it has none. */
+uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t address, uint64_t want);
+
+/** Bytes of a READ whose answers fill their bodies, if the other side's are as long as ours. */
+uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address);
 
 /** Append a TLP to the stream. @return where its data goes, or its header where it has none; NULL: no memory. */
 uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);

@@ -37,8 +37,7 @@ static void dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, ui
 static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
 {
     /* No longer than what came: a sender decides how many there are. */
-    dn_ipnuma_body_t *body =
-        2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + DN_IPNUMA_AHEAD + piece->len);
+    dn_ipnuma_body_t *body = 2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
 
     if (NULL == body) {
         /* As if it were lost, but that it was acknowledged: it is not to be had again. */
@@ -47,7 +46,8 @@ static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
     }
     body->offset = piece->offset;
     body->len = piece->len;
-    memcpy(dn_ipnuma_body_tlps(body), bytes, piece->len);
+    body->tlps = (uint8_t *) (body + 1);
+    memcpy(body->tlps, bytes, piece->len);
     if (dn_ipnuma_body_sort(&link->early, body)) {
         link->earlies++;
     } else {
@@ -78,7 +78,7 @@ static void dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t
         link->early = body->next;
         link->earlies--;
         if (body->offset == link->next) {
-            dn_ipnuma_link_take(link, dn_ipnuma_body_tlps(body), body->len);
+            dn_ipnuma_link_take(link, body->tlps, body->len);
         }
         free(body);
     }
@@ -120,10 +120,11 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
         link->dropped++;
         return 0;
     }
-    size_t ahead = sizeof(head) + sizeof(dn_ipnuma_ack_t) + (size_t) head.ranges * sizeof(dn_ipnuma_gap_t);
     const int carries = 0 != (head.flags & DN_IPNUMA_CARRIES);
-    ahead += carries ? sizeof(piece) : 0;
-    int good = DN_IPNUMA_GAPS >= head.ranges && ahead <= len;
+    const size_t ahead =
+        carries ? DN_IPNUMA_AHEAD
+                : sizeof(head) + sizeof(dn_ipnuma_ack_t) + (size_t) head.ranges * sizeof(dn_ipnuma_gap_t);
+    int good = head.ranges <= (carries ? DN_IPNUMA_GAPS_AHEAD : DN_IPNUMA_GAPS) && ahead <= len;
     if (good && carries) {
         memcpy(&piece, bytes + ahead - sizeof(piece), sizeof(piece));
         good = DN_IPNUMA_MAGIC == piece.magic && 0 != piece.len && 0 == piece.len % DN_TLP_DW
@@ -145,6 +146,8 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
         link->doubled++;
         return 0;
     }
+    link->late |= DN_IPNUMA_GAPS_AHEAD < link->seen.count
+                  && head.number < link->seen.range[DN_IPNUMA_GAPS_AHEAD - 1].first;
     link->heard_at = now;
     link->seen_at = link->seen.range[0].last == head.number ? now : link->seen_at;
     /* A packet that comes out of turn says that one before it is lost, or is that one. */

@@ -23,6 +23,16 @@ static void dn_loss_insert(dn_loss_seen_t *seen, uint32_t place, uint64_t number
     seen->count++;
 }
 
+/** A range that a sender has long settled is told no more: it has as many packets on their way at most, and numbers that lie far back
+ * were acknowledged or lost. One that comes after all is as good as lost. */
+static void dn_loss_forget_old(dn_loss_seen_t *seen)
+{
+    while (1 < seen->count && seen->range[0].last - seen->range[seen->count - 1].last > 2 * DN_LOSS_FLYING) {
+        seen->count--;
+        seen->floor = seen->range[seen->count].last + 1;
+    }
+}
+
 int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
 {
     uint32_t place = 0;
@@ -53,6 +63,7 @@ int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
     } else {
         dn_loss_insert(seen, place, number);
     }
+    dn_loss_forget_old(seen);
     return 1;
 }
 

@@ -173,7 +173,7 @@ static void dn_ipnuma_put(dn_ipnuma_pc_t *pc, unsigned channel, unsigned tag, dn
                               .message = DN_TLP_BOTF,
                               .channel = (uint8_t) channel,
                               .total = (uint32_t) len,
-                              .len = 0 == left ? 0 : dn_ipnuma_link_room(&pc->link, left)};
+                              .len = 0 == left ? 0 : dn_ipnuma_link_room(&pc->link, 0, left)};
         uint8_t *data = dn_ipnuma_link_append(&pc->link, &tlp);
         if (NULL == data) {
             /* Half of a message is in the stream already, or was promised. */

@@ -177,6 +177,16 @@ static int dn_ipnuma_has_tag(const dn_ipnuma_pc_t *pc)
     return DN_IPNUMA_TAGS > pc->requests - pc->answered && DN_IPNUMA_AHEAD_MAX > pc->wanted;
 }
 
+/** Where the next byte of a side lies, of which there is one. */
+static uint64_t dn_ipnuma_next_at(const dn_sg_cursor_t *cursor)
+{
+    dn_sg_cursor_t probe = *cursor;
+    uint64_t at = 0;
+
+    (void) dn_sg_next(&probe, 1, &at);
+    return at;
+}
+
 /** Append a request of an operation, whose answer has @p left bytes. @return where its data goes; NULL: no memory. */
 static uint8_t *dn_ipnuma_ask(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op, dn_tlp_t *tlp, uint32_t left)
 {
@@ -202,7 +212,7 @@ static int dn_ipnuma_advance_push(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
         if (DN_IPNUMA_AHEAD_MAX < dn_ipnuma_link_behind(&pc->link)) {
             return 0;
         }
-        const uint32_t room = dn_ipnuma_link_room(&pc->link, after.left);
+        const uint32_t room = dn_ipnuma_link_room(&pc->link, dn_ipnuma_next_at(&after), after.left);
         tlp.len = (uint32_t) dn_sg_next(&after, room, &tlp.address);
         uint8_t *data = dn_ipnuma_link_append(&pc->link, &tlp);
         if (NULL == data) {
@@ -238,7 +248,8 @@ static int dn_ipnuma_advance_pull(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
         if (!dn_ipnuma_has_tag(pc)) {
             return 0;
         }
-        tlp.len = (uint32_t) dn_sg_next(&after, DN_TLP_DATA - DN_TLP_DW, &tlp.address);
+        tlp.len = (uint32_t) dn_sg_next(&after, dn_ipnuma_link_read(&pc->link, dn_ipnuma_next_at(&after)),
+                                        &tlp.address);
         if (NULL == dn_ipnuma_ask(pc, op, &tlp, tlp.len)) {
             return 0;
         }

@@ -132,7 +132,7 @@ static int dn_ipnuma_reply_part(dn_ipnuma_pc_t *pc, dn_ipnuma_reply_t *reply)
                     .completer = pc->id,
                     .requester = reply->requester,
                     .tag = reply->tag,
-                    .len = 0 == reply->left ? 0 : dn_ipnuma_link_room(&pc->link, reply->left)};
+                    .len = 0 == reply->left ? 0 : dn_ipnuma_link_room(&pc->link, 0, reply->left)};
 
     if (reply->reads) {
         /* The region may have gone since the request came, or since the last part. */

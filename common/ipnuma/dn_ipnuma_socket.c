@@ -186,18 +186,41 @@ int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *wh
            || !dn_ipnuma_socket_is_full(errno);
 }
 
-/** Have the kernel send a row as one. @return 0: it does not, and will not on this path. */
-static int dn_ipnuma_socket_send_whole(const dn_ipnuma_t *ipnuma, struct msghdr *message, uint32_t *sent_p)
+/** Datagrams that lie side by side, as one piece of memory. @return pieces. */
+static uint32_t dn_ipnuma_socket_join(const struct iovec *datagram, uint32_t n, struct iovec *piece)
 {
-    const uint32_t n = (uint32_t) message->msg_iovlen;
-    const uint16_t each = (uint16_t) message->msg_iov[0].iov_len;
+    uint32_t pieces = 1;
+
+    piece[0] = datagram[0];
+    for (uint32_t i = 1; i < n; i++) {
+        struct iovec *last = &piece[pieces - 1];
+        if ((uint8_t *) last->iov_base + last->iov_len == datagram[i].iov_base) {
+            last->iov_len += datagram[i].iov_len;
+        } else {
+            piece[pieces++] = datagram[i];
+        }
+    }
+    return pieces;
+}
+
+/** Have the kernel send a row as one. @return 0: it does not, and will not on this path. */
+static int dn_ipnuma_socket_send_whole(const dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n,
+                                       uint32_t *sent_p)
+{
+    struct sockaddr_in name = dn_ipnuma_name(pc->where.ip, pc->where.port);
+    const uint16_t each = (uint16_t) datagram[0].iov_len;
+    struct iovec piece[DN_IPNUMA_ROW];
     dn_ipnuma_control_t control = {
         .head = {.cmsg_len = CMSG_LEN(sizeof(each)), .cmsg_level = IPPROTO_UDP, .cmsg_type = UDP_SEGMENT}};
+    const struct msghdr message = {.msg_name = &name,
+                                   .msg_namelen = sizeof(name),
+                                   .msg_iov = piece,
+                                   .msg_iovlen = dn_ipnuma_socket_join(datagram, n, piece),
+                                   .msg_control = &control,
+                                   .msg_controllen = CMSG_SPACE(sizeof(each))};
 
     memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
-    message->msg_control = &control;
-    message->msg_controllen = CMSG_SPACE(sizeof(each));
-    const ssize_t got = sendmsg(ipnuma->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t got = sendmsg(pc->ipnuma->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     *sent_p = 0 <= got || !dn_ipnuma_socket_is_full(errno) ? n : 0;
     /* The path is too narrow, or goes through what cuts nothing. */
     return 0 <= got || (EINVAL != errno && EMSGSIZE != errno && EIO != errno && EOPNOTSUPP != errno);
@@ -205,24 +228,19 @@ static int dn_ipnuma_socket_send_whole(const dn_ipnuma_t *ipnuma, struct msghdr 
 
 uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n)
 {
-    const dn_ipnuma_t *ipnuma = pc->ipnuma;
-    struct sockaddr_in name = dn_ipnuma_name(pc->where.ip, pc->where.port);
-    struct msghdr whole = {.msg_name = &name,
-                           .msg_namelen = sizeof(name),
-                           .msg_iov = (struct iovec *) (uintptr_t) datagram,
-                           .msg_iovlen = n};
     uint32_t sent = 0;
 
     if (1 < n && !pc->one_by_one) {
-        if (dn_ipnuma_socket_send_whole(ipnuma, &whole, &sent)) {
+        if (dn_ipnuma_socket_send_whole(pc, datagram, n, &sent)) {
             return sent;
         }
         pc->one_by_one = 1;
+        sent = 0;
     }
-    for (sent = 0; sent < n; sent++) {
-        if (!dn_ipnuma_socket_send(ipnuma, &pc->where, datagram[sent].iov_base, datagram[sent].iov_len)) {
-            break;
-        }
+    while (
+        sent < n
+        && dn_ipnuma_socket_send(pc->ipnuma, &pc->where, datagram[sent].iov_base, datagram[sent].iov_len)) {
+        sent++;
     }
     return sent;
 }

@@ -5,7 +5,9 @@
 /** @file dn_ipnuma_wire.h
  * What goes over UDP: a datagram is a head, and behind it by its kind
  *
- *   PACKET     dn_ipnuma_ack_t, head.ranges times dn_ipnuma_gap_t, and, with DN_IPNUMA_CARRIES, dn_ipnuma_piece_t, TLPs, end code
+ *   PACKET     dn_ipnuma_ack_t, head.ranges times dn_ipnuma_gap_t
+ *              with DN_IPNUMA_CARRIES: dn_ipnuma_ack_t, DN_IPNUMA_GAPS_AHEAD times dn_ipnuma_gap_t, of which head.ranges count,
+ *              dn_ipnuma_piece_t, TLPs, end code
  *   HELLO      dn_ipnuma_hello_t
  *   CHALLENGE  dn_ipnuma_challenge_t
  *   PROOF      dn_ipnuma_proof_t
@@ -34,8 +36,10 @@
 /** Datagrams that go by one call of the kernel at most, and their bytes: it cuts them itself, and may hand them over uncut. */
 #define DN_IPNUMA_ROW       44u
 #define DN_IPNUMA_ROW_BYTES 65507u
-/** Ranges that an acknowledgement tells at most. */
+/** Ranges that a packet tells at most, */
 #define DN_IPNUMA_GAPS 8u
+/** and one with a piece: the newest are what has news, but for a packet that comes late. */
+#define DN_IPNUMA_GAPS_AHEAD 2u
 
 enum dn_ipnuma_kind {
     DN_IPNUMA_PACKET = 1,
@@ -84,11 +88,14 @@ _Static_assert(sizeof(dn_ipnuma_head_t) == 32 && sizeof(dn_ipnuma_ack_t) == 24 &
                    && sizeof(dn_ipnuma_piece_t) == 16,
                "all that stands before TLPs keeps them aligned to 8");
 
-/** Bytes before the TLPs of a packet at most, */
-#define DN_IPNUMA_AHEAD                                                                            \
-    (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS * sizeof(dn_ipnuma_gap_t) \
+/** Bytes of a packet without a piece at most, */
+#define DN_IPNUMA_WORD \
+    (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS * sizeof(dn_ipnuma_gap_t))
+/** before the TLPs of one with a piece, always as many, */
+#define DN_IPNUMA_AHEAD                                                                                  \
+    (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS_AHEAD * sizeof(dn_ipnuma_gap_t) \
      + sizeof(dn_ipnuma_piece_t))
-/** and of what is not TLPs in all. */
+/** and of what is not TLPs there in all. */
 #define DN_IPNUMA_AROUND (DN_IPNUMA_AHEAD + sizeof(uint64_t))
 
 /** How to reach a process: this device's part of an address. */

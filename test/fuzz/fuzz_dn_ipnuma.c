@@ -135,7 +135,8 @@ static void make_packet(dn_ipnuma_pc_t *pc, uint8_t *bytes, size_t len)
     dn_ipnuma_head_t *head = (dn_ipnuma_head_t *) (void *) bytes;
     dn_ipnuma_ack_t *ack = (dn_ipnuma_ack_t *) (void *) (head + 1);
     dn_ipnuma_link_t *link = &pc->link;
-    const size_t ahead = sizeof(*head) + sizeof(*ack) + head->ranges * sizeof(dn_ipnuma_gap_t);
+    const size_t ranges = 0 != (head->flags & DN_IPNUMA_CARRIES) ? DN_IPNUMA_GAPS_AHEAD : head->ranges;
+    const size_t ahead = sizeof(*head) + sizeof(*ack) + ranges * sizeof(dn_ipnuma_gap_t);
 
     head->token ^= pc->token;
     head->number += 0 == link->seen.count ? link->first : link->seen.range[0].last + 1;
@@ -143,7 +144,8 @@ static void make_packet(dn_ipnuma_pc_t *pc, uint8_t *bytes, size_t len)
         ack->largest += 0 == head->ranges ? 0 : link->loss.next - 1;
         ack->applied += link->applied;
     }
-    if (0 != (head->flags & DN_IPNUMA_CARRIES) && ahead + sizeof(dn_ipnuma_piece_t) + sizeof(uint64_t) <= len) {
+    if (0 != (head->flags & DN_IPNUMA_CARRIES)
+        && ahead + sizeof(dn_ipnuma_piece_t) + sizeof(uint64_t) <= len) {
         dn_ipnuma_piece_t *piece = (dn_ipnuma_piece_t *) (void *) (bytes + ahead);
         const uint64_t end = DN_IPNUMA_END;
         piece->offset += link->next;
@@ -275,7 +277,8 @@ static size_t write_datagram(uint64_t *random, uint8_t *to)
             (uint8_t) (0 == dn_test_below(random, 4) ? dn_test_below(random, DN_IPNUMA_GAPS + 2) : 0);
         head->number = 0 == dn_test_below(random, 4) ? dn_test_below(random, 4) : 0;
         n += sizeof(dn_ipnuma_ack_t);
-        for (unsigned i = 0; i < head->ranges; i++) {
+        const unsigned slots = 0 != (head->flags & DN_IPNUMA_CARRIES) ? DN_IPNUMA_GAPS_AHEAD : head->ranges;
+        for (unsigned i = 0; i < slots; i++) {
             const dn_ipnuma_gap_t gap = {(uint32_t) (0 != i), 1};
             memcpy(bytes + n, &gap, sizeof(gap));
             n += sizeof(gap);
@@ -284,7 +287,7 @@ static size_t write_datagram(uint64_t *random, uint8_t *to)
                                        0 == dn_test_below(random, 8) ? dn_test_below(random, 200) * 4 : 0};
         memcpy(bytes + n, &piece, sizeof(piece));
         n += sizeof(piece);
-        n += write_tlps(random, bytes + n, sizeof(bytes) - n) + sizeof(uint32_t);
+        n += write_tlps(random, bytes + n, sizeof(bytes) - n) + sizeof(uint64_t);
     } else {
         n += DN_IPNUMA_HELLO == head->kind       ? sizeof(dn_ipnuma_hello_t)
              : DN_IPNUMA_CHALLENGE == head->kind ? sizeof(dn_ipnuma_challenge_t)

@@ -199,9 +199,8 @@ static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
     memcpy(bytes, &head, sizeof(head));
     len += sizeof(head);
     memcpy(bytes + len, &ack, sizeof(ack));
-    len += sizeof(ack);
-    memcpy(bytes + len, &piece, sizeof(piece));
-    len += sizeof(piece);
+    memcpy(bytes + DN_IPNUMA_AHEAD - sizeof(piece), &piece, sizeof(piece));
+    len = DN_IPNUMA_AHEAD;
     uint8_t *data = dn_tlp_write(bytes + len, tlp);
     if (NULL != data) {
         memcpy(data, "some", tlp->len);
