@@ -282,12 +282,13 @@ struct dn_ipnuma {
     struct {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
-        int event;        /**< wakes it */
-        int ends;         /**< it is to */
-        int reads;        /**< the thread is the one that takes what comes */
-        uint64_t wake_at; /**< when it wakes by itself; 0: it is awake, or about to look again */
-        uint64_t look_at; /**< when it looks after silent processes */
-        uint64_t looked;  /**< and has done so last */
+        int event;         /**< wakes it */
+        int ends;          /**< it is to */
+        int reads;         /**< the thread is the one that takes what comes */
+        uint64_t wake_at;  /**< when it wakes by itself; 0: it is awake, or about to look again */
+        uint64_t spare_ns; /**< that it may still look on, instead of sleeping */
+        uint64_t look_at;  /**< when it looks after silent processes */
+        uint64_t looked;   /**< and has done so last */
     } service;
 
     struct dn_ipnuma_slots *slots; /**< memory for datagrams that come: dn_ipnuma_socket.c */

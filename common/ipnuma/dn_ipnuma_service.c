@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,10 @@
 
 /** A nap: so long a program that has just stopped looking keeps others waiting. */
 #define DN_IPNUMA_NAP_NS UINT64_C(500000)
+/** So long the thread looks on after something came: more than an answer takes to the other side, and the next request back. */
+#define DN_IPNUMA_ON_NS UINT64_C(20000)
+/** It does so no longer than it has slept, and at most so long until it sleeps again, for the core may be the program's. */
+#define DN_IPNUMA_ON_MOST_NS UINT64_C(200000)
 /** Looks in one time limit. */
 #define DN_IPNUMA_LOOKS 8u
 /** Longest sleep. */
@@ -306,6 +311,47 @@ static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
     }
     dn_ipnuma_lock(ipnuma);
     ipnuma->service.wake_at = 0;
+    const uint64_t spare = ipnuma->service.spare_ns + (dn_clock_ns() - now);
+    ipnuma->service.spare_ns = spare < DN_IPNUMA_ON_MOST_NS ? spare : DN_IPNUMA_ON_MOST_NS;
+}
+
+/** The thread takes what came. @return datagrams. */
+static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
+{
+    ipnuma->service.reads = 1;
+    const int got = dn_ipnuma_turn(ipnuma);
+    ipnuma->service.reads = 0;
+    if (0 != got) {
+        dn_bell_touch(ipnuma->bell);
+    }
+    return got;
+}
+
+/** Something came, and its sender may send the next when it has the answer: be awake then. */
+static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t begin = dn_clock_ns(), spare = ipnuma->service.spare_ns, turns = ipnuma->turns;
+    uint64_t came = begin, now = begin;
+
+    while (now - came < DN_IPNUMA_ON_NS && now - begin < spare && turns == ipnuma->turns
+           && !ipnuma->service.ends) {
+        /* The program may want it. */
+        dn_ipnuma_unlock(ipnuma);
+        dn_pause();
+        dn_ipnuma_lock(ipnuma);
+        came = 0 != dn_ipnuma_serve_turn(ipnuma) ? now : came;
+        now = dn_clock_ns();
+    }
+    ipnuma->service.spare_ns = now - begin < spare ? spare - (now - begin) : 0;
+}
+
+/** Have the thread run when something comes, as the card did, and not when the program's slice of the core is over. Where the process has
+ * no right to that, the kernel decides. */
+static void dn_ipnuma_go_first(void)
+{
+    const struct sched_param param = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+
+    (void) pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
 }
 
 static void *dn_ipnuma_serve(void *arg)
@@ -313,6 +359,7 @@ static void *dn_ipnuma_serve(void *arg)
     dn_ipnuma_t *ipnuma = arg;
     uint64_t turns = 0;
 
+    dn_ipnuma_go_first();
     dn_ipnuma_lock(ipnuma);
     while (DN_IPNUMA_NO_THREAD != ipnuma->service.state && !ipnuma->service.ends) {
         const uint64_t now = dn_clock_ns();
@@ -335,11 +382,8 @@ static void *dn_ipnuma_serve(void *arg)
         if (DN_IPNUMA_LISTENS != ipnuma->service.state) {
             dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
         }
-        ipnuma->service.reads = 1;
-        const int got = dn_ipnuma_turn(ipnuma);
-        ipnuma->service.reads = 0;
-        if (0 != got) {
-            dn_bell_touch(ipnuma->bell);
+        if (0 != dn_ipnuma_serve_turn(ipnuma) && ipnuma->contenders <= ipnuma->units) {
+            dn_ipnuma_look_on(ipnuma);
         }
         dn_ipnuma_sleep(ipnuma, dn_ipnuma_timer(ipnuma), 1);
     }
