@@ -53,6 +53,8 @@
 #define DN_IPNUMA_BUCKETS       1024u
 /** Slots for what comes, which one call of the kernel fills. */
 #define DN_IPNUMA_BATCH 16u
+/** Sentences that wait for the lock to be let go. */
+#define DN_IPNUMA_LATER 4u
 /** For which closing waits for what is on its way. */
 #define DN_IPNUMA_LINGER_NS UINT64_C(1000000000)
 
@@ -119,7 +121,9 @@ typedef struct dn_ipnuma_pc {
     dn_ipnuma_peer_t *peer; /**< NULL: it is none now */
     int joined;             /**< it has said JOIN, and not LEAVE since */
     int joins;              /**< we have */
-    int silent;             /**< for too long: it is about to be given up */
+    uint64_t applied;       /**< link.applied when that was looked at last */
+    uint64_t applied_at;    /**< since when it has not changed, while something was on its way */
+    int silent;             /**< for too long, or takes nothing: it is about to be given up */
     int one_by_one;         /**< its path takes no rows of datagrams from the kernel */
 
     uint64_t credit_at; /**< for credit */
@@ -279,6 +283,12 @@ struct dn_ipnuma {
     uint32_t vain;                          /**< looks since something was */
     uint64_t refused_writes, refused_reads; /**< counted, as are those of the links */
 
+    /** Sentences to be said. */
+    struct {
+        uint32_t count;
+        char text[DN_IPNUMA_LATER][160];
+    } later;
+
     struct {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
@@ -301,9 +311,19 @@ static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
     pthread_mutex_lock(&ipnuma->lock);
 }
 
+/** Have a sentence said when the lock is let go: whoever is told may take long, or call the library. One beyond those that there is room
+ * for is not said. */
+void dn_ipnuma_say_later(dn_ipnuma_t *ipnuma, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Let the lock go, and say what was to be said. */
+void dn_ipnuma_unlock_and_say(dn_ipnuma_t *ipnuma);
+
 static inline void dn_ipnuma_unlock(dn_ipnuma_t *ipnuma)
 {
-    pthread_mutex_unlock(&ipnuma->lock);
+    if (0 != ipnuma->later.count) {
+        dn_ipnuma_unlock_and_say(ipnuma);
+    } else {
+        pthread_mutex_unlock(&ipnuma->lock);
+    }
 }
 
 /** @name dn_ipnuma.c */
@@ -411,7 +431,7 @@ void dn_ipnuma_release(dn_peer_base_t *peer);
 void dn_ipnuma_lost(dn_peer_base_t *peer);
 dn_status_t dn_ipnuma_check(dn_peer_base_t *peer);
 void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
-/** A process has joined. @return 0: no memory. */
+/** A process has joined. @return as dn_ipnuma_link_ops_t::take. */
 int dn_ipnuma_join(dn_ipnuma_pc_t *pc);
 /** It has left. */
 void dn_ipnuma_part(dn_ipnuma_pc_t *pc);

@@ -392,9 +392,11 @@ uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
     const uint64_t owed = 0 == link->owed || !link->keyed ? UINT64_MAX : link->owed_at + DN_IPNUMA_ACK_NS;
     const uint64_t loss = dn_loss_timer(&link->loss);
     const uint64_t refused = 0 == link->refused_at ? UINT64_MAX : link->refused_at + DN_IPNUMA_REFUSED_NS;
+    const uint64_t starved = 0 == link->starved_at ? UINT64_MAX : link->starved_at + DN_IPNUMA_STARVED_NS;
     const uint64_t sooner = owed < loss ? owed : loss;
+    const uint64_t again = refused < starved ? refused : starved;
 
-    return refused < sooner ? refused : sooner;
+    return again < sooner ? again : sooner;
 }
 
 void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)
@@ -402,6 +404,7 @@ void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)
     if (now >= dn_loss_timer(&link->loss) && dn_loss_expire(&link->loss, now, dn_ipnuma_link_fate, link)) {
         dn_ipnuma_link_probe(link, now);
     }
+    dn_ipnuma_link_try_early(link, now);
     dn_ipnuma_link_send(link, now);
     if (0 != link->owed && (now >= link->owed_at + DN_IPNUMA_ACK_NS || link->urgent)) {
         dn_ipnuma_link_word(link, 0, now);

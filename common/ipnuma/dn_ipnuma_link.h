@@ -36,7 +36,7 @@ typedef struct dn_ipnuma_link_ops {
      * @return how many, from the first on; this process has no room for the others now.
      */
     uint32_t (*emit)(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n);
-    /** Do what the next TLP says. @return 0: no process of ours sends this one. */
+    /** Do what the next TLP says. @return 1; 0: no process of ours sends this one; -1: there is no memory for it now, and nothing was done. */
     int (*take)(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 } dn_ipnuma_link_ops_t;
 
@@ -94,6 +94,8 @@ struct dn_ipnuma_link {
     uint64_t next;    /**< offset that is expected */
     uint64_t ahead;   /**< bytes that are taken before those expected come */
     dn_ipnuma_body_t *early;
+    uint64_t
+        starved_at;   /**< when there was no memory for the first of them, which is the next; 0: there was */
     uint32_t earlies; /**< as many: a sender has no more than DN_LOSS_FLYING on their way */
     uint64_t given;   /**< credit, ever, that it has been given */
     uint64_t told;    /**< and that the last packet said */
@@ -174,6 +176,11 @@ static inline int dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *b
     *at = body;
     return 1;
 }
+
+/** After which an early piece is tried again for which there was no memory. */
+#define DN_IPNUMA_STARVED_NS UINT64_C(1000000)
+/** Try so, if it is time to. */
+void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now);
 
 /** What the other side says that has come. @return 0: it cannot be. */
 int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, const dn_loss_range_t *range,

@@ -15,34 +15,69 @@
 /** Packets after which an acknowledgement waits no more. */
 #define DN_IPNUMA_OWED 8u
 
-/** Do what the TLPs of a piece say, which is the next. */
-static void dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len)
+/** Do what TLPs say that are the next. @return 0: there is no memory for the last of them now. */
+static int dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len)
 {
-    uint32_t at = 0;
-
-    link->next += len;
-    while (at < len && NULL == link->broken) {
+    while (0 != len && NULL == link->broken) {
         dn_tlp_t tlp;
-        const size_t size = dn_tlp_read(bytes + at, len - at, &tlp);
+        const uint32_t size = (uint32_t) dn_tlp_read(bytes, len, &tlp);
         if (0 == size) {
             link->broken = "a malformed TLP";
-        } else if (!link->ops->take(link, &tlp) && NULL == link->broken) {
+            break;
+        }
+        link->next += size;
+        const int done = link->ops->take(link, &tlp);
+        if (0 > done) {
+            link->next -= size;
+            return 0;
+        }
+        if (0 == done && NULL == link->broken) {
             link->broken = "a TLP that nobody asked for";
         }
-        at += (uint32_t) size;
+        bytes += size;
+        len -= size;
+    }
+    return 1;
+}
+
+/** Do what pieces say that came early, as far as they are the next by now. */
+static void dn_ipnuma_link_take_early(dn_ipnuma_link_t *link, uint64_t now)
+{
+    link->starved_at = 0;
+    while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
+        dn_ipnuma_body_t *body = link->early;
+        const uint64_t done = link->next - body->offset;
+        if (done < body->len && !dn_ipnuma_link_take(link, body->tlps + done, body->len - (uint32_t) done)) {
+            link->starved_at = now;
+            return;
+        }
+        link->early = body->next;
+        link->earlies--;
+        free(body);
     }
 }
 
-/** Keep a piece that has overtaken others. */
-static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now)
+{
+    const uint64_t before = link->next;
+
+    if (0 != link->starved_at && now - link->starved_at >= DN_IPNUMA_STARVED_NS) {
+        dn_ipnuma_link_take_early(link, now);
+    }
+    if (before != link->next) {
+        /* Its packets are acknowledged, so that no sender asks whether it is done: this says so until it is heard. */
+        dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
+    }
+}
+
+/** Keep a piece that has overtaken others. @return 0: there is no memory for it. */
+static int dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
 {
     /* No longer than what came: a sender decides how many there are. */
     dn_ipnuma_body_t *body = 2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
 
     if (NULL == body) {
-        /* As if it were lost, but that it was acknowledged: it is not to be had again. */
-        link->broken = "more than there is memory for";
-        return;
+        return 0;
     }
     body->offset = piece->offset;
     body->len = piece->len;
@@ -54,34 +89,33 @@ static void dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
         link->doubled++;
         free(body);
     }
+    return 1;
 }
 
-static void dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
+/** @return 0: there is no memory for all of it, so that it is as good as lost. */
+static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes,
+                                uint64_t now)
 {
-    if (piece->offset < link->next) {
+    if (piece->offset + piece->len <= link->next) {
         link->doubled++;
         link->urgent = 1;
-        return;
+        return 1;
     }
-    if (piece->offset - link->next + piece->len > link->ahead) {
+    if (piece->offset > link->next && piece->offset - link->next + piece->len > link->ahead) {
         link->broken = "more than there is room for";
-        return;
+        return 1;
     }
-    if (piece->offset != link->next) {
+    if (piece->offset > link->next) {
         link->urgent = 1;
-        dn_ipnuma_link_keep(link, piece, bytes);
-        return;
+        return dn_ipnuma_link_keep(link, piece, bytes);
     }
-    dn_ipnuma_link_take(link, bytes, piece->len);
-    while (NULL != link->early && link->early->offset <= link->next && NULL == link->broken) {
-        dn_ipnuma_body_t *body = link->early;
-        link->early = body->next;
-        link->earlies--;
-        if (body->offset == link->next) {
-            dn_ipnuma_link_take(link, body->tlps, body->len);
-        }
-        free(body);
+    /* The first of it is done already where there was no memory for the rest when it came before. */
+    const uint32_t done = (uint32_t) (link->next - piece->offset);
+    if (!dn_ipnuma_link_take(link, bytes + done, piece->len - done)) {
+        return 0;
     }
+    dn_ipnuma_link_take_early(link, now);
+    return 1;
 }
 
 /** What came of ours. @return 0: it cannot be. */
@@ -105,6 +139,24 @@ static int dn_ipnuma_link_acked(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *
         last = range[i].first;
     }
     return dn_ipnuma_link_settle(link, &ack, range, head->ranges, (uint64_t) head->delay_us * 1000, now);
+}
+
+/** A packet is taken, and is to be acknowledged. */
+static void dn_ipnuma_link_see(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *head, uint64_t now)
+{
+    const uint64_t newest = 0 == link->seen.count ? head->number - 1 : link->seen.range[0].last;
+
+    (void) dn_loss_see(&link->seen, head->number);
+    link->late |= DN_IPNUMA_GAPS_AHEAD < link->seen.count
+                  && head->number < link->seen.range[DN_IPNUMA_GAPS_AHEAD - 1].first;
+    link->seen_at = link->seen.range[0].last == head->number ? now : link->seen_at;
+    /* A packet that comes out of turn says that one before it is lost, or is that one. */
+    link->urgent |= newest + 1 != head->number || 0 != (head->flags & DN_IPNUMA_ASKS);
+    if (0 != (head->flags & (DN_IPNUMA_CARRIES | DN_IPNUMA_ASKS))) {
+        link->owed_at = 0 == link->owed ? now : link->owed_at;
+        link->owed++;
+        link->urgent |= DN_IPNUMA_OWED <= link->owed;
+    }
 }
 
 int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, uint64_t now)
@@ -141,29 +193,21 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
         link->dropped++;
         return 0;
     }
-    const uint64_t newest = 0 == link->seen.count ? head.number - 1 : link->seen.range[0].last;
-    if (!dn_loss_see(&link->seen, head.number)) {
+    if (!dn_loss_is_new(&link->seen, head.number)) {
         link->doubled++;
         return 0;
     }
-    link->late |= DN_IPNUMA_GAPS_AHEAD < link->seen.count
-                  && head.number < link->seen.range[DN_IPNUMA_GAPS_AHEAD - 1].first;
     link->heard_at = now;
-    link->seen_at = link->seen.range[0].last == head.number ? now : link->seen_at;
-    /* A packet that comes out of turn says that one before it is lost, or is that one. */
-    link->urgent |= newest + 1 != head.number || 0 != (head.flags & DN_IPNUMA_ASKS);
     if (!dn_ipnuma_link_acked(link, &head, bytes + sizeof(head), now)) {
         link->broken = "an acknowledgement of what was not sent";
         return 0;
     }
     link->parted |= 0 != (head.flags & DN_IPNUMA_GONE);
-    if (carries || 0 != (head.flags & DN_IPNUMA_ASKS)) {
-        link->owed_at = 0 == link->owed ? now : link->owed_at;
-        link->owed++;
-        link->urgent |= DN_IPNUMA_OWED <= link->owed;
+    if (carries && !dn_ipnuma_link_piece(link, &piece, bytes + ahead, now)) {
+        /* Only what is taken is acknowledged. */
+        link->dropped++;
+        return 1;
     }
-    if (carries) {
-        dn_ipnuma_link_piece(link, &piece, bytes + ahead);
-    }
+    dn_ipnuma_link_see(link, &head, now);
     return 1;
 }

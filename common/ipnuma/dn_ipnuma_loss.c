@@ -33,20 +33,34 @@ static void dn_loss_forget_old(dn_loss_seen_t *seen)
     }
 }
 
-int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
+/** The first range that begins at a number or before. */
+static uint32_t dn_loss_place(const dn_loss_seen_t *seen, uint64_t number)
 {
     uint32_t place = 0;
 
-    if (number < seen->floor) {
-        return 0;
-    }
     while (place < seen->count && seen->range[place].first > number) {
         place++;
     }
-    /* Those at and behind `place` begin at the number or before. */
-    if (place < seen->count && number <= seen->range[place].last) {
+    return place;
+}
+
+int dn_loss_is_new(const dn_loss_seen_t *seen, uint64_t number)
+{
+    const uint32_t place = dn_loss_place(seen, number);
+
+    if (number < seen->floor || (place < seen->count && number <= seen->range[place].last)) {
         return 0;
     }
+    /* Older than all that there is room for. */
+    return DN_LOSS_RANGES != place || number + 1 == seen->range[place - 1].first;
+}
+
+int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
+{
+    if (!dn_loss_is_new(seen, number)) {
+        return 0;
+    }
+    const uint32_t place = dn_loss_place(seen, number);
     const int after = place < seen->count && seen->range[place].last + 1 == number;
     const int before = 0 < place && number + 1 == seen->range[place - 1].first;
     if (after && before) {
@@ -57,9 +71,6 @@ int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
         seen->range[place].last = number;
     } else if (before) {
         seen->range[place - 1].first = number;
-    } else if (DN_LOSS_RANGES == place) {
-        /* Older than all that there is room for. */
-        return 0;
     } else {
         dn_loss_insert(seen, place, number);
     }
@@ -107,7 +118,7 @@ static void dn_loss_settle(dn_loss_t *loss, dn_loss_packet_t *packet, int lost, 
 {
     void *load = packet->load;
 
-    packet->settled = 1;
+    packet->settled = lost ? DN_LOSS_LOST : DN_LOSS_ACKED;
     packet->load = NULL;
     loss->flying -= packet->size;
     if (NULL != load) {
@@ -164,6 +175,16 @@ static void dn_loss_grow(dn_loss_t *loss, const dn_loss_packet_t *packet)
     loss->window = loss->window < loss->most ? loss->window : loss->most;
 }
 
+/** Section 7.6: all that was sent for so long is lost. */
+static int dn_loss_persists(const dn_loss_t *loss, uint64_t from, uint64_t to)
+{
+    const uint64_t spread =
+        4 * loss->rttvar_ns > DN_LOSS_GRANULE_NS ? 4 * loss->rttvar_ns : DN_LOSS_GRANULE_NS;
+
+    return 0 != loss->srtt_ns
+           && to - from > DN_LOSS_PERSISTENT * (loss->srtt_ns + spread + DN_LOSS_ACK_DELAY_NS);
+}
+
 /** Section 6.1: find those that are lost by now. */
 static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg)
 {
@@ -172,16 +193,25 @@ static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate
 
     delay = DN_LOSS_GRANULE_NS > delay ? DN_LOSS_GRANULE_NS : delay;
     loss->loss_at = 0;
+    uint64_t lost_since = UINT64_MAX;
     for (uint32_t i = 0; i < loss->count; i++) {
         dn_loss_packet_t *packet = dn_loss_at(loss, i);
         if (packet->number >= loss->largest) {
             break;
         }
-        if (packet->settled) {
+        if (DN_LOSS_ACKED == packet->settled) {
+            lost_since = UINT64_MAX;
+            continue;
+        }
+        lost_since = packet->at < lost_since ? packet->at : lost_since;
+        if (DN_LOSS_LOST == packet->settled) {
             continue;
         }
         if (loss->largest - 1 - packet->number >= DN_LOSS_PACKETS || now - packet->at >= delay) {
             dn_loss_shrink(loss, packet->at, now);
+            if (dn_loss_persists(loss, lost_since, packet->at)) {
+                loss->window = DN_LOSS_WINDOW_LEAST;
+            }
             dn_loss_settle(loss, packet, 1, fate, arg);
         } else if (0 == loss->loss_at || packet->at + delay < loss->loss_at) {
             loss->loss_at = packet->at + delay;

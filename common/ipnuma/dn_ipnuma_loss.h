@@ -22,6 +22,7 @@
 
 #define DN_LOSS_PACKETS    3u                /**< kPacketThreshold */
 #define DN_LOSS_GRANULE_NS UINT64_C(200000)  /**< kGranularity: as late as a thread may wake */
+#define DN_LOSS_PERSISTENT 3u                /**< kPersistentCongestionThreshold */
 #define DN_LOSS_INITIAL_NS UINT64_C(1000000) /**< kInitialRtt */
 #define DN_LOSS_ACK_DELAY_NS \
     UINT64_C(500000) /**< max_ack_delay: what the other side may wait with an acknowledgement */
@@ -48,6 +49,8 @@ typedef struct dn_loss_seen {
 } dn_loss_seen_t;
 
 /** @return 1: it is new; 0: it came before, or is too old to tell. */
+int dn_loss_is_new(const dn_loss_seen_t *seen, uint64_t number);
+/** The same, and it has come. */
 int dn_loss_see(dn_loss_seen_t *seen, uint64_t number);
 /** @} */
 
@@ -57,12 +60,14 @@ int dn_loss_see(dn_loss_seen_t *seen, uint64_t number);
 /** What becomes of what a packet carried: called once for each packet, from within dn_loss_ack() or dn_loss_expire(). */
 typedef void (*dn_loss_fate_fn_t)(void *arg, void *load, int lost);
 
+enum dn_loss_fate { DN_LOSS_ACKED = 1, DN_LOSS_LOST };
+
 typedef struct dn_loss_packet {
     uint64_t number;
     uint64_t at; /**< when it was sent */
     void *load;
     uint32_t size;
-    uint32_t settled; /**< acknowledged or lost */
+    uint32_t settled; /**< enum dn_loss_fate; 0: on its way */
 } dn_loss_packet_t;
 
 /** Packets on their way at most. */

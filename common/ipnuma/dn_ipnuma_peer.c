@@ -157,8 +157,7 @@ int dn_ipnuma_join(dn_ipnuma_pc_t *pc)
     }
     if (NULL == pc->peer) {
         if (NULL == dn_ipnuma_make_peer(ipnuma, pc, &pc->where, pc->pid, &pc->pgid)) {
-            pc->link.broken = "more than there is memory for";
-            return 0;
+            return -1;
         }
         ipnuma->unmet = 1;
     }
@@ -405,7 +404,7 @@ void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
 
     dn_ipnuma_lock(ipnuma);
     if (DN_OK != dn_guests_add(&ipnuma->guests, pgid)) {
-        dn_log_error("no memory to let a process group in over ipnuma");
+        dn_ipnuma_say_later(ipnuma, "no memory to let a process group in over ipnuma");
     }
     dn_ipnuma_unlock(ipnuma);
 }

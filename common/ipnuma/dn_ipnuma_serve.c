@@ -32,6 +32,7 @@ static void dn_ipnuma_refuse(dn_ipnuma_pc_t *pc, const dn_tlp_t *access)
                           .len = sizeof(access->address),
                           .total = sizeof(access->address)};
 
+    dn_count(&pc->ipnuma->iface.counters->dropped, 1);
     if (DN_TLP_WRITE == access->kind) {
         pc->ipnuma->refused_writes++;
         /* One of them is told of until somebody asks; the flush says that there was one. */
@@ -169,7 +170,7 @@ void dn_ipnuma_reply(dn_ipnuma_pc_t *pc)
     }
 }
 
-/** Begin a message for a handler. @return 0: no sender of ours sends it, or there is no memory. */
+/** Begin a message for a handler. @return as dn_ipnuma_link_ops_t::take. */
 static int dn_ipnuma_message_new(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 {
     const uint32_t cost = dn_ipnuma_cost(tlp->total);
@@ -178,16 +179,15 @@ static int dn_ipnuma_message_new(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
         return 0;
     }
     /* What was given and not taken back by a handler is all that it may have here. */
-    pc->waiting_cost += cost;
-    if (pc->waiting_cost > pc->ipnuma->where.credit) {
+    if (pc->waiting_cost + cost > pc->ipnuma->where.credit) {
         pc->link.broken = "more messages than it had credit for";
         return 0;
     }
     dn_ipnuma_message_t *message = malloc(sizeof(*message) + tlp->total);
     if (NULL == message) {
-        pc->link.broken = "more than there is memory for";
-        return 0;
+        return -1;
     }
+    pc->waiting_cost += cost;
     message->next = NULL;
     message->len = tlp->total;
     message->have = 0;
@@ -203,8 +203,9 @@ static int dn_ipnuma_message(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     if (NULL == pc->peer && pc->ipnuma->closing) {
         return 1;
     }
-    if (NULL == pc->partial && !dn_ipnuma_message_new(pc, tlp)) {
-        return 0;
+    const int begun = NULL != pc->partial ? 1 : dn_ipnuma_message_new(pc, tlp);
+    if (1 != begun) {
+        return begun;
     }
     dn_ipnuma_message_t *message = pc->partial;
     if (tlp->len > message->len - message->have || (0 == tlp->len && 0 != message->len)) {

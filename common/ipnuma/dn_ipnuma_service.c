@@ -73,7 +73,8 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
         dn_ipnuma_reply(pc);
     }
     dn_ipnuma_link_t *link = &pc->link;
-    if (NULL == link->waits && NULL == link->again && 0 == link->owed && 0 == link->loss.count) {
+    if (NULL == link->waits && NULL == link->again && 0 == link->owed && 0 == link->loss.count
+        && 0 == link->starved_at) {
         return;
     }
     pc->ipnuma->busy = 1;
@@ -237,49 +238,69 @@ static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
 /** Processes that one look gives up at most; the next look finds the others. */
 #define DN_IPNUMA_SILENT 16u
 
-/** Look after silent processes. @param[out] silent  Peers that are to be given up. @return how many. */
-static uint32_t dn_ipnuma_find_silent(dn_ipnuma_t *ipnuma, uint64_t now, uint32_t silent[DN_IPNUMA_SILENT])
+/** What one look has found wrong. */
+typedef struct dn_ipnuma_found {
+    uint32_t pid;
+    const char *what;
+} dn_ipnuma_found_t;
+
+/** Since when has the other side taken nothing of what is on its way to it? It may be heard all the time. */
+static uint64_t dn_ipnuma_idle_since(dn_ipnuma_pc_t *pc, uint64_t now)
+{
+    if (0 == dn_ipnuma_link_behind(&pc->link) || pc->applied != pc->link.applied) {
+        pc->applied = pc->link.applied;
+        pc->applied_at = now;
+    }
+    return pc->applied_at;
+}
+
+/** Look after processes that are silent, or take nothing. @param[out] found  Peers that are to be given up. @return how many. */
+static uint32_t dn_ipnuma_find_silent(dn_ipnuma_t *ipnuma, uint64_t now,
+                                      dn_ipnuma_found_t found[DN_IPNUMA_SILENT])
 {
     const uint64_t limit = ipnuma->timeout_ns;
     /* After some time without looking we may not have read yet what they said. */
     const int away = now - ipnuma->service.looked > limit / 2;
-    uint32_t found = 0;
+    uint32_t n = 0;
 
     ipnuma->service.looked = now;
     dn_ipnuma_expire(ipnuma, 0, now);
-    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc && 0 != limit && DN_IPNUMA_SILENT > found;
-         pc = pc->next) {
+    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc && 0 != limit && DN_IPNUMA_SILENT > n; pc = pc->next) {
         uint64_t *heard_at = DN_IPNUMA_GREETS == pc->state ? &pc->greet.since : &pc->link.heard_at;
         if (DN_IPNUMA_DEAD == pc->state) {
             continue;
         }
         if (away) {
             *heard_at = now;
-        } else if (now - *heard_at > limit) {
+            pc->applied_at = now;
+            continue;
+        }
+        const int idle = DN_IPNUMA_OPEN == pc->state && now - dn_ipnuma_idle_since(pc, now) > limit;
+        if (now - *heard_at > limit || idle) {
             if (NULL != pc->peer && !dn_peer_is_doubted(&pc->peer->base)) {
-                silent[found++] = pc->pid;
+                found[n++] = (dn_ipnuma_found_t){pc->pid, now - *heard_at > limit
+                                                              ? "nothing was heard from"
+                                                              : "nothing of what was sent was taken by"};
             }
             pc->silent = 1;
         } else if (now - *heard_at > limit / 2 && DN_IPNUMA_OPEN == pc->state) {
             dn_ipnuma_link_word(&pc->link, DN_IPNUMA_ASKS, now);
         }
     }
-    return found;
+    return n;
 }
 
-/** The same, and say of whom nothing was heard: ahead of what the program says of the loss, and without the lock, as whoever is told
- * may take long. */
+/** The same, and say of whom: ahead of what the program says of the loss, and without the lock, as whoever is told may take long. */
 static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
 {
-    uint32_t silent[DN_IPNUMA_SILENT];
-    const uint32_t found = dn_ipnuma_find_silent(ipnuma, now, silent);
+    dn_ipnuma_found_t found[DN_IPNUMA_SILENT];
+    const uint32_t n = dn_ipnuma_find_silent(ipnuma, now, found);
 
-    if (0 != found) {
+    if (0 != n) {
         dn_ipnuma_unlock(ipnuma);
-        for (uint32_t i = 0; i < found; i++) {
-            dn_log_error("nothing was heard from PID %" PRIu32 " for %" PRIu64
-                         " s (timeout_s); it is given up",
-                         silent[i], ipnuma->timeout_ns / UINT64_C(1000000000));
+        for (uint32_t i = 0; i < n; i++) {
+            dn_log_error("%s PID %" PRIu32 " for %" PRIu64 " s (timeout_s); it is given up", found[i].what,
+                         found[i].pid, ipnuma->timeout_ns / UINT64_C(1000000000));
         }
         dn_ipnuma_lock(ipnuma);
     }
@@ -421,7 +442,8 @@ void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
     const int failed = dn_thread_start(&ipnuma->service.thread, dn_ipnuma_serve, ipnuma);
     if (0 != failed) {
         dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
-        dn_log_error(
+        dn_ipnuma_say_later(
+            ipnuma,
             "no thread can be made to serve what comes over ipnuma: %s; raise limits, as of processes",
             strerror(failed));
     }

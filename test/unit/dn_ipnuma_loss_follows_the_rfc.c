@@ -172,6 +172,32 @@ static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
     dn_loss_close(&loss);
 }
 
+/** All that was sent for long is lost: the window is the least. What was acknowledged between two of them shows that it was not so. */
+static void congestion_that_persists_leaves_the_least_window(void **state)
+{
+    (void) state;
+    for (int between = 0; between < 2; between++) {
+        dn_loss_t loss;
+        open_loss(&loss);
+        send_some(&loss, 1, 0);
+        ack(&loss, 1, 1, 100000);
+        for (uint64_t i = 1; i <= 7; i++) {
+            send_some(&loss, 1, i * MS);
+            if (between && 4 == i) {
+                ack(&loss, 5, 5, i * MS + 100000);
+            }
+        }
+        ack(&loss, 8, 8, 7 * MS + 100000);
+        assert_int_equal(lost, between ? 5 : 6);
+        if (between) {
+            assert_true(DN_LOSS_WINDOW_LEAST < loss.window);
+        } else {
+            assert_int_equal(loss.window, DN_LOSS_WINDOW_LEAST);
+        }
+        dn_loss_close(&loss);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +207,7 @@ int main(void)
         cmocka_unit_test(probes_come_ever_later_but_no_later_than_the_longest),
         cmocka_unit_test(an_unused_number_is_not_acknowledged),
         cmocka_unit_test(the_window_shrinks_once_a_round_trip_and_grows_again),
+        cmocka_unit_test(congestion_that_persists_leaves_the_least_window),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);

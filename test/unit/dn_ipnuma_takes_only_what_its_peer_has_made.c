@@ -21,6 +21,7 @@
 static dn_port_t *port[2];
 static dn_peer_t *peer[2]; /**< the other, as each has it */
 static unsigned heard;
+static uint32_t timeout_s = 60;
 
 static dn_ipnuma_t *device_of(int i)
 {
@@ -65,6 +66,7 @@ static void open_both(dn_auth_mode_t auth)
 
     dn_config_init(&config);
     config.auth = auth;
+    config.timeout_s = timeout_s;
     heard = 0;
     for (int i = 0; i < 2; i++) {
         const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
@@ -278,6 +280,41 @@ static void who_leaves_in_the_midst_of_a_message_is_cut_off(void **state)
     dn_test_log.expected = 0;
 }
 
+/** dn_ipnuma_link_ops_t::take of a process that has no memory for anything. */
+static int take_nothing(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
+{
+    (void) link;
+    (void) tlp;
+    return -1;
+}
+
+/** It is heard all the time, and nothing that is sent to it takes effect. */
+static void who_takes_nothing_is_given_up(void **state)
+{
+    dn_ipnuma_link_ops_t ops = dn_ipnuma_pc_ops;
+
+    (void) state;
+    timeout_s = 1;
+    open_both(DN_AUTH_HELLO);
+    ops.take = take_nothing;
+    dn_ipnuma_lock(device_of(1));
+    pc_of_first()->link.ops = &ops;
+    dn_ipnuma_unlock(device_of(1));
+    dn_test_log.expected = 1;
+    const uint64_t begin = dn_clock_ns();
+    assert_int_equal(dn_botf(peer[0], DN_CHAN_USER, 0, NULL, 0, "x", 1), DN_OK);
+    while (DN_OK == dn_peer_check(peer[0]) && dn_clock_ns() - begin < UINT64_C(10000000000)) {
+        progress_both();
+    }
+    assert_int_equal(dn_peer_check(peer[0]), DN_ERR_UNREACH);
+    assert_int_equal(heard, 0);
+    assert_non_null(strstr(dn_test_log.last, "nothing of what was sent was taken by PID 1"));
+    dn_close(port[0]);
+    dn_close(port[1]);
+    dn_test_log.expected = 0;
+    timeout_s = 60;
+}
+
 static void end(dn_comp_t *comp, dn_status_t status)
 {
     (void) comp;
@@ -346,6 +383,7 @@ int main(void)
         cmocka_unit_test(a_member_gets_a_short_answer_and_a_record_that_ends),
         cmocka_unit_test(what_was_changed_or_heard_before_is_dropped),
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
+        cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
     };
 
