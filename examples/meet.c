@@ -2,8 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The dimmnet authors
  */
-/** @file meet.c
- * Open a port, connect by files: see meet.h. */
+/** @file meet.c Open a port, connect by files: see meet.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -78,7 +77,8 @@ void meet_begin(meet_t *meet, int argc, char **argv)
     if (NULL == file || 1 != fread(&job.key, sizeof(job.key), 1, file) || 0 != fclose(file)) {
         fail(argv[1], "has no file key of 16 bytes, which are the key of the process group");
     }
-    meet_need(dn_open("shm", &job, NULL, &meet->port), "dn_open");
+    const char *devices = getenv("MEET_DEVICES");
+    meet_need(dn_open(NULL == devices ? "shm" : devices, &job, NULL, &meet->port), "dn_open");
     meet_need(dn_address(meet->port, address, &len), "dn_address");
     meet_tell(meet, "address", address, len);
     for (uint32_t r = 0; r < meet->ranks; r++) {

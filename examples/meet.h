@@ -30,7 +30,7 @@ typedef struct meet {
     uint64_t steps;            /**< of meet_wait() */
 } meet_t;
 
-/** Open a port on shared memory and connect it to those of all processes. The command
+/** Open a port on shared memory, or on the devices that MEET_DEVICES names in the environment, and connect it to those of all processes. The command
  * line is FOLDER RANK RANKS; the folder becomes the working folder. */
 void meet_begin(meet_t *meet, int argc, char **argv);
 
