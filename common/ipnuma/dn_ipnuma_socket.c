@@ -80,8 +80,10 @@ static void dn_ipnuma_slots_open(dn_ipnuma_slots_t *slots)
 {
     for (unsigned i = 0; i < DN_IPNUMA_BATCH; i++) {
         slots->iov[i] = (struct iovec){slots->bytes[i], DN_IPNUMA_SLOT};
-        slots->message[i].msg_hdr =
-            (struct msghdr){.msg_iov = &slots->iov[i], .msg_iovlen = 1, .msg_control = &slots->control[i]};
+        slots->message[i].msg_hdr = (struct msghdr){.msg_iov = &slots->iov[i],
+                                                    .msg_iovlen = 1,
+                                                    .msg_control = &slots->control[i],
+                                                    .msg_controllen = sizeof(slots->control[i])};
     }
 }
 
@@ -280,15 +282,12 @@ static void dn_ipnuma_socket_split(dn_ipnuma_t *ipnuma, uint32_t slot, uint64_t 
         }
         dn_ipnuma_arrived(ipnuma, bytes, n, now);
     }
+    message->msg_controllen = sizeof(slots->control[slot]);
 }
 
 int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma)
 {
     dn_ipnuma_slots_t *slots = ipnuma->slots;
-
-    for (unsigned i = 0; i < DN_IPNUMA_BATCH; i++) {
-        slots->message[i].msg_hdr.msg_controllen = sizeof(slots->control[i]);
-    }
     const int n = recvmmsg(ipnuma->fd, slots->message, DN_IPNUMA_BATCH, MSG_DONTWAIT, NULL);
     if (0 >= n) {
         return 0;
