@@ -130,6 +130,7 @@ static void keep(store_t *s)
         for (uint32_t rank = 1; rank < s->meet.ranks; rank++) {
             if (s->at[rank] + 1 == dn_load_acquire(&s->word[rank])) {
                 s->at[rank]++;
+                s->meet.steps++; /* what the wait was for */
                 clients -= END == s->in[rank].used;
                 answer(s, rank, table);
             }
@@ -155,6 +156,7 @@ static uint64_t ask(store_t *s, uint32_t command, const char *key, const void *v
     while (s->at[0] != dn_load_acquire(s->word) >> 8) {
         meet_wait(&s->meet);
     }
+    s->meet.steps++; /* what the wait was for */
     return dn_load_acquire(s->word) & 0xff;
 }
 
