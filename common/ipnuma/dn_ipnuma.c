@@ -6,6 +6,7 @@
 
 #include "dn_ipnuma_int.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,10 +75,36 @@ static void dn_ipnuma_describe(dn_ipnuma_t *ipnuma, const dn_config_t *config)
     }
 }
 
+/** Split INTERFACE@ADDRESS/BITS; what is left out of it stays as it is: any interface, everybody. @return 0: it is malformed. */
+static int dn_ipnuma_read_argument(dn_ipnuma_t *ipnuma, const char *argument, char name[DN_IPNUMA_NAME])
+{
+    const char *at = NULL == argument ? NULL : strchr(argument, '@');
+    const size_t len = NULL == argument ? 0 : NULL == at ? strlen(argument) : (size_t) (at - argument);
+    char text[INET_ADDRSTRLEN] = "", more;
+    struct in_addr address;
+    unsigned bits = 0;
+
+    if (DN_IPNUMA_NAME <= len) {
+        return 0;
+    }
+    snprintf(name, DN_IPNUMA_NAME, "%.*s", (int) len, NULL == argument ? "" : argument);
+    if (NULL == at) {
+        return 1;
+    }
+    if (2 != sscanf(at, "@%15[0-9.]/%2u%c", text, &bits, &more) || 32 < bits
+        || 1 != inet_pton(AF_INET, text, &address)) {
+        return 0;
+    }
+    ipnuma->peers_at = ntohl(address.s_addr);
+    ipnuma->peers_mask = 0 == bits ? 0 : UINT32_MAX << (32 - bits);
+    return 1;
+}
+
 static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, const char *argument,
                                   dn_iface_t **iface_p)
 {
     const dn_auth_group_t *group = dn_port_group(port);
+    char name[DN_IPNUMA_NAME];
 
     if (!dn_guests_may_come(group, config->auth, "ipnuma")) {
         return DN_ERR_UNSUPPORTED;
@@ -102,8 +129,12 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
         0 > ipnuma->service.event ? DN_ERR_NOMEM : dn_guests_add(&ipnuma->guests, &group->pgid);
     if (DN_OK != status) {
         dn_log_error("ipnuma has no memory or file: %s; raise limits, as of open files", strerror(errno));
+    } else if (!dn_ipnuma_read_argument(ipnuma, argument, name)) {
+        dn_log_error("ipnuma takes INTERFACE or INTERFACE@ADDRESS/BITS, such as eth0@10.1.0.0/16, not \"%s\"",
+                     argument);
+        status = DN_ERR_PARAM;
     } else {
-        status = dn_ipnuma_socket_open(ipnuma, argument);
+        status = dn_ipnuma_socket_open(ipnuma, name);
     }
     if (DN_OK != status) {
         dn_ipnuma_free(ipnuma);
@@ -151,9 +182,10 @@ void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma)
         return;
     }
     dn_auth_random(&random, sizeof(random));
-    ipnuma->shared = DN_OK
-                     == dn_ipnuma_regions_add(&ipnuma->regions, ipnuma->iface.llcm, ipnuma->where.llcm_bytes,
-                                              0, 0, random, &ipnuma->where.llcm_at);
+    ipnuma->shared =
+        DN_OK
+        == dn_ipnuma_regions_add(&ipnuma->regions, ipnuma->iface.llcm, ipnuma->where.llcm_bytes,
+                                 ipnuma->peers_at, ipnuma->peers_mask, random, &ipnuma->where.llcm_at);
 }
 
 static dn_status_t dn_ipnuma_address(const dn_iface_t *iface, void *buf, size_t *len)

@@ -53,6 +53,8 @@
 #define DN_IPNUMA_BUCKETS       1024u
 /** Slots for what comes, which one call of the kernel fills. */
 #define DN_IPNUMA_BATCH 16u
+/** Characters of the name of an interface, or of an address, at most, and the end. */
+#define DN_IPNUMA_NAME 64u
 /** Sentences that wait for the lock to be let go. */
 #define DN_IPNUMA_LATER 4u
 /** For which closing waits for what is on its way. */
@@ -254,6 +256,7 @@ struct dn_ipnuma {
     dn_ipnuma_where_t where;
     dn_guests_t guests;
     dn_ipnuma_regions_t regions;
+    uint32_t peers_at, peers_mask; /**< whom they let in: dn_ipnuma_region_t */
     dn_ipnuma_map_t map;
     int shared; /**< the LLCM is in the table */
 

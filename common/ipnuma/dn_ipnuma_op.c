@@ -28,7 +28,8 @@ void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
     }
     dn_auth_random(&random, sizeof(random));
     dn_ipnuma_lock(ipnuma);
-    const dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, 0, 0, random, &at);
+    const dn_status_t status = dn_ipnuma_regions_add(&ipnuma->regions, base, key->len, ipnuma->peers_at,
+                                                     ipnuma->peers_mask, random, &at);
     dn_ipnuma_unlock(ipnuma);
     if (DN_OK == status) {
         dn_key_add(key, (dn_key_way_t){.kind = DN_KEY_IPNUMA, .fd = dn_key_sum(key), .word = {at, 0}});

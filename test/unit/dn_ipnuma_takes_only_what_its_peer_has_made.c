@@ -22,6 +22,7 @@ static dn_port_t *port[2];
 static dn_peer_t *peer[2]; /**< the other, as each has it */
 static unsigned heard;
 static uint32_t timeout_s = 60;
+static const char *second = "ipnuma:lo"; /**< device of port 1 */
 
 static dn_ipnuma_t *device_of(int i)
 {
@@ -70,7 +71,7 @@ static void open_both(dn_auth_mode_t auth)
     heard = 0;
     for (int i = 0; i < 2; i++) {
         const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
-        assert_int_equal(dn_open("ipnuma:lo", &job, &config, &port[i]), DN_OK);
+        assert_int_equal(dn_open(0 == i ? "ipnuma:lo" : second, &job, &config, &port[i]), DN_OK);
         assert_int_equal(dn_handler_set(port[i], DN_CHAN_USER, hear, NULL), DN_OK);
     }
     peer[0] = dn_unit_connect(port[0], port[1]);
@@ -376,6 +377,38 @@ static void what_is_not_shared_is_not_reached(void **state)
     close_both();
 }
 
+/** All that a port shares, where its device is opened for processes at some addresses. */
+static void only_the_addresses_that_are_named_are_let_in(void **state)
+{
+    static const char *const wrong[] = {"ipnuma:lo@", "ipnuma:lo@10.0.0.0", "ipnuma:lo@10.0.0/8",
+                                        "ipnuma:lo@10.0.0.0/33", "ipnuma:lo@10.0.0.0/8x"};
+    const dn_job_t job = {.key = {"a key of 16 byte"}, .size = 2};
+    dn_comp_t comp = {end};
+    dn_port_t *none = NULL;
+
+    (void) state;
+    for (int in = 0; in < 2; in++) {
+        uint64_t memory = 0, local = 7;
+        dn_segment_t *segment = NULL;
+        dn_key_t key;
+        second = in ? "ipnuma:lo@127.0.0.0/8" : "ipnuma:lo@172.18.0.0/16";
+        open_both(DN_AUTH_HELLO);
+        assert_int_equal(dn_segment_register(port[1], &memory, sizeof(memory), &segment), DN_OK);
+        dn_segment_key(segment, &key);
+        const dn_xfer_t xfer = {.local = &local, .key = &key, .len = sizeof(local), .comp = &comp};
+        assert_int_equal(finish(dn_push(peer[0], &xfer)), in ? DN_OK : DN_ERR_RANGE);
+        assert_int_equal(memory, in ? 7 : 0);
+        close_both();
+    }
+    second = "ipnuma:lo";
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        dn_test_log_expect();
+        assert_int_equal(dn_open(wrong[i], &job, NULL, &none), DN_ERR_PARAM);
+        assert_non_null(strstr(dn_test_log.last, "INTERFACE@ADDRESS/BITS"));
+        dn_test_log.expected = 0;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +418,7 @@ int main(void)
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
+        cmocka_unit_test(only_the_addresses_that_are_named_are_let_in),
     };
 
     return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
