@@ -193,7 +193,7 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
 {
     coll_llcm_area_t *area = module->area;
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
-    card_t own = {.pieces = dn_tree_long_pieces(dn_segment_base(area->segment))};
+    card_t own = {.pieces = dn_tree_long_lines(dn_segment_base(area->segment))};
     uint64_t first = dn_first(coll_llcm.port);
 
     dn_store_relaxed(&coll_llcm.oversubscribed, dn_ompi_shares_core());
@@ -217,7 +217,7 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
     if (!form_groups(area, card)) {
         return false;
     }
-    dn_tree_long_begin(area->lng, first);
+    dn_tree_long_begin(area->lng, first, 0);
     return true;
 }
 

@@ -49,7 +49,7 @@ dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_tree_lon
     return DN_OK;
 }
 
-uint64_t dn_tree_long_pieces(const void *area)
+uint64_t dn_tree_long_lines(const void *area)
 {
     /* The counter that every operation publishes, in all processes. */
     return dn_load_acquire(dn_tree_long_counter(area, TAKEN));
@@ -64,8 +64,9 @@ dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tre
     return 2 == config.ranks ? DN_OK : dn_tree_crowd_create(&config, lng->config.area, &lng->crowd);
 }
 
-void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first)
+void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first, int dense)
 {
+    lng->dense = dense;
     if (NULL == lng->crowd) {
         dn_tree_crowd_none(lng->config.area[lng->config.rank]);
     }
@@ -109,8 +110,12 @@ static void dn_tree_long_cut(dn_tree_long_t *lng, size_t len, size_t size)
     piece = size < piece ? piece / size * size : size;
     lng->piece = piece;
     lng->len = len;
-    lng->first = lng->end;
-    lng->end += (len + piece - 1) / piece;
+    lng->step = lng->dense ? 1 : DN_TREE_LONG_SLOT / 64;
+    while (64 * (size_t) lng->step < piece) {
+        lng->step *= 2;
+    }
+    lng->first = (lng->end + lng->step - 1) & ~(uint64_t) (lng->step - 1);
+    lng->end = lng->first + (len + piece - 1) / piece * lng->step;
 }
 
 /** Start with the steps that there are. Nobody looks at counters of steps that there are not, but for the last. */
@@ -120,11 +125,10 @@ static dn_status_t dn_tree_long_start(dn_tree_long_t *lng)
         return DN_ERR_UNREACH;
     }
     lng->vain = 0;
-    if (!lng->fills) {
-        lng->done[FILLED] = lng->end;
-    }
+    lng->done[FILLED] = lng->fills ? lng->first : lng->end;
+    lng->done[REDUCED] = lng->reduces ? lng->first : lng->end;
+    lng->done[TAKEN] = lng->first;
     if (!lng->reduces) {
-        lng->done[REDUCED] = lng->end;
         if (DN_TREE_TAKE_NOTHING == lng->take) {
             dn_tree_long_publish(lng, TAKEN, lng->end);
         }
@@ -143,6 +147,7 @@ dn_status_t dn_tree_long_bcast(dn_tree_long_t *lng, uint32_t root, size_t len, d
     lng->take = is_root ? DN_TREE_TAKE_NOTHING : lng->way;
     lng->root = root;
     lng->mover = mover;
+    lng->blocks = NULL;
     return dn_tree_long_start(lng);
 }
 
@@ -165,6 +170,7 @@ static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, 
     lng->out = out;
     lng->reduction = reduction;
     lng->mover = NULL;
+    lng->blocks = NULL;
     lng->root = DN_TREE_LONG_ALL;
     return dn_tree_long_start(lng);
 }
@@ -182,5 +188,36 @@ dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *ou
                                    const dn_tree_reduction_t *reduction)
 {
     return dn_tree_long_start_reduction(lng, 1, 1, in, out, count, reduction);
+}
+
+/** An exchange to which this process gives or not, and of which it gets or not. */
+static dn_status_t dn_tree_long_start_exchange(dn_tree_long_t *lng, int gets, int gives, size_t len,
+                                               dn_tree_blocks_t *blocks)
+{
+    dn_tree_long_cut(lng, len, 1);
+    lng->way = DN_TREE_TAKE_BLOCKS;
+    lng->fills = gives;
+    lng->reduces = 0;
+    lng->take = gets ? lng->way : DN_TREE_TAKE_NOTHING;
+    lng->mover = NULL;
+    lng->blocks = blocks;
+    lng->root = DN_TREE_LONG_ALL;
+    if (!gives) {
+        /* Others see by that that this process is through when it has taken all. */
+        dn_tree_long_publish(lng, FILLED, lng->end);
+    }
+    return dn_tree_long_start(lng);
+}
+
+dn_status_t dn_tree_long_exchange(dn_tree_long_t *lng, size_t len, dn_tree_blocks_t *blocks)
+{
+    return dn_tree_long_start_exchange(lng, 1, 1, len, blocks);
+}
+
+dn_status_t dn_tree_long_gather(dn_tree_long_t *lng, uint32_t root, size_t len, dn_tree_blocks_t *blocks)
+{
+    const int is_root = root == lng->config.rank;
+
+    return dn_tree_long_start_exchange(lng, is_root, !is_root, len, blocks);
 }
 /** @} */

@@ -3,30 +3,33 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_long.h
- * Broadcast and reductions of any length through mapped memory, among processes of one host.
+ * Broadcast, reductions and exchanges through mapped memory, among processes of one host.
  *
- * Each process has an area: memory that all of them have mapped. It is a ring of DN_TREE_LONG_SLOTS slots
- * behind a head of three counters, each in a line of its own, and what groups of ranks say of them
- * (dn_tree_long_group()):
+ * Each process has an area: memory that all of them have mapped. It is a ring of lines behind a head of three counters, each
+ * in a line of its own, and what groups of ranks say of them (dn_tree_long_group()):
  *
- *   pieces filled | pieces reduced | pieces taken | of all | slot 0 | slot 1 | ...
+ *   filled | reduced | taken | of all | ring: DN_TREE_LONG_RING bytes
  *
- * An operation is cut into pieces, at most a slot long. Pieces are numbered through all operations, alike in
- * all processes; piece k goes through slot k mod DN_TREE_LONG_SLOTS of an area. Counters are written by their
- * owner only and never go back, also where an area serves one group of processes after another: a process of
- * the group before may still look at counters that have gone on. So each group begins where the area that is
- * furthest has come to.
+ * An operation is cut into pieces, at most DN_TREE_LONG_SLOT long. Lines of the ring are numbered through all operations, alike
+ * in all processes; line k goes through place k mod (DN_TREE_LONG_RING / 64) of an area. A piece has DN_TREE_LONG_SLOT bytes
+ * of the ring, however short it is: so the same few places are used again and again, and stay in the nearest caches. Dense
+ * pieces have so many lines only as they need, rounded up to a power of two, and begin at a multiple of it: so no piece
+ * lies across the end of the ring.
  *
- *   filled   the owner's operands, or what it broadcasts, of all pieces below are in its area
- *   reduced  its share of the result of all pieces below is there
- *   taken    it reads no piece below any more, neither in the areas of others nor in its own
+ * Counters are numbers of lines. They are written by their owner only and never go back, also where an area serves one group of
+ * processes after another: a process of the group before may still look at counters that have gone on. So each group begins
+ * where the area that is furthest has come to.
  *
- * A process fills slot k mod DN_TREE_LONG_SLOTS with piece k once all have taken piece k -
- * DN_TREE_LONG_SLOTS, itself included: what it reads of its own area has to stay there too. So the ranks of
- * consecutive operations may be apart by DN_TREE_LONG_SLOTS pieces, whatever the operations are.
+ *   filled   the owner's operands, or what it gives to others, of all pieces before are in its area
+ *   reduced  its share of the result of all pieces before is there
+ *   taken    it reads no piece before any more, neither in the areas of others nor in its own
+ *
+ * A process fills a place of the ring anew once all have taken what lies there, itself included: what it reads of its own area
+ * has to stay there too. So the ranks of consecutive operations may be apart by a ring, whatever the operations are: by 8
+ * pieces, or by hundreds of short dense ones. Where processes share cores one runs ahead so far in its turn.
  *
  * Short reductions are folded whole by each process that wants the result, straight from the areas of all
- * into its own buffer. Two swap slots in every other turn of the ring: each fills those whose lines it has
+ * into its own buffer. Two swap places in every other turn of the ring: each fills those whose lines it has
  * just had from the other. In longer ones of more than two each process folds its share of a piece and puts
  * it in its area over its own operands of that share, which nobody else reads; then all copy the shares out.
  *
@@ -47,12 +50,13 @@
 extern "C" {
 #endif
 
-/** Pieces by which a process may be ahead of another. */
-#define DN_TREE_LONG_SLOTS 8
-/** Bytes of a slot: so many that all of an area stay in a cache (perf/dn_coll, 1 MiB between 2 ranks). */
+/** Bytes of the ring: by so many a process may be ahead of another. All of an area stays in a cache (perf/dn_coll, 1 MiB between 2
+ * ranks). */
+#define DN_TREE_LONG_RING 131072u
+/** Most bytes of a piece. */
 #define DN_TREE_LONG_SLOT 16384u
 /** Bytes of an area, which is a segment or part of one; aligned to 64 in all processes. */
-#define DN_TREE_LONG_AREA (4096u + DN_TREE_LONG_SLOTS * DN_TREE_LONG_SLOT)
+#define DN_TREE_LONG_AREA (4096u + DN_TREE_LONG_RING)
 /** Most bytes of an element of a reduction. */
 #define DN_TREE_LONG_ELEMENT 2048u
 
@@ -69,6 +73,16 @@ typedef void (*dn_tree_move_fn_t)(dn_tree_mover_t *mover, void *area, size_t at,
 /** Where the bytes of a broadcast lie; embedded in what the caller's move needs. Lent until completion. */
 struct dn_tree_mover {
     dn_tree_move_fn_t move; /**< mandatory */
+};
+
+/** What a process gives and gets in an exchange; embedded in what the caller's functions need. Lent until completion. They must
+ * not fail. */
+typedef struct dn_tree_blocks dn_tree_blocks_t;
+struct dn_tree_blocks {
+    /** Copy bytes at .. at + len - 1 of what the own process gives into @p area. Calls come in order, without a gap. */
+    void (*give)(dn_tree_blocks_t *blocks, void *area, size_t at, size_t len);
+    /** Copy what is wanted of bytes at .. at + len - 1 that another @p rank gave out of @p area. Likewise, for each rank. */
+    void (*get)(dn_tree_blocks_t *blocks, uint32_t rank, const void *area, size_t at, size_t len);
 };
 
 /** What each process is given once all have their areas. */
@@ -92,8 +106,8 @@ typedef struct dn_tree_long_config {
  */
 DN_API dn_status_t dn_tree_long_create(const dn_tree_long_config_t *config, dn_tree_long_t **lng_p);
 
-/** Pieces that have gone through an own area, which nobody uses now; 0: it is new, and zeroed. */
-DN_API uint64_t dn_tree_long_pieces(const void *area);
+/** Lines that have gone through an own area, which nobody uses now; 0: it is new, and zeroed. */
+DN_API uint64_t dn_tree_long_lines(const void *area);
 
 /**
  * Have the ranks learn in groups of what all have done, instead of each from all: for many. What they do is
@@ -109,13 +123,14 @@ DN_API uint64_t dn_tree_long_pieces(const void *area);
 DN_API dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tree_place_t *place);
 
 /**
- * Say where the pieces of the first operation begin; unless the areas of all are new, before it.
+ * Say where the lines of the first operation begin; unless the areas of all are new and pieces are not dense, before it.
  *
- * @param[in] first  The same in all processes: the most that dn_tree_long_pieces() is in one of them.
+ * @param[in] first  The same in all processes: the most that dn_tree_long_lines() is in one of them.
+ * @param[in] dense  Not 0: pieces are dense, for processes that share cores. The same in all processes.
  *
  * Ordering:   no process starts an operation before all have called it.
  */
-DN_API void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first);
+DN_API void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first, int dense);
 
 /**
  * Free one whose operations are complete, so that its area can serve others.
@@ -149,6 +164,11 @@ DN_API dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const
 /** As dn_tree_long_reduce(), to everybody. */
 DN_API dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                           const dn_tree_reduction_t *reduction);
+/** All give @p len bytes, at least 1, and get those of all others. */
+DN_API dn_status_t dn_tree_long_exchange(dn_tree_long_t *lng, size_t len, dn_tree_blocks_t *blocks);
+/** All but @p root give @p len bytes, at least 1; the root gets them. */
+DN_API dn_status_t dn_tree_long_gather(dn_tree_long_t *lng, uint32_t root, size_t len,
+                                       dn_tree_blocks_t *blocks);
 /** The caller has slept since the last test: so there are fewer of them until a peer is asked whether it
  * lives. */
 DN_API void dn_tree_long_slept(dn_tree_long_t *lng);

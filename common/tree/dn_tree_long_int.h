@@ -13,6 +13,10 @@
 
 /** Bytes that are folded at a time: they stay in the first cache. */
 #define DN_TREE_LONG_CHUNK 4096u
+
+/** Lines of the ring. */
+#define DN_TREE_LONG_LINES (DN_TREE_LONG_RING / 64)
+_Static_assert(0 == (DN_TREE_LONG_RING & (DN_TREE_LONG_RING - 1)), "no piece lies across its end");
 _Static_assert(DN_TREE_LONG_ELEMENT <= DN_TREE_LONG_CHUNK, "an element fits");
 
 #define DN_TREE_LONG_ALL UINT32_MAX
@@ -28,16 +32,19 @@ typedef enum dn_tree_take {
     DN_TREE_TAKE_FOLD,    /**< fold the operands of all */
     DN_TREE_TAKE_SWAPPED, /**< fold the operands of the other of two and our own */
     DN_TREE_TAKE_SHARES,  /**< copy the shares that each has reduced */
+    DN_TREE_TAKE_BLOCKS,  /**< have the caller get what each of the others gave */
 } dn_tree_take_t;
 
 struct dn_tree_long {
     dn_tree_long_config_t config;
     uint64_t done[COUNTERS];  /**< our own */
     uint64_t *seen[COUNTERS]; /**< of others, by rank, as loaded last */
-    dn_tree_crowd_t *crowd;   /**< by which those of all are known; NULL: each looks at all */
+    int dense;
+    dn_tree_crowd_t *crowd; /**< by which those of all are known; NULL: each looks at all */
     /* The operation under way: */
-    uint64_t first; /**< number of its first piece */
+    uint64_t first; /**< number of its first line */
     uint64_t end;   /**< one beyond its last */
+    uint32_t step;  /**< lines of the ring that each piece has: a power of two */
     size_t piece;   /**< bytes of a piece but the last */
     size_t len;
     int fills;
@@ -48,7 +55,8 @@ struct dn_tree_long {
     const uint8_t *in;
     uint8_t *out;
     const dn_tree_reduction_t *reduction;
-    dn_tree_mover_t *mover;
+    dn_tree_mover_t *mover;   /**< of a broadcast, else NULL */
+    dn_tree_blocks_t *blocks; /**< of an exchange, else NULL */
 
     uint64_t passed; /**< times that something was passed on in the crowd */
     int news;        /**< something was stored for them since they were woken last */
@@ -64,9 +72,9 @@ static inline uint64_t *dn_tree_long_counter(const void *area, int which)
     return (uint64_t *) ((uintptr_t) area + 64 * (size_t) which);
 }
 
-/** Are the counters of all others beyond a piece? */
+/** Are the counters of all others beyond a line? */
 int dn_tree_long_are_all_beyond(dn_tree_long_t *lng, int which, uint64_t number);
-/** A counter of ours has come to a piece: all before it are done. Wakes the others, if they may sleep. */
+/** A counter of ours has come to a line: all before it are done. Wakes the others, if they may sleep. */
 void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number);
 
 #endif

@@ -25,17 +25,17 @@
 
 /** @name Areas */
 /** @{ */
-/** Where a rank puts a piece: in its own area, or what a pair swaps in every other turn of the ring. */
+/** Where a rank puts a piece that begins with a line: in its own area, or what a pair swaps in every other turn of the ring. */
 static uint8_t *dn_tree_long_slot(const dn_tree_long_t *lng, uint32_t rank, uint64_t number)
 {
     const uint32_t of =
-        DN_TREE_TAKE_SWAPPED == lng->way ? rank ^ (uint32_t) (number / DN_TREE_LONG_SLOTS % 2) : rank;
+        DN_TREE_TAKE_SWAPPED == lng->way ? rank ^ (uint32_t) (number / DN_TREE_LONG_LINES % 2) : rank;
 
-    return (uint8_t *) lng->config.area[of] + DN_TREE_LONG_AREA
-           - (DN_TREE_LONG_SLOTS - number % DN_TREE_LONG_SLOTS) * DN_TREE_LONG_SLOT;
+    return (uint8_t *) lng->config.area[of] + DN_TREE_LONG_AREA - DN_TREE_LONG_RING
+           + 64 * (number % DN_TREE_LONG_LINES);
 }
 
-/** Is a rank's counter beyond a piece? */
+/** Is a rank's counter beyond a line? */
 static inline int dn_tree_long_is_beyond(dn_tree_long_t *lng, int which, uint32_t rank, uint64_t number)
 {
     uint64_t *seen = &lng->seen[which][rank];
@@ -100,7 +100,7 @@ void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number)
 /** @{ */
 static inline size_t dn_tree_long_at(const dn_tree_long_t *lng, uint64_t number)
 {
-    return (size_t) (number - lng->first) * lng->piece;
+    return (size_t) ((number - lng->first) / lng->step) * lng->piece;
 }
 
 static inline size_t dn_tree_long_bytes(const dn_tree_long_t *lng, uint64_t number)
@@ -179,11 +179,13 @@ static size_t dn_tree_long_chunk(const dn_tree_long_t *lng, size_t left)
 static int dn_tree_long_fill(dn_tree_long_t *lng)
 {
     const uint64_t number = lng->done[FILLED];
+    const uint64_t last = number + lng->step - 1;
 
+    /* What lies where the last line is to go is the last to be taken. */
     if (number == lng->end
-        || (DN_TREE_LONG_SLOTS <= number
-            && (lng->done[TAKEN] <= number - DN_TREE_LONG_SLOTS
-                || !dn_tree_long_are_beyond(lng, TAKEN, number - DN_TREE_LONG_SLOTS)))) {
+        || (DN_TREE_LONG_LINES <= last
+            && (lng->done[TAKEN] <= last - DN_TREE_LONG_LINES
+                || !dn_tree_long_are_beyond(lng, TAKEN, last - DN_TREE_LONG_LINES)))) {
         return 0;
     }
     const size_t at = dn_tree_long_at(lng, number);
@@ -191,10 +193,12 @@ static int dn_tree_long_fill(dn_tree_long_t *lng)
     uint8_t *slot = dn_tree_long_slot(lng, lng->config.rank, number);
     if (NULL != lng->mover) {
         lng->mover->move(lng->mover, slot, at, bytes);
+    } else if (NULL != lng->blocks) {
+        lng->blocks->give(lng->blocks, slot, at, bytes);
     } else {
         dn_copy(slot, lng->in + at, bytes);
     }
-    dn_tree_long_publish(lng, FILLED, number + 1);
+    dn_tree_long_publish(lng, FILLED, number + lng->step);
     return 1;
 }
 
@@ -214,7 +218,7 @@ static int dn_tree_long_reduce_share(dn_tree_long_t *lng)
         dn_tree_long_fold(lng, number, at, len, lng->chunk);
         dn_copy(slot + at, lng->chunk, len);
     }
-    dn_tree_long_publish(lng, REDUCED, number + 1);
+    dn_tree_long_publish(lng, REDUCED, number + lng->step);
     return 1;
 }
 
@@ -244,6 +248,7 @@ static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
         return dn_tree_long_is_beyond(lng, FILLED, lng->root, number);
     case DN_TREE_TAKE_FOLD:
     case DN_TREE_TAKE_SWAPPED:
+    case DN_TREE_TAKE_BLOCKS:
         return lng->done[FILLED] > number && dn_tree_long_are_beyond(lng, FILLED, number);
     case DN_TREE_TAKE_SHARES:
         return lng->done[REDUCED] > number && dn_tree_long_are_beyond(lng, REDUCED, number);
@@ -262,6 +267,17 @@ static void dn_tree_long_take_shares(const dn_tree_long_t *lng, uint64_t number,
         const size_t at = dn_tree_long_share(lng, rank, bytes);
         dn_copy(out + at, dn_tree_long_slot(lng, rank, number) + at,
                 dn_tree_long_share(lng, rank + 1, bytes) - at);
+    }
+}
+
+static void dn_tree_long_take_blocks(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
+{
+    const uint32_t ranks = lng->config.ranks;
+
+    for (uint32_t i = 1; i < ranks; i++) {
+        /* Beginning with the next one, so that not all read from the same. */
+        const uint32_t rank = (lng->config.rank + i) % ranks;
+        lng->blocks->get(lng->blocks, rank, dn_tree_long_slot(lng, rank, number), at, bytes);
     }
 }
 
@@ -291,10 +307,13 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
     case DN_TREE_TAKE_SHARES:
         dn_tree_long_take_shares(lng, number, bytes, lng->out + at);
         break;
+    case DN_TREE_TAKE_BLOCKS:
+        dn_tree_long_take_blocks(lng, number, at, bytes);
+        break;
     default:
         break;
     }
-    dn_tree_long_publish(lng, TAKEN, number + 1);
+    dn_tree_long_publish(lng, TAKEN, number + lng->step);
     return 1;
 }
 

@@ -14,9 +14,9 @@
 
 #include <stdlib.h>
 
-enum { OPERATIONS = 60, RING = DN_TREE_LONG_SLOTS * DN_TREE_LONG_SLOT, MOST = RING + 3 * DN_TREE_LONG_SLOT };
+enum { OPERATIONS = 60, RING = DN_TREE_LONG_RING, MOST = RING + 3 * DN_TREE_LONG_SLOT };
 
-typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, KINDS } kind_t;
+typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, EXCHANGE, GATHER, KINDS } kind_t;
 
 /** An operation as all ranks know it. */
 typedef struct operation {
@@ -41,6 +41,15 @@ typedef struct ends {
     size_t moved;
 } ends_t;
 
+/** A rank's end of an exchange. */
+typedef struct blocks {
+    dn_tree_blocks_t super;
+    const operation_t *op;
+    uint32_t rank;
+    size_t given;
+    size_t got[FOREST_MAX]; /**< from each rank */
+} blocks_t;
+
 static forest_t forest;
 static dn_segment_t *segment[FOREST_MAX];
 static void *area[FOREST_MAX][FOREST_MAX];
@@ -49,6 +58,7 @@ static operation_t operation[OPERATIONS];
 static unsigned at[FOREST_MAX]; /**< operations that a rank has completed */
 static int under_way[FOREST_MAX];
 static ends_t ends[FOREST_MAX];
+static blocks_t blocks[FOREST_MAX];
 static uint8_t *in[FOREST_MAX], *out[FOREST_MAX];
 
 static void fold_affine(const dn_tree_reduction_t *reduction, const void *before, void *after, size_t count)
@@ -95,6 +105,34 @@ static void move(dn_tree_mover_t *mover, void *slot, size_t from, size_t len)
     }
 }
 
+static uint8_t byte_of(const operation_t *op, uint32_t rank, size_t i)
+{
+    return (uint8_t) ((op->key + rank * 251 + i) * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+}
+
+static void give(dn_tree_blocks_t *super, void *slot, size_t from, size_t len)
+{
+    blocks_t *own = (blocks_t *) super;
+
+    assert_int_equal(from, own->given);
+    own->given += len;
+    for (size_t i = 0; i < len; i++) {
+        ((uint8_t *) slot)[i] = byte_of(own->op, own->rank, from + i);
+    }
+}
+
+static void get(dn_tree_blocks_t *super, uint32_t rank, const void *slot, size_t from, size_t len)
+{
+    blocks_t *own = (blocks_t *) super;
+
+    assert_int_not_equal(rank, own->rank);
+    assert_int_equal(from, own->got[rank]);
+    own->got[rank] += len;
+    for (size_t i = 0; i < len; i++) {
+        assert_int_equal(((const uint8_t *) slot)[i], byte_of(own->op, rank, from + i));
+    }
+}
+
 static affine_t operand(const operation_t *op, uint32_t rank, size_t i)
 {
     const uint64_t x = (op->key + rank * 1000003 + i) * UINT64_C(0x9e3779b97f4a7c15);
@@ -135,6 +173,11 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
         dn_test_fill(in[rank], op->len, rank == op->root ? op->key : ~op->key);
         return dn_tree_long_bcast(lng[rank], op->root, op->len, &ends[rank].super);
     }
+    if (EXCHANGE == op->kind || GATHER == op->kind) {
+        blocks[rank] = (blocks_t){.super = {give, get}, .op = op, .rank = rank};
+        return EXCHANGE == op->kind ? dn_tree_long_exchange(lng[rank], op->len, &blocks[rank].super)
+                                    : dn_tree_long_gather(lng[rank], op->root, op->len, &blocks[rank].super);
+    }
     fill_operands(op, rank, from);
     if (REDUCE == op->kind) {
         return dn_tree_long_reduce(lng[rank], op->root, from, to, op->len / 8, maps);
@@ -166,11 +209,25 @@ static void check_sums(uint32_t rank, const operation_t *op)
     }
 }
 
+/** The bytes were looked at as they came. */
+static void check_blocks(uint32_t rank, const operation_t *op)
+{
+    const int is_root = GATHER == op->kind && rank == op->root;
+
+    assert_int_equal(blocks[rank].given, is_root ? 0 : op->len);
+    for (uint32_t r = 0; r < forest.ranks; r++) {
+        const int gets = r != rank && (EXCHANGE == op->kind || is_root);
+        assert_int_equal(blocks[rank].got[r], gets ? op->len : 0);
+    }
+}
+
 static void check(uint32_t rank, const operation_t *op)
 {
     if (BCAST == op->kind) {
         assert_int_equal(ends[rank].moved, op->len);
         assert_int_equal(dn_test_mismatch(in[rank], op->len, op->key), op->len);
+    } else if (EXCHANGE == op->kind || GATHER == op->kind) {
+        check_blocks(rank, op);
     } else if (REALS == op->kind) {
         check_sums(rank, op);
     } else if (ALLREDUCE == op->kind || rank == op->root) {
@@ -188,7 +245,9 @@ static void draw_operations(uint64_t *random)
         op->root = again ? operation[i - 1].root : (uint32_t) dn_test_below(random, forest.ranks);
         op->key = dn_test_random(random);
         op->in_place = 0 == dn_test_below(random, 2);
-        op->len = 8 + dn_test_length(random, 0 == dn_test_below(random, 8) ? MOST - 8 : 40000) / 8 * 8;
+        const uint64_t any = dn_test_below(random, 8);
+        const size_t most = 0 == any ? MOST - 8 : 3 > any ? 200 : 40000;
+        op->len = 8 + dn_test_length(random, most) / 8 * 8;
     }
 }
 
@@ -275,6 +334,12 @@ static void any_ranks(void **state)
         for (int again = 0; again < (2 == ranks[i] ? 4 : 1); again++) {
             run(&random);
         }
+        /* In places of the ring that are wherever the last operation ended. */
+        const uint64_t first = dn_tree_long_lines(area[0][0]);
+        for (uint32_t rank = 0; rank < ranks[i]; rank++) {
+            dn_tree_long_begin(lng[rank], first, 1);
+        }
+        run(&random);
         fell();
     }
 }
@@ -296,11 +361,12 @@ static void draw_places(uint64_t *random)
 static void form_groups(uint64_t *random, uint64_t first)
 {
     const uint32_t radix = 2 + (uint32_t) dn_test_below(random, 5);
+    const int dense = 0 == dn_test_below(random, 2);
 
     draw_places(random);
     for (uint32_t i = 0; i < forest.ranks; i++) {
         assert_int_equal(dn_tree_long_group(lng[i], radix, forest.place), DN_OK);
-        dn_tree_long_begin(lng[i], first);
+        dn_tree_long_begin(lng[i], first, dense);
     }
 }
 
@@ -314,13 +380,13 @@ static void any_groups(void **state)
         form_groups(&random, 0 == ranks % 3 ? 0 : (UINT64_C(1) << (30 + ranks % 3)) - 20);
         run(&random);
         for (int again = 0; again < 2; again++) {
-            const uint64_t first = dn_tree_long_pieces(area[0][0]);
+            const uint64_t first = dn_tree_long_lines(area[0][0]);
             for (uint32_t i = 0; i < ranks; i++) {
                 assert_int_equal(dn_tree_long_free(lng[i]), DN_OK);
             }
             for (uint32_t i = 0; i < ranks; i++) {
                 create(i);
-                dn_tree_long_begin(lng[i], first);
+                dn_tree_long_begin(lng[i], first, 0);
             }
             if (0 != again) {
                 form_groups(&random, first);
@@ -329,6 +395,39 @@ static void any_groups(void **state)
         }
         fell();
     }
+}
+
+/** Dense short pieces let a root run ahead by what a ring holds, and no further. */
+static void a_root_runs_ahead_by_a_ring(void **state)
+{
+    enum { LINES = RING / 64, LEN = 60 };
+
+    plant(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        dn_tree_long_begin(lng[i], 5, 1);
+        ends[i] = (ends_t){.super = {move}, .bytes = in[i], .is_root = 0 == i};
+    }
+    for (int n = 0; n <= LINES; n++) {
+        dn_test_fill(in[0], LEN, (uint64_t) n);
+        ends[0].moved = 0;
+        assert_int_equal(dn_tree_long_bcast(lng[0], 0, LEN, &ends[0].super),
+                         n < LINES ? DN_OK : DN_INPROGRESS);
+    }
+    for (uint32_t i = 1; i < 3; i++) {
+        for (int n = 0; n < LINES; n++) {
+            ends[i].moved = 0;
+            /* Until the last has taken what lies in the first place. */
+            assert_int_equal(dn_tree_long_test(lng[0]), 2 == i && 0 < n ? DN_OK : DN_INPROGRESS);
+            assert_int_equal(dn_tree_long_bcast(lng[i], 0, LEN, &ends[i].super), DN_OK);
+            assert_int_equal(dn_test_mismatch(in[i], LEN, (uint64_t) n), LEN);
+        }
+    }
+    for (uint32_t i = 1; i < 3; i++) {
+        ends[i].moved = 0;
+        assert_int_equal(dn_tree_long_bcast(lng[i], 0, LEN, &ends[i].super), DN_OK);
+        assert_int_equal(dn_test_mismatch(in[i], LEN, LINES), LEN);
+    }
+    fell();
 }
 
 /** The root of a broadcast is through before the others have begun; its area is not to be had before they have taken it. */
@@ -366,20 +465,20 @@ static void an_area_that_serves_again_does_not_hold_others_up(void **state)
     assert_int_equal(dn_tree_long_free(lng[1]), DN_INPROGRESS);
     assert_int_equal(dn_tree_long_bcast(lng[0], 1, LEN, &ends[0].super), DN_OK);
     assert_int_equal(dn_tree_long_free(lng[0]), DN_OK);
-    first = dn_tree_long_pieces(area[0][0]);
-    assert_int_equal(first, dn_tree_long_pieces(area[1][1]));
+    first = dn_tree_long_lines(area[0][0]);
+    assert_int_equal(first, dn_tree_long_lines(area[1][1]));
     create(0);
-    dn_tree_long_begin(lng[0], first);
+    dn_tree_long_begin(lng[0], first, 0);
     assert_int_equal(dn_tree_long_free(lng[1]), DN_OK);
     assert_int_equal(dn_tree_long_free(lng[0]), DN_OK);
 
     first += 3;
     for (uint32_t i = 0; i < 2; i++) {
         create(i);
-        dn_tree_long_begin(lng[i], first);
+        dn_tree_long_begin(lng[i], first, 0);
     }
     run(&random);
-    assert_true(first < dn_tree_long_pieces(area[0][0]));
+    assert_true(first < dn_tree_long_lines(area[0][0]));
     fell();
 }
 
@@ -422,7 +521,7 @@ static void lose_a_rank(int grouped)
     plant(3);
     for (uint32_t i = 0; grouped && i < 3; i++) {
         assert_int_equal(dn_tree_long_group(lng[i], 2, NULL), DN_OK);
-        dn_tree_long_begin(lng[i], 0);
+        dn_tree_long_begin(lng[i], 0, 0);
     }
     dn_close(forest.port[2]);
     memset(in[0], 0, RING);
@@ -454,6 +553,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_ranks),
         cmocka_unit_test(any_groups),
+        cmocka_unit_test(a_root_runs_ahead_by_a_ring),
         cmocka_unit_test(an_area_is_freed_when_all_have_taken),
         cmocka_unit_test(an_area_that_serves_again_does_not_hold_others_up),
         cmocka_unit_test(each_is_woken_once_a_test),
