@@ -49,6 +49,15 @@
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
 
+/** Collectives of which some processes only give, or only take, before areas are set up for them where processes share cores. There
+ * who only gives runs ahead by what an area holds, and so with fewer turns of the others (perf/dn_coll, bcast of 8 B, 8 ranks
+ * on 2 cores: 0.05 us, in lines 0.6 us). */
+#define COLL_LLCM_FEW 16
+
+/** Bytes from which one message is faster than an area, which is written and read: between two processes, each on its core
+ * (perf/dn_coll, bcast and reduce, 2 ranks). */
+#define COLL_LLCM_MESSAGE 32768
+
 /** What has become of a communicator's tree, or areas. */
 typedef enum coll_llcm_state {
     COLL_LLCM_NEW,    /**< nothing has been tried */
@@ -69,6 +78,8 @@ typedef struct coll_llcm_module {
     uint64_t pending;
     dn_queue_t requests; /**< these operations, in the order of the calls */
     bool mapped;         /**< lines come without dn_progress() */
+    bool crowded;        /**< processes share cores: agreed on with the tree, or the areas */
+    uint8_t few;         /**< of these collectives, up to COLL_LLCM_FEW, although it is crowded */
     uint64_t losses;     /**< of coll_llcm.losses, those looked at */
     unsigned turns;      /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
@@ -131,7 +142,7 @@ typedef struct coll_llcm {
     } nonblocking;
     coll_llcm_area_t *areas;
     uint64_t long_bytes; /**< of collectives through areas; not under the lock */
-    uint64_t exchanges;  /**< allgathers and alltoalls through lines; several threads may lose a count */
+    uint64_t exchanges;  /**< allgathers, gathers and alltoalls; several threads may lose a count */
     uint64_t naps;       /**< that this process has taken; not under the lock */
 } coll_llcm_t;
 
@@ -309,6 +320,34 @@ static inline bool coll_llcm_long_ready(coll_llcm_module_t *module, struct ompi_
            || (COLL_LLCM_NEW == module->area_state && coll_llcm_long_set_up(module, comm));
 }
 
+/** Is a broadcast or a reduction to one of so many bytes better a message? The same in all processes. */
+static inline bool coll_llcm_is_message(const coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                        size_t bytes)
+{
+    return COLL_LLCM_MESSAGE <= bytes && 2 == ompi_comm_size(comm) && !module->crowded;
+}
+
+/** Of a crowded communicator: were there that many collectives that areas are worth their set-up? */
+static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
+{
+    if (COLL_LLCM_FEW == module->few) {
+        return true;
+    }
+    module->few++;
+    return false;
+}
+
+/** Is a broadcast or a reduction to one of so many bytes for areas? The same in all processes. */
+static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                          size_t bytes)
+{
+    if (DN_AOTF_LINE_MAX < bytes) {
+        return !coll_llcm_is_message(module, comm, bytes) && coll_llcm_long_ready(module, comm);
+    }
+    return coll_llcm_ready(module, comm) && OPAL_UNLIKELY(module->crowded) && coll_llcm_are_many(module)
+           && coll_llcm_long_ready(module, comm);
+}
+
 /** As the functions of dn_tree_long.h, until they are complete. @return OMPI_SUCCESS or OMPI_ERR_UNREACH. */
 int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, int count, ompi_datatype_t *type, int root,
                          bool is_root);
@@ -316,6 +355,8 @@ int coll_llcm_long_allreduce(coll_llcm_module_t *module, const void *in, void *o
                              const dn_tree_reduction_t *reduction);
 int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, void *out, size_t count,
                           const dn_tree_reduction_t *reduction);
+int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_blocks_t *blocks);
+int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_tree_blocks_t *blocks);
 /** @} */
 
 /** @name coll_llcm_exchange.c */
@@ -323,6 +364,9 @@ int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, 
 int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
                         struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
                         mca_coll_base_module_t *module);
+int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
+                     struct ompi_datatype_t *rtype, int root, struct ompi_communicator_t *comm,
+                     mca_coll_base_module_t *module);
 int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
                        mca_coll_base_module_t *module);

@@ -55,10 +55,10 @@ static int component_register(void)
     (void) mca_base_var_group_component_register(version,
                                                  "dimmnet: collectives in polled lines and mapped memory");
     rc = dn_ompi_register(version, DN_PARAM_COLL);
-    register_counter(version, "long_bytes",
-                     "Bytes of broadcasts and reductions that went through shared memory",
+    register_counter(version, "long_bytes", "Bytes of collectives that went through shared memory",
                      &coll_llcm.long_bytes);
-    register_counter(version, "exchanges", "Allgathers and alltoalls that went through polled lines",
+    register_counter(version, "exchanges",
+                     "Allgathers, gathers and alltoalls that went through polled lines or shared memory",
                      &coll_llcm.exchanges);
     register_counter(version, "sleeps", "Times that this process slept in collectives", &coll_llcm.naps);
     return rc;

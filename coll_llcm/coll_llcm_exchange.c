@@ -3,22 +3,53 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_exchange.c
- * Allgather and alltoall of short blocks.
+ * Allgather, gather and alltoall of short blocks.
  */
 #include "dn_config.h"
 
 #include "coll_llcm.h"
 
-/** Is this one for the tree? Bytes are the same everywhere, types need not be. */
-static bool coll_llcm_exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                     size_t bytes, size_t (*max)(const dn_tree_t *tree))
+/** Bytes of a block up to which areas are faster than what was there before (perf/dn_coll, 2 ranks). @{ */
+#define ALLGATHER_MOST 4096u
+#define ALLTOALL_MOST  4096u
+/** @} */
+/** Likewise of a gather where processes share cores: short ones, and those whose messages would be announced. Messages of a length
+ * between run ahead by the stage, which holds more (perf/dn_coll, 4 and 8 ranks on 2 cores). @{ */
+#define GATHER_SHORT 1024u
+#define GATHER_LONG  4097u
+#define GATHER_MOST  65536u
+/** @} */
+
+/** Who does an exchange. */
+typedef enum way { WAY_TREE, WAY_LONG, WAY_SAVED } way_t;
+
+static way_t exchange_count(way_t way)
 {
-    if (dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm) || max(module->tree) < bytes) {
-        return false;
-    }
     const uint64_t count = dn_load_relaxed(&coll_llcm.exchanges);
+
     dn_store_relaxed(&coll_llcm.exchanges, count + 1);
-    return true;
+    return way;
+}
+
+/** The same in all processes: bytes are the same everywhere, types need not be. @param most  for areas. */
+static way_t exchange_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
+                             size_t (*max)(const dn_tree_t *tree), size_t most)
+{
+    if (COLL_LLCM_LINES_BEST < bytes && most >= bytes && coll_llcm_long_ready(module, comm)) {
+        return exchange_count(WAY_LONG);
+    }
+    if (dn_tree_max(1) >= bytes && coll_llcm_ready(module, comm) && max(module->tree) >= bytes) {
+        return exchange_count(WAY_TREE);
+    }
+    return WAY_SAVED;
+}
+
+/** Is a gather for areas? Likewise. */
+static bool gather_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
+{
+    return module->crowded && 0 != bytes
+           && (GATHER_SHORT >= bytes || (GATHER_LONG <= bytes && GATHER_MOST >= bytes))
+           && coll_llcm_are_many(module) && coll_llcm_long_ready(module, comm);
 }
 
 /** Where block @p i begins. */
@@ -26,6 +57,108 @@ static void *exchange_block(const void *buf, int i, int count, const ompi_dataty
 {
     return (uint8_t *) (uintptr_t) buf + (ptrdiff_t) i * count * (type->super.ub - type->super.lb);
 }
+
+/** @name Through areas */
+/** @{ */
+/** Blocks of bytes that lie together. */
+typedef struct blocks {
+    dn_tree_blocks_t super;
+    const uint8_t *in;
+    uint8_t *out;
+    size_t len; /**< of a block */
+    size_t own; /**< rank of this process */
+} blocks_t;
+
+/** Of a gather: the own block. */
+static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
+{
+    dn_copy(area, ((const blocks_t *) super)->in + at, len);
+}
+
+static void get_block(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
+{
+    const blocks_t *blocks = (const blocks_t *) super;
+
+    dn_copy(blocks->out + rank * blocks->len + at, area, len);
+}
+
+/** Of an alltoall: all but the block for this process, which nobody looks at. */
+static void give_others(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
+{
+    const blocks_t *blocks = (const blocks_t *) super;
+    const size_t start = blocks->own * blocks->len;
+    const size_t end = start + blocks->len;
+
+    if (at < start) {
+        dn_copy(area, blocks->in + at, start < at + len ? start - at : len);
+    }
+    if (end < at + len) {
+        const size_t from = end < at ? at : end;
+        dn_copy((uint8_t *) area + (from - at), blocks->in + from, at + len - from);
+    }
+}
+
+/** What is for this process. */
+static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
+{
+    const blocks_t *blocks = (const blocks_t *) super;
+    const size_t start = blocks->own * blocks->len;
+    const size_t end = start + blocks->len;
+    const size_t from = start < at ? at : start;
+    const size_t to = end < at + len ? end : at + len;
+
+    if (from < to) {
+        dn_copy(blocks->out + rank * blocks->len + (from - start), (const uint8_t *) area + (from - at),
+                to - from);
+    }
+}
+
+#define TO_ALL (-1)
+
+/** The blocks of all to a root, or TO_ALL. */
+static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
+                       int scount, const ompi_datatype_t *stype, void *rbuf, int rcount,
+                       const ompi_datatype_t *rtype, int root)
+{
+    const int size = ompi_comm_size(comm);
+    const int rank = ompi_comm_rank(comm);
+    const bool gets = TO_ALL == root || rank == root;
+
+    if (MPI_IN_PLACE == sbuf) {
+        sbuf = exchange_block(rbuf, rank, rcount, rtype);
+        scount = rcount;
+        stype = rtype;
+    }
+    const size_t len = coll_llcm_bytes(scount, stype);
+    const size_t in_gaps = coll_llcm_is_contiguous(scount, stype) ? 0 : len;
+    const size_t out_gaps = !gets || coll_llcm_is_contiguous(size * rcount, rtype) ? 0 : len * (size_t) size;
+    uint8_t *room = NULL;
+    if (0 != in_gaps + out_gaps) {
+        room = malloc(in_gaps + out_gaps);
+        if (NULL == room) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    blocks_t blocks = {.super = {give_block, get_block}, .len = len, .own = (size_t) rank};
+    blocks.in = 0 != in_gaps ? room : coll_llcm_start(sbuf, stype);
+    if (0 != in_gaps) {
+        coll_llcm_pack(room, sbuf, scount, stype);
+    }
+    if (gets) {
+        blocks.out = 0 != out_gaps ? room + in_gaps : coll_llcm_start(rbuf, rtype);
+        if (blocks.in != blocks.out + blocks.own * len) {
+            memcpy(blocks.out + blocks.own * len, blocks.in, len);
+        }
+    }
+    int rc = TO_ALL == root ? coll_llcm_long_exchange(module, len, &blocks.super)
+                            : coll_llcm_long_gather(module, root, len, &blocks.super);
+    if (0 != out_gaps && OMPI_SUCCESS == rc) {
+        coll_llcm_unpack(rbuf, size * rcount, rtype, blocks.out);
+    }
+    free(room);
+    return rc;
+}
+/** @} */
 
 int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
                         struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
@@ -37,9 +170,13 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     const size_t len = coll_llcm_bytes(rcount, rtype);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
-    if (!coll_llcm_exchange_suits(module, comm, len, dn_tree_allgather_max)) {
+    const way_t way = exchange_choose(module, comm, len, dn_tree_allgather_max, ALLGATHER_MOST);
+    if (WAY_SAVED == way) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
+    }
+    if (WAY_LONG == way) {
+        return gather_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype, TO_ALL);
     }
     if (0 == len) {
         return OMPI_SUCCESS;
@@ -62,15 +199,31 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     return rc;
 }
 
+int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
+                     struct ompi_datatype_t *rtype, int root, struct ompi_communicator_t *comm,
+                     mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const size_t len = MPI_IN_PLACE == sbuf ? coll_llcm_bytes(rcount, rtype) : coll_llcm_bytes(scount, stype);
+
+    if (!gather_suits(module, comm, len)) {
+        return module->saved.coll_gather(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
+                                         module->saved.coll_gather_module);
+    }
+    (void) exchange_count(WAY_LONG);
+    return gather_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype, root);
+}
+
 int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
                        mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    const int size = ompi_comm_size(comm);
+    const size_t size = (size_t) ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    if (!coll_llcm_exchange_suits(module, comm, len, dn_tree_alltoall_max)) {
+    const way_t way = exchange_choose(module, comm, len, dn_tree_alltoall_max, ALLTOALL_MOST / size);
+    if (WAY_SAVED == way) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
     }
@@ -78,19 +231,30 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
         return OMPI_SUCCESS;
     }
     const bool in_place = MPI_IN_PLACE == sbuf;
-    const bool in_gaps = in_place || !coll_llcm_is_contiguous(size * scount, stype);
-    const bool out_gaps = !coll_llcm_is_contiguous(size * rcount, rtype);
-    uint8_t in[in_gaps ? len * (size_t) size : 1];
-    uint8_t out[out_gaps ? len * (size_t) size : 1];
+    const bool in_gaps = in_place || !coll_llcm_is_contiguous((int) size * scount, stype);
+    const bool out_gaps = !coll_llcm_is_contiguous((int) size * rcount, rtype);
+    uint8_t in[in_gaps ? len * size : 1];
+    uint8_t out[out_gaps ? len * size : 1];
+    const uint8_t *from = in_gaps ? in : coll_llcm_start(sbuf, stype);
+    uint8_t *to = out_gaps ? out : coll_llcm_start(rbuf, rtype);
+    int rc;
     if (in_gaps) {
-        coll_llcm_pack(in, in_place ? rbuf : sbuf, size * (in_place ? rcount : scount),
+        coll_llcm_pack(in, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
                        in_place ? rtype : stype);
     }
-    int rc =
-        coll_llcm_wait(module, dn_tree_alltoall(module->tree, in_gaps ? in : coll_llcm_start(sbuf, stype),
-                                                out_gaps ? out : coll_llcm_start(rbuf, rtype), len));
+    if (WAY_LONG == way) {
+        blocks_t blocks = {.super = {give_others, get_own},
+                           .in = from,
+                           .out = to,
+                           .len = len,
+                           .own = (size_t) ompi_comm_rank(comm)};
+        memcpy(to + blocks.own * len, from + blocks.own * len, len);
+        rc = coll_llcm_long_exchange(module, len * size, &blocks.super);
+    } else {
+        rc = coll_llcm_wait(module, dn_tree_alltoall(module->tree, from, to, len));
+    }
     if (out_gaps && OMPI_SUCCESS == rc) {
-        coll_llcm_unpack(rbuf, size * rcount, rtype, out);
+        coll_llcm_unpack(rbuf, (int) size * rcount, rtype, out);
     }
     return rc;
 }

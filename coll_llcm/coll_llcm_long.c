@@ -132,7 +132,8 @@ void coll_llcm_long_close(void)
 /** What each process tells the others. */
 typedef struct card {
     dn_key_t key;    /**< of its area */
-    uint64_t pieces; /**< that have gone through it */
+    uint64_t lines;  /**< that have gone through it */
+    uint64_t shares; /**< whether it shares its core, as far as it knows */
     dn_tree_place_t place;
 } card_t;
 
@@ -193,10 +194,12 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
 {
     coll_llcm_area_t *area = module->area;
     ompi_datatype_t *byte = &ompi_mpi_byte.dt;
-    card_t own = {.pieces = dn_tree_long_lines(dn_segment_base(area->segment))};
+    card_t own = {.lines = dn_tree_long_lines(dn_segment_base(area->segment)),
+                  .shares = dn_ompi_shares_core()};
     uint64_t first = dn_first(coll_llcm.port);
+    bool crowded = false;
 
-    dn_store_relaxed(&coll_llcm.oversubscribed, dn_ompi_shares_core());
+    dn_store_relaxed(&coll_llcm.oversubscribed, 0 != own.shares);
     dn_segment_key(area->segment, &own.key);
     if (ALL_LOOK < area->size) {
         dn_tree_place_here(&own.place);
@@ -212,12 +215,15 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
                 || DN_OK != dn_segment_map(area->peer[rank], &card[rank].key, &area->base[rank]))) {
             return false;
         }
-        first = first < card[rank].pieces ? card[rank].pieces : first;
+        first = first < card[rank].lines ? card[rank].lines : first;
+        crowded = crowded || 0 != card[rank].shares;
     }
     if (!form_groups(area, card)) {
         return false;
     }
-    dn_tree_long_begin(area->lng, first, 0);
+    dn_tree_long_begin(area->lng, first, crowded);
+    /* Where another process fails here there are no areas, and nothing that differs for this. */
+    module->crowded = module->crowded || crowded;
     return true;
 }
 
@@ -289,6 +295,16 @@ int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, 
 {
     return wait_for(module, dn_tree_long_reduce(module->lng, (uint32_t) root, in, out, count, reduction),
                     count * reduction->size);
+}
+
+int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_blocks_t *blocks)
+{
+    return wait_for(module, dn_tree_long_exchange(module->lng, len, blocks), len);
+}
+
+int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_tree_blocks_t *blocks)
+{
+    return wait_for(module, dn_tree_long_gather(module->lng, (uint32_t) root, len, blocks), len);
 }
 
 /** @name Broadcast */

@@ -9,7 +9,7 @@
 
 #include "coll_llcm.h"
 
-enum { SAVED = 8 };
+enum { SAVED = 9 };
 
 /** Functions that a tree may leave to what was there before, and those by which it is set up. */
 static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
@@ -22,6 +22,7 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
     module[5] = coll->coll_reduce_module;
     module[6] = coll->coll_iallreduce_module;
     module[7] = coll->coll_ibarrier_module;
+    module[8] = coll->coll_gather_module;
 }
 
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
@@ -48,6 +49,8 @@ static void module_construct(coll_llcm_module_t *module)
     module->pending = 0;
     module->requests = (dn_queue_t){0};
     module->mapped = true;
+    module->crowded = false;
+    module->few = 0;
     module->state = COLL_LLCM_NEW;
     memset(&module->saved, 0, sizeof(module->saved));
     module->losses = 0;
@@ -99,6 +102,7 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     module->super.coll_alltoall = coll_llcm_alltoall;
     module->super.coll_barrier = coll_llcm_barrier;
     module->super.coll_bcast = coll_llcm_bcast;
+    module->super.coll_gather = coll_llcm_gather;
     module->super.coll_reduce = coll_llcm_reduce;
     module->super.coll_iallreduce = coll_llcm_iallreduce;
     module->super.coll_ibarrier = coll_llcm_ibarrier;

@@ -90,7 +90,7 @@ int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const size_t bytes = coll_llcm_bytes(count, type);
 
-    if (COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
+    if (0 != bytes && coll_llcm_is_for_areas(module, comm, bytes)) {
         return coll_llcm_long_bcast(module, buf, count, type, root, root == ompi_comm_rank(comm));
     }
     if (OPAL_UNLIKELY(dn_tree_max(1) < bytes || !coll_llcm_ready(module, comm)

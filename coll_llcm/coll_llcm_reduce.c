@@ -86,15 +86,17 @@ bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_
 /** Who does a reduction. */
 typedef enum way { WAY_TREE, WAY_LONG, WAY_SAVED } way_t;
 
-/** The same in all processes. Fills in the reduction. */
-static inline way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
-                                  ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+/** The same in all processes. Fills in the reduction. @param to_one  else to all. */
+static inline way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool to_one,
+                                  int count, ompi_datatype_t *type, ompi_op_t *op,
+                                  coll_llcm_reduction_t *reduction)
 {
     if (!reduce_describe(type, op, reduction)) {
         return WAY_SAVED;
     }
     const size_t bytes = (size_t) count * reduction->super.size;
-    if (COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
+    if (to_one && 0 != count ? coll_llcm_is_for_areas(module, comm, bytes)
+                             : COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
         return WAY_LONG;
     }
     if (is_short(bytes, reduction->super.size) && coll_llcm_ready(module, comm)
@@ -102,7 +104,10 @@ static inline way_t reduce_choose(coll_llcm_module_t *module, struct ompi_commun
         && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))) {
         return WAY_TREE;
     }
-    return 0 != count && coll_llcm_long_ready(module, comm) ? WAY_LONG : WAY_SAVED;
+    if (0 == count || (to_one && coll_llcm_is_message(module, comm, bytes))) {
+        return WAY_SAVED;
+    }
+    return coll_llcm_long_ready(module, comm) ? WAY_LONG : WAY_SAVED;
 }
 
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -112,7 +117,7 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    const way_t way = reduce_choose(module, comm, count, type, op, &reduction);
+    const way_t way = reduce_choose(module, comm, false, count, type, op, &reduction);
     if (OPAL_LIKELY(WAY_TREE == way)) {
         return coll_llcm_wait(module,
                               dn_tree_allreduce(module->tree, in, rbuf, (size_t) count, &reduction.super));
@@ -133,7 +138,7 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    const way_t way = reduce_choose(module, comm, count, type, op, &reduction);
+    const way_t way = reduce_choose(module, comm, true, count, type, op, &reduction);
     if (OPAL_LIKELY(WAY_TREE == way)) {
         return coll_llcm_wait(module, dn_tree_reduce(module->tree, (uint32_t) root, in, rbuf, (size_t) count,
                                                      &reduction.super));

@@ -20,7 +20,8 @@
 /** What each process tells the others in the end. */
 typedef struct answer {
     dn_tree_card_t card;
-    uint64_t good; /**< whether it could do its part */
+    uint32_t good;   /**< whether it could do its part */
+    uint32_t shares; /**< whether it shares its core, as far as it knows */
 } answer_t;
 
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good)
@@ -173,12 +174,15 @@ static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *
         }
     }
     own.good = make_part(module, comm, all->place, &own.card);
+    /* Now that the peers are known with whom we may share cores. */
+    own.shares = dn_ompi_shares_core();
     if (OMPI_SUCCESS != setup_gather(module, comm, &own, all->answer, sizeof(own))) {
         return false;
     }
     bool good = true;
     for (size_t i = 0; i < size; i++) {
         good = good && 0 != all->answer[i].good;
+        module->crowded = module->crowded || 0 != all->answer[i].shares;
         all->card[i] = all->answer[i].card;
     }
     if (good) {

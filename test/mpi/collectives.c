@@ -6,6 +6,7 @@
  * Short collectives of every kind on communicators of every shape, against references that each rank computes.
  *
  *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS] [-l BYTES] [-e ROUNDS] [-x ROUNDS]
+ *               [-g ROUNDS]
  *
  *   -n  rounds of random collectives on each communicator
  *   -a  all operations on all types, in counts about the length of a line and of the longest operation in lines
@@ -15,6 +16,8 @@
  *   -l  most bytes of a block in random collectives, and four times the elements of their reductions; default 3000
  *   -e  rounds of long ones, each on several communicators in turns; and that all went through shared memory is checked
  *   -x  rounds of an allgather and an alltoall of a number for each rank; and that all went through lines is checked
+ *   -g  rounds of a short broadcast, a reduction and a gather, on ranks that share cores; and that they went through shared
+ *       memory is checked
  */
 #include "dn_config.h"
 
@@ -39,6 +42,7 @@ static uint64_t threads;
 static uint64_t longest = 3000;
 static uint64_t long_rounds;
 static uint64_t exchange_rounds;
+static uint64_t stream_rounds;
 static int rank;
 static int ranks;
 static unsigned long long checked;
@@ -73,7 +77,7 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
 {
     const int most = 0 == verify_below(rng, 4) ? (int) longest : 64;
 
-    switch (verify_below(rng, 7)) {
+    switch (verify_below(rng, 8)) {
     case 6:
         if (0 == verify_below(rng, 4)) {
             collectives_idup(comm, rng);
@@ -93,6 +97,9 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
         break;
     case 3:
         collectives_alltoall(comm, rng, most);
+        break;
+    case 7:
+        collectives_gather(comm, rng, most);
         break;
     default:
         collectives_reduce_some(comm, rng, most / 4);
@@ -234,15 +241,34 @@ static void run_communicators(void)
     }
 }
 
-/** What is that long is not left to another component, which would pass just as well. */
+/** What is that long is not left to another component, which would pass just as well; but for a broadcast to one, that is a
+ * message unless the two share a core. */
 static void run_long(void)
 {
     if (0 < long_rounds) {
         counter_t counter;
 
         counter_open(&counter, "coll_llcm_long_bytes");
-        const unsigned long long bytes = collectives_long_in_turns(long_rounds) + collectives_long_nested();
+        unsigned long long bytes = collectives_long_in_turns(long_rounds);
         verify_that(bytes == counter_read(&counter), "long collectives went some other way");
+        bytes += collectives_long_nested();
+        verify_that(2 == ranks || bytes == counter_read(&counter), "long broadcasts went some other way");
+        counter_close(&counter);
+    }
+}
+
+/** Ranks that share cores run ahead by what an area holds: all go through areas but for the first. */
+static void run_streams(void)
+{
+    /* Of 5 rounds, and of the next the broadcast. */
+    enum { FIRST_WORDS = 5 * 42 + 1 };
+
+    if (0 < stream_rounds) {
+        counter_t counter;
+
+        counter_open(&counter, "coll_llcm_long_bytes");
+        const unsigned long long bytes = collectives_streams(stream_rounds) - FIRST_WORDS * sizeof(uint64_t);
+        verify_that(bytes == counter_read(&counter), "streams of short collectives went some other way");
         counter_close(&counter);
     }
 }
@@ -295,6 +321,7 @@ int main(int argc, char **argv)
         {'l', "BYTES", &longest, 0},
         {'e', "ROUNDS", &long_rounds, 0},
         {'x', "ROUNDS", &exchange_rounds, 0},
+        {'g', "ROUNDS", &stream_rounds, 0},
         {0, NULL, NULL, 0},
     };
     unsigned long long total = 0;
@@ -317,6 +344,7 @@ int main(int argc, char **argv)
     run_communicators();
     run_long();
     run_exchanges();
+    run_streams();
     if (0 < threads) {
         run_threads();
     } else {

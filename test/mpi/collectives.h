@@ -22,10 +22,14 @@ void collectives_reduce_all(MPI_Comm comm, verify_rng_t *rng, int count);
 /** One of those, of any number of elements up to @p most. */
 void collectives_reduce_some(MPI_Comm comm, verify_rng_t *rng, int most);
 
-/** Broadcast, allgather, alltoall of up to @p most bytes a block, with types that differ between the ranks. */
+/** Broadcast, allgather, gather, alltoall of up to @p most bytes a block, with types that differ between the ranks. */
 void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
+void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
+
+/** Streams of short broadcasts, reductions and gathers, in which some ranks could run ahead. @return bytes of all. */
+unsigned long long collectives_streams(uint64_t rounds);
 
 /** Some nonblocking barriers and sums, with a blocking collective in their midst. */
 void collectives_nonblocking(MPI_Comm comm, verify_rng_t *rng);

@@ -135,6 +135,80 @@ void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most)
     collectives_count();
 }
 
+void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    const size_t bytes = draw_bytes(rng, most);
+    const uint64_t key = verify_random(rng);
+    int rank, ranks;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    const int root = (int) verify_below(rng, (uint64_t) ranks);
+    const int in_place = 0 == verify_below(rng, 3) && rank == root;
+    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 4, 0)};
+    layout_t in_layout = draw_layout(&own, bytes);
+    layout_t layout = draw_layout(&own, bytes);
+    const size_t all = rank == root ? layout.extent * (size_t) ranks : 0;
+    unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
+    unsigned char *out = verify_guard_alloc(all, 0);
+    memset(in, 0x77, in_layout.extent);
+    memset(out, 0x77, all);
+    put(in, &in_layout, bytes, key + (uint64_t) rank);
+    if (in_place) {
+        put(out + layout.extent * (size_t) rank, &layout, bytes, key + (uint64_t) rank);
+    }
+    /* Where there is no root nobody looks at what is to be received. */
+    MPI_Gather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, rank == root ? out : NULL,
+               rank == root ? layout.count : -1, rank == root ? layout.type : MPI_DATATYPE_NULL, root, comm);
+    for (int i = 0; i < ranks && rank == root; i++) {
+        check(out + layout.extent * (size_t) i, &layout, bytes, key + (uint64_t) i,
+              "MPI_Gather: a byte is wrong");
+    }
+    check(in, &in_layout, bytes, key + (uint64_t) rank, "MPI_Gather changed what was sent");
+    verify_guard_free(out, all, 0, "MPI_Gather");
+    verify_guard_free(in, in_layout.extent, 0, "MPI_Gather");
+    free_layout(&layout);
+    free_layout(&in_layout);
+    collectives_count();
+}
+
+unsigned long long collectives_streams(uint64_t rounds)
+{
+    enum { WORDS = 40 };
+    uint64_t *words, sum;
+    MPI_Comm comm;
+    int rank, ranks;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    words = malloc((size_t) (ranks + 1) * WORDS * sizeof(*words));
+    verify_that(NULL != words, "no memory for streams of collectives");
+    uint64_t *own = words + (size_t) ranks * WORDS;
+    for (uint64_t round = 0; round < rounds; round++) {
+        const int root = (int) (round / 300 % (uint64_t) ranks);
+        uint64_t word = rank == root ? verify_key(round, 0, 0, 0) : 0;
+        MPI_Bcast(&word, 1, MPI_UINT64_T, root, comm);
+        verify_that(verify_key(round, 0, 0, 0) == word, "MPI_Bcast of a stream: a word is wrong");
+        word = round + (uint64_t) rank;
+        MPI_Reduce(&word, &sum, 1, MPI_UINT64_T, MPI_SUM, root, comm);
+        verify_that(rank != root || (uint64_t) ranks * round + (uint64_t) (ranks * (ranks - 1) / 2) == sum,
+                    "MPI_Reduce of a stream: a sum is wrong");
+        for (size_t i = 0; i < WORDS; i++) {
+            own[i] = verify_key(round, (uint64_t) rank, i, 1);
+        }
+        MPI_Gather(own, WORDS, MPI_UINT64_T, words, WORDS, MPI_UINT64_T, root, comm);
+        for (size_t i = 0; i < (size_t) ranks * WORDS && rank == root; i++) {
+            verify_that(verify_key(round, i / WORDS, i % WORDS, 1) == words[i],
+                        "MPI_Gather of a stream: a word is wrong");
+        }
+        collectives_count();
+    }
+    free(words);
+    MPI_Comm_free(&comm);
+    return rounds * (2 + WORDS) * sizeof(uint64_t);
+}
+
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     const size_t bytes = draw_bytes(rng, most);
