@@ -9,9 +9,11 @@
 
 #include "coll_llcm.h"
 
-/** Bytes of a block up to which areas are faster than what was there before (perf/dn_coll, 2 ranks). @{ */
-#define ALLGATHER_MOST 4096u
-#define ALLTOALL_MOST  4096u
+/** Bytes of a block of an allgather, and of all blocks of an alltoall, up to which areas are faster than what was there before
+ * (perf/dn_coll, 2 ranks; where processes share cores, 4 and 8 ranks on 2 cores). @{ */
+#define EXCHANGE_MOST          4096u
+#define ALLGATHER_CROWDED_MOST 65536u
+#define ALLTOALL_CROWDED_MOST  524288u
 /** @} */
 /** Likewise of a gather where processes share cores: short ones, and those whose messages would be announced. Messages of a length
  * between run ahead by the stage, which holds more (perf/dn_coll, 4 and 8 ranks on 2 cores). @{ */
@@ -170,7 +172,8 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     const size_t len = coll_llcm_bytes(rcount, rtype);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
-    const way_t way = exchange_choose(module, comm, len, dn_tree_allgather_max, ALLGATHER_MOST);
+    const way_t way = exchange_choose(module, comm, len, dn_tree_allgather_max,
+                                      module->crowded ? ALLGATHER_CROWDED_MOST : EXCHANGE_MOST);
     if (WAY_SAVED == way) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
@@ -222,7 +225,8 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const size_t size = (size_t) ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    const way_t way = exchange_choose(module, comm, len, dn_tree_alltoall_max, ALLTOALL_MOST / size);
+    const way_t way = exchange_choose(module, comm, len, dn_tree_alltoall_max,
+                                      (module->crowded ? ALLTOALL_CROWDED_MOST : EXCHANGE_MOST) / size);
     if (WAY_SAVED == way) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
@@ -233,13 +237,17 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const bool in_place = MPI_IN_PLACE == sbuf;
     const bool in_gaps = in_place || !coll_llcm_is_contiguous((int) size * scount, stype);
     const bool out_gaps = !coll_llcm_is_contiguous((int) size * rcount, rtype);
-    uint8_t in[in_gaps ? len * size : 1];
-    uint8_t out[out_gaps ? len * size : 1];
-    const uint8_t *from = in_gaps ? in : coll_llcm_start(sbuf, stype);
-    uint8_t *to = out_gaps ? out : coll_llcm_start(rbuf, rtype);
+    const size_t in_room = in_gaps ? len * size : 0;
+    const size_t out_room = out_gaps ? len * size : 0;
+    uint8_t *room = malloc(in_room + out_room + 1);
+    if (NULL == room) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    const uint8_t *from = in_gaps ? room : coll_llcm_start(sbuf, stype);
+    uint8_t *to = out_gaps ? room + in_room : coll_llcm_start(rbuf, rtype);
     int rc;
     if (in_gaps) {
-        coll_llcm_pack(in, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
+        coll_llcm_pack(room, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
                        in_place ? rtype : stype);
     }
     if (WAY_LONG == way) {
@@ -254,7 +262,8 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
         rc = coll_llcm_wait(module, dn_tree_alltoall(module->tree, from, to, len));
     }
     if (out_gaps && OMPI_SUCCESS == rc) {
-        coll_llcm_unpack(rbuf, (int) size * rcount, rtype, out);
+        coll_llcm_unpack(rbuf, (int) size * rcount, rtype, to);
     }
+    free(room);
     return rc;
 }
