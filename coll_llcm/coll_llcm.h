@@ -302,6 +302,12 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
 int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
                      struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
                      mca_coll_base_module_t *module);
+int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, struct ompi_datatype_t *type,
+                             struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                             mca_coll_base_module_t *module);
+int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                                   struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                                   mca_coll_base_module_t *module);
 /** @} */
 
 /** @name coll_llcm_long.c */
@@ -355,6 +361,8 @@ int coll_llcm_long_allreduce(coll_llcm_module_t *module, const void *in, void *o
                              const dn_tree_reduction_t *reduction);
 int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, void *out, size_t count,
                           const dn_tree_reduction_t *reduction);
+int coll_llcm_long_reduce_part(coll_llcm_module_t *module, const void *in, void *out, size_t count, size_t at,
+                               size_t part, const dn_tree_reduction_t *reduction);
 int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_blocks_t *blocks);
 int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_tree_blocks_t *blocks);
 /** @} */

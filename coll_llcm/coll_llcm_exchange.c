@@ -11,8 +11,9 @@
 
 /** Bytes of a block of an allgather, and of all blocks of an alltoall, up to which areas are faster than what was there before
  * (perf/dn_coll, 2 ranks; where processes share cores, 4 and 8 ranks on 2 cores). @{ */
-#define EXCHANGE_MOST          4096u
-#define ALLGATHER_CROWDED_MOST 65536u
+#define ALLGATHER_MOST         32768u
+#define ALLGATHER_CROWDED_MOST 524288u
+#define ALLTOALL_MOST          65536u
 #define ALLTOALL_CROWDED_MOST  524288u
 /** @} */
 /** Likewise of a gather where processes share cores: short ones, and those whose messages would be announced. Messages of a length
@@ -173,7 +174,7 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
     const way_t way = exchange_choose(module, comm, len, dn_tree_allgather_max,
-                                      module->crowded ? ALLGATHER_CROWDED_MOST : EXCHANGE_MOST);
+                                      module->crowded ? ALLGATHER_CROWDED_MOST : ALLGATHER_MOST);
     if (WAY_SAVED == way) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
@@ -226,7 +227,7 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
     const way_t way = exchange_choose(module, comm, len, dn_tree_alltoall_max,
-                                      (module->crowded ? ALLTOALL_CROWDED_MOST : EXCHANGE_MOST) / size);
+                                      (module->crowded ? ALLTOALL_CROWDED_MOST : ALLTOALL_MOST) / size);
     if (WAY_SAVED == way) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);

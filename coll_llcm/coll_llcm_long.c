@@ -297,6 +297,13 @@ int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, 
                     count * reduction->size);
 }
 
+int coll_llcm_long_reduce_part(coll_llcm_module_t *module, const void *in, void *out, size_t count, size_t at,
+                               size_t part, const dn_tree_reduction_t *reduction)
+{
+    return wait_for(module, dn_tree_long_reduce_part(module->lng, in, out, count, at, part, reduction),
+                    count * reduction->size);
+}
+
 int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_blocks_t *blocks)
 {
     return wait_for(module, dn_tree_long_exchange(module->lng, len, blocks), len);

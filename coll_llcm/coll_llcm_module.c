@@ -9,7 +9,7 @@
 
 #include "coll_llcm.h"
 
-enum { SAVED = 9 };
+enum { SAVED = 11 };
 
 /** Functions that a tree may leave to what was there before, and those by which it is set up. */
 static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
@@ -23,6 +23,8 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
     module[6] = coll->coll_iallreduce_module;
     module[7] = coll->coll_ibarrier_module;
     module[8] = coll->coll_gather_module;
+    module[9] = coll->coll_reduce_scatter_module;
+    module[10] = coll->coll_reduce_scatter_block_module;
 }
 
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
@@ -104,6 +106,8 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     module->super.coll_bcast = coll_llcm_bcast;
     module->super.coll_gather = coll_llcm_gather;
     module->super.coll_reduce = coll_llcm_reduce;
+    module->super.coll_reduce_scatter = coll_llcm_reduce_scatter;
+    module->super.coll_reduce_scatter_block = coll_llcm_reduce_scatter_block;
     module->super.coll_iallreduce = coll_llcm_iallreduce;
     module->super.coll_ibarrier = coll_llcm_ibarrier;
     return &module->super;

@@ -150,3 +150,66 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
     return module->saved.coll_reduce(sbuf, rbuf, count, type, op, root, comm,
                                      module->saved.coll_reduce_module);
 }
+
+/** @name Scattered
+ * Where processes share cores: else the algorithms that were there before are as fast.
+ */
+/** @{ */
+/** Bytes of all that is reduced, up to which areas are faster then (perf/dn_coll, 4 and 8 ranks on 2 cores). */
+#define SCATTER_MOST 1048576u
+
+/** The same in all processes. Fills in the reduction. */
+static bool scatter_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t count,
+                          ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+{
+    return module->crowded && 0 != count && reduce_describe(type, op, reduction)
+           && SCATTER_MOST / reduction->super.size >= count && coll_llcm_are_many(module)
+           && coll_llcm_long_ready(module, comm);
+}
+
+/** All reduce @p count elements; this process gets @p part from element @p at on. */
+static int scatter_long(coll_llcm_module_t *module, const void *sbuf, void *rbuf, size_t count, size_t at,
+                        size_t part, coll_llcm_reduction_t *reduction)
+{
+    reduction->super.join = is_joined(reduction->type, reduction->op) ? reduce_join : NULL;
+    return coll_llcm_long_reduce_part(module, MPI_IN_PLACE == sbuf ? rbuf : sbuf, rbuf, count, at, part,
+                                      &reduction->super);
+}
+
+int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, struct ompi_datatype_t *type,
+                             struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                             mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const int rank = ompi_comm_rank(comm);
+    coll_llcm_reduction_t reduction;
+    size_t count = 0;
+    size_t at = 0;
+
+    for (int i = 0; i < ompi_comm_size(comm); i++) {
+        at = i == rank ? count : at;
+        count += (size_t) counts[i];
+    }
+    if (scatter_suits(module, comm, count, type, op, &reduction)) {
+        return scatter_long(module, sbuf, rbuf, count, at, (size_t) counts[rank], &reduction);
+    }
+    return module->saved.coll_reduce_scatter(sbuf, rbuf, counts, type, op, comm,
+                                             module->saved.coll_reduce_scatter_module);
+}
+
+int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                                   struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                                   mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const size_t part = (size_t) count;
+    coll_llcm_reduction_t reduction;
+
+    if (scatter_suits(module, comm, part * (size_t) ompi_comm_size(comm), type, op, &reduction)) {
+        return scatter_long(module, sbuf, rbuf, part * (size_t) ompi_comm_size(comm),
+                            part * (size_t) ompi_comm_rank(comm), part, &reduction);
+    }
+    return module->saved.coll_reduce_scatter_block(sbuf, rbuf, count, type, op, comm,
+                                                   module->saved.coll_reduce_scatter_block_module);
+}
+/** @} */

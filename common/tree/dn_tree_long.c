@@ -152,17 +152,12 @@ dn_status_t dn_tree_long_bcast(dn_tree_long_t *lng, uint32_t root, size_t len, d
 }
 
 /** A reduction whose result this process wants or not, and to which it adds in its area or not. */
-static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, int fills, const void *in,
-                                                void *out, size_t count, const dn_tree_reduction_t *reduction)
+static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, dn_tree_take_t way, int wants, int fills,
+                                                const void *in, void *out, size_t count,
+                                                const dn_tree_reduction_t *reduction)
 {
-    const size_t len = count * reduction->size;
-
-    dn_tree_long_cut(lng, len, reduction->size);
-    if (2 == lng->config.ranks) {
-        lng->way = DN_TREE_TAKE_SWAPPED;
-    } else {
-        lng->way = DN_TREE_LONG_WHOLE >= len ? DN_TREE_TAKE_FOLD : DN_TREE_TAKE_SHARES;
-    }
+    dn_tree_long_cut(lng, count * reduction->size, reduction->size);
+    lng->way = way;
     lng->fills = fills;
     lng->reduces = DN_TREE_TAKE_SHARES == lng->way;
     lng->take = wants ? lng->way : DN_TREE_TAKE_NOTHING;
@@ -175,19 +170,37 @@ static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, int wants, 
     return dn_tree_long_start(lng);
 }
 
+/** How a result of so many bytes comes to those who want it whole. */
+static dn_tree_take_t dn_tree_long_way(const dn_tree_long_t *lng, size_t len)
+{
+    if (2 == lng->config.ranks) {
+        return DN_TREE_TAKE_SWAPPED;
+    }
+    return DN_TREE_LONG_WHOLE >= len ? DN_TREE_TAKE_FOLD : DN_TREE_TAKE_SHARES;
+}
+
 dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const void *in, void *out, size_t count,
                                 const dn_tree_reduction_t *reduction)
 {
     const int is_root = root == lng->config.rank;
 
-    return dn_tree_long_start_reduction(lng, is_root, !is_root || 2 < lng->config.ranks, in, out, count,
-                                        reduction);
+    return dn_tree_long_start_reduction(lng, dn_tree_long_way(lng, count * reduction->size), is_root,
+                                        !is_root || 2 < lng->config.ranks, in, out, count, reduction);
 }
 
 dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                    const dn_tree_reduction_t *reduction)
 {
-    return dn_tree_long_start_reduction(lng, 1, 1, in, out, count, reduction);
+    return dn_tree_long_start_reduction(lng, dn_tree_long_way(lng, count * reduction->size), 1, 1, in, out,
+                                        count, reduction);
+}
+
+dn_status_t dn_tree_long_reduce_part(dn_tree_long_t *lng, const void *in, void *out, size_t count, size_t at,
+                                     size_t part, const dn_tree_reduction_t *reduction)
+{
+    lng->part_at = at * reduction->size;
+    lng->part_len = part * reduction->size;
+    return dn_tree_long_start_reduction(lng, DN_TREE_TAKE_PART, 0 != part, 1, in, out, count, reduction);
 }
 
 /** An exchange to which this process gives or not, and of which it gets or not. */

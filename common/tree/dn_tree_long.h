@@ -164,6 +164,12 @@ DN_API dn_status_t dn_tree_long_reduce(dn_tree_long_t *lng, uint32_t root, const
 /** As dn_tree_long_reduce(), to everybody. */
 DN_API dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                           const dn_tree_reduction_t *reduction);
+/**
+ * As dn_tree_long_allreduce(), of which each process gets a part of its own into @p out: @p part elements from element @p at on, or
+ * none. out may be in.
+ */
+DN_API dn_status_t dn_tree_long_reduce_part(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                            size_t at, size_t part, const dn_tree_reduction_t *reduction);
 /** All give @p len bytes, at least 1, and get those of all others. */
 DN_API dn_status_t dn_tree_long_exchange(dn_tree_long_t *lng, size_t len, dn_tree_blocks_t *blocks);
 /** All but @p root give @p len bytes, at least 1; the root gets them. */

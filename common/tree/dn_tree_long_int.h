@@ -32,6 +32,7 @@ typedef enum dn_tree_take {
     DN_TREE_TAKE_FOLD,    /**< fold the operands of all */
     DN_TREE_TAKE_SWAPPED, /**< fold the operands of the other of two and our own */
     DN_TREE_TAKE_SHARES,  /**< copy the shares that each has reduced */
+    DN_TREE_TAKE_PART,    /**< fold the operands of all of the own part */
     DN_TREE_TAKE_BLOCKS,  /**< have the caller get what each of the others gave */
 } dn_tree_take_t;
 
@@ -54,6 +55,8 @@ struct dn_tree_long {
     uint32_t root;       /**< of a broadcast, else DN_TREE_LONG_ALL */
     const uint8_t *in;
     uint8_t *out;
+    size_t part_at; /**< bytes of the result before the own part */
+    size_t part_len;
     const dn_tree_reduction_t *reduction;
     dn_tree_mover_t *mover;   /**< of a broadcast, else NULL */
     dn_tree_blocks_t *blocks; /**< of an exchange, else NULL */

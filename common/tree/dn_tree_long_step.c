@@ -175,6 +175,31 @@ static size_t dn_tree_long_chunk(const dn_tree_long_t *lng, size_t left)
     return left < most ? left : most;
 }
 
+/** Fold what all have put at some place of a piece, a chunk after the other. */
+static void dn_tree_long_fold_range(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes,
+                                    uint8_t *to)
+{
+    size_t len;
+
+    for (size_t done = 0; done < bytes; done += len) {
+        len = dn_tree_long_chunk(lng, bytes - done);
+        dn_tree_long_fold(lng, number, at + done, len, to + done);
+    }
+}
+
+/** Fold what of the own part is in a piece. The result may lie in our operands, but before the place of these: they are in our area
+ * by now. */
+static void dn_tree_long_take_part(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
+{
+    const size_t from = at < lng->part_at ? lng->part_at : at;
+    const size_t end = lng->part_at + lng->part_len;
+    const size_t to = end < at + bytes ? end : at + bytes;
+
+    if (from < to) {
+        dn_tree_long_fold_range(lng, number, from - at, to - from, lng->out + (from - lng->part_at));
+    }
+}
+
 /** Each step: @return whether there was one to take. */
 static int dn_tree_long_fill(dn_tree_long_t *lng)
 {
@@ -248,6 +273,7 @@ static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
         return dn_tree_long_is_beyond(lng, FILLED, lng->root, number);
     case DN_TREE_TAKE_FOLD:
     case DN_TREE_TAKE_SWAPPED:
+    case DN_TREE_TAKE_PART:
     case DN_TREE_TAKE_BLOCKS:
         return lng->done[FILLED] > number && dn_tree_long_are_beyond(lng, FILLED, number);
     case DN_TREE_TAKE_SHARES:
@@ -290,16 +316,15 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
     }
     const size_t at = dn_tree_long_at(lng, number);
     const size_t bytes = dn_tree_long_bytes(lng, number);
-    size_t len;
     switch (lng->take) {
     case DN_TREE_TAKE_MOVE:
         lng->mover->move(lng->mover, dn_tree_long_slot(lng, lng->root, number), at, bytes);
         break;
     case DN_TREE_TAKE_FOLD:
-        for (size_t in = 0; in < bytes; in += len) {
-            len = dn_tree_long_chunk(lng, bytes - in);
-            dn_tree_long_fold(lng, number, in, len, lng->out + at + in);
-        }
+        dn_tree_long_fold_range(lng, number, 0, bytes, lng->out + at);
+        break;
+    case DN_TREE_TAKE_PART:
+        dn_tree_long_take_part(lng, number, at, bytes);
         break;
     case DN_TREE_TAKE_SWAPPED:
         dn_tree_long_take_swapped(lng, number, at, bytes);

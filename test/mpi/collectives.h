@@ -16,8 +16,8 @@
 void collectives_reduce_begin(void);
 void collectives_reduce_end(void);
 
-/** Every operation on every type that it is defined for: MPI_Allreduce and MPI_Reduce to some root, in place or not, of
- * so many elements. */
+/** Every operation on every type that it is defined for: MPI_Allreduce, MPI_Reduce to some root and
+ * MPI_Reduce_scatter or its block form, in place or not, of so many elements. */
 void collectives_reduce_all(MPI_Comm comm, verify_rng_t *rng, int count);
 /** One of those, of any number of elements up to @p most. */
 void collectives_reduce_some(MPI_Comm comm, verify_rng_t *rng, int most);

@@ -295,7 +295,40 @@ static void compare(const value_type_t *type, const operation_t *operation, cons
     }
 }
 
-/** Both reductions with one operation and type. */
+/** A reduction of which each rank gets a part: of any length, or all of the same. @param in, out, wanted  as in reduce_one(). */
+static void scatter_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *operation,
+                        const value_type_t *type, int count, uint64_t id, char *in, char *out, char *wanted)
+{
+    const int in_place = (int) verify_below(rng, 2);
+    int rank, ranks;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    const int alike = 0 == count % ranks && 0 == verify_below(rng, 2);
+    int *counts = calloc((size_t) ranks, sizeof(*counts));
+    int first = 0;
+    int left = count;
+    verify_that(NULL != counts, "no memory for the parts of a reduction");
+    for (int i = 0; i < ranks; i++) {
+        counts[i] = alike            ? count / ranks
+                    : i == ranks - 1 ? left
+                                     : (int) verify_below(rng, (uint64_t) (left + 1));
+        left -= counts[i];
+        first += i < rank ? counts[i] : 0;
+    }
+    make_operands(type, out, count, in_place ? id : id + 1, rank);
+    if (alike) {
+        MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : in, out, counts[0], type->type, operation->op,
+                                 comm);
+    } else {
+        MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : in, out, counts, type->type, operation->op, comm);
+    }
+    compare(type, operation, out, wanted + (size_t) first * type->size, counts[rank],
+            alike ? "MPI_Reduce_scatter_block" : "MPI_Reduce_scatter");
+    free(counts);
+}
+
+/** All reductions with one operation and type. */
 static void reduce_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *operation,
                        const value_type_t *type, int count)
 {
@@ -329,6 +362,9 @@ static void reduce_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *oper
                type->type, operation->op, root, comm);
     if (rank == root) {
         compare(type, operation, out, wanted, count, "MPI_Reduce");
+    }
+    if (0 == (type->class & (SPREAD | LEANING))) {
+        scatter_one(comm, rng, operation, type, count, id, in, out, wanted);
     }
     make_operands(type, operand, count, id, rank);
     compare(type, operation, in, operand, count, "operands behind");

@@ -16,7 +16,7 @@
 
 enum { OPERATIONS = 60, RING = DN_TREE_LONG_RING, MOST = RING + 3 * DN_TREE_LONG_SLOT };
 
-typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, EXCHANGE, GATHER, KINDS } kind_t;
+typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, PART, EXCHANGE, GATHER, KINDS } kind_t;
 
 /** An operation as all ranks know it. */
 typedef struct operation {
@@ -162,6 +162,15 @@ static void fill_operands(const operation_t *op, uint32_t rank, uint8_t *to)
     }
 }
 
+/** Where the part of a rank begins, of those that are of any lengths, many of none. */
+static size_t part_of(const operation_t *op, uint32_t rank)
+{
+    const size_t all = op->len / 8;
+    const size_t cut = rank * (1 + op->key % 3) * all / forest.ranks;
+
+    return rank == forest.ranks || all < cut ? all : cut;
+}
+
 static dn_status_t start(uint32_t rank, const operation_t *op)
 {
     uint8_t *from = op->in_place ? out[rank] : in[rank];
@@ -179,21 +188,27 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
                                     : dn_tree_long_gather(lng[rank], op->root, op->len, &blocks[rank].super);
     }
     fill_operands(op, rank, from);
+    if (PART == op->kind) {
+        const size_t first = part_of(op, rank);
+        return dn_tree_long_reduce_part(lng[rank], from, out[rank], op->len / 8, first,
+                                        part_of(op, rank + 1) - first, maps);
+    }
     if (REDUCE == op->kind) {
         return dn_tree_long_reduce(lng[rank], op->root, from, to, op->len / 8, maps);
     }
     return dn_tree_long_allreduce(lng[rank], from, to, op->len / 8, ALLREDUCE == op->kind ? maps : &sum);
 }
 
-static void check_order(uint32_t rank, const operation_t *op)
+/** Elements from .. to - 1 of the result are there. */
+static void check_order(uint32_t rank, const operation_t *op, size_t from, size_t to)
 {
-    for (size_t i = 0; i < op->len / 8; i++) {
+    for (size_t i = from; i < to; i++) {
         affine_t all = operand(op, forest.ranks - 1, i);
         for (uint32_t r = forest.ranks - 1; 0 < r--;) {
             const affine_t x = operand(op, r, i);
             fold_affine(&affine, &x, &all, 1);
         }
-        assert_memory_equal(&((affine_t *) out[rank])[i], &all, sizeof(all));
+        assert_memory_equal(&((affine_t *) out[rank])[i - from], &all, sizeof(all));
     }
 }
 
@@ -230,8 +245,10 @@ static void check(uint32_t rank, const operation_t *op)
         check_blocks(rank, op);
     } else if (REALS == op->kind) {
         check_sums(rank, op);
+    } else if (PART == op->kind) {
+        check_order(rank, op, part_of(op, rank), part_of(op, rank + 1));
     } else if (ALLREDUCE == op->kind || rank == op->root) {
-        check_order(rank, op);
+        check_order(rank, op, 0, op->len / 8);
     }
 }
 
