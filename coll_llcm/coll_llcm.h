@@ -54,8 +54,8 @@
  * on 2 cores: 0.05 us, in lines 0.6 us). */
 #define COLL_LLCM_FEW 16
 
-/** Bytes from which one message is faster than an area, which is written and read: between two processes, each on its core
- * (perf/dn_coll, bcast and reduce, 2 ranks). */
+/** Bytes from which one message of ours is faster than an area, which is written and read: between two processes, each on its core
+ * (perf/dn_coll, bcast and reduce, 2 ranks). Messages of others may wait for a lost process for ever. */
 #define COLL_LLCM_MESSAGE 32768
 
 /** What has become of a communicator's tree, or areas. */
@@ -330,7 +330,8 @@ static inline bool coll_llcm_long_ready(coll_llcm_module_t *module, struct ompi_
 static inline bool coll_llcm_is_message(const coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                         size_t bytes)
 {
-    return COLL_LLCM_MESSAGE <= bytes && 2 == ompi_comm_size(comm) && !module->crowded;
+    return COLL_LLCM_MESSAGE <= bytes && 2 == ompi_comm_size(comm) && !module->crowded
+           && dn_ompi_carries_all();
 }
 
 /** Of a crowded communicator: were there that many collectives that areas are worth their set-up? */

@@ -250,6 +250,11 @@ void dn_ompi_progress_look(void)
     dn_store_relaxed(&dn_ompi_progress.limit, gives ? POLLS_SHARED : POLLS_ALONE);
 }
 
+bool dn_ompi_carries_all(void)
+{
+    return DN_OMPI_CARRIES_ALL == dn_load_relaxed(&dn_ompi_progress.most);
+}
+
 bool dn_ompi_shares_core(void)
 {
     return dn_load_relaxed(&dn_ompi_progress.gives);

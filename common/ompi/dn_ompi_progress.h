@@ -57,6 +57,9 @@ DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries 
 /** Have it called no more; another thread may still be in it. Nothing, when it was not added. */
 DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
 
+/** Do all messages of MPI go through us? The same in all processes of a job, once MPI_Init has chosen. */
+DN_API bool dn_ompi_carries_all(void);
+
 /** Whether a loop in vain gives its core away early: it shares the core with processes, or the policy says so. Whether
  * threads of this one share it, each finds out itself: dn_ompi_is_crowded(). */
 DN_API bool dn_ompi_shares_core(void);

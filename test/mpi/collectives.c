@@ -241,8 +241,8 @@ static void run_communicators(void)
     }
 }
 
-/** What is that long is not left to another component, which would pass just as well; but for a broadcast to one, that is a
- * message unless the two share a core. */
+/** What is that long is not left to another component, which would pass just as well; but for a broadcast to one, that may be a
+ * message. */
 static void run_long(void)
 {
     if (0 < long_rounds) {
