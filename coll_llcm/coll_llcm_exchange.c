@@ -11,9 +11,9 @@
 
 /** Bytes of a block of an allgather, and of all blocks of an alltoall, up to which areas are faster than what was there before
  * (perf/dn_coll, 2 ranks; where processes share cores, 4 and 8 ranks on 2 cores). @{ */
-#define ALLGATHER_MOST         32768u
+#define ALLGATHER_MOST         4096u
 #define ALLGATHER_CROWDED_MOST 524288u
-#define ALLTOALL_MOST          65536u
+#define ALLTOALL_MOST          8192u
 #define ALLTOALL_CROWDED_MOST  524288u
 /** @} */
 /** Likewise of a gather where processes share cores: short ones, and those whose messages would be announced. Messages of a length

@@ -110,12 +110,13 @@ static void dn_tree_long_cut(dn_tree_long_t *lng, size_t len, size_t size)
     piece = size < piece ? piece / size * size : size;
     lng->piece = piece;
     lng->len = len;
-    lng->step = lng->dense ? 1 : DN_TREE_LONG_SLOT / 64;
-    while (64 * (size_t) lng->step < piece) {
-        lng->step *= 2;
+    lng->shift = lng->dense ? 0 : DN_TREE_LONG_SLOT_SHIFT;
+    while (((size_t) 64 << lng->shift) < piece) {
+        lng->shift++;
     }
-    lng->first = (lng->end + lng->step - 1) & ~(uint64_t) (lng->step - 1);
-    lng->end = lng->first + (len + piece - 1) / piece * lng->step;
+    const uint64_t step = UINT64_C(1) << lng->shift;
+    lng->first = (lng->end + step - 1) & ~(step - 1);
+    lng->end = lng->first + ((len + piece - 1) / piece << lng->shift);
 }
 
 /** Start with the steps that there are. Nobody looks at counters of steps that there are not, but for the last. */

@@ -16,6 +16,9 @@
 
 /** Lines of the ring. */
 #define DN_TREE_LONG_LINES (DN_TREE_LONG_RING / 64)
+/** Lines of the longest piece are 1 << that. */
+#define DN_TREE_LONG_SLOT_SHIFT 8
+_Static_assert(DN_TREE_LONG_SLOT == 64 << DN_TREE_LONG_SLOT_SHIFT, "its lines are a power of two");
 _Static_assert(0 == (DN_TREE_LONG_RING & (DN_TREE_LONG_RING - 1)), "no piece lies across its end");
 _Static_assert(DN_TREE_LONG_ELEMENT <= DN_TREE_LONG_CHUNK, "an element fits");
 
@@ -45,7 +48,7 @@ struct dn_tree_long {
     /* The operation under way: */
     uint64_t first; /**< number of its first line */
     uint64_t end;   /**< one beyond its last */
-    uint32_t step;  /**< lines of the ring that each piece has: a power of two */
+    uint32_t shift; /**< each piece has 1 << shift lines of the ring */
     size_t piece;   /**< bytes of a piece but the last */
     size_t len;
     int fills;

@@ -100,7 +100,7 @@ void dn_tree_long_publish(dn_tree_long_t *lng, int which, uint64_t number)
 /** @{ */
 static inline size_t dn_tree_long_at(const dn_tree_long_t *lng, uint64_t number)
 {
-    return (size_t) ((number - lng->first) / lng->step) * lng->piece;
+    return (size_t) ((number - lng->first) >> lng->shift) * lng->piece;
 }
 
 static inline size_t dn_tree_long_bytes(const dn_tree_long_t *lng, uint64_t number)
@@ -204,7 +204,7 @@ static void dn_tree_long_take_part(const dn_tree_long_t *lng, uint64_t number, s
 static int dn_tree_long_fill(dn_tree_long_t *lng)
 {
     const uint64_t number = lng->done[FILLED];
-    const uint64_t last = number + lng->step - 1;
+    const uint64_t last = number + (UINT64_C(1) << lng->shift) - 1;
 
     /* What lies where the last line is to go is the last to be taken. */
     if (number == lng->end
@@ -223,7 +223,7 @@ static int dn_tree_long_fill(dn_tree_long_t *lng)
     } else {
         dn_copy(slot, lng->in + at, bytes);
     }
-    dn_tree_long_publish(lng, FILLED, number + lng->step);
+    dn_tree_long_publish(lng, FILLED, number + (UINT64_C(1) << lng->shift));
     return 1;
 }
 
@@ -243,7 +243,7 @@ static int dn_tree_long_reduce_share(dn_tree_long_t *lng)
         dn_tree_long_fold(lng, number, at, len, lng->chunk);
         dn_copy(slot + at, lng->chunk, len);
     }
-    dn_tree_long_publish(lng, REDUCED, number + lng->step);
+    dn_tree_long_publish(lng, REDUCED, number + (UINT64_C(1) << lng->shift));
     return 1;
 }
 
@@ -338,7 +338,7 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
     default:
         break;
     }
-    dn_tree_long_publish(lng, TAKEN, number + lng->step);
+    dn_tree_long_publish(lng, TAKEN, number + (UINT64_C(1) << lng->shift));
     return 1;
 }
 
