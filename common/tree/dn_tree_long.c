@@ -64,9 +64,23 @@ dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tre
     return 2 == config.ranks ? DN_OK : dn_tree_crowd_create(&config, lng->config.area, &lng->crowd);
 }
 
+/** Have the kernel bring the pages of the own ring in, of which the first operations would each wait for some. */
+static void dn_tree_long_touch(const dn_tree_long_t *lng)
+{
+    volatile uint8_t *ring =
+        (uint8_t *) lng->config.area[lng->config.rank] + DN_TREE_LONG_AREA - DN_TREE_LONG_RING;
+
+    for (size_t at = 0; at < DN_TREE_LONG_RING; at += 4096) {
+        ring[at] = 0;
+    }
+}
+
 void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first, int dense)
 {
     lng->dense = dense;
+    if (dense) {
+        dn_tree_long_touch(lng);
+    }
     if (NULL == lng->crowd) {
         dn_tree_crowd_none(lng->config.area[lng->config.rank]);
     }
