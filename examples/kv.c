@@ -91,21 +91,21 @@ static item_t *find(item_t *table, const char *key)
 
 static void answer(store_t *s, uint32_t rank, item_t *table)
 {
-    item_t *request = &s->in[rank];
     uint64_t what = STORED;
 
-    /* What others write is looked at before it is used. */
-    request->key[sizeof(request->key) - 1] = '\0';
-    request->len = request->len < VALUE ? request->len : VALUE;
-    item_t *item = find(table, request->key);
+    /* What others write may change: a copy is looked at, and used. */
+    item_t request = s->in[rank];
+    request.key[sizeof(request.key) - 1] = '\0';
+    request.len = request.len < VALUE ? request.len : VALUE;
+    item_t *item = END > request.used ? find(table, request.key) : NULL;
     if (NULL == item) {
         what = FULL;
-    } else if (GET == request->used) {
+    } else if (GET == request.used) {
         what = 0 == item->used ? ABSENT : FOUND;
-    } else if (ADD == request->used && 0 != item->used) {
+    } else if (ADD == request.used && 0 != item->used) {
         what = PRESENT;
     } else {
-        memcpy(item, request, offsetof(item_t, value) + request->len);
+        memcpy(item, &request, offsetof(item_t, value) + request.len);
     }
     const uint64_t word = s->at[rank] << 8 | what;
     if (FOUND == what) {

@@ -246,6 +246,7 @@ struct dn_ipnuma {
     dn_iface_t iface;
     pthread_mutex_t lock;
     int fd;
+    int cuts_rows; /**< the kernel cuts a row of datagrams */
     dn_auth_mode_t auth;
     uint64_t first;
     uint64_t timeout_ns;
@@ -300,6 +301,8 @@ struct dn_ipnuma {
         int reads;         /**< the thread is the one that takes what comes */
         uint64_t wake_at;  /**< when it wakes by itself; 0: it is awake, or about to look again */
         uint64_t spare_ns; /**< that it may still look on, instead of sleeping */
+        uint64_t awake;    /**< since when it has not slept long enough for others to run */
+        int first;         /**< it runs ahead of programs; -1: it may not */
         uint64_t look_at;  /**< when it looks after silent processes */
         uint64_t looked;   /**< and has done so last */
     } service;

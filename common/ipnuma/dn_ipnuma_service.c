@@ -27,6 +27,9 @@
 #define DN_IPNUMA_ON_NS UINT64_C(20000)
 /** It does so no longer than it has slept, and at most so long until it sleeps again, for the core may be the program's. */
 #define DN_IPNUMA_ON_MOST_NS UINT64_C(200000)
+/** After so long without a sleep, of so long at least, the thread is one among others. */
+#define DN_IPNUMA_FIRST_NS UINT64_C(2000000)
+#define DN_IPNUMA_SLEPT_NS UINT64_C(20000)
 /** Looks in one time limit. */
 #define DN_IPNUMA_LOOKS 8u
 /** Longest sleep. */
@@ -366,13 +369,31 @@ static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
     ipnuma->service.spare_ns = now - begin < spare ? spare - (now - begin) : 0;
 }
 
-/** Have the thread run when something comes, as the card did, and not when the program's slice of the core is over. Where the process has
- * no right to that, the kernel decides. */
-static void dn_ipnuma_go_first(void)
+/** Have the thread run when something comes, as the card did, and not when the program's slice of the core is over: unless it has been awake
+ * for so long that programs have to have their turn. Where the process has no right to that, the kernel decides. */
+static void dn_ipnuma_go_first(dn_ipnuma_t *ipnuma, int first)
 {
-    const struct sched_param param = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    const int policy = first ? SCHED_FIFO | SCHED_RESET_ON_FORK : SCHED_OTHER;
+    const struct sched_param param = {.sched_priority = first ? sched_get_priority_min(SCHED_FIFO) : 0};
 
-    (void) pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
+    if (0 <= ipnuma->service.first && first != ipnuma->service.first) {
+        ipnuma->service.first = 0 == pthread_setschedparam(pthread_self(), policy, &param) ? first : -1;
+    }
+}
+
+/** The thread sleeps: dn_ipnuma_sleep(). */
+static void dn_ipnuma_rest(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
+{
+    const uint64_t begin = dn_clock_ns();
+
+    dn_ipnuma_sleep(ipnuma, until, listens);
+    const uint64_t end = dn_clock_ns();
+    if (DN_IPNUMA_SLEPT_NS <= end - begin) {
+        ipnuma->service.awake = end;
+        dn_ipnuma_go_first(ipnuma, 1);
+    } else if (DN_IPNUMA_FIRST_NS <= end - ipnuma->service.awake) {
+        dn_ipnuma_go_first(ipnuma, 0);
+    }
 }
 
 static void *dn_ipnuma_serve(void *arg)
@@ -380,8 +401,9 @@ static void *dn_ipnuma_serve(void *arg)
     dn_ipnuma_t *ipnuma = arg;
     uint64_t turns = 0;
 
-    dn_ipnuma_go_first();
     dn_ipnuma_lock(ipnuma);
+    ipnuma->service.awake = dn_clock_ns();
+    dn_ipnuma_go_first(ipnuma, 1);
     while (DN_IPNUMA_NO_THREAD != ipnuma->service.state && !ipnuma->service.ends) {
         const uint64_t now = dn_clock_ns();
         if (now >= ipnuma->service.look_at) {
@@ -397,16 +419,18 @@ static void *dn_ipnuma_serve(void *arg)
             if (DN_IPNUMA_NAPS != ipnuma->service.state) {
                 dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NAPS);
             }
-            dn_ipnuma_sleep(ipnuma, now + DN_IPNUMA_NAP_NS, 0);
+            dn_ipnuma_rest(ipnuma, now + DN_IPNUMA_NAP_NS, 0);
             continue;
         }
         if (DN_IPNUMA_LISTENS != ipnuma->service.state) {
             dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
         }
-        if (0 != dn_ipnuma_serve_turn(ipnuma) && ipnuma->contenders <= ipnuma->units) {
+        /* A program that was rung for wants the core. */
+        const int rings = 0 != dn_load_relaxed_u32(ipnuma->bell) % 2;
+        if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);
         }
-        dn_ipnuma_sleep(ipnuma, dn_ipnuma_timer(ipnuma), 1);
+        dn_ipnuma_rest(ipnuma, dn_ipnuma_timer(ipnuma), 1);
     }
     dn_ipnuma_unlock(ipnuma);
     return NULL;

@@ -123,6 +123,10 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     /* Datagrams that come together are taken together. A kernel that cannot do so hands each over. */
     const int together = 1;
     (void) setsockopt(ipnuma->fd, IPPROTO_UDP, UDP_GRO, &together, sizeof(together));
+    /* A kernel before 4.18 sends a row as one datagram, since it does not know what asks for more. */
+    int cut = 0;
+    socklen_t cut_len = sizeof(cut);
+    ipnuma->cuts_rows = 0 == getsockopt(ipnuma->fd, IPPROTO_UDP, UDP_SEGMENT, &cut, &cut_len);
     /* A path that becomes narrower cuts datagrams into fragments. By default it would drop them, and perhaps not say so. */
     const int cuts = IP_PMTUDISC_DONT;
     (void) setsockopt(ipnuma->fd, IPPROTO_IP, IP_MTU_DISCOVER, &cuts, sizeof(cuts));
@@ -232,7 +236,7 @@ uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datag
 {
     uint32_t sent = 0;
 
-    if (1 < n && !pc->one_by_one) {
+    if (1 < n && pc->ipnuma->cuts_rows && !pc->one_by_one) {
         if (dn_ipnuma_socket_send_whole(pc, datagram, n, &sent)) {
             return sent;
         }
