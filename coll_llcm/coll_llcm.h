@@ -66,6 +66,13 @@ typedef enum coll_llcm_state {
     COLL_LLCM_REFUSED /**< there will be none */
 } coll_llcm_state_t;
 
+/** Who does a collective. */
+typedef enum coll_llcm_way {
+    COLL_LLCM_BY_TREE,
+    COLL_LLCM_BY_AREAS,
+    COLL_LLCM_BY_OTHERS /**< the function that was there before */
+} coll_llcm_way_t;
+
 typedef struct coll_llcm_request coll_llcm_request_t;
 
 /** An area of this process: coll_llcm_long.c. */

@@ -23,28 +23,24 @@
 #define GATHER_MOST  65536u
 /** @} */
 
-/** Who does an exchange. */
-typedef enum way { WAY_TREE, WAY_LONG, WAY_SAVED } way_t;
-
-static way_t exchange_count(way_t way)
+static void exchange_count(void)
 {
     const uint64_t count = dn_load_relaxed(&coll_llcm.exchanges);
 
     dn_store_relaxed(&coll_llcm.exchanges, count + 1);
-    return way;
 }
 
 /** The same in all processes: bytes are the same everywhere, types need not be. @param most  for areas. */
-static way_t exchange_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
-                             size_t (*max)(const dn_tree_t *tree), size_t most)
+static coll_llcm_way_t exchange_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                       size_t bytes, size_t (*max)(const dn_tree_t *tree), size_t most)
 {
     if (COLL_LLCM_LINES_BEST < bytes && most >= bytes && coll_llcm_long_ready(module, comm)) {
-        return exchange_count(WAY_LONG);
+        return COLL_LLCM_BY_AREAS;
     }
     if (dn_tree_max(1) >= bytes && coll_llcm_ready(module, comm) && max(module->tree) >= bytes) {
-        return exchange_count(WAY_TREE);
+        return COLL_LLCM_BY_TREE;
     }
-    return WAY_SAVED;
+    return COLL_LLCM_BY_OTHERS;
 }
 
 /** Is a gather for areas? Likewise. */
@@ -173,13 +169,14 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     const size_t len = coll_llcm_bytes(rcount, rtype);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
-    const way_t way = exchange_choose(module, comm, len, dn_tree_allgather_max,
-                                      module->crowded ? ALLGATHER_CROWDED_MOST : ALLGATHER_MOST);
-    if (WAY_SAVED == way) {
+    const coll_llcm_way_t way = exchange_choose(module, comm, len, dn_tree_allgather_max,
+                                                module->crowded ? ALLGATHER_CROWDED_MOST : ALLGATHER_MOST);
+    if (COLL_LLCM_BY_OTHERS == way) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
     }
-    if (WAY_LONG == way) {
+    exchange_count();
+    if (COLL_LLCM_BY_AREAS == way) {
         return gather_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype, TO_ALL);
     }
     if (0 == len) {
@@ -214,7 +211,7 @@ int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype
         return module->saved.coll_gather(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
                                          module->saved.coll_gather_module);
     }
-    (void) exchange_count(WAY_LONG);
+    exchange_count();
     return gather_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype, root);
 }
 
@@ -226,12 +223,14 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const size_t size = (size_t) ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    const way_t way = exchange_choose(module, comm, len, dn_tree_alltoall_max,
-                                      (module->crowded ? ALLTOALL_CROWDED_MOST : ALLTOALL_MOST) / size);
-    if (WAY_SAVED == way) {
+    const coll_llcm_way_t way =
+        exchange_choose(module, comm, len, dn_tree_alltoall_max,
+                        (module->crowded ? ALLTOALL_CROWDED_MOST : ALLTOALL_MOST) / size);
+    if (COLL_LLCM_BY_OTHERS == way) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
     }
+    exchange_count();
     if (0 == len) {
         return OMPI_SUCCESS;
     }
@@ -251,7 +250,7 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
         coll_llcm_pack(room, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
                        in_place ? rtype : stype);
     }
-    if (WAY_LONG == way) {
+    if (COLL_LLCM_BY_AREAS == way) {
         blocks_t blocks = {.super = {give_others, get_own},
                            .in = from,
                            .out = to,

@@ -83,31 +83,28 @@ bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_
     return is_short(bytes, reduction->super.size) && coll_llcm_is_fast(module, bytes, reduction->super.size);
 }
 
-/** Who does a reduction. */
-typedef enum way { WAY_TREE, WAY_LONG, WAY_SAVED } way_t;
-
 /** The same in all processes. Fills in the reduction. @param to_one  else to all. */
-static inline way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool to_one,
-                                  int count, ompi_datatype_t *type, ompi_op_t *op,
-                                  coll_llcm_reduction_t *reduction)
+static inline coll_llcm_way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                            bool to_one, int count, ompi_datatype_t *type, ompi_op_t *op,
+                                            coll_llcm_reduction_t *reduction)
 {
     if (!reduce_describe(type, op, reduction)) {
-        return WAY_SAVED;
+        return COLL_LLCM_BY_OTHERS;
     }
     const size_t bytes = (size_t) count * reduction->super.size;
     if (to_one && 0 != count ? coll_llcm_is_for_areas(module, comm, bytes)
                              : COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
-        return WAY_LONG;
+        return COLL_LLCM_BY_AREAS;
     }
     if (is_short(bytes, reduction->super.size) && coll_llcm_ready(module, comm)
         && coll_llcm_is_fast(module, bytes, reduction->super.size)
         && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))) {
-        return WAY_TREE;
+        return COLL_LLCM_BY_TREE;
     }
     if (0 == count || (to_one && coll_llcm_is_message(module, comm, bytes))) {
-        return WAY_SAVED;
+        return COLL_LLCM_BY_OTHERS;
     }
-    return coll_llcm_long_ready(module, comm) ? WAY_LONG : WAY_SAVED;
+    return coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
 }
 
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
@@ -117,12 +114,12 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    const way_t way = reduce_choose(module, comm, false, count, type, op, &reduction);
-    if (OPAL_LIKELY(WAY_TREE == way)) {
+    const coll_llcm_way_t way = reduce_choose(module, comm, false, count, type, op, &reduction);
+    if (OPAL_LIKELY(COLL_LLCM_BY_TREE == way)) {
         return coll_llcm_wait(module,
                               dn_tree_allreduce(module->tree, in, rbuf, (size_t) count, &reduction.super));
     }
-    if (WAY_LONG == way) {
+    if (COLL_LLCM_BY_AREAS == way) {
         reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
         return coll_llcm_long_allreduce(module, in, rbuf, (size_t) count, &reduction.super);
     }
@@ -138,12 +135,12 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
     coll_llcm_reduction_t reduction;
 
-    const way_t way = reduce_choose(module, comm, true, count, type, op, &reduction);
-    if (OPAL_LIKELY(WAY_TREE == way)) {
+    const coll_llcm_way_t way = reduce_choose(module, comm, true, count, type, op, &reduction);
+    if (OPAL_LIKELY(COLL_LLCM_BY_TREE == way)) {
         return coll_llcm_wait(module, dn_tree_reduce(module->tree, (uint32_t) root, in, rbuf, (size_t) count,
                                                      &reduction.super));
     }
-    if (WAY_LONG == way) {
+    if (COLL_LLCM_BY_AREAS == way) {
         reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
         return coll_llcm_long_reduce(module, root, in, rbuf, (size_t) count, &reduction.super);
     }
