@@ -333,12 +333,22 @@ static inline bool coll_llcm_long_ready(coll_llcm_module_t *module, struct ompi_
            || (COLL_LLCM_NEW == module->area_state && coll_llcm_long_set_up(module, comm));
 }
 
+/** Do processes share cores, where there can be areas? Processes agree on that with the tree, which is tried first. Called by all
+ * in the same blocking collective; the same in all. */
+static inline bool coll_llcm_is_crowded(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+{
+    if (OPAL_UNLIKELY(COLL_LLCM_NEW == module->state && COLL_LLCM_REFUSED != module->area_state)) {
+        (void) coll_llcm_set_up(module, comm);
+    }
+    return module->crowded;
+}
+
 /** Is a broadcast or a reduction to one of so many bytes better a message? The same in all processes. */
-static inline bool coll_llcm_is_message(const coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                         size_t bytes)
 {
-    return COLL_LLCM_MESSAGE <= bytes && 2 == ompi_comm_size(comm) && !module->crowded
-           && dn_ompi_carries_all();
+    return COLL_LLCM_MESSAGE <= bytes && 2 == ompi_comm_size(comm) && dn_ompi_carries_all()
+           && !coll_llcm_is_crowded(module, comm);
 }
 
 /** Of a crowded communicator: were there that many collectives that areas are worth their set-up? */

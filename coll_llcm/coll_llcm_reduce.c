@@ -159,8 +159,8 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
 static bool scatter_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t count,
                           ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
-    return module->crowded && 0 != count && reduce_describe(type, op, reduction)
-           && SCATTER_MOST / reduction->super.size >= count && coll_llcm_are_many(module)
+    return 0 != count && reduce_describe(type, op, reduction) && SCATTER_MOST / reduction->super.size >= count
+           && coll_llcm_is_crowded(module, comm) && coll_llcm_are_many(module)
            && coll_llcm_long_ready(module, comm);
 }
 
