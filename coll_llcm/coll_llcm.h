@@ -365,7 +365,7 @@ static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
 static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                           size_t bytes)
 {
-    if (DN_AOTF_LINE_MAX < bytes) {
+    if (COLL_LLCM_LINES_BEST < bytes) {
         return !coll_llcm_is_message(module, comm, bytes) && coll_llcm_long_ready(module, comm);
     }
     return coll_llcm_ready(module, comm) && OPAL_UNLIKELY(module->crowded) && coll_llcm_are_many(module)
