@@ -30,21 +30,26 @@ static void exchange_count(void)
     dn_store_relaxed(&coll_llcm.exchanges, count + 1);
 }
 
-/** The same in all processes: bytes are the same everywhere, types need not be.
- * @param most          bytes for areas.
- * @param crowded_most  likewise where processes share cores; not less. */
-static coll_llcm_way_t exchange_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                       size_t bytes, size_t (*max)(const dn_tree_t *tree), size_t most,
-                                       size_t crowded_most)
+/** Are so many bytes for areas, if there are some? The same in all processes: bytes are the same everywhere, types need not be.
+ * @param crowded_most  where processes share cores; not less than @p most. */
+static bool exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
+                           size_t most, size_t crowded_most)
 {
-    if (COLL_LLCM_LINES_BEST < bytes && crowded_most >= bytes
-        && (most >= bytes || coll_llcm_is_crowded(module, comm)) && coll_llcm_long_ready(module, comm)) {
+    return 0 != bytes && crowded_most >= bytes && (most >= bytes || coll_llcm_is_crowded(module, comm));
+}
+
+/** Likewise. @param suits  areas would do. */
+static coll_llcm_way_t exchange_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                       size_t bytes, size_t (*max)(const dn_tree_t *tree), bool suits)
+{
+    if (COLL_LLCM_LINES_BEST < bytes && suits && coll_llcm_long_ready(module, comm)) {
         return COLL_LLCM_BY_AREAS;
     }
     if (dn_tree_max(1) >= bytes && coll_llcm_ready(module, comm) && max(module->tree) >= bytes) {
         return COLL_LLCM_BY_TREE;
     }
-    return COLL_LLCM_BY_OTHERS;
+    /* Short, but too long for this tree, or there is none. */
+    return suits && coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
 }
 
 /** Is a gather for areas? Likewise. */
@@ -174,7 +179,8 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
     const coll_llcm_way_t way =
-        exchange_choose(module, comm, len, dn_tree_allgather_max, ALLGATHER_MOST, ALLGATHER_CROWDED_MOST);
+        exchange_choose(module, comm, len, dn_tree_allgather_max,
+                        exchange_suits(module, comm, len, ALLGATHER_MOST, ALLGATHER_CROWDED_MOST));
     if (COLL_LLCM_BY_OTHERS == way) {
         return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                             module->saved.coll_allgather_module);
@@ -227,8 +233,9 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const size_t size = (size_t) ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    const coll_llcm_way_t way = exchange_choose(module, comm, len, dn_tree_alltoall_max, ALLTOALL_MOST / size,
-                                                ALLTOALL_CROWDED_MOST / size);
+    const coll_llcm_way_t way =
+        exchange_choose(module, comm, len, dn_tree_alltoall_max,
+                        exchange_suits(module, comm, len * size, ALLTOALL_MOST, ALLTOALL_CROWDED_MOST));
     if (COLL_LLCM_BY_OTHERS == way) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
