@@ -42,6 +42,7 @@
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/op/op.h"
+#include "opal/datatype/opal_convertor.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -292,6 +293,24 @@ static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type
 /** Copy elements into a contiguous buffer, or out of it. */
 void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t *type);
 void coll_llcm_unpack(void *buf, int count, const ompi_datatype_t *type, const void *from);
+/** Likewise bytes at .. at + len - 1 of the elements, which may begin and end amid one. */
+void coll_llcm_unpack_part(void *buf, int count, const ompi_datatype_t *type, size_t at, const void *from,
+                           size_t len);
+
+/** Elements of any type that are packed or unpacked piece by piece, from the first on. A convertor packs whole numbers only: what
+ * goes beyond the bytes that are asked for is kept for the next. */
+typedef struct coll_llcm_converted {
+    opal_convertor_t convertor;
+    bool packs;
+    size_t from, to; /**< of rest, what is to go first */
+    uint8_t rest[64];
+} coll_llcm_converted_t;
+
+void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, int count,
+                              const ompi_datatype_t *type, bool packs);
+/** The next @p len bytes: from the elements, or to them. It does not fail. */
+void coll_llcm_converted_move(coll_llcm_converted_t *converted, void *bytes, size_t len);
+void coll_llcm_converted_close(coll_llcm_converted_t *converted);
 
 int coll_llcm_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,

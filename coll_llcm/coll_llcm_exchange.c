@@ -66,37 +66,106 @@ static void *exchange_block(const void *buf, int i, int count, const ompi_dataty
     return (uint8_t *) (uintptr_t) buf + (ptrdiff_t) i * count * (type->super.ub - type->super.lb);
 }
 
-/** @name Through areas */
+/** @name Through areas
+ * All processes do an exchange, or none: the others would wait for one that finds no memory and returns. So elements with gaps
+ * are packed into areas and unpacked from them, without a buffer of their own.
+ */
 /** @{ */
-/** Blocks of bytes that lie together. */
+/** What a process gives and gets, in blocks. */
 typedef struct blocks {
     dn_tree_blocks_t super;
-    const uint8_t *in;
-    uint8_t *out;
-    size_t len; /**< of a block */
-    size_t own; /**< rank of this process */
+    const uint8_t *in; /**< what it gives, where that lies together; else NULL, and: */
+    coll_llcm_converted_t elements;
+    void *rbuf; /**< where blocks are to lie, if it gets some */
+    int rcount; /**< elements of each */
+    const ompi_datatype_t *rtype;
+    uint8_t *out; /**< where they all lie together; else NULL */
+    size_t len;   /**< bytes of a block */
+    size_t own;   /**< rank of this process */
 } blocks_t;
+
+static void blocks_give(blocks_t *blocks, const void *sbuf, int count, const ompi_datatype_t *stype)
+{
+    blocks->in = coll_llcm_is_contiguous(count, stype) ? coll_llcm_start(sbuf, stype) : NULL;
+    if (NULL == blocks->in) {
+        coll_llcm_converted_open(&blocks->elements, sbuf, count, stype, true);
+    }
+}
+
+static void blocks_get(blocks_t *blocks, int size, void *rbuf, int rcount, const ompi_datatype_t *rtype)
+{
+    blocks->rbuf = rbuf;
+    blocks->rcount = rcount;
+    blocks->rtype = rtype;
+    blocks->out = coll_llcm_is_contiguous(size * rcount, rtype) ? coll_llcm_start(rbuf, rtype) : NULL;
+}
+
+static void blocks_close(blocks_t *blocks)
+{
+    if (NULL == blocks->in) {
+        coll_llcm_converted_close(&blocks->elements);
+    }
+}
+
+/** Put bytes at .. at + len - 1 of the block of a rank where it belongs. */
+static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const void *bytes, size_t len)
+{
+    if (NULL != blocks->out) {
+        dn_copy(blocks->out + rank * blocks->len + at, bytes, len);
+    } else {
+        coll_llcm_unpack_part(exchange_block(blocks->rbuf, (int) rank, blocks->rcount, blocks->rtype),
+                              blocks->rcount, blocks->rtype, at, bytes, len);
+    }
+}
+
+/** Put the block that this process gives itself. */
+static void blocks_keep(const blocks_t *blocks, const void *sbuf, int scount, const ompi_datatype_t *stype)
+{
+    coll_llcm_converted_t elements;
+    uint8_t bytes[1024];
+    size_t len;
+
+    if (coll_llcm_is_contiguous(scount, stype)) {
+        blocks_put(blocks, blocks->own, 0, coll_llcm_start(sbuf, stype), blocks->len);
+        return;
+    }
+    coll_llcm_converted_open(&elements, sbuf, scount, stype, true);
+    for (size_t at = 0; at < blocks->len; at += len) {
+        len = sizeof(bytes) < blocks->len - at ? sizeof(bytes) : blocks->len - at;
+        coll_llcm_converted_move(&elements, bytes, len);
+        blocks_put(blocks, blocks->own, at, bytes, len);
+    }
+    coll_llcm_converted_close(&elements);
+}
 
 /** Of a gather: the own block. */
 static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
-    dn_copy(area, ((const blocks_t *) super)->in + at, len);
+    blocks_t *blocks = (blocks_t *) super;
+
+    if (NULL != blocks->in) {
+        dn_copy(area, blocks->in + at, len);
+    } else {
+        coll_llcm_converted_move(&blocks->elements, area, len);
+    }
 }
 
 static void get_block(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
 {
-    const blocks_t *blocks = (const blocks_t *) super;
-
-    dn_copy(blocks->out + rank * blocks->len + at, area, len);
+    blocks_put((const blocks_t *) super, rank, at, area, len);
 }
 
-/** Of an alltoall: all but the block for this process, which nobody looks at. */
+/** Of an alltoall: all blocks. Nobody looks at the own one, which is left out where that is simple. */
 static void give_others(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
     const blocks_t *blocks = (const blocks_t *) super;
     const size_t start = blocks->own * blocks->len;
     const size_t end = start + blocks->len;
 
+    if (NULL == blocks->in) {
+        give_block(super, area, at, len);
+        return;
+    }
     if (at < start) {
         dn_copy(area, blocks->in + at, start < at + len ? start - at : len);
     }
@@ -116,8 +185,7 @@ static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, si
     const size_t to = end < at + len ? end : at + len;
 
     if (from < to) {
-        dn_copy(blocks->out + rank * blocks->len + (from - start), (const uint8_t *) area + (from - at),
-                to - from);
+        blocks_put(blocks, rank, from - start, (const uint8_t *) area + (from - at), to - from);
     }
 }
 
@@ -128,42 +196,50 @@ static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *c
                        int scount, const ompi_datatype_t *stype, void *rbuf, int rcount,
                        const ompi_datatype_t *rtype, int root)
 {
-    const int size = ompi_comm_size(comm);
     const int rank = ompi_comm_rank(comm);
-    const bool gets = TO_ALL == root || rank == root;
+    const bool in_place = MPI_IN_PLACE == sbuf;
+    blocks_t blocks = {.super = {give_block, get_block}, .own = (size_t) rank};
 
-    if (MPI_IN_PLACE == sbuf) {
+    if (in_place) {
         sbuf = exchange_block(rbuf, rank, rcount, rtype);
         scount = rcount;
         stype = rtype;
     }
-    const size_t len = coll_llcm_bytes(scount, stype);
-    const size_t in_gaps = coll_llcm_is_contiguous(scount, stype) ? 0 : len;
-    const size_t out_gaps = !gets || coll_llcm_is_contiguous(size * rcount, rtype) ? 0 : len * (size_t) size;
-    uint8_t *room = NULL;
-    if (0 != in_gaps + out_gaps) {
-        room = malloc(in_gaps + out_gaps);
-        if (NULL == room) {
-            return OMPI_ERR_OUT_OF_RESOURCE;
+    blocks.len = coll_llcm_bytes(scount, stype);
+    blocks_give(&blocks, sbuf, scount, stype);
+    if (TO_ALL == root || rank == root) {
+        blocks_get(&blocks, ompi_comm_size(comm), rbuf, rcount, rtype);
+        if (!in_place) {
+            blocks_keep(&blocks, sbuf, scount, stype);
         }
     }
-    blocks_t blocks = {.super = {give_block, get_block}, .len = len, .own = (size_t) rank};
-    blocks.in = 0 != in_gaps ? room : coll_llcm_start(sbuf, stype);
-    if (0 != in_gaps) {
-        coll_llcm_pack(room, sbuf, scount, stype);
+    int rc = TO_ALL == root ? coll_llcm_long_exchange(module, blocks.len, &blocks.super)
+                            : coll_llcm_long_gather(module, root, blocks.len, &blocks.super);
+    blocks_close(&blocks);
+    return rc;
+}
+
+/** Blocks of all to all. In place what is given lies in a copy meanwhile: at most ALLTOALL_MOST bytes. */
+static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
+                         int scount, const ompi_datatype_t *stype, void *rbuf, int rcount,
+                         const ompi_datatype_t *rtype)
+{
+    const int size = ompi_comm_size(comm);
+    const int rank = ompi_comm_rank(comm);
+    const size_t len = coll_llcm_bytes(rcount, rtype);
+    blocks_t blocks = {.super = {give_others, get_own}, .len = len, .own = (size_t) rank};
+    uint8_t copy[ALLTOALL_MOST];
+
+    blocks_get(&blocks, size, rbuf, rcount, rtype);
+    if (MPI_IN_PLACE == sbuf) {
+        coll_llcm_pack(copy, rbuf, size * rcount, rtype);
+        blocks.in = copy;
+    } else {
+        blocks_give(&blocks, sbuf, size * scount, stype);
+        blocks_keep(&blocks, exchange_block(sbuf, rank, scount, stype), scount, stype);
     }
-    if (gets) {
-        blocks.out = 0 != out_gaps ? room + in_gaps : coll_llcm_start(rbuf, rtype);
-        if (blocks.in != blocks.out + blocks.own * len) {
-            memcpy(blocks.out + blocks.own * len, blocks.in, len);
-        }
-    }
-    int rc = TO_ALL == root ? coll_llcm_long_exchange(module, len, &blocks.super)
-                            : coll_llcm_long_gather(module, root, len, &blocks.super);
-    if (0 != out_gaps && OMPI_SUCCESS == rc) {
-        coll_llcm_unpack(rbuf, size * rcount, rtype, blocks.out);
-    }
-    free(room);
+    int rc = coll_llcm_long_exchange(module, len * (size_t) size, &blocks.super);
+    blocks_close(&blocks);
     return rc;
 }
 /** @} */
@@ -233,9 +309,12 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     const size_t size = (size_t) ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
+    /* In place is so in all processes. */
+    const size_t crowded_most = MPI_IN_PLACE == sbuf ? ALLTOALL_MOST : ALLTOALL_CROWDED_MOST;
+
     const coll_llcm_way_t way =
         exchange_choose(module, comm, len, dn_tree_alltoall_max,
-                        exchange_suits(module, comm, len * size, ALLTOALL_MOST, ALLTOALL_CROWDED_MOST));
+                        exchange_suits(module, comm, len * size, ALLTOALL_MOST, crowded_most));
     if (COLL_LLCM_BY_OTHERS == way) {
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
@@ -244,36 +323,24 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
     if (0 == len) {
         return OMPI_SUCCESS;
     }
+    if (COLL_LLCM_BY_AREAS == way) {
+        return alltoall_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype);
+    }
     const bool in_place = MPI_IN_PLACE == sbuf;
     const bool in_gaps = in_place || !coll_llcm_is_contiguous((int) size * scount, stype);
     const bool out_gaps = !coll_llcm_is_contiguous((int) size * rcount, rtype);
-    const size_t in_room = in_gaps ? len * size : 0;
-    const size_t out_room = out_gaps ? len * size : 0;
-    uint8_t *room = malloc(in_room + out_room + 1);
-    if (NULL == room) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    const uint8_t *from = in_gaps ? room : coll_llcm_start(sbuf, stype);
-    uint8_t *to = out_gaps ? room + in_room : coll_llcm_start(rbuf, rtype);
-    int rc;
+    /* Not more than lines hold. */
+    uint8_t in[in_gaps ? len * size : 1];
+    uint8_t out[out_gaps ? len * size : 1];
+    const uint8_t *from = in_gaps ? in : coll_llcm_start(sbuf, stype);
+    uint8_t *to = out_gaps ? out : coll_llcm_start(rbuf, rtype);
     if (in_gaps) {
-        coll_llcm_pack(room, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
+        coll_llcm_pack(in, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
                        in_place ? rtype : stype);
     }
-    if (COLL_LLCM_BY_AREAS == way) {
-        blocks_t blocks = {.super = {give_others, get_own},
-                           .in = from,
-                           .out = to,
-                           .len = len,
-                           .own = (size_t) ompi_comm_rank(comm)};
-        memcpy(to + blocks.own * len, from + blocks.own * len, len);
-        rc = coll_llcm_long_exchange(module, len * size, &blocks.super);
-    } else {
-        rc = coll_llcm_wait(module, dn_tree_alltoall(module->tree, from, to, len));
-    }
+    int rc = coll_llcm_wait(module, dn_tree_alltoall(module->tree, from, to, len));
     if (out_gaps && OMPI_SUCCESS == rc) {
-        coll_llcm_unpack(rbuf, (int) size * rcount, rtype, to);
+        coll_llcm_unpack(rbuf, (int) size * rcount, rtype, out);
     }
-    free(room);
     return rc;
 }

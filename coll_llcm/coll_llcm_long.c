@@ -353,77 +353,28 @@ static void move_walk(dn_tree_mover_t *mover, void *area, size_t at, size_t len)
     }
 }
 
-/** Elements whose type has no program. A convertor packs whole numbers only: what goes beyond a piece is kept for
- * the next. */
+/** Elements whose type has no program. */
 typedef struct converted {
     dn_tree_mover_t super;
-    opal_convertor_t convertor;
-    bool packs;
-    size_t from, to; /**< of rest, what is to go first */
-    uint8_t rest[64];
+    coll_llcm_converted_t elements;
 } converted_t;
-
-/** Pack up to @p len bytes. */
-static size_t pack_some(opal_convertor_t *convertor, void *bytes, size_t len)
-{
-    struct iovec iov = {.iov_base = bytes, .iov_len = len};
-    uint32_t count = 1;
-
-    (void) opal_convertor_pack(convertor, &iov, &count, &len);
-    return len;
-}
-
-static void pack_converted(converted_t *converted, uint8_t *area, size_t len)
-{
-    while (0 < len) {
-        if (converted->from == converted->to) {
-            const size_t packed = pack_some(&converted->convertor, area, len);
-            area += packed;
-            len -= packed;
-            converted->from = 0;
-            converted->to =
-                0 == len ? 0 : pack_some(&converted->convertor, converted->rest, sizeof(converted->rest));
-        }
-        const size_t left = converted->to - converted->from;
-        const size_t first = left < len ? left : len;
-        memcpy(area, converted->rest + converted->from, first);
-        converted->from += first;
-        area += first;
-        len -= first;
-    }
-}
 
 static void move_converted(dn_tree_mover_t *mover, void *area, size_t at, size_t len)
 {
-    converted_t *converted = (converted_t *) mover;
-    struct iovec iov = {.iov_base = area, .iov_len = len};
-    uint32_t count = 1;
-
     (void) at;
-    if (converted->packs) {
-        pack_converted(converted, area, len);
-    } else {
-        (void) opal_convertor_unpack(&converted->convertor, &iov, &count, &len);
-    }
+    coll_llcm_converted_move(&((converted_t *) mover)->elements, area, len);
 }
 
 static int bcast_converted(coll_llcm_module_t *module, void *buf, int count, const ompi_datatype_t *type,
                            int root, bool packs)
 {
-    converted_t converted = {.super = {move_converted}, .packs = packs};
+    converted_t converted = {.super = {move_converted}};
     const size_t bytes = coll_llcm_bytes(count, type);
 
-    OBJ_CONSTRUCT(&converted.convertor, opal_convertor_t);
-    if (packs) {
-        (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super,
-                                                        (size_t) count, buf, 0, &converted.convertor);
-    } else {
-        (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super,
-                                                        (size_t) count, buf, 0, &converted.convertor);
-    }
+    coll_llcm_converted_open(&converted.elements, buf, count, type, packs);
     int rc =
         wait_for(module, dn_tree_long_bcast(module->lng, (uint32_t) root, bytes, &converted.super), bytes);
-    OBJ_DESTRUCT(&converted.convertor);
+    coll_llcm_converted_close(&converted.elements);
     return rc;
 }
 

@@ -9,53 +9,107 @@
 
 #include "coll_llcm.h"
 
-#include "opal/datatype/opal_convertor.h"
 #include "opal/datatype/opal_datatype_prototypes.h"
 
-/** Run a convertor that is prepared, over a buffer of all its bytes. */
-static void move_convert(opal_convertor_t *convertor, void *bytes, bool packs)
+/** @name Elements that do not lie together */
+/** @{ */
+void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, int count,
+                              const ompi_datatype_t *type, bool packs)
 {
-    size_t size = 0;
+    converted->packs = packs;
+    converted->from = 0;
+    converted->to = 0;
+    OBJ_CONSTRUCT(&converted->convertor, opal_convertor_t);
+    if (packs) {
+        (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super,
+                                                        (size_t) count, buf, 0, &converted->convertor);
+    } else {
+        (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super,
+                                                        (size_t) count, (void *) (uintptr_t) buf, 0,
+                                                        &converted->convertor);
+    }
+}
+
+void coll_llcm_converted_close(coll_llcm_converted_t *converted)
+{
+    OBJ_DESTRUCT(&converted->convertor);
+}
+
+/** Pack up to @p len bytes. */
+static size_t pack_some(opal_convertor_t *convertor, void *bytes, size_t len)
+{
+    struct iovec iov = {.iov_base = bytes, .iov_len = len};
     uint32_t count = 1;
 
-    opal_convertor_get_packed_size(convertor, &size);
-    struct iovec iov = {.iov_base = bytes, .iov_len = size};
-    if (packs) {
-        (void) opal_convertor_pack(convertor, &iov, &count, &size);
+    (void) opal_convertor_pack(convertor, &iov, &count, &len);
+    return len;
+}
+
+static void pack_converted(coll_llcm_converted_t *converted, uint8_t *bytes, size_t len)
+{
+    while (0 < len) {
+        if (converted->from == converted->to) {
+            const size_t packed = pack_some(&converted->convertor, bytes, len);
+            bytes += packed;
+            len -= packed;
+            converted->from = 0;
+            converted->to =
+                0 == len ? 0 : pack_some(&converted->convertor, converted->rest, sizeof(converted->rest));
+        }
+        const size_t left = converted->to - converted->from;
+        const size_t first = left < len ? left : len;
+        memcpy(bytes, converted->rest + converted->from, first);
+        converted->from += first;
+        bytes += first;
+        len -= first;
+    }
+}
+
+void coll_llcm_converted_move(coll_llcm_converted_t *converted, void *bytes, size_t len)
+{
+    struct iovec iov = {.iov_base = bytes, .iov_len = len};
+    uint32_t count = 1;
+
+    if (converted->packs) {
+        pack_converted(converted, bytes, len);
     } else {
-        (void) opal_convertor_unpack(convertor, &iov, &count, &size);
+        (void) opal_convertor_unpack(&converted->convertor, &iov, &count, &len);
     }
 }
 
 void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t *type)
 {
-    opal_convertor_t convertor;
+    coll_llcm_converted_t converted;
 
     if (coll_llcm_is_contiguous(count, type)) {
         memcpy(to, coll_llcm_start(buf, type), coll_llcm_bytes(count, type));
         return;
     }
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, (size_t) count,
-                                                    buf, 0, &convertor);
-    move_convert(&convertor, to, true);
-    OBJ_DESTRUCT(&convertor);
+    coll_llcm_converted_open(&converted, buf, count, type, true);
+    coll_llcm_converted_move(&converted, to, coll_llcm_bytes(count, type));
+    coll_llcm_converted_close(&converted);
+}
+
+void coll_llcm_unpack_part(void *buf, int count, const ompi_datatype_t *type, size_t at, const void *from,
+                           size_t len)
+{
+    coll_llcm_converted_t converted;
+
+    if (coll_llcm_is_contiguous(count, type)) {
+        dn_copy((uint8_t *) coll_llcm_start(buf, type) + at, from, len);
+        return;
+    }
+    coll_llcm_converted_open(&converted, buf, count, type, false);
+    (void) opal_convertor_set_position(&converted.convertor, &at);
+    coll_llcm_converted_move(&converted, (void *) (uintptr_t) from, len);
+    coll_llcm_converted_close(&converted);
 }
 
 void coll_llcm_unpack(void *buf, int count, const ompi_datatype_t *type, const void *from)
 {
-    opal_convertor_t convertor;
-
-    if (coll_llcm_is_contiguous(count, type)) {
-        memcpy(coll_llcm_start(buf, type), from, coll_llcm_bytes(count, type));
-        return;
-    }
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, (size_t) count,
-                                                    buf, 0, &convertor);
-    move_convert(&convertor, (void *) (uintptr_t) from, false);
-    OBJ_DESTRUCT(&convertor);
+    coll_llcm_unpack_part(buf, count, type, 0, from, coll_llcm_bytes(count, type));
 }
+/** @} */
 
 int coll_llcm_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
