@@ -93,8 +93,9 @@ void dn_tree_long_begin(dn_tree_long_t *lng, uint64_t first, int dense)
 
 dn_status_t dn_tree_long_free(dn_tree_long_t *lng)
 {
-    /* Who has taken the last piece has done all steps of it: it reads no slot of our area any more, but for our TAKEN, in this
-     * function, and what we said to our crowd, where it has that to pass on. So neither must ever go back: see dn_tree_long_begin() and
+    /* Who has taken the last piece has done all steps of it: it reads no slot of our area any more. It may still read our TAKEN, in
+     * this function or before it fills the ring anew, our other counters when it asks whether we are through, and what we said to
+     * our crowd, where it has that to pass on. So none of these must ever go back: see dn_tree_long_begin() and
      * dn_tree_crowd_create(). */
     if (lng->failed || (lng->first != lng->end && !dn_tree_long_are_all_beyond(lng, TAKEN, lng->end - 1))) {
         return DN_INPROGRESS;
@@ -133,7 +134,9 @@ static void dn_tree_long_cut(dn_tree_long_t *lng, size_t len, size_t size)
     lng->end = lng->first + ((len + piece - 1) / piece << lng->shift);
 }
 
-/** Start with the steps that there are. Nobody looks at counters of steps that there are not, but for the last. */
+/** Start with the steps that there are. Of a step that there is not, some counters are looked at all the same, and published here:
+ * `taken` of who takes nothing, since others fill what it no longer holds up; `filled` of the root of a gather, by which the
+ * others see that it is through. */
 static dn_status_t dn_tree_long_start(dn_tree_long_t *lng)
 {
     if (lng->failed) {
@@ -143,10 +146,11 @@ static dn_status_t dn_tree_long_start(dn_tree_long_t *lng)
     lng->done[FILLED] = lng->fills ? lng->first : lng->end;
     lng->done[REDUCED] = lng->reduces ? lng->first : lng->end;
     lng->done[TAKEN] = lng->first;
-    if (!lng->reduces) {
-        if (DN_TREE_TAKE_NOTHING == lng->take) {
-            dn_tree_long_publish(lng, TAKEN, lng->end);
-        }
+    if (!lng->reduces && DN_TREE_TAKE_NOTHING == lng->take) {
+        dn_tree_long_publish(lng, TAKEN, lng->end);
+    }
+    if (!lng->fills && NULL != lng->blocks) {
+        dn_tree_long_publish(lng, FILLED, lng->end);
     }
     return dn_tree_long_test(lng);
 }
@@ -230,10 +234,6 @@ static dn_status_t dn_tree_long_start_exchange(dn_tree_long_t *lng, int gets, in
     lng->mover = NULL;
     lng->blocks = blocks;
     lng->root = DN_TREE_LONG_ALL;
-    if (!gives) {
-        /* Others see by that that this process is through when it has taken all. */
-        dn_tree_long_publish(lng, FILLED, lng->end);
-    }
     return dn_tree_long_start(lng);
 }
 

@@ -123,7 +123,8 @@ DN_API uint64_t dn_tree_long_lines(const void *area);
 DN_API dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tree_place_t *place);
 
 /**
- * Say where the lines of the first operation begin; unless the areas of all are new and pieces are not dense, before it.
+ * Say where the lines of the first operation begin, and how long its pieces are in the ring. It may be left out before the first
+ * operation where the areas of all are new and pieces are not dense.
  *
  * @param[in] first  The same in all processes: the most that dn_tree_long_lines() is in one of them.
  * @param[in] dense  Not 0: pieces are dense, for processes that share cores. The same in all processes.

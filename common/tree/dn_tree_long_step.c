@@ -187,8 +187,8 @@ static void dn_tree_long_fold_range(const dn_tree_long_t *lng, uint64_t number, 
     }
 }
 
-/** Fold what of the own part is in a piece. The result may lie in our operands, but before the place of these: they are in our area
- * by now. */
+/** Fold what of the own part is in a piece. Where out is in, the result is written over operands of ours: these are of elements up
+ * to the end of this piece, which are in our area by now. */
 static void dn_tree_long_take_part(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
 {
     const size_t from = at < lng->part_at ? lng->part_at : at;
