@@ -3,15 +3,17 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm.h
- * The coll component llcm: collectives of short data in polled lines (dn_tree.h), and broadcasts and reductions of longer
- * data through mapped memory (dn_tree_long.h), on intracommunicators.
+ * The coll component llcm: collectives of short data in polled lines (dn_tree.h), and of longer data through memory that the
+ * processes map (dn_tree_long.h), on intracommunicators. Where processes share cores much of the short data goes through
+ * that memory too.
  *
  * A communicator gets its module cheaply. The tree is set up in the first collective that could use it, by the functions
  * that the module took the place of: they gather where the processes run and where their lines lie, and so
  * all agree whether there is a tree. Without one, and for what a tree is not for, those functions do the work. Which
  * of the two it is follows from what is the same in all processes: the bytes of data, the operation, the shape
- * of the tree. Areas for longer data are agreed on in the same way, in the first broadcast or reduction of more than
- * COLL_LLCM_LINES_BEST bytes, or whose elements or operation are not for the tree, on one host.
+ * of the tree. Areas, which that memory consists of, are agreed on in the same way, on one host, in the first collective that could use
+ * them: one of more than COLL_LLCM_LINES_BEST bytes, one that is short but not for the tree, or, where processes share cores,
+ * one of those that COLL_LLCM_FEW is about.
  *
  * On several hosts the first process of each speaks to the others in lines that come through a device, which
  * wants dn_progress() while they are polled; the rest of a host polls memory, as on one host.
@@ -50,9 +52,10 @@
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Collectives of which some processes only give, or only take, before areas are set up for them where processes share cores. There
- * who only gives runs ahead by what an area holds, and so with fewer turns of the others (perf/dn_coll, bcast of 8 B, 8 ranks
- * on 2 cores: 0.05 us, in lines 0.6 us). */
+/** Where processes share cores, areas also serve short broadcasts and reductions to one, gathers, and reductions that are
+ * scattered: after so many of these, since for a few the set-up takes longer than it saves. A process that only gives, as the root of
+ * a broadcast, runs ahead by all that an area holds before it has to let others have its core (perf/dn_coll, bcast of 8 B, 8
+ * ranks on 2 cores: 0.05 us, in lines 0.6 us). */
 #define COLL_LLCM_FEW 16
 
 /** Bytes from which one message of ours is faster than an area, which is written and read: between two processes, each on its core
@@ -87,7 +90,7 @@ typedef struct coll_llcm_module {
     dn_queue_t requests; /**< these operations, in the order of the calls */
     bool mapped;         /**< lines come without dn_progress() */
     bool crowded;        /**< processes share cores: agreed on with the tree, or the areas */
-    uint8_t few;         /**< of these collectives, up to COLL_LLCM_FEW, although it is crowded */
+    uint8_t few;         /**< collectives that COLL_LLCM_FEW is about, up to so many */
     uint64_t losses;     /**< of coll_llcm.losses, those looked at */
     unsigned turns;      /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
@@ -370,7 +373,7 @@ static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_
            && !coll_llcm_is_crowded(module, comm);
 }
 
-/** Of a crowded communicator: were there that many collectives that areas are worth their set-up? */
+/** Of a crowded communicator: were there so many of the collectives of COLL_LLCM_FEW that areas are worth their set-up? */
 static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
 {
     if (COLL_LLCM_FEW == module->few) {

@@ -3,21 +3,23 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_exchange.c
- * Allgather, gather and alltoall of short blocks.
+ * Allgather, gather and alltoall, of blocks that are not so long that messages are faster.
  */
 #include "dn_config.h"
 
 #include "coll_llcm.h"
 
-/** Bytes of a block of an allgather, and of all blocks of an alltoall, up to which areas are faster than what was there before
- * (perf/dn_coll, 2 ranks; where processes share cores, 4 and 8 ranks on 2 cores). @{ */
+/** Bytes of a block of an allgather, and of all blocks of an alltoall, up to which areas are faster than what was there before.
+ * Measured with 2 ranks, and where processes share cores with 4 and 8 on 2 cores (perf/dn_coll). They hold for any number of
+ * ranks, for which nothing better is known. @{ */
 #define ALLGATHER_MOST         4096u
 #define ALLGATHER_CROWDED_MOST 524288u
 #define ALLTOALL_MOST          8192u
 #define ALLTOALL_CROWDED_MOST  524288u
 /** @} */
-/** Likewise of a gather where processes share cores: short ones, and those whose messages would be announced. Messages of a length
- * between run ahead by the stage, which holds more (perf/dn_coll, 4 and 8 ranks on 2 cores). @{ */
+/** Likewise of a gather, only where processes share cores: up to GATHER_SHORT, and from GATHER_LONG to GATHER_MOST. Messages of the
+ * lengths between are faster, since they run ahead by the stage, which holds more than an area; GATHER_LONG is one
+ * more than the longest of these lengths (perf/dn_coll, 4 and 8 ranks on 2 cores). @{ */
 #define GATHER_SHORT 1024u
 #define GATHER_LONG  4097u
 #define GATHER_MOST  65536u

@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_long.c
- * Long broadcasts and reductions through areas that all processes of a communicator map (dn_tree_long.h).
+ * Collectives through areas that all processes of a communicator map (dn_tree_long.h): set-up, waiting, broadcasts.
  *
  * Areas are kept when their communicator goes, and serve later ones: so a job that makes and frees communicators for
- * ever has as many as it had communicators with long collectives at once, and its peers map each once. An area is
+ * ever has as many as it had communicators with such collectives at once, and its peers map each once. An area is
  * free again when the others have taken what lies in it: if not when the communicator goes, then when the next one is
  * wanted.
  */

@@ -149,7 +149,7 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
 }
 
 /** @name Scattered
- * Where processes share cores: else the algorithms that were there before are as fast.
+ * Through areas where processes share cores. Elsewhere it is left to the algorithms that were there before.
  */
 /** @{ */
 /** Bytes of all that is reduced, up to which areas are faster then (perf/dn_coll, 4 and 8 ranks on 2 cores). */
