@@ -393,9 +393,11 @@ static void any_groups(void **state)
     for (uint32_t ranks = 2; ranks <= 17; ranks++) {
         uint64_t random = ranks;
         plant(ranks);
-        /* Pieces are counted in 64 bits, which no step may cut. */
-        form_groups(&random, 0 == ranks % 3 ? 0 : (UINT64_C(1) << (30 + ranks % 3)) - 20);
+        /* Lines are counted in 64 bits, which no step may cut: the ranks pass a limit amid their operations. */
+        const uint64_t limit = 0 == ranks % 3 ? 1000 : UINT64_C(1) << (30 + ranks % 3);
+        form_groups(&random, limit - 1000);
         run(&random);
+        assert_true(limit < dn_tree_long_lines(area[0][0]));
         for (int again = 0; again < 2; again++) {
             const uint64_t first = dn_tree_long_lines(area[0][0]);
             for (uint32_t i = 0; i < ranks; i++) {
@@ -529,26 +531,28 @@ static void each_is_woken_once_a_test(void **state)
     fell();
 }
 
-/** @param grouped  by pairs: the last rank stands alone. */
-static void lose_a_rank(int grouped)
+/** An operation that is longer than the ring. @param grouped  by pairs: the last rank stands alone. */
+static void lose_a_rank(kind_t kind, uint32_t root, int grouped, int dense)
 {
+    const operation_t op = {.kind = kind, .root = root, .len = MOST - 8};
     dn_status_t status;
     int tests = 0;
 
     plant(3);
-    for (uint32_t i = 0; grouped && i < 3; i++) {
-        assert_int_equal(dn_tree_long_group(lng[i], 2, NULL), DN_OK);
-        dn_tree_long_begin(lng[i], 0, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (grouped) {
+            assert_int_equal(dn_tree_long_group(lng[i], 2, NULL), DN_OK);
+        }
+        dn_tree_long_begin(lng[i], 0, dense);
     }
     dn_close(forest.port[2]);
-    memset(in[0], 0, RING);
-    status = dn_tree_long_allreduce(lng[0], in[0], out[0], RING / 8, &sum);
+    status = start(0, &op);
     while (DN_INPROGRESS == status) {
         assert_true(tests++ < 100000);
         status = dn_tree_long_test(lng[0]);
     }
     assert_int_equal(status, DN_ERR_UNREACH);
-    assert_int_equal(dn_tree_long_allreduce(lng[0], in[0], out[0], 1, &sum), DN_ERR_UNREACH);
+    assert_int_equal(start(0, &op), DN_ERR_UNREACH);
     assert_int_equal(dn_tree_long_free(lng[0]), DN_INPROGRESS);
     for (uint32_t i = 0; i < 3; i++) {
         dn_tree_long_abandon(lng[i]);
@@ -561,8 +565,14 @@ static void lose_a_rank(int grouped)
 
 static void a_lost_rank_ends_the_operation(void **state)
 {
-    lose_a_rank(0);
-    lose_a_rank(1);
+    for (int grouped = 0; grouped < 2; grouped++) {
+        for (int dense = 0; dense < 2; dense++) {
+            for (kind_t kind = 0; kind < KINDS; kind++) {
+                lose_a_rank(kind, 0, grouped, dense);
+                lose_a_rank(kind, 2, grouped, dense);
+            }
+        }
+    }
 }
 
 int main(void)
