@@ -46,6 +46,10 @@ unsigned long long collectives_long_in_turns(uint64_t rounds);
  * all. */
 unsigned long long collectives_long_nested(void);
 
+/** Allgathers, gathers, alltoalls and scattered reductions, each on a communicator that does nothing else, of types that are cut amid
+ * a number. @return bytes of those that are to go through shared memory where ranks share cores. */
+unsigned long long collectives_long_exchanges(void);
+
 /** What was checked so far. May be used by several threads. */
 void collectives_count(void);
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_TURNS = 3, WORDS = 100003, LEVELS = 17 };
+enum { IN_TURNS = 3, WORDS = 100003, LEVELS = 17, FEWER_LEVELS = 10 };
 
 /** What rank adds to word i in some round. */
 static uint64_t word_of(uint64_t round, int rank, size_t i)
@@ -56,8 +56,8 @@ unsigned long long collectives_long_in_turns(uint64_t rounds)
     return rounds * WORDS * sizeof(*words);
 }
 
-/** A char and a double without alignment, doubled LEVELS times with another gap each. */
-static MPI_Datatype nested_type(void)
+/** A char and a double without alignment, doubled so many times with another gap each. */
+static MPI_Datatype nested_type(int levels)
 {
     const int lengths[] = {1, 1};
     const MPI_Aint places[] = {0, 2};
@@ -66,7 +66,7 @@ static MPI_Datatype nested_type(void)
     MPI_Aint low, extent;
 
     MPI_Type_create_struct(2, lengths, places, members, &type);
-    for (int level = 0; level < LEVELS; level++) {
+    for (int level = 0; level < levels; level++) {
         MPI_Type_get_extent(type, &low, &extent);
         MPI_Type_create_hvector(2, 1, extent + 1 + level % 3, type, &next);
         MPI_Type_free(&type);
@@ -78,7 +78,7 @@ static MPI_Datatype nested_type(void)
 
 unsigned long long collectives_long_nested(void)
 {
-    MPI_Datatype type = nested_type();
+    MPI_Datatype type = nested_type(LEVELS);
     MPI_Aint low, extent, from, to;
     int rank, ranks, size, position;
 
@@ -118,4 +118,154 @@ unsigned long long collectives_long_nested(void)
     free(buffer);
     MPI_Type_free(&type);
     return (unsigned long long) ranks * (unsigned long long) size;
+}
+
+/** What exchanges_begin() has: a type with gaps, and memory for a block of each rank. */
+typedef struct exchanges {
+    MPI_Datatype type;
+    int size; /**< bytes of data of a block */
+    size_t extent;
+    unsigned char *packed, *in, *out;
+    int rank, ranks;
+} exchanges_t;
+
+static void exchanges_begin(exchanges_t *all)
+{
+    MPI_Aint low, extent;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &all->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &all->ranks);
+    all->type = nested_type(FEWER_LEVELS);
+    MPI_Type_size(all->type, &all->size);
+    MPI_Type_get_extent(all->type, &low, &extent);
+    all->extent = (size_t) extent;
+    all->packed = malloc((size_t) all->size * (size_t) all->ranks);
+    all->in = malloc(all->extent * (size_t) all->ranks);
+    all->out = malloc(all->extent * (size_t) all->ranks);
+    verify_that(NULL != all->packed && NULL != all->in && NULL != all->out, "no memory for exchanges");
+}
+
+static void exchanges_end(exchanges_t *all)
+{
+    MPI_Type_free(&all->type);
+    free(all->packed);
+    free(all->in);
+    free(all->out);
+}
+
+/** Make block @p i of what is given, packed and not. */
+static void exchanges_make(exchanges_t *all, int i, uint64_t key)
+{
+    unsigned char *packed = all->packed + (size_t) i * (size_t) all->size;
+    unsigned char *to = all->in + (size_t) i * all->extent;
+    int position = 0;
+
+    for (int n = 0; n < all->size; n++) {
+        packed[n] = verify_byte(key, (size_t) n);
+    }
+    memset(to, 0x77, all->extent);
+    MPI_Unpack(packed, all->size, &position, to, 1, all->type, MPI_COMM_WORLD);
+}
+
+/** Block @p i of what was got is that of a key, and its gaps are as they were. */
+static void exchanges_check(exchanges_t *all, int i, uint64_t key, const char *call)
+{
+    unsigned char *got = all->out + (size_t) i * all->extent;
+
+    exchanges_make(all, 0, key);
+    if (0 != memcmp(got, all->in, all->extent)) {
+        verify_fail("%s of a nested type: block %d is wrong", call, i);
+    }
+}
+
+typedef enum exchange { ALLGATHER, GATHER, ALLTOALL, SCATTER, EXCHANGES } exchange_t;
+
+/** An exchange of a nested type; every second time a rank gives bytes as they come. */
+static void exchange_nested(exchanges_t *all, exchange_t exchange, int round, MPI_Comm comm)
+{
+    const int root = round % all->ranks;
+    const int packs = 0 == (round + all->rank) % 2;
+    const void *in = packs ? all->packed : all->in;
+    const int count = packs ? all->size : 1;
+    MPI_Datatype type = packs ? MPI_BYTE : all->type;
+
+    for (int i = 0; i < all->ranks; i++) {
+        exchanges_make(all, i, verify_key((uint64_t) round, (uint64_t) all->rank, (uint64_t) i, 8));
+    }
+    memset(all->out, 0x77, all->extent * (size_t) all->ranks);
+    if (ALLGATHER == exchange) {
+        MPI_Allgather(in, count, type, all->out, 1, all->type, comm);
+    } else if (GATHER == exchange) {
+        MPI_Gather(in, count, type, all->out, 1, all->type, root, comm);
+    } else {
+        MPI_Alltoall(in, count, type, all->out, 1, all->type, comm);
+    }
+    for (int i = 0; i < all->ranks && (GATHER != exchange || all->rank == root); i++) {
+        const uint64_t to = ALLTOALL == exchange ? (uint64_t) all->rank : 0;
+        exchanges_check(all, i, verify_key((uint64_t) round, (uint64_t) i, to, 8),
+                        ALLGATHER == exchange ? "MPI_Allgather"
+                        : GATHER == exchange  ? "MPI_Gather"
+                                              : "MPI_Alltoall");
+    }
+}
+
+/** A reduction of PART words for each rank, in both forms. @return its bytes. */
+static unsigned long long scatter_words(int round, int rank, int ranks, MPI_Comm comm)
+{
+    enum { PART = 1500 };
+    uint64_t *in = malloc((size_t) ranks * PART * sizeof(*in));
+    int *counts = malloc((size_t) ranks * sizeof(*counts));
+    uint64_t out[PART];
+
+    verify_that(NULL != in && NULL != counts, "no memory for a reduction that is scattered");
+    for (size_t i = 0; i < (size_t) ranks * PART; i++) {
+        in[i] = word_of((uint64_t) round, rank, i);
+    }
+    for (int i = 0; i < ranks; i++) {
+        counts[i] = PART;
+    }
+    if (0 == round % 2) {
+        MPI_Reduce_scatter_block(in, out, PART, MPI_UINT64_T, MPI_SUM, comm);
+    } else {
+        MPI_Reduce_scatter(in, out, counts, MPI_UINT64_T, MPI_SUM, comm);
+    }
+    for (size_t i = 0; i < PART; i++) {
+        uint64_t sum = 0;
+        for (int other = 0; other < ranks; other++) {
+            sum += word_of((uint64_t) round, other, (size_t) rank * PART + i);
+        }
+        verify_that(sum == out[i], "MPI_Reduce_scatter: a word is wrong");
+    }
+    free(counts);
+    free(in);
+    return (unsigned long long) ranks * PART * sizeof(*in);
+}
+
+unsigned long long collectives_long_exchanges(void)
+{
+    /* The first of those that need some for the set-up are left to others. */
+    enum { ROUNDS = 20, FIRST = 16 };
+    unsigned long long bytes = 0;
+    exchanges_t all;
+
+    exchanges_begin(&all);
+    for (exchange_t exchange = 0; exchange < EXCHANGES; exchange++) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        for (int round = 0; round < ROUNDS; round++) {
+            unsigned long long len = (unsigned long long) all.size;
+            if (SCATTER == exchange) {
+                len = scatter_words(round, all.rank, all.ranks, comm);
+            } else {
+                exchange_nested(&all, exchange, round, comm);
+                len *= ALLTOALL == exchange ? (unsigned long long) all.ranks : 1;
+            }
+            const int waits = GATHER == exchange || SCATTER == exchange;
+            bytes += !waits || FIRST <= round ? len : 0;
+            collectives_count();
+        }
+        MPI_Comm_free(&comm);
+    }
+    exchanges_end(&all);
+    return bytes;
 }

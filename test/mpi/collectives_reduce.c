@@ -323,8 +323,16 @@ static void scatter_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *ope
     } else {
         MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : in, out, counts, type->type, operation->op, comm);
     }
-    compare(type, operation, out, wanted + (size_t) first * type->size, counts[rank],
-            alike ? "MPI_Reduce_scatter_block" : "MPI_Reduce_scatter");
+    const char *call = alike ? "MPI_Reduce_scatter_block" : "MPI_Reduce_scatter";
+    compare(type, operation, out, wanted + (size_t) first * type->size, counts[rank], call);
+    if (!in_place) {
+        const size_t part = (size_t) counts[rank] * type->size;
+        char *before = malloc((size_t) count * type->size + 1);
+        verify_that(NULL != before, "no memory for what lies behind a part");
+        make_operands(type, before, count, id + 1, rank);
+        compare(type, operation, out + part, before + part, count - counts[rank], "what lies behind a part");
+        free(before);
+    }
     free(counts);
 }
 
