@@ -80,22 +80,38 @@ static size_t draw_bytes(verify_rng_t *rng, int most)
     return 0 == verify_below(rng, 2) ? bytes : bytes / UNIT * UNIT;
 }
 
+/** A collective as all ranks draw it, and who this one is. */
+typedef struct drawn {
+    size_t bytes; /**< of a block */
+    uint64_t key;
+    int root;
+    int rank;
+    int ranks;
+    verify_rng_t own; /**< what only this rank draws */
+} drawn_t;
+
+static drawn_t draw(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    drawn_t drawn;
+
+    drawn.bytes = draw_bytes(rng, most);
+    drawn.key = verify_random(rng);
+    MPI_Comm_rank(comm, &drawn.rank);
+    MPI_Comm_size(comm, &drawn.ranks);
+    drawn.root = (int) verify_below(rng, (uint64_t) drawn.ranks);
+    drawn.own.state = verify_key(drawn.key, (uint64_t) drawn.rank, 0, 0);
+    return drawn;
+}
+
 void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most)
 {
-    const size_t bytes = draw_bytes(rng, most);
-    const uint64_t key = verify_random(rng);
-    int rank, ranks;
-
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    const int root = (int) verify_below(rng, (uint64_t) ranks);
-    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 0, 0)};
-    layout_t layout = draw_layout(&own, bytes);
+    drawn_t drawn = draw(comm, rng, most);
+    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
     unsigned char *buffer = verify_guard_alloc(layout.extent, 0);
     memset(buffer, 0x77, layout.extent);
-    put(buffer, &layout, bytes, rank == root ? key : ~key);
-    MPI_Bcast(buffer, layout.count, layout.type, root, comm);
-    check(buffer, &layout, bytes, key, "MPI_Bcast: a byte is wrong");
+    put(buffer, &layout, drawn.bytes, drawn.rank == drawn.root ? drawn.key : ~drawn.key);
+    MPI_Bcast(buffer, layout.count, layout.type, drawn.root, comm);
+    check(buffer, &layout, drawn.bytes, drawn.key, "MPI_Bcast: a byte is wrong");
     verify_guard_free(buffer, layout.extent, 0, "MPI_Bcast");
     free_layout(&layout);
     collectives_count();
@@ -103,32 +119,28 @@ void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most)
 
 void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most)
 {
-    const size_t bytes = draw_bytes(rng, most);
-    const uint64_t key = verify_random(rng);
+    drawn_t drawn = draw(comm, rng, most);
     const int in_place = 0 == verify_below(rng, 3);
-    int rank, ranks;
-
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 1, 0)};
-    layout_t in_layout = draw_layout(&own, bytes);
-    layout_t layout = draw_layout(&own, bytes);
+    layout_t in_layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
     unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
-    unsigned char *out = verify_guard_alloc(layout.extent * (size_t) ranks, 0);
+    unsigned char *out = verify_guard_alloc(layout.extent * (size_t) drawn.ranks, 0);
     memset(in, 0x77, in_layout.extent);
-    memset(out, 0x77, layout.extent * (size_t) ranks);
-    put(in, &in_layout, bytes, key + (uint64_t) rank);
+    memset(out, 0x77, layout.extent * (size_t) drawn.ranks);
+    put(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank);
     if (in_place) {
-        put(out + layout.extent * (size_t) rank, &layout, bytes, key + (uint64_t) rank);
+        put(out + layout.extent * (size_t) drawn.rank, &layout, drawn.bytes,
+            drawn.key + (uint64_t) drawn.rank);
     }
     MPI_Allgather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, out, layout.count,
                   layout.type, comm);
-    for (int i = 0; i < ranks; i++) {
-        check(out + layout.extent * (size_t) i, &layout, bytes, key + (uint64_t) i,
+    for (int i = 0; i < drawn.ranks; i++) {
+        check(out + layout.extent * (size_t) i, &layout, drawn.bytes, drawn.key + (uint64_t) i,
               "MPI_Allgather: a byte is wrong");
     }
-    check(in, &in_layout, bytes, key + (uint64_t) rank, "MPI_Allgather changed what was sent");
-    verify_guard_free(out, layout.extent * (size_t) ranks, 0, "MPI_Allgather");
+    check(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank,
+          "MPI_Allgather changed what was sent");
+    verify_guard_free(out, layout.extent * (size_t) drawn.ranks, 0, "MPI_Allgather");
     verify_guard_free(in, in_layout.extent, 0, "MPI_Allgather");
     free_layout(&layout);
     free_layout(&in_layout);
@@ -137,34 +149,29 @@ void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most)
 
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most)
 {
-    const size_t bytes = draw_bytes(rng, most);
-    const uint64_t key = verify_random(rng);
-    int rank, ranks;
-
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    const int root = (int) verify_below(rng, (uint64_t) ranks);
-    const int in_place = 0 == verify_below(rng, 3) && rank == root;
-    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 4, 0)};
-    layout_t in_layout = draw_layout(&own, bytes);
-    layout_t layout = draw_layout(&own, bytes);
-    const size_t all = rank == root ? layout.extent * (size_t) ranks : 0;
+    drawn_t drawn = draw(comm, rng, most);
+    const int in_place = 0 == verify_below(rng, 3) && drawn.rank == drawn.root;
+    layout_t in_layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
+    const size_t all = drawn.rank == drawn.root ? layout.extent * (size_t) drawn.ranks : 0;
     unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
     unsigned char *out = verify_guard_alloc(all, 0);
     memset(in, 0x77, in_layout.extent);
     memset(out, 0x77, all);
-    put(in, &in_layout, bytes, key + (uint64_t) rank);
+    put(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank);
     if (in_place) {
-        put(out + layout.extent * (size_t) rank, &layout, bytes, key + (uint64_t) rank);
+        put(out + layout.extent * (size_t) drawn.rank, &layout, drawn.bytes,
+            drawn.key + (uint64_t) drawn.rank);
     }
     /* Where there is no root nobody looks at what is to be received. */
-    MPI_Gather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, rank == root ? out : NULL,
-               rank == root ? layout.count : -1, rank == root ? layout.type : MPI_DATATYPE_NULL, root, comm);
-    for (int i = 0; i < ranks && rank == root; i++) {
-        check(out + layout.extent * (size_t) i, &layout, bytes, key + (uint64_t) i,
+    MPI_Gather(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type,
+               drawn.rank == drawn.root ? out : NULL, drawn.rank == drawn.root ? layout.count : -1,
+               drawn.rank == drawn.root ? layout.type : MPI_DATATYPE_NULL, drawn.root, comm);
+    for (int i = 0; i < drawn.ranks && drawn.rank == drawn.root; i++) {
+        check(out + layout.extent * (size_t) i, &layout, drawn.bytes, drawn.key + (uint64_t) i,
               "MPI_Gather: a byte is wrong");
     }
-    check(in, &in_layout, bytes, key + (uint64_t) rank, "MPI_Gather changed what was sent");
+    check(in, &in_layout, drawn.bytes, drawn.key + (uint64_t) drawn.rank, "MPI_Gather changed what was sent");
     verify_guard_free(out, all, 0, "MPI_Gather");
     verify_guard_free(in, in_layout.extent, 0, "MPI_Gather");
     free_layout(&layout);
@@ -211,33 +218,27 @@ unsigned long long collectives_streams(uint64_t rounds)
 
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most)
 {
-    const size_t bytes = draw_bytes(rng, most);
-    const uint64_t key = verify_random(rng);
+    drawn_t drawn = draw(comm, rng, most);
     const int in_place = 0 == verify_below(rng, 3);
-    int rank, ranks;
-
-    MPI_Comm_rank(comm, &rank);
-    MPI_Comm_size(comm, &ranks);
-    verify_rng_t own = {.state = verify_key(key, (uint64_t) rank, 2, 0)};
-    layout_t in_layout = draw_layout(&own, bytes);
-    layout_t layout = draw_layout(&own, bytes);
+    layout_t in_layout = draw_layout(&drawn.own, drawn.bytes);
+    layout_t layout = draw_layout(&drawn.own, drawn.bytes);
     const layout_t *from = in_place ? &layout : &in_layout;
-    unsigned char *in = verify_guard_alloc(in_layout.extent * (size_t) ranks, 0);
-    unsigned char *out = verify_guard_alloc(layout.extent * (size_t) ranks, 0);
-    memset(in, 0x77, in_layout.extent * (size_t) ranks);
-    memset(out, 0x77, layout.extent * (size_t) ranks);
-    for (int to = 0; to < ranks; to++) {
-        put((in_place ? out : in) + from->extent * (size_t) to, from, bytes,
-            verify_key(key, (uint64_t) rank, (uint64_t) to, 3));
+    unsigned char *in = verify_guard_alloc(in_layout.extent * (size_t) drawn.ranks, 0);
+    unsigned char *out = verify_guard_alloc(layout.extent * (size_t) drawn.ranks, 0);
+    memset(in, 0x77, in_layout.extent * (size_t) drawn.ranks);
+    memset(out, 0x77, layout.extent * (size_t) drawn.ranks);
+    for (int to = 0; to < drawn.ranks; to++) {
+        put((in_place ? out : in) + from->extent * (size_t) to, from, drawn.bytes,
+            verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) to, 3));
     }
     MPI_Alltoall(in_place ? MPI_IN_PLACE : in, in_layout.count, in_layout.type, out, layout.count,
                  layout.type, comm);
-    for (int i = 0; i < ranks; i++) {
-        check(out + layout.extent * (size_t) i, &layout, bytes,
-              verify_key(key, (uint64_t) i, (uint64_t) rank, 3), "MPI_Alltoall: a byte is wrong");
+    for (int i = 0; i < drawn.ranks; i++) {
+        check(out + layout.extent * (size_t) i, &layout, drawn.bytes,
+              verify_key(drawn.key, (uint64_t) i, (uint64_t) drawn.rank, 3), "MPI_Alltoall: a byte is wrong");
     }
-    verify_guard_free(out, layout.extent * (size_t) ranks, 0, "MPI_Alltoall");
-    verify_guard_free(in, in_layout.extent * (size_t) ranks, 0, "MPI_Alltoall");
+    verify_guard_free(out, layout.extent * (size_t) drawn.ranks, 0, "MPI_Alltoall");
+    verify_guard_free(in, in_layout.extent * (size_t) drawn.ranks, 0, "MPI_Alltoall");
     free_layout(&layout);
     free_layout(&in_layout);
     collectives_count();
