@@ -9,6 +9,8 @@
 #include "dn_dsm_int.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 dn_dsm_t *dn_dsm_open_now;
 __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
@@ -97,6 +99,17 @@ dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *ol
     return dn_dsm_op_end(dsm, &op);
 }
 /** @} */
+
+dn_status_t dn_dsm_must(dn_status_t status, const char *what)
+{
+    if (DN_OK != status && DN_ERR_UNREACH != status) {
+        dn_log_error("shared memory: %s has failed half way (%s), and the others would wait for it for ever: "
+                     "this process ends",
+                     what, dn_strerror(status));
+        _exit(EXIT_FAILURE);
+    }
+    return status;
+}
 
 /** @name Memory */
 /** @{ */
@@ -199,7 +212,7 @@ dn_status_t dn_dsm_release(dn_dsm_t *dsm)
     if (!dsm->shares && 1 < dsm->ranks) {
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
-        status = dn_dsm_tell_release(dsm);
+        status = dn_dsm_must(dn_dsm_tell_release(dsm), "dn_dsm_release()");
         pthread_mutex_unlock(&dsm->sync);
         dn_dsm_inside--;
     }
@@ -217,7 +230,7 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
         dn_dsm_page_all_stale(dsm);
-        status = dn_dsm_page_drop(dsm);
+        status = dn_dsm_must(dn_dsm_page_drop(dsm), "dn_dsm_acquire()");
         /* What is seen from here on, there are no notes of. */
         dsm->blind = ++dsm->notes.stamp;
         pthread_mutex_unlock(&dsm->sync);

@@ -57,7 +57,8 @@
  *
  * Errors:  as in dimmnet.h; each has been logged once, with a sentence. A process that is gone takes its pages and
  *          locks with it: calls return DN_ERR_UNREACH, and an access that needs such a page ends this process with
- *          a sentence.
+ *          a sentence. So does any other error of a transfer on which others wait: a process that went on without its
+ *          part of a lock, a barrier or a release would leave them waiting, or with old data.
  * Threads: all threads of a process may use the memory and all calls at once, but for dn_dsm_alloc(),
  *          dn_dsm_barrier(), dn_dsm_reduce() and dn_dsm_close(), which one thread of each process calls, and all
  *          processes in the same order.

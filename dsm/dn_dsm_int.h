@@ -276,6 +276,9 @@ dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op);
 dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write);
 /** An atomic operation on a word of a desk. @param[out] old_p  What was there. */
 dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p);
+/** End this process with a sentence unless a status is DN_OK or DN_ERR_UNREACH. It is for what others wait for: a lock that is not
+ * handed over, or a barrier that is not joined. @return the status. */
+dn_status_t dn_dsm_must(dn_status_t status, const char *what);
 /** @} */
 
 /** @name Configuration (dn_dsm_config.c) */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../device/dn_world.h"
-#include "dn_dsm.h"
+#include "dn_dsm_int.h"
 #include "folder.h"
 
 #define PAGE 4096u
@@ -274,6 +274,29 @@ static void a_process_that_dies_ends_a_barrier(dn_world_t *world)
     miss(dsm, dn_dsm_barrier(dsm));
 }
 
+/** The word of lock 0 is at home with rank 0. */
+static void lock_what_was_overwritten(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+
+    ((dn_dsm_word_t *) dn_segment_base(dsm->desk))->tail = 99;
+    (void) dn_dsm_lock(dsm, 0);
+}
+
+static void a_process_that_fails_half_way_ends_and_is_missed(dn_world_t *world)
+{
+    if (0 == world->rank) {
+        char said[2000];
+        const int status = in_a_child(world, lock_what_was_overwritten, said, sizeof(said));
+        dn_check(WIFEXITED(status) && EXIT_FAILURE == WEXITSTATUS(status));
+        dn_check(NULL != strstr(said, "this process ends"));
+    } else {
+        dn_dsm_t *dsm = opened(world);
+        dn_test_log_expect();
+        miss(dsm, dn_dsm_barrier(dsm));
+    }
+}
+
 /** A process that needs a page of a dead one. */
 static void fetch(dn_world_t *world)
 {
@@ -318,6 +341,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(other_faults_are_left_alone, 1),
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
+    TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
 };
 
 /** Inside a host the memory of a dead process stays mapped until the next call tells. */
