@@ -111,6 +111,31 @@ dn_status_t dn_dsm_must(dn_status_t status, const char *what)
     return status;
 }
 
+/** @name The gate */
+/** @{ */
+dn_status_t dn_dsm_gate_enter(dn_dsm_t *dsm, const char *what)
+{
+    if (DN_DSM_GATE_ALL <= dn_fetch_add_acq_rel(&dsm->gate, 1)) {
+        dn_dsm_gate_leave(dsm, 1);
+        dn_log_error("shared memory: %s while another thread of the process is in a barrier: order them",
+                     what);
+        return DN_ERR_PARAM;
+    }
+    return DN_OK;
+}
+
+void dn_dsm_gate_close(dn_dsm_t *dsm, const char *what)
+{
+    if (0 != dn_fetch_add_acq_rel(&dsm->gate, DN_DSM_GATE_ALL)) {
+        dn_log_error(
+            "shared memory: %s while another thread of the process locks, releases or acquires, or is "
+            "in a barrier: order them; this process ends",
+            what);
+        _exit(EXIT_FAILURE);
+    }
+}
+/** @} */
+
 /** @name Memory */
 /** @{ */
 uint32_t dn_dsm_rank(const dn_dsm_t *dsm)
@@ -207,8 +232,11 @@ dn_status_t dn_dsm_prefetch(dn_dsm_t *dsm, const void *at, uint64_t len)
 
 dn_status_t dn_dsm_release(dn_dsm_t *dsm)
 {
-    dn_status_t status = DN_OK;
+    dn_status_t status = dn_dsm_gate_enter(dsm, "dn_dsm_release()");
 
+    if (DN_OK != status) {
+        return status;
+    }
     if (!dsm->shares && 1 < dsm->ranks) {
         dn_dsm_inside++;
         pthread_mutex_lock(&dsm->sync);
@@ -216,14 +244,18 @@ dn_status_t dn_dsm_release(dn_dsm_t *dsm)
         pthread_mutex_unlock(&dsm->sync);
         dn_dsm_inside--;
     }
+    dn_dsm_gate_leave(dsm, 1);
     dn_fence_release();
     return status;
 }
 
 dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
 {
-    dn_status_t status = DN_OK;
+    dn_status_t status = dn_dsm_gate_enter(dsm, "dn_dsm_acquire()");
 
+    if (DN_OK != status) {
+        return status;
+    }
     dn_fence_acquire();
     if (!dsm->shares && 1 < dsm->ranks) {
         const uint64_t began = dn_dsm_clock();
@@ -237,6 +269,7 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
         dn_dsm_inside--;
         dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - began);
     }
+    dn_dsm_gate_leave(dsm, 1);
     return status;
 }
 /** @} */

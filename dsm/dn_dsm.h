@@ -61,7 +61,9 @@
  *          part of a lock, a barrier or a release would leave them waiting, or with old data.
  * Threads: all threads of a process may use the memory and all calls at once, but for dn_dsm_alloc(),
  *          dn_dsm_barrier(), dn_dsm_reduce() and dn_dsm_close(), which one thread of each process calls, and all
- *          processes in the same order.
+ *          processes in the same order. While a thread is in a barrier or a reduction, no other thread of its process
+ *          is in dn_dsm_lock(), _unlock(), _acquire() or _release(): what is found to break this gets DN_ERR_PARAM, or
+ *          ends the process with a sentence where it is the barrier that comes second.
  *
  * Pinned by test/dsm.
  */
@@ -195,19 +197,22 @@ DN_API dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t hom
  * Ordering: sees what was written before the last dn_dsm_unlock() of it, as the head of this file says.
  *
  * @param[in] lock  0 .. dn_dsm_config_t::locks - 1.
- * @retval DN_ERR_PARAM    there is no such lock, or this thread has it: nothing happened.
+ * @retval DN_ERR_PARAM    there is no such lock, this thread has it, or another is in a barrier: nothing happened.
  * @retval DN_ERR_UNREACH  a process is gone, and may have held it: nobody gets it any more.
  */
 DN_API dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock);
 
 /** Give a lock back.
- * @retval DN_ERR_PARAM    there is no such lock, or this thread does not have it: nothing happened.
+ * @retval DN_ERR_PARAM    there is no such lock, this thread does not have it, or another is in a barrier: nothing
+ *                         happened.
  * @retval DN_ERR_UNREACH  a process is gone. */
 DN_API dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock);
 
-/** All that this process has written is at home when it returns. @retval DN_ERR_UNREACH  a process is gone. */
+/** All that this process has written is at home when it returns.
+ * @retval DN_ERR_PARAM    another thread is in a barrier: nothing happened.
+ * @retval DN_ERR_UNREACH  a process is gone. */
 DN_API dn_status_t dn_dsm_release(dn_dsm_t *dsm);
-/** What is at home when it is called will be read. @retval DN_ERR_UNREACH  a process is gone. */
+/** What is at home when it is called will be read. Errors as dn_dsm_release(). */
 DN_API dn_status_t dn_dsm_acquire(dn_dsm_t *dsm);
 
 /** Nobody leaves before all have come; releases, and acquires.

@@ -262,9 +262,11 @@ static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, dn_dsm_call_t call)
 
 dn_status_t dn_dsm_barrier(dn_dsm_t *dsm)
 {
+    dn_dsm_gate_close(dsm, "dn_dsm_barrier()");
     dn_dsm_inside++;
     const dn_status_t status = dn_dsm_barrier_pass(dsm, DN_DSM_CALL_BARRIER);
     dn_dsm_inside--;
+    dn_dsm_gate_leave(dsm, DN_DSM_GATE_ALL);
     return status;
 }
 
@@ -280,6 +282,7 @@ dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size
     }
     /* They may be in shared memory, which nobody touches inside. */
     memcpy(in, value, count * sizeof(*value));
+    dn_dsm_gate_close(dsm, "dn_dsm_reduce()");
     dn_dsm_inside++;
     dn_status_t status = dn_dsm_barrier_pass(dsm, DN_DSM_CALL_REDUCE);
     if (DN_OK == status && NULL != dsm->tree && 0 < count) {
@@ -288,6 +291,7 @@ dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size
         memcpy(out, in, count * sizeof(*value));
     }
     dn_dsm_inside--;
+    dn_dsm_gate_leave(dsm, DN_DSM_GATE_ALL);
     if (DN_OK == status) {
         memcpy(value, out, count * sizeof(*value));
     }

@@ -212,6 +212,7 @@ struct dn_dsm {
     uint64_t interval; /**< of what was released last */
     uint64_t blind;    /**< stamp: until then, more was seen than there are notes of */
     uint64_t barriers; /**< so far */
+    uint32_t gate; /**< threads in calls that release or acquire, and DN_DSM_GATE_ALL in a barrier. Atomic */
     dn_dsm_lock_t *lock;
     dn_dsm_note_t *out; /**< room for DN_DSM_LOG: under `sync` */
     dn_dsm_run_t *in;   /**< room for a board: of barriers */
@@ -279,6 +280,24 @@ dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *ol
 /** End this process with a sentence unless a status is DN_OK or DN_ERR_UNREACH. It is for what others wait for: a lock that is not
  * handed over, or a barrier that is not joined. @return the status. */
 dn_status_t dn_dsm_must(dn_status_t status, const char *what);
+/** @} */
+
+/** @name The gate (dn_dsm.c)
+ * Notices that a barrier tells are forgotten by who has left it, and pages are shared one rank after the other. A release or acquire
+ * of another thread between the two would miss some. So the two are kept apart: all changes are of one word, and whoever comes
+ * second finds the other there. */
+/** @{ */
+/** Of a barrier; each other call adds 1. */
+#define DN_DSM_GATE_ALL (UINT32_C(1) << 16)
+/** A call that releases or acquires begins. @retval DN_ERR_PARAM  another thread is in a barrier: nothing happened. */
+dn_status_t dn_dsm_gate_enter(dn_dsm_t *dsm, const char *what);
+/** The same for a barrier, which others wait for: it ends the process. */
+void dn_dsm_gate_close(dn_dsm_t *dsm, const char *what);
+/** It ends. @param[in] what  1, or DN_DSM_GATE_ALL. */
+static inline void dn_dsm_gate_leave(dn_dsm_t *dsm, uint32_t what)
+{
+    (void) dn_fetch_sub_release(&dsm->gate, what);
+}
 /** @} */
 
 /** @name Configuration (dn_dsm_config.c) */

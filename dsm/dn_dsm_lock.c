@@ -287,9 +287,13 @@ dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock)
         dn_log_error("shared memory: the thread has lock %u already", (unsigned) lock);
         return DN_ERR_PARAM;
     }
+    dn_status_t status = dn_dsm_gate_enter(dsm, "dn_dsm_lock()");
+    if (DN_OK != status) {
+        return status;
+    }
     pthread_mutex_lock(&dsm->lock[lock].mutex);
     dn_dsm_inside++;
-    dn_status_t status = dn_dsm_is_whole(dsm);
+    status = dn_dsm_is_whole(dsm);
     if (DN_OK == status && 1 < dsm->ranks) {
         status = dn_dsm_lock_ask(dsm, lock, &handed);
     }
@@ -306,19 +310,25 @@ dn_status_t dn_dsm_lock(dn_dsm_t *dsm, uint32_t lock)
     } else {
         pthread_mutex_unlock(&dsm->lock[lock].mutex);
     }
+    dn_dsm_gate_leave(dsm, 1);
     return status;
 }
 
 dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock)
 {
     dn_dsm_lines_t line = {0};
-    dn_status_t status = dn_dsm_is_whole(dsm);
+    dn_status_t status;
 
     if (lock >= dsm->locks || !dn_dsm_lock_is_ours(dsm, lock)) {
         dn_log_error("shared memory: the thread does not have lock %u", (unsigned) lock);
         return DN_ERR_PARAM;
     }
+    status = dn_dsm_gate_enter(dsm, "dn_dsm_unlock()");
+    if (DN_OK != status) {
+        return status;
+    }
     dn_dsm_inside++;
+    status = dn_dsm_is_whole(dsm);
     if (DN_OK == status && !dsm->shares && 1 < dsm->ranks) {
         pthread_mutex_lock(&dsm->sync);
         status = dn_dsm_tell_release(dsm);
@@ -334,5 +344,6 @@ dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock)
     dn_store_relaxed(&dsm->lock[lock].owner, 0);
     pthread_mutex_unlock(&dsm->lock[lock].mutex);
     dn_dsm_inside--;
+    dn_dsm_gate_leave(dsm, 1);
     return status;
 }

@@ -8,6 +8,8 @@
 #include "dn_config.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -158,6 +160,37 @@ static void processes_that_allocate_differently_are_told(dn_world_t *world)
             "something else");
     dn_world_barrier(world);
     dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
+static void *pass_a_barrier(void *dsm)
+{
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    return NULL;
+}
+
+static void threads_keep_out_of_the_barrier_of_another(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+
+    if (0 == world->rank) {
+        pthread_t thread;
+        dn_check_equal(dn_dsm_lock(dsm, 1), DN_OK);
+        dn_check_equal(pthread_create(&thread, NULL, pass_a_barrier, dsm), 0);
+        while (0 == dn_load_relaxed_u32(&dsm->gate)) {
+            sched_yield();
+        }
+        refused(dn_dsm_lock(dsm, 2), DN_ERR_PARAM, "in a barrier");
+        refused(dn_dsm_unlock(dsm, 1), DN_ERR_PARAM, "in a barrier");
+        refused(dn_dsm_release(dsm), DN_ERR_PARAM, "in a barrier");
+        refused(dn_dsm_acquire(dsm), DN_ERR_PARAM, "in a barrier");
+        dn_world_post(world, 0, 1);
+        dn_check_equal(pthread_join(thread, NULL), 0);
+        dn_check_equal(dn_dsm_unlock(dsm, 1), DN_OK);
+    } else {
+        dn_world_sleep(world, 0, 0, 1);
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    }
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
 }
 
 /** Run a function in a child; its sentences and how it ends. @return of waitpid(). */
@@ -336,6 +369,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(processes_that_open_differently_are_told, 2),
     TEST(processes_that_call_differently_are_told, 2),
     TEST(processes_that_allocate_differently_are_told, 2),
+    TEST(threads_keep_out_of_the_barrier_of_another, 2),
     TEST(an_access_outside_ends_the_process, 1),
     TEST(an_access_after_the_end_ends_the_process, 1),
     TEST(other_faults_are_left_alone, 1),
