@@ -164,20 +164,21 @@ static bool dn_dsm_board_is_quiet(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
     return quiet;
 }
 
-/** Hear what all have told, and drop what is stale. */
+/** Hear what all have told, and drop what is stale. `sync` is held throughout: what is stale is dropped before anything else is
+ * released. */
 static dn_status_t dn_dsm_board_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint64_t half, uint64_t stamp)
 {
     const uint32_t inline_runs = (uint32_t) ((dsm->tell_bytes - DN_DSM_TELL_MIN) / sizeof(dn_dsm_run_t));
     dn_status_t status = DN_OK;
 
+    pthread_mutex_lock(&dsm->sync);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         const dn_dsm_run_t *run = told[r].run;
         const uint32_t runs = told[r].runs;
         if (runs > dn_dsm_board_runs(dsm)) {
             dn_log_error("shared memory: rank %u tells of more pages than there are", (unsigned) r);
-            return DN_ERR_PROTO;
-        }
-        if (runs > inline_runs) {
+            status = DN_ERR_PROTO;
+        } else if (runs > inline_runs) {
             dn_xfer_t xfer = {.local = dsm->in,
                               .key = &dsm->card[r].desk,
                               .roff = dsm->card[r].board + half * sizeof(dn_dsm_run_t),
@@ -186,12 +187,9 @@ static dn_status_t dn_dsm_board_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, u
             run = dsm->in;
         }
         if (DN_OK == status) {
-            pthread_mutex_lock(&dsm->sync);
             dn_dsm_board_read(dsm, r, told[r].interval, run, runs);
-            pthread_mutex_unlock(&dsm->sync);
         }
     }
-    pthread_mutex_lock(&dsm->sync);
     dn_dsm_page_loose_stale(dsm);
     dn_dsm_board_tighten(dsm);
     if (DN_OK == status) {

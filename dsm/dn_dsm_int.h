@@ -67,7 +67,8 @@ enum {
     DN_DSM_SHARED = 1 << 0, /**< the same in all processes */
     DN_DSM_LOOSE = 1 << 1,  /**< fetched, and in the list of those since the last barrier */
     DN_DSM_WROTE = 1 << 2,  /**< written, and in the list of those since the last barrier */
-    DN_DSM_STALE = 1 << 3   /**< what is here, or on its way, is to be dropped */
+    DN_DSM_STALE = 1 << 3,  /**< what is here, or on its way, is to be dropped */
+    DN_DSM_LISTED = 1 << 4  /**< in the list of stale ones, where it stays until that is gone through */
 };
 
 /** A page; under `table`. */

@@ -397,8 +397,9 @@ static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
         return;
     }
     page->flags |= DN_DSM_STALE;
-    /* Who fetches it finds the flag. */
-    if (DN_DSM_FETCHING != page->state) {
+    /* Who fetches it finds the flag. A release may have dropped a page that is listed, and it was fetched again. */
+    if (DN_DSM_FETCHING != page->state && 0 == (page->flags & DN_DSM_LISTED)) {
+        page->flags |= DN_DSM_LISTED;
         dn_dsm_list_add(&dsm->stale, number);
     }
 }
@@ -444,7 +445,6 @@ void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t number)
 dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
 {
     dn_dsm_span_t span = {.dsm = dsm};
-    uint32_t again = 0;
     bool dirty = false;
     dn_status_t status = DN_OK;
 
@@ -456,6 +456,7 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
     for (uint32_t i = 0; i < dsm->stale.count; i++) {
         const uint32_t number = dsm->stale.page[i];
         dn_dsm_page_t *page = &dsm->page[number];
+        page->flags &= (uint8_t) ~DN_DSM_LISTED;
         if (DN_DSM_CLEAN == page->state) {
             page->flags &= (uint8_t) ~DN_DSM_STALE;
             dn_dsm_page_set(page, DN_DSM_ABSENT);
@@ -463,7 +464,6 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
             dn_dsm_count(&dsm->stat.dropped, 1);
         }
         dirty = dirty || DN_DSM_DIRTY == page->state;
-        dsm->stale.page[again++] = number;
     }
     dn_dsm_span_end(&span);
     pthread_mutex_unlock(&dsm->table);
@@ -471,8 +471,9 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
         /* What was written to it here goes home; then it is dropped. */
         status = dn_dsm_page_release(dsm);
     }
-    for (uint32_t i = 0; DN_DSM_UPDATE == dsm->protocol && DN_OK == status && i < again; i += DN_DSM_FETCH) {
-        const uint32_t some = again - i < DN_DSM_FETCH ? again - i : DN_DSM_FETCH;
+    const uint32_t count = DN_DSM_UPDATE == dsm->protocol ? dsm->stale.count : 0;
+    for (uint32_t i = 0; DN_OK == status && i < count; i += DN_DSM_FETCH) {
+        const uint32_t some = count - i < DN_DSM_FETCH ? count - i : DN_DSM_FETCH;
         status = dn_dsm_page_have(dsm, dsm->stale.page + i, some, DN_DSM_IS_READ);
     }
     dsm->stale.count = 0;
