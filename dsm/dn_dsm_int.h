@@ -333,7 +333,7 @@ void dn_dsm_free(dn_dsm_t *dsm);
 /** @{ */
 /** Bring a list into rising order. */
 void dn_dsm_list_sort(dn_dsm_list_t *list);
-/** Install the handler of the way's signal, once a process and signal. */
+/** Install the handler of the way's signal, unless it is there. */
 dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect);
 /** Have pages first .. first + count - 1 here, readable or writable. */
 dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool write);

@@ -483,8 +483,11 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
 
 /** @name Faults */
 /** @{ */
-static struct sigaction dn_dsm_page_before[2]; /**< of SIGSEGV and SIGBUS */
+static struct sigaction
+    dn_dsm_page_before[2]; /**< of SIGSEGV and SIGBUS: what is called for what is not ours */
+static struct sigaction dn_dsm_page_first[2]; /**< the same when the handler was installed first */
 static bool dn_dsm_page_watched[2];
+static __thread const siginfo_t *dn_dsm_page_passed __attribute__((tls_model("initial-exec")));
 
 /** Was the access a write? */
 static int dn_dsm_page_is_write(const void *context)
@@ -499,19 +502,32 @@ static int dn_dsm_page_is_write(const void *context)
 #endif
 }
 
-/** What would have been done without us. */
-static void dn_dsm_page_pass(int number, siginfo_t *info, void *context)
+/** Do what would have been done without us. @param[in] why  A sentence on the address; NULL: none. */
+static void dn_dsm_page_pass(int number, siginfo_t *info, void *context, const char *why)
 {
-    const struct sigaction *before = &dn_dsm_page_before[SIGBUS == number];
+    /* A handler that was installed over ours, and was found there at a later opening, calls ours in its turn. Where a handler was
+     * left by a jump, this may be taken for that: then `first` is mostly what `before` is. */
+    const bool again = info == dn_dsm_page_passed;
+    const struct sigaction *before = &(again ? dn_dsm_page_first : dn_dsm_page_before)[SIGBUS == number];
+    const siginfo_t *outer = dn_dsm_page_passed;
 
+    if (NULL != why && !again) {
+        dn_log_error("shared memory: %p %s", info->si_addr, why);
+    }
+    dn_dsm_page_passed = info;
     if (0 != (before->sa_flags & SA_SIGINFO)) {
         before->sa_sigaction(number, info, context);
     } else if (SIG_DFL != before->sa_handler && SIG_IGN != before->sa_handler) {
         before->sa_handler(number);
-    } else {
-        /* The access is made again, and ends the process where a debugger finds it. */
+    } else if (0 < info->si_code || SIG_DFL == before->sa_handler) {
+        /* The access is made again, and ends the process where a debugger finds it; the kernel heeds no SIG_IGN there either. */
         signal(number, SIG_DFL);
+        if (0 >= info->si_code) {
+            /* Sent by kill(2) or the like: it comes again when the handler is left. */
+            raise(number);
+        }
     }
+    dn_dsm_page_passed = outer;
 }
 
 static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
@@ -522,24 +538,20 @@ static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
 
     if (NULL == dsm || 0 >= info->si_code || at < dsm->front
         || at >= dsm->front + (uint64_t) dsm->pages * dsm->page_bytes) {
-        if (0 < info->si_code && dn_dsm_was_ours(at)) {
-            dn_log_error("shared memory: %p was accessed after dn_dsm_close()", (const void *) at);
-        }
-        dn_dsm_page_pass(number, info, context);
+        const bool was = 0 < info->si_code && dn_dsm_was_ours(at);
+        dn_dsm_page_pass(number, info, context, was ? "was accessed after dn_dsm_close()" : NULL);
         return;
     }
     if (0 != dn_dsm_inside) {
-        dn_log_error("shared memory: %p was accessed in a signal handler while the thread was inside of "
-                     "libdn_dsm; a signal "
-                     "handler must not touch shared memory",
-                     (const void *) at);
-        dn_dsm_page_pass(number, info, context);
+        dn_dsm_page_pass(
+            number, info, context,
+            "was accessed in a signal handler while the thread was inside of libdn_dsm; a signal "
+            "handler must not touch shared memory");
         return;
     }
     const uint32_t page = (uint32_t) ((uint64_t) (at - dsm->front) / dsm->page_bytes);
     if (page >= dsm->used || dsm->shares) {
-        dn_log_error("shared memory: %p is outside of what was allocated", (const void *) at);
-        dn_dsm_page_pass(number, info, context);
+        dn_dsm_page_pass(number, info, context, "is outside of what was allocated");
         return;
     }
     const int write = dn_dsm_page_is_write(context);
@@ -565,10 +577,17 @@ dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect)
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < 2; i++) {
         /* An access outside, or after the end, raises SIGSEGV whatever the way. */
-        if (!dn_dsm_page_watched[i] && (SIGSEGV == numbers[i] || detect->signal == numbers[i])) {
-            if (0 != sigaction(numbers[i], &action, &dn_dsm_page_before[i])) {
-                return DN_ERR_ACCESS;
-            }
+        if (SIGSEGV != numbers[i] && detect->signal != numbers[i]) {
+            continue;
+        }
+        struct sigaction before;
+        if (0 != sigaction(numbers[i], &action, &before)) {
+            return DN_ERR_ACCESS;
+        }
+        /* Not ours: it is the first time, or the program has installed one since. */
+        if (0 == (before.sa_flags & SA_SIGINFO) || dn_dsm_page_fault != before.sa_sigaction) {
+            dn_dsm_page_before[i] = before;
+            dn_dsm_page_first[i] = dn_dsm_page_watched[i] ? dn_dsm_page_first[i] : before;
             dn_dsm_page_watched[i] = true;
         }
     }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -249,6 +250,75 @@ static void write_elsewhere(dn_world_t *world)
     *(volatile uint8_t *) nowhere = 1;
 }
 
+static void be_killed(dn_world_t *world)
+{
+    opened(world);
+    raise(SIGSEGV);
+    /* Not reached. */
+    _exit(EXIT_FAILURE);
+}
+
+static void ignore_the_signal(dn_world_t *world)
+{
+    signal(SIGSEGV, SIG_IGN);
+    dn_dsm_t *dsm = opened(world);
+    volatile uint8_t *at = allocated(dsm);
+
+    raise(SIGSEGV);
+    at[1] = 1;
+    at[PAGE] = 1;
+}
+
+static volatile sig_atomic_t later_calls;
+static struct sigaction later_before;
+
+static void later_handler(int number, siginfo_t *info, void *context)
+{
+    later_calls++;
+    if (0 != (later_before.sa_flags & SA_SIGINFO)) {
+        later_before.sa_sigaction(number, info, context);
+    }
+}
+
+/** A handler over ours that calls ours: the next opening puts ours over it. */
+static void handle_the_signal_later(dn_world_t *world)
+{
+    const struct sigaction later = {.sa_sigaction = later_handler, .sa_flags = SA_SIGINFO};
+
+    dn_check_equal(dn_dsm_close(opened(world)), DN_OK);
+    dn_check_equal(sigaction(SIGSEGV, &later, &later_before), 0);
+    folder_empty();
+    volatile uint8_t *at = allocated(opened(world));
+    at[1] = 1;
+    dn_check_equal(later_calls, 0);
+    at[PAGE] = 1;
+}
+
+static sigjmp_buf recovery;
+
+static void recovering_handler(int number)
+{
+    siglongjmp(recovery, number);
+}
+
+/** The program has a handler that leaves by a jump; its faults and those of pages have their frames at the same place of the stack. */
+static void recover_from_faults(dn_world_t *world)
+{
+    volatile uintptr_t nowhere = 16;
+
+    signal(SIGSEGV, recovering_handler);
+    volatile uint8_t *at = allocated(opened(world));
+    for (volatile int i = 0; i < 2; i++) {
+        volatile uint8_t *where = 0 == i ? (volatile uint8_t *) nowhere : at;
+        if (0 == sigsetjmp(recovery, 1)) {
+            *where = 1;
+            dn_check_equal(i, 1);
+        } else {
+            dn_check_equal(i, 0);
+        }
+    }
+}
+
 static void ends_by(dn_world_t *world, void (*fn)(dn_world_t *world), const char *word)
 {
     char said[2000];
@@ -280,6 +350,26 @@ static void miss(dn_dsm_t *dsm, dn_status_t status)
     dn_check_equal(dn_dsm_lock(dsm, 2), DN_ERR_UNREACH);
     dn_check(1 <= dn_test_log.count);
     dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
+static void signals_that_are_sent_do_what_they_did_before(dn_world_t *world)
+{
+    ends_by(world, be_killed, NULL);
+    folder_empty();
+    ends_by(world, ignore_the_signal, "outside of what was allocated");
+}
+
+static void a_handler_that_came_later_is_passed(dn_world_t *world)
+{
+    ends_by(world, handle_the_signal_later, "outside of what was allocated");
+}
+
+static void faults_that_are_recovered_from_leave_pages_alone(dn_world_t *world)
+{
+    char said[2000];
+    const int status = in_a_child(world, recover_from_faults, said, sizeof(said));
+
+    dn_check(WIFEXITED(status) && 0 == WEXITSTATUS(status));
 }
 
 static void a_process_that_dies_with_a_lock_is_missed(dn_world_t *world)
@@ -373,6 +463,9 @@ static const dn_world_test_t everywhere[] = {
     TEST(an_access_outside_ends_the_process, 1),
     TEST(an_access_after_the_end_ends_the_process, 1),
     TEST(other_faults_are_left_alone, 1),
+    TEST(signals_that_are_sent_do_what_they_did_before, 1),
+    TEST(a_handler_that_came_later_is_passed, 1),
+    TEST(faults_that_are_recovered_from_leave_pages_alone, 1),
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),

@@ -25,8 +25,8 @@ static inline int folder_make(void)
     return 0;
 }
 
-/** Remove it, and what is in it. */
-static inline void folder_remove(void)
+/** Remove what is in it. */
+static inline void folder_empty(void)
 {
     DIR *dir = opendir(folder);
 
@@ -36,6 +36,12 @@ static inline void folder_remove(void)
         }
     }
     closedir(dir);
+}
+
+/** Remove it, and what is in it. */
+static inline void folder_remove(void)
+{
+    folder_empty();
     rmdir(folder);
 }
 
