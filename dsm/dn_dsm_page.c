@@ -62,8 +62,7 @@ static void dn_dsm_span_end(dn_dsm_span_t *span)
     }
     const int error = dsm->detect->set(dsm->front + (uint64_t) span->first * dsm->page_bytes,
                                        (uint64_t) span->count * dsm->page_bytes, span->from, span->to);
-    /* A page may be mapped by now, as another thread has had the same fault. */
-    if (0 != error && EEXIST != error) {
+    if (0 != error) {
         dn_log_error("shared memory: the kernel does not protect a page (%s): raise vm.max_map_count, or "
                      "detect accesses by uffd",
                      strerror(error));

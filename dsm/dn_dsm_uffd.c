@@ -66,19 +66,21 @@ static int dn_dsm_uffd_register(int fd, void *at, uint64_t len)
     return 0 == ioctl(fd, UFFDIO_REGISTER, &range) ? 0 : errno;
 }
 
-/** Map pages that are in the file. */
+/** Map pages that are in the file. One may be mapped by now, as another thread has had the same fault: it stays as it is. */
 static int dn_dsm_uffd_continue(int fd, void *at, uint64_t len, uint64_t mode)
 {
+    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+
     while (0 < len) {
         struct uffdio_continue range = {.range = {.start = (uintptr_t) at, .len = len}, .mode = mode};
         if (0 == ioctl(fd, UFFDIO_CONTINUE, &range)) {
             return 0;
         }
-        if (EAGAIN != errno) {
+        if (EAGAIN != errno && EEXIST != errno) {
             return errno;
         }
-        /* The kernel has stopped in between. */
-        const uint64_t done = 0 < range.mapped ? (uint64_t) range.mapped : 0;
+        /* The kernel has stopped in between, or at a page that is mapped. */
+        const uint64_t done = EEXIST == errno ? page : 0 < range.mapped ? (uint64_t) range.mapped : 0;
         at = (uint8_t *) at + done;
         len -= done;
     }
