@@ -264,7 +264,7 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
         dn_dsm_page_all_stale(dsm);
         status = dn_dsm_must(dn_dsm_page_drop(dsm), "dn_dsm_acquire()");
         /* What is seen from here on, there are no notes of. */
-        dsm->blind = ++dsm->notes.stamp;
+        dn_dsm_blind_set(dsm, DN_DSM_NOWHERE);
         pthread_mutex_unlock(&dsm->sync);
         dn_dsm_inside--;
         dn_dsm_count(&dsm->stat.acquire_ns, dn_dsm_clock() - began);

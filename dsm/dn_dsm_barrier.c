@@ -158,7 +158,7 @@ static bool dn_dsm_board_is_quiet(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
     pthread_mutex_lock(&dsm->sync);
     pthread_mutex_lock(&dsm->table);
     /* What another thread fetches from here on, it fetches as it is after the barrier. */
-    const bool quiet = 0 == dsm->loose.count && 0 == dsm->notes.head && 0 == dsm->blind;
+    const bool quiet = 0 == dsm->loose.count && 0 == dsm->notes.head && 0 == dsm->blind.stamp;
     pthread_mutex_unlock(&dsm->table);
     pthread_mutex_unlock(&dsm->sync);
     return quiet;
@@ -196,7 +196,9 @@ static dn_status_t dn_dsm_board_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, u
         status = dn_dsm_page_drop(dsm);
     }
     dn_dsm_notes_forget(&dsm->notes, stamp);
-    dsm->blind = dsm->blind <= stamp ? 0 : dsm->blind;
+    if (dsm->blind.stamp <= stamp) {
+        dsm->blind = (dn_dsm_blind_t){0};
+    }
     pthread_mutex_unlock(&dsm->sync);
     return status;
 }

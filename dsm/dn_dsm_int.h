@@ -138,6 +138,14 @@ typedef struct dn_dsm_lock {
     uint64_t told;         /**< dn_dsm_notes_t::stamp of what it was told */
 } dn_dsm_lock_t;
 
+/** More was seen than there are notes of: who gets a lock from this process drops all. The lock by which it was seen needs no
+ * telling: its others were told when this process was. */
+typedef struct dn_dsm_blind {
+    uint64_t stamp; /**< dn_dsm_notes_t::stamp when it was last so; 0: not since the last barrier */
+    uint64_t other; /**< the same, by another lock than `by` */
+    uint32_t by;    /**< the lock of `stamp`; DN_DSM_NOWHERE: dn_dsm_acquire() */
+} dn_dsm_blind_t;
+
 /** Notices that one process tells this one as it releases: a ring in the desk. Their count is a word of LLCM. */
 typedef struct dn_dsm_ring {
     dn_dsm_note_t log[DN_DSM_LOG];
@@ -211,7 +219,7 @@ struct dn_dsm {
     dn_dsm_list_t stale; /**< under `sync`: named by notices */
     dn_dsm_notes_t notes;
     uint64_t interval; /**< of what was released last */
-    uint64_t blind;    /**< stamp: until then, more was seen than there are notes of */
+    dn_dsm_blind_t blind;
     uint64_t barriers; /**< so far */
     uint32_t gate; /**< threads in calls that release or acquire, and DN_DSM_GATE_ALL in a barrier. Atomic */
     dn_dsm_lock_t *lock;
@@ -359,6 +367,8 @@ void dn_dsm_hear(dn_dsm_t *dsm, const dn_dsm_note_t *note, uint64_t count, uint3
 dn_status_t dn_dsm_tell_release(dn_dsm_t *dsm);
 /** With an eager protocol, hear what all have told. `sync` is held. */
 void dn_dsm_hear_rings(dn_dsm_t *dsm);
+/** More was seen, by a lock or DN_DSM_NOWHERE, than there are notes of. `sync` is held. */
+void dn_dsm_blind_set(dn_dsm_t *dsm, uint32_t by);
 /** Runs for which a board has room: written and fetched pages, no two of either together. */
 static inline uint64_t dn_dsm_board_runs(const dn_dsm_t *dsm)
 {

@@ -193,7 +193,7 @@ static dn_status_t dn_dsm_lock_hear(dn_dsm_t *dsm, uint32_t lock, bool handed)
     if (DN_DSM_LOG < behind) {
         /* What the notices were, this process cannot tell others either. */
         dn_dsm_page_all_stale(dsm);
-        dsm->blind = ++dsm->notes.stamp;
+        dn_dsm_blind_set(dsm, lock);
         return DN_OK;
     }
     if (handed && behind == line->count && behind <= sizeof(line->note) / sizeof(line->note[0])) {
@@ -214,7 +214,8 @@ static dn_status_t dn_dsm_lock_hear(dn_dsm_t *dsm, uint32_t lock, bool handed)
 static dn_status_t dn_dsm_lock_tell(dn_dsm_t *dsm, uint32_t lock, dn_dsm_lines_t *line)
 {
     dn_dsm_lock_t *own = &dsm->lock[lock];
-    const bool all = DN_DSM_SCOPE != dsm->protocol && own->told < dsm->blind;
+    const bool all = DN_DSM_SCOPE != dsm->protocol
+                     && own->told < (lock == dsm->blind.by ? dsm->blind.other : dsm->blind.stamp);
     uint64_t count = dn_dsm_notes_get(&dsm->notes, own->told, lock, dsm->out, DN_DSM_LOG);
     uint64_t *seq = (uint64_t *) (dsm->out + DN_DSM_LOG);
 

@@ -102,6 +102,15 @@ static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
     return status;
 }
 
+void dn_dsm_blind_set(dn_dsm_t *dsm, uint32_t by)
+{
+    dn_dsm_blind_t *blind = &dsm->blind;
+
+    blind->other = by == blind->by ? blind->other : blind->stamp;
+    blind->by = by;
+    blind->stamp = ++dsm->notes.stamp;
+}
+
 dn_status_t dn_dsm_tell_release(dn_dsm_t *dsm)
 {
     dn_status_t status = dn_dsm_page_release(dsm);

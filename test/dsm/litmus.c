@@ -235,6 +235,50 @@ static void more_notices_than_there_is_room_for_are_heard(const ground_t *g)
     barrier(g);
 }
 
+static uint64_t fetched(const ground_t *g)
+{
+    dn_dsm_stat_t stat;
+
+    dn_dsm_stat(g->dsm, &stat);
+    return stat.fetched;
+}
+
+/** Once too many notices have gone by a lock, the next ones that it hands over are few again: other copies stay. */
+static void a_lock_that_was_told_too_much_recovers(const ground_t *g)
+{
+    enum { READ = 12, TURNS = 6 };
+    const uint64_t base = g->one[55];
+    uint64_t before = 0, turns = 0;
+
+    for (unsigned p = 0; p < READ; p++) {
+        dn_check(UINT64_MAX != g->far[p * (PAGE / 8)]);
+    }
+    barrier(g);
+    for (uint64_t turn = g->rank; turn < TURNS * g->ranks; turn += g->ranks) {
+        bool ours = false;
+        while (!ours) {
+            lock(g, 3);
+            ours = base + turn == g->one[55];
+            for (unsigned p = 0; ours && 0 == turn && p < 1200; p++) {
+                g->wide[p * (PAGE / 8) + 3] = base;
+            }
+            if (ours) {
+                /* Who looks in vain writes nothing, so that the lock is not told too much by that. */
+                g->one[55]++;
+            }
+            unlock(g, 3);
+        }
+        for (unsigned p = 0; p < READ; p++) {
+            dn_check(UINT64_MAX != g->far[p * (PAGE / 8)]);
+        }
+        turns++;
+        before = 2 == turns ? fetched(g) : before;
+    }
+    /* The page of the word after each time that it was written, but none of those that nobody has written. */
+    dn_check(fetched(g) - before <= (uint64_t) (TURNS - 2) * g->ranks);
+    barrier(g);
+}
+
 /** The sign goes by the board, which the memory knows nothing of. */
 static void a_release_and_an_acquire_need_no_lock(const ground_t *g)
 {
@@ -428,6 +472,7 @@ static const struct {
     TEST(bytes_of_a_page_have_several_writers),
     TEST(locks_and_barriers_share_a_page),
     TEST(more_notices_than_there_is_room_for_are_heard),
+    TEST(a_lock_that_was_told_too_much_recovers),
     TEST(a_release_and_an_acquire_need_no_lock),
     TEST(what_nobody_else_reads_stays_at_home),
     TEST(copies_that_their_home_does_not_know_of_are_dropped),
