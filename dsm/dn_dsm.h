@@ -150,10 +150,13 @@ DN_API dn_status_t dn_dsm_config_env(dn_dsm_config_t *config);
 /**
  * Open the memory. Returns when all processes have.
  *
+ * The files of the meeting, with the key of the job among them, stay in the folder: the caller removes it when all processes have
+ * closed. They have the rights 0600, and are taken only if they belong to the effective user.
+ *
  * @param[out] dsm_p  The caller's until dn_dsm_close().
  *
  * @retval DN_ERR_PARAM        a field is out of its range, the processes disagree, or there is one open: see the log line.
- * @retval DN_ERR_ACCESS       the folder cannot be used.
+ * @retval DN_ERR_ACCESS       the folder cannot be used, or it or a file in it belongs to another user.
  * @retval DN_ERR_NOMEM        memory, or LLCM, ran out.
  * @retval DN_ERR_UNREACH      a process did not come within timeout_s, or is not reached by the devices.
  * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for, or no range of addresses is free in all processes.

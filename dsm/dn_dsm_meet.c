@@ -21,6 +21,17 @@
 /** Between two looks for a file, for which no bell rings. */
 #define DN_DSM_MEET_NS 500000
 
+/** Is it of this user? What another has written, he may have made up. */
+static dn_status_t dn_dsm_meet_is_ours(const dn_dsm_t *dsm, const struct stat *about, const char *name)
+{
+    if (geteuid() != about->st_uid) {
+        dn_log_error("shared memory: %s/%s belongs to another user: make a folder for each job, by mktemp -d",
+                     dsm->path, name);
+        return DN_ERR_ACCESS;
+    }
+    return DN_OK;
+}
+
 static dn_status_t dn_dsm_meet_write(dn_dsm_t *dsm, const char *name, const void *bytes, size_t len)
 {
     char part[64];
@@ -44,6 +55,7 @@ static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *na
 {
     const struct timespec pause = {.tv_nsec = DN_DSM_MEET_NS};
     const uint64_t until = dn_dsm_clock() + dsm->timeout_s * UINT64_C(1000000000);
+    struct stat about;
     int fd;
 
     while (0 > (fd = openat(dsm->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW))) {
@@ -66,10 +78,14 @@ static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *na
         }
         nanosleep(&pause, NULL);
     }
-    const ssize_t got = read(fd, bytes, *len);
+    const ssize_t got = 0 == fstat(fd, &about) ? read(fd, bytes, *len) : -1;
     close(fd);
-    *len = 0 < got ? (size_t) got : 0;
-    return DN_OK;
+    if (0 > got) {
+        dn_log_error("shared memory: %s/%s cannot be read (%s)", dsm->path, name, strerror(errno));
+        return DN_ERR_ACCESS;
+    }
+    *len = (size_t) got;
+    return dn_dsm_meet_is_ours(dsm, &about, name);
 }
 
 dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key)
@@ -86,6 +102,9 @@ dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *
     dsm->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (0 > dsm->folder || 0 != fstat(dsm->folder, &about)) {
         dn_log_error("shared memory: the folder %s cannot be opened (%s)", folder, strerror(errno));
+        return DN_ERR_ACCESS;
+    }
+    if (DN_OK != dn_dsm_meet_is_ours(dsm, &about, "")) {
         return DN_ERR_ACCESS;
     }
     if (0 != (about.st_mode & (S_IWGRP | S_IWOTH))) {

@@ -87,7 +87,11 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
     if (llcm > settings.llcm_bytes && DN_OK != dn_config_set(&settings, "llcm_bytes", number)) {
         return DN_ERR_PARAM;
     }
-    snprintf(text, sizeof(text), "%s", NULL == config->settings ? "" : config->settings);
+    if (sizeof(text)
+        <= (size_t) snprintf(text, sizeof(text), "%s", NULL == config->settings ? "" : config->settings)) {
+        dn_log_error("shared memory: the settings have more than %zu characters", sizeof(text) - 1);
+        return DN_ERR_PARAM;
+    }
     for (char *name; NULL != (name = strtok_r(rest, " ", &rest));) {
         char *value = strchr(name, '=');
         if (NULL == value) {
@@ -424,6 +428,13 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(*card);
         status = dn_dsm_meet_hear(dsm, r, "card", &dsm->card[r], &len);
+        if (DN_OK == status && sizeof(*card) != len) {
+            dn_log_error(
+                "shared memory: what rank %u tells has %zu bytes and not %zu: use one version of libdn_dsm "
+                "in all processes",
+                (unsigned) r, len, sizeof(*card));
+            return DN_ERR_PARAM;
+        }
         cards[r] = dsm->card[r].tree;
     }
     status = DN_OK != status ? status : dn_dsm_open_agree(dsm, &places);

@@ -108,6 +108,11 @@ static void configurations_are_checked(dn_world_t *world)
     wrong.folder = "/nowhere/at/all";
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_ACCESS, "/nowhere/at/all");
     wrong = right;
+    char settings[2000];
+    memset(settings, ' ', sizeof(settings));
+    settings[sizeof(settings) - 1] = '\0';
+    wrong.settings = settings;
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "more than 1023 characters");
     wrong.settings = "ring_lines";
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "NAME=VALUE");
     /* That one has got as far as to the key; the folder is as good as before. */
@@ -116,6 +121,10 @@ static void configurations_are_checked(dn_world_t *world)
     wrong.timeout_s = 1;
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_UNREACH, "rank 1 has not come");
     refused(dn_dsm_open(&right, &dsm), DN_ERR_ACCESS, "used the folder");
+    if (0 == geteuid() && 0 == chown(folder, 1, (gid_t) -1)) {
+        refused(dn_dsm_open(&right, &dsm), DN_ERR_ACCESS, "another user");
+        dn_check_equal(chown(folder, 0, (gid_t) -1), 0);
+    }
     chmod(folder, 0777);
     refused(dn_dsm_open(&right, &dsm), DN_ERR_ACCESS, "others may write");
     setenv("DN_DSM_LOCKS", "many", 1);
