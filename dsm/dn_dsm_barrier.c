@@ -37,6 +37,7 @@ static const char *dn_dsm_all_name(uint32_t call)
     static const char *const name[] = {"something else", "dn_dsm_barrier()", "dn_dsm_reduce()",
                                        "dn_dsm_alloc()", "dn_dsm_close()"};
 
+    call &= DN_DSM_CALL_MASK;
     return name[call < sizeof(name) / sizeof(name[0]) ? call : 0];
 }
 
@@ -64,10 +65,12 @@ dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *
     }
     for (uint32_t r = 0; r < dsm->ranks; r++) {
         if (told[r].call != tell->call) {
-            dn_log_error("shared memory: rank %u calls %s, and rank %u %s: all processes make these calls in "
-                         "the same order",
-                         (unsigned) dsm->rank, dn_dsm_all_name(tell->call), (unsigned) r,
-                         dn_dsm_all_name(told[r].call));
+            const bool alike = 0 == ((told[r].call ^ tell->call) & DN_DSM_CALL_MASK);
+            dn_log_error(
+                "shared memory: rank %u calls %s, and rank %u %s%s: all processes make these calls in "
+                "the same order",
+                (unsigned) dsm->rank, dn_dsm_all_name(tell->call), (unsigned) r,
+                dn_dsm_all_name(told[r].call), alike ? " of other values" : "");
             dsm->broken = 1;
             return DN_ERR_PARAM;
         }
@@ -229,8 +232,8 @@ static void dn_dsm_barrier_fold(const dn_tree_reduction_t *super, const void *in
 }
 /** @} */
 
-/** Call BARRIER or REDUCE up to where all have come and been heard. */
-static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, dn_dsm_call_t call)
+/** Call BARRIER or REDUCE up to where all have come and been heard. @param[in] call  As dn_dsm_tell_t has it. */
+static dn_status_t dn_dsm_barrier_pass(dn_dsm_t *dsm, uint32_t call)
 {
     dn_dsm_tell_t tell = {.call = call}, told[DN_DSM_RANKS_MAX];
     dn_status_t status = dn_dsm_is_whole(dsm);
@@ -284,7 +287,7 @@ dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size
     memcpy(in, value, count * sizeof(*value));
     dn_dsm_gate_close(dsm, "dn_dsm_reduce()");
     dn_dsm_inside++;
-    dn_status_t status = dn_dsm_barrier_pass(dsm, DN_DSM_CALL_REDUCE);
+    dn_status_t status = dn_dsm_barrier_pass(dsm, DN_DSM_CALL_REDUCE | DN_DSM_CALL_FOLD(fold, count));
     if (DN_OK == status && NULL != dsm->tree && 0 < count) {
         status = dn_dsm_all_wait(dsm, dn_tree_allreduce(dsm->tree, in, out, count, &reduction.super));
     } else {

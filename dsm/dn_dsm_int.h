@@ -93,7 +93,7 @@ typedef struct dn_dsm_run {
 
 /** What each process tells the others in a call that all make; DN_DSM_TELL bytes where there is room, else less runs. */
 typedef struct dn_dsm_tell {
-    uint32_t call;     /**< dn_dsm_call_t */
+    uint32_t call;     /**< dn_dsm_call_t, and of a reduction its DN_DSM_CALL_FOLD() */
     uint32_t runs;     /**< written or fetched pages */
     uint64_t interval; /**< of what was written; for DN_DSM_CALL_ALLOC a sum of its arguments */
     dn_dsm_run_t run[5];
@@ -107,6 +107,11 @@ typedef enum dn_dsm_call {
     DN_DSM_CALL_ALLOC,
     DN_DSM_CALL_CLOSE
 } dn_dsm_call_t;
+
+/** What of dn_dsm_tell_t::call is a dn_dsm_call_t. */
+#define DN_DSM_CALL_MASK UINT32_C(0xff)
+/** Beside it, what is the same in all processes. */
+#define DN_DSM_CALL_FOLD(fold, count) ((uint32_t) (fold) << 8 | (uint32_t) (count) << 16)
 
 /** A lock, in the desk of its home, which is rank lock % ranks. */
 typedef struct dn_dsm_word {

@@ -172,6 +172,17 @@ static void processes_that_allocate_differently_are_told(dn_world_t *world)
     dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
 }
 
+static void processes_that_reduce_differently_are_told(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened(world);
+    double value[2] = {1, 2};
+
+    refused(dn_dsm_reduce(dsm, DN_DSM_SUM, value, 1 + (size_t) world->rank), DN_ERR_PARAM, "other values");
+    dn_check(1 == value[0] && 2 == value[1]);
+    dn_world_barrier(world);
+    dn_check_equal(dn_dsm_close(dsm), DN_ERR_UNREACH);
+}
+
 static void *pass_a_barrier(void *dsm)
 {
     dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
@@ -468,6 +479,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(processes_that_open_differently_are_told, 2),
     TEST(processes_that_call_differently_are_told, 2),
     TEST(processes_that_allocate_differently_are_told, 2),
+    TEST(processes_that_reduce_differently_are_told, 2),
     TEST(threads_keep_out_of_the_barrier_of_another, 2),
     TEST(an_access_outside_ends_the_process, 1),
     TEST(an_access_after_the_end_ends_the_process, 1),
