@@ -80,6 +80,9 @@ static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
     const dn_block_t block[2] = {{.at = at * sizeof(dn_dsm_note_t), .len = first * sizeof(dn_dsm_note_t)},
                                  {.at = 0, .len = (count - first) * sizeof(dn_dsm_note_t)}};
     const dn_sg_t sg = {.block = block, .count = 2};
+    /* The last PUSH has ended, with its count. That is stored before the notes that this one overwrites, so who reads one of these
+     * finds that count, or a later one, behind his fence. */
+    dn_fence_release();
     for (uint32_t r = 0; r < dsm->ranks; r++) {
         if (r == dsm->rank) {
             continue;
