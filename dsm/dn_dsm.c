@@ -19,7 +19,7 @@ __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
 /** @{ */
 dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait)
 {
-    static __thread uint64_t steps;
+    static __thread uint64_t steps __attribute__((tls_model("initial-exec")));
     const int events = dn_progress(dsm->port);
 
     if (0 != dn_load_relaxed_u32(&dsm->lost) && !dsm->closing) {

@@ -52,8 +52,15 @@
  * @par What it does not do
  * It does not detect a data race. Atomic instructions of the processor on shared memory order nothing between
  * processes. A system call that is given shared memory may fail with EFAULT, as it cannot wait for a page:
- * dn_dsm_touch() first. An asynchronous signal handler must not touch shared memory. After fork() the child must
- * not use it.
+ * dn_dsm_touch() first; with one memory for all of a host such a call succeeds as it is. An asynchronous signal handler
+ * must not touch shared memory. After fork() the child must not use it.
+ *
+ * @par Signals
+ * Accesses are detected by SIGSEGV, and by SIGBUS with "uffd". A thread that blocks the signal and makes such an access is
+ * killed by the kernel. The handler fetches the page, and so runs the transport; it uses the thread's alternate stack where
+ * there is one (sigaltstack(2)), which then has 64 KiB at least. A signal that is not of shared memory goes to the handler
+ * that was there before. A handler that the program installs later calls the one that it replaces, with all three arguments,
+ * for what it does not know.
  *
  * Errors:  as in dimmnet.h; each has been logged once, with a sentence. A process that is gone takes its pages and
  *          locks with it: calls return DN_ERR_UNREACH, and an access that needs such a page ends this process with
@@ -90,8 +97,10 @@ typedef struct dn_dsm_config {
     uint32_t ranks; /**< processes: 1 .. DN_DSM_RANKS_MAX */
     uint64_t
         bytes; /**< that can be allocated in all; the same everywhere. 64 MiB. Memory is taken as it is touched */
-    uint32_t locks;     /**< 1 .. 4096; the same everywhere. 256 */
-    uint32_t timeout_s; /**< how long to wait for the other processes to start. 60 */
+    uint32_t locks; /**< 1 .. 4096; the same everywhere. 256 */
+    /** How long to wait for the other processes to start; in dn_dsm_close() also how long for one that has come there and ends
+     * before it leaves. 60 */
+    uint32_t timeout_s;
     const char
         *folder; /**< which all processes can write, nobody else can, and no job has used: they meet there */
     const char *devices;  /**< as for dn_open(). "shm" */
@@ -148,7 +157,8 @@ DN_API void dn_dsm_config_init(dn_dsm_config_t *config);
 DN_API dn_status_t dn_dsm_config_env(dn_dsm_config_t *config);
 
 /**
- * Open the memory. Returns when all processes have.
+ * Open the memory. Returns when all processes have told the others what they need. One may still fail after that, as it maps the
+ * memory: then it is gone for the others, whose next calls return DN_ERR_UNREACH.
  *
  * The files of the meeting, with the key of the job among them, stay in the folder: the caller removes it when all processes have
  * closed. They have the rights 0600, and are taken only if they belong to the effective user.
@@ -180,7 +190,8 @@ DN_API const char *dn_dsm_detect_name(size_t i);
 DN_API const char *dn_dsm_detect_why_not(const char *name);
 
 /**
- * Allocate zeroed memory at the same address in all processes, which all call this with the same arguments. It is a barrier.
+ * Allocate zeroed memory at the same address in all processes, which all call this with the same arguments. Nobody leaves
+ * before all have come, but it orders no accesses: it neither releases nor acquires.
  *
  * @param[in]  bytes  At least 1; whole pages are taken.
  * @param[in]  home   Where the homes are.
@@ -195,7 +206,7 @@ DN_API dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t hom
                                 void **at_p);
 
 /**
- * Get a lock. Locks are queued: whoever asks first gets it first.
+ * Get a lock. Processes are queued: whichever asks first gets it first. Of the threads of one process any may be next.
  *
  * Ordering: sees what was written before the last dn_dsm_unlock() of it, as the head of this file says.
  *
@@ -225,8 +236,9 @@ DN_API dn_status_t dn_dsm_barrier(dn_dsm_t *dsm);
 
 /** A barrier that folds values of all processes, in the same order everywhere: all get the same bits.
  * @param[in,out] value  In: of this process. Out: the sums, minima or maxima.
+ * @param[in]     fold   The same everywhere.
  * @param[in]     count  The same everywhere, at most DN_DSM_VALUES_MAX.
- * Errors as dn_dsm_barrier(). */
+ * Errors as dn_dsm_barrier(), DN_ERR_PARAM also where processes pass another fold or count. */
 DN_API dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *value, size_t count);
 
 /** Fetch the pages of a range at once that are not here, before they are read.
@@ -235,7 +247,9 @@ DN_API dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *valu
 DN_API dn_status_t dn_dsm_prefetch(dn_dsm_t *dsm, const void *at, uint64_t len);
 
 /** Have a range readable, or writable, also for system calls, until any thread of this process calls one of
- * dn_dsm_lock(), _unlock(), _acquire(), _release(), _barrier() or _reduce(). Errors as dn_dsm_prefetch(). */
+ * dn_dsm_lock(), _unlock(), _acquire(), _release(), _barrier() or _reduce(). With "uffd" the kernel may take a page out again
+ * as it reclaims memory: a system call that fails with EFAULT is made again after another dn_dsm_touch(). Errors as
+ * dn_dsm_prefetch(). */
 DN_API dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write);
 
 /** Read the counters. */

@@ -67,6 +67,12 @@ static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *na
             return DN_ERR_UNREACH;
         }
         if (dn_dsm_clock() > until) {
+            if (dsm->closing) {
+                dn_log_error(
+                    "shared memory: rank %u has come to dn_dsm_close(), but has not left it within %u s",
+                    (unsigned) whom, (unsigned) dsm->timeout_s);
+                return DN_ERR_UNREACH;
+            }
             dn_log_error("shared memory: rank %u has not come within %u s to the folder %s: start %u "
                          "processes with this folder, or "
                          "wait longer (timeout_s)",
