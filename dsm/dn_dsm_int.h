@@ -205,7 +205,6 @@ struct dn_dsm {
     const dn_dsm_detect_t *detect;
 
     dn_segment_t *desk;
-    dn_dsm_word_t *words; /**< in the desk: of the locks whose home is here */
     dn_dsm_ring_t *rings; /**< in the desk: by rank */
     dn_dsm_run_t
         *board; /**< in the desk: runs of this barrier and of the last, by turns, dn_dsm_board_runs() each */
@@ -234,8 +233,7 @@ struct dn_dsm {
 
     pthread_t server; /**< makes progress while the program computes */
     bool serves;
-    uint32_t stop;    /**< of the server. Atomic */
-    uint32_t waiters; /**< threads that make progress themselves. Atomic */
+    uint32_t stop; /**< of the server. Atomic */
 
     dn_dsm_stat_t stat; /**< atomic */
 };

@@ -102,6 +102,12 @@ void dn_dsm_list_sort(dn_dsm_list_t *list)
 
 /** @name Fetching */
 /** @{ */
+/** Pages have been fetched or sent: wake threads of this process that wait for that. `table` is not held. */
+static void dn_dsm_page_ring(dn_dsm_t *dsm)
+{
+    dn_wake(dsm->peer[dsm->rank]);
+}
+
 /** PULL pages, in rising order, from their homes. */
 static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 {
@@ -252,6 +258,9 @@ static dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_
             left = again;
             pthread_mutex_unlock(&dsm->table);
         }
+        if (0 < fetch) {
+            dn_dsm_page_ring(dsm);
+        }
         if (DN_OK != status || !busy) {
             return status;
         }
@@ -346,6 +355,7 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
     dn_dsm_span_end(&span);
     dsm->flush.count = 0;
     pthread_mutex_unlock(&dsm->table);
+    dn_dsm_page_ring(dsm);
 }
 
 dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
@@ -558,8 +568,16 @@ static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
     dn_dsm_inside++;
     dn_dsm_count(DN_DSM_IS_WRITE == write ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
     if (DN_OK != dn_dsm_page_have(dsm, &page, 1, write)) {
-        dn_log_error("shared memory: the page of %p cannot be fetched from rank %u: this process ends",
-                     (const void *) at, (unsigned) dsm->page[page].home);
+        const uint32_t lost = dn_load_relaxed_u32(&dsm->lost);
+        if (0 != lost) {
+            dn_log_error(
+                "shared memory: rank %u is gone, and the page of %p, of rank %u, is not fetched any more: "
+                "this process ends",
+                (unsigned) lost - 1, (const void *) at, (unsigned) dsm->page[page].home);
+        } else {
+            dn_log_error("shared memory: the page of %p cannot be fetched from rank %u: this process ends",
+                         (const void *) at, (unsigned) dsm->page[page].home);
+        }
         _exit(EXIT_FAILURE);
     }
     dn_dsm_count(&dsm->stat.fault_ns, dn_dsm_clock() - began);
