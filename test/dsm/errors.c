@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@
 #include "dn_dsm_int.h"
 #include "folder.h"
 
-#define PAGE 4096u
+/** A page. */
+#define PAGE ((uint64_t) sysconf(_SC_PAGESIZE))
 
 static dn_dsm_config_t configured(const dn_world_t *world)
 {
@@ -225,6 +227,9 @@ static int in_a_child(dn_world_t *world, void (*fn)(dn_world_t *world), char *sa
     fflush(NULL);
     const pid_t child = fork();
     if (0 == child) {
+        /* As for the process of a test. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        alarm(DN_WORLD_SECONDS);
         dup2(pipes[1], STDERR_FILENO);
         dn_log_set(NULL, NULL);
         fn(world);
@@ -449,6 +454,7 @@ static void fetch(dn_world_t *world)
     dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 1, &at), DN_OK);
     dn_world_post(world, 0, 1);
     while (!dn_world_is_dead(world, 1)) {
+        sched_yield();
     }
     (void) *(volatile uint8_t *) at;
 }
@@ -527,7 +533,7 @@ int main(int argc, char **argv)
 
     if (dn_device_known("ipnuma")) {
         static const dn_variant_t ipnuma = {
-            .file = "errors", .device = "ipnuma:lo", .settings = "timeout_s=2"};
+            .file = "errors", .device = "ipnuma:lo", .settings = "timeout_s=10"};
         failed |= run(by_network, sizeof(by_network) / sizeof(by_network[0]), &ipnuma, only);
     }
     return failed;
