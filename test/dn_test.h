@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "dimmnet.h"
+#include "dn_atomic.h"
 
 /** Exit status by which automake knows a skip. */
 #define DN_TEST_SKIP 77
@@ -102,6 +103,7 @@ typedef struct dn_test_log {
     unsigned count;
     int expected; /**< not 0: a sentence is what the test wants; else it ends the process */
     char last[512];
+    dn_lock_t lock; /**< devices have threads of their own, which say sentences, too */
 } dn_test_log_t;
 
 /** One per program: each test is one translation unit or owns it through dn_world.c. */
@@ -111,6 +113,7 @@ static inline void dn_test_log_note(const char *sentence, void *arg)
 {
     dn_test_log_t *log = arg;
 
+    dn_lock(&log->lock);
     log->count++;
     snprintf(log->last, sizeof(log->last), "%s", sentence);
     if (!log->expected) {
@@ -118,6 +121,7 @@ static inline void dn_test_log_note(const char *sentence, void *arg)
         fflush(NULL);
         _Exit(1);
     }
+    dn_unlock(&log->lock);
 }
 
 /** From now on an error log that no dn_test_log_expect() announced ends the process with a failure. */

@@ -157,7 +157,8 @@ static void make_packet(dn_ipnuma_pc_t *pc, uint8_t *bytes, size_t len)
         dn_key_t key;
         dn_segment_key(segment, &key);
         const dn_key_way_t *way = dn_key_way(&key, DN_KEY_IPNUMA);
-        if (DN_TLP_HEADER <= piece->len && NULL != way && 0x74 != tlp[0] && 0x34 != tlp[0]) {
+        if (ahead + sizeof(*piece) + DN_TLP_HEADER <= len && NULL != way && 0x74 != tlp[0]
+            && 0x34 != tlp[0]) {
             const uint64_t at = __builtin_bswap64(way->word[0] + tlp[14] * 4 - 64);
             memcpy(tlp + 8, &at, sizeof(at));
             tlp[15] &= 0xfc;
