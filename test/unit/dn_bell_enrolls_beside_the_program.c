@@ -17,15 +17,6 @@
 
 #include "dn_device.h"
 
-/** The thread sanitizer allows no threads to the child of a process that has some. */
-#if defined(__SANITIZE_THREAD__)
-#    define TAKES_NO_THREADS
-#elif defined(__has_feature)
-#    if __has_feature(thread_sanitizer)
-#        define TAKES_NO_THREADS
-#    endif
-#endif
-
 static const dn_job_t job = {.key = {{7}}, .pid = 0, .nlocal = 1};
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 
@@ -100,10 +91,8 @@ static int run_with_threads(void)
         dn_port_t *port = NULL;
 
         wrong |= DN_OK != dn_open("shm", &job, NULL, &port);
-#ifndef TAKES_NO_THREADS
         /* Under way, the first time: a child begins anew. */
         wrong |= !child_enrols(dn_bell_fence_all());
-#endif
         dn_close(port);
         /* The kernel shows a thread for a moment after pthread_join(). */
         while (before != threads()) {
