@@ -318,7 +318,6 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
     struct iovec packet[DN_IPNUMA_ROW];
     uint32_t n, sent;
 
-    link->refused_at = 0;
     do {
         dn_ipnuma_link_drop_come(link);
         const int again = NULL != link->again;
@@ -379,7 +378,6 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
     }
     const struct iovec packet = dn_ipnuma_link_make(link, NULL, oldest, DN_IPNUMA_ASKS, link->loss.next, now);
     if (0 == dn_ipnuma_link_emit(link, &packet, 1, 1)) {
-        link->refused_at = now;
         return;
     }
     dn_ipnuma_link_fly(link, oldest, now);

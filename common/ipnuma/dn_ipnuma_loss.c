@@ -175,14 +175,20 @@ static void dn_loss_grow(dn_loss_t *loss, const dn_loss_packet_t *packet)
     loss->window = loss->window < loss->most ? loss->window : loss->most;
 }
 
+/** Section 6.2.1: the time within which an acknowledgement comes. */
+static uint64_t dn_loss_period_ns(const dn_loss_t *loss)
+{
+    const uint64_t rtt = 0 == loss->srtt_ns ? DN_LOSS_INITIAL_NS : loss->srtt_ns;
+    const uint64_t var = 0 == loss->srtt_ns ? DN_LOSS_INITIAL_NS / 2 : loss->rttvar_ns;
+    const uint64_t spread = 4 * var > DN_LOSS_GRANULE_NS ? 4 * var : DN_LOSS_GRANULE_NS;
+
+    return rtt + spread + DN_LOSS_ACK_DELAY_NS;
+}
+
 /** Section 7.6: all that was sent for so long is lost. */
 static int dn_loss_persists(const dn_loss_t *loss, uint64_t from, uint64_t to)
 {
-    const uint64_t spread =
-        4 * loss->rttvar_ns > DN_LOSS_GRANULE_NS ? 4 * loss->rttvar_ns : DN_LOSS_GRANULE_NS;
-
-    return 0 != loss->srtt_ns
-           && to - from > DN_LOSS_PERSISTENT * (loss->srtt_ns + spread + DN_LOSS_ACK_DELAY_NS);
+    return 0 != loss->srtt_ns && to - from > DN_LOSS_PERSISTENT * dn_loss_period_ns(loss);
 }
 
 /** Section 6.1: find those that are lost by now. */
@@ -259,13 +265,10 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
     return 1;
 }
 
-/** Section 6.2.1. */
+/** Section 6.2.1: twice as long after each probe. */
 static uint64_t dn_loss_probe_ns(const dn_loss_t *loss)
 {
-    const uint64_t rtt = 0 == loss->srtt_ns ? DN_LOSS_INITIAL_NS : loss->srtt_ns;
-    const uint64_t var = 0 == loss->srtt_ns ? DN_LOSS_INITIAL_NS / 2 : loss->rttvar_ns;
-    const uint64_t spread = 4 * var > DN_LOSS_GRANULE_NS ? 4 * var : DN_LOSS_GRANULE_NS;
-    uint64_t wait = rtt + spread + DN_LOSS_ACK_DELAY_NS;
+    uint64_t wait = dn_loss_period_ns(loss);
 
     for (uint32_t i = 0; i < loss->probes && wait < DN_LOSS_PROBE_MOST_NS; i++) {
         wait *= 2;

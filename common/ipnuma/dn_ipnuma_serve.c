@@ -140,7 +140,6 @@ static int dn_ipnuma_reply_part(dn_ipnuma_pc_t *pc, dn_ipnuma_reply_t *reply)
         from = dn_ipnuma_regions_find(&pc->ipnuma->regions, reply->at, tlp.len, pc->where.ip);
         reply->reads = NULL != from;
         reply->status = reply->reads ? reply->status : DN_TLP_REFUSED;
-        reply->value = 0;
     }
     tlp.status = reply->status;
     uint8_t *data = dn_ipnuma_link_append(&pc->link, &tlp);
@@ -150,10 +149,10 @@ static int dn_ipnuma_reply_part(dn_ipnuma_pc_t *pc, dn_ipnuma_reply_t *reply)
     if (0 == tlp.len) {
         return 1;
     }
-    if (NULL != from && (reply->reads || sizeof(reply->value) >= tlp.len)) {
-        memcpy(data, from, tlp.len);
-    } else {
+    if (DN_TLP_REFUSED == reply->status) {
         memset(data, 0, tlp.len);
+    } else {
+        memcpy(data, from, tlp.len);
     }
     reply->at += tlp.len;
     reply->left -= tlp.len;

@@ -339,7 +339,7 @@ static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
     ipnuma->service.spare_ns = spare < DN_IPNUMA_ON_MOST_NS ? spare : DN_IPNUMA_ON_MOST_NS;
 }
 
-/** The thread takes what came. @return datagrams. */
+/** The thread takes what came. @return not 0: something did. */
 static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
 {
     ipnuma->service.reads = 1;

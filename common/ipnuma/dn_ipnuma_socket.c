@@ -47,7 +47,7 @@ static struct sockaddr_in dn_ipnuma_name(uint32_t ip, uint16_t port)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(ip)};
 }
 
-/** The address to bind to. @return 0: there is no such interface or address. */
+/** The address to bind to. @param[in] argument  An interface or an address; "": any. @return 0: there is no such interface or address. */
 static int dn_ipnuma_choose(const char *argument, char *name, size_t size, uint32_t *ip_p)
 {
     struct ifaddrs *all = NULL;
@@ -63,7 +63,7 @@ static int dn_ipnuma_choose(const char *argument, char *name, size_t size, uint3
         }
         const struct sockaddr_in *in = (const struct sockaddr_in *) (const void *) one->ifa_addr;
         (void) inet_ntop(AF_INET, &in->sin_addr, text, sizeof(text));
-        const int named = NULL != argument && '\0' != argument[0];
+        const int named = '\0' != argument[0];
         const int rank = named ? 3 * (0 == strcmp(argument, one->ifa_name) || 0 == strcmp(argument, text))
                                : 1 + (0 == (one->ifa_flags & IFF_LOOPBACK));
         if (rank > best) {
@@ -97,7 +97,7 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     if (!dn_ipnuma_choose(argument, ipnuma->domain, sizeof(ipnuma->domain), &ip)) {
         dn_log_error(
             "ipnuma finds no interface or IPv4 address \"%s\" that is up; name one that ip addr shows",
-            NULL == argument ? "" : argument);
+            argument);
         return DN_ERR_UNSUPPORTED;
     }
     ipnuma->slots = aligned_alloc(64, (sizeof(dn_ipnuma_slots_t) + 63) / 64 * 64);
