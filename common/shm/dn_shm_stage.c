@@ -146,16 +146,16 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
 }
 
 /**
- * Have all memory of granules at once, before it is touched: a fault for each page takes three times as long, and
+ * Have all memory of a granule at once, before it is touched: a fault for each page takes three times as long, and
  * may be a SIGBUS.
  * @return 0: there is none.
  */
-static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t first, uint32_t count)
+static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
 {
-    uint8_t *granule = shm->map.stage + (size_t) first * DN_SHM_GRANULE;
+    uint8_t *granule = shm->map.stage + (size_t) index * DN_SHM_GRANULE;
     return 0
            == dn_shm_populate(shm->fd, granule, (uint64_t) (granule - (uint8_t *) shm->map.header),
-                              (uint64_t) count * DN_SHM_GRANULE);
+                              DN_SHM_GRANULE);
 }
 
 /** Open a granule that is found free for a peer, and let go of the one that it had. The lock is held. */
@@ -210,7 +210,7 @@ static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, enum dn_shm_walk 
 static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
-    const int grown = stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated, 1);
+    const int grown = stage->populated < stage->count && dn_shm_stage_populate(shm, stage->populated);
 
     /* To be refused takes long, too. */
     dn_store_relaxed(&stage->turns, 0);
@@ -325,17 +325,20 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
         }
         dn_pause();
     }
-    peer->stage.vain += 0 != patience;
-    if (dn_shm_stage_add(shm, peer)) {
-        peer->stage.vain = 0 != patience ? peer->stage.vain : 0;
-        return 1;
+    const int found = dn_shm_stage_add(shm, peer);
+    if (0 != patience) {
+        peer->stage.vain++;
+    } else if (found) {
+        peer->stage.vain = 0;
     }
-    dn_shm_stage_missed(shm);
-    return 0;
+    if (!found) {
+        dn_shm_stage_missed(shm);
+    }
+    return found;
 }
 
 /** A message has been written, of so many bytes: which way do the next ones go? */
-static void dn_shm_walk_on(dn_shm_peer_t *peer, size_t len)
+static void dn_shm_walk_next(dn_shm_peer_t *peer, size_t len)
 {
     const dn_shm_t *shm = (const dn_shm_t *) peer->base.iface;
     dn_shm_walks_t *walks = &peer->stage.walks;
@@ -382,7 +385,7 @@ void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size
                                     (uint32_t) len};
 
     if (DN_SHM_WALK_MIN <= len && peer->stage.walks.chosen) {
-        dn_shm_walk_on(peer, len);
+        dn_shm_walk_next(peer, len);
     }
     peer->stage.granule->put++;
     peer->stage.used += dn_line_units(len) * DN_LINE_BYTES;
