@@ -67,33 +67,43 @@ static dn_status_t dn_dsm_lock_poll(dn_dsm_t *dsm, const uint64_t *word, uint64_
 
 /** @name The queue */
 /** @{ */
+/** SWAP or CAS of the word of a lock, which is at its home. @param[out] before_p  What was there. */
+static dn_status_t dn_dsm_lock_swap(dn_dsm_t *dsm, uint32_t lock, dn_amo_op_t op, uint64_t compare,
+                                    uint64_t operand, uint64_t *before_p)
+{
+    const uint32_t home = dn_dsm_lock_home(dsm, lock);
+    dn_amo_t amo = {.op = op,
+                    .width = sizeof(uint64_t),
+                    .compare = compare,
+                    .operand = operand,
+                    .key = &dsm->card[home].desk,
+                    .roff = dn_dsm_lock_off(dsm, lock)};
+
+    return dn_dsm_amo(dsm, home, &amo, before_p);
+}
+
 /** @param[out] handed_p  Another process has handed it over, by the own line. */
 static dn_status_t dn_dsm_lock_ask(dn_dsm_t *dsm, uint32_t lock, bool *handed_p)
 {
     dn_dsm_lines_t *lines = &dsm->lines[lock];
-    const uint32_t home = dn_dsm_lock_home(dsm, lock);
-    dn_amo_t swap = {.op = DN_AMO_SWAP,
-                     .width = sizeof(uint64_t),
-                     .operand = 1 + (uint64_t) dsm->rank,
-                     .key = &dsm->card[home].desk,
-                     .roff = dn_dsm_lock_off(dsm, lock)};
+    const uint64_t us = 1 + (uint64_t) dsm->rank;
     uint64_t before = 0;
 
     dn_store_release(&lines->next, 0);
     dsm->lock[lock].turn++;
-    dn_status_t status = dn_dsm_amo(dsm, home, &swap, &before);
+    dn_status_t status = dn_dsm_lock_swap(dsm, lock, DN_AMO_SWAP, 0, us, &before);
     *handed_p = 0 != before;
     if (DN_OK != status || 0 == before) {
         return status;
     }
-    if (before > dsm->ranks || before == 1 + (uint64_t) dsm->rank) {
+    if (before > dsm->ranks || before == us) {
         dn_log_error("shared memory: the word of lock %u was overwritten", (unsigned) lock);
         return DN_ERR_PROTO;
     }
     status = dn_dsm_lock_aotf(dsm, (uint32_t) before - 1,
                               dsm->card[before - 1].lines + lock * sizeof(dn_dsm_lines_t)
                                   + offsetof(dn_dsm_lines_t, next),
-                              (1 + (uint64_t) dsm->rank) | dsm->lock[lock].turn << DN_DSM_TURN_SHIFT);
+                              us | dsm->lock[lock].turn << DN_DSM_TURN_SHIFT);
     return DN_OK != status ? status : dn_dsm_lock_poll(dsm, &lines->flag, dsm->lock[lock].turn, true);
 }
 
@@ -101,7 +111,7 @@ static dn_status_t dn_dsm_lock_ask(dn_dsm_t *dsm, uint32_t lock, bool *handed_p)
 static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_lines_t *line)
 {
     dn_dsm_lines_t *lines = &dsm->lines[lock];
-    const uint32_t home = dn_dsm_lock_home(dsm, lock);
+    const uint64_t us = 1 + (uint64_t) dsm->rank;
     dn_status_t status;
 
     if (dsm->serves && 0 == dn_load_acquire(&lines->next)) {
@@ -109,14 +119,9 @@ static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_l
         (void) dn_progress(dsm->port);
     }
     if (0 == dn_load_acquire(&lines->next)) {
-        dn_amo_t back = {.op = DN_AMO_CAS,
-                         .width = sizeof(uint64_t),
-                         .compare = 1 + (uint64_t) dsm->rank,
-                         .key = &dsm->card[home].desk,
-                         .roff = dn_dsm_lock_off(dsm, lock)};
         uint64_t found = 0;
-        status = dn_dsm_amo(dsm, home, &back, &found);
-        if (DN_OK != status || back.compare == found) {
+        status = dn_dsm_lock_swap(dsm, lock, DN_AMO_CAS, us, 0, &found);
+        if (DN_OK != status || us == found) {
             return status;
         }
         status = dn_dsm_lock_poll(dsm, &lines->next, 0, false);

@@ -397,7 +397,7 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
 
 /** @name Acquire */
 /** @{ */
-/** The same with `table` held. */
+/** A copy is stale, if there is one. `sync` and `table` are held. */
 static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
 {
     dn_dsm_page_t *page = &dsm->page[number];

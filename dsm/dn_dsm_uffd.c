@@ -3,9 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_uffd.c
- * Detection by userfaultfd(2): a page that is not mapped here raises a minor fault, though it is in the file, and UFFDIO_CONTINUE maps it; so does
- * one that is not in the file, which the library touches then; a page that is mapped write-protected raises a fault at a write. No area of the kernel is split, so there is no limit of
- * those. With UFFD_FEATURE_SIGBUS the faulting thread gets a signal, and no thread has to read events.
+ * Detection by userfaultfd(2). An access to a page that is not mapped here raises a fault, whether the page is in the file or not: the
+ * library puts it there, and UFFDIO_CONTINUE maps it. A write to a page that is mapped write-protected raises a fault, too. The kernel
+ * splits no area, so there is no limit of areas. With UFFD_FEATURE_SIGBUS the faulting thread gets a signal, and no thread has to read
+ * events.
  *
  * UFFDIO_CONTINUE can map a page write-protected since Linux 6.4. Before, a write between it and the protection would be missed, so
  * older kernels are refused.
