@@ -10,6 +10,10 @@
 
 #include <pthread.h>
 
+/** Has this process threads beside the calling one? Where the C library does not say: it has. A child of a process in which this library
+ * has started threads begins with one, and is taken to have no others. */
+int dn_thread_has_others(void);
+
 /**
  * Start a thread to which the program's signals do not go.
  *

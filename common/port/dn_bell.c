@@ -10,12 +10,6 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
-#if __has_include(<sys/single_threaded.h>)
-#    include <sys/single_threaded.h>
-#    define DN_BELL_HAS_THREADS (!__libc_single_threaded)
-#else
-#    define DN_BELL_HAS_THREADS 1
-#endif
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,7 +39,6 @@ static struct {
     int told;         /**< dn_enrolment_forget() is called in children */
     pthread_t thread; /**< ASKED */
     int enrolled;     /**< OVER: the kernel has agreed */
-    int child;        /**< this process began as a copy of one that had begun this */
 } dn_enrolment = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void dn_enrolment_turn(dn_enrolment_t state)
@@ -64,7 +57,6 @@ static void dn_enrolment_forget(void)
 {
     (void) pthread_mutex_init(&dn_enrolment.lock, NULL);
     dn_enrolment.state = DN_ENROLMENT_NONE;
-    dn_enrolment.child = 1;
 }
 
 static int dn_enrolment_ask(void)
@@ -85,8 +77,7 @@ void dn_bell_enroll_begin(void)
         dn_enrolment.told = 0 == pthread_atfork(NULL, NULL, dn_enrolment_forget);
     }
     if (DN_ENROLMENT_NONE == dn_enrolment.state) {
-        if (DN_BELL_HAS_THREADS && !dn_enrolment.child
-            && 0 == dn_thread_start(&dn_enrolment.thread, dn_enrolment_thread, NULL)) {
+        if (dn_thread_has_others() && 0 == dn_thread_start(&dn_enrolment.thread, dn_enrolment_thread, NULL)) {
             dn_enrolment_turn(DN_ENROLMENT_ASKED);
         } else {
             dn_enrolment.enrolled = dn_enrolment_ask();

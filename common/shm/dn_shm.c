@@ -52,7 +52,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     if (DN_OK != status) {
         goto err_free;
     }
-    status = dn_shm_stage_open(shm);
+    status = dn_shm_stage_open(shm, job);
     if (DN_OK != status) {
         dn_shm_destroy(shm);
         goto err_free;
@@ -81,6 +81,7 @@ static void dn_shm_close(dn_iface_t *iface)
     if (shm->named) {
         dn_shm_yama_end();
     }
+    dn_shm_stage_end(shm);
     dn_shm_destroy(shm);
     dn_shm_stage_close(shm);
     dn_shm_probe_close(shm);

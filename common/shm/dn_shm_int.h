@@ -12,6 +12,7 @@
 #ifndef DN_SHM_INT_H
 #define DN_SHM_INT_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "dn_atomic.h"
@@ -79,6 +80,9 @@ typedef struct dn_shm_stage {
     uint32_t turns;     /**< to a granule's start, since new memory was last asked for */
     uint32_t due;       /**< turns after which it is asked for again */
     uint32_t misses;    /**< looks in vain */
+    uint32_t ends;      /**< not 0: the thread that brings memory in is to end */
+    int early;          /**< there is such a thread */
+    pthread_t thread;   /**< that */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
 
@@ -439,7 +443,10 @@ static inline uint32_t *dn_shm_taken(const dn_shm_map_t *map, uint32_t granule)
     return (uint32_t *) (map->stage + map->stage_bytes + (size_t) granule * DN_LINE_BYTES);
 }
 
-dn_status_t dn_shm_stage_open(dn_shm_t *shm);
+dn_status_t dn_shm_stage_open(dn_shm_t *shm, const dn_job_t *job);
+/** Before the mapping goes. */
+void dn_shm_stage_end(dn_shm_t *shm);
+/** After that. */
 void dn_shm_stage_close(dn_shm_t *shm);
 /**
  * Place for a message of at most botf_max bytes; there is room for its line, too. The peer's tx is held until it is kicked.

@@ -18,6 +18,9 @@
  * the receiver. So the stage begins with one granule, takes another where none has been read, and one more each
  * DN_SHM_STAGE_TURNS turns from one granule to the next: a process that sends much has much of it.
  *
+ * Where the process has threads already, as Open MPI's has, and a core for each process of the host, one more brings in what the caches hold
+ * while the program starts, so that its first messages wait for no memory.
+ *
  * In a stream the sender goes on with the next granule that has been read. One that is answered, or that sends pieces of long messages,
  * has the choice between two walks:
  *
@@ -43,17 +46,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dn_clock.h"
 #include "dn_shm_memory.h"
+#include "dn_thread.h"
 
 /** Granules that are looked at for a free one. */
 #define DN_SHM_STAGE_LOOKS 8
 
 /** Turns to another granule, or to the start of the same, after which the stage takes one more: of the first DN_SHM_STAGE_CACHES, and of
- * the others. So the memory comes while 8 MiB, and then 256 more, go through the stage. */
-#define DN_SHM_STAGE_TURNS        4u
-#define DN_SHM_STAGE_TURNS_BEYOND 128u
+ * the others. So the memory comes while 32 MiB, and then 512 more, go through the stage. */
+#define DN_SHM_STAGE_TURNS        16u
+#define DN_SHM_STAGE_TURNS_BEYOND 256u
 
 /** Granules that hold more than the second cache of a core: 2 MiB; and the most that come before they are needed: osu_bw's way, twice as
  * many take a tenth more. */
@@ -96,34 +101,6 @@ const uint32_t dn_shm_granule_turns[] = {
     [DN_SHM_GRANULE_RESTS] = DN_TURN_TO(DN_SHM_GRANULE_OPEN) | DN_TURN_TO(DN_SHM_GRANULE_LEFT),
     [DN_SHM_GRANULE_LEFT] = DN_TURN_TO(DN_SHM_GRANULE_OPEN) | DN_TURN_TO(DN_SHM_GRANULE_RESTS),
 };
-
-dn_status_t dn_shm_stage_open(dn_shm_t *shm)
-{
-    dn_shm_stage_t *stage = &shm->stage;
-
-    stage->count = shm->map.stage_bytes / DN_SHM_GRANULE;
-    if (0 != stage->count && shm->counted) {
-        uint8_t *taken = (uint8_t *) dn_shm_taken(&shm->map, 0);
-        const uint64_t off = (uint64_t) (taken - (uint8_t *) shm->map.header);
-        if (0 != dn_shm_populate(shm->fd, taken, off, shm->map.bytes - off)) {
-            stage->count = 0; /* what could go through it goes through rings */
-        }
-    }
-    stage->granule = calloc(stage->count + 1, sizeof(*stage->granule));
-    if (NULL == stage->granule) {
-        return DN_ERR_NOMEM;
-    }
-    for (uint32_t i = 0; 0 != shm->config.first && i < stage->count; i++) {
-        stage->granule[i].put = shm->config.first;
-        dn_store_release_u32(dn_shm_taken(&shm->map, i), shm->config.first);
-    }
-    return DN_OK;
-}
-
-void dn_shm_stage_close(dn_shm_t *shm)
-{
-    free(shm->stage.granule);
-}
 
 /** Has all of a granule been read? Equal is enough, whatever wraps: what was put there is ahead of what was taken by no more than a
  * granule holds. */
@@ -223,6 +200,72 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
     dn_shm_granule_t *granule = &stage->granule[stage->populated];
     dn_store_relaxed(&stage->populated, stage->populated + 1);
     return granule;
+}
+
+/** Bring memory in, a granule at a time, as long as nobody wants the thread to end. */
+static void *dn_shm_stage_early(void *arg)
+{
+    dn_shm_t *shm = arg;
+    dn_shm_stage_t *stage = &shm->stage;
+    int brought = 1;
+
+    for (uint32_t i = 0; brought && i < DN_SHM_STAGE_CACHES && 0 == dn_load_acquire_u32(&stage->ends); i++) {
+        /* Senders may take it meanwhile: then it is there, and this is soon over. */
+        brought = dn_shm_stage_populate(shm, i);
+        dn_lock(&stage->lock);
+        if (brought && i == stage->populated) {
+            dn_store_relaxed(&stage->populated, i + 1);
+        }
+        dn_unlock(&stage->lock);
+    }
+    return NULL;
+}
+
+/** Is memory to be brought in early? Not where it may run out, or cores are few: there it comes as it is needed. */
+static int dn_shm_stage_is_early(const dn_shm_t *shm, const dn_job_t *job)
+{
+    return DN_SHM_STAGE_CACHES <= shm->stage.count && shm->memfd && !shm->counted && dn_thread_has_others()
+           && 1 < job->nlocal && job->nlocal <= (uint64_t) sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+dn_status_t dn_shm_stage_open(dn_shm_t *shm, const dn_job_t *job)
+{
+    dn_shm_stage_t *stage = &shm->stage;
+
+    stage->count = shm->map.stage_bytes / DN_SHM_GRANULE;
+    if (0 != stage->count && shm->counted) {
+        uint8_t *taken = (uint8_t *) dn_shm_taken(&shm->map, 0);
+        const uint64_t off = (uint64_t) (taken - (uint8_t *) shm->map.header);
+        if (0 != dn_shm_populate(shm->fd, taken, off, shm->map.bytes - off)) {
+            stage->count = 0; /* what could go through it goes through rings */
+        }
+    }
+    stage->granule = calloc(stage->count + 1, sizeof(*stage->granule));
+    if (NULL == stage->granule) {
+        return DN_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; 0 != shm->config.first && i < stage->count; i++) {
+        stage->granule[i].put = shm->config.first;
+        dn_store_release_u32(dn_shm_taken(&shm->map, i), shm->config.first);
+    }
+    stage->early =
+        dn_shm_stage_is_early(shm, job) && 0 == dn_thread_start(&stage->thread, dn_shm_stage_early, shm);
+    return DN_OK;
+}
+
+void dn_shm_stage_end(dn_shm_t *shm)
+{
+    /* A child of fork() has no such thread. */
+    if (shm->stage.early && (uint32_t) getpid() == shm->map.header->os_pid) {
+        dn_store_release_u32(&shm->stage.ends, 1);
+        (void) pthread_join(shm->stage.thread, NULL);
+        shm->stage.early = 0;
+    }
+}
+
+void dn_shm_stage_close(dn_shm_t *shm)
+{
+    free(shm->stage.granule);
 }
 
 /** A turn more: is it time to take another granule? Where threads turn at once, one may not be counted. */

@@ -10,10 +10,12 @@
 
 #include "dn_world.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "port/dn_port.h"
 #include "shm/dn_shm_int.h"
 
 enum { SENDER, FIRST, SECOND, THIRD };
@@ -552,8 +554,8 @@ static void who_sends_more_has_more_of_the_stage(dn_world_t *world)
     enum {
         GRANULES = 16,
         QUARTER = DN_SHM_GRANULE / 4 - DN_LINE_BYTES,
-        FEW = 3 * 4, /* The first of them finds no granule at all. */
-        ALL = 4 * 4 * GRANULES + 100
+        FEW = 15 * 4, /* The first of them finds no granule at all. */
+        ALL = 4 * 16 * GRANULES + 100
     };
 
     open_staged(world, GRANULES, hear_any);
@@ -563,7 +565,7 @@ static void who_sends_more_has_more_of_the_stage(dn_world_t *world)
         wait_for_the_stage(world);
         uint64_t sent = send_one_by_one(world, QUARTER, 0, FEW);
         dn_check_equal(populated(world, FIRST), 1);
-        sent = send_one_by_one(world, QUARTER, sent, 4 * 4);
+        sent = send_one_by_one(world, QUARTER, sent, 16 * 4);
         dn_check_equal(populated(world, FIRST), 2);
         (void) send_one_by_one(world, QUARTER, sent, ALL - sent);
         dn_check_equal(populated(world, FIRST), GRANULES);
@@ -574,10 +576,40 @@ static void who_sends_more_has_more_of_the_stage(dn_world_t *world)
     dn_world_stop(world);
 }
 
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wait_for_the_end(void *arg)
+{
+    (void) pthread_mutex_lock(&held);
+    (void) pthread_mutex_unlock(&held);
+    return arg;
+}
+
+/** The process has a thread besides; the first port is closed while memory may still come. */
+static void memory_comes_early_where_there_are_threads_and_cores(dn_world_t *world)
+{
+    enum { GRANULES = 64 };
+    const uint32_t wanted = world->size <= sysconf(_SC_NPROCESSORS_ONLN) ? GRANULES : 0;
+    pthread_t thread;
+
+    (void) pthread_mutex_lock(&held);
+    dn_check_equal(pthread_create(&thread, NULL, wait_for_the_end, NULL), 0);
+    for (int life = 0; life < 2; life++) {
+        open_staged(world, GRANULES, hear_any);
+        const dn_shm_stage_t *stage = &((const dn_shm_t *) world->port->ifaces)->stage;
+        while (0 != life && wanted != dn_load_relaxed(&stage->populated)) {
+            sched_yield();
+        }
+        dn_close(world->port);
+    }
+    (void) pthread_mutex_unlock(&held);
+    dn_check_equal(pthread_join(thread, NULL), 0);
+}
+
 /** Pieces of long messages, in a stage that is larger than the caches. Each is read before the next. */
 static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
 {
-    enum { LARGE = 64, GRANULES = LARGE, OTHERS = LARGE / 2, GROW = 2 * 4 * GRANULES, PIECES = 2 * 70 };
+    enum { LARGE = 64, GRANULES = LARGE, OTHERS = LARGE / 2, GROW = 2 * 16 * GRANULES, PIECES = 2 * 70 };
     const uint64_t all = GROW + 4 * PIECES;
 
     open_staged(world, GRANULES, hear_any);
@@ -641,7 +673,7 @@ static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
 /** Two processes that answer each other: a message of medium length goes the way that is known to be faster. */
 static void who_is_answered_walks_where_that_is_faster(dn_world_t *world)
 {
-    enum { GRANULES = 64, LEN = 8000, GROW = 4 * 4 * GRANULES, SOME = 300 };
+    enum { GRANULES = 64, LEN = 8000, GROW = 4 * 16 * GRANULES, SOME = 300 };
     const int other = 1 - world->rank;
     uint64_t rounds = 0;
 
@@ -694,6 +726,8 @@ static const dn_world_test_t tests[] = {
     {"a_handler_that_progresses_keeps_its_message", 2, a_handler_that_progresses_keeps_its_message},
     {"messages_are_shown_in_the_ring_and_in_the_stage", 2, messages_are_shown_in_the_ring_and_in_the_stage},
     {"who_sends_more_has_more_of_the_stage", 2, who_sends_more_has_more_of_the_stage},
+    {"memory_comes_early_where_there_are_threads_and_cores", 2,
+     memory_comes_early_where_there_are_threads_and_cores},
     {"pieces_try_both_walks_and_keep_to_one", 2, pieces_try_both_walks_and_keep_to_one},
     {"who_is_answered_walks_where_that_is_faster", 2, who_is_answered_walks_where_that_is_faster},
     {"a_sender_that_comes_again_is_heard_in_order", 2, a_sender_that_comes_again_is_heard_in_order},
