@@ -24,13 +24,14 @@
 /** What the modex says of the processes of this job, by rank. It is asked once of each, since a question to PMIx takes some
  * microseconds, and PMIx 5.0 leaks a little memory each time. */
 static struct {
+    opal_mutex_t asking; /**< held while PMIx is asked */
     opal_mutex_t lock;
     uint32_t ranks;
     struct {
         uint8_t *bytes; /**< NULL: not asked yet, or nothing was told */
         size_t len;
     } * of;
-} modex = {.lock = OPAL_MUTEX_STATIC_INIT};
+} modex = {.asking = OPAL_MUTEX_STATIC_INIT, .lock = OPAL_MUTEX_STATIC_INIT};
 
 static char *told[DN_OMPI_ADDRESSES]; /**< names under which this process has published; NULL: nothing */
 
@@ -118,7 +119,7 @@ static bool modex_recall(uint32_t rank, uint8_t **bytes_p, size_t *len_p)
     return NULL != *bytes_p;
 }
 
-/** Keep an answer, unless there is no memory, or another thread has had the same one. */
+/** Keep an answer, unless there is no memory. */
 static void modex_keep(uint32_t rank, const uint8_t *bytes, size_t len)
 {
     opal_mutex_lock(&modex.lock);
@@ -136,20 +137,27 @@ static void modex_keep(uint32_t rank, const uint8_t *bytes, size_t len)
     opal_mutex_unlock(&modex.lock);
 }
 
-/** Ask the modex, of a process of this job once. No lock is held meanwhile. As modex_ask(). */
+/** Ask the modex, of a process of this job once. One thread asks at a time: the client of PMIx 5.0 mixes up the answers to questions that
+ * threads ask together, since it goes on reading a question after its thread has been told. As modex_ask(). */
 static bool modex_find(const opal_process_name_t *proc, uint8_t **bytes_p, size_t *len_p)
 {
-    if (OPAL_PROC_MY_NAME.jobid != proc->jobid) {
-        return modex_ask(proc, bytes_p, len_p);
-    }
-    if (modex_recall(proc->vpid, bytes_p, len_p)) {
+    const bool is_kept = OPAL_PROC_MY_NAME.jobid == proc->jobid;
+    bool found = is_kept && modex_recall(proc->vpid, bytes_p, len_p);
+
+    if (found) {
         return true;
     }
-    if (!modex_ask(proc, bytes_p, len_p)) {
-        return false;
+    opal_mutex_lock(&modex.asking);
+    /* Another thread may have asked the same meanwhile. */
+    found = is_kept && modex_recall(proc->vpid, bytes_p, len_p);
+    if (!found) {
+        found = modex_ask(proc, bytes_p, len_p);
+        if (found && is_kept) {
+            modex_keep(proc->vpid, *bytes_p, *len_p);
+        }
     }
-    modex_keep(proc->vpid, *bytes_p, *len_p);
-    return true;
+    opal_mutex_unlock(&modex.asking);
+    return found;
 }
 
 /** The time limit for processes that are silent. Where these are never given up, still nobody waits for ever for what may not be
