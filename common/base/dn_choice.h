@@ -26,9 +26,9 @@ typedef struct dn_choice {
 } dn_choice_t;
 
 /** Operations of a round; it divides 2^32, since the count wraps. */
-#define DN_CHOICE_EVERY 2048u
-/** A third of the tries of a way do not count: they find nothing in the caches. */
-#define DN_CHOICE_SETTLES(tries) ((tries) / 3)
+#define DN_CHOICE_EVERY 8192u
+/** Two thirds of the tries of a way do not count: they find in the caches what the other way has left there. */
+#define DN_CHOICE_SETTLES(tries) (2 * (tries) / 3)
 /** Of the rest of a round, one in how many is timed. */
 #define DN_CHOICE_TIMED 16u
 /** What costs more costs much. */

@@ -100,8 +100,9 @@ enum dn_shm_tx_state {
     DN_SHM_TX_STAGE, /**< the peer has attached to our mapping: longer ones may go through the stage */
 };
 
-/** The shortest message that chooses a walk: to take the time costs more than others can gain. */
-#define DN_SHM_WALK_MIN 2048u
+/** The shortest message that chooses a walk. One that is shorter, and answers, goes through the ring: at 2 KiB that takes less time than
+ * through the stage, at 4 KiB half as long again (perf/dn_latency). */
+#define DN_SHM_WALK_MIN 3072u
 
 /** Which granule the next message goes to. */
 enum dn_shm_walk {

@@ -14,10 +14,6 @@
 /** Refused sends between two looks at whether the peer still lives (a look reads /proc: some 20 us). */
 #define DN_SHM_REFUSALS 16384
 
-/** Longest message that answers through the ring: at 4 KiB it takes 0.8 us so, through the stage 0.6, and 1 where that is
- * new (perf/dn_latency, 10000 iterations). */
-#define DN_SHM_ANSWER_MAX 4352u
-
 /** The first message to a peer that came by itself. DN_ERR_AGAIN: the way is open now. */
 static dn_status_t dn_shm_answer(dn_shm_peer_t *peer)
 {
@@ -54,13 +50,12 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
 /**
  * Where a message may go through the stage, the ring is better for one of medium length that answers the peer: its
  * lines are at hand, and a stage that was never filled costs a page fault each 4 KiB, which ends with the first lap. From
- * the second message in a row on, the stage is, and so it is where it is larger than the caches and that is better. Threads do not look
- * at what others receive.
+ * the second message in a row on, the stage is. Threads do not look at what others receive.
  */
 static inline int dn_shm_answers(dn_shm_peer_t *peer, size_t len)
 {
-    if (DN_SHM_ANSWER_MAX < len || (DN_SHM_WALK_MIN <= len && DN_SHM_WALK_ON == peer->stage.walks.walk)
-        || peer->threads || NULL == peer->rx || peer->stage.heard == peer->rx->line.head) {
+    if (DN_SHM_WALK_MIN <= len || peer->threads || NULL == peer->rx
+        || peer->stage.heard == peer->rx->line.head) {
         return 0;
     }
     peer->stage.heard = peer->rx->line.head;

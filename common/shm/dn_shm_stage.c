@@ -69,7 +69,7 @@
 #define DN_SHM_STAGE_ALONE 4u
 
 /** Messages by which a walk is tried. */
-#define DN_SHM_WALK_TRIES 32
+#define DN_SHM_WALK_TRIES 48
 
 /** Granules that are taken as soon as none is free. */
 #define DN_SHM_STAGE_FIRST 4
@@ -352,7 +352,7 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
     dn_shm_walks_t *walks = &peer->stage.walks;
 
-    walks->chosen = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
+    walks->chosen = (dn_shm_stage_is_answered(peer) && DN_SHM_WALK_MIN <= len) || dn_shm_stage_is_piece(len);
     const enum dn_shm_walk walk = walks->chosen ? walks->walk : DN_SHM_WALK_ON;
     if (dn_shm_stage_is_due(&shm->stage) && dn_shm_stage_add(shm, peer)) {
         return 1;
