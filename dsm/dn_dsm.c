@@ -153,39 +153,41 @@ const char *dn_dsm_detects(const dn_dsm_t *dsm)
     return dsm->shares ? "shared" : dsm->detect->name;
 }
 
-/** The home of page i of an allocation of so many pages. */
-static uint32_t dn_dsm_alloc_home(const dn_dsm_t *dsm, uint64_t i, uint64_t pages, dn_dsm_home_t home,
-                                  uint32_t rank)
-{
-    if (DN_DSM_HOME_RANK == home) {
-        return rank;
-    }
-    return (uint32_t) (DN_DSM_HOME_CYCLIC == home ? i % dsm->ranks : i * dsm->ranks / pages);
-}
-
-dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint32_t rank, void **at_p)
+/** Pages for so many bytes; 0: there is none such, as the log line says. */
+static uint64_t dn_dsm_alloc_pages(const dn_dsm_t *dsm, uint64_t bytes, dn_status_t *status_p)
 {
     const uint64_t pages = bytes / dsm->page_bytes + (0 != bytes % dsm->page_bytes);
-    /* The same where all pass the same. */
-    const uint64_t sum = (bytes * 4 + home) * (2 * DN_DSM_RANKS_MAX) + (DN_DSM_HOME_RANK == home ? rank : 0);
-    const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_ALLOC, .interval = sum};
-    dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
 
-    if (0 == bytes || DN_DSM_HOME_RANK < home || (DN_DSM_HOME_RANK == home && rank >= dsm->ranks)) {
-        dn_log_error("shared memory: an allocation is of at least one byte, at home with a rank below %u",
-                     (unsigned) dsm->ranks);
-        return DN_ERR_PARAM;
-    }
-    if (pages > dsm->pages - dsm->used) {
+    *status_p = DN_OK;
+    if (0 == bytes) {
+        dn_log_error("shared memory: an allocation is of at least one byte");
+        *status_p = DN_ERR_PARAM;
+    } else if (pages > dsm->pages - dsm->used) {
         dn_log_error("shared memory: %llu bytes are not left of %llu: open with more "
                      "(dn_dsm_config_t::bytes, DN_DSM_BYTES)",
                      (unsigned long long) bytes, (unsigned long long) dsm->pages * dsm->page_bytes);
-        return DN_ERR_NOMEM;
+        *status_p = DN_ERR_NOMEM;
     }
+    return DN_OK == *status_p ? pages : 0;
+}
+
+static dn_status_t dn_dsm_alloc_home(const dn_dsm_t *dsm, uint32_t rank)
+{
+    if (rank >= dsm->ranks) {
+        dn_log_error("shared memory: an allocation is at home with a rank below %u, not with %u",
+                     (unsigned) dsm->ranks, (unsigned) rank);
+        return DN_ERR_PARAM;
+    }
+    return DN_OK;
+}
+
+/** Take pages whose homes are set, if all do. @param[in] sum  The same where all pass the same. */
+static dn_status_t dn_dsm_alloc_take(dn_dsm_t *dsm, uint64_t pages, uint64_t sum, void **at_p)
+{
+    const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_ALLOC, .interval = sum};
     const uint32_t first = dsm->used;
-    for (uint64_t i = 0; i < pages; i++) {
-        dsm->page[first + i].home = (uint16_t) dn_dsm_alloc_home(dsm, i, pages, home, rank);
-    }
+    dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
+
     dsm->used += (uint32_t) pages;
     dn_dsm_inside++;
     const dn_status_t status = dn_dsm_all(dsm, &tell, told);
@@ -203,6 +205,46 @@ dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint
         *at_p = dsm->front + (uint64_t) first * dsm->page_bytes;
     }
     return status;
+}
+
+dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint32_t rank, void **at_p)
+{
+    const uint64_t sum = (bytes * 4 + home) * (2 * DN_DSM_RANKS_MAX) + (DN_DSM_HOME_RANK == home ? rank : 0);
+    dn_status_t status;
+    const uint64_t pages = dn_dsm_alloc_pages(dsm, bytes, &status);
+
+    if (DN_OK == status && DN_DSM_HOME_RANK < home) {
+        dn_log_error("shared memory: there is no such way to choose homes as %u", (unsigned) home);
+        status = DN_ERR_PARAM;
+    } else if (DN_OK == status && DN_DSM_HOME_RANK == home) {
+        status = dn_dsm_alloc_home(dsm, rank);
+    }
+    if (DN_OK != status) {
+        return status;
+    }
+    for (uint64_t i = 0; i < pages; i++) {
+        const uint64_t of = DN_DSM_HOME_RANK == home     ? rank
+                            : DN_DSM_HOME_CYCLIC == home ? i % dsm->ranks
+                                                         : i * dsm->ranks / pages;
+        dsm->page[dsm->used + i].home = (uint16_t) of;
+    }
+    return dn_dsm_alloc_take(dsm, pages, sum, at_p);
+}
+
+dn_status_t dn_dsm_alloc_homes(dn_dsm_t *dsm, uint64_t bytes, const uint16_t *home, void **at_p)
+{
+    /* Of FNV-1a. */
+    const uint64_t prime = UINT64_C(0x100000001b3);
+    uint64_t sum = (UINT64_C(0xcbf29ce484222325) ^ bytes) * prime;
+    dn_status_t status;
+    const uint64_t pages = dn_dsm_alloc_pages(dsm, bytes, &status);
+
+    for (uint64_t i = 0; DN_OK == status && i < pages; i++) {
+        status = dn_dsm_alloc_home(dsm, home[i]);
+        dsm->page[dsm->used + i].home = home[i];
+        sum = (sum ^ home[i]) * prime;
+    }
+    return DN_OK == status ? dn_dsm_alloc_take(dsm, pages, sum, at_p) : status;
 }
 
 dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write)

@@ -67,7 +67,7 @@
  *          a sentence. So does any other error of a transfer on which others wait: a process that went on without its
  *          part of a lock, a barrier or a release would leave them waiting, or with old data.
  * Threads: all threads of a process may use the memory and all calls at once, but for dn_dsm_alloc(),
- *          dn_dsm_barrier(), dn_dsm_reduce() and dn_dsm_close(), which one thread of each process calls, and all
+ *          dn_dsm_alloc_homes(), dn_dsm_barrier(), dn_dsm_reduce() and dn_dsm_close(), which one thread of each process calls, and all
  *          processes in the same order. While a thread is in a barrier or a reduction, no other thread of its process
  *          is in dn_dsm_lock(), _unlock(), _acquire() or _release(): what is found to break this gets DN_ERR_PARAM, or
  *          ends the process with a sentence where it is the barrier that comes second.
@@ -204,6 +204,16 @@ DN_API const char *dn_dsm_detect_why_not(const char *name);
  */
 DN_API dn_status_t dn_dsm_alloc(dn_dsm_t *dsm, uint64_t bytes, dn_dsm_home_t home, uint32_t rank,
                                 void **at_p);
+
+/**
+ * The same, with the home of each page.
+ *
+ * @param[in]  bytes  At least 1; whole pages are taken.
+ * @param[in]  home   The rank of each page, of sysconf(_SC_PAGESIZE) bytes. It is the caller's again on return.
+ * @param[out] at_p   As above.
+ * Errors as dn_dsm_alloc().
+ */
+DN_API dn_status_t dn_dsm_alloc_homes(dn_dsm_t *dsm, uint64_t bytes, const uint16_t *home, void **at_p);
 
 /**
  * Get a lock. Processes are queued: whichever asks first gets it first. Of the threads of one process any may be next.

@@ -63,6 +63,7 @@ static void calls_refuse_what_is_wrong(dn_world_t *world)
     dn_dsm_t *dsm = opened(world), *second = NULL;
     double value[DN_DSM_VALUES_MAX + 1];
     void *at = NULL;
+    const uint16_t home[] = {0, 2};
 
     refused(dn_dsm_unlock(dsm, 1), DN_ERR_PARAM, "does not have lock 1");
     refused(dn_dsm_lock(dsm, 10), DN_ERR_PARAM, "no lock 10");
@@ -73,6 +74,9 @@ static void calls_refuse_what_is_wrong(dn_world_t *world)
     refused(dn_dsm_alloc(dsm, 0, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_PARAM, "at least one byte");
     refused(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_ERR_PARAM, "rank below 2");
     refused(dn_dsm_alloc(dsm, 101 * PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_NOMEM, "not left");
+    refused(dn_dsm_alloc(dsm, PAGE, (dn_dsm_home_t) 3, 0, &at), DN_ERR_PARAM, "no such way");
+    refused(dn_dsm_alloc_homes(dsm, 2 * PAGE, home, &at), DN_ERR_PARAM, "rank below 2");
+    refused(dn_dsm_alloc_homes(dsm, 101 * PAGE, home, &at), DN_ERR_NOMEM, "not left");
     refused(dn_dsm_alloc(dsm, UINT64_MAX, DN_DSM_HOME_BLOCK, 0, &at), DN_ERR_NOMEM, "not left");
     dn_check_equal(dn_dsm_alloc(dsm, 2 * PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_OK);
     refused(dn_dsm_touch(dsm, at, 2 * PAGE + 1, 0), DN_ERR_RANGE, "not allocated");

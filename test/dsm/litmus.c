@@ -492,6 +492,32 @@ static void prefetched_pages_are_here(const ground_t *g)
     barrier(g);
 }
 
+/** Each rank fetches what is not its own, and nothing else. */
+static void pages_have_the_homes_that_they_were_given(const ground_t *g)
+{
+    static const uint16_t wanted[] = {1, 0, 0, 1, 1, 1, 0};
+    enum { PAGES = sizeof(wanted) / sizeof(wanted[0]) };
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
+    void *at;
+    uint64_t far = 0;
+
+    dn_check_equal(dn_dsm_alloc_homes(g->dsm, PAGES * page * 8, wanted, &at), DN_OK);
+    volatile uint64_t *datum = at;
+    for (unsigned p = 0; p < PAGES; p++) {
+        if (wanted[p] == g->rank) {
+            datum[p * page] = p;
+        }
+        far += wanted[p] != g->rank;
+    }
+    barrier(g);
+    const uint64_t before = fetched(g);
+    for (unsigned p = 0; p < PAGES; p++) {
+        dn_check_equal(datum[p * page], p);
+    }
+    dn_check_equal(fetched(g) - before, 0 == strcmp("shared", dn_dsm_detects(g->dsm)) ? 0 : far);
+    barrier(g);
+}
+
 static const struct {
     const char *name;
     void (*fn)(const ground_t *ground);
@@ -516,6 +542,7 @@ static const struct {
     TEST(threads_use_it_at_once),
     TEST(touched_memory_goes_to_system_calls),
     TEST(prefetched_pages_are_here),
+    TEST(pages_have_the_homes_that_they_were_given),
 #undef TEST
 };
 
