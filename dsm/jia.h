@@ -1,0 +1,92 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file jia.h
+ * The interface of JIAJIA on dn_dsm.h, so that programs which were written for it run unchanged. Compile them with
+ * -I.../include/dimmnet, and link them with -ldn_dsm -ldimmnet.
+ *
+ * What differs:
+ *   - Processes are started together (doc/dsm.md), and the environment says which is which. jia_init() starts none and reads no
+ *     .jiahosts.
+ *   - Memory is lazily release consistent, which is more than JIAJIA promises: whatever is right there is right here. With
+ *     DN_DSM_PROTOCOL=scope it is what JIAJIA has.
+ *   - Locks are 0 .. DN_DSM_LOCKS - 1, and sizes are not limited to what an int holds.
+ *   - jia_wait() is a barrier, and so also brings memory up to date.
+ *   - jia_config() does nothing: what it switches changes how fast a program is, not what it computes.
+ *   - There are no condition variables, messages, load balancing and statistics: dn_dsm_stat() has these. The macros of SPLASH
+ *     are in c.m4.dn_dsm.
+ *
+ * Errors:  these calls return none. After a failure libdn_dsm, or the call, has written a sentence, and the process ends with
+ *          status 1; the others find that it is gone, and end in the same way.
+ * Threads: as the calls of dn_dsm.h on which they stand. What allocates, waits or is a barrier is called by all processes
+ *          in the same order, with the same arguments.
+ *
+ * Pinned by examples/dsm/programs_have_their_serial_answers.
+ */
+#ifndef JIA_H
+#define JIA_H
+
+#include "dn_dsm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What jia_config() knows by name. */
+#define HMIG      0
+#define ADWD      1
+#define BROADCAST 2
+#define LOADBAL   3
+#define WVEC      4
+#ifndef ON
+#    define OFF 0
+#    define ON  1
+#endif
+
+/** Number of this process: 0 .. jiahosts - 1. From jia_init() on; not to be written. */
+extern DN_API int jiapid;
+/** Number of processes. */
+extern DN_API int jiahosts;
+
+/** Open the memory as dn_dsm_config_env() says. The arguments are not looked at. */
+DN_API void jia_init(int argc, char **argv);
+/** Close it. All processes call this; it returns. */
+DN_API void jia_exit(void);
+
+/** Allocate zeroed memory, all at home with one process: the next one at each call, beginning with 0.
+ * @param[in] bytes  Whole pages are taken, here and below. @return the address, the same in all processes. */
+DN_API unsigned long jia_alloc(unsigned long bytes);
+/** The same, at home with process 0. */
+DN_API unsigned long jia_alloc1(unsigned long bytes);
+/** The same, @p block bytes at home with each process by turns, beginning with 0. */
+DN_API unsigned long jia_alloc2(unsigned long bytes, unsigned long block);
+/** The same, all at home with process @p host. */
+DN_API unsigned long jia_alloc2p(unsigned long bytes, int host);
+/** The same, @p block bytes by turns, beginning with process @p host. */
+DN_API unsigned long jia_alloc3(unsigned long bytes, unsigned long block, int host);
+/** The same, blocks[0] bytes at home with each process from @p host on, then blocks[1] with each from 0 on, and so on; after
+ * blocks[n - 1] comes blocks[0] again. */
+DN_API unsigned long jia_alloc4(unsigned long bytes, const int *blocks, int n, int host);
+
+/** As dn_dsm_lock(). */
+DN_API void jia_lock(int lock);
+/** As dn_dsm_unlock(). */
+DN_API void jia_unlock(int lock);
+/** As dn_dsm_barrier(). */
+DN_API void jia_barrier(void);
+/** The same. */
+DN_API void jia_wait(void);
+
+/** Seconds since jia_init(). */
+DN_API double jia_clock(void);
+/** Write a sentence, as printf() does, and end this process with status 1. */
+DN_API void jia_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/** Accepted, and ignored. */
+DN_API void jia_config(int what, int value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
