@@ -336,6 +336,8 @@ dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *
 
 /** @name Opening (dn_dsm_open.c) */
 /** @{ */
+/** The i-th address that is tried for the front; the first one where that is free. */
+uint8_t *dn_dsm_place_address(uint32_t i);
 /** Take the memory and whatever else dn_dsm_close() gives back. */
 void dn_dsm_free(dn_dsm_t *dsm);
 /** @} */

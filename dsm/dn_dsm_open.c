@@ -187,7 +187,7 @@ static uint64_t dn_dsm_open_bytes(const dn_dsm_t *dsm)
     return (uint64_t) dsm->pages * dsm->page_bytes;
 }
 
-static uint8_t *dn_dsm_place_address(uint32_t i)
+uint8_t *dn_dsm_place_address(uint32_t i)
 {
     /* Far from where systems put programs, heaps and libraries; the first four are there with 39 bits of addresses, too. */
     return (uint8_t *) (uintptr_t) (4 > i ? (UINT64_C(0x10) + 4 * i) << 32 : (UINT64_C(0x10) + 4 * i) << 40);
