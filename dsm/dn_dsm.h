@@ -111,6 +111,8 @@ typedef struct dn_dsm_config {
         *detect; /**< how accesses are detected: "segv", "uffd", or "auto", the first of these that works */
     const char *
         share; /**< "auto": where one host has all processes, they map one memory, and nothing is copied; "never" */
+    const char *
+        map; /**< file for a picture of who fetched which page, which rank 0 writes as it closes (doc/dsm.md); NULL: none */
 } dn_dsm_config_t;
 
 /** Where pages of an allocation have their homes. */
@@ -149,7 +151,7 @@ DN_API void dn_dsm_config_init(dn_dsm_config_t *config);
 
 /**
  * The same, then what the environment says: DN_DSM_RANK, _RANKS, _BYTES, _LOCKS, _TIMEOUT, _FOLDER, _DEVICES, _SETTINGS,
- * _PROTOCOL, _DETECT and _SHARE. Under Open MPI's mpirun, rank and ranks are those of the job.
+ * _PROTOCOL, _DETECT, _SHARE and _MAP. Under Open MPI's mpirun, rank and ranks are those of the job.
  *
  * @param[out] config  Its strings live as long as the environment is not changed.
  * @retval DN_ERR_PARAM  a number is none: the log line says which.
@@ -175,7 +177,8 @@ DN_API dn_status_t dn_dsm_config_env(dn_dsm_config_t *config);
 DN_API dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p);
 
 /** Close it, when all processes call this. The memory ends: an access to it ends the process with a sentence.
- * @retval DN_ERR_UNREACH  a process has ended without. It is closed all the same. */
+ * @retval DN_ERR_UNREACH  a process has ended without. It is closed all the same.
+ * @retval DN_ERR_ACCESS   the map cannot be written; DN_ERR_NOMEM: there is no memory to draw it. It is closed all the same. */
 DN_API dn_status_t dn_dsm_close(dn_dsm_t *dsm);
 
 /** The rank of this process. */

@@ -73,6 +73,7 @@ dn_status_t dn_dsm_config_env(dn_dsm_config_t *config)
     dn_dsm_config_word("DN_DSM_PROTOCOL", &config->protocol);
     dn_dsm_config_word("DN_DSM_DETECT", &config->detect);
     dn_dsm_config_word("DN_DSM_SHARE", &config->share);
+    dn_dsm_config_word("DN_DSM_MAP", &config->map);
     return DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_RANK", &config->rank)
                    && DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_SIZE", &config->ranks)
                    && DN_OK == dn_dsm_config_small("DN_DSM_RANK", &config->rank)

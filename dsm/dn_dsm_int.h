@@ -93,9 +93,11 @@ typedef struct dn_dsm_run {
 
 /** What each process tells the others in a call that all make; DN_DSM_TELL bytes where there is room, else less runs. */
 typedef struct dn_dsm_tell {
-    uint32_t call;     /**< dn_dsm_call_t, and of a reduction its DN_DSM_CALL_FOLD() */
-    uint32_t runs;     /**< written or fetched pages */
-    uint64_t interval; /**< of what was written; for DN_DSM_CALL_ALLOC a sum of its arguments */
+    uint32_t call; /**< dn_dsm_call_t, and of a reduction its DN_DSM_CALL_FOLD() */
+    uint32_t runs; /**< written or fetched pages */
+    uint64_t
+        interval; /**< of what was written; for DN_DSM_CALL_ALLOC a sum of its arguments; for DN_DSM_CALL_CLOSE not 0 where it
+                            tells a map */
     dn_dsm_run_t run[5];
 } dn_dsm_tell_t;
 _Static_assert(DN_AOTF_LINE_MAX == sizeof(dn_dsm_tell_t), "one line");
@@ -236,6 +238,8 @@ struct dn_dsm {
     uint32_t stop; /**< of the server. Atomic */
 
     dn_dsm_stat_t stat; /**< atomic */
+    char *map;          /**< file for the page map; NULL: none is made */
+    uint32_t *fetched;  /**< with a map: by page, how often. Who has set a page to FETCHING counts it */
 };
 
 /** @name Counters */
@@ -340,6 +344,14 @@ dn_status_t dn_dsm_all(dn_dsm_t *dsm, const dn_dsm_tell_t *tell, dn_dsm_tell_t *
 uint8_t *dn_dsm_place_address(uint32_t i);
 /** Take the memory and whatever else dn_dsm_close() gives back. */
 void dn_dsm_free(dn_dsm_t *dsm);
+/** @} */
+
+/** @name The page map (dn_dsm_map.c) */
+/** @{ */
+/** Begin to count for a map. @param[in] path  NULL: there is none. */
+dn_status_t dn_dsm_map_open(dn_dsm_t *dsm, const char *path);
+/** All have come to dn_dsm_close(): tell rank 0, which writes the map. */
+dn_status_t dn_dsm_map_close(dn_dsm_t *dsm, const dn_dsm_tell_t *told);
 /** @} */
 
 /** @name Pages (dn_dsm_page.c) */

@@ -496,6 +496,8 @@ void dn_dsm_free(dn_dsm_t *dsm)
     free(dsm->in);
     free(dsm->blocks);
     free(dsm->card);
+    free(dsm->map);
+    free(dsm->fetched);
     free(dsm);
     pthread_mutex_lock(&dn_dsm_opening);
     dn_dsm_taken = false;
@@ -535,6 +537,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         dsm->card = calloc(dsm->ranks, sizeof(*dsm->card));
         status = NULL == dsm->card ? DN_ERR_NOMEM : dn_dsm_open_lists(dsm);
     }
+    status = DN_OK != status ? status : dn_dsm_map_open(dsm, config->map);
     status = DN_OK != status ? status : dn_dsm_meet_open(dsm, config->folder, &key);
     status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
     status = DN_OK != status ? status : dn_dsm_open_cards(dsm, config, &tree);
@@ -554,7 +557,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
 
 dn_status_t dn_dsm_close(dn_dsm_t *dsm)
 {
-    const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_CLOSE};
+    const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_CLOSE, .interval = NULL != dsm->map};
     dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
     uint8_t done = 1;
 
@@ -563,6 +566,7 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     status = DN_OK != status ? status : dn_dsm_all(dsm, &tell, told);
     /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
     dsm->closing = true;
+    const dn_status_t drawn = DN_OK != status ? status : dn_dsm_map_close(dsm, told);
     status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "done", &done, sizeof(done));
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(done);
@@ -571,6 +575,6 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     dn_dsm_open_now = NULL;
     dn_dsm_free(dsm);
     dn_dsm_inside--;
-    return status;
+    return DN_OK != status ? status : drawn;
 }
 /** @} */

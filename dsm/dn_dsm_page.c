@@ -147,6 +147,9 @@ static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_
         const dn_status_t ended = dn_dsm_op_end(dsm, &op[home]);
         status = DN_OK != ended ? ended : status;
     }
+    for (uint32_t i = 0; NULL != dsm->fetched && i < count; i++) {
+        dsm->fetched[page[i]]++;
+    }
     dn_dsm_count(&dsm->stat.fetched, count);
     return status;
 }

@@ -1,0 +1,161 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_map.c
+ * The page map: a picture of who fetched which page how often. Rank 0 writes it as the memory is closed, in the format PPM, which
+ * needs no library: a line of text, then three bytes for each point.
+ *
+ * Each process has a panel, eight of them beside each other. In a panel each page has a cell, 64 of them beside each other.
+ */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Points of a cell, in both directions. */
+#define DN_DSM_MAP_CELL 4u
+/** Cells of a panel beside each other. */
+#define DN_DSM_MAP_CELLS 64u
+/** Points between panels, and around them. */
+#define DN_DSM_MAP_GAP 8u
+/** Panels beside each other. */
+#define DN_DSM_MAP_PANELS 8u
+
+#define DN_DSM_MAP_WIDTH (DN_DSM_MAP_CELLS * DN_DSM_MAP_CELL + DN_DSM_MAP_GAP)
+
+typedef struct dn_dsm_colour {
+    uint8_t rgb[3];
+} dn_dsm_colour_t;
+
+/** What is drawn. */
+typedef struct dn_dsm_map {
+    const dn_dsm_t *dsm;
+    uint32_t *fetched; /**< by rank, then by page */
+    uint32_t width;    /**< in points */
+    uint32_t height;
+    uint32_t panel_height; /**< in points, with its gap */
+} dn_dsm_map_t;
+
+static dn_dsm_colour_t dn_dsm_map_cell(const dn_dsm_map_t *map, uint32_t rank, uint32_t page)
+{
+    /* Fetched once, 2 to 3 times, 4 to 7 times ... */
+    static const dn_dsm_colour_t level[] = {{{255, 245, 190}}, {{255, 225, 130}}, {{254, 190, 80}},
+                                            {{253, 145, 60}},  {{250, 85, 40}},   {{225, 30, 30}},
+                                            {{175, 0, 35}},    {{100, 0, 20}}};
+    const uint32_t last = sizeof(level) / sizeof(level[0]) - 1;
+    uint32_t fetched = map->fetched[(size_t) rank * map->dsm->used + page], at = 0;
+
+    if (0 == fetched) {
+        return rank == map->dsm->page[page].home ? (dn_dsm_colour_t){{170, 195, 230}}
+                                                 : (dn_dsm_colour_t){{255, 255, 255}};
+    }
+    while (1 < fetched && at < last) {
+        fetched /= 2;
+        at++;
+    }
+    return level[at];
+}
+
+static dn_dsm_colour_t dn_dsm_map_point(const dn_dsm_map_t *map, uint32_t x, uint32_t y)
+{
+    const dn_dsm_colour_t ground = {{128, 128, 128}};
+
+    if (DN_DSM_MAP_GAP > x || DN_DSM_MAP_GAP > y) {
+        return ground;
+    }
+    x -= DN_DSM_MAP_GAP;
+    y -= DN_DSM_MAP_GAP;
+    const uint32_t rank = y / map->panel_height * DN_DSM_MAP_PANELS + x / DN_DSM_MAP_WIDTH;
+    const uint32_t column = x % DN_DSM_MAP_WIDTH / DN_DSM_MAP_CELL,
+                   page = y % map->panel_height / DN_DSM_MAP_CELL * DN_DSM_MAP_CELLS + column;
+    return rank >= map->dsm->ranks || DN_DSM_MAP_CELLS <= column || page >= map->dsm->used
+               ? ground
+               : dn_dsm_map_cell(map, rank, page);
+}
+
+static void dn_dsm_map_draw(const dn_dsm_map_t *map, FILE *file)
+{
+    fprintf(file, "P6\n%u %u\n255\n", (unsigned) map->width, (unsigned) map->height);
+    for (uint32_t y = 0; y < map->height; y++) {
+        for (uint32_t x = 0; x < map->width; x++) {
+            const dn_dsm_colour_t colour = dn_dsm_map_point(map, x, y);
+            fwrite(colour.rgb, sizeof(colour.rgb), 1, file);
+        }
+    }
+}
+
+/** Hear what those have fetched that tell it. */
+static dn_status_t dn_dsm_map_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t *fetched)
+{
+    const size_t wanted = dsm->used * sizeof(*fetched);
+
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        size_t len = wanted;
+        const dn_status_t status =
+            0 == told[r].interval ? DN_OK
+                                  : dn_dsm_meet_hear(dsm, r, "map", fetched + (size_t) r * dsm->used, &len);
+        if (DN_OK != status) {
+            return status;
+        }
+        if (len != wanted) {
+            dn_log_error("shared memory: rank %u tells of %zu pages, and there are %u: no map is written",
+                         (unsigned) r, len / sizeof(*fetched), (unsigned) dsm->used);
+            return DN_ERR_PROTO;
+        }
+    }
+    return DN_OK;
+}
+
+dn_status_t dn_dsm_map_open(dn_dsm_t *dsm, const char *path)
+{
+    if (NULL == path) {
+        return DN_OK;
+    }
+    dsm->map = strdup(path);
+    dsm->fetched = calloc(dsm->pages, sizeof(*dsm->fetched));
+    return NULL == dsm->map || NULL == dsm->fetched ? DN_ERR_NOMEM : DN_OK;
+}
+
+dn_status_t dn_dsm_map_close(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
+{
+    const uint32_t panels = dsm->ranks < DN_DSM_MAP_PANELS ? dsm->ranks : DN_DSM_MAP_PANELS;
+    const uint32_t down = (dsm->ranks + DN_DSM_MAP_PANELS - 1) / DN_DSM_MAP_PANELS;
+    dn_dsm_map_t map = {.dsm = dsm};
+
+    if (NULL == dsm->map) {
+        return DN_OK;
+    }
+    dn_status_t status = dn_dsm_meet_tell(dsm, "map", dsm->fetched, dsm->used * sizeof(*dsm->fetched));
+    if (0 != dsm->rank || DN_OK != status) {
+        return status;
+    }
+    map.panel_height =
+        (dsm->used + DN_DSM_MAP_CELLS - 1) / DN_DSM_MAP_CELLS * DN_DSM_MAP_CELL + DN_DSM_MAP_GAP;
+    map.width = panels * DN_DSM_MAP_WIDTH + DN_DSM_MAP_GAP;
+    map.height = down * map.panel_height + DN_DSM_MAP_GAP;
+    map.fetched = calloc((size_t) dsm->ranks * dsm->used + 1, sizeof(*map.fetched));
+    if (NULL == map.fetched) {
+        dn_log_error("shared memory: there is no memory for a map of %u pages in %u processes",
+                     (unsigned) dsm->used, (unsigned) dsm->ranks);
+        return DN_ERR_NOMEM;
+    }
+    status = dn_dsm_map_hear(dsm, told, map.fetched);
+    if (DN_OK == status) {
+        FILE *file = fopen(dsm->map, "we");
+        errno = NULL == file ? errno : 0;
+        if (NULL != file) {
+            dn_dsm_map_draw(&map, file);
+        }
+        if (NULL == file || 0 != ferror(file) + fclose(file)) {
+            dn_log_error("shared memory: the map cannot be written to %s (%s)", dsm->map, strerror(errno));
+            status = DN_ERR_ACCESS;
+        }
+    }
+    free(map.fetched);
+    return status;
+}

@@ -1,0 +1,124 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * The page map has the right colour where a process has fetched a page, where it is at home, and where neither is so.
+ */
+#include "dn_config.h"
+
+#include <stdlib.h>
+
+#include "../device/dn_world.h"
+#include "dn_dsm.h"
+#include "folder.h"
+
+enum { PAGES = 70, ONCE = 3, OFTEN = 65, TIMES = 5, RANKS = 3 };
+
+static char map[100];
+static const char *wanted = map;
+
+static void process(dn_world_t *world)
+{
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
+    const bool fails = map != wanted && 0 == world->rank;
+    dn_dsm_config_t config;
+    dn_dsm_t *dsm;
+    void *at;
+
+    dn_dsm_config_init(&config);
+    config.rank = (uint32_t) world->rank;
+    config.ranks = (uint32_t) world->size;
+    config.folder = folder;
+    config.share = "never";
+    config.map = wanted;
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    dn_check_equal(dn_dsm_alloc(dsm, PAGES * page * 8, DN_DSM_HOME_RANK, 0, &at), DN_OK);
+    volatile uint64_t *datum = at;
+    for (uint64_t i = 1; i <= TIMES; i++) {
+        if (0 == world->rank) {
+            datum[OFTEN * page] = i;
+        }
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+        if (2 == world->rank) {
+            dn_check_equal(datum[OFTEN * page], i);
+        }
+        if (1 == world->rank && 1 == i) {
+            dn_check_equal(datum[ONCE * page], 0);
+        }
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    }
+    if (fails) {
+        dn_test_log_expect();
+    }
+    dn_check_equal(dn_dsm_close(dsm), fails ? DN_ERR_ACCESS : DN_OK);
+    dn_check(!fails || dn_test_log_said(1, "/nowhere/map"));
+}
+
+/** @return the colour of a cell as 0xrrggbb; -1: there is none. */
+static long colour(FILE *file, long head, unsigned width, unsigned rank, unsigned page)
+{
+    const unsigned x = 8 + rank * (64 * 4 + 8) + page % 64 * 4 + 2, y = 8 + page / 64 * 4 + 2;
+    uint8_t rgb[3];
+
+    if (0 != fseek(file, head + 3 * ((long) y * width + x), SEEK_SET)
+        || 1 != fread(rgb, sizeof(rgb), 1, file)) {
+        return -1;
+    }
+    return (long) rgb[0] << 16 | rgb[1] << 8 | rgb[2];
+}
+
+/** @return not 0: it is wrong. */
+static int check(void)
+{
+    static const struct {
+        unsigned rank, page;
+        long colour;
+    } cells[] = {
+        {0, 0, 0xaac3e6},    {0, OFTEN, 0xaac3e6},    {0, PAGES, 0x808080},
+        {1, ONCE, 0xfff5be}, {1, ONCE + 1, 0xffffff}, {1, OFTEN, 0xffffff},
+        {2, ONCE, 0xffffff}, {2, OFTEN, 0xfebe50},    {2, OFTEN - 1, 0xffffff},
+    };
+    FILE *file = fopen(map, "r");
+    unsigned width = 0, height = 0;
+    int failed = 0;
+
+    if (NULL == file || 2 != fscanf(file, "P6 %u %u 255", &width, &height) || '\n' != fgetc(file)) {
+        printf("FAILED: %s has no head\n", map);
+        return 1;
+    }
+    const long head = ftell(file);
+    fseek(file, 0, SEEK_END);
+    if (8 + RANKS * (64 * 4 + 8) != width || 8 + 2 * 4 + 8 != height
+        || ftell(file) - head != 3L * width * height) {
+        printf("FAILED: %u x %u points in %ld bytes\n", width, height, ftell(file) - head);
+        failed = 1;
+    }
+    for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        const long got = colour(file, head, width, cells[i].rank, cells[i].page);
+        if (got != cells[i].colour) {
+            printf("FAILED: rank %u, page %u: %06lx, not %06lx\n", cells[i].rank, cells[i].page, got,
+                   cells[i].colour);
+            failed = 1;
+        }
+    }
+    fclose(file);
+    return failed;
+}
+
+int main(void)
+{
+    static const dn_variant_t shm = {.file = "dn_dsm_map_shows_who_fetched", .device = "shm"};
+
+    if (0 != folder_make()) {
+        return 99;
+    }
+    snprintf(map, sizeof(map), "%s/map.ppm", folder);
+    int failed = dn_world_run("a map", &shm, RANKS, process);
+    failed |= check();
+    folder_empty();
+    wanted = "/nowhere/map";
+    failed |= dn_world_run("a map that cannot be written", &shm, RANKS, process);
+    folder_remove();
+    return failed;
+}
