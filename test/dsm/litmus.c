@@ -8,7 +8,8 @@
  *   litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]
  *
  * A line of the file is a setting of the port and its value; `device NAME` is for dn_open(), `rounds N` says how many, `share auto` permits
- * one memory. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never share memory else.
+ * one memory. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never share memory else. With LONG
+ * not empty in the environment there are 100000 rounds.
  */
 #include "dn_config.h"
 
@@ -24,6 +25,11 @@
 #include "folder.h"
 
 #define PAGE 4096u
+
+enum {
+    ROUNDS_LONG = 100000,
+    ROUNDS_A_SECOND = 100 /**< at least, where four processes share two cores with others */
+};
 
 static char device[64] = "shm";
 static char share[8] = "never";
@@ -573,7 +579,7 @@ static void process(dn_world_t *world)
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
         if (NULL == only || 0 == strcmp(only, tests[i].name)) {
             world->test = tests[i].name;
-            alarm(DN_WORLD_SECONDS);
+            alarm(DN_WORLD_SECONDS + rounds / ROUNDS_A_SECOND);
             tests[i].fn(&g);
             barrier(&g);
         }
@@ -642,8 +648,11 @@ int main(int argc, char **argv)
         return 99;
     }
     read_file(argv[1]);
-    if (NULL != getenv("DN_DSM_ROUNDS")) {
-        rounds = (unsigned) atoi(getenv("DN_DSM_ROUNDS"));
+    const char *wanted = getenv("DN_DSM_ROUNDS"), *at_length = getenv("LONG");
+    if (NULL != wanted) {
+        rounds = (unsigned) atoi(wanted);
+    } else if (NULL != at_length && '\0' != *at_length) {
+        rounds = ROUNDS_LONG;
     }
     if (5 <= argc) {
         protocol = argv[2];
