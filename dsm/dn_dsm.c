@@ -330,10 +330,10 @@ void dn_dsm_stat(const dn_dsm_t *dsm, dn_dsm_stat_t *stat)
 
 int dn_dsm_stat_text(const dn_dsm_stat_t *stat, char *text, size_t size)
 {
-    static const char *const name[] = {
-        "read_faults", "write_faults", "fetched",    "dropped", "twins",      "diffs",
-        "diff_blocks", "diff_bytes",   "notices",    "locks",   "lock_waits", "barriers",
-        "fault_ns",    "release_ns",   "acquire_ns", "lock_ns", "barrier_ns"};
+    static const char *const name[] = {"read_faults", "write_faults", "fetched",    "dropped",  "twins",
+                                       "diffs",       "diff_blocks",  "diff_bytes", "notices",  "locks",
+                                       "lock_waits",  "moved",        "barriers",   "fault_ns", "release_ns",
+                                       "acquire_ns",  "lock_ns",      "barrier_ns"};
     const uint64_t *value = (const uint64_t *) stat;
     int len = 0;
 

@@ -111,6 +111,9 @@ typedef struct dn_dsm_config {
         *detect; /**< how accesses are detected: "segv", "uffd", or "auto", the first of these that works */
     const char *
         share; /**< "auto": where one host has all processes, they map one memory, and nothing is copied; "never" */
+    /** "stay"; or "move": at a barrier a page gets the one process as its home that alone has written it for some time. Then no
+     * thread touches the memory while another thread of its process is in a barrier. The same everywhere. "stay" */
+    const char *homes;
     const char *
         map; /**< file for a picture of who fetched which page, which rank 0 writes as it closes (doc/dsm.md); NULL: none */
 } dn_dsm_config_t;
@@ -138,6 +141,7 @@ typedef struct dn_dsm_stat {
     uint64_t notices;      /**< heard of, and not known before */
     uint64_t locks;        /**< got */
     uint64_t lock_waits;   /**< of these, handed over by another process */
+    uint64_t moved;        /**< pages whose home this process has become */
     uint64_t barriers;     /**< left, reductions included */
     uint64_t fault_ns;     /**< in detected accesses */
     uint64_t release_ns;   /**< making diffs and sending them home */
@@ -151,7 +155,7 @@ DN_API void dn_dsm_config_init(dn_dsm_config_t *config);
 
 /**
  * The same, then what the environment says: DN_DSM_RANK, _RANKS, _BYTES, _LOCKS, _TIMEOUT, _FOLDER, _DEVICES, _SETTINGS,
- * _PROTOCOL, _DETECT, _SHARE and _MAP. Under Open MPI's mpirun, rank and ranks are those of the job.
+ * _PROTOCOL, _DETECT, _SHARE, _HOMES and _MAP. Under Open MPI's mpirun, rank and ranks are those of the job.
  *
  * @param[out] config  Its strings live as long as the environment is not changed.
  * @retval DN_ERR_PARAM  a number is none: the log line says which.

@@ -99,8 +99,9 @@ static uint32_t dn_dsm_board_list(dn_dsm_list_t *list, uint32_t bit, dn_dsm_run_
 /** Release, and write the board. `sync` is held. */
 static dn_status_t dn_dsm_board_write(dn_dsm_t *dsm, dn_dsm_run_t *board, dn_dsm_tell_t *tell)
 {
-    const dn_status_t status = dn_dsm_page_release(dsm);
+    dn_status_t status = dn_dsm_page_release(dsm);
 
+    status = DN_OK != status ? status : dn_dsm_move_prepare(dsm);
     pthread_mutex_lock(&dsm->table);
     tell->runs = dn_dsm_board_list(&dsm->wrote, DN_DSM_RUN_WROTE, board);
     tell->runs += dn_dsm_board_list(&dsm->loose, 0, board + tell->runs);
@@ -124,7 +125,10 @@ static void dn_dsm_board_read(dn_dsm_t *dsm, uint32_t rank, uint64_t interval, c
         for (uint32_t p = run[i].page; p < dsm->used && p - run[i].page < count; p++) {
             if (0 == (run[i].count & DN_DSM_RUN_WROTE)) {
                 dn_dsm_page_share(dsm, p);
-            } else if (rank != dsm->rank && dn_dsm_notes_know(&dsm->notes, p, rank, interval)) {
+                continue;
+            }
+            dn_dsm_move_hear(dsm, p, rank);
+            if (rank != dsm->rank && dn_dsm_notes_know(&dsm->notes, p, rank, interval)) {
                 dn_dsm_count(&dsm->stat.notices, 1);
                 dn_dsm_page_stale(dsm, p);
             }
@@ -196,6 +200,7 @@ static dn_status_t dn_dsm_board_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, u
     dn_dsm_page_loose_stale(dsm);
     dn_dsm_board_tighten(dsm);
     if (DN_OK == status) {
+        dn_dsm_move_homes(dsm);
         status = dn_dsm_page_drop(dsm);
     }
     dn_dsm_notes_forget(&dsm->notes, stamp);

@@ -25,7 +25,8 @@ void dn_dsm_config_init(dn_dsm_config_t *config)
                                 .devices = "shm",
                                 .protocol = "lazy",
                                 .detect = "auto",
-                                .share = "auto"};
+                                .share = "auto",
+                                .homes = "stay"};
 }
 
 /** A number of the environment, where it is there. */
@@ -73,6 +74,7 @@ dn_status_t dn_dsm_config_env(dn_dsm_config_t *config)
     dn_dsm_config_word("DN_DSM_PROTOCOL", &config->protocol);
     dn_dsm_config_word("DN_DSM_DETECT", &config->detect);
     dn_dsm_config_word("DN_DSM_SHARE", &config->share);
+    dn_dsm_config_word("DN_DSM_HOMES", &config->homes);
     dn_dsm_config_word("DN_DSM_MAP", &config->map);
     return DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_RANK", &config->rank)
                    && DN_OK == dn_dsm_config_small("OMPI_COMM_WORLD_SIZE", &config->ranks)
@@ -116,6 +118,10 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
         dn_log_error("shared memory: share is \"%s\": set it to auto or never", config->share);
         return DN_ERR_PARAM;
     }
+    if (0 != strcmp(config->homes, "stay") && 0 != strcmp(config->homes, "move")) {
+        dn_log_error("shared memory: homes is \"%s\": set it to stay or move", config->homes);
+        return DN_ERR_PARAM;
+    }
     dsm->detect = dn_dsm_detect_find(config->detect);
     const char *why =
         NULL == dsm->detect ? "there is no such way, but segv and uffd" : dsm->detect->why_not();
@@ -124,6 +130,7 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
         return NULL == dsm->detect ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
     }
     dsm->protocol = (dn_dsm_protocol_t) protocol;
+    dsm->moves = 0 == strcmp(config->homes, "move");
     dsm->rank = config->rank;
     dsm->ranks = config->ranks;
     dsm->locks = config->locks;

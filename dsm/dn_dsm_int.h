@@ -20,9 +20,10 @@
  *        +---------------- notice, acquire --------------------------+  +-- FLUSHING <--+
  *        +---------------- sent, and stale meanwhile ---------------------------'
  *
- * In its home nothing is fetched and there is no twin; OWN is a page that no other process has a lasting copy of:
+ * In its home, which may change at a barrier (dn_dsm_move.c), nothing is fetched and there is no twin; OWN is a page that no other process has a lasting copy of:
  *
  *      ABSENT ----access----> OWN ----barrier: somebody has fetched it----> DIRTY <---> FLUSHING, CLEAN as above
+ *      CLEAN -----barrier: the home has moved here----> OWN
  *
  * A page is *shared* once a barrier has told all that a process has fetched it. Before, its home does not notice that it writes the
  * page, and a copy of it, which is *loose*, is dropped at each acquire.
@@ -165,6 +166,7 @@ typedef struct dn_dsm_card {
     uint32_t page_bytes;
     uint32_t protocol;
     uint32_t places; /**< bits: dn_dsm_place_address() that are free in it */
+    uint64_t moves;  /**< homes do */
     uint64_t rings;  /**< in the desk */
     uint64_t board;  /**< in the desk */
     uint64_t lines;  /**< LLCM: dn_dsm_lines_t of each lock */
@@ -177,6 +179,9 @@ typedef struct dn_dsm_card {
 /** How notices travel, and what they do. */
 typedef enum dn_dsm_protocol { DN_DSM_LAZY, DN_DSM_SCOPE, DN_DSM_EAGER, DN_DSM_UPDATE } dn_dsm_protocol_t;
 
+/** Who has written a page, where homes move: dn_dsm_move.c. */
+typedef struct dn_dsm_writer dn_dsm_writer_t;
+
 struct dn_dsm {
     uint32_t rank;
     uint32_t ranks;
@@ -186,6 +191,7 @@ struct dn_dsm {
     uint32_t used; /**< pages that are allocated */
     uint32_t timeout_s;
     dn_dsm_protocol_t protocol;
+    bool moves;   /**< homes do */
     bool shares;  /**< one memory for all: nothing is detected, fetched or told */
     bool closing; /**< processes that go are not missed */
     int folder;   /**< descriptor */
@@ -218,11 +224,13 @@ struct dn_dsm {
     pthread_mutex_t sync; /**< of releases and acquires: notes, lists below, rings */
     pthread_mutex_t table;
     dn_dsm_page_t *page;
-    dn_dsm_list_t dirty; /**< under `table` */
-    dn_dsm_list_t loose; /**< under `table` */
-    dn_dsm_list_t wrote; /**< under `sync`: since the last barrier */
-    dn_dsm_list_t flush; /**< under `sync`: being sent */
-    dn_dsm_list_t stale; /**< under `sync`: named by notices */
+    dn_dsm_list_t dirty;     /**< under `table` */
+    dn_dsm_list_t loose;     /**< under `table` */
+    dn_dsm_list_t wrote;     /**< under `sync`: since the last barrier */
+    dn_dsm_list_t flush;     /**< under `sync`: being sent */
+    dn_dsm_list_t stale;     /**< under `sync`: named by notices */
+    dn_dsm_writer_t *writer; /**< by page; NULL: homes stay. Under `sync` */
+    dn_dsm_list_t told_of;   /**< under `sync`: written pages of which a barrier tells */
     dn_dsm_notes_t notes;
     uint64_t interval; /**< of what was released last */
     dn_dsm_blind_t blind;
@@ -346,6 +354,19 @@ uint8_t *dn_dsm_place_address(uint32_t i);
 void dn_dsm_free(dn_dsm_t *dsm);
 /** @} */
 
+/** @name Homes that move (dn_dsm_move.c)
+ * Where homes stay, these do nothing. `sync` is held, but at the opening. */
+/** @{ */
+/** Begin to look for pages that are to move. */
+dn_status_t dn_dsm_move_open(dn_dsm_t *dsm);
+/** What this process has written is at home, and a barrier is to tell of it: have those pages here that may move here. */
+dn_status_t dn_dsm_move_prepare(dn_dsm_t *dsm);
+/** A barrier tells that a process has written a page. */
+void dn_dsm_move_hear(dn_dsm_t *dsm, uint32_t page, uint32_t rank);
+/** It has told everything: move. */
+void dn_dsm_move_homes(dn_dsm_t *dsm);
+/** @} */
+
 /** @name The page map (dn_dsm_map.c) */
 /** @{ */
 /** Begin to count for a map. @param[in] path  NULL: there is none. */
@@ -372,6 +393,8 @@ void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page);
 void dn_dsm_page_all_stale(dn_dsm_t *dsm);
 /** So are loose ones. `sync` is held. */
 void dn_dsm_page_loose_stale(dn_dsm_t *dsm);
+/** All have come to a barrier, and the page has another home from here on. `sync` is held. */
+void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home);
 /** A barrier has told that a page was fetched. `sync` is held. */
 void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t page);
 /** @} */

@@ -333,6 +333,11 @@ static dn_status_t dn_dsm_open_agree(const dn_dsm_t *dsm, uint32_t *places_p)
                          (unsigned) card->locks, (unsigned) card->protocol);
             return DN_ERR_PARAM;
         }
+        if (card->moves != own->moves) {
+            dn_log_error("shared memory: homes move in rank %u, and stay in rank %u: open all alike",
+                         (unsigned) (own->moves ? dsm->rank : r), (unsigned) (own->moves ? r : dsm->rank));
+            return DN_ERR_PARAM;
+        }
         *places_p &= card->places;
     }
     if (0 == *places_p) {
@@ -411,7 +416,8 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
     *card = (dn_dsm_card_t){.bytes = dn_dsm_open_bytes(dsm),
                             .locks = dsm->locks,
                             .page_bytes = dsm->page_bytes,
-                            .protocol = (uint32_t) dsm->protocol};
+                            .protocol = (uint32_t) dsm->protocol,
+                            .moves = dsm->moves};
     status = dn_dsm_open_cache(dsm);
     status = DN_OK != status ? status : dn_dsm_open_desk(dsm, card);
     if (DN_OK == status && 1 < dsm->ranks) {
@@ -496,6 +502,8 @@ void dn_dsm_free(dn_dsm_t *dsm)
     free(dsm->in);
     free(dsm->blocks);
     free(dsm->card);
+    free(dsm->writer);
+    free(dsm->told_of.page);
     free(dsm->map);
     free(dsm->fetched);
     free(dsm);
@@ -538,6 +546,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         status = NULL == dsm->card ? DN_ERR_NOMEM : dn_dsm_open_lists(dsm);
     }
     status = DN_OK != status ? status : dn_dsm_map_open(dsm, config->map);
+    status = DN_OK != status || !dsm->moves ? status : dn_dsm_move_open(dsm);
     status = DN_OK != status ? status : dn_dsm_meet_open(dsm, config->folder, &key);
     status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
     status = DN_OK != status ? status : dn_dsm_open_cards(dsm, config, &tree);

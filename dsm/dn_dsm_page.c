@@ -454,6 +454,32 @@ void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t number)
     pthread_mutex_unlock(&dsm->table);
 }
 
+void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
+{
+    dn_dsm_page_t *page = &dsm->page[number];
+    dn_dsm_span_t span = {.dsm = dsm};
+    const bool here = dsm->rank == home;
+
+    pthread_mutex_lock(&dsm->table);
+    if (DN_DSM_CLEAN != page->state && (here || DN_DSM_ABSENT != page->state)) {
+        dn_log_error("shared memory: a thread has touched the page of %p while another is in a barrier: with "
+                     "homes that move, none may; this process ends",
+                     (void *) (dsm->front + (uint64_t) number * dsm->page_bytes));
+        _exit(EXIT_FAILURE);
+    }
+    page->home = (uint16_t) home;
+    /* No other process keeps a copy. */
+    page->flags &= (uint8_t) ~DN_DSM_SHARED;
+    if (here) {
+        dn_dsm_page_set(page, DN_DSM_OWN);
+        dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_WRITE);
+        dn_dsm_span_end(&span);
+    }
+    dn_dsm_page_mark(dsm, number);
+    pthread_mutex_unlock(&dsm->table);
+    dn_dsm_count(&dsm->stat.moved, here);
+}
+
 dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
 {
     dn_dsm_span_t span = {.dsm = dsm};

@@ -13,7 +13,8 @@
  *     DN_DSM_PROTOCOL=scope it is what JIAJIA has.
  *   - Locks are 0 .. DN_DSM_LOCKS - 1, and sizes are not limited to what an int holds.
  *   - jia_wait() is a barrier, and so also brings memory up to date.
- *   - jia_config() does nothing: what it switches changes how fast a program is, not what it computes.
+ *   - jia_config() does nothing: what it switches changes how fast a program is, not what it computes. Homes migrate with
+ *     DN_DSM_HOMES=move.
  *   - There are no condition variables, messages, load balancing and statistics: dn_dsm_stat() has these. The macros of SPLASH
  *     are in c.m4.dn_dsm.
  *

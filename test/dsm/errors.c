@@ -106,6 +106,9 @@ static void configurations_are_checked(dn_world_t *world)
     wrong.share = "perhaps";
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "perhaps");
     wrong = right;
+    wrong.homes = "go";
+    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "homes is \"go\"");
+    wrong = right;
     wrong.locks = 0;
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "0 locks");
     wrong = right;
@@ -449,6 +452,69 @@ static void a_process_that_fails_half_way_ends_and_is_missed(dn_world_t *world)
     }
 }
 
+/** Two pages of rank 0: the first one is to move to rank 1. */
+static volatile uint8_t *opened_to_move(const dn_world_t *world, dn_dsm_t **dsm_p)
+{
+    dn_dsm_config_t config = configured(world);
+    void *at = NULL;
+
+    config.homes = "move";
+    dn_check_equal(dn_dsm_open(&config, dsm_p), DN_OK);
+    dn_check_equal(dn_dsm_alloc(*dsm_p, 2 * PAGE, DN_DSM_HOME_RANK, 0, &at), DN_OK);
+    return at;
+}
+
+/** What this process has written was told before it writes the page that moves. */
+static void write_while_another_thread_is_in_the_barrier(dn_world_t *world)
+{
+    dn_dsm_t *dsm;
+    volatile uint8_t *at = opened_to_move(world, &dsm);
+    pthread_t thread;
+
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    const uint64_t before = dsm->interval;
+    uint64_t now = before;
+    at[PAGE] = 1;
+    dn_check_equal(pthread_create(&thread, NULL, pass_a_barrier, dsm), 0);
+    while (before == now) {
+        pthread_mutex_lock(&dsm->sync);
+        now = dsm->interval;
+        pthread_mutex_unlock(&dsm->sync);
+    }
+    at[1] = 1;
+    dn_world_post(world, 0, 1);
+    pthread_join(thread, NULL);
+}
+
+static void threads_keep_off_pages_that_move(dn_world_t *world)
+{
+    if (0 == world->rank) {
+        char said[2000];
+        const int status =
+            in_a_child(world, write_while_another_thread_is_in_the_barrier, said, sizeof(said));
+        dn_check(WIFEXITED(status) && EXIT_FAILURE == WEXITSTATUS(status));
+        dn_check(NULL != strstr(said, "with homes that move, none may"));
+        return;
+    }
+    dn_dsm_t *dsm;
+    volatile uint8_t *at = opened_to_move(world, &dsm);
+    dn_status_t status = DN_OK;
+    (void) at[PAGE];
+    for (uint8_t i = 1; i <= 3; i++) {
+        at[0] = i;
+        if (3 == i) {
+            dn_test_log_expect();
+            dn_world_sleep(world, 0, 0, 1);
+        }
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    }
+    while (DN_OK == status) {
+        status = dn_dsm_barrier(dsm);
+    }
+    miss(dsm, status);
+}
+
 /** A process that needs a page of a dead one. */
 static void fetch(dn_world_t *world)
 {
@@ -500,6 +566,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
+    TEST(threads_keep_off_pages_that_move, 2),
 };
 
 /** Inside a host the memory of a dead process stays mapped until the next call tells. */

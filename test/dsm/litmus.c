@@ -8,7 +8,7 @@
  *   litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]
  *
  * A line of the file is a setting of the port and its value; `device NAME` is for dn_open(), `rounds N` says how many, `share auto` permits
- * one memory. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never share memory else. With LONG
+ * one memory; with `homes move` homes do. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never share memory else. With LONG
  * not empty in the environment there are 100000 rounds.
  */
 #include "dn_config.h"
@@ -33,6 +33,7 @@ enum {
 
 static char device[64] = "shm";
 static char share[8] = "never";
+static char homes[8] = "stay";
 static char settings[DN_WORLD_SETTINGS];
 static unsigned rounds = 200;
 static const char *only;
@@ -524,6 +525,63 @@ static void pages_have_the_homes_that_they_were_given(const ground_t *g)
     barrier(g);
 }
 
+static uint64_t moved(const ground_t *g)
+{
+    dn_dsm_stat_t stat;
+
+    dn_dsm_stat(g->dsm, &stat);
+    return stat.moved;
+}
+
+/** The writer changes. One page it writes alone, one also rank 0 now and then, and one all. */
+static void pages_move_to_who_writes_them(const ground_t *g)
+{
+    enum { PAGES = 3, BARRIERS = 8 };
+    const bool moves = 0 == strcmp(homes, "move") && 0 != strcmp("shared", dn_dsm_detects(g->dsm));
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
+    const uint64_t before = moved(g);
+    uint64_t expected = 0, i = 0;
+    void *at;
+
+    dn_check_equal(dn_dsm_alloc(g->dsm, PAGES * page * 8, DN_DSM_HOME_RANK, 0, &at), DN_OK);
+    volatile uint64_t *one = at, *two = one + page, *all = two + page;
+    for (uint32_t turn = 1; turn <= 2 * g->ranks; turn++) {
+        const uint32_t writer = turn % g->ranks;
+        for (uint64_t b = 0; b < BARRIERS; b++) {
+            i++;
+            if (writer == g->rank) {
+                lock(g, 50);
+                one[b] = i;
+                one[page - 1 - b] = i;
+                unlock(g, 50);
+                two[1] = i;
+            }
+            if (writer == g->rank && 0 == b % 2) {
+                /* It has no copy when it comes to the barrier. */
+                dn_check_equal(dn_dsm_release(g->dsm), DN_OK);
+                dn_check_equal(dn_dsm_acquire(g->dsm), DN_OK);
+            }
+            if (0 == g->rank && 0 == b % 2) {
+                two[2] = i;
+            }
+            all[g->rank] = i;
+            barrier(g);
+            for (uint64_t earlier = 0; earlier <= b; earlier++) {
+                dn_check_equal(one[earlier], i - (b - earlier));
+                dn_check_equal(one[page - 1 - earlier], i - (b - earlier));
+            }
+            dn_check_equal(two[1], i);
+            dn_check_equal(two[2], i - b % 2);
+            for (uint32_t r = 0; r < g->ranks; r++) {
+                dn_check_equal(all[r], i);
+            }
+            barrier(g);
+        }
+        expected += writer == g->rank;
+    }
+    dn_check_equal(moved(g) - before, moves ? expected : 0);
+}
+
 static const struct {
     const char *name;
     void (*fn)(const ground_t *ground);
@@ -549,6 +607,7 @@ static const struct {
     TEST(touched_memory_goes_to_system_calls),
     TEST(prefetched_pages_are_here),
     TEST(pages_have_the_homes_that_they_were_given),
+    TEST(pages_move_to_who_writes_them),
 #undef TEST
 };
 
@@ -568,6 +627,7 @@ static void process(dn_world_t *world)
     config.protocol = protocol;
     config.detect = detect;
     config.share = share;
+    config.homes = homes;
     config.bytes = 1400 * (uint64_t) sysconf(_SC_PAGESIZE);
     dn_check_equal(dn_dsm_open(&config, &g.dsm), DN_OK);
     dn_check_equal(dn_dsm_alloc(g.dsm, 16 * PAGE, DN_DSM_HOME_CYCLIC, 0, &at), DN_OK);
@@ -630,6 +690,8 @@ static void read_file(const char *path)
             rounds = (unsigned) atoi(value);
         } else if (0 == strcmp(name, "share")) {
             snprintf(share, sizeof(share), "%.7s", value);
+        } else if (0 == strcmp(name, "homes")) {
+            snprintf(homes, sizeof(homes), "%.7s", value);
         } else {
             const size_t used = strlen(settings);
             snprintf(settings + used, sizeof(settings) - used, "%s=%s ", name, value);
