@@ -536,15 +536,17 @@ static uint64_t moved(const ground_t *g)
 /** The writer changes. One page it writes alone, one also rank 0 now and then, and one all. */
 static void pages_move_to_who_writes_them(const ground_t *g)
 {
-    enum { PAGES = 3, BARRIERS = 8 };
+    enum { BARRIERS = 8 };
     const bool moves = 0 == strcmp(homes, "move") && 0 != strcmp("shared", dn_dsm_detects(g->dsm));
     const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
     const uint64_t before = moved(g);
     uint64_t expected = 0, i = 0;
     void *at;
 
-    dn_check_equal(dn_dsm_alloc(g->dsm, PAGES * page * 8, DN_DSM_HOME_RANK, 0, &at), DN_OK);
-    volatile uint64_t *one = at, *two = one + page, *all = two + page;
+    dn_check_equal(dn_dsm_alloc(g->dsm, 2 * page * 8, DN_DSM_HOME_RANK, 0, &at), DN_OK);
+    volatile uint64_t *one = at, *two = one + page;
+    dn_check_equal(dn_dsm_alloc(g->dsm, page * 8, DN_DSM_HOME_RANK, g->ranks - 1, &at), DN_OK);
+    volatile uint64_t *all = at;
     for (uint32_t turn = 1; turn <= 2 * g->ranks; turn++) {
         const uint32_t writer = turn % g->ranks;
         for (uint64_t b = 0; b < BARRIERS; b++) {
