@@ -147,11 +147,13 @@ dn_status_t dn_dsm_map_close(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
     status = dn_dsm_map_hear(dsm, told, map.fetched);
     if (DN_OK == status) {
         FILE *file = fopen(dsm->map, "we");
-        errno = NULL == file ? errno : 0;
-        if (NULL != file) {
+        bool whole = NULL != file;
+        if (whole) {
             dn_dsm_map_draw(&map, file);
+            whole = 0 == ferror(file);
+            whole = 0 == fclose(file) && whole;
         }
-        if (NULL == file || 0 != ferror(file) + fclose(file)) {
+        if (!whole) {
             dn_log_error("shared memory: the map cannot be written to %s (%s)", dsm->map, strerror(errno));
             status = DN_ERR_ACCESS;
         }
