@@ -17,7 +17,7 @@ root=${1:-$(dirname "$0")/../..}
 root=$(cd "$root" && pwd) || { echo "$lint_name: no such folder: $1" >&2; exit 2; }
 
 # Written by autoreconf, configure, make or dpkg-buildpackage when a build runs inside the source tree, and folders of builds.
-lint_generated='^(aclocal\.m4|configure~?|config\.(log|status)|libtool|dimmnet\.pc|env\.sh|m4/(libtool|lt.*)\.m4)$'
+lint_generated='^(aclocal\.m4|configure~?|config\.(log|status)|libtool|dimmnet\.pc|env\.sh|examples/dsm/bodies\.c|m4/(libtool|lt.*)\.m4)$'
 lint_generated+='|(^|/)(Makefile(\.in)?|stamp-h1|dn_config\.h(\.in~?)?|dn_devices\.h(\.new)?|\.dirstamp)$'
 lint_generated+='|^debian/(files|debhelper-build-stamp|autoreconf\.(before|after)|.*\.(substvars|debhelper|debhelper\.log))$'
 lint_generated+='|\.(l?o|l?a|so|log|trs|pyc|png|gz|swp)$|~$'
