@@ -28,9 +28,7 @@ struct global_memory {
     double *tail; /* G_MALLOCed by a process after CREATE */
 };
 
-struct body {
-    double at, speed, force;
-};
+struct body { double at, speed, force; };
 
 static struct global_memory *global;
 static struct body *body;
@@ -60,8 +58,7 @@ static int cell_of(const struct body *one)
 void slave_start(void)
 {
     unsigned long began, ended;
-    int id;
-    long i;
+    long i, id;
 
     LOCK(global->id_lock)
     id = global->id++;
@@ -79,9 +76,7 @@ void slave_start(void)
                 pull(body, (int) i);
             }
         } while (0 <= i);
-        for (i = id; i < BODIES; i += processes) {
-            move(&body[i]);
-        }
+        for (i = id; i < BODIES; i += processes) move(&body[i]);
         BARRIER(global->start, processes)
     }
     for (i = id; i < BODIES; i += processes) {
@@ -122,10 +117,14 @@ int main(int argc, char **argv)
     PAUSEINIT(global->first);
     ALOCKINIT(global->cell_lock, CELLS);
     begin(body);
-    for (int i = 1; i < processes; i++) {
-        CREATE(slave_start)
+    if (NULL != getenv("AT_ONCE")) { /* as Splash-3 does */
+        CREATE(slave_start, processes)
+    } else {
+        for (int i = 1; i < processes; i++) {
+            CREATE(slave_start)
+        }
+        slave_start();
     }
-    slave_start();
     WAIT_FOR_END(processes - 1)
     begin(alone);
     for (int step = 0; step < STEPS; step++) {
