@@ -392,6 +392,11 @@ uint32_t dn_tree_lines(const dn_tree_t *tree)
     return DN_TREE_LINES < tree->lines ? DN_TREE_LINES : tree->lines;
 }
 
+size_t dn_tree_scan_max(const dn_tree_t *tree, size_t size)
+{
+    return dn_tree_is_flat(tree) && tree->ordered ? DN_AOTF_LINE_MAX / size * size * dn_tree_lines(tree) : 0;
+}
+
 int dn_tree_is_mapped(const dn_tree_t *tree)
 {
     return tree->mapped;

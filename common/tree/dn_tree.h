@@ -168,6 +168,9 @@ DN_API uint32_t dn_tree_lines(const dn_tree_t *tree);
 DN_API size_t dn_tree_allgather_max(const dn_tree_t *tree);
 /** Most bytes of a block of dn_tree_alltoall(): the same in all processes. */
 DN_API size_t dn_tree_alltoall_max(const dn_tree_t *tree);
+/** Most bytes of dn_tree_scan() and dn_tree_exscan() on elements of @p size bytes: the same in all processes. 0: they are not for
+ * this tree, which is not flat, or not in the order of ranks. */
+DN_API size_t dn_tree_scan_max(const dn_tree_t *tree, size_t size);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
 
@@ -203,6 +206,15 @@ DN_API dn_status_t dn_tree_reduce(dn_tree_t *tree, uint32_t root, const void *in
 /** As dn_tree_reduce(), to everybody. */
 DN_API dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
                                      const dn_tree_reduction_t *reduction);
+/**
+ * Fold @p in of all ranks up to the own one into @p out, which may be @p in: count elements, at most dn_tree_scan_max() bytes,
+ * in the order of ranks.
+ */
+DN_API dn_status_t dn_tree_scan(dn_tree_t *tree, const void *in, void *out, size_t count,
+                                const dn_tree_reduction_t *reduction);
+/** As dn_tree_scan(), of all ranks before the own one; the first rank's out is left as it is. */
+DN_API dn_status_t dn_tree_exscan(dn_tree_t *tree, const void *in, void *out, size_t count,
+                                  const dn_tree_reduction_t *reduction);
 /** Block i of @p out is rank i's @p in: at most dn_tree_allgather_max() bytes. in may be the own block. */
 DN_API dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len);
 /** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_alltoall_max()

@@ -81,6 +81,7 @@ typedef struct dn_tree_step {
     uint64_t from;
     uint8_t group; /**< index into dn_tree_t::group */
     uint8_t use;
+    uint8_t last; /**< member from which on, down to the first, lines are used */
 } dn_tree_step_t;
 
 /** An operation: steps, each with the same number of lines to every member that it names. */
@@ -157,6 +158,9 @@ dn_status_t dn_tree_start_reduce(dn_tree_t *tree, uint32_t root, const void *in,
                                  const dn_tree_reduction_t *reduction);
 dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
                                     const dn_tree_reduction_t *reduction);
+/** Either scan. @param folded  ranks whose operands, from the first on, are the own result: the own rank, or one more. */
+dn_status_t dn_tree_start_scan(dn_tree_t *tree, const void *in, void *out, size_t count, uint32_t folded,
+                               const dn_tree_reduction_t *reduction);
 
 /** Bytes of LLCM for the links of a group: lines from each other member, then their words. */
 static inline size_t dn_tree_group_bytes(const dn_tree_group_t *group)

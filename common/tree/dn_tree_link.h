@@ -151,8 +151,11 @@ static inline uint64_t dn_tree_others(const dn_tree_group_t *group)
 static inline void dn_tree_step(dn_tree_t *tree, uint32_t group, uint64_t to, uint64_t from,
                                 dn_tree_use_t use)
 {
-    tree->op.step[tree->op.steps++] =
-        (dn_tree_step_t){.to = to, .from = from, .group = (uint8_t) group, .use = (uint8_t) use};
+    tree->op.step[tree->op.steps++] = (dn_tree_step_t){.to = to,
+                                                       .from = from,
+                                                       .group = (uint8_t) group,
+                                                       .use = (uint8_t) use,
+                                                       .last = (uint8_t) (tree->group[group].members - 1)};
 }
 
 /** Begin to describe an operation. */
@@ -180,7 +183,7 @@ static inline void dn_tree_begin_step(dn_tree_t *tree)
         op->batch = 1;
         op->got = 0;
         op->put_to = op->step[op->at].to;
-        op->got_next = tree->group[op->step[op->at].group].members;
+        op->got_next = op->step[op->at].last + 1u;
     }
 }
 

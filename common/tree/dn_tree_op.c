@@ -84,7 +84,7 @@ static inline void dn_tree_use(dn_tree_t *tree, const dn_tree_step_t *step, uint
         }
         dn_copy_inline(to, data, len);
     } else if (DN_TREE_FOLD == step->use) {
-        if (member == tree->group[step->group].members - 1) {
+        if (member == step->last) {
             dn_copy_inline(op->fold, data, len);
         } else {
             op->reduction->fold(op->reduction, data, op->fold, len / op->reduction->size);
@@ -100,7 +100,7 @@ static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
     /* In an exchange a result may be put where what is to be sent lies. */
     const uint32_t lines = 0 != step->to ? op->put : op->lines;
 
-    for (; op->got < lines; op->got++, op->got_next = group->members) {
+    for (; op->got < lines; op->got++, op->got_next = step->last + 1u) {
         while (0 != op->got_next) {
             const uint32_t member = op->got_next - 1;
             if (member == group->self && DN_TREE_FOLD == step->use) {
@@ -261,6 +261,25 @@ dn_status_t dn_tree_start_allreduce(dn_tree_t *tree, const void *in, void *out, 
                      DN_AOTF_LINE_MAX / reduction->size * reduction->size);
     tree->op.reduction = reduction;
     return dn_tree_all(tree, DN_TREE_FOLD, DN_TREE_FOLD, DN_TREE_STORE);
+}
+
+dn_status_t dn_tree_start_scan(dn_tree_t *tree, const void *in, void *out, size_t count, uint32_t folded,
+                               const dn_tree_reduction_t *reduction)
+{
+    const size_t len = count * reduction->size;
+    const dn_tree_group_t *group = &tree->group[0];
+    const uint64_t below = dn_tree_bit(group->self) - 1;
+
+    dn_tree_describe(tree, in, out, len, DN_AOTF_LINE_MAX / reduction->size * reduction->size);
+    tree->op.reduction = reduction;
+    if (1 == folded && 0 == tree->rank && in != out) {
+        memcpy(out, in, len);
+    }
+    dn_tree_step(tree, 0, dn_tree_others(group) & ~below, below, DN_TREE_FOLD);
+    if (0 != folded) {
+        tree->op.step[0].last = (uint8_t) (folded - 1);
+    }
+    return dn_tree_start(tree);
 }
 
 dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len)

@@ -154,3 +154,34 @@ dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t
     }
     return dn_tree_start_allreduce(tree, in, out, count, reduction);
 }
+
+/** @param folded  as of dn_tree_start_scan(). */
+static inline dn_status_t dn_tree_scan_up_to(dn_tree_t *tree, const void *in, void *out, size_t count,
+                                             uint32_t folded, const dn_tree_reduction_t *reduction)
+{
+    const size_t len = count * reduction->size;
+    const int sends = 0 == tree->rank;
+
+    if (DN_AOTF_LINE_MAX < len || !dn_tree_is_idle_pair(tree)) {
+        return dn_tree_start_scan(tree, in, out, count, folded, reduction);
+    }
+    if (folded == tree->rank) {
+        return dn_tree_pair_bcast(tree, sends, sends ? (void *) (uintptr_t) in : out, len);
+    }
+    if (sends && in != out) {
+        dn_copy_inline(out, in, len);
+    }
+    return dn_tree_pair_reduce(tree, sends, !sends, in, out, count, reduction);
+}
+
+dn_status_t dn_tree_scan(dn_tree_t *tree, const void *in, void *out, size_t count,
+                         const dn_tree_reduction_t *reduction)
+{
+    return dn_tree_scan_up_to(tree, in, out, count, tree->rank + 1, reduction);
+}
+
+dn_status_t dn_tree_exscan(dn_tree_t *tree, const void *in, void *out, size_t count,
+                           const dn_tree_reduction_t *reduction)
+{
+    return dn_tree_scan_up_to(tree, in, out, count, tree->rank, reduction);
+}

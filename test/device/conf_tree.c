@@ -180,6 +180,31 @@ static void reduce_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
     }
 }
 
+/** A scan of any kind, where the tree is for them. */
+static void scan_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
+{
+    static const dn_tree_reduction_t reduction = {.fold = fold_digits, .size = 8};
+    uint32_t in[2 * 112], out[2 * 112] = {0}, wanted[2 * 112] = {0};
+    const uint64_t key = dn_test_random(random);
+    const size_t most = dn_tree_scan_max(tree, 8) / 8;
+    const int exclusive = 0 == key % 2;
+    const int ranks = world->rank + !exclusive;
+
+    if (0 == most) {
+        return;
+    }
+    dn_check(112 >= most);
+    const size_t count = 1 + dn_test_below(random, most);
+    digits_of(in, key, count, world->rank);
+    if (0 < ranks) {
+        digits_of_all(wanted, key, count, ranks, 1);
+    }
+    complete(world, tree,
+             exclusive ? dn_tree_exscan(tree, in, out, count, &reduction)
+                       : dn_tree_scan(tree, in, out, count, &reduction));
+    dn_check(0 == memcmp(out, wanted, count * 8));
+}
+
 static void bcast_some(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
 {
     uint8_t bytes[DN_AOTF_LINE_MAX * DN_TREE_LINES];
@@ -237,6 +262,7 @@ static void grow(dn_world_t *world, uint32_t radix, uint32_t depth, uint32_t hos
     for (int i = 1; i <= rounds; i++) {
         barrier_once(world, tree, (uint64_t) i, &own);
         reduce_once(world, tree, &random);
+        scan_once(world, tree, &random);
         bcast_some(world, tree, &random);
         exchange_some(world, tree, &random);
     }

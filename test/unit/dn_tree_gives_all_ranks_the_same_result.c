@@ -12,7 +12,18 @@
 
 enum { OPERATIONS = 400, WORDS = 16 * 7, BYTES = WORDS * 8 };
 
-typedef enum kind { BARRIER, BCAST, REDUCE, ALLREDUCE, REALS, ALLGATHER, ALLTOALL, KINDS } kind_t;
+typedef enum kind {
+    BARRIER,
+    BCAST,
+    REDUCE,
+    ALLREDUCE,
+    REALS,
+    SCAN,
+    EXSCAN,
+    ALLGATHER,
+    ALLTOALL,
+    KINDS
+} kind_t;
 
 /** An operation as all ranks know it. */
 typedef struct operation {
@@ -105,6 +116,12 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
     case REALS:
         fill_operands(op, rank);
         return dn_tree_allreduce(tree, in[rank], out[rank], op->count, &sum);
+    case SCAN:
+    case EXSCAN:
+        fill_operands(op, rank);
+        memcpy(out[rank], in[rank], op->count * sizeof(affine_t));
+        return (SCAN == op->kind ? dn_tree_scan : dn_tree_exscan)(tree, in_place ? out[rank] : in[rank],
+                                                                  out[rank], op->count, &affine);
     case ALLGATHER:
         dn_test_fill(in[rank], op->count, op->key + rank);
         return dn_tree_allgather(tree, in[rank], out[rank], op->count);
@@ -116,11 +133,12 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
     }
 }
 
-static void check_order(uint32_t rank, const operation_t *op)
+/** The result is that of so many ranks, from the first on; of none, it is what was there. */
+static void check_order(uint32_t rank, const operation_t *op, uint32_t ranks)
 {
     for (size_t i = 0; i < op->count; i++) {
         affine_t wanted = operand(op, 0, i);
-        for (uint32_t r = 1; r < forest.ranks; r++) {
+        for (uint32_t r = 1; r < ranks; r++) {
             wanted = compose(wanted, operand(op, r, i));
         }
         assert_memory_equal(&((affine_t *) out[rank])[i], &wanted, sizeof(wanted));
@@ -143,7 +161,9 @@ static void check(uint32_t rank, const operation_t *op)
         }
         assert_memory_equal(reals[number], out[rank], op->count * sizeof(double));
     } else if (ALLREDUCE == op->kind || (REDUCE == op->kind && rank == op->root)) {
-        check_order(rank, op);
+        check_order(rank, op, forest.ranks);
+    } else if (SCAN == op->kind || EXSCAN == op->kind) {
+        check_order(rank, op, rank + (SCAN == op->kind));
     } else if (ALLGATHER == op->kind || ALLTOALL == op->kind) {
         for (uint32_t r = 0; r < forest.ranks; r++) {
             const uint64_t key = op->key + (ALLGATHER == op->kind ? r : 100 * r + rank);
@@ -161,6 +181,9 @@ static size_t most_of(kind_t kind)
         return dn_tree_allgather_max(forest.tree[0]);
     case ALLTOALL:
         return dn_tree_alltoall_max(forest.tree[0]);
+    case SCAN:
+    case EXSCAN:
+        return dn_tree_scan_max(forest.tree[0], sizeof(affine_t)) / sizeof(affine_t);
     default:
         return WORDS;
     }
@@ -179,6 +202,9 @@ static void draw_operations(uint64_t *random)
         op->key = dn_test_random(random);
         if (!ordered && (REDUCE == op->kind || ALLREDUCE == op->kind)) {
             op->kind = REALS;
+        }
+        if (0 == most_of(op->kind)) {
+            op->kind = BARRIER;
         }
         const size_t max = most_of(op->kind);
         op->count = 1 + dn_test_below(random, 0 == dn_test_below(random, 2) && 7 < max ? 7 : max);
