@@ -185,7 +185,7 @@ static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, dn_tree_tak
     lng->reduction = reduction;
     lng->mover = NULL;
     lng->blocks = NULL;
-    lng->root = DN_TREE_LONG_ALL;
+    lng->root = DN_TREE_TAKE_PREFIX == way ? 0 : DN_TREE_LONG_ALL;
     return dn_tree_long_start(lng);
 }
 
@@ -220,6 +220,32 @@ dn_status_t dn_tree_long_reduce_part(dn_tree_long_t *lng, const void *in, void *
     lng->part_at = at * reduction->size;
     lng->part_len = part * reduction->size;
     return dn_tree_long_start_reduction(lng, DN_TREE_TAKE_PART, 0 != part, 1, in, out, count, reduction);
+}
+
+/** Either scan: @p folded ranks from the first on are the own result. */
+static dn_status_t dn_tree_long_scan_up_to(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                           uint32_t folded, const dn_tree_reduction_t *reduction)
+{
+    const uint32_t rank = lng->config.rank;
+
+    if (0 == rank && 1 == folded && in != out) {
+        dn_copy(out, in, count * reduction->size);
+    }
+    lng->folded = folded;
+    return dn_tree_long_start_reduction(lng, DN_TREE_TAKE_PREFIX, 0 != rank, rank + 1 < lng->config.ranks, in,
+                                        out, count, reduction);
+}
+
+dn_status_t dn_tree_long_scan(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                              const dn_tree_reduction_t *reduction)
+{
+    return dn_tree_long_scan_up_to(lng, in, out, count, lng->config.rank + 1, reduction);
+}
+
+dn_status_t dn_tree_long_exscan(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                const dn_tree_reduction_t *reduction)
+{
+    return dn_tree_long_scan_up_to(lng, in, out, count, lng->config.rank, reduction);
 }
 
 /** An exchange to which this process gives or not, and of which it gets or not. */

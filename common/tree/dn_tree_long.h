@@ -33,6 +33,9 @@
  * just had from the other. In longer ones of more than two each process folds its share of a piece and puts
  * it in its area over its own operands of that share, which nobody else reads; then all copy the shares out.
  *
+ * In a scan each rank but the first folds what the rank before has put and its own operands into its own area: so each piece goes
+ * along the ranks, and in every area is the result of its owner, (x0 op x1) op x2 and so on.
+ *
  * Operations are started, then tested until they are complete, as those of dn_tree.h: nothing waits, and all
  * processes call the same ones in the same order, one at a time. A reduction folds x0 op (x1 op (x2 ...)) in
  * the order of ranks. All processes get the same bits.
@@ -171,6 +174,12 @@ DN_API dn_status_t dn_tree_long_allreduce(dn_tree_long_t *lng, const void *in, v
  */
 DN_API dn_status_t dn_tree_long_reduce_part(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                             size_t at, size_t part, const dn_tree_reduction_t *reduction);
+/** Fold @p in of all ranks up to the own one, in their order, into @p out, which may be in. Else as dn_tree_long_reduce(). */
+DN_API dn_status_t dn_tree_long_scan(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                     const dn_tree_reduction_t *reduction);
+/** As dn_tree_long_scan(), of all ranks before the own one; the first rank's out is left as it is. */
+DN_API dn_status_t dn_tree_long_exscan(dn_tree_long_t *lng, const void *in, void *out, size_t count,
+                                       const dn_tree_reduction_t *reduction);
 /** All give @p len bytes, at least 1, and get those of all others. */
 DN_API dn_status_t dn_tree_long_exchange(dn_tree_long_t *lng, size_t len, dn_tree_blocks_t *blocks);
 /** All but @p root give @p len bytes, at least 1; the root gets them. */

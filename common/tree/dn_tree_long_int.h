@@ -37,6 +37,7 @@ typedef enum dn_tree_take {
     DN_TREE_TAKE_SHARES,  /**< copy the shares that each has reduced */
     DN_TREE_TAKE_PART,    /**< fold the operands of all of the own part */
     DN_TREE_TAKE_BLOCKS,  /**< have the caller get what each of the others gave */
+    DN_TREE_TAKE_PREFIX, /**< copy what a rank has folded, or fold what the one before has and our own operands */
 } dn_tree_take_t;
 
 struct dn_tree_long {
@@ -55,11 +56,13 @@ struct dn_tree_long {
     int reduces;
     dn_tree_take_t way;  /**< of the processes that want the result */
     dn_tree_take_t take; /**< our own: as the way is, or DN_TREE_TAKE_NOTHING */
-    uint32_t root;       /**< of a broadcast, else DN_TREE_LONG_ALL */
+    uint32_t
+        root; /**< whose bytes all others wait for: of a broadcast, the first of a scan; else DN_TREE_LONG_ALL */
     const uint8_t *in;
     uint8_t *out;
     size_t part_at; /**< bytes of the result before the own part */
     size_t part_len;
+    uint32_t folded; /**< of a scan: ranks whose operands are the own result */
     const dn_tree_reduction_t *reduction;
     dn_tree_mover_t *mover;   /**< of a broadcast, else NULL */
     dn_tree_blocks_t *blocks; /**< of an exchange, else NULL */

@@ -200,6 +200,31 @@ static void dn_tree_long_take_part(const dn_tree_long_t *lng, uint64_t number, s
     }
 }
 
+/** Of a scan: fold what the rank before has put and our own operands into @p to, which may be these. */
+static void dn_tree_long_fold_before(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes,
+                                     uint8_t *to)
+{
+    const dn_tree_reduction_t *reduction = lng->reduction;
+    const uint8_t *before = dn_tree_long_slot(lng, lng->config.rank - 1, number);
+    const uint8_t *own = lng->in + at;
+
+    if (own != to && NULL != reduction->join) {
+        reduction->join(reduction, before, own, to, bytes / reduction->size);
+        return;
+    }
+    if (own != to) {
+        dn_copy(to, own, bytes);
+    }
+    reduction->fold(reduction, before, to, bytes / reduction->size);
+}
+
+/** Has the rank come to fill its place whose operands go in with ours? */
+static inline int dn_tree_long_has_come_before(dn_tree_long_t *lng, uint64_t number)
+{
+    return DN_TREE_TAKE_PREFIX != lng->way || 0 == lng->config.rank
+           || dn_tree_long_is_beyond(lng, FILLED, lng->config.rank - 1, number);
+}
+
 /** Each step: @return whether there was one to take. */
 static int dn_tree_long_fill(dn_tree_long_t *lng)
 {
@@ -210,7 +235,8 @@ static int dn_tree_long_fill(dn_tree_long_t *lng)
     if (number == lng->end
         || (DN_TREE_LONG_LINES <= last
             && (lng->done[TAKEN] <= last - DN_TREE_LONG_LINES
-                || !dn_tree_long_are_beyond(lng, TAKEN, last - DN_TREE_LONG_LINES)))) {
+                || !dn_tree_long_are_beyond(lng, TAKEN, last - DN_TREE_LONG_LINES)))
+        || !dn_tree_long_has_come_before(lng, number)) {
         return 0;
     }
     const size_t at = dn_tree_long_at(lng, number);
@@ -220,6 +246,8 @@ static int dn_tree_long_fill(dn_tree_long_t *lng)
         lng->mover->move(lng->mover, slot, at, bytes);
     } else if (NULL != lng->blocks) {
         lng->blocks->give(lng->blocks, slot, at, bytes);
+    } else if (DN_TREE_TAKE_PREFIX == lng->way && 0 != lng->config.rank) {
+        dn_tree_long_fold_before(lng, number, at, bytes, slot);
     } else {
         dn_copy(slot, lng->in + at, bytes);
     }
@@ -276,6 +304,8 @@ static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
     case DN_TREE_TAKE_PART:
     case DN_TREE_TAKE_BLOCKS:
         return lng->done[FILLED] > number && dn_tree_long_are_beyond(lng, FILLED, number);
+    case DN_TREE_TAKE_PREFIX:
+        return lng->done[FILLED] > number && dn_tree_long_has_come_before(lng, number);
     case DN_TREE_TAKE_SHARES:
         return lng->done[REDUCED] > number && dn_tree_long_are_beyond(lng, REDUCED, number);
     default:
@@ -307,6 +337,16 @@ static void dn_tree_long_take_blocks(const dn_tree_long_t *lng, uint64_t number,
     }
 }
 
+/** Take the own result of a scan. The last rank's is in nobody's area, unless it is without its own operands. */
+static void dn_tree_long_take_prefix(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
+{
+    if (lng->folded == lng->config.ranks) {
+        dn_tree_long_fold_before(lng, number, at, bytes, lng->out + at);
+    } else {
+        dn_copy(lng->out + at, dn_tree_long_slot(lng, lng->folded - 1, number), bytes);
+    }
+}
+
 static int dn_tree_long_take(dn_tree_long_t *lng)
 {
     const uint64_t number = lng->done[TAKEN];
@@ -334,6 +374,9 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
         break;
     case DN_TREE_TAKE_BLOCKS:
         dn_tree_long_take_blocks(lng, number, at, bytes);
+        break;
+    case DN_TREE_TAKE_PREFIX:
+        dn_tree_long_take_prefix(lng, number, at, bytes);
         break;
     default:
         break;

@@ -16,7 +16,7 @@
 
 enum { OPERATIONS = 60, RING = DN_TREE_LONG_RING, MOST = RING + 3 * DN_TREE_LONG_SLOT };
 
-typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, PART, EXCHANGE, GATHER, KINDS } kind_t;
+typedef enum kind { BCAST, REDUCE, ALLREDUCE, REALS, PART, SCAN, EXSCAN, EXCHANGE, GATHER, KINDS } kind_t;
 
 /** An operation as all ranks know it. */
 typedef struct operation {
@@ -193,18 +193,24 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
         return dn_tree_long_reduce_part(lng[rank], from, out[rank], op->len / 8, first,
                                         part_of(op, rank + 1) - first, maps);
     }
+    if (SCAN == op->kind || EXSCAN == op->kind) {
+        fill_operands(op, rank, out[rank]);
+        return (SCAN == op->kind ? dn_tree_long_scan : dn_tree_long_exscan)(lng[rank], from, out[rank],
+                                                                            op->len / 8, maps);
+    }
     if (REDUCE == op->kind) {
         return dn_tree_long_reduce(lng[rank], op->root, from, to, op->len / 8, maps);
     }
     return dn_tree_long_allreduce(lng[rank], from, to, op->len / 8, ALLREDUCE == op->kind ? maps : &sum);
 }
 
-/** Elements from .. to - 1 of the result are there. */
-static void check_order(uint32_t rank, const operation_t *op, size_t from, size_t to)
+/** Elements from .. to - 1 of the result of so many ranks, from the first on, are there; of none, what was there. */
+static void check_order(uint32_t rank, const operation_t *op, uint32_t ranks, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
-        affine_t all = operand(op, forest.ranks - 1, i);
-        for (uint32_t r = forest.ranks - 1; 0 < r--;) {
+        const uint32_t last = 0 == ranks ? 0 : ranks - 1;
+        affine_t all = operand(op, last, i);
+        for (uint32_t r = last; 0 < r--;) {
             const affine_t x = operand(op, r, i);
             fold_affine(&affine, &x, &all, 1);
         }
@@ -246,9 +252,11 @@ static void check(uint32_t rank, const operation_t *op)
     } else if (REALS == op->kind) {
         check_sums(rank, op);
     } else if (PART == op->kind) {
-        check_order(rank, op, part_of(op, rank), part_of(op, rank + 1));
+        check_order(rank, op, forest.ranks, part_of(op, rank), part_of(op, rank + 1));
+    } else if (SCAN == op->kind || EXSCAN == op->kind) {
+        check_order(rank, op, rank + (SCAN == op->kind), 0, op->len / 8);
     } else if (ALLREDUCE == op->kind || rank == op->root) {
-        check_order(rank, op, 0, op->len / 8);
+        check_order(rank, op, forest.ranks, 0, op->len / 8);
     }
 }
 
