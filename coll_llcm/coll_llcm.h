@@ -52,9 +52,9 @@
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Where processes share cores, areas also serve short broadcasts and reductions to one, gathers, and reductions that are
+/** Where processes share cores, areas also serve short broadcasts, reductions to one and scans, gathers, and reductions that are
  * scattered: after so many of these, since for a few the set-up takes longer than it saves. A process that only gives, as the root of
- * a broadcast, runs ahead by all that an area holds before it has to let others have its core (perf/dn_coll, bcast of 8 B, 8
+ * a broadcast or the first of a scan, runs ahead by all that an area holds before it has to let others have its core (perf/dn_coll, bcast of 8 B, 8
  * ranks on 2 cores: 0.05 us, in lines 0.6 us). */
 #define COLL_LLCM_FEW 16
 
@@ -337,6 +337,11 @@ int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, st
 int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
                                    struct ompi_op_t *op, struct ompi_communicator_t *comm,
                                    mca_coll_base_module_t *module);
+/** Scans: of all processes up to the own one, and of those before it. */
+int coll_llcm_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                   struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_exscan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                     struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** @} */
 
 /** @name coll_llcm_long.c */
@@ -365,12 +370,17 @@ static inline bool coll_llcm_is_crowded(coll_llcm_module_t *module, struct ompi_
     return module->crowded;
 }
 
+/** Are there two processes, each on its core, with messages of ours between them? The same in both. */
+static inline bool coll_llcm_is_fast_pair(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+{
+    return 2 == ompi_comm_size(comm) && dn_ompi_carries_all() && !coll_llcm_is_crowded(module, comm);
+}
+
 /** Is a broadcast or a reduction to one of so many bytes better a message? The same in all processes. */
 static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                         size_t bytes)
 {
-    return COLL_LLCM_MESSAGE <= bytes && 2 == ompi_comm_size(comm) && dn_ompi_carries_all()
-           && !coll_llcm_is_crowded(module, comm);
+    return COLL_LLCM_MESSAGE <= bytes && coll_llcm_is_fast_pair(module, comm);
 }
 
 /** Of a crowded communicator: were there so many of the collectives of COLL_LLCM_FEW that areas are worth their set-up? */
@@ -403,6 +413,8 @@ int coll_llcm_long_reduce(coll_llcm_module_t *module, int root, const void *in, 
                           const dn_tree_reduction_t *reduction);
 int coll_llcm_long_reduce_part(coll_llcm_module_t *module, const void *in, void *out, size_t count, size_t at,
                                size_t part, const dn_tree_reduction_t *reduction);
+int coll_llcm_long_scan(coll_llcm_module_t *module, const void *in, void *out, size_t count, bool before,
+                        const dn_tree_reduction_t *reduction);
 int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_blocks_t *blocks);
 int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_tree_blocks_t *blocks);
 /** @} */

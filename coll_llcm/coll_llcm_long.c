@@ -304,6 +304,14 @@ int coll_llcm_long_reduce_part(coll_llcm_module_t *module, const void *in, void 
                     count * reduction->size);
 }
 
+int coll_llcm_long_scan(coll_llcm_module_t *module, const void *in, void *out, size_t count, bool before,
+                        const dn_tree_reduction_t *reduction)
+{
+    return wait_for(
+        module, (before ? dn_tree_long_exscan : dn_tree_long_scan)(module->lng, in, out, count, reduction),
+        count * reduction->size);
+}
+
 int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_blocks_t *blocks)
 {
     return wait_for(module, dn_tree_long_exchange(module->lng, len, blocks), len);

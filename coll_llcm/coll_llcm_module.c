@@ -9,7 +9,7 @@
 
 #include "coll_llcm.h"
 
-enum { SAVED = 11 };
+enum { SAVED = 13 };
 
 /** Functions that a tree may leave to what was there before, and those by which it is set up. */
 static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
@@ -25,6 +25,8 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
     module[8] = coll->coll_gather_module;
     module[9] = coll->coll_reduce_scatter_module;
     module[10] = coll->coll_reduce_scatter_block_module;
+    module[11] = coll->coll_scan_module;
+    module[12] = coll->coll_exscan_module;
 }
 
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
@@ -108,6 +110,8 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     module->super.coll_reduce = coll_llcm_reduce;
     module->super.coll_reduce_scatter = coll_llcm_reduce_scatter;
     module->super.coll_reduce_scatter_block = coll_llcm_reduce_scatter_block;
+    module->super.coll_scan = coll_llcm_scan;
+    module->super.coll_exscan = coll_llcm_exscan;
     module->super.coll_iallreduce = coll_llcm_iallreduce;
     module->super.coll_ibarrier = coll_llcm_ibarrier;
     return &module->super;

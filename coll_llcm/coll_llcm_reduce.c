@@ -148,6 +148,76 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
                                      module->saved.coll_reduce_module);
 }
 
+/** @name Scans */
+/** @{ */
+/** Bytes from which one message of ours is faster than an area between two processes, each on its core, and up to which a line is
+ * there (perf/dn_coll, scan and exscan, 2 ranks). @{ */
+#define SCAN_MESSAGE 4096
+#define SCAN_LINE    DN_AOTF_LINE_MAX
+/** @} */
+
+/** Are so many bytes for areas, if there are some? The same in all processes. */
+static bool scan_suits_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
+{
+    return (2 == ompi_comm_size(comm) ? SCAN_LINE : COLL_LLCM_LINES_BEST) < bytes
+           || (coll_llcm_is_crowded(module, comm) && coll_llcm_are_many(module));
+}
+
+/** The same in all processes. Fills in the reduction. */
+static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
+                                   ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+{
+    if (0 == count || !reduce_describe(type, op, reduction)) {
+        return COLL_LLCM_BY_OTHERS;
+    }
+    const size_t bytes = (size_t) count * reduction->super.size;
+    if (SCAN_MESSAGE <= bytes && coll_llcm_is_fast_pair(module, comm)) {
+        return COLL_LLCM_BY_OTHERS;
+    }
+    if (scan_suits_areas(module, comm, bytes) && coll_llcm_long_ready(module, comm)) {
+        return COLL_LLCM_BY_AREAS;
+    }
+    if (COLL_LLCM_LINES_BEST >= bytes && coll_llcm_ready(module, comm)
+        && dn_tree_scan_max(module->tree, reduction->super.size) >= bytes) {
+        return COLL_LLCM_BY_TREE;
+    }
+    return coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
+}
+
+/** @param before  of the processes before the own one only. */
+static int scan_any(const void *sbuf, void *rbuf, int count, ompi_datatype_t *type, ompi_op_t *op,
+                    bool before, struct ompi_communicator_t *comm, coll_llcm_module_t *module)
+{
+    const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
+    const mca_coll_base_comm_coll_t *saved = &module->saved;
+    coll_llcm_reduction_t reduction;
+
+    const coll_llcm_way_t way = scan_choose(module, comm, count, type, op, &reduction);
+    if (COLL_LLCM_BY_TREE == way) {
+        return coll_llcm_wait(module, (before ? dn_tree_exscan : dn_tree_scan)(
+                                          module->tree, in, rbuf, (size_t) count, &reduction.super));
+    }
+    if (COLL_LLCM_BY_AREAS == way) {
+        reduction.super.join = is_joined(type, op) ? reduce_join : NULL;
+        return coll_llcm_long_scan(module, in, rbuf, (size_t) count, before, &reduction.super);
+    }
+    return before ? saved->coll_exscan(sbuf, rbuf, count, type, op, comm, saved->coll_exscan_module)
+                  : saved->coll_scan(sbuf, rbuf, count, type, op, comm, saved->coll_scan_module);
+}
+
+int coll_llcm_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                   struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
+{
+    return scan_any(sbuf, rbuf, count, type, op, false, comm, (coll_llcm_module_t *) super);
+}
+
+int coll_llcm_exscan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+                     struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
+{
+    return scan_any(sbuf, rbuf, count, type, op, true, comm, (coll_llcm_module_t *) super);
+}
+/** @} */
+
 /** @name Scattered
  * Through areas where processes share cores. Elsewhere it is left to the algorithms that were there before.
  */

@@ -16,7 +16,7 @@
  *   -l  most bytes of a block in random collectives, and four times the elements of their reductions; default 3000
  *   -e  rounds of long ones, each on several communicators in turns; and that all went through shared memory is checked
  *   -x  rounds of an allgather and an alltoall of a number for each rank; and that all went through lines is checked
- *   -g  rounds of a short broadcast, a reduction and a gather, then some long exchanges, on ranks that share cores; and that they
+ *   -g  rounds of a short broadcast, a reduction, a scan and a gather, then some long exchanges, on ranks that share cores; and that they
  *       went through shared memory is checked
  */
 #include "dn_config.h"
@@ -273,8 +273,8 @@ static void run_long(void)
 /** Ranks that share cores run ahead by what an area holds: all go through areas but for the first. */
 static void run_streams(void)
 {
-    /* Of 5 rounds, and of the next the broadcast. */
-    enum { FIRST_WORDS = 5 * 42 + 1 };
+    /* Of 4 rounds, each of four collectives. */
+    enum { FIRST_WORDS = 4 * 43 };
 
     if (0 < stream_rounds) {
         counter_t counter;

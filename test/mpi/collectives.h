@@ -16,8 +16,8 @@
 void collectives_reduce_begin(void);
 void collectives_reduce_end(void);
 
-/** Every operation on every type that it is defined for: MPI_Allreduce, MPI_Reduce to some root and
- * MPI_Reduce_scatter or its block form, in place or not, of so many elements. */
+/** Every operation on every type that it is defined for: MPI_Allreduce, MPI_Reduce to some root, MPI_Reduce_scatter or its block
+ * form, MPI_Scan and MPI_Exscan, in place or not, of so many elements. */
 void collectives_reduce_all(MPI_Comm comm, verify_rng_t *rng, int count);
 /** One of those, of any number of elements up to @p most. */
 void collectives_reduce_some(MPI_Comm comm, verify_rng_t *rng, int most);
@@ -28,7 +28,7 @@ void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
 
-/** Streams of short broadcasts, reductions and gathers, in which some ranks could run ahead. @return bytes of all. */
+/** Streams of short broadcasts, reductions, scans and gathers, in which some ranks could run ahead. @return bytes of all. */
 unsigned long long collectives_streams(uint64_t rounds);
 
 /** Some nonblocking barriers and sums, with a blocking collective in their midst. */

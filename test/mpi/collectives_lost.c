@@ -70,11 +70,14 @@ static int long_round(int round, double *data, int count, int rank, int ranks)
     for (int i = 0; i < count; i++) {
         data[i] = 1;
     }
-    if (0 == round % 3) {
+    if (0 == round % 4) {
         wanted = 7;
         data[0] = data[count - 1] = rank == root ? wanted : 1;
         rc = MPI_Bcast(data, count, MPI_DOUBLE, root, MPI_COMM_WORLD);
-    } else if (1 == round % 3) {
+    } else if (2 == round % 4) {
+        wanted = rank + 1;
+        rc = MPI_Scan(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else if (1 == round % 4) {
         rc = MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     } else if (rank == root) {
         rc = MPI_Reduce(MPI_IN_PLACE, data, count, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);

@@ -201,6 +201,9 @@ unsigned long long collectives_streams(uint64_t rounds)
         MPI_Reduce(&word, &sum, 1, MPI_UINT64_T, MPI_SUM, root, comm);
         verify_that(rank != root || (uint64_t) ranks * round + (uint64_t) (ranks * (ranks - 1) / 2) == sum,
                     "MPI_Reduce of a stream: a sum is wrong");
+        MPI_Scan(&word, &sum, 1, MPI_UINT64_T, MPI_SUM, comm);
+        verify_that((uint64_t) (rank + 1) * round + (uint64_t) (rank * (rank + 1) / 2) == sum,
+                    "MPI_Scan of a stream: a sum is wrong");
         for (size_t i = 0; i < WORDS; i++) {
             own[i] = verify_key(round, (uint64_t) rank, i, 1);
         }
@@ -213,7 +216,7 @@ unsigned long long collectives_streams(uint64_t rounds)
     }
     free(words);
     MPI_Comm_free(&comm);
-    return rounds * (2 + WORDS) * sizeof(uint64_t);
+    return rounds * (3 + WORDS) * sizeof(uint64_t);
 }
 
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most)

@@ -295,6 +295,41 @@ static void compare(const value_type_t *type, const operation_t *operation, cons
     }
 }
 
+/** The result of the operands of so many ranks, at least one, from the first on. @param operand  room for as many. */
+static void fold_operands(const value_type_t *type, const operation_t *operation, int count, uint64_t id,
+                          int ranks, char *result, char *operand)
+{
+    const size_t from = LEANING == type->class ? LEANS : 0;
+
+    make_operands(type, result, count, id, ranks - 1);
+    for (int rank = ranks - 2; 0 <= rank; rank--) {
+        make_operands(type, operand, count, id, rank);
+        MPI_Reduce_local(operand + from, result + from, count, type->type, operation->op);
+    }
+}
+
+/** Both scans. @param in, out, wanted, operand  as in reduce_one(); the last two are overwritten. */
+static void scan_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *operation, const value_type_t *type,
+                     int count, uint64_t id, char *in, char *out, char *wanted, char *operand)
+{
+    const int in_place = (int) verify_below(rng, 2);
+    const size_t from = LEANING == type->class ? LEANS : 0;
+    const void *given = in_place ? MPI_IN_PLACE : in + from;
+    int rank;
+
+    MPI_Comm_rank(comm, &rank);
+    make_operands(type, out, count, in_place ? id : id + 1, rank);
+    MPI_Scan(given, out + from, count, type->type, operation->op, comm);
+    fold_operands(type, operation, count, id, rank + 1, wanted, operand);
+    compare(type, operation, out, wanted, count, "MPI_Scan");
+    make_operands(type, out, count, in_place ? id : id + 1, rank);
+    MPI_Exscan(given, out + from, count, type->type, operation->op, comm);
+    if (0 < rank) {
+        fold_operands(type, operation, count, id, rank, wanted, operand);
+        compare(type, operation, out, wanted, count, "MPI_Exscan");
+    }
+}
+
 /** A reduction of which each rank gets a part: of any length, or all of the same. @param in, out, wanted  as in reduce_one(). */
 static void scatter_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *operation,
                         const value_type_t *type, int count, uint64_t id, char *in, char *out, char *wanted)
@@ -356,11 +391,7 @@ static void reduce_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *oper
     char *operand = malloc(bytes + 1);
     verify_that(NULL != wanted && NULL != operand, "no memory for a reduction");
 
-    make_operands(type, wanted, count, id, ranks - 1);
-    for (int other = ranks - 2; 0 <= other; other--) {
-        make_operands(type, operand, count, id, other);
-        MPI_Reduce_local(operand + from, wanted + from, count, type->type, operation->op);
-    }
+    fold_operands(type, operation, count, id, ranks, wanted, operand);
     make_operands(type, in, count, id, rank);
     make_operands(type, out, count, in_place ? id : id + 1, rank);
     MPI_Allreduce(in_place ? MPI_IN_PLACE : in + from, out + from, count, type->type, operation->op, comm);
@@ -374,6 +405,7 @@ static void reduce_one(MPI_Comm comm, verify_rng_t *rng, const operation_t *oper
     if (0 == (type->class & (SPREAD | LEANING))) {
         scatter_one(comm, rng, operation, type, count, id, in, out, wanted);
     }
+    scan_one(comm, rng, operation, type, count, id, in, out, wanted, operand);
     make_operands(type, operand, count, id, rank);
     compare(type, operation, in, operand, count, "operands behind");
     free(operand);
