@@ -39,10 +39,11 @@ static double operand(int r, int n, size_t i)
     return (double) ((unsigned) r * 7 + (unsigned) n * 3 + (unsigned) i % 101);
 }
 
-static double sum_of(const dn_bench_run_t *run, int n, size_t i)
+/* Of the first so many ranks. */
+static double sum_of(int ranks, int n, size_t i)
 {
     double sum = 0;
-    for (int r = 0; r < run->ranks; r++) {
+    for (int r = 0; r < ranks; r++) {
         sum += operand(r, n, i);
     }
     return sum;
@@ -74,6 +75,25 @@ static void reduce(dn_bench_run_t *run, MPI_Request *request)
         MPI_Reduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     } else {
         MPI_Ireduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD,
+                    request);
+    }
+}
+
+static void scan(dn_bench_run_t *run, MPI_Request *request)
+{
+    if (NULL == request) {
+        MPI_Scan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else {
+        MPI_Iscan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, request);
+    }
+}
+
+static void exscan(dn_bench_run_t *run, MPI_Request *request)
+{
+    if (NULL == request) {
+        MPI_Exscan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    } else {
+        MPI_Iexscan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
                     request);
     }
 }
@@ -186,12 +206,22 @@ static void alltoallv(dn_bench_run_t *run, MPI_Request *request)
 /* What is at place i of the result in round n; the alltoall of r's block for us holds operands of r, as the allgather's. */
 static double sum_wanted(const dn_bench_run_t *run, int n, size_t i)
 {
-    return sum_of(run, n, i);
+    return sum_of(run->ranks, n, i);
+}
+
+static double scan_wanted(const dn_bench_run_t *run, int n, size_t i)
+{
+    return sum_of(run->rank + 1, n, i);
+}
+
+static double exscan_wanted(const dn_bench_run_t *run, int n, size_t i)
+{
+    return sum_of(run->rank, n, i);
 }
 
 static double piece_wanted(const dn_bench_run_t *run, int n, size_t i)
 {
-    return sum_of(run, n, (size_t) measured.displs[run->rank] + i);
+    return sum_of(run->ranks, n, (size_t) measured.displs[run->rank] + i);
 }
 
 static double root_wanted(const dn_bench_run_t *run, int n, size_t i)
@@ -226,6 +256,8 @@ typedef struct coll {
 static const coll_t colls[] = {
     {"allreduce", allreduce, sum_wanted, ALL_A_BLOCK},
     {"reduce", reduce, sum_wanted, ROOT_A_BLOCK},
+    {"scan", scan, scan_wanted, ALL_A_BLOCK},
+    {"exscan", exscan, exscan_wanted, OTHERS_A_BLOCK},
     {"reduce_scatter", reduce_scatter, piece_wanted, ALL_A_PIECE},
     {"bcast", bcast, root_wanted, OTHERS_A_BLOCK},
     {"gather", gather, block_wanted, ROOT_ALL_BLOCKS},
@@ -358,7 +390,8 @@ static const char *obstacle(const dn_bench_run_t *run)
 {
     bool nonblocking;
     if (NULL == find(run->options.test, &nonblocking)) {
-        return "--test is allreduce, reduce, reduce_scatter, bcast, gather, scatter, allgather or alltoall, "
+        return "--test is allreduce, reduce, scan, exscan, reduce_scatter, bcast, gather, scatter, allgather "
+               "or alltoall, "
                "with v for "
                "those that MPI has so, or with i before it";
     }
