@@ -424,6 +424,12 @@ int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_t
 int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
                         struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
                         mca_coll_base_module_t *module);
+/** Blocks of any lengths, which all processes know; the longest decides who does it. Of the other collectives with lengths only the root,
+ * or each process for itself, knows some: these are left to the functions that were there before, since the processes could not
+ * decide alike. */
+int coll_llcm_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
+                         const int *counts, const int *starts, struct ompi_datatype_t *rtype,
+                         struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
                      struct ompi_datatype_t *rtype, int root, struct ompi_communicator_t *comm,
                      mca_coll_base_module_t *module);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_exchange.c
- * Allgather, gather and alltoall, of blocks that are not so long that messages are faster.
+ * Allgather(v), gather and alltoall, of blocks that are not so long that messages are faster.
  */
 #include "dn_config.h"
 
@@ -68,6 +68,32 @@ static void *exchange_block(const void *buf, int i, int count, const ompi_dataty
     return (uint8_t *) (uintptr_t) buf + (ptrdiff_t) i * count * (type->super.ub - type->super.lb);
 }
 
+/** Where the blocks of all processes are to lie. */
+typedef struct places {
+    void *buf;
+    const ompi_datatype_t *type;
+    int count;         /**< elements of a block, where all are alike */
+    const int *counts; /**< likewise by rank; NULL: they are alike */
+    const int *starts; /**< by rank: elements before a block; NULL likewise */
+} places_t;
+
+static int places_count(const places_t *places, int rank)
+{
+    return NULL == places->counts ? places->count : places->counts[rank];
+}
+
+static void *places_block(const places_t *places, int rank)
+{
+    return NULL == places->starts ? exchange_block(places->buf, rank, places->count, places->type)
+                                  : exchange_block(places->buf, places->starts[rank], 1, places->type);
+}
+
+/** Do they all lie together, in the order of ranks? */
+static bool places_lie_together(const places_t *places, int size)
+{
+    return NULL == places->counts && coll_llcm_is_contiguous(size * places->count, places->type);
+}
+
 /** @name Through areas
  * All processes do an exchange, or none: the others would wait for one that finds no memory and returns. So elements with gaps
  * are packed into areas and unpacked from them, without a buffer of their own.
@@ -78,28 +104,26 @@ typedef struct blocks {
     dn_tree_blocks_t super;
     const uint8_t *in; /**< what it gives, where that lies together; else NULL, and: */
     coll_llcm_converted_t elements;
-    void *rbuf; /**< where blocks are to lie, if it gets some */
-    int rcount; /**< elements of each */
-    const ompi_datatype_t *rtype;
-    uint8_t *out; /**< where they all lie together; else NULL */
-    size_t len;   /**< bytes of a block */
-    size_t own;   /**< rank of this process */
+    size_t given;           /**< bytes of what it gives */
+    const places_t *places; /**< where blocks are to lie, if it gets some */
+    uint8_t *out;           /**< where they all lie together; else NULL */
+    size_t len;             /**< bytes of a block, at most */
+    size_t own;             /**< rank of this process */
 } blocks_t;
 
 static void blocks_give(blocks_t *blocks, const void *sbuf, int count, const ompi_datatype_t *stype)
 {
+    blocks->given = coll_llcm_bytes(count, stype);
     blocks->in = coll_llcm_is_contiguous(count, stype) ? coll_llcm_start(sbuf, stype) : NULL;
     if (NULL == blocks->in) {
         coll_llcm_converted_open(&blocks->elements, sbuf, count, stype, true);
     }
 }
 
-static void blocks_get(blocks_t *blocks, int size, void *rbuf, int rcount, const ompi_datatype_t *rtype)
+static void blocks_get(blocks_t *blocks, int size, const places_t *places)
 {
-    blocks->rbuf = rbuf;
-    blocks->rcount = rcount;
-    blocks->rtype = rtype;
-    blocks->out = coll_llcm_is_contiguous(size * rcount, rtype) ? coll_llcm_start(rbuf, rtype) : NULL;
+    blocks->places = places;
+    blocks->out = places_lie_together(places, size) ? coll_llcm_start(places->buf, places->type) : NULL;
 }
 
 static void blocks_close(blocks_t *blocks)
@@ -115,36 +139,49 @@ static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const voi
     if (NULL != blocks->out) {
         dn_copy(blocks->out + rank * blocks->len + at, bytes, len);
     } else {
-        coll_llcm_unpack_part(exchange_block(blocks->rbuf, (int) rank, blocks->rcount, blocks->rtype),
-                              blocks->rcount, blocks->rtype, at, bytes, len);
+        coll_llcm_unpack_part(places_block(blocks->places, (int) rank),
+                              places_count(blocks->places, (int) rank), blocks->places->type, at, bytes, len);
     }
 }
 
 /** Put the block that this process gives itself. */
 static void blocks_keep(const blocks_t *blocks, const void *sbuf, int scount, const ompi_datatype_t *stype)
 {
+    const size_t all = coll_llcm_bytes(scount, stype);
     coll_llcm_converted_t elements;
     uint8_t bytes[1024];
     size_t len;
 
     if (coll_llcm_is_contiguous(scount, stype)) {
-        blocks_put(blocks, blocks->own, 0, coll_llcm_start(sbuf, stype), blocks->len);
+        blocks_put(blocks, blocks->own, 0, coll_llcm_start(sbuf, stype), all);
         return;
     }
     coll_llcm_converted_open(&elements, sbuf, scount, stype, true);
-    for (size_t at = 0; at < blocks->len; at += len) {
-        len = sizeof(bytes) < blocks->len - at ? sizeof(bytes) : blocks->len - at;
+    for (size_t at = 0; at < all; at += len) {
+        len = sizeof(bytes) < all - at ? sizeof(bytes) : all - at;
         coll_llcm_converted_move(&elements, bytes, len);
         blocks_put(blocks, blocks->own, at, bytes, len);
     }
     coll_llcm_converted_close(&elements);
 }
 
-/** Of a gather: the own block. */
+/** How many of the bytes at .. at + len - 1 a block of so many has. */
+static size_t part_of(size_t bytes, size_t at, size_t len)
+{
+    const size_t left = at < bytes ? bytes - at : 0;
+
+    return left < len ? left : len;
+}
+
+/** Of a gather: the own block, which may be shorter than others. */
 static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
     blocks_t *blocks = (blocks_t *) super;
 
+    len = part_of(blocks->given, at, len);
+    if (0 == len) {
+        return;
+    }
     if (NULL != blocks->in) {
         dn_copy(area, blocks->in + at, len);
     } else {
@@ -154,7 +191,13 @@ static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t le
 
 static void get_block(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
 {
-    blocks_put((const blocks_t *) super, rank, at, area, len);
+    const blocks_t *blocks = (const blocks_t *) super;
+    const size_t bytes = coll_llcm_bytes(places_count(blocks->places, (int) rank), blocks->places->type);
+
+    len = part_of(bytes, at, len);
+    if (0 != len) {
+        blocks_put(blocks, rank, at, area, len);
+    }
 }
 
 /** Of an alltoall: all blocks. Nobody looks at the own one, which is left out where that is simple. */
@@ -193,30 +236,28 @@ static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, si
 
 #define TO_ALL (-1)
 
-/** The blocks of all to a root, or TO_ALL. */
+/** The blocks of all, of at most so many bytes, to a root, or TO_ALL. */
 static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
-                       int scount, const ompi_datatype_t *stype, void *rbuf, int rcount,
-                       const ompi_datatype_t *rtype, int root)
+                       int scount, const ompi_datatype_t *stype, const places_t *places, size_t len, int root)
 {
     const int rank = ompi_comm_rank(comm);
     const bool in_place = MPI_IN_PLACE == sbuf;
-    blocks_t blocks = {.super = {give_block, get_block}, .own = (size_t) rank};
+    blocks_t blocks = {.super = {give_block, get_block}, .own = (size_t) rank, .len = len};
 
     if (in_place) {
-        sbuf = exchange_block(rbuf, rank, rcount, rtype);
-        scount = rcount;
-        stype = rtype;
+        sbuf = places_block(places, rank);
+        scount = places_count(places, rank);
+        stype = places->type;
     }
-    blocks.len = coll_llcm_bytes(scount, stype);
     blocks_give(&blocks, sbuf, scount, stype);
     if (TO_ALL == root || rank == root) {
-        blocks_get(&blocks, ompi_comm_size(comm), rbuf, rcount, rtype);
+        blocks_get(&blocks, ompi_comm_size(comm), places);
         if (!in_place) {
             blocks_keep(&blocks, sbuf, scount, stype);
         }
     }
-    int rc = TO_ALL == root ? coll_llcm_long_exchange(module, blocks.len, &blocks.super)
-                            : coll_llcm_long_gather(module, root, blocks.len, &blocks.super);
+    int rc = TO_ALL == root ? coll_llcm_long_exchange(module, len, &blocks.super)
+                            : coll_llcm_long_gather(module, root, len, &blocks.super);
     blocks_close(&blocks);
     return rc;
 }
@@ -230,12 +271,14 @@ static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t 
     const int rank = ompi_comm_rank(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
     blocks_t blocks = {.super = {give_others, get_own}, .len = len, .own = (size_t) rank};
+    const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
     uint8_t copy[ALLTOALL_MOST];
 
-    blocks_get(&blocks, size, rbuf, rcount, rtype);
+    blocks_get(&blocks, size, &places);
     if (MPI_IN_PLACE == sbuf) {
         coll_llcm_pack(copy, rbuf, size * rcount, rtype);
         blocks.in = copy;
+        blocks.given = len * (size_t) size;
     } else {
         blocks_give(&blocks, sbuf, size * scount, stype);
         blocks_keep(&blocks, exchange_block(sbuf, rank, scount, stype), scount, stype);
@@ -246,46 +289,85 @@ static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t 
 }
 /** @} */
 
-int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
-                        mca_coll_base_module_t *super)
+/** How an allgather of blocks of at most so many bytes is done. The same in all processes. */
+static coll_llcm_way_t allgather_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                        size_t len)
 {
-    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    return exchange_choose(module, comm, len, dn_tree_allgather_max,
+                           exchange_suits(module, comm, len, ALLGATHER_MOST, ALLGATHER_CROWDED_MOST));
+}
+
+/** Through lines, or areas: blocks of at most so many bytes. */
+static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                        const void *sbuf, int scount, const ompi_datatype_t *stype, const places_t *places,
+                        size_t len)
+{
     const int size = ompi_comm_size(comm);
     const int rank = ompi_comm_rank(comm);
-    const size_t len = coll_llcm_bytes(rcount, rtype);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
 
-    const coll_llcm_way_t way =
-        exchange_choose(module, comm, len, dn_tree_allgather_max,
-                        exchange_suits(module, comm, len, ALLGATHER_MOST, ALLGATHER_CROWDED_MOST));
-    if (COLL_LLCM_BY_OTHERS == way) {
-        return module->saved.coll_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
-                                            module->saved.coll_allgather_module);
+    if (MPI_IN_PLACE != sbuf
+        && coll_llcm_bytes(scount, stype) > coll_llcm_bytes(places_count(places, rank), places->type)) {
+        return MPI_ERR_TRUNCATE;
     }
     exchange_count();
     if (COLL_LLCM_BY_AREAS == way) {
-        return gather_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype, TO_ALL);
+        return gather_long(module, comm, sbuf, scount, stype, places, len, TO_ALL);
     }
     if (0 == len) {
         return OMPI_SUCCESS;
     }
     if (MPI_IN_PLACE == sbuf) {
-        sbuf = exchange_block(rbuf, rank, rcount, rtype);
-        scount = rcount;
-        stype = rtype;
+        sbuf = places_block(places, rank);
+        scount = places_count(places, rank);
+        stype = places->type;
     }
+    const size_t given = coll_llcm_bytes(scount, stype);
     coll_llcm_pack(own, sbuf, scount, stype);
-    if (coll_llcm_is_contiguous(size * rcount, rtype)) {
-        return coll_llcm_wait(module,
-                              dn_tree_allgather(module->tree, own, coll_llcm_start(rbuf, rtype), len));
+    memset(own + given, 0, len - given);
+    if (places_lie_together(places, size)) {
+        return coll_llcm_wait(
+            module, dn_tree_allgather(module->tree, own, coll_llcm_start(places->buf, places->type), len));
     }
     uint8_t all[len * (size_t) size];
     int rc = coll_llcm_wait(module, dn_tree_allgather(module->tree, own, all, len));
-    if (OMPI_SUCCESS == rc) {
-        coll_llcm_unpack(rbuf, size * rcount, rtype, all);
+    for (int i = 0; i < size && OMPI_SUCCESS == rc; i++) {
+        coll_llcm_unpack(places_block(places, i), places_count(places, i), places->type,
+                         all + (size_t) i * len);
     }
     return rc;
+}
+
+int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
+                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
+                        mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
+    const size_t len = coll_llcm_bytes(rcount, rtype);
+
+    const coll_llcm_way_t way = allgather_choose(module, comm, len);
+    return COLL_LLCM_BY_OTHERS == way ? module->saved.coll_allgather(
+               sbuf, scount, stype, rbuf, rcount, rtype, comm, module->saved.coll_allgather_module)
+                                      : allgather_by(way, module, comm, sbuf, scount, stype, &places, len);
+}
+
+int coll_llcm_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
+                         const int *counts, const int *starts, struct ompi_datatype_t *rtype,
+                         struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const places_t places = {.buf = rbuf, .type = rtype, .counts = counts, .starts = starts};
+    int most = 0;
+
+    for (int i = 0; i < ompi_comm_size(comm); i++) {
+        most = most < counts[i] ? counts[i] : most;
+    }
+    const size_t len = coll_llcm_bytes(most, rtype);
+    const coll_llcm_way_t way = allgather_choose(module, comm, len);
+    return COLL_LLCM_BY_OTHERS == way ? module->saved.coll_allgatherv(
+               sbuf, scount, stype, rbuf, counts, starts, rtype, comm, module->saved.coll_allgatherv_module)
+                                      : allgather_by(way, module, comm, sbuf, scount, stype, &places, len);
 }
 
 int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
@@ -299,8 +381,9 @@ int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype
         return module->saved.coll_gather(sbuf, scount, stype, rbuf, rcount, rtype, root, comm,
                                          module->saved.coll_gather_module);
     }
+    const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
     exchange_count();
-    return gather_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype, root);
+    return gather_long(module, comm, sbuf, scount, stype, &places, len, root);
 }
 
 int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,

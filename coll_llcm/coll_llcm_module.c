@@ -9,7 +9,7 @@
 
 #include "coll_llcm.h"
 
-enum { SAVED = 13 };
+enum { SAVED = 14 };
 
 /** Functions that a tree may leave to what was there before, and those by which it is set up. */
 static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
@@ -27,6 +27,7 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
     module[10] = coll->coll_reduce_scatter_block_module;
     module[11] = coll->coll_scan_module;
     module[12] = coll->coll_exscan_module;
+    module[13] = coll->coll_allgatherv_module;
 }
 
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
@@ -102,6 +103,7 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     *priority = (int) dn_ompi_params.coll.priority;
     module->super.coll_module_enable = module_enable;
     module->super.coll_allgather = coll_llcm_allgather;
+    module->super.coll_allgatherv = coll_llcm_allgatherv;
     module->super.coll_allreduce = coll_llcm_allreduce;
     module->super.coll_alltoall = coll_llcm_alltoall;
     module->super.coll_barrier = coll_llcm_barrier;

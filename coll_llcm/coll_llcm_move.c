@@ -81,6 +81,9 @@ void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t 
 {
     coll_llcm_converted_t converted;
 
+    if (0 == count) {
+        return;
+    }
     if (coll_llcm_is_contiguous(count, type)) {
         memcpy(to, coll_llcm_start(buf, type), coll_llcm_bytes(count, type));
         return;
@@ -95,6 +98,9 @@ void coll_llcm_unpack_part(void *buf, int count, const ompi_datatype_t *type, si
 {
     coll_llcm_converted_t converted;
 
+    if (0 == len) {
+        return;
+    }
     if (coll_llcm_is_contiguous(count, type)) {
         dn_copy((uint8_t *) coll_llcm_start(buf, type) + at, from, len);
         return;

@@ -77,7 +77,7 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
 {
     const int most = 0 == verify_below(rng, 4) ? (int) longest : 64;
 
-    switch (verify_below(rng, 8)) {
+    switch (verify_below(rng, 9)) {
     case 6:
         if (0 == verify_below(rng, 4)) {
             collectives_idup(comm, rng);
@@ -97,6 +97,9 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
         break;
     case 3:
         collectives_alltoall(comm, rng, most);
+        break;
+    case 8:
+        collectives_allgatherv(comm, rng, most);
         break;
     case 7:
         collectives_gather(comm, rng, most);

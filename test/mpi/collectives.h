@@ -22,9 +22,10 @@ void collectives_reduce_all(MPI_Comm comm, verify_rng_t *rng, int count);
 /** One of those, of any number of elements up to @p most. */
 void collectives_reduce_some(MPI_Comm comm, verify_rng_t *rng, int most);
 
-/** Broadcast, allgather, gather, alltoall of up to @p most bytes a block, with types that differ between the ranks. */
+/** Broadcast, allgather(v), gather, alltoall of up to @p most bytes a block, with types that differ between the ranks. */
 void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
+void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
 

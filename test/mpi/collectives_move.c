@@ -147,6 +147,58 @@ void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most)
     collectives_count();
 }
 
+void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    enum { APART = 2 }; /* elements between blocks */
+    drawn_t drawn = draw(comm, rng, most / UNIT * UNIT);
+    const int in_place = 0 == verify_below(rng, 3);
+    layout_t layout = draw_layout(&drawn.own, UNIT);
+    int *counts = calloc(2 * (size_t) drawn.ranks, sizeof(*counts));
+    int *starts = counts + drawn.ranks;
+    size_t all = 0;
+    verify_that(NULL != counts, "no memory for the counts of an allgatherv");
+    /* Of any length, many of none; the last block is the first in memory. */
+    for (int i = drawn.ranks; 0 < i--;) {
+        const size_t units = 0 == verify_below(rng, 4) ? 0 : verify_below(rng, drawn.bytes / UNIT + 1);
+        counts[i] = (int) units * layout.count;
+        starts[i] = (int) all;
+        all += (units + APART) * (size_t) layout.count;
+    }
+    const size_t extent = all / (size_t) layout.count * layout.extent;
+    const size_t bytes = (size_t) (counts[drawn.rank] / layout.count) * UNIT;
+    layout_t in_layout = draw_layout(&drawn.own, bytes);
+    unsigned char *in = verify_guard_alloc(in_layout.extent, 0);
+    unsigned char *out = verify_guard_alloc(extent, 0);
+    memset(in, 0x77, in_layout.extent);
+    memset(out, 0x77, extent);
+    put(in, &in_layout, bytes, drawn.key + (uint64_t) drawn.rank);
+    if (in_place) {
+        put(out + (size_t) (starts[drawn.rank] / layout.count) * layout.extent, &layout, bytes,
+            drawn.key + (uint64_t) drawn.rank);
+    }
+    MPI_Allgatherv(in_place     ? MPI_IN_PLACE
+                   : 0 == bytes ? NULL
+                                : in,
+                   in_layout.count, in_layout.type, out, counts, starts, layout.type, comm);
+    for (int i = 0; i < drawn.ranks; i++) {
+        const unsigned char *block = out + (size_t) (starts[i] / layout.count) * layout.extent;
+        layout_t of = layout;
+        of.extent = (size_t) (counts[i] / layout.count) * layout.extent;
+        check(block, &of, of.extent / layout.extent * UNIT, drawn.key + (uint64_t) i,
+              "MPI_Allgatherv: a byte is wrong");
+        for (size_t k = 0; k < APART * layout.extent; k++) {
+            verify_that(0x77 == block[of.extent + k], "MPI_Allgatherv wrote between blocks");
+        }
+    }
+    check(in, &in_layout, bytes, drawn.key + (uint64_t) drawn.rank, "MPI_Allgatherv changed what was sent");
+    verify_guard_free(out, extent, 0, "MPI_Allgatherv");
+    verify_guard_free(in, in_layout.extent, 0, "MPI_Allgatherv");
+    free(counts);
+    free_layout(&layout);
+    free_layout(&in_layout);
+    collectives_count();
+}
+
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
