@@ -52,7 +52,7 @@
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Where processes share cores, areas also serve short broadcasts, reductions to one and scans, gathers, and reductions that are
+/** Where processes share cores, areas also serve short broadcasts, reductions to one and scans, gathers, and all reductions that are
  * scattered: after so many of these, since for a few the set-up takes longer than it saves. A process that only gives, as the root of
  * a broadcast or the first of a scan, runs ahead by all that an area holds before it has to let others have its core (perf/dn_coll, bcast of 8 B, 8
  * ranks on 2 cores: 0.05 us, in lines 0.6 us). */

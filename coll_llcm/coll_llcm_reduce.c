@@ -148,18 +148,23 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_dataty
                                      module->saved.coll_reduce_module);
 }
 
+/** Bytes up to which lines are faster than areas where no process gets the result of all: between two it is one line (perf/dn_coll, scan,
+ * exscan and reduce_scatter, 2 ranks). */
+static size_t lines_best_for_parts(struct ompi_communicator_t *comm)
+{
+    return 2 == ompi_comm_size(comm) ? DN_AOTF_LINE_MAX : COLL_LLCM_LINES_BEST;
+}
+
 /** @name Scans */
 /** @{ */
-/** Bytes from which one message of ours is faster than an area between two processes, each on its core, and up to which a line is
- * there (perf/dn_coll, scan and exscan, 2 ranks). @{ */
+/** Bytes from which one message of ours is faster than an area between two processes, each on its core (perf/dn_coll, scan and
+ * exscan, 2 ranks). */
 #define SCAN_MESSAGE 4096
-#define SCAN_LINE    DN_AOTF_LINE_MAX
-/** @} */
 
 /** Are so many bytes for areas, if there are some? The same in all processes. */
 static bool scan_suits_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
 {
-    return (2 == ompi_comm_size(comm) ? SCAN_LINE : COLL_LLCM_LINES_BEST) < bytes
+    return lines_best_for_parts(comm) < bytes
            || (coll_llcm_is_crowded(module, comm) && coll_llcm_are_many(module));
 }
 
@@ -219,28 +224,51 @@ int coll_llcm_exscan(const void *sbuf, void *rbuf, int count, struct ompi_dataty
 /** @} */
 
 /** @name Scattered
- * Through areas where processes share cores. Elsewhere it is left to the algorithms that were there before.
+ * Short ones by an allreduce in lines, of which each process keeps its part; through areas where that is faster.
  */
 /** @{ */
-/** Bytes of all that is reduced, up to which areas are faster then (perf/dn_coll, 4 and 8 ranks on 2 cores). */
+/** Bytes of all that is reduced, up to which areas are faster than what was there before (perf/dn_coll, 2 ranks, and 4 and 8 on 2
+ * cores). */
 #define SCATTER_MOST 1048576u
 
 /** The same in all processes. Fills in the reduction. */
-static bool scatter_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t count,
-                          ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
+static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                      size_t count, ompi_datatype_t *type, ompi_op_t *op,
+                                      coll_llcm_reduction_t *reduction)
 {
-    return 0 != count && reduce_describe(type, op, reduction) && SCATTER_MOST / reduction->super.size >= count
-           && coll_llcm_is_crowded(module, comm) && coll_llcm_are_many(module)
-           && coll_llcm_long_ready(module, comm);
+    if (0 == count || !reduce_describe(type, op, reduction) || SCATTER_MOST / reduction->super.size < count) {
+        return COLL_LLCM_BY_OTHERS;
+    }
+    const size_t bytes = count * reduction->super.size;
+    const bool suits =
+        coll_llcm_is_crowded(module, comm) ? coll_llcm_are_many(module) : lines_best_for_parts(comm) < bytes;
+    if (suits && coll_llcm_long_ready(module, comm)) {
+        return COLL_LLCM_BY_AREAS;
+    }
+    return COLL_LLCM_LINES_BEST >= bytes && is_short(bytes, reduction->super.size)
+                   && coll_llcm_ready(module, comm) && coll_llcm_is_fast(module, bytes, reduction->super.size)
+                   && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))
+               ? COLL_LLCM_BY_TREE
+               : COLL_LLCM_BY_OTHERS;
 }
 
-/** All reduce @p count elements; this process gets @p part from element @p at on. */
-static int scatter_long(coll_llcm_module_t *module, const void *sbuf, void *rbuf, size_t count, size_t at,
-                        size_t part, coll_llcm_reduction_t *reduction)
+/** All reduce @p count elements, through lines or areas; this process gets @p part from element @p at on. */
+static int scatter_by(coll_llcm_way_t way, coll_llcm_module_t *module, const void *sbuf, void *rbuf,
+                      size_t count, size_t at, size_t part, coll_llcm_reduction_t *reduction)
 {
-    reduction->super.join = is_joined(reduction->type, reduction->op) ? reduce_join : NULL;
-    return coll_llcm_long_reduce_part(module, MPI_IN_PLACE == sbuf ? rbuf : sbuf, rbuf, count, at, part,
-                                      &reduction->super);
+    const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
+    const size_t size = reduction->super.size;
+
+    if (COLL_LLCM_BY_AREAS == way) {
+        reduction->super.join = is_joined(reduction->type, reduction->op) ? reduce_join : NULL;
+        return coll_llcm_long_reduce_part(module, in, rbuf, count, at, part, &reduction->super);
+    }
+    _Alignas(64) uint8_t all[COLL_LLCM_LINES_BEST];
+    int rc = coll_llcm_wait(module, dn_tree_allreduce(module->tree, in, all, count, &reduction->super));
+    if (OMPI_SUCCESS == rc && 0 != part) {
+        memcpy(rbuf, all + at * size, part * size);
+    }
+    return rc;
 }
 
 int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, struct ompi_datatype_t *type,
@@ -257,8 +285,9 @@ int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, st
         at = i == rank ? count : at;
         count += (size_t) counts[i];
     }
-    if (scatter_suits(module, comm, count, type, op, &reduction)) {
-        return scatter_long(module, sbuf, rbuf, count, at, (size_t) counts[rank], &reduction);
+    const coll_llcm_way_t way = scatter_choose(module, comm, count, type, op, &reduction);
+    if (COLL_LLCM_BY_OTHERS != way) {
+        return scatter_by(way, module, sbuf, rbuf, count, at, (size_t) counts[rank], &reduction);
     }
     return module->saved.coll_reduce_scatter(sbuf, rbuf, counts, type, op, comm,
                                              module->saved.coll_reduce_scatter_module);
@@ -272,9 +301,11 @@ int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, int count, stru
     const size_t part = (size_t) count;
     coll_llcm_reduction_t reduction;
 
-    if (scatter_suits(module, comm, part * (size_t) ompi_comm_size(comm), type, op, &reduction)) {
-        return scatter_long(module, sbuf, rbuf, part * (size_t) ompi_comm_size(comm),
-                            part * (size_t) ompi_comm_rank(comm), part, &reduction);
+    const size_t all = part * (size_t) ompi_comm_size(comm);
+    const coll_llcm_way_t way = scatter_choose(module, comm, all, type, op, &reduction);
+    if (COLL_LLCM_BY_OTHERS != way) {
+        return scatter_by(way, module, sbuf, rbuf, all, part * (size_t) ompi_comm_rank(comm), part,
+                          &reduction);
     }
     return module->saved.coll_reduce_scatter_block(sbuf, rbuf, count, type, op, comm,
                                                    module->saved.coll_reduce_scatter_block_module);
