@@ -231,6 +231,9 @@ int coll_llcm_exscan(const void *sbuf, void *rbuf, int count, struct ompi_dataty
  * cores). */
 #define SCATTER_MOST 1048576u
 
+/** Bytes of all from which lines are faster between hosts (perf/compare_hosts, 2 hosts x 2 ranks). */
+#define SCATTER_HOSTS_LEAST 32u
+
 /** The same in all processes. Fills in the reduction. */
 static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                       size_t count, ompi_datatype_t *type, ompi_op_t *op,
@@ -246,7 +249,8 @@ static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_co
         return COLL_LLCM_BY_AREAS;
     }
     return COLL_LLCM_LINES_BEST >= bytes && is_short(bytes, reduction->super.size)
-                   && coll_llcm_ready(module, comm) && coll_llcm_is_fast(module, bytes, reduction->super.size)
+                   && coll_llcm_ready(module, comm) && (module->mapped || SCATTER_HOSTS_LEAST <= bytes)
+                   && coll_llcm_is_fast(module, bytes, reduction->super.size)
                    && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))
                ? COLL_LLCM_BY_TREE
                : COLL_LLCM_BY_OTHERS;
