@@ -88,11 +88,12 @@ typedef struct coll_llcm_module {
     /** Nonblocking operations of which not all are complete; 0: the tree is the caller's of the next collective. */
     uint64_t pending;
     dn_queue_t requests; /**< these operations, in the order of the calls */
-    bool mapped;         /**< lines come without dn_progress() */
-    bool crowded;        /**< processes share cores: agreed on with the tree, or the areas */
-    uint8_t few;         /**< collectives that COLL_LLCM_FEW is about, up to so many */
-    uint64_t losses;     /**< of coll_llcm.losses, those looked at */
-    unsigned turns;      /**< of its nonblocking operations, in coll_llcm_advance() */
+    bool mapped; /**< lines come to this process without dn_progress(); another process may find otherwise */
+    bool spans_hosts; /**< the communicator has processes on several hosts: the same in all of them */
+    bool crowded;     /**< processes share cores: agreed on with the tree, or the areas */
+    uint8_t few;      /**< collectives that COLL_LLCM_FEW is about, up to so many */
+    uint64_t losses;  /**< of coll_llcm.losses, those looked at */
+    unsigned turns;   /**< of its nonblocking operations, in coll_llcm_advance() */
     coll_llcm_state_t state;
     mca_coll_base_comm_coll_t saved;  /**< functions that this module took the place of, retained */
     struct ompi_communicator_t *comm; /**< whose module it is */

@@ -97,6 +97,7 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     if (NULL == module) {
         return NULL;
     }
+    module->spans_hosts = spans_hosts;
     if (spans_hosts) {
         module->area_state = COLL_LLCM_REFUSED;
     }

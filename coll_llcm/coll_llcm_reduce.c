@@ -249,7 +249,7 @@ static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_co
         return COLL_LLCM_BY_AREAS;
     }
     return COLL_LLCM_LINES_BEST >= bytes && is_short(bytes, reduction->super.size)
-                   && coll_llcm_ready(module, comm) && (module->mapped || SCATTER_HOSTS_LEAST <= bytes)
+                   && coll_llcm_ready(module, comm) && (!module->spans_hosts || SCATTER_HOSTS_LEAST <= bytes)
                    && coll_llcm_is_fast(module, bytes, reduction->super.size)
                    && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree))
                ? COLL_LLCM_BY_TREE

@@ -96,9 +96,8 @@ typedef struct dn_dsm_run {
 typedef struct dn_dsm_tell {
     uint32_t call; /**< dn_dsm_call_t, and of a reduction its DN_DSM_CALL_FOLD() */
     uint32_t runs; /**< written or fetched pages */
-    uint64_t
-        interval; /**< of what was written; for DN_DSM_CALL_ALLOC a sum of its arguments; for DN_DSM_CALL_CLOSE not 0 where it
-                            tells a map */
+    /** Of what was written; for DN_DSM_CALL_ALLOC a sum of its arguments; for DN_DSM_CALL_CLOSE not 0 where it tells a map. */
+    uint64_t interval;
     dn_dsm_run_t run[5];
 } dn_dsm_tell_t;
 _Static_assert(DN_AOTF_LINE_MAX == sizeof(dn_dsm_tell_t), "one line");

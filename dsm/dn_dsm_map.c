@@ -80,12 +80,14 @@ static dn_dsm_colour_t dn_dsm_map_point(const dn_dsm_map_t *map, uint32_t x, uin
 
 static void dn_dsm_map_draw(const dn_dsm_map_t *map, FILE *file)
 {
+    dn_dsm_colour_t row[DN_DSM_MAP_GAP + DN_DSM_MAP_PANELS * DN_DSM_MAP_WIDTH];
+
     fprintf(file, "P6\n%u %u\n255\n", (unsigned) map->width, (unsigned) map->height);
     for (uint32_t y = 0; y < map->height; y++) {
         for (uint32_t x = 0; x < map->width; x++) {
-            const dn_dsm_colour_t colour = dn_dsm_map_point(map, x, y);
-            fwrite(colour.rgb, sizeof(colour.rgb), 1, file);
+            row[x] = dn_dsm_map_point(map, x, y);
         }
+        fwrite(row, sizeof(row[0]), map->width, file);
     }
 }
 

@@ -75,6 +75,11 @@ void dn_dsm_parmacs_init(unsigned long bytes)
     dn_dsm_config_t *config = &dn_parmacs_config;
 
     dn_parmacs_need(dn_dsm_config_env(config), "MAIN_INITENV");
+    if (NULL != config->protocol && 0 == strcmp("scope", config->protocol)) {
+        dn_parmacs_fail(
+            "shared memory: programs of SPLASH pass data on by pauses, which scope consistency does not "
+            "see: set DN_DSM_PROTOCOL to lazy, eager or update");
+    }
     config->bytes = bytes > config->bytes ? bytes : config->bytes;
     void *want = dn_dsm_place_address(0);
     void *heap = mmap(want, config->bytes, PROT_READ | PROT_WRITE,

@@ -62,7 +62,7 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
 enum { DN_RMA_BY_OFFER, DN_RMA_BY_KERNEL };
 
 /** Operations by which each way is tried. */
-#define DN_RMA_TRIES 12
+#define DN_RMA_TRIES 24
 
 /** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the call of the kernel. */
 #define DN_RMA_TAKEN_BACK_NS 1000u

@@ -18,8 +18,8 @@
  * the receiver. So the stage begins with one granule, takes another where none has been read, and one more each
  * DN_SHM_STAGE_TURNS turns from one granule to the next: a process that sends much has much of it.
  *
- * Where the process has threads already, as Open MPI's has, and a core for each process of the host, one more brings in what the caches hold
- * while the program starts, so that its first messages wait for no memory.
+ * Where the process has threads already, as Open MPI's has, and the host has as many cores as processes, a further thread brings in as many
+ * granules as the caches hold while the program starts, so that its first messages wait for no memory.
  *
  * In a stream the sender goes on with the next granule that has been read. One that is answered, or that sends pieces of long messages,
  * has the choice between two walks:
@@ -250,17 +250,20 @@ dn_status_t dn_shm_stage_open(dn_shm_t *shm, const dn_job_t *job)
     }
     stage->early =
         dn_shm_stage_is_early(shm, job) && 0 == dn_thread_start(&stage->thread, dn_shm_stage_early, shm);
+    stage->due = stage->early ? DN_SHM_STAGE_TURNS_BEYOND : 0;
     return DN_OK;
 }
 
 void dn_shm_stage_end(dn_shm_t *shm)
 {
-    /* A child of fork() has no such thread. */
     if (shm->stage.early && (uint32_t) getpid() == shm->map.header->os_pid) {
         dn_store_release_u32(&shm->stage.ends, 1);
         (void) pthread_join(shm->stage.thread, NULL);
-        shm->stage.early = 0;
+    } else if (shm->stage.early) {
+        /* A child of fork() has no such thread, which may have held the lock when the child began. */
+        dn_unlock(&shm->stage.lock);
     }
+    shm->stage.early = 0;
 }
 
 void dn_shm_stage_close(dn_shm_t *shm)

@@ -56,8 +56,8 @@ struct dn_tree_long {
     int reduces;
     dn_tree_take_t way;  /**< of the processes that want the result */
     dn_tree_take_t take; /**< our own: as the way is, or DN_TREE_TAKE_NOTHING */
-    uint32_t
-        root; /**< whose bytes all others wait for: of a broadcast, the first of a scan; else DN_TREE_LONG_ALL */
+    /** Whose bytes all others wait for: of a broadcast, the first of a scan; else DN_TREE_LONG_ALL. */
+    uint32_t root;
     const uint8_t *in;
     uint8_t *out;
     size_t part_at; /**< bytes of the result before the own part */

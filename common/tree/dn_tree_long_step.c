@@ -218,8 +218,8 @@ static void dn_tree_long_fold_before(const dn_tree_long_t *lng, uint64_t number,
     reduction->fold(reduction, before, to, bytes / reduction->size);
 }
 
-/** Has the rank come to fill its place whose operands go in with ours? */
-static inline int dn_tree_long_has_come_before(dn_tree_long_t *lng, uint64_t number)
+/** Of a scan: has the rank before ours filled its slot of this piece? Of anything else: yes. */
+static inline int dn_tree_long_prefix_is_there(dn_tree_long_t *lng, uint64_t number)
 {
     return DN_TREE_TAKE_PREFIX != lng->way || 0 == lng->config.rank
            || dn_tree_long_is_beyond(lng, FILLED, lng->config.rank - 1, number);
@@ -236,7 +236,7 @@ static int dn_tree_long_fill(dn_tree_long_t *lng)
         || (DN_TREE_LONG_LINES <= last
             && (lng->done[TAKEN] <= last - DN_TREE_LONG_LINES
                 || !dn_tree_long_are_beyond(lng, TAKEN, last - DN_TREE_LONG_LINES)))
-        || !dn_tree_long_has_come_before(lng, number)) {
+        || !dn_tree_long_prefix_is_there(lng, number)) {
         return 0;
     }
     const size_t at = dn_tree_long_at(lng, number);
@@ -305,7 +305,7 @@ static int dn_tree_long_has_come(dn_tree_long_t *lng, uint64_t number)
     case DN_TREE_TAKE_BLOCKS:
         return lng->done[FILLED] > number && dn_tree_long_are_beyond(lng, FILLED, number);
     case DN_TREE_TAKE_PREFIX:
-        return lng->done[FILLED] > number && dn_tree_long_has_come_before(lng, number);
+        return lng->done[FILLED] > number && dn_tree_long_prefix_is_there(lng, number);
     case DN_TREE_TAKE_SHARES:
         return lng->done[REDUCED] > number && dn_tree_long_are_beyond(lng, REDUCED, number);
     default:

@@ -180,7 +180,7 @@ static void reduce_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
     }
 }
 
-/** A scan of any kind, where the tree is for them. */
+/** A scan of any kind, where the tree is for them: in flat trees, of one group in the order of the ranks. */
 static void scan_once(dn_world_t *world, dn_tree_t *tree, uint64_t *random)
 {
     static const dn_tree_reduction_t reduction = {.fold = fold_digits, .size = 8};
@@ -259,6 +259,7 @@ static void grow(dn_world_t *world, uint32_t radix, uint32_t depth, uint32_t hos
 
     dn_world_start(world);
     dn_tree_t *tree = plant(world, radix, depth, hosts);
+    dn_check(1 != hosts || (int) radix < world->size || 0 != dn_tree_scan_max(tree, 8));
     for (int i = 1; i <= rounds; i++) {
         barrier_once(world, tree, (uint64_t) i, &own);
         reduce_once(world, tree, &random);

@@ -585,23 +585,34 @@ static void *wait_for_the_end(void *arg)
     return arg;
 }
 
-/** The process has a thread besides; the first port is closed while memory may still come. */
+/** The process has a thread besides; the first port is closed while memory may still come. Of the second one, the first message finds
+ * memory that is there. */
 static void memory_comes_early_where_there_are_threads_and_cores(dn_world_t *world)
 {
-    enum { GRANULES = 64 };
-    const uint32_t wanted = world->size <= sysconf(_SC_NPROCESSORS_ONLN) ? GRANULES : 0;
+    enum { GRANULES = 128, EARLY = 64 };
+    const uint32_t wanted = world->size <= sysconf(_SC_NPROCESSORS_ONLN) ? EARLY : 0;
     pthread_t thread;
 
     (void) pthread_mutex_lock(&held);
     dn_check_equal(pthread_create(&thread, NULL, wait_for_the_end, NULL), 0);
-    for (int life = 0; life < 2; life++) {
-        open_staged(world, GRANULES, hear_any);
-        const dn_shm_stage_t *stage = &((const dn_shm_t *) world->port->ifaces)->stage;
-        while (0 != life && wanted != dn_load_relaxed(&stage->populated)) {
-            sched_yield();
-        }
-        dn_close(world->port);
+    open_staged(world, GRANULES, hear_any);
+    dn_close(world->port);
+    open_staged(world, GRANULES, hear_any);
+    const dn_shm_stage_t *stage = &((const dn_shm_t *) world->port->ifaces)->stage;
+    while (wanted != dn_load_relaxed(&stage->populated)) {
+        sched_yield();
     }
+    dn_world_connect_to(world, 1 - world->rank);
+    dn_world_barrier(world);
+    if (SENDER == world->rank) {
+        wait_for_the_stage(world);
+        (void) send_one_by_one(world, DN_SHM_GRANULE / 4, 0, 1);
+        dn_check(0 == wanted || wanted == populated(world, FIRST));
+    } else {
+        hear_until(world, 1);
+        dn_check_equal(staged, 1);
+    }
+    dn_world_stop(world);
     (void) pthread_mutex_unlock(&held);
     dn_check_equal(pthread_join(thread, NULL), 0);
 }

@@ -119,7 +119,11 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
     case SCAN:
     case EXSCAN:
         fill_operands(op, rank);
-        memcpy(out[rank], in[rank], op->count * sizeof(affine_t));
+        if (in_place || (EXSCAN == op->kind && 0 == rank)) {
+            memcpy(out[rank], in[rank], op->count * sizeof(affine_t));
+        } else {
+            dn_test_fill(out[rank], op->count * sizeof(affine_t), ~op->key);
+        }
         return (SCAN == op->kind ? dn_tree_scan : dn_tree_exscan)(tree, in_place ? out[rank] : in[rank],
                                                                   out[rank], op->count, &affine);
     case ALLGATHER:

@@ -194,7 +194,11 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
                                         part_of(op, rank + 1) - first, maps);
     }
     if (SCAN == op->kind || EXSCAN == op->kind) {
-        fill_operands(op, rank, out[rank]);
+        if (op->in_place || (EXSCAN == op->kind && 0 == rank)) {
+            fill_operands(op, rank, out[rank]);
+        } else {
+            dn_test_fill(out[rank], op->len, ~op->key);
+        }
         return (SCAN == op->kind ? dn_tree_long_scan : dn_tree_long_exscan)(lng[rank], from, out[rank],
                                                                             op->len / 8, maps);
     }
