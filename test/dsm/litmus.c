@@ -242,19 +242,18 @@ static void more_notices_than_there_is_room_for_are_heard(const ground_t *g)
     barrier(g);
 }
 
-static uint64_t fetched(const ground_t *g)
+static dn_dsm_stat_t stat_of(const ground_t *g)
 {
     dn_dsm_stat_t stat;
 
     dn_dsm_stat(g->dsm, &stat);
-    return stat.fetched;
+    return stat;
 }
 
 static uint64_t faults(const ground_t *g)
 {
-    dn_dsm_stat_t stat;
+    const dn_dsm_stat_t stat = stat_of(g);
 
-    dn_dsm_stat(g->dsm, &stat);
     return stat.read_faults + stat.write_faults;
 }
 
@@ -287,10 +286,10 @@ static void a_lock_that_was_told_too_much_recovers(const ground_t *g)
             dn_check(UINT64_MAX != g->far[p * (PAGE / 8)]);
         }
         turns++;
-        before = 2 == turns ? fetched(g) : before;
+        before = 2 == turns ? stat_of(g).fetched : before;
     }
     /* The page of the word after each time that it was written, but none of those that nobody has written. */
-    dn_check(fetched(g) - before <= (uint64_t) (TURNS - 2) * g->ranks);
+    dn_check(stat_of(g).fetched - before <= (uint64_t) (TURNS - 2) * g->ranks);
     barrier(g);
 }
 
@@ -488,9 +487,9 @@ static void prefetched_pages_are_here(const ground_t *g)
 
     dn_check_equal(dn_dsm_alloc(g->dsm, PAGES * page * 8, DN_DSM_HOME_RANK, 0, &at), DN_OK);
     const volatile uint64_t *datum = at;
-    const uint64_t before = fetched(g);
+    const uint64_t before = stat_of(g).fetched;
     dn_check_equal(dn_dsm_prefetch(g->dsm, at, PAGES * page * 8), DN_OK);
-    dn_check_equal(fetched(g) - before, wanted);
+    dn_check_equal(stat_of(g).fetched - before, wanted);
     const uint64_t had = faults(g);
     for (unsigned p = 0; p < PAGES; p++) {
         dn_check_equal(datum[p * page], 0);
@@ -517,20 +516,12 @@ static void pages_have_the_homes_that_they_were_given(const ground_t *g)
         far += wanted[p] != g->rank;
     }
     barrier(g);
-    const uint64_t before = fetched(g);
+    const uint64_t before = stat_of(g).fetched;
     for (unsigned p = 0; p < PAGES; p++) {
         dn_check_equal(datum[p * page], p);
     }
-    dn_check_equal(fetched(g) - before, 0 == strcmp("shared", dn_dsm_detects(g->dsm)) ? 0 : far);
+    dn_check_equal(stat_of(g).fetched - before, 0 == strcmp("shared", dn_dsm_detects(g->dsm)) ? 0 : far);
     barrier(g);
-}
-
-static uint64_t moved(const ground_t *g)
-{
-    dn_dsm_stat_t stat;
-
-    dn_dsm_stat(g->dsm, &stat);
-    return stat.moved;
 }
 
 /** The writer changes. One page it writes alone, one also rank 0 now and then, and one all. */
@@ -539,7 +530,7 @@ static void pages_move_to_who_writes_them(const ground_t *g)
     enum { BARRIERS = 8 };
     const bool moves = 0 == strcmp(homes, "move") && 0 != strcmp("shared", dn_dsm_detects(g->dsm));
     const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
-    const uint64_t before = moved(g);
+    const uint64_t before = stat_of(g).moved;
     uint64_t expected = 0, i = 0;
     void *at;
 
@@ -581,7 +572,7 @@ static void pages_move_to_who_writes_them(const ground_t *g)
         }
         expected += writer == g->rank;
     }
-    dn_check_equal(moved(g) - before, moves ? expected : 0);
+    dn_check_equal(stat_of(g).moved - before, moves ? expected : 0);
 }
 
 static const struct {
@@ -647,9 +638,8 @@ static void process(dn_world_t *world)
         }
     }
     if (NULL != getenv("DN_DSM_STAT") && 0 == g.rank) {
-        dn_dsm_stat_t stat;
+        const dn_dsm_stat_t stat = stat_of(&g);
         char text[1000];
-        dn_dsm_stat(g.dsm, &stat);
         dn_dsm_stat_text(&stat, text, sizeof(text));
         fputs(text, stdout);
     }
