@@ -41,8 +41,10 @@
  * flows have no such handicap, since its sender goes on as soon as these have left. */
 #define HANDICAP 1.15f
 
-/** Messages until every way has had its tries. */
-#define ALL_TRIES (DN_PACE_WAYS * DN_PACE_TRIES)
+/** Pieces that do not count at least (DN_PACE_WARMS). There are none where pieces are known to take this many times as long as the best
+ * way: then they lose though they are warm. */
+#define LEAST_WARMS 4
+#define HOPELESS    2.5f
 
 _Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
@@ -59,6 +61,19 @@ static unsigned class_of(size_t len)
 uint32_t dn_pace_flow_bit(size_t len)
 {
     return DN_PACE_FLOW_MAX < len ? 0 : UINT32_C(1) << class_of(len);
+}
+
+/** Messages of a class that warm what they go through, if they go in pieces. */
+static unsigned dn_pace_warms(unsigned class)
+{
+    const unsigned warms = (unsigned) (DN_PACE_WARMS >> 14 >> class);
+
+    return LEAST_WARMS > warms ? LEAST_WARMS : warms;
+}
+
+unsigned dn_pace_tries(enum dn_pace_way way, size_t len)
+{
+    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_warms(class_of(len)) : 0);
 }
 
 /** Is a way known, and faster than another? */
@@ -97,14 +112,14 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
     return DN_PACE_WAYS;
 }
 
-/** Messages until the trial of a way is over: its loss is a small part of the time until then. */
+/** Messages until the trial of a way begins: its loss is a small part of the time until then. */
 static uint16_t dn_pace_until(const struct dn_pace_class *class)
 {
-    const unsigned spent = class->spent[class->trial];
+    const unsigned spent =
+        class->tries < class->spent[class->trial] ? class->spent[class->trial] : class->tries;
     const float ratio = class->cost[class->trial] / class->cost[class->best];
-    const float left = LEAST_LEFT * (1 < ratio ? ratio : 1)
-                       * (DN_PACE_TRIES < spent ? (float) spent / DN_PACE_TRIES : 1)
-                       * (float) (1 << class->lost);
+    const float left =
+        LEAST_LEFT * (1 < ratio ? ratio : 1) * ((float) spent / DN_PACE_TRIES) * (float) (1 << class->lost);
 
     return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
@@ -112,11 +127,31 @@ static uint16_t dn_pace_until(const struct dn_pace_class *class)
 /** The way that is wanted now. Messages that might flow do so at first, without being asked to. */
 static enum dn_pace_way dn_pace_wanted(const struct dn_pace_class *class, int might_flow)
 {
-    if (ALL_TRIES > class->tried) {
-        const unsigned turn = class->tried / DN_PACE_TRIES;
-        return (enum dn_pace_way)((might_flow ? turn + DN_PACE_PIECES : turn) % DN_PACE_WAYS);
+    if (DN_PACE_WAYS > class->turn) {
+        return (enum dn_pace_way)((might_flow ? class->turn + DN_PACE_PIECES : class->turn) % DN_PACE_WAYS);
     }
-    return 0 != class->left && DN_PACE_TRIES >= class->left ? class->trial : dn_pace_best(class);
+    return 0 != class->left && class->tries >= class->left ? class->trial : dn_pace_best(class);
+}
+
+/** Messages by which a way is tried at first. */
+static unsigned dn_pace_first_tries(const struct dn_pace_class *class, enum dn_pace_way way)
+{
+    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? class->cold : 0);
+}
+
+/** Messages by which a way is tried again; the best one has been chosen. */
+static unsigned dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pace_way way)
+{
+    const int hopeless = class->cost[way] > HOPELESS * class->cost[class->best];
+
+    return hopeless ? DN_PACE_TRIES : dn_pace_first_tries(class, way);
+}
+
+/** The next way has its first tries. */
+static void dn_pace_next_turn(struct dn_pace_class *class)
+{
+    class->turn++;
+    class->tried = 0;
 }
 
 /** Choose the way that is tried next. @return 0: there is none. */
@@ -137,19 +172,25 @@ static int dn_pace_plan(struct dn_pace_class *class)
     class->best = best;
     class->cost_then = class->cost[best];
     class->trial = trial;
-    class->left = 0 != class->hasty ? FIRST_LEFT : dn_pace_until(class);
+    class->tries = (uint16_t) dn_pace_more_tries(class, trial);
+    class->left = (uint16_t) (class->tries + (0 != class->hasty ? FIRST_LEFT : dn_pace_until(class)));
     class->hasty -= 0 != class->hasty;
     return 1;
 }
 
 /** A message goes the way that is wanted: count it. */
-static void dn_pace_step(struct dn_pace_class *class)
+static void dn_pace_step(struct dn_pace_class *class, enum dn_pace_way way)
 {
-    if (ALL_TRIES > class->tried) {
-        class->tried++;
-    } else if ((0 != class->left || dn_pace_plan(class)) && DN_PACE_TRIES == --class->left) {
+    if (DN_PACE_WAYS > class->turn) {
+        if (dn_pace_first_tries(class, way) <= ++class->tried) {
+            dn_pace_next_turn(class);
+        }
+    } else if ((0 != class->left || dn_pace_plan(class)) && class->tries == --class->left) {
         class->spent[class->trial] = 0;
-        class->open = DN_PACE_TRIES + OPEN;
+        class->open = (uint16_t) (class->tries + OPEN);
+        /* Those of the trial, or those that follow it. */
+        class->warms =
+            DN_PACE_PIECES == class->trial ? (uint16_t) (class->tries - DN_PACE_TRIES) : class->cold;
         class->timed = 0;
         class->sum = 0;
     }
@@ -183,12 +224,12 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
 static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way)
 {
     const float cost = class->cost[way];
-    const int waits = way == class->best && DN_PACE_TRIES < class->left;
+    const int waits = way == class->best && class->tries < class->left;
 
     if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
         class->cost_then = cost;
         class->lost = 0;
-        class->left = DN_PACE_TRIES + 1;
+        class->left = (uint16_t) (class->tries + 1);
         class->hasty = DN_PACE_WAYS - 1;
     }
 }
@@ -199,13 +240,19 @@ int dn_pace_wants_flow(const dn_pace_t *pace, size_t len)
 }
 
 /** Messages of a length are new: begin with what is known of shorter ones. */
-static void dn_pace_inherit(struct dn_pace_class *class, const struct dn_pace_class *shorter)
+static void dn_pace_meet(dn_pace_t *pace, unsigned index)
 {
-    if (ALL_TRIES == shorter->tried) {
+    struct dn_pace_class *class = &pace->class[index];
+    const struct dn_pace_class *shorter = 0 == index ? NULL : class - 1;
+
+    class->cold = (uint16_t) dn_pace_warms(index);
+    if (NULL != shorter && DN_PACE_WAYS == shorter->turn) {
         memcpy(class->cost, shorter->cost, sizeof(class->cost));
         memcpy(class->known, shorter->known, sizeof(class->known));
-        class->tried = ALL_TRIES;
+        class->turn = DN_PACE_WAYS;
         class->hasty = DN_PACE_WAYS - 1;
+    } else {
+        class->warms = class->cold;
     }
 }
 
@@ -223,9 +270,9 @@ static enum dn_pace_way dn_pace_unmet(struct dn_pace_class *class)
     const enum dn_pace_way way = ENOUGH > class->known[other] ? other : best;
 
     class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
-    if (UNMET == class->unmet && ALL_TRIES > class->tried) {
-        class->tried += DN_PACE_TRIES - class->tried % DN_PACE_TRIES;
-    } else if (UNMET == class->unmet && DN_PACE_TRIES >= class->left) {
+    if (UNMET == class->unmet && DN_PACE_WAYS > class->turn) {
+        dn_pace_next_turn(class);
+    } else if (UNMET == class->unmet && class->tries >= class->left) {
         class->left = 0;
     }
     dn_pace_spend(class, way);
@@ -242,8 +289,8 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
         return DN_PACE_STREAM_NEVER == stream ? DN_PACE_PULL : DN_PACE_PIECES;
     }
     class->flows = DN_PACE_ANNOUNCED != begin;
-    if (0 == class->tried && pace->class != class) {
-        dn_pace_inherit(class, class - 1);
+    if (0 == class->cold) {
+        dn_pace_meet(pace, class_of(len));
     }
     const enum dn_pace_way wanted = dn_pace_wanted(class, class->flows);
     if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
@@ -252,8 +299,11 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     class->unmet = 0;
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
-    if (wanted == way && DN_PACE_UNTIMED != begin) {
-        dn_pace_step(class);
+    if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->warms)) {
+        dn_pace_step(class, way);
+    }
+    if (DN_PACE_PIECES == way && 0 != class->warms) {
+        class->warms--;
     }
     return way;
 }
@@ -275,7 +325,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         class->settled = way != class->last ? 1 : (uint8_t) (class->settled + 1);
         class->last = way;
     }
-    if (settles || pace->skipped) {
+    if (settles || pace->skipped || (DN_PACE_PIECES == way && 0 != class->warms)) {
         /* It took longer than others will, or when the one before has ended is not known: a first guess, for want of any better. */
         *known = 0 == *known ? cost : *known;
     } else if (dn_pace_judge(class, way, cost)) {

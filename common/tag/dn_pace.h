@@ -46,8 +46,12 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 /** A bit for each class whose messages may flow. */
 #define DN_PACE_FLOW_ALL 7u
 
-/** Messages in a row by which a way is tried. */
+/** Messages in a row by which a way is tried, once its memory is warm. */
 #define DN_PACE_TRIES 8
+
+/** Bytes of pieces in a row before their time counts. The memory that they go through is larger than the caches, and cold at first: then
+ * pieces take up to four times as long as they will. So many bytes are more than it has at first (dn_shm_stage.c). */
+#define DN_PACE_WARMS ((size_t) 5 << 19)
 
 /** Messages of one way in a row after which the time of the next one counts: the first ones find memory that was never touched, or that
  * has left the caches, and a sender that does other things. */
@@ -56,21 +60,25 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 /** All zero at first. Private. */
 typedef struct dn_pace {
     struct dn_pace_class {
-        float cost[DN_PACE_WAYS];    /**< ns a KiB, 0: not known */
-        uint8_t known[DN_PACE_WAYS]; /**< messages that cost[] is the mean of, up to DN_PACE_TRIES */
-        uint8_t spent[DN_PACE_WAYS]; /**< messages that went this way for its last trial */
-        uint8_t flows;               /**< not 0: messages of this class may flow */
-        uint8_t settled;             /**< messages in a row by the same way, up to DN_PACE_SETTLES */
-        enum dn_pace_way last;       /**< the way of the message that ended last */
-        uint16_t tried;              /**< messages, until every way has had its tries */
-        uint16_t left;               /**< messages until another way has been tried again */
-        enum dn_pace_way trial;      /**< the way that is tried then */
-        float sum;                   /**< of the costs of that trial's messages, as far as these are known */
-        uint8_t timed;               /**< such messages, up to DN_PACE_TRIES - DN_PACE_SETTLES */
-        uint8_t open;                /**< messages that may still count as spent for that trial */
-        enum dn_pace_way best;       /**< the way that was best when `trial` was chosen */
-        float cost_then;             /**< its cost at that time */
-        uint8_t lost;                /**< trials in a row after which the best way was the same */
+        float cost[DN_PACE_WAYS];     /**< ns a KiB, 0: not known */
+        uint8_t known[DN_PACE_WAYS];  /**< messages that cost[] is the mean of, up to DN_PACE_TRIES */
+        uint16_t spent[DN_PACE_WAYS]; /**< messages that went this way for its last trial */
+        uint8_t flows;                /**< not 0: messages of this class may flow */
+        uint8_t settled;              /**< messages in a row by the same way, up to DN_PACE_SETTLES */
+        enum dn_pace_way last;        /**< the way of the message that ended last */
+        uint8_t turn;                 /**< ways that have had their first tries */
+        uint16_t tried;               /**< first tries of the next way so far */
+        uint16_t cold;          /**< pieces that warm what they go through; 0: no message has come yet */
+        uint16_t warms;         /**< pieces until this is warm: these do not count */
+        uint16_t left;          /**< messages until another way has been tried again */
+        enum dn_pace_way trial; /**< the way that is tried then */
+        uint16_t tries;         /**< by so many messages, the last ones of `left` */
+        float sum;              /**< of the costs of that trial's messages, as far as these are known */
+        uint8_t timed;          /**< such messages, up to DN_PACE_TRIES - DN_PACE_SETTLES */
+        uint16_t open;          /**< messages that may still count as spent for that trial */
+        enum dn_pace_way best;  /**< the way that was best when `trial` was chosen */
+        float cost_then;        /**< its cost at that time */
+        uint8_t lost;           /**< trials in a row after which the best way was the same */
         uint8_t
             hasty; /**< trials that follow each other soon: what is known is of other lengths, or of other times */
         uint8_t unmet; /**< messages in a row that were announced, though they were to flow */
@@ -81,6 +89,9 @@ typedef struct dn_pace {
 
 /** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
 DN_API uint32_t dn_pace_flow_bit(size_t len);
+
+/** Messages of @p len bytes by which a way is tried at first. @param[in] way  Less than DN_PACE_WAYS. */
+DN_API unsigned dn_pace_tries(enum dn_pace_way way, size_t len);
 
 /** How a message begins. */
 enum dn_pace_begin {
