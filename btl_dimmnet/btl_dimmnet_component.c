@@ -167,8 +167,8 @@ static bool limit_fits(const char *name, size_t *limit, size_t longest)
     }
     char full_name[64];
     snprintf(full_name, sizeof(full_name), "btl_dimmnet_%s", name);
-    dn_ompi_help("bad-limit", opal_process_info.nodename, full_name, (unsigned long) *limit, LIMIT_LOW,
-                 (unsigned long) longest);
+    dn_ompi_help(DN_OMPI_TEXT_BAD_LIMIT, opal_process_info.nodename, full_name, (unsigned long) *limit,
+                 LIMIT_LOW, (unsigned long) longest);
     /* pml/ob1 ends the job for a limit of any BTL that is too low for it, even of one that reaches nobody. */
     *limit = longest;
     limits_refused = true;

@@ -45,7 +45,7 @@ static bool takes_our_messages(const opal_proc_t *proc, const dn_peer_attr_t *at
     if (longest <= attr->botf_max) {
         return true;
     }
-    dn_ompi_help("peer-limit", opal_process_info.nodename, OPAL_NAME_PRINT(proc->proc_name),
+    dn_ompi_help(DN_OMPI_TEXT_PEER_LIMIT, opal_process_info.nodename, OPAL_NAME_PRINT(proc->proc_name),
                  (unsigned long) attr->botf_max, (unsigned long) longest);
     return false;
 }

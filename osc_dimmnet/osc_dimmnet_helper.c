@@ -101,7 +101,7 @@ static void helper_start(void)
     (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
     helper.runs = 0 == error;
     if (0 != error) {
-        dn_ompi_help("no-helper", opal_process_info.nodename, strerror(error));
+        dn_ompi_help(DN_OMPI_TEXT_NO_HELPER, opal_process_info.nodename, strerror(error));
     }
 }
 
@@ -152,12 +152,12 @@ static int find_element(int32_t number, uint32_t op, dn_element_t *element)
 
 static void helper_refused(const char *why)
 {
-    dn_ompi_help("bad-request", opal_process_info.nodename, why);
+    dn_ompi_help(DN_OMPI_TEXT_BAD_REQUEST, opal_process_info.nodename, why);
 }
 
 static void __attribute__((noreturn)) no_memory(void)
 {
-    dn_ompi_help("no-window-memory", opal_process_info.nodename);
+    dn_ompi_help(DN_OMPI_TEXT_NO_WINDOW_MEMORY, opal_process_info.nodename);
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
     abort();
 }

@@ -249,7 +249,7 @@ static bool alloc_memory(uint64_t len, dn_piece_t *piece)
     const bool taken = DN_OK == dn_piece_alloc(&mca_osc_dimmnet_component.pieces, len, UINT64_MAX, piece);
 
     if (!taken) {
-        dn_ompi_help("no-segment", opal_process_info.nodename, (unsigned long) len);
+        dn_ompi_help(DN_OMPI_TEXT_NO_SEGMENT, opal_process_info.nodename, (unsigned long) len);
     }
     return taken;
 }

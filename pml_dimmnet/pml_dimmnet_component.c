@@ -62,7 +62,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
     mca_pml_dimmnet_tag = dn_ompi_params_refused(DN_PARAM_PML) ? NULL : dn_ompi_tag_open();
     if (NULL == mca_pml_dimmnet_tag) {
         if (!dn_ompi_far_has_failed()) {
-            dn_ompi_help("no-port", opal_process_info.nodename);
+            dn_ompi_help(DN_OMPI_TEXT_NO_PORT, opal_process_info.nodename);
         }
         return NULL;
     }

@@ -20,7 +20,6 @@
 #include "opal/mca/btl/btl.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/util/proc.h"
-#include "opal/util/show_help.h"
 
 #ifdef HAVE_OPAL_MCA_THREADS_THREADS_H
 #    include "opal/mca/threads/mutex.h"

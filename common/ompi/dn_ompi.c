@@ -14,7 +14,6 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -26,9 +25,6 @@
 #include "opal/runtime/opal.h"
 #include "opal/util/basename.h"
 #include "opal/util/output.h"
-
-/** Where all help texts are. */
-#define HELP_FILE "help-dimmnet.txt"
 
 /** Distinct texts that one process shows; what comes after them is noise. */
 #define TEXTS_MAX 32
@@ -44,7 +40,6 @@ static struct {
     dn_counters_t counters; /**< when the port had its last user */
     uint32_t job_is_in; /**< not 0: a thread lets the job's processes in to this port, or all of them are */
     uint32_t lets_in;   /**< times that this was tried and somebody was missing */
-    bool have_help;
 } dn_ompi;
 
 static struct {
@@ -97,27 +92,22 @@ static bool new_on_host(uint64_t hash)
     return is_new;
 }
 
-/** Open MPI's parser of help files has one state for the process: threads that have something to say take turns. */
-static opal_mutex_t help_lock = OPAL_MUTEX_STATIC_INIT;
+/** A line of Open MPI's help texts: one before, one behind. */
+#define HELP_LINE "--------------------------------------------------------------------------\n"
 
 /** The caller's to free(), NULL: no memory. */
-static char *help_text(const char *topic, va_list args)
+static char *help_text(const char *format, va_list args)
 {
     char *text = NULL;
+    char *framed = NULL;
 
-    if (dn_ompi.have_help) {
-        opal_mutex_lock(&help_lock);
-        text = opal_show_help_vstring(HELP_FILE, topic, true, args);
-        opal_mutex_unlock(&help_lock);
+    if (0 <= vasprintf(&text, format, args)) {
+        if (0 > asprintf(&framed, HELP_LINE "%s" HELP_LINE, text)) {
+            framed = NULL;
+        }
+        free(text);
     }
-    if (NULL == text
-        && 0 > asprintf(&text,
-                        "dimmnet: %s (%s, which explains this, was not found: name its folder in "
-                        "DIMMNET_HELPDIR)\n",
-                        topic, HELP_FILE)) {
-        return NULL;
-    }
-    return text;
+    return framed;
 }
 
 /** @param text  Freed here. */
@@ -129,22 +119,22 @@ static void show_once(uint64_t key, char *text)
     free(text);
 }
 
-void dn_ompi_help(const char *topic, ...)
+void dn_ompi_help(const char *format, ...)
 {
     va_list args;
 
-    va_start(args, topic);
-    char *text = help_text(topic, args);
+    va_start(args, format);
+    char *text = help_text(format, args);
     va_end(args);
     show_once(NULL == text ? 0 : dn_ompi_hash(DN_OMPI_HASH, text), text);
 }
 
-void dn_ompi_help_once(uint64_t key, const char *topic, ...)
+void dn_ompi_help_once(uint64_t key, const char *format, ...)
 {
     va_list args;
 
-    va_start(args, topic);
-    char *text = help_text(topic, args);
+    va_start(args, format);
+    char *text = help_text(format, args);
     va_end(args);
     show_once(key, text);
 }
@@ -152,11 +142,8 @@ void dn_ompi_help_once(uint64_t key, const char *topic, ...)
 /** dn_log_fn_t: errors of libdimmnet become help texts. */
 static void show_sentence(const char *sentence, void *arg)
 {
-    if (dn_ompi.have_help) {
-        dn_ompi_help_once(dn_ompi_lost_key(sentence), "libdimmnet", opal_process_info.nodename, sentence);
-    } else {
-        opal_output(0, "dimmnet: %s", sentence);
-    }
+    dn_ompi_help_once(dn_ompi_lost_key(sentence), DN_OMPI_TEXT_LIBDIMMNET, opal_process_info.nodename,
+                      sentence);
 }
 
 /** dn_log_fn_t: what is no error, for who wants to know. */
@@ -178,34 +165,6 @@ static void stay_loaded(const char *library)
     }
 }
 
-/** Open MPI looks for help texts in its own folder only: tell it where ours are. */
-static bool add_help_folder(const char *library)
-{
-    static const char *const beside[] = {"../share/dimmnet", "../../share/dimmnet", "."};
-    const char *folder = getenv("DIMMNET_HELPDIR");
-    const char *slash = strrchr(library, '/');
-    char path[PATH_MAX];
-
-    if (NULL != folder) {
-        snprintf(path, sizeof(path), "%s/%s", folder, HELP_FILE);
-        if (0 == access(path, R_OK)) {
-            opal_show_help_add_dir(folder);
-            return true;
-        }
-    }
-    for (size_t i = 0; NULL != slash && i < sizeof(beside) / sizeof(beside[0]); i++) {
-        int len = snprintf(path, sizeof(path), "%.*s/%s/%s", (int) (slash - library), library, beside[i],
-                           HELP_FILE);
-
-        if (0 < len && (size_t) len < sizeof(path) && 0 == access(path, R_OK)) {
-            path[(size_t) len - strlen(HELP_FILE) - 1] = '\0';
-            opal_show_help_add_dir(path);
-            return true;
-        }
-    }
-    return false;
-}
-
 /** The version that runs must be the one whose structures this was compiled with. */
 static bool same_open_mpi(void)
 {
@@ -221,8 +180,9 @@ static bool same_dimmnet(const mca_base_component_t *component, const char *buil
     if (0 == strcmp(DN_VERSION, built) && 0 == strcmp(DN_VERSION, dn_version())) {
         return true;
     }
-    dn_ompi_help_once(dn_ompi_hash(DN_OMPI_HASH, "other-dimmnet"), "other-dimmnet", component->mca_type_name,
-                      component->mca_component_name, built, DN_VERSION, dn_version());
+    dn_ompi_help_once(dn_ompi_hash(DN_OMPI_HASH, DN_OMPI_TEXT_OTHER_DIMMNET), DN_OMPI_TEXT_OTHER_DIMMNET,
+                      component->mca_type_name, component->mca_component_name, built, DN_VERSION,
+                      dn_version());
     return false;
 }
 
@@ -235,10 +195,9 @@ int dn_ompi_register_built(const mca_base_component_t *component, dn_param_secti
         && 0 != dladdr((void *) (uintptr_t) dn_ompi_register_built, &self) && NULL != self.dli_fname) {
         dn_ompi.launcher = getppid();
         stay_loaded(self.dli_fname);
-        dn_ompi.have_help = add_help_folder(self.dli_fname);
     }
     if (!same_open_mpi()) {
-        dn_ompi_help("other-open-mpi", component->mca_type_name, component->mca_component_name,
+        dn_ompi_help(DN_OMPI_TEXT_OTHER_OPEN_MPI, component->mca_type_name, component->mca_component_name,
                      DN_OMPI_VERSION, opal_version_string);
         return OPAL_ERR_NOT_AVAILABLE;
     }

@@ -13,6 +13,7 @@
 #define DN_OMPI_H
 
 #include "dimmnet.h"
+#include "dn_ompi_text.h"
 #include "dn_param.h"
 
 #include "compat.h"
@@ -141,10 +142,10 @@ DN_API bool dn_ompi_loss_matters(const opal_proc_t *proc);
 DN_API void dn_ompi_say_lost(const opal_proc_t *proc);
 
 /**
- * Show a text of help-dimmnet.txt, once on each host of a job, at once and without the launcher's help:
+ * Show a text of dn_ompi_text.h, once on each host of a job, at once and without the launcher's help:
  * what Open MPI 4.1 relays to mpirun gets lost now and then.
  */
-DN_API void dn_ompi_help(const char *topic, ...);
+DN_API void dn_ompi_help(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** The one translation of a status. DN_INPROGRESS is success: the operation was accepted. */
 static inline int dn_ompi_status(dn_status_t status)

@@ -66,7 +66,7 @@ static void tell_again(void)
 
     if (DN_OK != dn_address(far.port, address, &len)
         || OPAL_SUCCESS != dn_ompi_address_tell(DN_OMPI_ADDRESS_FAR, address, len)) {
-        dn_ompi_help("not-published", opal_process_info.nodename);
+        dn_ompi_help(DN_OMPI_TEXT_NOT_PUBLISHED, opal_process_info.nodename);
     }
 }
 
@@ -77,7 +77,7 @@ static bool open_network(void)
     if (FAR_CLOSED == far.state) {
         const dn_status_t status = dn_device_open(far.port, AUTO_NETWORK);
         if (DN_OK != status) {
-            dn_ompi_help("no-network", opal_process_info.nodename);
+            dn_ompi_help(DN_OMPI_TEXT_NO_NETWORK, opal_process_info.nodename);
         }
         if (far.told) {
             tell_again();

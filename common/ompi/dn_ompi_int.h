@@ -27,7 +27,7 @@ static inline uint64_t dn_ompi_hash(uint64_t hash, const char *text)
 }
 
 /** As dn_ompi_help(), for texts of which the first with this key is enough. */
-void dn_ompi_help_once(uint64_t key, const char *topic, ...);
+void dn_ompi_help_once(uint64_t key, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** The open port. */
 dn_port_t *dn_ompi_port(void);

@@ -148,7 +148,7 @@ void dn_ompi_say_lost(const opal_proc_t *proc)
         opal_mutex_unlock(&dn_ompi_lost.lock);
     }
     if (!said) {
-        dn_ompi_help_once(key, "peer-lost", opal_process_info.nodename,
+        dn_ompi_help_once(key, DN_OMPI_TEXT_PEER_LOST, opal_process_info.nodename,
                           NULL == proc ? "unknown" : OPAL_NAME_PRINT(proc->proc_name), host);
     }
 }

@@ -73,7 +73,7 @@ static void on_lost(dn_tag_peer_t *peer, int matters, void *arg)
 
 static void on_no_memory(void *arg)
 {
-    dn_ompi_help("no-memory", opal_process_info.nodename);
+    dn_ompi_help(DN_OMPI_TEXT_NO_MEMORY, opal_process_info.nodename);
     ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_NO_MEM);
 }
 /** @} */
@@ -171,8 +171,9 @@ dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc)
     int rc = connect_to(proc);
 
     if (OPAL_SUCCESS != rc) {
-        dn_ompi_help("not-reached", opal_process_info.nodename, OPAL_NAME_PRINT(proc->super.proc_name),
-                     opal_get_proc_hostname(&proc->super), opal_strerror(rc));
+        dn_ompi_help(DN_OMPI_TEXT_NOT_REACHED, opal_process_info.nodename,
+                     OPAL_NAME_PRINT(proc->super.proc_name), opal_get_proc_hostname(&proc->super),
+                     opal_strerror(rc));
         return NULL;
     }
     return proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];

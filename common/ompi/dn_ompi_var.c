@@ -96,7 +96,7 @@ static int dn_ompi_accept_from_string(mca_base_var_enum_t *self, const char *tex
 
     if (DN_OK != dn_param_parse(accept->param, text, &value)) {
         (void) dn_param_accepted(accept->param, accepted, sizeof(accepted));
-        dn_ompi_help("bad-value", opal_process_info.nodename, self->enum_name, text, accepted);
+        dn_ompi_help(DN_OMPI_TEXT_BAD_VALUE, opal_process_info.nodename, self->enum_name, text, accepted);
         dn_ompi_refused[accept->param->section] = true;
         value = accept->standard;
     }

@@ -166,7 +166,6 @@ use_hosts() {
     local i list=h1:4
     for ((i = 2; i <= $1; i++)); do list+=,h$i:4; done
     MPI_ARGS="--host $list --map-by node --bind-to none"
-    [[ -z ${DIMMNET_HELPDIR:-} ]] || MPI_ARGS+=" -x DIMMNET_HELPDIR"
 }
 
 # As in ../mpi/lib.sh, with what reaches other hosts: the devices of dimmnet, and stock_between beside vader.
