@@ -7,6 +7,9 @@ AC_DEFUN([DN_OPEN_MPI], [
         [AS_HELP_STRING([--with-ompi=MPICC], [compiler wrapper of the Open MPI to build for @<:@mpicc.openmpi, mpicc@:>@])
 AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks that need no MPI])],
         [], [with_ompi=yes])
+    AC_ARG_WITH([ompi-source],
+        [AS_HELP_STRING([--with-ompi-source=DIR], [take the internal headers of Open MPI from its sources, unpacked and configured in DIR @<:@those that are installed@:>@])],
+        [], [with_ompi_source=no])
     dn_ompi_summary="not used (--without-ompi)"
     dn_mcadir_summary="none"
     AS_IF([test no != "$with_ompi"], [_DN_OMPI_FIND])
@@ -33,7 +36,7 @@ AS_HELP_STRING([--without-ompi], [build libdimmnet, its tests and the benchmarks
 m4_define([_DN_OMPI_HINT],
     [[install libopenmpi-dev and openmpi-bin, name its compiler wrapper by --with-ompi=MPICC, or build without it by --without-ompi]])
 
-# The flags of the wrapper, then the folder of the installed internal headers, then features.
+# The flags of the wrapper, then the folders of the internal headers, then features.
 AC_DEFUN([_DN_OMPI_FIND], [
     AS_IF([test yes = "$with_ompi"],
         [AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc])],
@@ -46,29 +49,17 @@ AC_DEFUN([_DN_OMPI_FIND], [
         AC_MSG_ERROR([$MPICC is not the compiler wrapper of Open MPI (it does not know --showme:incdirs): ]_DN_OMPI_HINT)
     dn_libdirs=`"$MPICC" --showme:libdirs 2>&AS_MESSAGE_LOG_FD`
 
-    AC_MSG_CHECKING([for the internal headers of Open MPI])
-    dn_ompi_include=
-    for dn_dir in $dn_incdirs; do
-        for dn_sub in "$dn_dir/openmpi" "$dn_dir"; do
-            AS_IF([test -z "$dn_ompi_include" && test -r "$dn_sub/opal_config.h"], [dn_ompi_include=$dn_sub])
-        done
-    done
-    AS_IF([test -z "$dn_ompi_include"], [
-        AC_MSG_RESULT([no])
-        AC_MSG_ERROR([there is no opal_config.h below $dn_incdirs: this Open MPI was installed without its internal headers (configure it --with-devel-headers, or take the libopenmpi-dev of Debian), or build without it by --without-ompi])])
-    AC_MSG_RESULT([$dn_ompi_include])
-
-    # Open MPI 5.0 includes the headers of the PMIx that it was built with; distributions package that one apart.
-    AS_IF([test -r "$dn_ompi_include/opal/mca/pmix/pmix-internal.h"],
-        [dn_incdirs="$dn_incdirs `$PKG_CONFIG --cflags-only-I pmix 2>&AS_MESSAGE_LOG_FD | $SED 's/-I//g'`"])
-
+    AS_IF([test no = "$with_ompi_source"], [_DN_OMPI_HEADERS_INSTALLED], [_DN_OMPI_HEADERS_SOURCE])
     # As system headers: their warnings are not ours to fix.
-    DN_OMPI_CPPFLAGS="-isystem $dn_ompi_include"
-    for dn_dir in $dn_incdirs; do
-        AS_IF([test "$dn_dir" != "$dn_ompi_include" && test /usr/include != "$dn_dir"], [DN_OMPI_CPPFLAGS="$DN_OMPI_CPPFLAGS -isystem $dn_dir"])
+    DN_OMPI_CPPFLAGS=
+    for dn_dir in $dn_ompi_folders; do
+        AS_IF([test /usr/include != "$dn_dir"], [DN_OMPI_CPPFLAGS="$DN_OMPI_CPPFLAGS -isystem $dn_dir"])
     done
+    dn_ompi_cppflags=$DN_OMPI_CPPFLAGS
     # Headers that others include but that distributions leave out, in words of our own; searched last.
-    DN_OMPI_CPPFLAGS="$DN_OMPI_CPPFLAGS -idirafter \$(top_srcdir)/common/ompi/standin"
+    AS_IF([test no = "$with_ompi_source"], [
+        DN_OMPI_CPPFLAGS="$DN_OMPI_CPPFLAGS -idirafter \$(top_srcdir)/common/ompi/standin"
+        dn_ompi_cppflags="$dn_ompi_cppflags -idirafter $srcdir/common/ompi/standin"])
     DN_OMPI_CFLAGS=
     AS_CASE([$host_cpu], [x86_64|amd64], [DN_OMPI_CFLAGS="-mcx16"])
     DN_OMPI_LDFLAGS=
@@ -87,11 +78,7 @@ AC_DEFUN([_DN_OMPI_FIND], [
 
     dn_save_CPPFLAGS=$CPPFLAGS
     dn_save_CFLAGS=$CFLAGS
-    CPPFLAGS="$CPPFLAGS -I$dn_ompi_include"
-    for dn_dir in $dn_incdirs; do
-        CPPFLAGS="$CPPFLAGS -I$dn_dir"
-    done
-    CPPFLAGS="$CPPFLAGS -idirafter $srcdir/common/ompi/standin"
+    CPPFLAGS="$CPPFLAGS $dn_ompi_cppflags"
     CFLAGS="$CFLAGS -std=gnu11 $DN_OMPI_CFLAGS"
     _DN_OMPI_VERSION
     _DN_OMPI_FEATURES
@@ -110,6 +97,43 @@ AC_DEFUN([_DN_OMPI_FIND], [
     dn_mcadir_summary=$mcadir
 ])
 
+# Where the internal headers are installed. Sets dn_ompi_include, which has opal_config.h, and dn_ompi_folders, all to search.
+AC_DEFUN([_DN_OMPI_HEADERS_INSTALLED], [
+    AC_MSG_CHECKING([for the internal headers of Open MPI])
+    dn_ompi_include=
+    for dn_dir in $dn_incdirs; do
+        for dn_sub in "$dn_dir/openmpi" "$dn_dir"; do
+            AS_IF([test -z "$dn_ompi_include" && test -r "$dn_sub/opal_config.h"], [dn_ompi_include=$dn_sub])
+        done
+    done
+    AS_IF([test -z "$dn_ompi_include"], [
+        AC_MSG_RESULT([no])
+        AC_MSG_ERROR([there is no opal_config.h below $dn_incdirs: this Open MPI was installed without its internal headers. Name its configured sources by --with-ompi-source=DIR (contrib/ompi_source configures them), or build without it by --without-ompi])])
+    AC_MSG_RESULT([$dn_ompi_include])
+    dn_ompi_folders="$dn_ompi_include $dn_incdirs"
+    # Open MPI 5.0 includes the headers of the PMIx that it was built with; distributions package that one apart.
+    AS_IF([test -r "$dn_ompi_include/opal/mca/pmix/pmix-internal.h"],
+        [dn_ompi_folders="$dn_ompi_folders `$PKG_CONFIG --cflags-only-I pmix 2>&AS_MESSAGE_LOG_FD | $SED 's/-I//g'`"])
+])
+
+# The same from sources: the folders in which Open MPI's own files look for headers, also for those of packages that it brings along.
+AC_DEFUN([_DN_OMPI_HEADERS_SOURCE], [
+    AC_MSG_CHECKING([for the configured sources of Open MPI])
+    dn_ompi_include=$with_ompi_source/opal/include
+    AS_IF([test ! -r "$with_ompi_source/ompi/Makefile" || test ! -r "$dn_ompi_include/opal_config.h"], [
+        AC_MSG_RESULT([no])
+        AC_MSG_ERROR([--with-ompi-source: there are no configured sources of Open MPI in "$with_ompi_source": unpack those of the Open MPI to build for there, and configure them by contrib/ompi_source])])
+    AC_MSG_RESULT([$with_ompi_source])
+    dn_build=`cd "$with_ompi_source" && pwd -P`
+    dn_source=`$SED -n 's/^top_srcdir = //p' "$dn_build/Makefile"`
+    dn_source=`cd "$dn_build" && cd "$dn_source" && pwd -P`
+    dn_ompi_folders=
+    for dn_word in `$SED -n -e 's/^DEFAULT_INCLUDES = //p' -e 's/^CPPFLAGS = //p' "$dn_build/ompi/Makefile" |
+            $SED -e "s|[[$]][[({]]top_srcdir[[})]]|$dn_source|g" -e "s|[[$]][[({]]top_builddir[[})]]|$dn_build|g" -e 's/-iquote */-I/g'`; do
+        AS_CASE([$dn_word], [-I/*], [dn_ompi_folders="$dn_ompi_folders `AS_ECHO(["$dn_word"]) | $SED 's/^-I//'`"])
+    done
+])
+
 AC_DEFUN([_DN_OMPI_VERSION], [
     AC_MSG_CHECKING([for the version of Open MPI])
     m4_foreach([dn_part], [[MAJOR], [MINOR], [RELEASE]], [
@@ -120,8 +144,12 @@ AC_DEFUN([_DN_OMPI_VERSION], [
     ])
     DN_OMPI_VERSION="$dn_opal_major.$dn_opal_minor.$dn_opal_release"
     AC_MSG_RESULT([$DN_OMPI_VERSION])
-    AS_CASE([$dn_opal_major.$dn_opal_minor], [4.1|5.0], [],
-        [AC_MSG_ERROR([Open MPI $DN_OMPI_VERSION is not supported: versions 4.1 and 5.0 are. Name the wrapper of another one by --with-ompi=MPICC])])
+    AS_CASE([$dn_opal_major.$dn_opal_minor], [4.1|5.0|6.0], [],
+        [AC_MSG_ERROR([Open MPI $DN_OMPI_VERSION is not supported: versions 4.1, 5.0 and 6.0 are. Name the wrapper of another one by --with-ompi=MPICC])])
+    AS_IF([test no != "$with_ompi_source"], [
+        dn_installed=`"$MPICC" --showme:version 2>&AS_MESSAGE_LOG_FD | $SED -n 's/.*Open MPI v\{0,1\}\([[0-9.]]*[[0-9]]\).*/\1/p'`
+        AS_IF([test "$DN_OMPI_VERSION" != "$dn_installed"],
+            [AC_MSG_ERROR([--with-ompi-source: "$with_ompi_source" has Open MPI $DN_OMPI_VERSION, and $MPICC is of ${dn_installed:-an unknown version}: take the sources of the one that is installed])])])
     AC_DEFINE_UNQUOTED([DN_OMPI_MAJOR], [$dn_opal_major], [Major version of the Open MPI built for])
     AC_DEFINE_UNQUOTED([DN_OMPI_MINOR], [$dn_opal_minor], [Minor version of the Open MPI built for])
     AC_DEFINE_UNQUOTED([DN_OMPI_RELEASE], [$dn_opal_release], [Release number of the Open MPI built for])
@@ -146,6 +174,15 @@ AC_DEFUN([_DN_OMPI_FEATURES], [
 #include "ompi/mca/mtl/mtl.h"]])
     AC_CHECK_MEMBERS([mca_coll_base_module_t.coll_agree], [], [], [[#include "opal_config.h"
 #include "ompi/mca/coll/coll.h"]])
+    AC_MSG_CHECKING([whether a process has room for the peer of a network])
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
+#if !defined(OMPI_PROC_ENDPOINT_TAG_MTL) && !defined(OMPI_PROC_ENDPOINT_TAG_PML)
+#    error there is none
+#endif
+]])],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         AC_MSG_ERROR([Open MPI $DN_OMPI_VERSION is configured without any component for networks (mtl/ofi, pml/ucx), and its processes have no room for what dimmnet keeps of each: take one that is configured --with-libfabric (4.1), --with-ofi or --with-ucx])])
     AC_MSG_CHECKING([whether callbacks of info keys take constant strings])
     AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[#include "opal_config.h"
 #include "opal/util/info_subscriber.h"

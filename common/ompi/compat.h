@@ -250,6 +250,13 @@ static inline void dn_ompi_comm_extended(const struct ompi_communicator_t *comm,
 }
 /** @} */
 
+/** Where a process has its engine's part: the place of an MTL, or where Open MPI was built without any, of a PML that is not in use. */
+#ifdef OMPI_PROC_ENDPOINT_TAG_MTL
+#    define DN_OMPI_ENDPOINT_TAG OMPI_PROC_ENDPOINT_TAG_MTL
+#else
+#    define DN_OMPI_ENDPOINT_TAG OMPI_PROC_ENDPOINT_TAG_PML
+#endif
+
 /** Processes of this job. */
 static inline uint32_t dn_ompi_job_size(void)
 {

@@ -130,7 +130,7 @@ static void tag_leave(dn_tag_peer_t *peer)
     ompi_proc_t *proc = peer->user;
 
     if (NULL != proc) {
-        proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = NULL;
+        proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG] = NULL;
     }
     dn_tag_leave(peer);
 }
@@ -160,7 +160,7 @@ static int connect_to(ompi_proc_t *proc)
     }
     dn_tag_peer_t *peer = dn_tag_join(engine.tag, hot, proc);
     if (NULL != peer) {
-        dn_store_release(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL], peer);
+        dn_store_release(&proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG], peer);
     }
     look_at_cores();
     return NULL == peer ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
@@ -176,14 +176,13 @@ dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc)
                      opal_strerror(rc));
         return NULL;
     }
-    return proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    return proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG];
 }
 
 int dn_ompi_tag_add(size_t nprocs, struct ompi_proc_t **procs)
 {
     for (size_t i = 0; i < nprocs; i++) {
-        if (NULL == procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]
-            && NULL == dn_ompi_tag_connect(procs[i])) {
+        if (NULL == procs[i]->proc_endpoints[DN_OMPI_ENDPOINT_TAG] && NULL == dn_ompi_tag_connect(procs[i])) {
             return OMPI_ERR_UNREACH;
         }
     }
@@ -193,8 +192,8 @@ int dn_ompi_tag_add(size_t nprocs, struct ompi_proc_t **procs)
 int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs)
 {
     for (size_t i = 0; i < nprocs; i++) {
-        if (NULL != procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]) {
-            tag_leave(procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]);
+        if (NULL != procs[i]->proc_endpoints[DN_OMPI_ENDPOINT_TAG]) {
+            tag_leave(procs[i]->proc_endpoints[DN_OMPI_ENDPOINT_TAG]);
         }
     }
     look_at_cores();

@@ -53,7 +53,7 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, rank);
     /* Pairs with the release where it is connected: another thread may just have done so. */
-    dn_tag_peer_t *peer = dn_load_acquire(&proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]);
+    dn_tag_peer_t *peer = dn_load_acquire(&proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG]);
 
     return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
 }
