@@ -20,8 +20,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ompi/datatype/ompi_datatype.h"
 #include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
 #include "ompi/runtime/params.h"
+#include "opal/datatype/opal_convertor.h"
 #include "opal/runtime/opal.h"
 #include "opal/util/basename.h"
 #include "opal/util/output.h"
@@ -174,6 +177,36 @@ static bool same_open_mpi(void)
            && !isdigit((unsigned char) opal_version_string[len]);
 }
 
+/**
+ * Sources may have been configured in another way than the Open MPI that runs, and headers that stand in for others may not fit it: what
+ * classes know of the sizes of their objects tells. Said once for all components.
+ */
+static bool same_structures(const mca_base_component_t *component)
+{
+    const struct {
+        const opal_class_t *class;
+        size_t size;
+    } known[] = {
+        {OBJ_CLASS(opal_mutex_t), sizeof(opal_mutex_t)},
+        {OBJ_CLASS(ompi_proc_t), sizeof(ompi_proc_t)},
+        {OBJ_CLASS(ompi_communicator_t), sizeof(ompi_communicator_t)},
+        {OBJ_CLASS(ompi_request_t), sizeof(ompi_request_t)},
+        {OBJ_CLASS(ompi_datatype_t), sizeof(ompi_datatype_t)},
+        {OBJ_CLASS(opal_convertor_t), sizeof(opal_convertor_t)},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].size != known[i].class->cls_sizeof) {
+            dn_ompi_help_once(dn_ompi_hash(DN_OMPI_HASH, DN_OMPI_TEXT_OTHER_STRUCTURES),
+                              DN_OMPI_TEXT_OTHER_STRUCTURES, component->mca_type_name,
+                              component->mca_component_name, known[i].class->cls_name,
+                              (unsigned long) known[i].size, (unsigned long) known[i].class->cls_sizeof);
+            return false;
+        }
+    }
+    return true;
+}
+
 /** Two installations may be found at once, or a part of one may be older than the rest. Said once for all components. */
 static bool same_dimmnet(const mca_base_component_t *component, const char *built)
 {
@@ -201,7 +234,7 @@ int dn_ompi_register_built(const mca_base_component_t *component, dn_param_secti
                      DN_OMPI_VERSION, opal_version_string);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    if (!same_dimmnet(component, built)) {
+    if (!same_structures(component) || !same_dimmnet(component, built)) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     dn_ompi_params_register(component, DN_PARAM_PORT);

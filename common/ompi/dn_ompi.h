@@ -45,7 +45,7 @@ DN_API bool dn_ompi_params_refused(dn_param_section_t section);
  * @param[in] built  The version of dimmnet whose headers the component was compiled with.
  *
  * @retval OPAL_SUCCESS            also when a value was refused: dn_ompi_params_refused() tells.
- * @retval OPAL_ERR_NOT_AVAILABLE  this is not the Open MPI that was built for, or the component, this library and libdimmnet are not of
+ * @retval OPAL_ERR_NOT_AVAILABLE  this is not the Open MPI that was built for, its structures are others, or the component, this library and libdimmnet are not of
  *                                 one version. A help text has said so; return this from the register function.
  */
 DN_API int dn_ompi_register_built(const mca_base_component_t *component, dn_param_section_t section,

@@ -24,6 +24,18 @@
     "Build dimmnet again for the Open MPI that runs, or take dimmnet's folder\n" \
     "out of the MCA parameter mca_base_component_path.\n"
 
+#define DN_OMPI_TEXT_OTHER_STRUCTURES                                             \
+    "The component %s_%s of dimmnet was built with headers that do not fit the\n" \
+    "Open MPI that runs. It and those like it are not used.\n"                    \
+    "\n"                                                                          \
+    "  Structure:  %s\n"                                                          \
+    "  Built with: %lu bytes\n"                                                   \
+    "  Running:    %lu bytes\n"                                                   \
+    "\n"                                                                          \
+    "Configure the sources of that Open MPI as it was configured itself\n"        \
+    "(contrib/ompi_source), and build dimmnet again with the option\n"            \
+    "--with-ompi-source that names them.\n"
+
 #define DN_OMPI_TEXT_OTHER_DIMMNET                                                 \
     "Parts of two installations of dimmnet have met, or one of them was removed\n" \
     "in part. The component %s_%s and those like it are not used.\n"               \
