@@ -38,8 +38,9 @@ m4_define([_DN_OMPI_HINT],
 
 # The flags of the wrapper, then the folders of the internal headers, then features.
 AC_DEFUN([_DN_OMPI_FIND], [
-    AS_IF([test yes = "$with_ompi"],
-        [AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc])],
+    AS_CASE([$with_ompi],
+        [yes], [AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc])],
+        [*/*], [AS_IF([test -x "$with_ompi"], [MPICC=$with_ompi])],
         [AC_PATH_PROG([MPICC], [$with_ompi])])
     AS_IF([test -z "$MPICC"], [
         AS_IF([test yes = "$with_ompi"],
