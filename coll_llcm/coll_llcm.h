@@ -196,7 +196,7 @@ void coll_llcm_drain(coll_llcm_module_t *module);
 int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
                        mca_coll_base_module_t *module);
 /** Data that fits into lines; the rest goes to the function that was there before. */
-int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                          struct ompi_op_t *op, struct ompi_communicator_t *comm, ompi_request_t **request,
                          mca_coll_base_module_t *module);
 /** @} */
@@ -275,15 +275,15 @@ static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
 }
 
 /** Bytes of data. */
-static inline size_t coll_llcm_bytes(int count, const ompi_datatype_t *type)
+static inline size_t coll_llcm_bytes(size_t count, const ompi_datatype_t *type)
 {
-    return (size_t) count * type->super.size;
+    return count * type->super.size;
 }
 
-/** Do so many elements lie together? */
-static inline bool coll_llcm_is_contiguous(int count, const ompi_datatype_t *type)
+/** Do so many elements lie together? One does where several may not. */
+static inline bool coll_llcm_is_contiguous(size_t count, const ompi_datatype_t *type)
 {
-    return opal_datatype_is_contiguous_memory_layout(&type->super, count);
+    return opal_datatype_is_contiguous_memory_layout(&type->super, 1 == count);
 }
 
 /** Where elements that lie together begin. */
@@ -295,10 +295,10 @@ static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type
 /** @name coll_llcm_move.c */
 /** @{ */
 /** Copy elements into a contiguous buffer, or out of it. */
-void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t *type);
-void coll_llcm_unpack(void *buf, int count, const ompi_datatype_t *type, const void *from);
+void coll_llcm_pack(void *to, const void *buf, size_t count, const ompi_datatype_t *type);
+void coll_llcm_unpack(void *buf, size_t count, const ompi_datatype_t *type, const void *from);
 /** Likewise bytes at .. at + len - 1 of the elements, which may begin and end amid one. */
-void coll_llcm_unpack_part(void *buf, int count, const ompi_datatype_t *type, size_t at, const void *from,
+void coll_llcm_unpack_part(void *buf, size_t count, const ompi_datatype_t *type, size_t at, const void *from,
                            size_t len);
 
 /** Elements of any type that are packed or unpacked piece by piece, from the first on. A convertor packs whole numbers only: what
@@ -310,38 +310,38 @@ typedef struct coll_llcm_converted {
     uint8_t rest[64];
 } coll_llcm_converted_t;
 
-void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, int count,
+void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, size_t count,
                               const ompi_datatype_t *type, bool packs);
 /** The next @p len bytes: from the elements, or to them. It does not fail. */
 void coll_llcm_converted_move(coll_llcm_converted_t *converted, void *bytes, size_t len);
 void coll_llcm_converted_close(coll_llcm_converted_t *converted);
 
 int coll_llcm_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
+int coll_llcm_bcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
                     struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** @} */
 
 /** @name coll_llcm_reduce.c */
 /** @{ */
 /** Describe a reduction. @return whether it is for the tree, which is there; the same in all processes. */
-bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_datatype_t *type,
+bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, size_t count, ompi_datatype_t *type,
                               ompi_op_t *op, coll_llcm_reduction_t *reduction);
-int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_allreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                         struct ompi_op_t *op, struct ompi_communicator_t *comm,
                         mca_coll_base_module_t *module);
-int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_reduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                      struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
                      mca_coll_base_module_t *module);
-int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, struct ompi_datatype_t *type,
-                             struct ompi_op_t *op, struct ompi_communicator_t *comm,
-                             mca_coll_base_module_t *module);
-int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
-                                   struct ompi_op_t *op, struct ompi_communicator_t *comm,
-                                   mca_coll_base_module_t *module);
+int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, dn_ompi_counts_t counts,
+                             struct ompi_datatype_t *type, struct ompi_op_t *op,
+                             struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, dn_ompi_count_t count,
+                                   struct ompi_datatype_t *type, struct ompi_op_t *op,
+                                   struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** Scans: of all processes up to the own one, and of those before it. */
-int coll_llcm_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_scan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                    struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int coll_llcm_exscan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                      struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** @} */
 
@@ -406,7 +406,7 @@ static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct omp
 }
 
 /** As the functions of dn_tree_long.h, until they are complete. @return OMPI_SUCCESS or OMPI_ERR_UNREACH. */
-int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, int count, ompi_datatype_t *type, int root,
+int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, size_t count, ompi_datatype_t *type, int root,
                          bool is_root);
 int coll_llcm_long_allreduce(coll_llcm_module_t *module, const void *in, void *out, size_t count,
                              const dn_tree_reduction_t *reduction);
@@ -422,21 +422,21 @@ int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_t
 
 /** @name coll_llcm_exchange.c */
 /** @{ */
-int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
-                        mca_coll_base_module_t *module);
+int coll_llcm_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                        dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** Blocks of any lengths, which all processes know; the longest decides who does it. Of the other collectives with lengths only the root,
  * or each process for itself, knows some: these are left to the functions that were there before, since the processes could not
  * decide alike. */
-int coll_llcm_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-                         const int *counts, const int *starts, struct ompi_datatype_t *rtype,
+int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                         dn_ompi_counts_t counts, dn_ompi_starts_t starts, struct ompi_datatype_t *rtype,
                          struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                     struct ompi_datatype_t *rtype, int root, struct ompi_communicator_t *comm,
-                     mca_coll_base_module_t *module);
-int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                       struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
-                       mca_coll_base_module_t *module);
+int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                     dn_ompi_count_t rcount, struct ompi_datatype_t *rtype, int root,
+                     struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                       dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
+                       struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** @} */
 
 #endif

@@ -63,35 +63,36 @@ static bool gather_suits(coll_llcm_module_t *module, struct ompi_communicator_t 
 }
 
 /** Where block @p i begins. */
-static void *exchange_block(const void *buf, int i, int count, const ompi_datatype_t *type)
+static void *exchange_block(const void *buf, ptrdiff_t i, size_t count, const ompi_datatype_t *type)
 {
-    return (uint8_t *) (uintptr_t) buf + (ptrdiff_t) i * count * (type->super.ub - type->super.lb);
+    return (uint8_t *) (uintptr_t) buf + i * (ptrdiff_t) count * (type->super.ub - type->super.lb);
 }
 
 /** Where the blocks of all processes are to lie. */
 typedef struct places {
     void *buf;
     const ompi_datatype_t *type;
-    int count;         /**< elements of a block, where all are alike */
-    const int *counts; /**< likewise by rank; NULL: they are alike */
-    const int *starts; /**< by rank: elements before a block; NULL likewise */
+    size_t count;                   /**< elements of a block, where all are alike */
+    const dn_ompi_counts_t *counts; /**< likewise by rank; NULL: they are alike */
+    const dn_ompi_starts_t *starts; /**< by rank: elements before a block; NULL likewise */
 } places_t;
 
-static int places_count(const places_t *places, int rank)
+static size_t places_count(const places_t *places, int rank)
 {
-    return NULL == places->counts ? places->count : places->counts[rank];
+    return NULL == places->counts ? places->count : dn_ompi_count_at(*places->counts, rank);
 }
 
 static void *places_block(const places_t *places, int rank)
 {
-    return NULL == places->starts ? exchange_block(places->buf, rank, places->count, places->type)
-                                  : exchange_block(places->buf, places->starts[rank], 1, places->type);
+    return NULL == places->starts
+               ? exchange_block(places->buf, rank, places->count, places->type)
+               : exchange_block(places->buf, dn_ompi_start_at(*places->starts, rank), 1, places->type);
 }
 
 /** Do they all lie together, in the order of ranks? */
 static bool places_lie_together(const places_t *places, int size)
 {
-    return NULL == places->counts && coll_llcm_is_contiguous(size * places->count, places->type);
+    return NULL == places->counts && coll_llcm_is_contiguous((size_t) size * places->count, places->type);
 }
 
 /** @name Through areas
@@ -111,7 +112,7 @@ typedef struct blocks {
     size_t own;             /**< rank of this process */
 } blocks_t;
 
-static void blocks_give(blocks_t *blocks, const void *sbuf, int count, const ompi_datatype_t *stype)
+static void blocks_give(blocks_t *blocks, const void *sbuf, size_t count, const ompi_datatype_t *stype)
 {
     blocks->given = coll_llcm_bytes(count, stype);
     blocks->in = coll_llcm_is_contiguous(count, stype) ? coll_llcm_start(sbuf, stype) : NULL;
@@ -145,7 +146,7 @@ static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const voi
 }
 
 /** Put the block that this process gives itself. */
-static void blocks_keep(const blocks_t *blocks, const void *sbuf, int scount, const ompi_datatype_t *stype)
+static void blocks_keep(const blocks_t *blocks, const void *sbuf, size_t scount, const ompi_datatype_t *stype)
 {
     const size_t all = coll_llcm_bytes(scount, stype);
     coll_llcm_converted_t elements;
@@ -238,7 +239,8 @@ static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, si
 
 /** The blocks of all, of at most so many bytes, to a root, or TO_ALL. */
 static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
-                       int scount, const ompi_datatype_t *stype, const places_t *places, size_t len, int root)
+                       size_t scount, const ompi_datatype_t *stype, const places_t *places, size_t len,
+                       int root)
 {
     const int rank = ompi_comm_rank(comm);
     const bool in_place = MPI_IN_PLACE == sbuf;
@@ -264,7 +266,7 @@ static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *c
 
 /** Blocks of all to all. In place what is given lies in a copy meanwhile: at most ALLTOALL_MOST bytes. */
 static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
-                         int scount, const ompi_datatype_t *stype, void *rbuf, int rcount,
+                         size_t scount, const ompi_datatype_t *stype, void *rbuf, size_t rcount,
                          const ompi_datatype_t *rtype)
 {
     const int size = ompi_comm_size(comm);
@@ -276,11 +278,11 @@ static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t 
 
     blocks_get(&blocks, size, &places);
     if (MPI_IN_PLACE == sbuf) {
-        coll_llcm_pack(copy, rbuf, size * rcount, rtype);
+        coll_llcm_pack(copy, rbuf, (size_t) size * rcount, rtype);
         blocks.in = copy;
         blocks.given = len * (size_t) size;
     } else {
-        blocks_give(&blocks, sbuf, size * scount, stype);
+        blocks_give(&blocks, sbuf, (size_t) size * scount, stype);
         blocks_keep(&blocks, exchange_block(sbuf, rank, scount, stype), scount, stype);
     }
     int rc = coll_llcm_long_exchange(module, len * (size_t) size, &blocks.super);
@@ -299,7 +301,7 @@ static coll_llcm_way_t allgather_choose(coll_llcm_module_t *module, struct ompi_
 
 /** Through lines, or areas: blocks of at most so many bytes. */
 static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                        const void *sbuf, int scount, const ompi_datatype_t *stype, const places_t *places,
+                        const void *sbuf, size_t scount, const ompi_datatype_t *stype, const places_t *places,
                         size_t len)
 {
     const int size = ompi_comm_size(comm);
@@ -338,9 +340,9 @@ static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct 
     return rc;
 }
 
-int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                        struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
-                        mca_coll_base_module_t *super)
+int coll_llcm_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                        dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
@@ -352,16 +354,16 @@ int coll_llcm_allgather(const void *sbuf, int scount, struct ompi_datatype_t *st
                                       : allgather_by(way, module, comm, sbuf, scount, stype, &places, len);
 }
 
-int coll_llcm_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf,
-                         const int *counts, const int *starts, struct ompi_datatype_t *rtype,
+int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                         dn_ompi_counts_t counts, dn_ompi_starts_t starts, struct ompi_datatype_t *rtype,
                          struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    const places_t places = {.buf = rbuf, .type = rtype, .counts = counts, .starts = starts};
-    int most = 0;
+    const places_t places = {.buf = rbuf, .type = rtype, .counts = &counts, .starts = &starts};
+    size_t most = 0;
 
     for (int i = 0; i < ompi_comm_size(comm); i++) {
-        most = most < counts[i] ? counts[i] : most;
+        most = most < dn_ompi_count_at(counts, i) ? dn_ompi_count_at(counts, i) : most;
     }
     const size_t len = coll_llcm_bytes(most, rtype);
     const coll_llcm_way_t way = allgather_choose(module, comm, len);
@@ -370,9 +372,9 @@ int coll_llcm_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *s
                                       : allgather_by(way, module, comm, sbuf, scount, stype, &places, len);
 }
 
-int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                     struct ompi_datatype_t *rtype, int root, struct ompi_communicator_t *comm,
-                     mca_coll_base_module_t *super)
+int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                     dn_ompi_count_t rcount, struct ompi_datatype_t *rtype, int root,
+                     struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const size_t len = MPI_IN_PLACE == sbuf ? coll_llcm_bytes(rcount, rtype) : coll_llcm_bytes(scount, stype);
@@ -386,9 +388,9 @@ int coll_llcm_gather(const void *sbuf, int scount, struct ompi_datatype_t *stype
     return gather_long(module, comm, sbuf, scount, stype, &places, len, root);
 }
 
-int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *stype, void *rbuf, int rcount,
-                       struct ompi_datatype_t *rtype, struct ompi_communicator_t *comm,
-                       mca_coll_base_module_t *super)
+int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
+                       dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
+                       struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const size_t size = (size_t) ompi_comm_size(comm);
@@ -412,20 +414,20 @@ int coll_llcm_alltoall(const void *sbuf, int scount, struct ompi_datatype_t *sty
         return alltoall_long(module, comm, sbuf, scount, stype, rbuf, rcount, rtype);
     }
     const bool in_place = MPI_IN_PLACE == sbuf;
-    const bool in_gaps = in_place || !coll_llcm_is_contiguous((int) size * scount, stype);
-    const bool out_gaps = !coll_llcm_is_contiguous((int) size * rcount, rtype);
+    const bool in_gaps = in_place || !coll_llcm_is_contiguous(size * (size_t) scount, stype);
+    const bool out_gaps = !coll_llcm_is_contiguous(size * (size_t) rcount, rtype);
     /* Not more than lines hold. */
     uint8_t in[in_gaps ? len * size : 1];
     uint8_t out[out_gaps ? len * size : 1];
     const uint8_t *from = in_gaps ? in : coll_llcm_start(sbuf, stype);
     uint8_t *to = out_gaps ? out : coll_llcm_start(rbuf, rtype);
     if (in_gaps) {
-        coll_llcm_pack(in, in_place ? rbuf : sbuf, (int) size * (in_place ? rcount : scount),
+        coll_llcm_pack(in, in_place ? rbuf : sbuf, size * (size_t) (in_place ? rcount : scount),
                        in_place ? rtype : stype);
     }
     int rc = coll_llcm_wait(module, dn_tree_alltoall(module->tree, from, to, len));
     if (out_gaps && OMPI_SUCCESS == rc) {
-        coll_llcm_unpack(rbuf, (int) size * rcount, rtype, out);
+        coll_llcm_unpack(rbuf, size * (size_t) rcount, rtype, out);
     }
     return rc;
 }

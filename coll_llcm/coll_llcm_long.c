@@ -373,7 +373,7 @@ static void move_converted(dn_tree_mover_t *mover, void *area, size_t at, size_t
     coll_llcm_converted_move(&((converted_t *) mover)->elements, area, len);
 }
 
-static int bcast_converted(coll_llcm_module_t *module, void *buf, int count, const ompi_datatype_t *type,
+static int bcast_converted(coll_llcm_module_t *module, void *buf, size_t count, const ompi_datatype_t *type,
                            int root, bool packs)
 {
     converted_t converted = {.super = {move_converted}};
@@ -386,7 +386,7 @@ static int bcast_converted(coll_llcm_module_t *module, void *buf, int count, con
     return rc;
 }
 
-int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, int count, ompi_datatype_t *type, int root,
+int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, size_t count, ompi_datatype_t *type, int root,
                          bool is_root)
 {
     const size_t bytes = coll_llcm_bytes(count, type);
@@ -396,7 +396,7 @@ int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, int count, ompi_
         plain_t plain = {{move_plain}, coll_llcm_start(buf, type), is_root};
         return wait_for(module, dn_tree_long_bcast(module->lng, (uint32_t) root, bytes, &plain.super), bytes);
     }
-    if (0 == dn_ompi_prog_start(&walk.cursor, type, (size_t) count, buf)) {
+    if (0 == dn_ompi_prog_start(&walk.cursor, type, count, buf)) {
         return bcast_converted(module, buf, count, type, root, is_root);
     }
     walk.super.move = move_walk;

@@ -9,25 +9,32 @@
 
 #include "coll_llcm.h"
 
-enum { SAVED = 14 };
+/** The collectives that are taken. A tree may leave each to what was there before, and is set up by some of that. */
+#define COLLECTIVES(DO)      \
+    DO(allgather)            \
+    DO(allgatherv)           \
+    DO(allreduce)            \
+    DO(alltoall)             \
+    DO(barrier)              \
+    DO(bcast)                \
+    DO(exscan)               \
+    DO(gather)               \
+    DO(iallreduce)           \
+    DO(ibarrier)             \
+    DO(reduce)               \
+    DO(reduce_scatter)       \
+    DO(reduce_scatter_block) \
+    DO(scan)
 
-/** Functions that a tree may leave to what was there before, and those by which it is set up. */
+#define ONE_MORE(name) +1
+enum { SAVED = COLLECTIVES(ONE_MORE) };
+
 static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_module_t *module[SAVED])
 {
-    module[0] = coll->coll_allgather_module;
-    module[1] = coll->coll_allreduce_module;
-    module[2] = coll->coll_alltoall_module;
-    module[3] = coll->coll_barrier_module;
-    module[4] = coll->coll_bcast_module;
-    module[5] = coll->coll_reduce_module;
-    module[6] = coll->coll_iallreduce_module;
-    module[7] = coll->coll_ibarrier_module;
-    module[8] = coll->coll_gather_module;
-    module[9] = coll->coll_reduce_scatter_module;
-    module[10] = coll->coll_reduce_scatter_block_module;
-    module[11] = coll->coll_scan_module;
-    module[12] = coll->coll_exscan_module;
-    module[13] = coll->coll_allgatherv_module;
+    int n = 0;
+
+#define LIST(name) module[n++] = coll->coll_##name##_module;
+    COLLECTIVES(LIST)
 }
 
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
@@ -45,6 +52,18 @@ static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator
     for (int i = 0; i < SAVED; i++) {
         OBJ_RETAIN(saved[i]);
     }
+#define INSTALL(name) DN_OMPI_COLL_INSTALL(comm, name, coll_llcm_##name, super);
+    COLLECTIVES(INSTALL)
+    return OMPI_SUCCESS;
+}
+
+/** The modules that were enabled later are gone. */
+static int module_disable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
+{
+    const mca_coll_base_comm_coll_t *saved = &((coll_llcm_module_t *) super)->saved;
+
+#define RESTORE(name) DN_OMPI_COLL_INSTALL(comm, name, saved->coll_##name, saved->coll_##name##_module);
+    COLLECTIVES(RESTORE)
     return OMPI_SUCCESS;
 }
 
@@ -103,19 +122,8 @@ mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, i
     }
     *priority = (int) dn_ompi_params.coll.priority;
     module->super.coll_module_enable = module_enable;
-    module->super.coll_allgather = coll_llcm_allgather;
-    module->super.coll_allgatherv = coll_llcm_allgatherv;
-    module->super.coll_allreduce = coll_llcm_allreduce;
-    module->super.coll_alltoall = coll_llcm_alltoall;
-    module->super.coll_barrier = coll_llcm_barrier;
-    module->super.coll_bcast = coll_llcm_bcast;
-    module->super.coll_gather = coll_llcm_gather;
-    module->super.coll_reduce = coll_llcm_reduce;
-    module->super.coll_reduce_scatter = coll_llcm_reduce_scatter;
-    module->super.coll_reduce_scatter_block = coll_llcm_reduce_scatter_block;
-    module->super.coll_scan = coll_llcm_scan;
-    module->super.coll_exscan = coll_llcm_exscan;
-    module->super.coll_iallreduce = coll_llcm_iallreduce;
-    module->super.coll_ibarrier = coll_llcm_ibarrier;
+    module->super.coll_module_disable = module_disable;
+#define OFFER(name) module->super.coll_##name = coll_llcm_##name;
+    COLLECTIVES(OFFER)
     return &module->super;
 }

@@ -13,7 +13,7 @@
 
 /** @name Elements that do not lie together */
 /** @{ */
-void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, int count,
+void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, size_t count,
                               const ompi_datatype_t *type, bool packs)
 {
     converted->packs = packs;
@@ -21,12 +21,11 @@ void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf,
     converted->to = 0;
     OBJ_CONSTRUCT(&converted->convertor, opal_convertor_t);
     if (packs) {
-        (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super,
-                                                        (size_t) count, buf, 0, &converted->convertor);
-    } else {
-        (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super,
-                                                        (size_t) count, (void *) (uintptr_t) buf, 0,
+        (void) opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count, buf, 0,
                                                         &converted->convertor);
+    } else {
+        (void) opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count,
+                                                        (void *) (uintptr_t) buf, 0, &converted->convertor);
     }
 }
 
@@ -77,7 +76,7 @@ void coll_llcm_converted_move(coll_llcm_converted_t *converted, void *bytes, siz
     }
 }
 
-void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t *type)
+void coll_llcm_pack(void *to, const void *buf, size_t count, const ompi_datatype_t *type)
 {
     coll_llcm_converted_t converted;
 
@@ -93,7 +92,7 @@ void coll_llcm_pack(void *to, const void *buf, int count, const ompi_datatype_t 
     coll_llcm_converted_close(&converted);
 }
 
-void coll_llcm_unpack_part(void *buf, int count, const ompi_datatype_t *type, size_t at, const void *from,
+void coll_llcm_unpack_part(void *buf, size_t count, const ompi_datatype_t *type, size_t at, const void *from,
                            size_t len)
 {
     coll_llcm_converted_t converted;
@@ -111,7 +110,7 @@ void coll_llcm_unpack_part(void *buf, int count, const ompi_datatype_t *type, si
     coll_llcm_converted_close(&converted);
 }
 
-void coll_llcm_unpack(void *buf, int count, const ompi_datatype_t *type, const void *from)
+void coll_llcm_unpack(void *buf, size_t count, const ompi_datatype_t *type, const void *from)
 {
     coll_llcm_unpack_part(buf, count, type, 0, from, coll_llcm_bytes(count, type));
 }
@@ -128,7 +127,7 @@ int coll_llcm_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *
 }
 
 /** Elements with gaps go through a buffer of their bytes. */
-static int bcast_packed(coll_llcm_module_t *module, void *buf, int count, const ompi_datatype_t *type,
+static int bcast_packed(coll_llcm_module_t *module, void *buf, size_t count, const ompi_datatype_t *type,
                         int root, bool is_root)
 {
     uint8_t bytes[DN_AOTF_LINE_MAX * DN_TREE_LINES];
@@ -144,7 +143,7 @@ static int bcast_packed(coll_llcm_module_t *module, void *buf, int count, const 
     return rc;
 }
 
-int coll_llcm_bcast(void *buf, int count, struct ompi_datatype_t *type, int root,
+int coll_llcm_bcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
                     struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;

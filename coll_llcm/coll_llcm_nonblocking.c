@@ -239,13 +239,13 @@ int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **reques
  * Open MPI finds the context ids of new communicators by such reductions. Those of MPI_Comm_idup() come one after the
  * other out of its progress, so not in the same order as the calls of all processes: the tree cannot take them.
  */
-static bool may_be_internal(int count, const coll_llcm_reduction_t *reduction)
+static bool may_be_internal(size_t count, const coll_llcm_reduction_t *reduction)
 {
     return 1 == count && sizeof(int) == reduction->super.size
            && (&ompi_mpi_op_max.op == reduction->op || &ompi_mpi_op_min.op == reduction->op);
 }
 
-int coll_llcm_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                          struct ompi_op_t *op, struct ompi_communicator_t *comm, ompi_request_t **request,
                          mca_coll_base_module_t *super)
 {

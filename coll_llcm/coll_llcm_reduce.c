@@ -73,25 +73,25 @@ static inline bool reduce_describe(ompi_datatype_t *type, ompi_op_t *op, coll_ll
     return OPAL_LIKELY(0 != reduction->super.size);
 }
 
-bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, int count, ompi_datatype_t *type,
+bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, size_t count, ompi_datatype_t *type,
                               ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
     if (!reduce_describe(type, op, reduction)) {
         return false;
     }
-    const size_t bytes = (size_t) count * reduction->super.size;
+    const size_t bytes = count * reduction->super.size;
     return is_short(bytes, reduction->super.size) && coll_llcm_is_fast(module, bytes, reduction->super.size);
 }
 
 /** The same in all processes. Fills in the reduction. @param to_one  else to all. */
 static inline coll_llcm_way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                            bool to_one, int count, ompi_datatype_t *type, ompi_op_t *op,
+                                            bool to_one, size_t count, ompi_datatype_t *type, ompi_op_t *op,
                                             coll_llcm_reduction_t *reduction)
 {
     if (!reduce_describe(type, op, reduction)) {
         return COLL_LLCM_BY_OTHERS;
     }
-    const size_t bytes = (size_t) count * reduction->super.size;
+    const size_t bytes = count * reduction->super.size;
     if (to_one && 0 != count ? coll_llcm_is_for_areas(module, comm, bytes)
                              : COLL_LLCM_LINES_BEST < bytes && coll_llcm_long_ready(module, comm)) {
         return COLL_LLCM_BY_AREAS;
@@ -107,7 +107,7 @@ static inline coll_llcm_way_t reduce_choose(coll_llcm_module_t *module, struct o
     return coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
 }
 
-int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_allreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                         struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
@@ -127,7 +127,7 @@ int coll_llcm_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_dat
                                         module->saved.coll_allreduce_module);
 }
 
-int coll_llcm_reduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_reduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                      struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
                      mca_coll_base_module_t *super)
 {
@@ -169,13 +169,13 @@ static bool scan_suits_areas(coll_llcm_module_t *module, struct ompi_communicato
 }
 
 /** The same in all processes. Fills in the reduction. */
-static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, int count,
+static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t count,
                                    ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
     if (0 == count || !reduce_describe(type, op, reduction)) {
         return COLL_LLCM_BY_OTHERS;
     }
-    const size_t bytes = (size_t) count * reduction->super.size;
+    const size_t bytes = count * reduction->super.size;
     if (SCAN_MESSAGE <= bytes && coll_llcm_is_fast_pair(module, comm)) {
         return COLL_LLCM_BY_OTHERS;
     }
@@ -190,7 +190,7 @@ static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_commu
 }
 
 /** @param before  of the processes before the own one only. */
-static int scan_any(const void *sbuf, void *rbuf, int count, ompi_datatype_t *type, ompi_op_t *op,
+static int scan_any(const void *sbuf, void *rbuf, dn_ompi_count_t count, ompi_datatype_t *type, ompi_op_t *op,
                     bool before, struct ompi_communicator_t *comm, coll_llcm_module_t *module)
 {
     const void *in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
@@ -210,13 +210,13 @@ static int scan_any(const void *sbuf, void *rbuf, int count, ompi_datatype_t *ty
                   : saved->coll_scan(sbuf, rbuf, count, type, op, comm, saved->coll_scan_module);
 }
 
-int coll_llcm_scan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_scan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                    struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     return scan_any(sbuf, rbuf, count, type, op, false, comm, (coll_llcm_module_t *) super);
 }
 
-int coll_llcm_exscan(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
+int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                      struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     return scan_any(sbuf, rbuf, count, type, op, true, comm, (coll_llcm_module_t *) super);
@@ -275,9 +275,9 @@ static int scatter_by(coll_llcm_way_t way, coll_llcm_module_t *module, const voi
     return rc;
 }
 
-int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, struct ompi_datatype_t *type,
-                             struct ompi_op_t *op, struct ompi_communicator_t *comm,
-                             mca_coll_base_module_t *super)
+int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, dn_ompi_counts_t counts,
+                             struct ompi_datatype_t *type, struct ompi_op_t *op,
+                             struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const int rank = ompi_comm_rank(comm);
@@ -287,19 +287,19 @@ int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, const int *counts, st
 
     for (int i = 0; i < ompi_comm_size(comm); i++) {
         at = i == rank ? count : at;
-        count += (size_t) counts[i];
+        count += dn_ompi_count_at(counts, i);
     }
     const coll_llcm_way_t way = scatter_choose(module, comm, count, type, op, &reduction);
     if (COLL_LLCM_BY_OTHERS != way) {
-        return scatter_by(way, module, sbuf, rbuf, count, at, (size_t) counts[rank], &reduction);
+        return scatter_by(way, module, sbuf, rbuf, count, at, dn_ompi_count_at(counts, rank), &reduction);
     }
     return module->saved.coll_reduce_scatter(sbuf, rbuf, counts, type, op, comm,
                                              module->saved.coll_reduce_scatter_module);
 }
 
-int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *type,
-                                   struct ompi_op_t *op, struct ompi_communicator_t *comm,
-                                   mca_coll_base_module_t *super)
+int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, dn_ompi_count_t count,
+                                   struct ompi_datatype_t *type, struct ompi_op_t *op,
+                                   struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     const size_t part = (size_t) count;

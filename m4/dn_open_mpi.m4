@@ -93,7 +93,8 @@ AC_DEFUN([_DN_OMPI_FIND], [
          # env.sh names PMIx's own folder of components, or, where it has none, an existing folder.
          DN_PMIX_COMPONENTS=`$PKG_CONFIG --variable=libdir pmix 2>&AS_MESSAGE_LOG_FD`/pmix
          AS_IF([test ! -d "$DN_PMIX_COMPONENTS"], [DN_PMIX_COMPONENTS=/usr/lib])])
-    DN_OMPI_LIBS="-lmpi $DN_OMPI_BTL_LIBS"
+    # libmpi of Open MPI 6.0 has MPI's own functions only.
+    DN_OMPI_LIBS="-lmpi `test 6 -gt "$dn_opal_major" || AS_ECHO(["-lopen_mpi"])` $DN_OMPI_BTL_LIBS"
     dn_ompi_summary="$DN_OMPI_VERSION ($MPICC)"
     dn_mcadir_summary=$mcadir
 ])
@@ -175,6 +176,12 @@ AC_DEFUN([_DN_OMPI_FEATURES], [
 #include "ompi/mca/mtl/mtl.h"]])
     AC_CHECK_MEMBERS([mca_coll_base_module_t.coll_agree], [], [], [[#include "opal_config.h"
 #include "ompi/mca/coll/coll.h"]])
+    AC_CHECK_DECLS([MCA_COLL_INSTALL_API], [], [], [[#include "opal_config.h"
+#include "ompi/mca/coll/coll.h"]])
+    AC_CHECK_TYPES([ompi_count_array_t], [], [], [[#include "opal_config.h"
+#include "ompi/mca/coll/coll.h"]])
+    AC_CHECK_TYPES([mca_pml_bsend_buffer_t], [], [], [[#include "opal_config.h"
+#include "ompi/mca/pml/base/pml_base_bsend.h"]])
     AC_MSG_CHECKING([whether a process has room for the peer of a network])
     AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#include "opal_config.h"
 #if !defined(OMPI_PROC_ENDPOINT_TAG_MTL) && !defined(OMPI_PROC_ENDPOINT_TAG_PML)

@@ -160,10 +160,11 @@ void ompi_osc_dimmnet_alloc_close(void);
 
 /** @name Windows (osc_dimmnet_window.c) */
 /** @{ */
-int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int disp_unit,
+int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                                  ompi_communicator_t *comm, opal_info_t *info, int flavor);
 int ompi_osc_dimmnet_free(ompi_win_t *win);
-int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *disp_unit, void *baseptr);
+int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, dn_ompi_unit_t *disp_unit,
+                                  void *baseptr);
 /** Regions of a dynamic window (osc_dimmnet_dynamic.c). */
 int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len);
 int ompi_osc_dimmnet_detach(ompi_win_t *win, const void *base);
@@ -307,13 +308,13 @@ static inline bool osc_side_start(const osc_side_t *side, dn_prog_cursor_t *curs
  * @retval OMPI_ERR_RMA_SYNC   no epoch allows operations on the target.
  * @retval OMPI_ERR_RMA_RANGE  a byte is outside of the window.
  */
-static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, int count,
+static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, size_t count,
                             ompi_datatype_t *type, osc_side_t *side_p);
 
 /** The rest of osc_reach() for a datatype with gaps: is every byte at or behind @p at in the window? */
 int ompi_osc_dimmnet_within(const osc_target_t *to, uint64_t at, const osc_side_t *side);
 
-static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, int count,
+static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t disp, size_t count,
                             ompi_datatype_t *type, osc_side_t *side_p)
 {
     const osc_target_t *to = &module->target[target];
@@ -325,7 +326,7 @@ static inline int osc_reach(const osc_module_t *module, int target, ptrdiff_t di
     if (OPAL_UNLIKELY(__builtin_mul_overflow((uint64_t) disp, to->unit, &at))) {
         return OMPI_ERR_RMA_RANGE;
     }
-    *side_p = (osc_side_t){to->base + at, (size_t) count, type};
+    *side_p = (osc_side_t){to->base + at, count, type};
     if (OPAL_UNLIKELY(!osc_side_contiguous(side_p))) {
         return ompi_osc_dimmnet_within(to, at, side_p);
     }
@@ -419,32 +420,35 @@ void ompi_osc_dimmnet_regions_close(osc_module_t *module);
 
 /** @name Operations (osc_dimmnet_move.c, osc_dimmnet_accumulate.c) */
 /** @{ */
-int ompi_osc_dimmnet_put(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                         ompi_win_t *win);
-int ompi_osc_dimmnet_get(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                         ompi_win_t *win);
-int ompi_osc_dimmnet_rput(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                          ompi_win_t *win, ompi_request_t **request);
-int ompi_osc_dimmnet_rget(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                          ompi_win_t *win, ompi_request_t **request);
-int ompi_osc_dimmnet_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                int target, ptrdiff_t target_disp, int target_count,
-                                ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win);
-int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                    void *result_addr, int result_count, ompi_datatype_t *result_type,
-                                    int target, ptrdiff_t target_disp, int target_count,
+int ompi_osc_dimmnet_put(const void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                         int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                         ompi_datatype_t *target_type, ompi_win_t *win);
+int ompi_osc_dimmnet_get(void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                         int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                         ompi_datatype_t *target_type, ompi_win_t *win);
+int ompi_osc_dimmnet_rput(const void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                          int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                          ompi_datatype_t *target_type, ompi_win_t *win, ompi_request_t **request);
+int ompi_osc_dimmnet_rget(void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                          int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                          ompi_datatype_t *target_type, ompi_win_t *win, ompi_request_t **request);
+int ompi_osc_dimmnet_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                ompi_datatype_t *origin_type, int target, ptrdiff_t target_disp,
+                                dn_ompi_count_t target_count, ompi_datatype_t *target_type, MPI_Op op,
+                                ompi_win_t *win);
+int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                    ompi_datatype_t *origin_type, void *result_addr,
+                                    dn_ompi_count_t result_count, ompi_datatype_t *result_type, int target,
+                                    ptrdiff_t target_disp, dn_ompi_count_t target_count,
                                     ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win);
-int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                 int target, ptrdiff_t target_disp, int target_count,
-                                 ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
-                                 ompi_request_t **request);
-int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                     void *result_addr, int result_count, ompi_datatype_t *result_type,
-                                     int target, ptrdiff_t target_disp, int target_count,
+int ompi_osc_dimmnet_raccumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                 ompi_datatype_t *origin_type, int target, ptrdiff_t target_disp,
+                                 dn_ompi_count_t target_count, ompi_datatype_t *target_type, MPI_Op op,
+                                 ompi_win_t *win, ompi_request_t **request);
+int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                     ompi_datatype_t *origin_type, void *result_addr,
+                                     dn_ompi_count_t result_count, ompi_datatype_t *result_type, int target,
+                                     ptrdiff_t target_disp, dn_ompi_count_t target_count,
                                      ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
                                      ompi_request_t **request);
 int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, ompi_datatype_t *type,

@@ -84,9 +84,10 @@ static int accumulate_sides(osc_module_t *module, int target, const osc_side_t *
     return accumulate_here(&guard, origin, result, there, op);
 }
 
-int ompi_osc_dimmnet_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                int target, ptrdiff_t target_disp, int target_count,
-                                ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win)
+int ompi_osc_dimmnet_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                ompi_datatype_t *origin_type, int target, ptrdiff_t target_disp,
+                                dn_ompi_count_t target_count, ompi_datatype_t *target_type, MPI_Op op,
+                                ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
@@ -96,9 +97,10 @@ int ompi_osc_dimmnet_accumulate(const void *origin_addr, int origin_count, ompi_
     return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, NULL, &there, op, NULL) : rc;
 }
 
-int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                    void *result_addr, int result_count, ompi_datatype_t *result_type,
-                                    int target, ptrdiff_t target_disp, int target_count,
+int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                    ompi_datatype_t *origin_type, void *result_addr,
+                                    dn_ompi_count_t result_count, ompi_datatype_t *result_type, int target,
+                                    ptrdiff_t target_disp, dn_ompi_count_t target_count,
                                     ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
@@ -110,10 +112,10 @@ int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, int origin_count, o
     return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, &result, &there, op, NULL) : rc;
 }
 
-int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                 int target, ptrdiff_t target_disp, int target_count,
-                                 ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
-                                 ompi_request_t **request)
+int ompi_osc_dimmnet_raccumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                 ompi_datatype_t *origin_type, int target, ptrdiff_t target_disp,
+                                 dn_ompi_count_t target_count, ompi_datatype_t *target_type, MPI_Op op,
+                                 ompi_win_t *win, ompi_request_t **request)
 {
     osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
@@ -124,9 +126,10 @@ int ompi_osc_dimmnet_raccumulate(const void *origin_addr, int origin_count, ompi
     return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, NULL, &there, op, request) : rc;
 }
 
-int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-                                     void *result_addr, int result_count, ompi_datatype_t *result_type,
-                                     int target, ptrdiff_t target_disp, int target_count,
+int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
+                                     ompi_datatype_t *origin_type, void *result_addr,
+                                     dn_ompi_count_t result_count, ompi_datatype_t *result_type, int target,
+                                     ptrdiff_t target_disp, dn_ompi_count_t target_count,
                                      ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
                                      ompi_request_t **request)
 {

@@ -15,14 +15,14 @@ static int component_register(void);
 static int component_open(void);
 static int component_close(void);
 static int component_init(bool progress_threads, bool mpi_threads);
-static int component_query(ompi_win_t *win, void **base, size_t size, int disp_unit,
+static int component_query(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                            ompi_communicator_t *comm, opal_info_t *info, int flavor);
-static int component_select(ompi_win_t *win, void **base, size_t size, int disp_unit,
+static int component_select(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                             ompi_communicator_t *comm, opal_info_t *info, int flavor, int *model);
 static int component_finalize(void);
 
 osc_component_t mca_osc_dimmnet_component = {
-    .super = {.osc_version = {OMPI_OSC_BASE_VERSION_3_0_0, .mca_component_name = "dimmnet",
+    .super = {.osc_version = {DN_OMPI_OSC_VERSION, .mca_component_name = "dimmnet",
                               MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
                                                     OMPI_RELEASE_VERSION),
                               .mca_open_component = component_open, .mca_close_component = component_close,
@@ -74,7 +74,7 @@ static int component_finalize(void)
 }
 
 /** Collective: all processes of the window ask, and get the same answer. */
-static int component_query(ompi_win_t *win, void **base, size_t size, int disp_unit,
+static int component_query(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                            ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
     const enum osc_reached needed = MPI_WIN_FLAVOR_SHARED == flavor ? OSC_ALL_MAPPED : OSC_ALL_CONNECTED;
@@ -88,7 +88,7 @@ static int component_query(ompi_win_t *win, void **base, size_t size, int disp_u
                : -1;
 }
 
-static int component_select(ompi_win_t *win, void **base, size_t size, int disp_unit,
+static int component_select(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                             ompi_communicator_t *comm, opal_info_t *info, int flavor, int *model)
 {
     *model = MPI_WIN_UNIFIED;

@@ -73,8 +73,9 @@ static inline int move_copy(const osc_side_t *to, const osc_side_t *from)
 
 /** Put or get. */
 static inline __attribute__((always_inline)) int
-move(osc_module_t *module, const void *origin_addr, int origin_count, ompi_datatype_t *origin_type,
-     int target, ptrdiff_t disp, int count, ompi_datatype_t *type, bool write, ompi_request_t **request)
+move_either(osc_module_t *module, const void *origin_addr, dn_ompi_count_t origin_count,
+            ompi_datatype_t *origin_type, int target, ptrdiff_t disp, size_t count, ompi_datatype_t *type,
+            bool write, ompi_request_t **request)
 {
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
     osc_side_t there;
@@ -89,36 +90,36 @@ move(osc_module_t *module, const void *origin_addr, int origin_count, ompi_datat
     return write ? move_copy(&there, &origin) : move_copy(&origin, &there);
 }
 
-int ompi_osc_dimmnet_put(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                         ompi_win_t *win)
+int ompi_osc_dimmnet_put(const void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                         int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                         ompi_datatype_t *target_type, ompi_win_t *win)
 {
-    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
-                target_type, true, NULL);
+    return move_either(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp,
+                       target_count, target_type, true, NULL);
 }
 
-int ompi_osc_dimmnet_get(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                         ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                         ompi_win_t *win)
+int ompi_osc_dimmnet_get(void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                         int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                         ompi_datatype_t *target_type, ompi_win_t *win)
 {
-    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
-                target_type, false, NULL);
+    return move_either(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp,
+                       target_count, target_type, false, NULL);
 }
 
-int ompi_osc_dimmnet_rput(const void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                          ompi_win_t *win, ompi_request_t **request)
+int ompi_osc_dimmnet_rput(const void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                          int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                          ompi_datatype_t *target_type, ompi_win_t *win, ompi_request_t **request)
 {
     *request = &ompi_request_empty;
-    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
-                target_type, true, request);
+    return move_either(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp,
+                       target_count, target_type, true, request);
 }
 
-int ompi_osc_dimmnet_rget(void *origin_addr, int origin_count, ompi_datatype_t *origin_type, int target,
-                          ptrdiff_t target_disp, int target_count, ompi_datatype_t *target_type,
-                          ompi_win_t *win, ompi_request_t **request)
+int ompi_osc_dimmnet_rget(void *origin_addr, dn_ompi_count_t origin_count, ompi_datatype_t *origin_type,
+                          int target, ptrdiff_t target_disp, dn_ompi_count_t target_count,
+                          ompi_datatype_t *target_type, ompi_win_t *win, ompi_request_t **request)
 {
     *request = &ompi_request_empty;
-    return move(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp, target_count,
-                target_type, false, request);
+    return move_either(osc_module(win), origin_addr, origin_count, origin_type, target, target_disp,
+                       target_count, target_type, false, request);
 }

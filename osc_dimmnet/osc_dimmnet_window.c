@@ -457,7 +457,7 @@ static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, i
     return module;
 }
 
-int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, int disp_unit,
+int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                                  ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
     /* Of the other kinds of window nothing is there yet. */
@@ -517,7 +517,8 @@ int ompi_osc_dimmnet_free(ompi_win_t *win)
     return rc;
 }
 
-int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *disp_unit, void *baseptr)
+int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, dn_ompi_unit_t *disp_unit,
+                                  void *baseptr)
 {
     const osc_module_t *module = osc_module(win);
 
@@ -535,7 +536,7 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, int *
         *(void **) baseptr = NULL;
     } else {
         *size = module->target[rank].size;
-        *disp_unit = (int) module->target[rank].unit;
+        *disp_unit = (dn_ompi_unit_t) module->target[rank].unit;
         /* Who gave no bytes has no address, as in other implementations. */
         *(void **) baseptr = 0 == *size ? NULL : module->target[rank].base;
     }

@@ -15,12 +15,11 @@
 
 #include "pml_dimmnet.h"
 
-#include "ompi/mca/pml/base/pml_base_bsend.h"
-
 /** A message that was copied. */
 typedef struct copy {
     dn_tag_req_t req;
-    bool attached; /**< its bytes are in the user's buffer, otherwise right behind */
+    /** Whose attached buffer has its bytes; retained. NULL: they are right behind. */
+    struct ompi_communicator_t *comm;
     uint8_t data[];
 } copy_t;
 
@@ -29,8 +28,9 @@ static void copy_complete(dn_tag_req_t *req)
 {
     copy_t *copy = (copy_t *) req;
 
-    if (copy->attached) {
-        (void) mca_pml_base_bsend_request_free(copy->req.buffer);
+    if (NULL != copy->comm) {
+        dn_ompi_attached_free(copy->comm, copy->req.buffer);
+        OBJ_RELEASE(copy->comm);
     }
     free(copy);
 }
@@ -39,17 +39,16 @@ static void copy_complete(dn_tag_req_t *req)
  * Memory for a message. The user's buffer is asked twice: to have been refused makes progress, by which messages leave it.
  * @param[out] to_p  Where its bytes go.
  */
-static copy_t *copy_new(size_t len, bool eager, uint8_t **to_p)
+static copy_t *copy_new(struct ompi_communicator_t *comm, size_t len, bool eager, uint8_t **to_p)
 {
     copy_t *copy = malloc(sizeof(*copy) + (eager ? len : 0));
 
     if (NULL == copy) {
         return NULL;
     }
-    copy->attached = !eager;
     *to_p = copy->data;
     for (int tries = 0; !eager && tries < 2; tries++) {
-        *to_p = mca_pml_base_bsend_request_alloc_buf(len);
+        *to_p = dn_ompi_attached_alloc(comm, len);
         if (NULL != *to_p) {
             break;
         }
@@ -57,6 +56,10 @@ static copy_t *copy_new(size_t len, bool eager, uint8_t **to_p)
     if (NULL == *to_p) {
         free(copy);
         return NULL;
+    }
+    copy->comm = eager ? NULL : comm;
+    if (!eager) {
+        OBJ_RETAIN(comm);
     }
     copy->req.complete = copy_complete;
     return copy;
@@ -86,7 +89,7 @@ int mca_pml_dimmnet_send_buffered(const void *buf, size_t count, ompi_datatype_t
     if (OPAL_UNLIKELY(NULL == peer)) {
         return OMPI_ERR_UNREACH;
     }
-    copy_t *copy = copy_new(len, len <= peer->eager_limit, &to);
+    copy_t *copy = copy_new(comm, len, len <= peer->eager_limit, &to);
     if (NULL == copy) {
         return MPI_ERR_BUFFER;
     }

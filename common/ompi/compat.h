@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file compat.h
- * Where Open MPI 4.1 and 5.0 differ. No other file asks which one it is built for.
+ * Where Open MPI 4.1, 5.0 and 6.0 differ. No other file asks which one it is built for.
  */
 #ifndef DN_OMPI_COMPAT_H
 #define DN_OMPI_COMPAT_H
@@ -16,6 +16,10 @@
 #include <string.h>
 
 #include "ompi/communicator/communicator.h"
+#ifdef HAVE_OMPI_COUNT_ARRAY_T
+#    include "ompi/util/count_disp_array.h"
+#endif
+#include "ompi/mca/pml/base/pml_base_bsend.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/btl/btl.h"
 #include "opal/mca/btl/base/base.h"
@@ -40,16 +44,68 @@
 
 /** @name Versions of the frameworks, for a component's first line */
 /** @{ */
-#ifdef HAVE_MCA_COLL_BASE_MODULE_T_COLL_AGREE
+#ifdef HAVE_OMPI_COUNT_ARRAY_T
+#    define DN_OMPI_COLL_VERSION  MCA_COLL_BASE_VERSION_3_0_0
+#    define DN_OMPI_OSC_VERSION   OMPI_OSC_BASE_VERSION_4_0_0
+#    define DN_OMPI_PML_VERSION   MCA_PML_BASE_VERSION_2_1_0
+#    define DN_OMPI_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_1_0
+#elif defined(HAVE_MCA_COLL_BASE_MODULE_T_COLL_AGREE)
 #    define DN_OMPI_COLL_VERSION  MCA_COLL_BASE_VERSION_2_4_0
+#    define DN_OMPI_OSC_VERSION   OMPI_OSC_BASE_VERSION_3_0_0
 #    define DN_OMPI_PML_VERSION   MCA_PML_BASE_VERSION_2_1_0
 #    define DN_OMPI_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_1_0
 #else
 #    define DN_OMPI_COLL_VERSION  MCA_COLL_BASE_VERSION_2_0_0
+#    define DN_OMPI_OSC_VERSION   OMPI_OSC_BASE_VERSION_3_0_0
 #    define DN_OMPI_PML_VERSION   MCA_PML_BASE_VERSION_2_0_0
 #    define DN_OMPI_MPOOL_VERSION MCA_MPOOL_BASE_VERSION_3_0_0
 #endif
 /** @} */
+
+/** @name Counts of elements, units of displacements, and arrays of counts and displacements by rank
+ * Open MPI 6.0 has 64 bits for them, and takes arrays of int and of 64 bits.
+ */
+/** @{ */
+#ifdef HAVE_OMPI_COUNT_ARRAY_T
+typedef size_t dn_ompi_count_t;
+typedef ptrdiff_t dn_ompi_unit_t;
+typedef ompi_count_array_t dn_ompi_counts_t;
+typedef ompi_disp_array_t dn_ompi_starts_t;
+#else
+typedef int dn_ompi_count_t;
+typedef int dn_ompi_unit_t;
+typedef const int *dn_ompi_counts_t;
+typedef const int *dn_ompi_starts_t;
+#endif
+
+static inline size_t dn_ompi_count_at(dn_ompi_counts_t counts, int rank)
+{
+#ifdef HAVE_OMPI_COUNT_ARRAY_T
+    return ompi_count_array_get(counts, (size_t) rank);
+#else
+    return (size_t) counts[rank];
+#endif
+}
+
+static inline ptrdiff_t dn_ompi_start_at(dn_ompi_starts_t starts, int rank)
+{
+#ifdef HAVE_OMPI_COUNT_ARRAY_T
+    return ompi_disp_array_get(starts, (size_t) rank);
+#else
+    return starts[rank];
+#endif
+}
+/** @} */
+
+/** Put a function into a communicator, of the module that is enabled, or what was there before. Up to Open MPI 5.0 it takes them from the module
+ * itself. */
+#if HAVE_DECL_MCA_COLL_INSTALL_API
+#    define DN_OMPI_COLL_INSTALL(comm, name, function, module) \
+        MCA_COLL_INSTALL_API(comm, name, function, module, "llcm")
+#else
+#    define DN_OMPI_COLL_INSTALL(comm, name, function, module) \
+        ((void) (comm), (void) (function), (void) (module))
+#endif
 
 /** A string of an info key's callback: opal_key_interest_callback_t. */
 #ifdef DN_OMPI_INFO_CONST
@@ -193,6 +249,29 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
     OPAL_LIST_DESTRUCT(&list);
 #endif
     return rc;
+}
+/** @} */
+
+/** @name Memory in the buffer that the user attached: Open MPI 6.0 knows one for each communicator, too */
+/** @{ */
+static inline void *dn_ompi_attached_alloc(struct ompi_communicator_t *comm, size_t len)
+{
+#ifdef HAVE_MCA_PML_BSEND_BUFFER_T
+    return mca_pml_base_bsend_request_alloc_buf(comm, len);
+#else
+    (void) comm;
+    return mca_pml_base_bsend_request_alloc_buf(len);
+#endif
+}
+
+static inline void dn_ompi_attached_free(struct ompi_communicator_t *comm, void *buffer)
+{
+#ifdef HAVE_MCA_PML_BSEND_BUFFER_T
+    (void) mca_pml_base_bsend_request_free(comm, buffer);
+#else
+    (void) comm;
+    (void) mca_pml_base_bsend_request_free(buffer);
+#endif
 }
 /** @} */
 
