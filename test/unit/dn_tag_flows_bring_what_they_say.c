@@ -280,7 +280,7 @@ static int exchange(void)
 /** A way is known to be the fastest, by far, and is not to be tried again soon. */
 static void know(struct dn_pace_class *class, enum dn_pace_way way)
 {
-    class->tried = DN_PACE_WAYS * DN_PACE_TRIES;
+    class->turn = DN_PACE_WAYS;
     class->left = 10000;
     class->best = way;
     class->cost_then = 1e6f;
