@@ -11,7 +11,7 @@
 /** Messages between two trials of another way, where both take about as long; more the slower it is, the more messages a trial takes,
  * and twice as many each time that the best way has stayed the same, up to LOST_MOST times. */
 #define LEAST_LEFT 512.0f
-#define MOST_LEFT  16384.0f
+#define MOST_LEFT  65536.0f
 #define LOST_MOST  4
 
 /** Messages until the first trials of a length that is new, where shorter ones are known. */
@@ -41,10 +41,13 @@
  * flows have no such handicap, since its sender goes on as soon as these have left. */
 #define HANDICAP 1.15f
 
-/** Pieces that do not count at least (DN_PACE_WARMS). There are none where pieces are known to take this many times as long as the best
- * way: then they lose though they are warm. */
-#define LEAST_WARMS 4
-#define HOPELESS    2.5f
+/** Pieces that do not count at least (DN_PACE_COLD_BYTES). */
+#define LEAST_COLD 4
+
+/** Where pieces are known to take this many times as long as the best way, a trial of them is short: they go through cold memory, which
+ * takes up to COLD times as long. Where that might be all, the next trial is whole. */
+#define HOPELESS 2.5f
+#define COLD     4.0f
 
 _Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
@@ -64,16 +67,16 @@ uint32_t dn_pace_flow_bit(size_t len)
 }
 
 /** Messages of a class that warm what they go through, if they go in pieces. */
-static unsigned dn_pace_warms(unsigned class)
+static unsigned dn_pace_cold_of(unsigned class)
 {
-    const unsigned warms = (unsigned) (DN_PACE_WARMS >> 14 >> class);
+    const unsigned cold = (unsigned) (DN_PACE_COLD_BYTES >> 14 >> class);
 
-    return LEAST_WARMS > warms ? LEAST_WARMS : warms;
+    return LEAST_COLD > cold ? LEAST_COLD : cold;
 }
 
 unsigned dn_pace_tries(enum dn_pace_way way, size_t len)
 {
-    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_warms(class_of(len)) : 0);
+    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_cold_of(class_of(len)) : 0);
 }
 
 /** Is a way known, and faster than another? */
@@ -113,7 +116,7 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
 }
 
 /** Messages until the trial of a way begins: its loss is a small part of the time until then. */
-static uint16_t dn_pace_until(const struct dn_pace_class *class)
+static uint32_t dn_pace_until(const struct dn_pace_class *class)
 {
     const unsigned spent =
         class->tries < class->spent[class->trial] ? class->spent[class->trial] : class->tries;
@@ -121,7 +124,7 @@ static uint16_t dn_pace_until(const struct dn_pace_class *class)
     const float left =
         LEAST_LEFT * (1 < ratio ? ratio : 1) * ((float) spent / DN_PACE_TRIES) * (float) (1 << class->lost);
 
-    return (uint16_t) (left < MOST_LEFT ? left : MOST_LEFT);
+    return (uint32_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
 
 /** The way that is wanted now. Messages that might flow do so at first, without being asked to. */
@@ -169,11 +172,15 @@ static int dn_pace_plan(struct dn_pace_class *class)
         class->lost++;
     }
     class->open = 0;
+    if (0 != class->cost_then && DN_PACE_PIECES != class->trial) {
+        /* The trial that is over has let the memory of pieces become cold. */
+        class->uncounted = class->cold;
+    }
     class->best = best;
     class->cost_then = class->cost[best];
     class->trial = trial;
     class->tries = (uint16_t) dn_pace_more_tries(class, trial);
-    class->left = (uint16_t) (class->tries + (0 != class->hasty ? FIRST_LEFT : dn_pace_until(class)));
+    class->left = (uint32_t) (class->tries + (0 != class->hasty ? FIRST_LEFT : dn_pace_until(class)));
     class->hasty -= 0 != class->hasty;
     return 1;
 }
@@ -188,9 +195,9 @@ static void dn_pace_step(struct dn_pace_class *class, enum dn_pace_way way)
     } else if ((0 != class->left || dn_pace_plan(class)) && class->tries == --class->left) {
         class->spent[class->trial] = 0;
         class->open = (uint16_t) (class->tries + OPEN);
-        /* Those of the trial, or those that follow it. */
-        class->warms =
-            DN_PACE_PIECES == class->trial ? (uint16_t) (class->tries - DN_PACE_TRIES) : class->cold;
+        if (DN_PACE_PIECES == class->trial) {
+            class->uncounted = (uint16_t) (class->tries - DN_PACE_TRIES);
+        }
         class->timed = 0;
         class->sum = 0;
     }
@@ -205,6 +212,15 @@ static void dn_pace_spend(struct dn_pace_class *class, enum dn_pace_way way)
     }
 }
 
+/** What is known of a way after a trial of it, by the mean of its messages. */
+static float dn_pace_judged(const struct dn_pace_class *class, enum dn_pace_way way, float mean)
+{
+    const float best = class->cost[class->best];
+    const int was_short = DN_PACE_PIECES == way && DN_PACE_TRIES == class->tries;
+
+    return was_short && mean > HOPELESS * best && mean < HOPELESS * COLD * best ? HOPELESS * best : mean;
+}
+
 /** A message of a trial has ended. Once enough have, their mean is the cost of the way. @return 0: it is none, or there were enough. */
 static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, float cost)
 {
@@ -215,7 +231,7 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
     }
     class->sum += cost < most ? cost : most;
     if (ENOUGH == ++class->timed) {
-        class->cost[way] = class->sum / ENOUGH;
+        class->cost[way] = dn_pace_judged(class, way, class->sum / ENOUGH);
     }
     return 1;
 }
@@ -229,7 +245,8 @@ static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way)
     if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
         class->cost_then = cost;
         class->lost = 0;
-        class->left = (uint16_t) (class->tries + 1);
+        class->tries = (uint16_t) dn_pace_more_tries(class, class->trial);
+        class->left = class->tries + 1u;
         class->hasty = DN_PACE_WAYS - 1;
     }
 }
@@ -245,14 +262,14 @@ static void dn_pace_meet(dn_pace_t *pace, unsigned index)
     struct dn_pace_class *class = &pace->class[index];
     const struct dn_pace_class *shorter = 0 == index ? NULL : class - 1;
 
-    class->cold = (uint16_t) dn_pace_warms(index);
+    class->cold = (uint16_t) dn_pace_cold_of(index);
     if (NULL != shorter && DN_PACE_WAYS == shorter->turn) {
         memcpy(class->cost, shorter->cost, sizeof(class->cost));
         memcpy(class->known, shorter->known, sizeof(class->known));
         class->turn = DN_PACE_WAYS;
         class->hasty = DN_PACE_WAYS - 1;
     } else {
-        class->warms = class->cold;
+        class->uncounted = class->cold;
     }
 }
 
@@ -299,11 +316,11 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     class->unmet = 0;
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
-    if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->warms)) {
+    if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->uncounted)) {
         dn_pace_step(class, way);
     }
-    if (DN_PACE_PIECES == way && 0 != class->warms) {
-        class->warms--;
+    if (DN_PACE_PIECES == way && 0 != class->uncounted) {
+        class->uncounted--;
     }
     return way;
 }
@@ -325,7 +342,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         class->settled = way != class->last ? 1 : (uint8_t) (class->settled + 1);
         class->last = way;
     }
-    if (settles || pace->skipped || (DN_PACE_PIECES == way && 0 != class->warms)) {
+    if (settles || pace->skipped || (DN_PACE_PIECES == way && 0 != class->uncounted)) {
         /* It took longer than others will, or when the one before has ended is not known: a first guess, for want of any better. */
         *known = 0 == *known ? cost : *known;
     } else if (dn_pace_judge(class, way, cost)) {

@@ -8,8 +8,8 @@
  *
  * That depends on what no table knows: the caches that the two cores share, whether the sender waits in the library or has messages
  * of its own to receive, which other processes run. So the receiver tries all ways and goes on with the way that took least time; now
- * and then, so rarely that it costs some 2 percent or less, it tries another way again, and soon where the way that it goes has become
- * much slower. Lengths that are new begin with what is known of the next shorter ones.
+ * and then, so rarely that it costs some 2 percent in the long run, it tries another way again, and soon where the way that it goes has
+ * become much slower. Lengths that are new begin with what is known of the next shorter ones.
  *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of a
  * shorter message has chosen before the receiver hears of it, and the receiver tells the sender what it wants of the next ones.
@@ -51,7 +51,7 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 
 /** Bytes of pieces in a row before their time counts. The memory that they go through is larger than the caches, and cold at first: then
  * pieces take up to four times as long as they will. So many bytes are more than it has at first (dn_shm_stage.c). */
-#define DN_PACE_WARMS ((size_t) 5 << 19)
+#define DN_PACE_COLD_BYTES ((size_t) 5 << 19)
 
 /** Messages of one way in a row after which the time of the next one counts: the first ones find memory that was never touched, or that
  * has left the caches, and a sender that does other things. */
@@ -68,9 +68,9 @@ typedef struct dn_pace {
         enum dn_pace_way last;        /**< the way of the message that ended last */
         uint8_t turn;                 /**< ways that have had their first tries */
         uint16_t tried;               /**< first tries of the next way so far */
-        uint16_t cold;          /**< pieces that warm what they go through; 0: no message has come yet */
-        uint16_t warms;         /**< pieces until this is warm: these do not count */
-        uint16_t left;          /**< messages until another way has been tried again */
+        uint16_t cold;          /**< pieces that warm what they go through; not 0 once a message has come */
+        uint16_t uncounted;     /**< pieces until this is warm, whose time does not count */
+        uint32_t left;          /**< messages until another way has been tried again */
         enum dn_pace_way trial; /**< the way that is tried then */
         uint16_t tries;         /**< by so many messages, the last ones of `left` */
         float sum;              /**< of the costs of that trial's messages, as far as these are known */

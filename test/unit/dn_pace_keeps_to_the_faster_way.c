@@ -287,9 +287,9 @@ static void what_may_flow_does_where_that_is_faster(void **state)
                 dn_pace_skip(&pace);
             }
             (void) run_flows(&pace, 65536, &flow, 2000, late, DN_PACE_PIECES);
-            assert_in_range(run_flows(&pace, 65536, &flow, 40000, late, DN_PACE_PIECES), 38000, 39999);
+            assert_in_range(run_flows(&pace, 65536, &flow, 120000, late, DN_PACE_PIECES), 114000, 119999);
             (void) run_flows(&pace, 65536, &pull, 3000, late, DN_PACE_PULL);
-            assert_in_range(run_flows(&pace, 65536, &pull, 40000, late, DN_PACE_PULL), 38000, 39999);
+            assert_in_range(run_flows(&pace, 65536, &pull, 120000, late, DN_PACE_PULL), 114000, 119999);
         }
     }
     /* What is too long to flow is another matter. */

@@ -281,6 +281,7 @@ static int exchange(void)
 static void know(struct dn_pace_class *class, enum dn_pace_way way)
 {
     class->turn = DN_PACE_WAYS;
+    class->uncounted = 0;
     class->left = 10000;
     class->best = way;
     class->cost_then = 1e6f;
