@@ -40,7 +40,9 @@ m4_define([_DN_OMPI_HINT],
 AC_DEFUN([_DN_OMPI_FIND], [
     AS_CASE([$with_ompi],
         [yes], [AC_PATH_PROGS([MPICC], [mpicc.openmpi mpicc])],
-        [*/*], [AS_IF([test -x "$with_ompi"], [MPICC=$with_ompi])],
+        [*/*], [
+            MPICC=
+            AS_IF([test -x "$with_ompi"], [MPICC=`cd "$(dirname "$with_ompi")" && pwd`/`basename "$with_ompi"`])],
         [AC_PATH_PROG([MPICC], [$with_ompi])])
     AS_IF([test -z "$MPICC"], [
         AS_IF([test yes = "$with_ompi"],
@@ -94,7 +96,9 @@ AC_DEFUN([_DN_OMPI_FIND], [
          DN_PMIX_COMPONENTS=`$PKG_CONFIG --variable=libdir pmix 2>&AS_MESSAGE_LOG_FD`/pmix
          AS_IF([test ! -d "$DN_PMIX_COMPONENTS"], [DN_PMIX_COMPONENTS=/usr/lib])])
     # libmpi of Open MPI 6.0 has MPI's own functions only.
-    DN_OMPI_LIBS="-lmpi `test 6 -gt "$dn_opal_major" || AS_ECHO(["-lopen_mpi"])` $DN_OMPI_BTL_LIBS"
+    AS_IF([test 6 -gt "$dn_opal_major"],
+        [DN_OMPI_LIBS="-lmpi $DN_OMPI_BTL_LIBS"],
+        [DN_OMPI_LIBS="-lmpi -lopen_mpi $DN_OMPI_BTL_LIBS"])
     dn_ompi_summary="$DN_OMPI_VERSION ($MPICC)"
     dn_mcadir_summary=$mcadir
 ])

@@ -18,7 +18,7 @@
 /** A message that was copied. */
 typedef struct copy {
     dn_tag_req_t req;
-    /** Whose attached buffer has its bytes; retained. NULL: they are right behind. */
+    /** Whose attached buffer has its bytes. NULL: they are right behind. */
     struct ompi_communicator_t *comm;
     uint8_t data[];
 } copy_t;
@@ -30,7 +30,6 @@ static void copy_complete(dn_tag_req_t *req)
 
     if (NULL != copy->comm) {
         dn_ompi_attached_free(copy->comm, copy->req.buffer);
-        OBJ_RELEASE(copy->comm);
     }
     free(copy);
 }
@@ -58,9 +57,6 @@ static copy_t *copy_new(struct ompi_communicator_t *comm, size_t len, bool eager
         return NULL;
     }
     copy->comm = eager ? NULL : comm;
-    if (!eager) {
-        OBJ_RETAIN(comm);
-    }
     copy->req.complete = copy_complete;
     return copy;
 }

@@ -252,12 +252,17 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
 }
 /** @} */
 
-/** @name Memory in the buffer that the user attached: Open MPI 6.0 knows one for each communicator, too */
+/** @name Memory in the buffer that the user attached: Open MPI 6.0 knows one for each communicator, too, which stays as long as this memory */
 /** @{ */
 static inline void *dn_ompi_attached_alloc(struct ompi_communicator_t *comm, size_t len)
 {
 #ifdef HAVE_MCA_PML_BSEND_BUFFER_T
-    return mca_pml_base_bsend_request_alloc_buf(comm, len);
+    void *buffer = mca_pml_base_bsend_request_alloc_buf(comm, len);
+
+    if (NULL != buffer) {
+        OBJ_RETAIN(comm);
+    }
+    return buffer;
 #else
     (void) comm;
     return mca_pml_base_bsend_request_alloc_buf(len);
@@ -268,6 +273,7 @@ static inline void dn_ompi_attached_free(struct ompi_communicator_t *comm, void 
 {
 #ifdef HAVE_MCA_PML_BSEND_BUFFER_T
     (void) mca_pml_base_bsend_request_free(comm, buffer);
+    OBJ_RELEASE(comm);
 #else
     (void) comm;
     (void) mca_pml_base_bsend_request_free(buffer);
