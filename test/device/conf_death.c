@@ -10,6 +10,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+/** An answer of so many bytes fills more than one message: a device's thread that serves a peer leaves it, and what comes behind it, to the
+ * handlers of the program. Who does not progress gives none. */
+enum { LONG_BYTES = 1 << 20 };
+
 static void wait_dead(const dn_world_t *world, int rank)
 {
     while (!dn_world_is_dead(world, rank)) {
@@ -50,7 +54,7 @@ static void drop_message(dn_peer_t *src, unsigned tag, const void *data, size_t 
 /** Both connected; an allocated and a registered segment of rank 1 are on the board. */
 static void start_with_segments(dn_world_t *world)
 {
-    static uint8_t memory[1 << 20];
+    static uint8_t memory[LONG_BYTES];
     dn_segment_t *segment[2];
 
     dn_world_start(world);
@@ -335,20 +339,24 @@ enum { RETRIES = 6 };
 
 static retry_t retry[RETRIES];
 
-/** Operations towards a peer that does not answer; without CMA the core processor has them in flight. */
+/** PULLs from a peer and PUSHes to it that only its program can end, and it does not progress. */
 static void start_retries(dn_world_t *world, dn_peer_t *peer)
 {
-    static uint8_t data[RETRIES][100];
+    static uint8_t pulled[LONG_BYTES], pushed[100];
+    dn_peer_attr_t attr;
 
+    dn_peer_attr(peer, &attr);
+    dn_check(sizeof(pulled) > attr.botf_max);
     for (int i = 0; i < RETRIES; i++) {
+        const int pull = 0 == i % 2;
         retry[i] = (retry_t){.counted = dn_world_comp(), .comp = {start_again}, .peer = peer};
-        retry[i].xfer = (dn_xfer_t){.local = data[i],
+        retry[i].xfer = (dn_xfer_t){.local = pull ? pulled : pushed,
                                     .key = &world->board->seat[1].key[1],
-                                    .len = sizeof(data[i]),
+                                    .len = pull ? sizeof(pulled) : sizeof(pushed),
                                     .comp = &retry[i].comp};
         dn_status_t status;
         do {
-            status = 0 == i % 2 ? dn_pull(peer, &retry[i].xfer) : dn_push(peer, &retry[i].xfer);
+            status = pull ? dn_pull(peer, &retry[i].xfer) : dn_push(peer, &retry[i].xfer);
             dn_progress(world->port);
         } while (DN_ERR_AGAIN == status);
         dn_check_equal(status, DN_INPROGRESS);
@@ -395,7 +403,7 @@ static void note_visitor(dn_peer_t *src, unsigned tag, const void *data, size_t 
 
 void completions_after_a_visitor_left_find_it_gone(dn_world_t *world)
 {
-    static uint8_t memory[100];
+    static uint8_t memory[LONG_BYTES];
     dn_segment_t *segment = NULL;
 
     world->config.cma = 0;
@@ -490,7 +498,7 @@ static void note_news(dn_peer_t *peer, void *arg)
 void a_loss_is_told_once_after_its_transfers(dn_world_t *world)
 {
     enum { DEAF_CHAN = DN_WORLD_CHAN + 1, LATER = 100 };
-    static uint8_t data[100];
+    static uint8_t data[LONG_BYTES];
     dn_world_comp_t comp = dn_world_comp();
     news_t news = {.transfer = &comp}, none = {.transfer = &comp};
 
@@ -556,8 +564,8 @@ void who_only_polls_hears_of_a_killed_peer(dn_world_t *world)
 
 void a_flush_to_a_killed_peer_ends(dn_world_t *world)
 {
-    static uint8_t data[OPERATIONS][100];
-    dn_status_t status = DN_OK;
+    static uint8_t data[LONG_BYTES];
+    dn_status_t status;
 
     world->config.cma = 0;
     world->config.network_rma = 0;
@@ -565,14 +573,11 @@ void a_flush_to_a_killed_peer_ends(dn_world_t *world)
     world->config.timeout_s = 1;
     start_with_deaf_peer(world);
     dn_test_log.expected = 1;
-    for (int i = 0; i < OPERATIONS && DN_INPROGRESS != status; i++) {
-        const dn_xfer_t xfer = {
-            .local = data[i], .key = &world->board->seat[1].key[1], .len = sizeof(data[i])};
-        do {
-            status = dn_pull(world->peer[1], &xfer);
-            dn_progress(world->port);
-        } while (DN_ERR_AGAIN == status);
-    }
+    const dn_xfer_t xfer = {.local = data, .key = &world->board->seat[1].key[1], .len = sizeof(data)};
+    do {
+        status = dn_pull(world->peer[1], &xfer);
+        dn_progress(world->port);
+    } while (DN_ERR_AGAIN == status);
     dn_check_equal(status, DN_INPROGRESS);
     dn_world_post(world, 0, 1);
     wait_dead(world, 1);
