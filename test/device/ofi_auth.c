@@ -44,6 +44,36 @@ static void throw_at(dn_world_t *world, int rank, const void *message, size_t si
     dn_ofi_unlock(ofi);
 }
 
+/* The watcher reads what comes, too: what it may change is looked at with the lock. */
+
+/** How many are asked for a proof. */
+static uint32_t applicants(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    const uint32_t n = ofi->napplicants;
+    dn_ofi_unlock(ofi);
+    return n;
+}
+
+/** Room of the first message that waits for a proof; 0: there is none. */
+static uint32_t early_room(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    const dn_ofi_applicant_t *one = ofi->applicant;
+    const uint32_t room = NULL == one || NULL == one->early ? 0 : one->early->room;
+    dn_ofi_unlock(ofi);
+    return room;
+}
+
+/** Is nobody known here? */
+static int is_empty(dn_ofi_t *ofi)
+{
+    dn_ofi_lock(ofi);
+    const int empty = NULL == ofi->nodes && NULL == ofi->peers && NULL == ofi->applicant;
+    dn_ofi_unlock(ofi);
+    return empty;
+}
+
 static void throw_at_victim(dn_world_t *world, const void *message, size_t size)
 {
     throw_at(world, 0, message, size);
@@ -102,10 +132,9 @@ static void forged_greetings_leave_nothing_behind(dn_world_t *world)
         throw_at_victim(world, &message, sizeof(message));
         dn_world_await(world, 0, 0, 1);
     } else {
-        const dn_ofi_t *ofi = ofi_device(world);
         while (FORGED > dn_world_dropped(world)) {
             dn_world_progress(world);
-            dn_check(NULL == ofi->nodes && NULL == ofi->peers && NULL == ofi->applicant);
+            dn_check(is_empty(ofi_device(world)));
         }
         dn_world_post(world, 0, 1);
     }
@@ -134,7 +163,7 @@ static void repeated_greetings_take_no_slot_and_expire(dn_world_t *world)
         }
         dn_world_await(world, 0, 0, 2);
     } else {
-        while (world->config.max_peers > ofi->napplicants) {
+        while (world->config.max_peers > applicants(ofi)) {
             dn_world_progress(world);
         }
         dn_check_equal(ofi->nsenders, 0);
@@ -252,11 +281,11 @@ static void what_waits_for_a_proof_takes_little(dn_world_t *world)
         dn_world_send(world, world->peer[0], DN_WORLD_CHAN, 1, NULL, 0);
         dn_world_await(world, 0, 0, 2);
     } else {
-        const dn_ofi_t *ofi = ofi_device(world);
-        while (NULL == ofi->applicant || NULL == ofi->applicant->early) {
+        uint32_t room;
+        while (0 == (room = early_room(ofi_device(world)))) {
             dn_world_progress(world);
         }
-        dn_check_equal(ofi->applicant->early->room, DN_OFI_SMALL);
+        dn_check_equal(room, DN_OFI_SMALL);
         dn_world_post(world, 0, 1);
         dn_world_hear_until(world, 2);
         dn_world_post(world, 0, 2);
@@ -302,11 +331,10 @@ static void a_proof_takes_no_place_of_another_group(dn_world_t *world)
     } else if (2 == world->rank) {
         dn_world_await(world, 0, 0, 2);
     } else {
-        const dn_ofi_t *ofi = ofi_device(world);
         dn_world_await(world, 1, 0, 1);
         dn_world_connect_to(world, 2);
         dn_world_post(world, 0, 1);
-        while (NULL != ofi->applicant) {
+        while (0 != applicants(ofi_device(world))) {
             dn_world_progress(world);
         }
         dn_check_equal(((const dn_ofi_peer_t *) world->peer[2])->rx.token, 0);
