@@ -345,6 +345,18 @@ typedef struct dn_core_part {
     uint64_t len;             /**< bytes of data in the message */
 } dn_core_part_t;
 
+/** What a device gives for dn_core_alone(). */
+typedef struct dn_core_alone {
+    /** Where a segment of this process lies, as the device was told (dn_device_t::segment_register). @return 0: it does not know. */
+    int (*find)(void *arg, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p);
+    /** Room for the answer, of so many bytes, with this tag on DN_CHAN_CORE; called at most once, and then the answer is filled in. From here
+     * on the device is certain to send it. NULL: it cannot now. */
+    void *(*room)(void *arg, unsigned tag, size_t len);
+    void *arg;         /**< of both */
+    uint8_t *llcm;     /**< of this process */
+    uint64_t llcm_len; /**< its bytes */
+} dn_core_alone_t;
+
 /** @name What the port offers to a device (dn_port.c, dn_peer.c) */
 /** @{ */
 /** What dn_open() was told of this process. */
@@ -395,6 +407,18 @@ DN_DEVICE_API dn_status_t dn_port_transfer(dn_peer_base_t *peer, const dn_xfer_t
 DN_DEVICE_API dn_status_t dn_port_atomic(dn_peer_base_t *peer, const dn_amo_t *amo);
 /** Read a message of any peer, as far as dn_core_part_t goes. */
 DN_DEVICE_API dn_core_part_t dn_core_part(unsigned tag, const void *message, size_t len);
+/**
+ * Do what a message on DN_CHAN_CORE asks of the memory of this process, when it comes: an atomic operation, lines, a PUSH, a PULL
+ * whose answer is one message. Any thread may call, without the port's lock; what @p alone names must hold for so long.
+ *
+ * @param[in] behind  A message for which this has answered DN_ERR_AGAIN still waits for its handler.
+ *
+ * @retval DN_OK              it is done, and answered if room() was called: no handler is to have it.
+ * @retval DN_ERR_AGAIN       nothing is done: the handler does it, or refuses it.
+ * @retval DN_ERR_UNSUPPORTED it asks for nothing: the handler's, such as answers.
+ */
+DN_DEVICE_API dn_status_t dn_core_alone(const dn_core_alone_t *alone, unsigned tag, const void *message,
+                                        size_t len, int behind);
 /** Hold the port's lock (recursive): every entry of a device but the ops is called with it. */
 DN_DEVICE_API void dn_port_lock(const dn_port_t *port);
 /** Let go of it. */

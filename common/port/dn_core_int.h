@@ -4,7 +4,7 @@
  */
 /** @file dn_core_int.h
  * Inside of the core processor: the messages, and what its two sides share. dn_core.c and dn_core_op.c are the initiator's
- * side, dn_core_serve.c the target's.
+ * side, dn_core_serve.c the target's, and dn_core_alone.c what of that a device can do without the program.
  */
 #ifndef DN_CORE_INT_H
 #define DN_CORE_INT_H
@@ -171,6 +171,35 @@ static inline uint64_t dn_core_piece(const dn_peer_base_t *peer, uint64_t off, u
 
 /** The programs that this process and a peer have of each other. NULL: memory ran out. */
 dn_ship_t *dn_core_ship(dn_peer_base_t *peer);
+
+/** The remote side of a transfer, as a message describes it to the target. */
+typedef struct dn_core_side {
+    dn_segment_t *segment;
+    dn_sg_t sg; /**< of block, or use */
+    dn_block_t block[DN_CORE_BLOCKS];
+    dn_prog_use_t use;
+    dn_ship_prog_t *prog; /**< of use */
+    uint64_t base;        /**< bytes from the segment's start */
+    uint64_t total;       /**< bytes of all of it */
+    uint64_t at;          /**< of these, before the data of this message */
+    size_t len;           /**< bytes of the message that describe it */
+} dn_core_side_t;
+
+/** @name What a message does to the memory of this process, whoever serves it (dn_core_alone.c) */
+/** @{ */
+/** Store a line. @return 0: the message is malformed. */
+int dn_core_put_line(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len);
+/** Store lines of a ring. @return 0: the message is malformed. */
+int dn_core_put_lines(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len);
+/** Store the status word of a PUSH, if it has one, behind its data. DN_ERR_RANGE: not in the LLCM. */
+dn_status_t dn_core_put_status(uint8_t *llcm, uint64_t llcm_len, const dn_core_request_t *request);
+/** Run an atomic operation in a segment. */
+dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *message, uint64_t *old);
+/** @} */
+
+/** Copy the blocks out of a message. DN_ERR_PROTO: malformed. */
+dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
+                                size_t len);
 
 /** Do what a message asks for. @return 0: it is malformed. */
 int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint8_t *bytes, size_t len);

@@ -99,23 +99,11 @@ static void dn_core_reply(dn_port_t *port, dn_peer_base_t *peer, unsigned tag, c
     }
 }
 
-/** The remote side of a transfer, as a message describes it to the target. */
-typedef struct dn_core_side {
-    dn_segment_t *segment;
-    dn_sg_t sg; /**< of block, or use */
-    dn_block_t block[DN_CORE_BLOCKS];
-    dn_prog_use_t use;
-    dn_ship_prog_t *prog; /**< of use */
-    uint64_t base;        /**< bytes from the segment's start */
-    uint64_t total;       /**< bytes of all of it */
-    uint64_t at;          /**< of these, before the data of this message */
-    size_t len;           /**< bytes of the message that describe it */
-} dn_core_side_t;
-
-/** Copy the blocks out of a message. DN_ERR_PROTO: malformed. */
-static dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request,
-                                       const uint8_t *bytes, size_t len)
+dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
+                                size_t len)
 {
+    side->prog = NULL;
+    side->base = side->total = side->at = 0;
     side->len = request->blocks * sizeof(side->block[0]);
     if (DN_CORE_BLOCKS < request->blocks || len < side->len) {
         return DN_ERR_PROTO;
@@ -174,8 +162,6 @@ static dn_segment_t *dn_core_segment(dn_port_t *port, const dn_peer_base_t *src,
 static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src, dn_core_side_t *side,
                                      const dn_core_request_t *request, const uint8_t *bytes, size_t len)
 {
-    side->prog = NULL;
-    side->base = side->total = side->at = 0;
     dn_status_t status = 0 != (request->flags & DN_CORE_USE)
                              ? dn_core_read_use(src, side, request, bytes, len)
                              : dn_core_read_blocks(side, request, bytes, len);
@@ -212,13 +198,7 @@ static int dn_core_on_push(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
         dn_core_start_side(&to, &side, &side.sg);
         dn_sg_skip(&to, side.at);
         dn_sg_scatter(&to, bytes + side.len, data);
-        if (0 != (request->flags & DN_CORE_STATUS)) {
-            if (0 != request->off % sizeof(uint64_t) || request->off >= port->config.llcm_bytes) {
-                status = DN_ERR_RANGE;
-            } else {
-                dn_store_release((uint64_t *) (port->llcm.base + request->off), request->value);
-            }
-        }
+        status = dn_core_put_status(port->llcm.base, port->config.llcm_bytes, request);
     }
     if (DN_OK != status || 0 != (request->flags & DN_CORE_LAST)) {
         const dn_core_reply_t reply = {
@@ -283,69 +263,14 @@ static int dn_core_on_program(dn_port_t *port, dn_peer_base_t *src, const uint8_
 static int dn_core_on_amo(dn_port_t *port, dn_peer_base_t *src, const dn_core_amo_t *message)
 {
     uint64_t old = 0;
-    dn_key_t key = {0};
-    const dn_amo_t amo = {
-        .op = (dn_amo_op_t) message->op,
-        .width = message->width,
-        .operand = message->operand,
-        .compare = message->compare,
-        .result = &old,
-        .key = &key,
-        .roff = message->roff,
-    };
     dn_status_t status;
+
     const dn_segment_t *segment = dn_core_segment(port, src, message->sid, message->sid_generation, &status);
     if (NULL != segment) {
-        key = segment->key;
-        status = dn_amo_check(&amo);
-    }
-    if (DN_OK == status && 0 != ((uintptr_t) segment->base + message->roff) % message->width) {
-        status = DN_ERR_PARAM;
-    }
-    if (DN_OK == status) {
-        dn_amo_run((uint8_t *) segment->base + message->roff, &amo);
+        status = dn_core_run(segment->base, segment->key.len, message, &old);
     }
     const dn_core_reply_t reply = {.id = message->id, .status = status, .off = old};
     dn_core_reply(port, src, DN_CORE_AMO_DONE, &reply);
-    return 1;
-}
-
-static int dn_core_on_line(dn_port_t *port, const uint8_t *bytes, size_t len)
-{
-    dn_core_line_t head;
-
-    memcpy(&head, bytes, sizeof(head));
-    len -= sizeof(head);
-    if (!dn_core_line_fits(head.off, len, port->config.llcm_bytes)) {
-        return 0;
-    }
-    uint8_t *line = port->llcm.base + head.off;
-    memcpy(line, bytes + sizeof(head), len);
-    dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), head.flag);
-    return 1;
-}
-
-static int dn_core_on_lines(dn_port_t *port, const uint8_t *bytes, size_t len)
-{
-    dn_core_lines_t head;
-
-    memcpy(&head, bytes, sizeof(head));
-    bytes += sizeof(head);
-    len -= sizeof(head);
-    if (!dn_core_lines_fit(&head.ring, len, port->config.llcm_bytes)) {
-        return 0;
-    }
-    uint8_t *ring = port->llcm.base + head.ring.off;
-    const uint64_t upper = head.flag & ~(uint64_t) UINT32_MAX;
-    for (uint32_t i = 0; 0 < len; i++) {
-        uint8_t *line = ring + (size_t) ((head.ring.at + i) % head.ring.depth) * DN_CORE_LINE_BYTES;
-        const size_t part = len < head.ring.piece ? len : head.ring.piece;
-        memcpy(line, bytes, part);
-        /* Pairs with the acquire of who polls the line: its data are there before its flag. */
-        dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), upper | (uint32_t) (head.flag + i));
-        bytes += part;
-        len -= part;
-    }
     return 1;
 }
 
@@ -464,9 +389,9 @@ int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint
         memcpy(&amo, bytes, sizeof(amo));
         return dn_core_on_amo(port, src, &amo);
     case DN_CORE_LINE:
-        return sizeof(dn_core_line_t) <= len && dn_core_on_line(port, bytes, len);
+        return dn_core_put_line(port->llcm.base, port->config.llcm_bytes, bytes, len);
     case DN_CORE_LINES:
-        return sizeof(dn_core_lines_t) <= len && dn_core_on_lines(port, bytes, len);
+        return dn_core_put_lines(port->llcm.base, port->config.llcm_bytes, bytes, len);
     case DN_CORE_PROG:
         return sizeof(dn_ship_piece_t) <= len && dn_core_on_program(port, src, bytes, len);
     default:

@@ -1,0 +1,211 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * What the target does of the core processor's work without its program and without the port's lock: all that a message asks of memory.
+ * A device calls it when the message comes, in whatever thread reads it. What needs tables of the port, such as programs that were
+ * shipped, is left to the handler, and so is every refusal: there is one place for those.
+ */
+#include "dn_config.h"
+
+#include "dn_core_int.h"
+
+#include <string.h>
+
+int dn_core_put_line(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len)
+{
+    dn_core_line_t head;
+
+    if (sizeof(head) > len) {
+        return 0;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    len -= sizeof(head);
+    if (!dn_core_line_fits(head.off, len, llcm_len)) {
+        return 0;
+    }
+    uint8_t *line = llcm + head.off;
+    memcpy(line, bytes + sizeof(head), len);
+    /* Pairs with the acquire of who polls the line: its data are there before its flag. */
+    dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), head.flag);
+    return 1;
+}
+
+int dn_core_put_lines(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len)
+{
+    dn_core_lines_t head;
+
+    if (sizeof(head) > len) {
+        return 0;
+    }
+    memcpy(&head, bytes, sizeof(head));
+    bytes += sizeof(head);
+    len -= sizeof(head);
+    if (!dn_core_lines_fit(&head.ring, len, llcm_len)) {
+        return 0;
+    }
+    uint8_t *ring = llcm + head.ring.off;
+    const uint64_t upper = head.flag & ~(uint64_t) UINT32_MAX;
+    for (uint32_t i = 0; 0 < len; i++) {
+        uint8_t *line = ring + (size_t) ((head.ring.at + i) % head.ring.depth) * DN_CORE_LINE_BYTES;
+        const size_t part = len < head.ring.piece ? len : head.ring.piece;
+        memcpy(line, bytes, part);
+        /* As in dn_core_put_line(). */
+        dn_store_release((uint64_t *) (line + DN_AOTF_LINE_MAX), upper | (uint32_t) (head.flag + i));
+        bytes += part;
+        len -= part;
+    }
+    return 1;
+}
+
+dn_status_t dn_core_put_status(uint8_t *llcm, uint64_t llcm_len, const dn_core_request_t *request)
+{
+    if (0 == (request->flags & DN_CORE_STATUS)) {
+        return DN_OK;
+    }
+    if (0 != request->off % sizeof(uint64_t) || request->off >= llcm_len) {
+        return DN_ERR_RANGE;
+    }
+    dn_store_release((uint64_t *) (llcm + request->off), request->value);
+    return DN_OK;
+}
+
+dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *message, uint64_t *old)
+{
+    const dn_key_t key = {.len = len};
+    const dn_amo_t amo = {
+        .op = (dn_amo_op_t) message->op,
+        .width = message->width,
+        .operand = message->operand,
+        .compare = message->compare,
+        .result = old,
+        .key = &key,
+        .roff = message->roff,
+    };
+
+    dn_status_t status = dn_amo_check(&amo);
+    if (DN_OK == status && 0 != ((uintptr_t) base + message->roff) % message->width) {
+        status = DN_ERR_PARAM;
+    }
+    if (DN_OK == status) {
+        dn_amo_run(base + message->roff, &amo);
+    }
+    return status;
+}
+
+static dn_status_t dn_core_amo_alone(const dn_core_alone_t *alone, const uint8_t *bytes, size_t len)
+{
+    dn_core_amo_t message;
+    uint8_t *base;
+    uint64_t room, old = 0;
+
+    if (sizeof(message) != len) {
+        return DN_ERR_AGAIN;
+    }
+    memcpy(&message, bytes, sizeof(message));
+    if (!alone->find(alone->arg, message.sid, message.sid_generation, &base, &room)) {
+        return DN_ERR_AGAIN;
+    }
+    void *answer = alone->room(alone->arg, DN_CORE_AMO_DONE, sizeof(dn_core_reply_t));
+    if (NULL == answer) {
+        return DN_ERR_AGAIN;
+    }
+    const dn_status_t status = dn_core_run(base, room, &message, &old);
+    const dn_core_reply_t reply = {.id = message.id, .status = status, .off = old};
+    memcpy(answer, &reply, sizeof(reply));
+    return DN_OK;
+}
+
+/** The blocks of a PUSH or PULL, in a segment that the device knows. */
+static dn_status_t dn_core_side_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
+                                      const uint8_t *bytes, size_t len, dn_core_side_t *side,
+                                      uint8_t **base_p)
+{
+    uint64_t room;
+
+    if (0 != (request->flags & DN_CORE_USE) || DN_OK != dn_core_read_blocks(side, request, bytes, len)
+        || !alone->find(alone->arg, request->sid, request->sid_generation, base_p, &room)) {
+        return DN_ERR_AGAIN;
+    }
+    return DN_OK == dn_sg_check(&side->sg, 0, side->total, room) ? DN_OK : DN_ERR_AGAIN;
+}
+
+static dn_status_t dn_core_push_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
+                                      const uint8_t *bytes, size_t len)
+{
+    const int last = 0 != (request->flags & DN_CORE_LAST);
+    dn_core_side_t side;
+    uint8_t *base;
+    void *answer = NULL;
+    dn_sg_cursor_t to;
+
+    dn_status_t status = dn_core_side_alone(alone, request, bytes, len, &side, &base);
+    if (DN_OK != status || len - side.len != side.total) {
+        return DN_ERR_AGAIN;
+    }
+    if (last) {
+        answer = alone->room(alone->arg, DN_CORE_PUSH_DONE, sizeof(dn_core_reply_t));
+        if (NULL == answer) {
+            return DN_ERR_AGAIN;
+        }
+    }
+    dn_sg_start(&to, &side.sg, (uintptr_t) base, side.total);
+    dn_sg_scatter(&to, bytes + side.len, side.total);
+    if (last) {
+        status = dn_core_put_status(alone->llcm, alone->llcm_len, request);
+        const dn_core_reply_t reply = {.id = request->id, .status = status};
+        memcpy(answer, &reply, sizeof(reply));
+    }
+    return DN_OK;
+}
+
+static dn_status_t dn_core_pull_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
+                                      const uint8_t *bytes, size_t len)
+{
+    dn_core_side_t side;
+    uint8_t *base;
+    dn_sg_cursor_t from;
+
+    if (DN_OK != dn_core_side_alone(alone, request, bytes, len, &side, &base) || 0 == side.total) {
+        return DN_ERR_AGAIN;
+    }
+    uint8_t *answer = alone->room(alone->arg, DN_CORE_PULL_DATA, sizeof(dn_core_reply_t) + side.total);
+    if (NULL == answer) {
+        return DN_ERR_AGAIN;
+    }
+    const dn_core_reply_t reply = {.id = request->id, .off = request->off, .len = side.total};
+    memcpy(answer, &reply, sizeof(reply));
+    dn_sg_start(&from, &side.sg, (uintptr_t) base, side.total);
+    dn_sg_gather(answer + sizeof(reply), &from, side.total);
+    return DN_OK;
+}
+
+dn_status_t dn_core_alone(const dn_core_alone_t *alone, unsigned tag, const void *message, size_t len,
+                          int behind)
+{
+    const uint8_t *bytes = message;
+    dn_core_request_t request;
+
+    switch (tag) {
+    case DN_CORE_AMO:
+        return dn_core_amo_alone(alone, bytes, len);
+    case DN_CORE_LINE:
+        return dn_core_put_line(alone->llcm, alone->llcm_len, bytes, len) ? DN_OK : DN_ERR_AGAIN;
+    case DN_CORE_LINES:
+        return dn_core_put_lines(alone->llcm, alone->llcm_len, bytes, len) ? DN_OK : DN_ERR_AGAIN;
+    case DN_CORE_PUSH:
+    case DN_CORE_PULL:
+        /* The last message of a PUSH says that all are stored: it does not overtake one that waits for the handler. */
+        if (behind || sizeof(request) > len) {
+            return DN_ERR_AGAIN;
+        }
+        memcpy(&request, bytes, sizeof(request));
+        bytes += sizeof(request);
+        len -= sizeof(request);
+        return DN_CORE_PUSH == tag ? dn_core_push_alone(alone, &request, bytes, len)
+                                   : dn_core_pull_alone(alone, &request, bytes, len);
+    default:
+        return DN_ERR_UNSUPPORTED;
+    }
+}
