@@ -6,6 +6,7 @@
 
 #include "dn_thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #if __has_include(<sys/single_threaded.h>)
 #    include <sys/single_threaded.h>
@@ -15,6 +16,10 @@
 #endif
 
 #include "dn_atomic.h"
+
+/** After so long without a sleep, of so long at least, a thread is one among others. */
+#define DN_THREAD_FIRST_NS UINT64_C(2000000)
+#define DN_THREAD_SLEPT_NS UINT64_C(20000)
 
 static uint32_t dn_thread_watched; /**< dn_thread_forked() is called in children */
 static uint32_t dn_thread_child;   /**< it was */
@@ -43,4 +48,24 @@ int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
     const int failed = pthread_create(thread, NULL, run, argument);
     (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
+}
+
+static void dn_thread_go(dn_thread_rank_t *rank, int first)
+{
+    if (0 > rank->first || first == rank->first) {
+        return;
+    }
+    const int policy = first ? SCHED_FIFO | SCHED_RESET_ON_FORK : SCHED_OTHER;
+    const struct sched_param param = {.sched_priority = first ? sched_get_priority_min(SCHED_FIFO) : 0};
+    rank->first = 0 == pthread_setschedparam(pthread_self(), policy, &param) ? first : -1;
+}
+
+void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end)
+{
+    if (begin == end || DN_THREAD_SLEPT_NS <= end - begin) {
+        rank->awake = end;
+        dn_thread_go(rank, 1);
+    } else if (DN_THREAD_FIRST_NS <= end - rank->awake) {
+        dn_thread_go(rank, 0);
+    }
 }

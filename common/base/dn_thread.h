@@ -9,6 +9,7 @@
 #define DN_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 /** Has this process threads beside the calling one? Where the C library does not say: it has. A child of a process in which this library
  * has started threads begins with one, and is taken to have no others. */
@@ -21,5 +22,20 @@ int dn_thread_has_others(void);
  * @return 0, or an errno value: there is no thread, as where a limit is reached. Nothing is logged.
  */
 int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
+
+/** How a thread of the library stands to those of the program: all zero, but for `awake`, at first. */
+typedef struct dn_thread_rank {
+    uint64_t awake; /**< since when it has not slept long enough for others to run */
+    int first;      /**< it runs ahead of programs; -1: it may not */
+} dn_thread_rank_t;
+
+/**
+ * Have the calling thread run when something comes, as a card did, and not when the program's slice of the core is over: unless it has been
+ * awake for so long that programs have to have their turn. Where the process has no right to that, the kernel decides.
+ *
+ * @param[in] begin  The thread has slept since, in dn_clock_ns(), until
+ * @param[in] end    which is now; equal: it begins.
+ */
+void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end);
 
 #endif

@@ -35,6 +35,7 @@
 #include "dn_ipnuma_link.h"
 #include "dn_ipnuma_table.h"
 #include "dn_sg.h"
+#include "dn_thread.h"
 #include "dn_xfer.h"
 
 /** Bytes of messages of one sender that wait here, in the ring_lines of the configuration. */
@@ -301,10 +302,9 @@ struct dn_ipnuma {
         int reads;         /**< the thread is the one that takes what comes */
         uint64_t wake_at;  /**< when it wakes by itself; 0: it is awake, or about to look again */
         uint64_t spare_ns; /**< that it may still look on, instead of sleeping */
-        uint64_t awake;    /**< since when it has not slept long enough for others to run */
-        int first;         /**< it runs ahead of programs; -1: it may not */
-        uint64_t look_at;  /**< when it looks after silent processes */
-        uint64_t looked;   /**< and has done so last */
+        dn_thread_rank_t rank;
+        uint64_t look_at; /**< when it looks after silent processes */
+        uint64_t looked;  /**< and has done so last */
     } service;
 
     struct dn_ipnuma_slots *slots; /**< memory for datagrams that come: dn_ipnuma_socket.c */

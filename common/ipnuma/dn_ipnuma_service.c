@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,9 +26,6 @@
 #define DN_IPNUMA_ON_NS UINT64_C(20000)
 /** It does so no longer than it has slept, and at most so long until it sleeps again, for the core may be the program's. */
 #define DN_IPNUMA_ON_MOST_NS UINT64_C(200000)
-/** After so long without a sleep, of so long at least, the thread is one among others. */
-#define DN_IPNUMA_FIRST_NS UINT64_C(2000000)
-#define DN_IPNUMA_SLEPT_NS UINT64_C(20000)
 /** Looks in one time limit. */
 #define DN_IPNUMA_LOOKS 8u
 /** Longest sleep. */
@@ -369,31 +365,13 @@ static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
     ipnuma->service.spare_ns = now - begin < spare ? spare - (now - begin) : 0;
 }
 
-/** Have the thread run when something comes, as the card did, and not when the program's slice of the core is over: unless it has been awake
- * for so long that programs have to have their turn. Where the process has no right to that, the kernel decides. */
-static void dn_ipnuma_go_first(dn_ipnuma_t *ipnuma, int first)
-{
-    const int policy = first ? SCHED_FIFO | SCHED_RESET_ON_FORK : SCHED_OTHER;
-    const struct sched_param param = {.sched_priority = first ? sched_get_priority_min(SCHED_FIFO) : 0};
-
-    if (0 <= ipnuma->service.first && first != ipnuma->service.first) {
-        ipnuma->service.first = 0 == pthread_setschedparam(pthread_self(), policy, &param) ? first : -1;
-    }
-}
-
 /** The thread sleeps: dn_ipnuma_sleep(). */
 static void dn_ipnuma_rest(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
 {
     const uint64_t begin = dn_clock_ns();
 
     dn_ipnuma_sleep(ipnuma, until, listens);
-    const uint64_t end = dn_clock_ns();
-    if (DN_IPNUMA_SLEPT_NS <= end - begin) {
-        ipnuma->service.awake = end;
-        dn_ipnuma_go_first(ipnuma, 1);
-    } else if (DN_IPNUMA_FIRST_NS <= end - ipnuma->service.awake) {
-        dn_ipnuma_go_first(ipnuma, 0);
-    }
+    dn_thread_slept(&ipnuma->service.rank, begin, dn_clock_ns());
 }
 
 static void *dn_ipnuma_serve(void *arg)
@@ -402,8 +380,8 @@ static void *dn_ipnuma_serve(void *arg)
     uint64_t turns = 0;
 
     dn_ipnuma_lock(ipnuma);
-    ipnuma->service.awake = dn_clock_ns();
-    dn_ipnuma_go_first(ipnuma, 1);
+    const uint64_t begin = dn_clock_ns();
+    dn_thread_slept(&ipnuma->service.rank, begin, begin);
     while (DN_IPNUMA_NO_THREAD != ipnuma->service.state && !ipnuma->service.ends) {
         const uint64_t now = dn_clock_ns();
         if (now >= ipnuma->service.look_at) {
