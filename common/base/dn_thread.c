@@ -6,8 +6,11 @@
 
 #include "dn_thread.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 #if __has_include(<sys/single_threaded.h>)
 #    include <sys/single_threaded.h>
 #    define DN_THREAD_ALONE (__libc_single_threaded)
@@ -68,4 +71,26 @@ void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end)
     } else if (DN_THREAD_FIRST_NS <= end - rank->awake) {
         dn_thread_go(rank, 0);
     }
+}
+
+int dn_lull_open(dn_lull_t *lull)
+{
+    lull->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    return 0 > lull->fd ? errno : 0;
+}
+
+void dn_lull_close(dn_lull_t *lull)
+{
+    if (0 <= lull->fd) {
+        close(lull->fd);
+        lull->fd = -1;
+    }
+}
+
+void dn_lull_begin(const dn_lull_t *lull)
+{
+    const struct itimerspec once = {.it_value = {.tv_nsec = DN_LULL_NS}};
+
+    /* What it has said before it says no more. */
+    (void) timerfd_settime(lull->fd, 0, &once, NULL);
 }

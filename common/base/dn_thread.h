@@ -38,4 +38,32 @@ typedef struct dn_thread_rank {
  */
 void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end);
 
+/**
+ * Tells a thread of the library that the program, which looks at the network, has stopped doing so: a timer that the program puts off again
+ * and again. So the thread sleeps as long as the program looks, and costs it no wake-up.
+ */
+typedef struct dn_lull {
+    int fd;          /**< can be read after a lull; -1: not open */
+    uint64_t put_at; /**< when the program put it off last */
+} dn_lull_t;
+
+/** Make it. @return 0, or an errno value, and then nothing is logged. */
+int dn_lull_open(dn_lull_t *lull);
+/** Give the file back, if there is one. */
+void dn_lull_close(dn_lull_t *lull);
+/** The thread is about to wait for the file: it can be read after DN_LULL_NS from now, or from when the program puts it off. */
+void dn_lull_begin(const dn_lull_t *lull);
+
+/** A lull is as long as that. */
+#define DN_LULL_NS UINT64_C(1000000)
+
+/** The program looks at the network. One thread at a time calls. @param[in] now  dn_clock_ns(). */
+static inline void dn_lull_put_off(dn_lull_t *lull, uint64_t now)
+{
+    if (DN_LULL_NS / 2 <= now - lull->put_at) {
+        lull->put_at = now;
+        dn_lull_begin(lull);
+    }
+}
+
 #endif
