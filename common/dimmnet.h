@@ -251,7 +251,7 @@ DN_API void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len);
  * @param[in] size   1 to 8 bytes. Atomic when 1, 2, 4 or 8 and @p off is a multiple of it.
  *
  * Completion: DN_OK: @p value is taken; it becomes visible without further calls where this process maps
- *             the LLCM, else as both ends progress.
+ *             the LLCM, else as this end progresses; whether the other has to, too, is the device's (doc/cluster.md).
  * Ordering:   after the messages, PUSHes and AOTFs to the same peer that an earlier dn_fence() covers.
  *
  * @retval DN_ERR_AGAIN    no credit: progress, retry.
@@ -275,7 +275,7 @@ static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value,
  *                  acquire load, then the data.
  *
  * Completion: DN_OK: @p data may be reused; the line becomes visible without further calls where this process maps
- *             the LLCM, else as both ends progress.
+ *             the LLCM, else as this end progresses; whether the other has to, too, is the device's.
  * Ordering:   not before the lines and AOTFs that the same caller has put there before; towards messages and PUSHes as
  *             dn_aotf().
  *

@@ -15,11 +15,10 @@
 static void dn_ofi_free(dn_ofi_t *ofi)
 {
     pthread_mutex_destroy(&ofi->lock);
-    pthread_cond_destroy(&ofi->watcher.wake);
     free(ofi->stream);
     dn_guests_close(&ofi->guests);
     dn_ofi_loan_close(ofi);
-    free(ofi->mr);
+    free(ofi->segment);
     while (NULL != ofi->parts) {
         dn_ofi_part_t *part = ofi->parts;
         ofi->parts = part->next;
@@ -46,7 +45,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
         return DN_ERR_NOMEM;
     }
     pthread_mutex_init(&ofi->lock, NULL);
-    dn_ofi_watch_open(ofi);
+    ofi->watcher.event = ofi->watcher.lull.fd = ofi->cq_fd = -1;
     ofi->iface.port = port;
     ofi->threads = dn_port_job(port)->threads || 0 != config->timeout_s;
     ofi->max_senders = config->max_peers + dn_port_job(port)->size;

@@ -56,11 +56,35 @@ static int dn_ofi_open_endpoint(dn_ofi_t *ofi, struct fid_ep **ep_p, const char 
     return 0;
 }
 
+/** Can a thread sleep until there is something to poll for? tcp without a layer has what it waits for itself in a file that can be waited
+ * for. Others write to a file at each completion, or start threads of their own. */
+static int dn_ofi_can_wait(const struct fi_info *info)
+{
+    const char *provider = info->fabric_attr->prov_name;
+
+    return 0 == strcmp(provider, "tcp") || 0 == strcmp(provider, "net");
+}
+
+/** The queue of completions, with what can be waited for if that can be had. */
+static int dn_ofi_open_queue(dn_ofi_t *ofi)
+{
+    struct fi_cq_attr attr = {
+        .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = ofi->tx_left + ofi->rx_want + 16};
+    int fd;
+
+    if (dn_ofi_can_wait(ofi->info) && 0 == fi_cq_open(ofi->domain, &attr, &ofi->cq, NULL)) {
+        if (0 == fi_control(&ofi->cq->fid, FI_GETWAIT, &fd)) {
+            ofi->cq_fd = dn_ofi_network_file(fd);
+        }
+        return 0;
+    }
+    attr.wait_obj = FI_WAIT_NONE;
+    return fi_cq_open(ofi->domain, &attr, &ofi->cq, NULL);
+}
+
 static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
 {
     struct fi_info *info = ofi->info;
-    struct fi_cq_attr cq = {
-        .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE, .size = ofi->tx_left + ofi->rx_want + 16};
     struct fi_av_attr av = {.type = info->domain_attr->av_type};
 
     dn_status_t status =
@@ -69,7 +93,7 @@ static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
         status = dn_ofi_try(ofi, "fi_domain", fi_domain(ofi->fabric, info, &ofi->domain, NULL));
     }
     if (DN_OK == status) {
-        status = dn_ofi_try(ofi, "fi_cq_open", fi_cq_open(ofi->domain, &cq, &ofi->cq, NULL));
+        status = dn_ofi_try(ofi, "fi_cq_open", dn_ofi_open_queue(ofi));
     }
     if (DN_OK == status) {
         status = dn_ofi_try(ofi, "fi_av_open", fi_av_open(ofi->domain, &av, &ofi->av, NULL));
@@ -433,7 +457,10 @@ int dn_ofi_poll(dn_ofi_t *ofi)
     ofi->backlog = DN_OFI_BATCH == n;
     /* Not between a message and its answer, while enough buffers are there. */
     if (ofi->rx_posted < ofi->rx_want && (0 == n || ofi->rx_posted < ofi->rx_want / 2)) {
+        const uint32_t posted = ofi->rx_posted;
         dn_ofi_refill(ofi);
+        /* What the provider has kept may have gone into them. */
+        ofi->backlog |= posted != ofi->rx_posted;
     }
     return n;
 }

@@ -7,9 +7,12 @@
 #include "dn_ofi_int.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 /** A provider's name of an endpoint, and the other end of a connection. */
@@ -56,4 +59,30 @@ int dn_ofi_cut(const dn_ofi_node_t *node)
         closedir(all);
     }
     return cut;
+}
+
+/** Does a file of this process wait for others, and so knows that it does not wait for @p other, which waits for it? */
+static int dn_ofi_is_epoll(int fd, int other)
+{
+    struct epoll_event event = {0};
+
+    return 0 != epoll_ctl(fd, EPOLL_CTL_DEL, other, &event) && ENOENT == errno;
+}
+
+int dn_ofi_network_file(int cq_fd)
+{
+    char path[64], line[256];
+    int fd, found = -1;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", cq_fd);
+    FILE *file = fopen(path, "re");
+    while (NULL != file && 0 > found && NULL != fgets(line, sizeof(line), file)) {
+        if (1 == sscanf(line, "tfd: %d", &fd) && dn_ofi_is_epoll(fd, cq_fd)) {
+            found = fd;
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return found;
 }

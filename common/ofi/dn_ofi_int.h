@@ -25,7 +25,11 @@
  *
  * PUSH and PULL are fi_writemsg with FI_DELIVERY_COMPLETE, and fi_readmsg, on
  * keys made by dn_ofi_segment_register(); what does not fit that returns
- * DN_ERR_UNSUPPORTED and is the core processor's, as are all atomic operations.
+ * DN_ERR_UNSUPPORTED and is the core processor's, as are all atomic operations. What
+ * they ask of the target's memory is done when the message is read (dn_core_alone()).
+ *
+ * The target takes no part: while its program computes, the watcher (dn_ofi_watch.c) reads what
+ * comes, and runs no handler. While the program polls, the watcher leaves the network to it.
  *
  * Locks: ofi->lock guards everything here and serialises calls of libfabric. It
  * is a leaf: taken after the port's, and no handler, completion or
@@ -38,6 +42,9 @@
 
 #include "dn_clock.h"
 #include "dn_ofi_state.h"
+
+/** Wake the watcher. */
+void dn_ofi_watch_call(const dn_ofi_t *ofi);
 
 static inline void dn_ofi_lock(dn_ofi_t *ofi)
 {
@@ -54,7 +61,7 @@ static inline void dn_ofi_unlock(dn_ofi_t *ofi)
         ofi->watcher.calls = 0;
         pthread_mutex_unlock(&ofi->lock);
         if (calls) {
-            pthread_cond_signal(&ofi->watcher.wake);
+            dn_ofi_watch_call(ofi);
         }
     }
 }
@@ -66,6 +73,26 @@ static inline void dn_ofi_unlock(dn_ofi_t *ofi)
 static inline void dn_ofi_stir(dn_ofi_t *ofi)
 {
     ofi->lively = DN_OFI_LIVELY;
+}
+
+/** The program looks at the network: the watcher may nap on. */
+static inline void dn_ofi_put_off(dn_ofi_t *ofi, uint64_t now)
+{
+    if (DN_OFI_WATCH_NAPS == ofi->watcher.state) {
+        dn_lull_put_off(&ofi->watcher.lull, now);
+    }
+}
+
+/** Turns between two looks at the clock for the watcher's sake. */
+#define DN_OFI_LULL_TURNS 16u
+
+/** Somebody else than the watcher reads. The watcher compares the number without the lock, and reads nothing else by it. */
+static inline void dn_ofi_take_turn(dn_ofi_t *ofi)
+{
+    dn_store_relaxed(&ofi->turns, ofi->turns + 1);
+    if (0 == ofi->turns % DN_OFI_LULL_TURNS) {
+        dn_ofi_put_off(ofi, dn_clock_ns());
+    }
 }
 
 static inline dn_ofi_head_t *dn_ofi_head(dn_ofi_buffer_t *buffer)
@@ -131,6 +158,9 @@ dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ofi_fence(dn_peer_t *peer);
+/** Do what a message asks of the core processor, and answer, if that needs no handler. The buffer stays the caller's; its `later` is set. @return
+ * whether it is done. */
+int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer);
 /** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
 dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 /** An operation found no room: now and then, look whether the peer lives.
@@ -231,6 +261,13 @@ void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
  * come can be read, and then their end; what the provider has not sent yet is lost. Those of other ports of this process to
  * that address are among them. Connections that the peer made stay. @return how many were ended, 0: none is the kernel's. */
 int dn_ofi_cut(const dn_ofi_node_t *node);
+/**
+ * The file behind that of a queue of completions (FI_WAIT_FD) which can be read while sockets of the provider can. That of the queue can be
+ * read after the first completion for ever, until libfabric 1.20: fi_trywait() takes back nothing there.
+ *
+ * @return -1: there is none, or the kernel does not tell. It is the provider's, and goes with the domain.
+ */
+int dn_ofi_network_file(int cq_fd);
 /** @} */
 
 /** @name dn_ofi_stream.c: streams, ours to peers and theirs to us */
@@ -306,9 +343,8 @@ void dn_ofi_retry(dn_ofi_t *ofi);
 void dn_ofi_expire(dn_ofi_t *ofi, int all);
 /** @} */
 
-/** @name dn_ofi_watch.c: peers that fall silent */
+/** @name dn_ofi_watch.c: what is done while the program computes, and peers that fall silent */
 /** @{ */
-void dn_ofi_watch_open(dn_ofi_t *ofi);
 /** There are peers from now on, or may be. */
 void dn_ofi_watch_start(dn_ofi_t *ofi);
 /** The port closes. */
@@ -327,6 +363,9 @@ dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
+/** Where a segment of this process lies: dn_core_alone_t::find. */
+int dn_ofi_segment_find(const dn_ofi_t *ofi, uint32_t sid, uint32_t generation, uint8_t **base_p,
+                        uint64_t *len_p);
 /** Take back every registration of segments and of operations: the endpoint
  * that they are bound to closes. */
 void dn_ofi_rma_unregister(dn_ofi_t *ofi);

@@ -23,6 +23,7 @@ static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
 static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
     peer->rx.lines += buffer->lines;
+    buffer->later = 0;
     dn_ofi_put_last(&peer->rx.first, &peer->rx.last, buffer);
     dn_ofi_make_ready(ofi, peer);
 }
@@ -267,6 +268,67 @@ dn_status_t dn_ofi_lend(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
         dn_ofi_count_message(ofi, len);
     }
     return status;
+}
+
+/* What needs no handler here */
+
+/** An answer on its way to the peer that has asked. */
+typedef struct dn_ofi_answer {
+    dn_ofi_t *ofi;
+    dn_ofi_peer_t *peer;
+    dn_ofi_buffer_t *buffer; /**< NULL: there is none */
+} dn_ofi_answer_t;
+
+static int dn_ofi_answer_find(void *arg, uint32_t sid, uint32_t generation, uint8_t **base_p, uint64_t *len_p)
+{
+    const dn_ofi_answer_t *answer = arg;
+
+    return dn_ofi_segment_find(answer->ofi, sid, generation, base_p, len_p);
+}
+
+static void *dn_ofi_answer_room(void *arg, unsigned tag, size_t len)
+{
+    dn_ofi_answer_t *answer = arg;
+
+    if (len > answer->peer->base.botf_max
+        || DN_OK != dn_ofi_buffer_reserve(answer->ofi, answer->peer, len, &answer->buffer)) {
+        return NULL;
+    }
+    *dn_ofi_head(answer->buffer) = (dn_ofi_head_t){
+        .len = (uint32_t) len, .kind = DN_OFI_BOTF, .channel = DN_CHAN_CORE, .tag = (uint8_t) tag};
+    return answer->buffer->bytes + sizeof(dn_ofi_head_t);
+}
+
+int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
+{
+    dn_ofi_answer_t answer = {ofi, peer, NULL};
+    const dn_core_alone_t alone = {.find = dn_ofi_answer_find,
+                                   .room = dn_ofi_answer_room,
+                                   .arg = &answer,
+                                   .llcm = ofi->iface.llcm,
+                                   .llcm_len = ofi->where.llcm_bytes};
+    const dn_ofi_head_t *asked = dn_ofi_head(buffer);
+
+    /* Whom this process has left, or lost, gets no answers: the handler's would go nowhere. */
+    if (DN_PEER_LEFT <= dn_load_acquire_u32(&peer->base.life)) {
+        return 0;
+    }
+    const dn_status_t status =
+        dn_core_alone(&alone, asked->tag, buffer->bytes + sizeof(*asked), asked->len, 0 != peer->rx.later);
+    buffer->later = DN_ERR_AGAIN == status;
+    if (NULL != answer.buffer) {
+        const dn_ofi_head_t *head = dn_ofi_head(answer.buffer);
+        const size_t len = head->len;
+        const int gathers = dn_ofi_gathers(ofi, peer->tx, len);
+        if (!gathers && dn_ofi_inject(ofi, peer, *head, head + 1, len, NULL, 0)) {
+            peer->tx->held -= answer.buffer->lines;
+            dn_ofi_buffer_free(ofi, answer.buffer);
+        } else {
+            dn_ofi_give(ofi, peer, answer.buffer, gathers);
+        }
+        dn_ofi_count_message(ofi, len);
+    }
+    return DN_OK == status;
 }
 
 dn_status_t dn_ofi_reserve(dn_peer_t *hot, size_t len, dn_window_t *window)

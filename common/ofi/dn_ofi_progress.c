@@ -53,6 +53,7 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
             break;
         }
         peer->rx.first = buffer->next;
+        peer->rx.later -= buffer->later;
         /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
         const uint64_t token = peer->rx.token;
         peer->rx.depth++;
@@ -205,6 +206,7 @@ static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
     const uint64_t gap = now - ofi->called;
 
     ofi->called = now;
+    dn_ofi_put_off(ofi, now);
     if (DN_OFI_WATCH_NONE == ofi->watcher.state && now - ofi->watcher.looked > DN_OFI_ASK_NS) {
         ofi->watcher.looked = now;
         dn_ofi_ask_all(ofi);
@@ -222,7 +224,7 @@ int dn_ofi_progress(dn_iface_t *iface)
         return 0;
     }
     dn_ofi_lock(ofi);
-    ofi->turns++;
+    dn_ofi_take_turn(ofi);
     if (0 != dn_ofi_turn(ofi) || NULL != ofi->ready.first) {
         n = dn_ofi_dispatch_all(ofi);
         dn_ofi_let_go(ofi);
@@ -242,7 +244,7 @@ int dn_ofi_recv(dn_peer_base_t *base, int max)
     dn_ofi_peer_t *peer = (dn_ofi_peer_t *) base;
 
     dn_ofi_lock(ofi);
-    ofi->turns++;
+    dn_ofi_take_turn(ofi);
     if (NULL == peer->rx.first && 0 != dn_ofi_turn(ofi)) {
         dn_ofi_stir(ofi);
         ofi->iface.rest = 0;

@@ -54,6 +54,7 @@ dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     }
     memcpy(least->bytes, buffer->bytes, size);
     least->lines = buffer->lines;
+    least->later = buffer->later;
     dn_ofi_buffer_free(ofi, buffer);
     return least;
 }
@@ -82,13 +83,20 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
         dn_ofi_distrust(ofi, peer, "more than it had credit for");
         return;
     }
-    if (DN_OFI_AOTF == head->kind) {
+    buffer->later = 0;
+    int done = DN_OFI_AOTF == head->kind;
+    if (done) {
         dn_ofi_apply(ofi, buffer);
+    } else if (DN_CHAN_CORE == head->channel) {
+        done = dn_ofi_serve(ofi, peer, buffer);
+    }
+    if (done) {
         peer->rx.taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
         dn_ofi_give_credit(ofi, peer);
         return;
     }
+    peer->rx.later += buffer->later;
     if (NULL != peer->rx.first) {
         buffer = dn_ofi_shrink(ofi, buffer);
     }

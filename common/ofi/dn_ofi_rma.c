@@ -17,33 +17,50 @@
 
 /* Segments */
 
+/** The entry of a SID. NULL: no memory. */
+static dn_ofi_segment_t *dn_ofi_segment_entry(dn_ofi_t *ofi, uint32_t sid)
+{
+    if (sid >= ofi->nsegments) {
+        const uint32_t room = 2 * sid + 64;
+        dn_ofi_segment_t *table = realloc(ofi->segment, room * sizeof(*table));
+        if (NULL == table) {
+            return NULL;
+        }
+        memset(table + ofi->nsegments, 0, (room - ofi->nsegments) * sizeof(*table));
+        ofi->segment = table;
+        ofi->nsegments = room;
+    }
+    return &ofi->segment[sid];
+}
+
 void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key)
 {
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
-    if (!ofi->rma || 0 == key->len) {
+    if (0 == key->len) {
         return;
     }
     dn_ofi_lock(ofi);
-    if (key->sid >= ofi->nmr) {
-        const uint32_t room = 2 * key->sid + 64;
-        struct fid_mr **table = realloc(ofi->mr, room * sizeof(*table));
-        if (NULL == table) {
-            dn_ofi_unlock(ofi);
-            return;
-        }
-        memset(table + ofi->nmr, 0, (room - ofi->nmr) * sizeof(*table));
-        ofi->mr = table;
-        ofi->nmr = room;
+    dn_ofi_segment_t *segment = dn_ofi_segment_entry(ofi, key->sid);
+    if (NULL != segment) {
+        *segment = (dn_ofi_segment_t){.base = base, .len = key->len, .generation = key->generation};
+        segment->mr = ofi->rma ? dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE) : NULL;
     }
-    struct fid_mr *mr = dn_ofi_mr(ofi, base, key->len, FI_REMOTE_READ | FI_REMOTE_WRITE);
-    if (NULL != mr) {
+    if (NULL != segment && NULL != segment->mr) {
         const uint64_t start = 0 != (ofi->mr_mode & FI_MR_VIRT_ADDR) ? (uintptr_t) base : 0;
-        dn_key_add(key,
-                   (dn_key_way_t){.kind = DN_OFI_KEY, .fd = dn_key_sum(key), .word = {fi_mr_key(mr), start}});
+        dn_key_add(key, (dn_key_way_t){.kind = DN_OFI_KEY,
+                                       .fd = dn_key_sum(key),
+                                       .word = {fi_mr_key(segment->mr), start}});
     }
-    ofi->mr[key->sid] = mr;
     dn_ofi_unlock(ofi);
+}
+
+static void dn_ofi_segment_close(dn_ofi_segment_t *segment)
+{
+    if (NULL != segment->mr) {
+        fi_close(&segment->mr->fid);
+        segment->mr = NULL;
+    }
 }
 
 void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
@@ -51,20 +68,30 @@ void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
 
     dn_ofi_lock(ofi);
-    if (key->sid < ofi->nmr && NULL != ofi->mr[key->sid]) {
-        fi_close(&ofi->mr[key->sid]->fid);
-        ofi->mr[key->sid] = NULL;
+    if (key->sid < ofi->nsegments) {
+        dn_ofi_segment_close(&ofi->segment[key->sid]);
+        ofi->segment[key->sid] = (dn_ofi_segment_t){0};
     }
     dn_ofi_unlock(ofi);
 }
 
+int dn_ofi_segment_find(const dn_ofi_t *ofi, uint32_t sid, uint32_t generation, uint8_t **base_p,
+                        uint64_t *len_p)
+{
+    const dn_ofi_segment_t *segment = sid < ofi->nsegments ? &ofi->segment[sid] : NULL;
+
+    if (NULL == segment || NULL == segment->base || generation != segment->generation) {
+        return 0;
+    }
+    *base_p = segment->base;
+    *len_p = segment->len;
+    return 1;
+}
+
 void dn_ofi_rma_unregister(dn_ofi_t *ofi)
 {
-    for (uint32_t sid = 0; sid < ofi->nmr; sid++) {
-        if (NULL != ofi->mr[sid]) {
-            fi_close(&ofi->mr[sid]->fid);
-            ofi->mr[sid] = NULL;
-        }
+    for (uint32_t sid = 0; sid < ofi->nsegments; sid++) {
+        dn_ofi_segment_close(&ofi->segment[sid]);
     }
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         for (dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {

@@ -24,6 +24,7 @@
 #include "dn_host.h"
 #include "dn_ofi_wire.h"
 #include "dn_sg.h"
+#include "dn_thread.h"
 
 /** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
  * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
@@ -100,6 +101,7 @@ typedef struct dn_ofi_buffer {
     uint32_t room;
     uint32_t size;  /**< bytes in it */
     uint32_t lines; /**< of credit */
+    uint32_t later; /**< received: 1 where it asks for what only the core processor's handler can do */
     _Alignas(8) uint8_t bytes[];
 } dn_ofi_buffer_t;
 
@@ -300,6 +302,7 @@ typedef struct dn_ofi_peer {
         dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
         uint64_t early_lines;          /**< of early, which the sender has credit for, too */
         dn_ofi_buffer_t *first, *last; /**< for handlers */
+        uint32_t later;                /**< dn_ofi_buffer_t::later of those, added up */
         uint32_t depth;                /**< its handlers running, one inside the other */
         int queued;                    /**< the peer is in ofi->ready */
         dn_queue_item_t ready;
@@ -322,6 +325,14 @@ typedef struct dn_ofi_peer {
 
     struct dn_ofi_peer *next; /**< of ofi->peers */
 } dn_ofi_peer_t;
+
+/** A segment of this process. */
+typedef struct dn_ofi_segment {
+    uint8_t *base; /**< NULL: there is none of this SID */
+    uint64_t len;
+    uint32_t generation;
+    struct fid_mr *mr; /**< NULL: it is reached by messages only */
+} dn_ofi_segment_t;
 
 /** By state: those that may follow (dn_turn.h). */
 extern const uint32_t dn_ofi_peer_turns[], dn_ofi_rx_turns[];
@@ -391,13 +402,14 @@ typedef struct dn_ofi_applicant {
  * The watcher's life; each arrow is one dn_ofi_watch_turn():
  *
  *   NONE ---> SLEEPS <---> READS
- *    ^           |
- *    +-----------+
+ *    ^         |  ^
+ *    +---------+  +------> NAPS
  */
 enum dn_ofi_watch_state {
     DN_OFI_WATCH_NONE,   /**< there is no thread */
-    DN_OFI_WATCH_SLEEPS, /**< nearly always; or it looks after peers */
+    DN_OFI_WATCH_SLEEPS, /**< while nothing comes; or it looks after peers */
     DN_OFI_WATCH_READS,  /**< what came, without the port's lock */
+    DN_OFI_WATCH_NAPS,   /**< while the program reads what comes */
 };
 
 typedef struct dn_ofi {
@@ -418,6 +430,7 @@ typedef struct dn_ofi {
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_cq *cq;
+    int cq_fd; /**< can be read while there is something to read from the network: dn_ofi_network_file(); -1: no such file */
     struct fid_av *av;
     struct fid_ep *ep;     /**< NULL: closed, and everybody is lost */
     struct fid_ep *rma_ep; /**< by which PUSH and PULL are started:
@@ -452,13 +465,13 @@ typedef struct dn_ofi {
     dn_guests_t guests;            /**< groups that are let in */
     dn_ofi_applicant_t *applicant; /**< oldest first */
     uint32_t napplicants;
-    uint32_t greeting;  /**< streams that were not open yet at the last look */
-    uint64_t greet_at;  /**< when the next of them says HELLO */
-    int told;           /**< that somebody cannot be understood */
-    dn_fifo_t done;     /**< dn_ofi_op_t, to be signalled, or to be done by the core processor */
-    int resetting;      /**< failures of RMA are of our own making */
-    struct fid_mr **mr; /**< of segments, by SID */
-    uint32_t nmr;
+    uint32_t greeting;         /**< streams that were not open yet at the last look */
+    uint64_t greet_at;         /**< when the next of them says HELLO */
+    int told;                  /**< that somebody cannot be understood */
+    dn_fifo_t done;            /**< dn_ofi_op_t, to be signalled, or to be done by the core processor */
+    int resetting;             /**< failures of RMA are of our own making */
+    dn_ofi_segment_t *segment; /**< by SID */
+    uint32_t nsegments;
 
     dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
 
@@ -478,17 +491,21 @@ typedef struct dn_ofi {
     uint64_t called; /**< progress, last */
     uint32_t lively; /**< looks in vain until calls are left out again */
 
-    uint64_t turns; /**< in which somebody else than the watcher has read */
-    int backlog;    /**< and there was more to read than the last of them read */
+    uint64_t turns; /**< in which somebody else than the watcher has read: dn_ofi_take_turn() */
+    int backlog;    /**< there may be completions that the last turn of anybody has not read */
 
     /** The thread of dn_ofi_watch.c. */
     struct {
         enum dn_ofi_watch_state state;
         pthread_t thread;
-        pthread_cond_t wake; /**< with lock: it has to look again, or to end */
-        int guards;          /**< it sends what is gathered soon, whatever the application does */
-        int calls;           /**< it is to be told so */
-        uint64_t looked;     /**< when somebody looked after streams last */
+        int event;  /**< wakes it: it has to look again, or to end */
+        int guards; /**< it sends what is gathered soon, whatever the application does */
+        int calls;  /**< it is to be told so */
+        dn_thread_rank_t rank;
+        dn_lull_t lull;
+        uint64_t turns;    /**< dn_ofi_t::turns when it looked last */
+        uint64_t spare_ns; /**< that it may still look on until it sleeps */
+        uint64_t looked;   /**< when somebody looked after streams last */
     } watcher;
 } dn_ofi_t;
 

@@ -3,12 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Who is still there. A peer that is silent for half of the time limit is
- * asked, and lost when it has not answered at its end. A process may compute
- * for longer than that. So a thread, which sleeps nearly always, answers in its
- * place, and looks after the peers. It also sends what was gathered when the
- * application does not progress (dn_ofi_queue.c). It starts when this
- * process has said where it is, or has a peer, and runs no handler and no completion.
+ * The watcher: a thread in the place of a card. While the program computes it reads what comes, and so does what others ask of the
+ * memory of this process; while the program looks at the network itself, the watcher naps until the program stops
+ * doing so (dn_lull_t). Where the provider has nothing to wait for, it looks at the network now and then.
+ *
+ * It looks after peers, too. One that is silent for half of the time limit is asked, and lost when it has not answered at its end. A process
+ * may compute for longer than that: the watcher answers in its place. It also sends what was gathered when the application does not
+ * progress (dn_ofi_queue.c). It starts when this process has said where it is, or has a peer, and runs no handler and no completion.
  */
 #include "dn_config.h"
 
@@ -16,8 +17,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "dn_log.h"
 #include "dn_thread.h"
@@ -31,12 +36,24 @@
 #define DN_OFI_GUARD_NS UINT64_C(200000)
 /** Turns in which the thread reads what came. */
 #define DN_OFI_CATCH_UP 1000
+/** Looks at the network are so far apart where the provider has nothing to wait for, or something waits for room. */
+#define DN_OFI_APART_NS UINT64_C(1000000)
+/** A program that has not looked for so long, behind a lull, computes. */
+#define DN_OFI_STOPPED_NS UINT64_C(50000)
+/** So long the thread looks on after something came: more than an answer takes to the other side, and the next request back. */
+#define DN_OFI_ON_NS UINT64_C(50000)
+/** The core may be the program's: after so long the thread sleeps, whatever comes, */
+#define DN_OFI_ON_MOST_NS UINT64_C(1500000)
+/** for so long. */
+#define DN_OFI_OFF_NS UINT64_C(100000)
 
 /** Arrows of the drawing in dn_ofi_state.h. */
 const uint32_t dn_ofi_watch_turns[] = {
     [DN_OFI_WATCH_NONE] = DN_TURN_TO(DN_OFI_WATCH_SLEEPS),
-    [DN_OFI_WATCH_SLEEPS] = DN_TURN_TO(DN_OFI_WATCH_READS) | DN_TURN_TO(DN_OFI_WATCH_NONE),
+    [DN_OFI_WATCH_SLEEPS] =
+        DN_TURN_TO(DN_OFI_WATCH_READS) | DN_TURN_TO(DN_OFI_WATCH_NAPS) | DN_TURN_TO(DN_OFI_WATCH_NONE),
     [DN_OFI_WATCH_READS] = DN_TURN_TO(DN_OFI_WATCH_SLEEPS),
+    [DN_OFI_WATCH_NAPS] = DN_TURN_TO(DN_OFI_WATCH_SLEEPS),
 };
 
 /** Ask a silent peer. One that only sends to us has no stream of ours yet. */
@@ -130,68 +147,175 @@ static void dn_ofi_look(dn_ofi_t *ofi)
     }
 }
 
-/** Wait until some time, until there is something to guard, or until the thread
- * is to end. */
-static void dn_ofi_rest(dn_ofi_t *ofi, uint64_t until)
+void dn_ofi_watch_call(const dn_ofi_t *ofi)
 {
-    const int guarding = ofi->watcher.guards;
-    const uint32_t greeting = ofi->greeting;
-    const struct timespec end = {(time_t) (until / UINT64_C(1000000000)),
-                                 (long) (until % UINT64_C(1000000000))};
+    const uint64_t one = 1;
 
-    while (!ofi->closing && guarding == ofi->watcher.guards && greeting == ofi->greeting
-           && ETIMEDOUT != pthread_cond_timedwait(&ofi->watcher.wake, &ofi->lock, &end)) {
+    if (0 <= ofi->watcher.event && sizeof(one) != write(ofi->watcher.event, &one, sizeof(one))) {
+        /* Full: it is called already. */
+        return;
     }
+}
+
+/** Wait until some time, or for one of @p n files; the first calls the thread. Without the lock. @return whether one can be read. */
+static int dn_ofi_wait(struct pollfd *wait, nfds_t n, uint64_t until)
+{
+    const uint64_t now = dn_clock_ns(), pause = until > now ? until - now : 0;
+    const struct timespec span = {(time_t) (pause / UINT64_C(1000000000)),
+                                  (long) (pause % UINT64_C(1000000000))};
+    uint64_t calls;
+
+    const int woken = ppoll(wait, n, &span, NULL);
+    return 0 < woken
+           && (0 == wait[0].revents || sizeof(calls) == read(wait[0].fd, &calls, sizeof(calls))
+               || EAGAIN == errno);
+}
+
+/** Sleep until some time, until something comes (if that is wanted), or until called. The lock is let go. */
+static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
+{
+    struct pollfd wait[2] = {{.fd = ofi->watcher.event, .events = POLLIN},
+                             {.fd = ofi->cq_fd, .events = POLLIN}};
+    const uint64_t begin = dn_clock_ns();
+    const int backlog = listens && ofi->backlog;
+
+    /* The thread is awake, and calls itself no more. */
+    ofi->watcher.calls = 0;
+    dn_ofi_unlock(ofi);
+    if (backlog) {
+        /* The file does not tell of that. The program may want the lock. */
+        dn_pause();
+    } else {
+        (void) dn_ofi_wait(wait, listens && 0 <= wait[1].fd ? 2 : 1,
+                           until < begin + DN_OFI_ON_NS ? begin + DN_OFI_ON_NS : until);
+    }
+    dn_ofi_lock(ofi);
+    const uint64_t end = dn_clock_ns();
+    const uint64_t spare = ofi->watcher.spare_ns + (end - begin) * (DN_OFI_ON_MOST_NS / DN_OFI_OFF_NS);
+    ofi->watcher.spare_ns = spare < DN_OFI_ON_MOST_NS ? spare : DN_OFI_ON_MOST_NS;
+    dn_thread_slept(&ofi->watcher.rank, begin, end);
+}
+
+/** Nap until the program looks no more, until some time, or until called. The lock is let go. */
+static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
+{
+    struct pollfd wait[2] = {{.fd = ofi->watcher.event, .events = POLLIN},
+                             {.fd = ofi->watcher.lull.fd, .events = POLLIN}};
+    uint64_t turns;
+    int stopped = 0, lull;
+
+    dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NAPS);
+    dn_lull_begin(&ofi->watcher.lull);
+    ofi->watcher.calls = 0;
+    dn_ofi_unlock(ofi);
+    do {
+        (void) dn_ofi_wait(wait, 2, until);
+        turns = dn_load_relaxed(&ofi->turns);
+        lull = 0 == wait[0].revents && 0 != wait[1].revents;
+        if (lull) {
+            dn_lull_begin(&ofi->watcher.lull);
+            lull = !dn_ofi_wait(wait, 1, dn_clock_ns() + DN_OFI_STOPPED_NS);
+            stopped = lull && turns == dn_load_relaxed(&ofi->turns);
+        }
+    } while (lull && !stopped);
+    dn_ofi_lock(ofi);
+    dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
+    /* Other than now: it still looks, as far as is known. */
+    ofi->watcher.turns = stopped ? turns : ofi->turns - 1;
+}
+
+/** The thread reads what came, in the place of the program. @return events. */
+static int dn_ofi_serve_turn(dn_ofi_t *ofi)
+{
+    dn_ofi_watch_turn(ofi, DN_OFI_WATCH_READS);
+    const int n = dn_ofi_turn(ofi);
+    dn_ofi_let_go(ofi);
+    dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
+    return n;
+}
+
+/** Something came, and its sender may send the next when it has the answer: be awake then. The core may be the program's, which has its
+ * turn after some time. */
+static void dn_ofi_look_on(dn_ofi_t *ofi)
+{
+    const uint64_t begin = dn_clock_ns(), spare = ofi->watcher.spare_ns, turns = ofi->turns;
+    uint64_t came = begin, now = begin;
+
+    while (now - came < DN_OFI_ON_NS && now - begin < spare && turns == ofi->turns && !ofi->closing) {
+        /* The program may want it. */
+        dn_ofi_unlock(ofi);
+        dn_pause();
+        dn_ofi_lock(ofi);
+        came = 0 != dn_ofi_serve_turn(ofi) ? now : came;
+        now = dn_clock_ns();
+    }
+    if (now - begin < spare) {
+        ofi->watcher.spare_ns -= now - begin;
+    } else {
+        ofi->watcher.spare_ns = 0;
+        dn_ofi_sleep(ofi, now + DN_OFI_OFF_NS, 0);
+    }
+}
+
+/** Look after all peers, and after what the program has left unread. */
+static void dn_ofi_look_after(dn_ofi_t *ofi)
+{
+    for (int i = 0; i < DN_OFI_CATCH_UP && ofi->backlog && 0 != dn_ofi_serve_turn(ofi); i++) {
+    }
+    dn_ofi_look(ofi);
+}
+
+/** When the thread has something to do, if nothing comes and nobody calls. */
+static uint64_t dn_ofi_timer(const dn_ofi_t *ofi, uint64_t look_at)
+{
+    uint64_t at = look_at;
+
+    if (0 > ofi->cq_fd || ofi->work) {
+        const uint64_t soon = dn_clock_ns() + DN_OFI_APART_NS;
+        at = soon < at ? soon : at;
+    }
+    return 0 != ofi->greeting && ofi->greet_at < at ? ofi->greet_at : at;
 }
 
 static void *dn_ofi_beat(void *arg)
 {
     dn_ofi_t *ofi = arg;
-    uint64_t turns = 0, greeted = 0;
-    uint64_t look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
+    const uint64_t begin = dn_clock_ns();
+    uint64_t look_at = begin + ofi->timeout_ns / DN_OFI_LOOKS;
 
     dn_ofi_lock(ofi);
+    dn_thread_slept(&ofi->watcher.rank, begin, begin);
     while (!ofi->closing) {
-        const int guarding = ofi->watcher.guards;
-        const uint64_t greet_at = 0 != ofi->greeting && ofi->greet_at < look_at ? ofi->greet_at : look_at;
-        dn_ofi_rest(ofi, guarding ? dn_clock_ns() + DN_OFI_GUARD_NS : greet_at);
-        if (guarding) {
+        if (ofi->watcher.guards) {
+            dn_ofi_sleep(ofi, dn_clock_ns() + DN_OFI_GUARD_NS, 0);
             /* What the application has not sent since by its progress. */
             ofi->watcher.guards = NULL != ofi->gathering;
             dn_ofi_let_go(ofi);
         }
-        if (0 != ofi->greeting && greeted == ofi->turns) {
-            /* Nobody reads the answer, and what waits for it stays here. */
-            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_READS);
-            dn_ofi_turn(ofi);
-            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
+        const int polled = ofi->watcher.turns != ofi->turns;
+        ofi->watcher.turns = ofi->turns;
+        if (!polled && 0 != dn_ofi_serve_turn(ofi)) {
+            if (ofi->contenders <= ofi->units) {
+                dn_ofi_look_on(ofi);
+            } else {
+                ofi->backlog = 1;
+            }
         }
-        greeted = ofi->turns;
-        if (dn_clock_ns() < look_at) {
+        if (dn_clock_ns() >= look_at) {
+            dn_ofi_look_after(ofi);
+            look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
+        }
+        if (ofi->watcher.guards || ofi->closing) {
             continue;
         }
-        if (turns == ofi->turns || ofi->backlog) {
-            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_READS);
-            for (int i = 0; i < DN_OFI_CATCH_UP && 0 != dn_ofi_turn(ofi); i++) {
-            }
-            dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
+        if (polled) {
+            dn_ofi_nap(ofi, look_at);
+        } else {
+            dn_ofi_sleep(ofi, dn_ofi_timer(ofi, look_at), 1);
         }
-        turns = ofi->turns;
-        dn_ofi_look(ofi);
-        look_at = dn_clock_ns() + ofi->timeout_ns / DN_OFI_LOOKS;
     }
     dn_ofi_unlock(ofi);
     return NULL;
-}
-
-void dn_ofi_watch_open(dn_ofi_t *ofi)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&ofi->watcher.wake, &attr);
-    pthread_condattr_destroy(&attr);
 }
 
 void dn_ofi_watch_start(dn_ofi_t *ofi)
@@ -200,12 +324,19 @@ void dn_ofi_watch_start(dn_ofi_t *ofi)
         return;
     }
     ofi->watcher.looked = dn_clock_ns();
-    if (0 == dn_thread_start(&ofi->watcher.thread, dn_ofi_beat, ofi)) {
+    ofi->watcher.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int failed = 0 > ofi->watcher.event ? errno : dn_lull_open(&ofi->watcher.lull);
+    if (0 == failed) {
+        failed = dn_thread_start(&ofi->watcher.thread, dn_ofi_beat, ofi);
+    }
+    if (0 == failed) {
         dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
     } else {
         ofi->timeout_ns = 0;
-        dn_log_error("no thread can be made to look after peers; one that falls "
-                     "silent is waited for");
+        dn_log_error("no thread can be made to serve what comes over ofi, and to look after peers: %s; one "
+                     "that falls silent is "
+                     "waited for; raise limits, as of processes",
+                     strerror(failed));
     }
 }
 
@@ -213,12 +344,18 @@ void dn_ofi_watch_close(dn_ofi_t *ofi)
 {
     dn_ofi_lock(ofi);
     ofi->closing = 1;
-    pthread_cond_signal(&ofi->watcher.wake);
+    const int runs = DN_OFI_WATCH_NONE != ofi->watcher.state;
     dn_ofi_unlock(ofi);
-    if (DN_OFI_WATCH_NONE != ofi->watcher.state) {
+    dn_ofi_watch_call(ofi);
+    if (runs) {
         pthread_join(ofi->watcher.thread, NULL);
         dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NONE);
     }
+    if (0 <= ofi->watcher.event) {
+        close(ofi->watcher.event);
+        ofi->watcher.event = -1;
+    }
+    dn_lull_close(&ofi->watcher.lull);
 }
 
 void dn_ofi_linger(dn_ofi_t *ofi)
