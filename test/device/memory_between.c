@@ -4,11 +4,12 @@
  */
 /** @file
  * Memory that changes by itself: a target computes for a second, and calls nothing of the library, while another process adds to its
- * word, PUSHes to its segment, PULLs from it, and stores to its LLCM. Then the same while the target polls.
+ * word, PUSHes to its segment, PULLs from it, and stores to its LLCM. Then additions while the target polls, and while it computes again;
+ * at last nothing comes, and nothing of the target runs.
  *
- *   ipnuma_between                       both processes here, over loopback
- *   ipnuma_between serve FOLDER DEVICE   the target; its address goes to a file of FOLDER
- *   ipnuma_between ask FOLDER DEVICE     the other, which reads it there
+ *   memory_between                       both processes here, over loopback, by each device that was built
+ *   memory_between serve FOLDER DEVICE   the target; its address goes to a file of FOLDER
+ *   memory_between ask FOLDER DEVICE     the other, which reads it there
  */
 #include "dn_config.h"
 
@@ -38,7 +39,7 @@ enum { ENDS = 2 };
 static void need(int right, const char *what)
 {
     if (!right) {
-        fprintf(stderr, "ipnuma_between: wrong: %s\n", what);
+        fprintf(stderr, "memory_between: wrong: %s\n", what);
         exit(1);
     }
 }
@@ -82,6 +83,21 @@ static void read_offer(const char *folder, offer_t *offer)
     need(1 == fread(offer, sizeof(*offer), 1, file) && 0 == fclose(file), "the offer is read");
 }
 
+/** Nothing comes, and the process sleeps: so do the threads of the library. */
+static void rest(void)
+{
+    const struct timespec pause = {.tv_nsec = 300000000};
+    struct timespec before, after;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    /* What is measured is a time: there is no event. */
+    (void) nanosleep(&pause, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    const double used =
+        (double) (after.tv_sec - before.tv_sec) + (double) (after.tv_nsec - before.tv_nsec) / 1e9;
+    need(used < 0.1, "threads sleep while nothing comes");
+}
+
 static void serve(const char *folder, const char *device)
 {
     static uint64_t word[2]; /* that is added to, and whether this process polls */
@@ -115,6 +131,11 @@ static void serve(const char *folder, const char *device)
         dn_progress(port);
     }
     need(2 * ADDS == dn_load_acquire(&word[0]), "each addition is done once while the target polls");
+    while (ENDS != dn_load_acquire(&phase[2])) {
+        sum += sum * 3 + dn_load_relaxed(&word[0]);
+    }
+    need(3 * ADDS == dn_load_acquire(&word[0]), "each addition is done once while the target computes again");
+    rest();
     dn_close(port);
     /* So that it was computed. */
     fprintf(stderr, "%s", 1 == sum ? " " : "");
@@ -215,15 +236,17 @@ static void ask(const char *folder, const char *device)
     }
     const double polling = add(port, peer, &offer, ADDS);
     store(port, peer, offer.off + 8, ENDS);
+    (void) add(port, peer, &offer, 2 * ADDS);
+    store(port, peer, offer.off + 16, ENDS);
     printf("a fetch-and-add takes %.1f us while the target computes, %.1f us while it polls: %.2f\n",
            computing / 1000, polling / 1000, computing / polling);
     dn_close(port);
 }
 
-/** Both here. */
-static int run_both(void)
+/** Both here, over one device. */
+static int run_both(const char *device)
 {
-    char folder[] = "/tmp/ipnuma_between.XXXXXX", path[512];
+    char folder[] = "/tmp/memory_between.XXXXXX", path[512];
     int status[2] = {1, 1};
     pid_t pid[2];
 
@@ -232,7 +255,7 @@ static int run_both(void)
         pid[i] = fork();
         if (0 == pid[i]) {
             alarm(SECONDS);
-            (0 == i ? serve : ask)(folder, "ipnuma:lo");
+            (0 == i ? serve : ask)(folder, device);
             exit(0);
         }
         need(0 < pid[i], "a process is made");
@@ -252,14 +275,38 @@ static int run_both(void)
     return DN_TEST_SKIP == status[0] ? DN_TEST_SKIP : 0 != status[0] || 0 != status[1];
 }
 
+/** Both here, over each device. */
+static int run_here(void)
+{
+    static const char *const device[] = {
+#ifdef HAVE_IPNUMA
+        "ipnuma:lo",
+#endif
+#ifdef HAVE_OFI
+        "ofi:@lo",
+#endif
+    };
+    int result = DN_TEST_SKIP;
+
+    for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++) {
+        const int one = run_both(device[i]);
+        if (0 != one && DN_TEST_SKIP != one) {
+            fprintf(stderr, "memory_between: over %s it failed\n", device[i]);
+            return one;
+        }
+        result = DN_TEST_SKIP == one ? result : 0;
+    }
+    return result;
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (1 == argc) {
-        return run_both();
+        return run_here();
     }
     if (4 != argc) {
-        fprintf(stderr, "usage: ipnuma_between [serve|ask FOLDER DEVICE]\n");
+        fprintf(stderr, "usage: memory_between [serve|ask FOLDER DEVICE]\n");
         return 99;
     }
     alarm(SECONDS);
