@@ -53,6 +53,8 @@ static const struct {
     {"help_bytes", "Bytes copied on behalf of a process that gets them", offsetof(dn_counters_t, help_bytes)},
     {"ring_bytes", "Bytes put and got through the message rings", offsetof(dn_counters_t, ring_bytes)},
     {"dropped", "Messages refused or without a receiver", offsetof(dn_counters_t, dropped)},
+    {"resent", "Datagrams whose bytes were sent before, as they were lost or seemed so",
+     offsetof(dn_counters_t, resent)},
 };
 
 /** mca_base_get_value_fn_t; the context is the index in the table. */

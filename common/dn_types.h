@@ -249,6 +249,7 @@ typedef struct dn_counters {
     uint64_t peers_lost; /**< peers whose process has ended or whose port has closed: a caller that waits asks
                                 dn_peer_check() when this has grown */
     uint64_t progs_sent; /**< scatter/gather programs that peers were given to run */
+    uint64_t resent;     /**< datagrams whose bytes were sent before, as they were lost or seemed so */
 } dn_counters_t;
 
 /** What the device does by itself towards a peer, read from what it fills in; the rest is done by the core

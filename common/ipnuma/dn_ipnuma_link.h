@@ -105,6 +105,7 @@ struct dn_ipnuma_link {
     int late;   /**< a packet came that is of none of the newest DN_IPNUMA_GAPS_AHEAD ranges */
 
     uint64_t resent, doubled, dropped; /**< counted */
+    uint64_t *resent_p;                /**< counter that `resent` is added to, over all links; NULL: none */
 };
 
 /** What both sides know before the first packet. */

@@ -113,6 +113,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     if (!dn_ipnuma_link_open(&pc->link, &dn_ipnuma_pc_ops, &terms)) {
         goto err_free;
     }
+    pc->link.resent_p = &ipnuma->iface.counters->resent;
     pc->id = dn_ipnuma_pc_id(ipnuma);
     const uint64_t at = dn_ipnuma_llcm_pages(where, &len);
     if (0 == pc->id || DN_OK != dn_ipnuma_map_add(&ipnuma->map, pc->id, at, len, &pc->page)) {

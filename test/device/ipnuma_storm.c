@@ -188,6 +188,9 @@ static void run_one(int channel, uint64_t messages, uint64_t seed)
     const uint64_t befell = faults;
     dn_ipnuma_unlock(ipnuma);
     need(0 == seed || messages < 1000 || 0 != befell, "the wire is bad");
+    dn_counters_t counters;
+    dn_counters(port, &counters);
+    need(0 == seed || messages < 1000 || 0 != counters.resent, "what was sent again is counted");
     if (0 == rank) {
         printf("%" PRIu64 " messages each way over a %s wire: %.0f a second, %" PRIu64 " faults\n", messages,
                0 == seed ? "good" : "bad", 2 * (double) messages / seconds, befell);

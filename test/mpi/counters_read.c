@@ -22,12 +22,12 @@
 #define LARGE_COUNT 8
 #define LARGE_BYTES (4 << 20)
 
-enum { SENT, BYTES, LINES, WAITS, CMA, RING, MAPPED, HELP, COUNTERS };
+enum { SENT, BYTES, LINES, WAITS, CMA, RING, MAPPED, HELP, RESENT, COUNTERS };
 
 static const char *const names[COUNTERS] = {
     "btl_dimmnet_messages_sent", "btl_dimmnet_bytes_sent", "btl_dimmnet_lines_sent",
     "btl_dimmnet_credit_waits",  "btl_dimmnet_cma_bytes",  "btl_dimmnet_ring_bytes",
-    "btl_dimmnet_mapped_bytes",  "btl_dimmnet_help_bytes",
+    "btl_dimmnet_mapped_bytes",  "btl_dimmnet_help_bytes", "btl_dimmnet_resent",
 };
 
 static int rank;
