@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -377,6 +378,64 @@ static void what_is_not_shared_is_not_reached(void **state)
     close_both();
 }
 
+static unsigned zeros, others; /**< bytes of answers */
+
+/** dn_ipnuma_link_ops_t::take of a process that looks at them. */
+static int take_and_count(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
+{
+    for (uint32_t i = 0; DN_TLP_COMPLETION == tlp->kind && i < tlp->len; i++) {
+        zeros += 0 == ((const uint8_t *) tlp->data)[i];
+        others += 0 != ((const uint8_t *) tlp->data)[i];
+    }
+    return dn_ipnuma_pc_ops.take(link, tlp);
+}
+
+/** Memory whose owner takes it back between the request for it and the answer. */
+static void memory_that_goes_while_it_is_read_is_refused(void **state)
+{
+    enum { LEN = 1 << 16 };
+    static uint8_t local[LEN];
+    uint8_t *memory = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    dn_ipnuma_link_ops_t ops = dn_ipnuma_pc_ops;
+    dn_segment_t *segment = NULL;
+    dn_comp_t comp = {end};
+    dn_key_t key;
+
+    (void) state;
+    ops.take = take_and_count;
+    assert_true(MAP_FAILED != memory);
+    dn_test_fill(memory, LEN, 1);
+    dn_test_fill(local, LEN, 2);
+    open_both(DN_AUTH_HELLO);
+    assert_int_equal(dn_segment_register(port[1], memory, LEN, &segment), DN_OK);
+    dn_segment_key(segment, &key);
+    const dn_xfer_t xfer = {.local = local, .key = &key, .len = LEN, .comp = &comp};
+    dn_ipnuma_lock(device_of(0));
+    device_of(0)->pcs->link.ops = &ops;
+    dn_ipnuma_unlock(device_of(0));
+    /* Neither the thread of port 1 nor anybody else reads, or answers, but this. */
+    dn_ipnuma_lock(device_of(1));
+    const dn_status_t status = dn_pull(peer[0], &xfer);
+    while (pc_of_first()->replies == pc_of_first()->replied) {
+        dn_progress(port[0]);
+        (void) dn_ipnuma_socket_receive(device_of(1));
+    }
+    /* Who reads the memory now dies. */
+    dn_ipnuma_regions_remove(&device_of(1)->regions, dn_key_way(&key, DN_KEY_IPNUMA)->word[0]);
+    assert_int_equal(mprotect(memory, LEN, PROT_NONE), 0);
+    dn_ipnuma_unlock(device_of(1));
+    assert_int_equal(finish(status), DN_ERR_RANGE);
+    /* An error and zeros come; the reader's memory stays as it was. */
+    assert_int_equal(others, 0);
+    assert_int_equal(zeros, LEN);
+    assert_int_equal(dn_test_mismatch(local, LEN, 2), LEN);
+    dn_ipnuma_lock(device_of(0));
+    device_of(0)->pcs->link.ops = &dn_ipnuma_pc_ops;
+    dn_ipnuma_unlock(device_of(0));
+    close_both();
+    munmap(memory, LEN);
+}
+
 /** All that a port shares, where its device is opened for processes at some addresses. */
 static void only_the_addresses_that_are_named_are_let_in(void **state)
 {
@@ -418,6 +477,7 @@ int main(void)
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(what_is_not_shared_is_not_reached),
+        cmocka_unit_test(memory_that_goes_while_it_is_read_is_refused),
         cmocka_unit_test(only_the_addresses_that_are_named_are_let_in),
     };
 
