@@ -66,17 +66,17 @@ uint32_t dn_pace_flow_bit(size_t len)
     return DN_PACE_FLOW_MAX < len ? 0 : UINT32_C(1) << class_of(len);
 }
 
-/** Messages of a class that warm what they go through, if they go in pieces. */
-static unsigned dn_pace_cold_of(unsigned class)
+/** Messages of a length that warm what they go through, if they go in pieces. */
+static unsigned dn_pace_cold(size_t len)
 {
-    const unsigned cold = (unsigned) (DN_PACE_COLD_BYTES >> 14 >> class);
+    const unsigned cold = (unsigned) (DN_PACE_COLD_BYTES >> 14 >> class_of(len));
 
     return LEAST_COLD > cold ? LEAST_COLD : cold;
 }
 
 unsigned dn_pace_tries(enum dn_pace_way way, size_t len)
 {
-    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_cold_of(class_of(len)) : 0);
+    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_cold(len) : 0);
 }
 
 /** Is a way known, and faster than another? */
@@ -136,18 +136,12 @@ static enum dn_pace_way dn_pace_wanted(const struct dn_pace_class *class, int mi
     return 0 != class->left && class->tries >= class->left ? class->trial : dn_pace_best(class);
 }
 
-/** Messages by which a way is tried at first. */
-static unsigned dn_pace_first_tries(const struct dn_pace_class *class, enum dn_pace_way way)
-{
-    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? class->cold : 0);
-}
-
-/** Messages by which a way is tried again; the best one has been chosen. */
-static unsigned dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pace_way way)
+/** Messages of a length by which a way is tried again; the best one has been chosen. */
+static uint16_t dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     const int hopeless = class->cost[way] > HOPELESS * class->cost[class->best];
 
-    return hopeless ? DN_PACE_TRIES : dn_pace_first_tries(class, way);
+    return (uint16_t) (hopeless ? DN_PACE_TRIES : dn_pace_tries(way, len));
 }
 
 /** The next way has its first tries. */
@@ -158,7 +152,7 @@ static void dn_pace_next_turn(struct dn_pace_class *class)
 }
 
 /** Choose the way that is tried next. @return 0: there is none. */
-static int dn_pace_plan(struct dn_pace_class *class)
+static int dn_pace_plan(struct dn_pace_class *class, size_t len)
 {
     const enum dn_pace_way best = dn_pace_best(class);
     const enum dn_pace_way trial = dn_pace_next_trial(class, best);
@@ -174,25 +168,25 @@ static int dn_pace_plan(struct dn_pace_class *class)
     class->open = 0;
     if (0 != class->cost_then && DN_PACE_PIECES != class->trial) {
         /* The trial that is over has let the memory of pieces become cold. */
-        class->uncounted = class->cold;
+        class->uncounted = (uint16_t) dn_pace_cold(len);
     }
     class->best = best;
     class->cost_then = class->cost[best];
     class->trial = trial;
-    class->tries = (uint16_t) dn_pace_more_tries(class, trial);
+    class->tries = dn_pace_more_tries(class, trial, len);
     class->left = (uint32_t) (class->tries + (0 != class->hasty ? FIRST_LEFT : dn_pace_until(class)));
     class->hasty -= 0 != class->hasty;
     return 1;
 }
 
 /** A message goes the way that is wanted: count it. */
-static void dn_pace_step(struct dn_pace_class *class, enum dn_pace_way way)
+static void dn_pace_step(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     if (DN_PACE_WAYS > class->turn) {
-        if (dn_pace_first_tries(class, way) <= ++class->tried) {
+        if (dn_pace_tries(way, len) <= ++class->tried) {
             dn_pace_next_turn(class);
         }
-    } else if ((0 != class->left || dn_pace_plan(class)) && class->tries == --class->left) {
+    } else if ((0 != class->left || dn_pace_plan(class, len)) && class->tries == --class->left) {
         class->spent[class->trial] = 0;
         class->open = (uint16_t) (class->tries + OPEN);
         if (DN_PACE_PIECES == class->trial) {
@@ -237,7 +231,7 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
 }
 
 /** Has the best way become so slow that another one may be better? */
-static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way)
+static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     const float cost = class->cost[way];
     const int waits = way == class->best && class->tries < class->left;
@@ -245,7 +239,7 @@ static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way)
     if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
         class->cost_then = cost;
         class->lost = 0;
-        class->tries = (uint16_t) dn_pace_more_tries(class, class->trial);
+        class->tries = dn_pace_more_tries(class, class->trial, len);
         class->left = class->tries + 1u;
         class->hasty = DN_PACE_WAYS - 1;
     }
@@ -257,19 +251,19 @@ int dn_pace_wants_flow(const dn_pace_t *pace, size_t len)
 }
 
 /** Messages of a length are new: begin with what is known of shorter ones. */
-static void dn_pace_meet(dn_pace_t *pace, unsigned index)
+static void dn_pace_meet(dn_pace_t *pace, size_t len)
 {
-    struct dn_pace_class *class = &pace->class[index];
-    const struct dn_pace_class *shorter = 0 == index ? NULL : class - 1;
+    struct dn_pace_class *class = &pace->class[class_of(len)];
+    const struct dn_pace_class *shorter = pace->class == class ? NULL : class - 1;
 
-    class->cold = (uint16_t) dn_pace_cold_of(index);
+    class->met = 1;
     if (NULL != shorter && DN_PACE_WAYS == shorter->turn) {
         memcpy(class->cost, shorter->cost, sizeof(class->cost));
         memcpy(class->known, shorter->known, sizeof(class->known));
         class->turn = DN_PACE_WAYS;
         class->hasty = DN_PACE_WAYS - 1;
     } else {
-        class->uncounted = class->cold;
+        class->uncounted = (uint16_t) dn_pace_cold(len);
     }
 }
 
@@ -306,8 +300,8 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
         return DN_PACE_STREAM_NEVER == stream ? DN_PACE_PULL : DN_PACE_PIECES;
     }
     class->flows = DN_PACE_ANNOUNCED != begin;
-    if (0 == class->cold) {
-        dn_pace_meet(pace, class_of(len));
+    if (!class->met) {
+        dn_pace_meet(pace, len);
     }
     const enum dn_pace_way wanted = dn_pace_wanted(class, class->flows);
     if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
@@ -317,7 +311,7 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
     if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->uncounted)) {
-        dn_pace_step(class, way);
+        dn_pace_step(class, way, len);
     }
     if (DN_PACE_PIECES == way && 0 != class->uncounted) {
         class->uncounted--;
@@ -352,7 +346,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         *known += (cost - *known) / (float) ++class->known[way];
     } else {
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
-        dn_pace_watch(class, way);
+        dn_pace_watch(class, way, len);
     }
     pace->last = now;
     pace->skipped = 0;

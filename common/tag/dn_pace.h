@@ -68,8 +68,8 @@ typedef struct dn_pace {
         enum dn_pace_way last;        /**< the way of the message that ended last */
         uint8_t turn;                 /**< ways that have had their first tries */
         uint16_t tried;               /**< first tries of the next way so far */
-        uint16_t cold;          /**< pieces that warm what they go through; not 0 once a message has come */
-        uint16_t uncounted;     /**< pieces until this is warm, whose time does not count */
+        uint8_t met;                  /**< not 0: a message of this class has come */
+        uint16_t uncounted;     /**< pieces until what they go through is warm: their time does not count */
         uint32_t left;          /**< messages until another way has been tried again */
         enum dn_pace_way trial; /**< the way that is tried then */
         uint16_t tries;         /**< by so many messages, the last ones of `left` */
