@@ -25,29 +25,37 @@ typedef struct dn_choice {
     uint32_t made;    /**< operations; wraps, and is not compared */
 } dn_choice_t;
 
-/** Operations of a round; it divides 2^32, since the count wraps. */
-#define DN_CHOICE_EVERY 8192u
-/** Two thirds of the tries of a way do not count: they find in the caches what the other way has left there. */
-#define DN_CHOICE_SETTLES(tries) (2 * (tries) / 3)
+/** How often ways are tried, and how long. */
+typedef struct dn_choice_plan {
+    uint32_t tries[2]; /**< operations of each way at the begin of a round, not fewer than DN_CHOICE_COUNTS */
+    uint32_t every;    /**< operations of a round; it divides 2^32, since the count wraps */
+} dn_choice_plan_t;
+
+/** Of the tries of a way the last ones count. Those before find in the caches what the other way has left there, and bring in what this
+ * way needs. */
+#define DN_CHOICE_COUNTS 8u
 /** Of the rest of a round, one in how many is timed. */
 #define DN_CHOICE_TIMED 16u
 /** What costs more costs much. */
 #define DN_CHOICE_MOST 1000000000
 
 /** The way of the next operation.
- * @param[in] tries     Operations of each way at the begin of a round.
+ * @param[in] plan      It may differ from call to call, as the length of operations does.
  * @param[out] timed_p  Whether the caller is to call dn_choice_learn(). */
-static inline unsigned dn_choice_make(dn_choice_t *choice, uint32_t tries, bool *timed_p)
+static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_t *plan, bool *timed_p)
 {
     const uint32_t made = dn_load_relaxed(&choice->made);
     const uint32_t first = dn_load_relaxed(&choice->cost[0]);
     const uint32_t second = dn_load_relaxed(&choice->cost[1]);
-    const uint32_t turn = made % DN_CHOICE_EVERY;
+    const uint32_t turn = made % plan->every;
 
     dn_store_relaxed(&choice->made, made + 1);
-    if (2 * tries > turn) {
-        *timed_p = DN_CHOICE_SETTLES(tries) <= turn % tries;
-        return turn / tries;
+    if (plan->tries[0] + plan->tries[1] > turn) {
+        const unsigned way = plan->tries[0] <= turn;
+        const uint32_t end = plan->tries[0] + (0 != way ? plan->tries[1] : 0);
+
+        *timed_p = end - turn <= DN_CHOICE_COUNTS;
+        return way;
     }
     *timed_p = 0 == turn % DN_CHOICE_TIMED;
     return 0 != second && second < first;

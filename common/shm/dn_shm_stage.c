@@ -29,7 +29,8 @@
  *          in half the time of one that has not.
  *
  * Lines leave the caches where the stage is larger than these. From DN_SHM_STAGE_CACHES granules on the sender takes the time that its
- * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h).
+ * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h). The walk on is slow at first:
+ * only after some laps do the caches that cores share hold its lines.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -68,8 +69,11 @@
 /** Turns without an answer after which it is a stream. */
 #define DN_SHM_STAGE_ALONE 4u
 
-/** Messages by which a walk is tried. */
-#define DN_SHM_WALK_TRIES 48
+/** Bytes that a walk through all of the stage takes until the caches hold what they will hold of it: some laps. And the messages by which
+ * the other walk is tried, and from one trial to the next: rare, since the way through cold memory is long. */
+#define DN_SHM_WALK_WARM  ((uint32_t) DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7)
+#define DN_SHM_WALK_TRIES 24u
+#define DN_SHM_WALK_EVERY 65536u
 
 /** Granules that are taken as soon as none is free. */
 #define DN_SHM_STAGE_FIRST 4
@@ -393,7 +397,12 @@ static void dn_shm_walk_next(dn_shm_peer_t *peer, size_t len)
         dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - walks->began_ns) << 16) / len);
     }
     if (DN_SHM_STAGE_CACHES <= dn_load_relaxed(&shm->stage.populated)) {
-        walks->walk = (enum dn_shm_walk) dn_choice_make(&walks->choice, DN_SHM_WALK_TRIES, &walks->timed);
+        const dn_choice_plan_t plan = {
+            .tries = {[DN_SHM_WALK_AGAIN] = DN_SHM_WALK_TRIES,
+                      [DN_SHM_WALK_ON] = DN_SHM_WALK_WARM / (uint32_t) len + DN_CHOICE_COUNTS},
+            .every = DN_SHM_WALK_EVERY};
+
+        walks->walk = (enum dn_shm_walk) dn_choice_make(&walks->choice, &plan, &walks->timed);
     }
 }
 

@@ -14,8 +14,10 @@
 #define MOST_LEFT  65536.0f
 #define LOST_MOST  4
 
-/** Messages until the first trials of a length that is new, where shorter ones are known. */
-#define FIRST_LEFT 64
+/** Messages until the first trials of a length that is new, where shorter ones are known. And messages until PIECES that are the best no
+ * longer are tried again: twice as many each time, up to DOUBTS_MOST times. */
+#define FIRST_LEFT  64u
+#define DOUBTS_MOST 8
 
 /** A best way that takes this much longer than when it was chosen has the next trial begin at once, if that way is known to take less
  * than this many times as much. */
@@ -176,6 +178,7 @@ static int dn_pace_plan(struct dn_pace_class *class, size_t len)
     class->tries = dn_pace_more_tries(class, trial, len);
     class->left = (uint32_t) (class->tries + (0 != class->hasty ? FIRST_LEFT : dn_pace_until(class)));
     class->hasty -= 0 != class->hasty;
+    class->doubts -= 0 != class->doubts;
     return 1;
 }
 
@@ -230,13 +233,30 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
     return 1;
 }
 
+/** PIECES are the best no longer: try them again soon. They may have been disturbed, and the next way's cost stays as it is while nothing
+ * goes that way. */
+static void dn_pace_doubt(struct dn_pace_class *class, size_t len)
+{
+    const uint32_t due = class->left - class->tries;
+    const uint32_t soon = FIRST_LEFT << class->doubts;
+
+    class->best = dn_pace_best(class);
+    class->cost_then = class->cost[class->best];
+    class->trial = DN_PACE_PIECES;
+    class->tries = (uint16_t) dn_pace_tries(DN_PACE_PIECES, len);
+    class->left = class->tries + (due < soon ? due : soon);
+    class->doubts += DOUBTS_MOST > class->doubts;
+}
+
 /** Has the best way become so slow that another one may be better? */
 static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     const float cost = class->cost[way];
     const int waits = way == class->best && class->tries < class->left;
 
-    if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
+    if (waits && DN_PACE_PIECES == way && DN_PACE_PIECES != dn_pace_best(class)) {
+        dn_pace_doubt(class, len);
+    } else if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
         class->cost_then = cost;
         class->lost = 0;
         class->tries = dn_pace_more_tries(class, class->trial, len);

@@ -50,8 +50,8 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 #define DN_PACE_TRIES 8
 
 /** Bytes of pieces in a row before their time counts. The memory that they go through is larger than the caches, and cold at first: then
- * pieces take up to four times as long as they will. So many bytes are more than it has at first (dn_shm_stage.c). */
-#define DN_PACE_COLD_BYTES ((size_t) 5 << 19)
+ * pieces take up to four times as long as they will. So many bytes are some laps of it (dn_shm_stage.c). */
+#define DN_PACE_COLD_BYTES ((size_t) 15 << 19)
 
 /** Messages of one way in a row after which the time of the next one counts: the first ones find memory that was never touched, or that
  * has left the caches, and a sender that does other things. */
@@ -79,6 +79,7 @@ typedef struct dn_pace {
         enum dn_pace_way best;  /**< the way that was best when `trial` was chosen */
         float cost_then;        /**< its cost at that time */
         uint8_t lost;           /**< trials in a row after which the best way was the same */
+        uint8_t doubts;         /**< trials of PIECES that came early, not long ago */
         uint8_t
             hasty; /**< trials that follow each other soon: what is known is of other lengths, or of other times */
         uint8_t unmet; /**< messages in a row that were announced, though they were to flow */

@@ -535,7 +535,7 @@ static uint64_t send_one_by_one(dn_world_t *world, size_t len, uint64_t sent, ui
 static void walk_for_long(dn_shm_walks_t *walks, enum dn_shm_walk walk)
 {
     walks->walk = walk;
-    walks->choice = (dn_choice_t){.cost = {UINT32_MAX, UINT32_MAX}, .made = DN_CHOICE_EVERY / 4};
+    walks->choice = (dn_choice_t){.cost = {UINT32_MAX, UINT32_MAX}, .made = 1u << 15};
     walks->choice.cost[walk] = 1;
 }
 
@@ -620,8 +620,15 @@ static void memory_comes_early_where_there_are_threads_and_cores(dn_world_t *wor
 /** Pieces of long messages, in a stage that is larger than the caches. Each is read before the next. */
 static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
 {
-    enum { LARGE = 64, GRANULES = LARGE, OTHERS = LARGE / 2, GROW = 2 * 16 * GRANULES, PIECES = 2 * 70 };
-    const uint64_t all = GROW + 4 * PIECES;
+    enum {
+        LARGE = 64,
+        GRANULES = LARGE,
+        OTHERS = LARGE / 2,
+        GROW = 2 * 16 * GRANULES,
+        PIECES = 2 * 70,
+        TRIES = 600
+    };
+    const uint64_t all = GROW + TRIES + 3 * PIECES;
 
     open_staged(world, GRANULES, hear_any);
     dn_world_connect_to(world, 1 - world->rank);
@@ -634,9 +641,9 @@ static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
         uint64_t sent = send_one_by_one(world, PIECE, 0, GROW);
         dn_check_equal(populated(world, FIRST), GRANULES);
         /* Both walks are tried before one of them has a longer turn. */
-        sent = send_one_by_one(world, PIECE, sent, PIECES);
+        sent = send_one_by_one(world, PIECE, sent, TRIES);
         dn_check(0 < walks->choice.cost[DN_SHM_WALK_AGAIN] && 0 < walks->choice.cost[DN_SHM_WALK_ON]);
-        dn_check(PIECES <= walks->choice.made);
+        dn_check(TRIES <= walks->choice.made);
         /* In one of them few granules are used, in the other one all. */
         walk_for_long(walks, DN_SHM_WALK_AGAIN);
         sent = send_one_by_one(world, PIECE, sent, PIECES / 2);

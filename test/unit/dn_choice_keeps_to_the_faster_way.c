@@ -12,7 +12,9 @@
 
 #include "dn_choice.h"
 
-enum { FIRST, SECOND, TRIES = 12, ROUND = DN_CHOICE_EVERY };
+enum { FIRST, SECOND, TRIES = 12, ROUND = 8192 };
+
+static const dn_choice_plan_t plan = {.tries = {TRIES, TRIES}, .every = ROUND};
 
 /** Make so many operations, which take so long by each way. @return how many went the second one. */
 static unsigned run(dn_choice_t *choice, unsigned operations, uint64_t first, uint64_t second)
@@ -21,7 +23,7 @@ static unsigned run(dn_choice_t *choice, unsigned operations, uint64_t first, ui
 
     for (unsigned i = 0; i < operations; i++) {
         bool timed;
-        const unsigned way = dn_choice_make(choice, TRIES, &timed);
+        const unsigned way = dn_choice_make(choice, &plan, &timed);
 
         if (timed) {
             dn_choice_learn(choice, way, SECOND == way ? second : first);
@@ -74,10 +76,33 @@ static void what_is_not_known_is_not_worse(void **state)
     bool timed;
 
     for (unsigned i = 0; i < 2 * TRIES; i++) {
-        (void) dn_choice_make(&choice, TRIES, &timed);
+        (void) dn_choice_make(&choice, &plan, &timed);
         dn_choice_learn(&choice, SECOND, 300);
     }
-    assert_int_equal(dn_choice_make(&choice, TRIES, &timed), FIRST);
+    assert_int_equal(dn_choice_make(&choice, &plan, &timed), FIRST);
+}
+
+/** A way that is slow until it has gone for a while is judged by what it takes then. Lengths that change are no matter. */
+static void a_way_that_warms_up_is_tried_for_longer(void **state)
+{
+    enum { COLD = 300 };
+    const dn_choice_plan_t longer = {.tries = {TRIES, COLD + DN_CHOICE_COUNTS}, .every = ROUND};
+    const dn_choice_plan_t other = {.tries = {TRIES, COLD / 2}, .every = ROUND};
+    dn_choice_t choice = {0};
+    unsigned row = 0;
+    unsigned went = 0;
+
+    for (unsigned i = 0; i < 2 * ROUND; i++) {
+        bool timed;
+        const unsigned way = dn_choice_make(&choice, TRIES < i && i < 2 * TRIES ? &other : &longer, &timed);
+
+        row = SECOND == way ? row + 1 : 0;
+        if (timed) {
+            dn_choice_learn(&choice, way, FIRST == way ? 700 : COLD < row ? 500 : 2000);
+        }
+        went += SECOND == way;
+    }
+    assert_int_equal(went, 2 * (ROUND - TRIES));
 }
 
 int main(void)
@@ -87,6 +112,7 @@ int main(void)
         cmocka_unit_test(a_change_is_noticed),
         cmocka_unit_test(a_disturbance_is_none),
         cmocka_unit_test(what_is_not_known_is_not_worse),
+        cmocka_unit_test(a_way_that_warms_up_is_tried_for_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,15 +95,16 @@ static void faster_way_wins_and_trying_is_cheap(void **state)
               {{{5000, 1000, 5000}}, DN_PACE_ALONE}, {{{1100, 1000, 1100}}, DN_PACE_ALONE},
               {{{1000, 1100, 1100}}, DN_PACE_PULL},  {{{1200, 1300, 1000}}, DN_PACE_PIECES},
               {{{1000, 1200, 90000}}, DN_PACE_PULL}};
+    enum { MANY = 150000 };
     uint64_t lost;
 
     for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         for (size_t len = 16384; len <= (size_t) 1 << 33; len *= 8) {
             dn_pace_t pace = {0};
             (void) run(&pace, len, &of[i].speed, all_tries(len), of[i].best, &lost);
-            const unsigned best = run(&pace, len, &of[i].speed, 20000, of[i].best, &lost);
-            assert_in_range(20000 - best, 1, 20000 / 62);
-            assert_true(lost <= 20000 * (uint64_t) 1000 * 5 / 100);
+            const unsigned best = run(&pace, len, &of[i].speed, MANY, of[i].best, &lost);
+            assert_in_range(MANY - best, 1, MANY / 62);
+            assert_true(lost <= MANY * (uint64_t) 1000 * 5 / 100);
         }
     }
 }
@@ -127,7 +128,7 @@ static void one_disturbance_changes_nothing(void **state)
     const speed_t disturbed = SPEED(3000000, 1500);
     dn_pace_t pace = {0};
 
-    (void) run_pieces(&pace, 65536, &speed, 100);
+    (void) run_pieces(&pace, 65536, &speed, all_tries(65536));
     (void) run_pieces(&pace, 65536, &disturbed, 1);
     assert_in_range(run_pieces(&pace, 65536, &speed, 100), 0, 3);
 }
@@ -140,7 +141,7 @@ static void cold_memory_is_forgotten(void **state)
     dn_pace_t pace = {0};
 
     (void) run_pieces(&pace, 65536, &cold, 1);
-    (void) run_pieces(&pace, 65536, &warm, 100);
+    (void) run_pieces(&pace, 65536, &warm, all_tries(65536));
     assert_in_range(run_pieces(&pace, 65536, &warm, 100), 0, 4);
 }
 
@@ -194,7 +195,7 @@ static void unknown_way_waits_for_its_first_message(void **state)
     dn_pace_t pace = {0};
     unsigned pieces = 0;
 
-    for (int i = 0; i < 64; i++) {
+    for (unsigned i = 0; i < 2 * all_tries(65536); i++) {
         const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 65536, DN_PACE_ANNOUNCED);
 
         pieces += DN_PACE_PIECES == way;
@@ -390,7 +391,7 @@ static void new_lengths_begin_with_what_is_known(void **state)
     const speed_t large = SPEED(1000, 3000);
     dn_pace_t pace = {0};
 
-    (void) run_pieces(&pace, 65536, &small, 100);
+    (void) run_pieces(&pace, 65536, &small, all_tries(65536));
     assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 131072, DN_PACE_ANNOUNCED), DN_PACE_PIECES);
     /* But not of much shorter ones. */
     assert_int_equal(dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 524288, DN_PACE_ANNOUNCED), DN_PACE_PULL);
@@ -403,17 +404,33 @@ static void trials_become_rare_until_something_changes(void **state)
 {
     const speed_t speed = SPEED(1000, 1100);
     const speed_t slow = SPEED(2900, 1100);
+    enum { MANY = 70000 };
     dn_pace_t pace = {0};
     uint64_t lost;
 
-    (void) run_pieces(&pace, 131072, &speed, 20000);
-    const unsigned pulls = run(&pace, 131072, &speed, 20000, DN_PACE_PULL, &lost);
+    (void) run_pieces(&pace, 131072, &speed, MANY);
+    const unsigned pulls = run(&pace, 131072, &speed, MANY, DN_PACE_PULL, &lost);
     const unsigned trials = 2 * (DN_PACE_TRIES + dn_pace_tries(DN_PACE_PIECES, 131072));
-    assert_in_range(pulls, 20001 - trials, 19999);
+    assert_in_range(pulls, MANY - 2 * trials, MANY - 1);
     /* Slower than known, and not yet than what is known of the other way. */
     pace.class[3].cost[DN_PACE_PIECES] *= 3;
     (void) run_pieces(&pace, 131072, &slow, 250);
     assert_true(run_pieces(&pace, 131072, &slow, 100) > 80);
+}
+
+/** Pieces that were disturbed for a while come back soon. */
+static void pieces_that_were_disturbed_come_back(void **state)
+{
+    const speed_t speed = SPEED(2000, 1000);
+    const speed_t disturbed = SPEED(2000, 5000);
+    const unsigned tries = dn_pace_tries(DN_PACE_PIECES, 131072);
+    dn_pace_t pace = {0};
+
+    (void) run_pieces(&pace, 131072, &speed, 2000);
+    (void) run_pieces(&pace, 131072, &disturbed, 10);
+    assert_int_equal(run_pieces(&pace, 131072, &speed, 10), 0);
+    (void) run_pieces(&pace, 131072, &speed, 2 * 64 + tries);
+    assert_in_range(run_pieces(&pace, 131072, &speed, 1000), 980, 1000);
 }
 
 /** The end of a message that no clock was read for hides how long the next one has taken. */
@@ -453,6 +470,7 @@ int main(void)
         cmocka_unit_test(pieces_are_judged_when_their_memory_is_warm),
         cmocka_unit_test(new_lengths_begin_with_what_is_known),
         cmocka_unit_test(trials_become_rare_until_something_changes),
+        cmocka_unit_test(pieces_that_were_disturbed_come_back),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
