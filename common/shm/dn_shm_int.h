@@ -100,10 +100,6 @@ enum dn_shm_tx_state {
     DN_SHM_TX_STAGE, /**< the peer has attached to our mapping: longer ones may go through the stage */
 };
 
-/** The shortest message that chooses a walk. One that is shorter, and answers, goes through the ring: at 2 KiB that takes less time than
- * through the stage, at 4 KiB half as long again (perf/dn_latency). */
-#define DN_SHM_WALK_MIN 3072u
-
 /** Which granule the next message goes to. */
 enum dn_shm_walk {
     DN_SHM_WALK_AGAIN, /**< the first that has been read, so that few are used, and these stay in the caches */

@@ -73,6 +73,8 @@
  * the other walk is tried, and from one trial to the next: rare, since the way through cold memory is long. */
 #define DN_SHM_WALK_WARM  ((uint32_t) DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7)
 #define DN_SHM_WALK_TRIES 24u
+/** The shortest message that counts as one: a window may be kicked with far less than was reserved, and says nothing of a walk then. */
+#define DN_SHM_WALK_MIN   1024u
 #define DN_SHM_WALK_EVERY 65536u
 
 /** Granules that are taken as soon as none is free. */
@@ -89,6 +91,9 @@
 /** Looks in vain between two at whether readers live that were left with unread messages. */
 #define DN_SHM_STAGE_MISSES 4096
 
+_Static_assert(DN_SHM_WALK_WARM / DN_SHM_WALK_MIN + DN_CHOICE_COUNTS + DN_SHM_WALK_TRIES
+                   < DN_SHM_WALK_EVERY / 4,
+               "most messages go the way that is known to be faster");
 _Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE - DN_SHM_STAGE_START,
                "the longest message fits into a granule");
 
@@ -359,7 +364,7 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
     dn_shm_walks_t *walks = &peer->stage.walks;
 
-    walks->chosen = (dn_shm_stage_is_answered(peer) && DN_SHM_WALK_MIN <= len) || dn_shm_stage_is_piece(len);
+    walks->chosen = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
     const enum dn_shm_walk walk = walks->chosen ? walks->walk : DN_SHM_WALK_ON;
     if (dn_shm_stage_is_due(&shm->stage) && dn_shm_stage_add(shm, peer)) {
         return 1;
@@ -427,8 +432,7 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
-    peer->stage.walks.began_ns =
-        DN_SHM_WALK_MIN <= len && peer->stage.walks.timed && peer->stage.walks.chosen ? dn_clock_ns() : 0;
+    peer->stage.walks.began_ns = peer->stage.walks.timed && peer->stage.walks.chosen ? dn_clock_ns() : 0;
     return DN_OK;
 }
 
