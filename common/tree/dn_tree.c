@@ -33,9 +33,9 @@ int dn_tree_find_room(dn_tree_link_t *link)
 
     dn_tree_read_credit(link);
     for (uint32_t number = taken + 1; number - taken <= link->depth; number++) {
-        /* As in dn_tree_look(): a line of this lap, or it has not come. */
+        /* As in dn_tree_look_marked(): a line of this lap, or it has not come. */
         const uint64_t flag = dn_load_acquire(&link->in[(number - 1) & (link->depth - 1)].flag);
-        if ((uint32_t) flag != number) {
+        if (((uint32_t) flag | DN_TREE_MARK) != (number | DN_TREE_MARK)) {
             break;
         }
         dn_tree_heard(link, (uint32_t) (flag >> 32));
@@ -44,13 +44,13 @@ int dn_tree_find_room(dn_tree_link_t *link)
 }
 
 dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len, size_t piece,
-                              uint32_t lines)
+                              uint32_t lines, uint32_t mark)
 {
     const dn_lines_t ring = {.off = link->out_off,
                              .depth = link->depth,
                              .at = (uint32_t) link->sent & (link->depth - 1),
                              .piece = (uint32_t) piece};
-    const uint64_t flag = dn_tree_flag(link);
+    const uint64_t flag = dn_tree_flag(link, mark);
     const dn_status_t status = dn_core_aotf_lines(link->peer, &ring, data, len, flag);
 
     if (DN_OK == status) {

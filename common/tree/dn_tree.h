@@ -14,7 +14,8 @@
  *
  *   number of the line:32 | lines taken from the other direction:32
  *
- * so no flag is ever cleared, and a number is met again only after 2^32 lines, when its place has held others
+ * where the uppermost bit of the number is turned over in lines of an exchange that a process has marked (dn_tree_mark()).
+ * So no flag is ever cleared, and a number is met again only after 2^32 lines, when its place has held others
  * since. A line is written when the number of lines under way is below `depth`. What the other side has taken
  * comes back in its own lines; a side that takes half of them and has nothing to send says so in a word of
  * the other's LLCM, which counts in 63 bits: it may stand still for as long as lines do without it. So
@@ -220,6 +221,11 @@ DN_API dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out,
 /** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_alltoall_max()
  * bytes. */
 DN_API dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len);
+/** Mark the next dn_tree_allgather() or dn_tree_alltoall(), of a byte or more, of which this process gives something else than it
+ * should: all processes learn of that with the data, by dn_tree_is_marked(). */
+DN_API void dn_tree_mark(dn_tree_t *tree);
+/** Not 0: some process has marked the exchange that was the last operation, and is complete. The same in all. */
+DN_API int dn_tree_is_marked(const dn_tree_t *tree);
 
 /** Go on with the operation that was started last. */
 DN_API dn_status_t dn_tree_test(dn_tree_t *tree);

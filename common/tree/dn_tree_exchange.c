@@ -159,8 +159,9 @@ static dn_status_t dn_tree_send_part(dn_tree_t *tree, const dn_tree_group_t *gro
     if (0 == lines) {
         return DN_ERR_AGAIN;
     }
-    const dn_status_t status = 1 == lines ? dn_tree_put(link, from, len)
-                                          : dn_tree_put_batch(link, from, len, DN_AOTF_LINE_MAX, lines);
+    const dn_status_t status = 1 == lines
+                                   ? dn_tree_put(link, from, len, op->mark)
+                                   : dn_tree_put_batch(link, from, len, DN_AOTF_LINE_MAX, lines, op->mark);
     if (DN_OK == status) {
         op->part_put += lines;
     }
@@ -199,7 +200,7 @@ static int dn_tree_receive_parts(dn_tree_t *tree, const dn_tree_step_t *step)
         uint8_t *to = tree->room[dn_tree_is_sorted_after(step)] + span.first * op->len;
         for (size_t len; 0 != (len = dn_tree_part(op, span, op->part_got)); op->part_got++) {
             dn_tree_link_t *link = &tree->group[step->group].link[member];
-            const uint8_t *data = dn_tree_look(link);
+            const uint8_t *data = dn_tree_look_marked(tree, link);
             if (NULL == data) {
                 return 0;
             }
@@ -267,6 +268,23 @@ dn_status_t dn_tree_run_exchange(dn_tree_t *tree, const dn_tree_step_t *step)
 
 /** @name Operations */
 /** @{ */
+/** The exchange that is described is the one that this process was to mark, if there is one. */
+static void dn_tree_use_mark(dn_tree_t *tree)
+{
+    tree->op.mark = tree->mark;
+    tree->mark = 0;
+}
+
+void dn_tree_mark(dn_tree_t *tree)
+{
+    tree->mark = DN_TREE_MARK;
+}
+
+int dn_tree_is_marked(const dn_tree_t *tree)
+{
+    return 0 != tree->op.mark;
+}
+
 /** Everybody to everybody in a flat tree, and our own block to ourselves. */
 static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t *out, size_t len,
                                     size_t in_stride)
@@ -275,6 +293,7 @@ static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t 
     const uint8_t *own = in + in_stride * tree->rank;
 
     dn_tree_describe(tree, in, out, len, DN_AOTF_LINE_MAX);
+    dn_tree_use_mark(tree);
     tree->op.in_stride = in_stride;
     tree->op.out_stride = len;
     if (own != out + len * tree->rank && 0 != len) {
@@ -288,6 +307,7 @@ static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t 
 static void dn_tree_describe_parts(dn_tree_t *tree, uint8_t *out, size_t len)
 {
     dn_tree_describe(tree, NULL, out, 0, DN_AOTF_LINE_MAX);
+    dn_tree_use_mark(tree);
     tree->op.len = len;
     tree->op.part_put = 0;
     tree->op.part_got = 0;

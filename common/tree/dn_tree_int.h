@@ -17,6 +17,10 @@
  * count comes so far: 2^63 lines take centuries. */
 #define DN_TREE_GIVEN_UP (UINT64_C(1) << 63)
 
+/** In the number of a line, which comes to the process that polls for it without or with: some process has marked the exchange. The
+ * number of the lap before, which lies there until then, differs by no more than DN_TREE_DEPTH_MAX. */
+#define DN_TREE_MARK UINT32_C(0x80000000)
+
 /** A line of a link. */
 typedef struct dn_tree_line {
     uint8_t data[DN_AOTF_LINE_MAX];
@@ -94,7 +98,9 @@ typedef struct dn_tree_op {
     size_t len;        /**< of a block of an exchange through tree->room */
     size_t in_stride;  /**< bytes from what goes to one rank to that of the next */
     size_t out_stride; /**< of what comes */
-    size_t piece;      /**< bytes in a line */
+    uint32_t
+        mark;     /**< of an exchange: DN_TREE_MARK once it is marked, as far as this process knows; else 0 */
+    size_t piece; /**< bytes in a line */
     uint32_t lines;
     const dn_tree_reduction_t *reduction;
     /* Of the step under way: */
@@ -112,7 +118,8 @@ typedef struct dn_tree_op {
 struct dn_tree {
     dn_tree_link_t *pair; /**< to the other of two; NULL: there are more */
     int failed;
-    int debts; /**< some peer is to be told what was taken */
+    int debts;     /**< some peer is to be told what was taken */
+    uint32_t mark; /**< of the next exchange: DN_TREE_MARK or 0 */
     uint32_t spin;
     dn_port_t *port;
     uint32_t ranks;

@@ -49,20 +49,20 @@ static inline int dn_tree_has_room(dn_tree_link_t *link)
 }
 
 /** Of the next line. */
-static inline uint64_t dn_tree_flag(const dn_tree_link_t *link)
+static inline uint64_t dn_tree_flag(const dn_tree_link_t *link, uint32_t mark)
 {
-    return (uint64_t) ((uint32_t) link->sent + 1) | link->taken << 32;
+    return (uint64_t) (((uint32_t) link->sent + 1) ^ mark) | link->taken << 32;
 }
 
-/** Send one line. DN_ERR_AGAIN: not now. */
-static inline dn_status_t dn_tree_put(dn_tree_link_t *link, const void *data, size_t len)
+/** Send one line. @param mark  0, or DN_TREE_MARK in an exchange. DN_ERR_AGAIN: not now. */
+static inline dn_status_t dn_tree_put(dn_tree_link_t *link, const void *data, size_t len, uint32_t mark)
 {
     if (!dn_tree_has_room(link)) {
         return DN_ERR_AGAIN;
     }
     const uint32_t at = (uint32_t) link->sent & (link->depth - 1);
     const uint32_t off = link->out_off + at * (uint32_t) sizeof(dn_tree_line_t);
-    const uint64_t flag = dn_tree_flag(link);
+    const uint64_t flag = dn_tree_flag(link, mark);
     const dn_status_t status = dn_aotf_line(link->peer, off, data, len, flag);
     if (__builtin_expect(DN_OK == status, 1)) {
         link->sent++;
@@ -84,7 +84,7 @@ static inline uint32_t dn_tree_batch(const dn_tree_group_t *group, dn_tree_link_
 
 /** Send some lines together, as many as dn_tree_batch() says. */
 dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len, size_t piece,
-                              uint32_t lines);
+                              uint32_t lines, uint32_t mark);
 
 /**
  * The next line of a link, or NULL.
@@ -102,6 +102,23 @@ static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
     }
     dn_tree_heard(link, (uint32_t) (flag >> 32));
     return line->data;
+}
+
+/** As dn_tree_look(), in an exchange: the line may be marked, and so is what this process sends of the operation from then on. */
+static inline const uint8_t *dn_tree_look_marked(dn_tree_t *tree, dn_tree_link_t *link)
+{
+    const uint8_t *data = dn_tree_look(link);
+
+    if (NULL == data) {
+        const dn_tree_line_t *line = &link->in[(uint32_t) link->taken & (link->depth - 1)];
+        const uint64_t flag = dn_load_acquire(&line->flag);
+        if (__builtin_expect((uint32_t) flag == (((uint32_t) link->taken + 1) ^ DN_TREE_MARK), 0)) {
+            dn_tree_heard(link, (uint32_t) (flag >> 32));
+            tree->op.mark = DN_TREE_MARK;
+            data = line->data;
+        }
+    }
+    return data;
 }
 
 /** Has the other side to be told what was taken? It may wait for room. Between the two are at most depth
@@ -170,6 +187,7 @@ static inline void dn_tree_describe(dn_tree_t *tree, const void *in, void *out, 
     op->len = len;
     op->in_stride = 0;
     op->out_stride = 0;
+    op->mark = 0;
     op->piece = piece;
     op->lines = len <= piece ? 1 : (uint32_t) ((len + piece - 1) / piece);
 }

@@ -260,7 +260,23 @@ static dn_status_t dn_tree_long_start_exchange(dn_tree_long_t *lng, int gets, in
     lng->mover = NULL;
     lng->blocks = blocks;
     lng->root = DN_TREE_LONG_ALL;
+    lng->marked = lng->marks;
+    /* In groups nobody looks at marks: see dn_tree_long_take_blocks(). */
+    lng->marks = lng->marks && NULL == lng->crowd;
+    if (lng->marks) {
+        dn_store_relaxed(dn_tree_long_mark_of(lng->config.area[lng->config.rank]), lng->end);
+    }
     return dn_tree_long_start(lng);
+}
+
+void dn_tree_long_mark(dn_tree_long_t *lng)
+{
+    lng->marks = 1;
+}
+
+int dn_tree_long_is_marked(const dn_tree_long_t *lng)
+{
+    return lng->marked;
 }
 
 dn_status_t dn_tree_long_exchange(dn_tree_long_t *lng, size_t len, dn_tree_blocks_t *blocks)

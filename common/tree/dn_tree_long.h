@@ -8,7 +8,7 @@
  * Each process has an area: memory that all of them have mapped. It is a ring of lines behind a head of three counters, each
  * in a line of its own, and what groups of ranks say of them (dn_tree_long_group()):
  *
- *   filled | reduced | taken | of all | ring: DN_TREE_LONG_RING bytes
+ *   filled, mark | reduced | taken | of all | ring: DN_TREE_LONG_RING bytes
  *
  * An operation is cut into pieces, at most DN_TREE_LONG_SLOT long. Lines of the ring are numbered through all operations, alike
  * in all processes; line k goes through place k mod (DN_TREE_LONG_RING / 64) of an area. A piece has DN_TREE_LONG_SLOT bytes
@@ -23,6 +23,7 @@
  *   filled   the owner's operands, or what it gives to others, of all pieces before are in its area
  *   reduced  its share of the result of all pieces before is there
  *   taken    it reads no piece before any more, neither in the areas of others nor in its own
+ *   mark     the exchange that ends with this line is marked by the owner
  *
  * A process fills a place of the ring anew once all have taken what lies there, itself included: what it reads of its own area
  * has to stay there too. So the ranks of consecutive operations may be apart by a ring, whatever the operations are: by 8
@@ -185,6 +186,11 @@ DN_API dn_status_t dn_tree_long_exchange(dn_tree_long_t *lng, size_t len, dn_tre
 /** All but @p root give @p len bytes, at least 1; the root gets them. */
 DN_API dn_status_t dn_tree_long_gather(dn_tree_long_t *lng, uint32_t root, size_t len,
                                        dn_tree_blocks_t *blocks);
+/** Mark the next dn_tree_long_exchange(), in which this process gives something else than it should: all processes learn of that
+ * with the data, by dn_tree_long_is_marked(), unless they learn in groups (dn_tree_long_group()). */
+DN_API void dn_tree_long_mark(dn_tree_long_t *lng);
+/** Not 0: some process has marked the exchange that was the last operation, and is complete. */
+DN_API int dn_tree_long_is_marked(const dn_tree_long_t *lng);
 /** The caller has slept since the last test: so there are fewer of them until a peer is asked whether it
  * lives. */
 DN_API void dn_tree_long_slept(dn_tree_long_t *lng);

@@ -66,6 +66,8 @@ struct dn_tree_long {
     const dn_tree_reduction_t *reduction;
     dn_tree_mover_t *mover;   /**< of a broadcast, else NULL */
     dn_tree_blocks_t *blocks; /**< of an exchange, else NULL */
+    int marks;  /**< this process is to mark the next exchange, or marks this one for others to see */
+    int marked; /**< some process marks the exchange, as far as this one knows */
 
     uint64_t passed; /**< times that something was passed on in the crowd */
     int news;        /**< something was stored for them since they were woken last */
@@ -79,6 +81,12 @@ struct dn_tree_long {
 static inline uint64_t *dn_tree_long_counter(const void *area, int which)
 {
     return (uint64_t *) ((uintptr_t) area + 64 * (size_t) which);
+}
+
+/** Where the owner of an area says which exchange it marks: beside what those who wait for its bytes look at anyway. */
+static inline uint64_t *dn_tree_long_mark_of(const void *area)
+{
+    return dn_tree_long_counter(area, FILLED) + 1;
 }
 
 /** Are the counters of all others beyond a line? */

@@ -8,7 +8,8 @@
  * Memory order. A counter is stored with release after the bytes of its piece have been written (filled, reduced) or
  * read (taken), and loaded with acquire before they are read or written over. So a process that sees `filled` or
  * `reduced` beyond a piece sees its bytes, and a slot is written over only after the reads of all who have said
- * `taken`. A counter that was seen beyond a piece once need not be loaded again for it: its load precedes all that
+ * `taken`. A mark is stored before `filled`, and loaded before `taken` is stored; its owner waits for all to have stored that
+ * before it can store another mark. A counter that was seen beyond a piece once need not be loaded again for it: its load precedes all that
  * follows.
  */
 #include "dn_config.h"
@@ -326,13 +327,18 @@ static void dn_tree_long_take_shares(const dn_tree_long_t *lng, uint64_t number,
     }
 }
 
-static void dn_tree_long_take_blocks(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
+static void dn_tree_long_take_blocks(dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
 {
     const uint32_t ranks = lng->config.ranks;
+    /* In groups that line of another rank would be one more that comes from the other's core. */
+    const int looks = 0 == at && NULL == lng->crowd;
 
     for (uint32_t i = 1; i < ranks; i++) {
         /* Beginning with the next one, so that not all read from the same. */
         const uint32_t rank = (lng->config.rank + i) % ranks;
+        if (looks && lng->end == dn_load_relaxed(dn_tree_long_mark_of(lng->config.area[rank]))) {
+            lng->marked = 1;
+        }
         lng->blocks->get(lng->blocks, rank, dn_tree_long_slot(lng, rank, number), at, bytes);
     }
 }
@@ -417,10 +423,11 @@ static void dn_tree_long_ask(dn_tree_long_t *lng)
 }
 
 /** Is there nothing left to do for us, nor to tell others? */
-static int dn_tree_long_is_done(const dn_tree_long_t *lng)
+static int dn_tree_long_is_done(dn_tree_long_t *lng)
 {
     return lng->done[TAKEN] == lng->end && lng->done[REDUCED] == lng->end && lng->done[FILLED] == lng->end
-           && (NULL == lng->crowd || dn_tree_long_has_told(lng, lng->config.area[lng->config.rank]));
+           && (NULL == lng->crowd || dn_tree_long_has_told(lng, lng->config.area[lng->config.rank]))
+           && (!lng->marks || dn_tree_long_are_all_beyond(lng, TAKEN, lng->end - 1));
 }
 
 dn_status_t dn_tree_long_test(dn_tree_long_t *lng)
@@ -433,6 +440,7 @@ dn_status_t dn_tree_long_test(dn_tree_long_t *lng)
     }
     dn_tree_long_wake(lng);
     if (dn_tree_long_is_done(lng)) {
+        lng->marks = 0;
         return DN_OK;
     }
     if (DN_TREE_LONG_PATIENCE <= ++lng->vain) {

@@ -52,11 +52,11 @@ static dn_status_t dn_tree_send(dn_tree_t *tree, const dn_tree_step_t *step)
             op->batch = dn_tree_batch_to_all(tree, step);
         }
         if (__builtin_expect(1 == op->batch, 1)) {
-            status = dn_tree_put(link, data, dn_tree_line_len(op, op->put));
+            status = dn_tree_put(link, data, dn_tree_line_len(op, op->put), op->mark);
         } else {
             const uint32_t last = op->put + op->batch - 1;
             const size_t len = (op->batch - 1) * op->piece + dn_tree_line_len(op, last);
-            status = dn_tree_put_batch(link, data, len, op->piece, op->batch);
+            status = dn_tree_put_batch(link, data, len, op->piece, op->batch, op->mark);
         }
         if (DN_OK != status) {
             return status;
@@ -106,12 +106,14 @@ static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
             if (member == group->self && DN_TREE_FOLD == step->use) {
                 dn_tree_use(tree, step, member, op->in + op->got * op->piece);
             } else if (0 != (step->from & (UINT64_C(1) << member))) {
-                const uint8_t *data = dn_tree_look(&group->link[member]);
+                dn_tree_link_t *link = &group->link[member];
+                const uint8_t *data =
+                    0 == op->out_stride ? dn_tree_look(link) : dn_tree_look_marked(tree, link);
                 if (NULL == data) {
                     return 0;
                 }
                 dn_tree_use(tree, step, member, data);
-                dn_tree_take(tree, &group->link[member]);
+                dn_tree_take(tree, link);
             }
             op->got_next--;
         }

@@ -53,7 +53,7 @@ static __attribute__((noinline)) dn_status_t dn_tree_go_on(dn_tree_t *tree, int 
 
 static inline dn_status_t dn_tree_pair_barrier(dn_tree_t *tree)
 {
-    const int sent = DN_OK == dn_tree_put(tree->pair, NULL, 0);
+    const int sent = DN_OK == dn_tree_put(tree->pair, NULL, 0, 0);
 
     if (__builtin_expect(sent && NULL != dn_tree_expect(tree, tree->pair), 1)) {
         return dn_tree_end_pair(tree);
@@ -87,7 +87,7 @@ static inline dn_status_t dn_tree_pair_reduce(dn_tree_t *tree, int sends, int re
                                               void *out, size_t count, const dn_tree_reduction_t *reduction)
 {
     const size_t len = count * reduction->size;
-    const int sent = sends && DN_OK == dn_tree_put(tree->pair, in, len);
+    const int sent = sends && DN_OK == dn_tree_put(tree->pair, in, len, 0);
 
     if (__builtin_expect(sent == sends, 1)) {
         const uint8_t *data = receives ? dn_tree_expect(tree, tree->pair) : NULL;
@@ -107,7 +107,7 @@ static inline dn_status_t dn_tree_pair_reduce(dn_tree_t *tree, int sends, int re
 static inline dn_status_t dn_tree_pair_bcast(dn_tree_t *tree, int sends, void *buf, size_t len)
 {
     if (sends) {
-        if (__builtin_expect(DN_OK == dn_tree_put(tree->pair, buf, len), 1)) {
+        if (__builtin_expect(DN_OK == dn_tree_put(tree->pair, buf, len, 0), 1)) {
             return DN_OK;
         }
     } else {

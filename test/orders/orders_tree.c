@@ -59,7 +59,7 @@ static void put(int i, unsigned number)
     for (size_t at = 0; at < BYTES; at++) {
         data[at] = (uint8_t) (16 * number + at + (unsigned) i);
     }
-    DN_EXPLORE_UNTIL(DN_OK == dn_tree_put(&end[i], data, BYTES));
+    DN_EXPLORE_UNTIL(DN_OK == dn_tree_put(&end[i], data, BYTES, 0));
 }
 
 static void take(int i, unsigned number)

@@ -94,10 +94,20 @@ static void fill_operands(const operation_t *op, uint32_t rank)
     }
 }
 
+/** Does some rank, which is op->root, mark the operation? */
+static int is_marked(const operation_t *op)
+{
+    return (ALLGATHER == op->kind || ALLTOALL == op->kind) && 0 == op->key % 4;
+}
+
 static dn_status_t start(uint32_t rank, const operation_t *op)
 {
     dn_tree_t *tree = forest.tree[rank];
     const int in_place = 0 == op->key % 3;
+
+    if (is_marked(op) && rank == op->root) {
+        dn_tree_mark(tree);
+    }
 
     switch (op->kind) {
     case BARRIER:
@@ -169,6 +179,7 @@ static void check(uint32_t rank, const operation_t *op)
     } else if (SCAN == op->kind || EXSCAN == op->kind) {
         check_order(rank, op, rank + (SCAN == op->kind));
     } else if (ALLGATHER == op->kind || ALLTOALL == op->kind) {
+        assert_int_equal(0 != dn_tree_is_marked(forest.tree[rank]), is_marked(op));
         for (uint32_t r = 0; r < forest.ranks; r++) {
             const uint64_t key = op->key + (ALLGATHER == op->kind ? r : 100 * r + rank);
             assert_int_equal(dn_test_mismatch(out[rank] + r * op->count, op->count, key), op->count);

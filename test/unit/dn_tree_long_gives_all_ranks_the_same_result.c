@@ -54,6 +54,7 @@ static forest_t forest;
 static dn_segment_t *segment[FOREST_MAX];
 static void *area[FOREST_MAX][FOREST_MAX];
 static dn_tree_long_t *lng[FOREST_MAX];
+static int grouped; /**< the ranks learn in groups */
 static operation_t operation[OPERATIONS];
 static unsigned at[FOREST_MAX]; /**< operations that a rank has completed */
 static int under_way[FOREST_MAX];
@@ -171,6 +172,12 @@ static size_t part_of(const operation_t *op, uint32_t rank)
     return rank == forest.ranks || all < cut ? all : cut;
 }
 
+/** Does some rank, which is op->root, mark the operation? */
+static int is_marked(const operation_t *op)
+{
+    return EXCHANGE == op->kind && 0 == op->key % 4;
+}
+
 static dn_status_t start(uint32_t rank, const operation_t *op)
 {
     uint8_t *from = op->in_place ? out[rank] : in[rank];
@@ -181,6 +188,9 @@ static dn_status_t start(uint32_t rank, const operation_t *op)
         ends[rank] = (ends_t){.super = {move}, .bytes = in[rank], .is_root = rank == op->root};
         dn_test_fill(in[rank], op->len, rank == op->root ? op->key : ~op->key);
         return dn_tree_long_bcast(lng[rank], op->root, op->len, &ends[rank].super);
+    }
+    if (is_marked(op) && rank == op->root) {
+        dn_tree_long_mark(lng[rank]);
     }
     if (EXCHANGE == op->kind || GATHER == op->kind) {
         blocks[rank] = (blocks_t){.super = {give, get}, .op = op, .rank = rank};
@@ -238,7 +248,11 @@ static void check_sums(uint32_t rank, const operation_t *op)
 static void check_blocks(uint32_t rank, const operation_t *op)
 {
     const int is_root = GATHER == op->kind && rank == op->root;
+    const int learns = !grouped || rank == op->root;
 
+    if (EXCHANGE == op->kind) {
+        assert_int_equal(0 != dn_tree_long_is_marked(lng[rank]), learns && is_marked(op));
+    }
     assert_int_equal(blocks[rank].given, is_root ? 0 : op->len);
     for (uint32_t r = 0; r < forest.ranks; r++) {
         const int gets = r != rank && (EXCHANGE == op->kind || is_root);
@@ -319,6 +333,7 @@ static void run(uint64_t *random)
 
 static void create(uint32_t rank)
 {
+    grouped = 0;
     const dn_tree_long_config_t config = {forest.ranks, rank, area[rank], forest.peer[rank]};
 
     assert_int_equal(dn_tree_long_create(&config, &lng[rank]), DN_OK);
@@ -397,6 +412,7 @@ static void form_groups(uint64_t *random, uint64_t first)
         assert_int_equal(dn_tree_long_group(lng[i], radix, forest.place), DN_OK);
         dn_tree_long_begin(lng[i], first, dense);
     }
+    grouped = 2 < forest.ranks;
 }
 
 /** Areas serve several communicators, with groups and without. */
@@ -543,8 +559,8 @@ static void each_is_woken_once_a_test(void **state)
     fell();
 }
 
-/** An operation that is longer than the ring. @param grouped  by pairs: the last rank stands alone. */
-static void lose_a_rank(kind_t kind, uint32_t root, int grouped, int dense)
+/** An operation that is longer than the ring. @param in_groups  by pairs: the last rank stands alone. */
+static void lose_a_rank(kind_t kind, uint32_t root, int in_groups, int dense)
 {
     const operation_t op = {.kind = kind, .root = root, .len = MOST - 8};
     dn_status_t status;
@@ -552,7 +568,7 @@ static void lose_a_rank(kind_t kind, uint32_t root, int grouped, int dense)
 
     plant(3);
     for (uint32_t i = 0; i < 3; i++) {
-        if (grouped) {
+        if (in_groups) {
             assert_int_equal(dn_tree_long_group(lng[i], 2, NULL), DN_OK);
         }
         dn_tree_long_begin(lng[i], 0, dense);
@@ -577,11 +593,11 @@ static void lose_a_rank(kind_t kind, uint32_t root, int grouped, int dense)
 
 static void a_lost_rank_ends_the_operation(void **state)
 {
-    for (int grouped = 0; grouped < 2; grouped++) {
+    for (int in_groups = 0; in_groups < 2; in_groups++) {
         for (int dense = 0; dense < 2; dense++) {
             for (kind_t kind = 0; kind < KINDS; kind++) {
-                lose_a_rank(kind, 0, grouped, dense);
-                lose_a_rank(kind, 2, grouped, dense);
+                lose_a_rank(kind, 0, in_groups, dense);
+                lose_a_rank(kind, 2, in_groups, dense);
             }
         }
     }
