@@ -296,6 +296,8 @@ static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type
 /** @{ */
 /** Copy elements into a contiguous buffer, or out of it. */
 void coll_llcm_pack(void *to, const void *buf, size_t count, const ompi_datatype_t *type);
+/** Likewise the first bytes of the elements, which may end amid one. */
+void coll_llcm_pack_first(void *to, const void *buf, size_t count, const ompi_datatype_t *type, size_t len);
 void coll_llcm_unpack(void *buf, size_t count, const ompi_datatype_t *type, const void *from);
 /** Likewise bytes at .. at + len - 1 of the elements, which may begin and end amid one. */
 void coll_llcm_unpack_part(void *buf, size_t count, const ompi_datatype_t *type, size_t at, const void *from,

@@ -4,6 +4,11 @@
  */
 /** @file coll_llcm_exchange.c
  * Allgather(v), gather and alltoall, of blocks that are not so long that messages are faster.
+ *
+ * A process that gives more to an allgather(v) than its place holds takes part all the same: it gives what fits, and marks the
+ * exchange. So nobody waits for it for ever, and all say MPI_ERR_TRUNCATE, as those who receive a message that is too long. Through
+ * areas that more processes share than look at each other (ALL_LOOK in coll_llcm_long.c) only the one that gave too much says so. In an
+ * alltoall Open MPI says so before it calls a component.
  */
 #include "dn_config.h"
 
@@ -95,6 +100,23 @@ static bool places_lie_together(const places_t *places, int size)
     return NULL == places->counts && coll_llcm_is_contiguous((size_t) size * places->count, places->type);
 }
 
+/** What a process gives to another. */
+typedef struct given {
+    const void *buf;
+    size_t count;
+    const ompi_datatype_t *type;
+    size_t bytes; /**< as many as fit into the place */
+} given_t;
+
+/** @param place  bytes. @param marks  set where more is given than fits. */
+static given_t given_of(const void *buf, size_t count, const ompi_datatype_t *type, size_t place, bool *marks)
+{
+    const size_t bytes = coll_llcm_bytes(count, type);
+
+    *marks = bytes > place;
+    return (given_t){.buf = buf, .count = count, .type = type, .bytes = bytes < place ? bytes : place};
+}
+
 /** @name Through areas
  * All processes do an exchange, or none: the others would wait for one that finds no memory and returns. So elements with gaps
  * are packed into areas and unpacked from them, without a buffer of their own.
@@ -112,12 +134,13 @@ typedef struct blocks {
     size_t own;             /**< rank of this process */
 } blocks_t;
 
-static void blocks_give(blocks_t *blocks, const void *sbuf, size_t count, const ompi_datatype_t *stype)
+static void blocks_give(blocks_t *blocks, const given_t *given)
 {
-    blocks->given = coll_llcm_bytes(count, stype);
-    blocks->in = coll_llcm_is_contiguous(count, stype) ? coll_llcm_start(sbuf, stype) : NULL;
+    blocks->given = given->bytes;
+    blocks->in =
+        coll_llcm_is_contiguous(given->count, given->type) ? coll_llcm_start(given->buf, given->type) : NULL;
     if (NULL == blocks->in) {
-        coll_llcm_converted_open(&blocks->elements, sbuf, count, stype, true);
+        coll_llcm_converted_open(&blocks->elements, given->buf, given->count, given->type, true);
     }
 }
 
@@ -146,20 +169,19 @@ static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const voi
 }
 
 /** Put the block that this process gives itself. */
-static void blocks_keep(const blocks_t *blocks, const void *sbuf, size_t scount, const ompi_datatype_t *stype)
+static void blocks_keep(const blocks_t *blocks, const given_t *given)
 {
-    const size_t all = coll_llcm_bytes(scount, stype);
     coll_llcm_converted_t elements;
     uint8_t bytes[1024];
     size_t len;
 
-    if (coll_llcm_is_contiguous(scount, stype)) {
-        blocks_put(blocks, blocks->own, 0, coll_llcm_start(sbuf, stype), all);
+    if (coll_llcm_is_contiguous(given->count, given->type)) {
+        blocks_put(blocks, blocks->own, 0, coll_llcm_start(given->buf, given->type), given->bytes);
         return;
     }
-    coll_llcm_converted_open(&elements, sbuf, scount, stype, true);
-    for (size_t at = 0; at < all; at += len) {
-        len = sizeof(bytes) < all - at ? sizeof(bytes) : all - at;
+    coll_llcm_converted_open(&elements, given->buf, given->count, given->type, true);
+    for (size_t at = 0; at < given->bytes; at += len) {
+        len = sizeof(bytes) < given->bytes - at ? sizeof(bytes) : given->bytes - at;
         coll_llcm_converted_move(&elements, bytes, len);
         blocks_put(blocks, blocks->own, at, bytes, len);
     }
@@ -237,25 +259,18 @@ static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, si
 
 #define TO_ALL (-1)
 
-/** The blocks of all, of at most so many bytes, to a root, or TO_ALL. */
-static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
-                       size_t scount, const ompi_datatype_t *stype, const places_t *places, size_t len,
-                       int root)
+/** The blocks of all, of at most so many bytes, to a root, or TO_ALL. @param in_place  what is given lies where it is to lie. */
+static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const given_t *given,
+                       bool in_place, const places_t *places, size_t len, int root)
 {
     const int rank = ompi_comm_rank(comm);
-    const bool in_place = MPI_IN_PLACE == sbuf;
     blocks_t blocks = {.super = {give_block, get_block}, .own = (size_t) rank, .len = len};
 
-    if (in_place) {
-        sbuf = places_block(places, rank);
-        scount = places_count(places, rank);
-        stype = places->type;
-    }
-    blocks_give(&blocks, sbuf, scount, stype);
+    blocks_give(&blocks, given);
     if (TO_ALL == root || rank == root) {
         blocks_get(&blocks, ompi_comm_size(comm), places);
         if (!in_place) {
-            blocks_keep(&blocks, sbuf, scount, stype);
+            blocks_keep(&blocks, given);
         }
     }
     int rc = TO_ALL == root ? coll_llcm_long_exchange(module, len, &blocks.super)
@@ -282,12 +297,36 @@ static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t 
         blocks.in = copy;
         blocks.given = len * (size_t) size;
     } else {
-        blocks_give(&blocks, sbuf, (size_t) size * scount, stype);
-        blocks_keep(&blocks, exchange_block(sbuf, rank, scount, stype), scount, stype);
+        const given_t all = {sbuf, (size_t) size * scount, stype, len * (size_t) size};
+        const given_t own = {exchange_block(sbuf, rank, scount, stype), scount, stype, len};
+        blocks_give(&blocks, &all);
+        blocks_keep(&blocks, &own);
     }
     int rc = coll_llcm_long_exchange(module, len * (size_t) size, &blocks.super);
     blocks_close(&blocks);
     return rc;
+}
+/** @} */
+
+/** @name Marks: of an exchange that is marked, data have come, but not all that were given. */
+/** @{ */
+static void exchange_mark(coll_llcm_module_t *module, coll_llcm_way_t way, bool marks)
+{
+    if (OPAL_UNLIKELY(marks)) {
+        if (COLL_LLCM_BY_AREAS == way) {
+            dn_tree_long_mark(module->lng);
+        } else {
+            dn_tree_mark(module->tree);
+        }
+    }
+}
+
+/** Wait for an exchange through lines. */
+static int allgather_wait(coll_llcm_module_t *module, dn_status_t status)
+{
+    const int rc = coll_llcm_wait(module, status);
+
+    return OPAL_UNLIKELY(OMPI_SUCCESS == rc && dn_tree_is_marked(module->tree)) ? MPI_ERR_TRUNCATE : rc;
 }
 /** @} */
 
@@ -306,34 +345,33 @@ static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct 
 {
     const int size = ompi_comm_size(comm);
     const int rank = ompi_comm_rank(comm);
+    const bool in_place = MPI_IN_PLACE == sbuf;
+    const size_t count = places_count(places, rank);
     uint8_t own[DN_AOTF_LINE_MAX * DN_TREE_LINES];
+    bool marks;
 
-    if (MPI_IN_PLACE != sbuf
-        && coll_llcm_bytes(scount, stype) > coll_llcm_bytes(places_count(places, rank), places->type)) {
-        return MPI_ERR_TRUNCATE;
-    }
+    const given_t given =
+        given_of(in_place ? places_block(places, rank) : sbuf, in_place ? count : scount,
+                 in_place ? places->type : stype, coll_llcm_bytes(count, places->type), &marks);
     exchange_count();
-    if (COLL_LLCM_BY_AREAS == way) {
-        return gather_long(module, comm, sbuf, scount, stype, places, len, TO_ALL);
-    }
     if (0 == len) {
-        return OMPI_SUCCESS;
+        return marks ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
     }
-    if (MPI_IN_PLACE == sbuf) {
-        sbuf = places_block(places, rank);
-        scount = places_count(places, rank);
-        stype = places->type;
+    exchange_mark(module, way, marks);
+    if (COLL_LLCM_BY_AREAS == way) {
+        const int rc = gather_long(module, comm, &given, in_place, places, len, TO_ALL);
+        return OPAL_UNLIKELY(OMPI_SUCCESS == rc && dn_tree_long_is_marked(module->lng)) ? MPI_ERR_TRUNCATE
+                                                                                        : rc;
     }
-    const size_t given = coll_llcm_bytes(scount, stype);
-    coll_llcm_pack(own, sbuf, scount, stype);
-    memset(own + given, 0, len - given);
+    coll_llcm_pack_first(own, given.buf, given.count, given.type, given.bytes);
+    memset(own + given.bytes, 0, len - given.bytes);
     if (places_lie_together(places, size)) {
-        return coll_llcm_wait(
+        return allgather_wait(
             module, dn_tree_allgather(module->tree, own, coll_llcm_start(places->buf, places->type), len));
     }
     uint8_t all[len * (size_t) size];
-    int rc = coll_llcm_wait(module, dn_tree_allgather(module->tree, own, all, len));
-    for (int i = 0; i < size && OMPI_SUCCESS == rc; i++) {
+    int rc = allgather_wait(module, dn_tree_allgather(module->tree, own, all, len));
+    for (int i = 0; i < size && OMPI_ERR_UNREACH != rc; i++) {
         coll_llcm_unpack(places_block(places, i), places_count(places, i), places->type,
                          all + (size_t) i * len);
     }
@@ -384,8 +422,13 @@ int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datat
                                          module->saved.coll_gather_module);
     }
     const places_t places = {.buf = rbuf, .type = rtype, .count = rcount};
+    const bool in_place = MPI_IN_PLACE == sbuf;
+    const given_t given = {.buf = in_place ? places_block(&places, root) : sbuf,
+                           .count = in_place ? rcount : scount,
+                           .type = in_place ? rtype : stype,
+                           .bytes = len};
     exchange_count();
-    return gather_long(module, comm, sbuf, scount, stype, &places, len, root);
+    return gather_long(module, comm, &given, in_place, &places, len, root);
 }
 
 int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,

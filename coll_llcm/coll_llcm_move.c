@@ -76,20 +76,25 @@ void coll_llcm_converted_move(coll_llcm_converted_t *converted, void *bytes, siz
     }
 }
 
-void coll_llcm_pack(void *to, const void *buf, size_t count, const ompi_datatype_t *type)
+void coll_llcm_pack_first(void *to, const void *buf, size_t count, const ompi_datatype_t *type, size_t len)
 {
     coll_llcm_converted_t converted;
 
-    if (0 == count) {
+    if (0 == len) {
         return;
     }
     if (coll_llcm_is_contiguous(count, type)) {
-        memcpy(to, coll_llcm_start(buf, type), coll_llcm_bytes(count, type));
+        memcpy(to, coll_llcm_start(buf, type), len);
         return;
     }
     coll_llcm_converted_open(&converted, buf, count, type, true);
-    coll_llcm_converted_move(&converted, to, coll_llcm_bytes(count, type));
+    coll_llcm_converted_move(&converted, to, len);
     coll_llcm_converted_close(&converted);
+}
+
+void coll_llcm_pack(void *to, const void *buf, size_t count, const ompi_datatype_t *type)
+{
+    coll_llcm_pack_first(to, buf, count, type, coll_llcm_bytes(count, type));
 }
 
 void coll_llcm_unpack_part(void *buf, size_t count, const ompi_datatype_t *type, size_t at, const void *from,

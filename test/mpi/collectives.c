@@ -6,7 +6,7 @@
  * Short collectives of every kind on communicators of every shape, against references that each rank computes.
  *
  *   collectives [-s SEED] [-n ROUNDS] [-a 0|1] [-b BARRIERS] [-c COMMUNICATORS] [-t THREADS] [-l BYTES] [-e ROUNDS] [-x ROUNDS]
- *               [-g ROUNDS]
+ *               [-g ROUNDS] [-o ROUNDS]
  *
  *   -n  rounds of random collectives on each communicator
  *   -a  all operations on all types, in counts about the length of a line and of the longest operation in lines
@@ -18,6 +18,7 @@
  *   -x  rounds of an allgather and an alltoall of a number for each rank; and that all went through lines is checked
  *   -g  rounds of a short broadcast, a reduction, a scan and a gather, then some long exchanges, on ranks that share cores; and that they
  *       went through shared memory is checked
+ *   -o  rounds of an allgather in which mostly a rank gives more than its place holds
  */
 #include "dn_config.h"
 
@@ -43,6 +44,7 @@ static uint64_t longest = 3000;
 static uint64_t long_rounds;
 static uint64_t exchange_rounds;
 static uint64_t stream_rounds;
+static uint64_t excess_rounds;
 static int rank;
 static int ranks;
 static unsigned long long checked;
@@ -291,6 +293,16 @@ static void run_streams(void)
     }
 }
 
+static void run_excess(void)
+{
+    verify_rng_t rng = {.state = verify_key(seed, 8, 0, 0)};
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    collectives_excess(comm, &rng, excess_rounds);
+    MPI_Comm_free(&comm);
+}
+
 /** An allgather and an alltoall of one number from each rank to each. */
 static void exchange_numbers(uint64_t round)
 {
@@ -344,6 +356,7 @@ int main(int argc, char **argv)
         {'e', "ROUNDS", &long_rounds, 0},
         {'x', "ROUNDS", &exchange_rounds, 0},
         {'g', "ROUNDS", &stream_rounds, 0},
+        {'o', "ROUNDS", &excess_rounds, 0},
         {0, NULL, NULL, 0},
     };
     unsigned long long total = 0;
@@ -367,6 +380,7 @@ int main(int argc, char **argv)
     run_long();
     run_exchanges();
     run_streams();
+    run_excess();
     if (0 < threads) {
         run_threads();
     } else {

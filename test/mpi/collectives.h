@@ -51,6 +51,10 @@ unsigned long long collectives_long_nested(void);
  * a number. @return bytes of those that are to go through shared memory where ranks share cores. */
 unsigned long long collectives_long_exchanges(void);
 
+/** Allgathers and allgathervs in which one rank gives more than its place holds: no rank waits for ever, all say MPI_ERR_TRUNCATE, and
+ * what fits is there. */
+void collectives_excess(MPI_Comm comm, verify_rng_t *rng, uint64_t rounds);
+
 /** What was checked so far. May be used by several threads. */
 void collectives_count(void);
 
