@@ -20,8 +20,23 @@
  */
 
 #include <mpi.h>
+#ifdef OPEN_MPI
+#    include <mpi-ext.h>
+#endif
 
 #include "dn_bench.h"
+
+/* DN_BENCH_INIT(Name, ...) makes a request for a persistent collective: MPI 4 has them, Open MPI 5 too, and 4.1 as an extension. */
+#if 4 <= MPI_VERSION || (defined(OMPI_MAJOR_VERSION) && 5 <= OMPI_MAJOR_VERSION)
+#    define DN_BENCH_HAS_INIT        1
+#    define DN_BENCH_INIT(Name, ...) MPI_##Name##_init(__VA_ARGS__)
+#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#    define DN_BENCH_HAS_INIT        1
+#    define DN_BENCH_INIT(Name, ...) MPIX_##Name##_init(__VA_ARGS__)
+#else
+#    define DN_BENCH_HAS_INIT        0
+#    define DN_BENCH_INIT(Name, ...) MPI_ERR_UNSUPPORTED_OPERATION
+#endif
 
 /** One end of the measured messages. */
 typedef struct {

@@ -49,159 +49,73 @@ static double sum_of(int ranks, int n, size_t i)
     return sum;
 }
 
-/* What is measured, and the blocks of the ranks in the calls that name each one's. */
+/* Neighbours of a rank: the ranks are a ring. */
+enum { NEIGHBOURS = 2 };
+
+/* How MPI is called. */
+typedef enum {
+    BLOCKING,
+    NONBLOCKING,
+    PERSISTENT, /* the call makes a request, which is started for each iteration */
+} form_t;
+
+/* What is measured, and the blocks of the ranks, or of the neighbours, in the calls that name each one's. */
 static struct {
     const struct coll *coll;
-    bool nonblocking;
+    form_t form;
+    MPI_Comm comm;
+    MPI_Request request; /* of a persistent one */
     int *counts;
     int *displs;
+    int *offsets;     /* in bytes */
+    MPI_Aint *places; /* likewise */
+    MPI_Datatype *types;
 } measured;
 
-/* Each calls MPI once: the nonblocking form where there is a request to set. */
-
-static void allreduce(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Allreduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    } else {
-        MPI_Iallreduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
-                       request);
+/* A function that calls MPI once, in any form: its name there in small letters and with a great one, and the arguments of all forms. */
+#define CALL(name, Name, ...)                                                               \
+    static void name(dn_bench_run_t *run, form_t form, MPI_Request *request)                \
+    {                                                                                       \
+        const int n = run->out.count;                                                       \
+        (void) n;                                                                           \
+        if (BLOCKING == form) {                                                             \
+            MPI_##Name(__VA_ARGS__, measured.comm);                                         \
+        } else if (NONBLOCKING == form) {                                                   \
+            MPI_I##name(__VA_ARGS__, measured.comm, request);                               \
+        } else {                                                                            \
+            (void) DN_BENCH_INIT(Name, __VA_ARGS__, measured.comm, MPI_INFO_NULL, request); \
+        }                                                                                   \
     }
-}
 
-static void reduce(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Reduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    } else {
-        MPI_Ireduce(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD,
-                    request);
-    }
-}
-
-static void scan(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Scan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    } else {
-        MPI_Iscan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, request);
-    }
-}
-
-static void exscan(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Exscan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    } else {
-        MPI_Iexscan(run->send_buf, run->recv_buf, run->out.count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
-                    request);
-    }
-}
-
-static void reduce_scatter(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Reduce_scatter(run->send_buf, run->recv_buf, measured.counts, MPI_DOUBLE, MPI_SUM,
-                           MPI_COMM_WORLD);
-    } else {
-        MPI_Ireduce_scatter(run->send_buf, run->recv_buf, measured.counts, MPI_DOUBLE, MPI_SUM,
-                            MPI_COMM_WORLD, request);
-    }
-}
-
-static void bcast(dn_bench_run_t *run, MPI_Request *request)
-{
-    char *buf = 0 == run->rank ? run->send_buf : run->recv_buf;
-    if (NULL == request) {
-        MPI_Bcast(buf, run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    } else {
-        MPI_Ibcast(buf, run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
-    }
-}
-
-static void gather(dn_bench_run_t *run, MPI_Request *request)
-{
-    const int n = run->out.count;
-    if (NULL == request) {
-        MPI_Gather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    } else {
-        MPI_Igather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
-    }
-}
-
-static void gatherv(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Gatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
-                    measured.displs, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    } else {
-        MPI_Igatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
-                     measured.displs, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
-    }
-}
-
-static void scatter(dn_bench_run_t *run, MPI_Request *request)
-{
-    const int n = run->out.count;
-    if (NULL == request) {
-        MPI_Scatter(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    } else {
-        MPI_Iscatter(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
-    }
-}
-
-static void scatterv(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Scatterv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
-                     run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    } else {
-        MPI_Iscatterv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
-                      run->out.count, MPI_DOUBLE, 0, MPI_COMM_WORLD, request);
-    }
-}
-
-static void allgather(dn_bench_run_t *run, MPI_Request *request)
-{
-    const int n = run->out.count;
-    if (NULL == request) {
-        MPI_Allgather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD);
-    } else {
-        MPI_Iallgather(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD, request);
-    }
-}
-
-static void allgatherv(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Allgatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
-                       measured.displs, MPI_DOUBLE, MPI_COMM_WORLD);
-    } else {
-        MPI_Iallgatherv(run->send_buf, run->out.count, MPI_DOUBLE, run->recv_buf, measured.counts,
-                        measured.displs, MPI_DOUBLE, MPI_COMM_WORLD, request);
-    }
-}
-
-static void alltoall(dn_bench_run_t *run, MPI_Request *request)
-{
-    const int n = run->out.count;
-    if (NULL == request) {
-        MPI_Alltoall(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD);
-    } else {
-        MPI_Ialltoall(run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, MPI_COMM_WORLD, request);
-    }
-}
-
-static void alltoallv(dn_bench_run_t *run, MPI_Request *request)
-{
-    if (NULL == request) {
-        MPI_Alltoallv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
-                      measured.counts, measured.displs, MPI_DOUBLE, MPI_COMM_WORLD);
-    } else {
-        MPI_Ialltoallv(run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
-                       measured.counts, measured.displs, MPI_DOUBLE, MPI_COMM_WORLD, request);
-    }
-}
+CALL(allreduce, Allreduce, run->send_buf, run->recv_buf, n, MPI_DOUBLE, MPI_SUM)
+CALL(reduce, Reduce, run->send_buf, run->recv_buf, n, MPI_DOUBLE, MPI_SUM, 0)
+CALL(scan, Scan, run->send_buf, run->recv_buf, n, MPI_DOUBLE, MPI_SUM)
+CALL(exscan, Exscan, run->send_buf, run->recv_buf, n, MPI_DOUBLE, MPI_SUM)
+CALL(reduce_scatter, Reduce_scatter, run->send_buf, run->recv_buf, measured.counts, MPI_DOUBLE, MPI_SUM)
+CALL(reduce_scatter_block, Reduce_scatter_block, run->send_buf, run->recv_buf, n, MPI_DOUBLE, MPI_SUM)
+CALL(bcast, Bcast, 0 == run->rank ? run->send_buf : run->recv_buf, n, MPI_DOUBLE, 0)
+CALL(gather, Gather, run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0)
+CALL(gatherv, Gatherv, run->send_buf, n, MPI_DOUBLE, run->recv_buf, measured.counts, measured.displs,
+     MPI_DOUBLE, 0)
+CALL(scatter, Scatter, run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE, 0)
+CALL(scatterv, Scatterv, run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf, n,
+     MPI_DOUBLE, 0)
+CALL(allgather, Allgather, run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE)
+CALL(allgatherv, Allgatherv, run->send_buf, n, MPI_DOUBLE, run->recv_buf, measured.counts, measured.displs,
+     MPI_DOUBLE)
+CALL(alltoall, Alltoall, run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE)
+CALL(alltoallv, Alltoallv, run->send_buf, measured.counts, measured.displs, MPI_DOUBLE, run->recv_buf,
+     measured.counts, measured.displs, MPI_DOUBLE)
+CALL(alltoallw, Alltoallw, run->send_buf, measured.counts, measured.offsets, measured.types, run->recv_buf,
+     measured.counts, measured.offsets, measured.types)
+CALL(neighbor_allgather, Neighbor_allgather, run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE)
+CALL(neighbor_allgatherv, Neighbor_allgatherv, run->send_buf, n, MPI_DOUBLE, run->recv_buf, measured.counts,
+     measured.displs, MPI_DOUBLE)
+CALL(neighbor_alltoall, Neighbor_alltoall, run->send_buf, n, MPI_DOUBLE, run->recv_buf, n, MPI_DOUBLE)
+CALL(neighbor_alltoallv, Neighbor_alltoallv, run->send_buf, measured.counts, measured.displs, MPI_DOUBLE,
+     run->recv_buf, measured.counts, measured.displs, MPI_DOUBLE)
+CALL(neighbor_alltoallw, Neighbor_alltoallw, run->send_buf, measured.counts, measured.places, measured.types,
+     run->recv_buf, measured.counts, measured.places, measured.types)
 
 /* What is at place i of the result in round n; the alltoall of r's block for us holds operands of r, as the allgather's. */
 static double sum_wanted(const dn_bench_run_t *run, int n, size_t i)
@@ -230,6 +144,19 @@ static double root_wanted(const dn_bench_run_t *run, int n, size_t i)
     return operand(0, n, i);
 }
 
+static double own_block_wanted(const dn_bench_run_t *run, int n, size_t i)
+{
+    /* All blocks of a rank are alike. */
+    return sum_of(run->ranks, n, i);
+}
+
+static double neighbour_wanted(const dn_bench_run_t *run, int n, size_t i)
+{
+    const size_t count = (size_t) run->out.count;
+    const int left = i < count;
+    return operand((run->rank + (left ? run->ranks - 1 : 1)) % run->ranks, n, i % count);
+}
+
 static double block_wanted(const dn_bench_run_t *run, int n, size_t i)
 {
     const size_t count = (size_t) run->out.count;
@@ -244,11 +171,12 @@ typedef enum {
     ROOT_A_BLOCK,
     ROOT_ALL_BLOCKS,
     OTHERS_A_BLOCK,
+    ALL_NEIGHBOURS_BLOCKS,
 } result_t;
 
 typedef struct coll {
     const char *name;
-    void (*call)(dn_bench_run_t *run, MPI_Request *request);
+    void (*call)(dn_bench_run_t *run, form_t form, MPI_Request *request);
     double (*wanted)(const dn_bench_run_t *run, int n, size_t i);
     result_t result;
 } coll_t;
@@ -259,6 +187,7 @@ static const coll_t colls[] = {
     {"scan", scan, scan_wanted, ALL_A_BLOCK},
     {"exscan", exscan, exscan_wanted, OTHERS_A_BLOCK},
     {"reduce_scatter", reduce_scatter, piece_wanted, ALL_A_PIECE},
+    {"reduce_scatter_block", reduce_scatter_block, own_block_wanted, ALL_A_BLOCK},
     {"bcast", bcast, root_wanted, OTHERS_A_BLOCK},
     {"gather", gather, block_wanted, ROOT_ALL_BLOCKS},
     {"gatherv", gatherv, block_wanted, ROOT_ALL_BLOCKS},
@@ -268,34 +197,65 @@ static const coll_t colls[] = {
     {"allgatherv", allgatherv, block_wanted, ALL_ALL_BLOCKS},
     {"alltoall", alltoall, block_wanted, ALL_ALL_BLOCKS},
     {"alltoallv", alltoallv, block_wanted, ALL_ALL_BLOCKS},
+    {"alltoallw", alltoallw, block_wanted, ALL_ALL_BLOCKS},
+    {"neighbor_allgather", neighbor_allgather, neighbour_wanted, ALL_NEIGHBOURS_BLOCKS},
+    {"neighbor_allgatherv", neighbor_allgatherv, neighbour_wanted, ALL_NEIGHBOURS_BLOCKS},
+    {"neighbor_alltoall", neighbor_alltoall, neighbour_wanted, ALL_NEIGHBOURS_BLOCKS},
+    {"neighbor_alltoallv", neighbor_alltoallv, neighbour_wanted, ALL_NEIGHBOURS_BLOCKS},
+    {"neighbor_alltoallw", neighbor_alltoallw, neighbour_wanted, ALL_NEIGHBOURS_BLOCKS},
 };
 
 #define NUM_COLLS ((int) (sizeof(colls) / sizeof(colls[0])))
 
-/* Of a collective's name, or that with an i before it; NULL: there is none of that name. */
-static const coll_t *find(const char *name, bool *nonblocking_p)
+/* Of a collective's name, or that with an i or a p before it; NULL: there is none of that name. */
+static const coll_t *find(const char *name, form_t *form_p)
 {
     for (int i = 0; i < NUM_COLLS; i++) {
-        *nonblocking_p = 'i' == name[0] && 0 == strcmp(name + 1, colls[i].name);
-        if (*nonblocking_p || 0 == strcmp(name, colls[i].name)) {
+        *form_p = BLOCKING;
+        if (0 == strcmp(name, colls[i].name)) {
+            return &colls[i];
+        }
+        *form_p = 'i' == name[0] ? NONBLOCKING : PERSISTENT;
+        if (('i' == name[0] || 'p' == name[0]) && 0 == strcmp(name + 1, colls[i].name)) {
             return &colls[i];
         }
     }
     return NULL;
 }
 
+/* Blocks that a rank has to do with, at most. */
+static int most_blocks(const dn_bench_run_t *run)
+{
+    return run->ranks < NEIGHBOURS ? NEIGHBOURS : run->ranks;
+}
+
 static void ready(dn_bench_run_t *run)
 {
-    measured.coll = find(run->options.test, &measured.nonblocking);
-    measured.counts = dn_bench_alloc(sizeof(int) * (size_t) run->ranks);
-    measured.displs = dn_bench_alloc(sizeof(int) * (size_t) run->ranks);
+    const size_t blocks = (size_t) most_blocks(run);
+    const int round = 1;
+    measured.coll = find(run->options.test, &measured.form);
+    measured.counts = dn_bench_alloc(sizeof(measured.counts[0]) * blocks);
+    measured.displs = dn_bench_alloc(sizeof(measured.displs[0]) * blocks);
+    measured.offsets = dn_bench_alloc(sizeof(measured.offsets[0]) * blocks);
+    measured.places = dn_bench_alloc(sizeof(measured.places[0]) * blocks);
+    measured.types = dn_bench_alloc(sizeof(measured.types[0]) * blocks);
+    measured.comm = MPI_COMM_WORLD;
+    if (ALL_NEIGHBOURS_BLOCKS == measured.coll->result) {
+        MPI_Cart_create(MPI_COMM_WORLD, 1, &run->ranks, &round, 0, &measured.comm);
+    }
 }
 
 static void done(dn_bench_run_t *run)
 {
     (void) run;
+    if (MPI_COMM_WORLD != measured.comm) {
+        MPI_Comm_free(&measured.comm);
+    }
     free(measured.counts);
     free(measured.displs);
+    free(measured.offsets);
+    free(measured.places);
+    free(measured.types);
 }
 
 /* Buffers for blocks of all ranks, in each direction. */
@@ -304,23 +264,36 @@ static void describe(dn_bench_run_t *run)
     const int count = (int) (run->size / sizeof(double));
     const bool divided = ALL_A_PIECE == measured.coll->result;
     int at = 0;
-    dn_bench_describe_bytes(run, (size_t) count * sizeof(double) * (size_t) run->ranks);
+    dn_bench_describe_bytes(run, (size_t) count * sizeof(double) * (size_t) most_blocks(run));
     run->out.count = count;
-    for (int r = 0; r < run->ranks; r++) {
+    for (int r = 0; r < most_blocks(run); r++) {
         measured.counts[r] = divided ? count / run->ranks + (r < count % run->ranks) : count;
         measured.displs[r] = at;
+        measured.offsets[r] = at * (int) sizeof(double);
+        measured.places[r] = at * (MPI_Aint) sizeof(double);
+        measured.types[r] = MPI_DOUBLE;
         at += measured.counts[r];
+    }
+}
+
+static void begin(dn_bench_run_t *run)
+{
+    if (PERSISTENT == measured.form) {
+        measured.coll->call(run, PERSISTENT, &measured.request);
     }
 }
 
 static void step(dn_bench_run_t *run)
 {
-    if (measured.nonblocking) {
+    if (BLOCKING == measured.form) {
+        measured.coll->call(run, BLOCKING, NULL);
+    } else if (NONBLOCKING == measured.form) {
         MPI_Request request;
-        measured.coll->call(run, &request);
+        measured.coll->call(run, NONBLOCKING, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     } else {
-        measured.coll->call(run, NULL);
+        MPI_Start(&measured.request);
+        MPI_Wait(&measured.request, MPI_STATUS_IGNORE);
     }
 }
 
@@ -333,6 +306,8 @@ static size_t result_count(const dn_bench_run_t *run)
         return (size_t) measured.counts[run->rank];
     case ALL_ALL_BLOCKS:
         return count * (size_t) run->ranks;
+    case ALL_NEIGHBOURS_BLOCKS:
+        return count * NEIGHBOURS;
     case ROOT_A_BLOCK:
         return 0 == run->rank ? count : 0;
     case ROOT_ALL_BLOCKS:
@@ -349,7 +324,7 @@ static int verify(dn_bench_run_t *run, int n)
     const size_t count = (size_t) run->out.count;
     double *out = (double *) run->send_buf;
     double *in = (double *) run->recv_buf;
-    for (size_t i = 0; i < count * (size_t) run->ranks; i++) {
+    for (size_t i = 0; i < count * (size_t) most_blocks(run); i++) {
         out[i] = operand(run->rank, n, i % count);
         in[i] = -1;
     }
@@ -370,6 +345,9 @@ static int end(dn_bench_run_t *run)
     for (int n = 0; run->options.check && n < VERIFIED; n++) {
         errors += verify(run, n);
     }
+    if (PERSISTENT == measured.form) {
+        MPI_Request_free(&measured.request);
+    }
     return errors;
 }
 
@@ -388,12 +366,16 @@ static void report(const dn_bench_run_t *run, const dn_bench_time_t *time)
 
 static const char *obstacle(const dn_bench_run_t *run)
 {
-    bool nonblocking;
-    if (NULL == find(run->options.test, &nonblocking)) {
-        return "--test is allreduce, reduce, scan, exscan, reduce_scatter, bcast, gather, scatter, allgather "
-               "or alltoall, "
-               "with v for "
-               "those that MPI has so, or with i before it";
+    form_t form;
+    if (NULL == find(run->options.test, &form)) {
+        return "--test is allreduce, reduce, scan, exscan, reduce_scatter, reduce_scatter_block, bcast, "
+               "gather, scatter, "
+               "allgather, alltoall, neighbor_allgather or neighbor_alltoall, with v or w for those that MPI "
+               "has so; "
+               "with i before it nonblocking, with p persistent";
+    }
+    if (PERSISTENT == form && !DN_BENCH_HAS_INIT) {
+        return "this MPI has no persistent collectives";
     }
     if (sizeof(double) > run->options.min_size) {
         return "the least size is 8, that of a double";
@@ -414,6 +396,7 @@ int main(int argc, char **argv)
         .ready = ready,
         .done = done,
         .describe = describe,
+        .begin = begin,
         .end = end,
         .step = step,
         .header = header,
