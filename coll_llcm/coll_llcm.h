@@ -52,8 +52,8 @@
  * 256 B in 0.23 us, through areas 0.14 us). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Where processes share cores, areas also serve short broadcasts, reductions to one and scans, gathers, and all reductions that are
- * scattered: after so many of these, since for a few the set-up takes longer than it saves. A process that only gives, as the root of
+/** Where processes share cores, areas also serve short broadcasts, reductions to one and scans, gathers, alltoalls with lengths, and
+ * all reductions that are scattered: after so many of these, since for a few the set-up takes longer than it saves. A process that only gives, as the root of
  * a broadcast or the first of a scan, runs ahead by all that an area holds before it has to let others have its core (perf/dn_coll, bcast of 8 B, 8
  * ranks on 2 cores: 0.05 us, in lines 0.6 us). */
 #define COLL_LLCM_FEW 16
@@ -154,11 +154,20 @@ typedef struct coll_llcm {
     } nonblocking;
     coll_llcm_area_t *areas;
     uint64_t long_bytes; /**< of collectives through areas; not under the lock */
-    uint64_t exchanges;  /**< allgathers, gathers and alltoalls; several threads may lose a count */
-    uint64_t naps;       /**< that this process has taken; not under the lock */
+    uint64_t
+        exchanges; /**< allgathers, gathers and alltoalls, also with lengths; several threads may lose a count */
+    uint64_t naps; /**< that this process has taken; not under the lock */
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
+
+static inline void coll_llcm_count_exchange(void)
+{
+    const uint64_t count = dn_load_relaxed(&coll_llcm.exchanges);
+
+    dn_store_relaxed(&coll_llcm.exchanges, count + 1);
+}
+
 OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
 
 /** @name coll_llcm_module.c */
@@ -422,14 +431,25 @@ int coll_llcm_long_exchange(coll_llcm_module_t *module, size_t len, dn_tree_bloc
 int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_tree_blocks_t *blocks);
 /** @} */
 
+/** @name coll_llcm_alltoallv.c */
+/** @{ */
+int coll_llcm_alltoallv(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_starts_t sstarts,
+                        struct ompi_datatype_t *stype, void *rbuf, dn_ompi_counts_t rcounts,
+                        dn_ompi_starts_t rstarts, struct ompi_datatype_t *rtype,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int coll_llcm_alltoallw(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_starts_t sstarts,
+                        struct ompi_datatype_t *const *stypes, void *rbuf, dn_ompi_counts_t rcounts,
+                        dn_ompi_starts_t rstarts, struct ompi_datatype_t *const *rtypes,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+/** @} */
+
 /** @name coll_llcm_exchange.c */
 /** @{ */
 int coll_llcm_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
                         dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-/** Blocks of any lengths, which all processes know; the longest decides who does it. Of the other collectives with lengths only the root,
- * or each process for itself, knows some: these are left to the functions that were there before, since the processes could not
- * decide alike. */
+/** Blocks of any lengths, which all processes know; the longest decides who does it. Of gatherv and scatterv only the root knows
+ * lengths: these are left to the functions that were there before, since the processes could not decide alike. */
 int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
                          dn_ompi_counts_t counts, dn_ompi_starts_t starts, struct ompi_datatype_t *rtype,
                          struct ompi_communicator_t *comm, mca_coll_base_module_t *module);

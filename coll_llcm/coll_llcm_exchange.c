@@ -30,13 +30,6 @@
 #define GATHER_MOST  65536u
 /** @} */
 
-static void exchange_count(void)
-{
-    const uint64_t count = dn_load_relaxed(&coll_llcm.exchanges);
-
-    dn_store_relaxed(&coll_llcm.exchanges, count + 1);
-}
-
 /** Are so many bytes for areas, if there are some? The same in all processes: bytes are the same everywhere, types need not be.
  * @param crowded_most  where processes share cores; not less than @p most. */
 static bool exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
@@ -353,7 +346,7 @@ static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct 
     const given_t given =
         given_of(in_place ? places_block(places, rank) : sbuf, in_place ? count : scount,
                  in_place ? places->type : stype, coll_llcm_bytes(count, places->type), &marks);
-    exchange_count();
+    coll_llcm_count_exchange();
     if (0 == len) {
         return marks ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
     }
@@ -427,7 +420,7 @@ int coll_llcm_gather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datat
                            .count = in_place ? rcount : scount,
                            .type = in_place ? rtype : stype,
                            .bytes = len};
-    exchange_count();
+    coll_llcm_count_exchange();
     return gather_long(module, comm, &given, in_place, &places, len, root);
 }
 
@@ -449,7 +442,7 @@ int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_dat
         return module->saved.coll_alltoall(sbuf, scount, stype, rbuf, rcount, rtype, comm,
                                            module->saved.coll_alltoall_module);
     }
-    exchange_count();
+    coll_llcm_count_exchange();
     if (0 == len) {
         return OMPI_SUCCESS;
     }

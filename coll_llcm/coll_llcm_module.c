@@ -15,6 +15,8 @@
     DO(allgatherv)           \
     DO(allreduce)            \
     DO(alltoall)             \
+    DO(alltoallv)            \
+    DO(alltoallw)            \
     DO(barrier)              \
     DO(bcast)                \
     DO(exscan)               \

@@ -79,7 +79,7 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
 {
     const int most = 0 == verify_below(rng, 4) ? (int) longest : 64;
 
-    switch (verify_below(rng, 9)) {
+    switch (verify_below(rng, 10)) {
     case 6:
         if (0 == verify_below(rng, 4)) {
             collectives_idup(comm, rng);
@@ -99,6 +99,9 @@ static void some(MPI_Comm comm, verify_rng_t *rng)
         break;
     case 3:
         collectives_alltoall(comm, rng, most);
+        break;
+    case 9:
+        collectives_alltoallv(comm, rng, most);
         break;
     case 8:
         collectives_allgatherv(comm, rng, most);

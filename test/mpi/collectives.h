@@ -22,12 +22,13 @@ void collectives_reduce_all(MPI_Comm comm, verify_rng_t *rng, int count);
 /** One of those, of any number of elements up to @p most. */
 void collectives_reduce_some(MPI_Comm comm, verify_rng_t *rng, int most);
 
-/** Broadcast, allgather(v), gather, alltoall of up to @p most bytes a block, with types that differ between the ranks. */
+/** Broadcast, allgather(v), gather, alltoall(v, w) of up to @p most bytes a block, with types that differ between the ranks. */
 void collectives_bcast(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
+void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most);
 
 /** Streams of short broadcasts, reductions, scans and gathers, in which some ranks could run ahead. @return bytes of all. */
 unsigned long long collectives_streams(uint64_t rounds);
@@ -47,7 +48,7 @@ unsigned long long collectives_long_in_turns(uint64_t rounds);
  * all. */
 unsigned long long collectives_long_nested(void);
 
-/** Allgathers, gathers, alltoalls and scattered reductions, each on a communicator that does nothing else, of types that are cut amid
+/** Allgathers, gathers, alltoalls in all forms and scattered reductions, each on a communicator that does nothing else, of types that are cut amid
  * a number. @return bytes of those that are to go through shared memory where ranks share cores. */
 unsigned long long collectives_long_exchanges(void);
 

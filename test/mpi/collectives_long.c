@@ -178,7 +178,43 @@ static void exchanges_check(exchanges_t *all, int i, uint64_t key, const char *c
     }
 }
 
-typedef enum exchange { ALLGATHER, GATHER, ALLTOALL, SCATTER, EXCHANGES } exchange_t;
+typedef enum exchange { ALLGATHER, GATHER, ALLTOALL, ALLTOALLV, ALLTOALLW, SCATTER, EXCHANGES } exchange_t;
+
+/** An alltoall of blocks that are alike, but named one by one. */
+static void alltoall_by_counts(exchanges_t *all, exchange_t exchange, const void *in, int count,
+                               MPI_Datatype type, MPI_Comm comm)
+{
+    enum { MOST_RANKS = 16 };
+    const int unit = ALLTOALLV == exchange ? 1 : (int) all->extent;
+    const int in_unit = ALLTOALLV == exchange || 1 != count ? count : (int) all->extent;
+    int counts[MOST_RANKS], starts[MOST_RANKS], in_counts[MOST_RANKS], in_starts[MOST_RANKS];
+    MPI_Datatype types[MOST_RANKS], in_types[MOST_RANKS];
+
+    verify_that(MOST_RANKS >= all->ranks, "exchanges are for 16 ranks at most");
+    for (int i = 0; i < all->ranks; i++) {
+        counts[i] = 1;
+        starts[i] = i * unit;
+        types[i] = all->type;
+        in_counts[i] = count;
+        in_starts[i] = i * in_unit;
+        in_types[i] = type;
+    }
+    if (ALLTOALLV == exchange) {
+        MPI_Alltoallv(in, in_counts, in_starts, type, all->out, counts, starts, all->type, comm);
+    } else {
+        MPI_Alltoallw(in, in_counts, in_starts, in_types, all->out, counts, starts, types, comm);
+    }
+}
+
+/** Bytes that go through shared memory in it: all give a letter first, then what does not fit into that. */
+static unsigned long long bytes_by_counts(const exchanges_t *all)
+{
+    enum { LETTER = 16384 };
+    const unsigned long long blocks = (unsigned long long) all->size * (unsigned long long) (all->ranks - 1);
+    const unsigned long long head = sizeof(uint32_t) * (unsigned long long) (all->ranks + 1);
+
+    return LETTER + (LETTER < head + blocks ? blocks : 0);
+}
 
 /** An exchange of a nested type; every second time a rank gives bytes as they come. */
 static void exchange_nested(exchanges_t *all, exchange_t exchange, int round, MPI_Comm comm)
@@ -197,11 +233,13 @@ static void exchange_nested(exchanges_t *all, exchange_t exchange, int round, MP
         MPI_Allgather(in, count, type, all->out, 1, all->type, comm);
     } else if (GATHER == exchange) {
         MPI_Gather(in, count, type, all->out, 1, all->type, root, comm);
-    } else {
+    } else if (ALLTOALL == exchange) {
         MPI_Alltoall(in, count, type, all->out, 1, all->type, comm);
+    } else {
+        alltoall_by_counts(all, exchange, in, count, type, comm);
     }
     for (int i = 0; i < all->ranks && (GATHER != exchange || all->rank == root); i++) {
-        const uint64_t to = ALLTOALL == exchange ? (uint64_t) all->rank : 0;
+        const uint64_t to = ALLTOALL <= exchange ? (uint64_t) all->rank : 0;
         exchanges_check(all, i, verify_key((uint64_t) round, (uint64_t) i, to, 8),
                         ALLGATHER == exchange ? "MPI_Allgather"
                         : GATHER == exchange  ? "MPI_Gather"
@@ -259,8 +297,9 @@ unsigned long long collectives_long_exchanges(void)
             } else {
                 exchange_nested(&all, exchange, round, comm);
                 len *= ALLTOALL == exchange ? (unsigned long long) all.ranks : 1;
+                len = ALLTOALLV == exchange || ALLTOALLW == exchange ? bytes_by_counts(&all) : len;
             }
-            const int waits = GATHER == exchange || SCATTER == exchange;
+            const int waits = ALLGATHER != exchange && ALLTOALL != exchange;
             bytes += !waits || FIRST <= round ? len : 0;
             collectives_count();
         }

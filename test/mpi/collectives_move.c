@@ -201,6 +201,109 @@ void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most)
     collectives_count();
 }
 
+/** Bytes from one rank to another, often none. */
+static size_t bytes_of_pair(const drawn_t *drawn, int from, int to)
+{
+    verify_rng_t rng = {.state = verify_key(drawn->key, (uint64_t) from, (uint64_t) to, 4)};
+
+    return 0 == verify_below(&rng, 3) ? 0 : verify_below(&rng, drawn->bytes / UNIT + 1) * UNIT;
+}
+
+/** Blocks for all ranks, or from them, in one type or in types of their own. */
+typedef struct sides {
+    layout_t unit; /**< of UNIT bytes, where all have one type */
+    layout_t *layout;
+    size_t *bytes;
+    size_t *at; /**< where each begins */
+    int *counts, *starts;
+    MPI_Datatype *types;
+    size_t extent; /**< of all */
+} sides_t;
+
+static sides_t make_sides(drawn_t *drawn, int gives, int by_types)
+{
+    const size_t ranks = (size_t) drawn->ranks;
+    sides_t sides = {draw_layout(&drawn->own, UNIT),      calloc(ranks, sizeof(layout_t)),
+                     calloc(ranks, sizeof(size_t)),       calloc(ranks, sizeof(size_t)),
+                     calloc(ranks, sizeof(int)),          calloc(ranks, sizeof(int)),
+                     calloc(ranks, sizeof(MPI_Datatype)), 0};
+
+    verify_that(NULL != sides.layout && NULL != sides.bytes && NULL != sides.at && NULL != sides.counts
+                    && NULL != sides.starts && NULL != sides.types,
+                "no memory for an alltoallv");
+    /* The last block is the first in memory. */
+    for (int i = drawn->ranks; 0 < i--;) {
+        const size_t bytes =
+            gives ? bytes_of_pair(drawn, drawn->rank, i) : bytes_of_pair(drawn, i, drawn->rank);
+        layout_t layout = sides.unit;
+        if (by_types) {
+            layout = draw_layout(&drawn->own, bytes);
+        } else {
+            layout.count = (int) (bytes / UNIT) * sides.unit.count;
+            layout.extent = bytes / UNIT * sides.unit.extent;
+        }
+        sides.layout[i] = layout;
+        sides.bytes[i] = bytes;
+        sides.at[i] = sides.extent;
+        sides.counts[i] = layout.count;
+        sides.starts[i] =
+            (int) (by_types ? sides.extent : sides.extent / sides.unit.extent * (size_t) sides.unit.count);
+        sides.types[i] = layout.type;
+        sides.extent += layout.extent + 2 * sides.unit.extent;
+    }
+    return sides;
+}
+
+static void free_sides(const drawn_t *drawn, sides_t *sides, int by_types)
+{
+    for (int i = 0; i < drawn->ranks && by_types; i++) {
+        free_layout(&sides->layout[i]);
+    }
+    free_layout(&sides->unit);
+    free(sides->layout);
+    free(sides->bytes);
+    free(sides->at);
+    free(sides->counts);
+    free(sides->starts);
+    free(sides->types);
+}
+
+void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most)
+{
+    drawn_t drawn = draw(comm, rng, most);
+    const int by_types = 0 == verify_below(rng, 2);
+    sides_t from = make_sides(&drawn, 1, by_types);
+    sides_t to = make_sides(&drawn, 0, by_types);
+    unsigned char *in = verify_guard_alloc(from.extent, 0);
+    unsigned char *out = verify_guard_alloc(to.extent, 0);
+    memset(in, 0x77, from.extent);
+    memset(out, 0x77, to.extent);
+    for (int i = 0; i < drawn.ranks; i++) {
+        put(in + from.at[i], &from.layout[i], from.bytes[i],
+            verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) i, 5));
+    }
+    if (by_types) {
+        MPI_Alltoallw(in, from.counts, from.starts, from.types, out, to.counts, to.starts, to.types, comm);
+    } else {
+        MPI_Alltoallv(in, from.counts, from.starts, from.unit.type, out, to.counts, to.starts, to.unit.type,
+                      comm);
+    }
+    for (int i = 0; i < drawn.ranks; i++) {
+        const size_t end = to.at[i] + to.layout[i].extent;
+        check(out + to.at[i], &to.layout[i], to.bytes[i],
+              verify_key(drawn.key, (uint64_t) i, (uint64_t) drawn.rank, 5),
+              "MPI_Alltoallv: a byte is wrong");
+        for (size_t k = 0; k < 2 * to.unit.extent; k++) {
+            verify_that(0x77 == out[end + k], "MPI_Alltoallv wrote between blocks");
+        }
+    }
+    verify_guard_free(out, to.extent, 0, "MPI_Alltoallv");
+    verify_guard_free(in, from.extent, 0, "MPI_Alltoallv");
+    free_sides(&drawn, &to, by_types);
+    free_sides(&drawn, &from, by_types);
+    collectives_count();
+}
+
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);

@@ -1,0 +1,272 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file coll_llcm_alltoallv.c
+ * Alltoallv and alltoallw where processes share cores: through areas.
+ *
+ * Only the two processes of a pair know how much goes between them, so that nobody can decide alone who does the work. Each
+ * process first gives LETTER bytes, which all read: where the block of each process begins among the bytes that it gives, and
+ * behind that the blocks themselves, if they fit. So all know alike the most that any process gives. If there are blocks that did not
+ * fit, all blocks go through areas a second time, in an exchange that is long enough; if that would be too long, all leave the work
+ * to the function that was there before.
+ */
+#include "dn_config.h"
+
+#include "coll_llcm.h"
+
+/** Bytes that all give first (perf/dn_coll, 4 ranks on 2 cores: a second exchange takes as long as 8 KiB more in the first). */
+#define LETTER 16384u
+/** Most bytes that a process gives through areas, for each other process (perf/dn_coll, 4 ranks on 2 cores: 64 KiB in 76 us, by messages
+ * 105; 128 KiB in 149 us, 128). */
+#define MOST 65536u
+/** Processes of which the starts fit into the first piece of a letter. */
+#define RANKS_MOST 512
+/** In place of the end of the last block: there are more bytes. */
+#define TOO_MANY UINT32_MAX
+
+/** Where the blocks to or from all processes lie. */
+typedef struct side {
+    void *buf;
+    dn_ompi_counts_t counts;
+    dn_ompi_starts_t starts; /**< in elements; with types: in bytes */
+    ompi_datatype_t *type;
+    ompi_datatype_t *const *types; /**< by rank; NULL: all have the type */
+} side_t;
+
+static const ompi_datatype_t *side_type(const side_t *side, uint32_t rank)
+{
+    return NULL == side->types ? side->type : side->types[rank];
+}
+
+static void *side_block(const side_t *side, uint32_t rank)
+{
+    const ptrdiff_t unit = NULL == side->types ? side->type->super.ub - side->type->super.lb : 1;
+
+    return (uint8_t *) side->buf + dn_ompi_start_at(side->starts, (int) rank) * unit;
+}
+
+static size_t side_count(const side_t *side, uint32_t rank)
+{
+    return dn_ompi_count_at(side->counts, (int) rank);
+}
+
+static size_t side_bytes(const side_t *side, uint32_t rank)
+{
+    return coll_llcm_bytes(side_count(side, rank), side_type(side, rank));
+}
+
+/** What a process gives and gets. */
+typedef struct letters {
+    dn_tree_blocks_t super;
+    const side_t *in, *out;
+    uint32_t ranks, rank;
+    size_t head; /**< bytes before the blocks: of the starts in a letter; later there are none */
+    bool gives;  /**< the own blocks come behind */
+    uint32_t *
+        start; /**< ranks + 1: of what this process gives, the block of a rank begins there; its own is empty */
+    uint32_t *end;                  /**< by rank: bytes that it gives */
+    uint32_t *from, *to;            /**< by rank: of what it gives, our block */
+    uint32_t most;                  /**< bytes that a process gives, at most, or TOO_MANY */
+    bool excess;                    /**< a block was longer than its place */
+    uint32_t giving;                /**< rank whose block is given */
+    coll_llcm_converted_t elements; /**< of that block, unless they lie together */
+} letters_t;
+
+static bool letters_fit(const letters_t *letters, uint32_t bytes)
+{
+    return LETTER - letters->head >= bytes;
+}
+
+/** Where the own blocks begin. */
+static void letters_begin(letters_t *letters)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < letters->ranks; i++) {
+        letters->start[i] = (uint32_t) at;
+        at += i == letters->rank ? 0 : side_bytes(letters->in, i);
+        at = MOST * (size_t) (letters->ranks - 1) < at ? TOO_MANY : at;
+    }
+    letters->start[letters->ranks] = (uint32_t) at;
+    letters->most = (uint32_t) at;
+    letters->gives = letters_fit(letters, letters->most);
+}
+
+/** Copy part of the block that is given, from @p at on. Parts come in order. */
+static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
+{
+    const side_t *in = letters->in;
+    const uint32_t rank = letters->giving;
+    const size_t count = side_count(in, rank);
+    const ompi_datatype_t *type = side_type(in, rank);
+
+    if (coll_llcm_is_contiguous(count, type)) {
+        dn_copy(area, (uint8_t *) coll_llcm_start(side_block(in, rank), type) + at, len);
+        return;
+    }
+    if (0 == at) {
+        coll_llcm_converted_open(&letters->elements, side_block(in, rank), count, type, true);
+    }
+    coll_llcm_converted_move(&letters->elements, area, len);
+    if (at + len == letters->start[rank + 1] - letters->start[rank]) {
+        coll_llcm_converted_close(&letters->elements);
+    }
+}
+
+/** Copy of the own blocks what is at @p at .. at + len - 1. */
+static void give_blocks(letters_t *letters, uint8_t *area, size_t at, size_t len)
+{
+    const uint32_t *start = letters->start;
+    size_t part;
+
+    for (; 0 < len && letters->giving < letters->ranks; at += part, area += part, len -= part) {
+        const uint32_t end = start[letters->giving + 1];
+        part = end - at < len ? end - at : len;
+        if (0 < part) {
+            give_part(letters, area, at - start[letters->giving], part);
+        }
+        letters->giving += at + part == end;
+    }
+}
+
+static void letters_give(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
+{
+    letters_t *letters = (letters_t *) super;
+    /* The head is in the first piece. */
+    const size_t head = 0 == at ? letters->head : 0;
+
+    if (0 < head) {
+        memcpy(area, letters->start, head);
+    }
+    if (letters->gives) {
+        give_blocks(letters, (uint8_t *) area + head, at + head - letters->head, len - head);
+    }
+}
+
+/** Learn from the head of a letter where our block is, and how much there is. */
+static void read_head(letters_t *letters, uint32_t rank, const uint32_t *start)
+{
+    const uint32_t end = start[letters->ranks];
+
+    letters->end[rank] = end;
+    letters->from[rank] = start[letters->rank];
+    letters->to[rank] = start[letters->rank + 1];
+    letters->most = letters->most < end ? end : letters->most;
+    letters->excess =
+        letters->excess || letters->to[rank] - letters->from[rank] > side_bytes(letters->out, rank);
+}
+
+static void letters_get(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
+{
+    letters_t *letters = (letters_t *) super;
+
+    if (0 == at && 0 < letters->head) {
+        read_head(letters, rank, area);
+    }
+    if (0 < letters->head && !letters_fit(letters, letters->end[rank])) {
+        return;
+    }
+    const size_t begin = letters->head + letters->from[rank];
+    const size_t end = letters->head + letters->to[rank];
+    const size_t from = at < begin ? begin : at;
+    const size_t to = end < at + len ? end : at + len;
+    const size_t place = begin + side_bytes(letters->out, rank);
+    const size_t until = place < to ? place : to;
+
+    if (from < until) {
+        coll_llcm_unpack_part(side_block(letters->out, rank), side_count(letters->out, rank),
+                              side_type(letters->out, rank), from - begin,
+                              (const uint8_t *) area + (from - at), until - from);
+    }
+}
+
+/** The block that this process gives itself. */
+static int keep_own(const letters_t *letters)
+{
+    const uint32_t rank = letters->rank;
+
+    return ompi_datatype_sndrcv(side_block(letters->in, rank),
+                                (dn_ompi_count_t) side_count(letters->in, rank), side_type(letters->in, rank),
+                                side_block(letters->out, rank),
+                                (dn_ompi_count_t) side_count(letters->out, rank),
+                                side_type(letters->out, rank));
+}
+
+/** @param[out] too_many  nothing was done: there is more than areas are for. The same in all processes. */
+static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const side_t *in,
+                            const side_t *out, bool *too_many)
+{
+    uint32_t starts[4 * RANKS_MOST + 1];
+    const uint32_t ranks = (uint32_t) ompi_comm_size(comm);
+    letters_t letters = {.super = {letters_give, letters_get},
+                         .in = in,
+                         .out = out,
+                         .ranks = ranks,
+                         .rank = (uint32_t) ompi_comm_rank(comm),
+                         .head = (ranks + 1) * sizeof(starts[0]),
+                         .start = starts,
+                         .from = starts + ranks + 1,
+                         .to = starts + 2 * ranks + 1,
+                         .end = starts + 3 * ranks + 1};
+
+    letters_begin(&letters);
+    int rc = coll_llcm_long_exchange(module, LETTER, &letters.super);
+    *too_many = TOO_MANY == letters.most;
+    if (OMPI_SUCCESS != rc || *too_many) {
+        return rc;
+    }
+    if (!letters_fit(&letters, letters.most)) {
+        letters.head = 0;
+        letters.gives = true;
+        letters.giving = 0;
+        rc = coll_llcm_long_exchange(module, letters.most, &letters.super);
+    }
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    coll_llcm_count_exchange();
+    rc = keep_own(&letters);
+    return OMPI_SUCCESS == rc && letters.excess ? MPI_ERR_TRUNCATE : rc;
+}
+
+/** Are areas for it? The same in all processes: in place is so in all of them. */
+static bool letters_suit(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf)
+{
+    return MPI_IN_PLACE != sbuf && RANKS_MOST >= ompi_comm_size(comm) && coll_llcm_is_crowded(module, comm)
+           && coll_llcm_are_many(module) && coll_llcm_long_ready(module, comm);
+}
+
+int coll_llcm_alltoallv(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_starts_t sstarts,
+                        struct ompi_datatype_t *stype, void *rbuf, dn_ompi_counts_t rcounts,
+                        dn_ompi_starts_t rstarts, struct ompi_datatype_t *rtype,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const side_t in = {(void *) (uintptr_t) sbuf, scounts, sstarts, stype, NULL};
+    const side_t out = {rbuf, rcounts, rstarts, rtype, NULL};
+    bool others = !letters_suit(module, comm, sbuf);
+    int rc = others ? OMPI_SUCCESS : exchange_letters(module, comm, &in, &out, &others);
+
+    return others && OMPI_SUCCESS == rc
+               ? module->saved.coll_alltoallv(sbuf, scounts, sstarts, stype, rbuf, rcounts, rstarts, rtype,
+                                              comm, module->saved.coll_alltoallv_module)
+               : rc;
+}
+
+int coll_llcm_alltoallw(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_starts_t sstarts,
+                        struct ompi_datatype_t *const *stypes, void *rbuf, dn_ompi_counts_t rcounts,
+                        dn_ompi_starts_t rstarts, struct ompi_datatype_t *const *rtypes,
+                        struct ompi_communicator_t *comm, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    const side_t in = {(void *) (uintptr_t) sbuf, scounts, sstarts, NULL, stypes};
+    const side_t out = {rbuf, rcounts, rstarts, NULL, rtypes};
+    bool others = !letters_suit(module, comm, sbuf);
+    int rc = others ? OMPI_SUCCESS : exchange_letters(module, comm, &in, &out, &others);
+
+    return others && OMPI_SUCCESS == rc
+               ? module->saved.coll_alltoallw(sbuf, scounts, sstarts, stypes, rbuf, rcounts, rstarts, rtypes,
+                                              comm, module->saved.coll_alltoallw_module)
+               : rc;
+}
