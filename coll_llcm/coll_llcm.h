@@ -114,17 +114,30 @@ typedef struct coll_llcm_reduction {
     ompi_datatype_t *type;
 } coll_llcm_reduction_t;
 
-/** A nonblocking operation. */
+/** What a request does. */
+typedef enum coll_llcm_kind {
+    COLL_LLCM_BARRIER,
+    COLL_LLCM_ALLREDUCE,
+    COLL_LLCM_REDUCE,
+    COLL_LLCM_BCAST
+} coll_llcm_kind_t;
+
+/** A nonblocking operation; a persistent one is such an operation each time that it is started. */
 struct coll_llcm_request {
     ompi_coll_base_nbc_request_t super; /**< Open MPI notes there what it retains */
     dn_queue_item_t item; /**< in coll_llcm_module_t::requests, then among those to be completed */
-    coll_llcm_module_t *module;
-    bool reduces; /**< else it is a barrier */
-    const void *in;
-    void *out;
-    size_t count;
-    coll_llcm_reduction_t reduction;
-    dn_status_t status; /**< once it is complete */
+    coll_llcm_module_t
+        *module; /**< of the communicator; of a persistent one, its own (coll_llcm_module_beside()) */
+    coll_llcm_kind_t kind;
+    const void *in; /**< of a reduction, as what follows */
+    void *out;      /**< of a broadcast: the buffer */
+    size_t count;   /**< elements of a reduction or of a broadcast */
+    uint32_t root;
+    coll_llcm_reduction_t reduction; /**< its op is NULL: it is none */
+    ompi_datatype_t *type;           /**< of the elements; NULL: there are none */
+    dn_status_t status;              /**< once it is complete */
+    uint8_t
+        bytes[DN_AOTF_LINE_MAX * DN_TREE_LINES]; /**< of a broadcast of elements that do not lie together */
 };
 
 OBJ_CLASS_DECLARATION(coll_llcm_request_t);
@@ -173,6 +186,9 @@ OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
 /** @name coll_llcm_module.c */
 /** @{ */
 mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, int *priority);
+/** A module that is in front of nothing: for a tree beside that of the communicator. To be released before the communicator.
+ * @return NULL: no memory. */
+coll_llcm_module_t *coll_llcm_module_beside(const coll_llcm_module_t *module);
 /** @} */
 
 /** @name coll_llcm_setup.c */
@@ -182,6 +198,9 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
 /** Do all processes say so? Collective, by the function that was there before. Nobody leaves out a collective of a set-up
  * unless all do: who has no memory for what it brings says so here first. */
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good);
+/** Is half of what trees may take of the LLCM left? Persistent requests take no more, so that there are trees for communicators
+ * to come. In this process; others may find otherwise. */
+bool coll_llcm_has_plenty(void);
 /** The communicator goes: give back what coll_llcm_set_up() took. */
 void coll_llcm_tear_down(coll_llcm_module_t *module);
 /** Free the trees that nobody writes to any more. @param all  or may do so: the port closes. */
@@ -204,10 +223,29 @@ void coll_llcm_drain(coll_llcm_module_t *module);
 
 int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
                        mca_coll_base_module_t *module);
-/** Data that fits into lines; the rest goes to the function that was there before. */
+/** Of these: data that fits into lines; the rest goes to the function that was there before. */
+int coll_llcm_ibcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
+                     struct ompi_communicator_t *comm, ompi_request_t **request,
+                     mca_coll_base_module_t *module);
+int coll_llcm_ireduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
+                      struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
+                      ompi_request_t **request, mca_coll_base_module_t *module);
 int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                          struct ompi_op_t *op, struct ompi_communicator_t *comm, ompi_request_t **request,
                          mca_coll_base_module_t *module);
+/** Likewise persistent, where the communicator has a tree. */
+int coll_llcm_barrier_init(struct ompi_communicator_t *comm, struct ompi_info_t *info,
+                           ompi_request_t **request, mca_coll_base_module_t *module);
+int coll_llcm_bcast_init(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
+                         struct ompi_communicator_t *comm, struct ompi_info_t *info, ompi_request_t **request,
+                         mca_coll_base_module_t *module);
+int coll_llcm_reduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
+                          struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
+                          struct ompi_info_t *info, ompi_request_t **request, mca_coll_base_module_t *module);
+int coll_llcm_allreduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count,
+                             struct ompi_datatype_t *type, struct ompi_op_t *op,
+                             struct ompi_communicator_t *comm, struct ompi_info_t *info,
+                             ompi_request_t **request, mca_coll_base_module_t *module);
 /** @} */
 
 /** Has this communicator a tree? Called by all its processes in the same blocking collective, which then has the tree to

@@ -186,11 +186,10 @@ static int keep_own(const letters_t *letters)
 {
     const uint32_t rank = letters->rank;
 
-    return ompi_datatype_sndrcv(side_block(letters->in, rank),
-                                (dn_ompi_count_t) side_count(letters->in, rank), side_type(letters->in, rank),
-                                side_block(letters->out, rank),
-                                (dn_ompi_count_t) side_count(letters->out, rank),
-                                side_type(letters->out, rank));
+    return ompi_datatype_sndrcv(
+        side_block(letters->in, rank), (dn_ompi_count_t) side_count(letters->in, rank),
+        side_type(letters->in, rank), side_block(letters->out, rank),
+        (dn_ompi_count_t) side_count(letters->out, rank), side_type(letters->out, rank));
 }
 
 /** @param[out] too_many  nothing was done: there is more than areas are for. The same in all processes. */

@@ -14,16 +14,22 @@
     DO(allgather)            \
     DO(allgatherv)           \
     DO(allreduce)            \
+    DO(allreduce_init)       \
     DO(alltoall)             \
     DO(alltoallv)            \
     DO(alltoallw)            \
     DO(barrier)              \
+    DO(barrier_init)         \
     DO(bcast)                \
+    DO(bcast_init)           \
     DO(exscan)               \
     DO(gather)               \
     DO(iallreduce)           \
     DO(ibarrier)             \
+    DO(ibcast)               \
+    DO(ireduce)              \
     DO(reduce)               \
+    DO(reduce_init)          \
     DO(reduce_scatter)       \
     DO(reduce_scatter_block) \
     DO(scan)
@@ -39,6 +45,13 @@ static void saved_modules(const mca_coll_base_comm_coll_t *coll, mca_coll_base_m
     COLLECTIVES(LIST)
 }
 
+static void retain_saved(mca_coll_base_module_t *saved[SAVED])
+{
+    for (int i = 0; i < SAVED; i++) {
+        OBJ_RETAIN(saved[i]);
+    }
+}
+
 static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
@@ -51,9 +64,7 @@ static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator
         }
     }
     module->saved = *comm->c_coll;
-    for (int i = 0; i < SAVED; i++) {
-        OBJ_RETAIN(saved[i]);
-    }
+    retain_saved(saved);
 #define INSTALL(name) DN_OMPI_COLL_INSTALL(comm, name, coll_llcm_##name, super);
     COLLECTIVES(INSTALL)
     return OMPI_SUCCESS;
@@ -104,6 +115,20 @@ static void module_destruct(coll_llcm_module_t *module)
 }
 
 OBJ_CLASS_INSTANCE(coll_llcm_module_t, mca_coll_base_module_t, module_construct, module_destruct);
+
+coll_llcm_module_t *coll_llcm_module_beside(const coll_llcm_module_t *module)
+{
+    coll_llcm_module_t *beside = OBJ_NEW(coll_llcm_module_t);
+    mca_coll_base_module_t *saved[SAVED];
+
+    if (NULL != beside) {
+        beside->saved = module->saved;
+        beside->spans_hosts = module->spans_hosts;
+        saved_modules(&beside->saved, saved);
+        retain_saved(saved);
+    }
+    return beside;
+}
 
 mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, int *priority)
 {

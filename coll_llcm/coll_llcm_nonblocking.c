@@ -3,11 +3,15 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_nonblocking.c
- * Nonblocking barriers and short reductions: started by their call, completed by Open MPI's progress.
+ * Nonblocking barriers, short broadcasts and reductions: started by their call, or by MPI_Start() where they are persistent; completed
+ * by Open MPI's progress.
  *
  * A module's operations queue for its tree, which has one under way. From the call of the first until the last is complete,
  * the tree belongs to the holder of the lock; a blocking collective waits for that (coll_llcm_drain()). Nothing is called
  * under the lock that may come back here: requests are completed, and communicators released, after it.
+ *
+ * Persistent requests are started in any order, which may be another one in each process, also among other collectives. So each
+ * has a tree of its own, which is set up when the request is made. There is one operation at a time on it.
  */
 #include "dn_config.h"
 
@@ -16,12 +20,42 @@
 /** Requests that are made at a time. */
 #define REQUESTS_MORE 16
 
+/** Open MPI retains none of this for a persistent request, which it takes for a complete one. */
+static void persistent_retain(coll_llcm_request_t *request)
+{
+    OBJ_RETAIN(request->super.super.req_mpi_object.comm);
+    if (NULL != request->type) {
+        OBJ_RETAIN(request->type);
+    }
+    if (NULL != request->reduction.op) {
+        OBJ_RETAIN(request->reduction.op);
+    }
+}
+
+/** Likewise the tree. */
+static void persistent_release(coll_llcm_request_t *request)
+{
+    ompi_communicator_t *comm = request->super.super.req_mpi_object.comm;
+
+    OBJ_RELEASE(request->module);
+    if (NULL != request->type) {
+        OBJ_RELEASE(request->type);
+    }
+    if (NULL != request->reduction.op) {
+        OBJ_RELEASE(request->reduction.op);
+    }
+    OBJ_RELEASE(comm);
+}
+
 static int request_free(ompi_request_t **request)
 {
     ompi_request_t *own = *request;
 
     if (!REQUEST_COMPLETE(own)) {
         return MPI_ERR_REQUEST;
+    }
+    if (own->req_persistent) {
+        persistent_release((coll_llcm_request_t *) own);
     }
     OMPI_REQUEST_FINI(own);
     opal_free_list_return(&coll_llcm.nonblocking.requests, (opal_free_list_item_t *) own);
@@ -66,11 +100,53 @@ void coll_llcm_nonblocking_close(void)
     OBJ_DESTRUCT(&coll_llcm.nonblocking.lock);
 }
 
+/** Does a broadcast go through the bytes of the request? */
+static bool request_packs(const coll_llcm_request_t *request)
+{
+    return COLL_LLCM_BCAST == request->kind && !coll_llcm_is_contiguous(request->count, request->type);
+}
+
+static bool request_is_root(const coll_llcm_request_t *request)
+{
+    return ompi_comm_rank(request->super.super.req_mpi_object.comm) == (int) request->root;
+}
+
+static dn_status_t start_bcast(coll_llcm_request_t *request)
+{
+    const bool packs = request_packs(request);
+
+    if (packs && request_is_root(request)) {
+        coll_llcm_pack(request->bytes, request->out, request->count, request->type);
+    }
+    return dn_tree_bcast(request->module->tree, request->root,
+                         packs ? request->bytes : coll_llcm_start(request->out, request->type),
+                         coll_llcm_bytes(request->count, request->type));
+}
+
 static dn_status_t nonblocking_start(coll_llcm_request_t *request)
 {
-    return request->reduces ? dn_tree_allreduce(request->module->tree, request->in, request->out,
-                                                request->count, &request->reduction.super)
-                            : dn_tree_barrier(request->module->tree);
+    dn_tree_t *tree = request->module->tree;
+
+    switch (request->kind) {
+    case COLL_LLCM_ALLREDUCE:
+        return dn_tree_allreduce(tree, request->in, request->out, request->count, &request->reduction.super);
+    case COLL_LLCM_REDUCE:
+        return dn_tree_reduce(tree, request->root, request->in, request->out, request->count,
+                              &request->reduction.super);
+    case COLL_LLCM_BCAST:
+        return start_bcast(request);
+    default:
+        return dn_tree_barrier(tree);
+    }
+}
+
+/** An operation is complete: all but to say so. Its data are the caller's as soon as that is said. */
+static void request_end(coll_llcm_request_t *request, dn_status_t status)
+{
+    request->super.super.req_status.MPI_ERROR = DN_OK == status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
+    if (DN_OK == status && request_packs(request) && !request_is_root(request)) {
+        coll_llcm_unpack(request->out, request->count, request->type, request->bytes);
+    }
 }
 
 /** Put an operation behind those of its module. The lock is held. */
@@ -124,7 +200,7 @@ static int nonblocking_complete(dn_fifo_t *done)
     while (NULL != (item = dn_fifo_pop(done))) {
         coll_llcm_request_t *request = nonblocking_request_of(item);
         ompi_communicator_t *comm = request->super.super.req_mpi_object.comm;
-        request->super.super.req_status.MPI_ERROR = DN_OK == request->status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
+        request_end(request, request->status);
         /* It may be another's from here on. */
         (void) ompi_request_complete(&request->super.super, true);
         dn_ompi_wait_tell();
@@ -179,24 +255,26 @@ void coll_llcm_drain(coll_llcm_module_t *module)
     }
 }
 
-/** A request for an operation on the tree, not yet started. @return NULL: no memory. */
-static coll_llcm_request_t *request_get(coll_llcm_module_t *module, ompi_communicator_t *comm)
+/** A request for an operation on the tree of a module, not yet started. @return NULL: no memory. */
+static coll_llcm_request_t *request_get(coll_llcm_module_t *module, ompi_communicator_t *comm,
+                                        coll_llcm_kind_t kind, bool persistent)
 {
     coll_llcm_request_t *request =
         (coll_llcm_request_t *) opal_free_list_get(&coll_llcm.nonblocking.requests);
 
     if (OPAL_LIKELY(NULL != request)) {
-        OMPI_REQUEST_INIT(&request->super.super, false);
-        request->super.super.req_state = OMPI_REQUEST_ACTIVE;
+        OMPI_REQUEST_INIT(&request->super.super, persistent);
         request->super.super.req_mpi_object.comm = comm;
         request->module = module;
-        request->reduces = false;
+        request->kind = kind;
+        request->type = NULL;
+        request->reduction.op = NULL;
     }
     return request;
 }
 
-/** Start an operation, or have it wait for its turn. */
-static int nonblocking_launch(coll_llcm_request_t *own, ompi_request_t **request)
+/** Start an operation, or have it wait for its turn. @return DN_INPROGRESS: it will be completed. */
+static dn_status_t nonblocking_begin(coll_llcm_request_t *own)
 {
     coll_llcm_module_t *module = own->module;
     dn_status_t status = DN_INPROGRESS;
@@ -214,10 +292,71 @@ static int nonblocking_launch(coll_llcm_request_t *own, ompi_request_t **request
     if (registers) {
         dn_ompi_progress_add(coll_llcm_advance, DN_OMPI_CARRIES_NONE);
     }
+    return status;
+}
+
+/** @name What a request is to do */
+/** @{ */
+static void describe_bcast(coll_llcm_request_t *own, void *buf, size_t count, ompi_datatype_t *type, int root)
+{
+    own->out = buf;
+    own->count = count;
+    own->type = type;
+    own->root = (uint32_t) root;
+}
+
+static void describe_reduction(coll_llcm_request_t *own, const void *sbuf, void *rbuf, size_t count,
+                               const coll_llcm_reduction_t *reduction, int root)
+{
+    own->in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
+    own->out = rbuf;
+    own->count = count;
+    own->type = reduction->type;
+    own->root = (uint32_t) root;
+    own->reduction = *reduction;
+}
+/** @} */
+
+/** @name What is for the tree: the same in all processes
+ * Open MPI finds the context ids of new communicators by nonblocking collectives of an int. Those of MPI_Comm_idup() come one after the
+ * other out of its progress, so not in the same order as the calls of all processes: the tree cannot take them.
+ */
+/** @{ */
+/** @param persistent  Open MPI itself has none. */
+static bool is_bcast_for_tree(const coll_llcm_module_t *module, size_t count, const ompi_datatype_t *type,
+                              bool persistent)
+{
+    const size_t bytes = coll_llcm_bytes(count, type);
+
+    return NULL != module->tree && 0 != bytes && (persistent || sizeof(int) != bytes)
+           && dn_tree_max(1) >= bytes && coll_llcm_is_fast(module, bytes, 1);
+}
+
+/** Likewise. Fills in the reduction. */
+static bool is_reduction_for_tree(coll_llcm_module_t *module, size_t count, ompi_datatype_t *type,
+                                  ompi_op_t *op, bool persistent, coll_llcm_reduction_t *reduction)
+{
+    if (NULL == module->tree || !coll_llcm_reduction_fits(module, count, type, op, reduction)) {
+        return false;
+    }
+    const bool may_be_internal = !persistent && 1 == count && sizeof(int) == reduction->super.size
+                                 && (&ompi_mpi_op_max.op == op || &ompi_mpi_op_min.op == op);
+    return !may_be_internal && (ompi_op_is_commute(op) || 0 != dn_tree_ordered(module->tree));
+}
+/** @} */
+
+/** @name Nonblocking */
+/** @{ */
+/** Start the operation of a request, and give the request to the caller. */
+static int nonblocking_launch(coll_llcm_request_t *own, ompi_request_t **request)
+{
+    own->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    const dn_status_t status = nonblocking_begin(own);
     if (DN_INPROGRESS == status) {
         *request = &own->super.super;
         return OMPI_SUCCESS;
     }
+    request_end(own, status);
     opal_free_list_return(&coll_llcm.nonblocking.requests, (opal_free_list_item_t *) own);
     *request = &ompi_request_empty;
     return DN_OK == status ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
@@ -231,18 +370,54 @@ int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **reques
     if (NULL == module->tree) {
         return module->saved.coll_ibarrier(comm, request, module->saved.coll_ibarrier_module);
     }
-    coll_llcm_request_t *own = request_get(module, comm);
+    coll_llcm_request_t *own = request_get(module, comm, COLL_LLCM_BARRIER, false);
     return NULL == own ? OMPI_ERR_OUT_OF_RESOURCE : nonblocking_launch(own, request);
 }
 
-/**
- * Open MPI finds the context ids of new communicators by such reductions. Those of MPI_Comm_idup() come one after the
- * other out of its progress, so not in the same order as the calls of all processes: the tree cannot take them.
- */
-static bool may_be_internal(size_t count, const coll_llcm_reduction_t *reduction)
+int coll_llcm_ibcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
+                     struct ompi_communicator_t *comm, ompi_request_t **request,
+                     mca_coll_base_module_t *super)
 {
-    return 1 == count && sizeof(int) == reduction->super.size
-           && (&ompi_mpi_op_max.op == reduction->op || &ompi_mpi_op_min.op == reduction->op);
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+
+    if (!is_bcast_for_tree(module, count, type, false)) {
+        return module->saved.coll_ibcast(buf, count, type, root, comm, request,
+                                         module->saved.coll_ibcast_module);
+    }
+    coll_llcm_request_t *own = request_get(module, comm, COLL_LLCM_BCAST, false);
+    if (NULL == own) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    describe_bcast(own, buf, count, type, root);
+    return nonblocking_launch(own, request);
+}
+
+/** A reduction that is for the tree. */
+static int reduction_launch(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                            coll_llcm_kind_t kind, const void *sbuf, void *rbuf, size_t count,
+                            const coll_llcm_reduction_t *reduction, int root, ompi_request_t **request)
+{
+    coll_llcm_request_t *own = request_get(module, comm, kind, false);
+
+    if (NULL == own) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    describe_reduction(own, sbuf, rbuf, count, reduction, root);
+    return nonblocking_launch(own, request);
+}
+
+int coll_llcm_ireduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
+                      struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
+                      ompi_request_t **request, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    coll_llcm_reduction_t reduction;
+
+    return is_reduction_for_tree(module, count, type, op, false, &reduction)
+               ? reduction_launch(module, comm, COLL_LLCM_REDUCE, sbuf, rbuf, count, &reduction, root,
+                                  request)
+               : module->saved.coll_ireduce(sbuf, rbuf, count, type, op, root, comm, request,
+                                            module->saved.coll_ireduce_module);
 }
 
 int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
@@ -252,20 +427,123 @@ int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, st
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     coll_llcm_reduction_t reduction;
 
-    if (NULL == module->tree || !coll_llcm_reduction_fits(module, count, type, op, &reduction)
-        || may_be_internal(count, &reduction)
-        || (!ompi_op_is_commute(op) && 0 == dn_tree_ordered(module->tree))) {
-        return module->saved.coll_iallreduce(sbuf, rbuf, count, type, op, comm, request,
-                                             module->saved.coll_iallreduce_module);
-    }
-    coll_llcm_request_t *own = request_get(module, comm);
-    if (NULL == own) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    own->reduces = true;
-    own->in = MPI_IN_PLACE == sbuf ? rbuf : sbuf;
-    own->out = rbuf;
-    own->count = (size_t) count;
-    own->reduction = reduction;
-    return nonblocking_launch(own, request);
+    return is_reduction_for_tree(module, count, type, op, false, &reduction)
+               ? reduction_launch(module, comm, COLL_LLCM_ALLREDUCE, sbuf, rbuf, count, &reduction, 0,
+                                  request)
+               : module->saved.coll_iallreduce(sbuf, rbuf, count, type, op, comm, request,
+                                               module->saved.coll_iallreduce_module);
 }
+/** @} */
+
+/** @name Persistent
+ * To make a request is collective, and may wait for the other processes.
+ */
+/** @{ */
+/** MPI_Start() and MPI_Startall(). */
+static int persistent_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; i++) {
+        coll_llcm_request_t *own = (coll_llcm_request_t *) requests[i];
+        own->super.super.req_complete = REQUEST_PENDING;
+        own->super.super.req_state = OMPI_REQUEST_ACTIVE;
+        const dn_status_t status = nonblocking_begin(own);
+        if (DN_INPROGRESS != status) {
+            request_end(own, status);
+            (void) ompi_request_complete(&own->super.super, true);
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
+/** Make a request with a tree of its own. Collective. @return NULL in all processes, if some has no room for it. */
+static coll_llcm_request_t *persistent_get(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                           coll_llcm_kind_t kind)
+{
+    coll_llcm_module_t *beside = coll_llcm_has_plenty() ? coll_llcm_module_beside(module) : NULL;
+    coll_llcm_request_t *own = NULL == beside ? NULL : request_get(beside, comm, kind, true);
+
+    if (coll_llcm_all_agree(module, comm, NULL != own) && coll_llcm_set_up(beside, comm)) {
+        own->super.super.req_start = persistent_start;
+        return own;
+    }
+    if (NULL != own) {
+        opal_free_list_return(&coll_llcm.nonblocking.requests, (opal_free_list_item_t *) own);
+    }
+    if (NULL != beside) {
+        OBJ_RELEASE(beside);
+    }
+    return NULL;
+}
+
+/** Give it to the caller. */
+static int persistent_give(coll_llcm_request_t *own, ompi_request_t **request)
+{
+    persistent_retain(own);
+    *request = &own->super.super;
+    return OMPI_SUCCESS;
+}
+
+int coll_llcm_barrier_init(struct ompi_communicator_t *comm, struct ompi_info_t *info,
+                           ompi_request_t **request, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    coll_llcm_request_t *own = NULL == module->tree ? NULL : persistent_get(module, comm, COLL_LLCM_BARRIER);
+
+    return NULL == own
+               ? module->saved.coll_barrier_init(comm, info, request, module->saved.coll_barrier_init_module)
+               : persistent_give(own, request);
+}
+
+int coll_llcm_bcast_init(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
+                         struct ompi_communicator_t *comm, struct ompi_info_t *info, ompi_request_t **request,
+                         mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    coll_llcm_request_t *own =
+        is_bcast_for_tree(module, count, type, true) ? persistent_get(module, comm, COLL_LLCM_BCAST) : NULL;
+
+    if (NULL == own) {
+        return module->saved.coll_bcast_init(buf, count, type, root, comm, info, request,
+                                             module->saved.coll_bcast_init_module);
+    }
+    describe_bcast(own, buf, count, type, root);
+    return persistent_give(own, request);
+}
+
+int coll_llcm_reduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
+                          struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
+                          struct ompi_info_t *info, ompi_request_t **request, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    coll_llcm_reduction_t reduction;
+    coll_llcm_request_t *own = is_reduction_for_tree(module, count, type, op, true, &reduction)
+                                   ? persistent_get(module, comm, COLL_LLCM_REDUCE)
+                                   : NULL;
+
+    if (NULL == own) {
+        return module->saved.coll_reduce_init(sbuf, rbuf, count, type, op, root, comm, info, request,
+                                              module->saved.coll_reduce_init_module);
+    }
+    describe_reduction(own, sbuf, rbuf, count, &reduction, root);
+    return persistent_give(own, request);
+}
+
+int coll_llcm_allreduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count,
+                             struct ompi_datatype_t *type, struct ompi_op_t *op,
+                             struct ompi_communicator_t *comm, struct ompi_info_t *info,
+                             ompi_request_t **request, mca_coll_base_module_t *super)
+{
+    coll_llcm_module_t *module = (coll_llcm_module_t *) super;
+    coll_llcm_reduction_t reduction;
+    coll_llcm_request_t *own = is_reduction_for_tree(module, count, type, op, true, &reduction)
+                                   ? persistent_get(module, comm, COLL_LLCM_ALLREDUCE)
+                                   : NULL;
+
+    if (NULL == own) {
+        return module->saved.coll_allreduce_init(sbuf, rbuf, count, type, op, comm, info, request,
+                                                 module->saved.coll_allreduce_init_module);
+    }
+    describe_reduction(own, sbuf, rbuf, count, &reduction, 0);
+    return persistent_give(own, request);
+}
+/** @} */

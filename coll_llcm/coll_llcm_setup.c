@@ -82,6 +82,17 @@ static bool coll_llcm_share_reserve(size_t bytes)
     return room;
 }
 
+bool coll_llcm_has_plenty(void)
+{
+    const size_t whole = whole_share();
+
+    coll_llcm_free_left(false);
+    opal_mutex_lock(&coll_llcm.lock);
+    const bool plenty = coll_llcm.llcm_used <= whole / 2;
+    opal_mutex_unlock(&coll_llcm.lock);
+    return plenty;
+}
+
 static void coll_llcm_share_return(size_t bytes)
 {
     opal_mutex_lock(&coll_llcm.lock);

@@ -33,8 +33,13 @@ void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most);
 /** Streams of short broadcasts, reductions, scans and gathers, in which some ranks could run ahead. @return bytes of all. */
 unsigned long long collectives_streams(uint64_t rounds);
 
-/** Some nonblocking barriers and sums, with a blocking collective in their midst. */
+/** Some nonblocking barriers, broadcasts and sums, with a blocking collective in their midst. */
 void collectives_nonblocking(MPI_Comm comm, verify_rng_t *rng);
+/** Persistent ones, each started some times, in another order in each rank. */
+void collectives_persistent(MPI_Comm comm, verify_rng_t *rng);
+/** Persistent ones whose types, operation and communicator are freed before they are started; where coll_llcm takes them, as Open MPI
+ * itself does not retain types and operations. The last ones are not freed. */
+void collectives_persistent_outlive(MPI_Comm comm);
 /** A communicator made by MPI_Comm_idup(), with blocking collectives meanwhile. */
 void collectives_idup(MPI_Comm comm, verify_rng_t *rng);
 /** Some on each of several communicators at once, in an order of this rank's own. @param here  differs between ranks. */
