@@ -69,6 +69,8 @@ static const char *obstacle(const dn_bench_run_t *run)
 static void ready(dn_bench_run_t *run)
 {
     if (is_persistent(run)) {
+        /* The communicator is in use, as it is before any other form is timed. */
+        MPI_Barrier(MPI_COMM_WORLD);
         (void) DN_BENCH_INIT(Barrier, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
         call = pbarrier;
     } else {
