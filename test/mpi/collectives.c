@@ -285,7 +285,7 @@ static void run_long(void)
 static void run_streams(void)
 {
     /* Of 4 rounds, each of four collectives. */
-    enum { FIRST_WORDS = 4 * 43 };
+    enum { FIRST_WORDS = 4 * 43, UNEQUAL_ROUNDS = 200 };
 
     if (0 < stream_rounds) {
         counter_t counter;
@@ -295,6 +295,8 @@ static void run_streams(void)
         verify_that(bytes == counter_read(&counter), "streams of short collectives went some other way");
         bytes += collectives_long_exchanges();
         verify_that(bytes == counter_read(&counter), "exchanges of long blocks went some other way");
+        bytes += collectives_long_unequal(seed, UNEQUAL_ROUNDS);
+        verify_that(bytes == counter_read(&counter), "exchanges of unequal blocks went some other way");
         counter_close(&counter);
     }
 }

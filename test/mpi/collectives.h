@@ -28,7 +28,8 @@ void collectives_allgather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most);
 void collectives_alltoall(MPI_Comm comm, verify_rng_t *rng, int most);
-void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most);
+/** Of any lengths, by one type or by types, also in place. @return bytes of it that go through shared memory where ranks share cores. */
+unsigned long long collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most);
 
 /** Streams of short broadcasts, reductions, scans and gathers, in which some ranks could run ahead. @return bytes of all. */
 unsigned long long collectives_streams(uint64_t rounds);
@@ -56,6 +57,8 @@ unsigned long long collectives_long_nested(void);
 /** Allgathers, gathers, alltoalls in all forms and scattered reductions, each on a communicator that does nothing else, of types that are cut amid
  * a number. @return bytes of those that are to go through shared memory where ranks share cores. */
 unsigned long long collectives_long_exchanges(void);
+/** Likewise alltoalls with lengths that differ between all pairs of ranks. */
+unsigned long long collectives_long_unequal(uint64_t seed, uint64_t rounds);
 
 /** Allgathers and allgathervs in which one rank gives more than its place holds: no rank waits for ever, all say MPI_ERR_TRUNCATE, and
  * what fits is there. */

@@ -308,3 +308,22 @@ unsigned long long collectives_long_exchanges(void)
     exchanges_end(&all);
     return bytes;
 }
+
+unsigned long long collectives_long_unequal(uint64_t seed, uint64_t rounds)
+{
+    enum { FIRST = 16, SHORT = 2000, LONG = 200000 };
+    verify_rng_t rng = {.state = verify_key(seed, 9, 0, 0)};
+    unsigned long long bytes = 0;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < FIRST; i++) {
+        uint64_t word = 0;
+        MPI_Bcast(&word, 1, MPI_UINT64_T, 0, comm);
+    }
+    for (uint64_t round = 0; round < rounds; round++) {
+        bytes += collectives_alltoallv(comm, &rng, 0 == round % 2 ? SHORT : LONG);
+    }
+    MPI_Comm_free(&comm);
+    return bytes;
+}

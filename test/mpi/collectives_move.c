@@ -201,12 +201,53 @@ void collectives_allgatherv(MPI_Comm comm, verify_rng_t *rng, int most)
     collectives_count();
 }
 
-/** Bytes from one rank to another, often none. */
+/** What the ranks of an alltoall with lengths give to each other. */
+typedef enum mix { ANY, SHORT_OR_LONG, ONE_PAIR, NOTHING, IN_PLACE, MIXES } mix_t;
+
+static mix_t mix_of(const drawn_t *drawn)
+{
+    return (mix_t) (drawn->key % MIXES);
+}
+
+/** Bytes from one rank to another. In place they are as many as come back. */
 static size_t bytes_of_pair(const drawn_t *drawn, int from, int to)
 {
-    verify_rng_t rng = {.state = verify_key(drawn->key, (uint64_t) from, (uint64_t) to, 4)};
+    const int turns = IN_PLACE == mix_of(drawn) && to < from;
+    verify_rng_t rng = {
+        .state = verify_key(drawn->key, (uint64_t) (turns ? to : from), (uint64_t) (turns ? from : to), 4)};
+    const size_t units = drawn->bytes / UNIT;
 
-    return 0 == verify_below(&rng, 3) ? 0 : verify_below(&rng, drawn->bytes / UNIT + 1) * UNIT;
+    switch (mix_of(drawn)) {
+    case SHORT_OR_LONG:
+        return (0 == verify_below(&rng, 2) ? verify_below(&rng, 8) : units) * UNIT;
+    case ONE_PAIR:
+        return drawn->root == from && (from + 1) % drawn->ranks == to ? units * UNIT : 0;
+    case NOTHING:
+        return 0;
+    default:
+        return 0 == verify_below(&rng, 3) ? 0 : verify_below(&rng, units + 1) * UNIT;
+    }
+}
+
+/** Bytes that go through shared memory in one of ranks that share cores: all give a letter first, which says where the blocks are, and
+ * has them if they fit; else all blocks follow, unless that were too many. */
+static unsigned long long shared_bytes_of(const drawn_t *drawn)
+{
+    enum { LETTER = 16384, MOST = 65536 };
+    const size_t head = sizeof(uint32_t) * ((size_t) drawn->ranks + 1);
+    size_t most = 0;
+
+    if (IN_PLACE == mix_of(drawn)) {
+        return 0;
+    }
+    for (int from = 0; from < drawn->ranks; from++) {
+        size_t bytes = 0;
+        for (int to = 0; to < drawn->ranks; to++) {
+            bytes += to == from ? 0 : bytes_of_pair(drawn, from, to);
+        }
+        most = most < bytes ? bytes : most;
+    }
+    return LETTER + (LETTER < head + most && MOST * ((size_t) drawn->ranks - 1) >= most ? most : 0);
 }
 
 /** Blocks for all ranks, or from them, in one type or in types of their own. */
@@ -268,10 +309,11 @@ static void free_sides(const drawn_t *drawn, sides_t *sides, int by_types)
     free(sides->types);
 }
 
-void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most)
+unsigned long long collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most)
 {
     drawn_t drawn = draw(comm, rng, most);
     const int by_types = 0 == verify_below(rng, 2);
+    const int in_place = IN_PLACE == mix_of(&drawn);
     sides_t from = make_sides(&drawn, 1, by_types);
     sides_t to = make_sides(&drawn, 0, by_types);
     unsigned char *in = verify_guard_alloc(from.extent, 0);
@@ -279,14 +321,15 @@ void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most)
     memset(in, 0x77, from.extent);
     memset(out, 0x77, to.extent);
     for (int i = 0; i < drawn.ranks; i++) {
-        put(in + from.at[i], &from.layout[i], from.bytes[i],
-            verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) i, 5));
+        put(in_place ? out + to.at[i] : in + from.at[i], in_place ? &to.layout[i] : &from.layout[i],
+            from.bytes[i], verify_key(drawn.key, (uint64_t) drawn.rank, (uint64_t) i, 5));
     }
     if (by_types) {
-        MPI_Alltoallw(in, from.counts, from.starts, from.types, out, to.counts, to.starts, to.types, comm);
+        MPI_Alltoallw(in_place ? MPI_IN_PLACE : in, from.counts, from.starts, from.types, out, to.counts,
+                      to.starts, to.types, comm);
     } else {
-        MPI_Alltoallv(in, from.counts, from.starts, from.unit.type, out, to.counts, to.starts, to.unit.type,
-                      comm);
+        MPI_Alltoallv(in_place ? MPI_IN_PLACE : in, from.counts, from.starts, from.unit.type, out, to.counts,
+                      to.starts, to.unit.type, comm);
     }
     for (int i = 0; i < drawn.ranks; i++) {
         const size_t end = to.at[i] + to.layout[i].extent;
@@ -302,6 +345,7 @@ void collectives_alltoallv(MPI_Comm comm, verify_rng_t *rng, int most)
     free_sides(&drawn, &to, by_types);
     free_sides(&drawn, &from, by_types);
     collectives_count();
+    return shared_bytes_of(&drawn);
 }
 
 void collectives_gather(MPI_Comm comm, verify_rng_t *rng, int most)
