@@ -455,6 +455,12 @@ static int persistent_start(size_t count, ompi_request_t **requests)
     return OMPI_SUCCESS;
 }
 
+/** Bytes up to which a persistent reduction in lines is faster than what was there before, to one process and to all (perf/dn_coll, preduce
+ * and pallreduce, 2 ranks). What was there makes its plan with the request, not for each operation as for a nonblocking one. @{ */
+#define REDUCE_INIT_MOST    (2 * DN_AOTF_LINE_MAX)
+#define ALLREDUCE_INIT_MOST 256
+/** @} */
+
 /** Make a request with a tree of its own. Collective. @return NULL in all processes, if some has no room for it. */
 static coll_llcm_request_t *persistent_get(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                            coll_llcm_kind_t kind)
@@ -517,6 +523,7 @@ int coll_llcm_reduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count, s
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     coll_llcm_reduction_t reduction;
     coll_llcm_request_t *own = is_reduction_for_tree(module, count, type, op, true, &reduction)
+                                       && REDUCE_INIT_MOST >= (size_t) count * reduction.super.size
                                    ? persistent_get(module, comm, COLL_LLCM_REDUCE)
                                    : NULL;
 
@@ -536,6 +543,7 @@ int coll_llcm_allreduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
     coll_llcm_reduction_t reduction;
     coll_llcm_request_t *own = is_reduction_for_tree(module, count, type, op, true, &reduction)
+                                       && ALLREDUCE_INIT_MOST >= (size_t) count * reduction.super.size
                                    ? persistent_get(module, comm, COLL_LLCM_ALLREDUCE)
                                    : NULL;
 
