@@ -14,8 +14,8 @@
 #define MOST_LEFT  65536.0f
 #define LOST_MOST  4
 
-/** Messages until the first trials of a length that is new, where shorter ones are known. And messages until PIECES that are the best no
- * longer are tried again: twice as many each time, up to DOUBTS_MOST times. */
+/** Messages until a trial that comes soon: after first tries, or of a length that is new where shorter ones are known. Twice as many each
+ * time, up to DOUBTS_MOST times, where PIECES that are the best no longer are tried again. */
 #define FIRST_LEFT  64u
 #define DOUBTS_MOST 8
 
@@ -74,6 +74,11 @@ static unsigned dn_pace_cold(size_t len)
     const unsigned cold = (unsigned) (DN_PACE_COLD_BYTES >> 14 >> class_of(len));
 
     return LEAST_COLD > cold ? LEAST_COLD : cold;
+}
+
+unsigned dn_pace_first_tries(enum dn_pace_way way)
+{
+    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? LEAST_COLD : 0);
 }
 
 unsigned dn_pace_tries(enum dn_pace_way way, size_t len)
@@ -146,11 +151,13 @@ static uint16_t dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pa
     return (uint16_t) (hopeless ? DN_PACE_TRIES : dn_pace_tries(way, len));
 }
 
-/** The next way has its first tries. */
+/** The next way has its first tries. After those of all, PIECES are the first that are tried again, soon, and by warm memory. */
 static void dn_pace_next_turn(struct dn_pace_class *class)
 {
     class->turn++;
     class->tried = 0;
+    class->trial = DN_PACE_ALONE;
+    class->hasty = 1;
 }
 
 /** Choose the way that is tried next. @return 0: there is none. */
@@ -186,7 +193,7 @@ static int dn_pace_plan(struct dn_pace_class *class, size_t len)
 static void dn_pace_step(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     if (DN_PACE_WAYS > class->turn) {
-        if (dn_pace_tries(way, len) <= ++class->tried) {
+        if (dn_pace_first_tries(way) <= ++class->tried) {
             dn_pace_next_turn(class);
         }
     } else if ((0 != class->left || dn_pace_plan(class, len)) && class->tries == --class->left) {
@@ -283,7 +290,7 @@ static void dn_pace_meet(dn_pace_t *pace, size_t len)
         class->turn = DN_PACE_WAYS;
         class->hasty = DN_PACE_WAYS - 1;
     } else {
-        class->uncounted = (uint16_t) dn_pace_cold(len);
+        class->uncounted = LEAST_COLD;
     }
 }
 

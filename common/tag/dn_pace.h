@@ -91,7 +91,10 @@ typedef struct dn_pace {
 /** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
 DN_API uint32_t dn_pace_flow_bit(size_t len);
 
-/** Messages of @p len bytes by which a way is tried at first. @param[in] way  Less than DN_PACE_WAYS. */
+/** Messages by which a way is tried at first: few, since PIECES may be far slower than the others. @param[in] way  Less than
+ * DN_PACE_WAYS. */
+DN_API unsigned dn_pace_first_tries(enum dn_pace_way way);
+/** Messages of @p len bytes by which a way is tried later: of PIECES so many that their memory gets warm. */
 DN_API unsigned dn_pace_tries(enum dn_pace_way way, size_t len);
 
 /** How a message begins. */
