@@ -17,6 +17,7 @@
 
 int jiapid;
 int jiahosts;
+int jia_lock_index;
 
 static dn_dsm_t *jia_dsm;
 static int jia_next; /**< home of the next jia_alloc() */

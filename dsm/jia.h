@@ -15,8 +15,10 @@
  *   - jia_wait() is a barrier, and so also brings memory up to date.
  *   - jia_config() does nothing: what it switches changes how fast a program is, not what it computes. Homes migrate with
  *     DN_DSM_HOMES=move.
- *   - There are no condition variables, messages, load balancing and statistics: dn_dsm_stat() has these. The macros of SPLASH
- *     are in c.m4.dn_dsm.
+ *   - jia_startstat() and jia_stopstat() only tell the time: dn_dsm_stat() counts from the beginning on.
+ *   - jia_wtnt() and its like, which announce what is written, do nothing: it is noticed.
+ *   - There are no condition variables, messages and load balancing, and of the macros of Argonne no pauses and subscripts: all of
+ *     these are in c.m4.dn_dsm.
  *
  * Errors:  these calls return none. After a failure libdn_dsm, or the call, has written a sentence, and the process ends with
  *          status 1; the others find that it is gone, and end in the same way.
@@ -83,8 +85,63 @@ DN_API void jia_wait(void);
 DN_API double jia_clock(void);
 /** Write a sentence, as printf() does, and end this process with status 1. */
 DN_API void jia_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/** JIAJIA's other name of it. */
+#define jia_errexit jia_error
 /** Accepted, and ignored. */
 DN_API void jia_config(int what, int value);
+/** @name That memory at @p at is written: nothing. */
+/** @{ */
+#define jia_wtnt(at, bytes)
+#define jia_wtntw(at)
+#define jia_wtntd(at)
+/** @} */
+
+/** Microseconds since jia_init(), as far as they fit. */
+static inline unsigned int jia_startstat(void)
+{
+    return (unsigned int) (uint64_t) (jia_clock() * 1e6);
+}
+
+/** The same. */
+static inline unsigned int jia_stopstat(void)
+{
+    return jia_startstat();
+}
+
+/** @name The macros of Argonne that JIAJIA has, too
+ * Locks are numbers, from 0 on, the same in all processes if all initialise them in the same order. */
+/** @{ */
+/** The next lock that is initialised. */
+extern DN_API int jia_lock_index;
+#define LOCKDEC(lock)  int lock;
+#define LOCKINIT(lock) (lock) = jia_lock_index++;
+#define LOCK(lock)     jia_lock(lock);
+#define UNLOCK(lock)   jia_unlock(lock);
+
+#define ALOCKDEC(locks, count) int locks[count];
+#define ALOCKINIT(locks, count)                     \
+    {                                               \
+        int jia_i;                                  \
+        for (jia_i = 0; jia_i < (count); jia_i++) { \
+            (locks)[jia_i] = jia_lock_index++;      \
+        }                                           \
+    }
+#define ALOCK(locks, i)  jia_lock((locks)[i]);
+#define AULOCK(locks, i) jia_unlock((locks)[i]);
+
+#define BARDEC(barrier) int barrier;
+#define BARINIT(barrier)
+#define BARRIER(barrier, count) jia_barrier();
+#define WAIT_FOR_END(count)     jia_barrier();
+
+#define EXTERN_ENV
+#define MAIN_ENV
+#define MAIN_INITENV(x, y)
+#define MAIN_END
+
+#define G_MALLOC(bytes) jia_alloc1(bytes);
+#define CLOCK(seconds)  (seconds) = jia_clock();
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -23,7 +23,8 @@ struct global_memory {
     PAUSEDEC(first)
     ALOCKDEC(cell_lock, CELLS)
     long cell[CELLS];
-    long moved;
+    int ready; /* processes */
+    CONDVARDEC(all_ready)
     unsigned long took[64];
     double *tail; /* G_MALLOCed by a process after CREATE */
 };
@@ -72,9 +73,7 @@ void slave_start(void)
     for (int step = 0; step < STEPS; step++) {
         do {
             GETSUB(global->row, i, BODIES - 1, processes)
-            if (0 <= i) {
-                pull(body, (int) i);
-            }
+            if (0 <= i) pull(body, (int) i);
         } while (0 <= i);
         for (i = id; i < BODIES; i += processes) move(&body[i]);
         BARRIER(global->start, processes)
@@ -85,6 +84,11 @@ void slave_start(void)
         global->cell[cell_of(&body[i])]++;
         AULOCK(global->cell_lock, cell_of(&body[i]))
     }
+    LOCK(AGETL(global->cell_lock, 0))
+    global->ready++;
+    CONDVARBCAST(global->all_ready)
+    while (global->ready < processes) CONDVARWAIT(global->all_ready, AGETL(global->cell_lock, 0))
+    UNLOCK(AGETL(global->cell_lock, 0))
     CLOCK(ended)
     global->took[id] = ended - began;
 }
@@ -116,6 +120,7 @@ int main(int argc, char **argv)
     GSINIT(global->row);
     PAUSEINIT(global->first);
     ALOCKINIT(global->cell_lock, CELLS);
+    CONDVARINIT(global->all_ready)
     begin(body);
     if (NULL != getenv("AT_ONCE")) { /* as Splash-3 does */
         CREATE(slave_start, processes)
@@ -128,12 +133,8 @@ int main(int argc, char **argv)
     WAIT_FOR_END(processes - 1)
     begin(alone);
     for (int step = 0; step < STEPS; step++) {
-        for (int i = 0; i < BODIES; i++) {
-            pull(alone, i);
-        }
-        for (int i = 0; i < BODIES; i++) {
-            move(&alone[i]);
-        }
+        for (int i = 0; i < BODIES; i++) pull(alone, i);
+        for (int i = 0; i < BODIES; i++) move(&alone[i]);
     }
     for (int i = 0; i < BODIES; i++) {
         cell[cell_of(&alone[i])]++;

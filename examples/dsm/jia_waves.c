@@ -14,7 +14,6 @@
 
 #define POINTS 65536
 #define STEPS  60
-#define SUM    1
 
 static void pluck(double *now, double *before, int from, int to)
 {
@@ -44,8 +43,10 @@ static long above(const double *now, int from, int to)
 int main(int argc, char **argv)
 {
     int right = 1;
+    LOCKDEC(sum_lock)
 
     jia_init(argc, argv);
+    LOCKINIT(sum_lock)
     const int block = (POINTS + jiahosts - 1) / jiahosts;
     const int from = block * jiapid, end = from + block, to = end < POINTS ? end : POINTS;
     double *string[2];
@@ -57,27 +58,29 @@ int main(int argc, char **argv)
     pluck(string[0], string[1], from, to);
     jia_barrier();
     const double began = jia_clock();
+    const unsigned statistics = jia_startstat();
     for (int s = 0; s < STEPS; s++) {
         step(string[s % 2], string[(s + 1) % 2], from, to);
         jia_barrier();
     }
     const long mine = above(string[STEPS % 2], from, to);
-    jia_lock(SUM);
+    LOCK(sum_lock)
     *sum += mine;
-    jia_unlock(SUM);
-    jia_barrier();
+    jia_wtntw(sum);
+    UNLOCK(sum_lock)
+    BARRIER(all, jiahosts)
     const double took = jia_clock() - began;
 
     if (0 == jiapid) {
         double *alone[2] = {malloc(POINTS * sizeof(double)), malloc(POINTS * sizeof(double))};
         if (NULL == alone[0] || NULL == alone[1]) {
-            jia_error("there is no memory for the serial answer");
+            jia_errexit("there is no memory for the serial answer");
         }
         pluck(alone[0], alone[1], 0, POINTS);
         for (int s = 0; s < STEPS; s++) {
             step(alone[s % 2], alone[(s + 1) % 2], 0, POINTS);
         }
-        right = above(alone[STEPS % 2], 0, POINTS) == *sum
+        right = jia_stopstat() >= statistics && above(alone[STEPS % 2], 0, POINTS) == *sum
                 && 0 == memcmp(alone[STEPS % 2], string[STEPS % 2], POINTS * sizeof(double));
         printf("jia_waves: %d processes have %s answer (%.3f s)\n", jiahosts,
                right ? "the serial" : "another", took);
