@@ -370,8 +370,10 @@ void dn_dsm_move_homes(dn_dsm_t *dsm);
 /** @{ */
 /** Begin to count for a map. @param[in] path  NULL: there is none. */
 dn_status_t dn_dsm_map_open(dn_dsm_t *dsm, const char *path);
-/** All have come to dn_dsm_close(): tell rank 0, which writes the map. */
-dn_status_t dn_dsm_map_close(dn_dsm_t *dsm, const dn_dsm_tell_t *told);
+/** All have come to dn_dsm_close(): tell rank 0. @param[out] fetched_p  In rank 0: for dn_dsm_map_write(); NULL: there is no map. */
+dn_status_t dn_dsm_map_gather(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t **fetched_p);
+/** Write the map, and free what was gathered. Nobody waits for this. */
+dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched);
 /** @} */
 
 /** @name Pages (dn_dsm_page.c) */

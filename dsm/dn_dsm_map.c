@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_map.c
- * The page map: a picture of who fetched which page how often. Rank 0 writes it as the memory is closed, in the format PPM, which
- * needs no library: a line of text, then three bytes for each point.
+ * The page map: a picture of who fetched which page how often. Rank 0 gathers it as the memory is closed, lets the others go, and
+ * writes it, in the format PPM, which needs no library: a line of text, then three bytes for each point.
  *
  * Each process has a panel, eight of them beside each other. In a panel each page has a cell, 64 of them beside each other.
  */
@@ -91,7 +91,7 @@ static void dn_dsm_map_draw(const dn_dsm_map_t *map, FILE *file)
     }
 }
 
-/** Hear what those have fetched that tell it. */
+/** Hear what those have fetched that tell it. @param[out] fetched  By rank, then by page. */
 static dn_status_t dn_dsm_map_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t *fetched)
 {
     const size_t wanted = dsm->used * sizeof(*fetched);
@@ -123,12 +123,9 @@ dn_status_t dn_dsm_map_open(dn_dsm_t *dsm, const char *path)
     return NULL == dsm->map || NULL == dsm->fetched ? DN_ERR_NOMEM : DN_OK;
 }
 
-dn_status_t dn_dsm_map_close(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
+dn_status_t dn_dsm_map_gather(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t **fetched_p)
 {
-    const uint32_t panels = dsm->ranks < DN_DSM_MAP_PANELS ? dsm->ranks : DN_DSM_MAP_PANELS;
-    const uint32_t down = (dsm->ranks + DN_DSM_MAP_PANELS - 1) / DN_DSM_MAP_PANELS;
-    dn_dsm_map_t map = {.dsm = dsm};
-
+    *fetched_p = NULL;
     if (NULL == dsm->map) {
         return DN_OK;
     }
@@ -136,30 +133,44 @@ dn_status_t dn_dsm_map_close(dn_dsm_t *dsm, const dn_dsm_tell_t *told)
     if (0 != dsm->rank || DN_OK != status) {
         return status;
     }
-    map.panel_height =
-        (dsm->used + DN_DSM_MAP_CELLS - 1) / DN_DSM_MAP_CELLS * DN_DSM_MAP_CELL + DN_DSM_MAP_GAP;
-    map.width = panels * DN_DSM_MAP_WIDTH + DN_DSM_MAP_GAP;
-    map.height = down * map.panel_height + DN_DSM_MAP_GAP;
-    map.fetched = calloc((size_t) dsm->ranks * dsm->used + 1, sizeof(*map.fetched));
-    if (NULL == map.fetched) {
+    uint32_t *fetched = calloc((size_t) dsm->ranks * dsm->used + 1, sizeof(*fetched));
+    if (NULL == fetched) {
         dn_log_error("shared memory: there is no memory for a map of %u pages in %u processes",
                      (unsigned) dsm->used, (unsigned) dsm->ranks);
         return DN_ERR_NOMEM;
     }
-    status = dn_dsm_map_hear(dsm, told, map.fetched);
-    if (DN_OK == status) {
-        FILE *file = fopen(dsm->map, "we");
-        bool whole = NULL != file;
-        if (whole) {
-            dn_dsm_map_draw(&map, file);
-            whole = 0 == ferror(file);
-            whole = 0 == fclose(file) && whole;
-        }
-        if (!whole) {
-            dn_log_error("shared memory: the map cannot be written to %s (%s)", dsm->map, strerror(errno));
-            status = DN_ERR_ACCESS;
-        }
+    status = dn_dsm_map_hear(dsm, told, fetched);
+    if (DN_OK != status) {
+        free(fetched);
+        return status;
     }
-    free(map.fetched);
-    return status;
+    *fetched_p = fetched;
+    return DN_OK;
+}
+
+dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched)
+{
+    const uint32_t panels = dsm->ranks < DN_DSM_MAP_PANELS ? dsm->ranks : DN_DSM_MAP_PANELS;
+    const uint32_t down = (dsm->ranks + DN_DSM_MAP_PANELS - 1) / DN_DSM_MAP_PANELS;
+    dn_dsm_map_t map = {.dsm = dsm, .fetched = fetched};
+
+    if (NULL == fetched) {
+        return DN_OK;
+    }
+    map.panel_height =
+        (dsm->used + DN_DSM_MAP_CELLS - 1) / DN_DSM_MAP_CELLS * DN_DSM_MAP_CELL + DN_DSM_MAP_GAP;
+    map.width = panels * DN_DSM_MAP_WIDTH + DN_DSM_MAP_GAP;
+    map.height = down * map.panel_height + DN_DSM_MAP_GAP;
+    FILE *file = fopen(dsm->map, "we");
+    bool whole = NULL != file;
+    if (whole) {
+        dn_dsm_map_draw(&map, file);
+        whole = 0 == ferror(file);
+        whole = 0 == fclose(file) && whole;
+    }
+    if (!whole) {
+        dn_log_error("shared memory: the map cannot be written to %s (%s)", dsm->map, strerror(errno));
+    }
+    free(fetched);
+    return whole ? DN_OK : DN_ERR_ACCESS;
 }

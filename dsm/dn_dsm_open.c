@@ -568,6 +568,7 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
 {
     const dn_dsm_tell_t tell = {.call = DN_DSM_CALL_CLOSE, .interval = NULL != dsm->map};
     dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
+    uint32_t *fetched = NULL;
     uint8_t done = 1;
 
     dn_dsm_inside++;
@@ -575,13 +576,15 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     status = DN_OK != status ? status : dn_dsm_all(dsm, &tell, told);
     /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
     dsm->closing = true;
-    const dn_status_t drawn = DN_OK != status ? status : dn_dsm_map_close(dsm, told);
+    dn_status_t drawn = DN_OK != status ? status : dn_dsm_map_gather(dsm, told, &fetched);
     status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "done", &done, sizeof(done));
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(done);
         status = dn_dsm_meet_hear(dsm, r, "done", &done, &len);
     }
     dn_dsm_open_now = NULL;
+    const dn_status_t written = dn_dsm_map_write(dsm, fetched);
+    drawn = DN_OK != drawn ? drawn : written;
     dn_dsm_free(dsm);
     dn_dsm_inside--;
     return DN_OK != status ? status : drawn;

@@ -3,11 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The page map has the right colour where a process has fetched a page, where it is at home, and where neither is so.
+ * The page map has the right colour where a process has fetched a page, where it is at home, and where neither is so. No process
+ * waits until it is drawn.
  */
 #include "dn_config.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "../device/dn_world.h"
 #include "dn_dsm.h"
@@ -106,6 +108,23 @@ static int check(void)
     return failed;
 }
 
+/** Rank 0 writes the map to a pipe. The others have closed before one of them reads it. */
+static void leave_the_drawer(dn_world_t *world)
+{
+    char byte[2];
+
+    process(world);
+    if (1 == world->rank) {
+        FILE *file = fopen(map, "r");
+        dn_check(NULL != file);
+        dn_check_equal(fread(byte, 1, sizeof(byte), file), sizeof(byte));
+        dn_check(0 == memcmp(byte, "P6", sizeof(byte)));
+        while (EOF != fgetc(file)) {
+        }
+        fclose(file);
+    }
+}
+
 int main(void)
 {
     static const dn_variant_t shm = {.file = "dn_dsm_map_shows_who_fetched", .device = "shm"};
@@ -116,6 +135,9 @@ int main(void)
     snprintf(map, sizeof(map), "%s/map.ppm", folder);
     int failed = dn_world_run("a map", &shm, RANKS, process);
     failed |= check();
+    folder_empty();
+    failed |= 0 != mkfifo(map, 0600);
+    failed |= dn_world_run("a map that nobody waits for", &shm, RANKS, leave_the_drawer);
     folder_empty();
     wanted = "/nowhere/map";
     failed |= dn_world_run("a map that cannot be written", &shm, RANKS, process);
