@@ -101,8 +101,9 @@ typedef struct dn_dsm_config {
     /** How long to wait for the other processes to start; in dn_dsm_close() also how long for one that has come there and ends
      * before it leaves. 60 */
     uint32_t timeout_s;
-    const char
-        *folder; /**< which all processes can write, nobody else can, and no job has used: they meet there */
+    /** Which all processes can write, nobody else can, and no job has used: they meet there. NULL: they meet by PMIx, where a launcher
+     * with it has started them, and are all of its job. */
+    const char *folder;
     const char *devices;  /**< as for dn_open(). "shm" */
     const char *settings; /**< NAME=VALUE of dn_config_set(), apart by blanks; NULL: none */
     const char
@@ -172,10 +173,11 @@ DN_API dn_status_t dn_dsm_config_env(dn_dsm_config_t *config);
  * @param[out] dsm_p  The caller's until dn_dsm_close().
  *
  * @retval DN_ERR_PARAM        a field is out of its range, the processes disagree, or there is one open: see the log line.
- * @retval DN_ERR_ACCESS       the folder cannot be used, or it or a file in it belongs to another user.
+ * @retval DN_ERR_ACCESS       the folder cannot be used, or it or a file in it belongs to another user; or PMIx has failed.
  * @retval DN_ERR_NOMEM        memory, or LLCM, ran out.
  * @retval DN_ERR_UNREACH      a process did not come within timeout_s, or is not reached by the devices.
- * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for, or no range of addresses is free in all processes.
+ * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for, PMIx is not there, or no range of addresses is free in all
+ *                             processes.
  * Others as dn_open() and dn_connect().
  */
 DN_API dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p);

@@ -181,6 +181,9 @@ typedef enum dn_dsm_protocol { DN_DSM_LAZY, DN_DSM_SCOPE, DN_DSM_EAGER, DN_DSM_U
 /** Who has written a page, where homes move: dn_dsm_move.c. */
 typedef struct dn_dsm_writer dn_dsm_writer_t;
 
+/** A way to meet: below. */
+typedef struct dn_dsm_meet dn_dsm_meet_t;
+
 struct dn_dsm {
     uint32_t rank;
     uint32_t ranks;
@@ -193,8 +196,9 @@ struct dn_dsm {
     bool moves;   /**< homes do */
     bool shares;  /**< one memory for all: nothing is detected, fetched or told */
     bool closing; /**< processes that go are not missed */
-    int folder;   /**< descriptor */
-    char path[256];
+    const dn_dsm_meet_t *meet;
+    int folder;     /**< of dn_dsm_meet_folder: descriptor */
+    char path[256]; /**< of it */
 
     dn_port_t *port;
     dn_peer_t *peer[DN_DSM_RANKS_MAX];
@@ -329,14 +333,36 @@ static inline void dn_dsm_gate_leave(dn_dsm_t *dsm, uint32_t what)
 dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config);
 /** @} */
 
-/** @name Meeting (dn_dsm_meet.c) */
+/** @name Meeting (dn_dsm_meet.c)
+ * Each process tells bytes under a name, then waits until it may hear those of the others. */
 /** @{ */
-/** Open the folder, and get the key of the process group from it. */
-dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key);
-/** Give the others bytes under a name that is used once. */
-dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len);
-/** Wait for those of a rank. @param[in,out] len  In: room. Out: bytes. */
-dn_status_t dn_dsm_meet_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len);
+/** A way to meet. */
+struct dn_dsm_meet {
+    /** Begin, and get the key of the process group. @param[in] folder  dn_dsm_config_t::folder. */
+    dn_status_t (*open)(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key);
+    /** End. Also after open() has failed. */
+    void (*close)(dn_dsm_t *dsm);
+    /** Give the others bytes under a name that is used once. */
+    dn_status_t (*tell)(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len);
+    /** All processes call this when they have told; those that can wait for the bytes of one process do nothing. */
+    dn_status_t (*together)(dn_dsm_t *dsm);
+    /** Wait for the bytes of a rank. @param[in,out] len  In: room. Out: bytes. */
+    dn_status_t (*hear)(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len);
+};
+
+extern const dn_dsm_meet_t dn_dsm_meet_folder;
+/** By the launcher: where dimmnet was built with PMIx. */
+extern const dn_dsm_meet_t dn_dsm_meet_pmix;
+
+/** How a process with this dn_dsm_config_t::folder meets the others. */
+const dn_dsm_meet_t *dn_dsm_meet_find(const char *folder);
+/** Make a key for the job. */
+dn_status_t dn_dsm_meet_key(dn_group_key_t *key);
+/** Pause between two looks. @param[in] until  dn_dsm_meet_until(). @param[in] whom, where  For the log line: who has not come, and where to.
+ * @retval DN_ERR_UNREACH  a process is gone, or the time is over. */
+dn_status_t dn_dsm_meet_pause(dn_dsm_t *dsm, uint64_t until, const char *whom, const char *where);
+/** When a wait that begins now is in vain. */
+uint64_t dn_dsm_meet_until(const dn_dsm_t *dsm);
 /** @} */
 
 /** @name Calls that all make (dn_dsm_barrier.c) */

@@ -100,7 +100,7 @@ static dn_status_t dn_dsm_map_hear(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uin
         size_t len = wanted;
         const dn_status_t status =
             0 == told[r].interval ? DN_OK
-                                  : dn_dsm_meet_hear(dsm, r, "map", fetched + (size_t) r * dsm->used, &len);
+                                  : dsm->meet->hear(dsm, r, "map", fetched + (size_t) r * dsm->used, &len);
         if (DN_OK != status) {
             return status;
         }
@@ -125,12 +125,20 @@ dn_status_t dn_dsm_map_open(dn_dsm_t *dsm, const char *path)
 
 dn_status_t dn_dsm_map_gather(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t **fetched_p)
 {
+    bool any = false;
+
     *fetched_p = NULL;
-    if (NULL == dsm->map) {
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        any = any || 0 != told[r].interval;
+    }
+    if (!any) {
         return DN_OK;
     }
-    dn_status_t status = dn_dsm_meet_tell(dsm, "map", dsm->fetched, dsm->used * sizeof(*dsm->fetched));
-    if (0 != dsm->rank || DN_OK != status) {
+    dn_status_t status = NULL == dsm->map
+                             ? DN_OK
+                             : dsm->meet->tell(dsm, "map", dsm->fetched, dsm->used * sizeof(*dsm->fetched));
+    status = DN_OK != status ? status : dsm->meet->together(dsm);
+    if (0 != dsm->rank || NULL == dsm->map || DN_OK != status) {
         return status;
     }
     uint32_t *fetched = calloc((size_t) dsm->ranks * dsm->used + 1, sizeof(*fetched));

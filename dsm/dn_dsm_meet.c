@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_meet.c
- * How the processes find each other: each writes files into a folder, and reads those of the others. A file that has its final name is
- * whole. Rank 0 makes the key of the process group, unless it is there. */
+ * How the processes find each other. In a folder each writes files, and reads those of the others. A file that has its final name is
+ * whole. Rank 0 makes the key of the process group, unless it is there. Without a folder the launcher passes bytes on:
+ * dn_dsm_pmix.c. */
 #include "dn_config.h"
 
 #include "dn_dsm_int.h"
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -21,6 +23,62 @@
 /** Between two looks for a file, for which no bell rings. */
 #define DN_DSM_MEET_NS 500000
 
+/** @name What both ways use */
+/** @{ */
+const dn_dsm_meet_t *dn_dsm_meet_find(const char *folder)
+{
+#if DN_DSM_PMIX
+    if (NULL == folder && NULL != getenv("PMIX_RANK")) {
+        return &dn_dsm_meet_pmix;
+    }
+#endif
+    (void) folder;
+    return &dn_dsm_meet_folder;
+}
+
+dn_status_t dn_dsm_meet_key(dn_group_key_t *key)
+{
+    if (sizeof(*key) != getrandom(key, sizeof(*key), 0)) {
+        dn_log_error("shared memory: the system has no random bytes for a key (%s)", strerror(errno));
+        return DN_ERR_ACCESS;
+    }
+    return DN_OK;
+}
+
+uint64_t dn_dsm_meet_until(const dn_dsm_t *dsm)
+{
+    return dn_dsm_clock() + dsm->timeout_s * UINT64_C(1000000000);
+}
+
+dn_status_t dn_dsm_meet_pause(dn_dsm_t *dsm, uint64_t until, const char *whom, const char *where)
+{
+    const struct timespec pause = {.tv_nsec = DN_DSM_MEET_NS};
+
+    if (0 != dn_load_relaxed_u32(&dsm->lost)) {
+        return DN_ERR_UNREACH;
+    }
+    if (dn_dsm_clock() > until) {
+        if (dsm->closing) {
+            dn_log_error("shared memory: %s has come to dn_dsm_close(), but has not left it within %u s",
+                         whom, (unsigned) dsm->timeout_s);
+        } else {
+            dn_log_error(
+                "shared memory: %s has not come within %u s to %s: start %u processes that meet there, or "
+                "wait longer (timeout_s)",
+                whom, (unsigned) dsm->timeout_s, where, (unsigned) dsm->ranks);
+        }
+        return DN_ERR_UNREACH;
+    }
+    if (NULL != dsm->port) {
+        dn_progress(dsm->port);
+    }
+    nanosleep(&pause, NULL);
+    return DN_OK;
+}
+/** @} */
+
+/** @name By a folder */
+/** @{ */
 /** Is it of this user? What another has written, he may have made up. */
 static dn_status_t dn_dsm_meet_is_ours(const dn_dsm_t *dsm, const struct stat *about, const char *name)
 {
@@ -53,36 +111,22 @@ static dn_status_t dn_dsm_meet_write(dn_dsm_t *dsm, const char *name, const void
 /** Wait for a file. @param[in] whom  The rank that writes it. */
 static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *name, void *bytes, size_t *len)
 {
-    const struct timespec pause = {.tv_nsec = DN_DSM_MEET_NS};
-    const uint64_t until = dn_dsm_clock() + dsm->timeout_s * UINT64_C(1000000000);
+    const uint64_t until = dn_dsm_meet_until(dsm);
     struct stat about;
+    char who[40], where[sizeof(dsm->path) + 40];
     int fd;
 
+    snprintf(who, sizeof(who), "rank %u", (unsigned) whom);
+    snprintf(where, sizeof(where), "the folder %s", dsm->path);
     while (0 > (fd = openat(dsm->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW))) {
         if (ENOENT != errno) {
             dn_log_error("shared memory: %s/%s cannot be read (%s)", dsm->path, name, strerror(errno));
             return DN_ERR_ACCESS;
         }
-        if (0 != dn_load_relaxed_u32(&dsm->lost)) {
-            return DN_ERR_UNREACH;
+        const dn_status_t status = dn_dsm_meet_pause(dsm, until, who, where);
+        if (DN_OK != status) {
+            return status;
         }
-        if (dn_dsm_clock() > until) {
-            if (dsm->closing) {
-                dn_log_error(
-                    "shared memory: rank %u has come to dn_dsm_close(), but has not left it within %u s",
-                    (unsigned) whom, (unsigned) dsm->timeout_s);
-                return DN_ERR_UNREACH;
-            }
-            dn_log_error("shared memory: rank %u has not come within %u s to the folder %s: start %u "
-                         "processes with this folder, or "
-                         "wait longer (timeout_s)",
-                         (unsigned) whom, (unsigned) dsm->timeout_s, dsm->path, (unsigned) dsm->ranks);
-            return DN_ERR_UNREACH;
-        }
-        if (NULL != dsm->port) {
-            dn_progress(dsm->port);
-        }
-        nanosleep(&pause, NULL);
     }
     const ssize_t got = 0 == fstat(fd, &about) ? read(fd, bytes, *len) : -1;
     close(fd);
@@ -94,14 +138,15 @@ static dn_status_t dn_dsm_meet_read(dn_dsm_t *dsm, uint32_t whom, const char *na
     return dn_dsm_meet_is_ours(dsm, &about, name);
 }
 
-dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key)
+static dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key)
 {
     struct stat about;
     size_t len = sizeof(*key);
 
     if (NULL == folder) {
-        dn_log_error("shared memory: no folder is named where the processes meet: set "
-                     "dn_dsm_config_t::folder, or DN_DSM_FOLDER");
+        dn_log_error(
+            "shared memory: no folder is named where the processes meet, and no launcher with PMIx has "
+            "started them: set dn_dsm_config_t::folder, or DN_DSM_FOLDER");
         return DN_ERR_PARAM;
     }
     snprintf(dsm->path, sizeof(dsm->path), "%s", folder);
@@ -125,11 +170,8 @@ dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *
         return DN_ERR_ACCESS;
     }
     if (0 == dsm->rank && 0 != faccessat(dsm->folder, "key", F_OK, 0)) {
-        if (sizeof(*key) != getrandom(key, sizeof(*key), 0)) {
-            dn_log_error("shared memory: the system has no random bytes for a key (%s)", strerror(errno));
-            return DN_ERR_ACCESS;
-        }
-        const dn_status_t status = dn_dsm_meet_write(dsm, "key", key, sizeof(*key));
+        dn_status_t status = dn_dsm_meet_key(key);
+        status = DN_OK != status ? status : dn_dsm_meet_write(dsm, "key", key, sizeof(*key));
         if (DN_OK != status) {
             return status;
         }
@@ -142,7 +184,7 @@ dn_status_t dn_dsm_meet_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *
     return status;
 }
 
-dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
+static dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
 {
     char name[64];
 
@@ -150,10 +192,31 @@ dn_status_t dn_dsm_meet_tell(dn_dsm_t *dsm, const char *what, const void *bytes,
     return dn_dsm_meet_write(dsm, name, bytes, len);
 }
 
-dn_status_t dn_dsm_meet_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len)
+/** Each file is waited for. */
+static dn_status_t dn_dsm_meet_together(dn_dsm_t *dsm)
+{
+    (void) dsm;
+    return DN_OK;
+}
+
+static dn_status_t dn_dsm_meet_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "%s.%u", what, (unsigned) rank);
     return dn_dsm_meet_read(dsm, rank, name, bytes, len);
 }
+
+static void dn_dsm_meet_close(dn_dsm_t *dsm)
+{
+    if (0 <= dsm->folder) {
+        close(dsm->folder);
+    }
+}
+
+const dn_dsm_meet_t dn_dsm_meet_folder = {.open = dn_dsm_meet_open,
+                                          .close = dn_dsm_meet_close,
+                                          .tell = dn_dsm_meet_tell,
+                                          .together = dn_dsm_meet_together,
+                                          .hear = dn_dsm_meet_hear};
+/** @} */

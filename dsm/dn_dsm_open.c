@@ -112,11 +112,12 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
     len = sizeof(address);
     status = dn_lost_set(dsm->port, DN_DSM_CHAN, dn_dsm_lost, dsm);
     status = DN_OK != status ? status : dn_address(dsm->port, address, &len);
-    status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "address", address, len);
+    status = DN_OK != status ? status : dsm->meet->tell(dsm, "address", address, len);
+    status = DN_OK != status ? status : dsm->meet->together(dsm);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         dn_peer_attr_t attr;
         len = sizeof(address);
-        status = dn_dsm_meet_hear(dsm, r, "address", address, &len);
+        status = dsm->meet->hear(dsm, r, "address", address, &len);
         if (DN_OK == status && DN_OK != (status = dn_connect(dsm->port, address, len, &dsm->peer[r]))) {
             dn_log_error("shared memory: rank %u is not reached by %s (%s)", (unsigned) r, config->devices,
                          dn_strerror(status));
@@ -354,12 +355,13 @@ static dn_status_t dn_dsm_open_share(dn_dsm_t *dsm, bool wanted)
 {
     void *base = NULL;
     uint8_t can = wanted && DN_OK == dn_segment_map(dsm->peer[0], &dsm->card[0].cache, &base);
-    dn_status_t status = dn_dsm_meet_tell(dsm, "share", &can, sizeof(can));
+    dn_status_t status = dsm->meet->tell(dsm, "share", &can, sizeof(can));
 
     dsm->shares = true;
+    status = DN_OK != status ? status : dsm->meet->together(dsm);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(can);
-        status = dn_dsm_meet_hear(dsm, r, "share", &can, &len);
+        status = dsm->meet->hear(dsm, r, "share", &can, &len);
         dsm->shares = dsm->shares && 1 == len && 0 != can;
     }
     if (DN_OK == status && dsm->shares) {
@@ -430,10 +432,11 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
     dn_segment_key(dsm->desk, &card->desk);
     /* Last, when nothing more is mapped. */
     card->places = dn_dsm_places(dsm);
-    status = dn_dsm_meet_tell(dsm, "card", card, sizeof(*card));
+    status = dsm->meet->tell(dsm, "card", card, sizeof(*card));
+    status = DN_OK != status ? status : dsm->meet->together(dsm);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(*card);
-        status = dn_dsm_meet_hear(dsm, r, "card", &dsm->card[r], &len);
+        status = dsm->meet->hear(dsm, r, "card", &dsm->card[r], &len);
         if (DN_OK == status && sizeof(*card) != len) {
             dn_log_error(
                 "shared memory: what rank %u tells has %zu bytes and not %zu: use one version of libdn_dsm "
@@ -493,8 +496,8 @@ void dn_dsm_free(dn_dsm_t *dsm)
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         free(list[i]->page);
     }
-    if (0 <= dsm->folder) {
-        close(dsm->folder);
+    if (NULL != dsm->meet) {
+        dsm->meet->close(dsm);
     }
     free(dsm->page);
     free(dsm->lock);
@@ -547,7 +550,10 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
     }
     status = DN_OK != status ? status : dn_dsm_map_open(dsm, config->map);
     status = DN_OK != status || !dsm->moves ? status : dn_dsm_move_open(dsm);
-    status = DN_OK != status ? status : dn_dsm_meet_open(dsm, config->folder, &key);
+    if (DN_OK == status) {
+        dsm->meet = dn_dsm_meet_find(config->folder);
+        status = dsm->meet->open(dsm, config->folder, &key);
+    }
     status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
     status = DN_OK != status ? status : dn_dsm_open_cards(dsm, config, &tree);
     status = DN_OK != status ? status : dn_dsm_page_watch(dsm->detect);
@@ -577,10 +583,11 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
     dsm->closing = true;
     dn_status_t drawn = DN_OK != status ? status : dn_dsm_map_gather(dsm, told, &fetched);
-    status = DN_OK != status ? status : dn_dsm_meet_tell(dsm, "done", &done, sizeof(done));
+    status = DN_OK != status ? status : dsm->meet->tell(dsm, "done", &done, sizeof(done));
+    status = DN_OK != status ? status : dsm->meet->together(dsm);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(done);
-        status = dn_dsm_meet_hear(dsm, r, "done", &done, &len);
+        status = dsm->meet->hear(dsm, r, "done", &done, &len);
     }
     dn_dsm_open_now = NULL;
     const dn_status_t written = dn_dsm_map_write(dsm, fetched);

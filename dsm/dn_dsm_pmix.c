@@ -1,0 +1,225 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_pmix.c
+ * How the processes of a launcher with PMIx find each other: what each of them tells goes by the launcher, to all of them at once, in a
+ * fence. PMIx is loaded when it is needed, and not linked: most programs do without.
+ *
+ * A fence waits for all processes of the job. So it is told who is who before the first one, and processes that are not all of the job
+ * are refused.
+ */
+#include "dn_config.h"
+
+#include "dn_dsm_int.h"
+
+#include <dlfcn.h>
+#include <pmix.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DN_DSM_PMIX_LIBRARY "libpmix.so.2"
+
+/** What is used of it. */
+static struct {
+    __typeof__(PMIx_Init) *init;
+    __typeof__(PMIx_Finalize) *finalize;
+    __typeof__(PMIx_Put) *put;
+    __typeof__(PMIx_Commit) *commit;
+    __typeof__(PMIx_Fence_nb) *fence;
+    __typeof__(PMIx_Get) *get;
+} dn_dsm_pmix;
+static pmix_proc_t dn_dsm_pmix_us;
+static bool dn_dsm_pmix_is_open;
+static uint32_t dn_dsm_pmix_times; /**< that a memory was opened: a part of each name */
+
+/** A fence; there is one at a time. One that a process has waited for in vain may still end: nothing may be started after it. */
+static struct {
+    uint32_t under_way;
+    pmix_status_t status;
+} dn_dsm_pmix_fence;
+
+static dn_status_t dn_dsm_pmix_failed(const char *what, pmix_status_t status)
+{
+    dn_log_error("shared memory: %s of PMIx has failed (%d): set DN_DSM_FOLDER, where the processes meet "
+                 "without it",
+                 what, (int) status);
+    return DN_ERR_ACCESS;
+}
+
+/** Look up a function. */
+static bool dn_dsm_pmix_find(void *library, const char *name, void *function, size_t size)
+{
+    void *const symbol = dlsym(library, name);
+
+    memcpy(function, &symbol, size);
+    return NULL != symbol;
+}
+
+static dn_status_t dn_dsm_pmix_load(void)
+{
+    /* It stays: it has threads. */
+    void *library = dlopen(DN_DSM_PMIX_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
+    if (NULL == library
+        || !dn_dsm_pmix_find(library, "PMIx_Init", &dn_dsm_pmix.init, sizeof(dn_dsm_pmix.init))
+        || !dn_dsm_pmix_find(library, "PMIx_Finalize", &dn_dsm_pmix.finalize, sizeof(dn_dsm_pmix.finalize))
+        || !dn_dsm_pmix_find(library, "PMIx_Put", &dn_dsm_pmix.put, sizeof(dn_dsm_pmix.put))
+        || !dn_dsm_pmix_find(library, "PMIx_Commit", &dn_dsm_pmix.commit, sizeof(dn_dsm_pmix.commit))
+        || !dn_dsm_pmix_find(library, "PMIx_Fence_nb", &dn_dsm_pmix.fence, sizeof(dn_dsm_pmix.fence))
+        || !dn_dsm_pmix_find(library, "PMIx_Get", &dn_dsm_pmix.get, sizeof(dn_dsm_pmix.get))) {
+        dn_log_error("shared memory: no folder is named where the processes meet, and PMIx, by which the "
+                     "launcher would "
+                     "have them meet, is not loaded (%s): set DN_DSM_FOLDER",
+                     dlerror());
+        return DN_ERR_UNSUPPORTED;
+    }
+    return DN_OK;
+}
+
+/** Is this the process that it is told to be, and are these all of the job? */
+static dn_status_t dn_dsm_pmix_agree(const dn_dsm_t *dsm)
+{
+    pmix_proc_t all = dn_dsm_pmix_us;
+    pmix_value_t *value = NULL;
+    uint32_t size = 0;
+
+    all.rank = PMIX_RANK_WILDCARD;
+    const pmix_status_t status = dn_dsm_pmix.get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
+    if (PMIX_SUCCESS != status) {
+        return dn_dsm_pmix_failed("the size of the job", status);
+    }
+    size = value->data.uint32;
+    free(value);
+    if (dn_dsm_pmix_us.rank != dsm->rank || size != dsm->ranks) {
+        dn_log_error(
+            "shared memory: the launcher knows rank %u of %u as rank %u of %u: all processes of a job "
+            "open the memory, or meet in DN_DSM_FOLDER",
+            (unsigned) dsm->rank, (unsigned) dsm->ranks, (unsigned) dn_dsm_pmix_us.rank, (unsigned) size);
+        return DN_ERR_PARAM;
+    }
+    return DN_OK;
+}
+
+static void dn_dsm_pmix_name(const char *what, pmix_key_t name)
+{
+    snprintf(name, sizeof(pmix_key_t), "dn_dsm.%u.%s", (unsigned) dn_dsm_pmix_times, what);
+}
+
+static dn_status_t dn_dsm_pmix_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
+{
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT,
+                          .data.bo = {.bytes = (char *) (uintptr_t) bytes, .size = len}};
+    pmix_key_t name;
+
+    (void) dsm;
+    dn_dsm_pmix_name(what, name);
+    pmix_status_t status = dn_dsm_pmix.put(PMIX_GLOBAL, name, &value);
+    status = PMIX_SUCCESS != status ? status : dn_dsm_pmix.commit();
+    return PMIX_SUCCESS == status ? DN_OK : dn_dsm_pmix_failed("a word to the others", status);
+}
+
+/** pmix_op_cbfunc_t: in a thread of PMIx. */
+static void dn_dsm_pmix_ended(pmix_status_t status, void *arg)
+{
+    (void) arg;
+    dn_dsm_pmix_fence.status = status;
+    /* W0: pairs with R0: who finds it ended reads the status. */
+    dn_store_release_u32(&dn_dsm_pmix_fence.under_way, 0);
+}
+
+static dn_status_t dn_dsm_pmix_together(dn_dsm_t *dsm)
+{
+    const uint64_t until = dn_dsm_meet_until(dsm);
+    /* The macros of PMIx call functions of it in some versions. */
+    pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data.flag = true}};
+    pmix_proc_t all = dn_dsm_pmix_us;
+
+    all.rank = PMIX_RANK_WILDCARD;
+    snprintf(collect.key, sizeof(collect.key), "%s", PMIX_COLLECT_DATA);
+    if (0 != dn_load_acquire_u32(&dn_dsm_pmix_fence.under_way)) {
+        return DN_ERR_UNREACH;
+    }
+    dn_store_relaxed_u32(&dn_dsm_pmix_fence.under_way, 1);
+    const pmix_status_t status = dn_dsm_pmix.fence(&all, 1, &collect, 1, dn_dsm_pmix_ended, NULL);
+    if (PMIX_SUCCESS != status) {
+        dn_store_relaxed_u32(&dn_dsm_pmix_fence.under_way, 0);
+        /* It has ended at once: nothing is called. */
+        return PMIX_OPERATION_SUCCEEDED == status ? DN_OK : dn_dsm_pmix_failed("a fence", status);
+    }
+    /* R0 */
+    while (0 != dn_load_acquire_u32(&dn_dsm_pmix_fence.under_way)) {
+        const dn_status_t waited = dn_dsm_meet_pause(dsm, until, "a process of the job", "a fence of PMIx");
+        if (DN_OK != waited) {
+            return waited;
+        }
+    }
+    return PMIX_SUCCESS == dn_dsm_pmix_fence.status ? DN_OK
+                                                    : dn_dsm_pmix_failed("a fence", dn_dsm_pmix_fence.status);
+}
+
+static dn_status_t dn_dsm_pmix_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len)
+{
+    pmix_proc_t whom = dn_dsm_pmix_us;
+    pmix_value_t *value = NULL;
+    pmix_key_t name;
+
+    (void) dsm;
+    whom.rank = rank;
+    dn_dsm_pmix_name(what, name);
+    const pmix_status_t status = dn_dsm_pmix.get(&whom, name, NULL, 0, &value);
+    if (PMIX_SUCCESS != status || PMIX_BYTE_OBJECT != value->type) {
+        return dn_dsm_pmix_failed("the word of another process", status);
+    }
+    /* As of a file that is longer than what was asked for. */
+    *len = value->data.bo.size < *len ? value->data.bo.size : *len;
+    memcpy(bytes, value->data.bo.bytes, *len);
+    free(value->data.bo.bytes);
+    free(value);
+    return DN_OK;
+}
+
+static dn_status_t dn_dsm_pmix_open(dn_dsm_t *dsm, const char *folder, dn_group_key_t *key)
+{
+    size_t len = sizeof(*key);
+    dn_status_t status = dn_dsm_pmix_load();
+
+    (void) folder;
+    if (DN_OK != status) {
+        return status;
+    }
+    const pmix_status_t begun = dn_dsm_pmix.init(&dn_dsm_pmix_us, NULL, 0);
+    if (PMIX_SUCCESS != begun) {
+        return dn_dsm_pmix_failed("the beginning", begun);
+    }
+    dn_dsm_pmix_is_open = true;
+    dn_dsm_pmix_times++;
+    status = dn_dsm_pmix_agree(dsm);
+    if (DN_OK == status && 0 == dsm->rank) {
+        status = dn_dsm_meet_key(key);
+        status = DN_OK != status ? status : dn_dsm_pmix_tell(dsm, "key", key, sizeof(*key));
+    }
+    status = DN_OK != status ? status : dn_dsm_pmix_together(dsm);
+    status = DN_OK != status ? status : dn_dsm_pmix_hear(dsm, 0, "key", key, &len);
+    if (DN_OK == status && sizeof(*key) != len) {
+        dn_log_error("shared memory: rank 0 tells by PMIx what has not the 16 bytes of a key");
+        status = DN_ERR_PROTO;
+    }
+    return status;
+}
+
+static void dn_dsm_pmix_close(dn_dsm_t *dsm)
+{
+    (void) dsm;
+    if (dn_dsm_pmix_is_open) {
+        dn_dsm_pmix_is_open = false;
+        (void) dn_dsm_pmix.finalize(NULL, 0);
+    }
+}
+
+const dn_dsm_meet_t dn_dsm_meet_pmix = {.open = dn_dsm_pmix_open,
+                                        .close = dn_dsm_pmix_close,
+                                        .tell = dn_dsm_pmix_tell,
+                                        .together = dn_dsm_pmix_together,
+                                        .hear = dn_dsm_pmix_hear};
