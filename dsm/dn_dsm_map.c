@@ -4,7 +4,7 @@
  */
 /** @file dn_dsm_map.c
  * The page map: a picture of who fetched which page how often. Rank 0 gathers it as the memory is closed, lets the others go, and
- * writes it, in the format PPM, which needs no library: a line of text, then three bytes for each point.
+ * writes it, as a PNG.
  *
  * Each process has a panel, eight of them beside each other. In a panel each page has a cell, 64 of them beside each other.
  */
@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "dn_dsm_png.h"
 
 /** Points of a cell, in both directions. */
 #define DN_DSM_MAP_CELL 4u
@@ -81,13 +83,14 @@ static dn_dsm_colour_t dn_dsm_map_point(const dn_dsm_map_t *map, uint32_t x, uin
 static void dn_dsm_map_draw(const dn_dsm_map_t *map, FILE *file)
 {
     dn_dsm_colour_t row[DN_DSM_MAP_GAP + DN_DSM_MAP_PANELS * DN_DSM_MAP_WIDTH];
+    dn_dsm_png_t png;
 
-    fprintf(file, "P6\n%u %u\n255\n", (unsigned) map->width, (unsigned) map->height);
+    dn_dsm_png_begin(&png, file, map->width, map->height);
     for (uint32_t y = 0; y < map->height; y++) {
         for (uint32_t x = 0; x < map->width; x++) {
             row[x] = dn_dsm_map_point(map, x, y);
         }
-        fwrite(row, sizeof(row[0]), map->width, file);
+        dn_dsm_png_row(&png, row[0].rgb);
     }
 }
 

@@ -57,17 +57,36 @@ static void process(dn_world_t *world)
     dn_check(!fails || dn_test_log_said(1, "/nowhere/map"));
 }
 
-/** @return the colour of a cell as 0xrrggbb; -1: there is none. */
-static long colour(FILE *file, long head, unsigned width, unsigned rank, unsigned page)
+/** A row: its chunk's length and name, the head of its block and of the row, colours, and the sum of the chunk. */
+enum { BEFORE_ROW = 8 + 6, AFTER_ROW = 4 };
+
+static unsigned number(const uint8_t *byte)
+{
+    return (unsigned) byte[0] << 24 | (unsigned) byte[1] << 16 | (unsigned) byte[2] << 8 | byte[3];
+}
+
+/** @return the colour of a cell as 0xrrggbb. */
+static long colour(const uint8_t *rows, unsigned width, unsigned rank, unsigned page)
 {
     const unsigned x = 8 + rank * (64 * 4 + 8) + page % 64 * 4 + 2, y = 8 + page / 64 * 4 + 2;
-    uint8_t rgb[3];
+    const uint8_t *rgb = rows + y * (BEFORE_ROW + 3 * width + AFTER_ROW) + BEFORE_ROW + 3 * x;
 
-    if (0 != fseek(file, head + 3 * ((long) y * width + x), SEEK_SET)
-        || 1 != fread(rgb, sizeof(rgb), 1, file)) {
-        return -1;
-    }
     return (long) rgb[0] << 16 | rgb[1] << 8 | rgb[2];
+}
+
+/** Adler-32 of all rows, as the picture ends with it. */
+static unsigned sum_of(const uint8_t *rows, unsigned width, unsigned height)
+{
+    unsigned a = 1, b = 0;
+
+    for (unsigned y = 0; y < height; y++) {
+        const uint8_t *row = rows + y * (BEFORE_ROW + 3 * width + AFTER_ROW) + BEFORE_ROW - 1;
+        for (unsigned i = 0; i < 1 + 3 * width; i++) {
+            a = (a + row[i]) % 65521;
+            b = (b + a) % 65521;
+        }
+    }
+    return b << 16 | a;
 }
 
 /** @return not 0: it is wrong. */
@@ -81,44 +100,49 @@ static int check(void)
         {1, ONCE, 0xfff5be}, {1, ONCE + 1, 0xffffff}, {1, OFTEN, 0xffffff},
         {2, ONCE, 0xffffff}, {2, OFTEN, 0xfebe50},    {2, OFTEN - 1, 0xffffff},
     };
+    /* Each PNG ends with these bytes, the sum of an empty chunk among them. */
+    static const uint8_t end[12] = {0, 0, 0, 0, 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82};
+    enum { WIDTH = 8 + RANKS * (64 * 4 + 8), HEIGHT = 8 + 2 * 4 + 8, HEAD = 8 + 25 + 14 };
+    enum { ROWS = HEIGHT * (BEFORE_ROW + 3 * WIDTH + AFTER_ROW), ALL = HEAD + ROWS + 4 + sizeof(end) };
+    static uint8_t picture[ALL + 1];
+    const uint8_t *rows = picture + HEAD;
     FILE *file = fopen(map, "r");
-    unsigned width = 0, height = 0;
     int failed = 0;
 
-    if (NULL == file || 2 != fscanf(file, "P6 %u %u 255", &width, &height) || '\n' != fgetc(file)) {
-        printf("FAILED: %s has no head\n", map);
+    if (NULL == file || ALL != fread(picture, 1, sizeof(picture), file)
+        || 0 != memcmp(picture, "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", 16)
+        || 0 != memcmp(picture + ALL - sizeof(end), end, sizeof(end))) {
+        printf("FAILED: %s is not a picture of %d bytes\n", map, (int) ALL);
         return 1;
     }
-    const long head = ftell(file);
-    fseek(file, 0, SEEK_END);
-    if (8 + RANKS * (64 * 4 + 8) != width || 8 + 2 * 4 + 8 != height
-        || ftell(file) - head != 3L * width * height) {
-        printf("FAILED: %u x %u points in %ld bytes\n", width, height, ftell(file) - head);
+    fclose(file);
+    if (WIDTH != number(picture + 16) || HEIGHT != number(picture + 20)
+        || sum_of(rows, WIDTH, HEIGHT) != number(picture + ALL - sizeof(end) - 8)) {
+        printf("FAILED: %u x %u points, or their sum\n", number(picture + 16), number(picture + 20));
         failed = 1;
     }
     for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-        const long got = colour(file, head, width, cells[i].rank, cells[i].page);
+        const long got = colour(rows, WIDTH, cells[i].rank, cells[i].page);
         if (got != cells[i].colour) {
             printf("FAILED: rank %u, page %u: %06lx, not %06lx\n", cells[i].rank, cells[i].page, got,
                    cells[i].colour);
             failed = 1;
         }
     }
-    fclose(file);
     return failed;
 }
 
 /** Rank 0 writes the map to a pipe. The others have closed before one of them reads it. */
 static void leave_the_drawer(dn_world_t *world)
 {
-    char byte[2];
+    char byte[4];
 
     process(world);
     if (1 == world->rank) {
         FILE *file = fopen(map, "r");
         dn_check(NULL != file);
         dn_check_equal(fread(byte, 1, sizeof(byte), file), sizeof(byte));
-        dn_check(0 == memcmp(byte, "P6", sizeof(byte)));
+        dn_check(0 == memcmp(byte, "\x89PNG", sizeof(byte)));
         while (EOF != fgetc(file)) {
         }
         fclose(file);
@@ -132,7 +156,7 @@ int main(void)
     if (0 != folder_make()) {
         return 99;
     }
-    snprintf(map, sizeof(map), "%s/map.ppm", folder);
+    snprintf(map, sizeof(map), "%s/map.png", folder);
     int failed = dn_world_run("a map", &shm, RANKS, process);
     failed |= check();
     folder_empty();
