@@ -101,22 +101,40 @@ void dn_dsm_parmacs_init(unsigned long bytes)
     }
 }
 
+/** Put the private heap somewhere else: its pages move, and nothing is copied. @return where it is. */
+static const uint8_t *dn_parmacs_put_aside(uint64_t bytes)
+{
+    void *aside = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (MAP_FAILED == aside
+        || aside != mremap(dn_parmacs_heap, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, aside)) {
+        dn_parmacs_fail("shared memory: %llu bytes cannot be put aside while it is opened (%s)",
+                        (unsigned long long) bytes, strerror(errno));
+    }
+    return aside;
+}
+
+/** Copy what is not zero: programs ask for more than they touch, and zeros are there. */
+static void dn_parmacs_copy(uint8_t *to, const uint8_t *from, uint64_t bytes)
+{
+    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+
+    for (uint64_t at = 0; at < bytes; at += page) {
+        const uint64_t some = page < bytes - at ? page : bytes - at;
+        if (0 != from[at] || 0 != memcmp(from + at, from + at + 1, some - 1)) {
+            memcpy(to + at, from + at, some);
+        }
+    }
+}
+
 /** Have the memory shared, with what process 0 has in it. */
 static void dn_parmacs_share(void)
 {
     const dn_dsm_config_t *config = &dn_parmacs_config;
     const uint64_t used = dn_parmacs_heap->used;
-    void *saved = NULL, *at = NULL;
+    const uint8_t *aside = dn_parmacs_put_aside(config->bytes);
+    void *at = NULL;
 
-    if (0 == config->rank) {
-        saved = malloc(used);
-        if (NULL == saved) {
-            dn_parmacs_fail("shared memory: there is no memory to keep %llu bytes while it is opened",
-                            (unsigned long long) used);
-        }
-        memcpy(saved, dn_parmacs_heap, used);
-    }
-    munmap(dn_parmacs_heap, config->bytes);
     dn_parmacs_need(dn_dsm_open(config, &dn_parmacs_dsm), "CREATE");
     dn_parmacs_need(dn_dsm_alloc(dn_parmacs_dsm, config->bytes, DN_DSM_HOME_CYCLIC, 0, &at), "CREATE");
     if (at != dn_parmacs_heap) {
@@ -125,13 +143,13 @@ static void dn_parmacs_share(void)
                         at, (void *) dn_parmacs_heap);
     }
     if (0 == config->rank) {
-        memcpy(at, saved, used);
-        free(saved);
+        dn_parmacs_copy(at, aside, used);
     } else {
         fflush(stdout);
         dup2(dn_parmacs_out, STDOUT_FILENO);
         close(dn_parmacs_out);
     }
+    munmap((void *) (uintptr_t) aside, config->bytes);
     dn_parmacs_need(dn_dsm_barrier(dn_parmacs_dsm), "CREATE");
 }
 
