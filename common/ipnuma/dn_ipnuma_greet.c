@@ -394,11 +394,10 @@ static void dn_ipnuma_packet(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, ui
         dn_count(&ipnuma->iface.counters->dropped, NULL == pc);
         return;
     }
-    const uint64_t dropped = pc->link.dropped;
     if (dn_ipnuma_link_receive(&pc->link, bytes, len, now)) {
         pc->greet.at = 0;
     }
-    dn_count(&ipnuma->iface.counters->dropped, pc->link.dropped - dropped);
+    dn_ipnuma_pc_count(pc);
     if (NULL != pc->link.broken) {
         dn_ipnuma_say_later(ipnuma, "PID %" PRIu32 " sent %s over ipnuma; it is cut off", pc->pid,
                             pc->link.broken);

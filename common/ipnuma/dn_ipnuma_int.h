@@ -131,6 +131,8 @@ typedef struct dn_ipnuma_pc {
 
     uint64_t credit_at; /**< for credit */
 
+    dn_ipnuma_link_counts_t counted; /**< of link.counts, by dn_ipnuma_pc_count() */
+
     /** How it is opened: dn_ipnuma_greet.c */
     struct {
         dn_auth_root_t root;
@@ -361,6 +363,8 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
                                   const dn_pgid_t *pgid, const dn_auth_root_t *root);
 void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc);
 /** The connection with the process of this nonce, by our token, or NULL. */
+/** Add to the port's counters what the connection has counted since the last call: in each turn, and when it ends. */
+void dn_ipnuma_pc_count(dn_ipnuma_pc_t *pc);
 dn_ipnuma_pc_t *dn_ipnuma_pc_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
 dn_ipnuma_pc_t *dn_ipnuma_pc_named(const dn_ipnuma_t *ipnuma, uint64_t token);
 /** Have a connection found by this token of ours, or no more. */

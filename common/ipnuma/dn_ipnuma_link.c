@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dn_device.h"
-
 /** For which an acknowledgement waits for a packet that takes it along, if nobody asks. */
 #define DN_IPNUMA_ACK_NS UINT64_C(200000)
 
@@ -314,15 +312,6 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
     return n;
 }
 
-/** So many bodies were sent again. */
-static void dn_ipnuma_link_count(dn_ipnuma_link_t *link, uint32_t resent)
-{
-    link->resent += resent;
-    if (NULL != link->resent_p && 0 != resent) {
-        dn_count(link->resent_p, resent);
-    }
-}
-
 /** What has no room was lost by no network, so that no window shrinks; nobody has seen it, so that its number is still free. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
 {
@@ -340,7 +329,7 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
             *at = body->next;
             dn_ipnuma_link_fly(link, body, now);
         }
-        dn_ipnuma_link_count(link, again ? sent : 0);
+        link->counts.resent += again ? sent : 0;
     } while (0 != n && sent == n);
     link->refused_at = 0 == n ? 0 : now;
 }
@@ -392,7 +381,7 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
         return;
     }
     dn_ipnuma_link_fly(link, oldest, now);
-    dn_ipnuma_link_count(link, 1);
+    link->counts.resent++;
     link->again = lost ? oldest->next : link->again;
 }
 

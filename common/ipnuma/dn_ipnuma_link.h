@@ -61,6 +61,13 @@ typedef struct dn_ipnuma_slab {
 /** Bytes of bodies that stay when all are free: more than are on their way in a long stream. */
 #define DN_IPNUMA_SPARE (384u << 10)
 
+/** What a connection counts of itself, ever. Whoever has several adds them up. */
+typedef struct dn_ipnuma_link_counts {
+    uint64_t resent;  /**< pieces that were sent again, as they were lost or seemed so */
+    uint64_t doubled; /**< what came twice */
+    uint64_t dropped; /**< packets that were not taken: forged, changed on the way, or without room here */
+} dn_ipnuma_link_counts_t;
+
 struct dn_ipnuma_link {
     const dn_ipnuma_link_ops_t *ops;
     dn_auth_mode_t auth;
@@ -104,8 +111,7 @@ struct dn_ipnuma_link {
     int urgent; /**< something came that its sender waits to hear of */
     int late;   /**< a packet came that is of none of the newest DN_IPNUMA_GAPS_AHEAD ranges */
 
-    uint64_t resent, doubled, dropped; /**< counted */
-    uint64_t *resent_p;                /**< counter that `resent` is added to, over all links; NULL: none */
+    dn_ipnuma_link_counts_t counts;
 };
 
 /** What both sides know before the first packet. */

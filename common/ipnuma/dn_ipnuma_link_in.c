@@ -86,7 +86,7 @@ static int dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *
     if (dn_ipnuma_body_sort(&link->early, body)) {
         link->earlies++;
     } else {
-        link->doubled++;
+        link->counts.doubled++;
         free(body);
     }
     return 1;
@@ -97,7 +97,7 @@ static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
                                 uint64_t now)
 {
     if (piece->offset + piece->len <= link->next) {
-        link->doubled++;
+        link->counts.doubled++;
         link->urgent = 1;
         return 1;
     }
@@ -169,7 +169,7 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
     if (!link->keyed
         || !dn_auth_opens(link->auth, &link->in, head.number, bytes, len,
                           offsetof(dn_ipnuma_head_t, proof))) {
-        link->dropped++;
+        link->counts.dropped++;
         return 0;
     }
     const int carries = 0 != (head.flags & DN_IPNUMA_CARRIES);
@@ -190,11 +190,11 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
     }
     if (!good) {
         /* Where no tag covers it, that may be a fault of the network. */
-        link->dropped++;
+        link->counts.dropped++;
         return 0;
     }
     if (!dn_loss_is_new(&link->seen, head.number)) {
-        link->doubled++;
+        link->counts.doubled++;
         return 0;
     }
     link->heard_at = now;
@@ -205,7 +205,7 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
     link->parted |= 0 != (head.flags & DN_IPNUMA_GONE);
     if (carries && !dn_ipnuma_link_piece(link, &piece, bytes + ahead, now)) {
         /* Only what is taken is acknowledged. */
-        link->dropped++;
+        link->counts.dropped++;
         return 1;
     }
     dn_ipnuma_link_see(link, &head, now);

@@ -113,7 +113,6 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     if (!dn_ipnuma_link_open(&pc->link, &dn_ipnuma_pc_ops, &terms)) {
         goto err_free;
     }
-    pc->link.resent_p = &ipnuma->iface.counters->resent;
     pc->id = dn_ipnuma_pc_id(ipnuma);
     const uint64_t at = dn_ipnuma_llcm_pages(where, &len);
     if (0 == pc->id || DN_OK != dn_ipnuma_map_add(&ipnuma->map, pc->id, at, len, &pc->page)) {
@@ -155,6 +154,16 @@ err_free:
     return NULL;
 }
 
+void dn_ipnuma_pc_count(dn_ipnuma_pc_t *pc)
+{
+    const dn_ipnuma_link_counts_t *now = &pc->link.counts;
+    dn_counters_t *counters = pc->ipnuma->iface.counters;
+
+    dn_count(&counters->resent, now->resent - pc->counted.resent);
+    dn_count(&counters->dropped, now->dropped - pc->counted.dropped);
+    pc->counted = *now;
+}
+
 void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc)
 {
     dn_ipnuma_t *ipnuma = pc->ipnuma;
@@ -174,6 +183,7 @@ void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc)
     if (0 <= pc->pidfd) {
         close(pc->pidfd);
     }
+    dn_ipnuma_pc_count(pc);
     dn_ipnuma_link_close(&pc->link);
     free(pc->partial);
     dn_auth_wipe(&pc->greet, sizeof(pc->greet));

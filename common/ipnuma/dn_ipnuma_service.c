@@ -79,6 +79,7 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
     pc->ipnuma->busy = 1;
     /* An answer may take an acknowledgement along, and comes in this turn or not soon. */
     link->urgent |= quiet && 0 != link->owed;
+    dn_ipnuma_pc_count(pc);
     dn_ipnuma_link_tick(link, now);
 }
 

@@ -227,9 +227,9 @@ static uint64_t carry(wire_t how, uint64_t seed, uint64_t count, uint64_t first)
     assert_int_equal(side[0].taken, count);
     assert_int_equal(side[1].taken, count);
     for (int i = 0; i < 2; i++) {
-        resent += side[i].link.resent;
-        doubled += side[i].link.doubled;
-        dropped += side[i].link.dropped;
+        resent += side[i].link.counts.resent;
+        doubled += side[i].link.counts.doubled;
+        dropped += side[i].link.counts.dropped;
         recovered[i] = side[i].link.loss.recovery_at;
     }
     close_both();
