@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 #if __has_include(<sys/single_threaded.h>)
 #    include <sys/single_threaded.h>
@@ -19,10 +20,13 @@
 #endif
 
 #include "dn_atomic.h"
+#include "dn_clock.h"
 
 /** After so long without a sleep, of so long at least, a thread is one among others. */
 #define DN_THREAD_FIRST_NS UINT64_C(2000000)
 #define DN_THREAD_SLEPT_NS UINT64_C(20000)
+/** A program that has not looked for so long, behind a lull, computes. */
+#define DN_LULL_STOPPED_NS UINT64_C(50000)
 
 static uint32_t dn_thread_watched; /**< dn_thread_forked() is called in children */
 static uint32_t dn_thread_child;   /**< it was */
@@ -73,6 +77,19 @@ void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end)
     }
 }
 
+int dn_thread_wait(struct pollfd *file, nfds_t n, uint64_t until)
+{
+    const uint64_t now = dn_clock_ns(), pause = until > now ? until - now : 0;
+    const struct timespec span = {(time_t) (pause / UINT64_C(1000000000)),
+                                  (long) (pause % UINT64_C(1000000000))};
+    uint64_t calls;
+
+    const int woken = ppoll(file, n, &span, NULL);
+    return 0 < woken
+           && (0 == file[0].revents || sizeof(calls) == read(file[0].fd, &calls, sizeof(calls))
+               || EAGAIN == errno);
+}
+
 int dn_lull_open(dn_lull_t *lull)
 {
     lull->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -93,4 +110,23 @@ void dn_lull_begin(const dn_lull_t *lull)
 
     /* What it has said before it says no more. */
     (void) timerfd_settime(lull->fd, 0, &once, NULL);
+}
+
+uint64_t dn_lull_wait(const dn_lull_t *lull, int event, const uint64_t *turns, uint64_t until)
+{
+    struct pollfd wait[2] = {{.fd = event, .events = POLLIN}, {.fd = lull->fd, .events = POLLIN}};
+
+    dn_lull_begin(lull);
+    while (dn_thread_wait(wait, 2, until) && 0 == wait[0].revents) {
+        /* A program that did not run has not stopped: it may have its core again by now. */
+        const uint64_t seen = dn_load_relaxed(turns);
+        dn_lull_begin(lull);
+        if (dn_thread_wait(wait, 1, dn_clock_ns() + DN_LULL_STOPPED_NS)) {
+            break;
+        }
+        if (seen == dn_load_relaxed(turns)) {
+            return seen;
+        }
+    }
+    return dn_load_relaxed(turns) - 1;
 }

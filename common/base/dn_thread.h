@@ -8,6 +8,7 @@
 #ifndef DN_THREAD_H
 #define DN_THREAD_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 
@@ -39,6 +40,16 @@ typedef struct dn_thread_rank {
 void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end);
 
 /**
+ * Wait until some time, or until a file can be read.
+ *
+ * @param[in]     until  In dn_clock_ns(); the past: only look.
+ * @param[in,out] file   @p n files. The first is an event by which others call the thread; it can be read no more when this returns.
+ *
+ * @return whether one could be read.
+ */
+int dn_thread_wait(struct pollfd *file, nfds_t n, uint64_t until);
+
+/**
  * Tells a thread of the library that the program, which looks at the network, has stopped doing so: a timer that the program puts off again
  * and again. So the thread sleeps as long as the program looks, and costs it no wake-up.
  */
@@ -53,6 +64,17 @@ int dn_lull_open(dn_lull_t *lull);
 void dn_lull_close(dn_lull_t *lull);
 /** The thread is about to wait for the file: it can be read after DN_LULL_NS from now, or from when the program puts it off. */
 void dn_lull_begin(const dn_lull_t *lull);
+
+/**
+ * The calling thread waits as long as the program looks at the network.
+ *
+ * @param[in] event  By which others call the thread, as in dn_thread_wait().
+ * @param[in] turns  The program counts its looks there, by relaxed stores.
+ * @param[in] until  It waits no longer.
+ *
+ * @return how many looks there were when the program stopped. Other than @p turns: it still looks, as far as is known.
+ */
+uint64_t dn_lull_wait(const dn_lull_t *lull, int event, const uint64_t *turns, uint64_t until);
 
 /** A lull is as long as that. */
 #define DN_LULL_NS UINT64_C(1000000)

@@ -38,8 +38,6 @@
 #define DN_OFI_CATCH_UP 1000
 /** Looks at the network are so far apart where the provider has nothing to wait for, or something waits for room. */
 #define DN_OFI_APART_NS UINT64_C(1000000)
-/** A program that has not looked for so long, behind a lull, computes. */
-#define DN_OFI_STOPPED_NS UINT64_C(50000)
 /** So long the thread looks on after something came: more than an answer takes to the other side, and the next request back. */
 #define DN_OFI_ON_NS UINT64_C(50000)
 /** The core may be the program's: after so long the thread sleeps, whatever comes, */
@@ -157,20 +155,6 @@ void dn_ofi_watch_call(const dn_ofi_t *ofi)
     }
 }
 
-/** Wait until some time, or for one of @p n files; the first calls the thread. Without the lock. @return whether one can be read. */
-static int dn_ofi_wait(struct pollfd *wait, nfds_t n, uint64_t until)
-{
-    const uint64_t now = dn_clock_ns(), pause = until > now ? until - now : 0;
-    const struct timespec span = {(time_t) (pause / UINT64_C(1000000000)),
-                                  (long) (pause % UINT64_C(1000000000))};
-    uint64_t calls;
-
-    const int woken = ppoll(wait, n, &span, NULL);
-    return 0 < woken
-           && (0 == wait[0].revents || sizeof(calls) == read(wait[0].fd, &calls, sizeof(calls))
-               || EAGAIN == errno);
-}
-
 /** Sleep until some time, until something comes (if that is wanted), or until called. The lock is let go. */
 static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
 {
@@ -186,8 +170,8 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
         /* The file does not tell of that. The program may want the lock. */
         dn_pause();
     } else {
-        (void) dn_ofi_wait(wait, listens && 0 <= wait[1].fd ? 2 : 1,
-                           until < begin + DN_OFI_ON_NS ? begin + DN_OFI_ON_NS : until);
+        (void) dn_thread_wait(wait, listens && 0 <= wait[1].fd ? 2 : 1,
+                              until < begin + DN_OFI_ON_NS ? begin + DN_OFI_ON_NS : until);
     }
     dn_ofi_lock(ofi);
     const uint64_t end = dn_clock_ns();
@@ -199,29 +183,13 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
 /** Nap until the program looks no more, until some time, or until called. The lock is let go. */
 static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
 {
-    struct pollfd wait[2] = {{.fd = ofi->watcher.event, .events = POLLIN},
-                             {.fd = ofi->watcher.lull.fd, .events = POLLIN}};
-    uint64_t turns;
-    int stopped = 0, lull;
-
     dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NAPS);
-    dn_lull_begin(&ofi->watcher.lull);
     ofi->watcher.calls = 0;
     dn_ofi_unlock(ofi);
-    do {
-        (void) dn_ofi_wait(wait, 2, until);
-        turns = dn_load_relaxed(&ofi->turns);
-        lull = 0 == wait[0].revents && 0 != wait[1].revents;
-        if (lull) {
-            dn_lull_begin(&ofi->watcher.lull);
-            lull = !dn_ofi_wait(wait, 1, dn_clock_ns() + DN_OFI_STOPPED_NS);
-            stopped = lull && turns == dn_load_relaxed(&ofi->turns);
-        }
-    } while (lull && !stopped);
+    const uint64_t turns = dn_lull_wait(&ofi->watcher.lull, ofi->watcher.event, &ofi->turns, until);
     dn_ofi_lock(ofi);
     dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
-    /* Other than now: it still looks, as far as is known. */
-    ofi->watcher.turns = stopped ? turns : ofi->turns - 1;
+    ofi->watcher.turns = turns;
 }
 
 /** The thread reads what came, in the place of the program. @return events. */
