@@ -47,6 +47,7 @@ static void dn_ipnuma_free(dn_ipnuma_t *ipnuma)
     if (0 <= ipnuma->service.event) {
         close(ipnuma->service.event);
     }
+    dn_lull_close(&ipnuma->service.lull);
     dn_guests_close(&ipnuma->guests);
     dn_ipnuma_regions_close(&ipnuma->regions);
     dn_ipnuma_map_close(&ipnuma->map);
@@ -124,9 +125,11 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
     ipnuma->contenders = 1;
     ipnuma->own_bell = config->first & ~1u;
     ipnuma->bell = &ipnuma->own_bell;
+    ipnuma->service.lull.fd = -1;
     ipnuma->service.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    dn_status_t status =
-        0 > ipnuma->service.event ? DN_ERR_NOMEM : dn_guests_add(&ipnuma->guests, &group->pgid);
+    dn_status_t status = 0 > ipnuma->service.event || 0 != dn_lull_open(&ipnuma->service.lull)
+                             ? DN_ERR_NOMEM
+                             : dn_guests_add(&ipnuma->guests, &group->pgid);
     if (DN_OK != status) {
         dn_log_error("ipnuma has no memory or file: %s; raise limits, as of open files", strerror(errno));
     } else if (!dn_ipnuma_read_argument(ipnuma, argument, name)) {

@@ -242,7 +242,7 @@ typedef struct dn_ipnuma_applicant {
 enum dn_ipnuma_service_state {
     DN_IPNUMA_NO_THREAD,
     DN_IPNUMA_LISTENS, /**< it wakes when a datagram comes */
-    DN_IPNUMA_NAPS, /**< the program looks itself: the thread wakes now and then, should it stop doing so */
+    DN_IPNUMA_NAPS,    /**< the program looks itself: the thread wakes when it stops doing so */
 };
 
 struct dn_ipnuma {
@@ -300,6 +300,7 @@ struct dn_ipnuma {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
         int event;         /**< wakes it */
+        dn_lull_t lull;    /**< while it naps */
         int ends;          /**< it is to */
         int reads;         /**< the thread is the one that takes what comes */
         uint64_t wake_at;  /**< when it wakes by itself; 0: it is awake, or about to look again */
@@ -362,9 +363,9 @@ int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma);
 dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, uint32_t pid,
                                   const dn_pgid_t *pgid, const dn_auth_root_t *root);
 void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc);
-/** The connection with the process of this nonce, by our token, or NULL. */
 /** Add to the port's counters what the connection has counted since the last call: in each turn, and when it ends. */
 void dn_ipnuma_pc_count(dn_ipnuma_pc_t *pc);
+/** The connection with the process of this nonce, by our token, or NULL. */
 dn_ipnuma_pc_t *dn_ipnuma_pc_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
 dn_ipnuma_pc_t *dn_ipnuma_pc_named(const dn_ipnuma_t *ipnuma, uint64_t token);
 /** Have a connection found by this token of ours, or no more. */

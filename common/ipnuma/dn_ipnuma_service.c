@@ -4,15 +4,14 @@
  */
 /** @file
  * The service thread, in the place of the card: it does what comes while the program computes, keeps the timers, and looks after
- * processes that fall silent. While the program looks at the network itself, the thread only naps, and sees now and then
- * whether it still does. It runs no handler and no completion.
+ * processes that fall silent. While the program looks at the network itself, the thread naps until the program stops doing so
+ * (dn_lull_t), or is about to sleep. It runs no handler and no completion.
  */
 #include "dn_config.h"
 
 #include "dn_ipnuma_int.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,14 +19,14 @@
 #include "dn_log.h"
 #include "dn_thread.h"
 
-/** A nap: so long a program that has just stopped looking keeps others waiting. */
-#define DN_IPNUMA_NAP_NS UINT64_C(500000)
 /** So long the thread looks on after something came: more than an answer takes to the other side, and the next request back. */
 #define DN_IPNUMA_ON_NS UINT64_C(20000)
 /** It does so no longer than it has slept, and at most so long until it sleeps again, for the core may be the program's. */
 #define DN_IPNUMA_ON_MOST_NS UINT64_C(200000)
 /** Looks in one time limit. */
 #define DN_IPNUMA_LOOKS 8u
+/** Closing looks so often whether those that it waits for still run. */
+#define DN_IPNUMA_LINGER_LOOK_NS UINT64_C(500000)
 /** Longest sleep. */
 #define DN_IPNUMA_SLEEP_NS UINT64_C(1000000000)
 /** Batches of datagrams that one turn takes, and messages of one peer before the next has its turn. */
@@ -79,8 +78,8 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
     pc->ipnuma->busy = 1;
     /* An answer may take an acknowledgement along, and comes in this turn or not soon. */
     link->urgent |= quiet && 0 != link->owed;
-    dn_ipnuma_pc_count(pc);
     dn_ipnuma_link_tick(link, now);
+    dn_ipnuma_pc_count(pc);
 }
 
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
@@ -180,6 +179,26 @@ static int dn_ipnuma_has_more(const dn_ipnuma_t *ipnuma)
     return NULL != ipnuma->done.first || ipnuma->reap || 0 != dn_load_acquire_u32(&ipnuma->iface.doubts);
 }
 
+/** The program looks at the network. @return dn_ipnuma_turn(). */
+static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t one = 1;
+
+    /* The thread compares the number without the lock, and reads nothing else by it. */
+    dn_store_relaxed(&ipnuma->turns, ipnuma->turns + 1);
+    const int got = dn_ipnuma_turn(ipnuma);
+    if (DN_IPNUMA_NAPS != ipnuma->service.state) {
+        return got;
+    }
+    if (0 == dn_load_relaxed_u32(ipnuma->bell) % 2) {
+        dn_lull_put_off(&ipnuma->service.lull, ipnuma->turned_at);
+    } else if (sizeof(one) != write(ipnuma->service.event, &one, sizeof(one))) {
+        /* Full: the thread is called already. The program is about to sleep, and is to be rung for. */
+        return got;
+    }
+    return got;
+}
+
 int dn_ipnuma_progress(dn_iface_t *iface)
 {
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
@@ -190,8 +209,7 @@ int dn_ipnuma_progress(dn_iface_t *iface)
         return 0;
     }
     dn_ipnuma_lock(ipnuma);
-    ipnuma->turns++;
-    const int got = dn_ipnuma_turn(ipnuma);
+    const int got = dn_ipnuma_take_turn(ipnuma);
     if (NULL != ipnuma->ready.first) {
         n = dn_ipnuma_dispatch_all(ipnuma);
     }
@@ -209,8 +227,7 @@ int dn_ipnuma_recv(dn_peer_base_t *base, int max)
 
     dn_ipnuma_lock(ipnuma);
     if (NULL == peer->first) {
-        ipnuma->turns++;
-        (void) dn_ipnuma_turn(ipnuma);
+        (void) dn_ipnuma_take_turn(ipnuma);
     }
     const int n = dn_ipnuma_dispatch(ipnuma, peer, max);
     const int more = dn_ipnuma_has_more(ipnuma);
@@ -311,29 +328,54 @@ static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
     }
 }
 
-/** Sleep until some time, until something comes (if that is wanted), or until the program calls. The lock is let go. */
-static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
+/** Since a time, the thread did not keep the program from its core: it may look on for as long. */
+static void dn_ipnuma_spare(dn_ipnuma_t *ipnuma, uint64_t since, uint64_t now)
+{
+    const uint64_t spare = ipnuma->service.spare_ns + (now - since);
+
+    ipnuma->service.spare_ns = spare < DN_IPNUMA_ON_MOST_NS ? spare : DN_IPNUMA_ON_MOST_NS;
+}
+
+/** Sleep until some time, until something comes, or until the program calls. The lock is let go. */
+static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until)
 {
     struct pollfd wait[2] = {{.fd = ipnuma->service.event, .events = POLLIN},
                              {.fd = ipnuma->fd, .events = POLLIN}};
-    const uint64_t now = dn_clock_ns();
-    const uint64_t pause = until > now ? until - now : 0;
-    const uint64_t most = pause < DN_IPNUMA_SLEEP_NS ? pause : DN_IPNUMA_SLEEP_NS;
-    const struct timespec end = {(time_t) (most / UINT64_C(1000000000)),
-                                 (long) (most % UINT64_C(1000000000))};
-    uint64_t calls;
+    const uint64_t now = dn_clock_ns(), most = now + DN_IPNUMA_SLEEP_NS;
 
-    ipnuma->service.wake_at = now + most;
+    until = until < most ? until : most;
+    ipnuma->service.wake_at = until;
     dn_ipnuma_unlock(ipnuma);
-    const int woken = ppoll(wait, listens ? 2 : 1, &end, NULL);
-    if (0 < woken && 0 != wait[0].revents && 0 > read(ipnuma->service.event, &calls, sizeof(calls))) {
-        /* Somebody else has taken the call. */
-        calls = 0;
-    }
+    (void) dn_thread_wait(wait, 2, until);
     dn_ipnuma_lock(ipnuma);
     ipnuma->service.wake_at = 0;
-    const uint64_t spare = ipnuma->service.spare_ns + (dn_clock_ns() - now);
-    ipnuma->service.spare_ns = spare < DN_IPNUMA_ON_MOST_NS ? spare : DN_IPNUMA_ON_MOST_NS;
+}
+
+/** The thread listens. */
+static void dn_ipnuma_listen(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t begin = dn_clock_ns();
+
+    dn_ipnuma_sleep(ipnuma, dn_ipnuma_timer(ipnuma));
+    const uint64_t end = dn_clock_ns();
+    dn_ipnuma_spare(ipnuma, begin, end);
+    dn_thread_slept(&ipnuma->service.rank, begin, end);
+}
+
+/** The thread naps. The lock is let go. @return dn_lull_wait(). */
+static uint64_t dn_ipnuma_nap(dn_ipnuma_t *ipnuma)
+{
+    const uint64_t begin = dn_clock_ns(), until = ipnuma->service.look_at;
+
+    dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NAPS);
+    dn_ipnuma_unlock(ipnuma);
+    const uint64_t turns = dn_lull_wait(&ipnuma->service.lull, ipnuma->service.event, &ipnuma->turns, until);
+    dn_ipnuma_lock(ipnuma);
+    dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
+    const uint64_t end = dn_clock_ns();
+    dn_ipnuma_spare(ipnuma, begin, end);
+    dn_thread_slept(&ipnuma->service.rank, begin, end);
+    return turns;
 }
 
 /** The thread takes what came. @return not 0: something did. */
@@ -366,15 +408,6 @@ static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
     ipnuma->service.spare_ns = now - begin < spare ? spare - (now - begin) : 0;
 }
 
-/** The thread sleeps: dn_ipnuma_sleep(). */
-static void dn_ipnuma_rest(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
-{
-    const uint64_t begin = dn_clock_ns();
-
-    dn_ipnuma_sleep(ipnuma, until, listens);
-    dn_thread_slept(&ipnuma->service.rank, begin, dn_clock_ns());
-}
-
 static void *dn_ipnuma_serve(void *arg)
 {
     dn_ipnuma_t *ipnuma = arg;
@@ -395,21 +428,15 @@ static void *dn_ipnuma_serve(void *arg)
         const int polled = turns != ipnuma->turns && 0 == dn_load_relaxed_u32(ipnuma->bell) % 2;
         turns = ipnuma->turns;
         if (polled) {
-            if (DN_IPNUMA_NAPS != ipnuma->service.state) {
-                dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NAPS);
-            }
-            dn_ipnuma_rest(ipnuma, now + DN_IPNUMA_NAP_NS, 0);
+            turns = dn_ipnuma_nap(ipnuma);
             continue;
-        }
-        if (DN_IPNUMA_LISTENS != ipnuma->service.state) {
-            dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
         }
         /* A program that was rung for wants the core. */
         const int rings = 0 != dn_load_relaxed_u32(ipnuma->bell) % 2;
         if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);
         }
-        dn_ipnuma_rest(ipnuma, dn_ipnuma_timer(ipnuma), 1);
+        dn_ipnuma_listen(ipnuma);
     }
     dn_ipnuma_unlock(ipnuma);
     return NULL;
@@ -462,9 +489,6 @@ void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma)
     dn_ipnuma_unlock(ipnuma);
     if (runs && sizeof(one) == write(ipnuma->service.event, &one, sizeof(one))) {
         pthread_join(ipnuma->service.thread, NULL);
-        if (DN_IPNUMA_NAPS == ipnuma->service.state) {
-            dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
-        }
         dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
     }
 }
@@ -497,9 +521,9 @@ void dn_ipnuma_linger(dn_ipnuma_t *ipnuma)
     while (dn_ipnuma_has_to_go(ipnuma, now - begin < DN_IPNUMA_LINGER_NS / 10)
            && now - begin < DN_IPNUMA_LINGER_NS) {
         if (0 == dn_ipnuma_turn(ipnuma)) {
-            const uint64_t soon = dn_clock_ns() + DN_IPNUMA_NAP_NS;
+            const uint64_t soon = dn_clock_ns() + DN_IPNUMA_LINGER_LOOK_NS;
             const uint64_t timer = dn_ipnuma_timer(ipnuma);
-            dn_ipnuma_sleep(ipnuma, timer < soon ? timer : soon, 1);
+            dn_ipnuma_sleep(ipnuma, timer < soon ? timer : soon);
         }
         now = dn_clock_ns();
     }
