@@ -25,6 +25,14 @@
 /** After so long without a sleep, of so long at least, a thread is one among others. */
 #define DN_THREAD_FIRST_NS UINT64_C(2000000)
 #define DN_THREAD_SLEPT_NS UINT64_C(20000)
+/** So long a thread looks on after something came: more than an answer takes to the other side, and the next request back. */
+#define DN_AWAKE_ON_NS UINT64_C(50000)
+/** Twice as often is left out after each time in vain, so many times. */
+#define DN_AWAKE_VAIN 6u
+/** The core may be the program's: after so long the thread sleeps, whatever comes, */
+#define DN_AWAKE_MOST_NS UINT64_C(1500000)
+/** for so long. */
+#define DN_AWAKE_OFF_NS UINT64_C(100000)
 /** A program that has not looked for so long, behind a lull, computes. */
 #define DN_LULL_STOPPED_NS UINT64_C(50000)
 
@@ -57,24 +65,70 @@ int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
     return failed;
 }
 
-static void dn_thread_go(dn_thread_rank_t *rank, int first)
+static void dn_awake_go(dn_awake_t *awake, int first)
 {
-    if (0 > rank->first || first == rank->first) {
+    if (0 > awake->first || first == awake->first) {
         return;
     }
     const int policy = first ? SCHED_FIFO | SCHED_RESET_ON_FORK : SCHED_OTHER;
     const struct sched_param param = {.sched_priority = first ? sched_get_priority_min(SCHED_FIFO) : 0};
-    rank->first = 0 == pthread_setschedparam(pthread_self(), policy, &param) ? first : -1;
+    awake->first = 0 == pthread_setschedparam(pthread_self(), policy, &param) ? first : -1;
 }
 
-void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end)
+void dn_awake_start(dn_awake_t *awake, uint64_t now)
 {
-    if (begin == end || DN_THREAD_SLEPT_NS <= end - begin) {
-        rank->awake = end;
-        dn_thread_go(rank, 1);
-    } else if (DN_THREAD_FIRST_NS <= end - rank->awake) {
-        dn_thread_go(rank, 0);
+    *awake = (dn_awake_t){.since = now, .waits = now, .spare_ns = DN_AWAKE_MOST_NS};
+    dn_awake_go(awake, 1);
+}
+
+void dn_awake_slept(dn_awake_t *awake, uint64_t begin, uint64_t end, int woken)
+{
+    const uint64_t spare = awake->spare_ns + (end - begin) * (DN_AWAKE_MOST_NS / DN_AWAKE_OFF_NS);
+
+    awake->spare_ns = spare < DN_AWAKE_MOST_NS ? spare : DN_AWAKE_MOST_NS;
+    awake->waits = woken ? begin : end;
+    if (DN_THREAD_SLEPT_NS <= end - begin) {
+        awake->since = end;
+        dn_awake_go(awake, 1);
+    } else if (DN_THREAD_FIRST_NS <= end - awake->since) {
+        dn_awake_go(awake, 0);
     }
+}
+
+int dn_awake_begin(dn_awake_t *awake, uint64_t now)
+{
+    if (!awake->pays && now - awake->waits >= DN_AWAKE_ON_NS) {
+        return 0;
+    }
+    if (0 != awake->left_out) {
+        awake->left_out--;
+        return 0;
+    }
+    awake->pays = 0;
+    awake->begin = now;
+    awake->came = now;
+    return 1;
+}
+
+int dn_awake_lasts(dn_awake_t *awake, uint64_t now, int came)
+{
+    awake->came = came ? now : awake->came;
+    awake->pays |= came;
+    return now - awake->came < DN_AWAKE_ON_NS && now - awake->begin < awake->spare_ns;
+}
+
+uint64_t dn_awake_end(dn_awake_t *awake, uint64_t now)
+{
+    const uint64_t span = now - awake->begin;
+
+    if (awake->pays) {
+        awake->vain = 0;
+    } else if (DN_AWAKE_ON_NS <= now - awake->came) {
+        awake->vain += DN_AWAKE_VAIN > awake->vain;
+        awake->left_out = (1u << awake->vain) - 1;
+    }
+    awake->spare_ns = span < awake->spare_ns ? awake->spare_ns - span : 0;
+    return 0 == awake->spare_ns ? DN_AWAKE_OFF_NS : 0;
 }
 
 int dn_thread_wait(struct pollfd *file, nfds_t n, uint64_t until)

@@ -24,20 +24,40 @@ int dn_thread_has_others(void);
  */
 int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
 
-/** How a thread of the library stands to those of the program: all zero, but for `awake`, at first. */
-typedef struct dn_thread_rank {
-    uint64_t awake; /**< since when it has not slept long enough for others to run */
-    int first;      /**< it runs ahead of programs; -1: it may not */
-} dn_thread_rank_t;
-
 /**
- * Have the calling thread run when something comes, as a card did, and not when the program's slice of the core is over: unless it has been
- * awake for so long that programs have to have their turn. Where the process has no right to that, the kernel decides.
+ * A thread that serves others in the place of a card, and how it stands to the program, which may have but the same core. All zero at first.
  *
- * @param[in] begin  The thread has slept since, in dn_clock_ns(), until
- * @param[in] end    which is now; equal: it begins.
+ * It runs ahead of programs when something comes. Behind that it looks on, awake, so that each request of a row finds it so; but only
+ * where the one before has come soon after another, since a program that is sent a message now and then is not to pay for what does not
+ * come. It does so less and less often where that is in vain: it may be the sender itself that has lost its core to the thread. After some
+ * time it sleeps in any case.
  */
-void dn_thread_slept(dn_thread_rank_t *rank, uint64_t begin, uint64_t end);
+typedef struct dn_awake {
+    int first;         /**< it runs ahead of programs; -1: it may not */
+    uint64_t since;    /**< it has not slept long enough for others to run since */
+    uint64_t waits;    /**< for what comes, since then */
+    uint64_t spare_ns; /**< that it may still look on */
+    uint64_t begin;    /**< it looks on since */
+    uint64_t came;     /**< when something came last */
+    int pays;          /**< something has come while it looked on last */
+    uint32_t vain;     /**< times in vain that it has looked on, in a row */
+    uint32_t left_out; /**< times that it does not look on, for that */
+} dn_awake_t;
+
+/** The calling thread begins. It runs ahead of programs where the process has the right to have it so. @param[in] now  dn_clock_ns(). */
+void dn_awake_start(dn_awake_t *awake, uint64_t now);
+/**
+ * It has slept. Unless it has been awake for so long that programs have to have their turn, it runs ahead of them.
+ *
+ * @param[in] woken  Something came; else the time was over, which says nothing of how closely requests follow each other.
+ */
+void dn_awake_slept(dn_awake_t *awake, uint64_t begin, uint64_t end, int woken);
+/** Something came. @return 1: look on, by dn_awake_lasts(), and then call dn_awake_end(). */
+int dn_awake_begin(dn_awake_t *awake, uint64_t now);
+/** @param[in] came  Something did, since the last call. @return 1: look once more. */
+int dn_awake_lasts(dn_awake_t *awake, uint64_t now, int came);
+/** It looks on no more. @return nanoseconds that it has to sleep now, whatever comes; 0: it may wait for what comes. */
+uint64_t dn_awake_end(dn_awake_t *awake, uint64_t now);
 
 /**
  * Wait until some time, or until a file can be read.

@@ -299,13 +299,12 @@ struct dn_ipnuma {
     struct {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
-        int event;         /**< wakes it */
-        dn_lull_t lull;    /**< while it naps */
-        int ends;          /**< it is to */
-        int reads;         /**< the thread is the one that takes what comes */
-        uint64_t wake_at;  /**< when it wakes by itself; 0: it is awake, or about to look again */
-        uint64_t spare_ns; /**< that it may still look on, instead of sleeping */
-        dn_thread_rank_t rank;
+        int event;        /**< wakes it */
+        dn_lull_t lull;   /**< while it naps */
+        int ends;         /**< it is to */
+        int reads;        /**< the thread is the one that takes what comes */
+        uint64_t wake_at; /**< when it wakes by itself; 0: it is awake, or about to look again */
+        dn_awake_t awake;
         uint64_t look_at; /**< when it looks after silent processes */
         uint64_t looked;  /**< and has done so last */
     } service;

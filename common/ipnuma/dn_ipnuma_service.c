@@ -19,10 +19,6 @@
 #include "dn_log.h"
 #include "dn_thread.h"
 
-/** So long the thread looks on after something came: more than an answer takes to the other side, and the next request back. */
-#define DN_IPNUMA_ON_NS UINT64_C(20000)
-/** It does so no longer than it has slept, and at most so long until it sleeps again, for the core may be the program's. */
-#define DN_IPNUMA_ON_MOST_NS UINT64_C(200000)
 /** Looks in one time limit. */
 #define DN_IPNUMA_LOOKS 8u
 /** Closing looks so often whether those that it waits for still run. */
@@ -328,16 +324,9 @@ static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
     }
 }
 
-/** Since a time, the thread did not keep the program from its core: it may look on for as long. */
-static void dn_ipnuma_spare(dn_ipnuma_t *ipnuma, uint64_t since, uint64_t now)
-{
-    const uint64_t spare = ipnuma->service.spare_ns + (now - since);
-
-    ipnuma->service.spare_ns = spare < DN_IPNUMA_ON_MOST_NS ? spare : DN_IPNUMA_ON_MOST_NS;
-}
-
-/** Sleep until some time, until something comes, or until the program calls. The lock is let go. */
-static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until)
+/** Sleep until some time, until something comes (if that is wanted), or until the program calls. The lock is let go.
+ * @return not 0: one of both has happened. */
+static int dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
 {
     struct pollfd wait[2] = {{.fd = ipnuma->service.event, .events = POLLIN},
                              {.fd = ipnuma->fd, .events = POLLIN}};
@@ -346,20 +335,19 @@ static void dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until)
     until = until < most ? until : most;
     ipnuma->service.wake_at = until;
     dn_ipnuma_unlock(ipnuma);
-    (void) dn_thread_wait(wait, 2, until);
+    const int woken = dn_thread_wait(wait, listens ? 2 : 1, until);
     dn_ipnuma_lock(ipnuma);
     ipnuma->service.wake_at = 0;
+    return woken;
 }
 
-/** The thread listens. */
-static void dn_ipnuma_listen(dn_ipnuma_t *ipnuma)
+/** The thread sleeps: dn_ipnuma_sleep(). */
+static void dn_ipnuma_rest(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
 {
     const uint64_t begin = dn_clock_ns();
 
-    dn_ipnuma_sleep(ipnuma, dn_ipnuma_timer(ipnuma));
-    const uint64_t end = dn_clock_ns();
-    dn_ipnuma_spare(ipnuma, begin, end);
-    dn_thread_slept(&ipnuma->service.rank, begin, end);
+    const int woken = dn_ipnuma_sleep(ipnuma, until, listens);
+    dn_awake_slept(&ipnuma->service.awake, begin, dn_clock_ns(), woken);
 }
 
 /** The thread naps. The lock is let go. @return dn_lull_wait(). */
@@ -372,9 +360,7 @@ static uint64_t dn_ipnuma_nap(dn_ipnuma_t *ipnuma)
     const uint64_t turns = dn_lull_wait(&ipnuma->service.lull, ipnuma->service.event, &ipnuma->turns, until);
     dn_ipnuma_lock(ipnuma);
     dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_LISTENS);
-    const uint64_t end = dn_clock_ns();
-    dn_ipnuma_spare(ipnuma, begin, end);
-    dn_thread_slept(&ipnuma->service.rank, begin, end);
+    dn_awake_slept(&ipnuma->service.awake, begin, dn_clock_ns(), 0);
     return turns;
 }
 
@@ -393,19 +379,26 @@ static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
 /** Something came, and its sender may send the next when it has the answer: be awake then. */
 static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
 {
-    const uint64_t begin = dn_clock_ns(), spare = ipnuma->service.spare_ns, turns = ipnuma->turns;
-    uint64_t came = begin, now = begin;
+    const uint64_t turns = ipnuma->turns;
+    uint64_t now = dn_clock_ns();
+    int came = 0;
 
-    while (now - came < DN_IPNUMA_ON_NS && now - begin < spare && turns == ipnuma->turns
+    if (!dn_awake_begin(&ipnuma->service.awake, now)) {
+        return;
+    }
+    while (dn_awake_lasts(&ipnuma->service.awake, now, came) && turns == ipnuma->turns
            && !ipnuma->service.ends) {
         /* The program may want it. */
         dn_ipnuma_unlock(ipnuma);
         dn_pause();
         dn_ipnuma_lock(ipnuma);
-        came = 0 != dn_ipnuma_serve_turn(ipnuma) ? now : came;
+        came = 0 != dn_ipnuma_serve_turn(ipnuma);
         now = dn_clock_ns();
     }
-    ipnuma->service.spare_ns = now - begin < spare ? spare - (now - begin) : 0;
+    const uint64_t off = dn_awake_end(&ipnuma->service.awake, now);
+    if (0 != off) {
+        dn_ipnuma_rest(ipnuma, now + off, 0);
+    }
 }
 
 static void *dn_ipnuma_serve(void *arg)
@@ -414,8 +407,7 @@ static void *dn_ipnuma_serve(void *arg)
     uint64_t turns = 0;
 
     dn_ipnuma_lock(ipnuma);
-    const uint64_t begin = dn_clock_ns();
-    dn_thread_slept(&ipnuma->service.rank, begin, begin);
+    dn_awake_start(&ipnuma->service.awake, dn_clock_ns());
     while (DN_IPNUMA_NO_THREAD != ipnuma->service.state && !ipnuma->service.ends) {
         const uint64_t now = dn_clock_ns();
         if (now >= ipnuma->service.look_at) {
@@ -436,7 +428,7 @@ static void *dn_ipnuma_serve(void *arg)
         if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);
         }
-        dn_ipnuma_listen(ipnuma);
+        dn_ipnuma_rest(ipnuma, dn_ipnuma_timer(ipnuma), 1);
     }
     dn_ipnuma_unlock(ipnuma);
     return NULL;
@@ -523,7 +515,7 @@ void dn_ipnuma_linger(dn_ipnuma_t *ipnuma)
         if (0 == dn_ipnuma_turn(ipnuma)) {
             const uint64_t soon = dn_clock_ns() + DN_IPNUMA_LINGER_LOOK_NS;
             const uint64_t timer = dn_ipnuma_timer(ipnuma);
-            dn_ipnuma_sleep(ipnuma, timer < soon ? timer : soon);
+            (void) dn_ipnuma_sleep(ipnuma, timer < soon ? timer : soon, 1);
         }
         now = dn_clock_ns();
     }

@@ -501,11 +501,10 @@ typedef struct dn_ofi {
         int event;  /**< wakes it: it has to look again, or to end */
         int guards; /**< it sends what is gathered soon, whatever the application does */
         int calls;  /**< it is to be told so */
-        dn_thread_rank_t rank;
+        dn_awake_t awake;
         dn_lull_t lull;
-        uint64_t turns;    /**< dn_ofi_t::turns when it looked last */
-        uint64_t spare_ns; /**< that it may still look on until it sleeps */
-        uint64_t looked;   /**< when somebody looked after streams last */
+        uint64_t turns;  /**< dn_ofi_t::turns when it looked last */
+        uint64_t looked; /**< when somebody looked after streams last */
     } watcher;
 } dn_ofi_t;
 

@@ -38,12 +38,8 @@
 #define DN_OFI_CATCH_UP 1000
 /** Looks at the network are so far apart where the provider has nothing to wait for, or something waits for room. */
 #define DN_OFI_APART_NS UINT64_C(1000000)
-/** So long the thread looks on after something came: more than an answer takes to the other side, and the next request back. */
-#define DN_OFI_ON_NS UINT64_C(50000)
-/** The core may be the program's: after so long the thread sleeps, whatever comes, */
-#define DN_OFI_ON_MOST_NS UINT64_C(1500000)
-/** for so long. */
-#define DN_OFI_OFF_NS UINT64_C(100000)
+/** Shortest sleep: a time that is over would have the thread look without end. */
+#define DN_OFI_SLEEP_LEAST_NS UINT64_C(50000)
 
 /** Arrows of the drawing in dn_ofi_state.h. */
 const uint32_t dn_ofi_watch_turns[] = {
@@ -162,6 +158,7 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
                              {.fd = ofi->cq_fd, .events = POLLIN}};
     const uint64_t begin = dn_clock_ns();
     const int backlog = listens && ofi->backlog;
+    int woken = 0;
 
     /* The thread is awake, and calls itself no more. */
     ofi->watcher.calls = 0;
@@ -170,19 +167,18 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
         /* The file does not tell of that. The program may want the lock. */
         dn_pause();
     } else {
-        (void) dn_thread_wait(wait, listens && 0 <= wait[1].fd ? 2 : 1,
-                              until < begin + DN_OFI_ON_NS ? begin + DN_OFI_ON_NS : until);
+        woken = dn_thread_wait(wait, listens && 0 <= wait[1].fd ? 2 : 1,
+                               until < begin + DN_OFI_SLEEP_LEAST_NS ? begin + DN_OFI_SLEEP_LEAST_NS : until);
     }
     dn_ofi_lock(ofi);
-    const uint64_t end = dn_clock_ns();
-    const uint64_t spare = ofi->watcher.spare_ns + (end - begin) * (DN_OFI_ON_MOST_NS / DN_OFI_OFF_NS);
-    ofi->watcher.spare_ns = spare < DN_OFI_ON_MOST_NS ? spare : DN_OFI_ON_MOST_NS;
-    dn_thread_slept(&ofi->watcher.rank, begin, end);
+    dn_awake_slept(&ofi->watcher.awake, begin, dn_clock_ns(), woken);
 }
 
 /** Nap until the program looks no more, until some time, or until called. The lock is let go. */
 static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
 {
+    const uint64_t begin = dn_clock_ns();
+
     dn_ofi_watch_turn(ofi, DN_OFI_WATCH_NAPS);
     ofi->watcher.calls = 0;
     dn_ofi_unlock(ofi);
@@ -190,6 +186,7 @@ static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
     dn_ofi_lock(ofi);
     dn_ofi_watch_turn(ofi, DN_OFI_WATCH_SLEEPS);
     ofi->watcher.turns = turns;
+    dn_awake_slept(&ofi->watcher.awake, begin, dn_clock_ns(), 0);
 }
 
 /** The thread reads what came, in the place of the program. @return events. */
@@ -202,26 +199,27 @@ static int dn_ofi_serve_turn(dn_ofi_t *ofi)
     return n;
 }
 
-/** Something came, and its sender may send the next when it has the answer: be awake then. The core may be the program's, which has its
- * turn after some time. */
+/** Something came, and its sender may send the next when it has the answer: be awake then. */
 static void dn_ofi_look_on(dn_ofi_t *ofi)
 {
-    const uint64_t begin = dn_clock_ns(), spare = ofi->watcher.spare_ns, turns = ofi->turns;
-    uint64_t came = begin, now = begin;
+    const uint64_t turns = ofi->turns;
+    uint64_t now = dn_clock_ns();
+    int came = 0;
 
-    while (now - came < DN_OFI_ON_NS && now - begin < spare && turns == ofi->turns && !ofi->closing) {
+    if (!dn_awake_begin(&ofi->watcher.awake, now)) {
+        return;
+    }
+    while (dn_awake_lasts(&ofi->watcher.awake, now, came) && turns == ofi->turns && !ofi->closing) {
         /* The program may want it. */
         dn_ofi_unlock(ofi);
         dn_pause();
         dn_ofi_lock(ofi);
-        came = 0 != dn_ofi_serve_turn(ofi) ? now : came;
+        came = 0 != dn_ofi_serve_turn(ofi);
         now = dn_clock_ns();
     }
-    if (now - begin < spare) {
-        ofi->watcher.spare_ns -= now - begin;
-    } else {
-        ofi->watcher.spare_ns = 0;
-        dn_ofi_sleep(ofi, now + DN_OFI_OFF_NS, 0);
+    const uint64_t off = dn_awake_end(&ofi->watcher.awake, now);
+    if (0 != off) {
+        dn_ofi_sleep(ofi, now + off, 0);
     }
 }
 
@@ -252,7 +250,7 @@ static void *dn_ofi_beat(void *arg)
     uint64_t look_at = begin + ofi->timeout_ns / DN_OFI_LOOKS;
 
     dn_ofi_lock(ofi);
-    dn_thread_slept(&ofi->watcher.rank, begin, begin);
+    dn_awake_start(&ofi->watcher.awake, begin);
     while (!ofi->closing) {
         if (ofi->watcher.guards) {
             dn_ofi_sleep(ofi, dn_clock_ns() + DN_OFI_GUARD_NS, 0);
