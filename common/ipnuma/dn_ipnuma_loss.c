@@ -152,26 +152,31 @@ static void dn_loss_measure(dn_loss_t *loss, uint64_t rtt, uint64_t delay)
     loss->srtt_ns = (7 * loss->srtt_ns + own) / 8;
 }
 
-/** Section 7.3: the window shrinks once for what was on its way together. */
+/** Section 7.3: the window shrinks once for what was on its way together. How far says RFC 9438, section 4.6. */
 static void dn_loss_shrink(dn_loss_t *loss, uint64_t sent_at, uint64_t now)
 {
     if (sent_at <= loss->recovery_at) {
         return;
     }
     loss->recovery_at = now;
-    loss->threshold = loss->window / 2 < DN_LOSS_WINDOW_LEAST ? DN_LOSS_WINDOW_LEAST : loss->window / 2;
-    loss->window = loss->threshold;
+    loss->prior = loss->window;
+    loss->window = loss->window * DN_LOSS_BETA_1000 / 1000;
+    loss->window = loss->window < DN_LOSS_WINDOW_LEAST ? DN_LOSS_WINDOW_LEAST : loss->window;
+    loss->threshold = loss->window;
 }
 
+/** RFC 9438, section 4.3. */
 static void dn_loss_grow(dn_loss_t *loss, const dn_loss_packet_t *packet)
 {
+    const uint64_t alpha = loss->window < loss->prior ? DN_LOSS_ALPHA_1000 : 1000;
+
     /* Not while it recovers. */
     if (packet->at <= loss->recovery_at) {
         return;
     }
     loss->window += loss->window < loss->threshold
                         ? packet->size
-                        : (uint64_t) packet->size * packet->size / loss->window + 1;
+                        : alpha * packet->size * packet->size / 1000 / loss->window + 1;
     loss->window = loss->window < loss->most ? loss->window : loss->most;
 }
 

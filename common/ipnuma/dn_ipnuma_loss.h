@@ -7,7 +7,11 @@
  * way. The rules are those of RFC 9002, with its names: a number is used once; what is lost is sent again under a new one;
  * acknowledgements are ranges of numbers; a packet is lost when one of 3 numbers later is acknowledged, or one that was sent
  * 9/8 of a round trip later; without an acknowledgement for a probe time-out, one packet is sent as a probe, and the time-out
- * doubles; the window grows and shrinks as NewReno's does.
+ * doubles.
+ *
+ * The window grows and shrinks as CUBIC's does (RFC 9438), which RFC 9002 lets a sender choose in the place of NewReno: on a link that
+ * loses packets at random it stays wider, and beside other senders it takes no more than its share. Within a machine room CUBIC is always
+ * in its Reno-friendly region (section 4.3): by the time at which its cubic function grew, that has grown by far more. The function is left out.
  *
  * Where the RFC leaves a value to the network, it is that of one machine room: see the constants.
  *
@@ -29,6 +33,9 @@
 #define DN_LOSS_PROBE_MOST_NS UINT64_C(100000000) /**< longest time-out */
 #define DN_LOSS_WINDOW_FIRST  (64u << 10)         /**< kInitialWindow */
 #define DN_LOSS_WINDOW_LEAST  (8u << 10)          /**< kMinimumWindow */
+#define DN_LOSS_BETA_1000     700u                /**< beta_cubic: what a loss leaves of the window */
+/** alpha_cubic: packets by which a window grows in a round trip, while it is less than before the last loss. Then it is one. */
+#define DN_LOSS_ALPHA_1000 (3 * 1000 * (1000 - DN_LOSS_BETA_1000) / (1000 + DN_LOSS_BETA_1000))
 /** What a kernel keeps for a short datagram beside its bytes: the window is for its receive buffer, too. */
 #define DN_LOSS_OVERHEAD 768u
 
@@ -85,6 +92,7 @@ typedef struct dn_loss {
     uint64_t srtt_ns, rttvar_ns, least_ns, latest_ns;
     uint64_t flying; /**< bytes */
     uint64_t window, threshold, most;
+    uint64_t prior;       /**< the window before it shrank last: cwnd_prior */
     uint64_t recovery_at; /**< packets that were sent before have shrunk the window */
 } dn_loss_t;
 

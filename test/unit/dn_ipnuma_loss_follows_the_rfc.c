@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth,
- * and the window.
+ * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth;
+ * and the window by RFC 9438.
  */
 #include "dn_config.h"
 
@@ -158,7 +158,7 @@ static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
     ack(&loss, 10, 20, now += MS);
     assert_int_equal(lost, 9);
     /* Those that were acknowledged let it grow a little first. */
-    assert_in_range(loss.window, before / 2, before / 4 * 3);
+    assert_in_range(loss.window, before * 7 / 10, before);
     for (int round = 0; round < 400; round++) {
         const uint64_t first = loss.next;
         while (dn_loss_has_room(&loss, 1, 1000)) {
@@ -169,6 +169,53 @@ static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
     }
     assert_true(before < loss.window && MOST >= loss.window);
     assert_int_equal(loss.flying, 0);
+    dn_loss_close(&loss);
+}
+
+/** A round trip with as much on its way as the window takes. @return bytes by which the window has grown. */
+static uint64_t grow_for_a_round(dn_loss_t *loss, uint64_t *now)
+{
+    const uint64_t first = loss->next, before = loss->window;
+
+    while (dn_loss_has_room(loss, 1, 1000)) {
+        send_some(loss, 1, *now);
+    }
+    ack(loss, first, loss->next - 1, *now += MS);
+    return loss->window - before;
+}
+
+/** CUBIC where it is friendly to Reno: 0.7 of the window is left, it grows by 0.53 packets a round trip up to where it was, then by one. */
+static void the_window_is_soon_what_it_was(void **state)
+{
+    const uint64_t packet = 1000 + DN_LOSS_OVERHEAD;
+    dn_loss_t loss;
+    uint64_t now = MS, grown = 0;
+    unsigned rounds = 0;
+
+    (void) state;
+    open_loss(&loss);
+    loss.window = 100 * packet;
+    loss.threshold = loss.window;
+    for (uint64_t i = 0; i < 10; i++) {
+        grown += grow_for_a_round(&loss, &now);
+    }
+    assert_in_range(grown, 9 * packet, 11 * packet);
+    const uint64_t before = loss.window;
+    send_some(&loss, 20, now);
+    ack(&loss, loss.next - 10, loss.next - 1, now += MS);
+    assert_int_equal(lost, 10);
+    assert_int_equal(loss.window, before * 7 / 10);
+    /* What was sent until now lets it grow no more. */
+    now++;
+    while (loss.window + packet < before) {
+        assert_in_range(grow_for_a_round(&loss, &now), packet * 45 / 100, packet * 60 / 100);
+        rounds++;
+    }
+    assert_in_range(rounds, 45, 75);
+    while (loss.window < before) {
+        (void) grow_for_a_round(&loss, &now);
+    }
+    assert_in_range(grow_for_a_round(&loss, &now), packet * 90 / 100, packet * 110 / 100);
     dn_loss_close(&loss);
 }
 
@@ -207,6 +254,7 @@ int main(void)
         cmocka_unit_test(probes_come_ever_later_but_no_later_than_the_longest),
         cmocka_unit_test(an_unused_number_is_not_acknowledged),
         cmocka_unit_test(the_window_shrinks_once_a_round_trip_and_grows_again),
+        cmocka_unit_test(the_window_is_soon_what_it_was),
         cmocka_unit_test(congestion_that_persists_leaves_the_least_window),
     };
 
