@@ -86,15 +86,15 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
         got = dn_ipnuma_socket_receive(ipnuma);
         n += got;
     }
+    const uint64_t now = dn_clock_ns();
     if (0 != ipnuma->npcs) {
-        const uint64_t now = dn_clock_ns();
         ipnuma->fast = now - ipnuma->turned_at < DN_IPNUMA_FAST_NS;
-        ipnuma->turned_at = now;
         ipnuma->busy = 0;
         for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
             dn_ipnuma_attend(pc, 0 == n || ipnuma->service.reads, now);
         }
     }
+    ipnuma->turned_at = now;
     if (ipnuma->unmet && !ipnuma->service.reads && !ipnuma->closing) {
         dn_ipnuma_meet(ipnuma);
     }
