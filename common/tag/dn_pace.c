@@ -174,6 +174,7 @@ static int dn_pace_plan(struct dn_pace_class *class, size_t len)
     } else if (LOST_MOST > class->lost) {
         class->lost++;
     }
+    class->doubts -= best == class->best && 0 != class->doubts;
     class->open = 0;
     if (0 != class->cost_then && DN_PACE_PIECES != class->trial) {
         /* The trial that is over has let the memory of pieces become cold. */
@@ -185,7 +186,6 @@ static int dn_pace_plan(struct dn_pace_class *class, size_t len)
     class->tries = dn_pace_more_tries(class, trial, len);
     class->left = (uint32_t) (class->tries + (0 != class->hasty ? FIRST_LEFT : dn_pace_until(class)));
     class->hasty -= 0 != class->hasty;
-    class->doubts -= 0 != class->doubts;
     return 1;
 }
 
