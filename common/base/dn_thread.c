@@ -27,7 +27,7 @@
 #define DN_THREAD_SLEPT_NS UINT64_C(20000)
 /** So long a thread looks on after something came: more than an answer takes to the other side, and the next request back. */
 #define DN_AWAKE_ON_NS UINT64_C(50000)
-/** Twice as often is left out after each time in vain, so many times. */
+/** After looking on in vain it leaves out twice as many requests as the time before; doubled so many times at most. */
 #define DN_AWAKE_VAIN 6u
 /** The core may be the program's: after so long the thread sleeps, whatever comes, */
 #define DN_AWAKE_MOST_NS UINT64_C(1500000)

@@ -25,7 +25,7 @@ int dn_thread_has_others(void);
 int dn_thread_start(pthread_t *thread, void *(*run)(void *), void *argument);
 
 /**
- * A thread that serves others in the place of a card, and how it stands to the program, which may have but the same core. All zero at first.
+ * A thread that serves others in the place of a card, and how it stands to the program: both may share one core. All zero at first.
  *
  * It runs ahead of programs when something comes. Behind that it looks on, awake, so that each request of a row finds it so; but only
  * where the one before has come soon after another, since a program that is sent a message now and then is not to pay for what does not
@@ -41,7 +41,7 @@ typedef struct dn_awake {
     uint64_t came;     /**< when something came last */
     int pays;          /**< something has come while it looked on last */
     uint32_t vain;     /**< times in vain that it has looked on, in a row */
-    uint32_t left_out; /**< times that it does not look on, for that */
+    uint32_t left_out; /**< requests behind which it does not look on: 2^vain - 1 at first */
 } dn_awake_t;
 
 /** The calling thread begins. It runs ahead of programs where the process has the right to have it so. @param[in] now  dn_clock_ns(). */
