@@ -7,8 +7,9 @@
  *
  * A process that gives more to an allgather(v) than its place holds takes part all the same: it gives what fits, and marks the
  * exchange. So nobody waits for it for ever, and all say MPI_ERR_TRUNCATE, as those who receive a message that is too long. Through
- * areas that more processes share than look at each other (ALL_LOOK in coll_llcm_long.c) only the one that gave too much says so. In an
- * alltoall Open MPI says so before it calls a component.
+ * areas that more processes share than look at each other (ALL_LOOK in coll_llcm_long.c) only the one that gave too much says so. Where
+ * all places are empty there is no exchange, and the others do not learn of it. In an alltoall Open MPI says so before it calls a
+ * component.
  */
 #include "dn_config.h"
 
