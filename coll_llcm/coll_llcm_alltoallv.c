@@ -25,6 +25,9 @@
 /** In place of the end of the last block: there are more bytes. */
 #define TOO_MANY UINT32_MAX
 
+_Static_assert((RANKS_MOST + 1) * sizeof(uint32_t) <= DN_TREE_LONG_PIECE && DN_TREE_LONG_PIECE <= LETTER,
+               "the starts are in the first piece of a letter");
+
 /** Where the blocks to or from all processes lie. */
 typedef struct side {
     void *buf;

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Bytes up to which an operation is not cut, and least bytes of a piece; pieces into which more is cut, while they are
- * shorter than a slot (perf/dn_coll, 64 KiB between 2 ranks: 4.4 us; from 8 KiB and into 4 pieces on: 5.0 us). */
-#define DN_TREE_LONG_PIECE  4096u
+/** Pieces into which an operation is cut, while they are not shorter than DN_TREE_LONG_PIECE nor longer than a slot (perf/dn_coll,
+ * 64 KiB between 2 ranks: 4.4 us; from 8 KiB and into 4 pieces on: 5.0 us). */
 #define DN_TREE_LONG_PIECES 8
 /** Bytes up to which a reduction among more than two is folded whole by everybody. */
 #define DN_TREE_LONG_WHOLE 8192u

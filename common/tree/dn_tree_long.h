@@ -59,6 +59,9 @@ extern "C" {
 #define DN_TREE_LONG_RING 131072u
 /** Most bytes of a piece. */
 #define DN_TREE_LONG_SLOT 16384u
+/** Bytes up to which an operation is not cut, and least bytes of a piece but the last where it is. Pieces of a reduction may be
+ * shorter, by less than an element (perf/dn_coll, 64 KiB between 2 ranks). */
+#define DN_TREE_LONG_PIECE 4096u
 /** Bytes of an area, which is a segment or part of one; aligned to 64 in all processes. */
 #define DN_TREE_LONG_AREA (4096u + DN_TREE_LONG_RING)
 /** Most bytes of an element of a reduction. */
@@ -83,7 +86,8 @@ struct dn_tree_mover {
  * not fail. */
 typedef struct dn_tree_blocks dn_tree_blocks_t;
 struct dn_tree_blocks {
-    /** Copy bytes at .. at + len - 1 of what the own process gives into @p area. Calls come in order, without a gap. */
+    /** Copy bytes at .. at + len - 1 of what the own process gives into @p area. Calls come in order, without a gap. The first has
+     * all bytes, or at least DN_TREE_LONG_PIECE of them. */
     void (*give)(dn_tree_blocks_t *blocks, void *area, size_t at, size_t len);
     /** Copy what is wanted of bytes at .. at + len - 1 that another @p rank gave out of @p area. Likewise, for each rank. */
     void (*get)(dn_tree_blocks_t *blocks, uint32_t rank, const void *area, size_t at, size_t len);

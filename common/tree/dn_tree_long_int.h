@@ -19,6 +19,8 @@
 /** Lines of the longest piece are 1 << that. */
 #define DN_TREE_LONG_SLOT_SHIFT 8
 _Static_assert(DN_TREE_LONG_SLOT == 64 << DN_TREE_LONG_SLOT_SHIFT, "its lines are a power of two");
+_Static_assert(DN_TREE_LONG_PIECE <= DN_TREE_LONG_SLOT, "a slot holds the shortest piece");
+_Static_assert(0 == DN_TREE_LONG_PIECE % 64, "a piece that ends between lines is no shorter");
 _Static_assert(0 == (DN_TREE_LONG_RING & (DN_TREE_LONG_RING - 1)), "no piece lies across its end");
 _Static_assert(DN_TREE_LONG_ELEMENT <= DN_TREE_LONG_CHUNK, "an element fits");
 

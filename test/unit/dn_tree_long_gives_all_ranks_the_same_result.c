@@ -116,6 +116,7 @@ static void give(dn_tree_blocks_t *super, void *slot, size_t from, size_t len)
     blocks_t *own = (blocks_t *) super;
 
     assert_int_equal(from, own->given);
+    assert_true(0 != from || own->op->len == len || DN_TREE_LONG_PIECE <= len);
     own->given += len;
     for (size_t i = 0; i < len; i++) {
         ((uint8_t *) slot)[i] = byte_of(own->op, own->rank, from + i);
@@ -128,6 +129,7 @@ static void get(dn_tree_blocks_t *super, uint32_t rank, const void *slot, size_t
 
     assert_int_not_equal(rank, own->rank);
     assert_int_equal(from, own->got[rank]);
+    assert_true(0 != from || own->op->len == len || DN_TREE_LONG_PIECE <= len);
     own->got[rank] += len;
     for (size_t i = 0; i < len; i++) {
         assert_int_equal(((const uint8_t *) slot)[i], byte_of(own->op, rank, from + i));
