@@ -73,7 +73,8 @@ typedef struct letters {
     uint32_t most;                  /**< bytes that a process gives, at most, or TOO_MANY */
     bool excess;                    /**< a block was longer than its place */
     uint32_t giving;                /**< rank whose block is given */
-    coll_llcm_converted_t elements; /**< of that block, unless they lie together */
+    bool opened;                    /**< there are: */
+    coll_llcm_converted_t elements; /**< those of that block, which do not lie together */
 } letters_t;
 
 static bool letters_fit(const letters_t *letters, uint32_t bytes)
@@ -96,6 +97,15 @@ static void letters_begin(letters_t *letters)
     letters->gives = letters_fit(letters, letters->most);
 }
 
+/** No element of the block is given any more: all were, or the exchange has failed. */
+static void letters_close(letters_t *letters)
+{
+    if (letters->opened) {
+        coll_llcm_converted_close(&letters->elements);
+        letters->opened = false;
+    }
+}
+
 /** Copy part of the block that is given, from @p at on. Parts come in order. */
 static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
 {
@@ -110,10 +120,11 @@ static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
     }
     if (0 == at) {
         coll_llcm_converted_open(&letters->elements, side_block(in, rank), count, type, true);
+        letters->opened = true;
     }
     coll_llcm_converted_move(&letters->elements, area, len);
     if (at + len == letters->start[rank + 1] - letters->start[rank]) {
-        coll_llcm_converted_close(&letters->elements);
+        letters_close(letters);
     }
 }
 
@@ -195,6 +206,15 @@ static int keep_own(const letters_t *letters)
         (dn_ompi_count_t) side_count(letters->out, rank), side_type(letters->out, rank));
 }
 
+/** Give and get so many bytes. */
+static int letters_exchange(letters_t *letters, coll_llcm_module_t *module, size_t len)
+{
+    const int rc = coll_llcm_long_exchange(module, len, &letters->super);
+
+    letters_close(letters);
+    return rc;
+}
+
 /** @param[out] too_many  nothing was done: there is more than areas are for. The same in all processes. */
 static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const side_t *in,
                             const side_t *out, bool *too_many)
@@ -213,7 +233,7 @@ static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator
                          .end = starts + 3 * ranks + 1};
 
     letters_begin(&letters);
-    int rc = coll_llcm_long_exchange(module, LETTER, &letters.super);
+    int rc = letters_exchange(&letters, module, LETTER);
     *too_many = TOO_MANY == letters.most;
     if (OMPI_SUCCESS != rc || *too_many) {
         return rc;
@@ -222,7 +242,7 @@ static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator
         letters.head = 0;
         letters.gives = true;
         letters.giving = 0;
-        rc = coll_llcm_long_exchange(module, letters.most, &letters.super);
+        rc = letters_exchange(&letters, module, letters.most);
     }
     if (OMPI_SUCCESS != rc) {
         return rc;
