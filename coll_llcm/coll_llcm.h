@@ -162,6 +162,7 @@ typedef struct coll_llcm {
         dn_round_t modules;        /**< coll_llcm_module_t::requests of those with operations */
         uint64_t operations;       /**< pending; read without the lock */
         uint64_t far;              /**< of these, those whose lines come by dn_progress(); likewise */
+        uint64_t begun;            /**< nonblocking operations, and starts of persistent ones; likewise */
         bool registered;           /**< progress calls coll_llcm_advance() */
         opal_free_list_t requests; /**< has a lock of its own */
     } nonblocking;

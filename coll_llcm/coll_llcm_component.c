@@ -60,6 +60,9 @@ static int component_register(void)
     register_counter(version, "exchanges",
                      "Allgathers, gathers and alltoalls that went through polled lines or shared memory",
                      &coll_llcm.exchanges);
+    register_counter(version, "nonblocking",
+                     "Nonblocking collectives, and starts of persistent ones, that went through polled lines",
+                     &coll_llcm.nonblocking.begun);
     register_counter(version, "sleeps", "Times that this process slept in collectives", &coll_llcm.naps);
     return rc;
 }

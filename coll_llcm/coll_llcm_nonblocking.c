@@ -282,6 +282,7 @@ static dn_status_t nonblocking_begin(coll_llcm_request_t *own)
     opal_mutex_lock(&coll_llcm.nonblocking.lock);
     const bool registers = !coll_llcm.nonblocking.registered;
     coll_llcm.nonblocking.registered = true;
+    dn_store_relaxed(&coll_llcm.nonblocking.begun, coll_llcm.nonblocking.begun + 1);
     if (NULL == module->requests.items.first) {
         status = nonblocking_start(own);
     }
