@@ -15,8 +15,8 @@
  *   -t  threads that do what -n says at once, each on communicators of its own
  *   -l  most bytes of a block in random collectives, and four times the elements of their reductions; default 3000
  *   -e  rounds of long ones, each on several communicators in turns; and that all went through shared memory is checked
- *   -x  rounds of an allgather and an alltoall of a number for each rank; and that all went through lines is checked. Then persistent
- *       collectives that outlive what they are made of
+ *   -x  rounds of an allgather and an alltoall of a number for each rank; and that all went through lines is checked. Likewise
+ *       nonblocking and persistent collectives; then persistent ones that outlive what they are made of
  *   -g  rounds of a short broadcast, a reduction, a scan and a gather, then some long exchanges, on ranks that share cores; and that they
  *       went through shared memory is checked
  *   -o  rounds of an allgather in which mostly a rank gives more than its place holds
@@ -348,6 +348,7 @@ static void run_exchanges(void)
         verify_that(before == counter_read(&through_areas), "short exchanges did not go through lines");
         counter_close(&through_areas);
         counter_close(&counter);
+        collectives_taken(MPI_COMM_WORLD);
         collectives_persistent_outlive(MPI_COMM_WORLD);
     }
 }

@@ -41,6 +41,8 @@ void collectives_persistent(MPI_Comm comm, verify_rng_t *rng);
 /** Persistent ones whose types, operation and communicator are freed before they are started; where coll_llcm takes them, as Open MPI
  * itself does not retain types and operations. The last ones are not freed. */
 void collectives_persistent_outlive(MPI_Comm comm);
+/** Some of each kind, short ones, nonblocking and persistent; that coll_llcm takes them is checked. The communicator has a tree. */
+void collectives_taken(MPI_Comm comm);
 /** A communicator made by MPI_Comm_idup(), with blocking collectives meanwhile. */
 void collectives_idup(MPI_Comm comm, verify_rng_t *rng);
 /** Some on each of several communicators at once, in an order of this rank's own. @param here  differs between ranks. */

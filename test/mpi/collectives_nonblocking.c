@@ -8,6 +8,7 @@
 #include "dn_config.h"
 
 #include "collectives.h"
+#include "counter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,41 @@ static size_t bytes_of_result(const operation_t *operation)
     return (size_t) (operation->count * operation->apart) * sizeof(uint64_t);
 }
 
+/** Make the buffers of an operation of which all else is known, and fill in what this rank gives. */
+static void fill(operation_t *operation)
+{
+    operation->in = malloc((size_t) operation->count * sizeof(uint64_t));
+    operation->out = verify_guard_alloc(bytes_of_result(operation), 8);
+    verify_that(NULL != operation->in, "no memory for a reduction");
+    for (int i = 0; i < operation->count; i++) {
+        operation->in[i] = verify_key(operation->id, (uint64_t) operation->rank, (uint64_t) i, 0);
+    }
+    for (int i = 0; i < operation->count * operation->apart; i++) {
+        operation->out[i] = operation->in[i / operation->apart];
+    }
+}
+
+/** @param in  of a reduction. */
+static void launch(const operation_t *operation, const void *in, MPI_Request *request)
+{
+    MPI_Comm comm = operation->comm;
+
+    if (0 == operation->count) {
+        MPI_Ibarrier(comm, request);
+    } else if (ALLREDUCE == operation->kind) {
+        MPI_Iallreduce(in, operation->out, operation->count, MPI_UINT64_T, MPI_SUM, comm, request);
+    } else if (REDUCE == operation->kind) {
+        MPI_Ireduce(in, operation->out, operation->count, MPI_UINT64_T, MPI_SUM, operation->root, comm,
+                    request);
+    } else {
+        MPI_Datatype type;
+        MPI_Type_create_resized(MPI_UINT64_T, 0, operation->apart * (MPI_Aint) sizeof(uint64_t), &type);
+        MPI_Type_commit(&type);
+        MPI_Ibcast(operation->out, operation->count, type, operation->root, comm, request);
+        MPI_Type_free(&type);
+    }
+}
+
 /** Start one of up to @p most unsigned integers, so that the sum is exact whatever the order. */
 static void begin(set_t *set, MPI_Comm comm, verify_rng_t *rng, int most)
 {
@@ -64,35 +100,17 @@ static void begin(set_t *set, MPI_Comm comm, verify_rng_t *rng, int most)
     operation->kind = (kind_t) verify_below(rng, KINDS);
     operation->root = (int) verify_below(rng, (uint64_t) ranks);
     if (0 == verify_below(rng, 4)) {
-        MPI_Ibarrier(comm, request);
+        launch(operation, NULL, request);
         return;
     }
     operation->count = 1 + (int) verify_size(rng, (size_t) most);
     /* In types of their own. */
     operation->apart = BCAST == operation->kind && 0 == (operation->id + (uint64_t) rank) % 3 ? 2 : 1;
-    operation->in = malloc((size_t) operation->count * sizeof(uint64_t));
-    operation->out = verify_guard_alloc(bytes_of_result(operation), 8);
-    verify_that(NULL != operation->in, "no memory for a reduction");
-    for (int i = 0; i < operation->count; i++) {
-        operation->in[i] = verify_key(operation->id, (uint64_t) rank, (uint64_t) i, 0);
-    }
-    for (int i = 0; i < operation->count * operation->apart; i++) {
-        operation->out[i] = operation->in[i / operation->apart];
-    }
-    const void *in =
-        in_place && (ALLREDUCE == operation->kind || rank == operation->root) ? MPI_IN_PLACE : operation->in;
-    if (ALLREDUCE == operation->kind) {
-        MPI_Iallreduce(in, operation->out, operation->count, MPI_UINT64_T, MPI_SUM, comm, request);
-    } else if (REDUCE == operation->kind) {
-        MPI_Ireduce(in, operation->out, operation->count, MPI_UINT64_T, MPI_SUM, operation->root, comm,
-                    request);
-    } else {
-        MPI_Datatype type;
-        MPI_Type_create_resized(MPI_UINT64_T, 0, operation->apart * (MPI_Aint) sizeof(uint64_t), &type);
-        MPI_Type_commit(&type);
-        MPI_Ibcast(operation->out, operation->count, type, operation->root, comm, request);
-        MPI_Type_free(&type);
-    }
+    fill(operation);
+    launch(operation,
+           in_place && (ALLREDUCE == operation->kind || rank == operation->root) ? MPI_IN_PLACE
+                                                                                 : operation->in,
+           request);
 }
 
 /** Word @p i of the result of a kind, of operands of @p id. */
@@ -273,6 +291,72 @@ void collectives_persistent(MPI_Comm comm, verify_rng_t *rng)
     }
     persistent_free(&all);
     collectives_count();
+}
+
+/** Some operations and starts, each of which adds 1 to a counter.
+ * @param before  what the counter was. @param what  they are called. */
+static void check_taken(const counter_t *counter, unsigned long long before, const char *what)
+{
+    if (before + STARTS != counter_read(counter)) {
+        verify_fail("%s: %llu of %d went through lines", what, counter_read(counter) - before, STARTS);
+    }
+    collectives_count();
+}
+
+/** Nonblocking ones of a kind; KINDS: barriers. */
+static void take_nonblocking(MPI_Comm comm, int kind, const counter_t *counter)
+{
+    static const char *const name[] = {"MPI_Iallreduce", "MPI_Ireduce", "MPI_Ibcast", "MPI_Ibarrier"};
+    const unsigned long long before = counter_read(counter);
+
+    for (uint64_t start = 0; start < STARTS; start++) {
+        operation_t operation = {.comm = comm, .id = start, .apart = 1};
+        MPI_Request request;
+        int ranks;
+        MPI_Comm_rank(comm, &operation.rank);
+        MPI_Comm_size(comm, &ranks);
+        operation.root = (int) start % ranks;
+        if (KINDS != kind) {
+            operation.kind = (kind_t) kind;
+            operation.count = 3;
+            fill(&operation);
+        }
+        launch(&operation, operation.in, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check(&operation);
+    }
+    check_taken(counter, before, name[kind]);
+}
+
+/** Starts of a persistent request. */
+static void take_persistent(MPI_Request *request, int kind, const counter_t *counter)
+{
+    static const char *const name[] = {"a persistent MPI_Allreduce", "a persistent MPI_Reduce",
+                                       "a persistent MPI_Bcast", "a persistent MPI_Barrier"};
+    const unsigned long long before = counter_read(counter);
+
+    for (int start = 0; start < STARTS; start++) {
+        MPI_Start(request);
+        MPI_Wait(request, MPI_STATUS_IGNORE);
+    }
+    check_taken(counter, before, name[kind]);
+}
+
+void collectives_taken(MPI_Comm comm)
+{
+    persistent_t all = {.count = 3, .apart = 1};
+    counter_t counter;
+
+    counter_open(&counter, "coll_llcm_nonblocking");
+    persistent_make(&all, comm, MPI_UINT64_T, MPI_UINT64_T, MPI_SUM);
+    persistent_fill(&all, 1);
+    for (int kind = 0; kind < PERSISTENT; kind++) {
+        take_nonblocking(comm, kind, &counter);
+        take_persistent(&all.request[kind], kind, &counter);
+    }
+    persistent_check(&all, 1);
+    persistent_free(&all);
+    counter_close(&counter);
 }
 
 static void add_words(void *in, void *inout, int *count, MPI_Datatype *type)
