@@ -358,6 +358,9 @@ extern const dn_dsm_meet_t dn_dsm_meet_pmix;
 const dn_dsm_meet_t *dn_dsm_meet_find(const char *folder);
 /** Make a key for the job. */
 dn_status_t dn_dsm_meet_key(dn_group_key_t *key);
+/** Tell, then wait for all. A process that cannot tell waits, too: else it and the others would come to different fences.
+ * @param[in] bytes  NULL: this process tells nothing. @return the first error. */
+dn_status_t dn_dsm_meet_all(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len);
 /** Pause between two looks. @param[in] until  dn_dsm_meet_until(). @param[in] whom, where  For the log line: who has not come, and where to.
  * @retval DN_ERR_UNREACH  a process is gone, or the time is over. */
 dn_status_t dn_dsm_meet_pause(dn_dsm_t *dsm, uint64_t until, const char *whom, const char *where);

@@ -137,10 +137,7 @@ dn_status_t dn_dsm_map_gather(dn_dsm_t *dsm, const dn_dsm_tell_t *told, uint32_t
     if (!any) {
         return DN_OK;
     }
-    dn_status_t status = NULL == dsm->map
-                             ? DN_OK
-                             : dsm->meet->tell(dsm, "map", dsm->fetched, dsm->used * sizeof(*dsm->fetched));
-    status = DN_OK != status ? status : dsm->meet->together(dsm);
+    dn_status_t status = dn_dsm_meet_all(dsm, "map", dsm->fetched, dsm->used * sizeof(*dsm->fetched));
     if (0 != dsm->rank || NULL == dsm->map || DN_OK != status) {
         return status;
     }

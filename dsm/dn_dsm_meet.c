@@ -45,6 +45,14 @@ dn_status_t dn_dsm_meet_key(dn_group_key_t *key)
     return DN_OK;
 }
 
+dn_status_t dn_dsm_meet_all(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
+{
+    const dn_status_t told = NULL == bytes ? DN_OK : dsm->meet->tell(dsm, what, bytes, len);
+    const dn_status_t met = dsm->meet->together(dsm);
+
+    return DN_OK != told ? told : met;
+}
+
 uint64_t dn_dsm_meet_until(const dn_dsm_t *dsm)
 {
     return dn_dsm_clock() + dsm->timeout_s * UINT64_C(1000000000);

@@ -112,8 +112,7 @@ static dn_status_t dn_dsm_open_port(dn_dsm_t *dsm, const dn_dsm_config_t *config
     len = sizeof(address);
     status = dn_lost_set(dsm->port, DN_DSM_CHAN, dn_dsm_lost, dsm);
     status = DN_OK != status ? status : dn_address(dsm->port, address, &len);
-    status = DN_OK != status ? status : dsm->meet->tell(dsm, "address", address, len);
-    status = DN_OK != status ? status : dsm->meet->together(dsm);
+    status = DN_OK != status ? status : dn_dsm_meet_all(dsm, "address", address, len);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         dn_peer_attr_t attr;
         len = sizeof(address);
@@ -355,10 +354,9 @@ static dn_status_t dn_dsm_open_share(dn_dsm_t *dsm, bool wanted)
 {
     void *base = NULL;
     uint8_t can = wanted && DN_OK == dn_segment_map(dsm->peer[0], &dsm->card[0].cache, &base);
-    dn_status_t status = dsm->meet->tell(dsm, "share", &can, sizeof(can));
+    dn_status_t status = dn_dsm_meet_all(dsm, "share", &can, sizeof(can));
 
     dsm->shares = true;
-    status = DN_OK != status ? status : dsm->meet->together(dsm);
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(can);
         status = dsm->meet->hear(dsm, r, "share", &can, &len);
@@ -432,8 +430,7 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
     dn_segment_key(dsm->desk, &card->desk);
     /* Last, when nothing more is mapped. */
     card->places = dn_dsm_places(dsm);
-    status = dsm->meet->tell(dsm, "card", card, sizeof(*card));
-    status = DN_OK != status ? status : dsm->meet->together(dsm);
+    status = dn_dsm_meet_all(dsm, "card", card, sizeof(*card));
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(*card);
         status = dsm->meet->hear(dsm, r, "card", &dsm->card[r], &len);
@@ -582,18 +579,18 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
     status = DN_OK != status ? status : dn_dsm_all(dsm, &tell, told);
     /* Whoever knows that all have come here goes, and is not missed; what this process has sent is needed until then. */
     dsm->closing = true;
-    dn_status_t drawn = DN_OK != status ? status : dn_dsm_map_gather(dsm, told, &fetched);
-    status = DN_OK != status ? status : dsm->meet->tell(dsm, "done", &done, sizeof(done));
-    status = DN_OK != status ? status : dsm->meet->together(dsm);
+    const dn_status_t gathered = DN_OK != status ? status : dn_dsm_map_gather(dsm, told, &fetched);
+    status = DN_OK != status ? status : dn_dsm_meet_all(dsm, "done", &done, sizeof(done));
     for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
         size_t len = sizeof(done);
         status = dsm->meet->hear(dsm, r, "done", &done, &len);
     }
     dn_dsm_open_now = NULL;
     const dn_status_t written = dn_dsm_map_write(dsm, fetched);
-    drawn = DN_OK != drawn ? drawn : written;
+    /* The first error. */
+    status = DN_OK != gathered ? gathered : status;
     dn_dsm_free(dsm);
     dn_dsm_inside--;
-    return DN_OK != status ? status : drawn;
+    return DN_OK != status ? status : written;
 }
 /** @} */

@@ -223,6 +223,40 @@ static void threads_keep_out_of_the_barrier_of_another(dn_world_t *world)
     dn_check_equal(dn_dsm_close(dsm), DN_OK);
 }
 
+/** Fences that this process has come to. */
+static int fences;
+
+/** Others hear it, but this process takes it for failed. */
+static dn_status_t tell_in_vain(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
+{
+    dn_check_equal(dn_dsm_meet_folder.tell(dsm, what, bytes, len), DN_OK);
+    return 0 == dsm->rank ? DN_OK : 0 == fences ? DN_ERR_ACCESS : DN_ERR_NOMEM;
+}
+
+static dn_status_t count_fences(dn_dsm_t *dsm)
+{
+    fences++;
+    return DN_OK;
+}
+
+/** That of the map, and that of the end. The first error counts. */
+static void who_cannot_tell_comes_to_all_fences(dn_world_t *world)
+{
+    dn_dsm_meet_t failing = dn_dsm_meet_folder;
+    dn_dsm_config_t config = configured(world);
+    char map[sizeof(folder) + 10];
+    dn_dsm_t *dsm = NULL;
+
+    failing.tell = tell_in_vain;
+    failing.together = count_fences;
+    snprintf(map, sizeof(map), "%s/map.png", folder);
+    config.map = map;
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    dsm->meet = &failing;
+    dn_check_equal(dn_dsm_close(dsm), 0 == world->rank ? DN_OK : DN_ERR_ACCESS);
+    dn_check_equal(fences, 2);
+}
+
 /** Run a function in a child; its sentences and how it ends. @return of waitpid(). */
 static int in_a_child(dn_world_t *world, void (*fn)(dn_world_t *world), char *said, size_t size)
 {
@@ -557,6 +591,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(processes_that_allocate_differently_are_told, 2),
     TEST(processes_that_reduce_differently_are_told, 2),
     TEST(threads_keep_out_of_the_barrier_of_another, 2),
+    TEST(who_cannot_tell_comes_to_all_fences, 2),
     TEST(an_access_outside_ends_the_process, 1),
     TEST(an_access_after_the_end_ends_the_process, 1),
     TEST(other_faults_are_left_alone, 1),
