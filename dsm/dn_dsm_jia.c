@@ -64,6 +64,7 @@ void jia_init(int argc, char **argv)
     jiapid = (int) dn_dsm_rank(jia_dsm);
     jiahosts = (int) dn_dsm_ranks(jia_dsm);
     jia_next = 0;
+    jia_lock_index = 0;
     (void) clock_gettime(CLOCK_MONOTONIC, &jia_began);
 }
 
