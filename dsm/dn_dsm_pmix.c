@@ -32,11 +32,13 @@ static struct {
 } dn_dsm_pmix;
 static pmix_proc_t dn_dsm_pmix_us;
 static bool dn_dsm_pmix_is_open;
-static uint32_t dn_dsm_pmix_times; /**< that a memory was opened: a part of each name */
 
-/** A fence; there is one at a time. One that a process has waited for in vain may still end: nothing may be started after it. */
+/** A fence; there is one at a time. One that a process has waited for in vain may still end: nothing may be started before. */
 static struct {
     uint32_t under_way;
+    /** Fences that have ended well, which they do in all processes or in none. What is told before a fence has the number of it in its
+     * name, so that no process takes for it what another has told at another time. */
+    uint32_t count;
     pmix_status_t status;
 } dn_dsm_pmix_fence;
 
@@ -78,15 +80,33 @@ static dn_status_t dn_dsm_pmix_load(void)
     return DN_OK;
 }
 
+/** A flag for a call. The macros of PMIx call functions of it in some versions. */
+static pmix_info_t dn_dsm_pmix_flag(const char *name)
+{
+    pmix_info_t flag = {.value = {.type = PMIX_BOOL, .data.flag = true}};
+
+    snprintf(flag.key, sizeof(flag.key), "%s", name);
+    return flag;
+}
+
+/** Look a value up in what the server of this host has. What is not there is not waited for: a fence has brought what was told before
+ * it. */
+static pmix_status_t dn_dsm_pmix_get(pmix_rank_t rank, const char *name, pmix_value_t **value_p)
+{
+    const pmix_info_t at_once = dn_dsm_pmix_flag(PMIX_IMMEDIATE);
+    pmix_proc_t whom = dn_dsm_pmix_us;
+
+    whom.rank = rank;
+    return dn_dsm_pmix.get(&whom, name, &at_once, 1, value_p);
+}
+
 /** Is this the process that it is told to be, and are these all of the job? */
 static dn_status_t dn_dsm_pmix_agree(const dn_dsm_t *dsm)
 {
-    pmix_proc_t all = dn_dsm_pmix_us;
     pmix_value_t *value = NULL;
     uint32_t size = 0;
 
-    all.rank = PMIX_RANK_WILDCARD;
-    const pmix_status_t status = dn_dsm_pmix.get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
+    const pmix_status_t status = dn_dsm_pmix_get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &value);
     if (PMIX_SUCCESS != status) {
         return dn_dsm_pmix_failed("the size of the job", status);
     }
@@ -102,9 +122,10 @@ static dn_status_t dn_dsm_pmix_agree(const dn_dsm_t *dsm)
     return DN_OK;
 }
 
-static void dn_dsm_pmix_name(const char *what, pmix_key_t name)
+/** @param[in] fence  The one that brings it. */
+static void dn_dsm_pmix_name(uint32_t fence, const char *what, pmix_key_t name)
 {
-    snprintf(name, sizeof(pmix_key_t), "dn_dsm.%u.%s", (unsigned) dn_dsm_pmix_times, what);
+    snprintf(name, sizeof(pmix_key_t), "dn_dsm.%u.%s", (unsigned) fence, what);
 }
 
 static dn_status_t dn_dsm_pmix_tell(dn_dsm_t *dsm, const char *what, const void *bytes, size_t len)
@@ -114,7 +135,7 @@ static dn_status_t dn_dsm_pmix_tell(dn_dsm_t *dsm, const char *what, const void 
     pmix_key_t name;
 
     (void) dsm;
-    dn_dsm_pmix_name(what, name);
+    dn_dsm_pmix_name(dn_dsm_pmix_fence.count + 1, what, name);
     pmix_status_t status = dn_dsm_pmix.put(PMIX_GLOBAL, name, &value);
     status = PMIX_SUCCESS != status ? status : dn_dsm_pmix.commit();
     return PMIX_SUCCESS == status ? DN_OK : dn_dsm_pmix_failed("a word to the others", status);
@@ -125,28 +146,30 @@ static void dn_dsm_pmix_ended(pmix_status_t status, void *arg)
 {
     (void) arg;
     dn_dsm_pmix_fence.status = status;
-    /* W0: pairs with R0: who finds it ended reads the status. */
+    dn_dsm_pmix_fence.count += PMIX_SUCCESS == status;
+    /* W0: pairs with R0: who finds it ended reads the status and the count. */
     dn_store_release_u32(&dn_dsm_pmix_fence.under_way, 0);
 }
 
 static dn_status_t dn_dsm_pmix_together(dn_dsm_t *dsm)
 {
     const uint64_t until = dn_dsm_meet_until(dsm);
-    /* The macros of PMIx call functions of it in some versions. */
-    pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data.flag = true}};
+    const pmix_info_t collect = dn_dsm_pmix_flag(PMIX_COLLECT_DATA);
     pmix_proc_t all = dn_dsm_pmix_us;
 
     all.rank = PMIX_RANK_WILDCARD;
-    snprintf(collect.key, sizeof(collect.key), "%s", PMIX_COLLECT_DATA);
     if (0 != dn_load_acquire_u32(&dn_dsm_pmix_fence.under_way)) {
+        /* The last one was of this memory, and what it waited for has been said. */
         return DN_ERR_UNREACH;
     }
     dn_store_relaxed_u32(&dn_dsm_pmix_fence.under_way, 1);
     const pmix_status_t status = dn_dsm_pmix.fence(&all, 1, &collect, 1, dn_dsm_pmix_ended, NULL);
-    if (PMIX_SUCCESS != status) {
+    if (PMIX_OPERATION_SUCCEEDED == status) {
+        /* It has ended at once: PMIx calls nothing. */
+        dn_dsm_pmix_ended(PMIX_SUCCESS, NULL);
+    } else if (PMIX_SUCCESS != status) {
         dn_store_relaxed_u32(&dn_dsm_pmix_fence.under_way, 0);
-        /* It has ended at once: nothing is called. */
-        return PMIX_OPERATION_SUCCEEDED == status ? DN_OK : dn_dsm_pmix_failed("a fence", status);
+        return dn_dsm_pmix_failed("a fence", status);
     }
     /* R0 */
     while (0 != dn_load_acquire_u32(&dn_dsm_pmix_fence.under_way)) {
@@ -161,16 +184,27 @@ static dn_status_t dn_dsm_pmix_together(dn_dsm_t *dsm)
 
 static dn_status_t dn_dsm_pmix_hear(dn_dsm_t *dsm, uint32_t rank, const char *what, void *bytes, size_t *len)
 {
-    pmix_proc_t whom = dn_dsm_pmix_us;
     pmix_value_t *value = NULL;
     pmix_key_t name;
 
     (void) dsm;
-    whom.rank = rank;
-    dn_dsm_pmix_name(what, name);
-    const pmix_status_t status = dn_dsm_pmix.get(&whom, name, NULL, 0, &value);
-    if (PMIX_SUCCESS != status || PMIX_BYTE_OBJECT != value->type) {
-        return dn_dsm_pmix_failed("the word of another process", status);
+    dn_dsm_pmix_name(dn_dsm_pmix_fence.count, what, name);
+    const pmix_status_t status = dn_dsm_pmix_get(rank, name, &value);
+    if (PMIX_SUCCESS != status) {
+        dn_log_error("shared memory: PMIx has no \"%s\" of rank %u (%d): see what that process says, or set "
+                     "DN_DSM_FOLDER, where the processes meet without PMIx",
+                     what, (unsigned) rank, (int) status);
+        return DN_ERR_UNREACH;
+    }
+    if (PMIX_BYTE_OBJECT != value->type) {
+        dn_log_error("shared memory: PMIx has \"%s\" of rank %u, but not as bytes (type %u): another library "
+                     "uses the name %s",
+                     what, (unsigned) rank, (unsigned) value->type, name);
+        if (PMIX_STRING == value->type) {
+            free(value->data.string);
+        }
+        free(value);
+        return DN_ERR_PROTO;
     }
     /* As of a file that is longer than what was asked for. */
     *len = value->data.bo.size < *len ? value->data.bo.size : *len;
@@ -189,18 +223,23 @@ static dn_status_t dn_dsm_pmix_open(dn_dsm_t *dsm, const char *folder, dn_group_
     if (DN_OK != status) {
         return status;
     }
+    if (0 != dn_load_acquire_u32(&dn_dsm_pmix_fence.under_way)) {
+        dn_log_error(
+            "shared memory: an earlier fence of PMIx, which this process waited for in vain, has not "
+            "ended: start the job again, or set DN_DSM_FOLDER, where the processes meet without it");
+        return DN_ERR_UNREACH;
+    }
     const pmix_status_t begun = dn_dsm_pmix.init(&dn_dsm_pmix_us, NULL, 0);
     if (PMIX_SUCCESS != begun) {
         return dn_dsm_pmix_failed("the beginning", begun);
     }
     dn_dsm_pmix_is_open = true;
-    dn_dsm_pmix_times++;
     status = dn_dsm_pmix_agree(dsm);
     if (DN_OK == status && 0 == dsm->rank) {
         status = dn_dsm_meet_key(key);
-        status = DN_OK != status ? status : dn_dsm_pmix_tell(dsm, "key", key, sizeof(*key));
     }
-    status = DN_OK != status ? status : dn_dsm_pmix_together(dsm);
+    status =
+        DN_OK != status ? status : dn_dsm_meet_all(dsm, "key", 0 == dsm->rank ? key : NULL, sizeof(*key));
     status = DN_OK != status ? status : dn_dsm_pmix_hear(dsm, 0, "key", key, &len);
     if (DN_OK == status && sizeof(*key) != len) {
         dn_log_error("shared memory: rank 0 tells by PMIx what has not the 16 bytes of a key");
