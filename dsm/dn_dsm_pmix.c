@@ -62,8 +62,13 @@ static bool dn_dsm_pmix_find(void *library, const char *name, void *function, si
 static dn_status_t dn_dsm_pmix_load(void)
 {
     /* It stays: it has threads. */
-    void *library = dlopen(DN_DSM_PMIX_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const int how = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+    void *library = dlopen(DN_DSM_PMIX_LIBRARY, how);
 
+    if (NULL == library) {
+        /* Where the loader does not look. */
+        library = dlopen(DN_PMIX_LIBDIR "/" DN_DSM_PMIX_LIBRARY, how);
+    }
     if (NULL == library
         || !dn_dsm_pmix_find(library, "PMIx_Init", &dn_dsm_pmix.init, sizeof(dn_dsm_pmix.init))
         || !dn_dsm_pmix_find(library, "PMIx_Finalize", &dn_dsm_pmix.finalize, sizeof(dn_dsm_pmix.finalize))
