@@ -18,6 +18,7 @@ class Dimmnet(AutotoolsPackage):
     version("0.2.0")
 
     variant("ofi", default=True, description="Reach other hosts by libfabric")
+    variant("pmix", default=True, description="Programs on shared memory meet by their launcher")
     variant("mpi", default=True, description="Components for Open MPI; libdimmnet alone otherwise")
 
     depends_on("c", type="build")
@@ -26,6 +27,7 @@ class Dimmnet(AutotoolsPackage):
     depends_on("hwloc@2:")
     depends_on("libsodium@1.0.12:")
     depends_on("libfabric@1.9:", when="+ofi")
+    depends_on("pmix@3:", when="+pmix")
 
     # Open MPI is installed without its internal headers, so its sources are configured once more; the components fit the very version.
     open_mpi = {
@@ -61,6 +63,7 @@ class Dimmnet(AutotoolsPackage):
             words.append("--with-ofi=" + self.spec["libfabric"].prefix)
         else:
             words.append("--without-ofi")
+        words.append("--with-pmix" if self.spec.satisfies("+pmix") else "--without-pmix")
         if self.spec.satisfies("+mpi"):
             words.append("--with-ompi=" + join_path(self.spec["openmpi"].prefix.bin, "mpicc"))
             words.append("--with-ompi-source=" + self.open_mpi_source)
