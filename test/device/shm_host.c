@@ -248,6 +248,8 @@ static uint64_t memory_of(const dn_world_t *world)
 static uint64_t memory_of_a_connection(dn_world_t *world)
 {
     world->config.ring_lines = 1024;
+    /* Too small for a thread that brings its memory in meanwhile. */
+    world->config.stage_bytes = DN_SHM_GRANULE;
     world->config.backing = DN_BACKING_MEMFD;
     dn_world_open(world);
     dn_world_connect_to(world, world->rank);
