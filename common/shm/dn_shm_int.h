@@ -106,13 +106,19 @@ enum dn_shm_walk {
     DN_SHM_WALK_ON, /**< the one behind the last, so that lines have left the caches when they are used again */
 };
 
-/** How a sender finds out which takes less time. All zero at first. */
+/** Lengths that are told apart: what a walk costs for a byte of one says little of others. */
+enum dn_shm_walk_length {
+    DN_SHM_WALK_SHORT,  /**< up to a page */
+    DN_SHM_WALK_MEDIUM, /**< several fill a granule */
+    DN_SHM_WALK_PIECE,  /**< of a long message; two fill a granule */
+    DN_SHM_WALK_LENGTHS
+};
+
+/** How a sender finds out which takes less time, for one of the lengths. All zero at first. */
 typedef struct dn_shm_walks {
     dn_choice_t choice;    /**< between walks, in ns for 64 KiB */
     enum dn_shm_walk walk; /**< of the next message */
     bool timed;            /**< whether that is timed */
-    bool chosen;           /**< it decides where messages of the open granule go; else they are a stream */
-    uint64_t began_ns;     /**< when a message that is timed began to be written; 0: none is */
 } dn_shm_walks_t;
 
 typedef struct dn_shm_peer {
@@ -128,7 +134,9 @@ typedef struct dn_shm_peer {
         uint32_t turned;           /**< and when a granule was last full */
         uint32_t alone;            /**< turns since the peer was heard, up to DN_SHM_STAGE_ALONE */
         uint32_t vain;             /**< waits in a row that ended without a granule that was read */
-        dn_shm_walks_t walks;
+        dn_shm_walks_t walks[DN_SHM_WALK_LENGTHS];
+        bool chosen;       /**< walks decide where messages of the open granule go; else they are a stream */
+        uint64_t began_ns; /**< when a message that is timed began to be written; 0: none is */
     } stage;
 
     uint32_t tx_state; /**< enum dn_shm_tx_state */

@@ -162,6 +162,14 @@ static inline int dn_shm_stage_is_piece(size_t len)
     return DN_SHM_GRANULE / 8 * 3 < len;
 }
 
+/** What is known of walks for messages of a length. */
+static inline dn_shm_walks_t *dn_shm_walks_of(dn_shm_peer_t *peer, size_t len)
+{
+    return &peer->stage.walks[dn_shm_stage_is_piece(len) ? DN_SHM_WALK_PIECE
+                              : DN_SHM_PAGE < len        ? DN_SHM_WALK_MEDIUM
+                                                         : DN_SHM_WALK_SHORT];
+}
+
 /** A granule with memory of which nothing is open or unread, from *next_p on; the lock is held. NULL: not found. */
 static dn_shm_granule_t *dn_shm_stage_look(dn_shm_t *shm, uint32_t *next_p)
 {
@@ -362,10 +370,8 @@ static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_
 /** Have room in a granule for a peer's next message. @return 0: none is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
-    dn_shm_walks_t *walks = &peer->stage.walks;
-
-    walks->chosen = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
-    const enum dn_shm_walk walk = walks->chosen ? walks->walk : DN_SHM_WALK_ON;
+    peer->stage.chosen = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
+    const enum dn_shm_walk walk = peer->stage.chosen ? dn_shm_walks_of(peer, len)->walk : DN_SHM_WALK_ON;
     if (dn_shm_stage_is_due(&shm->stage) && dn_shm_stage_add(shm, peer)) {
         return 1;
     }
@@ -396,10 +402,10 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 static void dn_shm_walk_next(dn_shm_peer_t *peer, size_t len)
 {
     const dn_shm_t *shm = (const dn_shm_t *) peer->base.iface;
-    dn_shm_walks_t *walks = &peer->stage.walks;
+    dn_shm_walks_t *walks = dn_shm_walks_of(peer, len);
 
-    if (0 != walks->began_ns) {
-        dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - walks->began_ns) << 16) / len);
+    if (0 != peer->stage.began_ns) {
+        dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - peer->stage.began_ns) << 16) / len);
     }
     if (DN_SHM_STAGE_CACHES <= dn_load_relaxed(&shm->stage.populated)) {
         const dn_choice_plan_t plan = {
@@ -432,7 +438,7 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
-    peer->stage.walks.began_ns = peer->stage.walks.timed && peer->stage.walks.chosen ? dn_clock_ns() : 0;
+    peer->stage.began_ns = peer->stage.chosen && dn_shm_walks_of(peer, len)->timed ? dn_clock_ns() : 0;
     return DN_OK;
 }
 
@@ -443,7 +449,7 @@ void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size
                                         + peer->stage.used,
                                     (uint32_t) len};
 
-    if (DN_SHM_WALK_MIN <= len && peer->stage.walks.chosen) {
+    if (DN_SHM_WALK_MIN <= len && peer->stage.chosen) {
         dn_shm_walk_next(peer, len);
     }
     peer->stage.granule->put++;

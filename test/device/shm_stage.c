@@ -636,7 +636,7 @@ static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
     if (SENDER == world->rank) {
         dn_shm_peer_t *peer = (dn_shm_peer_t *) world->peer[FIRST];
         dn_shm_granule_t *granule = ((const dn_shm_t *) peer->base.iface)->stage.granule;
-        dn_shm_walks_t *walks = &peer->stage.walks;
+        dn_shm_walks_t *walks = &peer->stage.walks[DN_SHM_WALK_PIECE];
         wait_for_the_stage(world);
         uint64_t sent = send_one_by_one(world, PIECE, 0, GROW);
         dn_check_equal(populated(world, FIRST), GRANULES);
@@ -706,7 +706,7 @@ static void who_is_answered_walks_where_that_is_faster(dn_world_t *world)
 
         if (0 <= walk) {
             dn_check_equal(populated(world, other), GRANULES);
-            walk_for_long(&peer->stage.walks, (enum dn_shm_walk) walk);
+            walk_for_long(&peer->stage.walks[DN_SHM_WALK_MEDIUM], (enum dn_shm_walk) walk);
         }
         for (; rounds < end; rounds++) {
             if (SENDER == world->rank) {
