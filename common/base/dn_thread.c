@@ -131,6 +131,16 @@ uint64_t dn_awake_end(dn_awake_t *awake, uint64_t now)
     return 0 == awake->spare_ns ? DN_AWAKE_OFF_NS : 0;
 }
 
+void dn_thread_call(int event)
+{
+    const uint64_t one = 1;
+
+    if (sizeof(one) != write(event, &one, sizeof(one))) {
+        /* Full: it is called already. */
+        return;
+    }
+}
+
 int dn_thread_wait(struct pollfd *file, nfds_t n, uint64_t until)
 {
     const uint64_t now = dn_clock_ns(), pause = until > now ? until - now : 0;

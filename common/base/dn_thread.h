@@ -59,11 +59,14 @@ int dn_awake_lasts(dn_awake_t *awake, uint64_t now, int came);
 /** It looks on no more. @return nanoseconds that it has to sleep now, whatever comes; 0: it may wait for what comes. */
 uint64_t dn_awake_end(dn_awake_t *awake, uint64_t now);
 
+/** Call a thread that waits by dn_thread_wait(). @param[in] event  An eventfd that does not block. */
+void dn_thread_call(int event);
+
 /**
  * Wait until some time, or until a file can be read.
  *
  * @param[in]     until  In dn_clock_ns(); the past: only look.
- * @param[in,out] file   @p n files. The first is an event by which others call the thread; it can be read no more when this returns.
+ * @param[in,out] file   @p n files. The first is the event of dn_thread_call(), which can be read no more when this returns.
  *
  * @return whether one could be read.
  */

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "dn_log.h"
 #include "dn_thread.h"
@@ -178,8 +177,6 @@ static int dn_ipnuma_has_more(const dn_ipnuma_t *ipnuma)
 /** The program looks at the network. @return dn_ipnuma_turn(). */
 static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
 {
-    const uint64_t one = 1;
-
     /* The thread compares the number without the lock, and reads nothing else by it. */
     dn_store_relaxed(&ipnuma->turns, ipnuma->turns + 1);
     const int got = dn_ipnuma_turn(ipnuma);
@@ -188,9 +185,9 @@ static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
     }
     if (0 == dn_load_relaxed_u32(ipnuma->bell) % 2) {
         dn_lull_put_off(&ipnuma->service.lull, ipnuma->turned_at);
-    } else if (sizeof(one) != write(ipnuma->service.event, &one, sizeof(one))) {
-        /* Full: the thread is called already. The program is about to sleep, and is to be rung for. */
-        return got;
+    } else {
+        /* The program is about to sleep, and is to be rung for. */
+        dn_thread_call(ipnuma->service.event);
     }
     return got;
 }
@@ -436,18 +433,13 @@ static void *dn_ipnuma_serve(void *arg)
 
 void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma)
 {
-    const uint64_t one = 1;
-
     if (DN_IPNUMA_LISTENS != ipnuma->service.state || 0 == ipnuma->service.wake_at
         || dn_ipnuma_timer(ipnuma) >= ipnuma->service.wake_at) {
         return;
     }
     /* It looks at the timers itself when it is awake. */
     ipnuma->service.wake_at = 0;
-    if (sizeof(one) != write(ipnuma->service.event, &one, sizeof(one))) {
-        /* Full: it is called already. */
-        return;
-    }
+    dn_thread_call(ipnuma->service.event);
 }
 
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
@@ -473,13 +465,12 @@ void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma)
 
 void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma)
 {
-    const uint64_t one = 1;
-
     dn_ipnuma_lock(ipnuma);
     ipnuma->service.ends = 1;
     const int runs = DN_IPNUMA_NO_THREAD != ipnuma->service.state;
     dn_ipnuma_unlock(ipnuma);
-    if (runs && sizeof(one) == write(ipnuma->service.event, &one, sizeof(one))) {
+    if (runs) {
+        dn_thread_call(ipnuma->service.event);
         pthread_join(ipnuma->service.thread, NULL);
         dn_ipnuma_service_turn(ipnuma, DN_IPNUMA_NO_THREAD);
     }

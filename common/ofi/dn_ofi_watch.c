@@ -143,11 +143,8 @@ static void dn_ofi_look(dn_ofi_t *ofi)
 
 void dn_ofi_watch_call(const dn_ofi_t *ofi)
 {
-    const uint64_t one = 1;
-
-    if (0 <= ofi->watcher.event && sizeof(one) != write(ofi->watcher.event, &one, sizeof(one))) {
-        /* Full: it is called already. */
-        return;
+    if (0 <= ofi->watcher.event) {
+        dn_thread_call(ofi->watcher.event);
     }
 }
 
