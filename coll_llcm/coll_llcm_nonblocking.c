@@ -517,23 +517,36 @@ int coll_llcm_bcast_init(void *buf, dn_ompi_count_t count, struct ompi_datatype_
     return persistent_give(own, request);
 }
 
+/** A request for a reduction of this kind. @return NULL in all processes: it is not for the tree. */
+static coll_llcm_request_t *persistent_reduction(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
+                                                 coll_llcm_kind_t kind, const void *sbuf, void *rbuf,
+                                                 size_t count, ompi_datatype_t *type, ompi_op_t *op, int root)
+{
+    const size_t most = COLL_LLCM_REDUCE == kind ? REDUCE_INIT_MOST : ALLREDUCE_INIT_MOST;
+    coll_llcm_reduction_t reduction;
+
+    if (!is_reduction_for_tree(module, count, type, op, true, &reduction)
+        || most < count * reduction.super.size) {
+        return NULL;
+    }
+    coll_llcm_request_t *own = persistent_get(module, comm, kind);
+    if (NULL != own) {
+        describe_reduction(own, sbuf, rbuf, count, &reduction, root);
+    }
+    return own;
+}
+
 int coll_llcm_reduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                           struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,
                           struct ompi_info_t *info, ompi_request_t **request, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    coll_llcm_reduction_t reduction;
-    coll_llcm_request_t *own = is_reduction_for_tree(module, count, type, op, true, &reduction)
-                                       && REDUCE_INIT_MOST >= (size_t) count * reduction.super.size
-                                   ? persistent_get(module, comm, COLL_LLCM_REDUCE)
-                                   : NULL;
+    coll_llcm_request_t *own =
+        persistent_reduction(module, comm, COLL_LLCM_REDUCE, sbuf, rbuf, (size_t) count, type, op, root);
 
-    if (NULL == own) {
-        return module->saved.coll_reduce_init(sbuf, rbuf, count, type, op, root, comm, info, request,
-                                              module->saved.coll_reduce_init_module);
-    }
-    describe_reduction(own, sbuf, rbuf, count, &reduction, root);
-    return persistent_give(own, request);
+    return NULL == own ? module->saved.coll_reduce_init(sbuf, rbuf, count, type, op, root, comm, info,
+                                                        request, module->saved.coll_reduce_init_module)
+                       : persistent_give(own, request);
 }
 
 int coll_llcm_allreduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count,
@@ -542,17 +555,11 @@ int coll_llcm_allreduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count
                              ompi_request_t **request, mca_coll_base_module_t *super)
 {
     coll_llcm_module_t *module = (coll_llcm_module_t *) super;
-    coll_llcm_reduction_t reduction;
-    coll_llcm_request_t *own = is_reduction_for_tree(module, count, type, op, true, &reduction)
-                                       && ALLREDUCE_INIT_MOST >= (size_t) count * reduction.super.size
-                                   ? persistent_get(module, comm, COLL_LLCM_ALLREDUCE)
-                                   : NULL;
+    coll_llcm_request_t *own =
+        persistent_reduction(module, comm, COLL_LLCM_ALLREDUCE, sbuf, rbuf, (size_t) count, type, op, 0);
 
-    if (NULL == own) {
-        return module->saved.coll_allreduce_init(sbuf, rbuf, count, type, op, comm, info, request,
-                                                 module->saved.coll_allreduce_init_module);
-    }
-    describe_reduction(own, sbuf, rbuf, count, &reduction, 0);
-    return persistent_give(own, request);
+    return NULL == own ? module->saved.coll_allreduce_init(sbuf, rbuf, count, type, op, comm, info, request,
+                                                           module->saved.coll_allreduce_init_module)
+                       : persistent_give(own, request);
 }
 /** @} */
