@@ -135,8 +135,8 @@ typedef struct dn_shm_peer {
         uint32_t alone;            /**< turns since the peer was heard, up to DN_SHM_STAGE_ALONE */
         uint32_t vain;             /**< waits in a row that ended without a granule that was read */
         dn_shm_walks_t walks[DN_SHM_WALK_LENGTHS];
-        bool chosen;       /**< walks decide where messages of the open granule go; else they are a stream */
-        uint64_t began_ns; /**< when a message that is timed began to be written; 0: none is */
+        dn_shm_walks_t *walking; /**< by which the open granule was found; NULL: its messages are a stream */
+        uint64_t began_ns;       /**< when a message that is timed began to be written; 0: none is */
     } stage;
 
     uint32_t tx_state; /**< enum dn_shm_tx_state */

@@ -370,8 +370,10 @@ static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_
 /** Have room in a granule for a peer's next message. @return 0: none is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
-    peer->stage.chosen = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
-    const enum dn_shm_walk walk = peer->stage.chosen ? dn_shm_walks_of(peer, len)->walk : DN_SHM_WALK_ON;
+    const int chooses = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
+
+    peer->stage.walking = chooses ? dn_shm_walks_of(peer, len) : NULL;
+    const enum dn_shm_walk walk = chooses ? peer->stage.walking->walk : DN_SHM_WALK_ON;
     if (dn_shm_stage_is_due(&shm->stage) && dn_shm_stage_add(shm, peer)) {
         return 1;
     }
@@ -402,7 +404,7 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 static void dn_shm_walk_next(dn_shm_peer_t *peer, size_t len)
 {
     const dn_shm_t *shm = (const dn_shm_t *) peer->base.iface;
-    dn_shm_walks_t *walks = dn_shm_walks_of(peer, len);
+    dn_shm_walks_t *walks = peer->stage.walking;
 
     if (0 != peer->stage.began_ns) {
         dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - peer->stage.began_ns) << 16) / len);
@@ -438,7 +440,7 @@ dn_status_t dn_shm_stage_reserve(dn_shm_peer_t *peer, size_t len, uint8_t **plac
     }
     *place_p = shm->map.stage + (size_t) (peer->stage.granule - shm->stage.granule) * DN_SHM_GRANULE
                + peer->stage.used;
-    peer->stage.began_ns = peer->stage.chosen && dn_shm_walks_of(peer, len)->timed ? dn_clock_ns() : 0;
+    peer->stage.began_ns = NULL != peer->stage.walking && peer->stage.walking->timed ? dn_clock_ns() : 0;
     return DN_OK;
 }
 
@@ -449,7 +451,7 @@ void dn_shm_stage_kick(dn_shm_peer_t *peer, unsigned channel, unsigned tag, size
                                         + peer->stage.used,
                                     (uint32_t) len};
 
-    if (DN_SHM_WALK_MIN <= len && peer->stage.chosen) {
+    if (DN_SHM_WALK_MIN <= len && NULL != peer->stage.walking) {
         dn_shm_walk_next(peer, len);
     }
     peer->stage.granule->put++;

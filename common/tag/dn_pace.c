@@ -242,13 +242,13 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
 
 /** PIECES are the best no longer: try them again soon. They may have been disturbed, and the next way's cost stays as it is while nothing
  * goes that way. */
-static void dn_pace_doubt(struct dn_pace_class *class, size_t len)
+static void dn_pace_doubt(struct dn_pace_class *class, enum dn_pace_way best, size_t len)
 {
     const uint32_t due = class->left - class->tries;
     const uint32_t soon = FIRST_LEFT << class->doubts;
 
-    class->best = dn_pace_best(class);
-    class->cost_then = class->cost[class->best];
+    class->best = best;
+    class->cost_then = class->cost[best];
     class->trial = DN_PACE_PIECES;
     class->tries = (uint16_t) dn_pace_tries(DN_PACE_PIECES, len);
     class->left = class->tries + (due < soon ? due : soon);
@@ -260,9 +260,10 @@ static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, siz
 {
     const float cost = class->cost[way];
     const int waits = way == class->best && class->tries < class->left;
+    const enum dn_pace_way best = dn_pace_best(class);
 
-    if (waits && DN_PACE_PIECES == way && DN_PACE_PIECES != dn_pace_best(class)) {
-        dn_pace_doubt(class, len);
+    if (waits && DN_PACE_PIECES == way && best != way) {
+        dn_pace_doubt(class, best, len);
     } else if (waits && cost > CHANGED * class->cost_then && class->cost[class->trial] < WORTH_LOOK * cost) {
         class->cost_then = cost;
         class->lost = 0;
