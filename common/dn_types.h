@@ -21,7 +21,7 @@
 #endif
 
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
-#define DN_WIRE_VERSION 20
+#define DN_WIRE_VERSION 21
 
 /** What every fallible call returns: 0 or positive is progress, negative is an error. */
 typedef enum dn_status {

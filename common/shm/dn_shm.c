@@ -27,6 +27,7 @@ static dn_status_t dn_shm_open(dn_port_t *port, const dn_config_t *config, const
     }
     shm->iface.port = port;
     shm->config = *config;
+    shm->lives = config->first;
     shm->threads = job->threads;
     shm->contenders = 1;
     shm->folders = NULL != job->dir;

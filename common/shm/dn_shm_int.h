@@ -281,7 +281,8 @@ typedef struct dn_shm {
     uint8_t host[16];
     uint64_t user_ns; /**< inode number of the user namespace */
 
-    uint32_t seen; /**< arrivals looked at */
+    uint32_t lives; /**< slots taken as a sender, wraps */
+    uint32_t seen;  /**< arrivals looked at */
     uint32_t nrx;
     dn_shm_rx_t **rx;
     uint32_t sweep;

@@ -134,8 +134,10 @@ static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slo
 
 dn_status_t dn_shm_meet(dn_shm_t *shm, const dn_shm_slot_t *slot, dn_shm_peer_t **peer_p)
 {
-    dn_shm_where_t where = {
-        .start_time = slot->start_time, .bytes = slot->bytes, .os_pid = slot->os_pid, .fd = slot->fd};
+    dn_shm_where_t where = {.start_time = slot->start_time,
+                            .bytes = (uint64_t) slot->pages * DN_SHM_PAGE,
+                            .os_pid = slot->os_pid,
+                            .fd = slot->fd};
     const dn_peer_base_t id = {.pid = slot->pid, .pgid = slot->pgid};
     dn_shm_peer_t *peer = NULL;
 

@@ -92,7 +92,8 @@ dn_status_t dn_shm_open_tx(dn_shm_peer_t *peer, const char *path)
     slot->start_time = mine->start_time;
     memcpy(slot->nonce, mine->nonce, sizeof(slot->nonce));
     slot->pgid = mine->pgid;
-    slot->bytes = mine->bytes;
+    slot->pages = (uint32_t) (mine->bytes / DN_SHM_PAGE);
+    slot->life = shm->lives++;
 
     dn_ring_t *ring = (dn_ring_t *) (peer->map.rings + (size_t) index * peer->map.ring_stride);
     if (!dn_shm_lock_tx(peer)) {
@@ -243,6 +244,28 @@ static dn_shm_peer_t *dn_shm_meet_at(dn_shm_t *shm, uint32_t index, const dn_shm
     return peer;
 }
 
+static int dn_shm_is_taken(uint32_t state)
+{
+    return DN_SHM_READY == state || DN_SHM_CLOSED == state;
+}
+
+/** A sender that left and came again has several slots. Is this the one that it took first? What it sent first is read first: when
+ * this slot is READY or CLOSED, its earlier ones are seen to be, too. */
+static int dn_shm_is_earliest(const dn_shm_t *shm, uint32_t index)
+{
+    const dn_shm_slot_t *slot = shm->map.slot;
+
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        if (i != index && dn_shm_is_taken(dn_load_acquire_u32(&slot[i].state))
+            && DN_SHM_SPENT != shm->refused[i]
+            && 0 == memcmp(slot[i].nonce, slot[index].nonce, sizeof(slot[i].nonce))
+            && 0 > (int32_t) (slot[i].life - slot[index].life)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /** One slot that is READY or CLOSED. */
 static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int again)
 {
@@ -261,6 +284,9 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
         return;
     }
     dn_shm_peer_t *peer = (dn_shm_peer_t *) known;
+    if ((NULL == peer || NULL == peer->rx) && !dn_shm_is_earliest(shm, index)) {
+        return;
+    }
     if (NULL == peer && (again || 0 == refused || DN_SHM_RETRY == refused)) {
         peer = dn_shm_meet_at(shm, index, &slot);
     }
@@ -319,28 +345,20 @@ static void dn_shm_look_for_dead(dn_shm_t *shm)
     }
 }
 
-/** @return whether some slot is claimed. */
-static int dn_shm_look_for(dn_shm_t *shm, uint32_t state, int again)
+void dn_shm_look(dn_shm_t *shm, int again)
 {
     int claims = 0;
 
-    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
-        const uint32_t found = dn_load_acquire_u32(&shm->map.slot[i].state);
-        if (state == found) {
-            dn_shm_look_at(shm, i, state, again);
-        }
-        claims |= dn_shm_is_claim(found);
-    }
-    return claims;
-}
-
-void dn_shm_look(dn_shm_t *shm, int again)
-{
     /* Pairs with the count in dn_shm_open_tx: a slot made READY before the count is seen here. */
     shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals);
-    /* A sender that left and came back has two slots: what it sent first is read first. */
-    (void) dn_shm_look_for(shm, DN_SHM_CLOSED, again);
-    if (dn_shm_look_for(shm, DN_SHM_READY, again)) {
+    for (uint32_t i = 0; i < shm->config.max_peers; i++) {
+        const uint32_t state = dn_load_acquire_u32(&shm->map.slot[i].state);
+        if (dn_shm_is_taken(state)) {
+            dn_shm_look_at(shm, i, state, again);
+        }
+        claims |= dn_shm_is_claim(state);
+    }
+    if (claims) {
         /* Whose it is fills it in just now, or has ended before it could: then nothing arrives. */
         dn_shm_retry_later(shm);
     }

@@ -108,7 +108,8 @@ typedef struct dn_shm_slot {
     uint64_t start_time;
     uint64_t nonce[2];
     dn_pgid_t pgid;
-    uint64_t bytes; /**< of the sender's mapping */
+    uint32_t pages; /**< of DN_SHM_PAGE: the sender's mapping */
+    uint32_t life;  /**< counts the slots that this sender has taken, here and elsewhere; wraps */
 } dn_shm_slot_t;
 
 _Static_assert(sizeof(dn_shm_slot_t) == 64, "an idle pair costs one line");

@@ -322,6 +322,40 @@ static void slots_of_refused_senders_come_back(dn_world_t *world)
     dn_close(world->port);
 }
 
+/** They wait together, and the slot of the second life lies before that of the first, for which another sender seems to have it. */
+static void lives_of_a_sender_that_wait_together_are_heard_in_order(dn_world_t *world)
+{
+    enum { LIVES = 3, EACH = 4 };
+    uint32_t slot[LIVES];
+    uint64_t number = 0;
+
+    world->config.first = UINT32_MAX - 1;
+    dn_world_listen(world, hear);
+    if (OWNER == world->rank) {
+        dn_world_sleep(world, LIAR, 0, 1);
+        dn_world_hear_until(world, (uint64_t) LIVES * EACH);
+        dn_close(world->port);
+        return;
+    }
+    const dn_shm_map_t owner = map_of(world, OWNER);
+    dn_store_release_u32(&owner.slot[0].state, DN_SHM_READY);
+    for (int i = 0; i < LIVES; i++) {
+        dn_world_connect_to(world, OWNER);
+        slot[i] = ((const dn_shm_peer_t *) world->peer[OWNER])->slot;
+        for (int k = 0; k < EACH; k++) {
+            say(world, world->peer[OWNER], number++);
+        }
+        dn_disconnect(world->peer[OWNER]);
+        if (0 == i) {
+            dn_store_release_u32(&owner.slot[0].state, DN_SHM_FREE);
+        }
+    }
+    dn_check_equal(slot[0], 1);
+    dn_check_equal(slot[1], 0);
+    dn_world_post(world, 0, 1);
+    dn_close(world->port);
+}
+
 /* Windows */
 
 /** Inside of the device from before the peer was lost, where a window that is never kicked holds it up. */
@@ -729,6 +763,8 @@ static const dn_world_test_t tests[] = {
     {"the_slot_of_a_sender_left_alone_comes_back_when_it_ends", 4,
      the_slot_of_a_sender_left_alone_comes_back_when_it_ends},
     {"a_slot_comes_back_to_a_sender_that_was_refused", 4, a_slot_comes_back_to_a_sender_that_was_refused},
+    {"lives_of_a_sender_that_wait_together_are_heard_in_order", 2,
+     lives_of_a_sender_that_wait_together_are_heard_in_order},
     {"slots_of_refused_senders_come_back", 2, slots_of_refused_senders_come_back},
     {"a_sender_that_has_just_left_is_reached", 2, a_sender_that_has_just_left_is_reached},
     {"senders_end_behind_a_window_to_a_lost_peer", 2, senders_end_behind_a_window_to_a_lost_peer},

@@ -144,7 +144,8 @@ static void slots(void **state)
     assert_int_equal(offsetof(dn_shm_slot_t, start_time), 16);
     assert_int_equal(offsetof(dn_shm_slot_t, nonce), 24);
     assert_int_equal(offsetof(dn_shm_slot_t, pgid), 40);
-    assert_int_equal(offsetof(dn_shm_slot_t, bytes), 56);
+    assert_int_equal(offsetof(dn_shm_slot_t, pages), 56);
+    assert_int_equal(offsetof(dn_shm_slot_t, life), 60);
     assert_int_equal(DN_SHM_FREE, 0);
     assert_int_equal(DN_SHM_CLAIMED, 1);
     assert_int_equal(DN_SHM_READY, 2);
@@ -177,7 +178,7 @@ static void headers(void **state)
 
 static void codes(void **state)
 {
-    assert_int_equal(DN_WIRE_VERSION, 20);
+    assert_int_equal(DN_WIRE_VERSION, 21);
     assert_int_equal(DN_INPROGRESS, 1);
     assert_int_equal(DN_ERR_AGAIN, -1);
     assert_int_equal(DN_ERR_PARAM, -2);
