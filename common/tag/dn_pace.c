@@ -51,6 +51,10 @@
 #define HOPELESS 2.5f
 #define COLD     4.0f
 
+/** A trial of pieces is over early where these take so many times as long as the best way, though half of the bytes that are to warm
+ * their memory have gone: some laps, after which pieces that will be the best are seen to be. */
+#define NO_WARMER 1.25f
+
 _Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
 static unsigned class_of(size_t len)
@@ -240,6 +244,27 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
     return 1;
 }
 
+/** Messages of a trial whose pieces are still to warm their memory: a few of them show whether there is hope. */
+static void dn_pace_foresee(struct dn_pace_class *class, enum dn_pace_way way, float cost)
+{
+    const float best = class->cost[class->best];
+    const uint32_t cold = class->tries - DN_PACE_TRIES;
+
+    if (0 == class->open || way != class->trial || class->uncounted > cold - cold / 2) {
+        return;
+    }
+    class->sum += cost < DISTURBED_TRIAL * best ? cost : DISTURBED_TRIAL * best;
+    if (ENOUGH == ++class->timed) {
+        if (class->sum > NO_WARMER * ENOUGH * best) {
+            class->cost[way] = class->sum / ENOUGH;
+            class->left = 0;
+            class->open = 0;
+        }
+        class->sum = 0;
+        class->timed = 0;
+    }
+}
+
 /** PIECES are the best no longer: try them again soon. They may have been disturbed, and the next way's cost stays as it is while nothing
  * goes that way. */
 static void dn_pace_doubt(struct dn_pace_class *class, enum dn_pace_way best, size_t len)
@@ -338,11 +363,13 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     class->unmet = 0;
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
-    if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->uncounted)) {
+    const int counts = DN_PACE_WAYS > class->turn ? 0 != class->cost[way] : 0 != class->uncounted;
+    if (wanted == way && (DN_PACE_UNTIMED != begin || counts)) {
         dn_pace_step(class, way, len);
     }
-    if (DN_PACE_PIECES == way && 0 != class->uncounted) {
-        class->uncounted--;
+    if (DN_PACE_PIECES == way && 0 != class->uncounted && 0 == --class->uncounted) {
+        class->sum = 0;
+        class->timed = 0;
     }
     return way;
 }
@@ -352,6 +379,12 @@ void dn_pace_skip(dn_pace_t *pace)
     pace->skipped = 1;
 }
 
+void dn_pace_pass(dn_pace_t *pace, uint64_t now)
+{
+    pace->last = now;
+    pace->skipped = 0;
+}
+
 void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now)
 {
     const uint64_t since = started > pace->last ? started : pace->last;
@@ -359,14 +392,18 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
     struct dn_pace_class *class = &pace->class[class_of(len)];
     float *known = &class->cost[way];
     const int settles = way != class->last || DN_PACE_SETTLES > class->settled;
+    const int cold = DN_PACE_PIECES == way && 0 != class->uncounted;
 
     if (settles) {
         class->settled = way != class->last ? 1 : (uint8_t) (class->settled + 1);
         class->last = way;
     }
-    if (settles || pace->skipped || (DN_PACE_PIECES == way && 0 != class->uncounted)) {
+    if (settles || pace->skipped || cold) {
         /* It took longer than others will, or when the one before has ended is not known: a first guess, for want of any better. */
         *known = 0 == *known ? cost : *known;
+        if (!settles && !pace->skipped) {
+            dn_pace_foresee(class, way, cost);
+        }
     } else if (dn_pace_judge(class, way, cost)) {
         /* Its mean counts, once it is there. */
     } else if (DN_PACE_TRIES > class->known[way]) {
@@ -376,6 +413,5 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;
         dn_pace_watch(class, way, len);
     }
-    pace->last = now;
-    pace->skipped = 0;
+    dn_pace_pass(pace, now);
 }

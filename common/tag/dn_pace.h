@@ -125,7 +125,9 @@ DN_API int dn_pace_wants_flow(const dn_pace_t *pace, size_t len);
  */
 DN_API void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t started, uint64_t now);
 
-/** A message has ended of which nothing is learnt. The time of the next one cannot be told from its own, then. */
+/** A message has ended of which nothing is learnt, and no clock was read. The time of the next one cannot be told from its own, then. */
 DN_API void dn_pace_skip(dn_pace_t *pace);
+/** A message has ended of which nothing is learnt but when. */
+DN_API void dn_pace_pass(dn_pace_t *pace, uint64_t now);
 
 #endif

@@ -255,9 +255,7 @@ struct dn_tag_peer {
     uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
     bool cut;      /**< the port has said that it is lost */
     bool flows;    /**< messages of medium length to it may flow */
-    uint32_t flowing;    /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
-    uint64_t seen_then;  /**< seen, when the last message of medium length went to it */
-    uint32_t unanswered; /**< such messages in a row since seen has changed: dn_tag_flow.c */
+    uint32_t flowing; /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
     uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
     struct {
         dn_tag_req_t *req;   /**< that takes it; NULL: none yet */

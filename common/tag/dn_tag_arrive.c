@@ -128,8 +128,7 @@ static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_
 {
     dn_match_recv_t *found = dn_match_arrive(&peer->tag->match, head.context, head.source, head.tag);
 
-    /* Pairs with the load in dn_tag_is_stream(). */
-    dn_store_relaxed(&peer->seen, peer->seen + 1);
+    peer->seen++;
     if (__builtin_expect(NULL == found, 0)) {
         return NULL;
     }

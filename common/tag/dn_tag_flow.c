@@ -28,10 +28,6 @@
 /** Bytes of a piece at most: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
 #define DN_TAG_FLOW_PIECE ((size_t) 7680)
 
-/** Messages of medium length without one of their receiver's, after which those of so many bytes flow, whatever the receiver wishes. */
-#define DN_TAG_FLOW_STREAM       16u
-#define DN_TAG_FLOW_STREAM_BYTES ((size_t) 32 << 10)
-
 /** Messages in a row whose time is taken, of so many that flow. The first ones are. */
 #define DN_TAG_FLOW_TIMED 16u
 #define DN_TAG_FLOW_EVERY 64u
@@ -50,31 +46,15 @@ size_t dn_tag_flow_piece(const dn_tag_peer_t *peer, size_t len)
     return (least + DN_TAG_PIECE_UNIT - 1) / DN_TAG_PIECE_UNIT * DN_TAG_PIECE_UNIT;
 }
 
-/** Does a message go to a peer from which nothing has come for long? Where threads send at once, the answer may be wrong for some of their
- * messages, which then go the other way. */
-static bool dn_tag_is_stream(dn_tag_peer_t *peer)
-{
-    const uint64_t seen = dn_load_relaxed(&peer->seen);
-    const uint32_t before =
-        seen == dn_load_relaxed(&peer->seen_then) ? dn_load_relaxed(&peer->unanswered) : 0;
-
-    dn_store_relaxed(&peer->seen_then, seen);
-    dn_store_relaxed(&peer->unanswered, before < DN_TAG_FLOW_STREAM ? before + 1 : before);
-    return DN_TAG_FLOW_STREAM <= before;
-}
-
-/** Is a message of such a length that it may flow, and does its receiver wish it? In a stream the shorter ones flow in any case: two
- * cores that copy at once are as fast as the kernel, and a trial of a few such messages does not show it. */
+/** Is a message of such a length that it may flow, and does its receiver wish it? */
 static bool dn_tag_is_flow(const dn_tag_req_t *req)
 {
-    dn_tag_peer_t *peer = req->peer;
+    const dn_tag_peer_t *peer = req->peer;
 
     if (!peer->flows || req->len <= peer->eager_limit || req->len > DN_PACE_FLOW_MAX) {
         return false;
     }
-    const bool streams = dn_tag_is_stream(peer) && req->len <= DN_TAG_FLOW_STREAM_BYTES;
-    return NULL == req->buffer || streams
-           || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
+    return NULL == req->buffer || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
 }
 
 /** When does a message leave? To look takes a part of the time that it takes itself, so that most leave without. */
@@ -135,7 +115,7 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
         if (NULL != msg) {
             /* From now on it is as one that has come at once. */
             msg->kind = DN_TAG_EAGER;
-            dn_pace_skip(&peer->pace);
+            dn_pace_pass(&peer->pace, dn_clock_ns());
         }
     }
     dn_tag_unlock(tag);

@@ -214,7 +214,7 @@ bool dn_tag_got_name(dn_tag_t *tag, dn_peer_t *src, const dn_tag_named_t *named)
     const dn_tag_name_t *name = NULL != peer && good ? dn_tag_name_of(tag, named->word) : NULL;
     const bool noted = NULL != name && dn_tag_note_alias(peer, named->head.context, name->context);
     if (NULL != peer) {
-        dn_store_relaxed(&peer->seen, peer->seen + 1);
+        peer->seen++;
     }
     dn_tag_unlock(tag);
     if (good && !noted) {

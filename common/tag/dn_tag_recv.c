@@ -47,16 +47,17 @@ static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
     dn_tag_say_wish(peer);
 }
 
-/** Nanoseconds after which a receiver that looks at a message of medium length has not waited for it. */
+/** Nanoseconds after which a receiver that looks at a message of medium length has not waited for it; and one more for each byte: it may
+ * have sent as many meanwhile, which counts. */
 #define DN_TAG_LATE_NS 20000
 
-/** @return when a message of medium length began to come that left its sender at @p left, 0: not known. What its receiver was late does
- * not count; nor does a stamp that is none. */
-static uint64_t dn_tag_began(uint64_t left)
+/** @return when a message of @p len bytes, a medium length, began to come that left its sender at @p left, 0: not known. What its receiver
+ * was late does not count; nor does a stamp that is none. */
+static uint64_t dn_tag_began(uint64_t left, size_t len)
 {
     const uint64_t now = dn_clock_ns();
 
-    return now - left < DN_TAG_LATE_NS ? left : now;
+    return now - left < DN_TAG_LATE_NS + len ? left : now;
 }
 
 void dn_tag_learn_way(dn_tag_req_t *req)
@@ -159,7 +160,7 @@ static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
         req->way = DN_PACE_ALONE;
         req->started = 0;
     } else if (peer->flows && 0 != dn_pace_flow_bit(req->size)) {
-        req->started = dn_tag_began(left);
+        req->started = dn_tag_began(left, req->size);
         dn_tag_choose_way(req, DN_PACE_HELD);
     } else {
         req->started = dn_clock_ns();
@@ -174,7 +175,7 @@ static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t l
     dn_tag_flow_await(req, peer);
     dn_tag_unlock(req->tag);
     if (NULL != req->buffer && req->wanted == req->size) {
-        req->started = 0 == left ? 0 : dn_tag_began(left);
+        req->started = 0 == left ? 0 : dn_tag_began(left, req->size);
         dn_tag_choose_way(req, 0 == left ? DN_PACE_UNTIMED : DN_PACE_FLOWS);
     }
 }

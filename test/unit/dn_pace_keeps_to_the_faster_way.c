@@ -373,14 +373,39 @@ static void pieces_are_judged_when_their_memory_is_warm(void **state)
                 dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, lens[i], DN_PACE_ANNOUNCED);
             const uint64_t started = now;
 
-            /* What the caches hold of it is gone after a message that went otherwise. */
+            /* What the caches hold of it is gone after a message that went otherwise. It is back before the last lap. */
             row = DN_PACE_PIECES == way ? row + 1 : 0;
-            now += DN_PACE_PIECES != way ? 2000 : cold < row ? 1000 : 4000;
+            now += DN_PACE_PIECES != way ? 2000 : cold / 2 < row ? 1000 : 4000;
             dn_pace_learn(&pace, way, lens[i], started, now);
             now += 1000;
             pieces += DN_PACE_PIECES == way;
         }
         assert_in_range(pieces, 3800, 3999);
+    }
+}
+
+/** Pieces that take twice as long though their memory may be warm: their trial is over after half of the way. */
+static void a_trial_of_pieces_that_get_no_faster_is_short(void **state)
+{
+    const speed_t speed = SPEED(1000, 2000);
+    const unsigned cold = dn_pace_tries(DN_PACE_PIECES, 16384) - DN_PACE_TRIES;
+    dn_pace_t pace = {0};
+
+    assert_in_range(run_pieces(&pace, 16384, &speed, 1500), cold / 2, cold / 2 + 40);
+}
+
+/** A message of which nothing is learnt but when it ended keeps nothing of the next one from being known. */
+static void the_next_one_is_known_if_the_end_of_the_last_is(void **state)
+{
+    dn_pace_t pace = {0};
+
+    for (int i = 0; i < 20; i++) {
+        const enum dn_pace_way way = dn_pace_choose(&pace, DN_PACE_STREAM_AUTO, 1 << 20, DN_PACE_ANNOUNCED);
+
+        dn_pace_pass(&pace, now + 1000);
+        dn_pace_learn(&pace, way, 1 << 20, now, now + 1000 + (1 << 20));
+        assert_in_range(pace.class[6].cost[way], 1023, 1025);
+        now += 2 << 20;
     }
 }
 
@@ -491,6 +516,8 @@ int main(void)
         cmocka_unit_test(a_sender_that_cannot_flow_is_told_again),
         cmocka_unit_test(what_a_sender_cannot_do_keeps_nothing_else_from_being_known),
         cmocka_unit_test(pieces_are_judged_when_their_memory_is_warm),
+        cmocka_unit_test(a_trial_of_pieces_that_get_no_faster_is_short),
+        cmocka_unit_test(the_next_one_is_known_if_the_end_of_the_last_is),
         cmocka_unit_test(pieces_that_are_hopeless_are_few),
         cmocka_unit_test(new_lengths_begin_with_what_is_known),
         cmocka_unit_test(trials_become_rare_until_something_changes),
