@@ -40,6 +40,16 @@ static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t ol
     }
 }
 
+/** Sums of the words of @p size bytes, less than 8, that lie in two larger ones: no carry crosses the highest bit of a word. */
+static inline uint64_t dn_acc_sums(uint32_t size, uint64_t old, uint64_t operand)
+{
+    const uint64_t highest = 1 == size   ? 0x8080808080808080u
+                             : 2 == size ? 0x8000800080008000u
+                                         : 0x8000000080000000u;
+
+    return ((old & ~highest) + (operand & ~highest)) ^ ((old ^ operand) & highest);
+}
+
 /** Words of each size: bits, unsigned type, signed type. */
 #define DN_ACC_WORDS(X)      \
     X(8, uint8_t, int8_t)    \
@@ -48,7 +58,8 @@ static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t ol
     X(64, uint64_t, int64_t)
 
 /**
- * dn_acc_change_*: a word by one atomic instruction, or by a loop around one; what was there goes to @p result.
+ * dn_acc_change_one_*: an aligned word by one atomic instruction; what was there goes to @p result.
+ * dn_acc_change_by_*: the same by a loop around one; the word may be several of the element's.
  * dn_acc_plain_row_*: while nobody else looks at them, of any alignment; a loop for each of the operations that vectors have.
  */
 #define DN_ACC_CHANGE(bits, word_t, signed_t)                                                               \
@@ -59,42 +70,59 @@ static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t ol
                                    : dn_acc_combine(op, 0, old, operand));                                  \
     }                                                                                                       \
                                                                                                             \
-    static inline word_t dn_acc_change_##bits(dn_acc_op_t op, int is_signed, word_t *at, word_t operand)    \
-    {                                                                                                       \
-        word_t old;                                                                                         \
-                                                                                                            \
-        switch (op) {                                                                                       \
-        case DN_ACC_SUM:                                                                                    \
-            return dn_fetch_add_seq_cst(at, operand);                                                       \
-        case DN_ACC_REPLACE:                                                                                \
-            return dn_swap_seq_cst(at, operand);                                                            \
-        case DN_ACC_NO_OP:                                                                                  \
-            return dn_load_seq_cst(at);                                                                     \
-        case DN_ACC_BAND:                                                                                   \
-            return dn_fetch_and_seq_cst(at, operand);                                                       \
-        case DN_ACC_BOR:                                                                                    \
-            return dn_fetch_or_seq_cst(at, operand);                                                        \
-        case DN_ACC_BXOR:                                                                                   \
-            return dn_fetch_xor_seq_cst(at, operand);                                                       \
-        default:                                                                                            \
-            old = dn_load_relaxed(at);                                                                      \
-            while (!dn_cas_weak_seq_cst(at, &old, dn_acc_combine_##bits(op, is_signed, old, operand))) {    \
-            }                                                                                               \
-            return old;                                                                                     \
-        }                                                                                                   \
-    }                                                                                                       \
-                                                                                                            \
-    static void dn_acc_change_one_##bits(dn_acc_op_t op, int is_signed, void *at, const void *operand,      \
-                                         void *result)                                                      \
+    static inline void dn_acc_change_one_##bits(dn_acc_op_t op, word_t *at, const void *operand,            \
+                                                void *result)                                               \
     {                                                                                                       \
         word_t word = 0;                                                                                    \
                                                                                                             \
         if (DN_ACC_NO_OP != op) {                                                                           \
             memcpy(&word, operand, sizeof(word));                                                           \
         }                                                                                                   \
-        word = dn_acc_change_##bits(op, is_signed, at, word);                                               \
+        switch (op) {                                                                                       \
+        case DN_ACC_SUM:                                                                                    \
+            word = dn_fetch_add_seq_cst(at, word);                                                          \
+            break;                                                                                          \
+        case DN_ACC_REPLACE:                                                                                \
+            word = dn_swap_seq_cst(at, word);                                                               \
+            break;                                                                                          \
+        case DN_ACC_BAND:                                                                                   \
+            word = dn_fetch_and_seq_cst(at, word);                                                          \
+            break;                                                                                          \
+        case DN_ACC_BOR:                                                                                    \
+            word = dn_fetch_or_seq_cst(at, word);                                                           \
+            break;                                                                                          \
+        case DN_ACC_BXOR:                                                                                   \
+            word = dn_fetch_xor_seq_cst(at, word);                                                          \
+            break;                                                                                          \
+        default:                                                                                            \
+            word = dn_load_seq_cst(at);                                                                     \
+            break;                                                                                          \
+        }                                                                                                   \
         if (NULL != result) {                                                                               \
             memcpy(result, &word, sizeof(word));                                                            \
+        }                                                                                                   \
+    }                                                                                                       \
+                                                                                                            \
+    static inline word_t dn_acc_next_##bits(const dn_element_t *element, dn_acc_op_t op, word_t old,        \
+                                            word_t word)                                                    \
+    {                                                                                                       \
+        if (sizeof(word) == element->size) {                                                                \
+            return dn_acc_combine_##bits(op, dn_element_is_signed(element), old, word);                     \
+        }                                                                                                   \
+        return (word_t) (DN_ACC_SUM == op ? dn_acc_sums(element->size, old, word)                           \
+                                          : dn_cells_combine(element, op, old, word));                      \
+    }                                                                                                       \
+                                                                                                            \
+    static void dn_acc_change_by_##bits(const dn_element_t *element, dn_acc_op_t op, word_t *at,            \
+                                        const void *operand, void *result)                                  \
+    {                                                                                                       \
+        word_t old = dn_load_relaxed(at), word;                                                             \
+                                                                                                            \
+        memcpy(&word, operand, sizeof(word));                                                               \
+        while (!dn_cas_weak_seq_cst(at, &old, dn_acc_next_##bits(element, op, old, word))) {                \
+        }                                                                                                   \
+        if (NULL != result) {                                                                               \
+            memcpy(result, &old, sizeof(old));                                                              \
         }                                                                                                   \
     }                                                                                                       \
                                                                                                             \
@@ -146,22 +174,62 @@ DN_ACC_WORDS(DN_ACC_CHANGE)
 #undef DN_ACC_CHANGE
 #undef DN_ACC_WORDS
 
-/** One aligned word. */
-static void dn_acc_change_word(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
-                               void *result)
+/** Do all bytes together make an aligned word, of the element's size or larger? */
+static inline int dn_acc_is_one_word(const void *at, uint64_t len)
 {
-    switch (element->size) {
+    return sizeof(uint64_t) >= len && 0 == (((uintptr_t) at | len) & (len - 1));
+}
+
+/**
+ * Do they, and is there one instruction for the operation on it? To some operations it does not matter of how many words the bytes
+ * are.
+ */
+static inline int dn_acc_has_instruction(const dn_element_t *element, dn_acc_op_t op, const void *at,
+                                         uint64_t len)
+{
+    return DN_ACC_ATOMIC >= op && (element->size == len || (DN_ACC_SUM != op && dn_acc_is_one_word(at, len)));
+}
+
+/** One aligned word, by that instruction. */
+static inline __attribute__((always_inline)) void dn_acc_change_one(uint64_t len, dn_acc_op_t op, void *at,
+                                                                    const void *operand, void *result)
+{
+    switch (len) {
     case 1:
-        dn_acc_change_one_8(op, dn_element_is_signed(element), at, operand, result);
+        dn_acc_change_one_8(op, at, operand, result);
         break;
     case 2:
-        dn_acc_change_one_16(op, dn_element_is_signed(element), at, operand, result);
+        dn_acc_change_one_16(op, at, operand, result);
         break;
     case 4:
-        dn_acc_change_one_32(op, dn_element_is_signed(element), at, operand, result);
+        dn_acc_change_one_32(op, at, operand, result);
         break;
     default:
-        dn_acc_change_one_64(op, dn_element_is_signed(element), at, operand, result);
+        dn_acc_change_one_64(op, at, operand, result);
+        break;
+    }
+}
+
+/** Aligned words that make one, by any operation. */
+static void dn_acc_change_word(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                               void *result, uint64_t len)
+{
+    if (dn_acc_has_instruction(element, op, at, len)) {
+        dn_acc_change_one(len, op, at, operand, result);
+        return;
+    }
+    switch (len) {
+    case 1:
+        dn_acc_change_by_8(element, op, at, operand, result);
+        break;
+    case 2:
+        dn_acc_change_by_16(element, op, at, operand, result);
+        break;
+    case 4:
+        dn_acc_change_by_32(element, op, at, operand, result);
+        break;
+    default:
+        dn_acc_change_by_64(element, op, at, operand, result);
         break;
     }
 }
@@ -303,27 +371,47 @@ static void dn_acc_reduce_unaligned(const dn_element_t *element, dn_acc_op_t op,
     }
 }
 
-void dn_acc_apply_alone(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
-                        void *result, uint64_t n)
+/** Copy elements. What many have, one number, is no call. */
+static inline void dn_acc_copy(void *to, const void *from, uint64_t bytes)
+{
+    uint64_t word;
+
+    if (sizeof(word) == bytes) {
+        memcpy(&word, from, sizeof(word));
+        memcpy(to, &word, sizeof(word));
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
+
+/** As dn_acc_apply_alone(). */
+static inline void dn_acc_alone(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                                void *result, uint64_t n)
 {
     const uint64_t bytes = n * element->size;
 
     if (NULL != result) {
-        memcpy(result, at, bytes);
+        dn_acc_copy(result, at, bytes);
     }
     if (DN_ACC_REPLACE == op) {
-        memcpy(at, operand, bytes);
+        dn_acc_copy(at, operand, bytes);
     } else if (DN_ACC_NO_OP == op) {
         return;
-    } else if (dn_element_has_words(element)) {
-        dn_acc_plain_words(element, op, at, operand, n);
     } else if (DN_ELEMENT_FLOAT == element->kind) {
         dn_acc_floats(element->size, op, at, operand, n);
+    } else if (dn_element_has_words(element)) {
+        dn_acc_plain_words(element, op, at, operand, n);
     } else if (0 == (((uintptr_t) at | (uintptr_t) operand) & (element->align - 1))) {
         element->reduce(element->arg, op, at, operand, n);
     } else {
         dn_acc_reduce_unaligned(element, op, at, operand, n);
     }
+}
+
+void dn_acc_apply_alone(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
+                        void *result, uint64_t n)
+{
+    dn_acc_alone(element, op, at, operand, result, n);
 }
 
 /** Aligned words, cell by cell. */
@@ -337,49 +425,64 @@ static void dn_acc_change_cells(const dn_element_t *element, dn_acc_op_t op, voi
     dn_cells_end(&cells);
 }
 
-/** By one instruction. @return 0: it takes more, or the gate is closed. */
-static int dn_acc_apply_at_once(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op,
-                                void *at, const void *operand, void *result, uint64_t len)
+/** The rest of dn_acc_apply() for aligned words in one cell, inside the gate. */
+static __attribute__((noinline)) dn_status_t dn_acc_apply_inside(const dn_guard_t *guard,
+                                                                 const dn_element_t *element, dn_acc_op_t op,
+                                                                 void *at, const void *operand, void *result,
+                                                                 uint64_t n)
 {
-    const int one = element->size == len;
+    const uint64_t len = n * element->size;
 
-    if ((!one && !dn_cell_holds(at, len)) || !dn_gate_enter(guard)) {
-        return 0;
-    }
-    if (one) {
-        dn_acc_change_word(element, op, at, operand, result);
+    if (dn_acc_is_one_word(at, len)) {
+        dn_acc_change_word(element, op, at, operand, result, len);
     } else {
         dn_acc_change_cells(element, op, at, operand, result, len);
     }
     dn_gate_leave(guard);
-    return 1;
+    return DN_OK;
+}
+
+/** The rest of dn_acc_apply(): what takes more than an instruction, or finds the gate closed. */
+static __attribute__((noinline)) dn_status_t dn_acc_apply_guarded(const dn_guard_t *guard,
+                                                                  const dn_element_t *element, dn_acc_op_t op,
+                                                                  void *at, const void *operand, void *result,
+                                                                  uint64_t n)
+{
+    const uint64_t len = n * element->size;
+    const dn_status_t status = dn_guard_enter(guard);
+
+    if (DN_OK != status) {
+        return status;
+    }
+    if (NULL == guard->word || !dn_element_is_word(element, at)) {
+        dn_acc_alone(element, op, at, operand, result, n);
+    } else if (1 == n) {
+        /* Also where others are kept off: the memory's owner may poll the word. */
+        (void) dn_guard_close(guard, len);
+        dn_acc_change_word(element, op, at, operand, result, len);
+    } else if (dn_guard_close(guard, len)) {
+        dn_acc_alone(element, op, at, operand, result, n);
+    } else {
+        dn_acc_change_cells(element, op, at, operand, result, len);
+    }
+    dn_guard_leave(guard);
+    return DN_OK;
 }
 
 dn_status_t dn_acc_apply(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op, void *at,
                          const void *operand, void *result, uint64_t n)
 {
     const uint64_t len = n * element->size;
-    const int by_words = NULL != guard->word && dn_element_is_word(element, at);
 
-    if (by_words && dn_acc_apply_at_once(guard, element, op, at, operand, result, len)) {
-        return DN_OK;
+    if (NULL == guard->word || !dn_element_is_word(element, at) || !dn_cell_holds(at, len)
+        || !dn_gate_enter(guard)) {
+        return dn_acc_apply_guarded(guard, element, op, at, operand, result, n);
     }
-    const dn_status_t status = dn_guard_enter(guard);
-    if (DN_OK != status) {
-        return status;
+    if (!dn_acc_has_instruction(element, op, at, len)) {
+        return dn_acc_apply_inside(guard, element, op, at, operand, result, n);
     }
-    if (!by_words) {
-        dn_acc_apply_alone(element, op, at, operand, result, n);
-    } else if (1 == n) {
-        /* Also where others are kept off: the memory's owner may poll the word. */
-        (void) dn_guard_close(guard, len);
-        dn_acc_change_word(element, op, at, operand, result);
-    } else if (dn_guard_close(guard, len)) {
-        dn_acc_apply_alone(element, op, at, operand, result, n);
-    } else {
-        dn_acc_change_cells(element, op, at, operand, result, len);
-    }
-    dn_guard_leave(guard);
+    dn_acc_change_one(len, op, at, operand, result);
+    dn_gate_leave(guard);
     return DN_OK;
 }
 

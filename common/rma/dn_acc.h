@@ -18,9 +18,10 @@
  * How: every call takes the guard of the memory (dn_guard.h) for as long as it goes on, but for those that one instruction does,
  * if the guard's gate is open:
  *
- *   one word, aligned         by the processor's atomic instruction for the operation;
- *   words in one cell         (dn_cell.h) by one exchange of the cell;
- *   dn_acc_swap(), aligned    by that instruction.
+ *   one word, aligned         by the processor's atomic instruction for the operation, or by one exchange where there is none;
+ *   words in one cell         (dn_cell.h) by one exchange of the cell, or of the word that they make. Operations on bits, which
+ *                             do not see how many words they are, take the instruction for that word;
+ *   dn_acc_swap(), aligned    by its instruction.
  *
  * These pass through the guard's gate. While that is open, a call on words that holds the guard changes each cell in one exchange,
  * too, and all that it has to do there: what it meets without the guard lies in one cell, and comes before or after. While the gate
@@ -54,6 +55,8 @@ typedef enum dn_acc_op {
     DN_ACC_BAND,
     DN_ACC_BOR,
     DN_ACC_BXOR,
+    DN_ACC_ATOMIC =
+        DN_ACC_BXOR, /**< processors have one instruction for each up to this, and for none behind it */
     DN_ACC_MAX,
     DN_ACC_MIN,
     DN_ACC_PROD,

@@ -86,9 +86,15 @@ static void dn_cells_change_row(const dn_cells_t *cells, uint8_t *at, const uint
 
 /** As dn_cell_combine(), for operations and sizes that the compiler does not know. */
 static dn_cell_t __attribute__((noinline))
-dn_cells_combine_any(const dn_cells_t *cells, dn_cell_t cell, dn_cell_t with)
+dn_cells_combine_any(uint32_t size, dn_acc_op_t op, int is_signed, dn_cell_t cell, dn_cell_t with)
 {
-    return dn_cell_combine(cells->size, cells->op, cells->is_signed, cell, with);
+    return dn_cell_combine(size, op, is_signed, cell, with);
+}
+
+uint64_t dn_cells_combine(const dn_element_t *element, dn_acc_op_t op, uint64_t word, uint64_t with)
+{
+    return dn_cells_combine_any(element->size, op, dn_element_is_signed(element), (dn_cell_t){word},
+                                (dn_cell_t){with})[0];
 }
 
 /** Change the bytes of a cell that a mask has. The others are written as they were, so not at all for who looks. */
@@ -101,7 +107,7 @@ static dn_cell_t dn_cells_change_masked(const dn_cells_t *cells, dn_cell_t opera
     }
     seen = dn_cell_peek(cells->at);
     do {
-        next = dn_cells_combine_any(cells, seen, operand);
+        next = dn_cells_combine_any(cells->size, cells->op, cells->is_signed, seen, operand);
         next = (next & mask) | (seen & ~mask);
     } while (!dn_cell_swap(cells->at, &seen, next));
     return seen;

@@ -71,6 +71,9 @@ void dn_cells_end(dn_cells_t *cells);
 
 /** The results of what waits go @p bytes before where they were to go. */
 void dn_cells_rebase(dn_cells_t *cells, uint64_t bytes);
+
+/** What an operation makes of the elements that lie in a word. Bits of it above the last element are any. */
+uint64_t dn_cells_combine(const dn_element_t *element, dn_acc_op_t op, uint64_t word, uint64_t with);
 /** @} */
 
 /** Are @p len bytes at @p at in one cell? */

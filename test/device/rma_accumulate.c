@@ -183,16 +183,16 @@ static dn_acc_op_t draw_op(const dn_element_t *element, uint64_t *random)
                                              : (dn_acc_op_t) dn_test_below(random, DN_ACC_MAXLOC);
 }
 
-/** Side by side, or every other element by a layout. */
+/** Side by side, or by a layout, which every other element is. */
 static void run_one(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op, uint8_t *at,
-                    const uint8_t *operand, uint8_t *result, size_t n, size_t stride)
+                    const uint8_t *operand, uint8_t *result, size_t n, size_t stride, bool by_layout)
 {
     const dn_prog_op_t row = {
         .kind = DN_PROG_RUN, .len = element->size, .count = n, .stride = (int64_t) stride};
     dn_acc_walk_t walk = {.guard = guard, .element = *element, .op = op, .fetches = NULL != result};
     dn_prog_t *prog;
 
-    if (element->size == stride && (0 != n % 2 || NULL != result)) {
+    if (element->size == stride && !by_layout) {
         dn_check_equal(dn_acc_apply(guard, element, op, at, operand, result, n), DN_OK);
         return;
     }
@@ -238,7 +238,7 @@ static void every_operation_gives_what_a_loop_gives(dn_world_t *world)
             naive(&element, op, model + (at - memory) + k * stride, operand + odd + k * element.size);
         }
         run_one(&guard, &element, op, at, DN_ACC_NO_OP == op ? NULL : operand + odd,
-                fetches ? result + odd : NULL, n, stride);
+                fetches ? result + odd : NULL, n, stride, 0 == dn_test_below(&random, 4));
         dn_check_equal(memcmp(memory, model, sizeof(memory)), 0);
         if (fetches) {
             dn_check_equal(memcmp(result + odd, before, n * element.size), 0);
@@ -323,6 +323,59 @@ static void a_layout_that_cuts_an_element_is_refused(dn_world_t *world)
     dn_prog_free(prog);
 }
 
+/** Bytes that make one word change by it: with calls on that word, on its halves and on its bytes. */
+static void halves_of_a_word_take_effect_as_a_whole(dn_world_t *world)
+{
+    typedef struct shared {
+        uint32_t guard;
+        uint32_t pad[15];
+        uint32_t sums[2];
+        uint8_t bytes[4];
+        uint8_t pad_bytes[4];
+        uint32_t replaced[2];
+        int64_t greatest;
+    } shared_t;
+    dn_segment_t *segment;
+    shared_t *shared = rma_share(world, sizeof(*shared), &segment);
+    const dn_guard_t guard = {
+        .word = &shared->guard, .owner = (uint32_t) world->rank + 1, .wait = wait_for_guard};
+    const dn_element_t u32 = element_of(DN_ELEMENT_UNSIGNED, 4), u8 = element_of(DN_ELEMENT_UNSIGNED, 1);
+    const dn_element_t i64 = element_of(DN_ELEMENT_SIGNED, 8);
+    const uint32_t ones[2] = {1, 1};
+    const uint8_t byte_ones[4] = {1, 1, 1, 1};
+    const int64_t both = 1 + ((int64_t) 1 << 32);
+
+    for (int i = 0; i < CALLS; i++) {
+        const uint32_t mark = (uint32_t) (i * world->size + world->rank);
+        const uint32_t marks[2] = {mark, mark};
+        const int64_t next = mark;
+        uint32_t seen[2];
+
+        dn_check_equal(
+            dn_acc_apply(&guard, &u32, DN_ACC_SUM, shared->sums, ones, 0 == i % 2 ? seen : NULL, 2), DN_OK);
+        dn_check_equal(dn_acc_apply(&guard, &u32, DN_ACC_SUM, &shared->sums[i % 2], ones, NULL, 1), DN_OK);
+        dn_check_equal(dn_acc_apply(&guard, &i64, DN_ACC_SUM, shared->sums, &both, NULL, 1), DN_OK);
+        dn_check_equal(dn_acc_apply(&guard, &u8, DN_ACC_SUM, shared->bytes, byte_ones, NULL, 4), DN_OK);
+        dn_check_equal(
+            dn_acc_apply(&guard, &u8, DN_ACC_REPLACE, shared->replaced, marks, NULL, sizeof(marks)), DN_OK);
+        dn_check_equal(dn_acc_apply(&guard, &u32, DN_ACC_NO_OP, shared->replaced, NULL, seen, 2), DN_OK);
+        dn_check_equal(seen[0], seen[1]);
+        dn_check_equal(dn_acc_apply(&guard, &u32, DN_ACC_MAX, shared->replaced, marks, seen, 2), DN_OK);
+        dn_check_equal(seen[0], seen[1]);
+        dn_check_equal(dn_acc_apply(&guard, &i64, DN_ACC_MAX, &shared->greatest, &next, NULL, 1), DN_OK);
+        dn_check(next <= dn_load_acquire(&shared->greatest));
+    }
+    dn_world_barrier(world);
+    const uint32_t all = (uint32_t) (CALLS * world->size);
+    dn_check_equal(shared->sums[0], 2 * all + all / 2);
+    dn_check_equal(shared->sums[1], 2 * all + all / 2);
+    for (int k = 0; k < 4; k++) {
+        dn_check_equal(shared->bytes[k], (uint8_t) all);
+    }
+    dn_check_equal(shared->greatest, all - 1);
+    rma_stop(world, segment);
+}
+
 /** Rows of words, bytes and floating-point numbers that are replaced are read as they were written, and sums lose nothing. */
 static void calls_of_several_take_effect_as_a_whole(dn_world_t *world)
 {
@@ -394,6 +447,7 @@ static const dn_world_test_t tests[] = {
     {"every_operation_gives_what_a_loop_gives", 1, every_operation_gives_what_a_loop_gives},
     {"foreign_pairs_keep_their_gaps", 1, foreign_pairs_keep_their_gaps},
     {"a_layout_that_cuts_an_element_is_refused", 1, a_layout_that_cuts_an_element_is_refused},
+    {"halves_of_a_word_take_effect_as_a_whole", 3, halves_of_a_word_take_effect_as_a_whole},
     {"calls_of_several_take_effect_as_a_whole", 3, calls_of_several_take_effect_as_a_whole},
 };
 
