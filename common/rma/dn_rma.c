@@ -327,9 +327,12 @@ void dn_rma_win_begin(const dn_rma_win_t *win, dn_rma_control_t *control, uint32
 void dn_rma_win_place(dn_rma_win_t *win)
 {
     win->control = win->target[win->rank].control;
-    for (int rank = 0; !win->rma->fenced && rank < win->size; rank++) {
-        if (NULL != win->target[rank].control) {
-            dn_store_release_u32(&win->target[rank].control->notes[win->rank].inside, DN_RMA_INSIDE_ALWAYS);
+    for (int rank = 0; rank < win->size; rank++) {
+        dn_rma_control_t *control = win->target[rank].control;
+
+        win->target[rank].guard = dn_rma_guard(win, control, NULL);
+        if (NULL != control && !win->rma->fenced) {
+            dn_store_release_u32(&control->notes[win->rank].inside, DN_RMA_INSIDE_ALWAYS);
         }
     }
     win->crowded = 0 != dn_oversubscribed(win->rma->port);

@@ -196,12 +196,23 @@ DN_API void dn_rma_pause(unsigned *polls);
 /** @name Windows */
 /** @{ */
 
+/** How to keep others off the memory of a target while elements of it change. */
+typedef struct dn_rma_guard {
+    dn_guard_t super; /**< first */
+    const dn_rma_win_t *win;
+    dn_rma_control_t *control; /**< of the target */
+    dn_rma_wait_t
+        *tries; /**< not NULL: the caller must not wait, and comes again; for how long it has done so */
+} dn_rma_guard_t;
+
 /** A process of a window, as this one sees it. */
 typedef struct dn_rma_target {
     dn_rma_control_t *control; /**< of its block; NULL: not in the address space of this process */
     dn_peer_t *peer;
     uint32_t number; /**< by which its lock is held */
     uint32_t gone;   /**< not 0: its process has been found ended; it stays so */
+    dn_rma_guard_t
+        guard; /**< of accumulates on it, from dn_rma_win_place() on; without a control part it guards nothing */
 } dn_rma_target_t;
 
 /** What has become of a get that was offered. */
@@ -300,14 +311,6 @@ DN_API void dn_rma_unlock(dn_rma_win_t *win, int target, bool exclusive);
 
 /** @name The guard of accumulates on a target */
 /** @{ */
-typedef struct dn_rma_guard {
-    dn_guard_t super; /**< first */
-    const dn_rma_win_t *win;
-    dn_rma_control_t *control; /**< of the target */
-    dn_rma_wait_t
-        *tries; /**< not NULL: the caller must not wait, and comes again; for how long it has done so */
-} dn_rma_guard_t;
-
 /** dn_guard_wait_fn_t, of a dn_rma_guard_t. */
 DN_API dn_status_t dn_rma_guard_wait(const dn_guard_t *guard);
 
