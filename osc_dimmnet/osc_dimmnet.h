@@ -28,6 +28,7 @@
 #include "ompi/constants.h"
 #include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/osc.h"
+#include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"
 #include "ompi/win/win.h"
@@ -190,23 +191,17 @@ int ompi_osc_dimmnet_flush_all(ompi_win_t *win);
 /** @name Accumulates: MPI's elements and operations, as dn_acc.h has them (osc_dimmnet_element.c) */
 /** @{ */
 
-/** Integers, logicals, bytes: a bit for each OPAL_DATATYPE_* that the processor has atomic instructions for. */
-#define OSC_SIGNED_IDS                                                              \
-    (1u << OPAL_DATATYPE_INT1 | 1u << OPAL_DATATYPE_INT2 | 1u << OPAL_DATATYPE_INT4 \
-     | 1u << OPAL_DATATYPE_INT8 | 1u << OPAL_DATATYPE_LONG)
-#define OSC_WORD_IDS                                                                                    \
-    (OSC_SIGNED_IDS | 1u << OPAL_DATATYPE_UINT1 | 1u << OPAL_DATATYPE_UINT2 | 1u << OPAL_DATATYPE_UINT4 \
-     | 1u << OPAL_DATATYPE_UINT8 | 1u << OPAL_DATATYPE_UNSIGNED_LONG | 1u << OPAL_DATATYPE_BOOL         \
-     | 1u << OPAL_DATATYPE_WCHAR)
-
-/** Is a datatype predefined, and one of these? */
-static inline bool osc_is_of(const ompi_datatype_t *type, uint32_t ids)
-{
-    return OPAL_LIKELY(32 > type->super.id) && 0 != (ids >> type->super.id & 1u);
-}
+/** By the number that an operation has in Fortran: its number here; DN_ACC_OPS: windows do not know it. */
+extern const uint8_t ompi_osc_dimmnet_ops[OMPI_OP_BASE_FORTRAN_OP_MAX];
 
 /** The number of an operation; DN_ACC_OPS: none that windows know. */
-dn_acc_op_t ompi_osc_dimmnet_op(MPI_Op op);
+static inline dn_acc_op_t osc_op(const ompi_op_t *op)
+{
+    const unsigned number = (unsigned) op->o_f_to_c_index;
+
+    return OPAL_LIKELY(OMPI_OP_BASE_FORTRAN_OP_MAX > number) ? (dn_acc_op_t) ompi_osc_dimmnet_ops[number]
+                                                             : DN_ACC_OPS;
+}
 
 /** Does MPI know the operation for elements of a predefined datatype? Open MPI's loops end the job when it does not. */
 bool ompi_osc_dimmnet_is_defined(uint32_t op, ompi_datatype_t *basic);
@@ -219,27 +214,23 @@ static inline ompi_datatype_t *osc_basic(ompi_datatype_t *type)
                : ompi_datatype_get_single_predefined_type_from_args(type);
 }
 
-/** The rest of osc_element() for what is no word: kind, and how it is reduced. */
-void ompi_osc_dimmnet_foreign(dn_element_t *element, ompi_datatype_t *basic);
+/** By the number that a predefined datatype has in OPAL: integers, logicals, bytes and floating-point numbers, which have no gaps
+ * and begin where they are. `size` 0: no such datatype. */
+extern const dn_element_t ompi_osc_dimmnet_plain[OPAL_DATATYPE_MAX_PREDEFINED];
 
-/** The elements of a predefined datatype; NULL: bytes, as only MPI_REPLACE and MPI_NO_OP take several kinds together. */
-static inline dn_element_t osc_element(ompi_datatype_t *basic)
+/** The elements of a datatype if it is such a predefined one; NULL: it is not. */
+static inline const dn_element_t *osc_plain(const ompi_datatype_t *type)
 {
-    dn_element_t element = {.size = 1, .extent = 1, .align = 1, .kind = DN_ELEMENT_UNSIGNED};
+    const unsigned id = type->super.id;
 
-    if (OPAL_UNLIKELY(NULL == basic)) {
-        return element;
-    }
-    element.size = (uint32_t) basic->super.size;
-    element.extent = (uint32_t) (basic->super.ub - basic->super.lb);
-    element.align = 0 == basic->super.align ? 1 : basic->super.align;
-    if (OPAL_LIKELY(osc_is_of(basic, OSC_WORD_IDS) && 8 >= element.size)) {
-        element.kind = osc_is_of(basic, OSC_SIGNED_IDS) ? DN_ELEMENT_SIGNED : DN_ELEMENT_UNSIGNED;
-    } else {
-        ompi_osc_dimmnet_foreign(&element, basic);
-    }
-    return element;
+    return OPAL_LIKELY(ompi_datatype_is_predefined(type) && OPAL_DATATYPE_MAX_PREDEFINED > id
+                       && 0 != ompi_osc_dimmnet_plain[id].size)
+               ? &ompi_osc_dimmnet_plain[id]
+               : NULL;
 }
+
+/** The elements of any predefined datatype; NULL: bytes, as only MPI_REPLACE and MPI_NO_OP take several kinds together. */
+dn_element_t ompi_osc_dimmnet_element(ompi_datatype_t *basic);
 
 /** What an accumulate's status is for MPI. */
 static inline int osc_acc_error(dn_status_t status)
@@ -247,16 +238,6 @@ static inline int osc_acc_error(dn_status_t status)
     return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS
            : DN_ERR_AGAIN == status     ? OMPI_ERR_WOULD_BLOCK
                                         : dn_ompi_status(status);
-}
-
-/** The guard of a target for an operation of this process. A holder of the exclusive lock has the target for itself, unless threads
- * share it. */
-static inline dn_rma_guard_t osc_guard(const osc_module_t *module, int target)
-{
-    dn_rma_control_t *control = module->rma.target[target].control;
-    const bool alone = 0 != (module->target[target].epochs & OSC_EXCLUSIVE) && !module->threads;
-
-    return dn_rma_guard(&module->rma, alone ? NULL : control, NULL);
 }
 /** @} */
 

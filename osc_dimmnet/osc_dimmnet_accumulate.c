@@ -9,21 +9,31 @@
 
 #include "osc_dimmnet.h"
 
+/** The guard of a target for an operation of this process. A holder of the exclusive lock has the target for itself, unless threads
+ * share it. */
+static inline const dn_guard_t *guard_of(const osc_module_t *module, int target)
+{
+    static const dn_guard_t none;
+    const bool alone = 0 != (module->target[target].epochs & OSC_EXCLUSIVE) && !module->threads;
+
+    return OPAL_UNLIKELY(alone) ? &none : &module->rma.target[target].guard.super;
+}
+
 /** On memory that is here. */
-static int accumulate_here(const dn_rma_guard_t *guard, const osc_side_t *origin, const osc_side_t *result,
+static int accumulate_here(const dn_guard_t *guard, const osc_side_t *origin, const osc_side_t *result,
                            const osc_side_t *there, dn_acc_op_t op)
 {
-    const dn_element_t element = osc_element(osc_basic(there->type));
+    const dn_element_t element = ompi_osc_dimmnet_element(osc_basic(there->type));
     const uint64_t bytes = osc_side_bytes(there);
 
     if (OPAL_LIKELY(!dn_element_has_gaps(&element) && osc_side_contiguous(there)
                     && (DN_ACC_NO_OP == op || osc_side_contiguous(origin))
                     && (NULL == result || osc_side_contiguous(result)))) {
-        return osc_acc_error(dn_acc_apply(&guard->super, &element, op, osc_side_at(there),
+        return osc_acc_error(dn_acc_apply(guard, &element, op, osc_side_at(there),
                                           DN_ACC_NO_OP == op ? NULL : osc_side_at(origin),
                                           NULL == result ? NULL : osc_side_at(result), bytes / element.size));
     }
-    dn_acc_walk_t walk = {.guard = &guard->super, .element = element, .op = op, .fetches = NULL != result};
+    dn_acc_walk_t walk = {.guard = guard, .element = element, .op = op, .fetches = NULL != result};
     if (!osc_side_start(there, &walk.target) || (DN_ACC_NO_OP != op && !osc_side_start(origin, &walk.origin))
         || (NULL != result && !osc_side_start(result, &walk.result))) {
         return OMPI_ERR_NOT_SUPPORTED;
@@ -54,34 +64,113 @@ static bool is_here(osc_module_t *module, int target, osc_side_t *there)
 }
 
 /**
+ * Accumulates of all sorts, and what is wrong with one.
  * @param[in] origin   Not looked at by MPI_NO_OP.
  * @param[in] result   NULL: not wanted.
  * @param[in] request  NULL: not wanted.
  */
-static int accumulate_sides(osc_module_t *module, int target, const osc_side_t *origin,
-                            const osc_side_t *result, osc_side_t *there, MPI_Op handle,
-                            ompi_request_t **request)
+static int __attribute__((noinline))
+accumulate_any(osc_module_t *module, int target, osc_side_t origin, const osc_side_t *result, ptrdiff_t disp,
+               size_t count, ompi_datatype_t *type, MPI_Op handle, ompi_request_t **request)
 {
-    const osc_target_t *to = &module->target[target];
-    const dn_acc_op_t op = ompi_osc_dimmnet_op(handle);
-    const uint64_t bytes = osc_side_bytes(there);
+    const dn_acc_op_t op = osc_op(handle);
+    osc_side_t there;
+    const int rc = osc_reach(module, target, disp, count, type, &there);
 
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    const uint64_t bytes = osc_side_bytes(&there);
     if (DN_ACC_OPS == op) {
         return MPI_ERR_OP;
     }
-    if ((DN_ACC_NO_OP != op && bytes != osc_side_bytes(origin))
+    if ((DN_ACC_NO_OP != op && bytes != osc_side_bytes(&origin))
         || (NULL != result && bytes != osc_side_bytes(result))) {
         return MPI_ERR_TRUNCATE;
     }
     if (0 == bytes || (DN_ACC_NO_OP == op && NULL == result)) {
         return OMPI_SUCCESS;
     }
-    if (OPAL_UNLIKELY(NULL == to->base)
-        && (MPI_WIN_FLAVOR_DYNAMIC != module->flavor || !is_here(module, target, there))) {
-        return ompi_osc_dimmnet_far_accumulate(module, target, origin, result, NULL, there, op, request);
+    if (NULL == module->target[target].base
+        && (MPI_WIN_FLAVOR_DYNAMIC != module->flavor || !is_here(module, target, &there))) {
+        return ompi_osc_dimmnet_far_accumulate(module, target, &origin, result, NULL, &there, op, request);
     }
-    const dn_rma_guard_t guard = osc_guard(module, target);
-    return accumulate_here(&guard, origin, result, there, op);
+    return accumulate_here(guard_of(module, target), &origin, result, &there, op);
+}
+
+/**
+ * Where an accumulate goes on elements of a predefined datatype, in memory that is here.
+ * @return NULL: not there, or not allowed; accumulate_any() tells why.
+ */
+static inline uint8_t *plain_at(const osc_module_t *module, int target, ptrdiff_t disp, size_t count,
+                                const dn_element_t *element)
+{
+    const osc_target_t *to = &module->target[target];
+    const uint64_t bytes = count * element->size;
+    uint64_t at;
+
+    return OPAL_LIKELY(0 != (to->epochs | module->epochs) && NULL != to->base && 0 != bytes
+                       && !__builtin_mul_overflow((uint64_t) disp, to->unit, &at) && at <= to->size
+                       && bytes <= to->size - at)
+               ? to->base + at
+               : NULL;
+}
+
+/** Do both sides name the same elements? */
+static inline bool is_same(const osc_side_t *side, size_t count, const ompi_datatype_t *type)
+{
+    return type == side->type && count == side->count;
+}
+
+/**
+ * The counter that everybody has: an addition to a word of 8 bytes. It is a word for all who come by dn_acc_apply(), too.
+ * @return false: it is not such a one, or the gate is closed.
+ */
+static inline bool add_at_once(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op,
+                               uint8_t *at, const void *operand, void *result, size_t count)
+{
+    uint64_t word;
+
+    if (DN_ACC_SUM != op || sizeof(word) != element->size || 1 != count || !dn_element_is_word(element, at)
+        || !dn_gate_enter(guard)) {
+        return false;
+    }
+    memcpy(&word, operand, sizeof(word));
+    word = dn_fetch_add_seq_cst((uint64_t *) (void *) at, word);
+    dn_gate_leave(guard);
+    if (NULL != result) {
+        memcpy(result, &word, sizeof(word));
+    }
+    return true;
+}
+
+/** All accumulates, with the arguments of accumulate_any(). What most are, numbers of one sort side by side, takes a short way. */
+static inline __attribute__((always_inline)) int
+accumulate(osc_module_t *module, int target, osc_side_t origin, const osc_side_t *result, ptrdiff_t disp,
+           size_t count, ompi_datatype_t *type, MPI_Op handle, ompi_request_t **request)
+{
+    const dn_element_t *element = osc_plain(type);
+    const dn_acc_op_t op = osc_op(handle);
+
+    if (OPAL_LIKELY(NULL != element && DN_ACC_OPS != op
+                    && (is_same(&origin, count, type) || DN_ACC_NO_OP == op)
+                    && (NULL == result || is_same(result, count, type)))) {
+        void *kept = NULL == result ? NULL : (void *) (uintptr_t) result->buf;
+        uint8_t *at = plain_at(module, target, disp, count, element);
+
+        if (OPAL_LIKELY(NULL != at)) {
+            const dn_guard_t *guard = guard_of(module, target);
+
+            return add_at_once(guard, element, op, at, origin.buf, kept, count)
+                       ? OMPI_SUCCESS
+                       : osc_acc_error(dn_acc_apply(guard, element, op, at, origin.buf, kept, count));
+        }
+    }
+    if (NULL == result) {
+        return accumulate_any(module, target, origin, NULL, disp, count, type, handle, request);
+    }
+    const osc_side_t wanted = *result;
+    return accumulate_any(module, target, origin, &wanted, disp, count, type, handle, request);
 }
 
 int ompi_osc_dimmnet_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
@@ -89,12 +178,10 @@ int ompi_osc_dimmnet_accumulate(const void *origin_addr, dn_ompi_count_t origin_
                                 dn_ompi_count_t target_count, ompi_datatype_t *target_type, MPI_Op op,
                                 ompi_win_t *win)
 {
-    osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
-    osc_side_t there;
-    int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
-    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, NULL, &there, op, NULL) : rc;
+    return accumulate(osc_module(win), target, origin, NULL, target_disp, (size_t) target_count, target_type,
+                      op, NULL);
 }
 
 int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
@@ -103,13 +190,11 @@ int ompi_osc_dimmnet_get_accumulate(const void *origin_addr, dn_ompi_count_t ori
                                     ptrdiff_t target_disp, dn_ompi_count_t target_count,
                                     ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win)
 {
-    osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
     const osc_side_t result = {result_addr, (size_t) result_count, result_type};
-    osc_side_t there;
-    int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
-    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, &result, &there, op, NULL) : rc;
+    return accumulate(osc_module(win), target, origin, &result, target_disp, (size_t) target_count,
+                      target_type, op, NULL);
 }
 
 int ompi_osc_dimmnet_raccumulate(const void *origin_addr, dn_ompi_count_t origin_count,
@@ -117,13 +202,11 @@ int ompi_osc_dimmnet_raccumulate(const void *origin_addr, dn_ompi_count_t origin
                                  dn_ompi_count_t target_count, ompi_datatype_t *target_type, MPI_Op op,
                                  ompi_win_t *win, ompi_request_t **request)
 {
-    osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
-    osc_side_t there;
-    int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
     *request = &ompi_request_empty;
-    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, NULL, &there, op, request) : rc;
+    return accumulate(osc_module(win), target, origin, NULL, target_disp, (size_t) target_count, target_type,
+                      op, request);
 }
 
 int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, dn_ompi_count_t origin_count,
@@ -133,54 +216,21 @@ int ompi_osc_dimmnet_rget_accumulate(const void *origin_addr, dn_ompi_count_t or
                                      ompi_datatype_t *target_type, MPI_Op op, ompi_win_t *win,
                                      ompi_request_t **request)
 {
-    osc_module_t *module = osc_module(win);
     const osc_side_t origin = {origin_addr, (size_t) origin_count, origin_type};
     const osc_side_t result = {result_addr, (size_t) result_count, result_type};
-    osc_side_t there;
-    int rc = osc_reach(module, target, target_disp, target_count, target_type, &there);
 
     *request = &ompi_request_empty;
-    return OMPI_SUCCESS == rc ? accumulate_sides(module, target, &origin, &result, &there, op, request) : rc;
-}
-
-/** All but the shortest way; out of line, so that its registers are not saved on that. */
-static int __attribute__((noinline))
-fetch_and_op(osc_module_t *module, int target, const void *origin_addr, void *result_addr,
-             ompi_datatype_t *type, osc_side_t *there, MPI_Op op)
-{
-    const osc_side_t origin = {origin_addr, 1, type};
-    const osc_side_t result = {result_addr, 1, type};
-
-    return accumulate_sides(module, target, &origin, &result, there, op, NULL);
+    return accumulate(osc_module(win), target, origin, &result, target_disp, (size_t) target_count,
+                      target_type, op, request);
 }
 
 int ompi_osc_dimmnet_fetch_and_op(const void *origin_addr, void *result_addr, ompi_datatype_t *type,
                                   int target, ptrdiff_t target_disp, MPI_Op op, ompi_win_t *win)
 {
-    osc_module_t *module = osc_module(win);
-    const osc_target_t *to = &module->target[target];
-    osc_side_t there;
-    int rc = osc_reach(module, target, target_disp, 1, type, &there);
+    const osc_side_t origin = {origin_addr, 1, type};
+    const osc_side_t result = {result_addr, 1, type};
 
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-        return rc;
-    }
-    uint8_t *at = osc_side_at(&there);
-    /* The counter that everybody has: by the shortest way. It is a word for all who come the long one, too. */
-    if (OPAL_LIKELY(MPI_SUM == op && NULL != to->base && sizeof(uint64_t) == type->super.size
-                    && osc_is_of(type, OSC_WORD_IDS) && 0 == ((uintptr_t) at & (sizeof(uint64_t) - 1)))) {
-        const dn_rma_guard_t guard = osc_guard(module, target);
-        uint64_t word;
-
-        if (OPAL_LIKELY(dn_gate_enter(&guard.super))) {
-            memcpy(&word, origin_addr, sizeof(word));
-            word = dn_fetch_add_seq_cst((uint64_t *) (void *) at, word);
-            dn_gate_leave(&guard.super);
-            memcpy(result_addr, &word, sizeof(word));
-            return OMPI_SUCCESS;
-        }
-    }
-    return fetch_and_op(module, target, origin_addr, result_addr, type, &there, op);
+    return accumulate(osc_module(win), target, origin, &result, target_disp, 1, type, op, NULL);
 }
 
 int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr,
@@ -195,8 +245,8 @@ int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compa
         return rc;
     }
     ompi_datatype_t *basic = osc_basic(type);
-    const dn_element_t element = osc_element(basic);
-    if (OPAL_UNLIKELY(NULL == basic || !dn_element_has_words(&element))) {
+    const dn_element_t *element = NULL == basic ? NULL : osc_plain(basic);
+    if (OPAL_UNLIKELY(NULL == element || !dn_element_has_words(element))) {
         return MPI_ERR_TYPE;
     }
     if (OPAL_UNLIKELY(NULL == module->target[target].base)
@@ -207,7 +257,6 @@ int ompi_osc_dimmnet_compare_and_swap(const void *origin_addr, const void *compa
         return ompi_osc_dimmnet_far_accumulate(module, target, &origin, &result, compare_addr, &there,
                                                DN_ACC_REPLACE, NULL);
     }
-    const dn_rma_guard_t guard = osc_guard(module, target);
-    return osc_acc_error(
-        dn_acc_swap(&guard.super, &element, osc_side_at(&there), origin_addr, compare_addr, result_addr));
+    return osc_acc_error(dn_acc_swap(guard_of(module, target), element, osc_side_at(&there), origin_addr,
+                                     compare_addr, result_addr));
 }

@@ -10,8 +10,6 @@
 
 #include "osc_dimmnet.h"
 
-#include "ompi/op/op.h"
-
 static MPI_Op const handles[DN_ACC_OPS] = {
     [DN_ACC_SUM] = MPI_SUM,       [DN_ACC_REPLACE] = MPI_REPLACE, [DN_ACC_NO_OP] = MPI_NO_OP,
     [DN_ACC_BAND] = MPI_BAND,     [DN_ACC_BOR] = MPI_BOR,         [DN_ACC_BXOR] = MPI_BXOR,
@@ -20,8 +18,7 @@ static MPI_Op const handles[DN_ACC_OPS] = {
     [DN_ACC_MAXLOC] = MPI_MAXLOC, [DN_ACC_MINLOC] = MPI_MINLOC,
 };
 
-/** By the number that an operation has in Fortran. */
-static const uint8_t numbers[OMPI_OP_BASE_FORTRAN_OP_MAX] = {
+const uint8_t ompi_osc_dimmnet_ops[OMPI_OP_BASE_FORTRAN_OP_MAX] = {
     [OMPI_OP_BASE_FORTRAN_NULL] = DN_ACC_OPS,      [OMPI_OP_BASE_FORTRAN_SUM] = DN_ACC_SUM,
     [OMPI_OP_BASE_FORTRAN_PROD] = DN_ACC_PROD,     [OMPI_OP_BASE_FORTRAN_MAX] = DN_ACC_MAX,
     [OMPI_OP_BASE_FORTRAN_MIN] = DN_ACC_MIN,       [OMPI_OP_BASE_FORTRAN_LAND] = DN_ACC_LAND,
@@ -32,12 +29,28 @@ static const uint8_t numbers[OMPI_OP_BASE_FORTRAN_OP_MAX] = {
     [OMPI_OP_BASE_FORTRAN_NO_OP] = DN_ACC_NO_OP,
 };
 
-dn_acc_op_t ompi_osc_dimmnet_op(MPI_Op op)
-{
-    const int number = op->o_f_to_c_index;
+/** An element of ompi_osc_dimmnet_plain. */
+#define PLAIN(type, sort)                                                                     \
+    {                                                                                         \
+        .size = sizeof(type), .extent = sizeof(type), .align = _Alignof(type), .kind = (sort) \
+    }
 
-    return 0 <= number && OMPI_OP_BASE_FORTRAN_OP_MAX > number ? (dn_acc_op_t) numbers[number] : DN_ACC_OPS;
-}
+const dn_element_t ompi_osc_dimmnet_plain[OPAL_DATATYPE_MAX_PREDEFINED] = {
+    [OPAL_DATATYPE_INT1] = PLAIN(int8_t, DN_ELEMENT_SIGNED),
+    [OPAL_DATATYPE_INT2] = PLAIN(int16_t, DN_ELEMENT_SIGNED),
+    [OPAL_DATATYPE_INT4] = PLAIN(int32_t, DN_ELEMENT_SIGNED),
+    [OPAL_DATATYPE_INT8] = PLAIN(int64_t, DN_ELEMENT_SIGNED),
+    [OPAL_DATATYPE_LONG] = PLAIN(long, DN_ELEMENT_SIGNED),
+    [OPAL_DATATYPE_UINT1] = PLAIN(uint8_t, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_UINT2] = PLAIN(uint16_t, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_UINT4] = PLAIN(uint32_t, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_UINT8] = PLAIN(uint64_t, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_UNSIGNED_LONG] = PLAIN(unsigned long, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_BOOL] = PLAIN(bool, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_WCHAR] = PLAIN(wchar_t, DN_ELEMENT_UNSIGNED),
+    [OPAL_DATATYPE_FLOAT4] = PLAIN(float, DN_ELEMENT_FLOAT),
+    [OPAL_DATATYPE_FLOAT8] = PLAIN(double, DN_ELEMENT_FLOAT),
+};
 
 bool ompi_osc_dimmnet_is_defined(uint32_t op, ompi_datatype_t *basic)
 {
@@ -71,14 +84,23 @@ static void element_reduce(const void *arg, dn_acc_op_t op, void *at, const void
     }
 }
 
-void ompi_osc_dimmnet_foreign(dn_element_t *element, ompi_datatype_t *basic)
+dn_element_t ompi_osc_dimmnet_element(ompi_datatype_t *basic)
 {
-    if (OPAL_DATATYPE_FLOAT4 == basic->super.id || OPAL_DATATYPE_FLOAT8 == basic->super.id) {
-        element->kind = DN_ELEMENT_FLOAT;
-        return;
+    dn_element_t element = {.size = 1, .extent = 1, .align = 1, .kind = DN_ELEMENT_UNSIGNED};
+
+    if (NULL == basic) {
+        return element;
     }
-    element->kind = DN_ELEMENT_FOREIGN;
-    element->reduce = element_reduce;
-    element->arg = basic;
-    element->layout = dn_element_has_gaps(element) ? dn_ompi_prog(basic) : NULL;
+    const dn_element_t *plain = osc_plain(basic);
+    if (NULL != plain) {
+        return *plain;
+    }
+    element.size = (uint32_t) basic->super.size;
+    element.extent = (uint32_t) (basic->super.ub - basic->super.lb);
+    element.align = 0 == basic->super.align ? 1 : basic->super.align;
+    element.kind = DN_ELEMENT_FOREIGN;
+    element.reduce = element_reduce;
+    element.arg = basic;
+    element.layout = dn_element_has_gaps(&element) ? dn_ompi_prog(basic) : NULL;
+    return element;
 }

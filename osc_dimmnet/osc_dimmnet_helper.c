@@ -146,7 +146,7 @@ static int find_element(int32_t number, uint32_t op, dn_element_t *element)
         || !ompi_osc_dimmnet_is_defined(op, type)) {
         return 0;
     }
-    *element = osc_element(type);
+    *element = ompi_osc_dimmnet_element(type);
     return 1;
 }
 
