@@ -94,7 +94,8 @@ typedef struct dn_rma_control {
     uint32_t accumulates; /**< the guard of accumulates: 1 + the rank of its owner */
     uint32_t longs;       /**< its owner's: bytes of long accumulates since the gate was opened */
     uint32_t most;        /**< its owner's: of these, until the gate is closed; 0: DN_RMA_CLOSE */
-    uint32_t shorts;      /**< its owner's: short ones since it was closed, beyond what long ones are worth */
+    uint32_t
+        shorts; /**< its owner's: what short ones since it was closed are worth, beyond the bytes of long ones */
     uint32_t pad_accumulates[12];
     uint32_t gate; /**< dn_guard_t::gate, in a line that few write */
     uint32_t pad_gate[15];

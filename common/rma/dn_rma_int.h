@@ -34,16 +34,16 @@
 /** Nanoseconds until an offer is taken back: two to four calls of the kernel. */
 #define DN_RMA_OFFER_NS 4000u
 
-/** Bytes of a long accumulate: one of so many is worth one short one that takes the guard (perf/dn_rma). */
-#define DN_RMA_LONG 256u
+/** Bytes of long accumulates, those of more than a cell, that are worth one short one that takes the guard (perf/dn_rma). */
+#define DN_RMA_WORTH 256u
 
 /** Bytes of long accumulates after which the gate is closed: cell by cell they take as long as the fence does. Each
  * closing in vain doubles it, up to the second number. */
 #define DN_RMA_CLOSE      (16u << 10)
 #define DN_RMA_CLOSE_MOST (64u << 20)
 
-/** Short accumulates, beyond what long ones are worth, after which the gate is opened again. */
-#define DN_RMA_REOPEN 64u
+/** What short accumulates are worth in bytes, beyond those of long ones, when the gate is opened again. */
+#define DN_RMA_REOPEN (64 * DN_RMA_WORTH)
 
 /** What a message is: its BOTF tag. */
 enum dn_rma_kind {

@@ -10,6 +10,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_cell.h"
 #include "dn_rma_int.h"
 
 /** Looks at the guard of one who must not wait. Most accumulates are over by then. */
@@ -370,14 +371,15 @@ int dn_rma_guard_close(const dn_guard_t *super, uint64_t len)
 {
     const dn_rma_guard_t *guard = (const dn_rma_guard_t *) super;
     dn_rma_control_t *control = guard->control;
-    const uint32_t worth = (uint32_t) (DN_RMA_CLOSE_MOST < len ? DN_RMA_CLOSE_MOST : len) / DN_RMA_LONG;
+    const uint32_t bytes = (uint32_t) (DN_RMA_CLOSE_MOST < len ? DN_RMA_CLOSE_MOST : len);
 
     if (0 != dn_load_relaxed_u32(&control->gate)) {
-        if (0 != worth) {
-            control->shorts -= worth < control->shorts ? worth : control->shorts;
+        if (DN_CELL < bytes) {
+            control->shorts -= bytes < control->shorts ? bytes : control->shorts;
             return 1;
         }
-        if (DN_RMA_REOPEN > ++control->shorts) {
+        control->shorts += DN_RMA_WORTH;
+        if (DN_RMA_REOPEN > control->shorts) {
             return 1;
         }
         control->shorts = 0;
@@ -389,8 +391,11 @@ int dn_rma_guard_close(const dn_guard_t *super, uint64_t len)
         /* An owner of the guard that lost its core would keep all others waiting. */
         return 0;
     }
+    if (DN_CELL >= bytes) {
+        return 0;
+    }
     control->most = 0 == control->most ? DN_RMA_CLOSE : control->most;
-    control->longs += worth * DN_RMA_LONG;
+    control->longs += bytes;
     return control->most <= control->longs && 0 != dn_rma_gate_close(guard);
 }
 /** @} */

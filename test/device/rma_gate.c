@@ -225,7 +225,7 @@ static void nobody_is_inside_a_closed_gate(dn_world_t *world)
     while (0 == world->rank
            && (CLOSINGS > closed || CLOSINGS > dn_load_acquire(&world->board->seat[1].word[KEPT]))) {
         dn_check_equal(dn_guard_enter(super), DN_OK);
-        if (0 != close_often(super, DN_RMA_LONG)) {
+        if (0 != close_often(super, DN_RMA_WORTH)) {
             dn_store_relaxed_u32(alone, 1);
             for (int i = 0; i < 20; i++) {
                 dn_pause();
