@@ -13,6 +13,10 @@ _Static_assert(sizeof(dn_auth_side_t) == 72, "both sides hash the same bytes");
 _Static_assert(DN_AUTH_EXCHANGE == crypto_scalarmult_BYTES, "the public half is a point");
 _Static_assert(sizeof(((dn_auth_way_t *) NULL)->key) == crypto_shorthash_KEYBYTES, "a key of SipHash");
 _Static_assert(sizeof(uint64_t) == crypto_shorthash_BYTES, "a tag of SipHash");
+_Static_assert(sizeof(((dn_auth_way_t *) NULL)->cipher) == crypto_aead_chacha20poly1305_IETF_KEYBYTES,
+               "a key of ChaCha20");
+_Static_assert(sizeof(uint64_t) + DN_AUTH_TAIL == crypto_aead_chacha20poly1305_IETF_ABYTES,
+               "two halves of a tag of Poly1305");
 
 /** What a hash is for; no two purposes have hashes in common (BLAKE2b's personalization). */
 #define DN_AUTH_PURPOSE crypto_generichash_blake2b_PERSONALBYTES
@@ -24,6 +28,7 @@ static const char dn_auth_for_address[DN_AUTH_PURPOSE + 1] = "dimmnet address ";
 static const char dn_auth_for_hello[DN_AUTH_PURPOSE + 1] = "dimmnet hello   ";
 static const char dn_auth_for_pair[DN_AUTH_PURPOSE + 1] = "dimmnet pair    ";
 static const char dn_auth_for_way[2][DN_AUTH_PURPOSE + 1] = {"dimmnet to      ", "dimmnet fro     "};
+static const char dn_auth_for_cipher[2][DN_AUTH_PURPOSE + 1] = {"dimmnet cipher o", "dimmnet cipher a"};
 static const char dn_auth_for_proof[2][DN_AUTH_PURPOSE + 1] = {"dimmnet opener  ", "dimmnet acceptor"};
 
 /** A hash of bytes under a key; key_len 0: anybody can make it. */
@@ -122,6 +127,8 @@ void dn_auth_pair(const dn_auth_root_t *root, const dn_auth_side_t *opener, cons
         memcpy(pair->way[role].key, bytes, sizeof(pair->way[role].key));
         memcpy(&pair->way[role].word, bytes + sizeof(pair->way[role].key), sizeof(pair->way[role].word));
         dn_auth_wipe(bytes, sizeof(bytes));
+        dn_auth_hash(dn_auth_for_cipher[role], pair->base, sizeof(pair->base), NULL, 0,
+                     pair->way[role].cipher, sizeof(pair->way[role].cipher));
     }
 }
 
@@ -142,4 +149,50 @@ uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, void *message, s
     (void) crypto_shorthash((uint8_t *) &tag, message, len, way->key);
     *place = was;
     return tag;
+}
+
+/* Messages that nobody else reads */
+
+/** The key is that of one direction of one connection, so that the number alone makes a nonce. */
+static void dn_auth_nonce(uint64_t number, uint8_t nonce[crypto_aead_chacha20poly1305_IETF_NPUBBYTES])
+{
+    memset(nonce, 0, crypto_aead_chacha20poly1305_IETF_NPUBBYTES);
+    memcpy(nonce + crypto_aead_chacha20poly1305_IETF_NPUBBYTES - sizeof(number), &number, sizeof(number));
+}
+
+void dn_auth_encrypt(const dn_auth_way_t *way, uint64_t number, const void *message, size_t len, size_t at,
+                     size_t clear, void *made)
+{
+    uint8_t nonce[crypto_aead_chacha20poly1305_IETF_NPUBBYTES];
+    uint8_t tag[crypto_aead_chacha20poly1305_IETF_ABYTES];
+    uint8_t *to = made;
+
+    dn_auth_nonce(number, nonce);
+    memcpy(to, message, clear);
+    memset(to + at, 0, sizeof(uint64_t));
+    (void) crypto_aead_chacha20poly1305_ietf_encrypt_detached(
+        to + clear, tag, NULL, (const uint8_t *) message + clear, len - clear - DN_AUTH_TAIL, to, clear, NULL,
+        nonce, way->cipher);
+    memcpy(to + at, tag, sizeof(uint64_t));
+    memcpy(to + len - DN_AUTH_TAIL, tag + sizeof(uint64_t), DN_AUTH_TAIL);
+}
+
+int dn_auth_decrypt(const dn_auth_way_t *way, uint64_t number, void *message, size_t len, size_t at,
+                    size_t clear)
+{
+    uint8_t nonce[crypto_aead_chacha20poly1305_IETF_NPUBBYTES];
+    uint8_t tag[crypto_aead_chacha20poly1305_IETF_ABYTES];
+    uint8_t *from = message;
+
+    if (len < clear + DN_AUTH_TAIL) {
+        return 0;
+    }
+    dn_auth_nonce(number, nonce);
+    memcpy(tag, from + at, sizeof(uint64_t));
+    memcpy(tag + sizeof(uint64_t), from + len - DN_AUTH_TAIL, DN_AUTH_TAIL);
+    memset(from + at, 0, sizeof(uint64_t));
+    return 0
+           == crypto_aead_chacha20poly1305_ietf_decrypt_detached(from + clear, NULL, from + clear,
+                                                                 len - clear - DN_AUTH_TAIL, tag, from, clear,
+                                                                 nonce, way->cipher);
 }

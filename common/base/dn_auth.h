@@ -32,8 +32,9 @@
  * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction
  * (DN_AUTH_HELLO), or a tag over its bytes and its number of 64 bits (DN_AUTH_FULL, SipHash-2-4). The word
  * holds off processes that cannot read the traffic. The tag holds off those that can, too: a message that is
- * forged, changed, or was seen before is not taken. Nothing is encrypted. The holder of a secret wipes it
- * when it is not needed any more.
+ * forged, changed, or was seen before is not taken. With DN_AUTH_ENCRYPTED a message goes through dn_auth_encrypt() instead
+ * (ChaCha20-Poly1305 of RFC 8439): nobody on the way reads more of it than its head. The holder of a secret wipes
+ * it when it is not needed any more.
  *
  * Threads: functions without state of their own; what they are given is the caller's.
  *
@@ -76,8 +77,9 @@ typedef enum dn_auth_role { DN_AUTH_OPENER, DN_AUTH_ACCEPTOR } dn_auth_role_t;
 
 /** The secrets of one direction. */
 typedef struct dn_auth_way {
-    uint8_t key[16]; /**< of tags (DN_AUTH_FULL) */
-    uint64_t word;   /**< of DN_AUTH_HELLO */
+    uint8_t key[16];    /**< of tags (DN_AUTH_FULL) */
+    uint64_t word;      /**< of DN_AUTH_HELLO */
+    uint8_t cipher[32]; /**< key of DN_AUTH_ENCRYPTED */
 } dn_auth_way_t;
 
 /** The secrets of a connection. */
@@ -178,6 +180,36 @@ static inline int dn_auth_opens(dn_auth_mode_t mode, const dn_auth_way_t *way, u
     }
     return DN_AUTH_NONE == mode || says == way->word;
 }
+/** @} */
+
+/** @name Messages that nobody else reads (DN_AUTH_ENCRYPTED) */
+/** @{ */
+
+/** Bytes at the end of such a message: the second half of its tag. The first half stands where dn_auth_seal() would write. */
+#define DN_AUTH_TAIL 8u
+
+/**
+ * Encrypt a message. Its first bytes stay in clear; the tag covers them, too.
+ *
+ * @param[in]  number   Of the message in its direction. The caller never gives one twice, not even for a message that was not sent: two
+ *                      messages under one number betray what is in them.
+ * @param[in]  message  @p len bytes, of which the last DN_AUTH_TAIL, and eight at @p at, do not count.
+ * @param[in]  at       Where the eight bytes are, within those in clear.
+ * @param[in]  clear    Bytes that stay in clear, at most len - DN_AUTH_TAIL.
+ * @param[out] made     @p len bytes, apart from @p message.
+ */
+DN_DEVICE_API void dn_auth_encrypt(const dn_auth_way_t *way, uint64_t number, const void *message, size_t len,
+                                   size_t at, size_t clear, void *made);
+
+/**
+ * Decrypt a message where it lies.
+ *
+ * @param[in,out] message  Afterwards as dn_auth_encrypt() was given it, but for the bytes that do not count.
+ *
+ * @return 0: no holder of the secrets of this direction made it so, under this number. What was encrypted is overwritten.
+ */
+DN_DEVICE_API int dn_auth_decrypt(const dn_auth_way_t *way, uint64_t number, void *message, size_t len,
+                                  size_t at, size_t clear);
 /** @} */
 
 #endif

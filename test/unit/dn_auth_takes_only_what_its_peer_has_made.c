@@ -206,13 +206,20 @@ typedef union message {
     uint8_t byte[MESSAGE];
 } message_t;
 
-static message_t made(dn_auth_mode_t mode, const dn_auth_way_t *way, uint64_t number, size_t len)
+static message_t plain_of(uint64_t number)
 {
     message_t message;
 
     for (size_t i = 0; i < MESSAGE; i++) {
         message.byte[i] = (uint8_t) (3 * i + number);
     }
+    return message;
+}
+
+static message_t made(dn_auth_mode_t mode, const dn_auth_way_t *way, uint64_t number, size_t len)
+{
+    message_t message = plain_of(number);
+
     dn_auth_seal(mode, way, number, &message, len, AT);
     return message;
 }
@@ -255,6 +262,86 @@ static void a_word_is_that_of_its_direction(void **state)
     assert_true(dn_auth_opens(DN_AUTH_NONE, &pair.way[0], 9, &message, MESSAGE, AT));
 }
 
+static message_t encrypted(const dn_auth_way_t *way, uint64_t number, const message_t *plain, size_t len)
+{
+    message_t message;
+
+    dn_auth_encrypt(way, number, plain, len, AT, HEAD, &message);
+    return message;
+}
+
+/** Computed from RFC 8439 in Python, which gives the RFC's own example, too. */
+static void a_cipher_is_the_known_one(void **state)
+{
+    const dn_auth_pair_t pair = pair_of(&key, 1, 2);
+    const message_t plain = plain_of(5), message = encrypted(&pair.way[DN_AUTH_OPENER], 5, &plain, 56);
+
+    assert_hex(pair.way[DN_AUTH_OPENER].cipher, sizeof(pair.way[0].cipher),
+               "b4710729eae03a435dc9ec1e5072305eff50a915776a2e18ea63e5677eddbe74");
+    assert_hex(pair.way[DN_AUTH_ACCEPTOR].cipher, sizeof(pair.way[0].cipher),
+               "0b6e01eac4e87d6b5ad3a7004d0a72eea4f28ce8914f27bd56162bece32d7a68");
+    assert_hex(&message, 28, "05080b0e1114171a1d202326292c2f3235383b3e4144474a670c5e8d");
+    assert_hex(message.byte + 28, 28, "f372087988dc11a49327b654e8f9533b24298a8bd0dfb72f228b29a2");
+}
+
+/** No bit of it can be changed, nor where it ends, and it is good under its number and in its direction alone. */
+static void a_cipher_fits_one_message_alone(void **state)
+{
+    const dn_auth_pair_t pair = pair_of(&key, 1, 2), bad = pair_of(&other_key, 1, 2);
+    const dn_auth_way_t *way = &pair.way[0];
+    const message_t plain = plain_of(5);
+
+    for (size_t len = HEAD + DN_AUTH_TAIL; len <= MESSAGE; len += 7) {
+        const size_t end = len - DN_AUTH_TAIL;
+        const message_t good = encrypted(way, 5, &plain, len);
+        message_t copy = good;
+        assert_true(dn_auth_decrypt(way, 5, &copy, len, AT, HEAD));
+        assert_memory_equal(&copy, &plain, AT);
+        assert_memory_equal(copy.byte + HEAD, plain.byte + HEAD, end - HEAD);
+        for (size_t bit = 0; bit < 8 * len; bit++) {
+            copy = good;
+            copy.byte[bit / 8] ^= (uint8_t) (1U << bit % 8);
+            assert_false(dn_auth_decrypt(way, 5, &copy, len, AT, HEAD));
+        }
+        for (size_t shorter = 0; shorter < len; shorter++) {
+            copy = good;
+            assert_false(dn_auth_decrypt(way, 5, &copy, shorter, AT, HEAD));
+        }
+        copy = good;
+        assert_false(dn_auth_decrypt(way, 6, &copy, len, AT, HEAD));
+        copy = good;
+        assert_false(dn_auth_decrypt(way, 5 + (UINT64_C(1) << 32), &copy, len, AT, HEAD));
+        copy = good;
+        assert_false(dn_auth_decrypt(&pair.way[1], 5, &copy, len, AT, HEAD));
+        copy = good;
+        assert_false(dn_auth_decrypt(&bad.way[0], 5, &copy, len, AT, HEAD));
+    }
+}
+
+/** Nothing that is encrypted is in what is sent, nor do two messages with the same bytes look alike. */
+static void a_cipher_shows_its_head_alone(void **state)
+{
+    const dn_auth_pair_t pair = pair_of(&key, 1, 2);
+    message_t plain, message[3];
+    unsigned same = 0;
+
+    memset(&plain, 'p', sizeof(plain));
+    message[0] = encrypted(&pair.way[0], 5, &plain, MESSAGE);
+    message[1] = encrypted(&pair.way[0], 6, &plain, MESSAGE);
+    message[2] = encrypted(&pair.way[1], 5, &plain, MESSAGE);
+    for (int i = 0; i < 3; i++) {
+        assert_memory_equal(&message[i], &plain, AT);
+        for (size_t at = HEAD; at + 8 <= MESSAGE; at++) {
+            assert_memory_not_equal(message[i].byte + at, plain.byte + at, 8);
+        }
+        for (size_t at = HEAD; at < MESSAGE; at++) {
+            same += message[i].byte[at] == message[(i + 1) % 3].byte[at];
+        }
+    }
+    /* One byte in 256 is by chance. */
+    assert_true(16 > same);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +353,9 @@ int main(void)
         cmocka_unit_test(keys_of_small_numbers_are_weak),
         cmocka_unit_test(a_tag_fits_one_message_alone),
         cmocka_unit_test(a_word_is_that_of_its_direction),
+        cmocka_unit_test(a_cipher_is_the_known_one),
+        cmocka_unit_test(a_cipher_fits_one_message_alone),
+        cmocka_unit_test(a_cipher_shows_its_head_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
