@@ -57,8 +57,9 @@ typedef enum dn_auth_mode {
     DN_AUTH_NONE, /**< the opener proves that it has the group's key, which may be a weak one; later messages carry nothing */
     DN_AUTH_HELLO, /**< the opener proves that it has the group's key; later messages carry a secret word,
                         which is known only to those that can read the traffic */
-    DN_AUTH_FULL /**< later messages carry a tag over their bytes and number, too: nobody on the way can change, forge or
+    DN_AUTH_FULL, /**< later messages carry a tag over their bytes and number, too: nobody on the way can change, forge or
                         repeat one. Transfers go by messages then */
+    DN_AUTH_ENCRYPTED /**< as DN_AUTH_FULL, and nobody on the way can read one; of the devices, ipnuma alone does so */
 } dn_auth_mode_t;
 
 /** The receiver of a message within the peer process. The tag (0..255) below it is the user's own. */

@@ -52,6 +52,7 @@ static void dn_ipnuma_free(dn_ipnuma_t *ipnuma)
     dn_ipnuma_regions_close(&ipnuma->regions);
     dn_ipnuma_map_close(&ipnuma->map);
     pthread_mutex_destroy(&ipnuma->lock);
+    free(ipnuma->cipher);
     free(ipnuma);
 }
 
@@ -118,6 +119,7 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
     ipnuma->iface.port = port;
     ipnuma->fd = -1;
     ipnuma->auth = config->auth;
+    ipnuma->cipher = DN_AUTH_ENCRYPTED == config->auth ? malloc(DN_IPNUMA_ROW_BYTES) : NULL;
     ipnuma->first = (uint64_t) config->first + 1;
     ipnuma->timeout_ns = config->timeout_s * UINT64_C(1000000000);
     ipnuma->max_senders = config->max_peers + dn_port_job(port)->size;
@@ -128,6 +130,7 @@ static dn_status_t dn_ipnuma_open(dn_port_t *port, const dn_config_t *config, co
     ipnuma->service.lull.fd = -1;
     ipnuma->service.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     dn_status_t status = 0 > ipnuma->service.event || 0 != dn_lull_open(&ipnuma->service.lull)
+                                 || (DN_AUTH_ENCRYPTED == config->auth && NULL == ipnuma->cipher)
                              ? DN_ERR_NOMEM
                              : dn_guests_add(&ipnuma->guests, &group->pgid);
     if (DN_OK != status) {

@@ -251,6 +251,7 @@ struct dn_ipnuma {
     int fd;
     int cuts_rows; /**< the kernel cuts a row of datagrams */
     dn_auth_mode_t auth;
+    uint8_t *cipher; /**< DN_AUTH_ENCRYPTED: dn_ipnuma_link_terms_t::cipher of all connections */
     uint64_t first;
     uint64_t timeout_ns;
     uint32_t max_senders;

@@ -99,6 +99,7 @@ int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
                                .credit = terms->credit,
                                .given = terms->given,
                                .told = terms->given,
+                               .cipher = terms->cipher,
                                .piece = (uint32_t) (terms->datagram - DN_IPNUMA_AROUND) / 8 * 8,
                                .seen = {.floor = terms->first}};
     return dn_loss_open(&link->loss, terms->first, terms->window);
@@ -198,12 +199,13 @@ static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_
 /**
  * Make a packet, ready to be sent.
  *
- * @param[in] word  NULL, or DN_IPNUMA_WORD bytes for one without a piece.
- * @param[in] body  Its piece; NULL: none.
+ * @param[in] word   NULL, or DN_IPNUMA_WORD bytes for one without a piece.
+ * @param[in] body   Its piece; NULL: none.
+ * @param[in] ahead  Bytes of packets that were made to be sent together with it.
  */
 static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *word,
-                                        const dn_ipnuma_body_t *body, unsigned flags, uint64_t number,
-                                        uint64_t now)
+                                        const dn_ipnuma_body_t *body, size_t ahead, unsigned flags,
+                                        uint64_t number, uint64_t now)
 {
     dn_ipnuma_gap_t gap[DN_IPNUMA_GAPS] = {{.count = 0}};
     const uint32_t most = NULL == body ? DN_IPNUMA_GAPS : DN_IPNUMA_GAPS_AHEAD;
@@ -231,8 +233,24 @@ static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *w
         memcpy(body->tlps + body->len, &code, sizeof(code));
         len += sizeof(piece) + body->len + sizeof(code);
     }
+    if (DN_AUTH_ENCRYPTED == link->auth) {
+        /* The body stays as it is, so that it can be sent again. The tag ends where the end code does. */
+        len += NULL == body ? DN_AUTH_TAIL : 0;
+        dn_auth_encrypt(&link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof), sizeof(head),
+                        link->cipher + ahead);
+        return (struct iovec){link->cipher + ahead, len};
+    }
     dn_auth_seal(link->auth, &link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
     return (struct iovec){bytes, len};
+}
+
+/** Packets were made and not sent: their numbers are used up. What is encrypted twice under one number betrays itself, if anybody has seen
+ * the first. */
+static void dn_ipnuma_link_skip(dn_ipnuma_link_t *link, uint32_t n)
+{
+    for (uint32_t i = 0; DN_AUTH_ENCRYPTED == link->auth && i < n; i++) {
+        (void) dn_loss_skip(&link->loss);
+    }
 }
 
 /** Send packets, which have just been made, with a piece each or without. @return how many of them: there is no room for the others now. */
@@ -273,7 +291,7 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
     } else {
         number = dn_loss_skip(&link->loss);
     }
-    const struct iovec packet = dn_ipnuma_link_make(link, bytes, NULL, flags, number, now);
+    const struct iovec packet = dn_ipnuma_link_make(link, bytes, NULL, 0, flags, number, now);
     /* One that finds no room is lost: what waits for an answer asks again. */
     (void) dn_ipnuma_link_emit(link, &packet, 1, 0);
 }
@@ -294,17 +312,20 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
 {
     const int again = body == link->again;
     const uint32_t first = NULL == body ? 0 : body->len;
+    /* Where there was no room, one packet finds out whether there is. */
+    const uint32_t most = DN_AUTH_ENCRYPTED == link->auth && 0 != link->refused_at ? 1 : DN_IPNUMA_ROW;
     uint32_t n = 0, last = first;
     size_t size = 0;
 
-    while (NULL != body && link->keyed && DN_IPNUMA_ROW > n && last == first && first >= body->len
+    while (NULL != body && link->keyed && most > n && last == first && first >= body->len
            && DN_IPNUMA_ROW_BYTES >= size + DN_IPNUMA_AROUND + body->len) {
         size += DN_IPNUMA_AROUND + body->len;
         if (!dn_loss_has_room(&link->loss, n + 1, size)
             || (!again && body->offset + body->len - link->applied > link->window)) {
             break;
         }
-        packet[n] = dn_ipnuma_link_make(link, NULL, body, 0, link->loss.next + n, now);
+        packet[n] = dn_ipnuma_link_make(link, NULL, body, size - DN_IPNUMA_AROUND - body->len, 0,
+                                        link->loss.next + n, now);
         n++;
         last = body->len;
         body = body->next;
@@ -312,7 +333,8 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
     return n;
 }
 
-/** What has no room was lost by no network, so that no window shrinks; nobody has seen it, so that its number is still free. */
+/** What has no room was lost by no network, so that no window shrinks; nobody has seen it, so that its number is still free, where it is not
+ * encrypted. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
 {
     struct iovec packet[DN_IPNUMA_ROW];
@@ -329,9 +351,10 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
             *at = body->next;
             dn_ipnuma_link_fly(link, body, now);
         }
+        dn_ipnuma_link_skip(link, n - sent);
         link->counts.resent += again ? sent : 0;
+        link->refused_at = sent == n ? 0 : now;
     } while (0 != n && sent == n);
-    link->refused_at = 0 == n ? 0 : now;
 }
 
 /** dn_loss_fate_fn_t */
@@ -376,8 +399,10 @@ static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
         dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
         return;
     }
-    const struct iovec packet = dn_ipnuma_link_make(link, NULL, oldest, DN_IPNUMA_ASKS, link->loss.next, now);
+    const struct iovec packet =
+        dn_ipnuma_link_make(link, NULL, oldest, 0, DN_IPNUMA_ASKS, link->loss.next, now);
     if (0 == dn_ipnuma_link_emit(link, &packet, 1, 1)) {
+        dn_ipnuma_link_skip(link, 1);
         return;
     }
     dn_ipnuma_link_fly(link, oldest, now);

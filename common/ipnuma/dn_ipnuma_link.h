@@ -71,6 +71,7 @@ typedef struct dn_ipnuma_link_counts {
 struct dn_ipnuma_link {
     const dn_ipnuma_link_ops_t *ops;
     dn_auth_mode_t auth;
+    uint8_t *cipher;       /**< DN_AUTH_ENCRYPTED: DN_IPNUMA_ROW_BYTES where packets are made that go now */
     int keyed;             /**< `in`, `out` and `token` are set: packets can be sent */
     dn_auth_way_t out, in; /**< secrets of both directions */
     uint64_t token;        /**< the other side's name for the connection */
@@ -122,6 +123,9 @@ typedef struct dn_ipnuma_link_terms {
     uint64_t ahead;    /**< and this one */
     uint64_t credit;   /**< bytes of messages that the other side lets this one have there, */
     uint64_t given;    /**< and this one the other */
+    uint8_t *
+        cipher; /**< DN_IPNUMA_ROW_BYTES for packets while they are sent, which all connections under one lock may share; NULL: none
+                            is encrypted. The caller's */
 } dn_ipnuma_link_terms_t;
 
 /** @return 0: no memory. */
@@ -157,7 +161,7 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now);
 /**
  * A PACKET came for the connection. Its proof is looked at first.
  *
- * @param[in] bytes  @p len bytes, at least a head, aligned to 8. Changed, and the same again.
+ * @param[in] bytes  @p len bytes, at least a head, aligned to 8. Changed, and the same again, but for what is decrypted.
  *
  * @return 1: it was of the other side, and new.
  */

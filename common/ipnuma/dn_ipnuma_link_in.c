@@ -159,6 +159,17 @@ static void dn_ipnuma_link_see(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *h
     }
 }
 
+/** Did the other side make this packet? It is decrypted then. */
+static int dn_ipnuma_link_opens(const dn_ipnuma_link_t *link, uint64_t number, uint8_t *bytes, size_t len)
+{
+    const size_t at = offsetof(dn_ipnuma_head_t, proof);
+
+    return link->keyed
+           && (DN_AUTH_ENCRYPTED == link->auth
+                   ? dn_auth_decrypt(&link->in, number, bytes, len, at, sizeof(dn_ipnuma_head_t))
+                   : dn_auth_opens(link->auth, &link->in, number, bytes, len, at));
+}
+
 int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, uint64_t now)
 {
     dn_ipnuma_head_t head;
@@ -166,13 +177,12 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
     uint64_t code;
 
     memcpy(&head, bytes, sizeof(head));
-    if (!link->keyed
-        || !dn_auth_opens(link->auth, &link->in, head.number, bytes, len,
-                          offsetof(dn_ipnuma_head_t, proof))) {
+    if (!dn_ipnuma_link_opens(link, head.number, bytes, len)) {
         link->counts.dropped++;
         return 0;
     }
     const int carries = 0 != (head.flags & DN_IPNUMA_CARRIES);
+    const int encrypted = DN_AUTH_ENCRYPTED == link->auth;
     const size_t ahead =
         carries ? DN_IPNUMA_AHEAD
                 : sizeof(head) + sizeof(dn_ipnuma_ack_t) + (size_t) head.ranges * sizeof(dn_ipnuma_gap_t);
@@ -183,10 +193,10 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
                && len - ahead == (uint64_t) piece.len + sizeof(code);
         if (good) {
             memcpy(&code, bytes + ahead + piece.len, sizeof(code));
-            good = DN_IPNUMA_END == code;
+            good = encrypted || DN_IPNUMA_END == code;
         }
     } else if (good) {
-        good = ahead == len;
+        good = ahead + (encrypted ? DN_AUTH_TAIL : 0) == len;
     }
     if (!good) {
         /* Where no tag covers it, that may be a fault of the network. */

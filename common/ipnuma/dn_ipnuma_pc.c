@@ -103,7 +103,8 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
                                           .window = where->window,
                                           .ahead = ipnuma->where.window,
                                           .credit = where->credit,
-                                          .given = ipnuma->where.credit};
+                                          .given = ipnuma->where.credit,
+                                          .cipher = ipnuma->cipher};
     uint64_t len, token;
 
     dn_ipnuma_pc_t *pc = calloc(1, sizeof(*pc));

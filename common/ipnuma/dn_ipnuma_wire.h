@@ -17,6 +17,9 @@
  *
  * Every datagram has a proof of its sender, which is looked at before anything else (dn_auth.h): of a PACKET head.proof, by the
  * mode of the job; the others have a MAC.
+ *
+ * With DN_AUTH_ENCRYPTED the head of a PACKET stays in clear, as associated data, and what follows is encrypted. The second half of
+ * the tag stands where the end code would, so that a packet with a piece is no longer; one without, which has no end code, has it behind.
  */
 #ifndef DN_IPNUMA_WIRE_H
 #define DN_IPNUMA_WIRE_H
@@ -58,7 +61,7 @@ enum {
 typedef struct dn_ipnuma_head {
     uint64_t token;  /**< by which the receiver knows the connection */
     uint64_t number; /**< of the packet, which is used once */
-    uint64_t proof;  /**< dn_auth_seal(); 0 where there is a MAC */
+    uint64_t proof;  /**< dn_auth_seal(), or half of a tag of dn_auth_encrypt(); 0 where there is a MAC */
     uint8_t kind;
     uint8_t ranges;
     uint8_t flags;

@@ -40,6 +40,11 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     if (!dn_guests_may_come(group, config->auth, "ofi")) {
         return DN_ERR_UNSUPPORTED;
     }
+    if (DN_AUTH_ENCRYPTED == config->auth) {
+        dn_log_error("ofi is passed over: it encrypts nothing; for auth encrypted name the device ipnuma, as "
+                     "in shm,ipnuma");
+        return DN_ERR_UNSUPPORTED;
+    }
     dn_ofi_t *ofi = calloc(1, sizeof(*ofi));
     if (NULL == ofi) {
         return DN_ERR_NOMEM;

@@ -42,8 +42,10 @@ int dn_ofi_is_sound(const dn_ofi_where_t *where)
 
 static const char *dn_ofi_auth_name(uint32_t auth)
 {
-    static const char *const name[] = {
-        [DN_AUTH_NONE] = "none", [DN_AUTH_HELLO] = "hello", [DN_AUTH_FULL] = "full"};
+    static const char *const name[] = {[DN_AUTH_NONE] = "none",
+                                       [DN_AUTH_HELLO] = "hello",
+                                       [DN_AUTH_FULL] = "full",
+                                       [DN_AUTH_ENCRYPTED] = "encrypted"};
     return auth < sizeof(name) / sizeof(name[0]) ? name[auth] : "unknown";
 }
 

@@ -4,7 +4,8 @@
  */
 /** @file
  * Two ends of a connection over a wire that loses, doubles, delays and changes datagrams, as a seed says, in a time of its own. All that
- * one end appends is taken by the other once, in order and unchanged, and the wire's worst is over in bounded time.
+ * one end appends is taken by the other once, in order and unchanged, and the wire's worst is over in bounded time. So with a tag on each
+ * packet, and with packets that are encrypted, each under a number of its own.
  */
 #include "dn_config.h"
 
@@ -27,6 +28,7 @@ typedef struct side {
     dn_ipnuma_link_t link;
     uint64_t sent, taken;
     uint64_t random_out, random_in; /**< what is sent, and expected, follows from these */
+    uint64_t number;                /**< of the newest packet that it has made */
 } side_t;
 
 typedef struct wire {
@@ -34,6 +36,8 @@ typedef struct wire {
 } wire_t;
 
 static side_t side[2];
+static dn_auth_mode_t auth;
+static uint8_t cipher[DN_IPNUMA_ROW_BYTES];
 static letter_t letter[ON_WIRE];
 static unsigned letters;
 static wire_t wire;
@@ -74,6 +78,7 @@ static int emit_one(int to, const void *bytes, size_t len)
 static uint32_t emit(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n)
 {
     const int to = link == &side[0].link;
+    side_t *from = (side_t *) link;
     size_t bytes = 0;
     uint32_t sent = 0;
 
@@ -83,6 +88,10 @@ static uint32_t emit(dn_ipnuma_link_t *link, const struct iovec *datagram, uint3
         assert_true(datagram[i].iov_len == datagram[0].iov_len
                     || (i + 1 == n && datagram[i].iov_len < datagram[0].iov_len));
         bytes += datagram[i].iov_len;
+        const uint64_t number = ((const dn_ipnuma_head_t *) datagram[i].iov_base)->number;
+        /* Also where one of that number was refused. */
+        assert_true(DN_AUTH_ENCRYPTED != auth || number > from->number);
+        from->number = number;
     }
     assert_true(DN_IPNUMA_ROW_BYTES >= bytes);
     rows += 1 < n;
@@ -125,7 +134,7 @@ static const dn_ipnuma_link_ops_t ops = {emit, take};
 static void open_both(uint64_t first)
 {
     const dn_ipnuma_link_terms_t terms = {
-        .first = first, .datagram = DATAGRAM, .window = 256 << 10, .ahead = 256 << 10};
+        .first = first, .datagram = DATAGRAM, .window = 256 << 10, .ahead = 256 << 10, .cipher = cipher};
     dn_auth_pair_t pair;
 
     dn_test_fill(&pair, sizeof(pair), 1);
@@ -133,7 +142,7 @@ static void open_both(uint64_t first)
     letters = 0;
     for (int i = 0; i < 2; i++) {
         assert_true(dn_ipnuma_link_open(&side[i].link, &ops, &terms));
-        dn_ipnuma_link_key(&side[i].link, DN_AUTH_FULL, &pair, (dn_auth_role_t) i, 7, clock_ns);
+        dn_ipnuma_link_key(&side[i].link, auth, &pair, (dn_auth_role_t) i, 7, clock_ns);
         side[i].random_out = (uint64_t) i;
         side[i].random_in = (uint64_t) !i;
     }
@@ -331,5 +340,8 @@ int main(void)
         cmocka_unit_test_setup(a_bad_wire_only_slows, begin),
     };
 
-    return cmocka_run_group_tests(tests, dn_unit_setup, NULL);
+    auth = DN_AUTH_FULL;
+    const int failed = cmocka_run_group_tests_name("tags", tests, dn_unit_setup, NULL);
+    auth = DN_AUTH_ENCRYPTED;
+    return failed + cmocka_run_group_tests_name("encrypted", tests, dn_unit_setup, NULL);
 }

@@ -212,7 +212,14 @@ static size_t make_packet(uint8_t *bytes, uint64_t number, const dn_tlp_t *tlp)
     len += piece.len;
     memcpy(bytes + len, &end, sizeof(end));
     len += sizeof(end);
-    dn_auth_seal(pc->link.auth, &pc->link.in, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
+    if (DN_AUTH_ENCRYPTED == pc->link.auth) {
+        _Alignas(8) uint8_t plain[512];
+        memcpy(plain, bytes, len);
+        dn_auth_encrypt(&pc->link.in, number, plain, len, offsetof(dn_ipnuma_head_t, proof), sizeof(head),
+                        bytes);
+    } else {
+        dn_auth_seal(pc->link.auth, &pc->link.in, number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
+    }
     return len;
 }
 
@@ -223,13 +230,12 @@ static dn_tlp_t message_of(uint32_t total)
         .kind = DN_TLP_MESSAGE, .message = DN_TLP_BOTF, .channel = DN_CHAN_USER, .len = 4, .total = total};
 }
 
-static void what_was_changed_or_heard_before_is_dropped(void **state)
+static void drop_what_was_changed_or_heard_before(dn_auth_mode_t auth)
 {
     _Alignas(8) uint8_t bytes[512];
     uint64_t random = 2;
 
-    (void) state;
-    open_both(DN_AUTH_FULL);
+    open_both(auth);
     /* Port 0 is told that something came that it has not sent, and says so. */
     dn_test_log.expected = 1;
     /* Not one that port 0 is about to use. */
@@ -256,6 +262,66 @@ static void what_was_changed_or_heard_before_is_dropped(void **state)
     dn_close(port[1]);
     dn_close(port[0]);
     dn_test_log.expected = 0;
+}
+
+static void what_was_changed_or_heard_before_is_dropped(void **state)
+{
+    (void) state;
+    drop_what_was_changed_or_heard_before(DN_AUTH_FULL);
+    drop_what_was_changed_or_heard_before(DN_AUTH_ENCRYPTED);
+}
+
+/** What a process has sent is not taken for what the other has. */
+static void what_comes_back_to_its_sender_is_dropped(void **state)
+{
+    _Alignas(8) uint8_t bytes[512];
+    const dn_tlp_t message = message_of(4);
+
+    (void) state;
+    for (int auth = DN_AUTH_HELLO; auth <= DN_AUTH_ENCRYPTED; auth++) {
+        open_both((dn_auth_mode_t) auth);
+        dn_ipnuma_pc_t *pc = pc_of_first();
+        const dn_auth_way_t in = pc->link.in;
+        /* As port 1 itself would make it. */
+        pc->link.in = pc->link.out;
+        const size_t len = make_packet(bytes, pc->link.seen.range[0].last + 1000, &message);
+        pc->link.in = in;
+        const uint64_t dropped = port[1]->counters.dropped;
+        come(bytes, len);
+        progress_second();
+        assert_int_equal(heard, 0);
+        assert_true(dropped < port[1]->counters.dropped);
+        close_both();
+    }
+}
+
+/** Each side says so in a sentence, and nobody is connected. */
+static void another_auth_is_refused(void **state)
+{
+    uint8_t address[DN_ADDRESS_MAX];
+
+    (void) state;
+    for (int auth = DN_AUTH_NONE; auth < DN_AUTH_ENCRYPTED; auth++) {
+        for (int i = 0; i < 2; i++) {
+            const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) i, .size = 2};
+            dn_config_t config;
+            dn_config_init(&config);
+            config.auth = 0 == i ? DN_AUTH_ENCRYPTED : auth;
+            assert_int_equal(dn_open("ipnuma:lo", &job, &config, &port[i]), DN_OK);
+        }
+        for (int i = 0; i < 2; i++) {
+            size_t len = sizeof(address);
+            assert_int_equal(dn_address(port[!i], address, &len), DN_OK);
+            dn_test_log_expect();
+            assert_int_equal(dn_connect(port[i], address, len, &peer[i]), DN_ERR_ACCESS);
+            assert_non_null(
+                strstr(dn_test_log.last, "has another auth than this process; set it to one value"));
+            dn_test_log.expected = 0;
+            assert_int_equal(device_of(i)->npcs, 0);
+        }
+        dn_close(port[1]);
+        dn_close(port[0]);
+    }
 }
 
 /** What comes of a message behind that finds nobody to be given to. */
@@ -474,6 +540,8 @@ int main(void)
         cmocka_unit_test(who_does_not_know_the_key_leaves_nothing),
         cmocka_unit_test(a_member_gets_a_short_answer_and_a_record_that_ends),
         cmocka_unit_test(what_was_changed_or_heard_before_is_dropped),
+        cmocka_unit_test(what_comes_back_to_its_sender_is_dropped),
+        cmocka_unit_test(another_auth_is_refused),
         cmocka_unit_test(who_leaves_in_the_midst_of_a_message_is_cut_off),
         cmocka_unit_test(who_takes_nothing_is_given_up),
         cmocka_unit_test(what_is_not_shared_is_not_reached),

@@ -172,9 +172,9 @@ static void auth(void **state)
     dn_config_t config;
 
     dn_config_init(&config);
-    config.auth = DN_AUTH_FULL + 1;
+    config.auth = DN_AUTH_ENCRYPTED + 1;
     refused("shm", &config, "auth");
-    config.auth = DN_AUTH_FULL;
+    config.auth = DN_AUTH_ENCRYPTED;
     taken(&config);
 }
 

@@ -57,6 +57,7 @@ static void words(void **state)
     assert_string_equal(auth->word[DN_AUTH_NONE], "none");
     assert_string_equal(auth->word[DN_AUTH_HELLO], "hello");
     assert_string_equal(auth->word[DN_AUTH_FULL], "full");
+    assert_string_equal(auth->word[DN_AUTH_ENCRYPTED], "encrypted");
     assert_string_equal(announce->word[DN_TAG_ANNOUNCES_NONE], "never");
     assert_string_equal(announce->word[DN_TAG_ANNOUNCES_AWAY], "auto");
     assert_string_equal(announce->word[DN_TAG_ANNOUNCES_ALL], "always");
