@@ -36,11 +36,12 @@ static dn_ipnuma_t *device_of(const dn_port_t *of)
 
 static dn_port_t *open_one(uint32_t pid)
 {
+    static const dn_auth_mode_t auth[] = {DN_AUTH_HELLO, DN_AUTH_FULL, DN_AUTH_ENCRYPTED};
     dn_job_t job = {.nlocal = 2, .pid = pid};
     dn_config_t config;
     dn_port_t *opened = NULL;
 
-    dn_fuzz_network_config(&job, &config, ports);
+    dn_fuzz_network_config(&job, &config, auth[ports % 3]);
     DN_FUZZ_CHECK(DN_OK == dn_open("ipnuma:lo", &job, &config, &opened));
     DN_FUZZ_CHECK(DN_OK == dn_handler_set(opened, DN_CHAN_USER, dn_fuzz_read, &sum));
     return opened;
@@ -164,7 +165,14 @@ static void make_packet(dn_ipnuma_pc_t *pc, uint8_t *bytes, size_t len)
             tlp[15] &= 0xfc;
         }
     }
-    if (0 == head->proof) {
+    if (0 == head->proof && DN_AUTH_ENCRYPTED == link->auth && sizeof(*head) + DN_AUTH_TAIL <= len) {
+        uint8_t *plain = malloc(len);
+        DN_FUZZ_CHECK(NULL != plain);
+        memcpy(plain, bytes, len);
+        dn_auth_encrypt(&link->in, head->number, plain, len, offsetof(dn_ipnuma_head_t, proof), sizeof(*head),
+                        bytes);
+        free(plain);
+    } else if (0 == head->proof) {
         dn_auth_seal(link->auth, &link->in, head->number, bytes, len, offsetof(dn_ipnuma_head_t, proof));
     }
 }

@@ -39,7 +39,7 @@ static void open_port(void)
     dn_job_t job = {.nlocal = 1};
     dn_config_t config;
 
-    dn_fuzz_network_config(&job, &config, ports++);
+    dn_fuzz_network_config(&job, &config, 0 == ports++ % 2 ? DN_AUTH_HELLO : DN_AUTH_FULL);
     dn_log_set(dn_fuzz_say_nothing, NULL);
     DN_FUZZ_CHECK(DN_OK == dn_open("ofi:net@lo", &job, &config, &port));
     DN_FUZZ_CHECK(DN_OK == dn_handler_set(port, DN_CHAN_USER, dn_fuzz_read, &sum));
