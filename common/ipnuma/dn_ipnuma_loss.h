@@ -13,6 +13,9 @@
  * loses packets at random it stays wider, and beside other senders it takes no more than its share. Within a machine room CUBIC is always
  * in its Reno-friendly region (section 4.3): by the time at which its cubic function grew, that has grown by far more. The function is left out.
  *
+ * A sender does not pace (section 7.7). Its window is bounded by the receiver's buffer, and acknowledgements come often enough to clock
+ * it. A pacer lost no fewer packets on slow links with short queues, and made long streams on a fast link slower.
+ *
  * Where the RFC leaves a value to the network, it is that of one machine room: see the constants.
  *
  * Time is the caller's, in nanoseconds, so that tests have their own. Threads: the caller's lock. Pinned by
