@@ -533,6 +533,16 @@ static void a_key_of_small_numbers_is_refused(dn_world_t *world)
     dn_close(world->port);
 }
 
+/** What is to be encrypted does not go in clear. */
+static void auth_encrypted_is_refused(dn_world_t *world)
+{
+    world->config.auth = DN_AUTH_ENCRYPTED;
+    dn_test_log.expected = 1;
+    dn_check_equal(dn_open(world->variant->device, &world->job, &world->config, &world->port),
+                   DN_ERR_UNSUPPORTED);
+    dn_test_log.expected = 0;
+}
+
 /** Rank 1 lets nobody in, and connects to nobody, until it is told of rank 0's greeting. */
 static void who_is_not_let_in_is_told_of(dn_world_t *world)
 {
@@ -589,6 +599,7 @@ static const dn_world_test_t tests[] = {
     {"junk_does_not_keep_a_stranger_out", 3, junk_does_not_keep_a_stranger_out},
     {"another_byte_order_is_told_once", 2, another_byte_order_is_told_once},
     {"a_key_of_small_numbers_is_refused", 1, a_key_of_small_numbers_is_refused},
+    {"auth_encrypted_is_refused", 1, auth_encrypted_is_refused},
     {"who_is_not_let_in_is_told_of", 2, who_is_not_let_in_is_told_of},
     {"another_auth_is_told", 2, another_auth_is_told},
     {"what_was_heard_before_is_no_sign_of_life", 2, what_was_heard_before_is_no_sign_of_life},
