@@ -22,7 +22,7 @@ dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait)
     static __thread uint64_t steps __attribute__((tls_model("initial-exec")));
     const int events = dn_progress(dsm->port);
 
-    if (0 != dn_load_relaxed_u32(&dsm->lost) && !dsm->closing) {
+    if (0 != dn_load_relaxed_u32(&dsm->lost) && !dn_dsm_is_closing(dsm)) {
         return DN_ERR_UNREACH;
     }
     if (0 == events) {

@@ -193,9 +193,8 @@ struct dn_dsm {
     uint32_t used; /**< pages that are allocated */
     uint32_t timeout_s;
     dn_dsm_protocol_t protocol;
-    bool moves;   /**< homes do */
-    bool shares;  /**< one memory for all: nothing is detected, fetched or told */
-    bool closing; /**< processes that go are not missed */
+    bool moves;  /**< homes do */
+    bool shares; /**< one memory for all: nothing is detected, fetched or told */
     const dn_dsm_meet_t *meet;
     int folder;     /**< of dn_dsm_meet_folder: descriptor */
     char path[256]; /**< of it */
@@ -206,6 +205,7 @@ struct dn_dsm {
     dn_tree_t *tree;     /**< NULL: one rank */
     size_t tell_bytes;   /**< of dn_dsm_tell_t */
     uint32_t lost;       /**< 1 + rank of a process that is gone; 0: none. Atomic */
+    uint32_t closing;    /**< not 0: dn_dsm_is_closing(). Atomic */
     uint32_t broken;     /**< calls that all make were different */
 
     dn_segment_t *cache;
@@ -281,6 +281,18 @@ extern __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
 static inline dn_status_t dn_dsm_is_whole(const dn_dsm_t *dsm)
 {
     return 0 == dn_load_relaxed_u32(&dsm->lost) ? DN_OK : DN_ERR_UNREACH;
+}
+
+/**
+ * Are processes that go not missed? Any thread that makes progress asks this when it hears that one has gone.
+ *
+ * Relaxed: another process goes only after it has heard "done" from this one, and this one tells that by a system call after it has set
+ * the word. So the word reaches memory before the other process can go, and before any thread here can hear of it. A
+ * thread that hears of a process that went before that finds 0 or 1: whether that process is missed is open then anyway.
+ */
+static inline bool dn_dsm_is_closing(const dn_dsm_t *dsm)
+{
+    return 0 != dn_load_relaxed_u32(&dsm->closing);
 }
 
 /** Was this address in a memory that has been closed? */

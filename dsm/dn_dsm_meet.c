@@ -66,7 +66,7 @@ dn_status_t dn_dsm_meet_pause(dn_dsm_t *dsm, uint64_t until, const char *whom, c
         return DN_ERR_UNREACH;
     }
     if (dn_dsm_clock() > until) {
-        if (dsm->closing) {
+        if (dn_dsm_is_closing(dsm)) {
             dn_log_error("shared memory: %s has come to dn_dsm_close(), but has not left it within %u s",
                          whom, (unsigned) dsm->timeout_s);
         } else {
