@@ -5,6 +5,9 @@
 /** @file dn_dsm_diff.h
  * What differs between a page and its twin, to the byte: bytes that this process has not changed may have been changed
  * by another one, and must not be sent.
+ *
+ * The twin becomes what the page was, and the blocks are sent from the twin. Each word of the page is read once. So what a thread writes
+ * to the page meanwhile is either in the twin and sent, or it differs from the twin and is found the next time.
  */
 #ifndef DN_DSM_DIFF_H
 #define DN_DSM_DIFF_H
@@ -15,13 +18,14 @@
 #define DN_DSM_DIFF_MAX(len) (((len) + 1) / 2)
 
 /**
- * Find the bytes that differ.
+ * Find the bytes that differ, and copy them into the twin.
  *
- * @param[in]  page, twin  @p len bytes each, aligned to 8; len is a multiple of 8.
- * @param[in]  at          Added to the place of each block.
- * @param[out] block       In rising order, none touches another: room for DN_DSM_DIFF_MAX(len).
+ * @param[in]     page   @p len bytes, aligned to 8; len is a multiple of 8. Other threads may write them.
+ * @param[in,out] twin   The same, but nobody else writes them.
+ * @param[in]     at     Added to the place of each block.
+ * @param[out]    block  In rising order, none touches another: room for DN_DSM_DIFF_MAX(len).
  * @return blocks.
  */
-size_t dn_dsm_diff(const void *page, const void *twin, size_t len, uint64_t at, dn_block_t *block);
+size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_block_t *block);
 
 #endif

@@ -311,7 +311,7 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t home, dn_dsm_op_t *op)
         const bool last = i == dsm->flush.count;
         if (0 < blocks && (last || DN_DSM_BLOCKS <= blocks)) {
             const dn_sg_t sg = {.block = dsm->blocks, .count = blocks};
-            dn_xfer_t xfer = {.local = dsm->raw,
+            dn_xfer_t xfer = {.local = dsm->twin,
                               .local_sg = &sg,
                               .key = &dsm->card[home].cache,
                               .remote_sg = &sg,
