@@ -56,7 +56,7 @@
  * must not touch shared memory. After fork() the child must not use it.
  *
  * @par Signals
- * Accesses are detected by SIGSEGV, and by SIGBUS with "uffd". A thread that blocks the signal and makes such an access is
+ * Accesses are detected by SIGSEGV, and by SIGBUS with "uffd" and "scan". A thread that blocks the signal and makes such an access is
  * killed by the kernel. The handler fetches the page, and so runs the transport; it uses the thread's alternate stack where
  * there is one (sigaltstack(2)), which then has 64 KiB at least. A signal that is not of shared memory goes to the handler
  * that was there before. A handler that the program installs later calls the one that it replaces, with all three arguments,
@@ -109,7 +109,7 @@ typedef struct dn_dsm_config {
     const char
         *protocol; /**< "lazy", "scope", "eager" or "update" (doc/dsm.md); the same everywhere. "lazy" */
     const char
-        *detect; /**< how accesses are detected: "segv", "uffd", or "auto", the first of these that works */
+        *detect; /**< how accesses are detected: "segv", "uffd", "scan", or "auto", the first that works */
     const char *
         share; /**< "auto": where one host has all processes, they map one memory, and nothing is copied; "never" */
     /** "stay"; or "move": at a barrier a page gets the one process as its home that alone has written it for some time. Then no
@@ -191,7 +191,7 @@ DN_API dn_status_t dn_dsm_close(dn_dsm_t *dsm);
 DN_API uint32_t dn_dsm_rank(const dn_dsm_t *dsm);
 /** The number of processes. */
 DN_API uint32_t dn_dsm_ranks(const dn_dsm_t *dsm);
-/** How accesses are detected: "segv", "uffd", or "shared" where nothing has to be. */
+/** How accesses are detected: "segv", "uffd", "scan", or "shared" where nothing has to be. */
 DN_API const char *dn_dsm_detects(const dn_dsm_t *dsm);
 /** The i-th way of detecting accesses; NULL: there are no more. */
 DN_API const char *dn_dsm_detect_name(size_t i);
@@ -266,8 +266,8 @@ DN_API dn_status_t dn_dsm_reduce(dn_dsm_t *dsm, dn_dsm_fold_t fold, double *valu
 DN_API dn_status_t dn_dsm_prefetch(dn_dsm_t *dsm, const void *at, uint64_t len);
 
 /** Have a range readable, or writable, also for system calls, until any thread of this process calls one of
- * dn_dsm_lock(), _unlock(), _acquire(), _release(), _barrier() or _reduce(). With "uffd" the kernel may take a page out again
- * as it reclaims memory: a system call that fails with EFAULT is made again after another dn_dsm_touch(). Errors as
+ * dn_dsm_lock(), _unlock(), _acquire(), _release(), _barrier() or _reduce(). With "uffd" and "scan" the kernel may take a page
+ * out again as it reclaims memory: a system call that fails with EFAULT is made again after another dn_dsm_touch(). Errors as
  * dn_dsm_prefetch(). */
 DN_API dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write);
 

@@ -124,7 +124,7 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
     }
     dsm->detect = dn_dsm_detect_find(config->detect);
     const char *why =
-        NULL == dsm->detect ? "there is no such way, but segv and uffd" : dsm->detect->why_not();
+        NULL == dsm->detect ? "there is no such way, but segv, uffd and scan" : dsm->detect->why_not();
     if (NULL != why) {
         dn_log_error("shared memory: accesses cannot be detected by \"%s\": %s", config->detect, why);
         return NULL == dsm->detect ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;

@@ -44,7 +44,8 @@ const dn_dsm_detect_t dn_dsm_detect_segv = {.name = "segv",
                                             .close = dn_dsm_segv_close,
                                             .set = dn_dsm_segv_set};
 
-static const dn_dsm_detect_t *const dn_dsm_detects_all[] = {&dn_dsm_detect_segv, &dn_dsm_detect_uffd};
+static const dn_dsm_detect_t *const dn_dsm_detects_all[] = {&dn_dsm_detect_segv, &dn_dsm_detect_uffd,
+                                                            &dn_dsm_detect_scan};
 
 const dn_dsm_detect_t *dn_dsm_detect_find(const char *name)
 {

@@ -25,6 +25,27 @@
  *      ABSENT ----access----> OWN ----barrier: somebody has fetched it----> DIRTY <---> FLUSHING, CLEAN as above
  *      CLEAN -----barrier: the home has moved here----> OWN
  *
+ * Where the way of detection has a scan (dn_dsm_detect.h), no write is noticed as it is made, so there is no moment for a twin before
+ * the first one. Each copy has its twin from the start, and is CLEAN whether it was written or not:
+ *
+ *                 access             done: twin           notice, acquire             sent
+ *      ABSENT ------------> FETCHING ----------> CLEAN -----------------> DROPPING ---------> ABSENT
+ *                                                | ^
+ *                                                +-+ release: scan, protect what was found, send what differs from the twin
+ *
+ * The twin is what the home has given, and what was sent from here. So a page differs from its twin in the bytes that were written here
+ * and not sent yet, and in no others, whoever else writes the page. No write is lost:
+ *
+ *   - One that comes before the release is in the page before the scan asks for it. So the page is found, and the write is seen as the
+ *     page is compared. Until the page is found it stays as it is, so one that was not found is found by a later scan.
+ *   - A page that was found is protected before it is compared. Another thread may write it meanwhile: either the word that is
+ *     compared has that, and it is sent and in the twin; or it differs from the twin afterwards, and the next scan finds the page.
+ *   - A copy that is dropped is out of the front before it is compared: nobody writes it any more. It is compared in any case, as
+ *     the kernel does not tell any more whether it was written.
+ *   - What the kernel takes out of the front as it reclaims memory, the scan finds, and it comes back as a page that was written.
+ *
+ * A home needs no twin: a page of its own that was found is noted. A page that was found without need makes a notice too many, no more.
+ *
  * A page is *shared* once a barrier has told all that a process has fetched it. Before, its home does not notice that it writes the
  * page, and a copy of it, which is *loose*, is dropped at each acquire.
  *
@@ -60,6 +81,7 @@ typedef enum dn_dsm_state {
     DN_DSM_CLEAN,
     DN_DSM_DIRTY,
     DN_DSM_FLUSHING,
+    DN_DSM_DROPPING,
     DN_DSM_OWN
 } dn_dsm_state_t;
 
@@ -227,6 +249,8 @@ struct dn_dsm {
     pthread_mutex_t sync; /**< of releases and acquires: notes, lists below, rings */
     pthread_mutex_t table;
     dn_dsm_page_t *page;
+    uint64_t *
+        clean; /**< bits of pages that are CLEAN, where scans find what was written; else NULL. Under `table` */
     dn_dsm_list_t dirty;     /**< under `table` */
     dn_dsm_list_t loose;     /**< under `table` */
     dn_dsm_list_t wrote;     /**< under `sync`: since the last barrier */

@@ -292,6 +292,10 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
     bool all = true;
 
     dsm->page = calloc(dsm->pages, sizeof(*dsm->page));
+    if (NULL != dsm->detect->scan) {
+        dsm->clean = calloc(dsm->pages / 64 + 1, sizeof(*dsm->clean));
+        all = NULL != dsm->clean;
+    }
     dsm->lock = calloc(dsm->locks, sizeof(*dsm->lock));
     dsm->out = malloc(DN_DSM_LOG * sizeof(*dsm->out) + sizeof(uint64_t));
     dsm->in = malloc(dn_dsm_board_runs(dsm) * sizeof(*dsm->in));
@@ -501,6 +505,7 @@ void dn_dsm_free(dn_dsm_t *dsm)
         dsm->meet->close(dsm);
     }
     free(dsm->page);
+    free(dsm->clean);
     free(dsm->lock);
     free(dsm->out);
     free(dsm->in);

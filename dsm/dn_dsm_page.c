@@ -19,15 +19,27 @@
 
 /** Pages that are fetched at once. */
 #define DN_DSM_FETCH 64u
+/** Most pages, none of them CLEAN, that a scan goes over to reach the next CLEAN one: they take as long as another call. */
+#define DN_DSM_GAP 256u
 
 /** What an access was, where the machine tells. */
 enum { DN_DSM_IS_READ, DN_DSM_IS_WRITE, DN_DSM_IS_UNKNOWN };
 
 /** @name States, and what they permit */
 /** @{ */
-static void dn_dsm_page_set(dn_dsm_page_t *page, dn_dsm_state_t state)
+/** Do writes to CLEAN pages raise no signal, but a scan finds them? */
+static bool dn_dsm_page_scans(const dn_dsm_t *dsm)
 {
-    page->state = (uint8_t) state;
+    return NULL != dsm->clean;
+}
+
+static void dn_dsm_page_set(dn_dsm_t *dsm, uint32_t page, dn_dsm_state_t state)
+{
+    dsm->page[page].state = (uint8_t) state;
+    if (dn_dsm_page_scans(dsm)) {
+        const uint64_t bit = UINT64_C(1) << page % 64;
+        dsm->clean[page / 64] = (dsm->clean[page / 64] & ~bit) | (DN_DSM_CLEAN == state ? bit : 0);
+    }
 }
 
 static dn_dsm_access_t dn_dsm_page_access(const dn_dsm_page_t *page)
@@ -154,16 +166,37 @@ static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_
     return status;
 }
 
-/** A page becomes dirty. `table` is held, and the front does not permit writes yet. */
-static void dn_dsm_page_soil(dn_dsm_t *dsm, uint32_t page)
+/** Make the twin of a page that is not at home. `table` is held, and nobody writes the page. */
+static void dn_dsm_page_copy(dn_dsm_t *dsm, uint32_t page)
 {
     if (dsm->rank != dsm->page[page].home) {
         const uint64_t at = (uint64_t) page * dsm->page_bytes;
         memcpy(dsm->twin + at, dsm->raw + at, dsm->page_bytes);
         dn_dsm_count(&dsm->stat.twins, 1);
     }
-    dn_dsm_page_set(&dsm->page[page], DN_DSM_DIRTY);
-    dn_dsm_list_add(&dsm->dirty, page);
+}
+
+/** A page may be written from here on: it becomes dirty, or CLEAN, for a scan to find it. `table` is held. */
+static void dn_dsm_page_soil(dn_dsm_t *dsm, uint32_t page)
+{
+    dn_dsm_page_copy(dsm, page);
+    if (dn_dsm_page_scans(dsm)) {
+        dn_dsm_page_set(dsm, page, DN_DSM_CLEAN);
+    } else {
+        dn_dsm_page_set(dsm, page, DN_DSM_DIRTY);
+        dn_dsm_list_add(&dsm->dirty, page);
+    }
+}
+
+/** A page is here: it was fetched, or this is its home and it is shared. `table` is held. */
+static void dn_dsm_page_arrive(dn_dsm_t *dsm, uint32_t page, int write, dn_dsm_span_t *span)
+{
+    if (DN_DSM_IS_WRITE == write || dn_dsm_page_scans(dsm)) {
+        dn_dsm_page_soil(dsm, page);
+    } else {
+        dn_dsm_page_set(dsm, page, DN_DSM_CLEAN);
+    }
+    dn_dsm_span_add(span, page, DN_DSM_NONE, DN_DSM_IS_WRITE == write ? DN_DSM_WRITE : DN_DSM_READ);
 }
 
 /** Have a page of this home in the file, for what maps it from there. Another process may write the page meanwhile: the byte is not
@@ -189,19 +222,18 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
                 page->flags |= DN_DSM_LOOSE;
                 dn_dsm_list_add(&dsm->loose, number);
             }
-            dn_dsm_page_set(page, DN_DSM_FETCHING);
+            dn_dsm_page_set(dsm, number, DN_DSM_FETCHING);
             return 1;
         }
         dn_dsm_page_fill(dsm, number);
-        if (0 == (page->flags & DN_DSM_SHARED)) {
-            dn_dsm_page_set(page, DN_DSM_OWN);
-        } else if (DN_DSM_IS_WRITE == write) {
-            dn_dsm_page_soil(dsm, number);
-        } else {
-            dn_dsm_page_set(page, DN_DSM_CLEAN);
+        if (0 != (page->flags & DN_DSM_SHARED)) {
+            dn_dsm_page_arrive(dsm, number, write, span);
+            return 0;
         }
+        dn_dsm_page_set(dsm, number, DN_DSM_OWN);
         break;
     case DN_DSM_FETCHING:
+    case DN_DSM_DROPPING:
         return -1;
     case DN_DSM_FLUSHING:
         if (DN_DSM_IS_READ != write) {
@@ -209,6 +241,12 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
         }
         break;
     case DN_DSM_CLEAN:
+        if (dn_dsm_page_scans(dsm)) {
+            /* The kernel has taken the page out of the front, and with it may be what it knew of writes: a scan is to find it. Or
+             * another thread had the same fault: then this changes nothing. */
+            dn_dsm_span_add(span, number, DN_DSM_NONE, DN_DSM_WRITE);
+            return 0;
+        }
         /* Where the machine does not tell, a fault of a page that can be read was a write. */
         if (DN_DSM_IS_READ != write) {
             dn_dsm_page_soil(dsm, number);
@@ -252,16 +290,12 @@ static dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_
             for (uint32_t i = 0; i < left; i++) {
                 dn_dsm_page_t *one = &dsm->page[ours[i]];
                 if (DN_OK != status) {
-                    dn_dsm_page_set(one, DN_DSM_ABSENT);
+                    dn_dsm_page_set(dsm, ours[i], DN_DSM_ABSENT);
                 } else if (0 != (one->flags & DN_DSM_STALE)) {
                     one->flags &= (uint8_t) ~DN_DSM_STALE;
                     ours[again++] = ours[i];
-                } else if (DN_DSM_IS_WRITE == write) {
-                    dn_dsm_page_soil(dsm, ours[i]);
-                    dn_dsm_span_add(&span, ours[i], DN_DSM_NONE, DN_DSM_WRITE);
                 } else {
-                    dn_dsm_page_set(one, DN_DSM_CLEAN);
-                    dn_dsm_span_add(&span, ours[i], DN_DSM_NONE, DN_DSM_READ);
+                    dn_dsm_page_arrive(dsm, ours[i], write, &span);
                 }
             }
             dn_dsm_span_end(&span);
@@ -353,13 +387,16 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
             page->flags |= DN_DSM_WROTE;
             dn_dsm_list_add(&dsm->wrote, number);
         }
+        if (DN_DSM_FLUSHING != page->state) {
+            continue;
+        }
         if (0 != (page->flags & DN_DSM_STALE)) {
             page->flags &= (uint8_t) ~DN_DSM_STALE;
-            dn_dsm_page_set(page, DN_DSM_ABSENT);
+            dn_dsm_page_set(dsm, number, DN_DSM_ABSENT);
             dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_NONE);
             dn_dsm_count(&dsm->stat.dropped, 1);
         } else {
-            dn_dsm_page_set(page, DN_DSM_CLEAN);
+            dn_dsm_page_set(dsm, number, DN_DSM_CLEAN);
         }
     }
     dn_dsm_span_end(&span);
@@ -368,23 +405,12 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
     dn_dsm_page_ring(dsm);
 }
 
-dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
+/** Send home what was written to the pages in dsm->flush, and note them. `sync` is held. */
+static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm)
 {
-    dn_dsm_span_t span = {.dsm = dsm};
     dn_dsm_op_t op[DN_DSM_RANKS_MAX] = {0};
     dn_status_t status = DN_OK;
 
-    pthread_mutex_lock(&dsm->table);
-    const dn_dsm_list_t empty = dsm->flush;
-    dsm->flush = dsm->dirty;
-    dsm->dirty = empty;
-    dn_dsm_list_sort(&dsm->flush);
-    for (uint32_t i = 0; i < dsm->flush.count; i++) {
-        dn_dsm_page_set(&dsm->page[dsm->flush.page[i]], DN_DSM_FLUSHING);
-        dn_dsm_span_add(&span, dsm->flush.page[i], DN_DSM_WRITE, DN_DSM_READ);
-    }
-    dn_dsm_span_end(&span);
-    pthread_mutex_unlock(&dsm->table);
     if (0 == dsm->flush.count) {
         return DN_OK;
     }
@@ -402,6 +428,72 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
     dn_dsm_page_sent(dsm);
     dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);
     return status;
+}
+
+/** dn_dsm_found_fn_t. Of what was found, CLEAN pages count. */
+static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
+{
+    dn_dsm_t *dsm = arg;
+    uint32_t page = (uint32_t) ((uint64_t) ((const uint8_t *) at - dsm->front) / dsm->page_bytes);
+
+    for (const uint32_t end = page + (uint32_t) (len / dsm->page_bytes); page < end; page++) {
+        if (0 != (dsm->clean[page / 64] >> page % 64 & 1)) {
+            dn_dsm_list_add(&dsm->flush, page);
+        }
+    }
+}
+
+/** Find CLEAN pages that were written: dsm->flush. `table` is held. */
+static void dn_dsm_page_scan(dn_dsm_t *dsm)
+{
+    const uint32_t words = (dsm->used + 63) / 64;
+    int error = 0;
+
+    for (uint32_t word = 0; word < words && 0 == error;) {
+        if (0 == dsm->clean[word]) {
+            word++;
+            continue;
+        }
+        const uint32_t first = word * 64;
+        uint32_t end = first;
+        for (; word < words && word * 64 - end <= DN_DSM_GAP; word++) {
+            end = 0 != dsm->clean[word] ? (word + 1) * 64 : end;
+        }
+        end = end < dsm->used ? end : dsm->used;
+        error = dsm->detect->scan(dsm->front + (uint64_t) first * dsm->page_bytes,
+                                  (uint64_t) (end - first) * dsm->page_bytes, dn_dsm_page_found, dsm);
+    }
+    if (0 != error) {
+        dn_log_error(
+            "shared memory: the kernel does not tell which pages were written (%s): detect accesses by segv",
+            strerror(error));
+        _exit(EXIT_FAILURE);
+    }
+}
+
+dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
+{
+    const bool scans = dn_dsm_page_scans(dsm);
+    dn_dsm_span_t span = {.dsm = dsm};
+
+    pthread_mutex_lock(&dsm->table);
+    if (scans) {
+        dn_dsm_page_scan(dsm);
+    } else {
+        const dn_dsm_list_t empty = dsm->flush;
+        dsm->flush = dsm->dirty;
+        dsm->dirty = empty;
+        dn_dsm_list_sort(&dsm->flush);
+    }
+    for (uint32_t i = 0; i < dsm->flush.count; i++) {
+        if (!scans) {
+            dn_dsm_page_set(dsm, dsm->flush.page[i], DN_DSM_FLUSHING);
+        }
+        dn_dsm_span_add(&span, dsm->flush.page[i], DN_DSM_WRITE, DN_DSM_READ);
+    }
+    dn_dsm_span_end(&span);
+    pthread_mutex_unlock(&dsm->table);
+    return dn_dsm_page_flush(dsm);
 }
 /** @} */
 
@@ -478,25 +570,38 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
     /* No other process keeps a copy. */
     page->flags &= (uint8_t) ~DN_DSM_SHARED;
     if (here) {
-        dn_dsm_page_set(page, DN_DSM_OWN);
+        dn_dsm_page_set(dsm, number, DN_DSM_OWN);
         dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_WRITE);
         dn_dsm_span_end(&span);
+    } else if (DN_DSM_CLEAN == page->state && dn_dsm_page_scans(dsm)) {
+        /* It was the home, or has a twin that is the same. */
+        dn_dsm_page_copy(dsm, number);
     }
     dn_dsm_page_mark(dsm, number);
     pthread_mutex_unlock(&dsm->table);
     dn_dsm_count(&dsm->stat.moved, here);
 }
 
-dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
+/** Keep in dsm->flush what differs from its twin. `sync` is held. */
+static void dn_dsm_page_sift(dn_dsm_t *dsm)
 {
-    dn_dsm_span_t span = {.dsm = dsm};
-    bool dirty = false;
-    dn_status_t status = DN_OK;
+    uint32_t left = 0;
 
-    if (0 == dsm->stale.count) {
-        return DN_OK;
+    for (uint32_t i = 0; i < dsm->flush.count; i++) {
+        const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
+        if (0 != memcmp(dsm->raw + at, dsm->twin + at, dsm->page_bytes)) {
+            dsm->flush.page[left++] = dsm->flush.page[i];
+        }
     }
-    dn_dsm_list_sort(&dsm->stale);
+    dsm->flush.count = left;
+}
+
+/** Drop copies that are not dirty. @param[out] dirty_p  There are others. @return of the transfers. */
+static dn_status_t dn_dsm_page_drop_clean(dn_dsm_t *dsm, bool *dirty_p)
+{
+    const bool scans = dn_dsm_page_scans(dsm);
+    dn_dsm_span_t span = {.dsm = dsm};
+
     pthread_mutex_lock(&dsm->table);
     for (uint32_t i = 0; i < dsm->stale.count; i++) {
         const uint32_t number = dsm->stale.page[i];
@@ -504,14 +609,42 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
         page->flags &= (uint8_t) ~DN_DSM_LISTED;
         if (DN_DSM_CLEAN == page->state) {
             page->flags &= (uint8_t) ~DN_DSM_STALE;
-            dn_dsm_page_set(page, DN_DSM_ABSENT);
+            dn_dsm_page_set(dsm, number, scans ? DN_DSM_DROPPING : DN_DSM_ABSENT);
             dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_NONE);
             dn_dsm_count(&dsm->stat.dropped, 1);
+            if (scans) {
+                dn_dsm_list_add(&dsm->flush, number);
+            }
         }
-        dirty = dirty || DN_DSM_DIRTY == page->state;
+        *dirty_p = *dirty_p || DN_DSM_DIRTY == page->state;
     }
     dn_dsm_span_end(&span);
     pthread_mutex_unlock(&dsm->table);
+    if (!scans) {
+        return DN_OK;
+    }
+    dn_dsm_page_sift(dsm);
+    const dn_status_t status = dn_dsm_page_flush(dsm);
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < dsm->stale.count; i++) {
+        if (DN_DSM_DROPPING == dsm->page[dsm->stale.page[i]].state) {
+            dn_dsm_page_set(dsm, dsm->stale.page[i], DN_DSM_ABSENT);
+        }
+    }
+    pthread_mutex_unlock(&dsm->table);
+    dn_dsm_page_ring(dsm);
+    return status;
+}
+
+dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
+{
+    bool dirty = false;
+
+    if (0 == dsm->stale.count) {
+        return DN_OK;
+    }
+    dn_dsm_list_sort(&dsm->stale);
+    dn_status_t status = dn_dsm_page_drop_clean(dsm, &dirty);
     if (dirty) {
         /* What was written to it here goes home; then it is dropped. */
         status = dn_dsm_page_release(dsm);

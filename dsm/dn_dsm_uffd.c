@@ -10,6 +10,9 @@
  *
  * UFFDIO_CONTINUE can map a page write-protected since Linux 6.4. Before, a write between it and the protection would be missed, so
  * older kernels are refused.
+ *
+ * With UFFD_FEATURE_WP_ASYNC, since Linux 6.7, the kernel itself permits a write to a page that is write-protected, and the writer gets no
+ * signal. PAGEMAP_SCAN finds the pages that are not write-protected.
  */
 #include "dn_config.h"
 
@@ -19,6 +22,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -34,18 +38,49 @@
 #ifndef UFFD_FEATURE_WP_HUGETLBFS_SHMEM
 #    define UFFD_FEATURE_WP_HUGETLBFS_SHMEM (1 << 12)
 #endif
+#ifndef UFFD_FEATURE_WP_ASYNC
+#    define UFFD_FEATURE_WP_ASYNC (1 << 15)
+#endif
 #ifndef UFFDIO_CONTINUE_MODE_WP
 #    define UFFDIO_CONTINUE_MODE_WP ((__u64) 1 << 1)
 #endif
 
-static int dn_dsm_uffd_fd = -1;
+/** PAGEMAP_SCAN, its argument, and what it tells of a page, under names of our own. */
+typedef struct dn_dsm_scan {
+    uint64_t size;
+    uint64_t flags;
+    uint64_t start;
+    uint64_t end;
+    uint64_t walk_end;
+    uint64_t vec;
+    uint64_t vec_len;
+    uint64_t max_pages;
+    uint64_t category_inverted;
+    uint64_t category_mask;
+    uint64_t category_anyof_mask;
+    uint64_t return_mask;
+} dn_dsm_scan_t;
+_Static_assert(96 == sizeof(dn_dsm_scan_t), "struct pm_scan_arg");
+typedef struct dn_dsm_scanned {
+    uint64_t start;
+    uint64_t end;
+    uint64_t categories;
+} dn_dsm_scanned_t;
+#define DN_DSM_SCAN_CALL       _IOWR('f', 16, dn_dsm_scan_t)
+#define DN_DSM_SCAN_IS_WRITTEN (UINT64_C(1) << 1) /**< PAGE_IS_WRITTEN */
+#define DN_DSM_SCAN_IS_PRESENT (UINT64_C(1) << 3) /**< PAGE_IS_PRESENT */
+/** Runs of pages that a call tells. */
+#define DN_DSM_SCAN_RUNS 128u
 
-/** A descriptor that has what is needed. @return it, or -1 with errno. */
-static int dn_dsm_uffd_make(void)
+static int dn_dsm_uffd_fd = -1;
+static int dn_dsm_uffd_map = -1; /**< for scans: the page map of this process */
+
+/** A descriptor that has what is needed. @param[in] more  Features. @return it, or -1 with errno. */
+static int dn_dsm_uffd_make(uint64_t more)
 {
     struct uffdio_api api = {.api = UFFD_API,
                              .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM
-                                         | UFFD_FEATURE_WP_HUGETLBFS_SHMEM};
+                                         | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | more};
     const int fd = (int) syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 
     if (0 <= fd && 0 != ioctl(fd, UFFDIO_API, &api)) {
@@ -88,18 +123,56 @@ static int dn_dsm_uffd_continue(int fd, void *at, uint64_t len, uint64_t mode)
     return 0;
 }
 
-static const char *dn_dsm_uffd_why_not(void)
+static int dn_dsm_uffd_protect(int fd, void *at, uint64_t len, uint64_t mode)
+{
+    struct uffdio_writeprotect range = {.range = {.start = (uintptr_t) at, .len = len}, .mode = mode};
+
+    return 0 == ioctl(fd, UFFDIO_WRITEPROTECT, &range) ? 0 : errno;
+}
+
+/** Find what is not write-protected, or not mapped: before a page was reclaimed, it may have been written. @return 0, or what errno
+ * would be. */
+static int dn_dsm_uffd_find(int map, void *at, uint64_t len, dn_dsm_found_fn_t found, void *arg)
+{
+    dn_dsm_scanned_t run[DN_DSM_SCAN_RUNS];
+    dn_dsm_scan_t scan = {.size = sizeof(scan),
+                          .start = (uintptr_t) at,
+                          .end = (uintptr_t) at + len,
+                          .vec = (uintptr_t) run,
+                          .vec_len = DN_DSM_SCAN_RUNS,
+                          .category_inverted = DN_DSM_SCAN_IS_PRESENT,
+                          .category_anyof_mask = DN_DSM_SCAN_IS_PRESENT | DN_DSM_SCAN_IS_WRITTEN};
+
+    while (scan.start < scan.end) {
+        const int runs = ioctl(map, DN_DSM_SCAN_CALL, &scan);
+        if (0 > runs) {
+            return errno;
+        }
+        for (int i = 0; i < runs; i++) {
+            found(arg, (const void *) (uintptr_t) run[i].start, run[i].end - run[i].start);
+        }
+        scan.start = scan.walk_end;
+    }
+    return 0;
+}
+
+/** What a probe tries with a page that is mapped twice. @return NULL: all works; or why not. */
+typedef const char *(*dn_dsm_uffd_try_fn_t)(int fd, uint8_t *front, uint64_t page);
+
+/** Probe with features. */
+static const char *dn_dsm_uffd_probe(uint64_t more, dn_dsm_uffd_try_fn_t try)
 {
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
-    const int fd = dn_dsm_uffd_make();
+    const int fd = dn_dsm_uffd_make(more);
     const char *why = NULL;
     int file;
 
     if (0 > fd) {
-        return ENOSYS == errno ? "the kernel has no userfaultfd, or a sandbox hides it"
-               : EINVAL == errno
-                   ? "the kernel does not tell of minor faults and writes in shared memory (Linux 5.19)"
-                   : "the kernel does not permit userfaultfd";
+        return ENOSYS == errno   ? "the kernel has no userfaultfd, or a sandbox hides it"
+               : EINVAL != errno ? "the kernel does not permit userfaultfd"
+               : 0 != more
+                   ? "the kernel does not permit writes to pages that are write-protected (Linux 6.7)"
+                   : "the kernel does not tell of minor faults and writes in shared memory (Linux 5.19)";
     }
     file = memfd_create("dimmnet probe", MFD_CLOEXEC);
     if (0 > file || 0 != ftruncate(file, (off_t) page)) {
@@ -111,10 +184,7 @@ static const char *dn_dsm_uffd_why_not(void)
             why = "no memory can be mapped";
         } else {
             raw[0] = 1;
-            if (0 != dn_dsm_uffd_register(fd, front, page)
-                || 0 != dn_dsm_uffd_continue(fd, front, page, UFFDIO_CONTINUE_MODE_WP)) {
-                why = "the kernel does not map pages write-protected by UFFDIO_CONTINUE (Linux 6.4)";
-            }
+            why = try(fd, front, page);
         }
         if (MAP_FAILED != raw) {
             munmap(raw, page);
@@ -130,9 +200,22 @@ static const char *dn_dsm_uffd_why_not(void)
     return why;
 }
 
-static int dn_dsm_uffd_open(void *at, uint64_t len)
+static const char *dn_dsm_uffd_try(int fd, uint8_t *front, uint64_t page)
 {
-    dn_dsm_uffd_fd = dn_dsm_uffd_make();
+    return 0 == dn_dsm_uffd_register(fd, front, page)
+                   && 0 == dn_dsm_uffd_continue(fd, front, page, UFFDIO_CONTINUE_MODE_WP)
+               ? NULL
+               : "the kernel does not map pages write-protected by UFFDIO_CONTINUE (Linux 6.4)";
+}
+
+static const char *dn_dsm_uffd_why_not(void)
+{
+    return dn_dsm_uffd_probe(0, dn_dsm_uffd_try);
+}
+
+static int dn_dsm_uffd_open_with(uint64_t more, void *at, uint64_t len)
+{
+    dn_dsm_uffd_fd = dn_dsm_uffd_make(more);
     if (0 > dn_dsm_uffd_fd) {
         return errno;
     }
@@ -144,19 +227,17 @@ static int dn_dsm_uffd_open(void *at, uint64_t len)
     return error;
 }
 
+static int dn_dsm_uffd_open(void *at, uint64_t len)
+{
+    return dn_dsm_uffd_open_with(0, at, len);
+}
+
 static void dn_dsm_uffd_close(void)
 {
     if (0 <= dn_dsm_uffd_fd) {
         close(dn_dsm_uffd_fd);
         dn_dsm_uffd_fd = -1;
     }
-}
-
-static int dn_dsm_uffd_protect(void *at, uint64_t len, uint64_t mode)
-{
-    struct uffdio_writeprotect range = {.range = {.start = (uintptr_t) at, .len = len}, .mode = mode};
-
-    return 0 == ioctl(dn_dsm_uffd_fd, UFFDIO_WRITEPROTECT, &range) ? 0 : errno;
 }
 
 static int dn_dsm_uffd_set(void *at, uint64_t len, dn_dsm_access_t from, dn_dsm_access_t to)
@@ -167,7 +248,7 @@ static int dn_dsm_uffd_set(void *at, uint64_t len, dn_dsm_access_t from, dn_dsm_
     if (DN_DSM_NONE == from) {
         return dn_dsm_uffd_continue(dn_dsm_uffd_fd, at, len, DN_DSM_READ == to ? UFFDIO_CONTINUE_MODE_WP : 0);
     }
-    return dn_dsm_uffd_protect(at, len, DN_DSM_READ == to ? UFFDIO_WRITEPROTECT_MODE_WP : 0);
+    return dn_dsm_uffd_protect(dn_dsm_uffd_fd, at, len, DN_DSM_READ == to ? UFFDIO_WRITEPROTECT_MODE_WP : 0);
 }
 
 const dn_dsm_detect_t dn_dsm_detect_uffd = {.name = "uffd",
@@ -176,3 +257,80 @@ const dn_dsm_detect_t dn_dsm_detect_uffd = {.name = "uffd",
                                             .open = dn_dsm_uffd_open,
                                             .close = dn_dsm_uffd_close,
                                             .set = dn_dsm_uffd_set};
+
+/** @name Writes that a scan finds */
+/** @{ */
+static int dn_dsm_scan_map(void)
+{
+    return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+}
+
+static void dn_dsm_scan_count(void *arg, const void *at, uint64_t len)
+{
+    (void) at;
+    *(uint64_t *) arg += len;
+}
+
+/** A write is found, and after it was protected against, the next one. */
+static const char *dn_dsm_scan_try(int fd, uint8_t *front, uint64_t page)
+{
+    const char *why = dn_dsm_uffd_try(fd, front, page);
+    const int map = dn_dsm_scan_map();
+    uint64_t found = 0;
+
+    if (NULL == why && 0 > map) {
+        why = "/proc/self/pagemap cannot be opened";
+    }
+    for (uint64_t i = 0; i < 2 && NULL == why; i++) {
+        const int before = dn_dsm_uffd_find(map, front, page, dn_dsm_scan_count, &found);
+        const bool none = found == i * page;
+        *(volatile uint8_t *) front = 1;
+        if (0 != before || !none || 0 != dn_dsm_uffd_find(map, front, page, dn_dsm_scan_count, &found)
+            || found != (i + 1) * page
+            || 0 != dn_dsm_uffd_protect(fd, front, page, UFFDIO_WRITEPROTECT_MODE_WP)) {
+            why = "the kernel does not find pages that were written (PAGEMAP_SCAN, Linux 6.7)";
+        }
+    }
+    if (0 <= map) {
+        close(map);
+    }
+    return why;
+}
+
+static const char *dn_dsm_scan_why_not(void)
+{
+    return dn_dsm_uffd_probe(UFFD_FEATURE_WP_ASYNC, dn_dsm_scan_try);
+}
+
+static void dn_dsm_scan_close(void)
+{
+    dn_dsm_uffd_close();
+    if (0 <= dn_dsm_uffd_map) {
+        close(dn_dsm_uffd_map);
+        dn_dsm_uffd_map = -1;
+    }
+}
+
+static int dn_dsm_scan_open(void *at, uint64_t len)
+{
+    dn_dsm_uffd_map = dn_dsm_scan_map();
+    const int error = 0 > dn_dsm_uffd_map ? errno : dn_dsm_uffd_open_with(UFFD_FEATURE_WP_ASYNC, at, len);
+    if (0 != error) {
+        dn_dsm_scan_close();
+    }
+    return error;
+}
+
+static int dn_dsm_scan_scan(void *at, uint64_t len, dn_dsm_found_fn_t found, void *arg)
+{
+    return dn_dsm_uffd_find(dn_dsm_uffd_map, at, len, found, arg);
+}
+
+const dn_dsm_detect_t dn_dsm_detect_scan = {.name = "scan",
+                                            .signal = SIGBUS,
+                                            .why_not = dn_dsm_scan_why_not,
+                                            .open = dn_dsm_scan_open,
+                                            .close = dn_dsm_scan_close,
+                                            .set = dn_dsm_uffd_set,
+                                            .scan = dn_dsm_scan_scan};
+/** @} */

@@ -477,6 +477,30 @@ static void touched_memory_goes_to_system_calls(const ground_t *g)
     close(pipes[1]);
 }
 
+/** The kernel takes a page out of the front after it was written, as it may when it reclaims memory. Every second time the page is read
+ * again before the release. */
+static void what_the_kernel_takes_out_is_not_forgotten(const ground_t *g)
+{
+    const size_t page = (size_t) sysconf(_SC_PAGESIZE);
+    void *at;
+
+    dn_check_equal(dn_dsm_alloc(g->dsm, page, DN_DSM_HOME_RANK, 0, &at), DN_OK);
+    volatile uint64_t *word = at;
+    for (uint64_t i = 1; i <= rounds / 10; i++) {
+        dn_check_equal(word[g->rank], i - 1);
+        word[g->rank] = i;
+        dn_check_equal(madvise(at, page, MADV_DONTNEED), 0);
+        if (0 == i % 2) {
+            dn_check_equal(word[g->rank], i);
+        }
+        barrier(g);
+        for (unsigned r = 0; r < g->ranks; r++) {
+            dn_check_equal(word[r], i);
+        }
+        barrier(g);
+    }
+}
+
 /** What was prefetched is read without a fault. */
 static void prefetched_pages_are_here(const ground_t *g)
 {
@@ -598,6 +622,7 @@ static const struct {
     TEST(reductions_are_the_same_everywhere),
     TEST(threads_use_it_at_once),
     TEST(touched_memory_goes_to_system_calls),
+    TEST(what_the_kernel_takes_out_is_not_forgotten),
     TEST(prefetched_pages_are_here),
     TEST(pages_have_the_homes_that_they_were_given),
     TEST(pages_move_to_who_writes_them),
