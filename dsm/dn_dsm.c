@@ -188,7 +188,7 @@ static dn_status_t dn_dsm_alloc_take(dn_dsm_t *dsm, uint64_t pages, uint64_t sum
     const uint32_t first = dsm->used;
     dn_dsm_tell_t told[DN_DSM_RANKS_MAX];
 
-    dsm->used += (uint32_t) pages;
+    dn_store_relaxed_u32(&dsm->used, first + (uint32_t) pages);
     dn_dsm_inside++;
     const dn_status_t status = dn_dsm_all(dsm, &tell, told);
     dn_dsm_inside--;
@@ -250,7 +250,7 @@ dn_status_t dn_dsm_alloc_homes(dn_dsm_t *dsm, uint64_t bytes, const uint16_t *ho
 dn_status_t dn_dsm_touch(dn_dsm_t *dsm, void *at, uint64_t len, int write)
 {
     const uint64_t off = (uint64_t) ((uint8_t *) at - dsm->front),
-                   room = (uint64_t) dsm->used * dsm->page_bytes;
+                   room = (uint64_t) dn_dsm_used(dsm) * dsm->page_bytes;
 
     if ((uint8_t *) at < dsm->front || off > room || len > room - off) {
         dn_log_error("shared memory: %llu bytes at %p are not allocated in it", (unsigned long long) len, at);

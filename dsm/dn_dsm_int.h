@@ -212,7 +212,7 @@ struct dn_dsm {
     uint32_t locks;
     uint32_t page_bytes;
     uint32_t pages;
-    uint32_t used; /**< pages that are allocated */
+    uint32_t used; /**< pages that are allocated. Atomic: dn_dsm_used(), but in the thread that allocates */
     uint32_t timeout_s;
     dn_dsm_protocol_t protocol;
     bool moves;  /**< homes do */
@@ -317,6 +317,17 @@ static inline dn_status_t dn_dsm_is_whole(const dn_dsm_t *dsm)
 static inline bool dn_dsm_is_closing(const dn_dsm_t *dsm)
 {
     return 0 != dn_load_relaxed_u32(&dsm->closing);
+}
+
+/**
+ * Pages that are allocated, for a thread that does not allocate.
+ *
+ * Relaxed: a thread that touches a page, or is told of it, comes after the call that has allocated the page in this process. The program
+ * has handed the address on, or another process has left that call before it wrote the page. So the thread finds that many or more.
+ */
+static inline uint32_t dn_dsm_used(const dn_dsm_t *dsm)
+{
+    return dn_load_relaxed_u32(&dsm->used);
 }
 
 /** Was this address in a memory that has been closed? */

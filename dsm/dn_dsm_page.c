@@ -446,7 +446,7 @@ static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
 /** Find CLEAN pages that were written: dsm->flush. `table` is held. */
 static void dn_dsm_page_scan(dn_dsm_t *dsm)
 {
-    const uint32_t words = (dsm->used + 63) / 64;
+    const uint32_t used = dn_dsm_used(dsm), words = (used + 63) / 64;
     int error = 0;
 
     for (uint32_t word = 0; word < words && 0 == error;) {
@@ -459,7 +459,7 @@ static void dn_dsm_page_scan(dn_dsm_t *dsm)
         for (; word < words && word * 64 - end <= DN_DSM_GAP; word++) {
             end = 0 != dsm->clean[word] ? (word + 1) * 64 : end;
         }
-        end = end < dsm->used ? end : dsm->used;
+        end = end < used ? end : used;
         error = dsm->detect->scan(dsm->front + (uint64_t) first * dsm->page_bytes,
                                   (uint64_t) (end - first) * dsm->page_bytes, dn_dsm_page_found, dsm);
     }
@@ -525,7 +525,9 @@ void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page)
 void dn_dsm_page_all_stale(dn_dsm_t *dsm)
 {
     pthread_mutex_lock(&dsm->table);
-    for (uint32_t page = 0; page < dsm->used; page++) {
+    const uint32_t used = dn_dsm_used(dsm);
+
+    for (uint32_t page = 0; page < used; page++) {
         dn_dsm_page_mark(dsm, page);
     }
     pthread_mutex_unlock(&dsm->table);
@@ -728,7 +730,7 @@ static void dn_dsm_page_fault(int number, siginfo_t *info, void *context)
         return;
     }
     const uint32_t page = (uint32_t) ((uint64_t) (at - dsm->front) / dsm->page_bytes);
-    if (page >= dsm->used || dsm->shares) {
+    if (page >= dn_dsm_used(dsm) || dsm->shares) {
         dn_dsm_page_pass(number, info, context, "is outside of what was allocated");
         return;
     }

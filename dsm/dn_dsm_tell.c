@@ -21,7 +21,7 @@ void dn_dsm_hear(dn_dsm_t *dsm, const dn_dsm_note_t *note, uint64_t count, uint3
 {
     for (uint64_t i = 0; i < count; i++) {
         /* Bytes of a peer. */
-        if (note[i].page >= dsm->used || note[i].writer >= dsm->ranks || dsm->rank == note[i].writer) {
+        if (note[i].page >= dn_dsm_used(dsm) || note[i].writer >= dsm->ranks || dsm->rank == note[i].writer) {
             continue;
         }
         const uint64_t interval = dn_dsm_note_interval(&note[i]);
