@@ -276,6 +276,8 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     if (DN_SHM_SPENT == refused || (DN_SHM_FOREIGN == refused && NULL == known)) {
         if (DN_SHM_CLOSED == state || dn_shm_gone(slot.os_pid, slot.start_time)) {
             dn_shm_free_slot(shm, index);
+            /* A later life may have waited for this. */
+            dn_shm_look_soon(shm);
         }
         return;
     }
@@ -284,10 +286,13 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
         return;
     }
     dn_shm_peer_t *peer = (dn_shm_peer_t *) known;
+    if (NULL == peer && !again && 0 != refused && DN_SHM_RETRY != refused) {
+        return;
+    }
     if ((NULL == peer || NULL == peer->rx) && !dn_shm_is_earliest(shm, index)) {
         return;
     }
-    if (NULL == peer && (again || 0 == refused || DN_SHM_RETRY == refused)) {
+    if (NULL == peer) {
         peer = dn_shm_meet_at(shm, index, &slot);
     }
     if (NULL == peer) {
