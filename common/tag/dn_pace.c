@@ -367,7 +367,7 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     if (wanted == way && (DN_PACE_UNTIMED != begin || counts)) {
         dn_pace_step(class, way, len);
     }
-    if (DN_PACE_PIECES == way && 0 != class->uncounted && 0 == --class->uncounted) {
+    if (DN_PACE_PIECES == way && 0 != class->uncounted && 0 == --class->uncounted && way == class->trial) {
         class->sum = 0;
         class->timed = 0;
     }

@@ -585,7 +585,7 @@ static inline int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t want
         dn_copy(to, (const uint8_t *) message.data + sizeof(head), len);
     }
     dn_take(from->peer, &message);
-    dn_store_relaxed(&from->seen, from->seen + 1);
+    from->seen++;
     *head_p = head;
     *size_p = len;
     return 1;
