@@ -178,7 +178,7 @@ static inline int dn_auth_opens(dn_auth_mode_t mode, const dn_auth_way_t *way, u
     if (DN_AUTH_FULL == mode) {
         return says == dn_auth_tag(way, number, message, len, at);
     }
-    return DN_AUTH_NONE == mode || says == way->word;
+    return DN_AUTH_NONE == mode || (DN_AUTH_HELLO == mode && says == way->word);
 }
 /** @} */
 

@@ -114,7 +114,7 @@ static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size
 /** The packet of number loss->next, which asks for an acknowledgement, was sent. A place has to be free: a probe, too, takes one. */
 void dn_loss_sent(dn_loss_t *loss, uint64_t now, void *load, size_t size);
 
-/** The next number is used for a packet that asks for none. */
+/** The next number is used up, by a packet that asks for none, or that was made and not sent. */
 static inline uint64_t dn_loss_skip(dn_loss_t *loss)
 {
     return loss->next++;

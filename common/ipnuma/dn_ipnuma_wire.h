@@ -91,7 +91,7 @@ _Static_assert(sizeof(dn_ipnuma_head_t) == 32 && sizeof(dn_ipnuma_ack_t) == 24 &
                    && sizeof(dn_ipnuma_piece_t) == 16,
                "all that stands before TLPs keeps them aligned to 8");
 
-/** Bytes of a packet without a piece at most, */
+/** Bytes of a packet without a piece at most, but for DN_AUTH_TAIL, */
 #define DN_IPNUMA_WORD \
     (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS * sizeof(dn_ipnuma_gap_t))
 /** before the TLPs of one with a piece, always as many, */
