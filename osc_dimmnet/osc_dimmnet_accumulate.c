@@ -106,12 +106,13 @@ static inline uint8_t *plain_at(const osc_module_t *module, int target, ptrdiff_
                                 const dn_element_t *element)
 {
     const osc_target_t *to = &module->target[target];
-    const uint64_t bytes = count * element->size;
+    uint64_t bytes;
     uint64_t at;
 
-    return OPAL_LIKELY(0 != (to->epochs | module->epochs) && NULL != to->base && 0 != bytes
-                       && !__builtin_mul_overflow((uint64_t) disp, to->unit, &at) && at <= to->size
-                       && bytes <= to->size - at)
+    return OPAL_LIKELY(0 != (to->epochs | module->epochs) && NULL != to->base
+                       && !__builtin_mul_overflow((uint64_t) count, (uint64_t) element->size, &bytes)
+                       && 0 != bytes && !__builtin_mul_overflow((uint64_t) disp, to->unit, &at)
+                       && at <= to->size && bytes <= to->size - at)
                ? to->base + at
                : NULL;
 }
