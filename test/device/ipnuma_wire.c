@@ -31,6 +31,7 @@ static unsigned heard;
 static dn_status_t ended;
 static unsigned seen[WAYS]; /**< packets with that text */
 static unsigned packets;
+static int wire; /**< a socket that hears all */
 
 static void need(int right, const char *what)
 {
@@ -40,8 +41,8 @@ static void need(int right, const char *what)
     }
 }
 
-/** Look at what came by since. */
-static void look(int wire)
+/** Look at what came by since, so often that the socket has room for what comes next. */
+static void look(void)
 {
     static uint8_t bytes[PACKET];
     ssize_t len;
@@ -88,6 +89,7 @@ static void progress_both(void)
 {
     dn_progress(port[0]);
     dn_progress(port[1]);
+    look();
 }
 
 /** Wait for what was started. */
@@ -178,7 +180,7 @@ static void exchange(void)
     need(0 == memcmp(&old, text[5], sizeof(old)), "an addition finds what was there");
 }
 
-static void try_with(int wire, dn_auth_mode_t auth)
+static void try_with(dn_auth_mode_t auth)
 {
     memset(seen, 0, sizeof(seen));
     packets = 0;
@@ -186,7 +188,7 @@ static void try_with(int wire, dn_auth_mode_t auth)
     exchange();
     dn_close(port[1]);
     dn_close(port[0]);
-    look(wire);
+    look();
     for (int way = 0; way < WAYS; way++) {
         const int found = 0 != seen[way];
         if (found != (DN_AUTH_ENCRYPTED != auth)) {
@@ -206,9 +208,9 @@ int main(void)
         return DN_TEST_SKIP;
     }
     ended = DN_INPROGRESS;
-    const int wire = listen_to_all();
+    wire = listen_to_all();
     for (int auth = DN_AUTH_NONE; auth <= DN_AUTH_ENCRYPTED; auth++) {
-        try_with(wire, (dn_auth_mode_t) auth);
+        try_with((dn_auth_mode_t) auth);
     }
     close(wire);
     return 0;
