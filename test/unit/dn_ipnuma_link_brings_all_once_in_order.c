@@ -88,7 +88,10 @@ static uint32_t emit(dn_ipnuma_link_t *link, const struct iovec *datagram, uint3
         assert_true(datagram[i].iov_len == datagram[0].iov_len
                     || (i + 1 == n && datagram[i].iov_len < datagram[0].iov_len));
         bytes += datagram[i].iov_len;
-        const uint64_t number = ((const dn_ipnuma_head_t *) datagram[i].iov_base)->number;
+        /* A datagram may lie anywhere. */
+        dn_ipnuma_head_t head;
+        memcpy(&head, datagram[i].iov_base, sizeof(head));
+        const uint64_t number = head.number;
         /* Also where one of that number was refused. */
         assert_true(DN_AUTH_ENCRYPTED != auth || number > from->number);
         from->number = number;
