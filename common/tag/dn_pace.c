@@ -244,13 +244,15 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
     return 1;
 }
 
-/** Messages of a trial whose pieces are still to warm their memory: a few of them show whether there is hope. */
-static void dn_pace_foresee(struct dn_pace_class *class, enum dn_pace_way way, float cost)
+/** Messages of a trial whose pieces are still to warm their memory: a few of them show whether there is hope. Of longer messages the trial
+ * is short anyhow. */
+static void dn_pace_foresee(struct dn_pace_class *class, enum dn_pace_way way, size_t len, float cost)
 {
     const float best = class->cost[class->best];
     const uint32_t cold = class->tries - DN_PACE_TRIES;
 
-    if (0 == class->open || way != class->trial || class->uncounted > cold - cold / 2) {
+    if (0 == dn_pace_flow_bit(len) || 0 == class->open || way != class->trial
+        || class->uncounted > cold - cold / 2) {
         return;
     }
     class->sum += cost < DISTURBED_TRIAL * best ? cost : DISTURBED_TRIAL * best;
@@ -402,7 +404,7 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         /* It took longer than others will, or when the one before has ended is not known: a first guess, for want of any better. */
         *known = 0 == *known ? cost : *known;
         if (!settles && !pace->skipped) {
-            dn_pace_foresee(class, way, cost);
+            dn_pace_foresee(class, way, len, cost);
         }
     } else if (dn_pace_judge(class, way, cost)) {
         /* Its mean counts, once it is there. */
