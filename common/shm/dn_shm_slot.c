@@ -41,6 +41,12 @@ static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t claim)
     return -1;
 }
 
+/** Has a sender filled in a slot of this state? */
+static int dn_shm_is_taken(uint32_t state)
+{
+    return DN_SHM_READY == state || DN_SHM_CLOSED == state;
+}
+
 /** Has every process that its owner expects on this host a slot in this mapping? */
 static int dn_shm_complete(const dn_shm_map_t *map)
 {
@@ -48,8 +54,7 @@ static int dn_shm_complete(const dn_shm_map_t *map)
     uint32_t others = 0;
 
     for (uint32_t i = 0; i < map->max_peers; i++) {
-        const uint32_t state = dn_load_acquire_u32(&map->slot[i].state);
-        others += (DN_SHM_READY == state || DN_SHM_CLOSED == state)
+        others += dn_shm_is_taken(dn_load_acquire_u32(&map->slot[i].state))
                   && 0 != memcmp(map->slot[i].nonce, header->nonce, sizeof(header->nonce));
     }
     return 0 != header->nlocal && others + 1 >= header->nlocal;
@@ -242,11 +247,6 @@ static dn_shm_peer_t *dn_shm_meet_at(dn_shm_t *shm, uint32_t index, const dn_shm
         dn_shm_refuse(shm, index, slot, status);
     }
     return peer;
-}
-
-static int dn_shm_is_taken(uint32_t state)
-{
-    return DN_SHM_READY == state || DN_SHM_CLOSED == state;
 }
 
 /** A sender that left and came again has several slots. Is this the one that it took first? What it sent first is read first: when
