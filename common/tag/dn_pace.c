@@ -229,16 +229,22 @@ static float dn_pace_judged(const struct dn_pace_class *class, enum dn_pace_way 
     return was_short && mean > HOPELESS * best && mean < HOPELESS * COLD * best ? HOPELESS * best : mean;
 }
 
-/** A message of a trial has ended. Once enough have, their mean is the cost of the way. @return 0: it is none, or there were enough. */
-static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, float cost)
+/** A message of a trial has ended: add its cost. @return whether enough have. */
+static int dn_pace_sum(struct dn_pace_class *class, float cost)
 {
     const float most = DISTURBED_TRIAL * class->cost[class->best];
 
+    class->sum += cost < most ? cost : most;
+    return ENOUGH == ++class->timed;
+}
+
+/** A message of a trial has ended. Once enough have, their mean is the cost of the way. @return 0: it is none, or there were enough. */
+static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, float cost)
+{
     if (0 == class->open || way != class->trial || ENOUGH <= class->timed) {
         return 0;
     }
-    class->sum += cost < most ? cost : most;
-    if (ENOUGH == ++class->timed) {
+    if (dn_pace_sum(class, cost)) {
         class->cost[way] = dn_pace_judged(class, way, class->sum / ENOUGH);
     }
     return 1;
@@ -248,23 +254,20 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
  * is short anyhow. */
 static void dn_pace_foresee(struct dn_pace_class *class, enum dn_pace_way way, size_t len, float cost)
 {
-    const float best = class->cost[class->best];
     const uint32_t cold = class->tries - DN_PACE_TRIES;
 
     if (0 == dn_pace_flow_bit(len) || 0 == class->open || way != class->trial
-        || class->uncounted > cold - cold / 2) {
+        || class->uncounted > cold - cold / 2 || !dn_pace_sum(class, cost)) {
         return;
     }
-    class->sum += cost < DISTURBED_TRIAL * best ? cost : DISTURBED_TRIAL * best;
-    if (ENOUGH == ++class->timed) {
-        if (class->sum > NO_WARMER * ENOUGH * best) {
-            class->cost[way] = class->sum / ENOUGH;
-            class->left = 0;
-            class->open = 0;
-        }
-        class->sum = 0;
-        class->timed = 0;
+    const float mean = class->sum / ENOUGH;
+    if (mean > NO_WARMER * class->cost[class->best]) {
+        class->cost[way] = mean;
+        class->left = 0;
+        class->open = 0;
     }
+    class->sum = 0;
+    class->timed = 0;
 }
 
 /** PIECES are the best no longer: try them again soon. They may have been disturbed, and the next way's cost stays as it is while nothing
