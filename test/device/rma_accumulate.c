@@ -63,6 +63,17 @@ static dn_element_t element_of(dn_element_kind_t kind, uint32_t size)
     return (dn_element_t){.size = size, .extent = size, .align = size, .kind = kind};
 }
 
+static const dn_element_t u8 = {.size = 1, .extent = 1, .align = 1, .kind = DN_ELEMENT_UNSIGNED};
+static const dn_element_t u32 = {.size = 4, .extent = 4, .align = 4, .kind = DN_ELEMENT_UNSIGNED};
+static const dn_element_t i64 = {.size = 8, .extent = 8, .align = 8, .kind = DN_ELEMENT_SIGNED};
+static const dn_element_t f64 = {.size = 8, .extent = 8, .align = 8, .kind = DN_ELEMENT_FLOAT};
+
+/** The guard of memory that all share, as this process takes it. */
+static dn_guard_t guard_by(const dn_world_t *world, uint32_t *word)
+{
+    return (dn_guard_t){.word = word, .owner = (uint32_t) world->rank + 1, .wait = wait_for_guard};
+}
+
 /** What one element becomes, by arithmetic of 64 bits. */
 static void naive_word(const dn_element_t *element, dn_acc_op_t op, uint8_t *at, const uint8_t *operand)
 {
@@ -337,10 +348,7 @@ static void halves_of_a_word_take_effect_as_a_whole(dn_world_t *world)
     } shared_t;
     dn_segment_t *segment;
     shared_t *shared = rma_share(world, sizeof(*shared), &segment);
-    const dn_guard_t guard = {
-        .word = &shared->guard, .owner = (uint32_t) world->rank + 1, .wait = wait_for_guard};
-    const dn_element_t u32 = element_of(DN_ELEMENT_UNSIGNED, 4), u8 = element_of(DN_ELEMENT_UNSIGNED, 1);
-    const dn_element_t i64 = element_of(DN_ELEMENT_SIGNED, 8);
+    const dn_guard_t guard = guard_by(world, &shared->guard);
     const uint32_t ones[2] = {1, 1};
     const uint8_t byte_ones[4] = {1, 1, 1, 1};
     const int64_t both = 1 + ((int64_t) 1 << 32);
@@ -390,10 +398,7 @@ static void calls_of_several_take_effect_as_a_whole(dn_world_t *world)
     } shared_t;
     dn_segment_t *segment;
     shared_t *shared = rma_share(world, sizeof(*shared), &segment);
-    const dn_guard_t guard = {
-        .word = &shared->guard, .owner = (uint32_t) world->rank + 1, .wait = wait_for_guard};
-    const dn_element_t u32 = element_of(DN_ELEMENT_UNSIGNED, 4), u8 = element_of(DN_ELEMENT_UNSIGNED, 1);
-    const dn_element_t i64 = element_of(DN_ELEMENT_SIGNED, 8), f64 = element_of(DN_ELEMENT_FLOAT, 8);
+    const dn_guard_t guard = guard_by(world, &shared->guard);
     const int64_t ones[4] = {1, 1, 1, 1};
 
     for (int i = 0; i < CALLS; i++) {
