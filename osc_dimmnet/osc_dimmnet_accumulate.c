@@ -170,6 +170,7 @@ accumulate(osc_module_t *module, int target, osc_side_t origin, const osc_side_t
     if (NULL == result) {
         return accumulate_any(module, target, origin, NULL, disp, count, type, handle, request);
     }
+    /* A copy, so that the compiler keeps what the short way needs in registers. */
     const osc_side_t wanted = *result;
     return accumulate_any(module, target, origin, &wanted, disp, count, type, handle, request);
 }
