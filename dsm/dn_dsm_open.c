@@ -20,13 +20,6 @@
 
 /** Of dimmnet.h's channels. It has no messages; it hears of lost processes. */
 #define DN_DSM_CHAN (DN_CHAN_MAX - 1)
-/* gcc defines this; clang answers when asked. */
-#ifdef __has_feature
-#    if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
-#        define __SANITIZE_THREAD__ 1
-#    endif
-#endif
-
 /** Addresses that are tried. A thread sanitizer has the others for itself, and maps what is wanted there at address 0. */
 #ifdef __SANITIZE_THREAD__
 #    define DN_DSM_PLACES 4u

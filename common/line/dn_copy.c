@@ -28,8 +28,7 @@
 #    else
 #        define DN_COPY_FEATURE(name) 0
 #    endif
-#    if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || DN_COPY_FEATURE(address_sanitizer) \
-        || DN_COPY_FEATURE(thread_sanitizer) || DN_COPY_FEATURE(memory_sanitizer)
+#    if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || DN_COPY_FEATURE(memory_sanitizer)
 #        define DN_COPY_HIDES 1
 #    else
 #        define DN_COPY_HIDES 0

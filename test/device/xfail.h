@@ -12,16 +12,6 @@
 
 #include "../dn_test.h"
 
-/* gcc defines these; clang answers when asked. */
-#ifdef __has_feature
-#    if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
-#        define __SANITIZE_ADDRESS__ 1
-#    endif
-#    if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
-#        define __SANITIZE_THREAD__ 1
-#    endif
-#endif
-
 /** @return the exit status that says so. */
 static inline int xfail_skip(const char *sanitizer, const char *option)
 {
