@@ -106,6 +106,17 @@ void dn_ompi_progress_wait(void)
 /** @{ */
 static ompi_request_fns_t dn_ompi_stock; /**< Open MPI's functions */
 
+/** What an earlier call waited for says nothing of this one, which may wait for what is there: a schedule of Open MPI's nonblocking
+ * collectives, of messages that all have come, goes on in the next turns, and no bell rings for it. @return as in_vain_from_now(). */
+static inline enum when_in_vain wait_begins(void)
+{
+    dn_wait_restart(&dn_ompi_own.wait);
+    if (0 != dn_load_relaxed(&dn_ompi_progress.polls)) {
+        dn_store_relaxed(&dn_ompi_progress.polls, 0);
+    }
+    return in_vain_from_now(WAITS);
+}
+
 /** @return rc. */
 static inline int wait_ends(enum when_in_vain before, int rc)
 {
@@ -115,21 +126,21 @@ static inline int wait_ends(enum when_in_vain before, int rc)
 
 static int wait_for_one(ompi_request_t **request, ompi_status_public_t *status)
 {
-    const enum when_in_vain before = in_vain_from_now(WAITS);
+    const enum when_in_vain before = wait_begins();
 
     return wait_ends(before, dn_ompi_stock.req_wait(request, status));
 }
 
 static int wait_for_any(size_t count, ompi_request_t **requests, int *index, ompi_status_public_t *status)
 {
-    const enum when_in_vain before = in_vain_from_now(WAITS);
+    const enum when_in_vain before = wait_begins();
 
     return wait_ends(before, dn_ompi_stock.req_wait_any(count, requests, index, status));
 }
 
 static int wait_for_all(size_t count, ompi_request_t **requests, ompi_status_public_t *statuses)
 {
-    const enum when_in_vain before = in_vain_from_now(WAITS);
+    const enum when_in_vain before = wait_begins();
 
     return wait_ends(before, dn_ompi_stock.req_wait_all(count, requests, statuses));
 }
@@ -137,7 +148,7 @@ static int wait_for_all(size_t count, ompi_request_t **requests, ompi_status_pub
 static int wait_for_some(size_t count, ompi_request_t **requests, int *done, int *indices,
                          ompi_status_public_t *statuses)
 {
-    const enum when_in_vain before = in_vain_from_now(WAITS);
+    const enum when_in_vain before = wait_begins();
 
     return wait_ends(before, dn_ompi_stock.req_wait_some(count, requests, done, indices, statuses));
 }

@@ -10,7 +10,7 @@
  * dn_ompi_open() to the last dn_ompi_close(), ahead of which each component removes its functions. While
  * nobody has added one, the port is looked at in some of the calls.
  *
- * MPI_Wait and the like loop inside of Open MPI. So the callback waits within them, and within
+ * MPI_Wait and the like loop inside of Open MPI. So the callback waits within them, anew in each call, and within
  * dn_ompi_progress_wait(): once it was called in vain, back to back, for as long as the policy says, it
  * yields, or sleeps within the call. Between two calls of one wait the loop looks at what it waits for: that
  * is the loop's part of S1 in dn_wait.h. In any other call, MPI_Test or MPI_Iprobe say, it never sleeps,

@@ -5,7 +5,7 @@
 /** @file wait_costs.c
  * What a rank that waits costs, and how soon it goes on once there is something.
  *
- *   wait_costs [-m MS] [-w WAKES] [-c CPU_MS] [-a 0|1] [-u US] [-t TESTS] [-b 0|1]
+ *   wait_costs [-m MS] [-w WAKES] [-c CPU_MS] [-a 0|1] [-u US] [-t TESTS] [-s SCANS] [-b 0|1]
  *
  *   -m  milliseconds that rank 0 waits for rank 1 in each kind of call
  *   -c  milliseconds of CPU time that each of them may take; 0: any
@@ -13,6 +13,7 @@
  *   -w  wakes: rank 1 writes when rank 0 is asleep, and rank 0 says how long it takes until it has returned
  *   -u  microseconds that half of the wakes may take; 0: any
  *   -t  calls of MPI_Test between which rank 0 computes: none of them may sleep
+ *   -s  calls of MPI_Iscan of which rank 1 has all messages before it makes the first: its waits may not sleep
  *   -b  0: leave out the calls that block in a loop of the PML
  */
 #include "dn_config.h"
@@ -34,6 +35,7 @@ static uint64_t awake;
 static uint64_t wakes;
 static uint64_t wake_most_us;
 static uint64_t tests;
+static uint64_t scans;
 static uint64_t blocking = 1;
 
 static char *message;
@@ -322,12 +324,43 @@ static void test_now_and_then(int rank, uint64_t compute_us)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/** Rank 0 sends to rank 1 and waits for nobody. What rank 1 waits for is there, and nothing new comes: that is no reason to sleep. */
+static void scan_what_is_there(int rank)
+{
+    const int mine = rank + 1;
+    int sum = 0;
+
+    if (0 == scans) {
+        return;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (1 == rank) {
+        /* It comes after the messages of all scans. */
+        MPI_Recv(message, 1, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    const long slept_before = times_slept();
+    for (uint64_t i = 0; i < scans; i++) {
+        MPI_Request request;
+
+        MPI_Iscan(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        verify_that(0 == rank ? 1 == sum : 3 == sum, "a scan has another sum");
+    }
+    if (0 == rank) {
+        MPI_Send(message, 1, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+    } else {
+        const long slept = times_slept() - slept_before;
+        printf("%ld sleeps in %llu scans\n", slept, (unsigned long long) scans);
+        verify_that((uint64_t) slept * 10 < scans, "a rank sleeps though what it waits for is there");
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const verify_option_t options[] = {{'m', "MS", &wait_ms, 0},      {'c', "CPU_MS", &cpu_most_ms, 0},
-                                       {'a', "0|1", &awake, 0},       {'w', "WAKES", &wakes, 0},
-                                       {'u', "US", &wake_most_us, 0}, {'t', "TESTS", &tests, 0},
-                                       {'b', "0|1", &blocking, 0},    {0, NULL, NULL, 0}};
+    const verify_option_t options[] = {
+        {'m', "MS", &wait_ms, 0},  {'c', "CPU_MS", &cpu_most_ms, 0}, {'a', "0|1", &awake, 0},
+        {'w', "WAKES", &wakes, 0}, {'u', "US", &wake_most_us, 0},    {'t', "TESTS", &tests, 0},
+        {'s', "SCANS", &scans, 0}, {'b', "0|1", &blocking, 0},       {0, NULL, NULL, 0}};
     int rank;
 
     MPI_Init(&argc, &argv);
@@ -349,6 +382,7 @@ int main(int argc, char **argv)
     test_now_and_then(rank, 50);
     test_now_and_then(rank, 10);
     test_now_and_then(rank, 1);
+    scan_what_is_there(rank);
     MPI_Win_free(&window);
     free(message);
     MPI_Finalize();
