@@ -88,7 +88,7 @@ enum dn_tag_kind {
 /** What a receiver wants a sender to hold back, as so much of it lies there unreceived. */
 enum dn_tag_hold {
     DN_TAG_HOLDS_NONE,
-    DN_TAG_HOLDS_LONG, /**< announce what is longer than DN_TAG_HELD_MIN */
+    DN_TAG_HOLDS_LONG, /**< announce what is longer than DN_TAG_HELD_MIN, and let the receiver catch up for a moment after what is shorter */
     DN_TAG_HOLDS_ALL,
 };
 
@@ -235,11 +235,11 @@ struct dn_tag_peer {
     size_t kept_bytes;      /**< of its messages that nobody has received yet */
     dn_tag_wish_t wish;     /**< what it wants of us */
     dn_tag_wish_t our_wish; /**< what we want of it */
-    size_t kept_long;       /**< of its kept messages, data of messages longer than DN_TAG_HELD_MIN */
-    uint32_t
-        ahead;     /**< bytes of such messages to it, since its messages were last looked at: dn_tag_heed() */
-    bool wish_due; /**< our_wish has changed and it does not know */
-    uint32_t lost; /**< the owner knows that it is; changed by compare-and-swap */
+    uint32_t ahead; /**< bytes of long messages to it, since its own were last looked at: dn_tag_heed() */
+    bool wish_due;  /**< our_wish has changed and it does not know */
+    bool waited;    /**< it has had a moment to catch up since its last wish, in vain. As vain, a hint. */
+    uint8_t vain;   /**< such moments in a row: each is half as long as the one before */
+    uint32_t lost;  /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
     uint8_t lain;       /**< stays in a row before which a long message of it lay unread, up to DN_TAG_LAIN */
@@ -457,7 +457,8 @@ DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_tag_is_held(peer, len)
+    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first)
+                             || DN_TAG_HOLDS_NONE != dn_load_relaxed(&peer->wish.hold)
                              || len > peer->copy_limit,
                          0)) {
         return DN_ERR_AGAIN;

@@ -9,8 +9,8 @@
 
 #include "dn_tag_int.h"
 
-/** Data of longer messages of a sender that waits unreceived until the sender is to announce these. To keep a message costs a second copy
- * of it, and pages. */
+/** Bytes of a sender's messages that wait unreceived until the sender is to announce the longer ones, and to pause after the shorter ones.
+ * To keep a message costs a second copy of it, and pages; and of a sender that is far ahead nothing is in the caches any more. */
 #define DN_TAG_BEHIND ((size_t) 256 << 10)
 
 /** Above the limit; or, once it was passed, not below half of it yet. */
@@ -27,7 +27,7 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
     if (dn_tag_is_beyond(peer->kept_bytes, limit, DN_TAG_HOLDS_ALL == peer->our_wish.hold)) {
         return DN_TAG_HOLDS_ALL;
     }
-    return dn_tag_is_beyond(peer->kept_long, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->our_wish.hold)
+    return dn_tag_is_beyond(peer->kept_bytes, DN_TAG_BEHIND, DN_TAG_HOLDS_NONE != peer->our_wish.hold)
                ? DN_TAG_HOLDS_LONG
                : DN_TAG_HOLDS_NONE;
 }
@@ -48,11 +48,9 @@ void dn_tag_wish_changed(dn_tag_peer_t *peer)
 static void dn_tag_account(const dn_tag_msg_t *msg, bool waits)
 {
     dn_tag_peer_t *peer = msg->peer;
-    const size_t data = dn_tag_kept_data(msg->kind, msg->len);
-    const size_t sign = waits ? 1 : (size_t) -1;
+    const size_t bytes = sizeof(*msg) + dn_tag_kept_data(msg->kind, msg->len);
 
-    peer->kept_bytes += sign * (sizeof(*msg) + data);
-    peer->kept_long += sign * (DN_TAG_HELD_MIN < data ? data : 0);
+    peer->kept_bytes += waits ? bytes : -bytes;
     const enum dn_tag_hold holding = dn_tag_holding(peer);
     if (__builtin_expect(holding != peer->our_wish.hold, 0)) {
         peer->our_wish.hold = holding;
@@ -218,6 +216,7 @@ static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *
         dn_store_relaxed(&peer->wish.hold, wish->hold);
         dn_store_relaxed(&peer->wish.flows, wish->flows);
         dn_store_relaxed(&peer->flowed, 0);
+        dn_store_relaxed(&peer->waited, false);
     }
     dn_tag_unlock(tag);
     return true;

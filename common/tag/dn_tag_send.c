@@ -279,20 +279,62 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 /** Messages that are read by a look at most: more than a receiver sends of such a length meanwhile. */
 #define DN_TAG_HEED_MESSAGES 64
 
-void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
+/** Read what a receiver says. Not from inside of that. */
+static void dn_tag_listen(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
+
+    dn_store_relaxed(&tag->heeding, true);
+    (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
+    dn_store_relaxed(&tag->heeding, false);
+}
+
+void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
+{
     /* Where threads send at once, one look more or less is nothing. */
     const uint32_t ahead = dn_load_relaxed(&peer->ahead) + (uint32_t) len;
 
-    if (ahead < DN_TAG_HEED_BYTES || dn_load_relaxed(&tag->heeding)) {
+    if (ahead < DN_TAG_HEED_BYTES || dn_load_relaxed(&peer->tag->heeding)) {
         dn_store_relaxed(&peer->ahead, ahead);
         return;
     }
     dn_store_relaxed(&peer->ahead, 0);
-    dn_store_relaxed(&tag->heeding, true);
-    (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
-    dn_store_relaxed(&tag->heeding, false);
+    dn_tag_listen(peer);
+}
+
+/** The moment that a sender lets its receiver catch up: in it a receiver takes half of what it had kept when it asked for that. And how often
+ * it is halved, of a receiver that does not. */
+#define DN_TAG_MOMENT_NS     500000u
+#define DN_TAG_MOMENT_HALVES 6
+
+/** A receiver is behind, and the message that has left is none that is announced: wait until the receiver has caught up. Where that
+ * takes longer than a moment the receiver does something else, or wants to be sent to first: then all goes on as if it was not behind. */
+static __attribute__((noinline)) void dn_tag_pause(dn_tag_peer_t *peer)
+{
+    const uint64_t began = dn_clock_ns();
+    const unsigned vain = dn_load_relaxed(&peer->vain);
+    /* Where processes share cores the receiver may need this one. */
+    const uint64_t moment = dn_oversubscribed(peer->tag->port) ? 0 : DN_TAG_MOMENT_NS >> vain;
+
+    dn_store_relaxed(&peer->vain, 0);
+    while (DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited)) {
+        dn_tag_listen(peer);
+        if (moment < dn_clock_ns() - began) {
+            dn_store_relaxed(&peer->vain, (uint8_t) (vain + (DN_TAG_MOMENT_HALVES > vain)));
+            dn_store_relaxed(&peer->waited, true);
+        }
+    }
+}
+
+/** A message has left with its bytes, or waits in line. */
+static void dn_tag_after(dn_tag_peer_t *peer, size_t len)
+{
+    if (DN_TAG_HELD_MIN < len) {
+        dn_tag_heed(peer, len);
+    } else if (DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited)
+               && !dn_load_relaxed(&peer->tag->heeding)) {
+        dn_tag_pause(peer);
+    }
 }
 
 /** dn_tag_send(), once what the request says is set. */
@@ -314,8 +356,8 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
         unasked = DN_TAG_EAGER == req->kind || DN_TAG_SYNC == req->kind;
         status = dn_tag_start_send(req);
     }
-    if (DN_OK == status && unasked && DN_TAG_HELD_MIN < len) {
-        dn_tag_heed(peer, len);
+    if (DN_OK == status && unasked) {
+        dn_tag_after(peer, len);
     }
     return status;
 }

@@ -8,6 +8,7 @@
  */
 #include "dn_config.h"
 
+#include "dn_clock.h"
 #include "dn_unit.h"
 
 #include "dn_unit_tag.h"
@@ -20,6 +21,9 @@ enum {
     BEHIND = 256 << 10,
     IDLE = 4 << 20
 };
+
+/** What a kept message of LONG bytes counts as. */
+#define KEPT (LONG + sizeof(dn_tag_msg_t))
 
 typedef struct job {
     dn_tag_req_t req;
@@ -149,7 +153,7 @@ static void longer_messages_are_announced_to_a_receiver_that_is_behind(void **st
         assert_true(send(LONG));
     }
     assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
-    assert_int_equal(nsends, BEHIND / LONG + 1);
+    assert_int_equal(nsends, BEHIND / KEPT + 1);
     assert_false(send(LONG));
     assert_true(send(DN_TAG_HELD_MIN));
     assert_false(send(DN_TAG_HELD_MIN + 1));
@@ -157,7 +161,7 @@ static void longer_messages_are_announced_to_a_receiver_that_is_behind(void **st
     while (DN_TAG_HOLDS_NONE != to->wish.hold) {
         receive();
     }
-    assert_in_range(to->kept_long, BEHIND / 2 - 2 * LONG, BEHIND / 2);
+    assert_in_range(to->kept_bytes, BEHIND / 2 - 2 * KEPT, BEHIND / 2);
     assert_true(send(LONG));
     receive_all();
     /* The memory of all that were kept at once is there for the next ones. */
@@ -175,11 +179,10 @@ static void a_message_that_flows_counts_as_long_as_it_is_kept(void **state)
     while (DN_TAG_HOLDS_NONE == to->wish.hold) {
         assert_true(send(LONG));
     }
-    assert_int_equal(nsends, BEHIND / LONG + 1);
-    assert_int_equal(to->kept_long, nsends * LONG);
+    assert_int_equal(nsends, BEHIND / KEPT + 1);
+    assert_int_equal(to->kept_bytes, nsends * KEPT);
     assert_false(send(LONG));
     receive_all();
-    assert_int_equal(to->kept_long, 0);
 }
 
 /** Nobody calls for progress but the sender itself. */
@@ -194,7 +197,76 @@ static void a_sender_that_only_injects_hears_of_it(void **state)
         assert_in_range(sent, LONG, 2 * BEHIND);
     }
     assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
-    assert_int_equal(dn_tag_inject(to, &head, sends[0].memory, DN_TAG_HELD_MIN), DN_OK);
+    assert_int_equal(dn_tag_inject(to, &head, sends[0].memory, DN_TAG_HELD_MIN), DN_ERR_AGAIN);
+}
+
+static void be_ahead_by_short_ones(void)
+{
+    while (DN_TAG_HOLDS_NONE == to->wish.hold) {
+        assert_true(send(DN_TAG_HELD_MIN));
+    }
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
+    assert_int_equal(nsends, BEHIND / (DN_TAG_HELD_MIN + sizeof(dn_tag_msg_t)) + 1);
+    assert_false(to->waited);
+}
+
+/** Programs that send first, and receive then, rely on it. */
+static void a_receiver_that_does_not_catch_up_is_waited_for_once(void **state)
+{
+    be_ahead_by_short_ones();
+    uint64_t began = dn_clock_ns();
+    assert_true(send(8));
+    assert_true(dn_clock_ns() - began >= 500000);
+    assert_true(to->waited);
+    assert_int_equal(to->vain, 1);
+    const size_t kept = nsends;
+    while (nsends < kept + 20) {
+        assert_true(send(8));
+    }
+    assert_true(to->waited);
+    /* A receiver that has caught up once is waited for anew, but not for as long. */
+    for (unsigned episode = 2; episode < 10; episode++) {
+        receive_all();
+        assert_false(to->waited);
+        nsends = nreceived = 0;
+        be_ahead_by_short_ones();
+        const uint64_t moment = UINT64_C(500000) >> to->vain;
+        began = dn_clock_ns();
+        assert_true(send(8));
+        assert_true(dn_clock_ns() - began >= moment);
+        assert_int_equal(to->vain, episode < 6 ? episode : 6);
+    }
+}
+
+static void a_receiver_that_catches_up_is_sent_to_at_once(void **state)
+{
+    static job_t receives[MOST];
+    size_t n = 0;
+
+    be_ahead_by_short_ones();
+    /* What the receiver wants now lies there, and the sender has not read it. */
+    for (; DN_TAG_HOLDS_NONE != to->our_wish.hold; n++) {
+        receives[n].req.complete = on_complete;
+        dn_tag_memory(&receives[n].req, receives[n].memory, LONG);
+        dn_tag_wants(&receives[n].req,
+                     (dn_tag_want_t){.context = 1, .source = DN_MATCH_ANY_SOURCE, .tag = 5});
+        dn_tag_recv(tag, &receives[n].req, NULL, 0);
+        assert_int_equal(receives[n].times, 1);
+    }
+    nreceived = n;
+    (void) dn_tag_progress(tag);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
+    job_t *job = &sends[nsends];
+    job->times = 0;
+    job->req.complete = on_complete;
+    dn_test_fill(job->memory, 8, nsends);
+    dn_tag_memory(&job->req, job->memory, 8);
+    lengths[nsends++] = 8;
+    assert_int_equal(dn_tag_send(&job->req, to, &(dn_tag_head_t){.context = 1, .tag = 5}, 0), DN_OK);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_NONE);
+    assert_false(to->waited);
+    assert_int_equal(to->vain, 0);
+    receive_all();
 }
 
 /** The receiver only reads: it has no time for what waits. */
@@ -202,8 +274,9 @@ static void a_receiver_that_only_reads_says_it(void **state)
 {
     const dn_tag_head_t head = {.context = 1, .tag = 5};
 
-    for (size_t sent = 0; sent <= BEHIND; sent += DN_TAG_HELD_MIN + 1) {
-        assert_int_equal(dn_tag_inject(to, &head, sends[0].memory, DN_TAG_HELD_MIN + 1), DN_OK);
+    for (size_t sent = 0; DN_OK == dn_tag_inject(to, &head, sends[0].memory, DN_TAG_HELD_MIN + 1);
+         sent += DN_TAG_HELD_MIN + 1) {
+        assert_in_range(sent, 0, BEHIND);
         (void) dn_recv(self, 100);
     }
     (void) dn_recv(self, 100);
@@ -223,7 +296,6 @@ static void a_limit_below_that_holds_all_at_once(void **state)
 static void all_messages_are_announced_beyond_the_limit(void **state)
 {
     while (DN_TAG_HOLDS_ALL != to->wish.hold) {
-        assert_int_equal(to->wish.hold, DN_TAG_HOLDS_NONE);
         assert_true(send(DN_TAG_HELD_MIN));
     }
     assert_int_equal(nsends, LIMIT / (DN_TAG_HELD_MIN + sizeof(dn_tag_msg_t)) + 1);
@@ -231,9 +303,9 @@ static void all_messages_are_announced_beyond_the_limit(void **state)
     while (DN_TAG_HOLDS_ALL == to->wish.hold) {
         receive();
     }
-    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_NONE);
+    assert_int_equal(to->wish.hold, DN_TAG_HOLDS_LONG);
     assert_true(send(8));
-    assert_true(send(LONG));
+    assert_false(send(LONG));
     receive_all();
 }
 
@@ -271,6 +343,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_message_that_flows_counts_as_long_as_it_is_kept, setup_flowing,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_sender_that_only_injects_hears_of_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_receiver_that_does_not_catch_up_is_waited_for_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_receiver_that_catches_up_is_sent_to_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_receiver_that_only_reads_says_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_below_that_holds_all_at_once, setup_small, teardown),
         cmocka_unit_test_setup_teardown(all_messages_are_announced_beyond_the_limit, setup, teardown),
