@@ -172,7 +172,7 @@ static void flood(size_t length, bool blocking, size_t most)
 /* pml/ob1 keeps whatever comes; pml/dimmnet has senders announce what goes beyond its unexpected_limit. */
 static size_t most_memory(size_t announced)
 {
-    const size_t limit = 16 * EDGES_MIB;
+    const size_t limit = 64 * EDGES_MIB;
     const size_t rings = 12 * EDGES_MIB;
 
     return edges.ask_all ? limit + rings + announced : 0;
