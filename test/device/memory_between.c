@@ -100,7 +100,7 @@ static void rest(void)
 
 static void serve(const char *folder, const char *device)
 {
-    static uint64_t word[2]; /* that is added to, and whether this process polls */
+    static uint64_t word[2]; /* that is added to, and phases that this process has begun or checked */
     static uint8_t memory[BYTES];
     dn_segment_t *segment[2];
     offer_t offer = {.address_len = sizeof(offer.address)};
@@ -131,6 +131,7 @@ static void serve(const char *folder, const char *device)
         dn_progress(port);
     }
     need(2 * ADDS == dn_load_acquire(&word[0]), "each addition is done once while the target polls");
+    dn_store_release(&word[1], 2);
     while (ENDS != dn_load_acquire(&phase[2])) {
         sum += sum * 3 + dn_load_relaxed(&word[0]);
     }
@@ -173,6 +174,13 @@ static uint64_t add_once(dn_port_t *port, dn_peer_t *peer, const offer_t *offer,
     }
     finish(port, status);
     return old;
+}
+
+/** Wait until the target says that it has come so far: it looks at the other word before more is added. */
+static void meet(dn_port_t *port, dn_peer_t *peer, const offer_t *offer, uint64_t phase)
+{
+    while (phase != add_once(port, peer, offer, 8, 0)) {
+    }
 }
 
 /** @return nanoseconds that one addition took. */
@@ -232,10 +240,10 @@ static void ask(const char *folder, const char *device)
     const double computing = add(port, peer, &offer, 0);
     move(port, peer, &offer);
     store(port, peer, offer.off, ENDS);
-    while (1 != add_once(port, peer, &offer, 8, 0)) {
-    }
+    meet(port, peer, &offer, 1);
     const double polling = add(port, peer, &offer, ADDS);
     store(port, peer, offer.off + 8, ENDS);
+    meet(port, peer, &offer, 2);
     (void) add(port, peer, &offer, 2 * ADDS);
     store(port, peer, offer.off + 16, ENDS);
     printf("a fetch-and-add takes %.1f us while the target computes, %.1f us while it polls: %.2f\n",
