@@ -155,6 +155,12 @@ static void show_answer(const char *sentence, void *arg)
     opal_output(0, "dimmnet: %s", sentence);
 }
 
+/** dn_log_fn_t: the same when Open MPI has ended. */
+static void print_answer(const char *sentence, void *arg)
+{
+    fprintf(stderr, "dimmnet: %s\n", sentence);
+}
+
 /**
  * Stay loaded: Open MPI unloads a component and with it this library, but keeps the variables registered
  * here, and reads their values and enumerators until it ends.
@@ -397,7 +403,7 @@ void dn_ompi_close(void)
         dn_ompi.port = NULL;
     }
     dn_log_set(NULL, NULL);
-    dn_log_answers_set(NULL, NULL);
+    dn_log_answers_set(is_kept() && dn_ompi_params.mpi.verbose ? print_answer : NULL, NULL);
     dn_ompi_lost_forget();
 }
 
