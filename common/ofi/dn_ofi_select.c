@@ -230,6 +230,19 @@ static dn_status_t dn_ofi_none(const dn_ofi_wish_t *wish, const char *argument, 
     return DN_ERR_UNSUPPORTED;
 }
 
+/** ofi_rxm notes who sent a message when it comes, where that is asked for, and otherwise when it needs it. From libfabric 2.0
+ * until 2.4 it crashes by that when an address is inserted while a message waits for a buffer. So it is asked for there. */
+static void dn_ofi_have_senders_noted(const dn_ofi_lib_t *lib, struct fi_info *info)
+{
+    const uint32_t version = lib->version();
+
+    if (NULL != strstr(info->fabric_attr->prov_name, "ofi_rxm") && !FI_VERSION_LT(version, FI_VERSION(2, 0))
+        && FI_VERSION_LT(version, FI_VERSION(2, 4))) {
+        info->caps |= FI_SOURCE;
+        info->rx_attr->caps |= FI_SOURCE;
+    }
+}
+
 /** With RMA where it can be had. Order is not asked for: messages are numbered.
  */
 dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
@@ -254,5 +267,6 @@ dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *
         return dn_ofi_none(&wish, argument, NULL);
     }
     ofi->delivery = ofi->rma && dn_ofi_delivers(ofi->lib, ofi->info);
+    dn_ofi_have_senders_noted(ofi->lib, ofi->info);
     return DN_OK;
 }
