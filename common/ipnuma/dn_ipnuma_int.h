@@ -6,6 +6,7 @@
  * The ipnuma device: IP-NUMA with a thread in the place of the card. What its files share.
  *
  *   dn_ipnuma_tlp      codec: TLPs                          no socket, no port
+ *   dn_ipnuma_bbr      how much is on its way, how fast     no socket, no port
  *   dn_ipnuma_loss     packet numbers, acknowledgements     no socket, no port
  *   dn_ipnuma_link     a stream of TLPs each way            no socket, no port
  *   dn_ipnuma_table    page map, shared region table        no socket, no port

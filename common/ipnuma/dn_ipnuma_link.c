@@ -319,6 +319,9 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
 
     while (NULL != body && link->keyed && most > n && last == first && first >= body->len
            && DN_IPNUMA_ROW_BYTES >= size + DN_IPNUMA_AROUND + body->len) {
+        if (!dn_loss_is_due(&link->loss, n, size, now)) {
+            break;
+        }
         size += DN_IPNUMA_AROUND + body->len;
         if (!dn_loss_has_room(&link->loss, n + 1, size)
             || (!again && body->offset + body->len - link->applied > link->window)) {
@@ -355,6 +358,12 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
         link->counts.resent += again ? sent : 0;
         link->refused_at = sent == n ? 0 : now;
     } while (0 != n && sent == n);
+    const int room = dn_loss_has_room(&link->loss, 1, DN_IPNUMA_AROUND + link->piece);
+    const int due = dn_loss_is_due(&link->loss, 0, 0, now);
+    if (room && due) {
+        dn_bbr_idle(&link->loss.bbr, link->loss.flying);
+    }
+    link->paced = room && !due && (NULL != link->waits || NULL != link->again);
 }
 
 /** dn_loss_fate_fn_t */
@@ -416,10 +425,12 @@ uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link)
     const uint64_t loss = dn_loss_timer(&link->loss);
     const uint64_t refused = 0 == link->refused_at ? UINT64_MAX : link->refused_at + DN_IPNUMA_REFUSED_NS;
     const uint64_t starved = 0 == link->starved_at ? UINT64_MAX : link->starved_at + DN_IPNUMA_STARVED_NS;
+    const uint64_t due = link->paced ? link->loss.bbr.due_at : UINT64_MAX;
     const uint64_t sooner = owed < loss ? owed : loss;
     const uint64_t again = refused < starved ? refused : starved;
+    const uint64_t soonest = again < sooner ? again : sooner;
 
-    return again < sooner ? again : sooner;
+    return due < soonest ? due : soonest;
 }
 
 void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now)

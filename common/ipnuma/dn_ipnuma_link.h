@@ -11,7 +11,7 @@
  *                    +------ lost ---------+
  *
  * A body is what one datagram carries of the stream, and stays as it is when it is sent again. Three bounds hold a sender back: the
- * congestion window (dn_ipnuma_loss.h), how far the receiver takes pieces ahead of what it has done, and, for messages,
+ * congestion window and the pacer (dn_ipnuma_bbr.h), how far the receiver takes pieces ahead of what it has done, and, for messages,
  * the credit that their receiver gives, so that none of it keeps writes, reads and answers waiting for a program.
  *
  * Threads: the caller's lock. Pinned by test/unit/dn_ipnuma_link_brings_all_once_in_order.c.
@@ -89,6 +89,7 @@ struct dn_ipnuma_link {
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     dn_ipnuma_body_t *again;        /**< lost, by offset */
     uint64_t refused_at;            /**< when there was no room for a piece, 0: there was */
+    int paced;                      /**< the pacer holds back what could be sent */
     dn_ipnuma_slab_t *slabs;
     dn_ipnuma_body_t *spare,
         *spare_last;         /**< the longest free first, so that those side by side follow each other */

@@ -82,11 +82,8 @@ int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
 
 int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most)
 {
-    *loss = (dn_loss_t){.packet = calloc(DN_LOSS_FLYING, sizeof(dn_loss_packet_t)),
-                        .next = first,
-                        .window = DN_LOSS_WINDOW_FIRST < most ? DN_LOSS_WINDOW_FIRST : most,
-                        .threshold = UINT64_MAX,
-                        .most = most};
+    *loss = (dn_loss_t){.packet = calloc(DN_LOSS_FLYING, sizeof(dn_loss_packet_t)), .next = first};
+    dn_bbr_open(&loss->bbr, most);
     return NULL != loss->packet;
 }
 
@@ -107,7 +104,11 @@ void dn_loss_sent(dn_loss_t *loss, uint64_t now, void *load, size_t size)
     const uint32_t bytes = (uint32_t) size + DN_LOSS_OVERHEAD;
 
     *dn_loss_at(loss, loss->count) =
-        (dn_loss_packet_t){.number = loss->next++, .at = now, .load = load, .size = bytes};
+        (dn_loss_packet_t){.number = loss->next++,
+                           .at = now,
+                           .load = load,
+                           .size = bytes,
+                           .stamp = dn_bbr_sent(&loss->bbr, bytes, loss->flying, now)};
     loss->count++;
     loss->flying += bytes;
     loss->sent_at = now;
@@ -135,49 +136,20 @@ static void dn_loss_drop_settled(dn_loss_t *loss)
 }
 
 /** RFC 9002, section 5.3. */
-static void dn_loss_measure(dn_loss_t *loss, uint64_t rtt, uint64_t delay)
+static void dn_loss_measure(dn_loss_t *loss, uint64_t rtt, uint64_t delay, uint64_t now)
 {
+    dn_bbr_measured(&loss->bbr, rtt, now);
     loss->latest_ns = rtt;
     if (0 == loss->srtt_ns) {
-        loss->least_ns = rtt;
         loss->srtt_ns = rtt;
         loss->rttvar_ns = rtt / 2;
         return;
     }
-    loss->least_ns = rtt < loss->least_ns ? rtt : loss->least_ns;
     delay = DN_LOSS_ACK_DELAY_NS < delay ? DN_LOSS_ACK_DELAY_NS : delay;
-    const uint64_t own = rtt >= loss->least_ns + delay ? rtt - delay : rtt;
+    const uint64_t own = rtt >= loss->bbr.least_ns + delay ? rtt - delay : rtt;
     const uint64_t off = own > loss->srtt_ns ? own - loss->srtt_ns : loss->srtt_ns - own;
     loss->rttvar_ns = (3 * loss->rttvar_ns + off) / 4;
     loss->srtt_ns = (7 * loss->srtt_ns + own) / 8;
-}
-
-/** Section 7.3: the window shrinks once for what was on its way together. How far says RFC 9438, section 4.6. */
-static void dn_loss_shrink(dn_loss_t *loss, uint64_t sent_at, uint64_t now)
-{
-    if (sent_at <= loss->recovery_at) {
-        return;
-    }
-    loss->recovery_at = now;
-    loss->prior = loss->window;
-    loss->window = loss->window * DN_LOSS_BETA_1000 / 1000;
-    loss->window = loss->window < DN_LOSS_WINDOW_LEAST ? DN_LOSS_WINDOW_LEAST : loss->window;
-    loss->threshold = loss->window;
-}
-
-/** RFC 9438, section 4.3. */
-static void dn_loss_grow(dn_loss_t *loss, const dn_loss_packet_t *packet)
-{
-    const uint64_t alpha = loss->window < loss->prior ? DN_LOSS_ALPHA_1000 : 1000;
-
-    /* Not while it recovers. */
-    if (packet->at <= loss->recovery_at) {
-        return;
-    }
-    loss->window += loss->window < loss->threshold
-                        ? packet->size
-                        : alpha * packet->size * packet->size / 1000 / loss->window + 1;
-    loss->window = loss->window < loss->most ? loss->window : loss->most;
 }
 
 /** Section 6.2.1: the time within which an acknowledgement comes. */
@@ -219,10 +191,10 @@ static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate
             continue;
         }
         if (loss->largest - 1 - packet->number >= DN_LOSS_PACKETS || now - packet->at >= delay) {
-            dn_loss_shrink(loss, packet->at, now);
             if (dn_loss_persists(loss, lost_since, packet->at)) {
-                loss->window = DN_LOSS_WINDOW_LEAST;
+                dn_bbr_restart(&loss->bbr);
             }
+            dn_bbr_lost(&loss->bbr, packet->size);
             dn_loss_settle(loss, packet, 1, fate, arg);
         } else if (0 == loss->loss_at || packet->at + delay < loss->loss_at) {
             loss->loss_at = packet->at + delay;
@@ -234,8 +206,6 @@ static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate
 int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, uint64_t delay_ns,
                 uint64_t now, dn_loss_fate_fn_t fate, void *arg)
 {
-    /* Was the window what held the sender back? Before anything is taken off. */
-    const int limited = loss->flying >= loss->window / 2;
     uint32_t acked = 0, at = ranges;
 
     if (0 == ranges) {
@@ -255,11 +225,9 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
             continue;
         }
         if (packet->number == range[0].last) {
-            dn_loss_measure(loss, now - packet->at, delay_ns);
+            dn_loss_measure(loss, now - packet->at, delay_ns, now);
         }
-        if (limited) {
-            dn_loss_grow(loss, packet);
-        }
+        dn_bbr_acked(&loss->bbr, &packet->stamp, packet->at, packet->size, now);
         dn_loss_settle(loss, packet, 0, fate, arg);
         acked++;
     }
@@ -267,6 +235,7 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
         loss->probes = 0;
     }
     dn_loss_detect(loss, now, fate, arg);
+    dn_bbr_update(&loss->bbr, loss->flying, now);
     return 1;
 }
 

@@ -9,12 +9,7 @@
  * 9/8 of a round trip later; without an acknowledgement for a probe time-out, one packet is sent as a probe, and the time-out
  * doubles.
  *
- * The window grows and shrinks as CUBIC's does (RFC 9438), which RFC 9002 lets a sender choose in the place of NewReno: on a link that
- * loses packets at random it stays wider, and beside other senders it takes no more than its share. Within a machine room CUBIC is always
- * in its Reno-friendly region (section 4.3): by the time at which its cubic function grew, that has grown by far more. The function is left out.
- *
- * A sender does not pace (section 7.7). Its window is bounded by the receiver's buffer, and acknowledgements come often enough to clock
- * it. A pacer lost no fewer packets on slow links with short queues, and made long streams on a fast link slower.
+ * How much may be on its way is asked of another rule, which RFC 9002 leaves to the sender: dn_ipnuma_bbr.h.
  *
  * Where the RFC leaves a value to the network, it is that of one machine room: see the constants.
  *
@@ -27,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dn_ipnuma_bbr.h"
+
 #define DN_LOSS_PACKETS    3u                /**< kPacketThreshold */
 #define DN_LOSS_GRANULE_NS UINT64_C(200000)  /**< kGranularity: as late as a thread may wake */
 #define DN_LOSS_PERSISTENT 3u                /**< kPersistentCongestionThreshold */
@@ -34,11 +31,6 @@
 #define DN_LOSS_ACK_DELAY_NS \
     UINT64_C(500000) /**< max_ack_delay: what the other side may wait with an acknowledgement */
 #define DN_LOSS_PROBE_MOST_NS UINT64_C(100000000) /**< longest time-out */
-#define DN_LOSS_WINDOW_FIRST  (64u << 10)         /**< kInitialWindow */
-#define DN_LOSS_WINDOW_LEAST  (8u << 10)          /**< kMinimumWindow */
-#define DN_LOSS_BETA_1000     700u                /**< beta_cubic: what a loss leaves of the window */
-/** alpha_cubic: packets by which a window grows in a round trip, while it is less than before the last loss. Then it is one. */
-#define DN_LOSS_ALPHA_1000 (3 * 1000 * (1000 - DN_LOSS_BETA_1000) / (1000 + DN_LOSS_BETA_1000))
 /** What a kernel keeps for a short datagram beside its bytes: the window is for its receive buffer, too. */
 #define DN_LOSS_OVERHEAD 768u
 
@@ -78,6 +70,7 @@ typedef struct dn_loss_packet {
     void *load;
     uint32_t size;
     uint32_t settled; /**< enum dn_loss_fate; 0: on its way */
+    dn_bbr_stamp_t stamp;
 } dn_loss_packet_t;
 
 /** Packets on their way at most. */
@@ -92,11 +85,9 @@ typedef struct dn_loss {
     uint64_t loss_at; /**< when a packet is lost by time; 0: no such time */
     uint64_t sent_at; /**< the last that asks for an acknowledgement */
     uint32_t probes;  /**< since the last acknowledgement: pto_count */
-    uint64_t srtt_ns, rttvar_ns, least_ns, latest_ns;
+    uint64_t srtt_ns, rttvar_ns, latest_ns;
     uint64_t flying; /**< bytes */
-    uint64_t window, threshold, most;
-    uint64_t prior;       /**< the window before it shrank last: cwnd_prior */
-    uint64_t recovery_at; /**< packets that were sent before have shrunk the window */
+    dn_bbr_t bbr;
 } dn_loss_t;
 
 /** @param[in] first  The first number, at least 1. @param[in] most  Bytes of the largest window. @return 0: no memory. */
@@ -108,7 +99,13 @@ static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size
 {
     return loss->count + packets <= DN_LOSS_FLYING
            && ((0 == loss->flying && 1 == packets)
-               || loss->flying + size + packets * DN_LOSS_OVERHEAD <= loss->window);
+               || loss->flying + size + packets * DN_LOSS_OVERHEAD <= loss->bbr.window);
+}
+
+/** May one more be sent, as far as the pacer goes, behind so many packets of @p size bytes in all? */
+static inline int dn_loss_is_due(const dn_loss_t *loss, uint32_t packets, size_t size, uint64_t now)
+{
+    return dn_bbr_is_due(&loss->bbr, size + packets * DN_LOSS_OVERHEAD, now);
 }
 
 /** The packet of number loss->next, which asks for an acknowledgement, was sent. A place has to be free: a probe, too, takes one. */

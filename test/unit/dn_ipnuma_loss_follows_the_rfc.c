@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth;
- * and the window by RFC 9438.
+ * Packet numbers by RFC 9002: ranges of those that came, thresholds after which one is lost, the probe time-out and its growth.
  */
 #include "dn_config.h"
 
@@ -146,79 +145,6 @@ static void an_unused_number_is_not_acknowledged(void **state)
     dn_loss_close(&loss);
 }
 
-static void the_window_shrinks_once_a_round_trip_and_grows_again(void **state)
-{
-    dn_loss_t loss;
-    uint64_t now = MS;
-
-    (void) state;
-    open_loss(&loss);
-    const uint64_t before = loss.window;
-    send_some(&loss, 20, now);
-    ack(&loss, 10, 20, now += MS);
-    assert_int_equal(lost, 9);
-    /* Those that were acknowledged let it grow a little first. */
-    assert_in_range(loss.window, before * 7 / 10, before);
-    for (int round = 0; round < 400; round++) {
-        const uint64_t first = loss.next;
-        while (dn_loss_has_room(&loss, 1, 1000)) {
-            send_some(&loss, 1, now);
-        }
-        assert_true(loss.flying <= loss.window);
-        ack(&loss, first, loss.next - 1, now += MS);
-    }
-    assert_true(before < loss.window && MOST >= loss.window);
-    assert_int_equal(loss.flying, 0);
-    dn_loss_close(&loss);
-}
-
-/** A round trip with as much on its way as the window takes. @return bytes by which the window has grown. */
-static uint64_t grow_for_a_round(dn_loss_t *loss, uint64_t *now)
-{
-    const uint64_t first = loss->next, before = loss->window;
-
-    while (dn_loss_has_room(loss, 1, 1000)) {
-        send_some(loss, 1, *now);
-    }
-    ack(loss, first, loss->next - 1, *now += MS);
-    return loss->window - before;
-}
-
-/** CUBIC where it is friendly to Reno: 0.7 of the window is left, it grows by 0.53 packets a round trip up to where it was, then by one. */
-static void the_window_is_soon_what_it_was(void **state)
-{
-    const uint64_t packet = 1000 + DN_LOSS_OVERHEAD;
-    dn_loss_t loss;
-    uint64_t now = MS, grown = 0;
-    unsigned rounds = 0;
-
-    (void) state;
-    open_loss(&loss);
-    loss.window = 100 * packet;
-    loss.threshold = loss.window;
-    for (uint64_t i = 0; i < 10; i++) {
-        grown += grow_for_a_round(&loss, &now);
-    }
-    assert_in_range(grown, 9 * packet, 11 * packet);
-    const uint64_t before = loss.window;
-    send_some(&loss, 20, now);
-    ack(&loss, loss.next - 10, loss.next - 1, now += MS);
-    assert_int_equal(lost, 10);
-    assert_int_equal(loss.window, before * 7 / 10);
-    /* What was sent until now lets it grow no more. */
-    now++;
-    while (loss.window + packet < before) {
-        assert_in_range(grow_for_a_round(&loss, &now), packet * 45 / 100, packet * 60 / 100);
-        rounds++;
-    }
-    assert_in_range(rounds, 45, 75);
-    while (loss.window < before) {
-        (void) grow_for_a_round(&loss, &now);
-    }
-    assert_in_range(grow_for_a_round(&loss, &now), packet * 90 / 100, packet * 110 / 100);
-    dn_loss_close(&loss);
-}
-
 /** All that was sent for long is lost: the window is the least. What was acknowledged between two of them shows that it was not so. */
 static void congestion_that_persists_leaves_the_least_window(void **state)
 {
@@ -237,9 +163,9 @@ static void congestion_that_persists_leaves_the_least_window(void **state)
         ack(&loss, 8, 8, 7 * MS + 100000);
         assert_int_equal(lost, between ? 5 : 6);
         if (between) {
-            assert_true(DN_LOSS_WINDOW_LEAST < loss.window);
+            assert_true(DN_BBR_WINDOW_LEAST < loss.bbr.window);
         } else {
-            assert_int_equal(loss.window, DN_LOSS_WINDOW_LEAST);
+            assert_int_equal(loss.bbr.window, DN_BBR_WINDOW_LEAST);
         }
         dn_loss_close(&loss);
     }
@@ -253,8 +179,6 @@ int main(void)
         cmocka_unit_test(time_says_that_one_is_lost),
         cmocka_unit_test(probes_come_ever_later_but_no_later_than_the_longest),
         cmocka_unit_test(an_unused_number_is_not_acknowledged),
-        cmocka_unit_test(the_window_shrinks_once_a_round_trip_and_grows_again),
-        cmocka_unit_test(the_window_is_soon_what_it_was),
         cmocka_unit_test(congestion_that_persists_leaves_the_least_window),
     };
 

@@ -1,0 +1,275 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+#include "dn_config.h"
+
+#include "dn_ipnuma_bbr.h"
+
+#include <string.h>
+
+#define DN_BBR_SECOND UINT64_C(1000000000)
+
+/** pacing_gain in the phases of PROBE_BW, in thousandths: more for a round trip, then as much less. */
+static const uint32_t dn_bbr_phases[] = {1250, 750, 1000, 1000, 1000, 1000, 1000, 1000};
+
+#define DN_BBR_PHASES (sizeof(dn_bbr_phases) / sizeof(dn_bbr_phases[0]))
+
+static uint64_t dn_bbr_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t dn_bbr_max(uint64_t a, uint64_t b)
+{
+    return a < b ? b : a;
+}
+
+void dn_bbr_open(dn_bbr_t *bbr, uint64_t most)
+{
+    *bbr = (dn_bbr_t){.most = most, .window = dn_bbr_min(DN_BBR_WINDOW_FIRST, most)};
+}
+
+/* Samples */
+
+dn_bbr_stamp_t dn_bbr_sent(dn_bbr_t *bbr, uint64_t bytes, uint64_t flying, uint64_t now)
+{
+    if (0 == flying) {
+        bbr->first_at = now;
+        bbr->delivered_at = now;
+    }
+    if (0 != bbr->rate) {
+        const uint64_t oldest = now < DN_BBR_CREDIT_NS ? 0 : now - DN_BBR_CREDIT_NS;
+        bbr->due_at = dn_bbr_max(bbr->due_at, oldest) + bytes * DN_BBR_SECOND / bbr->rate;
+    }
+    return (dn_bbr_stamp_t){.delivered = bbr->delivered,
+                            .delivered_at = bbr->delivered_at,
+                            .first_at = bbr->first_at,
+                            .limited = 0 != bbr->limited};
+}
+
+void dn_bbr_idle(dn_bbr_t *bbr, uint64_t flying)
+{
+    bbr->limited = bbr->delivered + flying + 1;
+}
+
+void dn_bbr_acked(dn_bbr_t *bbr, const dn_bbr_stamp_t *stamp, uint64_t sent_at, uint64_t bytes, uint64_t now)
+{
+    bbr->delivered += bytes;
+    bbr->delivered_at = now;
+    if (0 == bbr->newest_at || stamp->delivered >= bbr->newest.delivered) {
+        bbr->newest = *stamp;
+        bbr->newest_at = sent_at + 1;
+        bbr->first_at = sent_at;
+    }
+}
+
+/** For how long was that on its way which the newest sample has seen delivered? */
+static uint64_t dn_bbr_interval(const dn_bbr_t *bbr)
+{
+    const uint64_t sending = bbr->newest_at - 1 - bbr->newest.first_at;
+
+    return dn_bbr_max(sending, bbr->delivered_at - bbr->newest.delivered_at);
+}
+
+/* The model */
+
+/** A sample of this round. */
+static void dn_bbr_keep(dn_bbr_t *bbr, uint64_t bw)
+{
+    bw = dn_bbr_min(bw, DN_BBR_BW_MOST);
+    bbr->round_bw[bbr->round] = dn_bbr_max(bbr->round_bw[bbr->round], bw);
+    bbr->bw = dn_bbr_max(bbr->bw, bw);
+}
+
+/** The round of a sample is over, and that of the oldest counts no more. */
+static void dn_bbr_age(dn_bbr_t *bbr)
+{
+    bbr->round = (bbr->round + 1) % DN_BBR_ROUNDS;
+    bbr->round_bw[bbr->round] = 0;
+    bbr->bw = 0;
+    for (uint32_t i = 0; i < DN_BBR_ROUNDS; i++) {
+        bbr->bw = dn_bbr_max(bbr->bw, bbr->round_bw[i]);
+    }
+}
+
+/** No sample counts that was taken until now. */
+static void dn_bbr_forget(dn_bbr_t *bbr)
+{
+    memset(bbr->round_bw, 0, sizeof(bbr->round_bw));
+    bbr->bw = 0;
+}
+
+/** Bytes of so long at the bandwidth. */
+static uint64_t dn_bbr_bytes(const dn_bbr_t *bbr, uint64_t ns)
+{
+    return bbr->bw * dn_bbr_min(ns, DN_BBR_NS_MOST) / DN_BBR_SECOND;
+}
+
+/** BBRInflight(): what the path holds times a gain, and what hosts hold that send and acknowledge in rows. */
+static uint64_t dn_bbr_inflight(const dn_bbr_t *bbr, uint64_t gain_1000)
+{
+    const uint64_t quantum = dn_bbr_min(dn_bbr_bytes(bbr, DN_BBR_QUANTUM_NS), DN_BBR_QUANTUM);
+    const uint64_t bytes =
+        dn_bbr_bytes(bbr, bbr->least_ns) * gain_1000 / 1000 + 3 * quantum + DN_BBR_WINDOW_LEAST;
+
+    return dn_bbr_min(bytes, bbr->most);
+}
+
+/** Go from one state to another: what it begins with. */
+static void dn_bbr_turn(dn_bbr_t *bbr, enum dn_bbr_state to)
+{
+    bbr->state = to;
+    bbr->probe_until = 0;
+    if (DN_BBR_STARTUP == to) {
+        dn_bbr_forget(bbr);
+        bbr->full_bw = 0;
+        bbr->full_rounds = 0;
+        bbr->rate = 0;
+    }
+}
+
+/** The rate at which the first window goes. */
+static uint64_t dn_bbr_first_rate(const dn_bbr_t *bbr)
+{
+    const uint64_t rate = bbr->window * DN_BBR_SECOND / bbr->least_ns;
+
+    return dn_bbr_min(rate, DN_BBR_BW_MOST) * DN_BBR_HIGH_1000 / 1000;
+}
+
+void dn_bbr_measured(dn_bbr_t *bbr, uint64_t rtt_ns, uint64_t now)
+{
+    const int stale = 0 != bbr->least_ns && now - bbr->least_at > DN_BBR_RTT_NS;
+
+    if (0 == bbr->least_ns || rtt_ns <= bbr->least_ns || stale) {
+        bbr->least_ns = rtt_ns;
+        bbr->least_at = now;
+    }
+    if (stale && DN_BBR_PROBE_BW == bbr->state) {
+        dn_bbr_turn(bbr, DN_BBR_PROBE_RTT);
+    }
+}
+
+/** Does the link drop more than chance does? Then what it delivers is its bandwidth, however fast a burst passes. */
+static void dn_bbr_police(dn_bbr_t *bbr, uint64_t got, uint64_t time)
+{
+    bbr->span_got += got;
+    bbr->span_ns += time;
+    bbr->span_rounds++;
+    const uint64_t sent = bbr->span_got + bbr->span_lost;
+    if (DN_BBR_POLICED_ROUNDS > bbr->span_rounds || DN_BBR_POLICED_BYTES > sent) {
+        return;
+    }
+    if (bbr->span_lost >= sent / DN_BBR_POLICED_LOST && 0 != bbr->span_ns) {
+        dn_bbr_forget(bbr);
+        dn_bbr_keep(bbr, bbr->span_got * DN_BBR_SECOND / bbr->span_ns);
+        if (DN_BBR_STARTUP == bbr->state) {
+            dn_bbr_turn(bbr, DN_BBR_DRAIN);
+        }
+    }
+    bbr->span_rounds = 0;
+    bbr->span_got = 0;
+    bbr->span_ns = 0;
+    bbr->span_lost = 0;
+}
+
+/** A round trip of packets is over. @param[in] told  It has a sample that the program did not limit. */
+static void dn_bbr_end_round(dn_bbr_t *bbr, int told)
+{
+    bbr->round_ends = bbr->delivered;
+    bbr->phase = (bbr->phase + 1) % DN_BBR_PHASES;
+    if (!told) {
+        return;
+    }
+    if (DN_BBR_STARTUP == bbr->state) {
+        if (bbr->bw >= bbr->full_bw + bbr->full_bw / 4) {
+            bbr->full_bw = bbr->bw;
+            bbr->full_rounds = 0;
+        } else if (DN_BBR_FULL_ROUNDS <= ++bbr->full_rounds) {
+            dn_bbr_turn(bbr, DN_BBR_DRAIN);
+        }
+    }
+    dn_bbr_age(bbr);
+}
+
+/** What the sample says of the path. */
+static void dn_bbr_learn(dn_bbr_t *bbr)
+{
+    const uint64_t got = bbr->delivered - bbr->newest.delivered, time = dn_bbr_interval(bbr);
+    const uint64_t bw = 0 == time || time < bbr->least_ns ? 0 : got * DN_BBR_SECOND / time;
+    const int told = 0 != bw && !bbr->newest.limited;
+
+    if (told || bw > bbr->bw) {
+        dn_bbr_keep(bbr, bw);
+    }
+    if (bbr->newest.delivered >= bbr->round_ends) {
+        dn_bbr_police(bbr, got, time);
+        dn_bbr_end_round(bbr, told);
+    }
+    if (bbr->delivered >= bbr->limited) {
+        bbr->limited = 0;
+    }
+}
+
+/** Turn where the time for it has come. */
+static void dn_bbr_look(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
+{
+    if (DN_BBR_DRAIN == bbr->state && flying <= dn_bbr_inflight(bbr, 1000)) {
+        dn_bbr_turn(bbr, DN_BBR_PROBE_BW);
+    }
+    if (DN_BBR_PROBE_RTT != bbr->state) {
+        return;
+    }
+    if (0 == bbr->probe_until && flying <= DN_BBR_WINDOW_LEAST) {
+        bbr->probe_until = now + DN_BBR_PROBE_RTT_NS;
+    } else if (0 != bbr->probe_until && now >= bbr->probe_until) {
+        bbr->least_at = now;
+        dn_bbr_turn(bbr, DN_BBR_PROBE_BW);
+    }
+}
+
+/** pacing_gain, in thousandths. */
+static uint64_t dn_bbr_gain(const dn_bbr_t *bbr)
+{
+    switch (bbr->state) {
+    case DN_BBR_STARTUP:
+        return DN_BBR_HIGH_1000;
+    case DN_BBR_DRAIN:
+        return 1000000 / DN_BBR_HIGH_1000;
+    case DN_BBR_PROBE_BW:
+        return dn_bbr_phases[bbr->phase];
+    default:
+        return 1000;
+    }
+}
+
+void dn_bbr_update(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
+{
+    if (0 == bbr->newest_at) {
+        return;
+    }
+    const uint64_t acked = bbr->delivered - bbr->acked;
+    dn_bbr_learn(bbr);
+    dn_bbr_look(bbr, flying, now);
+    bbr->newest_at = 0;
+    bbr->acked = bbr->delivered;
+    const uint64_t rate = dn_bbr_max(bbr->bw * dn_bbr_gain(bbr) / 1000, DN_BBR_RATE_LEAST);
+    const uint64_t most =
+        dn_bbr_inflight(bbr, DN_BBR_STARTUP == bbr->state ? DN_BBR_HIGH_1000 : DN_BBR_WINDOW_1000);
+    if (DN_BBR_STARTUP == bbr->state) {
+        /* It grows by what is delivered, as far as the model goes, and neither shrinks nor slows down. */
+        bbr->window = dn_bbr_max(bbr->window, dn_bbr_min(bbr->window + acked, most));
+        bbr->rate = 0 == bbr->least_ns ? 0 : dn_bbr_max(bbr->rate, dn_bbr_max(rate, dn_bbr_first_rate(bbr)));
+    } else {
+        bbr->window = DN_BBR_PROBE_RTT == bbr->state ? DN_BBR_WINDOW_LEAST : most;
+        bbr->rate = rate;
+    }
+}
+
+void dn_bbr_restart(dn_bbr_t *bbr)
+{
+    dn_bbr_turn(bbr, DN_BBR_STARTUP);
+    bbr->window = DN_BBR_WINDOW_LEAST;
+    bbr->newest_at = 0;
+    bbr->acked = bbr->delivered;
+}
