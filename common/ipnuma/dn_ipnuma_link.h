@@ -110,8 +110,9 @@ struct dn_ipnuma_link {
     uint64_t told;    /**< and that the last packet said */
     uint32_t owed;    /**< packets that are not acknowledged yet */
     uint64_t owed_at;
-    int urgent; /**< something came that its sender waits to hear of */
-    int late;   /**< a packet came that is of none of the newest DN_IPNUMA_GAPS_AHEAD ranges */
+    int urgent;      /**< something came that its sender waits to hear of */
+    uint64_t untold; /**< the least number of those that are owed */
+    int late; /**< it is of none of the newest DN_IPNUMA_GAPS_AHEAD ranges: a packet with a piece does not tell it */
 
     dn_ipnuma_link_counts_t counts;
 };

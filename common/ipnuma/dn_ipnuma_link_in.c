@@ -147,16 +147,17 @@ static void dn_ipnuma_link_see(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *h
     const uint64_t newest = 0 == link->seen.count ? head->number - 1 : link->seen.range[0].last;
 
     (void) dn_loss_see(&link->seen, head->number);
-    link->late |= DN_IPNUMA_GAPS_AHEAD < link->seen.count
-                  && head->number < link->seen.range[DN_IPNUMA_GAPS_AHEAD - 1].first;
     link->seen_at = link->seen.range[0].last == head->number ? now : link->seen_at;
     /* A packet that comes out of turn says that one before it is lost, or is that one. */
     link->urgent |= newest + 1 != head->number || 0 != (head->flags & DN_IPNUMA_ASKS);
     if (0 != (head->flags & (DN_IPNUMA_CARRIES | DN_IPNUMA_ASKS))) {
         link->owed_at = 0 == link->owed ? now : link->owed_at;
+        link->untold = 0 == link->owed || head->number < link->untold ? head->number : link->untold;
         link->owed++;
         link->urgent |= DN_IPNUMA_OWED <= link->owed;
     }
+    link->late = 0 != link->owed && DN_IPNUMA_GAPS_AHEAD < link->seen.count
+                 && link->untold < link->seen.range[DN_IPNUMA_GAPS_AHEAD - 1].first;
 }
 
 /** Did the other side make this packet? It is decrypted then. */

@@ -317,6 +317,40 @@ static void what_there_is_no_memory_for_is_taken_later(void **state)
     assert_true(0 != dropped);
 }
 
+/** Each packet is a range of its own, as numbers between them were never sent: a packet with a piece has no room for all, and a word
+ * tells the others before their sender takes them for lost. */
+static void what_a_piece_has_no_room_to_tell_a_word_tells(void **state)
+{
+    enum { PACKETS = DN_IPNUMA_GAPS_AHEAD + 1 };
+
+    (void) state;
+    wire = (wire_t){.lose = 0};
+    open_both(1);
+    for (int i = 0; i < PACKETS; i++) {
+        append(&side[0]);
+        dn_ipnuma_link_send(&side[0].link, clock_ns);
+        (void) dn_loss_skip(&side[0].link.loss);
+    }
+    assert_int_equal(letters, PACKETS);
+    for (unsigned i = 0; i < PACKETS; i++) {
+        assert_true(dn_ipnuma_link_receive(&side[1].link, letter[i].bytes, letter[i].len, clock_ns));
+    }
+    letters = 0;
+    assert_int_equal(side[1].link.seen.count, PACKETS);
+    append(&side[1]);
+    dn_ipnuma_link_send(&side[1].link, clock_ns);
+    dn_ipnuma_link_tick(&side[1].link, clock_ns);
+    assert_int_equal(letters, 2);
+    /* The word overtakes the piece. */
+    for (unsigned i = 2; i-- > 0;) {
+        assert_true(dn_ipnuma_link_receive(&side[0].link, letter[i].bytes, letter[i].len, clock_ns));
+    }
+    dn_ipnuma_link_tick(&side[0].link, clock_ns);
+    assert_int_equal(side[0].link.loss.count, 0);
+    assert_int_equal(side[0].link.counts.resent, 0);
+    close_both();
+}
+
 static void a_bad_wire_only_slows(void **state)
 {
     (void) state;
@@ -335,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup(all_at_once_is_survived, begin),
         cmocka_unit_test_setup(what_finds_no_room_goes_later, begin),
         cmocka_unit_test_setup(what_there_is_no_memory_for_is_taken_later, begin),
+        cmocka_unit_test_setup(what_a_piece_has_no_room_to_tell_a_word_tells, begin),
         cmocka_unit_test_setup(a_bad_wire_only_slows, begin),
     };
 
