@@ -30,40 +30,6 @@ void dn_bbr_open(dn_bbr_t *bbr, uint64_t most)
     *bbr = (dn_bbr_t){.most = most, .window = dn_bbr_min(DN_BBR_WINDOW_FIRST, most)};
 }
 
-/* Samples */
-
-dn_bbr_stamp_t dn_bbr_sent(dn_bbr_t *bbr, uint64_t bytes, uint64_t flying, uint64_t now)
-{
-    if (0 == flying) {
-        bbr->first_at = now;
-        bbr->delivered_at = now;
-    }
-    if (0 != bbr->rate) {
-        const uint64_t oldest = now < DN_BBR_CREDIT_NS ? 0 : now - DN_BBR_CREDIT_NS;
-        bbr->due_at = dn_bbr_max(bbr->due_at, oldest) + bytes * DN_BBR_SECOND / bbr->rate;
-    }
-    return (dn_bbr_stamp_t){.delivered = bbr->delivered,
-                            .delivered_at = bbr->delivered_at,
-                            .first_at = bbr->first_at,
-                            .limited = 0 != bbr->limited};
-}
-
-void dn_bbr_idle(dn_bbr_t *bbr, uint64_t flying)
-{
-    bbr->limited = bbr->delivered + flying + 1;
-}
-
-void dn_bbr_acked(dn_bbr_t *bbr, const dn_bbr_stamp_t *stamp, uint64_t sent_at, uint64_t bytes, uint64_t now)
-{
-    bbr->delivered += bytes;
-    bbr->delivered_at = now;
-    if (0 == bbr->newest_at || stamp->delivered >= bbr->newest.delivered) {
-        bbr->newest = *stamp;
-        bbr->newest_at = sent_at + 1;
-        bbr->first_at = sent_at;
-    }
-}
-
 /** For how long was that on its way which the newest sample has seen delivered? */
 static uint64_t dn_bbr_interval(const dn_bbr_t *bbr)
 {
@@ -116,6 +82,13 @@ static uint64_t dn_bbr_inflight(const dn_bbr_t *bbr, uint64_t gain_1000)
     return dn_bbr_min(bytes, bbr->most);
 }
 
+/** Go at a rate. */
+static void dn_bbr_pace(dn_bbr_t *bbr, uint64_t rate)
+{
+    bbr->rate = rate;
+    bbr->gap_ns = 0 == rate ? 0 : (DN_BBR_SECOND << DN_BBR_GAP_BITS) / rate;
+}
+
 /** Go from one state to another: what it begins with. */
 static void dn_bbr_turn(dn_bbr_t *bbr, enum dn_bbr_state to)
 {
@@ -125,7 +98,7 @@ static void dn_bbr_turn(dn_bbr_t *bbr, enum dn_bbr_state to)
         dn_bbr_forget(bbr);
         bbr->full_bw = 0;
         bbr->full_rounds = 0;
-        bbr->rate = 0;
+        dn_bbr_pace(bbr, 0);
     }
 }
 
@@ -259,10 +232,11 @@ void dn_bbr_update(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
     if (DN_BBR_STARTUP == bbr->state) {
         /* It grows by what is delivered, as far as the model goes, and neither shrinks nor slows down. */
         bbr->window = dn_bbr_max(bbr->window, dn_bbr_min(bbr->window + acked, most));
-        bbr->rate = 0 == bbr->least_ns ? 0 : dn_bbr_max(bbr->rate, dn_bbr_max(rate, dn_bbr_first_rate(bbr)));
+        dn_bbr_pace(bbr,
+                    0 == bbr->least_ns ? 0 : dn_bbr_max(bbr->rate, dn_bbr_max(rate, dn_bbr_first_rate(bbr))));
     } else {
         bbr->window = DN_BBR_PROBE_RTT == bbr->state ? DN_BBR_WINDOW_LEAST : most;
-        bbr->rate = rate;
+        dn_bbr_pace(bbr, rate);
     }
 }
 

@@ -60,6 +60,9 @@ enum dn_bbr_state { DN_BBR_STARTUP, DN_BBR_DRAIN, DN_BBR_PROBE_BW, DN_BBR_PROBE_
 /** The pacer is no slower than so many bytes in a second: a packet does not wait for long when what was measured is wrong. */
 #define DN_BBR_RATE_LEAST UINT64_C(1000000)
 
+/** A division for each change of the rate, and none for each packet. */
+#define DN_BBR_GAP_BITS 20
+
 /** What is remembered of each packet: how much was delivered when it was sent. */
 typedef struct dn_bbr_stamp {
     uint64_t delivered;
@@ -73,6 +76,7 @@ typedef struct dn_bbr {
     uint64_t most;   /**< the largest window */
     uint64_t window; /**< bytes that may be on their way */
     uint64_t rate;   /**< bytes in a second at which they go; 0: as fast as they can */
+    uint64_t gap_ns; /**< that 2^DN_BBR_GAP_BITS bytes take at that rate; 0, too */
     uint64_t due_at; /**< when the pacer lets the next go */
 
     uint64_t delivered; /**< bytes, ever, */
@@ -106,17 +110,44 @@ static inline int dn_bbr_is_due(const dn_bbr_t *bbr, uint64_t ahead, uint64_t no
 {
     const uint64_t since = bbr->due_at + DN_BBR_CREDIT_NS < now ? now - DN_BBR_CREDIT_NS : bbr->due_at;
 
-    return 0 == bbr->rate || (since <= now && ahead <= bbr->rate / 1000 * (now - since) / 1000000);
+    return 0 == bbr->gap_ns || (since <= now && ahead * bbr->gap_ns >> DN_BBR_GAP_BITS <= now - since);
 }
 
 /** So many bytes are sent. @param[in] flying  Bytes that are on their way without them. */
-dn_bbr_stamp_t dn_bbr_sent(dn_bbr_t *bbr, uint64_t bytes, uint64_t flying, uint64_t now);
+static inline dn_bbr_stamp_t dn_bbr_sent(dn_bbr_t *bbr, uint64_t bytes, uint64_t flying, uint64_t now)
+{
+    if (0 == flying) {
+        bbr->first_at = now;
+        bbr->delivered_at = now;
+    }
+    if (bbr->due_at + DN_BBR_CREDIT_NS < now) {
+        bbr->due_at = now - DN_BBR_CREDIT_NS;
+    }
+    bbr->due_at += bytes * bbr->gap_ns >> DN_BBR_GAP_BITS;
+    return (dn_bbr_stamp_t){.delivered = bbr->delivered,
+                            .delivered_at = bbr->delivered_at,
+                            .first_at = bbr->first_at,
+                            .limited = 0 != bbr->limited};
+}
 
 /** Nothing but the program holds the sender back. @param[in] flying  Bytes on their way. */
-void dn_bbr_idle(dn_bbr_t *bbr, uint64_t flying);
+static inline void dn_bbr_idle(dn_bbr_t *bbr, uint64_t flying)
+{
+    bbr->limited = bbr->delivered + flying + 1;
+}
 
 /** A packet was acknowledged. */
-void dn_bbr_acked(dn_bbr_t *bbr, const dn_bbr_stamp_t *stamp, uint64_t sent_at, uint64_t bytes, uint64_t now);
+static inline void dn_bbr_acked(dn_bbr_t *bbr, const dn_bbr_stamp_t *stamp, uint64_t sent_at, uint64_t bytes,
+                                uint64_t now)
+{
+    bbr->delivered += bytes;
+    bbr->delivered_at = now;
+    if (0 == bbr->newest_at || stamp->delivered >= bbr->newest.delivered) {
+        bbr->newest = *stamp;
+        bbr->newest_at = sent_at + 1;
+        bbr->first_at = sent_at;
+    }
+}
 
 /** A packet was lost. */
 static inline void dn_bbr_lost(dn_bbr_t *bbr, uint64_t bytes)

@@ -352,10 +352,10 @@ static void the_pacer_gives_credit_and_no_more(void **state)
     for (int i = 0; i < 100; i++) {
         exchange(&bbr, &now, 100000, MS, 0);
     }
-    bbr.rate = 100 * MS;
+    assert_int_equal(bbr.state, DN_BBR_PROBE_BW);
     now += 10 * MS;
-    const uint64_t credit = bbr.rate / MS * (DN_BBR_CREDIT_NS / US) / 1000 * US;
-    assert_true(dn_bbr_is_due(&bbr, credit, now));
+    const uint64_t credit = bbr.rate / 1000 * DN_BBR_CREDIT_NS / MS;
+    assert_true(dn_bbr_is_due(&bbr, credit - 100, now));
     assert_false(dn_bbr_is_due(&bbr, credit + 1000, now));
     (void) dn_bbr_sent(&bbr, credit + 1000, 0, now);
     assert_false(dn_bbr_is_due(&bbr, 0, now));
