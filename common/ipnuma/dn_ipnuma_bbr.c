@@ -169,7 +169,7 @@ static void dn_bbr_end_round(dn_bbr_t *bbr, int told)
 static void dn_bbr_learn(dn_bbr_t *bbr)
 {
     const uint64_t got = bbr->delivered - bbr->newest.delivered, time = dn_bbr_interval(bbr);
-    const uint64_t bw = 0 == time || time < bbr->least_ns ? 0 : got * DN_BBR_SECOND / time;
+    const uint64_t bw = 0 == time ? 0 : got * DN_BBR_SECOND / time;
     const int told = 0 != bw && !bbr->newest.limited;
 
     if (told || bw > bbr->bw) {

@@ -221,6 +221,24 @@ static void a_slow_link_with_a_short_queue_is_full_and_drops_little(void **state
     }
 }
 
+/** Tokens of a shaper let it pass at once; what comes behind goes as slowly as ever. */
+static void a_burst_that_passes_is_no_bandwidth(void **state)
+{
+    static const path_t paths[] = {
+        {.rate = 12500000, .queue = 32768, .burst = 65536, .way_ns = 10 * US},
+        {.rate = 125000000, .queue = 32768, .burst = 300000, .way_ns = 2 * US},
+    };
+
+    (void) state;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t now = 100 * MS;
+        open_world(&world, &paths[i], 1 + i);
+        assert_in_range(run(&world, &now, 500 * MS, US), 980, 1050);
+        assert_in_range(world.dropped, 0, (world.sender[0].sent + world.sender[1].sent) / 10);
+        close_world(&world);
+    }
+}
+
 static void a_long_queue_is_not_filled(void **state)
 {
     path_t path = slow;
@@ -303,12 +321,15 @@ static void a_program_that_sends_little_makes_no_link_slow(void **state)
         exchange(&bbr, &now, 100000, 100 * US, 0);
     }
     assert_int_equal(bbr.state, DN_BBR_PROBE_BW);
-    const uint64_t window = bbr.window;
+    /* Twice what the path holds, three quanta, and what all senders have. */
+    const uint64_t window = 2 * 100000 + 3 * 20000 + DN_BBR_WINDOW_LEAST;
+    assert_int_equal(bbr.window, window);
     for (int i = 0; i < 1000; i++) {
         exchange(&bbr, &now, 100, 100 * US, 1);
+        /* By chance: of so few packets one is many. */
+        dn_bbr_lost(&bbr, 0 == i % 8 ? 100 : 0);
     }
     assert_int_equal(bbr.window, window);
-    assert_true(0 != bbr.rate);
     /* As much as before, but more slowly. */
     for (int i = 0; i < 40; i++) {
         exchange(&bbr, &now, 10000, 100 * US, 0);
@@ -372,14 +393,22 @@ static void no_round_trip_is_too_long_to_reckon_with(void **state)
     (void) state;
     dn_bbr_open(&bbr, MOST);
     for (int i = 0; i < 40; i++) {
-        exchange(&bbr, &now, MOST, 100000 * MS64, 0);
-        assert_in_range(bbr.window, DN_BBR_WINDOW_LEAST, MOST);
+        exchange(&bbr, &now, 1000, 100000 * MS64, 0);
+        assert_true(DN_BBR_WINDOW_LEAST <= bbr.window);
+        assert_true(DN_BBR_RATE_LEAST <= bbr.rate);
     }
     dn_bbr_open(&bbr, MOST);
     for (int i = 0; i < 40; i++) {
         exchange(&bbr, &now, MOST, 1, 0);
         assert_in_range(bbr.window, DN_BBR_WINDOW_LEAST, MOST);
     }
+    /* The product of this and the largest bandwidth is 2^64. */
+    for (int i = 0; i < 6 || DN_BBR_PROBE_RTT == bbr.state; i++) {
+        exchange(&bbr, &now, 100, UINT64_C(1) << 29, 1);
+    }
+    assert_int_equal(bbr.bw, DN_BBR_BW_MOST);
+    assert_int_equal(bbr.least_ns, UINT64_C(1) << 29);
+    assert_int_equal(bbr.window, MOST);
 }
 
 int main(void)
@@ -387,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_at_random_costs_no_more_than_what_is_lost),
         cmocka_unit_test(a_slow_link_with_a_short_queue_is_full_and_drops_little),
+        cmocka_unit_test(a_burst_that_passes_is_no_bandwidth),
         cmocka_unit_test(a_long_queue_is_not_filled),
         cmocka_unit_test(two_senders_share_a_link),
         cmocka_unit_test(a_link_that_changes_is_followed),
