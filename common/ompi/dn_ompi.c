@@ -351,6 +351,9 @@ static int open_port(enum dn_ompi_when when)
     }
     dn_ompi.job_is_in = 0;
     dn_ompi.lets_in = 0;
+    if (dn_ompi_leaves_host_in_clear()) {
+        dn_ompi_help(DN_OMPI_TEXT_IN_CLEAR, opal_process_info.nodename, dn_ompi_params.mpi.devices);
+    }
     dn_ompi_far_begin(dn_ompi.port);
     rc = dn_ompi_tell_address(when);
     if (OPAL_SUCCESS != rc) {

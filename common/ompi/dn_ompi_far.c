@@ -20,9 +20,10 @@
 #include <time.h>
 
 /** The word that stands for the list, what it is at first, and the network. */
-#define AUTO_LIST    "auto"
-#define AUTO_DEVICES "shm"
-#define AUTO_NETWORK "ofi"
+#define AUTO_LIST      "auto"
+#define AUTO_DEVICES   "shm"
+#define AUTO_NETWORK   "ofi"
+#define AUTO_ENCRYPTED "ipnuma" /**< where nobody may read what it carries */
 
 typedef enum far_state { FAR_NEVER, FAR_CLOSED, FAR_OPEN, FAR_FAILED } far_state_t;
 
@@ -38,9 +39,15 @@ bool dn_ompi_far_is_auto(const char *devices)
     return 0 == strcmp(AUTO_LIST, devices);
 }
 
+/** The same in all processes of the job, as `auth` is. */
+static const char *auto_network(void)
+{
+    return DN_AUTH_ENCRYPTED == dn_ompi_params.port.auth ? AUTO_ENCRYPTED : AUTO_NETWORK;
+}
+
 bool dn_ompi_far_is_built(void)
 {
-    return 0 != dn_device_known(AUTO_NETWORK);
+    return 0 != dn_device_known(auto_network());
 }
 
 bool dn_ompi_spans_hosts(void)
@@ -75,9 +82,9 @@ static bool open_network(void)
 {
     opal_mutex_lock(&far.lock);
     if (FAR_CLOSED == far.state) {
-        const dn_status_t status = dn_device_open(far.port, AUTO_NETWORK);
+        const dn_status_t status = dn_device_open(far.port, auto_network());
         if (DN_OK != status) {
-            dn_ompi_help(DN_OMPI_TEXT_NO_NETWORK, opal_process_info.nodename);
+            dn_ompi_help(DN_OMPI_TEXT_NO_NETWORK, auto_network(), opal_process_info.nodename);
         }
         if (far.told) {
             tell_again();

@@ -63,6 +63,10 @@ bool dn_ompi_address_recall(const opal_process_name_t *proc, void **bytes_p, siz
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** @} */
 
+/** Whether messages are to be encrypted, and no device of the list does so for processes of the job on other hosts, so that another transport
+ * may carry what goes there. */
+bool dn_ompi_leaves_host_in_clear(void);
+
 /** @name dn_ompi_far.c */
 /** @{ */
 /** Is it the list that follows where processes are? */

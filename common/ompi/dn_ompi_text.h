@@ -96,14 +96,25 @@
     "--mca pml ob1.\n"
 
 #define DN_OMPI_TEXT_NO_NETWORK                                                    \
-    "A process runs on another host, and libfabric, by which dimmnet reaches\n"    \
-    "it, cannot be used on host %s: why, another text says. Where the job\n"       \
+    "A process runs on another host, and the device by which dimmnet reaches\n"    \
+    "it, %s, cannot be used on host %s: why, another text says. Where the job\n"   \
     "begins so, pml/dimmnet withdraws there, and the job ends unless it does so\n" \
     "on all hosts.\n"                                                              \
     "\n"                                                                           \
-    "Install libfabric there (fi_info lists the providers that it has), or run\n"  \
-    "the job without dimmnet:\n"                                                   \
+    "For ofi install libfabric there (fi_info lists the providers that it has),\n" \
+    "for ipnuma give the host an IPv4 address, or run the job without dimmnet:\n"  \
     "--mca pml ob1 --mca btl ^dimmnet --mca osc ^dimmnet --mca coll ^llcm\n"
+
+#define DN_OMPI_TEXT_IN_CLEAR                                                     \
+    "Messages are to be encrypted (common_dimmnet_auth), and the list\n"          \
+    "common_dimmnet_devices has no device that does so for processes on other\n"  \
+    "hosts. dimmnet sends them nothing; another transport of Open MPI, such as\n" \
+    "btl/tcp, may carry what goes there, and everybody on the way can read it.\n" \
+    "\n"                                                                          \
+    "  Host: %s\n"                                                                \
+    "  List: %s\n"                                                                \
+    "\n"                                                                          \
+    "Leave common_dimmnet_devices at auto, or list shm,ipnuma.\n"
 
 #define DN_OMPI_TEXT_NOT_PUBLISHED                                              \
     "A process of host %s has met one of another host, and the launcher does\n" \

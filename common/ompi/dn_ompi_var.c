@@ -265,30 +265,48 @@ bool dn_ompi_params_refused(dn_param_section_t section)
     return dn_ompi_refused[section];
 }
 
-bool dn_ompi_leaves_host(void)
+/** Does a word of the list begin with this name of a device? @p len characters. */
+static bool is_device(const char *word, size_t len, const char *name)
 {
-    /** The devices that reach processes of their own host alone. */
-    static const char *const on_host[] = {"shm", "emulate"};
+    return strlen(name) == len && 0 == strncmp(word, name, len);
+}
+
+/** How far messages go by the devices of the list. */
+static enum list_reach { REACHES_HOST, REACHES_HOSTS, REACHES_HOSTS_ENCRYPTED } list_reaches(void)
+{
     const char *word = dn_ompi_params.mpi.devices;
+    enum list_reach most = REACHES_HOST;
 
-    if (NULL != word && dn_ompi_far_is_auto(word)) {
-        return dn_ompi_far_is_built();
-    }
     while (NULL != word && '\0' != *word) {
-        const size_t name = strcspn(word, ":,");
-
-        bool stays = false;
-
-        for (size_t i = 0; i < sizeof(on_host) / sizeof(on_host[0]); i++) {
-            stays = stays || (strlen(on_host[i]) == name && 0 == strncmp(word, on_host[i], name));
+        const size_t len = strcspn(word, ":,");
+        if (is_device(word, len, "ipnuma")) {
+            return REACHES_HOSTS_ENCRYPTED;
         }
-        if (!stays) {
-            return true;
+        /* These reach processes of their own host alone. */
+        if (!is_device(word, len, "shm") && !is_device(word, len, "emulate")) {
+            most = REACHES_HOSTS;
         }
         word += strcspn(word, ",");
         word += ',' == *word;
     }
-    return false;
+    return most;
+}
+
+bool dn_ompi_leaves_host(void)
+{
+    const char *list = dn_ompi_params.mpi.devices;
+
+    return NULL != list && dn_ompi_far_is_auto(list) ? dn_ompi_far_is_built()
+                                                     : REACHES_HOST != list_reaches();
+}
+
+bool dn_ompi_leaves_host_in_clear(void)
+{
+    const char *list = dn_ompi_params.mpi.devices;
+
+    return DN_AUTH_ENCRYPTED == dn_ompi_params.port.auth && dn_ompi_spans_hosts()
+           && !(NULL != list && dn_ompi_far_is_auto(list) && dn_ompi_far_is_built())
+           && REACHES_HOSTS_ENCRYPTED != list_reaches();
 }
 
 bool dn_ompi_yields(void)
