@@ -95,14 +95,14 @@
     "tells which work on a host, and why others do not), or run the job with\n"    \
     "--mca pml ob1.\n"
 
-#define DN_OMPI_TEXT_NO_NETWORK                                                    \
-    "A process runs on another host, and the device by which dimmnet reaches\n"    \
-    "it, %s, cannot be used on host %s: why, another text says. Where the job\n"   \
-    "begins so, pml/dimmnet withdraws there, and the job ends unless it does so\n" \
-    "on all hosts.\n"                                                              \
-    "\n"                                                                           \
-    "For ofi install libfabric there (fi_info lists the providers that it has),\n" \
-    "for ipnuma give the host an IPv4 address, or run the job without dimmnet:\n"  \
+#define DN_OMPI_TEXT_NO_NETWORK                                                     \
+    "A process runs on another host, and the device %s, by which dimmnet reaches\n" \
+    "it, cannot be used on host %s: why, another text says. Where the job\n"        \
+    "begins so, pml/dimmnet withdraws there, and the job ends unless it does so\n"  \
+    "on all hosts.\n"                                                               \
+    "\n"                                                                            \
+    "For ofi install libfabric there (fi_info lists the providers that it has),\n"  \
+    "for ipnuma give the host an IPv4 address, or run the job without dimmnet:\n"   \
     "--mca pml ob1 --mca btl ^dimmnet --mca osc ^dimmnet --mca coll ^llcm\n"
 
 #define DN_OMPI_TEXT_IN_CLEAR                                                     \
