@@ -39,3 +39,29 @@ size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_blo
     }
     return count;
 }
+
+/** Of a word, the bytes that are 0, as bytes of 0xff. */
+static uint64_t dn_dsm_merge_zeros(uint64_t word)
+{
+    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
+    /* The top bit of each byte that has any bit set; no carry leaves a byte. */
+    const uint64_t set = (((word & low) + low) | word) & ~low;
+
+    return ((~set & ~low) >> 7) * 0xff;
+}
+
+void dn_dsm_merge(void *page, void *twin, const void *fresh, size_t len)
+{
+    uint64_t *at = page, *old = twin;
+    const uint64_t *new = fresh;
+
+    for (size_t i = 0; i < len / sizeof(*at); i++) {
+        /* Relaxed: who reads what comes here is told of it behind this call. */
+        uint64_t word = dn_load_relaxed(&at[i]), next;
+        do {
+            const uint64_t same = dn_dsm_merge_zeros(word ^ old[i]);
+            next = (word & ~same) | (new[i] & same);
+        } while (next != word && !dn_cas_weak_acq_rel(&at[i], &word, next));
+        old[i] = new[i];
+    }
+}

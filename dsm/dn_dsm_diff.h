@@ -28,4 +28,16 @@
  */
 size_t dn_dsm_diff(const void *page, void *twin, size_t len, uint64_t at, dn_block_t *block);
 
+/**
+ * Merge a page that was fetched into one that has been written here since its twin was made: bytes that equal those of the twin become
+ * those that were fetched, the others stay; the twin becomes what was fetched. So the page differs from its twin where it
+ * did before, or not even there.
+ *
+ * @param[in,out] page   @p len bytes, aligned to 8; len is a multiple of 8. Others may write them meanwhile: such a byte stays as they
+ *                       wrote it, unless they wrote what was there.
+ * @param[in,out] twin   The same, but nobody else writes them.
+ * @param[in]     fresh  What was fetched.
+ */
+void dn_dsm_merge(void *page, void *twin, const void *fresh, size_t len);
+
 #endif
