@@ -17,7 +17,7 @@ __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
 
 /** @name Waiting */
 /** @{ */
-dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait)
+dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 {
     static __thread uint64_t steps __attribute__((tls_model("initial-exec")));
     const int events = dn_progress(dsm->port);
@@ -26,7 +26,7 @@ dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait)
         return DN_ERR_UNREACH;
     }
     if (0 == events) {
-        (void) dn_wait(dsm->port, wait, steps, 0);
+        (void) dn_wait(dsm->port, wait, steps, flags);
     }
     steps += (uint64_t) events;
     return DN_OK;
@@ -71,7 +71,7 @@ dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
 
     /* R0. That a process is gone does not end this: the memory is lent until the device says so. */
     while (0 != dn_load_acquire_u32(&op->under_way)) {
-        (void) dn_dsm_wait(dsm, &wait);
+        (void) dn_dsm_wait(dsm, &wait, 0);
     }
     /* Whatever the device found, of memory that goes with its process. */
     return DN_OK == op->status ? DN_OK : DN_OK == dn_dsm_is_whole(dsm) ? op->status : DN_ERR_UNREACH;
@@ -146,6 +146,11 @@ uint32_t dn_dsm_rank(const dn_dsm_t *dsm)
 uint32_t dn_dsm_ranks(const dn_dsm_t *dsm)
 {
     return dsm->ranks;
+}
+
+uint32_t dn_dsm_host(const dn_dsm_t *dsm, uint32_t rank)
+{
+    return rank < dsm->ranks ? dsm->keeper[rank] : DN_DSM_RANKS_MAX;
 }
 
 const char *dn_dsm_detects(const dn_dsm_t *dsm)

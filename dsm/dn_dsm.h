@@ -12,6 +12,9 @@
  * different bytes of one page. A *notice* tells that a page was written: a copy that a notice names is dropped,
  * and fetched again at the next access.
  *
+ * Processes of one host map one memory. Where the host has all, that is all there is to do. Beside others, a page is at home with the whole host of
+ * its home, and the others have one copy of it by host, which whoever needs it first fetches.
+ *
  * @par What a program may rely on
  * The memory is release consistent. All processes see the same, right values when no two accesses to a byte, of
  * which one is a write, are without an order between them (there is no *data race*). What orders them, as it does
@@ -110,10 +113,12 @@ typedef struct dn_dsm_config {
         *protocol; /**< "lazy", "scope", "eager" or "update" (doc/dsm.md); the same everywhere. "lazy" */
     const char
         *detect; /**< how accesses are detected: "segv", "uffd", "scan", or "auto", the first that works */
-    const char *
-        share; /**< "auto": where one host has all processes, they map one memory, and nothing is copied; "never" */
+    /** "auto": processes of one host map one memory; "never"; or how many of a host do at most, of those whose ranks divided by this
+     * number are the same. So one host stands for several. "auto" */
+    const char *share;
     /** "stay"; or "move": at a barrier a page gets the one process as its home that alone has written it for some time. Then no
-     * thread touches the memory while another thread of its process is in a barrier. The same everywhere. "stay" */
+     * thread touches the memory while another thread of its process is in a barrier, and where there are several hosts, each process has
+     * copies of its own. The same everywhere. "stay" */
     const char *homes;
     const char *
         map; /**< file for a picture of who fetched which page, which rank 0 writes as it closes (doc/dsm.md); NULL: none */
@@ -191,6 +196,8 @@ DN_API dn_status_t dn_dsm_close(dn_dsm_t *dsm);
 DN_API uint32_t dn_dsm_rank(const dn_dsm_t *dsm);
 /** The number of processes. */
 DN_API uint32_t dn_dsm_ranks(const dn_dsm_t *dsm);
+/** The host of a rank: the lowest of the ranks that have one memory with it, or the rank itself. DN_DSM_RANKS_MAX: there is no such rank. */
+DN_API uint32_t dn_dsm_host(const dn_dsm_t *dsm, uint32_t rank);
 /** How accesses are detected: "segv", "uffd", "scan", or "shared" where nothing has to be. */
 DN_API const char *dn_dsm_detects(const dn_dsm_t *dsm);
 /** The i-th way of detecting accesses; NULL: there are no more. */

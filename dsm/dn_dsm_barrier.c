@@ -22,7 +22,7 @@ static dn_status_t dn_dsm_all_wait(dn_dsm_t *dsm, dn_status_t status)
     dn_wait_t wait = {0};
 
     while (DN_INPROGRESS == status) {
-        if (DN_OK != dn_dsm_wait(dsm, &wait)) {
+        if (DN_OK != dn_dsm_wait(dsm, &wait, 0)) {
             dn_tree_give_up(dsm->tree);
             dsm->broken = 1;
             return DN_ERR_UNREACH;

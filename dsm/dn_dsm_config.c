@@ -87,6 +87,28 @@ dn_status_t dn_dsm_config_env(dn_dsm_config_t *config)
                : DN_ERR_PARAM;
 }
 
+/** @param[out] together_p  dn_dsm_t::together. */
+static dn_status_t dn_dsm_config_share(const char *share, uint32_t *together_p)
+{
+    char *end;
+    const unsigned long together = strtoul(share, &end, 10);
+
+    if (0 == strcmp(share, "auto")) {
+        *together_p = DN_DSM_RANKS_MAX;
+    } else if (0 == strcmp(share, "never")) {
+        *together_p = 1;
+    } else if ('0' <= share[0] && '9' >= share[0] && '\0' == *end && 1 <= together
+               && DN_DSM_RANKS_MAX >= together) {
+        *together_p = (uint32_t) together;
+    } else {
+        dn_log_error("shared memory: share is \"%s\": set it to auto, never, or the most processes of a "
+                     "host, up to %u",
+                     share, DN_DSM_RANKS_MAX);
+        return DN_ERR_PARAM;
+    }
+    return DN_OK;
+}
+
 dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
 {
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
@@ -114,8 +136,7 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
                      config->protocol);
         return DN_ERR_PARAM;
     }
-    if (0 != strcmp(config->share, "auto") && 0 != strcmp(config->share, "never")) {
-        dn_log_error("shared memory: share is \"%s\": set it to auto or never", config->share);
+    if (DN_OK != dn_dsm_config_share(config->share, &dsm->together)) {
         return DN_ERR_PARAM;
     }
     if (0 != strcmp(config->homes, "stay") && 0 != strcmp(config->homes, "move")) {

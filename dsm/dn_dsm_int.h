@@ -49,7 +49,10 @@
  * A page is *shared* once a barrier has told all that a process has fetched it. Before, its home does not notice that it writes the
  * page, and a copy of it, which is *loose*, is dropped at each acquire.
  *
- * Order of locks: a lock's own, `sync`, `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes
+ * Ranks of one host may have one cache: dn_dsm_host.h. Then "its home" is any rank of the home's host, and where the states above say that a page is
+ * fetched or sent, or has a twin, that is for all ranks of the host; each has states of its own.
+ *
+ * Order of locks: a lock's own, `sync`, pages that are taken (dn_dsm_host.h), `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes
  * `table` only; nobody touches the front while he holds it.
  */
 #ifndef DN_DSM_INT_H
@@ -71,6 +74,8 @@
 #define DN_DSM_LOG 512u
 /** Blocks of one transfer. */
 #define DN_DSM_BLOCKS 4096u
+/** Pages that are fetched at once. */
+#define DN_DSM_FETCH 64u
 /** Most locks. */
 #define DN_DSM_LOCKS_MAX 4096u
 
@@ -180,6 +185,15 @@ typedef struct dn_dsm_ring {
     dn_dsm_note_t log[DN_DSM_LOG];
 } dn_dsm_ring_t;
 
+/** Files in memory that a process offers to others of its host. */
+typedef struct dn_dsm_offer {
+    uint64_t nonce; /**< in their names */
+    uint32_t os_pid;
+    int32_t table; /**< descriptor there; -1: nothing is offered */
+    int32_t cache; /**< the same; -1: dn_segment_map() maps it */
+    uint32_t spare;
+} dn_dsm_offer_t;
+
 /** What a process tells the others when it opens. */
 typedef struct dn_dsm_card {
     uint64_t bytes;
@@ -194,11 +208,33 @@ typedef struct dn_dsm_card {
     uint64_t counts; /**< LLCM: a word for each rank's ring */
     dn_key_t cache;
     dn_key_t desk;
+    dn_dsm_offer_t offer;
     dn_tree_card_t tree;
 } dn_dsm_card_t;
 
 /** How notices travel, and what they do. */
 typedef enum dn_dsm_protocol { DN_DSM_LAZY, DN_DSM_SCOPE, DN_DSM_EAGER, DN_DSM_UPDATE } dn_dsm_protocol_t;
+
+/** A page, in the table. */
+typedef struct dn_dsm_spot {
+    uint32_t busy; /**< 1 + the rank that has taken it; 0: none has. Atomic */
+    uint32_t sent; /**< times that it was sent: it wraps, and is only asked whether it is another. Atomic */
+    /** 1 + the clock before the last fetch by a process that knew that the page is shared; 0: there was none. Atomic */
+    uint64_t since;
+} dn_dsm_spot_t;
+_Static_assert(16 == sizeof(dn_dsm_spot_t), "processes agree on the layout");
+
+/** What the ranks of a host have together: dn_dsm_host.h. All zero: this rank is alone on its host, or all ranks share. */
+typedef struct dn_dsm_host {
+    uint8_t *table;      /**< it begins with the twins */
+    uint64_t *clock;     /**< in it. Atomic */
+    dn_dsm_spot_t *spot; /**< in it: by page */
+    /** In it: by page * ranks + rank, the interval up to which the copy has what the rank has written. Atomic */
+    uint64_t *within;
+    uint64_t wanted;  /**< the least dn_dsm_spot_t::since that does for this process. Atomic */
+    uint32_t *marked; /**< with a scan: dn_dsm_spot_t::sent, by page; else NULL. Under `table` */
+    void *cache;      /**< the keeper's, where it was mapped from its file; else NULL */
+} dn_dsm_host_t;
 
 /** Who has written a page, where homes move: dn_dsm_move.c. */
 typedef struct dn_dsm_writer dn_dsm_writer_t;
@@ -215,8 +251,11 @@ struct dn_dsm {
     uint32_t used; /**< pages that are allocated. Atomic: dn_dsm_used(), but in the thread that allocates */
     uint32_t timeout_s;
     dn_dsm_protocol_t protocol;
-    bool moves;  /**< homes do */
-    bool shares; /**< one memory for all: nothing is detected, fetched or told */
+    bool moves;                        /**< homes do */
+    bool shares;                       /**< one memory for all: nothing is detected, fetched or told */
+    uint32_t together;                 /**< most ranks that have one cache: those of rank / together */
+    uint16_t keeper[DN_DSM_RANKS_MAX]; /**< by rank: whose cache has its pages */
+    dn_dsm_host_t host;
     const dn_dsm_meet_t *meet;
     int folder;     /**< of dn_dsm_meet_folder: descriptor */
     char path[256]; /**< of it */
@@ -232,9 +271,11 @@ struct dn_dsm {
 
     dn_segment_t *cache;
     void *cache_file; /**< memory of our own where the port has none to map twice; NULL: it has */
-    uint8_t *raw;
+    uint8_t *raw;     /**< of the keeper's cache */
     uint8_t *front;
-    uint8_t *twin; /**< by the same offsets; private */
+    uint8_t *
+        beside; /**< private, by the same offsets: twins; with a `host`, where pages come that are merged then */
+    uint8_t *twin; /**< by the same offsets: `beside`, or of the host */
     const dn_dsm_detect_t *detect;
 
     dn_segment_t *desk;
@@ -333,8 +374,8 @@ static inline uint32_t dn_dsm_used(const dn_dsm_t *dsm)
 /** Was this address in a memory that has been closed? */
 bool dn_dsm_was_ours(const void *at);
 
-/** Between two looks in vain. Begins with zeros. @retval DN_ERR_UNREACH  a process is gone. */
-dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait);
+/** Between two looks in vain. Begins with zeros. @param[in] flags  0, or DN_WAIT_BLIND. @retval DN_ERR_UNREACH  a process is gone. */
+dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags);
 
 /** PUSH, PULL or swap that is under way. */
 typedef struct dn_dsm_op {
@@ -456,6 +497,8 @@ dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched);
 /** @{ */
 /** Bring a list into rising order. */
 void dn_dsm_list_sort(dn_dsm_list_t *list);
+/** PULL pages, at most DN_DSM_FETCH in rising order, from their homes, to the same offsets @p to. */
+dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, uint32_t count);
 /** Install the handler of the way's signal, unless it is there. */
 dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect);
 /** Have pages first .. first + count - 1 here, readable or writable. */

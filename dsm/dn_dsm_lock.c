@@ -42,7 +42,7 @@ static dn_status_t dn_dsm_lock_aotf(dn_dsm_t *dsm, uint32_t rank, uint64_t off, 
     dn_status_t status;
 
     while (DN_ERR_AGAIN == (status = dn_aotf(dsm->peer[rank], off, value, sizeof(value)))) {
-        status = dn_dsm_wait(dsm, &wait);
+        status = dn_dsm_wait(dsm, &wait, 0);
         if (DN_OK != status) {
             return status;
         }
@@ -56,7 +56,7 @@ static dn_status_t dn_dsm_lock_poll(dn_dsm_t *dsm, const uint64_t *word, uint64_
     dn_wait_t wait = {0};
 
     while (until != (value == dn_load_acquire(word))) {
-        const dn_status_t status = dn_dsm_wait(dsm, &wait);
+        const dn_status_t status = dn_dsm_wait(dsm, &wait, 0);
         if (DN_OK != status) {
             return status;
         }
@@ -139,7 +139,7 @@ static dn_status_t dn_dsm_lock_give(dn_dsm_t *dsm, uint32_t lock, const dn_dsm_l
     while (DN_ERR_AGAIN
            == (status = dn_aotf_line(dsm->peer[rank], dsm->card[rank].lines + lock * sizeof(dn_dsm_lines_t),
                                      line, DN_AOTF_LINE_MAX, next >> DN_DSM_TURN_SHIFT))) {
-        status = dn_dsm_wait(dsm, &wait);
+        status = dn_dsm_wait(dsm, &wait, 0);
         if (DN_OK != status) {
             return status;
         }

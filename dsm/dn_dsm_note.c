@@ -56,7 +56,8 @@ int dn_dsm_notes_know(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uin
     if (interval <= known->interval) {
         return 0;
     }
-    known->interval = interval;
+    /* K0: another thread of this process reads it as it fetches the page. */
+    dn_store_release(&known->interval, interval);
     return 1;
 }
 

@@ -15,10 +15,12 @@
  *
  * Intervals have 48 bits and do not wrap.
  *
- * Threads: one at a time.
+ * Threads: one at a time, but for dn_dsm_notes_interval().
  */
 #ifndef DN_DSM_NOTE_H
 #define DN_DSM_NOTE_H
+
+#include <dn_atomic.h>
 
 #include "dimmnet.h"
 
@@ -36,7 +38,7 @@ _Static_assert(12 == sizeof(dn_dsm_note_t), "processes agree on the layout");
 
 /** The newest note of a page and a writer. */
 typedef struct dn_dsm_known {
-    uint64_t interval; /**< 0: there is none */
+    uint64_t interval; /**< 0: there is none. Atomic */
     uint64_t stamp;    /**< 0: not in the list */
     uint64_t newer;    /**< its place in the list: 1 + index, 0: the head */
     uint64_t older;    /**< the same, 0: the tail */
@@ -68,6 +70,16 @@ void dn_dsm_notes_close(dn_dsm_notes_t *notes);
  * @return not 0: it was new, and is in the list.
  */
 int dn_dsm_notes_add(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uint64_t interval, uint32_t from);
+
+/**
+ * The newest interval of a page and a writer that is known; 0: none. Any thread.
+ *
+ * K1: pairs with K0 in dn_dsm_notes_know(): what the writer had sent home by then is seen by what reads it later.
+ */
+static inline uint64_t dn_dsm_notes_interval(const dn_dsm_notes_t *notes, uint32_t page, uint32_t writer)
+{
+    return dn_load_acquire(&notes->known[(uint64_t) page * notes->ranks + writer].interval);
+}
 
 /** Know of a note that everybody knows, too: it is not listed. @return not 0: it was new. */
 int dn_dsm_notes_know(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uint64_t interval);

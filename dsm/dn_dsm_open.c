@@ -6,7 +6,7 @@
  * Opening and closing: the port, memory that is mapped twice, the desk, and the same address in all processes. */
 #include "dn_config.h"
 
-#include "dn_dsm_int.h"
+#include "dn_dsm_host.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -225,7 +225,7 @@ static uint32_t dn_dsm_places(const dn_dsm_t *dsm)
 }
 
 /** Memory that others reach and that can be mapped twice. A port over a network alone gives private memory: then it is a file of ours. */
-static dn_status_t dn_dsm_open_cache(dn_dsm_t *dsm)
+static dn_status_t dn_dsm_open_cache(dn_dsm_t *dsm, dn_dsm_offer_t *offer)
 {
     const uint64_t bytes = dn_dsm_open_bytes(dsm);
     dn_status_t status = dn_segment_alloc(dsm->port, bytes, &dsm->cache);
@@ -240,22 +240,14 @@ static dn_status_t dn_dsm_open_cache(dn_dsm_t *dsm)
         dn_segment_free(dsm->cache);
         dsm->cache = NULL;
     }
-    const int file = memfd_create("dimmnet shared memory", MFD_CLOEXEC);
-    void *memory = 0 > file || 0 != ftruncate(file, (off_t) bytes)
-                       ? MAP_FAILED
-                       : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    if (MAP_FAILED == memory) {
+    offer->cache = dn_dsm_host_file(offer, "cache", bytes);
+    dsm->raw = dsm->cache_file = dn_dsm_host_map(offer->cache, bytes);
+    if (NULL == dsm->raw) {
         dn_log_error("shared memory: there are no %llu bytes of memory in a file (%s)",
                      (unsigned long long) bytes, strerror(errno));
-        status = DN_ERR_NOMEM;
-    } else {
-        dsm->raw = dsm->cache_file = memory;
-        status = dn_segment_register(dsm->port, memory, bytes, &dsm->cache);
+        return DN_ERR_NOMEM;
     }
-    if (0 <= file) {
-        close(file);
-    }
-    return status;
+    return dn_segment_register(dsm->port, dsm->raw, bytes, &dsm->cache);
 }
 
 static dn_status_t dn_dsm_open_desk(dn_dsm_t *dsm, dn_dsm_card_t *card)
@@ -304,13 +296,13 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
         list[i]->page = malloc(dsm->pages * sizeof(*list[i]->page));
         all = all && NULL != list[i]->page;
     }
-    dsm->twin = mmap(NULL, dn_dsm_open_bytes(dsm), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (MAP_FAILED == dsm->twin) {
-        dsm->twin = NULL;
+    dsm->twin = dsm->beside = mmap(NULL, dn_dsm_open_bytes(dsm), PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (MAP_FAILED == dsm->beside) {
+        dsm->beside = NULL;
     }
     if (!all || NULL == dsm->page || NULL == dsm->lock || NULL == dsm->out || NULL == dsm->in
-        || NULL == dsm->blocks || NULL == dsm->twin
+        || NULL == dsm->blocks || NULL == dsm->beside
         || DN_OK != dn_dsm_notes_open(&dsm->notes, dsm->pages, dsm->ranks)) {
         dn_log_error("shared memory: there is no memory for what is known of %u pages",
                      (unsigned) dsm->pages);
@@ -357,25 +349,6 @@ static dn_status_t dn_dsm_open_agree(const dn_dsm_t *dsm, uint32_t *places_p)
     return DN_OK;
 }
 
-/** Map the memory of rank 0 where all can. @param[in] wanted  By this process. */
-static dn_status_t dn_dsm_open_share(dn_dsm_t *dsm, bool wanted)
-{
-    void *base = NULL;
-    uint8_t can = wanted && DN_OK == dn_segment_map(dsm->peer[0], &dsm->card[0].cache, &base);
-    dn_status_t status = dn_dsm_meet_all(dsm, "share", &can, sizeof(can));
-
-    dsm->shares = true;
-    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
-        size_t len = sizeof(can);
-        status = dsm->meet->hear(dsm, r, "share", &can, &len);
-        dsm->shares = dsm->shares && 1 == len && 0 != can;
-    }
-    if (DN_OK == status && dsm->shares) {
-        dsm->raw = base;
-    }
-    return status;
-}
-
 /** Map the memory once more, where all do. */
 static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
 {
@@ -413,8 +386,7 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
 /** @name Opening and closing */
 /** @{ */
 /** The cards of all, and what follows from them. */
-static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *config,
-                                     const dn_tree_config_t *tree)
+static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_tree_config_t *tree)
 {
     dn_tree_card_t cards[DN_DSM_RANKS_MAX];
     dn_dsm_card_t *card = &dsm->card[dsm->rank];
@@ -426,7 +398,8 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
                             .page_bytes = dsm->page_bytes,
                             .protocol = (uint32_t) dsm->protocol,
                             .moves = dsm->moves};
-    status = dn_dsm_open_cache(dsm);
+    dn_dsm_host_offer(dsm, &card->offer);
+    status = dn_dsm_open_cache(dsm, &card->offer);
     status = DN_OK != status ? status : dn_dsm_open_desk(dsm, card);
     if (DN_OK == status && 1 < dsm->ranks) {
         status = dn_tree_create(dsm->port, tree, &card->tree, &dsm->tree);
@@ -452,7 +425,7 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_dsm_config_t *confi
         cards[r] = dsm->card[r].tree;
     }
     status = DN_OK != status ? status : dn_dsm_open_agree(dsm, &places);
-    status = DN_OK != status ? status : dn_dsm_open_share(dsm, 0 == strcmp(config->share, "auto"));
+    status = DN_OK != status ? status : dn_dsm_host_join(dsm);
     status = DN_OK != status ? status : dn_dsm_open_front(dsm, places);
     if (DN_OK != status || NULL == dsm->tree) {
         return status;
@@ -494,8 +467,9 @@ void dn_dsm_free(dn_dsm_t *dsm)
     if (NULL != dsm->cache_file) {
         munmap(dsm->cache_file, bytes);
     }
-    if (NULL != dsm->twin) {
-        munmap(dsm->twin, bytes);
+    dn_dsm_host_leave(dsm);
+    if (NULL != dsm->beside) {
+        munmap(dsm->beside, bytes);
     }
     dn_dsm_notes_close(&dsm->notes);
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
@@ -561,7 +535,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         status = dsm->meet->open(dsm, config->folder, &key);
     }
     status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
-    status = DN_OK != status ? status : dn_dsm_open_cards(dsm, config, &tree);
+    status = DN_OK != status ? status : dn_dsm_open_cards(dsm, &tree);
     status = DN_OK != status ? status : dn_dsm_page_watch(dsm->detect);
     const bool serves = dsm->serves;
     dsm->serves = DN_OK == status && serves;

@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "dn_dsm_diff.h"
+#include "dn_dsm_host.h"
 
-/** Pages that are fetched at once. */
-#define DN_DSM_FETCH 64u
 /** Most pages, none of them CLEAN, that a scan goes over to reach the next CLEAN one: they take as long as another call. */
 #define DN_DSM_GAP 256u
 
@@ -120,19 +119,18 @@ static void dn_dsm_page_ring(dn_dsm_t *dsm)
     dn_wake(dsm->peer[dsm->rank]);
 }
 
-/** PULL pages, in rising order, from their homes. */
-static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, uint32_t count)
 {
     dn_dsm_op_t op[DN_DSM_RANKS_MAX];
     dn_block_t block[DN_DSM_FETCH];
     dn_status_t status = DN_OK;
 
-    for (uint32_t home = 0; home < dsm->ranks; home++) {
+    for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
         size_t blocks = 0;
         uint64_t len = 0;
         for (uint32_t i = 0; i < count; i++) {
             const uint64_t at = (uint64_t) page[i] * dsm->page_bytes;
-            if (home != dsm->page[page[i]].home) {
+            if (keeper != dsm->keeper[dsm->page[page[i]].home]) {
                 continue;
             }
             if (0 == blocks || at != block[blocks - 1].at + block[blocks - 1].len) {
@@ -141,22 +139,22 @@ static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_
             block[blocks - 1].len += dsm->page_bytes;
             len += dsm->page_bytes;
         }
-        op[home] = (dn_dsm_op_t){.status = DN_OK};
+        op[keeper] = (dn_dsm_op_t){.status = DN_OK};
         if (0 < blocks) {
             const dn_sg_t sg = {.block = block, .count = blocks};
-            dn_xfer_t xfer = {.key = &dsm->card[home].cache, .len = len};
+            dn_xfer_t xfer = {.key = &dsm->card[keeper].cache, .len = len};
             if (1 == blocks) {
-                xfer.local = dsm->raw + block[0].at;
+                xfer.local = to + block[0].at;
                 xfer.roff = block[0].at;
             } else {
-                xfer.local = dsm->raw;
+                xfer.local = to;
                 xfer.local_sg = xfer.remote_sg = &sg;
             }
-            dn_dsm_op_start(dsm, &op[home], home, &xfer, false);
+            dn_dsm_op_start(dsm, &op[keeper], keeper, &xfer, false);
         }
     }
-    for (uint32_t home = 0; home < dsm->ranks; home++) {
-        const dn_status_t ended = dn_dsm_op_end(dsm, &op[home]);
+    for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
+        const dn_status_t ended = dn_dsm_op_end(dsm, &op[keeper]);
         status = DN_OK != ended ? ended : status;
     }
     for (uint32_t i = 0; NULL != dsm->fetched && i < count; i++) {
@@ -166,12 +164,14 @@ static dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, const uint32_t *page, uint32_
     return status;
 }
 
-/** Make the twin of a page that is not at home. `table` is held, and nobody writes the page. */
+/** Make the twin of a page that is not at home, but where the host has one. `table` is held, and nobody writes the page. */
 static void dn_dsm_page_copy(dn_dsm_t *dsm, uint32_t page)
 {
-    if (dsm->rank != dsm->page[page].home) {
+    if (!dn_dsm_is_home(dsm, page)) {
         const uint64_t at = (uint64_t) page * dsm->page_bytes;
-        memcpy(dsm->twin + at, dsm->raw + at, dsm->page_bytes);
+        if (dsm->twin == dsm->beside) {
+            memcpy(dsm->twin + at, dsm->raw + at, dsm->page_bytes);
+        }
         dn_dsm_count(&dsm->stat.twins, 1);
     }
 }
@@ -216,8 +216,12 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
 
     switch (page->state) {
     case DN_DSM_ABSENT:
-        if (dsm->rank != page->home) {
+        if (!dn_dsm_is_home(dsm, number)) {
             page->flags &= (uint8_t) ~DN_DSM_STALE;
+            if (dn_dsm_host_has(dsm, number)) {
+                dn_dsm_page_arrive(dsm, number, write, span);
+                return 0;
+            }
             if (0 == (page->flags & (DN_DSM_SHARED | DN_DSM_LOOSE))) {
                 page->flags |= DN_DSM_LOOSE;
                 dn_dsm_list_add(&dsm->loose, number);
@@ -284,7 +288,8 @@ static dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_
         pthread_mutex_unlock(&dsm->table);
 
         for (uint32_t left = fetch; 0 < left && DN_OK == status;) {
-            status = dn_dsm_page_pull(dsm, ours, left);
+            status = NULL == dsm->host.spot ? dn_dsm_page_pull(dsm, dsm->raw, ours, left)
+                                            : dn_dsm_host_fetch(dsm, ours, left);
             pthread_mutex_lock(&dsm->table);
             uint32_t again = 0;
             for (uint32_t i = 0; i < left; i++) {
@@ -308,7 +313,7 @@ static dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_
         if (DN_OK != status || !busy) {
             return status;
         }
-        status = dn_dsm_wait(dsm, &wait);
+        status = dn_dsm_wait(dsm, &wait, 0);
         if (DN_OK != status) {
             return status;
         }
@@ -335,8 +340,8 @@ dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool
 
 /** @name Release */
 /** @{ */
-/** Send what differs in the pages of one home. @param[in,out] op  Of the last transfer there. */
-static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t home, dn_dsm_op_t *op)
+/** Send what differs in the pages that one rank has. @param[in,out] op  Of the last transfer there. */
+static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
 {
     size_t blocks = 0;
     uint64_t len = 0;
@@ -347,22 +352,23 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t home, dn_dsm_op_t *op)
             const dn_sg_t sg = {.block = dsm->blocks, .count = blocks};
             dn_xfer_t xfer = {.local = dsm->twin,
                               .local_sg = &sg,
-                              .key = &dsm->card[home].cache,
+                              .key = &dsm->card[keeper].cache,
                               .remote_sg = &sg,
                               .len = len};
             if (DN_OK != dn_dsm_op_end(dsm, op)) {
                 return;
             }
-            dn_dsm_op_start(dsm, op, home, &xfer, true);
+            dn_dsm_op_start(dsm, op, keeper, &xfer, true);
             dn_dsm_count(&dsm->stat.diff_blocks, blocks);
             dn_dsm_count(&dsm->stat.diff_bytes, len);
             blocks = 0;
             len = 0;
         }
-        if (last || home != dsm->page[dsm->flush.page[i]].home) {
+        if (last || keeper != dsm->keeper[dsm->page[dsm->flush.page[i]].home]) {
             continue;
         }
         const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
+        dn_dsm_host_send(dsm, dsm->flush.page[i]);
         const size_t more =
             dn_dsm_diff(dsm->raw + at, dsm->twin + at, dsm->page_bytes, at, dsm->blocks + blocks);
         for (size_t b = blocks; b < blocks + more; b++) {
@@ -409,20 +415,23 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
 static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm)
 {
     dn_dsm_op_t op[DN_DSM_RANKS_MAX] = {0};
-    dn_status_t status = DN_OK;
 
     if (0 == dsm->flush.count) {
         return DN_OK;
     }
     const uint64_t began = dn_dsm_clock();
-    for (uint32_t home = 0; home < dsm->ranks; home++) {
-        if (home != dsm->rank) {
-            dn_dsm_page_push(dsm, home, &op[home]);
+    dn_status_t status = dn_dsm_host_take(dsm, dsm->flush.page, dsm->flush.count);
+    if (DN_OK == status) {
+        for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
+            if (keeper != dsm->keeper[dsm->rank]) {
+                dn_dsm_page_push(dsm, keeper, &op[keeper]);
+            }
         }
-    }
-    for (uint32_t home = 0; home < dsm->ranks; home++) {
-        const dn_status_t ended = dn_dsm_op_end(dsm, &op[home]);
-        status = DN_OK != ended ? ended : status;
+        for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
+            const dn_status_t ended = dn_dsm_op_end(dsm, &op[keeper]);
+            status = DN_OK != ended ? ended : status;
+        }
+        dn_dsm_host_give(dsm, dsm->flush.page, dsm->flush.count);
     }
     dsm->interval++;
     dn_dsm_page_sent(dsm);
@@ -504,7 +513,8 @@ static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
 {
     dn_dsm_page_t *page = &dsm->page[number];
 
-    if (dsm->rank == page->home || DN_DSM_ABSENT == page->state || 0 != (page->flags & DN_DSM_STALE)) {
+    if (dn_dsm_is_home(dsm, number) || DN_DSM_ABSENT == page->state || 0 != (page->flags & DN_DSM_STALE)
+        || dn_dsm_host_has(dsm, number)) {
         return;
     }
     page->flags |= DN_DSM_STALE;
@@ -527,6 +537,7 @@ void dn_dsm_page_all_stale(dn_dsm_t *dsm)
     pthread_mutex_lock(&dsm->table);
     const uint32_t used = dn_dsm_used(dsm);
 
+    dn_dsm_host_renew(dsm);
     for (uint32_t page = 0; page < used; page++) {
         dn_dsm_page_mark(dsm, page);
     }
@@ -584,18 +595,34 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
     dn_dsm_count(&dsm->stat.moved, here);
 }
 
-/** Keep in dsm->flush what differs from its twin. `sync` is held. */
+/** Keep in dsm->flush what differs from its twin, or did so until another rank sent it. `sync` is held. */
 static void dn_dsm_page_sift(dn_dsm_t *dsm)
 {
     uint32_t left = 0;
 
     for (uint32_t i = 0; i < dsm->flush.count; i++) {
         const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
-        if (0 != memcmp(dsm->raw + at, dsm->twin + at, dsm->page_bytes)) {
+        if (0 != memcmp(dsm->raw + at, dsm->twin + at, dsm->page_bytes)
+            || dn_dsm_host_has_sent(dsm, dsm->flush.page[i])) {
             dsm->flush.page[left++] = dsm->flush.page[i];
         }
     }
     dsm->flush.count = left;
+}
+
+/** With a scan in a host: find what this process has written of the copies that are to be dropped, while the kernel knows. @return of the
+ * transfers. */
+static dn_status_t dn_dsm_page_drop_ask(dn_dsm_t *dsm)
+{
+    if (NULL == dsm->host.marked) {
+        return DN_OK;
+    }
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < dsm->stale.count; i++) {
+        dn_dsm_host_mark(dsm, dsm->stale.page[i]);
+    }
+    pthread_mutex_unlock(&dsm->table);
+    return dn_dsm_page_release(dsm);
 }
 
 /** Drop copies that are not dirty. @param[out] dirty_p  There are others. @return of the transfers. */
@@ -646,7 +673,8 @@ dn_status_t dn_dsm_page_drop(dn_dsm_t *dsm)
         return DN_OK;
     }
     dn_dsm_list_sort(&dsm->stale);
-    dn_status_t status = dn_dsm_page_drop_clean(dsm, &dirty);
+    dn_status_t status = dn_dsm_page_drop_ask(dsm);
+    status = DN_OK != status ? status : dn_dsm_page_drop_clean(dsm, &dirty);
     if (dirty) {
         /* What was written to it here goes home; then it is dropped. */
         status = dn_dsm_page_release(dsm);

@@ -84,16 +84,21 @@ void dn_world_post(dn_world_t *world, int word, uint64_t value)
     dn_store_release(&world->me->word[word], value);
 }
 
+uint64_t dn_world_posted(const dn_world_t *world, int rank, int word)
+{
+    return dn_load_acquire(&world->board->seat[rank].word[word]);
+}
+
 void dn_world_await(dn_world_t *world, int rank, int word, uint64_t value)
 {
-    while (dn_load_acquire(&world->board->seat[rank].word[word]) < value) {
+    while (dn_world_posted(world, rank, word) < value) {
         dn_world_progress(world);
     }
 }
 
 void dn_world_sleep(const dn_world_t *world, int rank, int word, uint64_t value)
 {
-    while (dn_load_acquire(&world->board->seat[rank].word[word]) < value) {
+    while (dn_world_posted(world, rank, word) < value) {
         sched_yield();
     }
 }

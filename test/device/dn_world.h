@@ -112,6 +112,8 @@ void dn_world_progress(dn_world_t *world);
 void dn_world_barrier(dn_world_t *world);
 /** Put a value on the own seat of the board (release). */
 void dn_world_post(dn_world_t *world, int word, uint64_t value);
+/** A word of another's seat. */
+uint64_t dn_world_posted(const dn_world_t *world, int rank, int word);
 /** Wait until a word of another's seat is at least value. */
 void dn_world_await(dn_world_t *world, int rank, int word, uint64_t value);
 /** The same without progress: nothing is received meanwhile. */

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "../device/dn_world.h"
-#include "dn_dsm_int.h"
+#include "dn_dsm_host.h"
 #include "folder.h"
 
 /** A page. */
@@ -41,13 +41,20 @@ static dn_dsm_config_t configured(const dn_world_t *world)
     return config;
 }
 
-static dn_dsm_t *opened(const dn_world_t *world)
+/** @param[in] share  dn_dsm_config_t::share. */
+static dn_dsm_t *opened_with(const dn_world_t *world, const char *share)
 {
-    const dn_dsm_config_t config = configured(world);
+    dn_dsm_config_t config = configured(world);
     dn_dsm_t *dsm = NULL;
 
+    config.share = share;
     dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
     return dsm;
+}
+
+static dn_dsm_t *opened(const dn_world_t *world)
+{
+    return opened_with(world, "never");
 }
 
 #define refused(call, status, word)          \
@@ -103,8 +110,11 @@ static void configurations_are_checked(dn_world_t *world)
     wrong.detect = "guess";
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "\"guess\"");
     wrong = right;
-    wrong.share = "perhaps";
-    refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "perhaps");
+    static const char *const share[] = {"perhaps", "0", "65", "2 hosts", "-1", ""};
+    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++) {
+        wrong.share = share[i];
+        refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "auto, never");
+    }
     wrong = right;
     wrong.homes = "go";
     refused(dn_dsm_open(&wrong, &dsm), DN_ERR_PARAM, "homes is \"go\"");
@@ -452,6 +462,59 @@ static void a_process_that_dies_with_a_lock_is_missed(dn_world_t *world)
     miss(dsm, dn_dsm_lock(dsm, 2));
 }
 
+/** Ranks 0 and 1 are one host, and rank 1 takes a page of rank 2 with it. */
+static void a_process_that_dies_with_a_page_taken_is_missed(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened_with(world, "2");
+    const uint32_t page = 0;
+    void *at = NULL;
+
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_OK);
+    if (1 == world->rank) {
+        dn_check_equal(dn_dsm_host_take(dsm, &page, 1), DN_OK);
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+        dn_world_die(world);
+    }
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_test_log_expect();
+    miss(dsm, 0 == world->rank ? dn_dsm_touch(dsm, at, 1, 0) : dn_dsm_barrier(dsm));
+}
+
+/** Whoever the others find on their host, or do not. */
+static void a_process_that_does_not_share_is_a_host(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened_with(world, 1 == world->rank ? "never" : "auto");
+    void *at = NULL;
+
+    dn_check_equal(dn_dsm_host(dsm, 0), 0);
+    dn_check_equal(dn_dsm_host(dsm, 1), 1);
+    dn_check_equal(dn_dsm_host(dsm, 2), 0);
+    dn_check_equal(dn_dsm_host(dsm, 3), DN_DSM_RANKS_MAX);
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_OK);
+    volatile uint32_t *word = at;
+    word[world->rank] = 1 + (uint32_t) world->rank;
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    for (uint32_t r = 0; r < 3; r++) {
+        dn_check_equal(word[r], 1 + r);
+    }
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
+/** There a host of several ranks beside others is none. */
+static void homes_that_move_have_a_host_each(dn_world_t *world)
+{
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+
+    config.share = "2";
+    config.homes = "move";
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    for (uint32_t r = 0; r < 3; r++) {
+        dn_check_equal(dn_dsm_host(dsm, r), r);
+    }
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
 static void a_process_that_dies_ends_a_barrier(dn_world_t *world)
 {
     dn_dsm_t *dsm = opened(world);
@@ -598,7 +661,10 @@ static const dn_world_test_t everywhere[] = {
     TEST(signals_that_are_sent_do_what_they_did_before, 1),
     TEST(a_handler_that_came_later_is_passed, 1),
     TEST(faults_that_are_recovered_from_leave_pages_alone, 1),
+    TEST(a_process_that_does_not_share_is_a_host, 3),
+    TEST(homes_that_move_have_a_host_each, 3),
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
+    TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
     TEST(threads_keep_off_pages_that_move, 2),
@@ -607,6 +673,7 @@ static const dn_world_test_t everywhere[] = {
 /** Inside a host the memory of a dead process stays mapped until the next call tells. */
 static const dn_world_test_t by_network[] = {
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
+    TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
     TEST(a_page_of_a_dead_process_ends_who_needs_it, 2),
 };
 #undef TEST

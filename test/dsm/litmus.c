@@ -8,8 +8,9 @@
  *   litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]
  *
  * A line of the file is a setting of the port and its value; `device NAME` is for dn_open(), `rounds N` says how many, `share auto` permits
- * one memory; with `homes move` homes do. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never share memory else. With LONG
- * not empty in the environment there are 100000 rounds.
+ * one memory; with `homes move` homes do. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never
+ * share memory else. With `share N` they are on hosts of N, as if there were several, and never all on one. With LONG not empty in the
+ * environment there are 100000 rounds.
  */
 #include "dn_config.h"
 
@@ -66,6 +67,12 @@ static void lock(const ground_t *g, uint32_t number)
 static void unlock(const ground_t *g, uint32_t number)
 {
     dn_check_equal(dn_dsm_unlock(g->dsm, number), DN_OK);
+}
+
+/** Is a rank on the same host? */
+static bool is_near(const ground_t *g, uint32_t rank)
+{
+    return dn_dsm_host(g->dsm, g->rank) == dn_dsm_host(g->dsm, rank);
 }
 
 /** A datum of another page than the one that says it is there. */
@@ -239,6 +246,44 @@ static void more_notices_than_there_is_room_for_are_heard(const ground_t *g)
     }
     barrier(g);
     dn_check_equal(g->wide[7 * (PAGE / 8) + 1], base + 3 * g->ranks);
+    barrier(g);
+}
+
+/** Odd ranks write their words and order nothing, while even ones get, write and release the same page again and again. No word is lost,
+ * and none that was there before comes back. */
+static void what_is_written_beside_transfers_is_kept(const ground_t *g)
+{
+    enum { WORDS = 16 };
+    volatile uint64_t *page = g->far + 11 * (PAGE / 8), *own = page + 300 + g->rank * WORDS;
+    const uint64_t turns = rounds / 2;
+    uint64_t i = 0;
+
+    memset((void *) (uintptr_t) own, 0, WORDS * sizeof(*own));
+    const uint64_t start = page[299];
+    barrier(g);
+    if (0 == g->rank % 2) {
+        for (uint64_t turn = 0; turn < turns; turn++) {
+            lock(g, 60);
+            page[299]++;
+            unlock(g, 60);
+        }
+        dn_world_post(g->world, 6, 1);
+    } else {
+        while (0 == dn_world_posted(g->world, (int) g->rank - 1, 6)) {
+            i++;
+            dn_check_equal(own[i % WORDS], WORDS < i ? i - WORDS : 0);
+            own[i % WORDS] = i;
+        }
+    }
+    barrier(g);
+    dn_world_post(g->world, 6, 0);
+    dn_world_post(g->world, 7, i);
+    dn_check_equal(page[299], start + (g->ranks + 1) / 2 * turns);
+    barrier(g);
+    for (unsigned r = 1; r < g->ranks; r += 2) {
+        const uint64_t last = dn_world_posted(g->world, (int) r, 7);
+        dn_check_equal(page[300 + r * WORDS + last % WORDS], last);
+    }
     barrier(g);
 }
 
@@ -506,7 +551,7 @@ static void prefetched_pages_are_here(const ground_t *g)
 {
     enum { PAGES = 20 };
     const size_t page = (size_t) sysconf(_SC_PAGESIZE) / 8;
-    const uint64_t wanted = 0 == g->rank || 0 == strcmp("shared", dn_dsm_detects(g->dsm)) ? 0 : PAGES;
+    const uint64_t wanted = is_near(g, 0) ? 0 : PAGES;
     void *at;
 
     dn_check_equal(dn_dsm_alloc(g->dsm, PAGES * page * 8, DN_DSM_HOME_RANK, 0, &at), DN_OK);
@@ -520,6 +565,35 @@ static void prefetched_pages_are_here(const ground_t *g)
     }
     dn_check_equal(faults(g), had);
     barrier(g);
+}
+
+/** The ranks of a host fetch a page that others write once, whoever of them reads it first. */
+static void a_host_fetches_a_page_once(const ground_t *g)
+{
+    const unsigned writer = g->ranks - 1;
+    double fetched = 0;
+    void *at;
+
+    dn_check_equal(dn_dsm_alloc(g->dsm, PAGE, DN_DSM_HOME_RANK, writer, &at), DN_OK);
+    volatile uint64_t *word = at;
+    for (uint64_t i = 1; i <= 10; i++) {
+        /* The first barrier that tells of the page makes it shared. */
+        const uint64_t before = stat_of(g).fetched;
+        if (writer == g->rank) {
+            *word = i;
+        }
+        barrier(g);
+        dn_check_equal(*word, i);
+        fetched += 2 < i ? (double) (stat_of(g).fetched - before) : 0;
+        barrier(g);
+    }
+    uint64_t hosts = 0;
+    for (unsigned r = 0; r < g->ranks; r++) {
+        hosts += r == dn_dsm_host(g->dsm, r);
+    }
+    dn_check_equal(dn_dsm_reduce(g->dsm, DN_DSM_SUM, &fetched, 1), DN_OK);
+    /* A home that moves makes the last fetches of its page needless. */
+    dn_check(0 == strcmp("move", homes) || (uint64_t) fetched == 8 * (hosts - 1));
 }
 
 /** Each rank fetches what is not its own, and nothing else. */
@@ -537,14 +611,14 @@ static void pages_have_the_homes_that_they_were_given(const ground_t *g)
         if (wanted[p] == g->rank) {
             datum[p * page] = p;
         }
-        far += wanted[p] != g->rank;
+        far += !is_near(g, wanted[p]);
     }
     barrier(g);
     const uint64_t before = stat_of(g).fetched;
     for (unsigned p = 0; p < PAGES; p++) {
         dn_check_equal(datum[p * page], p);
     }
-    dn_check_equal(stat_of(g).fetched - before, 0 == strcmp("shared", dn_dsm_detects(g->dsm)) ? 0 : far);
+    dn_check_equal(stat_of(g).fetched - before, far);
     barrier(g);
 }
 
@@ -614,6 +688,7 @@ static const struct {
     TEST(an_inner_lock_forgets_nothing),
     TEST(bytes_of_a_page_have_several_writers),
     TEST(locks_and_barriers_share_a_page),
+    TEST(what_is_written_beside_transfers_is_kept),
     TEST(more_notices_than_there_is_room_for_are_heard),
     TEST(a_lock_that_was_told_too_much_recovers),
     TEST(a_release_and_an_acquire_need_no_lock),
@@ -624,6 +699,7 @@ static const struct {
     TEST(touched_memory_goes_to_system_calls),
     TEST(what_the_kernel_takes_out_is_not_forgotten),
     TEST(prefetched_pages_are_here),
+    TEST(a_host_fetches_a_page_once),
     TEST(pages_have_the_homes_that_they_were_given),
     TEST(pages_move_to_who_writes_them),
 #undef TEST
@@ -648,6 +724,12 @@ static void process(dn_world_t *world)
     config.homes = homes;
     config.bytes = 1400 * (uint64_t) sysconf(_SC_PAGESIZE);
     dn_check_equal(dn_dsm_open(&config, &g.dsm), DN_OK);
+    const unsigned most = 0 == strcmp(share, "auto")    ? g.ranks
+                          : 0 == strcmp(share, "never") ? 1
+                                                        : (unsigned) atoi(share);
+    for (unsigned r = 0; r < g.ranks; r++) {
+        dn_check_equal(dn_dsm_host(g.dsm, r), r / most * most);
+    }
     dn_check_equal(dn_dsm_alloc(g.dsm, 16 * PAGE, DN_DSM_HOME_CYCLIC, 0, &at), DN_OK);
     g.far = at;
     dn_check_equal(dn_dsm_alloc(g.dsm, 1200 * PAGE, DN_DSM_HOME_BLOCK, 0, &at), DN_OK);
@@ -746,6 +828,11 @@ int main(int argc, char **argv)
                 continue;
             }
             protocol = protocols[p];
+            if (1 < atoi(share)) {
+                /* Full hosts, and one that has less. */
+                failed |= run(2 * atoi(share)) | run(2 * atoi(share) - 1);
+                continue;
+            }
             /* Each number of processes with each protocol and with each way. */
             failed |= run((int) (2 + (p + d) % 3));
             failed |= 0 == d ? run((int) (2 + (p + 2) % 3)) : 0;

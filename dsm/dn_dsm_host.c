@@ -1,0 +1,407 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm_host.c
+ * Ranks that have one cache: see dn_dsm_host.h.
+ *
+ * A rank finds what another one offers by its number of process and descriptor, in /proc. The name there has a number that was drawn by
+ * lot, so what has that name is what was offered. Where it is not there, as on another host, in another container or without the right
+ * to look, each rank keeps the cache of its own.
+ */
+#include "dn_config.h"
+
+#include "dn_dsm_host.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dn_dsm_diff.h"
+
+/** Intervals that are kept while pages are fetched: of 8 pages with DN_DSM_RANKS_MAX. They are on the stack, also in the handler of a
+ * signal, which fetches one page. */
+#define DN_DSM_HOST_KNOWN (8u * DN_DSM_RANKS_MAX)
+
+/** @name Opening */
+/** @{ */
+static uint64_t dn_dsm_host_cache_bytes(const dn_dsm_t *dsm)
+{
+    return (uint64_t) dsm->pages * dsm->page_bytes;
+}
+
+static uint64_t dn_dsm_host_table_bytes(const dn_dsm_t *dsm)
+{
+    return dn_dsm_host_cache_bytes(dsm) + dsm->page_bytes
+           + dsm->pages * (sizeof(dn_dsm_spot_t) + dsm->ranks * sizeof(uint64_t));
+}
+
+static void dn_dsm_host_name(const dn_dsm_offer_t *offer, const char *what, char name[64])
+{
+    snprintf(name, 64, "dimmnet %s %016" PRIx64, what, offer->nonce);
+}
+
+int dn_dsm_host_file(const dn_dsm_offer_t *offer, const char *what, uint64_t bytes)
+{
+    char name[64];
+
+    dn_dsm_host_name(offer, what, name);
+    const int file = memfd_create(name, MFD_CLOEXEC);
+    if (0 <= file && 0 != ftruncate(file, (off_t) bytes)) {
+        close(file);
+        return -1;
+    }
+    return file;
+}
+
+void *dn_dsm_host_map(int file, uint64_t bytes)
+{
+    void *memory = 0 > file ? MAP_FAILED
+                            : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+
+    return MAP_FAILED == memory ? NULL : memory;
+}
+
+void dn_dsm_host_offer(dn_dsm_t *dsm, dn_dsm_offer_t *offer)
+{
+    *offer = (dn_dsm_offer_t){.os_pid = (uint32_t) getpid(), .table = -1, .cache = -1};
+    if (1 < dsm->ranks && 1 < dsm->together
+        && sizeof(offer->nonce) == getrandom(&offer->nonce, sizeof(offer->nonce), 0)) {
+        /* Without it this rank has a cache with others only where all have. */
+        offer->table = dn_dsm_host_file(offer, "table", dn_dsm_host_table_bytes(dsm));
+    }
+}
+
+/** Map a file that another process offers. @return NULL: it is not in reach. */
+static void *dn_dsm_host_find(const dn_dsm_offer_t *offer, int32_t fd, const char *what, uint64_t bytes)
+{
+    char path[64], name[64], wanted[100], found[100];
+    struct stat about;
+
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/fd/%" PRId32, offer->os_pid, fd);
+    dn_dsm_host_name(offer, what, name);
+    const int len = snprintf(wanted, sizeof(wanted), "/memfd:%s (deleted)", name);
+    if (len != readlink(path, found, sizeof(found)) || 0 != memcmp(found, wanted, (size_t) len)) {
+        return NULL;
+    }
+    const int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (0 > file) {
+        return NULL;
+    }
+    const bool whole = 0 == fstat(file, &about) && (uint64_t) about.st_size >= bytes;
+    void *memory = whole ? dn_dsm_host_map(file, bytes) : NULL;
+    close(file);
+    return memory;
+}
+
+/** Try to map what a rank below this one offers. @param[out] raw_p  Its cache. */
+static bool dn_dsm_host_reach(dn_dsm_t *dsm, uint32_t rank, uint8_t **raw_p)
+{
+    const dn_dsm_card_t *card = &dsm->card[rank];
+    const dn_dsm_offer_t *offer = &card->offer;
+    dn_dsm_host_t *host = &dsm->host;
+    void *raw = NULL;
+
+    if (rank / dsm->together != dsm->rank / dsm->together) {
+        return false;
+    }
+    host->table = dn_dsm_host_find(offer, offer->table, "table", dn_dsm_host_table_bytes(dsm));
+    if (0 <= offer->cache) {
+        raw = host->cache = dn_dsm_host_find(offer, offer->cache, "cache", dn_dsm_host_cache_bytes(dsm));
+    } else if (DN_OK != dn_segment_map(dsm->peer[rank], &card->cache, &raw)) {
+        raw = NULL;
+    }
+    *raw_p = raw;
+    return NULL != raw;
+}
+
+/** Has this rank a cache together with others? */
+static bool dn_dsm_host_is_full(const dn_dsm_t *dsm)
+{
+    uint32_t ranks = 0;
+
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        ranks += dsm->keeper[r] == dsm->keeper[dsm->rank];
+    }
+    return 1 < ranks;
+}
+
+/** What a rank tells of what it has mapped. */
+typedef struct dn_dsm_found {
+    uint16_t first; /**< the rank whose cache it is: the own one, or a lower one */
+    uint16_t table; /**< not 0: the table of that rank, too */
+} dn_dsm_found_t;
+
+/** Tell what this rank has mapped, and hear the others: dn_dsm_t::keeper, ::shares. */
+static dn_status_t dn_dsm_host_agree(dn_dsm_t *dsm, const dn_dsm_found_t *own)
+{
+    dn_dsm_found_t found[DN_DSM_RANKS_MAX] = {0};
+    dn_status_t status = dn_dsm_meet_all(dsm, "share", own, sizeof(*own));
+
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        size_t len = sizeof(found[r]);
+        status = dsm->meet->hear(dsm, r, "share", &found[r], &len);
+        if (sizeof(found[r]) != len || found[r].first >= dsm->ranks) {
+            /* Bytes of a peer. */
+            found[r] = (dn_dsm_found_t){.first = (uint16_t) r};
+        }
+    }
+    dsm->shares = DN_OK == status && 1 < dsm->together;
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        dsm->keeper[r] = (uint16_t) r;
+        dsm->shares = dsm->shares && 0 == found[r].first;
+    }
+    for (uint32_t r = 0; r < dsm->ranks && DN_OK == status; r++) {
+        const uint16_t first = found[r].first;
+        /* One that has mapped a cache that its owner does not use is alone. */
+        if (dsm->shares || (0 != found[r].table && found[first].first == first && !dsm->moves)) {
+            dsm->keeper[r] = first;
+        }
+    }
+    return status;
+}
+
+/** Begin with the table. */
+static dn_status_t dn_dsm_host_begin(dn_dsm_t *dsm)
+{
+    dn_dsm_host_t *host = &dsm->host;
+
+    if (NULL == host->table) {
+        host->table = dn_dsm_host_map(dsm->card[dsm->rank].offer.table, dn_dsm_host_table_bytes(dsm));
+    }
+    if (NULL != dsm->detect->scan) {
+        host->marked = calloc(dsm->pages, sizeof(*host->marked));
+    }
+    if (NULL == host->table || (NULL != dsm->detect->scan && NULL == host->marked)) {
+        dn_log_error("shared memory: there is no memory for what the processes of a host know of %u pages",
+                     (unsigned) dsm->pages);
+        return DN_ERR_NOMEM;
+    }
+    uint8_t *head = host->table + dn_dsm_host_cache_bytes(dsm);
+    host->clock = (uint64_t *) head;
+    host->spot = (dn_dsm_spot_t *) (head + dsm->page_bytes);
+    host->within = (uint64_t *) (host->spot + dsm->pages);
+    host->wanted = 1;
+    dsm->twin = host->table;
+    return DN_OK;
+}
+
+/** Unmap. */
+static void dn_dsm_host_drop(dn_dsm_t *dsm)
+{
+    dn_dsm_host_t *host = &dsm->host;
+
+    if (NULL != host->table) {
+        munmap(host->table, dn_dsm_host_table_bytes(dsm));
+    }
+    if (NULL != host->cache) {
+        munmap(host->cache, dn_dsm_host_cache_bytes(dsm));
+    }
+    host->table = host->cache = NULL;
+}
+
+/** All have opened what they use. */
+static void dn_dsm_host_shut(dn_dsm_offer_t *offer)
+{
+    int32_t *const fd[2] = {&offer->table, &offer->cache};
+
+    for (int i = 0; i < 2; i++) {
+        if (0 != offer->os_pid && 0 <= *fd[i]) {
+            close(*fd[i]);
+            *fd[i] = -1;
+        }
+    }
+}
+
+dn_status_t dn_dsm_host_join(dn_dsm_t *dsm)
+{
+    dn_dsm_found_t found = {.first = (uint16_t) dsm->rank};
+    uint8_t *raw = dsm->raw;
+
+    for (uint16_t r = 0; r < dsm->rank && found.first == dsm->rank; r++) {
+        if (dn_dsm_host_reach(dsm, r, &raw)) {
+            found = (dn_dsm_found_t){.first = r, .table = NULL != dsm->host.table};
+        } else {
+            dn_dsm_host_drop(dsm);
+        }
+    }
+    dn_status_t status = dn_dsm_host_agree(dsm, &found);
+    if (DN_OK == status && dn_dsm_host_is_full(dsm)) {
+        dsm->raw = found.first == dsm->rank ? dsm->raw : raw;
+        status = dsm->shares ? DN_OK : dn_dsm_host_begin(dsm);
+    } else {
+        dn_dsm_host_drop(dsm);
+    }
+    dn_dsm_host_shut(&dsm->card[dsm->rank].offer);
+    return status;
+}
+
+void dn_dsm_host_leave(dn_dsm_t *dsm)
+{
+    dn_dsm_host_drop(dsm);
+    free(dsm->host.marked);
+    if (NULL != dsm->card) {
+        dn_dsm_host_shut(&dsm->card[dsm->rank].offer);
+    }
+}
+/** @} */
+
+/** @name What a copy has */
+/** @{ */
+bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page)
+{
+    const dn_dsm_host_t *host = &dsm->host;
+
+    /* H1: pairs with H0 in dn_dsm_host_note(): what is said of the copy is in it. Relaxed: who has pushed the clock on takes `table` before
+     * any thread may rely on that, and whoever asks later has had `table`, too. */
+    if (NULL == host->spot || dn_load_acquire(&host->spot[page].since) < dn_load_relaxed(&host->wanted)) {
+        return false;
+    }
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        /* H1. What ranks of this host write is in the copy as they write it. */
+        if (dsm->keeper[r] != dsm->keeper[dsm->rank]
+            && dn_load_acquire(&host->within[(uint64_t) page * dsm->ranks + r])
+                   < dn_dsm_notes_interval(&dsm->notes, page, r)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void dn_dsm_host_renew(dn_dsm_t *dsm)
+{
+    dn_dsm_host_t *host = &dsm->host;
+
+    if (NULL != host->spot) {
+        /* C0: pairs with C1: who finds this number or a later one PULLs after what comes before this. */
+        dn_store_relaxed(&host->wanted, dn_fetch_add_acq_rel(host->clock, 1) + 2);
+    }
+}
+
+/** A page was fetched, and merged. It is taken. @param[in] since, known  Before the PULL: the clock, 0 where the page was not known to be
+ * shared; and intervals by rank. */
+static void dn_dsm_host_note(dn_dsm_t *dsm, uint32_t page, uint64_t since, const uint64_t *known)
+{
+    dn_dsm_spot_t *spot = &dsm->host.spot[page];
+    uint64_t *within = &dsm->host.within[(uint64_t) page * dsm->ranks];
+
+    for (uint32_t r = 0; r < dsm->ranks; r++) {
+        if (dn_load_relaxed(&within[r]) < known[r]) {
+            dn_store_release(&within[r], known[r]); /* H0: behind the bytes of the copy */
+        }
+    }
+    if (dn_load_relaxed(&spot->since) < since) {
+        dn_store_release(&spot->since, since); /* H0 */
+    }
+}
+/** @} */
+
+/** @name Transfers */
+/** @{ */
+dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+{
+    for (uint32_t i = 0; NULL != dsm->host.spot && i < count; i++) {
+        dn_wait_t wait = {0};
+        /* T1: pairs with T0: the twin is as the one before has left it. */
+        while (!dn_dsm_is_home(dsm, page[i])
+               && !dn_cas_acq_rel_u32(&dsm->host.spot[page[i]].busy, 0, 1 + dsm->rank)) {
+            const dn_status_t status = dn_dsm_wait(dsm, &wait, DN_WAIT_BLIND);
+            if (DN_OK != status) {
+                dn_dsm_host_give(dsm, page, i);
+                return status;
+            }
+        }
+    }
+    return DN_OK;
+}
+
+void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+{
+    for (uint32_t i = 0; NULL != dsm->host.spot && i < count; i++) {
+        if (!dn_dsm_is_home(dsm, page[i])) {
+            dn_store_release_u32(&dsm->host.spot[page[i]].busy, 0); /* T0 */
+        }
+    }
+}
+
+/** The same of few pages, so that what is known of them has room on the stack. */
+static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+{
+    uint64_t known[DN_DSM_HOST_KNOWN], since[DN_DSM_FETCH];
+    uint32_t missing[DN_DSM_FETCH], some = 0;
+    dn_status_t status = dn_dsm_host_take(dsm, page, count);
+
+    if (DN_OK != status) {
+        return status;
+    }
+    pthread_mutex_lock(&dsm->table);
+    /* C1: pairs with C0. */
+    const uint64_t now = 1 + dn_load_acquire(dsm->host.clock);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!dn_dsm_host_has(dsm, page[i])) {
+            since[some] = 0 != (dsm->page[page[i]].flags & DN_DSM_SHARED) ? now : 0;
+            for (uint32_t r = 0; r < dsm->ranks; r++) {
+                known[some * dsm->ranks + r] = dn_dsm_notes_interval(&dsm->notes, page[i], r);
+            }
+            missing[some++] = page[i];
+        }
+    }
+    pthread_mutex_unlock(&dsm->table);
+    status = 0 < some ? dn_dsm_page_pull(dsm, dsm->beside, missing, some) : DN_OK;
+    for (uint32_t i = 0; i < some && DN_OK == status; i++) {
+        const uint64_t at = (uint64_t) missing[i] * dsm->page_bytes;
+        dn_dsm_merge(dsm->raw + at, dsm->twin + at, dsm->beside + at, dsm->page_bytes);
+        /* It takes no memory until it is fetched again. */
+        (void) madvise(dsm->beside + at, dsm->page_bytes, MADV_DONTNEED);
+        dn_dsm_host_note(dsm, missing[i], since[i], known + i * dsm->ranks);
+    }
+    dn_dsm_host_give(dsm, page, count);
+    return status;
+}
+
+dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+{
+    const uint32_t most =
+        DN_DSM_HOST_KNOWN / dsm->ranks < DN_DSM_FETCH ? DN_DSM_HOST_KNOWN / dsm->ranks : DN_DSM_FETCH;
+    dn_status_t status = DN_OK;
+
+    for (uint32_t i = 0; i < count && DN_OK == status; i += most) {
+        status = dn_dsm_host_fetch_few(dsm, page + i, count - i < most ? count - i : most);
+    }
+    return status;
+}
+/** @} */
+
+/** @name Notes of copies that are dropped, with a scan */
+/** @{ */
+void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page)
+{
+    if (NULL != dsm->host.spot) {
+        (void) dn_fetch_add_relaxed(&dsm->host.spot[page].sent, 1);
+        /* S0: pairs with S1: who finds the twin changed by this finds the number changed, too. */
+        dn_fence_release();
+    }
+}
+
+void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page)
+{
+    if (NULL != dsm->host.marked) {
+        dsm->host.marked[page] = dn_load_relaxed_u32(&dsm->host.spot[page].sent);
+    }
+}
+
+bool dn_dsm_host_has_sent(const dn_dsm_t *dsm, uint32_t page)
+{
+    if (NULL == dsm->host.marked) {
+        return false;
+    }
+    dn_fence_acquire(); /* S1 */
+    return dsm->host.marked[page] != dn_load_relaxed_u32(&dsm->host.spot[page].sent);
+}
+/** @} */
