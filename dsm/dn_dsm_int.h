@@ -499,8 +499,10 @@ dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched);
 void dn_dsm_list_sort(dn_dsm_list_t *list);
 /** PULL pages, at most DN_DSM_FETCH in rising order, from their homes, to the same offsets @p to. */
 dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, uint32_t count);
-/** Install the handler of the way's signal, unless it is there. */
-dn_status_t dn_dsm_page_watch(const dn_dsm_detect_t *detect);
+/** What an access was, where the machine tells. */
+enum { DN_DSM_IS_READ, DN_DSM_IS_WRITE, DN_DSM_IS_UNKNOWN };
+/** Have pages, at most DN_DSM_FETCH in rising order, here. @param[in] write  DN_DSM_IS_READ and so on. */
+dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write);
 /** Have pages first .. first + count - 1 here, readable or writable. */
 dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool write);
 /** Send home what was written. `sync` is held. */
@@ -517,6 +519,12 @@ void dn_dsm_page_loose_stale(dn_dsm_t *dsm);
 void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home);
 /** A barrier has told that a page was fetched. `sync` is held. */
 void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t page);
+/** @} */
+
+/** @name Accesses (dn_dsm_fault.c) */
+/** @{ */
+/** Install the handler of the way's signal, unless it is there. */
+dn_status_t dn_dsm_fault_watch(const dn_dsm_detect_t *detect);
 /** @} */
 
 /** @name Notices (dn_dsm_tell.c) */

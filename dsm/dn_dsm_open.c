@@ -536,7 +536,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
     }
     status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
     status = DN_OK != status ? status : dn_dsm_open_cards(dsm, &tree);
-    status = DN_OK != status ? status : dn_dsm_page_watch(dsm->detect);
+    status = DN_OK != status ? status : dn_dsm_fault_watch(dsm->detect);
     const bool serves = dsm->serves;
     dsm->serves = DN_OK == status && serves;
     status = DN_OK != status ? status : dn_dsm_open_server(dsm);
