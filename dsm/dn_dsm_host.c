@@ -258,9 +258,8 @@ bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page)
 {
     const dn_dsm_host_t *host = &dsm->host;
 
-    /* H1: pairs with H0 in dn_dsm_host_note(): what is said of the copy is in it. Relaxed: who has pushed the clock on takes `table` before
-     * any thread may rely on that, and whoever asks later has had `table`, too. */
-    if (NULL == host->spot || dn_load_acquire(&host->spot[page].since) < dn_load_relaxed(&host->wanted)) {
+    /* H1: pairs with H0 in dn_dsm_host_note(): what is said of the copy is in it. */
+    if (NULL == host->spot || dn_load_acquire(&host->spot[page].since) < host->wanted) {
         return false;
     }
     for (uint32_t r = 0; r < dsm->ranks; r++) {
@@ -280,7 +279,7 @@ void dn_dsm_host_renew(dn_dsm_t *dsm)
 
     if (NULL != host->spot) {
         /* C0: pairs with C1: who finds this number or a later one PULLs after what comes before this. */
-        dn_store_relaxed(&host->wanted, dn_fetch_add_acq_rel(host->clock, 1) + 2);
+        host->wanted = dn_fetch_add_acq_rel(host->clock, 1) + 2;
     }
 }
 

@@ -76,9 +76,9 @@ static inline bool dn_dsm_is_home(const dn_dsm_t *dsm, uint32_t page)
     return dsm->keeper[dsm->page[page].home] == dsm->keeper[dsm->rank];
 }
 
-/** Is there a copy that has all that this process knows of? */
+/** Is there a copy that has all that this process knows of? `table` is held. */
 bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page);
-/** More was seen than there are notes of: copies that are here now do not do. `sync` is held. */
+/** More was seen than there are notes of: copies that are here now do not do. `table` is held. */
 void dn_dsm_host_renew(dn_dsm_t *dsm);
 /** Fetch pages, at most DN_DSM_FETCH in rising order, and merge them; but for those that another rank has fetched meanwhile. */
 dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
@@ -88,9 +88,9 @@ dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
 void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
 /** A page that is taken is to be sent. */
 void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page);
-/** With a scan: the kernel is about to be asked whether this process has written the page. `table` is held. */
+/** With a scan: the kernel is about to be asked whether this process has written the page. `sync` is held. */
 void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page);
-/** With a scan: was it sent since? */
+/** With a scan: was it sent since? `sync` is held. */
 bool dn_dsm_host_has_sent(const dn_dsm_t *dsm, uint32_t page);
 /** @} */
 

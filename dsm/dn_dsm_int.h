@@ -231,8 +231,8 @@ typedef struct dn_dsm_host {
     dn_dsm_spot_t *spot; /**< in it: by page */
     /** In it: by page * ranks + rank, the interval up to which the copy has what the rank has written. Atomic */
     uint64_t *within;
-    uint64_t wanted;  /**< the least dn_dsm_spot_t::since that does for this process. Atomic */
-    uint32_t *marked; /**< with a scan: dn_dsm_spot_t::sent, by page; else NULL. Under `table` */
+    uint64_t wanted;  /**< the least dn_dsm_spot_t::since that does for this process. Under `table` */
+    uint32_t *marked; /**< with a scan: dn_dsm_spot_t::sent, by page; else NULL. Under `sync` */
     void *cache;      /**< the keeper's, where it was mapped from its file; else NULL */
 } dn_dsm_host_t;
 

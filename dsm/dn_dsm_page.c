@@ -611,11 +611,9 @@ static dn_status_t dn_dsm_page_drop_ask(dn_dsm_t *dsm)
     if (NULL == dsm->host.marked) {
         return DN_OK;
     }
-    pthread_mutex_lock(&dsm->table);
     for (uint32_t i = 0; i < dsm->stale.count; i++) {
         dn_dsm_host_mark(dsm, dsm->stale.page[i]);
     }
-    pthread_mutex_unlock(&dsm->table);
     return dn_dsm_page_release(dsm);
 }
 

@@ -249,8 +249,8 @@ static void more_notices_than_there_is_room_for_are_heard(const ground_t *g)
     barrier(g);
 }
 
-/** Odd ranks write their words and order nothing, while even ones get, write and release the same page again and again. No word is lost,
- * and none that was there before comes back. */
+/** Odd ranks write their words and seldom order anything, while even ones get, write and release the same page again and again. No word is
+ * lost, and none that was there before comes back. */
 static void what_is_written_beside_transfers_is_kept(const ground_t *g)
 {
     enum { WORDS = 16 };
@@ -259,7 +259,7 @@ static void what_is_written_beside_transfers_is_kept(const ground_t *g)
     uint64_t i = 0;
 
     memset((void *) (uintptr_t) own, 0, WORDS * sizeof(*own));
-    const uint64_t start = page[299];
+    const uint64_t start = page[299], start_odd = page[298];
     barrier(g);
     if (0 == g->rank % 2) {
         for (uint64_t turn = 0; turn < turns; turn++) {
@@ -273,6 +273,11 @@ static void what_is_written_beside_transfers_is_kept(const ground_t *g)
             i++;
             dn_check_equal(own[i % WORDS], WORDS < i ? i - WORDS : 0);
             own[i % WORDS] = i;
+            if (0 == i % 500) {
+                lock(g, 64);
+                page[298]++;
+                unlock(g, 64);
+            }
         }
     }
     barrier(g);
@@ -280,10 +285,65 @@ static void what_is_written_beside_transfers_is_kept(const ground_t *g)
     dn_world_post(g->world, 7, i);
     dn_check_equal(page[299], start + (g->ranks + 1) / 2 * turns);
     barrier(g);
+    uint64_t odd = start_odd;
     for (unsigned r = 1; r < g->ranks; r += 2) {
         const uint64_t last = dn_world_posted(g->world, (int) r, 7);
         dn_check_equal(page[300 + r * WORDS + last % WORDS], last);
+        odd += last / 500;
     }
+    dn_check_equal(page[298], odd);
+    barrier(g);
+}
+
+/** Rank 1 writes a word, which rank 0 of its host sends with its own, and drops the page as rank 2 has written it. Rank 4 of another host knows of
+ * that one, and has to hear that rank 1 has written. */
+static void what_another_rank_has_sent_is_noted(const ground_t *g)
+{
+    enum { SENDER, WRITER, OTHER, READER = 4 };
+    void *at;
+
+    dn_check_equal(dn_dsm_alloc(g->dsm, PAGE, DN_DSM_HOME_RANK, OTHER % g->ranks, &at), DN_OK);
+    volatile uint64_t *word = at;
+    for (uint64_t i = 1; i <= rounds / 10 && READER < g->ranks && 0 != strcmp(protocol, "scope"); i++) {
+        dn_check_equal(word[WRITER], i - 1);
+        barrier(g);
+        if (OTHER == g->rank) {
+            lock(g, 61);
+            word[OTHER] = i;
+            unlock(g, 61);
+            dn_world_post(g->world, 8, i);
+        } else if (WRITER == g->rank) {
+            dn_world_sleep(g->world, READER, 8, i);
+            word[WRITER] = i;
+            dn_world_post(g->world, 8, i);
+            dn_world_sleep(g->world, SENDER, 8, i);
+            lock(g, 61);
+            unlock(g, 61);
+            lock(g, 62);
+            unlock(g, 62);
+            dn_world_post(g->world, 9, i);
+        } else if (SENDER == g->rank) {
+            dn_world_sleep(g->world, WRITER, 8, i);
+            lock(g, 63);
+            word[SENDER] = i;
+            unlock(g, 63);
+            dn_world_post(g->world, 8, i);
+        } else if (READER == g->rank) {
+            dn_world_sleep(g->world, OTHER, 8, i);
+            lock(g, 61);
+            dn_check_equal(word[OTHER], i);
+            unlock(g, 61);
+            dn_world_post(g->world, 8, i);
+            dn_world_sleep(g->world, WRITER, 9, i);
+            lock(g, 62);
+            dn_check_equal(word[WRITER], i);
+            unlock(g, 62);
+        }
+        barrier(g);
+    }
+    barrier(g);
+    dn_world_post(g->world, 8, 0);
+    dn_world_post(g->world, 9, 0);
     barrier(g);
 }
 
@@ -689,6 +749,7 @@ static const struct {
     TEST(bytes_of_a_page_have_several_writers),
     TEST(locks_and_barriers_share_a_page),
     TEST(what_is_written_beside_transfers_is_kept),
+    TEST(what_another_rank_has_sent_is_noted),
     TEST(more_notices_than_there_is_room_for_are_heard),
     TEST(a_lock_that_was_told_too_much_recovers),
     TEST(a_release_and_an_acquire_need_no_lock),
@@ -829,8 +890,8 @@ int main(int argc, char **argv)
             }
             protocol = protocols[p];
             if (1 < atoi(share)) {
-                /* Full hosts, and one that has less. */
-                failed |= run(2 * atoi(share)) | run(2 * atoi(share) - 1);
+                /* Two hosts, and a third one that has less. */
+                failed |= run(2 * atoi(share)) | run(2 * atoi(share) + 1);
                 continue;
             }
             /* Each number of processes with each protocol and with each way. */
