@@ -15,6 +15,8 @@
 #ifndef DN_DSM_DETECT_H
 #define DN_DSM_DETECT_H
 
+#include <stdbool.h>
+
 #include "dimmnet.h"
 
 /** What a page permits. */
@@ -38,9 +40,12 @@ typedef struct dn_dsm_detect {
     /**
      * NULL: a write to a page that permits DN_DSM_READ raises the signal. Else it does not, and this finds pages of a range that may have
      * been written, in rising order: all but those that permit DN_DSM_READ since before this call, and have not been written
-     * since. Setting them from DN_DSM_WRITE to DN_DSM_READ then tells writes after that apart. @return 0, or what errno would be.
+     * since. Setting them from DN_DSM_WRITE to DN_DSM_READ then tells writes after that apart.
+     *
+     * @param[in] surely  Find only those that were written, and may miss some that the kernel has taken out since.
+     * @return 0, or what errno would be.
      */
-    int (*scan)(void *at, uint64_t len, dn_dsm_found_fn_t found, void *arg);
+    int (*scan)(void *at, uint64_t len, bool surely, dn_dsm_found_fn_t found, void *arg);
 } dn_dsm_detect_t;
 
 extern const dn_dsm_detect_t dn_dsm_detect_segv;

@@ -446,6 +446,17 @@ static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
     }
 }
 
+/** A scan has ended. @param[in] error  0: well. */
+static void dn_dsm_page_scanned(int error)
+{
+    if (0 != error) {
+        dn_log_error(
+            "shared memory: the kernel does not tell which pages were written (%s): detect accesses by segv",
+            strerror(error));
+        _exit(EXIT_FAILURE);
+    }
+}
+
 /** Find CLEAN pages that were written: dsm->flush. `table` is held. */
 static void dn_dsm_page_scan(dn_dsm_t *dsm)
 {
@@ -464,14 +475,9 @@ static void dn_dsm_page_scan(dn_dsm_t *dsm)
         }
         end = end < used ? end : used;
         error = dsm->detect->scan(dsm->front + (uint64_t) first * dsm->page_bytes,
-                                  (uint64_t) (end - first) * dsm->page_bytes, dn_dsm_page_found, dsm);
+                                  (uint64_t) (end - first) * dsm->page_bytes, false, dn_dsm_page_found, dsm);
     }
-    if (0 != error) {
-        dn_log_error(
-            "shared memory: the kernel does not tell which pages were written (%s): detect accesses by segv",
-            strerror(error));
-        _exit(EXIT_FAILURE);
-    }
+    dn_dsm_page_scanned(error);
 }
 
 dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
@@ -560,18 +566,27 @@ void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t number)
     pthread_mutex_unlock(&dsm->table);
 }
 
+/** dn_dsm_found_fn_t, of a page that moves. */
+static void dn_dsm_page_touched(void *arg, const void *at, uint64_t len)
+{
+    (void) arg;
+    (void) len;
+    dn_log_error("shared memory: a thread has touched the page of %p while another is in a barrier: with "
+                 "homes that move, none may; this process ends",
+                 at);
+    _exit(EXIT_FAILURE);
+}
+
 void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
 {
+    uint8_t *at = dsm->front + (uint64_t) number * dsm->page_bytes;
     dn_dsm_page_t *page = &dsm->page[number];
     dn_dsm_span_t span = {.dsm = dsm};
     const bool here = dsm->rank == home;
 
     pthread_mutex_lock(&dsm->table);
     if (DN_DSM_CLEAN != page->state && (here || DN_DSM_ABSENT != page->state)) {
-        dn_log_error("shared memory: a thread has touched the page of %p while another is in a barrier: with "
-                     "homes that move, none may; this process ends",
-                     (void *) (dsm->front + (uint64_t) number * dsm->page_bytes));
-        _exit(EXIT_FAILURE);
+        dn_dsm_page_touched(NULL, at, dsm->page_bytes);
     }
     page->home = (uint16_t) home;
     /* No other process keeps a copy. */
@@ -581,8 +596,9 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
         dn_dsm_span_add(&span, number, DN_DSM_READ, DN_DSM_WRITE);
         dn_dsm_span_end(&span);
     } else if (DN_DSM_CLEAN == page->state && dn_dsm_page_scans(dsm)) {
-        /* It was the home, or has a twin that is the same. */
+        /* It was the home, or has a twin that is the same. A write that is in the twin now would be lost. */
         dn_dsm_page_copy(dsm, number);
+        dn_dsm_page_scanned(dsm->detect->scan(at, dsm->page_bytes, true, dn_dsm_page_touched, NULL));
     }
     dn_dsm_page_mark(dsm, number);
     pthread_mutex_unlock(&dsm->table);

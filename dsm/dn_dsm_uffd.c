@@ -130,18 +130,20 @@ static int dn_dsm_uffd_protect(int fd, void *at, uint64_t len, uint64_t mode)
     return 0 == ioctl(fd, UFFDIO_WRITEPROTECT, &range) ? 0 : errno;
 }
 
-/** Find what is not write-protected, or not mapped: before a page was reclaimed, it may have been written. @return 0, or what errno
- * would be. */
-static int dn_dsm_uffd_find(int map, void *at, uint64_t len, dn_dsm_found_fn_t found, void *arg)
+/** Find what is not write-protected; unless `surely`, also what is not mapped: before a page was reclaimed, it may have been written.
+ * @return 0, or what errno would be. */
+static int dn_dsm_uffd_find(int map, void *at, uint64_t len, bool surely, dn_dsm_found_fn_t found, void *arg)
 {
+    const uint64_t both = DN_DSM_SCAN_IS_PRESENT | DN_DSM_SCAN_IS_WRITTEN;
     dn_dsm_scanned_t run[DN_DSM_SCAN_RUNS];
     dn_dsm_scan_t scan = {.size = sizeof(scan),
                           .start = (uintptr_t) at,
                           .end = (uintptr_t) at + len,
                           .vec = (uintptr_t) run,
                           .vec_len = DN_DSM_SCAN_RUNS,
-                          .category_inverted = DN_DSM_SCAN_IS_PRESENT,
-                          .category_anyof_mask = DN_DSM_SCAN_IS_PRESENT | DN_DSM_SCAN_IS_WRITTEN};
+                          .category_inverted = surely ? 0 : DN_DSM_SCAN_IS_PRESENT,
+                          .category_mask = surely ? both : 0,
+                          .category_anyof_mask = surely ? 0 : both};
 
     while (scan.start < scan.end) {
         const int runs = ioctl(map, DN_DSM_SCAN_CALL, &scan);
@@ -282,10 +284,10 @@ static const char *dn_dsm_scan_try(int fd, uint8_t *front, uint64_t page)
         why = "/proc/self/pagemap cannot be opened";
     }
     for (uint64_t i = 0; i < 2 && NULL == why; i++) {
-        const int before = dn_dsm_uffd_find(map, front, page, dn_dsm_scan_count, &found);
+        const int before = dn_dsm_uffd_find(map, front, page, false, dn_dsm_scan_count, &found);
         const bool none = found == i * page;
         *(volatile uint8_t *) front = 1;
-        if (0 != before || !none || 0 != dn_dsm_uffd_find(map, front, page, dn_dsm_scan_count, &found)
+        if (0 != before || !none || 0 != dn_dsm_uffd_find(map, front, page, false, dn_dsm_scan_count, &found)
             || found != (i + 1) * page
             || 0 != dn_dsm_uffd_protect(fd, front, page, UFFDIO_WRITEPROTECT_MODE_WP)) {
             why = "the kernel does not find pages that were written (PAGEMAP_SCAN, Linux 6.7)";
@@ -321,9 +323,9 @@ static int dn_dsm_scan_open(void *at, uint64_t len)
     return error;
 }
 
-static int dn_dsm_scan_scan(void *at, uint64_t len, dn_dsm_found_fn_t found, void *arg)
+static int dn_dsm_scan_scan(void *at, uint64_t len, bool surely, dn_dsm_found_fn_t found, void *arg)
 {
-    return dn_dsm_uffd_find(dn_dsm_uffd_map, at, len, found, arg);
+    return dn_dsm_uffd_find(dn_dsm_uffd_map, at, len, surely, found, arg);
 }
 
 const dn_dsm_detect_t dn_dsm_detect_scan = {.name = "scan",

@@ -549,6 +549,8 @@ static void a_process_that_fails_half_way_ends_and_is_missed(dn_world_t *world)
     }
 }
 
+static const char *moves_with = "auto"; /**< dn_dsm_config_t::detect where homes move */
+
 /** Two pages of rank 0: the first one is to move to rank 1. */
 static volatile uint8_t *opened_to_move(const dn_world_t *world, dn_dsm_t **dsm_p)
 {
@@ -556,6 +558,7 @@ static volatile uint8_t *opened_to_move(const dn_world_t *world, dn_dsm_t **dsm_
     void *at = NULL;
 
     config.homes = "move";
+    config.detect = moves_with;
     dn_check_equal(dn_dsm_open(&config, dsm_p), DN_OK);
     dn_check_equal(dn_dsm_alloc(*dsm_p, 2 * PAGE, DN_DSM_HOME_RANK, 0, &at), DN_OK);
     return at;
@@ -573,6 +576,7 @@ static void write_while_another_thread_is_in_the_barrier(dn_world_t *world)
     const uint64_t before = dsm->interval;
     uint64_t now = before;
     at[PAGE] = 1;
+    (void) at[1];
     dn_check_equal(pthread_create(&thread, NULL, pass_a_barrier, dsm), 0);
     while (before == now) {
         pthread_mutex_lock(&dsm->sync);
@@ -610,6 +614,14 @@ static void threads_keep_off_pages_that_move(dn_world_t *world)
         status = dn_dsm_barrier(dsm);
     }
     miss(dsm, status);
+}
+
+static void threads_keep_off_pages_that_move_with_a_scan(dn_world_t *world)
+{
+    if (NULL == dn_dsm_detect_why_not("scan")) {
+        moves_with = "scan";
+        threads_keep_off_pages_that_move(world);
+    }
 }
 
 /** A process that needs a page of a dead one. */
@@ -668,6 +680,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(a_process_that_dies_ends_a_barrier, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
     TEST(threads_keep_off_pages_that_move, 2),
+    TEST(threads_keep_off_pages_that_move_with_a_scan, 2),
 };
 
 /** Inside a host the memory of a dead process stays mapped until the next call tells. */
