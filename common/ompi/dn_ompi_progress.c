@@ -106,12 +106,13 @@ void dn_ompi_progress_wait(void)
 /** @{ */
 static ompi_request_fns_t dn_ompi_stock; /**< Open MPI's functions */
 
-/** What an earlier call waited for says nothing of this one, which may wait for what is there: a schedule of Open MPI's nonblocking
- * collectives, of messages that all have come, goes on in the next turns, and no bell rings for it. @return as in_vain_from_now(). */
+/** Begin a new wait. How long an earlier call waited says nothing of this one: its messages may all be here, and what is left are turns of
+ * Open MPI's own schedules, for which no bell rings. Threads have one count of calls in vain, and another thread's wait goes on.
+ * @return as in_vain_from_now(). */
 static inline enum when_in_vain wait_begins(void)
 {
     dn_wait_restart(&dn_ompi_own.wait);
-    if (0 != dn_load_relaxed(&dn_ompi_progress.polls)) {
+    if (0 != dn_load_relaxed(&dn_ompi_progress.polls) && !opal_using_threads()) {
         dn_store_relaxed(&dn_ompi_progress.polls, 0);
     }
     return in_vain_from_now(WAITS);

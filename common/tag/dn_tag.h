@@ -237,8 +237,8 @@ struct dn_tag_peer {
     dn_tag_wish_t our_wish; /**< what we want of it */
     uint32_t ahead; /**< bytes of long messages to it, since its own were last looked at: dn_tag_heed() */
     bool wish_due;  /**< our_wish has changed and it does not know */
-    bool waited;    /**< it has had a moment to catch up since its last wish, in vain. As vain, a hint. */
-    uint8_t vain;   /**< such moments in a row: each is half as long as the one before */
+    bool waited;    /**< it has had a moment to catch up since it was said to be behind, in vain; a hint where
+                         threads send at once */
     uint32_t lost;  /**< the owner knows that it is; changed by compare-and-swap */
     bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
     bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
@@ -339,6 +339,8 @@ struct dn_tag {
     } here;       /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
     bool queued;  /**< some peer has sends that wait, or is to be told a wish */
     bool heeding; /**< a sender looks at what a receiver says: not once more from inside of that */
+    uint8_t
+        vain; /**< moments that were in vain, less those that were not: each halves the next one; a hint as waited */
     pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };
 
@@ -374,7 +376,7 @@ DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
 /* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, wish, wish_due. So
- * are ahead and heeding, which have no lock. */
+ * are ahead, waited, vain and heeding, which have no lock. */
 
 /** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);
@@ -448,7 +450,17 @@ static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
            && (DN_TAG_HOLDS_ALL == hold || DN_TAG_HELD_MIN < len);
 }
 
-/** A message longer than DN_TAG_HELD_MIN has left, with its bytes. Once in 64 KiB of these the sender reads what the receiver has sent, as
+/** Is the receiver behind, and has it not had its moment yet? */
+static inline bool dn_tag_may_pause(const dn_tag_peer_t *peer)
+{
+    return DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited);
+}
+
+/** Messages of up to DN_TAG_HELD_MIN between two looks at what the receiver has sent. */
+#define DN_TAG_HEED_SHORT 256u
+
+/** Messages have left with their bytes, after which the sender may have to listen: one longer than DN_TAG_HELD_MIN, or DN_TAG_HEED_SHORT
+ * shorter ones. Once in 64 KiB of the longer ones the sender reads what the receiver has sent, as
  * that may ask for announcements: a sender that only sends does not hear of it otherwise. Not of a message that is announced: a process
  * that fetches its peer's messages before all of its own are announced has that peer wait. Runs handlers and completions. */
 DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
@@ -457,9 +469,8 @@ DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first)
-                             || DN_TAG_HOLDS_NONE != dn_load_relaxed(&peer->wish.hold)
-                             || len > peer->copy_limit,
+    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_tag_is_held(peer, len)
+                             || dn_tag_may_pause(peer) || len > peer->copy_limit,
                          0)) {
         return DN_ERR_AGAIN;
     }
@@ -470,14 +481,15 @@ static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t
         return DN_ERR_AGAIN;
     }
     dn_tag_sent(peer, head);
-    if (__builtin_expect(DN_TAG_HELD_MIN < len, 0)) {
+    if (__builtin_expect(DN_TAG_HELD_MIN < len || 0 == dn_load_relaxed(&peer->sent) % DN_TAG_HEED_SHORT, 0)) {
         dn_tag_heed(peer, len);
     }
     return DN_OK;
 }
 
 /**
- * Send. The caller has set complete and the memory.
+ * Send. The caller has set complete and the memory. Where the receiver is behind, the call lasts up to half a millisecond, in which what
+ * the receiver has sent is read: handlers run, and completions of other requests.
  *
  * @param[in] req          Any bytes but those.
  * @param[in] peer         The receiver.

@@ -213,10 +213,12 @@ static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *
     dn_tag_lock(tag);
     dn_tag_peer_t *peer = dn_tag_peer_of(tag, src);
     if (NULL != peer) {
+        if (wish->hold != dn_load_relaxed(&peer->wish.hold)) {
+            dn_store_relaxed(&peer->waited, false);
+        }
         dn_store_relaxed(&peer->wish.hold, wish->hold);
         dn_store_relaxed(&peer->wish.flows, wish->flows);
         dn_store_relaxed(&peer->flowed, 0);
-        dn_store_relaxed(&peer->waited, false);
     }
     dn_tag_unlock(tag);
     return true;

@@ -279,14 +279,15 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 /** Messages that are read by a look at most: more than a receiver sends of such a length meanwhile. */
 #define DN_TAG_HEED_MESSAGES 64
 
-/** Read what a receiver says. Not from inside of that. */
+/** Read what a receiver says, but not from inside of that, nor beside another thread that does so. */
 static void dn_tag_listen(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
 
-    dn_store_relaxed(&tag->heeding, true);
-    (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
-    dn_store_relaxed(&tag->heeding, false);
+    if (!dn_swap_acq_rel(&tag->heeding, true)) {
+        (void) dn_recv(peer->peer, DN_TAG_HEED_MESSAGES);
+        dn_store_release(&tag->heeding, false);
+    }
 }
 
 void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
@@ -294,7 +295,7 @@ void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
     /* Where threads send at once, one look more or less is nothing. */
     const uint32_t ahead = dn_load_relaxed(&peer->ahead) + (uint32_t) len;
 
-    if (ahead < DN_TAG_HEED_BYTES || dn_load_relaxed(&peer->tag->heeding)) {
+    if ((DN_TAG_HELD_MIN < len && ahead < DN_TAG_HEED_BYTES) || dn_load_relaxed(&peer->tag->heeding)) {
         dn_store_relaxed(&peer->ahead, ahead);
         return;
     }
@@ -302,28 +303,34 @@ void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
     dn_tag_listen(peer);
 }
 
-/** The moment that a sender lets its receiver catch up: in it a receiver takes half of what it had kept when it asked for that. And how often
- * it is halved, of a receiver that does not. */
+/** How long a sender waits at most for a receiver that is behind: a receiver that does nothing else takes half of what it has kept in that
+ * time (perf/dn_coll, pgather and igather, 2 ranks). A receiver that does not catch up is given half as long the next time, down to a 64th. */
 #define DN_TAG_MOMENT_NS     500000u
 #define DN_TAG_MOMENT_HALVES 6
 
-/** A receiver is behind, and the message that has left is none that is announced: wait until the receiver has caught up. Where that
- * takes longer than a moment the receiver does something else, or wants to be sent to first: then all goes on as if it was not behind. */
+/** Wait until a receiver that is behind has caught up. One that does not in its moment does something else, or wants to be sent to first:
+ * then all goes on as if it was not behind. So does a sender that shares its core: the receiver may need it. */
 static __attribute__((noinline)) void dn_tag_pause(dn_tag_peer_t *peer)
 {
+    dn_tag_t *tag = peer->tag;
+    const unsigned vain = dn_load_relaxed(&tag->vain);
     const uint64_t began = dn_clock_ns();
-    const unsigned vain = dn_load_relaxed(&peer->vain);
-    /* Where processes share cores the receiver may need this one. */
-    const uint64_t moment = dn_oversubscribed(peer->tag->port) ? 0 : DN_TAG_MOMENT_NS >> vain;
+    uint64_t now = began;
 
-    dn_store_relaxed(&peer->vain, 0);
-    while (DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited)) {
-        dn_tag_listen(peer);
-        if (moment < dn_clock_ns() - began) {
-            dn_store_relaxed(&peer->vain, (uint8_t) (vain + (DN_TAG_MOMENT_HALVES > vain)));
-            dn_store_relaxed(&peer->waited, true);
-        }
+    if (dn_oversubscribed(tag->port)) {
+        dn_store_relaxed(&peer->waited, true);
+        return;
     }
+    while (dn_tag_may_pause(peer) && !dn_load_acquire(&peer->lost)) {
+        if (DN_TAG_MOMENT_NS >> vain < now - began) {
+            dn_store_relaxed(&tag->vain, (uint8_t) (vain + (DN_TAG_MOMENT_HALVES > vain)));
+            dn_store_relaxed(&peer->waited, true);
+            return;
+        }
+        dn_tag_listen(peer);
+        now = dn_clock_ns();
+    }
+    dn_store_relaxed(&tag->vain, (uint8_t) (vain - (0 != vain)));
 }
 
 /** A message has left with its bytes, or waits in line. */
@@ -331,7 +338,7 @@ static void dn_tag_after(dn_tag_peer_t *peer, size_t len)
 {
     if (DN_TAG_HELD_MIN < len) {
         dn_tag_heed(peer, len);
-    } else if (DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited)
+    } else if (dn_tag_may_pause(peer) && NULL == dn_load_relaxed(&peer->waits.first)
                && !dn_load_relaxed(&peer->tag->heeding)) {
         dn_tag_pause(peer);
     }
