@@ -70,7 +70,8 @@ void *dn_dsm_host_map(int file, uint64_t bytes)
 
 void dn_dsm_host_offer(dn_dsm_t *dsm, dn_dsm_offer_t *offer)
 {
-    *offer = (dn_dsm_offer_t){.os_pid = (uint32_t) getpid(), .table = -1, .cache = -1};
+    *offer =
+        (dn_dsm_offer_t){.os_pid = (uint32_t) getpid(), .table = -1, .cache = -1, .together = dsm->together};
     if (1 < dsm->ranks && 1 < dsm->together
         && sizeof(offer->nonce) == getrandom(&offer->nonce, sizeof(offer->nonce), 0)) {
         /* Without it this rank has a cache with others only where all have. */
@@ -108,7 +109,9 @@ static bool dn_dsm_host_reach(dn_dsm_t *dsm, uint32_t rank, uint8_t **raw_p)
     dn_dsm_host_t *host = &dsm->host;
     void *raw = NULL;
 
-    if (rank / dsm->together != dsm->rank / dsm->together) {
+    /* Each of two ranks has its say, and both come to the same. */
+    const uint32_t together = offer->together < dsm->together ? offer->together : dsm->together;
+    if (0 == together || rank / together != dsm->rank / together) {
         return false;
     }
     host->table = dn_dsm_host_find(offer, offer->table, "table", dn_dsm_host_table_bytes(dsm));

@@ -189,9 +189,9 @@ typedef struct dn_dsm_ring {
 typedef struct dn_dsm_offer {
     uint64_t nonce; /**< in their names */
     uint32_t os_pid;
-    int32_t table; /**< descriptor there; -1: nothing is offered */
-    int32_t cache; /**< the same; -1: dn_segment_map() maps it */
-    uint32_t spare;
+    int32_t table;     /**< descriptor there; -1: nothing is offered */
+    int32_t cache;     /**< the same; -1: dn_segment_map() maps it */
+    uint32_t together; /**< as many ranks share there at most: dn_dsm_t::together */
 } dn_dsm_offer_t;
 
 /** What a process tells the others when it opens. */

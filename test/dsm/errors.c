@@ -480,15 +480,15 @@ static void a_process_that_dies_with_a_page_taken_is_missed(dn_world_t *world)
     miss(dsm, 0 == world->rank ? dn_dsm_touch(dsm, at, 1, 0) : dn_dsm_barrier(dsm));
 }
 
-/** Whoever the others find on their host, or do not. */
-static void a_process_that_does_not_share_is_a_host(dn_world_t *world)
+/** Whoever the others find on their host, or do not. @param[in] alone  It does not share: 0 or 1, of three. */
+static void does_not_share(dn_world_t *world, uint32_t alone)
 {
-    dn_dsm_t *dsm = opened_with(world, 1 == world->rank ? "never" : "auto");
+    dn_dsm_t *dsm = opened_with(world, alone == (uint32_t) world->rank ? "never" : "auto");
     void *at = NULL;
 
     dn_check_equal(dn_dsm_host(dsm, 0), 0);
     dn_check_equal(dn_dsm_host(dsm, 1), 1);
-    dn_check_equal(dn_dsm_host(dsm, 2), 0);
+    dn_check_equal(dn_dsm_host(dsm, 2), 1 - alone);
     dn_check_equal(dn_dsm_host(dsm, 3), DN_DSM_RANKS_MAX);
     dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_OK);
     volatile uint32_t *word = at;
@@ -498,6 +498,16 @@ static void a_process_that_does_not_share_is_a_host(dn_world_t *world)
         dn_check_equal(word[r], 1 + r);
     }
     dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
+static void a_process_that_does_not_share_is_a_host(dn_world_t *world)
+{
+    does_not_share(world, 1);
+}
+
+static void the_first_process_need_not_share(dn_world_t *world)
+{
+    does_not_share(world, 0);
 }
 
 /** There a host of several ranks beside others is none. */
@@ -674,6 +684,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(a_handler_that_came_later_is_passed, 1),
     TEST(faults_that_are_recovered_from_leave_pages_alone, 1),
     TEST(a_process_that_does_not_share_is_a_host, 3),
+    TEST(the_first_process_need_not_share, 3),
     TEST(homes_that_move_have_a_host_each, 3),
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
