@@ -385,8 +385,9 @@ dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t coun
 void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page)
 {
     if (NULL != dsm->host.spot) {
-        (void) dn_fetch_add_relaxed(&dsm->host.spot[page].sent, 1);
-        /* S0: pairs with S1: who finds the twin changed by this finds the number changed, too. */
+        /* S0: pairs with S2: who finds this number finds the page taken, unless the diff has ended. */
+        (void) dn_fetch_add_acq_rel(&dsm->host.spot[page].sent, 1);
+        /* S1: pairs with S3: who finds the twin changed by this finds the number changed, too. */
         dn_fence_release();
     }
 }
@@ -394,7 +395,11 @@ void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page)
 void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page)
 {
     if (NULL != dsm->host.marked) {
-        dsm->host.marked[page] = dn_load_relaxed_u32(&dsm->host.spot[page].sent);
+        const dn_dsm_spot_t *spot = &dsm->host.spot[page];
+        const uint32_t sent = dn_load_acquire_u32(&spot->sent); /* S2 */
+
+        /* A send that is under way may yet take what is written from now on, so that it counts as one that comes. */
+        dsm->host.marked[page] = sent - (0 != dn_load_acquire_u32(&spot->busy));
     }
 }
 
@@ -403,7 +408,7 @@ bool dn_dsm_host_has_sent(const dn_dsm_t *dsm, uint32_t page)
     if (NULL == dsm->host.marked) {
         return false;
     }
-    dn_fence_acquire(); /* S1 */
+    dn_fence_acquire(); /* S3 */
     return dsm->host.marked[page] != dn_load_relaxed_u32(&dsm->host.spot[page].sent);
 }
 /** @} */
