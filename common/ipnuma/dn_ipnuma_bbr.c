@@ -33,7 +33,9 @@ void dn_bbr_open(dn_bbr_t *bbr, uint64_t most)
 /** For how long was that on its way which the newest sample has seen delivered? */
 static uint64_t dn_bbr_interval(const dn_bbr_t *bbr)
 {
-    const uint64_t sending = bbr->newest_at - 1 - bbr->newest.first_at;
+    const uint64_t sent_at = bbr->newest_at - 1;
+    /* A call that sends late may tell an earlier time than the one before. */
+    const uint64_t sending = sent_at > bbr->newest.first_at ? sent_at - bbr->newest.first_at : 0;
 
     return dn_bbr_max(sending, bbr->delivered_at - bbr->newest.delivered_at);
 }
@@ -118,7 +120,8 @@ void dn_bbr_measured(dn_bbr_t *bbr, uint64_t rtt_ns, uint64_t now)
         bbr->least_ns = rtt_ns;
         bbr->least_at = now;
     }
-    if (stale && DN_BBR_PROBE_BW == bbr->state) {
+    /* What a program sends after a pause meets an idle path, as it does where the program has little to send. */
+    if (stale && DN_BBR_PROBE_BW == bbr->state && 0 == bbr->limited) {
         dn_bbr_turn(bbr, DN_BBR_PROBE_RTT);
     }
 }
@@ -193,6 +196,8 @@ static void dn_bbr_look(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
     if (DN_BBR_PROBE_RTT != bbr->state) {
         return;
     }
+    /* The little that is on its way says nothing of the bandwidth. */
+    dn_bbr_idle(bbr, flying);
     if (0 == bbr->probe_until && flying <= DN_BBR_WINDOW_LEAST) {
         bbr->probe_until = now + DN_BBR_PROBE_RTT_NS;
     } else if (0 != bbr->probe_until && now >= bbr->probe_until) {

@@ -7,7 +7,7 @@
  * (draft-cardwell-iccrg-bbr-congestion-control-00), by delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation).
  *
  * A sender measures how fast what it sends is delivered, and the shortest round trip. The product is what the path holds. The sender
- * lets about twice as much be on its way, at the rate that was delivered, and a loss alone changes nothing: who takes each
+ * lets about twice as much be on its way, at the rate that was delivered, and losses of less than a fifth change nothing: who takes each
  * lost packet for congestion has a window of a dozen packets on a link that loses one in a hundred.
  *
  *   STARTUP ---> DRAIN ---> PROBE_BW <---> PROBE_RTT
@@ -19,11 +19,12 @@
  *
  * A link that lets a burst pass, and then less, seems faster than it is. Where a fifth of what was sent in four round trips is lost, nothing
  * but what was delivered meanwhile counts as bandwidth: by the thresholds of the long-term sampling of BBR in Linux (tcp_bbr.c, lt_bw), which
- * then holds that bandwidth for 48 round trips. Here the next samples count, as what was delivered in a stall is too little.
+ * then holds that bandwidth for 48 round trips. Here the next samples count: a sample from a stall would hold the rate down for long.
  *
  * It differs from the draft in this: a phase of PROBE_BW lasts a round trip of packets, not the shortest time that one has taken, since
  * that is the one of a short packet on an idle host. Rounds in which the program had too little to send do not age the bandwidth.
  * The window has DN_BBR_WINDOW_LEAST more than the model says, whatever that is, so that senders that share a link come to the same share.
+ * A program that had too little to send is not slowed down to find the shortest round trip: what it sends finds that, too.
  * Times are those of a machine room. There is no packet conservation while losses are mended, as the model bounds what is on its way then, too.
  *
  * Bytes are those that the caller counts; time is the caller's, in nanoseconds. Threads: the caller's lock. Pinned by

@@ -360,10 +360,11 @@ void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
     } while (0 != n && sent == n);
     const int room = dn_loss_has_room(&link->loss, 1, DN_IPNUMA_AROUND + link->piece);
     const int due = dn_loss_is_due(&link->loss, 0, 0, now);
-    if (room && due) {
+    const int more = NULL != link->waits || NULL != link->again;
+    if (room && due && !more) {
         dn_bbr_idle(&link->loss.bbr, link->loss.flying);
     }
-    link->paced = room && !due && (NULL != link->waits || NULL != link->again);
+    link->paced = room && !due && more;
 }
 
 /** dn_loss_fate_fn_t */

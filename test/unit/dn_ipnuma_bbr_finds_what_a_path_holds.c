@@ -239,6 +239,26 @@ static void a_burst_that_passes_is_no_bandwidth(void **state)
     }
 }
 
+/** It is once in a second that little is on its way for a while. */
+static void a_look_for_the_round_trip_leaves_the_bandwidth(void **state)
+{
+    static const uint64_t ways[] = {25 * US, 100 * US};
+
+    (void) state;
+    for (unsigned i = 0; i < 2; i++) {
+        path_t path = fast;
+        uint64_t now = 100 * MS;
+        path.rate = 1000 * MS64;
+        path.way_ns = ways[i];
+        open_world(&world, &path, 1);
+        (void) run(&world, &now, 100 * MS, US);
+        for (unsigned k = 0; k < 24; k++) {
+            assert_in_range(run(&world, &now, 100 * MS, US), 970, 1010);
+        }
+        close_world(&world);
+    }
+}
+
 static void a_long_queue_is_not_filled(void **state)
 {
     path_t path = slow;
@@ -361,6 +381,23 @@ static void the_shortest_round_trip_is_looked_for_again(void **state)
     assert_true(DN_BBR_WINDOW_LEAST < bbr.window);
 }
 
+static void a_pause_is_no_reason_to_look_for_the_round_trip(void **state)
+{
+    dn_bbr_t bbr;
+    uint64_t now = MS;
+
+    (void) state;
+    dn_bbr_open(&bbr, MOST);
+    for (int i = 0; i < 40; i++) {
+        exchange(&bbr, &now, 100000, 100 * US, 0);
+    }
+    now += 2 * DN_BBR_RTT_NS;
+    exchange(&bbr, &now, 100000, 150 * US, 1);
+    assert_int_equal(bbr.state, DN_BBR_PROBE_BW);
+    assert_int_equal(bbr.least_ns, 150 * US);
+    assert_in_range(bbr.window, 2 * 100000, MOST);
+}
+
 static void the_pacer_gives_credit_and_no_more(void **state)
 {
     dn_bbr_t bbr;
@@ -417,11 +454,13 @@ int main(void)
         cmocka_unit_test(loss_at_random_costs_no_more_than_what_is_lost),
         cmocka_unit_test(a_slow_link_with_a_short_queue_is_full_and_drops_little),
         cmocka_unit_test(a_burst_that_passes_is_no_bandwidth),
+        cmocka_unit_test(a_look_for_the_round_trip_leaves_the_bandwidth),
         cmocka_unit_test(a_long_queue_is_not_filled),
         cmocka_unit_test(two_senders_share_a_link),
         cmocka_unit_test(a_link_that_changes_is_followed),
         cmocka_unit_test(a_program_that_sends_little_makes_no_link_slow),
         cmocka_unit_test(the_shortest_round_trip_is_looked_for_again),
+        cmocka_unit_test(a_pause_is_no_reason_to_look_for_the_round_trip),
         cmocka_unit_test(the_pacer_gives_credit_and_no_more),
         cmocka_unit_test(no_round_trip_is_too_long_to_reckon_with),
     };
