@@ -346,13 +346,14 @@ static int open_port(enum dn_ompi_when when)
     dn_log_answers_set(dn_ompi_params.mpi.verbose ? show_answer : NULL, NULL);
     status = find_port(&job);
     if (DN_OK != status) {
+        dn_ompi_say_in_clear();
         rc = dn_ompi_status(status);
         goto err_log;
     }
     dn_ompi.job_is_in = 0;
     dn_ompi.lets_in = 0;
-    if (dn_ompi_leaves_host_in_clear()) {
-        dn_ompi_help(DN_OMPI_TEXT_IN_CLEAR, opal_process_info.nodename, dn_ompi_params.mpi.devices);
+    if (!dn_ompi_encrypts()) {
+        dn_ompi_say_in_clear();
     }
     dn_ompi_far_begin(dn_ompi.port);
     rc = dn_ompi_tell_address(when);
@@ -369,6 +370,14 @@ err_port:
 err_log:
     dn_log_set(NULL, NULL);
     return rc;
+}
+
+void dn_ompi_say_in_clear(void)
+{
+    if (DN_AUTH_ENCRYPTED == dn_ompi_params.port.auth && dn_ompi_spans_hosts()) {
+        dn_ompi_help(DN_OMPI_TEXT_IN_CLEAR, opal_process_info.nodename,
+                     NULL == dn_ompi_params.mpi.devices ? "" : dn_ompi_params.mpi.devices);
+    }
 }
 
 int dn_ompi_open(enum dn_ompi_when when, dn_port_t **port_p)

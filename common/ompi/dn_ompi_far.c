@@ -85,6 +85,7 @@ static bool open_network(void)
         const dn_status_t status = dn_device_open(far.port, auto_network());
         if (DN_OK != status) {
             dn_ompi_help(DN_OMPI_TEXT_NO_NETWORK, auto_network(), opal_process_info.nodename);
+            dn_ompi_say_in_clear();
         }
         if (far.told) {
             tell_again();

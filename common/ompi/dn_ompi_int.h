@@ -63,9 +63,11 @@ bool dn_ompi_address_recall(const opal_process_name_t *proc, void **bytes_p, siz
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** @} */
 
-/** Whether messages are to be encrypted, and no device of the list does so for processes of the job on other hosts, so that another transport
- * may carry what goes there. */
-bool dn_ompi_leaves_host_in_clear(void);
+/** Is there a device in the list that can encrypt what goes to other hosts? */
+bool dn_ompi_encrypts(void);
+/** Nothing of ours takes messages to other hosts encrypted. Where they are to be, and the job has processes there, a help text says that another
+ * transport may carry them in clear. */
+void dn_ompi_say_in_clear(void);
 
 /** @name dn_ompi_far.c */
 /** @{ */

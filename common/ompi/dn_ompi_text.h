@@ -105,16 +105,18 @@
     "for ipnuma give the host an IPv4 address, or run the job without dimmnet:\n"   \
     "--mca pml ob1 --mca btl ^dimmnet --mca osc ^dimmnet --mca coll ^llcm\n"
 
-#define DN_OMPI_TEXT_IN_CLEAR                                                     \
-    "Messages are to be encrypted (common_dimmnet_auth), and the list\n"          \
-    "common_dimmnet_devices has no device that does so for processes on other\n"  \
-    "hosts. dimmnet sends them nothing; another transport of Open MPI, such as\n" \
-    "btl/tcp, may carry what goes there, and everybody on the way can read it.\n" \
-    "\n"                                                                          \
-    "  Host: %s\n"                                                                \
-    "  List: %s\n"                                                                \
-    "\n"                                                                          \
-    "Leave common_dimmnet_devices at auto, or list shm,ipnuma.\n"
+#define DN_OMPI_TEXT_IN_CLEAR                                                      \
+    "Messages are to be encrypted (common_dimmnet_auth), and the list\n"           \
+    "common_dimmnet_devices has no device that works here and does so for\n"       \
+    "processes on other hosts. dimmnet sends them nothing; another transport of\n" \
+    "Open MPI, such as btl/tcp, may carry what goes there, and everybody on the\n" \
+    "way can read it.\n"                                                           \
+    "\n"                                                                           \
+    "  Host: %s\n"                                                                 \
+    "  List: %s\n"                                                                 \
+    "\n"                                                                           \
+    "Leave common_dimmnet_devices at auto, or list shm,ipnuma, in a build that\n"  \
+    "has ipnuma.\n"
 
 #define DN_OMPI_TEXT_NOT_PUBLISHED                                              \
     "A process of host %s has met one of another host, and the launcher does\n" \

@@ -300,13 +300,12 @@ bool dn_ompi_leaves_host(void)
                                                      : REACHES_HOST != list_reaches();
 }
 
-bool dn_ompi_leaves_host_in_clear(void)
+bool dn_ompi_encrypts(void)
 {
     const char *list = dn_ompi_params.mpi.devices;
 
-    return DN_AUTH_ENCRYPTED == dn_ompi_params.port.auth && dn_ompi_spans_hosts()
-           && !(NULL != list && dn_ompi_far_is_auto(list) && dn_ompi_far_is_built())
-           && REACHES_HOSTS_ENCRYPTED != list_reaches();
+    return (NULL != list && dn_ompi_far_is_auto(list) && dn_ompi_far_is_built())
+           || REACHES_HOSTS_ENCRYPTED == list_reaches();
 }
 
 bool dn_ompi_yields(void)
