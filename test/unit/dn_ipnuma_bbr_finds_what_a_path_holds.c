@@ -330,16 +330,22 @@ static void exchange(dn_bbr_t *bbr, uint64_t *now, uint64_t bytes, uint64_t rtt_
     dn_bbr_update(bbr, 0, *now);
 }
 
+/** A sender that has always had more to send. */
+static void open_busy(dn_bbr_t *bbr, uint64_t *now)
+{
+    dn_bbr_open(bbr, MOST);
+    for (int i = 0; i < 40; i++) {
+        exchange(bbr, now, 100000, 100 * US, 0);
+    }
+}
+
 static void a_program_that_sends_little_makes_no_link_slow(void **state)
 {
     dn_bbr_t bbr;
     uint64_t now = MS;
 
     (void) state;
-    dn_bbr_open(&bbr, MOST);
-    for (int i = 0; i < 40; i++) {
-        exchange(&bbr, &now, 100000, 100 * US, 0);
-    }
+    open_busy(&bbr, &now);
     assert_int_equal(bbr.state, DN_BBR_PROBE_BW);
     /* Twice what the path holds, three quanta, and what all senders have. */
     const uint64_t window = 2 * 100000 + 3 * 20000 + DN_BBR_WINDOW_LEAST;
@@ -364,10 +370,7 @@ static void the_shortest_round_trip_is_looked_for_again(void **state)
     unsigned probed = 0;
 
     (void) state;
-    dn_bbr_open(&bbr, MOST);
-    for (int i = 0; i < 40; i++) {
-        exchange(&bbr, &now, 100000, 100 * US, 0);
-    }
+    open_busy(&bbr, &now);
     for (uint64_t end = now + DN_BBR_RTT_NS + 100 * MS; now < end;) {
         exchange(&bbr, &now, 100000, 200 * US, 0);
         if (DN_BBR_PROBE_RTT == bbr.state) {
@@ -387,10 +390,7 @@ static void a_pause_is_no_reason_to_look_for_the_round_trip(void **state)
     uint64_t now = MS;
 
     (void) state;
-    dn_bbr_open(&bbr, MOST);
-    for (int i = 0; i < 40; i++) {
-        exchange(&bbr, &now, 100000, 100 * US, 0);
-    }
+    open_busy(&bbr, &now);
     now += 2 * DN_BBR_RTT_NS;
     exchange(&bbr, &now, 100000, 150 * US, 1);
     assert_int_equal(bbr.state, DN_BBR_PROBE_BW);
