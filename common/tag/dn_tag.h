@@ -88,7 +88,8 @@ enum dn_tag_kind {
 /** What a receiver wants a sender to hold back, as so much of it lies there unreceived. */
 enum dn_tag_hold {
     DN_TAG_HOLDS_NONE,
-    DN_TAG_HOLDS_LONG, /**< announce what is longer than DN_TAG_HELD_MIN, and let the receiver catch up for a moment after what is shorter */
+    /** Announce what is longer than DN_TAG_HELD_MIN, and let the receiver catch up for a moment after what is shorter. */
+    DN_TAG_HOLDS_LONG,
     DN_TAG_HOLDS_ALL,
 };
 
@@ -339,8 +340,7 @@ struct dn_tag {
     } here;       /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
     bool queued;  /**< some peer has sends that wait, or is to be told a wish */
     bool heeding; /**< a sender looks at what a receiver says: not once more from inside of that */
-    uint8_t
-        vain; /**< moments that were in vain, less those that were not: each halves the next one; a hint as waited */
+    uint8_t vain; /**< moments in vain, less those that were not: each halves the next. A hint, as waited */
     pthread_mutex_t pump; /**< held by the thread that goes through what waits */
 };
 
@@ -456,21 +456,34 @@ static inline bool dn_tag_may_pause(const dn_tag_peer_t *peer)
     return DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited);
 }
 
+/** One of both, which the receiver of most messages is not: a request is needed. */
+static inline bool dn_tag_is_behind(const dn_tag_peer_t *peer, size_t len)
+{
+    return __builtin_expect(DN_TAG_HOLDS_NONE != dn_load_relaxed(&peer->wish.hold), 0)
+           && (dn_tag_is_held(peer, len) || dn_tag_may_pause(peer));
+}
+
 /** Messages of up to DN_TAG_HELD_MIN between two looks at what the receiver has sent. */
 #define DN_TAG_HEED_SHORT 256u
 
-/** Messages have left with their bytes, after which the sender may have to listen: one longer than DN_TAG_HELD_MIN, or DN_TAG_HEED_SHORT
- * shorter ones. Once in 64 KiB of the longer ones the sender reads what the receiver has sent, as
- * that may ask for announcements: a sender that only sends does not hear of it otherwise. Not of a message that is announced: a process
- * that fetches its peer's messages before all of its own are announced has that peer wait. Runs handlers and completions. */
+/** A message has left with its bytes: may the sender have to listen? */
+static inline bool dn_tag_heeds(const dn_tag_peer_t *peer, size_t len)
+{
+    return DN_TAG_HELD_MIN < len || 0 == dn_load_relaxed(&peer->sent) % DN_TAG_HEED_SHORT;
+}
+
+/** After such a message: once in 64 KiB of those longer than DN_TAG_HELD_MIN, and after each shorter one, the sender reads what the receiver
+ * has sent. That may ask for announcements, or a pause: a sender that only sends does not hear of it otherwise. Not of a message that is
+ * announced: a process that fetches its peer's messages before all of its own are announced has that peer wait. Runs handlers and
+ * completions. */
 DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
 
 /** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
-    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_tag_is_held(peer, len)
-                             || dn_tag_may_pause(peer) || len > peer->copy_limit,
+    if (__builtin_expect(NULL != dn_load_relaxed(&peer->waits.first) || dn_tag_is_behind(peer, len)
+                             || len > peer->copy_limit,
                          0)) {
         return DN_ERR_AGAIN;
     }
@@ -481,7 +494,7 @@ static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t
         return DN_ERR_AGAIN;
     }
     dn_tag_sent(peer, head);
-    if (__builtin_expect(DN_TAG_HELD_MIN < len || 0 == dn_load_relaxed(&peer->sent) % DN_TAG_HEED_SHORT, 0)) {
+    if (__builtin_expect(dn_tag_heeds(peer, len), 0)) {
         dn_tag_heed(peer, len);
     }
     return DN_OK;

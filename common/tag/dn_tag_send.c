@@ -279,7 +279,8 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 /** Messages that are read by a look at most: more than a receiver sends of such a length meanwhile. */
 #define DN_TAG_HEED_MESSAGES 64
 
-/** Read what a receiver says, but not from inside of that, nor beside another thread that does so. */
+/** Read what a receiver says, but not from inside of that, nor beside another thread that does so. The word passes nothing else on: any order
+ * would do. */
 static void dn_tag_listen(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
@@ -336,10 +337,11 @@ static __attribute__((noinline)) void dn_tag_pause(dn_tag_peer_t *peer)
 /** A message has left with its bytes, or waits in line. */
 static void dn_tag_after(dn_tag_peer_t *peer, size_t len)
 {
-    if (DN_TAG_HELD_MIN < len) {
+    if (dn_tag_heeds(peer, len)) {
         dn_tag_heed(peer, len);
-    } else if (dn_tag_may_pause(peer) && NULL == dn_load_relaxed(&peer->waits.first)
-               && !dn_load_relaxed(&peer->tag->heeding)) {
+    }
+    if (DN_TAG_HELD_MIN >= len && dn_tag_may_pause(peer) && NULL == dn_load_relaxed(&peer->waits.first)
+        && !dn_load_relaxed(&peer->tag->heeding)) {
         dn_tag_pause(peer);
     }
 }

@@ -45,24 +45,28 @@ static void on_complete(dn_tag_req_t *req)
     ((job_t *) req)->times++;
 }
 
-static int setup_limited(size_t eager_limit, size_t unexpected_limit)
+/** Open an engine on a port of its own, with room for as much as a sender sends between two looks. */
+static void open_engine(const dn_job_t *job, size_t eager_limit, size_t unexpected_limit, dn_port_t **port_p,
+                        dn_tag_t **tag_p)
 {
-    const dn_job_t job = {.nlocal = 1};
     const dn_tag_config_t config = {.limit = {.eager_limit = eager_limit,
                                               .unexpected_limit = unexpected_limit,
                                               .stream = DN_PACE_STREAM_AUTO},
                                     .progress = dn_unit_tag_no_progress,
                                     .lost = dn_unit_tag_lost,
                                     .no_memory = dn_unit_tag_no_memory};
-
-    nsends = nreceived = 0;
     dn_config_t settings;
 
-    /* Room for as much as a sender sends between two looks. */
     dn_config_init(&settings);
     settings.ring_lines = 4096;
-    assert_int_equal(dn_open(dn_device_name(0), &job, &settings, &port), DN_OK);
-    assert_int_equal(dn_tag_open(port, CHANNEL, &config, &tag), DN_OK);
+    assert_int_equal(dn_open(dn_device_name(0), job, &settings, port_p), DN_OK);
+    assert_int_equal(dn_tag_open(*port_p, CHANNEL, &config, tag_p), DN_OK);
+}
+
+static int setup_limited(size_t eager_limit, size_t unexpected_limit)
+{
+    nsends = nreceived = 0;
+    open_engine(&(dn_job_t){.nlocal = 1}, eager_limit, unexpected_limit, &port, &tag);
     self = dn_unit_connect(port, port);
     to = dn_tag_join(tag, self, tag);
     assert_non_null(to);
@@ -275,6 +279,45 @@ static void a_receiver_that_catches_up_is_sent_to_at_once(void **state)
     receive_all();
 }
 
+/** Neither by copies nor by requests, and without a full ring. @param[in] injects  Not 0: by copies. */
+static void hear_of_another(int injects)
+{
+    const dn_tag_head_t head = {.context = 1, .tag = 5};
+    dn_port_t *end[2];
+    dn_tag_t *engine[2];
+    size_t sent = 0;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        open_engine(&(dn_job_t){.pid = i, .nlocal = 2}, 8192, LIMIT, &end[i], &engine[i]);
+    }
+    dn_tag_peer_t *receiver = dn_tag_join(engine[0], dn_unit_connect(end[0], end[1]), engine);
+    dn_peer_t *sender = dn_unit_connect(end[1], end[0]);
+    assert_non_null(receiver);
+    assert_non_null(dn_tag_join(engine[1], sender, engine));
+    while (DN_TAG_HOLDS_NONE == receiver->wish.hold) {
+        job_t *job = &sends[0];
+
+        job->times = 0;
+        job->req.complete = on_complete;
+        dn_tag_memory(&job->req, job->memory, 8);
+        assert_int_equal(injects ? dn_tag_inject(receiver, &head, job->memory, 8)
+                                 : dn_tag_send(&job->req, receiver, &head, 0),
+                         DN_OK);
+        (void) dn_recv(sender, 100);
+        assert_in_range(++sent, 1, BEHIND / sizeof(dn_tag_msg_t) + 2 * DN_TAG_HEED_SHORT);
+    }
+    for (int i = 0; i < 2; i++) {
+        dn_tag_close(engine[i]);
+        dn_close(end[i]);
+    }
+}
+
+static void a_sender_of_short_messages_hears_of_it(void **state)
+{
+    hear_of_another(1);
+    hear_of_another(0);
+}
+
 /** The receiver only reads: it has no time for what waits. */
 static void a_receiver_that_only_reads_says_it(void **state)
 {
@@ -349,6 +392,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_message_that_flows_counts_as_long_as_it_is_kept, setup_flowing,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_sender_that_only_injects_hears_of_it, setup, teardown),
+        cmocka_unit_test(a_sender_of_short_messages_hears_of_it),
         cmocka_unit_test_setup_teardown(a_receiver_that_does_not_catch_up_is_waited_for_once, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_receiver_that_catches_up_is_sent_to_at_once, setup, teardown),
