@@ -345,16 +345,15 @@ static int open_port(enum dn_ompi_when when)
     dn_log_set(show_sentence, NULL);
     dn_log_answers_set(dn_ompi_params.mpi.verbose ? show_answer : NULL, NULL);
     status = find_port(&job);
-    if (DN_OK != status) {
+    if (DN_OK != status || !dn_ompi_encrypts()) {
         dn_ompi_say_in_clear();
+    }
+    if (DN_OK != status) {
         rc = dn_ompi_status(status);
         goto err_log;
     }
     dn_ompi.job_is_in = 0;
     dn_ompi.lets_in = 0;
-    if (!dn_ompi_encrypts()) {
-        dn_ompi_say_in_clear();
-    }
     dn_ompi_far_begin(dn_ompi.port);
     rc = dn_ompi_tell_address(when);
     if (OPAL_SUCCESS != rc) {

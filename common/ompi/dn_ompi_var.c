@@ -271,12 +271,15 @@ static bool is_device(const char *word, size_t len, const char *name)
     return strlen(name) == len && 0 == strncmp(word, name, len);
 }
 
-/** How far messages go by the devices of the list. */
+/** How far messages go by the devices of the list. What auto opens can encrypt, and does where it is to. */
 static enum list_reach { REACHES_HOST, REACHES_HOSTS, REACHES_HOSTS_ENCRYPTED } list_reaches(void)
 {
     const char *word = dn_ompi_params.mpi.devices;
     enum list_reach most = REACHES_HOST;
 
+    if (NULL != word && dn_ompi_far_is_auto(word)) {
+        return dn_ompi_far_is_built() ? REACHES_HOSTS_ENCRYPTED : REACHES_HOST;
+    }
     while (NULL != word && '\0' != *word) {
         const size_t len = strcspn(word, ":,");
         if (is_device(word, len, "ipnuma")) {
@@ -294,18 +297,12 @@ static enum list_reach { REACHES_HOST, REACHES_HOSTS, REACHES_HOSTS_ENCRYPTED } 
 
 bool dn_ompi_leaves_host(void)
 {
-    const char *list = dn_ompi_params.mpi.devices;
-
-    return NULL != list && dn_ompi_far_is_auto(list) ? dn_ompi_far_is_built()
-                                                     : REACHES_HOST != list_reaches();
+    return REACHES_HOST != list_reaches();
 }
 
 bool dn_ompi_encrypts(void)
 {
-    const char *list = dn_ompi_params.mpi.devices;
-
-    return (NULL != list && dn_ompi_far_is_auto(list) && dn_ompi_far_is_built())
-           || REACHES_HOSTS_ENCRYPTED == list_reaches();
+    return REACHES_HOSTS_ENCRYPTED == list_reaches();
 }
 
 bool dn_ompi_yields(void)
