@@ -170,7 +170,7 @@ static uint64_t dn_dsm_alloc_pages(const dn_dsm_t *dsm, uint64_t bytes, dn_statu
     } else if (pages > dsm->pages - dsm->used) {
         dn_log_error("shared memory: %llu bytes are not left of %llu: open with more "
                      "(dn_dsm_config_t::bytes, DN_DSM_BYTES)",
-                     (unsigned long long) bytes, (unsigned long long) dsm->pages * dsm->page_bytes);
+                     (unsigned long long) bytes, (unsigned long long) dn_dsm_bytes(dsm));
         *status_p = DN_ERR_NOMEM;
     }
     return DN_OK == *status_p ? pages : 0;

@@ -67,8 +67,7 @@ static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
     const uint8_t *at = info->si_addr;
     const int error = errno;
 
-    if (NULL == dsm || 0 >= info->si_code || at < dsm->front
-        || at >= dsm->front + (uint64_t) dsm->pages * dsm->page_bytes) {
+    if (NULL == dsm || 0 >= info->si_code || at < dsm->front || at >= dsm->front + dn_dsm_bytes(dsm)) {
         const bool was = 0 < info->si_code && dn_dsm_was_ours(at);
         dn_dsm_fault_pass(number, info, context, was ? "was accessed after dn_dsm_close()" : NULL);
         return;

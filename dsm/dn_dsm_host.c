@@ -31,14 +31,9 @@
 
 /** @name Opening */
 /** @{ */
-static uint64_t dn_dsm_host_cache_bytes(const dn_dsm_t *dsm)
-{
-    return (uint64_t) dsm->pages * dsm->page_bytes;
-}
-
 static uint64_t dn_dsm_host_table_bytes(const dn_dsm_t *dsm)
 {
-    return dn_dsm_host_cache_bytes(dsm) + dsm->page_bytes
+    return dn_dsm_bytes(dsm) + dsm->page_bytes
            + dsm->pages * (sizeof(dn_dsm_spot_t) + dsm->ranks * sizeof(uint64_t));
 }
 
@@ -116,7 +111,7 @@ static bool dn_dsm_host_reach(dn_dsm_t *dsm, uint32_t rank, uint8_t **raw_p)
     }
     host->table = dn_dsm_host_find(offer, offer->table, "table", dn_dsm_host_table_bytes(dsm));
     if (0 <= offer->cache) {
-        raw = host->cache = dn_dsm_host_find(offer, offer->cache, "cache", dn_dsm_host_cache_bytes(dsm));
+        raw = host->cache = dn_dsm_host_find(offer, offer->cache, "cache", dn_dsm_bytes(dsm));
     } else if (DN_OK != dn_segment_map(dsm->peer[rank], &card->cache, &raw)) {
         raw = NULL;
     }
@@ -186,7 +181,7 @@ static dn_status_t dn_dsm_host_begin(dn_dsm_t *dsm)
                      (unsigned) dsm->pages);
         return DN_ERR_NOMEM;
     }
-    uint8_t *head = host->table + dn_dsm_host_cache_bytes(dsm);
+    uint8_t *head = host->table + dn_dsm_bytes(dsm);
     host->clock = (uint64_t *) head;
     host->spot = (dn_dsm_spot_t *) (head + dsm->page_bytes);
     host->within = (uint64_t *) (host->spot + dsm->pages);
@@ -204,7 +199,7 @@ static void dn_dsm_host_drop(dn_dsm_t *dsm)
         munmap(host->table, dn_dsm_host_table_bytes(dsm));
     }
     if (NULL != host->cache) {
-        munmap(host->cache, dn_dsm_host_cache_bytes(dsm));
+        munmap(host->cache, dn_dsm_bytes(dsm));
     }
     host->table = host->cache = NULL;
 }

@@ -49,11 +49,11 @@
  * A page is *shared* once a barrier has told all that a process has fetched it. Before, its home does not notice that it writes the
  * page, and a copy of it, which is *loose*, is dropped at each acquire.
  *
- * Ranks of one host may have one cache: dn_dsm_host.h. Then "its home" is any rank of the home's host, and where the states above say that a page is
- * fetched or sent, or has a twin, that is for all ranks of the host; each has states of its own.
+ * Ranks of one host may have one cache: dn_dsm_host.h. Then "its home" is any rank of the home's host, and where the states above say
+ * that a page is fetched or sent, or has a twin, that is for all ranks of the host; each has states of its own.
  *
- * Order of locks: a lock's own, `sync`, pages that are taken (dn_dsm_host.h), `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes
- * `table` only; nobody touches the front while he holds it.
+ * Order of locks: a lock's own, `sync`, pages that are taken (dn_dsm_host.h), `table`. With `table` held nothing waits and libdimmnet is
+ * not called. A fault takes pages and `table`, never `sync`; nobody touches the front while he holds `table`.
  */
 #ifndef DN_DSM_INT_H
 #define DN_DSM_INT_H
@@ -224,7 +224,7 @@ typedef struct dn_dsm_spot {
 } dn_dsm_spot_t;
 _Static_assert(16 == sizeof(dn_dsm_spot_t), "processes agree on the layout");
 
-/** What the ranks of a host have together: dn_dsm_host.h. All zero: this rank is alone on its host, or all ranks share. */
+/** What the ranks of a host have together: dn_dsm_host.h. `spot` is NULL where this rank is alone on its host, or all ranks share. */
 typedef struct dn_dsm_host {
     uint8_t *table;      /**< it begins with the twins */
     uint64_t *clock;     /**< in it. Atomic */
@@ -369,6 +369,12 @@ static inline bool dn_dsm_is_closing(const dn_dsm_t *dsm)
 static inline uint32_t dn_dsm_used(const dn_dsm_t *dsm)
 {
     return dn_load_relaxed_u32(&dsm->used);
+}
+
+/** Bytes of the memory. */
+static inline uint64_t dn_dsm_bytes(const dn_dsm_t *dsm)
+{
+    return (uint64_t) dsm->pages * dsm->page_bytes;
 }
 
 /** Was this address in a memory that has been closed? */

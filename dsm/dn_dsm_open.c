@@ -184,13 +184,6 @@ static dn_status_t dn_dsm_open_server(dn_dsm_t *dsm)
 }
 /** @} */
 
-/** @name Memory */
-/** @{ */
-static uint64_t dn_dsm_open_bytes(const dn_dsm_t *dsm)
-{
-    return (uint64_t) dsm->pages * dsm->page_bytes;
-}
-
 uint8_t *dn_dsm_place_address(uint32_t i)
 {
     /* Far from where systems put programs, heaps and libraries; the first four are there with 39 bits of addresses, too. */
@@ -201,11 +194,11 @@ uint8_t *dn_dsm_place_address(uint32_t i)
 static bool dn_dsm_place_take(const dn_dsm_t *dsm, uint32_t i)
 {
     uint8_t *want = dn_dsm_place_address(i);
-    void *got = mmap(want, dn_dsm_open_bytes(dsm), PROT_NONE,
+    void *got = mmap(want, dn_dsm_bytes(dsm), PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
     if (MAP_FAILED != got && got != want) {
-        munmap(got, dn_dsm_open_bytes(dsm));
+        munmap(got, dn_dsm_bytes(dsm));
     }
     return got == want;
 }
@@ -217,7 +210,7 @@ static uint32_t dn_dsm_places(const dn_dsm_t *dsm)
 
     for (uint32_t i = 0; i < DN_DSM_PLACES; i++) {
         if (dn_dsm_place_take(dsm, i)) {
-            munmap(dn_dsm_place_address(i), dn_dsm_open_bytes(dsm));
+            munmap(dn_dsm_place_address(i), dn_dsm_bytes(dsm));
             places |= UINT32_C(1) << i;
         }
     }
@@ -227,7 +220,7 @@ static uint32_t dn_dsm_places(const dn_dsm_t *dsm)
 /** Memory that others reach and that can be mapped twice. A port over a network alone gives private memory: then it is a file of ours. */
 static dn_status_t dn_dsm_open_cache(dn_dsm_t *dsm, dn_dsm_offer_t *offer)
 {
-    const uint64_t bytes = dn_dsm_open_bytes(dsm);
+    const uint64_t bytes = dn_dsm_bytes(dsm);
     dn_status_t status = dn_segment_alloc(dsm->port, bytes, &dsm->cache);
 
     if (DN_OK == status) {
@@ -296,7 +289,7 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
         list[i]->page = malloc(dsm->pages * sizeof(*list[i]->page));
         all = all && NULL != list[i]->page;
     }
-    dsm->twin = dsm->beside = mmap(NULL, dn_dsm_open_bytes(dsm), PROT_READ | PROT_WRITE,
+    dsm->twin = dsm->beside = mmap(NULL, dn_dsm_bytes(dsm), PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (MAP_FAILED == dsm->beside) {
         dsm->beside = NULL;
@@ -352,7 +345,7 @@ static dn_status_t dn_dsm_open_agree(const dn_dsm_t *dsm, uint32_t *places_p)
 /** Map the memory once more, where all do. */
 static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
 {
-    const uint64_t bytes = dn_dsm_open_bytes(dsm);
+    const uint64_t bytes = dn_dsm_bytes(dsm);
     uint32_t place = 0;
 
     while (0 == (places & (UINT32_C(1) << place))) {
@@ -393,7 +386,7 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_tree_config_t *tree
     uint32_t places;
     dn_status_t status;
 
-    *card = (dn_dsm_card_t){.bytes = dn_dsm_open_bytes(dsm),
+    *card = (dn_dsm_card_t){.bytes = dn_dsm_bytes(dsm),
                             .locks = dsm->locks,
                             .page_bytes = dsm->page_bytes,
                             .protocol = (uint32_t) dsm->protocol,
@@ -444,7 +437,7 @@ static dn_status_t dn_dsm_open_cards(dn_dsm_t *dsm, const dn_tree_config_t *tree
 void dn_dsm_free(dn_dsm_t *dsm)
 {
     dn_dsm_list_t *const list[] = {&dsm->dirty, &dsm->loose, &dsm->wrote, &dsm->flush, &dsm->stale};
-    const uint64_t bytes = dn_dsm_open_bytes(dsm);
+    const uint64_t bytes = dn_dsm_bytes(dsm);
 
     dn_store_relaxed_u32(&dsm->stop, 1);
     if (dsm->serves) {
