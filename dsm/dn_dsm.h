@@ -12,8 +12,8 @@
  * different bytes of one page. A *notice* tells that a page was written: a copy that a notice names is dropped,
  * and fetched again at the next access.
  *
- * Processes of one host map one memory. Where the host has all, that is all there is to do. Beside others, a page is at home with the whole host of
- * its home, and the others have one copy of it by host, which whoever needs it first fetches.
+ * Processes of one host map one memory. Where the host has all, that is all there is to do. Beside others, a page is at home with the whole
+ * host of its home. Each other host has one copy, which the first of its processes that needs the page fetches.
  *
  * @par What a program may rely on
  * The memory is release consistent. All processes see the same, right values when no two accesses to a byte, of
@@ -114,7 +114,7 @@ typedef struct dn_dsm_config {
     const char
         *detect; /**< how accesses are detected: "segv", "uffd", "scan", or "auto", the first that works */
     /** "auto": processes of one host map one memory; "never"; or how many of a host do at most, of those whose ranks divided by this
-     * number are the same. So one host stands for several. "auto" */
+     * number are the same. So one host stands for several. Of two processes the one counts that lets fewer share. "auto" */
     const char *share;
     /** "stay"; or "move": at a barrier a page gets the one process as its home that alone has written it for some time. Then no
      * thread touches the memory while another thread of its process is in a barrier, and where there are several hosts, each process has

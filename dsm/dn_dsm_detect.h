@@ -42,7 +42,7 @@ typedef struct dn_dsm_detect {
      * been written, in rising order: all but those that permit DN_DSM_READ since before this call, and have not been written
      * since. Setting them from DN_DSM_WRITE to DN_DSM_READ then tells writes after that apart.
      *
-     * @param[in] surely  Find only those that were written, and may miss some that the kernel has taken out since.
+     * @param[in] surely  Find only those that are here and permit writes: touched since, but for some that the kernel has taken out.
      * @return 0, or what errno would be.
      */
     int (*scan)(void *at, uint64_t len, bool surely, dn_dsm_found_fn_t found, void *arg);

@@ -14,12 +14,12 @@
  * its ranks: none fetches it, or has a twin.
  *
  * Twins. A page differs from its twin in the bytes that ranks of this host have written and nobody has sent yet, and in no others. That
- * holds from the start, when both are zeros, so a rank that begins to write makes no twin. Who changes a twin has taken the page, and has it
+ * holds from the start, when both are zeros, so a rank that begins to write a page that is not at home here makes no twin. Who changes a twin has taken the page, and has it
  * until the PULL or PUSH has ended: a PULL beside a PUSH could bring back what the other end had before, and it would be taken for what
  * it has.
  *
  *   fetch   take the pages; PULL them into private memory; merge; write down what the copy has; give the pages back
- *   send    take the pages; the twin becomes what the page is; PUSH from the twin, until it is at home; give the pages back
+ *   send    take the pages, all of a release at once; the twin becomes what the page is; PUSH from the twin, until it is at home; give the pages back
  *
  * Pages are taken in rising order. Who has taken some waits for nothing else but transfers, and these need only progress at the other
  * end. So there is no deadlock. A process that dies with pages taken is gone for the others, who wait no longer.
@@ -47,7 +47,7 @@
  *
  * Both are in dn_dsm_spot_t::since. All that the table says of a copy only grows, as copies only get newer.
  *
- * Homes do not move where hosts of several ranks are beside others: with `homes` "move" each rank has a cache of its own then.
+ * Where homes move and there are several hosts, each rank has a cache of its own: then no host has several ranks.
  */
 #ifndef DN_DSM_HOST_H
 #define DN_DSM_HOST_H

@@ -334,7 +334,7 @@ dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool
 
 /** @name Release */
 /** @{ */
-/** Send what differs in the pages that one rank has. @param[in,out] op  Of the last transfer there. */
+/** Send what differs in the pages that are at home with the host of a keeper. @param[in,out] op  Of the last transfer there. */
 static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
 {
     size_t blocks = 0;

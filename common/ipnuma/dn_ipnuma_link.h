@@ -112,7 +112,7 @@ struct dn_ipnuma_link {
     uint64_t owed_at;
     int urgent;      /**< something came that its sender waits to hear of */
     uint64_t untold; /**< the least number of those that are owed */
-    int late; /**< it is of none of the newest DN_IPNUMA_GAPS_AHEAD ranges: a packet with a piece does not tell it */
+    int late; /**< `untold` is in none of the newest DN_IPNUMA_GAPS_AHEAD ranges: a packet with a piece does not tell it */
 
     dn_ipnuma_link_counts_t counts;
 };

@@ -231,7 +231,7 @@ static dn_status_t dn_ofi_none(const dn_ofi_wish_t *wish, const char *argument, 
 }
 
 /** ofi_rxm notes who sent a message when it comes, where that is asked for, and otherwise when it needs it. From libfabric 2.0
- * until 2.4 it crashes by that when an address is inserted while a message waits for a buffer. So it is asked for there. */
+ * until 2.4 it crashes in the latter way when an address is inserted while a message waits for a buffer. So it is asked for there. */
 static void dn_ofi_have_senders_noted(const dn_ofi_lib_t *lib, struct fi_info *info)
 {
     const uint32_t version = lib->version();
