@@ -59,8 +59,8 @@
 #define COLL_LLCM_FEW 16
 
 /** Bytes from which one message of ours is faster than an area, which is written and read: between two processes, each on its core
- * (perf/dn_coll, bcast and reduce, 2 ranks). Messages of others may wait for a lost process for ever. */
-#define COLL_LLCM_MESSAGE 32768
+ * (perf/dn_coll, bcast, reduce, scan and exscan, 2 ranks). Messages of others may wait for a lost process for ever. */
+#define COLL_LLCM_MESSAGE 4096
 
 /** What has become of a communicator's tree, or areas. */
 typedef enum coll_llcm_state {
@@ -427,7 +427,7 @@ static inline bool coll_llcm_is_fast_pair(coll_llcm_module_t *module, struct omp
     return 2 == ompi_comm_size(comm) && dn_ompi_carries_all() && !coll_llcm_is_crowded(module, comm);
 }
 
-/** Is a broadcast or a reduction to one of so many bytes better a message? The same in all processes. */
+/** Is a broadcast, a reduction to one or a scan of so many bytes better a message? The same in all processes. */
 static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                         size_t bytes)
 {

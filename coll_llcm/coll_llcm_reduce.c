@@ -157,10 +157,6 @@ static size_t lines_best_for_parts(struct ompi_communicator_t *comm)
 
 /** @name Scans */
 /** @{ */
-/** Bytes from which one message of ours is faster than an area between two processes, each on its core (perf/dn_coll, scan and
- * exscan, 2 ranks). */
-#define SCAN_MESSAGE 4096
-
 /** Are so many bytes for areas, if there are some? The same in all processes. */
 static bool scan_suits_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
 {
@@ -176,7 +172,7 @@ static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_commu
         return COLL_LLCM_BY_OTHERS;
     }
     const size_t bytes = count * reduction->super.size;
-    if (SCAN_MESSAGE <= bytes && coll_llcm_is_fast_pair(module, comm)) {
+    if (coll_llcm_is_message(module, comm, bytes)) {
         return COLL_LLCM_BY_OTHERS;
     }
     if (scan_suits_areas(module, comm, bytes) && coll_llcm_long_ready(module, comm)) {
