@@ -22,42 +22,42 @@
 /** All zero at first: way 0 until way 1 is known to cost less. Private. */
 typedef struct dn_choice {
     uint32_t cost[2]; /**< 0: not known */
-    uint32_t made;    /**< operations; wraps, and is not compared */
+    uint32_t made;    /**< size of all operations; wraps, and is not compared */
 } dn_choice_t;
 
-/** How often ways are tried, and how long. */
+/** How often ways are tried, and how long. All of it is in the unit of an operation's size, and the same for each call. */
 typedef struct dn_choice_plan {
-    uint32_t tries[2]; /**< operations of each way at the begin of a round, not fewer than DN_CHOICE_COUNTS */
-    uint32_t every;    /**< operations of a round; it divides 2^32, since the count wraps */
+    uint32_t tries[2]; /**< size of the operations by each way at the begin of a round */
+    /** Of the tries of a way so much is timed, at their end. Those before find in the caches what the other way has left there, and bring
+     * in what this way needs. */
+    uint32_t counts;
+    uint32_t once;  /**< of the rest of a round, one operation in so much is timed; a power of 2 */
+    uint32_t every; /**< size of a round; it divides 2^32, since the count wraps */
 } dn_choice_plan_t;
 
-/** Of the tries of a way the last ones count. Those before find in the caches what the other way has left there, and bring in what this
- * way needs. */
-#define DN_CHOICE_COUNTS 8u
-/** Of the rest of a round, one in how many is timed. */
-#define DN_CHOICE_TIMED 16u
 /** What costs more costs much. */
 #define DN_CHOICE_MOST 1000000000
 
 /** The way of the next operation.
- * @param[in] plan      It may differ from call to call, as the length of operations does.
+ * @param[in] size      How much it counts, not 0: 1 where operations are counted.
  * @param[out] timed_p  Whether the caller is to call dn_choice_learn(). */
-static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_t *plan, bool *timed_p)
+static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_t *plan, uint32_t size,
+                                      bool *timed_p)
 {
     const uint32_t made = dn_load_relaxed(&choice->made);
     const uint32_t first = dn_load_relaxed(&choice->cost[0]);
     const uint32_t second = dn_load_relaxed(&choice->cost[1]);
     const uint32_t turn = made % plan->every;
 
-    dn_store_relaxed(&choice->made, made + 1);
+    dn_store_relaxed(&choice->made, made + size);
     if (plan->tries[0] + plan->tries[1] > turn) {
         const unsigned way = plan->tries[0] <= turn;
         const uint32_t end = plan->tries[0] + (0 != way ? plan->tries[1] : 0);
 
-        *timed_p = end - turn <= DN_CHOICE_COUNTS;
+        *timed_p = end - turn <= plan->counts;
         return way;
     }
-    *timed_p = 0 == turn % DN_CHOICE_TIMED;
+    *timed_p = turn / plan->once != (turn + size) / plan->once;
     return 0 != second && second < first;
 }
 

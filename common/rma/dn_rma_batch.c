@@ -61,8 +61,8 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
 /** The ways of a batch, as dn_choice_make() tells them apart. */
 enum { DN_RMA_BY_OFFER, DN_RMA_BY_KERNEL };
 
-/** Each of them is tried by so many operations. */
-static const dn_choice_plan_t dn_rma_plan = {.tries = {24, 24}, .every = 8192};
+/** Each of them is tried by so many batches. */
+static const dn_choice_plan_t dn_rma_plan = {.tries = {24, 24}, .counts = 8, .once = 16, .every = 8192};
 
 /** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the call of the kernel. */
 #define DN_RMA_TAKEN_BACK_NS 1000u
@@ -81,7 +81,7 @@ static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_b
     const bool fits = dn_rma_offer_fits(&win->far[target], &moves);
     bool timed = false;
 
-    const unsigned way = fits ? dn_choice_make(choice, &dn_rma_plan, &timed) : DN_RMA_BY_KERNEL;
+    const unsigned way = fits ? dn_choice_make(choice, &dn_rma_plan, 1, &timed) : DN_RMA_BY_KERNEL;
     const uint64_t began = timed ? dn_clock_ns() : 0;
     dn_status_t status = DN_RMA_BY_OFFER == way ? dn_rma_offer(win, target, &moves, write) : DN_ERR_AGAIN;
     const uint64_t offered = timed ? dn_clock_ns() : 0;

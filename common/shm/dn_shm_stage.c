@@ -69,13 +69,18 @@
 /** Turns without an answer after which it is a stream. */
 #define DN_SHM_STAGE_ALONE 4u
 
-/** Bytes that a walk through all of the stage takes until the caches hold what they will hold of it: some laps. And the messages by which
- * the other walk is tried, and from one trial to the next: rare, since the way through cold memory is long. */
-#define DN_SHM_WALK_WARM  ((uint32_t) DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7)
-#define DN_SHM_WALK_TRIES 24u
-/** The shortest message that counts as one: a window may be kicked with far less than was reserved, and says nothing of a walk then. */
-#define DN_SHM_WALK_MIN   1024u
-#define DN_SHM_WALK_EVERY 65536u
+/** The shortest message that counts as one: a window may be kicked with far less than was reserved, and says nothing of a walk then. It is
+ * also the unit in which the choice of a walk counts. */
+#define DN_SHM_WALK_MIN 1024u
+
+/** The walk through all of the stage is tried until the caches hold what they will hold of it: some laps. A round is long, since the way
+ * through cold memory is. */
+static const dn_choice_plan_t dn_shm_walk_plan = {
+    .tries = {[DN_SHM_WALK_AGAIN] = 4096,
+              [DN_SHM_WALK_ON] = DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7 / DN_SHM_WALK_MIN},
+    .counts = 96,
+    .once = 128,
+    .every = 1u << 19};
 
 /** Granules that are taken as soon as none is free. */
 #define DN_SHM_STAGE_FIRST 4
@@ -91,9 +96,6 @@
 /** Looks in vain between two at whether readers live that were left with unread messages. */
 #define DN_SHM_STAGE_MISSES 4096
 
-_Static_assert(DN_SHM_WALK_WARM / DN_SHM_WALK_MIN + DN_CHOICE_COUNTS + DN_SHM_WALK_TRIES
-                   < DN_SHM_WALK_EVERY / 4,
-               "most messages go the way that is known to be faster");
 _Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE - DN_SHM_STAGE_START,
                "the longest message fits into a granule");
 
@@ -410,12 +412,8 @@ static void dn_shm_walk_next(dn_shm_peer_t *peer, size_t len)
         dn_choice_learn(&walks->choice, walks->walk, ((dn_clock_ns() - peer->stage.began_ns) << 16) / len);
     }
     if (DN_SHM_STAGE_CACHES <= dn_load_relaxed(&shm->stage.populated)) {
-        const dn_choice_plan_t plan = {
-            .tries = {[DN_SHM_WALK_AGAIN] = DN_SHM_WALK_TRIES,
-                      [DN_SHM_WALK_ON] = DN_SHM_WALK_WARM / (uint32_t) len + DN_CHOICE_COUNTS},
-            .every = DN_SHM_WALK_EVERY};
-
-        walks->walk = (enum dn_shm_walk) dn_choice_make(&walks->choice, &plan, &walks->timed);
+        walks->walk = (enum dn_shm_walk) dn_choice_make(&walks->choice, &dn_shm_walk_plan,
+                                                        (uint32_t) (len / DN_SHM_WALK_MIN), &walks->timed);
     }
 }
 

@@ -12,9 +12,9 @@
 
 #include "dn_choice.h"
 
-enum { FIRST, SECOND, TRIES = 12, ROUND = 8192 };
+enum { FIRST, SECOND, TRIES = 12, COUNTS = 8, ROUND = 8192 };
 
-static const dn_choice_plan_t plan = {.tries = {TRIES, TRIES}, .every = ROUND};
+static const dn_choice_plan_t plan = {.tries = {TRIES, TRIES}, .counts = COUNTS, .once = 16, .every = ROUND};
 
 /** Make so many operations, which take so long by each way. @return how many went the second one. */
 static unsigned run(dn_choice_t *choice, unsigned operations, uint64_t first, uint64_t second)
@@ -23,7 +23,7 @@ static unsigned run(dn_choice_t *choice, unsigned operations, uint64_t first, ui
 
     for (unsigned i = 0; i < operations; i++) {
         bool timed;
-        const unsigned way = dn_choice_make(choice, &plan, &timed);
+        const unsigned way = dn_choice_make(choice, &plan, 1, &timed);
 
         if (timed) {
             dn_choice_learn(choice, way, SECOND == way ? second : first);
@@ -76,33 +76,55 @@ static void what_is_not_known_is_not_worse(void **state)
     bool timed;
 
     for (unsigned i = 0; i < 2 * TRIES; i++) {
-        (void) dn_choice_make(&choice, &plan, &timed);
+        (void) dn_choice_make(&choice, &plan, 1, &timed);
         dn_choice_learn(&choice, SECOND, 300);
     }
-    assert_int_equal(dn_choice_make(&choice, &plan, &timed), FIRST);
+    assert_int_equal(dn_choice_make(&choice, &plan, 1, &timed), FIRST);
 }
 
-/** A way that is slow until it has gone for a while is judged by what it takes then. Lengths that change are no matter. */
+/** A way that is slow until it has gone for a while is judged by what it takes then. Sizes that change are no matter. */
 static void a_way_that_warms_up_is_tried_for_longer(void **state)
 {
     enum { COLD = 300 };
-    const dn_choice_plan_t longer = {.tries = {TRIES, COLD + DN_CHOICE_COUNTS}, .every = ROUND};
-    const dn_choice_plan_t other = {.tries = {TRIES, COLD / 2}, .every = ROUND};
+    static const uint32_t sizes[] = {1, 5, 2, 8};
+    const dn_choice_plan_t longer = {
+        .tries = {TRIES, COLD + COUNTS}, .counts = COUNTS, .once = 16, .every = ROUND};
     dn_choice_t choice = {0};
-    unsigned row = 0;
-    unsigned went = 0;
+    uint32_t row = 0;
+    uint32_t went = 0;
+    uint32_t all = 0;
 
-    for (unsigned i = 0; i < 2 * ROUND; i++) {
+    for (unsigned i = 0; all < 2 * ROUND; i++) {
+        const uint32_t size = sizes[i % 4];
         bool timed;
-        const unsigned way = dn_choice_make(&choice, TRIES < i && i < 2 * TRIES ? &other : &longer, &timed);
+        const unsigned way = dn_choice_make(&choice, &longer, size, &timed);
 
-        row = SECOND == way ? row + 1 : 0;
+        row = SECOND == way ? row + size : 0;
         if (timed) {
             dn_choice_learn(&choice, way, FIRST == way ? 700 : COLD < row ? 500 : 2000);
         }
-        went += SECOND == way;
+        went += SECOND == way ? size : 0;
+        all += size;
     }
-    assert_int_equal(went, 2 * (ROUND - TRIES));
+    assert_in_range(went, 2 * (ROUND - TRIES) - 4 * 8, 2 * ROUND);
+}
+
+/** Of the rest of a round operations are timed at the same distance, whatever their size. */
+static void large_ones_are_timed_more_often(void **state)
+{
+    static const uint32_t sizes[] = {1, 4, 16, 64};
+
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        dn_choice_t choice = {.made = ROUND / 2};
+        unsigned timed = 0;
+
+        for (uint32_t made = 0; made < ROUND / 4; made += sizes[i]) {
+            bool is_timed;
+            (void) dn_choice_make(&choice, &plan, sizes[i], &is_timed);
+            timed += is_timed;
+        }
+        assert_int_equal(timed, ROUND / 4 / (sizes[i] < plan.once ? plan.once : sizes[i]));
+    }
 }
 
 int main(void)
@@ -113,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_disturbance_is_none),
         cmocka_unit_test(what_is_not_known_is_not_worse),
         cmocka_unit_test(a_way_that_warms_up_is_tried_for_longer),
+        cmocka_unit_test(large_ones_are_timed_more_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
