@@ -27,8 +27,9 @@
 /** Messages beyond those of a trial itself that count as spent for it: a sender of a window hears late that it is over. */
 #define OPEN 64
 
-/** Messages in a row that were announced though they were to flow, after which their sender is told again, and another way is tried. */
-#define UNMET 32
+/** Messages in a row that were announced though they were to flow, after which their sender is told again, and another way is tried. A
+ * sender of a window has announced all of it before it hears: windows are shorter. */
+#define UNMET 192
 
 /** How much of a message's cost goes into the known one. A message that took far longer was disturbed: no more of it
  * counts than this multiple. */

@@ -238,28 +238,31 @@ static void user_decides_where_asked_to(void **state)
     }
 }
 
-/** Send messages that may flow as their receiver wishes; it is heard after @p late more, fewer than 16. Of those that flow 16 of 64
+/** More messages than a sender has announced before it hears what is wished. */
+#define LATE_MOST 128u
+
+/** Send messages that may flow as their receiver wishes; it is heard after @p late more, fewer than LATE_MOST. Of those that flow 16 of 64
  * are timed. @return how many went by this way. */
 static unsigned run_flows(dn_pace_t *pace, size_t len, const speed_t *speed, unsigned messages, unsigned late,
                           enum dn_pace_way counted)
 {
     static unsigned flowed;
-    unsigned wishes[16];
+    unsigned wishes[LATE_MOST];
     unsigned went = 0;
 
-    for (unsigned i = 0; i < 16; i++) {
+    for (unsigned i = 0; i < LATE_MOST; i++) {
         wishes[i] = (unsigned) dn_pace_wants_flow(pace, len);
     }
     for (unsigned i = 0; i < messages; i++) {
         const uint64_t started = now;
-        const unsigned flows = wishes[i % 16];
+        const unsigned flows = wishes[i % LATE_MOST];
         const int timed = !flows || 16 > flowed++ % 64;
         const enum dn_pace_begin begin = !flows ? DN_PACE_HELD : timed ? DN_PACE_FLOWS : DN_PACE_UNTIMED;
         const enum dn_pace_way way = dn_pace_choose(pace, DN_PACE_STREAM_AUTO, len, begin);
 
         assert_int_equal(flows, DN_PACE_PIECES == way);
-        flowed = wishes[(i + late) % 16] != (unsigned) dn_pace_wants_flow(pace, len) ? 0 : flowed;
-        wishes[(i + 1 + late) % 16] = (unsigned) dn_pace_wants_flow(pace, len);
+        flowed = wishes[(i + late) % LATE_MOST] != (unsigned) dn_pace_wants_flow(pace, len) ? 0 : flowed;
+        wishes[(i + 1 + late) % LATE_MOST] = (unsigned) dn_pace_wants_flow(pace, len);
         now += speed->ns[way];
         if (timed) {
             dn_pace_learn(pace, way, len, started, now);
@@ -297,6 +300,18 @@ static void what_may_flow_does_where_that_is_faster(void **state)
     assert_int_equal(dn_pace_flow_bit(65537), 0);
     assert_int_equal(dn_pace_flow_bit(65536) | dn_pace_flow_bit(16385) | dn_pace_flow_bit(1),
                      DN_PACE_FLOW_ALL);
+}
+
+/** A sender of a window has announced all of it before it hears that its messages may flow: that is no refusal. */
+static void a_window_hears_late_that_it_may_flow(void **state)
+{
+    const speed_t flow = SPEED(3000, 1000);
+    const speed_t pull = SPEED(1000, 3000);
+    dn_pace_t pace = {0};
+
+    (void) run_flows(&pace, 65536, &pull, 2000, 64, DN_PACE_PULL);
+    (void) run_flows(&pace, 65536, &flow, 70000, 64, DN_PACE_PIECES);
+    assert_in_range(run_flows(&pace, 65536, &flow, 20000, 64, DN_PACE_PIECES), 18000, 20000);
 }
 
 /** What was never timed is not taken for something that does not work. */
@@ -512,6 +527,7 @@ int main(void)
         cmocka_unit_test(way_that_never_works_is_not_tried_again),
         cmocka_unit_test(user_decides_where_asked_to),
         cmocka_unit_test(what_may_flow_does_where_that_is_faster),
+        cmocka_unit_test(a_window_hears_late_that_it_may_flow),
         cmocka_unit_test(messages_without_a_clock_are_no_tries),
         cmocka_unit_test(a_sender_that_cannot_flow_is_told_again),
         cmocka_unit_test(what_a_sender_cannot_do_keeps_nothing_else_from_being_known),
