@@ -12,91 +12,43 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-dn_dsm_t *dn_dsm_open_now;
-__thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
-
 /** @name Waiting */
 /** @{ */
 dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 {
-    static __thread uint64_t steps __attribute__((tls_model("initial-exec")));
-    const int events = dn_progress(dsm->port);
-
-    if (0 != dn_load_relaxed_u32(&dsm->lost) && !dn_dsm_is_closing(dsm)) {
-        return DN_ERR_UNREACH;
-    }
-    if (0 == events) {
-        (void) dn_wait(dsm->port, wait, steps, flags);
-    }
-    steps += (uint64_t) events;
-    return DN_OK;
+    dn_dsm_pause(dsm->port, wait, flags);
+    return 0 != dn_load_relaxed_u32(&dsm->lost) && !dn_dsm_is_closing(dsm) ? DN_ERR_UNREACH : DN_OK;
 }
 
-static void dn_dsm_op_ended(dn_comp_t *comp, dn_status_t status)
+dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
 {
-    dn_dsm_op_t *op = (dn_dsm_op_t *) comp;
+    /* That a process is gone does not end this: the memory is lent until the device says so. */
+    const dn_status_t status = dn_dsm_op_end(op, dsm->port);
 
-    op->status = status;
-    /* W0: pairs with R0: who finds it ended reads the status, and what was transferred. */
-    dn_store_release_u32(&op->under_way, 0);
-}
-
-/** An operation was started with this status. */
-static void dn_dsm_op_started(dn_dsm_op_t *op, dn_status_t status)
-{
-    if (DN_INPROGRESS != status) {
-        op->status = status;
-        dn_store_relaxed_u32(&op->under_way, 0);
-    }
-}
-
-void dn_dsm_op_start(dn_dsm_t *dsm, dn_dsm_op_t *op, uint32_t rank, dn_xfer_t *xfer, bool write)
-{
-    dn_status_t status;
-
-    *op = (dn_dsm_op_t){.comp = {dn_dsm_op_ended}, .under_way = 1};
-    xfer->comp = &op->comp;
-    /* The other process may compute. */
-    xfer->flags |= DN_XFER_UNSHARED;
-    while (DN_ERR_AGAIN
-           == (status = write ? dn_push(dsm->peer[rank], xfer) : dn_pull(dsm->peer[rank], xfer))) {
-        (void) dn_progress(dsm->port);
-    }
-    dn_dsm_op_started(op, status);
-}
-
-dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op)
-{
-    dn_wait_t wait = {0};
-
-    /* R0. That a process is gone does not end this: the memory is lent until the device says so. */
-    while (0 != dn_load_acquire_u32(&op->under_way)) {
-        (void) dn_dsm_wait(dsm, &wait, 0);
-    }
     /* Whatever the device found, of memory that goes with its process. */
-    return DN_OK == op->status ? DN_OK : DN_OK == dn_dsm_is_whole(dsm) ? op->status : DN_ERR_UNREACH;
+    return DN_OK == status || DN_OK == dn_dsm_is_whole(dsm) ? status : DN_ERR_UNREACH;
 }
 
 dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write)
 {
     dn_dsm_op_t op;
 
-    dn_dsm_op_start(dsm, &op, rank, xfer, write);
-    return dn_dsm_op_end(dsm, &op);
+    dn_dsm_op_start(&op, dsm->port, dsm->peer[rank], xfer, write);
+    return dn_dsm_end(dsm, &op);
 }
 
 dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p)
 {
-    dn_dsm_op_t op = {.comp = {dn_dsm_op_ended}, .under_way = 1};
+    dn_dsm_op_t op;
     dn_status_t status;
 
-    amo->comp = &op.comp;
+    amo->comp = dn_dsm_op_begin(&op);
     amo->result = old_p;
     while (DN_ERR_AGAIN == (status = dn_atomic(dsm->peer[rank], amo))) {
         (void) dn_progress(dsm->port);
     }
-    dn_dsm_op_started(&op, status);
-    return dn_dsm_op_end(dsm, &op);
+    dn_dsm_op_begun(&op, status);
+    return dn_dsm_end(dsm, &op);
 }
 /** @} */
 
@@ -155,7 +107,7 @@ uint32_t dn_dsm_host(const dn_dsm_t *dsm, uint32_t rank)
 
 const char *dn_dsm_detects(const dn_dsm_t *dsm)
 {
-    return dsm->shares ? "shared" : dsm->detect->name;
+    return dsm->shares ? "shared" : dsm->watch.way->name;
 }
 
 /** Pages for so many bytes; 0: there is none such, as the log line says. */

@@ -143,12 +143,9 @@ dn_status_t dn_dsm_config_take(dn_dsm_t *dsm, const dn_dsm_config_t *config)
         dn_log_error("shared memory: homes is \"%s\": set it to stay or move", config->homes);
         return DN_ERR_PARAM;
     }
-    dsm->detect = dn_dsm_detect_find(config->detect);
-    const char *why =
-        NULL == dsm->detect ? "there is no such way, but segv, uffd and scan" : dsm->detect->why_not();
-    if (NULL != why) {
-        dn_log_error("shared memory: accesses cannot be detected by \"%s\": %s", config->detect, why);
-        return NULL == dsm->detect ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
+    const dn_status_t status = dn_dsm_detect_choose("shared memory", config->detect, &dsm->watch);
+    if (DN_OK != status) {
+        return status;
     }
     dsm->protocol = (dn_dsm_protocol_t) protocol;
     dsm->moves = 0 == strcmp(config->homes, "move");

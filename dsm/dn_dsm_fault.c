@@ -6,13 +6,63 @@
  * Accesses that a page does not permit: the signal handler, and what was there before it. */
 #include "dn_config.h"
 
-#include "dn_dsm_int.h"
+#include "dn_dsm_fault.h"
 
+#include <dn_atomic.h>
+#include <dn_log.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <ucontext.h>
-#include <unistd.h>
+
+__thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
+
+/** @name Ranges
+ * A handler that looks for a range waits for nothing, whatever this thread, or one of the process that this one is a child of, was doing. Who
+ * removes a range waits until nobody looks any more. */
+/** @{ */
+static pthread_mutex_t dn_dsm_ranges_lock = PTHREAD_MUTEX_INITIALIZER; /**< of changes */
+static dn_dsm_range_t *dn_dsm_ranges;                                  /**< atomic, as are all `next` */
+static uint32_t dn_dsm_lookers; /**< threads that look for a range. Atomic */
+
+void dn_dsm_range_add(dn_dsm_range_t *range)
+{
+    pthread_mutex_lock(&dn_dsm_ranges_lock);
+    range->next = dn_dsm_ranges;
+    /* A0: pairs with A1: who finds the range finds what is in it. */
+    dn_store_release(&dn_dsm_ranges, range);
+    pthread_mutex_unlock(&dn_dsm_ranges_lock);
+}
+
+void dn_dsm_range_remove(dn_dsm_range_t *range)
+{
+    dn_dsm_range_t **at = &dn_dsm_ranges;
+
+    pthread_mutex_lock(&dn_dsm_ranges_lock);
+    while (range != *at) {
+        at = &(*at)->next;
+    }
+    /* L0 comes ahead of L1, and L2 ahead of L3, in the one order of all four: who is not seen by L1 does not find the range at L3. */
+    dn_store_seq_cst(at, range->next);              /* L0 */
+    while (0 != dn_load_seq_cst(&dn_dsm_lookers)) { /* L1: pairs also with L4 */
+        dn_pause();
+    }
+    pthread_mutex_unlock(&dn_dsm_ranges_lock);
+}
+
+/** The range of an address. NULL: there is none. */
+static dn_dsm_range_t *dn_dsm_range_find(const uint8_t *at)
+{
+    (void) dn_fetch_add_seq_cst(&dn_dsm_lookers, 1);         /* L2 */
+    dn_dsm_range_t *range = dn_load_seq_cst(&dn_dsm_ranges); /* L3, A1 */
+    while (NULL != range && (at < range->at || at >= range->at + range->len)) {
+        range = dn_load_seq_cst(&range->next); /* the same */
+    }
+    /* L4: what was read here was read before a range is given back. */
+    (void) dn_fetch_sub_release(&dn_dsm_lookers, 1);
+    return range;
+}
+/** @} */
 
 static struct sigaction
     dn_dsm_fault_before[2]; /**< of SIGSEGV and SIGBUS: what is called for what is not ours */
@@ -33,8 +83,8 @@ static int dn_dsm_fault_kind(const void *context)
 #endif
 }
 
-/** Do what would have been done without us. @param[in] why  A sentence on the address; NULL: none. */
-static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const char *why)
+/** Do what would have been done without us. @param[in] why  A sentence on the address, of the range @p what; NULL: none. */
+static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const char *what, const char *why)
 {
     /* A handler that was installed over ours, and was found there at a later opening, calls ours in its turn. Where a handler was
      * left by a jump, this may be taken for that: then `first` is mostly what `before` is. */
@@ -43,7 +93,7 @@ static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const 
     const siginfo_t *outer = dn_dsm_fault_passed;
 
     if (NULL != why && !again) {
-        dn_log_error("shared memory: %p %s", info->si_addr, why);
+        dn_log_error("%s: %p %s", what, info->si_addr, why);
     }
     dn_dsm_fault_passed = info;
     if (0 != (before->sa_flags & SA_SIGINFO)) {
@@ -63,50 +113,30 @@ static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const 
 
 static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
 {
-    dn_dsm_t *dsm = dn_dsm_open_now;
-    const uint8_t *at = info->si_addr;
     const int error = errno;
+    const uint8_t *at = info->si_addr;
+    dn_dsm_range_t *range = 0 < info->si_code ? dn_dsm_range_find(at) : NULL;
 
-    if (NULL == dsm || 0 >= info->si_code || at < dsm->front || at >= dsm->front + dn_dsm_bytes(dsm)) {
-        const bool was = 0 < info->si_code && dn_dsm_was_ours(at);
-        dn_dsm_fault_pass(number, info, context, was ? "was accessed after dn_dsm_close()" : NULL);
+    if (NULL == range) {
+        dn_dsm_fault_pass(number, info, context, NULL, NULL);
         return;
     }
-    if (0 != dn_dsm_inside) {
-        dn_dsm_fault_pass(
-            number, info, context,
-            "was accessed in a signal handler while the thread was inside of libdn_dsm; a signal "
-            "handler must not touch shared memory");
+    const char *why = "was accessed in a signal handler while the thread was inside of libdn_dsm; a signal "
+                      "handler must not touch shared memory";
+    if (0 == dn_dsm_inside) {
+        dn_dsm_inside++;
+        why = range->access(range, (uint64_t) (at - range->at), dn_dsm_fault_kind(context));
+        dn_dsm_inside--;
+    }
+    if (NULL != why) {
+        dn_dsm_fault_pass(number, info, context, range->what, why);
         return;
     }
-    const uint32_t page = (uint32_t) ((uint64_t) (at - dsm->front) / dsm->page_bytes);
-    if (page >= dn_dsm_used(dsm) || dsm->shares) {
-        dn_dsm_fault_pass(number, info, context, "is outside of what was allocated");
-        return;
-    }
-    const int write = dn_dsm_fault_kind(context);
-    const uint64_t began = dn_dsm_clock();
-    dn_dsm_inside++;
-    dn_dsm_count(DN_DSM_IS_WRITE == write ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
-    if (DN_OK != dn_dsm_page_have(dsm, &page, 1, write)) {
-        const uint32_t lost = dn_load_relaxed_u32(&dsm->lost);
-        if (0 != lost) {
-            dn_log_error(
-                "shared memory: rank %u is gone, and the page of %p, of rank %u, is not fetched any more: "
-                "this process ends",
-                (unsigned) lost - 1, (const void *) at, (unsigned) dsm->page[page].home);
-        } else {
-            dn_log_error("shared memory: the page of %p cannot be fetched from rank %u: this process ends",
-                         (const void *) at, (unsigned) dsm->page[page].home);
-        }
-        _exit(EXIT_FAILURE);
-    }
-    dn_dsm_count(&dsm->stat.fault_ns, dn_dsm_clock() - began);
-    dn_dsm_inside--;
     errno = error;
 }
 
-dn_status_t dn_dsm_fault_watch(const dn_dsm_detect_t *detect)
+/** dn_dsm_fault_watch(), one thread at a time. */
+static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
 {
     struct sigaction action = {.sa_sigaction = dn_dsm_fault_handle,
                                .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
@@ -115,7 +145,7 @@ dn_status_t dn_dsm_fault_watch(const dn_dsm_detect_t *detect)
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < 2; i++) {
         /* An access outside, or after the end, raises SIGSEGV whatever the way. */
-        if (SIGSEGV != numbers[i] && detect->signal != numbers[i]) {
+        if (SIGSEGV != numbers[i] && way->signal != numbers[i]) {
             continue;
         }
         struct sigaction before;
@@ -130,4 +160,14 @@ dn_status_t dn_dsm_fault_watch(const dn_dsm_detect_t *detect)
         }
     }
     return DN_OK;
+}
+
+dn_status_t dn_dsm_fault_watch(const dn_dsm_detect_t *way)
+{
+    static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&installing);
+    const dn_status_t status = dn_dsm_fault_install(way);
+    pthread_mutex_unlock(&installing);
+    return status;
 }

@@ -173,10 +173,10 @@ static dn_status_t dn_dsm_host_begin(dn_dsm_t *dsm)
     if (NULL == host->table) {
         host->table = dn_dsm_host_map(dsm->card[dsm->rank].offer.table, dn_dsm_host_table_bytes(dsm));
     }
-    if (NULL != dsm->detect->scan) {
+    if (NULL != dsm->watch.way->scan) {
         host->marked = calloc(dsm->pages, sizeof(*host->marked));
     }
-    if (NULL == host->table || (NULL != dsm->detect->scan && NULL == host->marked)) {
+    if (NULL == host->table || (NULL != dsm->watch.way->scan && NULL == host->marked)) {
         dn_log_error("shared memory: there is no memory for what the processes of a host know of %u pages",
                      (unsigned) dsm->pages);
         return DN_ERR_NOMEM;

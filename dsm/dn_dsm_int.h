@@ -67,8 +67,9 @@
 #include <time.h>
 
 #include "dn_dsm.h"
-#include "dn_dsm_detect.h"
+#include "dn_dsm_fault.h"
 #include "dn_dsm_note.h"
+#include "dn_dsm_op.h"
 
 /** Notices that a lock, or a process, keeps for others. Who is further behind drops all copies. */
 #define DN_DSM_LOG 512u
@@ -105,12 +106,6 @@ typedef struct dn_dsm_page {
     uint8_t flags;
     uint16_t home;
 } dn_dsm_page_t;
-
-/** Numbers of pages, each once. */
-typedef struct dn_dsm_list {
-    uint32_t *page; /**< room for all pages */
-    uint32_t count;
-} dn_dsm_list_t;
 
 /** Pages that lie together, as a barrier tells of them. */
 typedef struct dn_dsm_run {
@@ -275,8 +270,9 @@ struct dn_dsm {
     uint8_t *front;
     uint8_t *
         beside; /**< private, by the same offsets: twins; with a `host`, where pages come that are merged then */
-    uint8_t *twin; /**< by the same offsets: `beside`, or of the host */
-    const dn_dsm_detect_t *detect;
+    uint8_t *twin;        /**< by the same offsets: `beside`, or of the host */
+    dn_dsm_watch_t watch; /**< of the front */
+    dn_dsm_range_t range; /**< the same */
 
     dn_segment_t *desk;
     dn_dsm_ring_t *rings; /**< in the desk: by rank */
@@ -337,11 +333,6 @@ static inline void dn_dsm_count(uint64_t *counter, uint64_t add)
 
 /** @name Waiting (dn_dsm.c) */
 /** @{ */
-/** The memory that is open; NULL: none. */
-extern dn_dsm_t *dn_dsm_open_now;
-/** Not 0: this thread is inside of the library, which touches no front. */
-extern __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
-
 /** @retval DN_ERR_UNREACH  a process is gone. */
 static inline dn_status_t dn_dsm_is_whole(const dn_dsm_t *dsm)
 {
@@ -377,24 +368,12 @@ static inline uint64_t dn_dsm_bytes(const dn_dsm_t *dsm)
     return (uint64_t) dsm->pages * dsm->page_bytes;
 }
 
-/** Was this address in a memory that has been closed? */
-bool dn_dsm_was_ours(const void *at);
-
 /** Between two looks in vain. Begins with zeros. @param[in] flags  0, or DN_WAIT_BLIND. @retval DN_ERR_UNREACH  a process is gone. */
 dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags);
 
-/** PUSH, PULL or swap that is under way. */
-typedef struct dn_dsm_op {
-    dn_comp_t comp; /**< first */
-    uint32_t under_way;
-    dn_status_t status;
-} dn_dsm_op_t;
-
-/** Start a transfer; an error is told by dn_dsm_op_end(). */
-void dn_dsm_op_start(dn_dsm_t *dsm, dn_dsm_op_t *op, uint32_t rank, dn_xfer_t *xfer, bool write);
-/** Wait for its end. One that was never started, all zero, has ended well. */
-dn_status_t dn_dsm_op_end(dn_dsm_t *dsm, dn_dsm_op_t *op);
-/** Both. */
+/** Wait for the end of a transfer: dn_dsm_op_end(). @retval DN_ERR_UNREACH  it has failed, and a process is gone. */
+dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op);
+/** Start a transfer, and wait for its end. */
 dn_status_t dn_dsm_move(dn_dsm_t *dsm, uint32_t rank, dn_xfer_t *xfer, bool write);
 /** An atomic operation on a word of a desk. @param[out] old_p  What was there. */
 dn_status_t dn_dsm_amo(dn_dsm_t *dsm, uint32_t rank, dn_amo_t *amo, uint64_t *old_p);
@@ -501,14 +480,12 @@ dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched);
 
 /** @name Pages (dn_dsm_page.c) */
 /** @{ */
-/** Bring a list into rising order. */
-void dn_dsm_list_sort(dn_dsm_list_t *list);
 /** PULL pages, at most DN_DSM_FETCH in rising order, from their homes, to the same offsets @p to. */
 dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, uint32_t count);
-/** What an access was, where the machine tells. */
-enum { DN_DSM_IS_READ, DN_DSM_IS_WRITE, DN_DSM_IS_UNKNOWN };
 /** Have pages, at most DN_DSM_FETCH in rising order, here. @param[in] write  DN_DSM_IS_READ and so on. */
 dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write);
+/** dn_dsm_access_fn_t, of the memory. */
+const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind);
 /** Have pages first .. first + count - 1 here, readable or writable. */
 dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool write);
 /** Send home what was written. `sync` is held. */
@@ -525,12 +502,6 @@ void dn_dsm_page_loose_stale(dn_dsm_t *dsm);
 void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home);
 /** A barrier has told that a page was fetched. `sync` is held. */
 void dn_dsm_page_share(dn_dsm_t *dsm, uint32_t page);
-/** @} */
-
-/** @name Accesses (dn_dsm_fault.c) */
-/** @{ */
-/** Install the handler of the way's signal, unless it is there. */
-dn_status_t dn_dsm_fault_watch(const dn_dsm_detect_t *detect);
 /** @} */
 
 /** @name Notices (dn_dsm_tell.c) */

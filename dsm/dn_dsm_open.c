@@ -34,12 +34,18 @@
 
 static pthread_mutex_t dn_dsm_opening = PTHREAD_MUTEX_INITIALIZER;
 static bool dn_dsm_taken; /**< one is open, or being opened. Under `dn_dsm_opening` */
-static const uint8_t *dn_dsm_was, *dn_dsm_was_end; /**< the last one's front, which permits nothing */
 
-bool dn_dsm_was_ours(const void *at)
+/** dn_dsm_access_fn_t. */
+static const char *dn_dsm_open_was_accessed(dn_dsm_range_t *range, uint64_t off, int kind)
 {
-    return (const uint8_t *) at >= dn_dsm_was && (const uint8_t *) at < dn_dsm_was_end;
+    (void) range;
+    (void) off;
+    (void) kind;
+    return "was accessed after dn_dsm_close()";
 }
+
+/** The last one's front, which permits nothing. It is in the list of ranges unless its length is 0. */
+static dn_dsm_range_t dn_dsm_was = {.what = "shared memory", .access = dn_dsm_open_was_accessed};
 
 /** @name The port */
 /** @{ */
@@ -277,7 +283,7 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
     bool all = true;
 
     dsm->page = calloc(dsm->pages, sizeof(*dsm->page));
-    if (NULL != dsm->detect->scan) {
+    if (NULL != dsm->watch.way->scan) {
         dsm->clean = calloc(dsm->pages / 64 + 1, sizeof(*dsm->clean));
         all = NULL != dsm->clean;
     }
@@ -366,9 +372,9 @@ static dn_status_t dn_dsm_open_front(dn_dsm_t *dsm, uint32_t places)
     if (dsm->shares) {
         return DN_OK;
     }
-    const int error = dsm->detect->open(front, bytes);
+    const int error = dn_dsm_watch_open(&dsm->watch, front, bytes);
     if (0 != error) {
-        dn_log_error("shared memory: accesses cannot be detected by %s (%s)", dsm->detect->name,
+        dn_log_error("shared memory: accesses cannot be detected by %s (%s)", dsm->watch.way->name,
                      strerror(error));
         return DN_ERR_UNSUPPORTED;
     }
@@ -444,12 +450,13 @@ void dn_dsm_free(dn_dsm_t *dsm)
         pthread_join(dsm->server, NULL);
     }
     if (NULL != dsm->front) {
-        dsm->detect->close();
+        dsm->watch.way->close(&dsm->watch);
         /* Nobody else gets these addresses, so that an access is known for what it is. */
         (void) mmap(dsm->front, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
                     0);
-        dn_dsm_was = dsm->front;
-        dn_dsm_was_end = dsm->front + bytes;
+        dn_dsm_was.at = dsm->front;
+        dn_dsm_was.len = bytes;
+        dn_dsm_range_add(&dn_dsm_was);
     }
     if (NULL != dsm->tree) {
         dn_tree_abandon(dsm->tree);
@@ -511,9 +518,10 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
     pthread_mutex_init(&dsm->sync, NULL);
     pthread_mutex_init(&dsm->table, NULL);
     /* The last one's addresses may be taken again. */
-    if (NULL != dn_dsm_was) {
-        munmap((void *) (uintptr_t) dn_dsm_was, (size_t) (dn_dsm_was_end - dn_dsm_was));
-        dn_dsm_was = dn_dsm_was_end = NULL;
+    if (0 != dn_dsm_was.len) {
+        dn_dsm_range_remove(&dn_dsm_was);
+        munmap((void *) (uintptr_t) dn_dsm_was.at, dn_dsm_was.len);
+        dn_dsm_was.len = 0;
     }
     dn_status_t status = dn_dsm_config_take(dsm, config);
     const dn_tree_config_t tree = {.ranks = dsm->ranks, .rank = dsm->rank, .radix = 8, .depth = 8};
@@ -529,7 +537,7 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
     }
     status = DN_OK != status ? status : dn_dsm_open_port(dsm, config, &key, &tree);
     status = DN_OK != status ? status : dn_dsm_open_cards(dsm, &tree);
-    status = DN_OK != status ? status : dn_dsm_fault_watch(dsm->detect);
+    status = DN_OK != status ? status : dn_dsm_fault_watch(dsm->watch.way);
     const bool serves = dsm->serves;
     dsm->serves = DN_OK == status && serves;
     status = DN_OK != status ? status : dn_dsm_open_server(dsm);
@@ -538,7 +546,9 @@ dn_status_t dn_dsm_open(const dn_dsm_config_t *config, dn_dsm_t **dsm_p)
         dn_dsm_free(dsm);
         return status;
     }
-    dn_dsm_open_now = dsm;
+    dsm->range = (dn_dsm_range_t){
+        .what = dsm->watch.what, .at = dsm->front, .len = dn_dsm_bytes(dsm), .access = dn_dsm_page_access};
+    dn_dsm_range_add(&dsm->range);
     *dsm_p = dsm;
     return DN_OK;
 }
@@ -561,7 +571,7 @@ dn_status_t dn_dsm_close(dn_dsm_t *dsm)
         size_t len = sizeof(done);
         status = dsm->meet->hear(dsm, r, "done", &done, &len);
     }
-    dn_dsm_open_now = NULL;
+    dn_dsm_range_remove(&dsm->range);
     const dn_status_t written = dn_dsm_map_write(dsm, fetched);
     /* The first error. */
     status = DN_OK != gathered ? gathered : status;

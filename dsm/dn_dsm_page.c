@@ -36,7 +36,7 @@ static void dn_dsm_page_set(dn_dsm_t *dsm, uint32_t page, dn_dsm_state_t state)
     }
 }
 
-static dn_dsm_access_t dn_dsm_page_access(const dn_dsm_page_t *page)
+static dn_dsm_access_t dn_dsm_page_permits(const dn_dsm_page_t *page)
 {
     switch (page->state) {
     case DN_DSM_CLEAN:
@@ -47,61 +47,6 @@ static dn_dsm_access_t dn_dsm_page_access(const dn_dsm_page_t *page)
         return DN_DSM_WRITE;
     default:
         return DN_DSM_NONE;
-    }
-}
-
-/** Pages that lie together and are to permit something else, gathered so that the kernel is called once. */
-typedef struct dn_dsm_span {
-    dn_dsm_t *dsm;
-    uint32_t first;
-    uint32_t count;
-    dn_dsm_access_t from;
-    dn_dsm_access_t to;
-} dn_dsm_span_t;
-
-static void dn_dsm_span_end(dn_dsm_span_t *span)
-{
-    const dn_dsm_t *dsm = span->dsm;
-
-    if (0 == span->count) {
-        return;
-    }
-    const int error = dsm->detect->set(dsm->front + (uint64_t) span->first * dsm->page_bytes,
-                                       (uint64_t) span->count * dsm->page_bytes, span->from, span->to);
-    if (0 != error) {
-        dn_log_error("shared memory: the kernel does not protect a page (%s): raise vm.max_map_count, or "
-                     "detect accesses by uffd",
-                     strerror(error));
-        _exit(EXIT_FAILURE);
-    }
-    span->count = 0;
-}
-
-static void dn_dsm_span_add(dn_dsm_span_t *span, uint32_t page, dn_dsm_access_t from, dn_dsm_access_t to)
-{
-    if (span->first + span->count != page || from != span->from || to != span->to) {
-        dn_dsm_span_end(span);
-        *span = (dn_dsm_span_t){.dsm = span->dsm, .first = page, .from = from, .to = to};
-    }
-    span->count++;
-}
-
-static void dn_dsm_list_add(dn_dsm_list_t *list, uint32_t page)
-{
-    list->page[list->count++] = page;
-}
-
-static int dn_dsm_list_compare(const void *a, const void *b)
-{
-    const uint32_t left = *(const uint32_t *) a, right = *(const uint32_t *) b;
-
-    return (left > right) - (left < right);
-}
-
-void dn_dsm_list_sort(dn_dsm_list_t *list)
-{
-    if (0 < list->count) {
-        qsort(list->page, list->count, sizeof(*list->page), dn_dsm_list_compare);
     }
 }
 /** @} */
@@ -145,11 +90,11 @@ dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, u
                 xfer.local = to;
                 xfer.local_sg = xfer.remote_sg = &sg;
             }
-            dn_dsm_op_start(dsm, &op[keeper], keeper, &xfer, false);
+            dn_dsm_op_start(&op[keeper], dsm->port, dsm->peer[keeper], &xfer, false);
         }
     }
     for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
-        const dn_status_t ended = dn_dsm_op_end(dsm, &op[keeper]);
+        const dn_status_t ended = dn_dsm_end(dsm, &op[keeper]);
         status = DN_OK != ended ? ended : status;
     }
     for (uint32_t i = 0; NULL != dsm->fetched && i < count; i++) {
@@ -207,7 +152,7 @@ dn_dsm_page_fill(const dn_dsm_t *dsm, uint32_t number)
 static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_span_t *span)
 {
     dn_dsm_page_t *page = &dsm->page[number];
-    const dn_dsm_access_t before = dn_dsm_page_access(page);
+    const dn_dsm_access_t before = dn_dsm_page_permits(page);
 
     switch (page->state) {
     case DN_DSM_ABSENT:
@@ -255,7 +200,7 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
         break;
     }
     /* Also what is as it should be: the kernel may have taken a page out of the front. */
-    const dn_dsm_access_t after = dn_dsm_page_access(page);
+    const dn_dsm_access_t after = dn_dsm_page_permits(page);
     dn_dsm_span_add(span, number, before == after ? DN_DSM_NONE : before, after);
     return 0;
 }
@@ -266,7 +211,7 @@ dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
 
     for (;;) {
         uint32_t ours[DN_DSM_FETCH], fetch = 0;
-        dn_dsm_span_t span = {.dsm = dsm};
+        dn_dsm_span_t span = {.watch = &dsm->watch};
         bool busy = false;
         dn_status_t status = DN_OK;
 
@@ -330,6 +275,34 @@ dn_status_t dn_dsm_page_need(dn_dsm_t *dsm, uint32_t first, uint32_t count, bool
     }
     return status;
 }
+
+const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
+{
+    dn_dsm_t *dsm = (dn_dsm_t *) (void *) ((uint8_t *) range - offsetof(dn_dsm_t, range));
+    const uint32_t page = (uint32_t) (off / dsm->page_bytes);
+    const void *at = range->at + off;
+
+    if (page >= dn_dsm_used(dsm) || dsm->shares) {
+        return "is outside of what was allocated";
+    }
+    const uint64_t began = dn_dsm_clock();
+    dn_dsm_count(DN_DSM_IS_WRITE == kind ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
+    if (DN_OK != dn_dsm_page_have(dsm, &page, 1, kind)) {
+        const uint32_t lost = dn_load_relaxed_u32(&dsm->lost);
+        if (0 != lost) {
+            dn_log_error(
+                "shared memory: rank %u is gone, and the page of %p, of rank %u, is not fetched any more: "
+                "this process ends",
+                (unsigned) lost - 1, at, (unsigned) dsm->page[page].home);
+        } else {
+            dn_log_error("shared memory: the page of %p cannot be fetched from rank %u: this process ends",
+                         at, (unsigned) dsm->page[page].home);
+        }
+        _exit(EXIT_FAILURE);
+    }
+    dn_dsm_count(&dsm->stat.fault_ns, dn_dsm_clock() - began);
+    return NULL;
+}
 /** @} */
 
 /** @name Release */
@@ -349,10 +322,10 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
                               .key = &dsm->card[keeper].cache,
                               .remote_sg = &sg,
                               .len = len};
-            if (DN_OK != dn_dsm_op_end(dsm, op)) {
+            if (DN_OK != dn_dsm_end(dsm, op)) {
                 return;
             }
-            dn_dsm_op_start(dsm, op, keeper, &xfer, true);
+            dn_dsm_op_start(op, dsm->port, dsm->peer[keeper], &xfer, true);
             dn_dsm_count(&dsm->stat.diff_blocks, blocks);
             dn_dsm_count(&dsm->stat.diff_bytes, len);
             blocks = 0;
@@ -376,7 +349,7 @@ static void dn_dsm_page_push(dn_dsm_t *dsm, uint32_t keeper, dn_dsm_op_t *op)
 /** Pages in dsm->flush are at home: note them. */
 static void dn_dsm_page_sent(dn_dsm_t *dsm)
 {
-    dn_dsm_span_t span = {.dsm = dsm};
+    dn_dsm_span_t span = {.watch = &dsm->watch};
 
     pthread_mutex_lock(&dsm->table);
     for (uint32_t i = 0; i < dsm->flush.count; i++) {
@@ -422,7 +395,7 @@ static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm)
             }
         }
         for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
-            const dn_status_t ended = dn_dsm_op_end(dsm, &op[keeper]);
+            const dn_status_t ended = dn_dsm_end(dsm, &op[keeper]);
             status = DN_OK != ended ? ended : status;
         }
         dn_dsm_host_give(dsm, dsm->flush.page, dsm->flush.count);
@@ -446,24 +419,12 @@ static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
     }
 }
 
-/** A scan has ended. @param[in] error  0: well. */
-static void dn_dsm_page_scanned(int error)
-{
-    if (0 != error) {
-        dn_log_error(
-            "shared memory: the kernel does not tell which pages were written (%s): detect accesses by segv",
-            strerror(error));
-        _exit(EXIT_FAILURE);
-    }
-}
-
 /** Find CLEAN pages that were written: dsm->flush. `table` is held. */
 static void dn_dsm_page_scan(dn_dsm_t *dsm)
 {
     const uint32_t used = dn_dsm_used(dsm), words = (used + 63) / 64;
-    int error = 0;
 
-    for (uint32_t word = 0; word < words && 0 == error;) {
+    for (uint32_t word = 0; word < words;) {
         if (0 == dsm->clean[word]) {
             word++;
             continue;
@@ -474,16 +435,15 @@ static void dn_dsm_page_scan(dn_dsm_t *dsm)
             end = 0 != dsm->clean[word] ? (word + 1) * 64 : end;
         }
         end = end < used ? end : used;
-        error = dsm->detect->scan(dsm->front + (uint64_t) first * dsm->page_bytes,
-                                  (uint64_t) (end - first) * dsm->page_bytes, false, dn_dsm_page_found, dsm);
+        dn_dsm_watch_scan(&dsm->watch, dsm->front + (uint64_t) first * dsm->page_bytes,
+                          (uint64_t) (end - first) * dsm->page_bytes, false, dn_dsm_page_found, dsm);
     }
-    dn_dsm_page_scanned(error);
 }
 
 dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
 {
     const bool scans = dn_dsm_page_scans(dsm);
-    dn_dsm_span_t span = {.dsm = dsm};
+    dn_dsm_span_t span = {.watch = &dsm->watch};
 
     pthread_mutex_lock(&dsm->table);
     if (scans) {
@@ -581,7 +541,7 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
 {
     uint8_t *at = dsm->front + (uint64_t) number * dsm->page_bytes;
     dn_dsm_page_t *page = &dsm->page[number];
-    dn_dsm_span_t span = {.dsm = dsm};
+    dn_dsm_span_t span = {.watch = &dsm->watch};
     const bool here = dsm->rank == home;
 
     pthread_mutex_lock(&dsm->table);
@@ -598,7 +558,7 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
     } else if (DN_DSM_CLEAN == page->state && dn_dsm_page_scans(dsm)) {
         /* It was the home, or has a twin that is the same. A write that is in the twin now would be lost. */
         dn_dsm_page_copy(dsm, number);
-        dn_dsm_page_scanned(dsm->detect->scan(at, dsm->page_bytes, true, dn_dsm_page_touched, NULL));
+        dn_dsm_watch_scan(&dsm->watch, at, dsm->page_bytes, true, dn_dsm_page_touched, NULL);
     }
     dn_dsm_page_mark(dsm, number);
     pthread_mutex_unlock(&dsm->table);
@@ -637,7 +597,7 @@ static dn_status_t dn_dsm_page_drop_ask(dn_dsm_t *dsm)
 static dn_status_t dn_dsm_page_drop_clean(dn_dsm_t *dsm, bool *dirty_p)
 {
     const bool scans = dn_dsm_page_scans(dsm);
-    dn_dsm_span_t span = {.dsm = dsm};
+    dn_dsm_span_t span = {.watch = &dsm->watch};
 
     pthread_mutex_lock(&dsm->table);
     for (uint32_t i = 0; i < dsm->stale.count; i++) {

@@ -95,10 +95,10 @@ static dn_status_t dn_dsm_tell_rings(dn_dsm_t *dsm)
                           .flags = DN_XFER_STATUS_REMOTE,
                           .remote_status = dsm->card[r].counts + dsm->rank * sizeof(uint64_t),
                           .remote_value = dsm->told};
-        dn_dsm_op_start(dsm, &op[r], r, &xfer, true);
+        dn_dsm_op_start(&op[r], dsm->port, dsm->peer[r], &xfer, true);
     }
     for (uint32_t r = 0; r < dsm->ranks; r++) {
-        const dn_status_t ended = dn_dsm_op_end(dsm, &op[r]);
+        const dn_status_t ended = dn_dsm_end(dsm, &op[r]);
         status = DN_OK != ended ? ended : status;
     }
     dn_dsm_count(&dsm->stat.release_ns, dn_dsm_clock() - began);

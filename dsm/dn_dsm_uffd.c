@@ -72,9 +72,6 @@ typedef struct dn_dsm_scanned {
 /** Runs of pages that a call tells. */
 #define DN_DSM_SCAN_RUNS 128u
 
-static int dn_dsm_uffd_fd = -1;
-static int dn_dsm_uffd_map = -1; /**< for scans: the page map of this process */
-
 /** A descriptor that has what is needed. @param[in] more  Features. @return it, or -1 with errno. */
 static int dn_dsm_uffd_make(uint64_t more)
 {
@@ -215,42 +212,47 @@ static const char *dn_dsm_uffd_why_not(void)
     return dn_dsm_uffd_probe(0, dn_dsm_uffd_try);
 }
 
-static int dn_dsm_uffd_open_with(uint64_t more, void *at, uint64_t len)
+static void dn_dsm_uffd_shut(int *fd)
 {
-    dn_dsm_uffd_fd = dn_dsm_uffd_make(more);
-    if (0 > dn_dsm_uffd_fd) {
+    if (0 <= *fd) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+static int dn_dsm_uffd_open_with(dn_dsm_watch_t *watch, uint64_t more, void *at, uint64_t len)
+{
+    watch->fd = dn_dsm_uffd_make(more);
+    if (0 > watch->fd) {
         return errno;
     }
-    const int error = dn_dsm_uffd_register(dn_dsm_uffd_fd, at, len);
+    const int error = dn_dsm_uffd_register(watch->fd, at, len);
     if (0 != error) {
-        close(dn_dsm_uffd_fd);
-        dn_dsm_uffd_fd = -1;
+        dn_dsm_uffd_shut(&watch->fd);
     }
     return error;
 }
 
-static int dn_dsm_uffd_open(void *at, uint64_t len)
+static int dn_dsm_uffd_open(dn_dsm_watch_t *watch, void *at, uint64_t len)
 {
-    return dn_dsm_uffd_open_with(0, at, len);
+    return dn_dsm_uffd_open_with(watch, 0, at, len);
 }
 
-static void dn_dsm_uffd_close(void)
+static void dn_dsm_uffd_close(dn_dsm_watch_t *watch)
 {
-    if (0 <= dn_dsm_uffd_fd) {
-        close(dn_dsm_uffd_fd);
-        dn_dsm_uffd_fd = -1;
-    }
+    dn_dsm_uffd_shut(&watch->fd);
 }
 
-static int dn_dsm_uffd_set(void *at, uint64_t len, dn_dsm_access_t from, dn_dsm_access_t to)
+static int dn_dsm_uffd_set(const dn_dsm_watch_t *watch, void *at, uint64_t len, dn_dsm_access_t from,
+                           dn_dsm_access_t to)
 {
     if (DN_DSM_NONE == to) {
         return 0 == madvise(at, len, MADV_DONTNEED) ? 0 : errno;
     }
     if (DN_DSM_NONE == from) {
-        return dn_dsm_uffd_continue(dn_dsm_uffd_fd, at, len, DN_DSM_READ == to ? UFFDIO_CONTINUE_MODE_WP : 0);
+        return dn_dsm_uffd_continue(watch->fd, at, len, DN_DSM_READ == to ? UFFDIO_CONTINUE_MODE_WP : 0);
     }
-    return dn_dsm_uffd_protect(dn_dsm_uffd_fd, at, len, DN_DSM_READ == to ? UFFDIO_WRITEPROTECT_MODE_WP : 0);
+    return dn_dsm_uffd_protect(watch->fd, at, len, DN_DSM_READ == to ? UFFDIO_WRITEPROTECT_MODE_WP : 0);
 }
 
 const dn_dsm_detect_t dn_dsm_detect_uffd = {.name = "uffd",
@@ -304,28 +306,26 @@ static const char *dn_dsm_scan_why_not(void)
     return dn_dsm_uffd_probe(UFFD_FEATURE_WP_ASYNC, dn_dsm_scan_try);
 }
 
-static void dn_dsm_scan_close(void)
+static void dn_dsm_scan_close(dn_dsm_watch_t *watch)
 {
-    dn_dsm_uffd_close();
-    if (0 <= dn_dsm_uffd_map) {
-        close(dn_dsm_uffd_map);
-        dn_dsm_uffd_map = -1;
-    }
+    dn_dsm_uffd_shut(&watch->fd);
+    dn_dsm_uffd_shut(&watch->map);
 }
 
-static int dn_dsm_scan_open(void *at, uint64_t len)
+static int dn_dsm_scan_open(dn_dsm_watch_t *watch, void *at, uint64_t len)
 {
-    dn_dsm_uffd_map = dn_dsm_scan_map();
-    const int error = 0 > dn_dsm_uffd_map ? errno : dn_dsm_uffd_open_with(UFFD_FEATURE_WP_ASYNC, at, len);
+    watch->map = dn_dsm_scan_map();
+    const int error = 0 > watch->map ? errno : dn_dsm_uffd_open_with(watch, UFFD_FEATURE_WP_ASYNC, at, len);
     if (0 != error) {
-        dn_dsm_scan_close();
+        dn_dsm_scan_close(watch);
     }
     return error;
 }
 
-static int dn_dsm_scan_scan(void *at, uint64_t len, bool surely, dn_dsm_found_fn_t found, void *arg)
+static int dn_dsm_scan_scan(const dn_dsm_watch_t *watch, void *at, uint64_t len, bool surely,
+                            dn_dsm_found_fn_t found, void *arg)
 {
-    return dn_dsm_uffd_find(dn_dsm_uffd_map, at, len, surely, found, arg);
+    return dn_dsm_uffd_find(watch->map, at, len, surely, found, arg);
 }
 
 const dn_dsm_detect_t dn_dsm_detect_scan = {.name = "scan",
