@@ -121,8 +121,9 @@ static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
         dn_dsm_fault_pass(number, info, context, NULL, NULL);
         return;
     }
-    const char *why = "was accessed in a signal handler while the thread was inside of libdn_dsm; a signal "
-                      "handler must not touch shared memory";
+    const char *why =
+        "was accessed in a signal handler, or in a function that progress calls, while the thread "
+        "was inside of libdn_dsm; neither must touch such memory";
     if (0 == dn_dsm_inside) {
         dn_dsm_inside++;
         why = range->access(range, (uint64_t) (at - range->at), dn_dsm_fault_kind(context));
@@ -138,8 +139,9 @@ static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
 /** dn_dsm_fault_watch(), one thread at a time. */
 static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
 {
+    /* The signal is not blocked in the handler, so that an access there, by what progress calls, gets a sentence, too. */
     struct sigaction action = {.sa_sigaction = dn_dsm_fault_handle,
-                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER};
     static const int numbers[2] = {SIGSEGV, SIGBUS};
 
     sigemptyset(&action.sa_mask);
