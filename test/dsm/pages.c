@@ -249,7 +249,7 @@ static void lines_of_a_page_have_several_writers(dn_world_t *world)
         /* All have the page as it was. */
         dn_world_barrier(world);
         for (uint64_t line = (uint64_t) world->rank; line < lines; line += (uint64_t) world->size) {
-            at[line * 64 + round] = (uint8_t) (round + line);
+            at[line * 64 + 5] = (uint8_t) (round + line);
         }
         if (NULL != map) {
             release(map);
@@ -259,7 +259,7 @@ static void lines_of_a_page_have_several_writers(dn_world_t *world)
             acquire(map);
         }
         for (uint64_t line = 0; line < lines; line++) {
-            dn_check_equal(at[line * 64 + round], (uint8_t) (round + line));
+            dn_check_equal(at[line * 64 + 5], (uint8_t) (round + line));
         }
         dn_world_barrier(world);
     }
