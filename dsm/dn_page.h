@@ -48,8 +48,8 @@
  *
  *   - where one thread at a time may use the port (dn_job_t::threads is 0), the same holds for the mapping;
  *   - a function that dn_progress() calls, such as a message handler, and a handler of an asynchronous signal touch no page that is not
- *     here. In an access or a call of this header that ends the process with a sentence; in a dn_progress() of the program it may wait
- *     for ever;
+ *     here, and release, acquire and unmap nothing. In an access or a call of this header such a touch ends the process with a sentence; in a
+ *     dn_progress() of the program it may wait for ever;
  *   - a system call, or a call of libdimmnet, that is given mapped memory may fail with EFAULT, or an error: dn_page_touch() first.
  *
  * After fork() the child has no mapping: an access there ends it with a sentence, and it makes no call of this header.
@@ -90,7 +90,7 @@ typedef struct dn_page_stat {
  * @param[in]  peer       Whose segment it is; the own process is one, too.
  * @param[in]  key        Of the segment. Copied. A key has no rights of its own: who has it may load and store.
  * @param[in]  off        Bytes from the segment's start to the first one of the mapping; need not be a multiple of anything.
- * @param[in]  len        Bytes, at least 1. Behind them, up to the end of a page, there are zeros, and stores there go nowhere; what lies
+ * @param[in]  len        Bytes, at least 1. What lies behind them up to the end of a page stands for nothing: stores there go nowhere. What lies
  *                        behind that page is not the mapping's.
  * @param[in]  detect     How accesses are detected: "segv", "uffd" or "scan" (doc/dsm.md), and each access is to a copy then. NULL: the
  *                        peer's memory itself where the device maps it, else "uffd" where it works, else "segv".
@@ -103,6 +103,7 @@ typedef struct dn_page_stat {
  * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for.
  * @retval DN_ERR_NOMEM        memory, addresses, or areas of the kernel (vm.max_map_count) ran out.
  * @retval DN_ERR_ACCESS       the kernel lets no handler be installed.
+ * Others as dn_segment_map().
  */
 DN_API dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t *key, uint64_t off,
                                uint64_t len, const char *detect, dn_mapping_t **mapping_p);
@@ -125,8 +126,8 @@ DN_API const char *dn_page_detects(const dn_mapping_t *mapping);
  *             or the next time.
  * Ordering:   what this process starts towards the peer afterwards comes after it, a message or a store by dn_aotf() as well.
  *
- * @retval DN_ERR_UNREACH  the peer is lost. Nothing is promised of what was stored since the last release, and it is not sent again;
- *                         likewise for the other errors.
+ * @retval DN_ERR_UNREACH  there was something to send, and the peer is lost. Nothing is promised of what was stored since the last release, and it
+ *                         is not sent again; likewise for the other errors.
  * Others as dn_push().
  */
 DN_API dn_status_t dn_page_release(dn_mapping_t *mapping);
