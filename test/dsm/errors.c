@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "dn_dsm_host.h"
+#include "errors.h"
 #include "folder.h"
 
 /** A page. */
@@ -55,13 +55,6 @@ static dn_dsm_t *opened(const dn_world_t *world)
 {
     return opened_with(world, "never");
 }
-
-#define refused(call, status, word)          \
-    do {                                     \
-        dn_test_log_expect();                \
-        dn_check_equal(call, status);        \
-        dn_check(dn_test_log_said(1, word)); \
-    } while (0)
 
 static void calls_refuse_what_is_wrong(dn_world_t *world)
 {

@@ -18,8 +18,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "child.h"
 #include "dn_dsm.h"
+#include "errors.h"
 
 /** A page. */
 #define PAGE ((uint64_t) sysconf(_SC_PAGESIZE))
@@ -480,13 +480,6 @@ static void threads_lose_no_store(dn_world_t *world)
     }
     dn_world_stop(world);
 }
-
-#define refused(call, status, word)          \
-    do {                                     \
-        dn_test_log_expect();                \
-        dn_check_equal(call, status);        \
-        dn_check(dn_test_log_said(1, word)); \
-    } while (0)
 
 static void calls_refuse_what_is_wrong(dn_world_t *world)
 {

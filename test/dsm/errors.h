@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file child.h
- * A test whose process is to end.
+ * What tests of bad input, and of processes that end, share.
  */
-#ifndef DN_DSM_TEST_CHILD_H
-#define DN_DSM_TEST_CHILD_H
+#ifndef DN_DSM_TEST_ERRORS_H
+#define DN_DSM_TEST_ERRORS_H
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,6 +14,14 @@
 #include <unistd.h>
 
 #include "../device/dn_world.h"
+
+/** A call returns an error and logs one sentence, which has some words. */
+#define refused(call, status, word)          \
+    do {                                     \
+        dn_test_log_expect();                \
+        dn_check_equal(call, status);        \
+        dn_check(dn_test_log_said(1, word)); \
+    } while (0)
 
 /** Run a function in a child; its sentences and how it ends. @return of waitpid(). */
 static inline int in_a_child(dn_world_t *world, void (*fn)(dn_world_t *world), char *said, size_t size)
