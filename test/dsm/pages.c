@@ -611,6 +611,28 @@ static void a_load_ends_who_needs_a_page_of_the_dead(dn_world_t *world)
     dn_check(NULL != strstr(said, dn_strerror(DN_ERR_UNREACH)));
 }
 
+/** Memory that its owner cannot write, either. */
+static void a_release_tells_what_cannot_be_stored(dn_world_t *world)
+{
+    uint8_t *memory = shared(world, 2 * PAGE);
+
+    if (NULL != memory) {
+        dn_check_equal(mprotect(memory, 2 * PAGE, PROT_READ), 0);
+        dn_world_barrier(world);
+    } else {
+        dn_mapping_t *map;
+        dn_world_barrier(world);
+        volatile uint8_t *at = mapped(world, 0, 2 * PAGE, &map);
+        at[1] = 1;
+        refused(dn_page_release(map), DN_ERR_RANGE, "refuses to write");
+        dn_check_equal(at[1], 1);
+        acquire(map);
+        dn_check_equal(at[1], 0);
+        unmap(map);
+    }
+    dn_world_stop(world);
+}
+
 /** dn_handler_fn_t. */
 static void load_in_a_handler(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg)
 {
@@ -659,8 +681,9 @@ static void a_function_that_progress_calls_loads_nothing(dn_world_t *world)
     dn_close(world->port);
 }
 
-/** What a test needs: QUICK, that a death is known soon, or that it is the only way for which the test waits. */
-enum { COPIES = 1 << 0, NETWORK = 1 << 1, QUICK = 1 << 2 };
+/** What a test needs: COPIES, and not the peer's memory itself; QUICK, that a death is known soon, or that it is the only way for which the
+ * test waits. */
+enum { COPIES = 1 << 0, NETWORK = 1 << 1, QUICK = 1 << 2, NEAR = 1 << 3 };
 
 static const struct {
     const char *name;
@@ -686,6 +709,8 @@ static const struct {
     TEST(threads_lose_no_store, 2, 0),
     TEST(calls_refuse_what_is_wrong, 1, 0),
     TEST(other_accesses_end_the_process, 1, 0),
+    /* Elsewhere a PUSH there ends the owner. */
+    TEST(a_release_tells_what_cannot_be_stored, 2, COPIES | NEAR),
     TEST(a_release_tells_that_the_owner_is_lost, 2, COPIES | QUICK),
     TEST(a_load_ends_who_needs_a_page_of_the_dead, 2, COPIES | QUICK),
     /* Elsewhere a PULL ends without progress. */
@@ -697,7 +722,7 @@ static const struct {
 static int run(const dn_variant_t *variant, const char *name, const char *only)
 {
     const bool near = 0 == strcmp(variant->device, "shm");
-    const unsigned has = (0 != strcmp(name, "auto") ? COPIES : 0) | (near ? 0 : NETWORK)
+    const unsigned has = (0 != strcmp(name, "auto") ? COPIES : 0) | (near ? NEAR : NETWORK)
                          | (near || 0 == strcmp(name, "segv") ? QUICK : 0);
     int failed = 0;
 
@@ -718,6 +743,7 @@ int main(int argc, char **argv)
 {
     static const dn_variant_t variant[] = {
         {.file = "pages", .device = "shm"},
+        {.file = "pages", .device = "shm", .settings = "fault=push:again/3,pull:again/3,all:slow/3,seed=1"},
         {.file = "pages", .device = "ipnuma:lo", .settings = "timeout_s=5"},
         {.file = "pages", .device = "ofi:net@lo", .settings = "timeout_s=5"},
         {.file = "pages", .device = "emulate:dimmnet1-d"},
