@@ -513,7 +513,7 @@ static dn_status_t dn_page_choose(dn_mapping_t *map, const char *detect)
 {
     void *base;
 
-    if (NULL == detect) {
+    if (0 == strcmp(detect, "auto")) {
         const dn_status_t status = dn_segment_map(map->peer, &map->key, &base);
         if (DN_ERR_UNSUPPORTED != status) {
             map->front = DN_OK == status ? (uint8_t *) base + map->off : NULL;

@@ -28,7 +28,7 @@
  *
  * @par Example
  * @code
- *     dn_page_map(port, peer, &key, 0, 1 << 20, NULL, &mapping);
+ *     dn_page_map(port, peer, &key, 0, 1 << 20, "auto", &mapping);
  *     uint64_t *word = dn_page_base(mapping);
  *     word[5] = word[4] + 1;          // a PULL, at the load
  *     dn_page_release(mapping);       // a PUSH of what differs in word[5]
@@ -92,8 +92,8 @@ typedef struct dn_page_stat {
  * @param[in]  off        Bytes from the segment's start to the first one of the mapping; need not be a multiple of anything.
  * @param[in]  len        Bytes, at least 1. What lies behind them up to the end of a page stands for nothing: stores there go nowhere. What lies
  *                        behind that page is not the mapping's.
- * @param[in]  detect     How accesses are detected: "segv", "uffd" or "scan" (doc/dsm.md), and each access is to a copy then. NULL: the
- *                        peer's memory itself where the device maps it, else "uffd" where it works, else "segv".
+ * @param[in]  detect     How accesses are detected: "segv", "uffd" or "scan" (doc/dsm.md), and each access is to a copy then. "auto":
+ *                        the peer's memory itself where the device maps it, else "uffd" where it works, else "segv".
  * @param[out] mapping_p  The caller's until dn_page_unmap().
  *
  * It takes addresses for twice @p len, and twice the memory of what is fetched where it is written; with "scan" always.

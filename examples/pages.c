@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     }
     /* Rank 0 maps its own, so that it does as the others. */
     meet_need(
-        dn_page_map(meet.port, meet.peer[0], &place[0].key, 0, WORDS * sizeof(uint64_t), NULL, &mapping),
+        dn_page_map(meet.port, meet.peer[0], &place[0].key, 0, WORDS * sizeof(uint64_t), "auto", &mapping),
         "dn_page_map");
     uint64_t *table = dn_page_base(mapping);
     for (uint64_t i = meet.rank; i < WORDS; i += meet.ranks) {

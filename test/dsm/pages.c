@@ -8,7 +8,7 @@
  *
  *   pages [DEVICE DETECT TEST]
  *
- * DETECT "auto" is no name of a way: the choice.
+ * DETECT "auto" is the choice.
  */
 #include "dn_config.h"
 
@@ -26,7 +26,7 @@
 
 enum { ROUNDS = 100, WRITERS = 3, WRITER_PAGES = 6, WRITER_ROUNDS = 300 };
 
-static const char *detect; /**< NULL: it is chosen */
+static const char *detect; /**< of the run */
 
 /** Rank 0 has a segment of so many bytes; all know its key, and are connected. @return it in rank 0, else NULL. */
 static uint8_t *shared(dn_world_t *world, uint64_t len)
@@ -36,7 +36,7 @@ static uint8_t *shared(dn_world_t *world, uint64_t len)
 
     world->job.threads = 1;
     dn_world_start(world);
-    if (0 == world->rank && NULL == detect) {
+    if (0 == world->rank && 0 == strcmp(detect, "auto")) {
         dn_check_equal(dn_segment_alloc(world->port, len, &segment), DN_OK);
         memory = dn_segment_base(segment);
     } else if (0 == world->rank) {
@@ -730,7 +730,7 @@ static int run(const dn_variant_t *variant, const char *name, const char *only)
                          | (near || 0 == strcmp(name, "segv") ? QUICK : 0);
     int failed = 0;
 
-    detect = 0 == strcmp(name, "auto") ? NULL : name;
+    detect = name;
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
         if (tests[i].needs != (tests[i].needs & has) || (NULL != only && 0 != strcmp(only, tests[i].name))) {
             continue;
