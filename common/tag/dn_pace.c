@@ -24,12 +24,12 @@
 #define CHANGED    2.5f
 #define WORTH_LOOK 4.0f
 
-/** Messages beyond those of a trial itself that count as spent for it: a sender of a window hears late that it is over. */
-#define OPEN 64
-
 /** Messages in a row that were announced though they were to flow, after which their sender is told again, and another way is tried. A
- * sender of a window has announced all of it before it hears: windows are shorter. */
+ * sender of a window has announced all of it before it hears. One of a longer window is taken for a sender that cannot. */
 #define UNMET 192
+
+/** Messages beyond those of a trial itself that count as spent for it: a sender of a window hears late that it is over. */
+#define OPEN UNMET
 
 /** How much of a message's cost goes into the known one. A message that took far longer was disturbed: no more of it
  * counts than this multiple. */
@@ -56,6 +56,7 @@
  * their memory have gone: some laps, after which pieces that will be the best are seen to be. */
 #define NO_WARMER 1.25f
 
+_Static_assert(UINT8_MAX > UNMET, "struct dn_pace_class counts them in 8 bits");
 _Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
 
 static unsigned class_of(size_t len)
