@@ -29,10 +29,10 @@ typedef struct dn_choice {
 typedef struct dn_choice_plan {
     uint32_t tries[2]; /**< size of the operations by each way at the begin of a round */
     /** Of the tries of a way so much is timed, at their end. Those before find in the caches what the other way has left there, and bring
-     * in what this way needs. */
+     * in what this way needs. At least the size of the largest operation, at most that of the tries of a way. */
     uint32_t counts;
     uint32_t once;  /**< of the rest of a round, one operation in so much is timed; a power of 2 */
-    uint32_t every; /**< size of a round; it divides 2^32, since the count wraps */
+    uint32_t every; /**< size of a round, a multiple of `once`; it divides 2^32, since the count wraps */
 } dn_choice_plan_t;
 
 /** What costs more costs much. */

@@ -73,12 +73,14 @@
  * also the unit in which the choice of a walk counts. */
 #define DN_SHM_WALK_MIN 1024u
 
-/** The walk through all of the stage is tried until the caches hold what they will hold of it: some laps. A round is long, since the way
- * through cold memory is. */
+/** How walks are tried (perf/dn_coll, alltoall of 4 to 64 KiB without coll_llcm), in whole KiB of messages. The walk through all of the
+ * stage is tried until the caches hold what they will hold of it: some laps. Its trial begins after 4 MiB, so that a program that sends
+ * less does not pay for it, and a round is 512 MiB, since the way through cold memory is long. */
+#define DN_SHM_WALK_COUNTS 96u
 static const dn_choice_plan_t dn_shm_walk_plan = {
     .tries = {[DN_SHM_WALK_AGAIN] = 4096,
               [DN_SHM_WALK_ON] = DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7 / DN_SHM_WALK_MIN},
-    .counts = 96,
+    .counts = DN_SHM_WALK_COUNTS,
     .once = 128,
     .every = 1u << 19};
 
@@ -96,6 +98,8 @@ static const dn_choice_plan_t dn_shm_walk_plan = {
 /** Looks in vain between two at whether readers live that were left with unread messages. */
 #define DN_SHM_STAGE_MISSES 4096
 
+_Static_assert(DN_SHM_GRANULE / DN_SHM_WALK_MIN <= DN_SHM_WALK_COUNTS,
+               "each trial has messages that are timed");
 _Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE - DN_SHM_STAGE_START,
                "the longest message fits into a granule");
 

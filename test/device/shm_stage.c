@@ -626,7 +626,7 @@ static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
         OTHERS = LARGE / 2,
         GROW = 2 * 16 * GRANULES,
         PIECES = 2 * 70,
-        TRIES = 600
+        TRIES = 900
     };
     const uint64_t all = GROW + TRIES + 3 * PIECES;
 
@@ -643,7 +643,6 @@ static void pieces_try_both_walks_and_keep_to_one(dn_world_t *world)
         /* Both walks are tried before one of them has a longer turn. */
         sent = send_one_by_one(world, PIECE, sent, TRIES);
         dn_check(0 < walks->choice.cost[DN_SHM_WALK_AGAIN] && 0 < walks->choice.cost[DN_SHM_WALK_ON]);
-        dn_check(TRIES <= walks->choice.made);
         /* In one of them few granules are used, in the other one all. */
         walk_for_long(walks, DN_SHM_WALK_AGAIN);
         sent = send_one_by_one(world, PIECE, sent, PIECES / 2);
