@@ -74,11 +74,11 @@
 #define DN_SHM_WALK_MIN 1024u
 
 /** How walks are tried (perf/dn_coll, alltoall of 4 to 64 KiB without coll_llcm), in whole KiB of messages. The walk through all of the
- * stage is tried until the caches hold what they will hold of it: some laps. Its trial begins after 4 MiB, so that a program that sends
+ * stage is tried until the caches hold what they will hold of it: some laps. Its trial begins after 1 MiB, so that a program that sends
  * less does not pay for it, and a round is 512 MiB, since the way through cold memory is long. */
 #define DN_SHM_WALK_COUNTS 96u
 static const dn_choice_plan_t dn_shm_walk_plan = {
-    .tries = {[DN_SHM_WALK_AGAIN] = 4096,
+    .tries = {[DN_SHM_WALK_AGAIN] = 1024,
               [DN_SHM_WALK_ON] = DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7 / DN_SHM_WALK_MIN},
     .counts = DN_SHM_WALK_COUNTS,
     .once = 128,
