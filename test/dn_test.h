@@ -139,6 +139,15 @@ static inline void dn_test_log_expect(void)
     dn_test_log.last[0] = '\0';
 }
 
+/** Sentences since dn_test_log_expect(), where a thread of a device may be saying one. */
+static inline unsigned dn_test_log_count(void)
+{
+    dn_lock(&dn_test_log.lock);
+    const unsigned count = dn_test_log.count;
+    dn_unlock(&dn_test_log.lock);
+    return count;
+}
+
 /**
  * End of what dn_test_log_expect() began.
  * @return 1 when exactly `count` sentences came, each failure one, and the last is one clear line that

@@ -9,6 +9,7 @@
 
 #include "folder.h"
 #include "jia.h"
+#include "tsan.h"
 
 int main(int argc, char **argv)
 {

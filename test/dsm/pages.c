@@ -20,6 +20,7 @@
 
 #include "dn_dsm.h"
 #include "errors.h"
+#include "tsan.h"
 
 /** A page. */
 #define PAGE ((uint64_t) sysconf(_SC_PAGESIZE))
