@@ -17,7 +17,7 @@
 dn_status_t dn_dsm_wait(dn_dsm_t *dsm, dn_wait_t *wait, unsigned flags)
 {
     dn_dsm_pause(dsm->port, wait, flags);
-    return 0 != dn_load_relaxed_u32(&dsm->lost) && !dn_dsm_is_closing(dsm) ? DN_ERR_UNREACH : DN_OK;
+    return 0 != dn_dsm_gone(dsm) && !dn_dsm_is_closing(dsm) ? DN_ERR_UNREACH : DN_OK;
 }
 
 dn_status_t dn_dsm_end(dn_dsm_t *dsm, dn_dsm_op_t *op)

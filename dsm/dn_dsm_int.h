@@ -260,7 +260,7 @@ struct dn_dsm {
     dn_dsm_card_t *card; /**< by rank */
     dn_tree_t *tree;     /**< NULL: one rank */
     size_t tell_bytes;   /**< of dn_dsm_tell_t */
-    uint32_t lost;       /**< 1 + rank of a process that is gone; 0: none. Atomic */
+    uint32_t lost;       /**< dn_dsm_gone(). Atomic */
     uint32_t closing;    /**< not 0: dn_dsm_is_closing(). Atomic */
     uint32_t broken;     /**< calls that all make were different */
 
@@ -333,10 +333,16 @@ static inline void dn_dsm_count(uint64_t *counter, uint64_t add)
 
 /** @name Waiting (dn_dsm.c) */
 /** @{ */
+/** 1 + rank of a process that is gone; 0: none. L1: pairs with L0 in dn_dsm_lost(): who finds one finds what was said of it, too. */
+static inline uint32_t dn_dsm_gone(const dn_dsm_t *dsm)
+{
+    return dn_load_acquire_u32(&dsm->lost);
+}
+
 /** @retval DN_ERR_UNREACH  a process is gone. */
 static inline dn_status_t dn_dsm_is_whole(const dn_dsm_t *dsm)
 {
-    return 0 == dn_load_relaxed_u32(&dsm->lost) ? DN_OK : DN_ERR_UNREACH;
+    return 0 == dn_dsm_gone(dsm) ? DN_OK : DN_ERR_UNREACH;
 }
 
 /**

@@ -62,7 +62,7 @@ dn_status_t dn_dsm_meet_pause(dn_dsm_t *dsm, uint64_t until, const char *whom, c
 {
     const struct timespec pause = {.tv_nsec = DN_DSM_MEET_NS};
 
-    if (0 != dn_load_relaxed_u32(&dsm->lost)) {
+    if (0 != dn_dsm_gone(dsm)) {
         return DN_ERR_UNREACH;
     }
     if (dn_dsm_clock() > until) {

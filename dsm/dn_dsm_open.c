@@ -54,7 +54,7 @@ static void dn_dsm_lost(dn_peer_t *peer, void *arg)
 {
     dn_dsm_t *dsm = arg;
 
-    if (dn_dsm_is_closing(dsm) || 0 != dn_load_relaxed_u32(&dsm->lost)) {
+    if (dn_dsm_is_closing(dsm) || 0 != dn_dsm_gone(dsm)) {
         return;
     }
     for (uint32_t r = 0; r < dsm->ranks; r++) {
@@ -62,7 +62,7 @@ static void dn_dsm_lost(dn_peer_t *peer, void *arg)
             dn_log_error(
                 "shared memory: rank %u has ended, or is not reached any more: its pages and locks are gone",
                 (unsigned) r);
-            dn_store_relaxed_u32(&dsm->lost, r + 1);
+            dn_store_release_u32(&dsm->lost, r + 1); /* L0 */
         }
     }
 }

@@ -288,7 +288,7 @@ const char *dn_dsm_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     const uint64_t began = dn_dsm_clock();
     dn_dsm_count(DN_DSM_IS_WRITE == kind ? &dsm->stat.write_faults : &dsm->stat.read_faults, 1);
     if (DN_OK != dn_dsm_page_have(dsm, &page, 1, kind)) {
-        const uint32_t lost = dn_load_relaxed_u32(&dsm->lost);
+        const uint32_t lost = dn_dsm_gone(dsm);
         if (0 != lost) {
             dn_log_error(
                 "shared memory: rank %u is gone, and the page of %p, of rank %u, is not fetched any more: "
