@@ -381,7 +381,11 @@ void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page)
 {
     if (NULL != dsm->host.spot) {
         /* S0: pairs with S2: who finds this number finds the page taken, unless the diff has ended. */
-        (void) dn_fetch_add_acq_rel(&dsm->host.spot[page].sent, 1);
+        const uint32_t before = dn_fetch_add_acq_rel(&dsm->host.spot[page].sent, 1);
+        if (NULL != dsm->host.marked) {
+            /* This process notes the page when this has ended, and with it what others have sent before. */
+            dsm->host.marked[page] = before + 1;
+        }
         /* S1: pairs with S3: who finds the twin changed by this finds the number changed, too. */
         dn_fence_release();
     }

@@ -34,7 +34,7 @@
  * nothing is lost: when they release, they take the page after the PUSH has ended, find it equal to its twin, and note it. A rank notes
  * what it has written, whoever has sent it. With a scan, a rank asks the kernel for that before it drops a copy. A write of another
  * thread may come between. So the copy is noted, too, if it differs from its twin when it is dropped; or if another rank has sent the page since the
- * question, as that may have been what this thread wrote.
+ * question, as that may have been what this thread wrote. What came before a send of this rank is in the note of that one.
  *
  * What a copy has. By page and rank the table keeps the interval up to which the copy contains what that rank has written: what the process
  * that fetched it knew (dn_dsm_note.h) before its PULL. A copy that has all that a process knows is no reason to drop or fetch
@@ -86,11 +86,11 @@ dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t coun
 dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
 /** Give them back. */
 void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
-/** A page that is taken is to be sent. */
+/** A page that is taken is to be sent, and then noted. `sync` is held. */
 void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page);
 /** With a scan: the kernel is about to be asked whether this process has written the page. `sync` is held. */
 void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page);
-/** With a scan: was it sent since? `sync` is held. */
+/** With a scan: has another rank sent it since, and since this one did? `sync` is held. */
 bool dn_dsm_host_has_sent(const dn_dsm_t *dsm, uint32_t page);
 /** @} */
 

@@ -363,6 +363,27 @@ static uint64_t faults(const ground_t *g)
     return stat.read_faults + stat.write_faults;
 }
 
+/** A page of another host that is dirty when the copy is dropped: no other rank has sent it. */
+static void what_is_dropped_was_sent_once(const ground_t *g)
+{
+    void *at;
+
+    dn_check_equal(dn_dsm_alloc(g->dsm, PAGE, DN_DSM_HOME_RANK, g->ranks - 1, &at), DN_OK);
+    volatile uint64_t *word = at;
+    for (uint64_t i = 1; i <= rounds / 10 && 0 == g->rank; i++) {
+        word[3] = i;
+        const uint64_t before = stat_of(g).diffs;
+        /* No barrier has told of the copy, so each acquire drops it. */
+        lock(g, 65);
+        unlock(g, 65);
+        dn_check_equal(stat_of(g).diffs - before, !is_near(g, g->ranks - 1));
+        dn_check_equal(word[3], i);
+    }
+    barrier(g);
+    dn_check_equal(word[3], rounds / 10);
+    barrier(g);
+}
+
 /** Once too many notices have gone by a lock, the next ones that it hands over are few again: other copies stay. */
 static void a_lock_that_was_told_too_much_recovers(const ground_t *g)
 {
@@ -751,6 +772,7 @@ static const struct {
     TEST(locks_and_barriers_share_a_page),
     TEST(what_is_written_beside_transfers_is_kept),
     TEST(what_another_rank_has_sent_is_noted),
+    TEST(what_is_dropped_was_sent_once),
     TEST(more_notices_than_there_is_room_for_are_heard),
     TEST(a_lock_that_was_told_too_much_recovers),
     TEST(a_release_and_an_acquire_need_no_lock),
