@@ -190,18 +190,23 @@ static dn_status_t dn_dsm_host_begin(dn_dsm_t *dsm)
     return DN_OK;
 }
 
-/** Unmap. */
+/** Unmap the table. */
+static void dn_dsm_host_drop_table(dn_dsm_t *dsm)
+{
+    if (NULL != dsm->host.table) {
+        munmap(dsm->host.table, dn_dsm_host_table_bytes(dsm));
+    }
+    dsm->host.table = NULL;
+}
+
+/** Unmap all. */
 static void dn_dsm_host_drop(dn_dsm_t *dsm)
 {
-    dn_dsm_host_t *host = &dsm->host;
-
-    if (NULL != host->table) {
-        munmap(host->table, dn_dsm_host_table_bytes(dsm));
+    dn_dsm_host_drop_table(dsm);
+    if (NULL != dsm->host.cache) {
+        munmap(dsm->host.cache, dn_dsm_bytes(dsm));
     }
-    if (NULL != host->cache) {
-        munmap(host->cache, dn_dsm_bytes(dsm));
-    }
-    host->table = host->cache = NULL;
+    dsm->host.cache = NULL;
 }
 
 /** All have opened what they use. */
@@ -232,7 +237,12 @@ dn_status_t dn_dsm_host_join(dn_dsm_t *dsm)
     dn_status_t status = dn_dsm_host_agree(dsm, &found);
     if (DN_OK == status && dn_dsm_host_is_full(dsm)) {
         dsm->raw = found.first == dsm->rank ? dsm->raw : raw;
-        status = dsm->shares ? DN_OK : dn_dsm_host_begin(dsm);
+        if (dsm->shares) {
+            /* Nothing is fetched or sent. */
+            dn_dsm_host_drop_table(dsm);
+        } else {
+            status = dn_dsm_host_begin(dsm);
+        }
     } else {
         dn_dsm_host_drop(dsm);
     }

@@ -487,6 +487,38 @@ static void the_first_process_need_not_share(dn_world_t *world)
     does_not_share(world, 0);
 }
 
+/** Does this process map a table? */
+static bool has_table(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[500];
+    bool found = false;
+
+    dn_check(NULL != maps);
+    while (NULL != fgets(line, sizeof(line), maps)) {
+        found = found || NULL != strstr(line, "memfd:dimmnet table");
+    }
+    fclose(maps);
+    return found;
+}
+
+/** Who is alone, or has all on its host, needs none. */
+static void only_hosts_beside_others_have_tables(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened_with(world, "2");
+
+    dn_check_equal(has_table(), 2 > world->rank);
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+    dn_world_barrier(world);
+    if (0 == world->rank) {
+        folder_empty();
+    }
+    dn_world_barrier(world);
+    dsm = opened_with(world, "auto");
+    dn_check(!has_table());
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
 /** There a host of several ranks beside others is none. */
 static void homes_that_move_have_a_host_each(dn_world_t *world)
 {
@@ -662,6 +694,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(faults_that_are_recovered_from_leave_pages_alone, 1),
     TEST(a_process_that_does_not_share_is_a_host, 3),
     TEST(the_first_process_need_not_share, 3),
+    TEST(only_hosts_beside_others_have_tables, 3),
     TEST(homes_that_move_have_a_host_each, 3),
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
