@@ -186,6 +186,7 @@ static dn_status_t dn_dsm_host_begin(dn_dsm_t *dsm)
     host->spot = (dn_dsm_spot_t *) (head + dsm->page_bytes);
     host->within = (uint64_t *) (host->spot + dsm->pages);
     host->wanted = 1;
+    host->free = DN_DSM_FETCH <= dsm->pages ? UINT64_MAX : (UINT64_C(1) << dsm->pages) - 1;
     dsm->twin = host->table;
     return DN_OK;
 }
@@ -337,37 +338,89 @@ void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
     }
 }
 
+_Static_assert(64 == DN_DSM_FETCH, "dn_dsm_host_t::free has a bit for each place");
+
+/** Take places, in rising order. What is there is used again and again, so few pages of memory do. `table` is held.
+ * @return false: there are not so many. */
+static bool dn_dsm_host_take_places(dn_dsm_host_t *host, uint32_t count, uint32_t *place)
+{
+    if ((uint32_t) __builtin_popcountll(host->free) < count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        place[i] = (uint32_t) __builtin_ctzll(host->free);
+        host->free &= host->free - 1;
+    }
+    return true;
+}
+
+static void dn_dsm_host_give_places(dn_dsm_t *dsm, uint32_t count, const uint32_t *place)
+{
+    pthread_mutex_lock(&dsm->table);
+    for (uint32_t i = 0; i < count; i++) {
+        dsm->host.free |= UINT64_C(1) << place[i];
+    }
+    pthread_mutex_unlock(&dsm->table);
+}
+
+/** What is fetched, by a thread that has taken it. */
+typedef struct dn_dsm_fetch {
+    uint32_t count;
+    uint32_t page[DN_DSM_FETCH];
+    uint32_t place[DN_DSM_FETCH];
+    uint64_t since[DN_DSM_FETCH]; /**< for dn_dsm_host_note() */
+    uint64_t known[DN_DSM_HOST_KNOWN];
+} dn_dsm_fetch_t;
+
+/** Which of these pages, which are taken, are to be fetched? @return false: there are not so many places. */
+static bool dn_dsm_host_look(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, dn_dsm_fetch_t *fetch)
+{
+    pthread_mutex_lock(&dsm->table);
+    fetch->count = 0;
+    /* C1: pairs with C0. */
+    const uint64_t now = 1 + dn_load_acquire(dsm->host.clock);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!dn_dsm_host_has(dsm, page[i])) {
+            const uint32_t some = fetch->count++;
+            fetch->since[some] = 0 != (dsm->page[page[i]].flags & DN_DSM_SHARED) ? now : 0;
+            for (uint32_t r = 0; r < dsm->ranks; r++) {
+                fetch->known[some * dsm->ranks + r] = dn_dsm_notes_interval(&dsm->notes, page[i], r);
+            }
+            fetch->page[some] = page[i];
+        }
+    }
+    const bool all = dn_dsm_host_take_places(&dsm->host, fetch->count, fetch->place);
+    pthread_mutex_unlock(&dsm->table);
+    return all;
+}
+
 /** The same of few pages, so that what is known of them has room on the stack. */
 static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 {
-    uint64_t known[DN_DSM_HOST_KNOWN], since[DN_DSM_FETCH];
-    uint32_t missing[DN_DSM_FETCH], some = 0;
+    dn_dsm_fetch_t fetch;
+    dn_wait_t wait = {0};
     dn_status_t status = dn_dsm_host_take(dsm, page, count);
 
     if (DN_OK != status) {
         return status;
     }
-    pthread_mutex_lock(&dsm->table);
-    /* C1: pairs with C0. */
-    const uint64_t now = 1 + dn_load_acquire(dsm->host.clock);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!dn_dsm_host_has(dsm, page[i])) {
-            since[some] = 0 != (dsm->page[page[i]].flags & DN_DSM_SHARED) ? now : 0;
-            for (uint32_t r = 0; r < dsm->ranks; r++) {
-                known[some * dsm->ranks + r] = dn_dsm_notes_interval(&dsm->notes, page[i], r);
-            }
-            missing[some++] = page[i];
+    /* Who has places has his pages, too, and waits for transfers alone. */
+    while (!dn_dsm_host_look(dsm, page, count, &fetch)) {
+        status = dn_dsm_wait(dsm, &wait, 0);
+        if (DN_OK != status) {
+            dn_dsm_host_give(dsm, page, count);
+            return status;
         }
     }
-    pthread_mutex_unlock(&dsm->table);
-    status = 0 < some ? dn_dsm_page_pull(dsm, dsm->beside, missing, some) : DN_OK;
-    for (uint32_t i = 0; i < some && DN_OK == status; i++) {
-        const uint64_t at = (uint64_t) missing[i] * dsm->page_bytes;
-        dn_dsm_merge(dsm->raw + at, dsm->twin + at, dsm->beside + at, dsm->page_bytes);
-        /* It takes no memory until it is fetched again. */
-        (void) madvise(dsm->beside + at, dsm->page_bytes, MADV_DONTNEED);
-        dn_dsm_host_note(dsm, missing[i], since[i], known + i * dsm->ranks);
+    status =
+        0 < fetch.count ? dn_dsm_page_pull(dsm, dsm->beside, fetch.place, fetch.page, fetch.count) : DN_OK;
+    for (uint32_t i = 0; i < fetch.count && DN_OK == status; i++) {
+        const uint64_t at = (uint64_t) fetch.page[i] * dsm->page_bytes;
+        const uint8_t *fresh = dsm->beside + (uint64_t) fetch.place[i] * dsm->page_bytes;
+        dn_dsm_merge(dsm->raw + at, dsm->twin + at, fresh, dsm->page_bytes);
+        dn_dsm_host_note(dsm, fetch.page[i], fetch.since[i], fetch.known + i * dsm->ranks);
     }
+    dn_dsm_host_give_places(dsm, fetch.count, fetch.place);
     dn_dsm_host_give(dsm, page, count);
     return status;
 }

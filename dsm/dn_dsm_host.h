@@ -18,7 +18,7 @@
  * until the PULL or PUSH has ended: a PULL beside a PUSH could bring back what the other end had before, and it would be taken for what
  * it has.
  *
- *   fetch   take the pages; PULL them into private memory; merge; write down what the copy has; give the pages back
+ *   fetch   take the pages; PULL them into places in private memory; merge; write down what the copy has; give the pages back
  *   send    take the pages, all of a release at once; the twin becomes what the page is; PUSH from the twin, until it is at home; give the pages back
  *
  * Pages are taken in rising order. Who has taken some waits for nothing else but transfers, and these need only progress at the other

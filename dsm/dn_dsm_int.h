@@ -228,6 +228,7 @@ typedef struct dn_dsm_host {
     uint64_t *within;
     uint64_t wanted;  /**< the least dn_dsm_spot_t::since that does for this process. Under `table` */
     uint32_t *marked; /**< with a scan: dn_dsm_spot_t::sent, by page; else NULL. Under `sync` */
+    uint64_t free;    /**< bits: places of dn_dsm_t::beside, a page each, that nobody has. Under `table` */
     void *cache;      /**< the keeper's, where it was mapped from its file; else NULL */
 } dn_dsm_host_t;
 
@@ -269,7 +270,7 @@ struct dn_dsm {
     uint8_t *raw;     /**< of the keeper's cache */
     uint8_t *front;
     uint8_t *
-        beside; /**< private, by the same offsets: twins; with a `host`, where pages come that are merged then */
+        beside; /**< private: twins by the same offsets; with a `host`, places for pages that are merged then */
     uint8_t *twin;        /**< by the same offsets: `beside`, or of the host */
     dn_dsm_watch_t watch; /**< of the front */
     dn_dsm_range_t range; /**< the same */
@@ -486,8 +487,10 @@ dn_status_t dn_dsm_map_write(const dn_dsm_t *dsm, uint32_t *fetched);
 
 /** @name Pages (dn_dsm_page.c) */
 /** @{ */
-/** PULL pages, at most DN_DSM_FETCH in rising order, from their homes, to the same offsets @p to. */
-dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, uint32_t count);
+/** PULL pages, at most DN_DSM_FETCH in rising order, from their homes. @param[in] to, place  Where to: page page[i] goes to the place[i]-th page
+ * there. In rising order, too. */
+dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *place, const uint32_t *page,
+                             uint32_t count);
 /** Have pages, at most DN_DSM_FETCH in rising order, here. @param[in] write  DN_DSM_IS_READ and so on. */
 dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write);
 /** dn_dsm_access_fn_t, of the memory. */

@@ -59,36 +59,46 @@ static void dn_dsm_page_ring(dn_dsm_t *dsm)
     dn_wake(dsm->peer[dsm->rank]);
 }
 
-dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *page, uint32_t count)
+/** Add a page to blocks. */
+static void dn_dsm_page_block(const dn_dsm_t *dsm, dn_block_t *block, size_t *blocks, uint32_t page)
+{
+    const uint64_t at = (uint64_t) page * dsm->page_bytes;
+
+    if (0 == *blocks || at != block[*blocks - 1].at + block[*blocks - 1].len) {
+        block[(*blocks)++] = (dn_block_t){.at = at};
+    }
+    block[*blocks - 1].len += dsm->page_bytes;
+}
+
+dn_status_t dn_dsm_page_pull(dn_dsm_t *dsm, uint8_t *to, const uint32_t *place, const uint32_t *page,
+                             uint32_t count)
 {
     dn_dsm_op_t op[DN_DSM_RANKS_MAX];
-    dn_block_t block[DN_DSM_FETCH];
+    dn_block_t here[DN_DSM_FETCH], there[DN_DSM_FETCH];
     dn_status_t status = DN_OK;
 
     for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
-        size_t blocks = 0;
+        dn_sg_t local = {.block = here}, remote = {.block = there};
         uint64_t len = 0;
         for (uint32_t i = 0; i < count; i++) {
-            const uint64_t at = (uint64_t) page[i] * dsm->page_bytes;
-            if (keeper != dsm->keeper[dsm->page[page[i]].home]) {
-                continue;
+            if (keeper == dsm->keeper[dsm->page[page[i]].home]) {
+                dn_dsm_page_block(dsm, here, &local.count, place[i]);
+                dn_dsm_page_block(dsm, there, &remote.count, page[i]);
+                len += dsm->page_bytes;
             }
-            if (0 == blocks || at != block[blocks - 1].at + block[blocks - 1].len) {
-                block[blocks++] = (dn_block_t){.at = at};
-            }
-            block[blocks - 1].len += dsm->page_bytes;
-            len += dsm->page_bytes;
         }
         op[keeper] = (dn_dsm_op_t){.status = DN_OK};
-        if (0 < blocks) {
-            const dn_sg_t sg = {.block = block, .count = blocks};
-            dn_xfer_t xfer = {.key = &dsm->card[keeper].cache, .len = len};
-            if (1 == blocks) {
-                xfer.local = to + block[0].at;
-                xfer.roff = block[0].at;
+        if (0 < len) {
+            dn_xfer_t xfer = {.local = to, .key = &dsm->card[keeper].cache, .len = len};
+            if (1 == local.count) {
+                xfer.local = to + here[0].at;
             } else {
-                xfer.local = to;
-                xfer.local_sg = xfer.remote_sg = &sg;
+                xfer.local_sg = &local;
+            }
+            if (1 == remote.count) {
+                xfer.roff = there[0].at;
+            } else {
+                xfer.remote_sg = &remote;
             }
             dn_dsm_op_start(&op[keeper], dsm->port, dsm->peer[keeper], &xfer, false);
         }
@@ -227,7 +237,7 @@ dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
         pthread_mutex_unlock(&dsm->table);
 
         for (uint32_t left = fetch; 0 < left && DN_OK == status;) {
-            status = NULL == dsm->host.spot ? dn_dsm_page_pull(dsm, dsm->raw, ours, left)
+            status = NULL == dsm->host.spot ? dn_dsm_page_pull(dsm, dsm->raw, ours, ours, left)
                                             : dn_dsm_host_fetch(dsm, ours, left);
             pthread_mutex_lock(&dsm->table);
             uint32_t again = 0;

@@ -628,6 +628,43 @@ static void what_the_kernel_takes_out_is_not_forgotten(const ground_t *g)
     }
 }
 
+/** More pages at once than a process of a host has places for: two threads have half of those of each home. */
+static void *prefetch_half(void *arg)
+{
+    const worker_t *worker = arg;
+    const ground_t *g = worker->ground;
+    const uint64_t home = 1200 / g->ranks, half = home / 2;
+
+    for (unsigned i = 0; i <= rounds / 40; i++) {
+        dn_check_equal(dn_dsm_acquire(g->dsm), DN_OK);
+        for (uint64_t first = worker->number * half; first + half <= 1200; first += home) {
+            dn_check_equal(dn_dsm_prefetch(g->dsm, g->wide + first * (PAGE / 8), half * PAGE), DN_OK);
+            for (uint64_t p = first; p < first + half; p++) {
+                dn_check_equal(g->wide[p * (PAGE / 8) + 4], p);
+            }
+        }
+    }
+    return NULL;
+}
+
+static void threads_fetch_many_pages_at_once(const ground_t *g)
+{
+    pthread_t thread[2];
+    worker_t worker[2] = {{g, 0}, {g, 1}};
+
+    for (uint64_t p = g->rank; p < 1200; p += g->ranks) {
+        g->wide[p * (PAGE / 8) + 4] = p;
+    }
+    barrier(g);
+    for (int i = 0; i < 2; i++) {
+        dn_check_equal(pthread_create(&thread[i], NULL, prefetch_half, &worker[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        dn_check_equal(pthread_join(thread[i], NULL), 0);
+    }
+    barrier(g);
+}
+
 /** What was prefetched is read without a fault. */
 static void prefetched_pages_are_here(const ground_t *g)
 {
@@ -780,6 +817,7 @@ static const struct {
     TEST(copies_that_their_home_does_not_know_of_are_dropped),
     TEST(reductions_are_the_same_everywhere),
     TEST(threads_use_it_at_once),
+    TEST(threads_fetch_many_pages_at_once),
     TEST(touched_memory_goes_to_system_calls),
     TEST(what_the_kernel_takes_out_is_not_forgotten),
     TEST(prefetched_pages_are_here),
