@@ -457,6 +457,62 @@ static void a_process_that_dies_with_a_page_taken_is_missed(dn_world_t *world)
     miss(dsm, 0 == world->rank ? dn_dsm_touch(dsm, at, 1, 0) : dn_dsm_barrier(dsm));
 }
 
+/** Are all threads of a process stopped? */
+static bool is_stopped(pid_t process)
+{
+    char path[64];
+    bool all = true;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int) process);
+    DIR *dir = opendir(path);
+    dn_check(NULL != dir);
+    for (struct dirent *entry = readdir(dir); NULL != entry; entry = readdir(dir)) {
+        all = all && ('.' == entry->d_name[0] || 'T' == dn_test_state((uint32_t) atoi(entry->d_name), NULL));
+    }
+    closedir(dir);
+    return all;
+}
+
+/** Ranks 0 and 1 are one host. What rank 0 sends to rank 2 comes there when that one goes on, and no sooner. */
+static void a_page_is_taken_until_what_is_sent_is_at_home(dn_world_t *world)
+{
+    dn_dsm_t *dsm = opened_with(world, "2");
+    const pid_t home = (pid_t) world->board->seat[2].os_pid;
+    void *at = NULL;
+
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_OK);
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_world_post(world, 0, 1);
+    if (0 == world->rank) {
+        dn_world_sleep(world, 1, 0, 1);
+        dn_world_sleep(world, 2, 0, 1);
+        *(volatile uint8_t *) at = 1;
+        kill(home, SIGSTOP);
+        while (!is_stopped(home)) {
+            sched_yield();
+        }
+        dn_world_post(world, 1, 1);
+        dn_check_equal(dn_dsm_release(dsm), DN_OK);
+        dn_world_post(world, 2, 1);
+    } else if (1 == world->rank) {
+        dn_dsm_spot_t *spot = dsm->host.spot;
+        dn_world_sleep(world, 0, 1, 1);
+        while (0 == dn_load_acquire_u32(&spot->sent)) {
+            sched_yield();
+        }
+        bool taken = true;
+        for (const uint64_t until = dn_dsm_clock() + 200000000; dn_dsm_clock() < until && taken;) {
+            taken = 1 + 0 == dn_load_acquire_u32(&spot->busy);
+        }
+        kill(home, SIGCONT);
+        dn_check(taken);
+        dn_world_sleep(world, 0, 2, 1);
+        dn_check_equal(dn_load_acquire_u32(&spot->busy), 0);
+    }
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
 /** Whoever the others find on their host, or do not. @param[in] alone  It does not share: 0 or 1, of three. */
 static void does_not_share(dn_world_t *world, uint32_t alone)
 {
@@ -709,6 +765,7 @@ static const dn_world_test_t by_network[] = {
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
     TEST(a_page_of_a_dead_process_ends_who_needs_it, 2),
+    TEST(a_page_is_taken_until_what_is_sent_is_at_home, 3),
 };
 #undef TEST
 
