@@ -31,7 +31,12 @@ static struct {
     __typeof__(PMIx_Get) *get;
 } dn_dsm_pmix;
 static pmix_proc_t dn_dsm_pmix_us;
-static bool dn_dsm_pmix_is_open;
+/** Of PMIx, as this file has begun it. */
+static enum {
+    DN_DSM_PMIX_CLOSED,
+    DN_DSM_PMIX_OPEN,
+    DN_DSM_PMIX_ENDED /**< by others of this process, which was said */
+} dn_dsm_pmix_state;
 
 /** A fence; there is one at a time. One that a process has waited for in vain may still end: nothing may be started before. */
 static struct {
@@ -44,9 +49,16 @@ static struct {
 
 static dn_status_t dn_dsm_pmix_failed(const char *what, pmix_status_t status)
 {
-    dn_log_error("shared memory: %s of PMIx has failed (%d): set DN_DSM_FOLDER, where the processes meet "
-                 "without it",
-                 what, (int) status);
+    if (PMIX_ERR_INIT == status && DN_DSM_PMIX_OPEN == dn_dsm_pmix_state) {
+        dn_dsm_pmix_state = DN_DSM_PMIX_ENDED;
+        dn_log_error("shared memory: PMIx was finalized in this process, and the memory is open: call "
+                     "PMIx_Finalize() no more often than PMIx_Init(), or set DN_DSM_FOLDER, where the "
+                     "processes meet without it");
+    } else if (DN_DSM_PMIX_ENDED != dn_dsm_pmix_state) {
+        dn_log_error("shared memory: %s of PMIx has failed (%d): set DN_DSM_FOLDER, where the processes meet "
+                     "without it",
+                     what, (int) status);
+    }
     return DN_ERR_ACCESS;
 }
 
@@ -238,7 +250,7 @@ static dn_status_t dn_dsm_pmix_open(dn_dsm_t *dsm, const char *folder, dn_group_
     if (PMIX_SUCCESS != begun) {
         return dn_dsm_pmix_failed("the beginning", begun);
     }
-    dn_dsm_pmix_is_open = true;
+    dn_dsm_pmix_state = DN_DSM_PMIX_OPEN;
     status = dn_dsm_pmix_agree(dsm);
     if (DN_OK == status && 0 == dsm->rank) {
         status = dn_dsm_meet_key(key);
@@ -256,10 +268,10 @@ static dn_status_t dn_dsm_pmix_open(dn_dsm_t *dsm, const char *folder, dn_group_
 static void dn_dsm_pmix_close(dn_dsm_t *dsm)
 {
     (void) dsm;
-    if (dn_dsm_pmix_is_open) {
-        dn_dsm_pmix_is_open = false;
+    if (DN_DSM_PMIX_OPEN == dn_dsm_pmix_state) {
         (void) dn_dsm_pmix.finalize(NULL, 0);
     }
+    dn_dsm_pmix_state = DN_DSM_PMIX_CLOSED;
 }
 
 const dn_dsm_meet_t dn_dsm_meet_pmix = {.open = dn_dsm_pmix_open,

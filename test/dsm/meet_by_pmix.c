@@ -4,11 +4,13 @@
  */
 /** @file
  * One of two processes that meet by PMIx: what is not told is not waited for, and after a fence that was waited for in vain comes a
- * sentence. usage: meet_by_pmix FOLDER, which has a pipe "waited".
+ * sentence. With a second argument one of them finalizes PMIx alone. usage: meet_by_pmix FOLDER [alone], which has a pipe "waited".
  */
 #include "dn_config.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../dn_test.h"
@@ -66,18 +68,46 @@ static void wait_in_vain(dn_dsm_t *dsm)
     meet_at_pipe(O_WRONLY);
 }
 
+/** Rank 1 finalizes PMIx once too often: it is told so, once, and rank 0 does not wait for ever. */
+static void finalize_alone(dn_dsm_t *dsm)
+{
+    uint8_t done = 1;
+
+    if (1 == dsm->rank) {
+        void *const library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_NOLOAD);
+        void *const symbol = NULL == library ? NULL : dlsym(library, "PMIx_Finalize");
+        int (*finalize)(const void *info, size_t infos) = NULL;
+        memcpy(&finalize, &symbol, sizeof(symbol));
+        need(NULL != finalize && 0 == finalize(NULL, 0), dsm, "PMIx is not finalized");
+        need(DN_ERR_ACCESS == dn_dsm_meet_all(dsm, "done", &done, sizeof(done)), dsm, "PMIx goes on");
+        dn_dsm_meet_pmix.close(dsm);
+        meet_at_pipe(O_WRONLY);
+        meet_at_pipe(O_RDONLY);
+        return;
+    }
+    meet_at_pipe(O_RDONLY);
+    need(DN_ERR_UNREACH == dn_dsm_meet_all(dsm, "done", &done, sizeof(done)), dsm, "a fence without rank 1");
+    meet_at_pipe(O_WRONLY);
+    dn_dsm_meet_pmix.close(dsm);
+}
+
 int main(int argc, char **argv)
 {
     dn_dsm_t dsm = {.meet = &dn_dsm_meet_pmix};
     dn_dsm_config_t config;
 
-    if (2 != argc || 0 != chdir(argv[1]) || DN_OK != dn_dsm_config_env(&config)) {
+    if (2 > argc || 0 != chdir(argv[1]) || DN_OK != dn_dsm_config_env(&config)) {
         return 99;
     }
     dsm.rank = config.rank;
     dsm.ranks = config.ranks;
     dsm.timeout_s = 20;
     open_it(&dsm);
+    if (3 == argc) {
+        dsm.timeout_s = 1;
+        finalize_alone(&dsm);
+        return failed;
+    }
     dn_dsm_meet_pmix.close(&dsm);
     open_it(&dsm);
     hear_what_is_not_told(&dsm);
