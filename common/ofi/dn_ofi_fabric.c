@@ -126,15 +126,19 @@ static size_t dn_ofi_inject_max(const struct fi_info *info)
     return NULL != strstr(provider, "ofi_rxd") ? 0 : info->tx_attr->inject_size;
 }
 
-/** How long a message may be. ofi_rxm fetches long ones by reads, and until libfabric 1.18 tcp frees a read
- * twice when the connection is closed in the midst of it, as it is when a peer has fallen silent. */
+/** How long a message may be. Two faults of libfabric want that ofi_rxm sends each at once. It fetches long messages by reads, and
+ * until libfabric 1.18 tcp frees a read twice when the connection is closed in the midst of it, as it is when a peer has fallen
+ * silent. Those of a middle length it sends in parts, and from libfabric 2.0 on, to 2.6 at least, it crashes when it closes a
+ * connection by which only some of the parts have come. */
 static size_t dn_ofi_message_max(const dn_ofi_lib_t *lib, const struct fi_info *info)
 {
     const size_t most = info->ep_attr->max_msg_size;
-    const int reads = NULL != strstr(info->fabric_attr->prov_name, "tcp;ofi_rxm")
-                      && FI_VERSION_LT(lib->version(), FI_VERSION(1, 18));
+    const char *provider = info->fabric_attr->prov_name;
+    const uint32_t version = lib->version();
+    const int reads = NULL != strstr(provider, "tcp;ofi_rxm") && FI_VERSION_LT(version, FI_VERSION(1, 18));
+    const int parts = NULL != strstr(provider, "ofi_rxm") && !FI_VERSION_LT(version, FI_VERSION(2, 0));
 
-    return reads ? dn_ofi_between(DN_OFI_RXM_EAGER, 0, most) : most;
+    return reads || parts ? dn_ofi_between(DN_OFI_RXM_EAGER, 0, most) : most;
 }
 
 dn_status_t dn_ofi_fabric_open(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
