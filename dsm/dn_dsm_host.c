@@ -340,18 +340,13 @@ void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 
 _Static_assert(64 == DN_DSM_FETCH, "dn_dsm_host_t::free has a bit for each place");
 
-/** Take places, in rising order. What is there is used again and again, so few pages of memory do. `table` is held.
- * @return false: there are not so many. */
-static bool dn_dsm_host_take_places(dn_dsm_host_t *host, uint32_t count, uint32_t *place)
+/** Take a place, of the free ones the first. What is there is used again and again, so few pages of memory do. `table` is held. */
+static uint32_t dn_dsm_host_take_place(dn_dsm_host_t *host)
 {
-    if ((uint32_t) __builtin_popcountll(host->free) < count) {
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        place[i] = (uint32_t) __builtin_ctzll(host->free);
-        host->free &= host->free - 1;
-    }
-    return true;
+    const uint32_t place = (uint32_t) __builtin_ctzll(host->free);
+
+    host->free &= host->free - 1;
+    return place;
 }
 
 static void dn_dsm_host_give_places(dn_dsm_t *dsm, uint32_t count, const uint32_t *place)
@@ -372,26 +367,48 @@ typedef struct dn_dsm_fetch {
     uint64_t known[DN_DSM_HOST_KNOWN];
 } dn_dsm_fetch_t;
 
-/** Which of these pages, which are taken, are to be fetched? @return false: there are not so many places. */
-static bool dn_dsm_host_look(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, dn_dsm_fetch_t *fetch)
+/** Which of these pages, which are taken, are to be fetched? @return how many of them were looked at, until no place was free. */
+static uint32_t dn_dsm_host_look(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, dn_dsm_fetch_t *fetch)
 {
+    uint32_t i = 0;
+
     pthread_mutex_lock(&dsm->table);
     fetch->count = 0;
     /* C1: pairs with C0. */
     const uint64_t now = 1 + dn_load_acquire(dsm->host.clock);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!dn_dsm_host_has(dsm, page[i])) {
+    for (bool full = false; i < count && !full; i += !full) {
+        const bool has = dn_dsm_host_has(dsm, page[i]);
+        full = !has && 0 == dsm->host.free;
+        if (!has && !full) {
             const uint32_t some = fetch->count++;
             fetch->since[some] = 0 != (dsm->page[page[i]].flags & DN_DSM_SHARED) ? now : 0;
             for (uint32_t r = 0; r < dsm->ranks; r++) {
                 fetch->known[some * dsm->ranks + r] = dn_dsm_notes_interval(&dsm->notes, page[i], r);
             }
             fetch->page[some] = page[i];
+            fetch->place[some] = dn_dsm_host_take_place(&dsm->host);
         }
     }
-    const bool all = dn_dsm_host_take_places(&dsm->host, fetch->count, fetch->place);
     pthread_mutex_unlock(&dsm->table);
-    return all;
+    return i;
+}
+
+/** Have what was looked at here. */
+static dn_status_t dn_dsm_host_bring(dn_dsm_t *dsm, const dn_dsm_fetch_t *fetch)
+{
+    dn_status_t status = DN_OK;
+
+    if (0 < fetch->count) {
+        status = dn_dsm_page_pull(dsm, dsm->beside, fetch->place, fetch->page, fetch->count);
+    }
+    for (uint32_t i = 0; i < fetch->count && DN_OK == status; i++) {
+        const uint64_t at = (uint64_t) fetch->page[i] * dsm->page_bytes;
+        const uint8_t *fresh = dsm->beside + (uint64_t) fetch->place[i] * dsm->page_bytes;
+        dn_dsm_merge(dsm->raw + at, dsm->twin + at, fresh, dsm->page_bytes);
+        dn_dsm_host_note(dsm, fetch->page[i], fetch->since[i], fetch->known + i * dsm->ranks);
+    }
+    dn_dsm_host_give_places(dsm, fetch->count, fetch->place);
+    return status;
 }
 
 /** The same of few pages, so that what is known of them has room on the stack. */
@@ -404,23 +421,12 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
     if (DN_OK != status) {
         return status;
     }
-    /* Who has places has his pages, too, and waits for transfers alone. */
-    while (!dn_dsm_host_look(dsm, page, count, &fetch)) {
-        status = dn_dsm_wait(dsm, &wait, 0);
-        if (DN_OK != status) {
-            dn_dsm_host_give(dsm, page, count);
-            return status;
-        }
+    for (uint32_t i = 0; i < count && DN_OK == status;) {
+        const uint32_t looked = dn_dsm_host_look(dsm, page + i, count - i, &fetch);
+        /* A thread that has places has its pages, too, and waits for transfers alone. */
+        status = 0 != looked ? dn_dsm_host_bring(dsm, &fetch) : dn_dsm_wait(dsm, &wait, 0);
+        i += looked;
     }
-    status =
-        0 < fetch.count ? dn_dsm_page_pull(dsm, dsm->beside, fetch.place, fetch.page, fetch.count) : DN_OK;
-    for (uint32_t i = 0; i < fetch.count && DN_OK == status; i++) {
-        const uint64_t at = (uint64_t) fetch.page[i] * dsm->page_bytes;
-        const uint8_t *fresh = dsm->beside + (uint64_t) fetch.place[i] * dsm->page_bytes;
-        dn_dsm_merge(dsm->raw + at, dsm->twin + at, fresh, dsm->page_bytes);
-        dn_dsm_host_note(dsm, fetch.page[i], fetch.since[i], fetch.known + i * dsm->ranks);
-    }
-    dn_dsm_host_give_places(dsm, fetch.count, fetch.place);
     dn_dsm_host_give(dsm, page, count);
     return status;
 }

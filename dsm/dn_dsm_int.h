@@ -52,7 +52,7 @@
  * Ranks of one host may have one cache: dn_dsm_host.h. Then "its home" is any rank of the home's host, and where the states above say
  * that a page is fetched or sent, or has a twin, that is for all ranks of the host; each has states of its own.
  *
- * Order of locks: a lock's own, `sync`, pages that are taken (dn_dsm_host.h), `table`. With `table` held nothing waits and libdimmnet is
+ * Order of locks: a lock's own, `sync`, pages that are taken, places for what is fetched (dn_dsm_host.h), `table`. With `table` held nothing waits and libdimmnet is
  * not called. A fault takes pages and `table`, never `sync`; nobody touches the front while he holds `table`.
  */
 #ifndef DN_DSM_INT_H

@@ -207,6 +207,9 @@ static dn_status_t dn_dsm_pmix_hear(dn_dsm_t *dsm, uint32_t rank, const char *wh
     (void) dsm;
     dn_dsm_pmix_name(dn_dsm_pmix_fence.count, what, name);
     const pmix_status_t status = dn_dsm_pmix_get(rank, name, &value);
+    if (PMIX_ERR_INIT == status) {
+        return dn_dsm_pmix_failed("a question", status);
+    }
     if (PMIX_SUCCESS != status) {
         dn_log_error("shared memory: PMIx has no \"%s\" of rank %u (%d): see what that process says, or set "
                      "DN_DSM_FOLDER, where the processes meet without PMIx",
