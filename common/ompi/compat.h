@@ -36,10 +36,13 @@
 #ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
 #    include "opal/mca/pmix/pmix-internal.h"
 #    define DN_OMPI_MODEX_GLOBAL PMIX_GLOBAL
+/** Whether the modex waits for ever for what a process of another host does not tell there. */
+#    define DN_OMPI_MODEX_WAITS true
 #else
 #    include "ompi/mca/rte/rte.h"
 #    include "opal/mca/pmix/pmix.h"
 #    define DN_OMPI_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+#    define DN_OMPI_MODEX_WAITS  false
 #endif
 
 /** @name Versions of the frameworks, for a component's first line */

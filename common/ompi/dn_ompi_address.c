@@ -144,9 +144,9 @@ static bool modex_find(const opal_process_name_t *proc, uint8_t **bytes_p, size_
     const bool is_kept = OPAL_PROC_MY_NAME.jobid == proc->jobid;
     bool found = is_kept && modex_recall(proc->vpid, bytes_p, len_p);
 
-    /* The processes of a job open their ports at the same time. Where this one's came after the modex, so did theirs, and Open MPI 5.0
-     * waits for ever for what a process of another host does not tell there. */
-    if (found || (is_kept && NULL != told[DN_OMPI_ADDRESS_FIRST])) {
+    /* The processes of a job open their ports at the same time. Where this one's came after the modex, so did theirs. Of another job's
+     * processes that is not known. */
+    if (found || (DN_OMPI_MODEX_WAITS && is_kept && NULL != told[DN_OMPI_ADDRESS_FIRST])) {
         return found;
     }
     opal_mutex_lock(&modex.asking);
