@@ -523,7 +523,7 @@ static dn_status_t dn_page_choose(dn_mapping_t *map, const char *detect)
     }
     const dn_status_t status = dn_dsm_detect_choose("mapped pages", detect, &map->watch);
     if (DN_OK == status) {
-        const uint64_t pages = (map->len + map->watch.page_bytes - 1) / map->watch.page_bytes;
+        const uint64_t pages = (map->len - 1) / map->watch.page_bytes + 1;
         if (UINT32_MAX < pages) {
             dn_log_error("mapped pages: %llu bytes are more than there are numbers of pages: map less",
                          (unsigned long long) map->len);

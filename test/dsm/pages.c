@@ -496,6 +496,10 @@ static void calls_refuse_what_is_wrong(dn_world_t *world)
     refused(dn_page_map(world->port, peer, key, UINT64_MAX, 2, detect, &map), DN_ERR_RANGE,
             "leave the segment");
     refused(dn_page_map(world->port, peer, key, 0, 1, "never", &map), DN_ERR_PARAM, "\"never\"");
+    dn_key_t made_up = *key;
+    made_up.len = UINT64_MAX;
+    refused(dn_page_map(world->port, peer, &made_up, 0, UINT64_MAX, "segv", &map), DN_ERR_NOMEM,
+            "more than there are numbers");
     uint8_t *at = mapped(world, PAGE, PAGE, &map);
     refused(dn_page_touch(map, at, PAGE + 1, 0), DN_ERR_RANGE, "are not in the mapping");
     refused(dn_page_touch(map, at - 1, 1, 0), DN_ERR_RANGE, "are not in the mapping");
