@@ -11,7 +11,7 @@
  *               access               done                write
  *     ABSENT ----------> FETCHING ----------> CLEAN <-------------> DIRTY
  *       ^                  |  ^ acquire         |       release       |
- *       |                  +--+ meanwhile       |                     |
+ *       |                  +--+ meanwhile, once |                     |
  *       +------------------- acquire -----------+                     |
  *       +----- sent ----- DROPPING <-------------------- acquire -----+
  *
@@ -82,7 +82,9 @@ struct dn_mapping {
     pthread_mutex_t sync; /**< of releases and acquires */
     pthread_mutex_t table;
     dn_page_t *page;
-    uint32_t acquires;   /**< it wraps, and is only asked whether it is another. Under `table` */
+    uint32_t acquires; /**< it wraps, and is only asked whether it is another. Under `table` */
+    uint32_t
+        again; /**< threads that fetch once more, as an acquire came: the next one waits. Under `table` */
     dn_dsm_list_t dirty; /**< that became so since the last release. Under `table` */
     dn_dsm_list_t flush; /**< to be compared and sent. Under `sync` */
     dn_block_t *blocks;  /**< room for DN_PAGE_BLOCKS, and those of a page more. Under `sync` */
@@ -207,24 +209,25 @@ static dn_status_t dn_page_fetch(dn_mapping_t *map, uint32_t first, uint32_t cou
                                  uint32_t acquires)
 {
     dn_dsm_span_t span = {.watch = &map->watch};
-    dn_status_t status;
-    bool again;
+    dn_status_t status = dn_page_pull(map, first, count);
 
-    do {
+    pthread_mutex_lock(&map->table);
+    if (DN_OK == status && acquires != map->acquires) {
+        map->again++;
+        pthread_mutex_unlock(&map->table);
         status = dn_page_pull(map, first, count);
         pthread_mutex_lock(&map->table);
-        again = DN_OK == status && acquires != map->acquires;
-        acquires = map->acquires;
-        for (uint32_t page = first; !again && page < first + count; page++) {
-            if (DN_OK == status) {
-                dn_page_arrive(map, page, kind, &span);
-            } else {
-                dn_page_set(map, page, DN_PAGE_ABSENT);
-            }
+        map->again--;
+    }
+    for (uint32_t page = first; page < first + count; page++) {
+        if (DN_OK == status) {
+            dn_page_arrive(map, page, kind, &span);
+        } else {
+            dn_page_set(map, page, DN_PAGE_ABSENT);
         }
-        dn_dsm_span_end(&span);
-        pthread_mutex_unlock(&map->table);
-    } while (again);
+    }
+    dn_dsm_span_end(&span);
+    pthread_mutex_unlock(&map->table);
     /* Other threads may wait for these. */
     dn_wait_ring(map->port);
     return status;
@@ -374,12 +377,26 @@ static dn_status_t dn_page_send_written(dn_mapping_t *map)
     return status;
 }
 
+/** What an acquire has sent back to fetch once more is fetched before the next one: so a PULL is made twice at most, however often
+ * others acquire. `table` is held, but while this waits. */
+static void dn_page_await_fetches(dn_mapping_t *map)
+{
+    dn_wait_t wait = {0};
+
+    while (0 != map->again) {
+        pthread_mutex_unlock(&map->table);
+        dn_dsm_pause(map->port, &wait, 0);
+        pthread_mutex_lock(&map->table);
+    }
+}
+
 static dn_status_t dn_page_drop(dn_mapping_t *map)
 {
     dn_dsm_span_t span = {.watch = &map->watch};
     uint64_t dropped = 0;
 
     pthread_mutex_lock(&map->table);
+    dn_page_await_fetches(map);
     map->acquires++;
     map->dirty.count = 0;
     for (uint32_t page = 0; page < map->pages; page++) {

@@ -25,7 +25,7 @@
 /** A page. */
 #define PAGE ((uint64_t) sysconf(_SC_PAGESIZE))
 
-enum { ROUNDS = 100, WRITERS = 3, WRITER_PAGES = 6, WRITER_ROUNDS = 300 };
+enum { ROUNDS = 100, WRITERS = 3, WRITER_PAGES = 6, WRITER_ROUNDS = 300, TOUCHED_PAGES = 1024 };
 
 static const char *detect; /**< of the run */
 
@@ -482,6 +482,45 @@ static void threads_lose_no_store(dn_world_t *world)
     dn_world_stop(world);
 }
 
+typedef struct acquirer {
+    dn_mapping_t *map;
+    uint32_t acquires; /**< atomic */
+    uint32_t ends;     /**< the same */
+} acquirer_t;
+
+static void *acquire_all_the_time(void *arg)
+{
+    acquirer_t *acquirer = arg;
+
+    while (0 == dn_load_relaxed_u32(&acquirer->ends)) {
+        acquire(acquirer->map);
+        dn_store_relaxed_u32(&acquirer->acquires, acquirer->acquires + 1);
+    }
+    return NULL;
+}
+
+/** A thread has many pages while another one acquires all the time: no page is fetched more than twice. */
+static void a_thread_that_acquires_keeps_no_other_from_its_pages(dn_world_t *world)
+{
+    uint8_t *memory = shared(world, TOUCHED_PAGES * PAGE);
+
+    if (NULL == memory) {
+        acquirer_t acquirer = {0};
+        pthread_t thread;
+        uint8_t *at = mapped(world, 0, TOUCHED_PAGES * PAGE, &acquirer.map);
+        dn_check_equal(pthread_create(&thread, NULL, acquire_all_the_time, &acquirer), 0);
+        while (10 > dn_load_relaxed_u32(&acquirer.acquires)) {
+            sched_yield();
+        }
+        dn_check_equal(dn_page_touch(acquirer.map, at, TOUCHED_PAGES * PAGE, 0), DN_OK);
+        dn_store_relaxed_u32(&acquirer.ends, 1);
+        pthread_join(thread, NULL);
+        dn_check(stat_of(acquirer.map).fetched <= 2 * TOUCHED_PAGES);
+        unmap(acquirer.map);
+    }
+    dn_world_stop(world);
+}
+
 static void calls_refuse_what_is_wrong(dn_world_t *world)
 {
     (void) shared(world, 2 * PAGE);
@@ -714,6 +753,7 @@ static const struct {
     TEST(pages_that_the_kernel_takes_out_come_back, 2, 0),
     TEST(touched_pages_are_for_system_calls, 2, 0),
     TEST(threads_lose_no_store, 2, 0),
+    TEST(a_thread_that_acquires_keeps_no_other_from_its_pages, 2, 0),
     TEST(calls_refuse_what_is_wrong, 1, 0),
     TEST(other_accesses_end_the_process, 1, 0),
     /* Elsewhere a PUSH there ends the owner. */
