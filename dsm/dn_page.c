@@ -82,7 +82,7 @@ struct dn_mapping {
     pthread_mutex_t sync; /**< of releases and acquires */
     pthread_mutex_t table;
     dn_page_t *page;
-    uint32_t acquires; /**< it wraps, and is only asked whether it is another. Under `table` */
+    uint32_t acquires; /**< from dn_first() on; it is only asked whether it is another. Under `table` */
     uint32_t
         again; /**< threads that fetch once more, as an acquire came: the next one waits. Under `table` */
     dn_dsm_list_t dirty; /**< that became so since the last release. Under `table` */
@@ -577,6 +577,7 @@ dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t *key, u
     map->key = *key;
     map->off = off;
     map->len = len;
+    map->acquires = dn_first(port);
     pthread_mutex_init(&map->sync, NULL);
     pthread_mutex_init(&map->table, NULL);
     dn_status_t status = dn_page_choose(map, detect);
