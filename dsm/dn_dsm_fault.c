@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <ucontext.h>
 
 __thread int dn_dsm_inside __attribute__((tls_model("initial-exec")));
@@ -151,14 +152,19 @@ static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
             continue;
         }
         struct sigaction before;
-        if (0 != sigaction(numbers[i], &action, &before)) {
-            return DN_ERR_ACCESS;
-        }
-        /* Not ours: it is the first time, or the program has installed one since. */
-        if (0 == (before.sa_flags & SA_SIGINFO) || dn_dsm_fault_handle != before.sa_sigaction) {
+        bool installed = 0 == sigaction(numbers[i], NULL, &before);
+        /* Not ours: it is the first time, or the program has installed one since. Ours needs to know it from its first call on. */
+        if (installed
+            && (0 == (before.sa_flags & SA_SIGINFO) || dn_dsm_fault_handle != before.sa_sigaction)) {
             dn_dsm_fault_before[i] = before;
             dn_dsm_fault_first[i] = dn_dsm_fault_watched[i] ? dn_dsm_fault_first[i] : before;
-            dn_dsm_fault_watched[i] = true;
+            installed = 0 == sigaction(numbers[i], &action, NULL);
+            dn_dsm_fault_watched[i] = dn_dsm_fault_watched[i] || installed;
+        }
+        if (!installed) {
+            dn_log_error("the kernel does not let a handler of signal %d be installed (%s)", numbers[i],
+                         strerror(errno));
+            return DN_ERR_ACCESS;
         }
     }
     return DN_OK;
