@@ -84,6 +84,39 @@ static int dn_dsm_fault_kind(const void *context)
 #endif
 }
 
+/** Do pages permit or forbid the access? Else making one accessible does not help: a page is not to be executed, its memory is broken, or a
+ * key of the program protects it. SEGV_MAPERR comes in a child, which has no pages. */
+static bool dn_dsm_fault_is_of_pages(int number, const siginfo_t *info, const void *context)
+{
+#if defined(__x86_64__)
+    /* Bit 4 of the error code: the processor was fetching an instruction. */
+    if (0 != (((const ucontext_t *) context)->uc_mcontext.gregs[REG_ERR] & 16)) {
+        return false;
+    }
+#else
+    (void) context;
+#endif
+    return SIGBUS == number ? BUS_ADRERR == info->si_code
+                            : SEGV_ACCERR == info->si_code || SEGV_MAPERR == info->si_code;
+}
+
+/** Call the handler of before, with what it has blocked: ours blocks nothing. */
+static void dn_dsm_fault_call(const struct sigaction *before, int number, siginfo_t *info, void *context)
+{
+    sigset_t blocked = before->sa_mask, own;
+
+    if (0 == (before->sa_flags & SA_NODEFER)) {
+        sigaddset(&blocked, number);
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked, &own);
+    if (0 != (before->sa_flags & SA_SIGINFO)) {
+        before->sa_sigaction(number, info, context);
+    } else {
+        before->sa_handler(number);
+    }
+    pthread_sigmask(SIG_SETMASK, &own, NULL);
+}
+
 /** Do what would have been done without us. @param[in] why  A sentence on the address, of the range @p what; NULL: none. */
 static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const char *what, const char *why)
 {
@@ -97,15 +130,13 @@ static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const 
         dn_log_error("%s: %p %s", what, info->si_addr, why);
     }
     dn_dsm_fault_passed = info;
-    if (0 != (before->sa_flags & SA_SIGINFO)) {
-        before->sa_sigaction(number, info, context);
-    } else if (SIG_DFL != before->sa_handler && SIG_IGN != before->sa_handler) {
-        before->sa_handler(number);
+    if (SIG_DFL != before->sa_handler && SIG_IGN != before->sa_handler) {
+        dn_dsm_fault_call(before, number, info, context);
     } else if (0 < info->si_code || SIG_DFL == before->sa_handler) {
         /* The access is made again, and ends the process where a debugger finds it; the kernel heeds no SIG_IGN there either. */
         signal(number, SIG_DFL);
         if (0 >= info->si_code) {
-            /* Sent by kill(2) or the like: it comes again when the handler is left. */
+            /* Sent by kill(2) or the like: it ends the process here. */
             raise(number);
         }
     }
@@ -116,23 +147,19 @@ static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
 {
     const int error = errno;
     const uint8_t *at = info->si_addr;
-    dn_dsm_range_t *range = 0 < info->si_code ? dn_dsm_range_find(at) : NULL;
+    dn_dsm_range_t *range = dn_dsm_fault_is_of_pages(number, info, context) ? dn_dsm_range_find(at) : NULL;
+    const char *why = NULL;
 
-    if (NULL == range) {
-        dn_dsm_fault_pass(number, info, context, NULL, NULL);
-        return;
-    }
-    const char *why =
-        "was accessed in a signal handler, or in a function that progress calls, while the thread "
-        "was inside of libdn_dsm; neither must touch such memory";
-    if (0 == dn_dsm_inside) {
+    if (NULL != range && 0 != dn_dsm_inside) {
+        why = "was accessed in a signal handler, or in a function that progress calls, while the thread "
+              "was inside of libdn_dsm; neither must touch such memory";
+    } else if (NULL != range) {
         dn_dsm_inside++;
         why = range->access(range, (uint64_t) (at - range->at), dn_dsm_fault_kind(context));
         dn_dsm_inside--;
     }
-    if (NULL != why) {
-        dn_dsm_fault_pass(number, info, context, range->what, why);
-        return;
+    if (NULL == range || NULL != why) {
+        dn_dsm_fault_pass(number, info, context, NULL == range ? NULL : range->what, why);
     }
     errno = error;
 }

@@ -585,6 +585,60 @@ static void other_accesses_end_the_process(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Is a signal blocked? */
+static bool is_blocked(int number)
+{
+    sigset_t blocked;
+
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    return 0 != sigismember(&blocked, number);
+}
+
+static volatile sig_atomic_t blocks_what_it_asked_for;
+
+static void earlier_handler(int number)
+{
+    blocks_what_it_asked_for = is_blocked(number) && is_blocked(SIGUSR1);
+}
+
+/** The handler that was there before is called as if it were the only one. */
+static void an_earlier_handler_has_signals_blocked(dn_world_t *world)
+{
+    struct sigaction earlier = {.sa_handler = earlier_handler};
+    dn_mapping_t *map;
+
+    sigemptyset(&earlier.sa_mask);
+    sigaddset(&earlier.sa_mask, SIGUSR1);
+    (void) shared(world, PAGE);
+    dn_world_connect_to(world, 0);
+    dn_check_equal(sigaction(SIGSEGV, &earlier, NULL), 0);
+    (void) mapped(world, 0, PAGE, &map);
+    raise(SIGSEGV);
+    dn_check(blocks_what_it_asked_for);
+    dn_check(!is_blocked(SIGSEGV) && !is_blocked(SIGUSR1));
+    unmap(map);
+    dn_world_stop(world);
+}
+
+#ifdef __x86_64__
+static void execute_a_page(dn_world_t *world)
+{
+    dn_mapping_t *map;
+
+    (void) shared(world, PAGE);
+    dn_world_connect_to(world, 0);
+    ((void (*)(void)) mapped(world, 0, PAGE, &map))();
+}
+
+static void a_page_that_is_executed_ends_the_process(dn_world_t *world)
+{
+    char said[2000];
+    const int status = in_a_child(world, execute_a_page, said, sizeof(said));
+
+    dn_check(WIFSIGNALED(status) && SIGALRM != WTERMSIG(status));
+}
+#endif
+
 /** Rank 1 has a segment and dies when the other has mapped it. */
 static void own_and_die(dn_world_t *world)
 {
@@ -756,6 +810,10 @@ static const struct {
     TEST(a_thread_that_acquires_keeps_no_other_from_its_pages, 2, 0),
     TEST(calls_refuse_what_is_wrong, 1, 0),
     TEST(other_accesses_end_the_process, 1, 0),
+    TEST(an_earlier_handler_has_signals_blocked, 1, COPIES),
+#ifdef __x86_64__
+    TEST(a_page_that_is_executed_ends_the_process, 1, COPIES),
+#endif
     /* Elsewhere a PUSH there ends the owner. */
     TEST(a_release_tells_what_cannot_be_stored, 2, COPIES | NEAR),
     TEST(a_release_tells_that_the_owner_is_lost, 2, COPIES | QUICK),
