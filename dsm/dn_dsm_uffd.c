@@ -99,6 +99,12 @@ static int dn_dsm_uffd_register(int fd, void *at, uint64_t len)
     return 0 == ioctl(fd, UFFDIO_REGISTER, &range) ? 0 : errno;
 }
 
+/** Have pages be accessed here for the first time again: their bytes stay in the file. Locked memory stays mapped: EINVAL. */
+static int dn_dsm_uffd_clear(void *at, uint64_t len)
+{
+    return 0 == madvise(at, len, MADV_DONTNEED) ? 0 : errno;
+}
+
 /** Map pages that are in the file. One may be mapped by now, as another thread has had the same fault: it stays as it is. */
 static int dn_dsm_uffd_continue(int fd, void *at, uint64_t len, uint64_t mode)
 {
@@ -201,6 +207,9 @@ static const char *dn_dsm_uffd_probe(uint64_t more, dn_dsm_uffd_try_fn_t try)
 
 static const char *dn_dsm_uffd_try(int fd, uint8_t *front, uint64_t page)
 {
+    if (0 != dn_dsm_uffd_clear(front, page)) {
+        return "the program has its memory locked (mlockall(2))";
+    }
     return 0 == dn_dsm_uffd_register(fd, front, page)
                    && 0 == dn_dsm_uffd_continue(fd, front, page, UFFDIO_CONTINUE_MODE_WP)
                ? NULL
@@ -226,7 +235,9 @@ static int dn_dsm_uffd_open_with(dn_dsm_watch_t *watch, uint64_t more, void *at,
     if (0 > watch->fd) {
         return errno;
     }
-    const int error = dn_dsm_uffd_register(watch->fd, at, len);
+    int error = dn_dsm_uffd_register(watch->fd, at, len);
+    /* Where the program has its memory locked, all pages are here. */
+    error = 0 != error ? error : dn_dsm_uffd_clear(at, len);
     if (0 != error) {
         dn_dsm_uffd_shut(&watch->fd);
     }
@@ -247,7 +258,7 @@ static int dn_dsm_uffd_set(const dn_dsm_watch_t *watch, void *at, uint64_t len, 
                            dn_dsm_access_t to)
 {
     if (DN_DSM_NONE == to) {
-        return 0 == madvise(at, len, MADV_DONTNEED) ? 0 : errno;
+        return dn_dsm_uffd_clear(at, len);
     }
     if (DN_DSM_NONE == from) {
         return dn_dsm_uffd_continue(watch->fd, at, len, DN_DSM_READ == to ? UFFDIO_CONTINUE_MODE_WP : 0);

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "dn_dsm.h"
 #include "errors.h"
@@ -547,6 +548,28 @@ static void calls_refuse_what_is_wrong(dn_world_t *world)
     dn_world_stop(world);
 }
 
+/** Memory that is locked is here, whether it was accessed or not: "uffd" and "scan" do not detect the first access. */
+static void locked_memory_is_refused_or_detected(dn_world_t *world)
+{
+    uint8_t *memory = shared(world, PAGE);
+    const dn_key_t *key = &world->me->key[0];
+    dn_mapping_t *map = NULL;
+
+    memory[1] = 1;
+    dn_world_connect_to(world, 0);
+    /* By syscall(), as sanitizers do nothing for mlockall(). */
+    dn_check_equal(syscall(SYS_mlockall, MCL_FUTURE), 0);
+    if (0 == strcmp(detect, "uffd") || 0 == strcmp(detect, "scan")) {
+        refused(dn_page_map(world->port, world->peer[0], key, 0, PAGE, detect, &map), DN_ERR_UNSUPPORTED,
+                "memory locked");
+    } else {
+        dn_check_equal(mapped(world, 0, PAGE, &map)[1], 1);
+        unmap(map);
+    }
+    dn_check_equal(syscall(SYS_munlockall), 0);
+    dn_world_stop(world);
+}
+
 static dn_mapping_t *of_the_parent;
 
 static void load_in_a_child(dn_world_t *world)
@@ -810,6 +833,7 @@ static const struct {
     TEST(a_thread_that_acquires_keeps_no_other_from_its_pages, 2, 0),
     TEST(calls_refuse_what_is_wrong, 1, 0),
     TEST(other_accesses_end_the_process, 1, 0),
+    TEST(locked_memory_is_refused_or_detected, 1, 0),
     TEST(an_earlier_handler_has_signals_blocked, 1, COPIES),
 #ifdef __x86_64__
     TEST(a_page_that_is_executed_ends_the_process, 1, COPIES),
