@@ -6,9 +6,9 @@
  * Mappings of a peer's memory.
  *
  * Memory. A mapping is memory that is there twice, as in dn_dsm_int.h: `raw`, for the library, and `front`, for the program. A third range has
- * the twins. The life of a page:
+ * the twins. The life of a page, without a scan:
  *
- *               access               done                write
+ *               access            done, a read          write
  *     ABSENT ----------> FETCHING ----------> CLEAN <-------------> DIRTY
  *       ^                  |  ^ acquire         |       release       |
  *       |                  +--+ meanwhile, once |                     |
@@ -22,8 +22,10 @@
  * comparison has that store, or the next release has it. An acquire has to know that all was sent before a page may be
  * fetched again, so it takes the pages out of the front before it compares: threads that want one wait.
  *
+ * A page that a write has fetched is DIRTY at once.
+ *
  * Where the way of detection has a scan, no page becomes DIRTY: each has its twin from the start, a release asks which CLEAN ones were
- * written, and an acquire compares all.
+ * written, and an acquire compares all: each CLEAN one is DROPPING until it was sent.
  *
  * Order of locks: `sync`, `table`. With `table` held nothing waits and libdimmnet is not called. A fault takes `table` only; nobody touches the front
  * while he holds it.
@@ -266,7 +268,7 @@ static const char *dn_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     dn_mapping_t *map = (dn_mapping_t *) range;
 
     if (getpid() != map->process) {
-        return "was accessed after fork() in the child, which has no mapping: map there what it needs";
+        return "was accessed after fork() in the child, which has no mapping";
     }
     dn_page_count(&map->stat.faults, 1);
     const dn_status_t status = dn_page_have(map, (uint32_t) (off / map->watch.page_bytes), 1, kind);
@@ -346,7 +348,7 @@ static void dn_page_found(void *arg, const void *at, uint64_t len)
     }
 }
 
-/** Those that became DIRTY are in map->flush, and none is DIRTY any more for this. `table` is held, too. */
+/** Have those that became DIRTY in map->flush: the caller makes them CLEAN. `table` is held, too. */
 static void dn_page_take_dirty(dn_mapping_t *map)
 {
     const dn_dsm_list_t empty = map->flush;
@@ -510,15 +512,16 @@ static dn_status_t dn_page_open(dn_mapping_t *map)
     map->dirty.page = malloc(map->pages * sizeof(*map->dirty.page));
     map->flush.page = malloc(map->pages * sizeof(*map->flush.page));
     map->blocks = malloc((DN_PAGE_BLOCKS + DN_DSM_DIFF_MAX(map->watch.page_bytes)) * sizeof(*map->blocks));
-    const int error = NULL == map->front || NULL == map->twin || NULL == map->page || NULL == map->dirty.page
-                              || NULL == map->flush.page || NULL == map->blocks
-                          ? ENOMEM
-                          : dn_dsm_watch_open(&map->watch, map->front, bytes);
-    if (0 != error) {
-        dn_log_error("mapped pages: there is no memory for %llu bytes, or accesses to it cannot be detected "
-                     "by %s (%s)",
-                     (unsigned long long) map->len, map->watch.way->name, strerror(error));
+    if (NULL == map->front || NULL == map->twin || NULL == map->page || NULL == map->dirty.page
+        || NULL == map->flush.page || NULL == map->blocks) {
+        dn_log_error("mapped pages: there is no memory for %llu bytes", (unsigned long long) map->len);
         return DN_ERR_NOMEM;
+    }
+    const int error = dn_dsm_watch_open(&map->watch, map->front, bytes);
+    if (0 != error) {
+        dn_log_error("mapped pages: accesses to %llu bytes cannot be detected by %s (%s)",
+                     (unsigned long long) map->len, map->watch.way->name, strerror(error));
+        return ENOMEM == error ? DN_ERR_NOMEM : DN_ERR_UNSUPPORTED;
     }
     map->range =
         (dn_dsm_range_t){.what = map->watch.what, .at = map->front, .len = bytes, .access = dn_page_access};
@@ -567,6 +570,7 @@ dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t *key, u
     }
     dn_mapping_t *map = calloc(1, sizeof(*map));
     if (NULL == map) {
+        dn_log_error("mapped pages: there is no memory for what is known of a mapping");
         return DN_ERR_NOMEM;
     }
     dn_peer_attr(peer, &attr);
@@ -580,10 +584,13 @@ dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t *key, u
     map->acquires = dn_first(port);
     pthread_mutex_init(&map->sync, NULL);
     pthread_mutex_init(&map->table, NULL);
+    /* What progress calls meanwhile accesses no mapping. */
+    dn_dsm_inside++;
     dn_status_t status = dn_page_choose(map, detect);
     if (DN_OK == status && !dn_page_is_shared(map)) {
         status = dn_page_open(map);
     }
+    dn_dsm_inside--;
     if (DN_OK != status) {
         dn_page_free(map);
         return status;
