@@ -55,8 +55,8 @@
  * @par What it does not do
  * It does not detect a data race. Atomic instructions of the processor on shared memory order nothing between
  * processes. A system call that is given shared memory may fail with EFAULT, as it cannot wait for a page:
- * dn_dsm_touch() first; with one memory for all of a host such a call succeeds as it is. An asynchronous signal handler
- * must not touch shared memory. After fork() the child must not use it.
+ * dn_dsm_touch() first; with one memory for all of a host such a call succeeds as it is. An asynchronous signal handler, and a
+ * function that dn_progress() calls, must not touch shared memory, nor a mapping (dn_page.h). After fork() the child must not use it.
  *
  * @par Signals
  * Accesses are detected by SIGSEGV, and by SIGBUS with "uffd" and "scan". A thread that blocks the signal and makes such an access is

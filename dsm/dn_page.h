@@ -14,8 +14,8 @@
  * Where the device maps the segment here (dn_segment_map()), that memory is the mapping: nothing is fetched or sent.
  *
  * @par What a program may rely on
- *   - A load finds what this process has stored there, through this mapping, since it was mapped; else what the segment had at some
- *     time since the last dn_page_acquire(), or since it was mapped.
+ *   - A load finds what this process has stored there, through this mapping, since the last dn_page_acquire(), or since it was mapped; else what
+ *     the segment had at some time since then.
  *   - When dn_page_release() returns DN_OK, what was stored before is in the segment. Stores may get there sooner, in any order, also one
  *     byte of a word before the others.
  *   - No byte is sent that was not stored to, so that the owner and several processes may store to different bytes of one page.
@@ -42,15 +42,21 @@
  * A load cannot return an error. Where a page cannot be fetched, since the peer is lost or its segment was freed, this process ends with a
  * sentence, by _exit(EXIT_FAILURE). A program that has to go on calls dn_page_touch() ahead of the loads: that returns the error.
  *
+ * Two things are not returned by any call. With "segv" a load, store, touch, release or acquire also ends the process where the areas of the
+ * kernel run out (vm.max_map_count). And where a mapping is the peer's memory itself, nothing tells that the peer is lost: its memory stays here, and
+ * touch, release and acquire return DN_OK.
+ *
  * @par Signals
  * Accesses are detected by SIGSEGV and SIGBUS, as dn_dsm.h says under *Signals*; a thread that touches a mapping blocks neither. The handler PULLs
  * and makes progress: so a load or store is a call of dn_progress() that waits. Therefore
  *
  *   - where one thread at a time may use the port (dn_job_t::threads is 0), the same holds for the mapping;
- *   - a function that dn_progress() calls, such as a message handler, and a handler of an asynchronous signal touch no page that is not
- *     here, and release, acquire and unmap nothing. In an access or a call of this header such a touch ends the process with a sentence; in a
- *     dn_progress() of the program it may wait for ever;
- *   - a system call, or a call of libdimmnet, that is given mapped memory may fail with EFAULT, or an error: dn_page_touch() first.
+ *   - a function that dn_progress() calls, such as a message handler, and a handler of an asynchronous signal touch no mapping and no shared
+ *     memory (dn_dsm.h), also where the page is here, as it may not be writable any more; and they release, acquire and unmap nothing. In an access
+ *     or a call of this header such a touch ends the process with a sentence; in a dn_progress() of the program it may wait for ever;
+ *   - a load or store is also a PULL on the peer: there is none between dn_botf_reserve() and dn_botf_kick() on the same port, say;
+ *   - a system call that is given mapped memory may fail with EFAULT; a call of libdimmnet may wait for ever, or send wrong bytes: dn_page_touch()
+ *     first. With "uffd" and "scan" the kernel may take a page out again: there the bytes are copied first, and libdimmnet gets the copy.
  *
  * After fork() the child has no mapping: an access there ends it with a sentence, and it makes no call of this header.
  *
@@ -90,17 +96,18 @@ typedef struct dn_page_stat {
  * @param[in]  peer       Whose segment it is; the own process is one, too.
  * @param[in]  key        Of the segment. Copied. A key has no rights of its own: who has it may load and store.
  * @param[in]  off        Bytes from the segment's start to the first one of the mapping; need not be a multiple of anything.
- * @param[in]  len        Bytes, at least 1. What lies behind them up to the end of a page stands for nothing: stores there go nowhere. What lies
- *                        behind that page is not the mapping's.
+ * @param[in]  len        Bytes, at least 1. What lies behind them up to the end of a page stands for nothing: stores there go nowhere; where
+ *                        dn_page_detects() is "shared", it is the peer's. What lies behind that page is not the mapping's.
  * @param[in]  detect     How accesses are detected: "segv", "uffd" or "scan" (doc/dsm.md), and each access is to a copy then. "auto":
  *                        the peer's memory itself where the device maps it, else "uffd" where it works, else "segv".
  * @param[out] mapping_p  The caller's until dn_page_unmap().
  *
- * It takes addresses for twice @p len, and twice the memory of what is fetched where it is written; with "scan" always.
+ * It takes addresses for three times @p len, and twice the memory of what is fetched where it is written; with "scan" always.
  *
  * @retval DN_ERR_RANGE        off and len leave the segment; or the device maps segments, and the key is stale or made up.
  * @retval DN_ERR_PARAM        no bytes, or no such way to detect accesses.
- * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for.
+ * @retval DN_ERR_UNSUPPORTED  accesses are not detected here as asked for; by "uffd" and "scan" also where the program locks its memory
+ *                             (mlockall(2)).
  * @retval DN_ERR_NOMEM        memory, addresses, or areas of the kernel (vm.max_map_count) ran out.
  * @retval DN_ERR_ACCESS       the kernel lets no handler be installed.
  * Others as dn_segment_map().
@@ -109,7 +116,8 @@ DN_API dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t 
                                uint64_t len, const char *detect, dn_mapping_t **mapping_p);
 
 /**
- * Release, then unmap: an access from now on is one to memory that is not there. It is unmapped whatever is returned.
+ * Release, then unmap: an access from now on is one to memory that is not there. It is unmapped whatever is returned. But what is the peer's memory
+ * itself stays here until the peer is disconnected, as dn_segment_map() says.
  * Errors as dn_page_release(), DN_OK where nothing was left to send.
  */
 DN_API dn_status_t dn_page_unmap(dn_mapping_t *mapping);
@@ -139,9 +147,9 @@ DN_API dn_status_t dn_page_release(dn_mapping_t *mapping);
 DN_API dn_status_t dn_page_acquire(dn_mapping_t *mapping);
 
 /**
- * Have a range here, by one PULL for pages that lie together, readable, or writable, also for system calls and calls of libdimmnet; until the
+ * Have a range here, by one PULL for 256 pages that lie together, readable, or writable, also for system calls and calls of libdimmnet; until the
  * next dn_page_acquire(), and writable until the next dn_page_release(). With "uffd" and "scan" the kernel may take a page out as it reclaims
- * memory: a call that fails with EFAULT is made again after another dn_page_touch().
+ * memory: a system call that fails with EFAULT is made again after another dn_page_touch(), and libdimmnet is given a copy.
  *
  * @param[in] at  Inside of the mapping, with the @p len bytes behind it.
  *
