@@ -126,6 +126,7 @@ void dn_dsm_list_sort(dn_dsm_list_t *list)
         qsort(list->page, list->count, sizeof(*list->page), dn_dsm_list_compare);
     }
 }
+
 void dn_dsm_span_end(dn_dsm_span_t *span)
 {
     const dn_dsm_watch_t *watch = span->watch;

@@ -12,6 +12,7 @@
 #include <dn_log.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
@@ -46,7 +47,7 @@ void dn_dsm_range_remove(dn_dsm_range_t *range)
     /* L0 comes ahead of L1, and L2 ahead of L3, in the one order of all four: who is not seen by L1 does not find the range at L3. */
     dn_store_seq_cst(at, range->next);              /* L0 */
     while (0 != dn_load_seq_cst(&dn_dsm_lookers)) { /* L1: pairs also with L4 */
-        dn_pause();
+        sched_yield();
     }
     pthread_mutex_unlock(&dn_dsm_ranges_lock);
 }

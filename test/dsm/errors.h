@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The dimmnet authors
  */
-/** @file child.h
+/** @file errors.h
  * What tests of bad input, and of processes that end, share.
  */
 #ifndef DN_DSM_TEST_ERRORS_H
