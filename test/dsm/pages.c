@@ -30,6 +30,18 @@ enum { ROUNDS = 100, WRITERS = 3, WRITER_PAGES = 6, WRITER_ROUNDS = 300, TOUCHED
 
 static const char *detect; /**< of the run */
 
+/** A segment of memory of the program, and its key. */
+static uint8_t *registered(dn_world_t *world, uint64_t len)
+{
+    dn_segment_t *segment;
+    uint8_t *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    dn_check(MAP_FAILED != memory);
+    dn_check_equal(dn_segment_register(world->port, memory, len, &segment), DN_OK);
+    dn_segment_key(segment, &world->me->key[0]);
+    return memory;
+}
+
 /** Rank 0 has a segment of so many bytes; all know its key, and are connected. @return it in rank 0, else NULL. */
 static uint8_t *shared(dn_world_t *world, uint64_t len)
 {
@@ -41,14 +53,10 @@ static uint8_t *shared(dn_world_t *world, uint64_t len)
     if (0 == world->rank && 0 == strcmp(detect, "auto")) {
         dn_check_equal(dn_segment_alloc(world->port, len, &segment), DN_OK);
         memory = dn_segment_base(segment);
+        dn_segment_key(segment, &world->me->key[0]);
     } else if (0 == world->rank) {
         /* Of a length that is no multiple of a page. */
-        memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        dn_check(MAP_FAILED != memory);
-        dn_check_equal(dn_segment_register(world->port, memory, len, &segment), DN_OK);
-    }
-    if (0 == world->rank) {
-        dn_segment_key(segment, &world->me->key[0]);
+        memory = registered(world, len);
     }
     dn_world_barrier(world);
     return memory;
@@ -135,7 +143,8 @@ static void stores_are_sent_by_a_release(dn_world_t *world)
         }
     }
     dn_world_barrier(world);
-    if (NULL != memory && 0 != strcmp(world->variant->device, "shm")) {
+    /* Over shm "auto" is that memory itself. */
+    if (NULL != memory && (0 != strcmp(detect, "auto") || 0 != strcmp(world->variant->device, "shm"))) {
         dn_check_equal(memory[8], 0);
     }
     if (NULL != memory) {
@@ -409,19 +418,28 @@ static void touched_pages_are_for_system_calls(dn_world_t *world)
         dn_mapping_t *map;
         uint8_t *at = mapped(world, 0, 4 * PAGE, &map);
         int pipes[2];
+        dn_xfer_t xfer = {
+            .local = at + 3 * PAGE, .key = &world->board->seat[0].key[0], .roff = 7, .len = 100};
         dn_check_equal(pipe(pipes), 0);
-        dn_check_equal(dn_page_touch(map, at, 2 * PAGE, 0), DN_OK);
-        dn_check_equal(write(pipes[1], at, 2 * PAGE), 2 * PAGE);
-        dn_check_equal(dn_page_touch(map, at + PAGE, 2 * PAGE, 1), DN_OK);
-        dn_check_equal(read(pipes[0], at + PAGE, 2 * PAGE), 2 * PAGE);
+        /* The end of one page and the beginning of the next: a pipe has room for that. */
+        dn_check_equal(dn_page_touch(map, at + PAGE - 100, 200, 0), DN_OK);
+        dn_check_equal(write(pipes[1], at + PAGE - 100, 200), 200);
+        dn_check_equal(dn_page_touch(map, at + 2 * PAGE - 100, 200, 1), DN_OK);
+        dn_check_equal(read(pipes[0], at + 2 * PAGE - 100, 200), 200);
+        dn_check_equal(dn_page_touch(map, at + 3 * PAGE, 100, 1), DN_OK);
+        dn_check_equal(dn_world_pull(world, world->peer[0], &xfer), DN_OK);
         dn_check_equal(stat_of(map).faults, 0);
         unmap(map);
     }
     dn_world_barrier(world);
     if (NULL != memory) {
-        dn_check_bytes(memory, PAGE, 3);
-        dn_check_bytes(memory + PAGE, 2 * PAGE, 3);
-        dn_check_equal(memory[3 * PAGE], dn_test_byte(3, 3 * PAGE));
+        for (uint64_t i = 0; i < 200; i++) {
+            dn_check_equal(memory[2 * PAGE - 100 + i], dn_test_byte(3, PAGE - 100 + i));
+        }
+        for (uint64_t i = 0; i < 100; i++) {
+            dn_check_equal(memory[3 * PAGE + i], dn_test_byte(3, 7 + i));
+        }
+        dn_check_equal(memory[2 * PAGE + 100], dn_test_byte(3, 2 * PAGE + 100));
     }
     dn_world_stop(world);
 }
@@ -603,7 +621,10 @@ static void other_accesses_end_the_process(dn_world_t *world)
         dn_check(0 != in_a_child(world, load_what_is_unmapped, said, sizeof(said)));
         dn_check(NULL == strstr(said, "mapped pages"));
     } else {
+        /* That one stays until the peer is disconnected. */
+        unmapped = dn_page_base(of_the_parent);
         unmap(of_the_parent);
+        dn_check_equal(*unmapped, 0);
     }
     dn_world_stop(world);
 }
@@ -665,11 +686,7 @@ static void a_page_that_is_executed_ends_the_process(dn_world_t *world)
 /** Rank 1 has a segment and dies when the other has mapped it. */
 static void own_and_die(dn_world_t *world)
 {
-    static uint8_t memory[4 * 4096];
-    dn_segment_t *segment;
-
-    dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment), DN_OK);
-    dn_segment_key(segment, &world->me->key[0]);
+    (void) registered(world, 4 * PAGE);
     dn_world_post(world, 0, 1);
     dn_world_await(world, 0, 0, 1);
     dn_world_die(world);
@@ -682,7 +699,7 @@ static dn_mapping_t *mapped_of_the_dead(dn_world_t *world)
 
     dn_world_await(world, 1, 0, 1);
     dn_check_equal(
-        dn_page_map(world->port, world->peer[1], &world->board->seat[1].key[0], 0, 4 * 4096, detect, &map),
+        dn_page_map(world->port, world->peer[1], &world->board->seat[1].key[0], 0, 4 * PAGE, detect, &map),
         DN_OK);
     *(volatile uint8_t *) dn_page_base(map) = 1;
     dn_world_post(world, 0, 1);
@@ -790,11 +807,8 @@ static void a_function_that_progress_calls_loads_nothing(dn_world_t *world)
         dn_world_post(world, 0, 2);
         return;
     }
-    static uint8_t memory[64 * 4096];
-    dn_segment_t *segment;
     dn_world_start(world);
-    dn_check_equal(dn_segment_register(world->port, memory, sizeof(memory), &segment), DN_OK);
-    dn_segment_key(segment, &world->me->key[0]);
+    const uint8_t *memory = registered(world, 64 * PAGE);
     dn_world_post(world, 0, 1);
     dn_world_await(world, 1, 0, 1);
     dn_world_send(world, world->peer[1], DN_WORLD_CHAN, 0, memory, 8);
