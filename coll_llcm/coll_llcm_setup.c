@@ -101,7 +101,7 @@ static void coll_llcm_share_return(size_t bytes)
 }
 
 /** Connect to the processes that the tree has links to. @return whether all are reached. */
-static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
+static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const dn_tree_t *tree)
 {
     int64_t rank;
 
@@ -110,7 +110,7 @@ static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t
         return false;
     }
     module->size = ompi_comm_size(comm);
-    for (size_t i = 0; 0 <= (rank = dn_tree_linked(module->tree, i)); i++) {
+    for (size_t i = 0; 0 <= (rank = dn_tree_linked(tree, i)); i++) {
         ompi_proc_t *proc = ompi_comm_peer_lookup(comm, (int) rank);
         if (NULL == module->peer[rank]
             && OPAL_SUCCESS != dn_ompi_connect(&proc->super, &module->peer[rank])) {
@@ -123,7 +123,7 @@ static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t
 
 /** Our part of the tree. @return whether it could be done. */
 static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                      const dn_tree_place_t *place, dn_tree_card_t *card)
+                      const dn_tree_place_t *place, dn_tree_card_t *card, dn_tree_t **tree_p)
 {
     const dn_tree_config_t config = {.ranks = (uint32_t) ompi_comm_size(comm),
                                      .rank = (uint32_t) ompi_comm_rank(comm),
@@ -136,12 +136,12 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
         || !coll_llcm_share_reserve(bytes)) {
         return false;
     }
-    if (DN_OK != dn_tree_create(coll_llcm.port, &config, card, &module->tree)) {
+    if (DN_OK != dn_tree_create(coll_llcm.port, &config, card, tree_p)) {
         coll_llcm_share_return(bytes);
         return false;
     }
     module->llcm_bytes = bytes;
-    return connect_peers(module, comm);
+    return connect_peers(module, comm, *tree_p);
 }
 
 /** What the set-up needs of all ranks. */
@@ -149,6 +149,9 @@ typedef struct gathered {
     answer_t *answer;
     dn_tree_card_t *card;
     dn_tree_place_t *place; /**< NULL: all are as close */
+    /** This rank's part. It becomes the module's when all have theirs: the functions that gather may call collectives of this
+     * communicator meanwhile, and these have no tree then. */
+    dn_tree_t *tree;
 } gathered_t;
 
 static void gathered_free(gathered_t *all)
@@ -184,7 +187,7 @@ static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *
             return false;
         }
     }
-    own.good = make_part(module, comm, all->place, &own.card);
+    own.good = make_part(module, comm, all->place, &own.card, &all->tree);
     /* Now that the peers are known with whom we may share cores. */
     own.shares = dn_ompi_shares_core();
     if (OMPI_SUCCESS != setup_gather(module, comm, &own, all->answer, sizeof(own))) {
@@ -197,12 +200,12 @@ static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *
         all->card[i] = all->answer[i].card;
     }
     if (good) {
-        dn_tree_connect(module->tree, all->card, module->peer);
+        dn_tree_connect(all->tree, all->card, module->peer);
         /* Only now are the peers known with whom we may share cores. */
         const bool oversubscribed = dn_ompi_shares_core();
 
         dn_store_relaxed(&coll_llcm.oversubscribed, oversubscribed);
-        dn_tree_set_spin(module->tree, oversubscribed ? 0 : SPIN);
+        dn_tree_set_spin(all->tree, oversubscribed ? 0 : SPIN);
     }
     return good;
 }
@@ -211,12 +214,13 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
 {
     const bool places = (unsigned) ompi_comm_size(comm) > dn_ompi_params.coll.radix
                         || ompi_group_have_remote_peers(comm->c_local_group);
-    gathered_t all;
+    gathered_t all = {.tree = NULL};
 
     module->state = COLL_LLCM_BUSY;
     module->comm = comm;
     const bool good = gathered_alloc(module, comm, places, &all) && setup_agree(module, comm, &all);
     gathered_free(&all);
+    module->tree = all.tree;
     if (!good) {
         coll_llcm_tear_down(module);
         module->state = COLL_LLCM_REFUSED;
