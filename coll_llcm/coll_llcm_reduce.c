@@ -224,7 +224,7 @@ int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
  */
 /** @{ */
 /** Bytes of all that is reduced, up to which areas are faster than what was there before (perf/dn_coll, 2 ranks, and 4 and 8 on 2
- * cores). */
+ * cores). In blocks they are at all lengths, since what was there reduces to one process then, which scatters. */
 #define SCATTER_MOST 1048576u
 
 /** Bytes of all from which lines are faster between hosts (perf/compare_hosts, 2 hosts x 2 ranks). */
@@ -232,10 +232,10 @@ int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
 
 /** The same in all processes. Fills in the reduction. */
 static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
-                                      size_t count, ompi_datatype_t *type, ompi_op_t *op,
+                                      size_t count, size_t most, ompi_datatype_t *type, ompi_op_t *op,
                                       coll_llcm_reduction_t *reduction)
 {
-    if (0 == count || !reduce_describe(type, op, reduction) || SCATTER_MOST / reduction->super.size < count) {
+    if (0 == count || !reduce_describe(type, op, reduction) || most / reduction->super.size < count) {
         return COLL_LLCM_BY_OTHERS;
     }
     const size_t bytes = count * reduction->super.size;
@@ -285,7 +285,7 @@ int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, dn_ompi_counts_t coun
         at = i == rank ? count : at;
         count += dn_ompi_count_at(counts, i);
     }
-    const coll_llcm_way_t way = scatter_choose(module, comm, count, type, op, &reduction);
+    const coll_llcm_way_t way = scatter_choose(module, comm, count, SCATTER_MOST, type, op, &reduction);
     if (COLL_LLCM_BY_OTHERS != way) {
         return scatter_by(way, module, sbuf, rbuf, count, at, dn_ompi_count_at(counts, rank), &reduction);
     }
@@ -302,7 +302,7 @@ int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, dn_ompi_count_t
     coll_llcm_reduction_t reduction;
 
     const size_t all = part * (size_t) ompi_comm_size(comm);
-    const coll_llcm_way_t way = scatter_choose(module, comm, all, type, op, &reduction);
+    const coll_llcm_way_t way = scatter_choose(module, comm, all, SIZE_MAX, type, op, &reduction);
     if (COLL_LLCM_BY_OTHERS != way) {
         return scatter_by(way, module, sbuf, rbuf, all, part * (size_t) ompi_comm_rank(comm), part,
                           &reduction);
