@@ -137,9 +137,9 @@ void dn_dsm_span_end(dn_dsm_span_t *span)
     const int error = watch->way->set(watch, watch->at + (uint64_t) span->first * watch->page_bytes,
                                       (uint64_t) span->count * watch->page_bytes, span->from, span->to);
     if (0 != error) {
-        dn_log_error("%s: the kernel does not protect a page (%s): raise vm.max_map_count, or "
-                     "detect accesses by uffd",
-                     watch->what, strerror(error));
+        dn_log_error("%s: the kernel does not protect a page (%s): %s", watch->what, strerror(error),
+                     EINVAL == error ? "where memory is locked, as by mlockall(2), detect accesses by segv"
+                                     : "raise vm.max_map_count, or detect accesses by uffd");
         _exit(EXIT_FAILURE);
     }
     span->count = 0;

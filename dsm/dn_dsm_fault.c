@@ -85,8 +85,8 @@ static int dn_dsm_fault_kind(const void *context)
 #endif
 }
 
-/** Do pages permit or forbid the access? Else making one accessible does not help: a page is not to be executed, its memory is broken, or a
- * key of the program protects it. SEGV_MAPERR comes in a child, which has no pages. */
+/** Do pages permit or forbid the access? Else making one accessible does not help: a page is not to be executed (known on x86-64 only), its
+ * memory is broken, or a key of the program protects it. SEGV_MAPERR comes in a child, which has no pages. */
 static bool dn_dsm_fault_is_of_pages(int number, const siginfo_t *info, const void *context)
 {
 #if defined(__x86_64__)
@@ -124,16 +124,21 @@ static void dn_dsm_fault_pass(int number, siginfo_t *info, void *context, const 
     /* A handler that was installed over ours, and was found there at a later opening, calls ours in its turn. Where a handler was
      * left by a jump, this may be taken for that: then `first` is mostly what `before` is. */
     const bool again = info == dn_dsm_fault_passed;
-    const struct sigaction *before = &(again ? dn_dsm_fault_first : dn_dsm_fault_before)[SIGBUS == number];
+    struct sigaction *kept = &(again ? dn_dsm_fault_first : dn_dsm_fault_before)[SIGBUS == number];
+    const struct sigaction before = *kept;
     const siginfo_t *outer = dn_dsm_fault_passed;
 
     if (NULL != why && !again) {
         dn_log_error("%s: %p %s", what, info->si_addr, why);
     }
     dn_dsm_fault_passed = info;
-    if (SIG_DFL != before->sa_handler && SIG_IGN != before->sa_handler) {
-        dn_dsm_fault_call(before, number, info, context);
-    } else if (0 < info->si_code || SIG_DFL == before->sa_handler) {
+    if (SIG_DFL != before.sa_handler && SIG_IGN != before.sa_handler) {
+        if (0 != (before.sa_flags & SA_RESETHAND)) {
+            kept->sa_flags &= ~SA_SIGINFO;
+            kept->sa_handler = SIG_DFL;
+        }
+        dn_dsm_fault_call(&before, number, info, context);
+    } else if (0 < info->si_code || SIG_DFL == before.sa_handler) {
         /* The access is made again, and ends the process where a debugger finds it; the kernel heeds no SIG_IGN there either. */
         signal(number, SIG_DFL);
         if (0 >= info->si_code) {
@@ -179,14 +184,18 @@ static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
         if (SIGSEGV != numbers[i] && way->signal != numbers[i]) {
             continue;
         }
-        struct sigaction before;
+        struct sigaction before, last;
         bool installed = 0 == sigaction(numbers[i], NULL, &before);
         /* Not ours: it is the first time, or the program has installed one since. Ours needs to know it from its first call on. */
         if (installed
             && (0 == (before.sa_flags & SA_SIGINFO) || dn_dsm_fault_handle != before.sa_sigaction)) {
             dn_dsm_fault_before[i] = before;
             dn_dsm_fault_first[i] = dn_dsm_fault_watched[i] ? dn_dsm_fault_first[i] : before;
-            installed = 0 == sigaction(numbers[i], &action, NULL);
+            installed = 0 == sigaction(numbers[i], &action, &last);
+            if (installed && last.sa_sigaction != before.sa_sigaction) {
+                /* Another thread of the program was faster. */
+                dn_dsm_fault_before[i] = last;
+            }
             dn_dsm_fault_watched[i] = dn_dsm_fault_watched[i] || installed;
         }
         if (!installed) {

@@ -425,6 +425,9 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
         const uint32_t looked = dn_dsm_host_look(dsm, page + i, count - i, &fetch);
         /* A thread that has places has its pages, too, and waits for transfers alone. */
         status = 0 != looked ? dn_dsm_host_bring(dsm, &fetch) : dn_dsm_wait(dsm, &wait, 0);
+        if (0 != looked) {
+            dn_wait_restart(&wait);
+        }
         i += looked;
     }
     dn_dsm_host_give(dsm, page, count);

@@ -43,7 +43,7 @@
  * sentence, by _exit(EXIT_FAILURE). A program that has to go on calls dn_page_touch() ahead of the loads: that returns the error.
  *
  * Two things are not returned by any call. With "segv" a load, store, touch, release or acquire also ends the process where the areas of the
- * kernel run out (vm.max_map_count). And where a mapping is the peer's memory itself, nothing tells that the peer is lost: its memory stays here, and
+ * kernel run out (vm.max_map_count); with "uffd" and "scan" an acquire ends it where its memory was locked since it was mapped (mlockall(2)). And where a mapping is the peer's memory itself, nothing tells that the peer is lost: its memory stays here, and
  * touch, release and acquire return DN_OK.
  *
  * @par Signals
@@ -142,7 +142,8 @@ DN_API dn_status_t dn_page_release(dn_mapping_t *mapping);
 
 /**
  * Drop the pages: what the segment has when this is called, or something newer, is seen from now on. What was stored here and not sent is
- * sent first. Errors as dn_page_release(); the pages are dropped all the same.
+ * sent first. Errors as dn_page_release(); the pages are dropped all the same. It may wait for a PULL of another thread that an acquire before it
+ * has overtaken; a load of that thread may fault more than once, then.
  */
 DN_API dn_status_t dn_page_acquire(dn_mapping_t *mapping);
 

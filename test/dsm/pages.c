@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "dn_dsm.h"
@@ -572,11 +573,17 @@ static void locked_memory_is_refused_or_detected(dn_world_t *world)
     uint8_t *memory = shared(world, PAGE);
     const dn_key_t *key = &world->me->key[0];
     dn_mapping_t *map = NULL;
+    struct rlimit most;
 
     memory[1] = 1;
     dn_world_connect_to(world, 0);
+    dn_check_equal(getrlimit(RLIMIT_MEMLOCK, &most), 0);
     /* By syscall(), as sanitizers do nothing for mlockall(). */
-    dn_check_equal(syscall(SYS_mlockall, MCL_FUTURE), 0);
+    if ((0 != geteuid() && (rlim_t) 64 << 20 > most.rlim_cur) || 0 != syscall(SYS_mlockall, MCL_FUTURE)) {
+        fprintf(stderr, "skipped: this process may not lock enough memory (ulimit -l)\n");
+        dn_world_stop(world);
+        return;
+    }
     if (0 == strcmp(detect, "uffd") || 0 == strcmp(detect, "scan")) {
         refused(dn_page_map(world->port, world->peer[0], key, 0, PAGE, detect, &map), DN_ERR_UNSUPPORTED,
                 "memory locked");
@@ -662,6 +669,38 @@ static void an_earlier_handler_has_signals_blocked(dn_world_t *world)
     dn_check(!is_blocked(SIGSEGV) && !is_blocked(SIGUSR1));
     unmap(map);
     dn_world_stop(world);
+}
+
+static volatile sig_atomic_t calls;
+
+static void handler_of_one_call(int number)
+{
+    (void) number;
+    if (1 < ++calls) {
+        _exit(EXIT_FAILURE);
+    }
+}
+
+static void fault_twice(dn_world_t *world)
+{
+    const struct sigaction earlier = {.sa_handler = handler_of_one_call, .sa_flags = SA_RESETHAND};
+    volatile uintptr_t nowhere = 16;
+    dn_mapping_t *map;
+
+    (void) shared(world, PAGE);
+    dn_world_connect_to(world, 0);
+    dn_check_equal(sigaction(SIGSEGV, &earlier, NULL), 0);
+    (void) mapped(world, 0, PAGE, &map);
+    *(volatile uint8_t *) nowhere = 1;
+}
+
+/** As the kernel would. */
+static void an_earlier_handler_for_one_call_has_one(dn_world_t *world)
+{
+    char said[2000];
+    const int status = in_a_child(world, fault_twice, said, sizeof(said));
+
+    dn_check(WIFSIGNALED(status) && SIGSEGV == WTERMSIG(status));
 }
 
 #ifdef __x86_64__
@@ -849,6 +888,7 @@ static const struct {
     TEST(other_accesses_end_the_process, 1, 0),
     TEST(locked_memory_is_refused_or_detected, 1, 0),
     TEST(an_earlier_handler_has_signals_blocked, 1, COPIES),
+    TEST(an_earlier_handler_for_one_call_has_one, 1, COPIES),
 #ifdef __x86_64__
     TEST(a_page_that_is_executed_ends_the_process, 1, COPIES),
 #endif
