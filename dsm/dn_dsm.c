@@ -277,12 +277,7 @@ dn_status_t dn_dsm_acquire(dn_dsm_t *dsm)
 /** @{ */
 void dn_dsm_stat(const dn_dsm_t *dsm, dn_dsm_stat_t *stat)
 {
-    const uint64_t *from = (const uint64_t *) &dsm->stat;
-    uint64_t *to = (uint64_t *) stat;
-
-    for (size_t i = 0; i < sizeof(*stat) / sizeof(*to); i++) {
-        to[i] = dn_load_relaxed(&from[i]);
-    }
+    dn_dsm_counted(&dsm->stat, stat, sizeof(*stat));
 }
 
 int dn_dsm_stat_text(const dn_dsm_stat_t *stat, char *text, size_t size)

@@ -127,6 +127,15 @@ void dn_dsm_list_sort(dn_dsm_list_t *list)
     }
 }
 
+void dn_dsm_list_take(dn_dsm_list_t *list, dn_dsm_list_t *from)
+{
+    const dn_dsm_list_t empty = *list;
+
+    *list = *from;
+    *from = empty;
+    dn_dsm_list_sort(list);
+}
+
 void dn_dsm_span_end(dn_dsm_span_t *span)
 {
     const dn_dsm_watch_t *watch = span->watch;

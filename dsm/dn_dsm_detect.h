@@ -97,6 +97,8 @@ static inline void dn_dsm_list_add(dn_dsm_list_t *list, uint32_t page)
 
 /** Bring a list into rising order. */
 void dn_dsm_list_sort(dn_dsm_list_t *list);
+/** Have what is in another list in @p list, which is empty, in rising order; the other one is empty then. */
+void dn_dsm_list_take(dn_dsm_list_t *list, dn_dsm_list_t *from);
 
 /** Pages that lie together and are to permit something else, gathered so that the kernel is called once. */
 typedef struct dn_dsm_span {

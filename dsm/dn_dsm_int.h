@@ -67,6 +67,7 @@
 #include <time.h>
 
 #include "dn_dsm.h"
+#include "dn_dsm_count.h"
 #include "dn_dsm_fault.h"
 #include "dn_dsm_note.h"
 #include "dn_dsm_op.h"
@@ -315,8 +316,6 @@ struct dn_dsm {
     uint32_t *fetched;  /**< with a map: by page, how often. Who has set a page to FETCHING counts it */
 };
 
-/** @name Counters */
-/** @{ */
 /** Nanoseconds of a clock that never goes back. */
 static inline uint64_t dn_dsm_clock(void)
 {
@@ -325,12 +324,6 @@ static inline uint64_t dn_dsm_clock(void)
     (void) clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
 }
-
-static inline void dn_dsm_count(uint64_t *counter, uint64_t add)
-{
-    dn_fetch_add_relaxed(counter, add);
-}
-/** @} */
 
 /** @name Waiting (dn_dsm.c) */
 /** @{ */

@@ -459,10 +459,7 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
     if (scans) {
         dn_dsm_page_scan(dsm);
     } else {
-        const dn_dsm_list_t empty = dsm->flush;
-        dsm->flush = dsm->dirty;
-        dsm->dirty = empty;
-        dn_dsm_list_sort(&dsm->flush);
+        dn_dsm_list_take(&dsm->flush, &dsm->dirty);
     }
     for (uint32_t i = 0; i < dsm->flush.count; i++) {
         if (!scans) {

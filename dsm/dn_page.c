@@ -43,6 +43,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dn_dsm_count.h"
 #include "dn_dsm_diff.h"
 #include "dn_dsm_fault.h"
 #include "dn_dsm_op.h"
@@ -186,11 +187,6 @@ static uint32_t dn_page_claim(dn_mapping_t *map, uint32_t first, uint32_t count)
 
 /** @name Fetching */
 /** @{ */
-static void dn_page_count(uint64_t *counter, uint64_t add)
-{
-    dn_fetch_add_relaxed(counter, add);
-}
-
 static dn_status_t dn_page_pull(dn_mapping_t *map, uint32_t first, uint32_t count)
 {
     const uint64_t at = dn_page_at(map, first), end = dn_page_at(map, first + count);
@@ -200,8 +196,8 @@ static dn_status_t dn_page_pull(dn_mapping_t *map, uint32_t first, uint32_t coun
                       .len = (end < map->len ? end : map->len) - at};
     dn_dsm_op_t op;
 
-    dn_page_count(&map->stat.pulls, 1);
-    dn_page_count(&map->stat.fetched, count);
+    dn_dsm_count(&map->stat.pulls, 1);
+    dn_dsm_count(&map->stat.fetched, count);
     dn_dsm_op_start(&op, map->port, map->peer, &xfer, false);
     return dn_dsm_op_end(&op, map->port);
 }
@@ -270,7 +266,7 @@ static const char *dn_page_access(dn_dsm_range_t *range, uint64_t off, int kind)
     if (getpid() != map->process) {
         return "was accessed after fork() in the child, which has no mapping";
     }
-    dn_page_count(&map->stat.faults, 1);
+    dn_dsm_count(&map->stat.faults, 1);
     const dn_status_t status = dn_page_have(map, (uint32_t) (off / map->watch.page_bytes), 1, kind);
     if (DN_OK != status) {
         dn_log_error(
@@ -308,9 +304,9 @@ static dn_status_t dn_page_push(dn_mapping_t *map, size_t blocks)
     for (size_t i = 0; i < blocks; i++) {
         xfer.len += map->blocks[i].len;
     }
-    dn_page_count(&map->stat.pushes, 1);
-    dn_page_count(&map->stat.blocks, blocks);
-    dn_page_count(&map->stat.bytes, xfer.len);
+    dn_dsm_count(&map->stat.pushes, 1);
+    dn_dsm_count(&map->stat.blocks, blocks);
+    dn_dsm_count(&map->stat.bytes, xfer.len);
     dn_dsm_op_start(&op, map->port, map->peer, &xfer, true);
     return dn_dsm_op_end(&op, map->port);
 }
@@ -348,16 +344,6 @@ static void dn_page_found(void *arg, const void *at, uint64_t len)
     }
 }
 
-/** Have those that became DIRTY in map->flush: the caller makes them CLEAN. `table` is held, too. */
-static void dn_page_take_dirty(dn_mapping_t *map)
-{
-    const dn_dsm_list_t empty = map->flush;
-
-    map->flush = map->dirty;
-    map->dirty = empty;
-    dn_dsm_list_sort(&map->flush);
-}
-
 static dn_status_t dn_page_send_written(dn_mapping_t *map)
 {
     dn_dsm_span_t span = {.watch = &map->watch};
@@ -366,7 +352,7 @@ static dn_status_t dn_page_send_written(dn_mapping_t *map)
     if (dn_page_scans(map)) {
         dn_dsm_watch_scan(&map->watch, map->front, dn_page_at(map, map->pages), false, dn_page_found, map);
     } else {
-        dn_page_take_dirty(map);
+        dn_dsm_list_take(&map->flush, &map->dirty);
     }
     for (uint32_t i = 0; i < map->flush.count; i++) {
         dn_page_set(map, map->flush.page[i], DN_PAGE_CLEAN);
@@ -417,7 +403,7 @@ static dn_status_t dn_page_drop(dn_mapping_t *map)
     }
     dn_dsm_span_end(&span);
     pthread_mutex_unlock(&map->table);
-    dn_page_count(&map->stat.dropped, dropped);
+    dn_dsm_count(&map->stat.dropped, dropped);
     const dn_status_t status = dn_page_send(map);
     pthread_mutex_lock(&map->table);
     for (uint32_t i = 0; i < map->flush.count; i++) {
@@ -429,17 +415,24 @@ static dn_status_t dn_page_drop(dn_mapping_t *map)
     return status;
 }
 
+/** Do one of these with `sync`. Of memory that is shared there is nothing to do. */
+static dn_status_t dn_page_synchronise(dn_mapping_t *map, dn_status_t (*fn)(dn_mapping_t *map))
+{
+    if (dn_page_is_shared(map)) {
+        return DN_OK;
+    }
+    dn_dsm_inside++;
+    pthread_mutex_lock(&map->sync);
+    const dn_status_t status = fn(map);
+    pthread_mutex_unlock(&map->sync);
+    dn_dsm_inside--;
+    return status;
+}
+
 dn_status_t dn_page_release(dn_mapping_t *map)
 {
-    dn_status_t status = DN_OK;
+    const dn_status_t status = dn_page_synchronise(map, dn_page_send_written);
 
-    if (!dn_page_is_shared(map)) {
-        dn_dsm_inside++;
-        pthread_mutex_lock(&map->sync);
-        status = dn_page_send_written(map);
-        pthread_mutex_unlock(&map->sync);
-        dn_dsm_inside--;
-    }
     /* Of memory that is shared: pairs with that of whoever gets the sign. */
     dn_fence_release();
     return status;
@@ -447,18 +440,9 @@ dn_status_t dn_page_release(dn_mapping_t *map)
 
 dn_status_t dn_page_acquire(dn_mapping_t *map)
 {
-    dn_status_t status = DN_OK;
-
     /* Of memory that is shared: pairs with that of whoever gave the sign. */
     dn_fence_acquire();
-    if (!dn_page_is_shared(map)) {
-        dn_dsm_inside++;
-        pthread_mutex_lock(&map->sync);
-        status = dn_page_drop(map);
-        pthread_mutex_unlock(&map->sync);
-        dn_dsm_inside--;
-    }
-    return status;
+    return dn_page_synchronise(map, dn_page_drop);
 }
 /** @} */
 
@@ -646,11 +630,6 @@ dn_status_t dn_page_touch(dn_mapping_t *map, void *at, uint64_t len, int write)
 
 void dn_page_stat(const dn_mapping_t *map, dn_page_stat_t *stat)
 {
-    const uint64_t *from = (const uint64_t *) &map->stat;
-    uint64_t *to = (uint64_t *) stat;
-
-    for (size_t i = 0; i < sizeof(*stat) / sizeof(*to); i++) {
-        to[i] = dn_load_relaxed(&from[i]);
-    }
+    dn_dsm_counted(&map->stat, stat, sizeof(*stat));
 }
 /** @} */
