@@ -376,18 +376,20 @@ static uint32_t dn_dsm_host_look(dn_dsm_t *dsm, const uint32_t *page, uint32_t c
     fetch->count = 0;
     /* C1: pairs with C0. */
     const uint64_t now = 1 + dn_load_acquire(dsm->host.clock);
-    for (bool full = false; i < count && !full; i += !full) {
-        const bool has = dn_dsm_host_has(dsm, page[i]);
-        full = !has && 0 == dsm->host.free;
-        if (!has && !full) {
-            const uint32_t some = fetch->count++;
-            fetch->since[some] = 0 != (dsm->page[page[i]].flags & DN_DSM_SHARED) ? now : 0;
-            for (uint32_t r = 0; r < dsm->ranks; r++) {
-                fetch->known[some * dsm->ranks + r] = dn_dsm_notes_interval(&dsm->notes, page[i], r);
-            }
-            fetch->page[some] = page[i];
-            fetch->place[some] = dn_dsm_host_take_place(&dsm->host);
+    for (; i < count; i++) {
+        if (dn_dsm_host_has(dsm, page[i])) {
+            continue;
         }
+        if (0 == dsm->host.free) {
+            break;
+        }
+        const uint32_t some = fetch->count++;
+        fetch->since[some] = 0 != (dsm->page[page[i]].flags & DN_DSM_SHARED) ? now : 0;
+        for (uint32_t r = 0; r < dsm->ranks; r++) {
+            fetch->known[some * dsm->ranks + r] = dn_dsm_notes_interval(&dsm->notes, page[i], r);
+        }
+        fetch->page[some] = page[i];
+        fetch->place[some] = dn_dsm_host_take_place(&dsm->host);
     }
     pthread_mutex_unlock(&dsm->table);
     return i;
@@ -423,10 +425,12 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
     }
     for (uint32_t i = 0; i < count && DN_OK == status;) {
         const uint32_t looked = dn_dsm_host_look(dsm, page + i, count - i, &fetch);
-        /* A thread that has places has its pages, too, and waits for transfers alone. */
-        status = 0 != looked ? dn_dsm_host_bring(dsm, &fetch) : dn_dsm_wait(dsm, &wait, 0);
         if (0 != looked) {
+            status = dn_dsm_host_bring(dsm, &fetch);
             dn_wait_restart(&wait);
+        } else {
+            /* A thread that has places has its pages, too, and waits for transfers alone. */
+            status = dn_dsm_wait(dsm, &wait, 0);
         }
         i += looked;
     }
