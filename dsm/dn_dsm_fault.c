@@ -170,6 +170,15 @@ static void dn_dsm_fault_handle(int number, siginfo_t *info, void *context)
     errno = error;
 }
 
+/** Keep what was there before ours. Ours needs to know it from its first call on. */
+static void dn_dsm_fault_keep(int i, const struct sigaction *before)
+{
+    dn_dsm_fault_before[i] = *before;
+    if (!dn_dsm_fault_watched[i]) {
+        dn_dsm_fault_first[i] = *before;
+    }
+}
+
 /** dn_dsm_fault_watch(), one thread at a time. */
 static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
 {
@@ -186,15 +195,14 @@ static dn_status_t dn_dsm_fault_install(const dn_dsm_detect_t *way)
         }
         struct sigaction before, last;
         bool installed = 0 == sigaction(numbers[i], NULL, &before);
-        /* Not ours: it is the first time, or the program has installed one since. Ours needs to know it from its first call on. */
+        /* Not ours: it is the first time, or the program has installed one since. */
         if (installed
             && (0 == (before.sa_flags & SA_SIGINFO) || dn_dsm_fault_handle != before.sa_sigaction)) {
-            dn_dsm_fault_before[i] = before;
-            dn_dsm_fault_first[i] = dn_dsm_fault_watched[i] ? dn_dsm_fault_first[i] : before;
+            dn_dsm_fault_keep(i, &before);
             installed = 0 == sigaction(numbers[i], &action, &last);
             if (installed && last.sa_sigaction != before.sa_sigaction) {
                 /* Another thread of the program was faster. */
-                dn_dsm_fault_before[i] = last;
+                dn_dsm_fault_keep(i, &last);
             }
             dn_dsm_fault_watched[i] = dn_dsm_fault_watched[i] || installed;
         }
