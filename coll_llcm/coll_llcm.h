@@ -12,8 +12,8 @@
  * all agree whether there is a tree. Without one, and for what a tree is not for, those functions do the work. Which
  * of the two it is follows from what is the same in all processes: the bytes of data, the operation, the shape
  * of the tree. Areas, which that memory consists of, are agreed on in the same way, on one host, in the first collective that could use
- * them: one of more than COLL_LLCM_LINES_BEST bytes that is no message (coll_llcm_is_message()), one that is short but not for the tree, or, where processes share cores,
- * one of those that COLL_LLCM_FEW is about.
+ * them: one of more than COLL_LLCM_LINES_BEST bytes that is no message (coll_llcm_is_message()), one that is short but not for the
+ * tree, or, where processes share cores, one of those that COLL_LLCM_FEW is about.
  *
  * On several hosts the first process of each speaks to the others in lines that come through a device, which
  * wants dn_progress() while they are polled; the rest of a host polls memory, as on one host.

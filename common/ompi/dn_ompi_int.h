@@ -57,7 +57,8 @@ void dn_ompi_address_forget(void);
  * progressed meanwhile, so the caller holds no lock. @retval OPAL_ERR_NOT_FOUND  it did not come in time. */
 int dn_ompi_address_await(enum dn_ompi_address which, const opal_process_name_t *proc, void **bytes_p,
                           size_t *len_p);
-/** The address that a process of this job has told in the modex, as dn_ompi_address_find() gives it. @return false: none. */
+/** The address that a process of this job has told in the modex, as dn_ompi_address_find() gives it. @return false: none; or
+ * this process has told its own later, and then the modex is not asked where it may wait for ever. */
 bool dn_ompi_address_recall(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);
 /** The first address of a process, whenever it was told. As dn_ompi_look_up(). */
 int dn_ompi_address_find(const opal_process_name_t *proc, void **bytes_p, size_t *len_p);

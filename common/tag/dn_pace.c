@@ -25,7 +25,7 @@
 #define WORTH_LOOK 4.0f
 
 /** Messages in a row that were announced though they were to flow, after which their sender is told again, and another way is tried. A
- * sender of a window has announced all of it before it hears. One of a longer window is taken for a sender that cannot. */
+ * sender of a window has announced all of it before it hears. A sender of a longer window is taken for a sender that cannot. */
 #define UNMET 192
 
 /** Messages beyond those of a trial itself that count as spent for it: a sender of a window hears late that it is over. */
