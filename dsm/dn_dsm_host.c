@@ -312,13 +312,13 @@ static void dn_dsm_host_note(dn_dsm_t *dsm, uint32_t page, uint64_t since, const
 
 /** @name Transfers */
 /** @{ */
-dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
+dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, uint32_t what)
 {
     for (uint32_t i = 0; NULL != dsm->host.spot && i < count; i++) {
         dn_wait_t wait = {0};
         /* T1: pairs with T0: the twin is as the one before has left it. */
         while (!dn_dsm_is_home(dsm, page[i])
-               && !dn_cas_acq_rel_u32(&dsm->host.spot[page[i]].busy, 0, 1 + dsm->rank)) {
+               && !dn_cas_acq_rel_u32(&dsm->host.spot[page[i]].taken, DN_DSM_FREE, what)) {
             const dn_status_t status = dn_dsm_wait(dsm, &wait, DN_WAIT_BLIND);
             if (DN_OK != status) {
                 dn_dsm_host_give(dsm, page, i);
@@ -333,7 +333,7 @@ void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 {
     for (uint32_t i = 0; NULL != dsm->host.spot && i < count; i++) {
         if (!dn_dsm_is_home(dsm, page[i])) {
-            dn_store_release_u32(&dsm->host.spot[page[i]].busy, 0); /* T0 */
+            dn_store_release_u32(&dsm->host.spot[page[i]].taken, DN_DSM_FREE); /* T0 */
         }
     }
 }
@@ -418,7 +418,7 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
 {
     dn_dsm_fetch_t fetch;
     dn_wait_t wait = {0};
-    dn_status_t status = dn_dsm_host_take(dsm, page, count);
+    dn_status_t status = dn_dsm_host_take(dsm, page, count, DN_DSM_TO_FETCH);
 
     if (DN_OK != status) {
         return status;
@@ -473,8 +473,9 @@ void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page)
         const dn_dsm_spot_t *spot = &dsm->host.spot[page];
         const uint32_t sent = dn_load_acquire_u32(&spot->sent); /* S2 */
 
-        /* A send that is under way may yet take what is written from now on, so that it counts as one that comes. */
-        dsm->host.marked[page] = sent - (0 != dn_load_acquire_u32(&spot->busy));
+        /* A send that is under way may yet take what is written from now on, so that it counts as one that comes. A fetch takes
+         * nothing away. */
+        dsm->host.marked[page] = sent - (DN_DSM_TO_SEND == dn_load_acquire_u32(&spot->taken));
     }
 }
 

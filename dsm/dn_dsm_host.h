@@ -82,8 +82,9 @@ bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page);
 void dn_dsm_host_renew(dn_dsm_t *dsm);
 /** Fetch pages, at most DN_DSM_FETCH in rising order, and merge them; but for those that another rank has fetched meanwhile. */
 dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
-/** Take pages, in rising order, but for those at home. @retval DN_ERR_UNREACH  a process is gone: none is taken. */
-dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
+/** Take pages, in rising order, but for those at home. @param[in] what  DN_DSM_TO_FETCH or DN_DSM_TO_SEND.
+ * @retval DN_ERR_UNREACH  a process is gone: none is taken. */
+dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, uint32_t what);
 /** Give them back. */
 void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
 /** A page that is taken is to be sent, and then noted. `sync` is held. */

@@ -388,8 +388,27 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
     dn_dsm_page_ring(dsm);
 }
 
-/** Send home what was written to the pages in dsm->flush, and note them. `sync` is held. */
-static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm)
+/** Keep in dsm->flush what differs from its twin, or did so until another rank sent it. `sync` is held. @param[in] taken  Give the
+ * others back. */
+static void dn_dsm_page_sift(dn_dsm_t *dsm, bool taken)
+{
+    uint32_t left = 0;
+
+    for (uint32_t i = 0; i < dsm->flush.count; i++) {
+        const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
+        if (0 != memcmp(dsm->raw + at, dsm->twin + at, dsm->page_bytes)
+            || dn_dsm_host_has_sent(dsm, dsm->flush.page[i])) {
+            dsm->flush.page[left++] = dsm->flush.page[i];
+        } else if (taken) {
+            dn_dsm_host_give(dsm, &dsm->flush.page[i], 1);
+        }
+    }
+    dsm->flush.count = left;
+}
+
+/** Send home what was written to the pages in dsm->flush, and note them. `sync` is held. @param[in] dropped  They are copies that are
+ * dropped, and differed from their twins. */
+static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm, bool dropped)
 {
     dn_dsm_op_t op[DN_DSM_RANKS_MAX] = {0};
 
@@ -397,8 +416,12 @@ static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm)
         return DN_OK;
     }
     const uint64_t began = dn_dsm_clock();
-    dn_status_t status = dn_dsm_host_take(dsm, dsm->flush.page, dsm->flush.count);
+    dn_status_t status = dn_dsm_host_take(dsm, dsm->flush.page, dsm->flush.count, DN_DSM_TO_SEND);
     if (DN_OK == status) {
+        if (dropped) {
+            /* Those differ no more that another rank was merging as they were looked at. */
+            dn_dsm_page_sift(dsm, true);
+        }
         for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {
             if (keeper != dsm->keeper[dsm->rank]) {
                 dn_dsm_page_push(dsm, keeper, &op[keeper]);
@@ -469,7 +492,7 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
     }
     dn_dsm_span_end(&span);
     pthread_mutex_unlock(&dsm->table);
-    return dn_dsm_page_flush(dsm);
+    return dn_dsm_page_flush(dsm, false);
 }
 /** @} */
 
@@ -572,21 +595,6 @@ void dn_dsm_page_move(dn_dsm_t *dsm, uint32_t number, uint32_t home)
     dn_dsm_count(&dsm->stat.moved, here);
 }
 
-/** Keep in dsm->flush what differs from its twin, or did so until another rank sent it. `sync` is held. */
-static void dn_dsm_page_sift(dn_dsm_t *dsm)
-{
-    uint32_t left = 0;
-
-    for (uint32_t i = 0; i < dsm->flush.count; i++) {
-        const uint64_t at = (uint64_t) dsm->flush.page[i] * dsm->page_bytes;
-        if (0 != memcmp(dsm->raw + at, dsm->twin + at, dsm->page_bytes)
-            || dn_dsm_host_has_sent(dsm, dsm->flush.page[i])) {
-            dsm->flush.page[left++] = dsm->flush.page[i];
-        }
-    }
-    dsm->flush.count = left;
-}
-
 /** With a scan in a host: find what this process has written of the copies that are to be dropped, while the kernel knows. @return of the
  * transfers. */
 static dn_status_t dn_dsm_page_drop_ask(dn_dsm_t *dsm)
@@ -627,8 +635,8 @@ static dn_status_t dn_dsm_page_drop_clean(dn_dsm_t *dsm, bool *dirty_p)
     if (!scans) {
         return DN_OK;
     }
-    dn_dsm_page_sift(dsm);
-    const dn_status_t status = dn_dsm_page_flush(dsm);
+    dn_dsm_page_sift(dsm, false);
+    const dn_status_t status = dn_dsm_page_flush(dsm, true);
     pthread_mutex_lock(&dsm->table);
     for (uint32_t i = 0; i < dsm->stale.count; i++) {
         if (DN_DSM_DROPPING == dsm->page[dsm->stale.page[i]].state) {
