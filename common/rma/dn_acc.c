@@ -50,6 +50,9 @@ static inline uint64_t dn_acc_sums(uint32_t size, uint64_t old, uint64_t operand
     return ((old & ~highest) + (operand & ~highest)) ^ ((old ^ operand) & highest);
 }
 
+/** Several steps of a loop in one, which the compiler would not do for itself: one of wide registers ends before its loop has counted. */
+#define DN_ACC_UNROLL _Pragma("GCC unroll 4")
+
 /** Words of each size: bits, unsigned type, signed type. */
 #define DN_ACC_WORDS(X)      \
     X(8, uint8_t, int8_t)    \
@@ -60,119 +63,152 @@ static inline uint64_t dn_acc_sums(uint32_t size, uint64_t old, uint64_t operand
 /**
  * dn_acc_change_one_*: an aligned word by one atomic instruction; what was there goes to @p result.
  * dn_acc_change_by_*: the same by a loop around one; the word may be several of the element's.
- * dn_acc_plain_row_*: while nobody else looks at them, of any alignment; a loop for each of the operations that vectors have.
+ * dn_acc_plain_by_*: while nobody else looks at them, of any alignment.
  */
-#define DN_ACC_CHANGE(bits, word_t, signed_t)                                                               \
-    static inline word_t dn_acc_combine_##bits(dn_acc_op_t op, int is_signed, word_t old, word_t operand)   \
-    {                                                                                                       \
-        return (word_t) (is_signed ? dn_acc_combine(op, 1, (uint64_t) (signed_t) old,                       \
-                                                    (uint64_t) (signed_t) operand)                          \
-                                   : dn_acc_combine(op, 0, old, operand));                                  \
-    }                                                                                                       \
-                                                                                                            \
-    static inline void dn_acc_change_one_##bits(dn_acc_op_t op, word_t *at, const void *operand,            \
-                                                void *result)                                               \
-    {                                                                                                       \
-        word_t word = 0;                                                                                    \
-                                                                                                            \
-        if (DN_ACC_NO_OP != op) {                                                                           \
-            memcpy(&word, operand, sizeof(word));                                                           \
-        }                                                                                                   \
-        switch (op) {                                                                                       \
-        case DN_ACC_SUM:                                                                                    \
-            word = dn_fetch_add_seq_cst(at, word);                                                          \
-            break;                                                                                          \
-        case DN_ACC_REPLACE:                                                                                \
-            word = dn_swap_seq_cst(at, word);                                                               \
-            break;                                                                                          \
-        case DN_ACC_BAND:                                                                                   \
-            word = dn_fetch_and_seq_cst(at, word);                                                          \
-            break;                                                                                          \
-        case DN_ACC_BOR:                                                                                    \
-            word = dn_fetch_or_seq_cst(at, word);                                                           \
-            break;                                                                                          \
-        case DN_ACC_BXOR:                                                                                   \
-            word = dn_fetch_xor_seq_cst(at, word);                                                          \
-            break;                                                                                          \
-        default:                                                                                            \
-            word = dn_load_seq_cst(at);                                                                     \
-            break;                                                                                          \
-        }                                                                                                   \
-        if (NULL != result) {                                                                               \
-            memcpy(result, &word, sizeof(word));                                                            \
-        }                                                                                                   \
-    }                                                                                                       \
-                                                                                                            \
-    static inline word_t dn_acc_next_##bits(const dn_element_t *element, dn_acc_op_t op, word_t old,        \
-                                            word_t word)                                                    \
-    {                                                                                                       \
-        if (sizeof(word) == element->size) {                                                                \
-            return dn_acc_combine_##bits(op, dn_element_is_signed(element), old, word);                     \
-        }                                                                                                   \
-        return (word_t) (DN_ACC_SUM == op ? dn_acc_sums(element->size, old, word)                           \
-                                          : dn_cells_combine(element, op, old, word));                      \
-    }                                                                                                       \
-                                                                                                            \
-    static void dn_acc_change_by_##bits(const dn_element_t *element, dn_acc_op_t op, word_t *at,            \
-                                        const void *operand, void *result)                                  \
-    {                                                                                                       \
-        word_t old = dn_load_relaxed(at), word;                                                             \
-                                                                                                            \
-        memcpy(&word, operand, sizeof(word));                                                               \
-        while (!dn_cas_weak_seq_cst(at, &old, dn_acc_next_##bits(element, op, old, word))) {                \
-        }                                                                                                   \
-        if (NULL != result) {                                                                               \
-            memcpy(result, &old, sizeof(old));                                                              \
-        }                                                                                                   \
-    }                                                                                                       \
-                                                                                                            \
-    static void dn_acc_swap_one_##bits(void *at, const void *value, const void *compare, void *old)         \
-    {                                                                                                       \
-        word_t found, stored;                                                                               \
-                                                                                                            \
-        memcpy(&found, compare, sizeof(found));                                                             \
-        memcpy(&stored, value, sizeof(stored));                                                             \
-        (void) dn_cas_seq_cst((word_t *) at, &found, stored);                                               \
-        memcpy(old, &found, sizeof(found));                                                                 \
-    }                                                                                                       \
-                                                                                                            \
-    static inline __attribute__((always_inline)) void dn_acc_plain_by_##bits(                               \
-        dn_acc_op_t op, int is_signed, uint8_t *at, const uint8_t *operand, uint64_t n)                     \
-    {                                                                                                       \
-        for (uint64_t i = 0; i < n * sizeof(word_t); i += sizeof(word_t)) {                                 \
-            word_t old, word;                                                                               \
-                                                                                                            \
-            memcpy(&old, at + i, sizeof(old));                                                              \
-            memcpy(&word, operand + i, sizeof(word));                                                       \
-            word = dn_acc_combine_##bits(op, is_signed, old, word);                                         \
-            memcpy(at + i, &word, sizeof(word));                                                            \
-        }                                                                                                   \
-    }                                                                                                       \
-                                                                                                            \
-    static void dn_acc_plain_row_##bits(dn_acc_op_t op, int is_signed, uint8_t *at, const uint8_t *operand, \
-                                        uint64_t n)                                                         \
-    {                                                                                                       \
-        switch (op) {                                                                                       \
-        case DN_ACC_SUM:                                                                                    \
-            dn_acc_plain_by_##bits(DN_ACC_SUM, 0, at, operand, n);                                          \
-            break;                                                                                          \
-        case DN_ACC_BAND:                                                                                   \
-            dn_acc_plain_by_##bits(DN_ACC_BAND, 0, at, operand, n);                                         \
-            break;                                                                                          \
-        case DN_ACC_BOR:                                                                                    \
-            dn_acc_plain_by_##bits(DN_ACC_BOR, 0, at, operand, n);                                          \
-            break;                                                                                          \
-        case DN_ACC_BXOR:                                                                                   \
-            dn_acc_plain_by_##bits(DN_ACC_BXOR, 0, at, operand, n);                                         \
-            break;                                                                                          \
-        default:                                                                                            \
-            dn_acc_plain_by_##bits(op, is_signed, at, operand, n);                                          \
-            break;                                                                                          \
-        }                                                                                                   \
+#define DN_ACC_CHANGE(bits, word_t, signed_t)                                                             \
+    static inline word_t dn_acc_combine_##bits(dn_acc_op_t op, int is_signed, word_t old, word_t operand) \
+    {                                                                                                     \
+        return (word_t) (is_signed ? dn_acc_combine(op, 1, (uint64_t) (signed_t) old,                     \
+                                                    (uint64_t) (signed_t) operand)                        \
+                                   : dn_acc_combine(op, 0, old, operand));                                \
+    }                                                                                                     \
+                                                                                                          \
+    static inline void dn_acc_change_one_##bits(dn_acc_op_t op, word_t *at, const void *operand,          \
+                                                void *result)                                             \
+    {                                                                                                     \
+        word_t word = 0;                                                                                  \
+                                                                                                          \
+        if (DN_ACC_NO_OP != op) {                                                                         \
+            memcpy(&word, operand, sizeof(word));                                                         \
+        }                                                                                                 \
+        switch (op) {                                                                                     \
+        case DN_ACC_SUM:                                                                                  \
+            word = dn_fetch_add_seq_cst(at, word);                                                        \
+            break;                                                                                        \
+        case DN_ACC_REPLACE:                                                                              \
+            word = dn_swap_seq_cst(at, word);                                                             \
+            break;                                                                                        \
+        case DN_ACC_BAND:                                                                                 \
+            word = dn_fetch_and_seq_cst(at, word);                                                        \
+            break;                                                                                        \
+        case DN_ACC_BOR:                                                                                  \
+            word = dn_fetch_or_seq_cst(at, word);                                                         \
+            break;                                                                                        \
+        case DN_ACC_BXOR:                                                                                 \
+            word = dn_fetch_xor_seq_cst(at, word);                                                        \
+            break;                                                                                        \
+        default:                                                                                          \
+            word = dn_load_seq_cst(at);                                                                   \
+            break;                                                                                        \
+        }                                                                                                 \
+        if (NULL != result) {                                                                             \
+            memcpy(result, &word, sizeof(word));                                                          \
+        }                                                                                                 \
+    }                                                                                                     \
+                                                                                                          \
+    static inline word_t dn_acc_next_##bits(const dn_element_t *element, dn_acc_op_t op, word_t old,      \
+                                            word_t word)                                                  \
+    {                                                                                                     \
+        if (sizeof(word) == element->size) {                                                              \
+            return dn_acc_combine_##bits(op, dn_element_is_signed(element), old, word);                   \
+        }                                                                                                 \
+        return (word_t) (DN_ACC_SUM == op ? dn_acc_sums(element->size, old, word)                         \
+                                          : dn_cells_combine(element, op, old, word));                    \
+    }                                                                                                     \
+                                                                                                          \
+    static void dn_acc_change_by_##bits(const dn_element_t *element, dn_acc_op_t op, word_t *at,          \
+                                        const void *operand, void *result)                                \
+    {                                                                                                     \
+        word_t old = dn_load_relaxed(at), word;                                                           \
+                                                                                                          \
+        memcpy(&word, operand, sizeof(word));                                                             \
+        while (!dn_cas_weak_seq_cst(at, &old, dn_acc_next_##bits(element, op, old, word))) {              \
+        }                                                                                                 \
+        if (NULL != result) {                                                                             \
+            memcpy(result, &old, sizeof(old));                                                            \
+        }                                                                                                 \
+    }                                                                                                     \
+                                                                                                          \
+    static void dn_acc_swap_one_##bits(void *at, const void *value, const void *compare, void *old)       \
+    {                                                                                                     \
+        word_t found, stored;                                                                             \
+                                                                                                          \
+        memcpy(&found, compare, sizeof(found));                                                           \
+        memcpy(&stored, value, sizeof(stored));                                                           \
+        (void) dn_cas_seq_cst((word_t *) at, &found, stored);                                             \
+        memcpy(old, &found, sizeof(found));                                                               \
+    }                                                                                                     \
+                                                                                                          \
+    static inline __attribute__((always_inline)) void dn_acc_plain_by_##bits(                             \
+        dn_acc_op_t op, int is_signed, uint8_t *at, const uint8_t *operand, uint64_t n)                   \
+    {                                                                                                     \
+        DN_ACC_UNROLL                                                                                     \
+        for (uint64_t i = 0; i < n * sizeof(word_t); i += sizeof(word_t)) {                               \
+            word_t old, word;                                                                             \
+                                                                                                          \
+            memcpy(&old, at + i, sizeof(old));                                                            \
+            memcpy(&word, operand + i, sizeof(word));                                                     \
+            word = dn_acc_combine_##bits(op, is_signed, old, word);                                       \
+            memcpy(at + i, &word, sizeof(word));                                                          \
+        }                                                                                                 \
     }
 DN_ACC_WORDS(DN_ACC_CHANGE)
 #undef DN_ACC_CHANGE
 #undef DN_ACC_WORDS
+
+/** Rows of fewer bytes are done before wider registers are worth the question. */
+#define DN_ACC_WIDE_MIN 64
+
+#if defined(__x86_64__)
+/** What is compiled for processors with wider registers. */
+#    define DN_ACC_WIDE __attribute__((target("avx2")))
+/** Does this processor have them, and are they worth it for so many bytes? */
+static inline int dn_acc_is_wide(uint64_t len)
+{
+    return DN_ACC_WIDE_MIN <= len && __builtin_cpu_supports("avx2");
+}
+#else
+#    define DN_ACC_WIDE
+static inline int dn_acc_is_wide(uint64_t len)
+{
+    (void) len;
+    return 0;
+}
+#endif
+
+/** A row of words that nobody else looks at now, of any alignment: a loop for each of the operations that vectors have.
+ * @param attributes  Instructions that the compiler may use. */
+#define DN_ACC_WORD_ROW(bits, name, attributes)                                          \
+    attributes static void dn_acc_row_##name(dn_acc_op_t op, int is_signed, uint8_t *at, \
+                                             const uint8_t *operand, uint64_t n)         \
+    {                                                                                    \
+        switch (op) {                                                                    \
+        case DN_ACC_SUM:                                                                 \
+            dn_acc_plain_by_##bits(DN_ACC_SUM, 0, at, operand, n);                       \
+            break;                                                                       \
+        case DN_ACC_BAND:                                                                \
+            dn_acc_plain_by_##bits(DN_ACC_BAND, 0, at, operand, n);                      \
+            break;                                                                       \
+        case DN_ACC_BOR:                                                                 \
+            dn_acc_plain_by_##bits(DN_ACC_BOR, 0, at, operand, n);                       \
+            break;                                                                       \
+        case DN_ACC_BXOR:                                                                \
+            dn_acc_plain_by_##bits(DN_ACC_BXOR, 0, at, operand, n);                      \
+            break;                                                                       \
+        default:                                                                         \
+            dn_acc_plain_by_##bits(op, is_signed, at, operand, n);                       \
+            break;                                                                       \
+        }                                                                                \
+    }
+DN_ACC_WORD_ROW(8, 8, )
+DN_ACC_WORD_ROW(16, 16, )
+DN_ACC_WORD_ROW(32, 32, )
+DN_ACC_WORD_ROW(64, 64, )
+DN_ACC_WORD_ROW(8, wide_8, DN_ACC_WIDE)
+DN_ACC_WORD_ROW(16, wide_16, DN_ACC_WIDE)
+DN_ACC_WORD_ROW(32, wide_32, DN_ACC_WIDE)
+DN_ACC_WORD_ROW(64, wide_64, DN_ACC_WIDE)
+#undef DN_ACC_WORD_ROW
 
 /** Do all bytes together make an aligned word, of the element's size or larger? */
 static inline int dn_acc_is_one_word(const void *at, uint64_t len)
@@ -253,24 +289,24 @@ static void dn_acc_swap_word(uint32_t size, void *at, const void *value, const v
     }
 }
 
-/**
- * Words that nobody else looks at now. Sums wrap around, as those of the atomic instructions do.
- */
+/** Words that nobody else looks at now. Sums wrap around, as those of the atomic instructions do. */
 static void dn_acc_plain_words(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
                                uint64_t n)
 {
+    const int is_signed = dn_element_is_signed(element), wide = dn_acc_is_wide(n * element->size);
+
     switch (element->size) {
     case 1:
-        dn_acc_plain_row_8(op, dn_element_is_signed(element), at, operand, n);
+        (wide ? dn_acc_row_wide_8 : dn_acc_row_8)(op, is_signed, at, operand, n);
         break;
     case 2:
-        dn_acc_plain_row_16(op, dn_element_is_signed(element), at, operand, n);
+        (wide ? dn_acc_row_wide_16 : dn_acc_row_16)(op, is_signed, at, operand, n);
         break;
     case 4:
-        dn_acc_plain_row_32(op, dn_element_is_signed(element), at, operand, n);
+        (wide ? dn_acc_row_wide_32 : dn_acc_row_32)(op, is_signed, at, operand, n);
         break;
     default:
-        dn_acc_plain_row_64(op, dn_element_is_signed(element), at, operand, n);
+        (wide ? dn_acc_row_wide_64 : dn_acc_row_64)(op, is_signed, at, operand, n);
         break;
     }
 }
@@ -294,6 +330,7 @@ static void dn_acc_plain_words(const dn_element_t *element, dn_acc_op_t op, void
     static inline __attribute__((always_inline)) void dn_acc_float_by_##bits(                       \
         dn_acc_op_t op, uint8_t *at, const uint8_t *operand, uint64_t n)                            \
     {                                                                                               \
+        DN_ACC_UNROLL                                                                               \
         for (uint64_t i = 0; i < n * sizeof(float_t); i += sizeof(float_t)) {                       \
             float_t old, value;                                                                     \
                                                                                                     \
@@ -329,24 +366,17 @@ DN_ACC_FLOAT(64, double)
     }
 DN_ACC_FLOAT_ROW(32, 32, )
 DN_ACC_FLOAT_ROW(64, 64, )
-#if defined(__x86_64__)
-DN_ACC_FLOAT_ROW(32, wide_32, __attribute__((target("avx2"))))
-DN_ACC_FLOAT_ROW(64, wide_64, __attribute__((target("avx2"))))
-#endif
+DN_ACC_FLOAT_ROW(32, wide_32, DN_ACC_WIDE)
+DN_ACC_FLOAT_ROW(64, wide_64, DN_ACC_WIDE)
 #undef DN_ACC_FLOAT_ROW
-
-/** Rows of fewer bytes are done before wider registers are worth the question. */
-#define DN_ACC_WIDE_MIN 64
 
 static void dn_acc_floats(uint32_t size, dn_acc_op_t op, uint8_t *at, const uint8_t *operand, uint64_t n)
 {
-#if defined(__x86_64__)
-    if (DN_ACC_WIDE_MIN <= n * size && __builtin_cpu_supports("avx2")) {
+    if (dn_acc_is_wide(n * size)) {
         (sizeof(float) == size ? dn_acc_float_row_wide_32 : dn_acc_float_row_wide_64)(op, at, operand, n);
-        return;
+    } else {
+        (sizeof(float) == size ? dn_acc_float_row_32 : dn_acc_float_row_64)(op, at, operand, n);
     }
-#endif
-    (sizeof(float) == size ? dn_acc_float_row_32 : dn_acc_float_row_64)(op, at, operand, n);
 }
 
 /** Foreign elements by way of aligned memory. */
