@@ -450,6 +450,8 @@ static inline uint32_t *dn_shm_taken(const dn_shm_map_t *map, uint32_t granule)
 }
 
 dn_status_t dn_shm_stage_open(dn_shm_t *shm, const dn_job_t *job);
+/** A peer is mapped: it may send. */
+void dn_shm_stage_meet(const dn_shm_t *shm, const dn_shm_peer_t *peer);
 /** Before the mapping goes. */
 void dn_shm_stage_end(dn_shm_t *shm);
 /** After that. */

@@ -19,6 +19,7 @@
 
 /** Older headers do not know it, nor do kernels before 5.14. */
 #ifndef MADV_POPULATE_WRITE
+#    define MADV_POPULATE_READ  22
 #    define MADV_POPULATE_WRITE 23
 #endif
 
@@ -55,6 +56,12 @@ int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes)
         return ENOMEM; /* what would have been a SIGBUS */
     }
     return EINVAL == error ? dn_shm_allocate(fd, off, bytes) : error;
+}
+
+void dn_shm_populate_table(const void *mem, uint64_t bytes)
+{
+    while (0 != madvise((void *) (uintptr_t) mem, bytes, MADV_POPULATE_READ) && EINTR == errno) {
+    }
 }
 
 int dn_shm_file_size_allowed(uint64_t bytes)

@@ -77,6 +77,7 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
     peer->contends = !peer->self && dn_cpumask_within(&peer->map.units, &shm->map.units);
     shm->contenders += (uint32_t) peer->contends;
+    dn_shm_stage_meet(shm, peer);
     *peer_p = peer;
     return DN_OK;
 

@@ -19,7 +19,8 @@
  * DN_SHM_STAGE_TURNS turns from one granule to the next: a process that sends much has much of it.
  *
  * Where the process has threads already, as Open MPI's has, and the host has as many cores as processes, a further thread brings in as many
- * granules as the caches hold while the program starts, so that its first messages wait for no memory.
+ * granules as the caches hold while the program starts, so that its first messages wait for no memory. Its receivers have these in their
+ * page tables from the start: to read a new page would take as long as to copy what it holds.
  *
  * In a stream the sender goes on with the next granule that has been read. One that is answered, or that sends pieces of long messages,
  * has the choice between two walks:
@@ -242,6 +243,16 @@ static void *dn_shm_stage_early(void *arg)
         dn_unlock(&stage->lock);
     }
     return NULL;
+}
+
+void dn_shm_stage_meet(const dn_shm_t *shm, const dn_shm_peer_t *peer)
+{
+    const uint64_t early = (uint64_t) DN_SHM_STAGE_CACHES * DN_SHM_GRANULE;
+
+    /* What is early here is early there, and may be on its way. */
+    if (shm->stage.early && !peer->self && early <= peer->map.stage_bytes) {
+        dn_shm_populate_table(peer->map.stage, early);
+    }
 }
 
 /** Is memory to be brought in early? Not where it may run out, or cores are few: there it comes as it is needed. */

@@ -13,10 +13,16 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "port/dn_port.h"
 #include "shm/dn_shm_int.h"
+
+#ifndef MADV_POPULATE_READ
+#    define MADV_POPULATE_READ 22
+#endif
 
 enum { SENDER, FIRST, SECOND, THIRD };
 
@@ -585,8 +591,28 @@ static void *wait_for_the_end(void *arg)
     return arg;
 }
 
+/** KiB of a mapping that are in this process' page table. */
+static unsigned long mapped_kib(const void *at)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    unsigned long first, end, kib = 0;
+    int here = 0;
+    char line[300];
+
+    dn_check(NULL != file);
+    while (NULL != fgets(line, sizeof(line), file)) {
+        if (2 == sscanf(line, "%lx-%lx ", &first, &end)) {
+            here = first <= (uintptr_t) at && (uintptr_t) at < end;
+        } else if (here && 1 == sscanf(line, "Rss: %lu kB", &kib)) {
+            break;
+        }
+    }
+    fclose(file);
+    return kib;
+}
+
 /** The process has a thread besides; the first port is closed while memory may still come. Of the second one, the first message finds
- * memory that is there. */
+ * memory that is there, and its receiver has it in the page table before. */
 static void memory_comes_early_where_there_are_threads_and_cores(dn_world_t *world)
 {
     enum { GRANULES = 128, EARLY = 64 };
@@ -609,6 +635,9 @@ static void memory_comes_early_where_there_are_threads_and_cores(dn_world_t *wor
         (void) send_one_by_one(world, DN_SHM_GRANULE / 4, 0, 1);
         dn_check(0 == wanted || wanted == populated(world, FIRST));
     } else {
+        const uint8_t *from = ((const dn_shm_peer_t *) world->peer[SENDER])->map.stage;
+        const int kernel_can = 0 == madvise((void *) (uintptr_t) from, DN_SHM_GRANULE, MADV_POPULATE_READ);
+        dn_check(0 == wanted || !kernel_can || wanted * DN_SHM_GRANULE / 1024 <= mapped_kib(from));
         hear_until(world, 1);
         dn_check_equal(staged, 1);
     }
