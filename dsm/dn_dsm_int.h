@@ -293,6 +293,8 @@ struct dn_dsm {
     dn_dsm_page_t *page;
     uint64_t *
         clean; /**< bits of pages that are CLEAN, where scans find what was written; else NULL. Under `table` */
+    uint32_t
+        again; /**< threads that fetch once more what was stale: nothing is marked meanwhile. Under `table` */
     dn_dsm_list_t dirty;     /**< under `table` */
     dn_dsm_list_t loose;     /**< under `table` */
     dn_dsm_list_t wrote;     /**< under `sync`: since the last barrier */

@@ -215,6 +215,40 @@ static int dn_dsm_page_look(dn_dsm_t *dsm, uint32_t number, int write, dn_dsm_sp
     return 0;
 }
 
+/** Fetch pages that are ours, and those once more that are stale by then. @param[in,out] page  What is left of them is in it meanwhile. */
+static dn_status_t dn_dsm_page_fetch(dn_dsm_t *dsm, uint32_t *page, uint32_t count, int write)
+{
+    dn_dsm_span_t span = {.watch = &dsm->watch};
+    dn_status_t status = DN_OK;
+    bool again = false;
+
+    while (0 < count) {
+        status = NULL == dsm->host.spot ? dn_dsm_page_pull(dsm, dsm->raw, page, page, count)
+                                        : dn_dsm_host_fetch(dsm, page, count);
+        pthread_mutex_lock(&dsm->table);
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            dn_dsm_page_t *one = &dsm->page[page[i]];
+            if (DN_OK != status) {
+                dn_dsm_page_set(dsm, page[i], DN_DSM_ABSENT);
+            } else if (0 != (one->flags & DN_DSM_STALE)) {
+                one->flags &= (uint8_t) ~DN_DSM_STALE;
+                page[left++] = page[i];
+            } else {
+                dn_dsm_page_arrive(dsm, page[i], write, &span);
+            }
+        }
+        dn_dsm_span_end(&span);
+        dsm->again -= again;
+        again = 0 < left;
+        dsm->again += again;
+        pthread_mutex_unlock(&dsm->table);
+        count = left;
+    }
+    dn_dsm_page_ring(dsm);
+    return status;
+}
+
 dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, int write)
 {
     dn_wait_t wait = {0};
@@ -236,28 +270,8 @@ dn_status_t dn_dsm_page_have(dn_dsm_t *dsm, const uint32_t *page, uint32_t count
         dn_dsm_span_end(&span);
         pthread_mutex_unlock(&dsm->table);
 
-        for (uint32_t left = fetch; 0 < left && DN_OK == status;) {
-            status = NULL == dsm->host.spot ? dn_dsm_page_pull(dsm, dsm->raw, ours, ours, left)
-                                            : dn_dsm_host_fetch(dsm, ours, left);
-            pthread_mutex_lock(&dsm->table);
-            uint32_t again = 0;
-            for (uint32_t i = 0; i < left; i++) {
-                dn_dsm_page_t *one = &dsm->page[ours[i]];
-                if (DN_OK != status) {
-                    dn_dsm_page_set(dsm, ours[i], DN_DSM_ABSENT);
-                } else if (0 != (one->flags & DN_DSM_STALE)) {
-                    one->flags &= (uint8_t) ~DN_DSM_STALE;
-                    ours[again++] = ours[i];
-                } else {
-                    dn_dsm_page_arrive(dsm, ours[i], write, &span);
-                }
-            }
-            dn_dsm_span_end(&span);
-            left = again;
-            pthread_mutex_unlock(&dsm->table);
-        }
         if (0 < fetch) {
-            dn_dsm_page_ring(dsm);
+            status = dn_dsm_page_fetch(dsm, ours, fetch, write);
         }
         if (DN_OK != status || !busy) {
             return status;
@@ -498,6 +512,21 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
 
 /** @name Acquire */
 /** @{ */
+/** Lock `table`, to mark pages. What was marked while it was fetched, and is fetched once more, is here first: so a page is PULLed twice at
+ * most for an access, however often other threads acquire. Such a thread waits for transfers alone, and while `sync` is held no page
+ * is marked: so this ends. */
+static void dn_dsm_page_begin_to_mark(dn_dsm_t *dsm)
+{
+    dn_wait_t wait = {0};
+
+    pthread_mutex_lock(&dsm->table);
+    while (0 != dsm->again) {
+        pthread_mutex_unlock(&dsm->table);
+        dn_dsm_pause(dsm->port, &wait, 0);
+        pthread_mutex_lock(&dsm->table);
+    }
+}
+
 /** A copy is stale, if there is one. `sync` and `table` are held. */
 static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
 {
@@ -517,14 +546,14 @@ static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
 
 void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page)
 {
-    pthread_mutex_lock(&dsm->table);
+    dn_dsm_page_begin_to_mark(dsm);
     dn_dsm_page_mark(dsm, page);
     pthread_mutex_unlock(&dsm->table);
 }
 
 void dn_dsm_page_all_stale(dn_dsm_t *dsm)
 {
-    pthread_mutex_lock(&dsm->table);
+    dn_dsm_page_begin_to_mark(dsm);
     const uint32_t used = dn_dsm_used(dsm);
 
     dn_dsm_host_renew(dsm);
@@ -536,7 +565,7 @@ void dn_dsm_page_all_stale(dn_dsm_t *dsm)
 
 void dn_dsm_page_loose_stale(dn_dsm_t *dsm)
 {
-    pthread_mutex_lock(&dsm->table);
+    dn_dsm_page_begin_to_mark(dsm);
     for (uint32_t i = 0; i < dsm->loose.count; i++) {
         dn_dsm_page_mark(dsm, dsm->loose.page[i]);
     }

@@ -1,0 +1,140 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file
+ * A page is being fetched by one thread while another one acquires all the time. What was PULLed ahead of the first acquire is PULLed
+ * again; the next acquire waits for that. So the page comes, and what comes before an acquire is seen after it.
+ *
+ * The ends of the PULLs are where the acquires come: each end waits until its acquire has ended, or waits itself.
+ */
+#include "dn_config.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "../device/dn_world.h"
+#include "dn_atomic.h"
+#include "dn_dsm.h"
+#include "dn_dsm_op.h"
+#include "folder.h"
+#include "tsan.h"
+
+/** PULLs that get an acquire at their end. Without a bound there would be as many. */
+enum { ENDS = 5 };
+
+static dn_world_t *here;
+static dn_dsm_t *dsm;
+static __thread bool touches;  /**< this thread does, and its PULLs count */
+static __thread bool acquires; /**< this thread does */
+static unsigned ends;          /**< of PULLs of the touch */
+static uint32_t wanted;        /**< acquires, by ends of PULLs; atomic */
+static uint32_t acquired;      /**< that have ended; atomic */
+static uint32_t waits;         /**< steps of waiting in acquires; atomic */
+
+dn_status_t __real_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port);
+dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port);
+void __real_dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags);
+void __wrap_dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags);
+
+dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port)
+{
+    const dn_status_t status = __real_dn_dsm_op_end(op, port);
+
+    /* One of each home is waited for, whether it was started or not. */
+    if (touches && NULL != op->comp.fn && ENDS > ends) {
+        ends++;
+        /* The home writes the next value, and releases. */
+        dn_world_post(here, 0, ends);
+        dn_world_sleep(here, 0, 0, ends);
+        dn_store_release_u32(&wanted, ends);
+        while (dn_load_acquire_u32(&acquired) < ends && 0 == dn_load_acquire_u32(&waits)) {
+            sched_yield();
+        }
+    }
+    return status;
+}
+
+void __wrap_dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags)
+{
+    if (acquires) {
+        (void) dn_fetch_add_acq_rel(&waits, 1);
+    }
+    __real_dn_dsm_pause(port, wait, flags);
+}
+
+/** As often as it is wanted. */
+static void *acquire(void *arg)
+{
+    (void) arg;
+    acquires = true;
+    while (ENDS > acquired) {
+        while (dn_load_acquire_u32(&wanted) <= acquired) {
+            sched_yield();
+        }
+        dn_check_equal(dn_dsm_acquire(dsm), DN_OK);
+        dn_store_release_u32(&acquired, acquired + 1);
+    }
+    return NULL;
+}
+
+/** The page's home writes a value for each end of a PULL. */
+static void write_for_each(volatile uint64_t *word)
+{
+    for (uint64_t i = 1; i <= ENDS; i++) {
+        dn_world_sleep(here, 1, 0, i);
+        *word = i;
+        dn_check_equal(dn_dsm_release(dsm), DN_OK);
+        dn_world_post(here, 0, i);
+    }
+}
+
+/** Another process touches the page. */
+static void touch(void *at)
+{
+    pthread_t thread;
+
+    dn_check_equal(pthread_create(&thread, NULL, acquire, NULL), 0);
+    touches = true;
+    dn_check_equal(dn_dsm_touch(dsm, at, sizeof(uint64_t), 0), DN_OK);
+    touches = false;
+    dn_check_equal(ends, 2);
+    dn_world_post(here, 0, ENDS);
+    dn_world_sleep(here, 0, 0, ENDS);
+    dn_store_release_u32(&wanted, ENDS);
+    pthread_join(thread, NULL);
+    dn_check_equal(*(volatile uint64_t *) at, ENDS);
+}
+
+static void test(dn_world_t *world)
+{
+    dn_dsm_config_t config;
+    void *at;
+
+    here = world;
+    dn_dsm_config_init(&config);
+    config.rank = (uint32_t) world->rank;
+    config.ranks = (uint32_t) world->size;
+    config.folder = folder;
+    config.share = "never";
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    dn_check_equal(dn_dsm_alloc(dsm, sizeof(uint64_t), DN_DSM_HOME_RANK, 0, &at), DN_OK);
+    if (0 == world->rank) {
+        write_for_each(at);
+    } else {
+        touch(at);
+    }
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
+int main(void)
+{
+    static const dn_variant_t shm = {.file = "", .device = "shm"};
+
+    if (0 != folder_make()) {
+        return 99;
+    }
+    const int failed = dn_world_run("dn_dsm_page_is_fetched_twice_at_most", &shm, 2, test);
+    folder_remove();
+    return failed;
+}
