@@ -135,8 +135,9 @@ typedef void (*dn_log_fn_t)(const char *sentence, void *arg);
 /** Set where errors are written: dn_log_fn_t. */
 DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
 
-/** Where answers that are no errors are written, in the same way: why dn_open() passes a device over, and why
- * dn_connect() does not reach a peer by one. NULL, as at first: nowhere. Process-wide. */
+/** Where answers that are no errors are written, in the same way: why dn_open() passes a device over, why dn_connect()
+ * does not reach a peer by one, and why dn_page_map() (dn_page.h) detects accesses by another way than its first. NULL, as at first:
+ * nowhere. Process-wide. */
 DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
 
 /** The name of the i-th device, as dn_open() takes it: those of this build, and then modules (dn_device.h),

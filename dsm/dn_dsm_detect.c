@@ -55,14 +55,23 @@ const dn_dsm_detect_t dn_dsm_detect_segv = {.name = "segv",
 static const dn_dsm_detect_t *const dn_dsm_detects_all[] = {&dn_dsm_detect_segv, &dn_dsm_detect_uffd,
                                                             &dn_dsm_detect_scan};
 
-const dn_dsm_detect_t *dn_dsm_detect_find(const char *name)
+/** Find the way of a name, or for "auto" the first that works. @param[out] why_p  Why it does not; NULL: it works.
+ * @return NULL: there is none. */
+static const dn_dsm_detect_t *dn_dsm_detect_find(const char *name, const char **why_p)
 {
+    const bool any = 0 == strcmp(name, "auto");
+
     for (size_t i = 0; i < sizeof(dn_dsm_detects_all) / sizeof(dn_dsm_detects_all[0]); i++) {
         const dn_dsm_detect_t *way = dn_dsm_detects_all[i];
-        if (0 == strcmp(name, way->name) || (0 == strcmp(name, "auto") && NULL == way->why_not())) {
+        if (!any && 0 != strcmp(name, way->name)) {
+            continue;
+        }
+        *why_p = way->why_not();
+        if (!any || NULL == *why_p) {
             return way;
         }
     }
+    *why_p = "there is no such way, but segv, uffd and scan";
     return NULL;
 }
 
@@ -74,22 +83,28 @@ const char *dn_dsm_detect_name(size_t i)
 
 const char *dn_dsm_detect_why_not(const char *name)
 {
-    const dn_dsm_detect_t *way = dn_dsm_detect_find(name);
+    const char *why;
 
-    return NULL == way ? "there is no such way" : way->why_not();
+    (void) dn_dsm_detect_find(name, &why);
+    return why;
+}
+
+dn_dsm_watch_t dn_dsm_watch_by(const char *what, const dn_dsm_detect_t *way)
+{
+    return (dn_dsm_watch_t){
+        .way = way, .what = what, .page_bytes = (uint32_t) sysconf(_SC_PAGESIZE), .fd = -1, .map = -1};
 }
 
 dn_status_t dn_dsm_detect_choose(const char *what, const char *name, dn_dsm_watch_t *watch_p)
 {
-    const dn_dsm_detect_t *way = dn_dsm_detect_find(name);
-    const char *why = NULL == way ? "there is no such way, but segv, uffd and scan" : way->why_not();
+    const char *why;
+    const dn_dsm_detect_t *way = dn_dsm_detect_find(name, &why);
 
     if (NULL != why) {
         dn_log_error("%s: accesses cannot be detected by \"%s\": %s", what, name, why);
         return NULL == way ? DN_ERR_PARAM : DN_ERR_UNSUPPORTED;
     }
-    *watch_p = (dn_dsm_watch_t){
-        .way = way, .what = what, .page_bytes = (uint32_t) sysconf(_SC_PAGESIZE), .fd = -1, .map = -1};
+    *watch_p = dn_dsm_watch_by(what, way);
     return DN_OK;
 }
 

@@ -65,15 +65,15 @@ extern const dn_dsm_detect_t dn_dsm_detect_segv;
 extern const dn_dsm_detect_t dn_dsm_detect_uffd;
 extern const dn_dsm_detect_t dn_dsm_detect_scan;
 
-/** The way of a name, or for "auto" the first that works. NULL: there is none. */
-const dn_dsm_detect_t *dn_dsm_detect_find(const char *name);
+/** A watch by a way that works here. Not open. Its pages are those of the system. @param[in] what  For log lines. */
+dn_dsm_watch_t dn_dsm_watch_by(const char *what, const dn_dsm_detect_t *way);
 
 /**
  * Choose how a range is going to be watched.
  *
  * @param[in]  what     For log lines.
- * @param[in]  name     As for dn_dsm_detect_find().
- * @param[out] watch_p  Not open. Its pages are those of the system.
+ * @param[in]  name     Of the way, or "auto": the first that works.
+ * @param[out] watch_p  dn_dsm_watch_by().
  * @retval DN_ERR_PARAM        there is no such way: the log line says so.
  * @retval DN_ERR_UNSUPPORTED  it does not work here: the log line says why.
  */

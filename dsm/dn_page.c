@@ -484,8 +484,24 @@ static uint8_t *dn_page_memory(uint64_t bytes, int flags, uint8_t *again)
     return memory;
 }
 
-/** Have the memory of a mapping, and what is known of its pages. */
-static dn_status_t dn_page_open(dn_mapping_t *map)
+/** Begin to detect accesses. What works with the page of a probe may not do so here, as limits are of what all mappings have.
+ * @param[in] is_free  The way was not asked for: segv comes after uffd. @return 0, or what errno would be. */
+static int dn_page_watch(dn_mapping_t *map, uint64_t bytes, bool is_free)
+{
+    const int error = dn_dsm_watch_open(&map->watch, map->front, bytes);
+
+    if (0 == error || !is_free || &dn_dsm_detect_uffd != map->watch.way) {
+        return error;
+    }
+    dn_log_answer(
+        "mapped pages: accesses to %llu bytes are detected by segv, as the kernel refuses uffd for them (%s)",
+        (unsigned long long) map->len, strerror(error));
+    map->watch = dn_dsm_watch_by(map->watch.what, &dn_dsm_detect_segv);
+    return dn_dsm_watch_open(&map->watch, map->front, bytes);
+}
+
+/** Have the memory of a mapping, and what is known of its pages. @param[in] is_free  As above. */
+static dn_status_t dn_page_open(dn_mapping_t *map, bool is_free)
 {
     const uint64_t bytes = dn_page_at(map, map->pages);
 
@@ -501,7 +517,7 @@ static dn_status_t dn_page_open(dn_mapping_t *map)
         dn_log_error("mapped pages: there is no memory for %llu bytes", (unsigned long long) map->len);
         return DN_ERR_NOMEM;
     }
-    const int error = dn_dsm_watch_open(&map->watch, map->front, bytes);
+    const int error = dn_page_watch(map, bytes, is_free);
     if (0 != error) {
         dn_log_error("mapped pages: accesses to %llu bytes cannot be detected by %s (%s)",
                      (unsigned long long) map->len, map->watch.way->name, strerror(error));
@@ -512,29 +528,47 @@ static dn_status_t dn_page_open(dn_mapping_t *map)
     return dn_dsm_fault_watch(map->watch.way);
 }
 
-/** Choose how accesses are detected; or take the peer's memory itself. */
+/** Choose how accesses are detected. @param[in] detect  NULL: it is free. */
 static dn_status_t dn_page_choose(dn_mapping_t *map, const char *detect)
 {
-    void *base;
+    static const char what[] = "mapped pages";
 
-    if (0 == strcmp(detect, "auto")) {
-        const dn_status_t status = dn_segment_map(map->peer, &map->key, &base);
-        if (DN_ERR_UNSUPPORTED != status) {
-            map->front = DN_OK == status ? (uint8_t *) base + map->off : NULL;
-            return status;
-        }
-        detect = NULL == dn_dsm_detect_uffd.why_not() ? "uffd" : "segv";
+    if (NULL != detect) {
+        return dn_dsm_detect_choose(what, detect, &map->watch);
     }
-    const dn_status_t status = dn_dsm_detect_choose("mapped pages", detect, &map->watch);
-    if (DN_OK == status) {
-        const uint64_t pages = (map->len - 1) / map->watch.page_bytes + 1;
-        if (UINT32_MAX < pages) {
-            dn_log_error("mapped pages: %llu bytes are more than there are numbers of pages: map less",
-                         (unsigned long long) map->len);
-            return DN_ERR_NOMEM;
-        }
-        map->pages = (uint32_t) pages;
+    const char *why = dn_dsm_detect_uffd.why_not();
+    if (NULL != why) {
+        dn_log_answer("%s: accesses are detected by segv, not by uffd: %s", what, why);
     }
+    map->watch = dn_dsm_watch_by(what, NULL == why ? &dn_dsm_detect_uffd : &dn_dsm_detect_segv);
+    return DN_OK;
+}
+
+/** Have copies of the peer's memory. @param[in] detect  As above. */
+static dn_status_t dn_page_copy(dn_mapping_t *map, const char *detect)
+{
+    const dn_status_t status = dn_page_choose(map, detect);
+
+    if (DN_OK != status) {
+        return status;
+    }
+    const uint64_t pages = (map->len - 1) / map->watch.page_bytes + 1;
+    if (UINT32_MAX < pages) {
+        dn_log_error("mapped pages: %llu bytes are more than there are numbers of pages: map less",
+                     (unsigned long long) map->len);
+        return DN_ERR_NOMEM;
+    }
+    map->pages = (uint32_t) pages;
+    return dn_page_open(map, NULL == detect);
+}
+
+/** Take the peer's memory itself. @retval DN_ERR_UNSUPPORTED  the device does not map it. */
+static dn_status_t dn_page_share(dn_mapping_t *map)
+{
+    void *base;
+    const dn_status_t status = dn_segment_map(map->peer, &map->key, &base);
+
+    map->front = DN_OK == status ? (uint8_t *) base + map->off : NULL;
     return status;
 }
 
@@ -570,9 +604,10 @@ dn_status_t dn_page_map(dn_port_t *port, dn_peer_t *peer, const dn_key_t *key, u
     pthread_mutex_init(&map->table, NULL);
     /* What progress calls meanwhile accesses no mapping. */
     dn_dsm_inside++;
-    dn_status_t status = dn_page_choose(map, detect);
-    if (DN_OK == status && !dn_page_is_shared(map)) {
-        status = dn_page_open(map);
+    const bool is_free = 0 == strcmp(detect, "auto");
+    dn_status_t status = is_free ? dn_page_share(map) : DN_ERR_UNSUPPORTED;
+    if (DN_ERR_UNSUPPORTED == status) {
+        status = dn_page_copy(map, is_free ? NULL : detect);
     }
     dn_dsm_inside--;
     if (DN_OK != status) {

@@ -99,7 +99,8 @@ typedef struct dn_page_stat {
  * @param[in]  len        Bytes, at least 1. What lies behind them up to the end of a page stands for nothing: stores there go nowhere; where
  *                        dn_page_detects() is "shared", it is the peer's. What lies behind that page is not the mapping's.
  * @param[in]  detect     How accesses are detected: "segv", "uffd" or "scan" (doc/dsm.md), and each access is to a copy then. "auto":
- *                        the peer's memory itself where the device maps it, else "uffd" where it works, else "segv".
+ *                        the peer's memory itself where the device maps it, else "uffd" where it works, also with this memory, else
+ *                        "segv": dn_log_answers_set() tells why.
  * @param[out] mapping_p  The caller's until dn_page_unmap().
  *
  * It takes addresses for three times @p len, and twice the memory of what is fetched where it is written; with "scan" always.
