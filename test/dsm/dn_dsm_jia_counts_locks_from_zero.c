@@ -9,7 +9,7 @@
 
 #include "folder.h"
 #include "jia.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 int main(int argc, char **argv)
 {

@@ -14,7 +14,7 @@
 #include "../device/dn_world.h"
 #include "dn_dsm.h"
 #include "folder.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 enum { PAGES = 70, ONCE = 3, OFTEN = 65, TIMES = 5, RANKS = 3 };
 

@@ -18,7 +18,7 @@
 #include "dn_dsm.h"
 #include "dn_dsm_op.h"
 #include "folder.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 /** PULLs that get an acquire at their end. Without a bound there would be as many. */
 enum { ENDS = 5 };

@@ -13,7 +13,7 @@
 
 #include "dn_dsm_parmacs.h"
 #include "folder.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 #define WANTED (UINT64_C(1) << 30)
 /** Of getrusage(), in KiB. */

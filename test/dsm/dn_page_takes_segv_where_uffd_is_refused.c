@@ -17,7 +17,7 @@
 #include "dn_dsm.h"
 #include "dn_page.h"
 #include "errors.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 static uint8_t memory[100];
 static unsigned begun;        /**< descriptors of userfaultfd */

@@ -20,7 +20,7 @@
 #include "dn_dsm_host.h"
 #include "errors.h"
 #include "folder.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 /** A page. */
 #define PAGE ((uint64_t) sysconf(_SC_PAGESIZE))

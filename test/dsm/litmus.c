@@ -24,7 +24,7 @@
 #include "dn_atomic.h"
 #include "dn_dsm.h"
 #include "folder.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 #define PAGE 4096u
 

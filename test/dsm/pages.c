@@ -22,7 +22,7 @@
 
 #include "dn_dsm.h"
 #include "errors.h"
-#include "tsan.h"
+#include "sanitizers.h"
 
 /** A page. */
 #define PAGE ((uint64_t) sysconf(_SC_PAGESIZE))
