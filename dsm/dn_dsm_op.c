@@ -21,6 +21,17 @@ void dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags)
     steps += (uint64_t) events;
 }
 
+void dn_dsm_pause_until_none(dn_port_t *port, pthread_mutex_t *lock, const uint32_t *count)
+{
+    dn_wait_t wait = {0};
+
+    while (0 != *count) {
+        pthread_mutex_unlock(lock);
+        dn_dsm_pause(port, &wait, 0);
+        pthread_mutex_lock(lock);
+    }
+}
+
 static void dn_dsm_op_ended(dn_comp_t *comp, dn_status_t status)
 {
     dn_dsm_op_t *op = (dn_dsm_op_t *) comp;

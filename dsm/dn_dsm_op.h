@@ -3,12 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_op.h
- * PUSH, PULL and atomic operations that a thread waits for.
+ * PUSH, PULL and atomic operations that a thread waits for, and how it waits.
  */
 #ifndef DN_DSM_OP_H
 #define DN_DSM_OP_H
 
 #include <dn_wait.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 /** One that is under way. All zero: it was never started, and has ended well. */
@@ -28,5 +29,7 @@ void dn_dsm_op_start(dn_dsm_op_t *op, dn_port_t *port, dn_peer_t *peer, dn_xfer_
 dn_status_t dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port);
 /** Between two looks in vain: make progress, and wait if nothing came of it. @param[in] flags  Of dn_wait(). */
 void dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags);
+/** Wait until a count is 0. @param[in] lock  The count is under it. It is held, but while this waits. */
+void dn_dsm_pause_until_none(dn_port_t *port, pthread_mutex_t *lock, const uint32_t *count);
 
 #endif

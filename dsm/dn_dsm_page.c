@@ -517,14 +517,8 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
  * is marked: so this ends. */
 static void dn_dsm_page_begin_to_mark(dn_dsm_t *dsm)
 {
-    dn_wait_t wait = {0};
-
     pthread_mutex_lock(&dsm->table);
-    while (0 != dsm->again) {
-        pthread_mutex_unlock(&dsm->table);
-        dn_dsm_pause(dsm->port, &wait, 0);
-        pthread_mutex_lock(&dsm->table);
-    }
+    dn_dsm_pause_until_none(dsm->port, &dsm->table, &dsm->again);
 }
 
 /** A copy is stale, if there is one. `sync` and `table` are held. */

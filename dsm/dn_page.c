@@ -365,26 +365,15 @@ static dn_status_t dn_page_send_written(dn_mapping_t *map)
     return status;
 }
 
-/** What an acquire has sent back to fetch once more is fetched before the next one: so a PULL is made twice at most, however often
- * others acquire. `table` is held, but while this waits. */
-static void dn_page_await_fetches(dn_mapping_t *map)
-{
-    dn_wait_t wait = {0};
-
-    while (0 != map->again) {
-        pthread_mutex_unlock(&map->table);
-        dn_dsm_pause(map->port, &wait, 0);
-        pthread_mutex_lock(&map->table);
-    }
-}
-
 static dn_status_t dn_page_drop(dn_mapping_t *map)
 {
     dn_dsm_span_t span = {.watch = &map->watch};
     uint64_t dropped = 0;
 
     pthread_mutex_lock(&map->table);
-    dn_page_await_fetches(map);
+    /* What an acquire has sent back to fetch once more is fetched before the next one: so a PULL is made twice at most, however often
+     * others acquire. */
+    dn_dsm_pause_until_none(map->port, &map->table, &map->again);
     map->acquires++;
     map->dirty.count = 0;
     for (uint32_t page = 0; page < map->pages; page++) {

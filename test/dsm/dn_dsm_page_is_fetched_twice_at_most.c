@@ -25,17 +25,16 @@ enum { ENDS = 5 };
 
 static dn_world_t *here;
 static dn_dsm_t *dsm;
-static __thread bool touches;  /**< this thread does, and its PULLs count */
-static __thread bool acquires; /**< this thread does */
-static unsigned ends;          /**< of PULLs of the touch */
-static uint32_t wanted;        /**< acquires, by ends of PULLs; atomic */
-static uint32_t acquired;      /**< that have ended; atomic */
-static uint32_t waits;         /**< steps of waiting in acquires; atomic */
+static __thread bool touches; /**< this thread does, and its PULLs count */
+static unsigned ends;         /**< of PULLs of the touch */
+static uint32_t wanted;       /**< acquires, by ends of PULLs; atomic */
+static uint32_t acquired;     /**< that have ended; atomic */
+static uint32_t waits;        /**< acquires that have waited; atomic */
 
 dn_status_t __real_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port);
 dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port);
-void __real_dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags);
-void __wrap_dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags);
+void __real_dn_dsm_pause_until_none(dn_port_t *port, pthread_mutex_t *lock, const uint32_t *count);
+void __wrap_dn_dsm_pause_until_none(dn_port_t *port, pthread_mutex_t *lock, const uint32_t *count);
 
 dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port)
 {
@@ -55,19 +54,18 @@ dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port)
     return status;
 }
 
-void __wrap_dn_dsm_pause(dn_port_t *port, dn_wait_t *wait, unsigned flags)
+void __wrap_dn_dsm_pause_until_none(dn_port_t *port, pthread_mutex_t *lock, const uint32_t *count)
 {
-    if (acquires) {
+    if (0 != *count) {
         (void) dn_fetch_add_acq_rel(&waits, 1);
     }
-    __real_dn_dsm_pause(port, wait, flags);
+    __real_dn_dsm_pause_until_none(port, lock, count);
 }
 
 /** As often as it is wanted. */
 static void *acquire(void *arg)
 {
     (void) arg;
-    acquires = true;
     while (ENDS > acquired) {
         while (dn_load_acquire_u32(&wanted) <= acquired) {
             sched_yield();
