@@ -29,11 +29,12 @@ DN_API const char *__tsan_default_options(void)
     return "report_signal_unsafe=0 handle_segv=0 handle_sigbus=0";
 }
 
-/** The sanitizer does not see that another process orders two threads of this one: it writes here after it was told where. */
+/** The sanitizer does not see that another process orders two threads of this one. dn_llcm_alloc() zeroes memory, this process tells where it is, and
+ * a thread of the device writes there for who was told. */
 const char *__tsan_default_suppressions(void);
 DN_API const char *__tsan_default_suppressions(void)
 {
-    return "race:dn_ipnuma_write\n";
+    return "race:dn_llcm_alloc\n";
 }
 #endif
 
