@@ -312,13 +312,13 @@ static void dn_dsm_host_note(dn_dsm_t *dsm, uint32_t page, uint64_t since, const
 
 /** @name Transfers */
 /** @{ */
-dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, uint32_t what)
+dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count)
 {
     for (uint32_t i = 0; NULL != dsm->host.spot && i < count; i++) {
         dn_wait_t wait = {0};
         /* T1: pairs with T0: the twin is as the one before has left it. */
         while (!dn_dsm_is_home(dsm, page[i])
-               && !dn_cas_acq_rel_u32(&dsm->host.spot[page[i]].taken, DN_DSM_FREE, what)) {
+               && !dn_cas_acq_rel_u32(&dsm->host.spot[page[i]].taken, DN_DSM_FREE, DN_DSM_TAKEN)) {
             const dn_status_t status = dn_dsm_wait(dsm, &wait, DN_WAIT_BLIND);
             if (DN_OK != status) {
                 dn_dsm_host_give(dsm, page, i);
@@ -418,7 +418,7 @@ static dn_status_t dn_dsm_host_fetch_few(dn_dsm_t *dsm, const uint32_t *page, ui
 {
     dn_dsm_fetch_t fetch;
     dn_wait_t wait = {0};
-    dn_status_t status = dn_dsm_host_take(dsm, page, count, DN_DSM_TO_FETCH);
+    dn_status_t status = dn_dsm_host_take(dsm, page, count);
 
     if (DN_OK != status) {
         return status;
@@ -456,7 +456,8 @@ dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t coun
 void dn_dsm_host_send(dn_dsm_t *dsm, uint32_t page)
 {
     if (NULL != dsm->host.spot) {
-        /* S0: pairs with S2: who finds this number finds the page taken, unless the diff has ended. */
+        dn_store_relaxed_u32(&dsm->host.spot[page].taken, DN_DSM_SENT);
+        /* S0: pairs with S2: who finds this number finds the page SENT, unless the diff has ended. */
         const uint32_t before = dn_fetch_add_acq_rel(&dsm->host.spot[page].sent, 1);
         if (NULL != dsm->host.marked) {
             /* This process notes the page when this has ended, and with it what others have sent before. */
@@ -473,9 +474,8 @@ void dn_dsm_host_mark(dn_dsm_t *dsm, uint32_t page)
         const dn_dsm_spot_t *spot = &dsm->host.spot[page];
         const uint32_t sent = dn_load_acquire_u32(&spot->sent); /* S2 */
 
-        /* A send that is under way may yet take what is written from now on, so that it counts as one that comes. A fetch takes
-         * nothing away. */
-        dsm->host.marked[page] = sent - (DN_DSM_TO_SEND == dn_load_acquire_u32(&spot->taken));
+        /* A send that is under way may yet take what is written from now on, so that it counts as one that comes. */
+        dsm->host.marked[page] = sent - (DN_DSM_SENT == dn_load_acquire_u32(&spot->taken));
     }
 }
 

@@ -35,6 +35,8 @@
  * what it has written, whoever has sent it. With a scan, a rank asks the kernel for that before it drops a copy. A write of another
  * thread may come between. So the copy is noted, too, if it differs from its twin when it is dropped; or if another rank has sent the page since the
  * question, as that may have been what this thread wrote. What came before a send of this rank is in the note of that one.
+ * A copy that differs as it is dropped may be one that another rank merges just then. So it is taken, and compared again. A fetch by
+ * another rank is no send: it takes away nothing that was written here.
  *
  * What a copy has. By page and rank the table keeps the interval up to which the copy contains what that rank has written: what the process
  * that fetched it knew (dn_dsm_note.h) before its PULL. A copy that has all that a process knows is no reason to drop or fetch
@@ -82,9 +84,8 @@ bool dn_dsm_host_has(const dn_dsm_t *dsm, uint32_t page);
 void dn_dsm_host_renew(dn_dsm_t *dsm);
 /** Fetch pages, at most DN_DSM_FETCH in rising order, and merge them; but for those that another rank has fetched meanwhile. */
 dn_status_t dn_dsm_host_fetch(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
-/** Take pages, in rising order, but for those at home. @param[in] what  DN_DSM_TO_FETCH or DN_DSM_TO_SEND.
- * @retval DN_ERR_UNREACH  a process is gone: none is taken. */
-dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count, uint32_t what);
+/** Take pages, in rising order, but for those at home. @retval DN_ERR_UNREACH  a process is gone: none is taken. */
+dn_status_t dn_dsm_host_take(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
 /** Give them back. */
 void dn_dsm_host_give(dn_dsm_t *dsm, const uint32_t *page, uint32_t count);
 /** A page that is taken is to be sent, and then noted. `sync` is held. */

@@ -402,8 +402,8 @@ static void dn_dsm_page_sent(dn_dsm_t *dsm)
     dn_dsm_page_ring(dsm);
 }
 
-/** Keep in dsm->flush what differs from its twin, or did so until another rank sent it. `sync` is held. @param[in] taken  Give the
- * others back. */
+/** Keep in dsm->flush the pages that differ from their twins, and those that another rank has sent since the kernel was asked. `sync` is
+ * held. @param[in] taken  The pages are taken: give back those that are not kept. */
 static void dn_dsm_page_sift(dn_dsm_t *dsm, bool taken)
 {
     uint32_t left = 0;
@@ -421,7 +421,7 @@ static void dn_dsm_page_sift(dn_dsm_t *dsm, bool taken)
 }
 
 /** Send home what was written to the pages in dsm->flush, and note them. `sync` is held. @param[in] dropped  They are copies that are
- * dropped, and differed from their twins. */
+ * dropped, and were sifted once. */
 static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm, bool dropped)
 {
     dn_dsm_op_t op[DN_DSM_RANKS_MAX] = {0};
@@ -430,10 +430,10 @@ static dn_status_t dn_dsm_page_flush(dn_dsm_t *dsm, bool dropped)
         return DN_OK;
     }
     const uint64_t began = dn_dsm_clock();
-    dn_status_t status = dn_dsm_host_take(dsm, dsm->flush.page, dsm->flush.count, DN_DSM_TO_SEND);
+    dn_status_t status = dn_dsm_host_take(dsm, dsm->flush.page, dsm->flush.count);
     if (DN_OK == status) {
         if (dropped) {
-            /* Those differ no more that another rank was merging as they were looked at. */
+            /* Another rank may have been merging a page when it was compared. */
             dn_dsm_page_sift(dsm, true);
         }
         for (uint32_t keeper = 0; keeper < dsm->ranks; keeper++) {

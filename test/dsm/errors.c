@@ -451,7 +451,7 @@ static void a_process_that_dies_with_a_page_taken_is_missed(dn_world_t *world)
 
     dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_OK);
     if (1 == world->rank) {
-        dn_check_equal(dn_dsm_host_take(dsm, &page, 1, DN_DSM_TO_SEND), DN_OK);
+        dn_check_equal(dn_dsm_host_take(dsm, &page, 1), DN_OK);
     }
     rank_1_dies(world, dsm);
     miss(dsm, 0 == world->rank ? dn_dsm_touch(dsm, at, 1, 0) : dn_dsm_barrier(dsm));
@@ -502,7 +502,7 @@ static void a_page_is_taken_until_what_is_sent_is_at_home(dn_world_t *world)
         }
         bool taken = true;
         for (const uint64_t until = dn_dsm_clock() + 200000000; dn_dsm_clock() < until && taken;) {
-            taken = DN_DSM_TO_SEND == dn_load_acquire_u32(&spot->taken);
+            taken = DN_DSM_SENT == dn_load_acquire_u32(&spot->taken);
         }
         kill(home, SIGCONT);
         dn_check(taken);
