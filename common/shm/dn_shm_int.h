@@ -82,6 +82,7 @@ typedef struct dn_shm_stage {
     uint32_t misses;    /**< looks in vain */
     uint32_t ends;      /**< not 0: the thread that brings memory in is to end */
     int early;          /**< there is such a thread */
+    uint32_t met;       /**< peers whose early memory is in the page table, up to DN_SHM_STAGE_MEETS */
     pthread_t thread;   /**< that */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;
@@ -450,8 +451,8 @@ static inline uint32_t *dn_shm_taken(const dn_shm_map_t *map, uint32_t granule)
 }
 
 dn_status_t dn_shm_stage_open(dn_shm_t *shm, const dn_job_t *job);
-/** A peer is mapped: it may send. */
-void dn_shm_stage_meet(const dn_shm_t *shm, const dn_shm_peer_t *peer);
+/** A peer is connected: what it has brought in early will be read soon. */
+void dn_shm_stage_meet(dn_shm_t *shm, const dn_shm_peer_t *peer);
 /** Before the mapping goes. */
 void dn_shm_stage_end(dn_shm_t *shm);
 /** After that. */

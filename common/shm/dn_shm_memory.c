@@ -16,12 +16,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-/** Older headers do not know it, nor do kernels before 5.14. */
+/** Older headers do not know them, nor do kernels before 5.14. */
 #ifndef MADV_POPULATE_WRITE
 #    define MADV_POPULATE_READ  22
 #    define MADV_POPULATE_WRITE 23
 #endif
+
+/** The longest range for dn_shm_enter_pages(), and the smallest page that there is. */
+#define DN_SHM_ENTER_MAX  ((uint64_t) 2 << 20)
+#define DN_SHM_LEAST_PAGE 4096
 
 /** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
 #define DN_SHM_TAKE ((uint64_t) 2 << 20)
@@ -58,9 +63,21 @@ int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes)
     return EINVAL == error ? dn_shm_allocate(fd, off, bytes) : error;
 }
 
-void dn_shm_populate_table(const void *mem, uint64_t bytes)
+void dn_shm_enter_pages(const void *mem, uint64_t bytes)
 {
-    while (0 != madvise((void *) (uintptr_t) mem, bytes, MADV_POPULATE_READ) && EINTR == errno) {
+    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
+    uint8_t *at = (uint8_t *) (uintptr_t) mem;
+    unsigned char has_memory[DN_SHM_ENTER_MAX / DN_SHM_LEAST_PAGE];
+    uint64_t pages = 0;
+    const uint64_t most = (DN_SHM_ENTER_MAX < bytes ? DN_SHM_ENTER_MAX : bytes) / page;
+
+    if (0 != mincore(at, most * page, has_memory)) {
+        return;
+    }
+    while (pages < most && 0 != (has_memory[pages] & 1)) {
+        pages++;
+    }
+    while (0 != pages && 0 != madvise(at, pages * page, MADV_POPULATE_READ) && EINTR == errno) {
     }
 }
 

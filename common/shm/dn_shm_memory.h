@@ -19,9 +19,9 @@ uint64_t dn_shm_cgroup_available(const char *groups, const char *self);
 int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes);
 /** The same for a range that is mapped at @p mem, at once where the kernel can. */
 int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes);
-/** Have a range of a file that is mapped at @p mem in this process' page table, with memory where it had none. Where the kernel cannot, or
- * there is no memory, pages come as they are read. */
-void dn_shm_populate_table(const void *mem, uint64_t bytes);
+/** Enter a range of a file, mapped at @p mem at the start of a page, into this process' page table, up to its first page that has no memory.
+ * What is not entered is entered as it is read. */
+void dn_shm_enter_pages(const void *mem, uint64_t bytes);
 /** May a file, a memfd included, become so large? If not, to make it so would end the process by SIGXFSZ. */
 int dn_shm_file_size_allowed(uint64_t bytes);
 

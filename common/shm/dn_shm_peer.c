@@ -77,7 +77,6 @@ static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, 
     peer->help_min = peer->cma && 0 != shm->config.help_min ? shm->config.help_min : UINT64_MAX;
     peer->contends = !peer->self && dn_cpumask_within(&peer->map.units, &shm->map.units);
     shm->contenders += (uint32_t) peer->contends;
-    dn_shm_stage_meet(shm, peer);
     *peer_p = peer;
     return DN_OK;
 
@@ -211,7 +210,9 @@ dn_status_t dn_shm_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     }
     if (DN_OK == status && DN_SHM_TX_SHUT == peer->tx_state) {
         status = dn_shm_open_tx(peer, where.path);
-        if (DN_OK != status && NULL == *peer_p) {
+        if (DN_OK == status) {
+            dn_shm_stage_meet(shm, peer);
+        } else if (NULL == *peer_p) {
             dn_shm_free_peer(shm, peer);
         }
     }
