@@ -50,7 +50,8 @@ static inline uint64_t dn_acc_sums(uint32_t size, uint64_t old, uint64_t operand
     return ((old & ~highest) + (operand & ~highest)) ^ ((old ^ operand) & highest);
 }
 
-/** Several steps of a loop in one, which the compiler would not do for itself: one of wide registers ends before its loop has counted. */
+/** Four steps of a loop in one, which the compiler does not make by itself. With wide registers a step takes less time than to count it
+ * (perf/dn_rma, acc_latency of 512 B to 8 KiB). */
 #define DN_ACC_UNROLL _Pragma("GCC unroll 4")
 
 /** Words of each size: bits, unsigned type, signed type. */
@@ -63,7 +64,7 @@ static inline uint64_t dn_acc_sums(uint32_t size, uint64_t old, uint64_t operand
 /**
  * dn_acc_change_one_*: an aligned word by one atomic instruction; what was there goes to @p result.
  * dn_acc_change_by_*: the same by a loop around one; the word may be several of the element's.
- * dn_acc_plain_by_*: while nobody else looks at them, of any alignment.
+ * dn_acc_plain_by_*: words that nobody else looks at now, of any alignment.
  */
 #define DN_ACC_CHANGE(bits, word_t, signed_t)                                                             \
     static inline word_t dn_acc_combine_##bits(dn_acc_op_t op, int is_signed, word_t old, word_t operand) \
