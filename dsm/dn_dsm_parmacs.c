@@ -70,7 +70,8 @@ static void dn_parmacs_all(long count, const char *what)
 
 /** @name Processes */
 /** @{ */
-void dn_dsm_parmacs_init(unsigned long bytes)
+/** As all processes begin: have the private heap, with what the environment says, and put stdout aside. */
+static void dn_parmacs_begin(void)
 {
     dn_dsm_config_t *config = &dn_parmacs_config;
 
@@ -80,7 +81,6 @@ void dn_dsm_parmacs_init(unsigned long bytes)
             "shared memory: programs of SPLASH pass data on by pauses, which scope consistency does not "
             "see: set DN_DSM_PROTOCOL to lazy, eager or update");
     }
-    config->bytes = bytes > config->bytes ? bytes : config->bytes;
     void *want = dn_dsm_place_address(0);
     void *heap = mmap(want, config->bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -99,6 +99,28 @@ void dn_dsm_parmacs_init(unsigned long bytes)
         }
         close(none);
     }
+}
+
+void dn_dsm_parmacs_init(unsigned long bytes)
+{
+    dn_dsm_config_t *config = &dn_parmacs_config;
+
+    if (NULL == dn_parmacs_heap) {
+        dn_parmacs_begin();
+    }
+    if (bytes <= config->bytes) {
+        return;
+    }
+    if (NULL != dn_parmacs_dsm) {
+        dn_parmacs_fail("shared memory: MAIN_INITENV of %lu bytes after CREATE: there are %llu", bytes,
+                        (unsigned long long) config->bytes);
+    }
+    /* What has been allocated stays where it is. */
+    if (dn_parmacs_heap != mremap(dn_parmacs_heap, config->bytes, bytes, 0)) {
+        dn_parmacs_fail("shared memory: %lu bytes cannot be mapped at %p (%s)", bytes,
+                        (void *) dn_parmacs_heap, strerror(errno));
+    }
+    config->bytes = bytes;
 }
 
 /** Put the private heap somewhere else: its pages move, and nothing is copied. @return where it is. */
@@ -222,7 +244,7 @@ void *dn_dsm_parmacs_malloc(unsigned long bytes)
     const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
     const uint64_t align = page <= bytes ? page : DN_PARMACS_LINE;
 
-    dn_parmacs_begun("G_MALLOC");
+    dn_dsm_parmacs_init(0);
     dn_dsm_parmacs_lock(DN_PARMACS_HEAP_LOCK);
     const uint64_t at = (dn_parmacs_heap->used + align - 1) / align * align;
     if (at > dn_parmacs_config.bytes || bytes > dn_parmacs_config.bytes - at) {

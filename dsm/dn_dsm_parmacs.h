@@ -15,7 +15,7 @@
  * Errors:  these calls return none. A failure writes a sentence, and ends the process with status 1; the others find that it is gone.
  * Threads: one thread in each process calls these.
  *
- * Pinned by examples/dsm/programs_have_their_serial_answers.
+ * Pinned by examples/dsm/programs_have_their_serial_answers, and by dn_dsm_parmacs_* in test/dsm.
  */
 #ifndef DN_DSM_PARMACS_H
 #define DN_DSM_PARMACS_H
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/** MAIN_INITENV. @param[in] bytes  That the program wants at least; 0: as the environment says. */
+/** MAIN_INITENV; before CREATE. @param[in] bytes  That the program wants at least; 0: as the environment says. */
 DN_API void dn_dsm_parmacs_init(unsigned long bytes);
 /** CREATE. @param[in] count  0: process 1 runs it at the first call, process 2 at the second ...; else all do, which are so many. */
 DN_API void dn_dsm_parmacs_create(void (*fn)(void), long count);
@@ -35,7 +35,7 @@ DN_API void dn_dsm_parmacs_wait(void);
 /** MAIN_END: close, and end with status 0. */
 DN_API void dn_dsm_parmacs_end(void) __attribute__((noreturn));
 
-/** G_MALLOC. Zeros, aligned to 64 bytes, or to a page where it is as long; any process at any time. It is never given back. */
+/** G_MALLOC. The first one does what MAIN_INITENV does, if that has not come; it may come later, with more bytes. Zeros, aligned to 64 bytes, or to a page where it is as long; any process at any time. It is never given back. */
 DN_API void *dn_dsm_parmacs_malloc(unsigned long bytes);
 
 /** LOCKINIT. @return its number. */
