@@ -6,7 +6,6 @@
  * each process moves its own bodies. Sums are of whole numbers, so that their order is of no account.
  * usage: bodies PROCESSES */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 MAIN_ENV
@@ -143,7 +142,7 @@ int main(int argc, char **argv)
     right = right && 0 == memcmp(alone, body, sizeof(alone)) && 0 == memcmp(cell, global->cell, sizeof(cell));
     printf("%s answer (%lu us)\n", right ? "the serial" : "another", global->took[0]);
     if (!right) {
-        exit(1);
+        exit(EXIT_FAILURE);
     }
     MAIN_END
 }
