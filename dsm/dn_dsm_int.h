@@ -291,8 +291,7 @@ struct dn_dsm {
     pthread_mutex_t sync; /**< of releases and acquires: notes, lists below, rings */
     pthread_mutex_t table;
     dn_dsm_page_t *page;
-    uint64_t *
-        clean; /**< bits of pages that are CLEAN, where scans find what was written; else NULL. Under `table` */
+    uint64_t *held; /**< bits of pages that are neither ABSENT nor OWN. Under `table` */
     uint32_t
         again; /**< threads that fetch once more what was stale: nothing is marked meanwhile. Under `table` */
     dn_dsm_list_t dirty;     /**< under `table` */

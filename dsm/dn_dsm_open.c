@@ -283,10 +283,7 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
     bool all = true;
 
     dsm->page = calloc(dsm->pages, sizeof(*dsm->page));
-    if (NULL != dsm->watch.way->scan) {
-        dsm->clean = calloc(dsm->pages / 64 + 1, sizeof(*dsm->clean));
-        all = NULL != dsm->clean;
-    }
+    dsm->held = calloc(dsm->pages / 64 + 1, sizeof(*dsm->held));
     dsm->lock = calloc(dsm->locks, sizeof(*dsm->lock));
     dsm->out = malloc(DN_DSM_LOG * sizeof(*dsm->out) + sizeof(uint64_t));
     dsm->in = malloc(dn_dsm_board_runs(dsm) * sizeof(*dsm->in));
@@ -300,8 +297,8 @@ static dn_status_t dn_dsm_open_lists(dn_dsm_t *dsm)
     if (MAP_FAILED == dsm->beside) {
         dsm->beside = NULL;
     }
-    if (!all || NULL == dsm->page || NULL == dsm->lock || NULL == dsm->out || NULL == dsm->in
-        || NULL == dsm->blocks || NULL == dsm->beside
+    if (!all || NULL == dsm->page || NULL == dsm->held || NULL == dsm->lock || NULL == dsm->out
+        || NULL == dsm->in || NULL == dsm->blocks || NULL == dsm->beside
         || DN_OK != dn_dsm_notes_open(&dsm->notes, dsm->pages, dsm->ranks)) {
         dn_log_error("shared memory: there is no memory for what is known of %u pages",
                      (unsigned) dsm->pages);
@@ -479,7 +476,7 @@ void dn_dsm_free(dn_dsm_t *dsm)
         dsm->meet->close(dsm);
     }
     free(dsm->page);
-    free(dsm->clean);
+    free(dsm->held);
     free(dsm->lock);
     free(dsm->out);
     free(dsm->in);

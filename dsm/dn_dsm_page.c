@@ -16,7 +16,7 @@
 #include "dn_dsm_diff.h"
 #include "dn_dsm_host.h"
 
-/** Most pages, none of them CLEAN, that a scan goes over to reach the next CLEAN one: they take as long as another call. */
+/** Most pages, none of them held, that a scan goes over to reach the next held one: they take as long as another call. */
 #define DN_DSM_GAP 256u
 
 /** @name States, and what they permit */
@@ -24,16 +24,16 @@
 /** Do writes to CLEAN pages raise no signal, but a scan finds them? */
 static bool dn_dsm_page_scans(const dn_dsm_t *dsm)
 {
-    return NULL != dsm->clean;
+    return NULL != dsm->watch.way->scan;
 }
 
 static void dn_dsm_page_set(dn_dsm_t *dsm, uint32_t page, dn_dsm_state_t state)
 {
+    const uint64_t bit = UINT64_C(1) << page % 64;
+
     dsm->page[page].state = (uint8_t) state;
-    if (dn_dsm_page_scans(dsm)) {
-        const uint64_t bit = UINT64_C(1) << page % 64;
-        dsm->clean[page / 64] = (dsm->clean[page / 64] & ~bit) | (DN_DSM_CLEAN == state ? bit : 0);
-    }
+    dsm->held[page / 64] =
+        (dsm->held[page / 64] & ~bit) | (DN_DSM_ABSENT != state && DN_DSM_OWN != state ? bit : 0);
 }
 
 static dn_dsm_access_t dn_dsm_page_permits(const dn_dsm_page_t *page)
@@ -460,7 +460,7 @@ static void dn_dsm_page_found(void *arg, const void *at, uint64_t len)
     uint32_t page = (uint32_t) ((uint64_t) ((const uint8_t *) at - dsm->front) / dsm->page_bytes);
 
     for (const uint32_t end = page + (uint32_t) (len / dsm->page_bytes); page < end; page++) {
-        if (0 != (dsm->clean[page / 64] >> page % 64 & 1)) {
+        if (DN_DSM_CLEAN == dsm->page[page].state) {
             dn_dsm_list_add(&dsm->flush, page);
         }
     }
@@ -472,14 +472,14 @@ static void dn_dsm_page_scan(dn_dsm_t *dsm)
     const uint32_t used = dn_dsm_used(dsm), words = (used + 63) / 64;
 
     for (uint32_t word = 0; word < words;) {
-        if (0 == dsm->clean[word]) {
+        if (0 == dsm->held[word]) {
             word++;
             continue;
         }
         const uint32_t first = word * 64;
         uint32_t end = first;
         for (; word < words && word * 64 - end <= DN_DSM_GAP; word++) {
-            end = 0 != dsm->clean[word] ? (word + 1) * 64 : end;
+            end = 0 != dsm->held[word] ? (word + 1) * 64 : end;
         }
         end = end < used ? end : used;
         dn_dsm_watch_scan(&dsm->watch, dsm->front + (uint64_t) first * dsm->page_bytes,
@@ -548,11 +548,13 @@ void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page)
 void dn_dsm_page_all_stale(dn_dsm_t *dsm)
 {
     dn_dsm_page_begin_to_mark(dsm);
-    const uint32_t used = dn_dsm_used(dsm);
+    const uint32_t words = (dn_dsm_used(dsm) + 63) / 64;
 
     dn_dsm_host_renew(dsm);
-    for (uint32_t page = 0; page < used; page++) {
-        dn_dsm_page_mark(dsm, page);
+    for (uint32_t word = 0; word < words; word++) {
+        for (uint64_t bits = dsm->held[word]; 0 != bits; bits &= bits - 1) {
+            dn_dsm_page_mark(dsm, word * 64 + (uint32_t) __builtin_ctzll(bits));
+        }
     }
     pthread_mutex_unlock(&dsm->table);
 }
