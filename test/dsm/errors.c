@@ -513,6 +513,49 @@ static void a_page_is_taken_until_what_is_sent_is_at_home(dn_world_t *world)
     dn_check_equal(dn_dsm_close(dsm), DN_OK);
 }
 
+/** Ranks 0 and 1 are one host. Rank 1 has taken a page, and sends nothing, as rank 0 drops its copy: nobody hears of a write but that of
+ * rank 2. */
+static void a_page_that_is_only_taken_is_not_noted(dn_world_t *world)
+{
+    dn_dsm_config_t config = configured(world);
+    dn_dsm_t *dsm = NULL;
+    const uint32_t page = 0;
+    dn_dsm_stat_t before, after;
+    void *at = NULL;
+
+    config.share = "2";
+    config.detect = NULL == dn_dsm_detect_why_not("scan") ? "scan" : "auto";
+    dn_check_equal(dn_dsm_open(&config, &dsm), DN_OK);
+    dn_check_equal(dn_dsm_alloc(dsm, PAGE, DN_DSM_HOME_RANK, 2, &at), DN_OK);
+    volatile uint8_t *byte = at;
+    /* The first barrier that tells of the page makes it shared, and the next one tells what its home has written before. */
+    for (int i = 0; i < 3; i++) {
+        dn_check(1 == world->rank || 0 == *byte);
+        dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    }
+    dn_check(1 == world->rank || 0 == *byte);
+    if (1 == world->rank) {
+        dn_check_equal(dn_dsm_host_take(dsm, &page, 1), DN_OK);
+    } else if (2 == world->rank) {
+        *byte = 1;
+    }
+    dn_dsm_stat(dsm, &before);
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_world_post(world, 0, 1);
+    if (1 == world->rank) {
+        /* A rank 0 that does not come waits for the page. */
+        const uint64_t until = dn_dsm_clock() + 500000000;
+        while (0 == dn_load_acquire(&world->board->seat[0].word[0]) && dn_dsm_clock() < until) {
+            sched_yield();
+        }
+        dn_dsm_host_give(dsm, &page, 1);
+    }
+    dn_check_equal(dn_dsm_barrier(dsm), DN_OK);
+    dn_dsm_stat(dsm, &after);
+    dn_check_equal(after.notices - before.notices, 2 != world->rank);
+    dn_check_equal(dn_dsm_close(dsm), DN_OK);
+}
+
 /** Whoever the others find on their host, or do not. @param[in] alone  It does not share: 0 or 1, of three. */
 static void does_not_share(dn_world_t *world, uint32_t alone)
 {
@@ -754,6 +797,7 @@ static const dn_world_test_t everywhere[] = {
     TEST(homes_that_move_have_a_host_each, 3),
     TEST(a_process_that_dies_with_a_lock_is_missed, 3),
     TEST(a_process_that_dies_with_a_page_taken_is_missed, 3),
+    TEST(a_page_that_is_only_taken_is_not_noted, 3),
     TEST(a_process_that_dies_ends_a_barrier, 2),
     TEST(a_process_that_fails_half_way_ends_and_is_missed, 2),
     TEST(threads_keep_off_pages_that_move, 2),
