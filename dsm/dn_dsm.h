@@ -252,8 +252,8 @@ DN_API dn_status_t dn_dsm_unlock(dn_dsm_t *dsm, uint32_t lock);
  * @retval DN_ERR_PARAM    another thread is in a barrier: nothing happened.
  * @retval DN_ERR_UNREACH  a process is gone. */
 DN_API dn_status_t dn_dsm_release(dn_dsm_t *dsm);
-/** What is at home when it is called will be read. Like dn_dsm_lock() it may wait for a PULL of another thread that an acquire before it
- * has overtaken; an access of that thread may fault more than once, then. Errors as dn_dsm_release(). */
+/** What is at home when it is called will be read. This, dn_dsm_lock() and dn_dsm_barrier() may wait until another thread has fetched again
+ * what the acquire before made stale. That thread may fault more than once for one access. Errors as dn_dsm_release(). */
 DN_API dn_status_t dn_dsm_acquire(dn_dsm_t *dsm);
 
 /** Nobody leaves before all have come; releases, and acquires.

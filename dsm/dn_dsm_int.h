@@ -211,12 +211,12 @@ typedef struct dn_dsm_card {
 /** How notices travel, and what they do. */
 typedef enum dn_dsm_protocol { DN_DSM_LAZY, DN_DSM_SCOPE, DN_DSM_EAGER, DN_DSM_UPDATE } dn_dsm_protocol_t;
 
-/** dn_dsm_spot_t::taken */
+/** Of dn_dsm_spot_t::taken. */
 enum { DN_DSM_FREE, DN_DSM_TAKEN, DN_DSM_SENT };
 
 /** A page, in the table. */
 typedef struct dn_dsm_spot {
-    uint32_t taken; /**< by a rank, and then sent by that rank: one of these. Atomic */
+    uint32_t taken; /**< DN_DSM_TAKEN: a rank has it. DN_DSM_SENT: and sends it. Atomic */
     uint32_t sent;  /**< times that it was sent: it wraps, and is only asked whether it is another. Atomic */
     /** 1 + the clock before the last fetch by a process that knew that the page is shared; 0: there was none. Atomic */
     uint64_t since;

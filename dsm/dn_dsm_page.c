@@ -512,9 +512,9 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
 
 /** @name Acquire */
 /** @{ */
-/** Lock `table`, to mark pages. What was marked while it was fetched, and is fetched once more, is here first: so a page is PULLed twice at
- * most for an access, however often other threads acquire. Such a thread waits for transfers alone, and while `sync` is held no page
- * is marked: so this ends. */
+/** Lock `table`, to mark pages. A page that was marked while it was fetched is fetched once more, and nothing is marked until it is here. So
+ * a fault PULLs a page twice at most, however often other threads acquire. The thread that fetches waits for transfers alone, and no other
+ * thread marks while this one holds `sync`: so this wait ends. (dn_dsm_page_move() marks pages that nobody fetches.) */
 static void dn_dsm_page_begin_to_mark(dn_dsm_t *dsm)
 {
     pthread_mutex_lock(&dsm->table);

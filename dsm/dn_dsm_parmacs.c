@@ -29,7 +29,7 @@ typedef struct dn_parmacs_heap {
 } dn_parmacs_heap_t;
 
 static dn_dsm_config_t dn_parmacs_config;
-static dn_parmacs_heap_t *dn_parmacs_heap; /**< NULL: before MAIN_INITENV */
+static dn_parmacs_heap_t *dn_parmacs_heap; /**< NULL: before MAIN_INITENV and the first G_MALLOC */
 static dn_dsm_t *dn_parmacs_dsm;           /**< NULL: before CREATE, so that the memory is private */
 static uint32_t dn_parmacs_created;        /**< processes by CREATE with one argument */
 static int dn_parmacs_out = -1;            /**< stdout as it will be after CREATE */

@@ -35,7 +35,8 @@ DN_API void dn_dsm_parmacs_wait(void);
 /** MAIN_END: close, and end with status 0. */
 DN_API void dn_dsm_parmacs_end(void) __attribute__((noreturn));
 
-/** G_MALLOC. The first one does what MAIN_INITENV does, if that has not come; it may come later, with more bytes. Zeros, aligned to 64 bytes, or to a page where it is as long; any process at any time. It is never given back. */
+/** G_MALLOC: zeros, aligned to 64 bytes, or to a page where they are as long. Any process calls it at any time. The memory is never given back.
+ * Before MAIN_INITENV it does what that does; MAIN_INITENV may come later, with more bytes. */
 DN_API void *dn_dsm_parmacs_malloc(unsigned long bytes);
 
 /** LOCKINIT. @return its number. */

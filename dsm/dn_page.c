@@ -371,8 +371,8 @@ static dn_status_t dn_page_drop(dn_mapping_t *map)
     uint64_t dropped = 0;
 
     pthread_mutex_lock(&map->table);
-    /* What an acquire has sent back to fetch once more is fetched before the next one: so a PULL is made twice at most, however often
-     * others acquire. */
+    /* What an acquire has sent back to fetch once more is fetched before the next one: so a fault PULLs a page twice at most, however
+     * often others acquire. */
     dn_dsm_pause_until_none(map->port, &map->table, &map->again);
     map->acquires++;
     map->dirty.count = 0;

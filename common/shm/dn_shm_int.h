@@ -82,7 +82,7 @@ typedef struct dn_shm_stage {
     uint32_t misses;    /**< looks in vain */
     uint32_t ends;      /**< not 0: the thread that brings memory in is to end */
     int early;          /**< there is such a thread */
-    uint32_t met;       /**< peers whose early memory is in the page table, up to DN_SHM_STAGE_MEETS */
+    uint32_t met;       /**< connections whose peer's early memory was entered, up to DN_SHM_STAGE_MEETS */
     pthread_t thread;   /**< that */
     dn_shm_granule_t *granule;
 } dn_shm_stage_t;

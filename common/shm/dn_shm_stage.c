@@ -19,8 +19,8 @@
  * DN_SHM_STAGE_TURNS turns from one granule to the next: a process that sends much has much of it.
  *
  * Where the process has threads already, as Open MPI's has, and the host has as many cores as processes, a further thread brings in as many
- * granules as the caches hold while the program starts, so that its first messages wait for no memory. Its receivers have these in their
- * page tables from the start: to read a new page would take as long as to copy what it holds.
+ * granules as the caches hold while the program starts, so that its first messages wait for no memory. A receiver enters
+ * what has come of these into its page table as it connects: to read a new page would take as long as to copy what it holds.
  *
  * In a stream the sender goes on with the next granule that has been read. One that is answered, or that sends pieces of long messages,
  * has the choice between two walks:
@@ -67,7 +67,7 @@
 #define DN_SHM_STAGE_CACHES 64u
 #define DN_SHM_STAGE_WIDE   128u
 
-/** Peers whose early memory is entered into this process' page table: 0.3 ms each (test/device/shm_stage.c, by hand). */
+/** Connections whose peer's early memory is entered into this process' page table, which takes 0.3 ms each. */
 #define DN_SHM_STAGE_MEETS 8u
 
 /** Turns without an answer after which it is a stream. */

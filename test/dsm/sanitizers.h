@@ -29,8 +29,8 @@ DN_API const char *__tsan_default_options(void)
     return "report_signal_unsafe=0 handle_segv=0 handle_sigbus=0";
 }
 
-/** The sanitizer does not see that another process orders two threads of this one. dn_llcm_alloc() zeroes memory, this process tells where it is, and
- * a thread of the device writes there for who was told. */
+/** The sanitizer does not see that another process orders two threads of this one. dn_llcm_alloc() zeroes memory, this process tells a peer
+ * where it is, and a thread of the device writes there for that peer. */
 const char *__tsan_default_suppressions(void);
 DN_API const char *__tsan_default_suppressions(void)
 {
