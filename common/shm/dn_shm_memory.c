@@ -14,18 +14,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-/** Older headers do not know them, nor do kernels before 5.14. */
-#ifndef MADV_POPULATE_WRITE
-#    define MADV_POPULATE_READ  22
-#    define MADV_POPULATE_WRITE 23
-#endif
-
-/** The longest range for dn_shm_enter_pages(), and the smallest page that there is. */
-#define DN_SHM_ENTER_MAX  ((uint64_t) 2 << 20)
+/** The smallest page that there is. */
 #define DN_SHM_LEAST_PAGE 4096
 
 /** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
@@ -50,35 +42,40 @@ int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes)
     return 0;
 }
 
-int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes)
+/** madvise(), which a signal does not end. @return 0, or what errno would be. */
+static int dn_shm_advise(void *mem, uint64_t bytes, int advice)
 {
     int error;
 
     do {
-        error = 0 == madvise(mem, bytes, MADV_POPULATE_WRITE) ? 0 : errno;
+        error = 0 == madvise(mem, bytes, advice) ? 0 : errno;
     } while (EINTR == error);
+    return error;
+}
+
+int dn_shm_populate(int fd, void *mem, uint64_t off, uint64_t bytes)
+{
+    const int error = dn_shm_advise(mem, bytes, MADV_POPULATE_WRITE);
+
     if (EFAULT == error) {
         return ENOMEM; /* what would have been a SIGBUS */
     }
     return EINVAL == error ? dn_shm_allocate(fd, off, bytes) : error;
 }
 
-void dn_shm_enter_pages(const void *mem, uint64_t bytes)
+void dn_shm_enter_pages(void *mem, uint64_t bytes)
 {
-    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
-    uint8_t *at = (uint8_t *) (uintptr_t) mem;
     unsigned char has_memory[DN_SHM_ENTER_MAX / DN_SHM_LEAST_PAGE];
+    const uint64_t page = (uint64_t) sysconf(_SC_PAGESIZE);
     uint64_t pages = 0;
-    const uint64_t most = (DN_SHM_ENTER_MAX < bytes ? DN_SHM_ENTER_MAX : bytes) / page;
 
-    if (0 != mincore(at, most * page, has_memory)) {
+    if (0 != mincore(mem, bytes, has_memory)) {
         return;
     }
-    while (pages < most && 0 != (has_memory[pages] & 1)) {
+    while (pages < bytes / page && 0 != (has_memory[pages] & 1)) {
         pages++;
     }
-    while (0 != pages && 0 != madvise(at, pages * page, MADV_POPULATE_READ) && EINTR == errno) {
-    }
+    (void) dn_shm_advise(mem, pages * page, MADV_POPULATE_READ);
 }
 
 int dn_shm_file_size_allowed(uint64_t bytes)

@@ -104,6 +104,7 @@ static const dn_choice_plan_t dn_shm_walk_plan = {
 
 _Static_assert(DN_SHM_GRANULE / DN_SHM_WALK_MIN <= DN_SHM_WALK_COUNTS,
                "each trial has messages that are timed");
+_Static_assert(DN_SHM_STAGE_CACHES *DN_SHM_GRANULE <= DN_SHM_ENTER_MAX, "what is early is entered at once");
 _Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE - DN_SHM_STAGE_START,
                "the longest message fits into a granule");
 

@@ -14,17 +14,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "port/dn_port.h"
 #include "shm/dn_shm_int.h"
 #include "shm/dn_shm_memory.h"
-
-#ifndef MADV_POPULATE_READ
-#    define MADV_POPULATE_READ 22
-#endif
 
 enum { SENDER, FIRST, SECOND, THIRD };
 
