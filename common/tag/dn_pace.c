@@ -47,6 +47,9 @@
 /** Pieces that do not count at least (DN_PACE_COLD_BYTES). */
 #define LEAST_COLD 4
 
+/** Pieces that are tried at first where the cores are far. */
+#define FAR_TRIES 2
+
 /** Where pieces are known to take this many times as long as the best way, a trial of them is short: they go through cold memory, which
  * takes up to COLD times as long. Where that might be all, the next trial is whole. */
 #define HOPELESS 2.5f
@@ -55,6 +58,8 @@
 /** A trial of pieces is over early where these take so many times as long as the best way, though half of the bytes that are to warm
  * their memory have gone: some laps, after which pieces that will be the best are seen to be. */
 #define NO_WARMER 1.25f
+
+enum dn_pace_place { DN_PACE_PLACE_UNKNOWN, DN_PACE_PLACE_NEAR, DN_PACE_PLACE_FAR };
 
 _Static_assert(UINT8_MAX > UNMET, "struct dn_pace_class counts them in 8 bits");
 _Static_assert((size_t) 16 << 10 << 2 == DN_PACE_FLOW_MAX && 7 == DN_PACE_FLOW_ALL, "three classes flow");
@@ -82,14 +87,33 @@ static unsigned dn_pace_cold(size_t len)
     return LEAST_COLD > cold ? LEAST_COLD : cold;
 }
 
-unsigned dn_pace_first_tries(enum dn_pace_way way)
-{
-    return DN_PACE_TRIES + (DN_PACE_PIECES == way ? LEAST_COLD : 0);
-}
-
 unsigned dn_pace_tries(enum dn_pace_way way, size_t len)
 {
     return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_cold(len) : 0);
+}
+
+/** What is known of the two cores. */
+static enum dn_pace_place dn_pace_place(const dn_pace_t *pace)
+{
+    if (dn_pace_looks(pace)) {
+        return DN_PACE_PLACE_UNKNOWN;
+    }
+    return DN_PACE_NEAR_NS < pace->line ? DN_PACE_PLACE_FAR : DN_PACE_PLACE_NEAR;
+}
+
+/** First pieces of a length that find cold memory. */
+static unsigned dn_pace_first_cold(const dn_pace_t *pace, size_t len)
+{
+    return DN_PACE_PLACE_NEAR == dn_pace_place(pace) ? dn_pace_cold(len) : LEAST_COLD;
+}
+
+unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t len)
+{
+    if (DN_PACE_PIECES != way) {
+        return DN_PACE_TRIES;
+    }
+    return DN_PACE_PLACE_FAR == dn_pace_place(pace) ? FAR_TRIES
+                                                    : DN_PACE_TRIES + dn_pace_first_cold(pace, len);
 }
 
 /** Is a way known, and faster than another? */
@@ -157,13 +181,19 @@ static uint16_t dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pa
     return (uint16_t) (hopeless ? DN_PACE_TRIES : dn_pace_tries(way, len));
 }
 
+/** Trials that follow each other soon, at most so many: none where pieces have no hope. */
+static uint8_t dn_pace_haste(const dn_pace_t *pace, unsigned most)
+{
+    return (uint8_t) (DN_PACE_PLACE_FAR == dn_pace_place(pace) ? 0 : most);
+}
+
 /** The next way has its first tries. After those of all, PIECES are the first that are tried again, soon, and by warm memory. */
-static void dn_pace_next_turn(struct dn_pace_class *class)
+static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class)
 {
     class->turn++;
     class->tried = 0;
     class->trial = DN_PACE_ALONE;
-    class->hasty = 1;
+    class->hasty = dn_pace_haste(pace, 1);
 }
 
 /** Choose the way that is tried next. @return 0: there is none. */
@@ -196,11 +226,11 @@ static int dn_pace_plan(struct dn_pace_class *class, size_t len)
 }
 
 /** A message goes the way that is wanted: count it. */
-static void dn_pace_step(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
+static void dn_pace_step(const dn_pace_t *pace, struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     if (DN_PACE_WAYS > class->turn) {
-        if (dn_pace_first_tries(way) <= ++class->tried) {
-            dn_pace_next_turn(class);
+        if (dn_pace_first_tries(pace, way, len) <= ++class->tried) {
+            dn_pace_next_turn(pace, class);
         }
     } else if ((0 != class->left || dn_pace_plan(class, len)) && class->tries == --class->left) {
         class->spent[class->trial] = 0;
@@ -321,9 +351,21 @@ static void dn_pace_meet(dn_pace_t *pace, size_t len)
         memcpy(class->cost, shorter->cost, sizeof(class->cost));
         memcpy(class->known, shorter->known, sizeof(class->known));
         class->turn = DN_PACE_WAYS;
-        class->hasty = DN_PACE_WAYS - 1;
+        class->hasty = dn_pace_haste(pace, DN_PACE_WAYS - 1);
     } else {
-        class->uncounted = LEAST_COLD;
+        class->uncounted = (uint16_t) dn_pace_first_cold(pace, len);
+    }
+}
+
+void dn_pace_look(dn_pace_t *pace, size_t len, uint64_t ns)
+{
+    struct dn_pace_class *class = &pace->class[class_of(len)];
+    const uint32_t line = UINT32_MAX < ns ? UINT32_MAX : (uint32_t) ns;
+
+    pace->line = 0 == pace->looks || line < pace->line ? line : pace->line;
+    pace->looks++;
+    if (0 == class->turn && DN_PACE_PLACE_NEAR == dn_pace_place(pace)) {
+        class->uncounted = (uint16_t) dn_pace_first_cold(pace, len);
     }
 }
 
@@ -334,7 +376,7 @@ int dn_pace_is_unmet(const dn_pace_t *pace, size_t len)
 
 /** A message was announced, though messages are to flow: its sender has not heard yet, or cannot let it. After so many in a row the tries
  * or the trial of PIECES are over without them. Of the kernel's ways the one that is less known goes first. */
-static enum dn_pace_way dn_pace_unmet(struct dn_pace_class *class)
+static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_class *class)
 {
     const enum dn_pace_way best = dn_pace_best_pull(class);
     const enum dn_pace_way other = DN_PACE_PULL == best ? DN_PACE_ALONE : DN_PACE_PULL;
@@ -342,7 +384,7 @@ static enum dn_pace_way dn_pace_unmet(struct dn_pace_class *class)
 
     class->unmet = UNMET == class->unmet ? 1 : (uint8_t) (class->unmet + 1);
     if (UNMET == class->unmet && DN_PACE_WAYS > class->turn) {
-        dn_pace_next_turn(class);
+        dn_pace_next_turn(pace, class);
     } else if (UNMET == class->unmet && class->tries >= class->left) {
         class->left = 0;
     }
@@ -365,14 +407,14 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     }
     const enum dn_pace_way wanted = dn_pace_wanted(class, class->flows);
     if (DN_PACE_HELD == begin && DN_PACE_PIECES == wanted) {
-        return dn_pace_unmet(class);
+        return dn_pace_unmet(pace, class);
     }
     class->unmet = 0;
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
     const int counts = DN_PACE_WAYS > class->turn ? 0 != class->cost[way] : 0 != class->uncounted;
     if (wanted == way && (DN_PACE_UNTIMED != begin || counts)) {
-        dn_pace_step(class, way, len);
+        dn_pace_step(pace, class, way, len);
     }
     if (DN_PACE_PIECES == way && 0 != class->uncounted && 0 == --class->uncounted && way == class->trial) {
         class->sum = 0;

@@ -11,6 +11,11 @@
  * and then, so rarely that it costs some 2 percent in the long run, it tries another way again, and soon where the way that it goes has
  * become much slower. Lengths that are new begin with what is known of the next shorter ones.
  *
+ * The first tries are dear: pieces take some hundred messages to warm their memory, and a sender of two hundred messages would end while
+ * the receiver still tries. So the receiver times how long lines of the first pieces take to come from the sender's cache. Where the two
+ * cores are near, all of the first messages go in pieces until their memory is warm; where the cores are far, two. That is a guess which
+ * later trials correct.
+ *
  * Pieces of messages of up to DN_PACE_FLOW_MAX follow their envelope without being asked for: these messages flow. So the sender of a
  * shorter message has chosen before the receiver hears of it, and the receiver tells the sender what it wants of the next ones.
  *
@@ -53,6 +58,11 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
  * pieces take up to four times as long as they will. So many bytes are some laps of it (dn_shm_stage.c). */
 #define DN_PACE_COLD_BYTES ((size_t) 15 << 19)
 
+/** Lines of the first pieces whose time is taken. The least of these counts: what disturbs a line makes it slower. */
+#define DN_PACE_LOOKS 4
+/** Nanoseconds in which a line comes from the cache of a near core, at most. From a far core it takes twice as long and more. */
+#define DN_PACE_NEAR_NS 60
+
 /** Messages of one way in a row after which the time of the next one counts: the first ones find memory that was never touched, or that
  * has left the caches, and a sender that does other things. */
 #define DN_PACE_SETTLES 2
@@ -84,6 +94,8 @@ typedef struct dn_pace {
             hasty; /**< trials that follow each other soon: what is known is of other lengths, or of other times */
         uint8_t unmet; /**< messages in a row that were announced, though they were to flow */
     } class[DN_PACE_CLASSES];
+    uint32_t line; /**< ns that a line of the sender took to come, the least of `looks` */
+    uint8_t looks; /**< up to DN_PACE_LOOKS */
     uint64_t last; /**< when a message ended */
     int skipped;   /**< not 0: another one has ended since, and no clock was read */
 } dn_pace_t;
@@ -91,9 +103,9 @@ typedef struct dn_pace {
 /** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
 DN_API uint32_t dn_pace_flow_bit(size_t len);
 
-/** Messages by which a way is tried at first: few, since PIECES may be far slower than the others. @param[in] way  Less than
- * DN_PACE_WAYS. */
-DN_API unsigned dn_pace_first_tries(enum dn_pace_way way);
+/** Messages of @p len bytes by which a way is tried at first: few of PIECES, since these may be far slower than the others, but where the
+ * cores are known to be near. @param[in] way  Less than DN_PACE_WAYS. */
+DN_API unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t len);
 /** Messages of @p len bytes by which a way is tried later: of PIECES so many that their memory gets warm. */
 DN_API unsigned dn_pace_tries(enum dn_pace_way way, size_t len);
 
@@ -108,6 +120,14 @@ enum dn_pace_begin {
 /** The way for a message of @p len bytes that begins now. */
 DN_API enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, size_t len,
                                        enum dn_pace_begin begin);
+
+/** Does the receiver have to time a line of the next piece? */
+static inline int dn_pace_looks(const dn_pace_t *pace)
+{
+    return DN_PACE_LOOKS > pace->looks;
+}
+/** A line of a piece, of a message of @p len bytes, took @p ns nanoseconds to come. */
+DN_API void dn_pace_look(dn_pace_t *pace, size_t len, uint64_t ns);
 
 /** The sender does otherwise than it was told, for so many messages of @p len bytes that it should be told once more. */
 DN_API int dn_pace_is_unmet(const dn_pace_t *pace, size_t len);

@@ -60,13 +60,14 @@ static unsigned run_pieces(dn_pace_t *pace, size_t len, const speed_t *speed, un
     return run(pace, len, speed, messages, DN_PACE_PIECES, &lost);
 }
 
-/** Messages until every way has had its first tries. */
+/** Messages until every way has had its first tries, where nothing is known of the cores. */
 static unsigned all_tries(void)
 {
+    const dn_pace_t pace = {0};
     unsigned tries = 0;
 
     for (unsigned way = 0; way < DN_PACE_WAYS; way++) {
-        tries += dn_pace_first_tries((enum dn_pace_way) way);
+        tries += dn_pace_first_tries(&pace, (enum dn_pace_way) way, 65536);
     }
     return tries;
 }
@@ -81,7 +82,8 @@ static void each_way_is_tried_first(void **state)
             const enum dn_pace_way way = (enum dn_pace_way) i;
             dn_pace_t pace = {0};
 
-            assert_int_equal(run(&pace, len, &speed, all_tries(), way, &lost), dn_pace_first_tries(way));
+            assert_int_equal(run(&pace, len, &speed, all_tries(), way, &lost),
+                             dn_pace_first_tries(&pace, way, len));
         }
     }
 }
@@ -204,7 +206,7 @@ static void unknown_way_waits_for_its_first_message(void **state)
             now += 1000;
         }
     }
-    assert_int_equal(pieces, dn_pace_first_tries(DN_PACE_PIECES));
+    assert_int_equal(pieces, dn_pace_first_tries(&pace, DN_PACE_PIECES, 65536));
 }
 
 /** Where the kernel copies nothing, all goes in pieces, and nothing else is tried. */
@@ -434,8 +436,8 @@ static void the_next_one_is_known_if_the_end_of_the_last_is(void **state)
 static void pieces_that_are_hopeless_are_few(void **state)
 {
     const speed_t speed = SPEED(1000, 3000);
-    const unsigned pieces = dn_pace_first_tries(DN_PACE_PIECES) + 2 * DN_PACE_TRIES;
     dn_pace_t pace = {0};
+    const unsigned pieces = dn_pace_first_tries(&pace, DN_PACE_PIECES, 65536) + 2 * DN_PACE_TRIES;
 
     assert_in_range(run_pieces(&pace, 65536, &speed, 1500), DN_PACE_TRIES, pieces);
 }
@@ -518,6 +520,74 @@ static void no_time_is_taken_across_a_message_without_one(void **state)
     assert_true(before != pace.class[2].cost[DN_PACE_PULL]);
 }
 
+/** The first message goes; lines of its pieces take so long. */
+static void look(dn_pace_t *pace, size_t len, const speed_t *speed, uint64_t ns)
+{
+    (void) run_flows(pace, len, speed, 1, 0, DN_PACE_PIECES);
+    while (dn_pace_looks(pace)) {
+        dn_pace_look(pace, len, ns);
+    }
+}
+
+/** Where the cores are near, the first messages go in pieces until these have warmed their memory; then the other ways are tried, and the
+ * fastest one is kept to. */
+static void near_cores_begin_with_pieces(void **state)
+{
+    static const size_t lens[] = {16384, 32768, 65536};
+    const speed_t flow = SPEED(2000, 1000);
+    const speed_t pull = SPEED(1000, 2000);
+
+    for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        const unsigned warm = dn_pace_tries(DN_PACE_PIECES, lens[i]);
+        dn_pace_t pace = {0};
+        dn_pace_t wrong = {0};
+
+        look(&pace, lens[i], &flow, DN_PACE_NEAR_NS);
+        assert_int_equal(dn_pace_first_tries(&pace, DN_PACE_PIECES, lens[i]), warm);
+        assert_int_equal(run_flows(&pace, lens[i], &flow, warm - 1, 0, DN_PACE_PIECES), warm - 1);
+        /* Messages that were not timed before any other has been do not count as tries. */
+        assert_in_range(run_flows(&pace, lens[i], &flow, 64 + 2 * DN_PACE_TRIES, 0, DN_PACE_PIECES), 0, 64);
+        assert_in_range(run_flows(&pace, lens[i], &flow, 1000, 0, DN_PACE_PIECES), 950, 999);
+
+        look(&wrong, lens[i], &pull, DN_PACE_NEAR_NS);
+        (void) run_flows(&wrong, lens[i], &pull, warm + 2 * DN_PACE_TRIES, 0, DN_PACE_PULL);
+        assert_in_range(run_flows(&wrong, lens[i], &pull, 20000, 0, DN_PACE_PULL), 19000, 20000);
+    }
+}
+
+/** Where the cores are far, two of the first messages go in pieces, and no more of them soon; pieces that are faster are found all the
+ * same. */
+static void far_cores_begin_with_the_kernel(void **state)
+{
+    const speed_t pull = SPEED(1000, 5000);
+    const speed_t flow = SPEED(3000, 1000);
+    dn_pace_t pace = {0};
+    dn_pace_t wrong = {0};
+
+    look(&pace, 32768, &pull, DN_PACE_NEAR_NS + 1);
+    assert_int_equal(run_flows(&pace, 32768, &pull, 500, 0, DN_PACE_PIECES), 1);
+    assert_in_range(run_flows(&pace, 32768, &pull, 20000, 0, DN_PACE_PIECES), 1, 20000 / 50);
+    /* A length that is new begins with what is known of shorter ones: its first message flows, since nobody has asked for another way. */
+    assert_int_equal(run_flows(&pace, 65536, &pull, 300, 0, DN_PACE_PIECES), 1);
+
+    look(&wrong, 32768, &flow, DN_PACE_NEAR_NS + 1);
+    (void) run_flows(&wrong, 32768, &flow, 2000, 0, DN_PACE_PIECES);
+    assert_in_range(run_flows(&wrong, 32768, &flow, 1000, 0, DN_PACE_PIECES), 900, 1000);
+}
+
+/** A line that something disturbs is slower than the cores are far. */
+static void the_fastest_line_counts(void **state)
+{
+    dn_pace_t pace = {0};
+
+    for (unsigned i = 0; i < DN_PACE_LOOKS; i++) {
+        assert_true(dn_pace_looks(&pace));
+        dn_pace_look(&pace, 65536, 1 == i ? DN_PACE_NEAR_NS : UINT64_MAX);
+    }
+    assert_false(dn_pace_looks(&pace));
+    assert_int_equal(dn_pace_first_tries(&pace, DN_PACE_PIECES, 65536), dn_pace_tries(DN_PACE_PIECES, 65536));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +614,9 @@ int main(void)
         cmocka_unit_test(new_lengths_begin_with_what_is_known),
         cmocka_unit_test(trials_become_rare_until_something_changes),
         cmocka_unit_test(pieces_that_were_disturbed_come_back),
+        cmocka_unit_test(near_cores_begin_with_pieces),
+        cmocka_unit_test(far_cores_begin_with_the_kernel),
+        cmocka_unit_test(the_fastest_line_counts),
         cmocka_unit_test(no_time_is_taken_across_a_message_without_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
