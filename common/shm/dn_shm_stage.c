@@ -30,8 +30,8 @@
  *          in half the time of one that has not.
  *
  * Lines leave the caches where the stage is larger than these. From DN_SHM_STAGE_CACHES granules on the sender takes the time that its
- * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h). The walk on is slow at first:
- * only after some laps do the caches that cores share hold its lines.
+ * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h). The first lap of the walk on is
+ * slow: only then do the caches that cores share hold its lines.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
@@ -78,11 +78,12 @@
 #define DN_SHM_WALK_MIN 1024u
 
 /** How walks are tried (perf/dn_coll, alltoall of 4 to 64 KiB without coll_llcm), in whole KiB of messages. The walk through all of the
- * stage is tried until the caches hold what they will hold of it: some laps. Its trial begins after 1 MiB, so that a program that sends
- * less does not pay for it, and a round is 512 MiB, since the way through cold memory is long. */
+ * stage is tried until the caches hold what they will hold of it: some laps. Its trial begins as soon as the other walk has been timed in
+ * warm memory: the first lap takes about as long as the other walk does, and the next ones half of that between most cores. A round is
+ * 512 MiB, since the way through cold memory is long. */
 #define DN_SHM_WALK_COUNTS 96u
 static const dn_choice_plan_t dn_shm_walk_plan = {
-    .tries = {[DN_SHM_WALK_AGAIN] = 1024,
+    .tries = {[DN_SHM_WALK_AGAIN] = 256,
               [DN_SHM_WALK_ON] = DN_SHM_STAGE_CACHES * DN_SHM_GRANULE / 2 * 7 / DN_SHM_WALK_MIN},
     .counts = DN_SHM_WALK_COUNTS,
     .once = 128,
