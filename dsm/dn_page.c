@@ -482,11 +482,14 @@ static int dn_page_watch(dn_mapping_t *map, uint64_t bytes, bool is_free)
     if (0 == error || !is_free || &dn_dsm_detect_uffd != map->watch.way) {
         return error;
     }
-    dn_log_answer(
-        "mapped pages: accesses to %llu bytes are detected by segv, as the kernel refuses uffd for them (%s)",
-        (unsigned long long) map->len, strerror(error));
     map->watch = dn_dsm_watch_by(map->watch.what, &dn_dsm_detect_segv);
-    return dn_dsm_watch_open(&map->watch, map->front, bytes);
+    const int again = dn_dsm_watch_open(&map->watch, map->front, bytes);
+    if (0 == again) {
+        dn_log_answer("mapped pages: accesses to %llu bytes are detected by segv, as the kernel refuses uffd "
+                      "for them (%s)",
+                      (unsigned long long) map->len, strerror(error));
+    }
+    return again;
 }
 
 /** Have the memory of a mapping, and what is known of its pages. @param[in] is_free  As above. */

@@ -4,11 +4,13 @@
  */
 /** @file
  * A mapping whose way of detection is free looks once whether userfaultfd works. Where the kernel then refuses it for the memory of the
- * mapping, accesses are detected by segv, and an answer says so. Who has asked for uffd gets the error.
+ * mapping, accesses are detected by segv, an answer says so, and no descriptor of userfaultfd stays open. Who has asked for uffd gets the
+ * error, as does everybody where the kernel refuses segv, too.
  */
 #include "dn_config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdarg.h>
 #include <string.h>
@@ -21,8 +23,22 @@
 
 static uint8_t memory[100];
 static unsigned begun;        /**< descriptors of userfaultfd */
+static int last = -1;         /**< of these */
 static unsigned refused_from; /**< from this one on, of those begun, each range is refused; 0: none is */
+static bool refuses_segv;
 static char answer[400];
+
+int __real_mprotect(void *at, size_t len, int prot);
+int __wrap_mprotect(void *at, size_t len, int prot);
+
+int __wrap_mprotect(void *at, size_t len, int prot)
+{
+    if (refuses_segv) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_mprotect(at, len, prot);
+}
 
 int __real_ioctl(int fd, unsigned long request, ...);
 int __wrap_ioctl(int fd, unsigned long request, ...);
@@ -34,7 +50,10 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
     va_start(list, request);
     void *arg = va_arg(list, void *);
     va_end(list);
-    begun += UFFDIO_API == request;
+    if (UFFDIO_API == request) {
+        begun++;
+        last = fd;
+    }
     if (UFFDIO_REGISTER == request && 0 != refused_from && refused_from <= begun) {
         errno = EINVAL;
         return -1;
@@ -58,6 +77,7 @@ static const char *used(dn_world_t *world, const dn_key_t *key, const char *dete
     answer[0] = '\0';
     memory[1] = 1;
     dn_check_equal(dn_page_map(world->port, world->peer[0], key, 0, sizeof(memory), detect, &map), DN_OK);
+    dn_check(0 == refused_from || (0 > fcntl(last, F_GETFD) && EBADF == errno));
     volatile uint8_t *at = dn_page_base(map);
     dn_check_equal(at[1], 1);
     at[2] = 2;
@@ -90,6 +110,13 @@ static void test(dn_world_t *world)
     begun = 0;
     refused(dn_page_map(world->port, world->peer[0], &key, 0, sizeof(memory), "uffd", &map),
             DN_ERR_UNSUPPORTED, "cannot be detected by uffd");
+    refuses_segv = true;
+    begun = 0;
+    answer[0] = '\0';
+    refused(dn_page_map(world->port, world->peer[0], &key, 0, sizeof(memory), "auto", &map), DN_ERR_NOMEM,
+            "cannot be detected by segv");
+    dn_check('\0' == answer[0]);
+    refuses_segv = false;
     refused_from = PROBE;
     dn_check(0 == strcmp("segv", used(world, &key, "auto")));
     dn_check_equal(begun, PROBE);
