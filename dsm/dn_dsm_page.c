@@ -512,12 +512,12 @@ dn_status_t dn_dsm_page_release(dn_dsm_t *dsm)
 
 /** @name Acquire */
 /** @{ */
-/** Lock `table`, to mark pages. A page that was marked while it was fetched is fetched once more, and nothing is marked until it is here. So
- * a fault PULLs a page twice at most, however often other threads acquire. The thread that fetches waits for transfers alone, and no other
- * thread marks while this one holds `sync`: so this wait ends. (dn_dsm_page_move() marks pages that nobody fetches.) */
-static void dn_dsm_page_begin_to_mark(dn_dsm_t *dsm)
+/** Before pages are marked that may be under way: `table` is held. A page that was marked while it was fetched is fetched once more, and is not
+ * marked until it is here. So a fault PULLs a page twice at most, however often other threads acquire. The thread that fetches waits for
+ * transfers alone, and no other thread marks while this one holds `sync`: so this wait ends. (dn_dsm_page_move() marks pages that nobody
+ * fetches.) */
+static void dn_dsm_page_wait_to_mark(dn_dsm_t *dsm)
 {
-    pthread_mutex_lock(&dsm->table);
     dn_dsm_pause_until_none(dsm->port, &dsm->table, &dsm->again);
 }
 
@@ -540,14 +540,18 @@ static void dn_dsm_page_mark(dn_dsm_t *dsm, uint32_t number)
 
 void dn_dsm_page_stale(dn_dsm_t *dsm, uint32_t page)
 {
-    dn_dsm_page_begin_to_mark(dsm);
+    pthread_mutex_lock(&dsm->table);
+    if (DN_DSM_FETCHING == dsm->page[page].state) {
+        dn_dsm_page_wait_to_mark(dsm);
+    }
     dn_dsm_page_mark(dsm, page);
     pthread_mutex_unlock(&dsm->table);
 }
 
 void dn_dsm_page_all_stale(dn_dsm_t *dsm)
 {
-    dn_dsm_page_begin_to_mark(dsm);
+    pthread_mutex_lock(&dsm->table);
+    dn_dsm_page_wait_to_mark(dsm);
     const uint32_t words = (dn_dsm_used(dsm) + 63) / 64;
 
     dn_dsm_host_renew(dsm);
@@ -561,7 +565,8 @@ void dn_dsm_page_all_stale(dn_dsm_t *dsm)
 
 void dn_dsm_page_loose_stale(dn_dsm_t *dsm)
 {
-    dn_dsm_page_begin_to_mark(dsm);
+    pthread_mutex_lock(&dsm->table);
+    dn_dsm_page_wait_to_mark(dsm);
     for (uint32_t i = 0; i < dsm->loose.count; i++) {
         dn_dsm_page_mark(dsm, dsm->loose.page[i]);
     }

@@ -4,7 +4,8 @@
  */
 /** @file
  * A page is being fetched by one thread while another one acquires all the time. What was PULLed ahead of the first acquire is PULLed
- * again; the next acquire waits for that. So the page comes, and what comes before an acquire is seen after it.
+ * again; the next acquire waits for that. So the page comes, and what comes before an acquire is seen after it. A note of a page that is not
+ * being fetched waits for nothing.
  *
  * The ends of the PULLs are where the acquires come: each end waits until its acquire has ended, or waits itself.
  */
@@ -16,12 +17,14 @@
 #include "../device/dn_world.h"
 #include "dn_atomic.h"
 #include "dn_dsm.h"
-#include "dn_dsm_op.h"
+#include "dn_dsm_int.h"
 #include "folder.h"
 #include "sanitizers.h"
 
 /** PULLs that get an acquire at their end. Without a bound there would be as many. */
 enum { ENDS = 5 };
+/** A page that nobody has. */
+enum { ANOTHER = 1 };
 
 static dn_world_t *here;
 static dn_dsm_t *dsm;
@@ -43,6 +46,9 @@ dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port)
     /* One of each home is waited for, whether it was started or not. */
     if (touches && NULL != op->comp.fn && ENDS > ends) {
         ends++;
+        if (0 < dsm->again) {
+            dn_dsm_page_stale(dsm, ANOTHER);
+        }
         /* The home writes the next value, and releases. */
         dn_world_post(here, 0, ends);
         dn_world_sleep(here, 0, 0, ends);
@@ -57,6 +63,8 @@ dn_status_t __wrap_dn_dsm_op_end(dn_dsm_op_t *op, dn_port_t *port)
 void __wrap_dn_dsm_pause_until_none(dn_port_t *port, pthread_mutex_t *lock, const uint32_t *count)
 {
     if (0 != *count) {
+        /* The thread that touches would wait for itself. */
+        dn_check(!touches);
         (void) dn_fetch_add_acq_rel(&waits, 1);
     }
     __real_dn_dsm_pause_until_none(port, lock, count);
