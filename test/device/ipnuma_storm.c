@@ -21,22 +21,13 @@
 #include <unistd.h>
 
 #include "../dn_test.h"
+#include "bad_wire.h"
 #include "dn_clock.h"
-#include "dn_port.h"
-#include "ipnuma/dn_ipnuma_int.h"
 
 enum { LONGEST = 2048, SECONDS = 1200 };
 
-/** Of a hundred datagrams. */
-enum { LOSE = 10, DOUBLES = 5, HOLD = 3, CHANGE = 1 };
-
 static int rank;
-static uint64_t heard;                   /**< messages of the other, ever; the next has this number */
-static uint64_t random_;                 /**< what the wire does */
-static uint64_t faults;                  /**< that it has done */
-static uint8_t held[DN_IPNUMA_DATAGRAM]; /**< a datagram that goes behind others */
-static size_t held_len;
-static unsigned held_for; /**< so many */
+static uint64_t heard; /**< messages of the other, ever; the next has this number */
 
 static void need(int right, const char *what)
 {
@@ -44,56 +35,6 @@ static void need(int right, const char *what)
         fprintf(stderr, "ipnuma_storm: wrong: rank %d, message %" PRIu64 ": %s\n", rank, heard, what);
         exit(1);
     }
-}
-
-static void send_one(dn_ipnuma_link_t *link, const void *bytes, size_t len)
-{
-    const struct iovec datagram = {(void *) (uintptr_t) bytes, len};
-
-    (void) dn_ipnuma_pc_ops.emit(link, &datagram, 1);
-}
-
-static int happens(uint64_t of_100)
-{
-    const int yes = dn_test_below(&random_, 100) < of_100;
-
-    faults += (uint64_t) yes;
-    return yes;
-}
-
-static void send_badly(dn_ipnuma_link_t *link, const struct iovec *datagram)
-{
-    uint8_t copy[DN_IPNUMA_DATAGRAM];
-
-    if (happens(LOSE)) {
-        return;
-    }
-    if (0 == held_len && happens(HOLD)) {
-        memcpy(held, datagram->iov_base, datagram->iov_len);
-        held_len = datagram->iov_len;
-        held_for = 1 + (unsigned) dn_test_below(&random_, 8);
-        return;
-    }
-    memcpy(copy, datagram->iov_base, datagram->iov_len);
-    if (happens(CHANGE)) {
-        copy[dn_test_below(&random_, datagram->iov_len)] ^= (uint8_t) (1 + dn_test_below(&random_, 255));
-    }
-    for (int copies = 1 + happens(DOUBLES); 0 != copies; copies--) {
-        send_one(link, copy, datagram->iov_len);
-    }
-    if (0 != held_len && 0 == --held_for) {
-        send_one(link, held, held_len);
-        held_len = 0;
-    }
-}
-
-/** dn_ipnuma_link_ops_t::emit over a bad wire. The device's lock is held. */
-static uint32_t emit_badly(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        send_badly(link, &datagram[i]);
-    }
-    return n;
 }
 
 /** Message `number` of a rank: its length follows from both. */
@@ -159,7 +100,6 @@ static dn_peer_t *meet(dn_port_t *port, int channel)
 /** One process of two. @param[in] seed  Of what the wire does; 0: a good one. */
 static void run_one(int channel, uint64_t messages, uint64_t seed)
 {
-    dn_ipnuma_link_ops_t ops = dn_ipnuma_pc_ops;
     const dn_job_t job = {.key = {"a key of 16 byte"}, .pid = (uint32_t) rank, .size = 2};
     dn_config_t config;
     dn_port_t *port = NULL;
@@ -167,45 +107,31 @@ static void run_one(int channel, uint64_t messages, uint64_t seed)
     alarm(SECONDS);
     dn_config_init(&config);
     config.auth = DN_AUTH_FULL;
+    need(0 == seed || bad_wire_begin("10,5,3,1", seed + (uint64_t) rank), "the wire is bad");
     const dn_status_t status = dn_open("ipnuma:lo", &job, &config, &port);
     if (DN_ERR_UNSUPPORTED == status) {
         exit(DN_TEST_SKIP);
     }
     need(DN_OK == status && DN_OK == dn_handler_set(port, DN_CHAN_USER, hear, NULL), "a port is opened");
     dn_peer_t *peer = meet(port, channel);
-    random_ = seed + (uint64_t) rank;
-    dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) port->ifaces;
-    ops.emit = emit_badly;
-    dn_ipnuma_lock(ipnuma);
-    if (0 != seed) {
-        ipnuma->pcs->link.ops = &ops;
-    }
-    dn_ipnuma_unlock(ipnuma);
     const uint64_t begin = dn_clock_ns();
     exchange(port, peer, messages);
     const double seconds = (double) (dn_clock_ns() - begin) / 1e9;
-    dn_ipnuma_lock(ipnuma); /* for the thread, which sends, too */
-    const uint64_t befell = faults;
-    dn_ipnuma_unlock(ipnuma);
-    need(0 == seed || messages < 1000 || 0 != befell, "the wire is bad");
     dn_counters_t counters;
     dn_counters(port, &counters);
     need(0 == seed || messages < 1000 || 0 != counters.resent, "what was sent again is counted");
-    if (0 == rank) {
-        printf("%" PRIu64 " messages each way over a %s wire: %.0f a second, %" PRIu64 " faults\n", messages,
-               0 == seed ? "good" : "bad", 2 * (double) messages / seconds, befell);
-    }
     /* The other may still ask for what was lost of the last words. */
     uint8_t done = 1;
     need(1 == write(channel, &done, 1), "the end is told");
     while (0 >= recv(channel, &done, 1, MSG_DONTWAIT)) {
         dn_progress(port);
     }
-    dn_ipnuma_lock(ipnuma);
-    for (dn_ipnuma_pc_t *pc = ipnuma->pcs; NULL != pc; pc = pc->next) {
-        pc->link.ops = &dn_ipnuma_pc_ops;
+    const uint64_t faults = bad_wire_end();
+    need(0 == seed || messages < 1000 || 0 != faults, "the wire is bad");
+    if (0 == rank) {
+        printf("%" PRIu64 " messages each way over a %s wire: %.0f a second, %" PRIu64 " faults\n", messages,
+               0 == seed ? "good" : "bad", 2 * (double) messages / seconds, faults);
     }
-    dn_ipnuma_unlock(ipnuma);
     dn_close(port);
     exit(0);
 }
