@@ -8,9 +8,9 @@
  *   litmus FILE.dsm [PROTOCOL DETECT PROCESSES [TEST]]
  *
  * A line of the file is a setting of the port and its value; `device NAME` is for dn_open(), `rounds N` says how many, `share auto` permits
- * one memory; with `homes move` homes do. Each protocol and way of detection that works here is run in 2, 3 and 4 processes, which never
- * share memory else. With `share N` they are on hosts of N, as if there were several, and never all on one. With LONG not empty in the
- * environment there are 100000 rounds.
+ * one memory; with `homes move` homes do; `wire RATES` is for bad_wire_begin(). Each protocol and way of detection that works here is run in 2,
+ * 3 and 4 processes, which never share memory else; over a bad wire each protocol once. With `share N` they are on hosts of N, as if there
+ * were several, and never all on one. With LONG not empty in the environment there are 100000 rounds.
  */
 #include "dn_config.h"
 
@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../device/bad_wire.h"
 #include "../device/dn_world.h"
 #include "dn_atomic.h"
 #include "dn_dsm.h"
@@ -36,6 +37,7 @@ enum {
 static char device[64] = "shm";
 static char share[8] = "never";
 static char homes[8] = "stay";
+static char wire[20]; /**< rates of a bad wire; "": it is good */
 static char settings[DN_WORLD_SETTINGS];
 static unsigned rounds = 200;
 static const char *only;
@@ -838,6 +840,7 @@ static void process(dn_world_t *world)
     ground_t g = {.world = world, .rank = (unsigned) world->rank, .ranks = (unsigned) world->size};
     void *at;
 
+    dn_check('\0' == wire[0] || bad_wire_begin(wire, g.rank));
     dn_dsm_config_init(&config);
     config.rank = g.rank;
     config.ranks = g.ranks;
@@ -877,6 +880,7 @@ static void process(dn_world_t *world)
         fputs(text, stdout);
     }
     dn_check_equal(dn_dsm_close(g.dsm), DN_OK);
+    dn_check('\0' == wire[0] || 0 != bad_wire_end());
 }
 
 /** @return not 0: it failed. */
@@ -915,6 +919,8 @@ static void read_file(const char *path)
             rounds = (unsigned) atoi(value);
         } else if (0 == strcmp(name, "share")) {
             snprintf(share, sizeof(share), "%.7s", value);
+        } else if (0 == strcmp(name, "wire")) {
+            snprintf(wire, sizeof(wire), "%.19s", value);
         } else if (0 == strcmp(name, "homes")) {
             snprintf(homes, sizeof(homes), "%.7s", value);
         } else {
@@ -961,6 +967,10 @@ int main(int argc, char **argv)
             }
             /* Each number of processes with each protocol and with each way. */
             failed |= run((int) (2 + (p + d) % 3));
+            if ('\0' != wire[0]) {
+                /* Each protocol once: what was lost takes long. */
+                break;
+            }
             failed |= 0 == d ? run((int) (2 + (p + 2) % 3)) : 0;
         }
     }
