@@ -5,19 +5,20 @@
 /** @file dimmnet.h
  * The contract of libdimmnet: send with CPU stores, receive by polling memory.
  *
- * A process opens a *port*, learns its *address*, carries that to other processes by any channel it has
- * (PMIx, a file, a pipe) and *connects* to theirs. A connected *peer* offers the primitives of DIMMnet-1 and
- * Martini: AOTF (one store into the peer's polled memory), BOTF (a message built in a window), PUSH and PULL
- * (remote write and read, with blocks or programs on both sides), and atomics on remote words. Which device
- * carries them is decided by dn_open()'s list and never shows in a call.
+ * A process opens a *port*. It learns the *address* of the port, and carries the address to other processes by any
+ * channel that the processes have (PMIx, a file, a pipe). It *connects* to the addresses of the others. A connected
+ * *peer* offers the primitives of DIMMnet-1 and Martini: AOTF (one store into the peer's polled memory), BOTF (a
+ * message built in a window), PUSH and PULL (remote write and read, with blocks or programs on both sides), and
+ * atomics on remote words. The list of dn_open() decides which device carries them. The calls are the same for all
+ * devices.
  *
  * Errors: every call that can fail returns dn_status_t; outputs are set only on DN_OK. DN_ERR_AGAIN
  * means that nothing happened and that dn_progress() makes room. Every other error has been logged
- * once (dn_log_set()) by the code that found it.
+ * once (dn_log_set()) by the code that found the error.
  *
- * Threads: with dn_job_t::threads set, every call may be made from several threads at once, except
- * that dn_close(), dn_disconnect() and dn_segment_free() need every other use of their object to be
- * over. Without it one thread at a time may use a port and what belongs to it.
+ * Threads: with dn_job_t::threads set, several threads may make calls at once. But dn_close(), dn_disconnect() and
+ * dn_segment_free() are called only after every other use of their object is over. Where dn_job_t::threads is 0, one
+ * thread at a time may use a port, its peers and its segments.
  *
  * Ordering: messages of one sender arrive in the order of their kicks. Nothing else is ordered until
  * dn_fence(). Sources: DIMMnet-1 AOTF paper sections 2 to 5, Martini paper sections 2 to 6.
@@ -40,9 +41,10 @@ DN_API void dn_config_init(dn_config_t *config);
 /**
  * Set one field of @p config from text, as a user writes it (dn_params.def has the names).
  *
- * @param[in] text  Lent as long as @p config is used when the field is a string.
+ * @param[in] text  Where the field is a string, @p text is lent as long as @p config is used.
  *
- * @retval DN_ERR_PARAM  there is no such field, or the value is not accepted: the log line says which is. Nothing is set.
+ * @retval DN_ERR_PARAM  there is no such field, or the value is not accepted: the log line names the accepted ones.
+ *                       Nothing is set.
  *
  * Pinned by test/unit/dn_param_is_what_its_row_says.c.
  */
@@ -51,14 +53,14 @@ DN_API dn_status_t dn_config_set(dn_config_t *config, const char *name, const ch
 /**
  * Open a port on a list of devices.
  *
- * @param[in]  spec    Device names separated by commas, such as "shm"; a peer is reached by the first
- *                     that can.
+ * @param[in]  spec    Device names separated by commas, such as "shm". A peer is reached by the first device of the
+ *                     list that can reach the peer.
  * @param[in]  job     The group and PID of this process. Copied.
  * @param[in]  config  Settings, NULL: defaults. Copied.
  * @param[out] port_p  The port; the caller's until dn_close().
  *
- * @retval DN_ERR_PARAM        unknown device or a module that is not loaded, one listed twice, or a setting out of its range: the
- *                             log line says which and what is accepted; correct it.
+ * @retval DN_ERR_PARAM        a device is unknown, its module cannot be loaded, a device is listed twice, or a setting is
+ *                             out of its range. The log line says which, and what is accepted: correct it.
  * @retval DN_ERR_NOMEM        no memory or file space: free some, or choose another folder.
  * @retval DN_ERR_ACCESS       the kernel or folder refuses shared memory: see the log line.
  * @retval DN_ERR_UNSUPPORTED  no device of the list works on this machine.
@@ -69,47 +71,50 @@ DN_API dn_status_t dn_open(const char *spec, const dn_job_t *job, const dn_confi
                            dn_port_t **port_p);
 
 /**
- * Open one more device of an open port, behind those of dn_open()'s list: peers that are connected stay where
- * they are, and dn_address() names it from now on. Segments made before are reached by messages over it.
+ * Open one more device of an open port, behind the devices of dn_open()'s list. Connected peers keep their device.
+ * dn_address() names the new device from now on. Peers that come by the new device reach older segments by messages.
  *
  * @param[in] spec  One device, written as in dn_open()'s list.
  *
- * @retval DN_ERR_PARAM        no such device, or it is open: the log line says which.
- * @retval DN_ERR_UNSUPPORTED  it does not work on this machine, or cannot be opened late. Logged, unlike by dn_open(), which has
- *                             other devices to go on with.
+ * @retval DN_ERR_PARAM        there is no such device, or the device is open already: the log line says which.
+ * @retval DN_ERR_UNSUPPORTED  the device does not work on this machine, or cannot be opened late. The reason is logged as
+ *                             an error. (dn_open() does not log it as an error, as it goes on with other devices.)
  *
  * Pinned by test/device/late_device.c.
  */
 DN_API dn_status_t dn_device_open(dn_port_t *port, const char *spec);
 
 /**
- * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still send to it
- * get DN_ERR_UNREACH. Operations in flight are dropped without a completion. A peer's process that copies a
- * share of one of them (dn_pull(): sharing) gets 2 s to end it; all such processes have the same 2 s.
+ * Close a port: disconnect its peers, free its segments and leave no file behind. Peers that still send to the port
+ * get DN_ERR_UNREACH. Operations in flight are dropped without a completion. Where the process of a peer copies a
+ * share of such an operation (dn_pull(): sharing), dn_close() waits for the end of the copy, at most 2 s for all
+ * peers together.
  */
 DN_API void dn_close(dn_port_t *port);
 
 /**
- * Let peers of another process group in (an entry of Martini's PGIDTBL). A port talks to its own
- * group from the start. Messages from a group not admitted stay in their ring, or
- * with their sender, until it is.
+ * Admit another process group (an entry of Martini's PGIDTBL): its processes may become peers. A port talks to its
+ * own group from the start. Messages of a group that is not admitted stay in their ring, or with their sender, until
+ * the group is admitted.
  *
  * @retval DN_ERR_NOMEM  memory ran out.
  */
 DN_API dn_status_t dn_group_admit(dn_port_t *port, const dn_pgid_t *pgid);
 
 /**
- * A word that changes when a process of a group that is not admitted has greeted over a network. Who it is, nobody has proved: find
- * the groups that may be expected by a channel that you trust, and admit these. The process greets again.
+ * A word that changes when a process has greeted over a network whose group is not admitted. The process has not
+ * proved who it is. So the caller learns by a channel that it trusts which groups to expect, and admits those. The
+ * process greets again.
  *
- * Threads: to be read at any time, by dn_load_relaxed() or the like; it lives as long as the port.
+ * Threads: any thread may read the word at any time, by dn_load_relaxed() or the like. The word lives as long as the
+ *          port.
  */
 DN_API const uint32_t *dn_strangers(const dn_port_t *port);
 
 /**
  * The bytes by which others connect to this port: version, PGID, PID, host, devices.
  *
- * @param[in,out] len  In: size of @p buf. Out: bytes used, or needed when DN_ERR_RANGE is returned.
+ * @param[in,out] len  In: size of @p buf in bytes. Out: bytes used; with DN_ERR_RANGE, bytes needed.
  *
  * @retval DN_ERR_RANGE  @p buf is too small: retry with *len bytes (at most DN_ADDRESS_MAX).
  */
@@ -118,11 +123,12 @@ DN_API dn_status_t dn_address(const dn_port_t *port, void *buf, size_t *len);
 /** An address never needs more bytes than this. */
 #define DN_ADDRESS_MAX 2048
 
-/** The PGID of the group that has a key, as it stands in the addresses of its processes.
- * @retval DN_ERR_ACCESS  libsodium does not start: allow getrandom in the sandbox. */
+/** The PGID of the group that has the key @p key. The addresses of the group's processes hold this PGID.
+ * @retval DN_ERR_ACCESS  libsodium does not start: allow the system call getrandom in the sandbox. */
 DN_API dn_status_t dn_pgid(const dn_group_key_t *key, dn_pgid_t *pgid_p);
 
-/** The PGID inside an address; check it came by a channel that you trust, then dn_group_admit().
+/** The PGID inside an address. The caller makes sure that the address came by a channel that it trusts, then calls
+ * dn_group_admit().
  * @retval DN_ERR_PROTO    not an address.
  * @retval DN_ERR_VERSION  an address of another version of libdimmnet. */
 DN_API dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *pgid_p);
@@ -130,30 +136,30 @@ DN_API dn_status_t dn_address_pgid(const void *address, size_t len, dn_pgid_t *p
 /** Read the counters of a port (a sum over its devices and peers). */
 DN_API void dn_counters(const dn_port_t *port, dn_counters_t *counters);
 
-/** Where errors are written: one sentence each, no newline. NULL restores stderr. Process-wide. */
+/** Writes an error for the user. @param[in] sentence  One sentence, without a newline; lent for the call. */
 typedef void (*dn_log_fn_t)(const char *sentence, void *arg);
-/** Set where errors are written: dn_log_fn_t. */
+/** Set the function that writes errors, for the whole process. NULL: errors go to stderr, as at first. */
 DN_API void dn_log_set(dn_log_fn_t fn, void *arg);
 
-/** Where answers that are no errors are written, in the same way: why dn_open() passes a device over, why dn_connect()
- * does not reach a peer by one, and why dn_page_map() (dn_page.h) detects accesses by another way than its first. NULL, as at first:
- * nowhere. Process-wide. */
+/** Set the function that writes answers which are not errors, for the whole process. Such answers are: why dn_open()
+ * passes over a device, why dn_connect() does not reach a peer by a device, and why dn_page_map() (dn_page.h) does not
+ * detect accesses in its first way. NULL: such answers are not written, as at first. */
 DN_API void dn_log_answers_set(dn_log_fn_t fn, void *arg);
 
-/** The name of the i-th device, as dn_open() takes it: those of this build, and then modules (dn_device.h),
- * which are not loaded by that. NULL when there are no more. */
+/** The name of the i-th device, as dn_open() takes it: first the devices of this build, then modules (dn_device.h).
+ * This call loads no module. NULL: there are no more devices. */
 DN_API const char *dn_device_name(size_t i);
-/** Is there a device of this name, built in or as a module? It is not loaded by that. */
+/** Is there a device of this name, built in or as a module? This call loads no module. */
 DN_API int dn_device_known(const char *name);
 
 /** The i-th open device of a port, in the order of dn_open()'s list.
  * @retval DN_ERR_RANGE  there are no more. */
 DN_API dn_status_t dn_device_attr(const dn_port_t *port, size_t i, dn_device_attr_t *attr);
 
-/** A few words for a status, never NULL. */
+/** A few words that describe a status; never NULL. */
 DN_API const char *dn_strerror(dn_status_t status);
 
-/** The version of the library that runs, such as "0.2.0". The version that a program was built for says nothing of it. */
+/** The version of the library that runs, such as "0.2.0". A program may have been built for another version. */
 DN_API const char *dn_version(void);
 /** @} */
 
@@ -161,64 +167,70 @@ DN_API const char *dn_version(void);
 /** @{ */
 
 /**
- * Connect to a process by its address, by the first device of the list that reaches it. Connecting twice
- * gives the same peer, counted; connecting to oneself works.
+ * Connect to a process by its address, by the first device of the list that reaches the process. A second call for
+ * the same process gives the same peer, which counts its connections. A process may connect to itself.
  *
- * @retval DN_ERR_PROTO    not an address, or the peer's segment is malformed: the peer is not one of
- *                         ours; give up on it.
+ * @retval DN_ERR_PROTO    @p address is not an address, or the peer's memory is malformed. The process does not use
+ *                         libdimmnet: give up on it.
  * @retval DN_ERR_VERSION  the peer runs another version of libdimmnet: install the same one.
- * @retval DN_ERR_PARAM    the peer counts from another dn_config_t::first: set the same one.
- * @retval DN_ERR_ACCESS   another process group or user: dn_group_admit() it, or give up.
- * @retval DN_ERR_UNREACH  the process is gone, or is not reached by a device that would do: use another transport. Not logged: this
- *                         is an answer, not a failure.
- * @retval DN_ERR_UNSUPPORTED  no device that both have open leads to where the process is, another host or name space, be the
- *                         process there or not: open one that does (dn_device_open()), or use another transport. Not logged.
- * @retval DN_ERR_NOMEM    the peer has no slot left (dn_config_t::max_peers), or memory ran out. Later devices of the list
- *                         are not tried, since the peer may come by this one: try again, or use another transport.
+ * @retval DN_ERR_PARAM    the peer counts from another dn_config_t::first: set the same value in both processes.
+ * @retval DN_ERR_ACCESS   the process belongs to another process group or user: dn_group_admit() the group, or give up.
+ * @retval DN_ERR_UNREACH  the process is gone, or the devices that lead to its host do not reach it: use another
+ *                         transport. Not logged: this is an answer, not a failure.
+ * @retval DN_ERR_UNSUPPORTED  the process is on another host or in another name space, and no device that both
+ *                         processes have open leads there, whether the process lives or not. Open a device that does
+ *                         (dn_device_open()), or use another transport. Not logged.
+ * @retval DN_ERR_NOMEM    the peer has no slot left (dn_config_t::max_peers), or memory ran out. Later devices of the
+ *                         list are not tried, as the peer may connect to this process by the present device: try
+ *                         again, or use another transport.
  */
 DN_API dn_status_t dn_connect(dn_port_t *port, const void *address, size_t len, dn_peer_t **peer_p);
 
 /**
- * Undo one dn_connect(). After the last the peer pointer is dead; messages kicked before still arrive. Waits
- * as dn_close() does where the peer is lost, or has never sent. What is in flight is signalled all the same,
- * from inside of this call or later.
+ * Undo one dn_connect(). When the last dn_connect() is undone, the caller must not use @p peer any more. Messages
+ * that were kicked before still arrive. Where the peer is lost, or has never sent, this call waits as dn_close()
+ * does. Operations in flight are signalled, from inside of this call or later.
  */
 DN_API void dn_disconnect(dn_peer_t *peer);
 
 /** Limits of a peer. */
 DN_API void dn_peer_attr(const dn_peer_t *peer, dn_peer_attr_t *attr);
 
-/** A pointer of the user of a channel, kept with the peer (NULL at first, and for a channel that does not
- * exist). A peer that sends first exists before the caller connects to it. */
+/** Keep a pointer with the peer, for the user of a channel. A peer that sends first exists before the caller connects
+ * to the peer. */
 DN_API void dn_peer_set_user(dn_peer_t *peer, unsigned channel, void *user);
+/** The pointer that dn_peer_set_user() has kept. NULL: none yet, or there is no such channel. */
 static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel);
 
 /** DN_OK while the peer's process lives, else DN_ERR_UNREACH. A system call: not for a hot path. */
 DN_API dn_status_t dn_peer_check(dn_peer_t *peer);
 
-/** Takes the news that a peer is lost: see dn_lost_set(). */
+/** Is called for a peer that is lost: see dn_lost_set(). */
 typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
 
 /**
- * Set the function of a channel that hears of lost peers. A peer is lost when its process has ended or has
- * closed its port, when the peer was silent for dn_config_t::timeout_s, or when it was cut off for what it
- * sent. Without such a function only an operation towards the peer tells, and a caller that waits for its
- * messages waits for ever.
+ * Set the function that is called, for a channel, when a peer is lost. A peer is lost when its process has ended or
+ * has closed its port, when the peer was silent for dn_config_t::timeout_s, or when this process has cut the peer off
+ * for malformed bytes. Where there is no such function, only an operation towards the peer tells that the peer is
+ * lost, and a caller that waits for messages of the peer waits for ever.
  *
  * @param[in] channel  DN_CHAN_BTL .. DN_CHAN_MAX - 1.
- * @param[in] fn       Called once a peer, connected to or not; NULL: nobody is told from now on.
+ * @param[in] fn       Called once for each lost peer, also for a peer that nobody has connected to. NULL: no function
+ *                     is called from now on.
  *
  * Completion: fn is called from inside of dn_progress(), dn_recv() or dn_peer_check(), after the peer's transfers have
- *             been signalled; those of which its process still copies a share (dn_pull(): sharing) follow within 2 s, so
- *             that their memory and their dn_comp_t have to stay until then. A device looks after its peers while the caller
- *             polls: that a process of this host has ended is told within half a second, and 2 ms more for each peer
- *             there; that one elsewhere is silent after timeout_s. That a port was closed in order is told when
- *             something is sent to it, or dn_peer_check() asks.
- * Ordering:   messages that came before may be handled after it. A peer that disconnects is not lost while its port
- *             stays open; whether one whose port has closed has left in order, the users of the channel know.
- * Ownership:  the peer is lent for the call, unless it is connected to. One that nobody has connected to is freed some time after
- *             it was lost, or has closed its port: fn is called ahead of that where the channel still keeps a word with the
- *             peer (dn_peer_set_user()).
+ *             been signalled. But transfers of which the peer's process still copies a share (dn_pull(): sharing) are
+ *             signalled up to 2 s later: their memory and their dn_comp_t have to stay until then.
+ *             A device looks after its peers while the caller polls. The end of a process of this host is told within
+ *             half a second, and 2 ms more for each peer on this host. The silence of a process of another host is
+ *             told after timeout_s. The close of a port in good order is told when this process sends something to
+ *             the port, or calls dn_peer_check().
+ * Ordering:   messages that came before the loss may be handled after fn was called. A peer that disconnects is not
+ *             lost while its port stays open. Whether a peer whose port has closed left in good order, only the users
+ *             of the channel can tell.
+ * Ownership:  a connected peer stays until dn_disconnect(). A peer that nobody has connected to is lent for the call:
+ *             it is freed some time after it was lost, or has closed its port. Before it is freed, fn is called for
+ *             each channel that still keeps a pointer with the peer (dn_peer_set_user()).
  * Threads:    the port's lock is held; fn must not wait, connect or disconnect.
  *
  * @retval DN_ERR_PARAM  the channel is reserved or out of range.
@@ -235,8 +247,8 @@ DN_API dn_status_t dn_lost_set(dn_port_t *port, unsigned channel, dn_lost_fn_t f
  * Take a piece of this process' LLCM, zeroed: memory that peers write by AOTF and that the owner polls.
  *
  * @param[in]  len    Bytes, rounded up to a multiple of 64.
- * @param[out] off_p  Its offset, to be told to peers. Aligned to 64.
- * @param[out] mem_p  Its address here. Poll it with acquire loads.
+ * @param[out] off_p  The offset of the piece, for peers. Aligned to 64.
+ * @param[out] mem_p  The address of the piece in this process. Poll the piece with acquire loads.
  *
  * @retval DN_ERR_NOMEM  no such piece is free, or @p len is 0: raise dn_config_t::llcm_bytes.
  */
@@ -249,10 +261,11 @@ DN_API void dn_llcm_free(dn_port_t *port, uint64_t off, size_t len);
  *
  * @param[in] off    Offset in the peer's LLCM.
  * @param[in] value  The bytes, in the machine's order, from the low end.
- * @param[in] size   1 to 8 bytes. Atomic when 1, 2, 4 or 8 and @p off is a multiple of it.
+ * @param[in] size   1 to 8 bytes. The store is atomic when @p size is 1, 2, 4 or 8 and @p off is a multiple of @p size.
  *
- * Completion: DN_OK: @p value is taken; it becomes visible without further calls where this process maps
- *             the LLCM, else as this end progresses; whether the other has to, too, is the device's (doc/cluster.md).
+ * Completion: DN_OK: the value is on its way. Where this process maps the peer's LLCM, the value becomes visible
+ *             without further calls. Elsewhere it becomes visible while this process calls dn_progress(); with some
+ *             devices the peer has to call dn_progress(), too (doc/cluster.md).
  * Ordering:   after the messages, PUSHes and AOTFs to the same peer that an earlier dn_fence() covers.
  *
  * @retval DN_ERR_AGAIN    no credit: progress, retry.
@@ -265,20 +278,19 @@ static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value,
 #define DN_AOTF_LINE_MAX 56
 
 /**
- * Put a line into a peer's LLCM: data, and a flag in the line's last word that becomes visible after them.
- * The owner polls the flag and finds the data in the same line, so that both cost the transfer of one line
- * between caches (BOTF of one line into LLCM).
+ * Put a line into a peer's LLCM: data, and a flag in the line's last word. The flag becomes visible after the data.
+ * The owner polls the flag and finds the data in the same line, so that flag and data together cost the transfer of
+ * one line between caches (BOTF of one line into LLCM).
  *
  * @param[in] off   Offset of the line in the peer's LLCM, a multiple of 64.
- * @param[in] data  Goes to the start of the line; what lies between its end and the flag is left as it was.
+ * @param[in] data  Goes to the start of the line. Bytes between the end of the data and the flag stay as they were.
  * @param[in] len   0 to DN_AOTF_LINE_MAX bytes.
- * @param[in] flag  The line's last word, 8 bytes at offset DN_AOTF_LINE_MAX; in one store. The owner reads it by an
- *                  acquire load, then the data.
+ * @param[in] flag  The line's last word, 8 bytes at offset DN_AOTF_LINE_MAX; in one store. The owner reads the flag by
+ *                  an acquire load, then the data.
  *
- * Completion: DN_OK: @p data may be reused; the line becomes visible without further calls where this process maps
- *             the LLCM, else as this end progresses; whether the other has to, too, is the device's.
- * Ordering:   not before the lines and AOTFs that the same caller has put there before; towards messages and PUSHes as
- *             dn_aotf().
+ * Completion: DN_OK: @p data may be reused. The line becomes visible as the value of dn_aotf() does.
+ * Ordering:   the line becomes visible after the lines and AOTFs that the same caller has put into this LLCM before.
+ *             Towards messages and PUSHes the order is that of dn_aotf().
  *
  * @retval DN_ERR_AGAIN    no credit: progress, retry. Not logged.
  * @retval DN_ERR_RANGE    outside the peer's LLCM, not at a line's start, or too long.
@@ -294,12 +306,12 @@ static inline dn_status_t dn_aotf_line(dn_peer_t *peer, uint64_t off, const void
 /** @{ */
 
 /**
- * Set the function that receives the messages of a channel. Messages that came before a handler was set are
- * kept in their ring, and hold back what follows them from the same sender.
+ * Set the function that receives the messages of a channel. Messages that came before the handler was set stay in
+ * their ring, and hold back the later messages of the same sender.
  * @retval DN_ERR_PARAM  the channel is reserved, out of range, or has another handler.
  */
 DN_API dn_status_t dn_handler_set(dn_port_t *port, unsigned channel, dn_handler_fn_t fn, void *arg);
-/** Take the handler of a channel away. Its later messages are held back. */
+/** Take the handler of a channel away. Later messages of the channel are held back. */
 DN_API void dn_handler_clear(dn_port_t *port, unsigned channel);
 
 /**
@@ -308,7 +320,8 @@ DN_API void dn_handler_clear(dn_port_t *port, unsigned channel);
  * @param[in] channel   DN_CHAN_BTL .. DN_CHAN_MAX - 1.
  * @param[in] tag       0..255, given to the handler.
  * @param[in] head_len  Bytes of @p head, which may be NULL when it is 0.
- * @param[in] body_len  Bytes of @p body, likewise. Both add up to at most dn_peer_attr_t::botf_max.
+ * @param[in] body_len  Bytes of @p body, which may be NULL when it is 0. @p head_len + @p body_len is at most
+ *                      dn_peer_attr_t::botf_max.
  *
  * Completion: DN_OK: buffers may be reused, the message arrives when the peer progresses.
  * Ordering:   in order with other messages to this peer.
@@ -321,24 +334,26 @@ static inline dn_status_t dn_botf(dn_peer_t *peer, unsigned channel, unsigned ta
                                   size_t head_len, const void *body, size_t body_len);
 
 /**
- * Send a message as dn_botf() does, but lend the body until it has left instead of copying it. This pays for long
- * bodies, where the device copies what it is given.
+ * Send a message as dn_botf() does. But the body is lent to the library until it has left, and is not copied before
+ * the return. This is faster for long bodies, where dn_botf() of the device would copy the body.
  *
- * @param[in] comp  Signalled when @p body is the caller's again: by DN_OK, or by DN_ERR_UNREACH when the peer is lost. In that case
- *                  the network's library may still read the memory, but nobody gets what it reads.
+ * @param[in] comp  Signalled when @p body is the caller's again: with DN_OK, or with DN_ERR_UNREACH when the peer is
+ *                  lost. In the second case the network's library may still read the memory, but no process gets the
+ *                  bytes that it reads.
  *
- * @retval DN_OK               sent by a copy after all; @p comp is not signalled.
- * @retval DN_INPROGRESS       sent, and lent.
- * @retval DN_ERR_UNSUPPORTED  nothing was sent: not by this device, or not now, and @p comp is not signalled; use dn_botf().
+ * @retval DN_OK               sent: the body was copied after all; @p comp is never signalled.
+ * @retval DN_INPROGRESS       sent: the body is lent until @p comp is signalled.
+ * @retval DN_ERR_UNSUPPORTED  nothing was sent, and @p comp is never signalled: this device does not lend, or cannot
+ *                             now. Use dn_botf().
  * Others as dn_botf(). Pinned by test/device/ofi_loans.c.
  */
 static inline dn_status_t dn_botf_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
                                        size_t head_len, const void *body, size_t body_len, dn_comp_t *comp);
 
 /**
- * Reserve a window of @p len bytes at the peer, to build a message in place. At most one window a peer
- * and thread at a time; fill it and kick it without calling any other function on this peer.
- * Errors as dn_botf(). Between reserve and kick nothing can fail.
+ * Reserve a window of @p len bytes at the peer, to build a message in place. A thread has at most one window of a peer
+ * at a time. Between dn_botf_reserve() and dn_botf_kick() the thread calls no other function on this peer, and nothing
+ * can fail. Errors as dn_botf().
  */
 static inline dn_status_t dn_botf_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 /** Publish the first @p len bytes of a window (0 .. window->len) as one message. Cannot fail. */
@@ -346,61 +361,63 @@ static inline void dn_botf_kick(dn_peer_t *peer, dn_window_t *window, unsigned c
                                 size_t len);
 
 /**
- * Receive what one peer has sent, without looking at the others: for a caller that knows its source.
+ * Receive the messages of one peer, without a look at the other peers: for a caller that knows its source.
  * @return messages handled, at most @p max.
  */
 DN_API int dn_recv(dn_peer_t *src, int max);
 
 /**
- * Look at the next message of one peer where it lies, for a caller that waits for just this one. That takes half of the
- * instructions of a handler's call. It stays the next one until dn_take(); until then call nothing else of
- * this port but dn_peek(). A caller that gets no DN_OK for long calls dn_progress() now and then.
+ * Look at the next message of one peer where the message lies, for a caller that waits for this message only. This
+ * takes half of the instructions of a handler's call. The message stays the next one until dn_take(). Between DN_OK
+ * and dn_take() the caller calls no function of this port but dn_peek(). A caller that gets no DN_OK for a long time
+ * calls dn_progress() now and then.
  *
- * @param[in] looks  At most, back to back; at least 1.
+ * @param[in] looks  Most looks of one call, back to back; at least 1.
  *
- * @retval DN_OK               it is on @p channel: @p message tells what it is.
- * @retval DN_ERR_AGAIN        nothing has come from this peer. Not logged.
- * @retval DN_ERR_UNSUPPORTED  what comes, on this or another channel, is to be received by dn_recv(): where several threads
- *                             use the port, it is always so. Not logged.
+ * @retval DN_OK               the next message is on @p channel, and @p message describes it.
+ * @retval DN_ERR_AGAIN        no message has come from this peer. Not logged.
+ * @retval DN_ERR_UNSUPPORTED  the next message, on this or another channel, has to be received by dn_recv(). This is the
+ *                             only answer where several threads use the port. Not logged.
  */
 static inline dn_status_t dn_peek(dn_peer_t *src, unsigned channel, unsigned looks, dn_message_t *message);
-/** Go past the message that dn_peek() has just shown; its bytes are the sender's again. */
+/** Be done with the message that dn_peek() has just shown. Its bytes are the sender's again. */
 static inline void dn_take(dn_peer_t *src, const dn_message_t *message);
 
 /**
  * Receive from all peers, run core-processor work and signal completions.
- * @return messages and completions handled; 0: nothing was there.
+ * @return messages and completions handled; 0: there was nothing to do.
  */
 DN_API int dn_progress(dn_port_t *port);
 
 /**
- * Whether this process shares its cores: not 0 when more processes of its peers than processing units
- * may run where it may. A spinning caller then yields after a few idle polls.
+ * Does this process share its cores with its peers? Not 0: this process and its peers on this host are more processes
+ * than there are processing units on which this process may run. A caller that spins then yields after a few idle polls.
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
 
-/** dn_config_t::first of this port: a caller with counters of its own begins there, too. */
+/** dn_config_t::first of this port. A caller with counters of its own starts them at this value, too. */
 DN_API uint32_t dn_first(const dn_port_t *port);
 
-/** The word by which peers wake this process when it sleeps, in dn_wait() (dn_wait.h). NULL: none can. */
+/** The word by which peers wake this process while it sleeps in dn_wait() (dn_wait.h). NULL: no peer can wake it. */
 DN_API uint32_t *dn_bell(const dn_port_t *port);
 
 /**
- * Wake a peer if it sleeps in dn_wait(). It is for a caller that has stored something for the peer by itself, so that no
- * call of this library has rung. It costs a load while the peer does not sleep, and nothing where the peer cannot be woken.
- * It may be left out: a sleeping peer looks by itself some time later.
+ * Wake a peer that sleeps in dn_wait(). A caller uses this when it has stored something into the peer's memory by its
+ * own instructions: calls of this library wake the peer themselves. While the peer does not sleep, the call costs a
+ * load; where the peer cannot be woken, it costs nothing. A caller may leave the call out: a peer that sleeps looks
+ * at its memory by itself some time later.
  *
- * Ordering: after the store, but without a fence: see dn_wait.h.
+ * Ordering: call this after the store. No fence is needed between them: see dn_wait.h.
  */
 static inline void dn_wake(dn_peer_t *peer);
 /**
- * As memcpy(), for bytes on their way between two cores: out of a message, which another core has written.
- * It moves words, or uses the string instruction where the processor is faster with that, and the places of source and
- * target in their pages do not make it slow.
+ * As memcpy(), for bytes that another core has written, such as those of a message. The copy moves words, or uses the
+ * string instruction where the processor is faster with that. Its speed does not depend on where source and target lie
+ * in their pages.
  */
 DN_API void dn_copy(void *to, const void *from, size_t len);
-/** The same into a BOTF window, whose lines another core has read: from shorter lengths on by the string
- * instruction. */
+/** As dn_copy(), into lines that another core has read, such as those of a BOTF window. This one uses the string
+ * instruction for shorter lengths already. */
 DN_API void dn_copy_in(void *to, const void *from, size_t len);
 /** @} */
 
@@ -409,10 +426,10 @@ DN_API void dn_copy_in(void *to, const void *from, size_t len);
 
 /**
  * Allocate zeroed memory that every local peer can map, so that PUSH and PULL are CPU copies. The memory has
- * huge pages where the system gives them to shared memory that asks
- * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). It is of the NUMA node on which the caller
- * runs, whichever process touches it first. The pages are taken as they are touched, or at once where
- * dn_memory_is_counted().
+ * huge pages where the system gives huge pages to shared memory that asks for them
+ * (/sys/kernel/mm/transparent_hugepage/shmem_enabled: advise). The memory lies on the NUMA node on which the caller
+ * runs, whichever process touches it first. The system gives the pages when they are touched first; where
+ * dn_memory_is_counted() is not 0, this call has it give them all at once.
  *
  * @param[in]  len    Bytes, at least 1.
  * @retval DN_ERR_NOMEM  no memory or file space: nothing was allocated; use dn_segment_register(). Not logged.
@@ -420,36 +437,36 @@ DN_API void dn_copy_in(void *to, const void *from, size_t len);
 DN_API dn_status_t dn_segment_alloc(dn_port_t *port, uint64_t len, dn_segment_t **segment_p);
 
 /**
- * Whether the system promises no more memory than it has (vm.overcommit_memory is 2). A page of shared memory
- * that was not taken before may then be refused by a SIGBUS when it is touched: a process that gives pages
- * back by holes may not get them again.
+ * Does the system promise no more memory than it has (vm.overcommit_memory is 2)? Then the first touch of a page of
+ * shared memory may end in a SIGBUS, as the system has no page left. The same may happen to a process that gives pages
+ * back by punching holes, and touches them again.
  */
 DN_API int dn_memory_is_counted(void);
 
 /**
- * Make memory that the user has a segment. No copy, no pinning; @p base stays the caller's and must
- * outlive the segment. @p len 0 is legal. */
+ * Make a segment of memory that the caller has. Nothing is copied or pinned. The memory stays the caller's, and must
+ * outlive the segment. @p len may be 0. */
 DN_API dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len, dn_segment_t **segment_p);
 
-/** Free a segment; allocated memory is unmapped here. Its key is stale from then on. */
+/** Free a segment. Memory of dn_segment_alloc() is unmapped in this process. The segment's key is stale from now on. */
 DN_API void dn_segment_free(dn_segment_t *segment);
 
 /**
- * An allocated segment of a peer in this process' own address space, to read and write as one's own memory.
- * The caller orders what both sides do there, by messages or by atomics in it. It stays mapped until the peer
- * is disconnected, also when its owner has freed it.
+ * Map a segment of a peer, which the peer has allocated by dn_segment_alloc(). This process reads and writes the
+ * segment like its own memory. The callers of both processes order their accesses, by messages or by atomics in the
+ * segment. The segment stays mapped until the peer is disconnected, even after its owner has freed the segment.
  *
- * @param[out] base_p  Its first byte.
+ * @param[out] base_p  The address of the segment's first byte in this process.
  *
- * @retval DN_ERR_UNSUPPORTED  it is not memory that this process can map, or it has no descriptor or address
- *                             space left for it now, or has 4096 others of the peer mapped: PUSH and PULL.
+ * @retval DN_ERR_UNSUPPORTED  this process cannot map the memory, has no descriptor or addresses left for it, or has
+ *                             mapped 4096 other segments of the peer: use dn_push() and dn_pull().
  * @retval DN_ERR_RANGE        the key is stale or made up.
  */
 DN_API dn_status_t dn_segment_map(dn_peer_t *peer, const dn_key_t *key, void **base_p);
 
-/** Start of a segment in this process. */
+/** The address of the first byte of an own segment. */
 DN_API void *dn_segment_base(const dn_segment_t *segment);
-/** The key by which peers name it. */
+/** The key by which peers name the segment. */
 DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
 /** @} */
 
@@ -457,64 +474,71 @@ DN_API void dn_segment_key(const dn_segment_t *segment, dn_key_t *key_p);
 /** @{ */
 
 /**
- * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks. Either side
- * may be a use of a scatter/gather program (dn_prog.h) instead.
+ * PUSH: write local blocks to a peer's segment. PULL: read a peer's segment into local blocks. On either side a use of
+ * a scatter/gather program (dn_prog.h) may stand in place of the blocks.
  *
- * Size:       xfer->len bytes, 0 is legal; each sg adds up to exactly as many.
+ * Size:       xfer->len bytes, 0 is legal; the blocks of each sg add up to exactly xfer->len.
  * Completion: exactly one of
  *             - < 0            nothing is promised of the target bytes, comp is never signalled;
  *             - DN_OK          complete: local memory may be reused, PUSHed bytes are visible at the
  *                              target, comp is never signalled;
- *             - DN_INPROGRESS  comp is signalled once from dn_progress(), with the same meaning or an
- *                              error. Without comp: after dn_flush() gives DN_OK.
+ *             - DN_INPROGRESS  comp is signalled once from dn_progress(), with DN_OK (same meaning) or an error. Without
+ *                              comp the transfer is complete when dn_flush() returns DN_OK.
  *             Status words are stored (release) after the bytes, the local one even on DN_OK. The
- *             remote one is what Martini defined and left out: the target may poll for it.
+ *             target may poll for the remote one. (Martini defined the remote one, and left it out.)
  * Ordering:   none between transfers, nor between blocks, unless separated by dn_fence().
- * Ownership:  xfer and its arrays are the caller's again on return; the memory they name, programs, comp and
+ * Ownership:  xfer and its arrays are the caller's again on return. The memory that they name, programs, comp and
  *             local_status are lent until completion.
- * Programs:   where the target runs one, it is sent there before its first use and kept; the messages of later uses
- *             name it.
- * Sharing:    a long PULL or PUSH (dn_config_t::help_min) may be copied by both processes at once, but for
- *             DN_XFER_UNSHARED. At most 8 of a port are at a time; what is more is copied by this process alone, with the same result.
- *             Where the peer is lost while its process copies, comp is signalled when that process has done its part or has
- *             ended, after 2 s at the latest. A process that needs longer is stopped, or does not take part: an error line says so,
- *             and it may write a PULL's memory as long as it lives.
+ * Programs:   where the target has to run a program, this process sends the program before its first use. The target
+ *             keeps the program, and the messages of later uses name it.
+ * Sharing:    both processes may copy parts of a long PULL or PUSH (dn_config_t::help_min) at once, unless
+ *             DN_XFER_UNSHARED is set. At most 8 transfers of a port are shared at a time; this process copies the
+ *             others alone, with the same result. Where the peer is lost while its process copies, comp is signalled
+ *             when that process has done its part or has ended, after 2 s at the latest. A process that has not done
+ *             its part by then is stopped (SIGSTOP), or does not keep to the protocol. An error line says so, and that
+ *             process may write the local memory of the PULL as long as it lives.
  *
  * @retval DN_ERR_AGAIN    no descriptor or credit: dn_progress(), retry. Not logged.
  * @retval DN_ERR_PARAM    an sg does not add up to len, or misaligned status words.
- * @retval DN_ERR_RANGE    the remote blocks leave the segment, or the key is stale or made up: a caller
- *                         bug. Found where memory is mapped or the peer's core processor is asked; where
- *                         the kernel copies, only an address that is not mapped is; a network that is
- *                         given a wrong key may end the connection: DN_ERR_UNREACH.
+ * @retval DN_ERR_RANGE    the remote blocks leave the segment, or the key is stale or made up: the caller has an
+ *                         error. Always returned where the segment is mapped, or the peer's core processor does the
+ *                         transfer. Where the kernel copies, returned only for addresses that are not mapped. A network
+ *                         may end the connection for a wrong key: then the error is DN_ERR_UNREACH.
  * @retval DN_ERR_UNREACH  the peer is gone.
  */
 static inline dn_status_t dn_push(dn_peer_t *peer, const dn_xfer_t *xfer);
+/** PULL: see dn_push(). */
 static inline dn_status_t dn_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 
 /**
- * An atomic operation on a word of a peer's segment; atomic towards CPU atomics of the owner too.
- * Completion, ownership and errors as dn_push(); DN_ERR_PARAM also for width or alignment.
+ * An atomic operation on a word of a peer's segment. It is atomic towards atomic instructions of the owner, too.
+ * Completion, ownership and errors as dn_push(). DN_ERR_PARAM: the width or the alignment is wrong.
  */
 static inline dn_status_t dn_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 
+/** dn_atomic() with DN_AMO_ADD. */
 static inline dn_status_t dn_fetch_add(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
                                        uint64_t add, void *result, dn_comp_t *comp);
+/** dn_atomic() with DN_AMO_SWAP. */
 static inline dn_status_t dn_swap(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
                                   uint64_t value, void *result, dn_comp_t *comp);
+/** dn_atomic() with DN_AMO_CAS. */
 static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t roff, unsigned width,
                                  uint64_t compare, uint64_t value, void *result, dn_comp_t *comp);
 
 /**
- * Order: what was started towards @p peer before takes effect there before what is started after.
- * @retval DN_INPROGRESS  not yet: earlier transfers still run; dn_progress(), call again.
+ * Order operations towards @p peer: those that were started before this call returned DN_OK take effect before those
+ * that are started later.
+ * @retval DN_OK          the order holds.
+ * @retval DN_INPROGRESS  not yet, as earlier transfers still run: call dn_progress(), then this again.
  */
 DN_API dn_status_t dn_fence(dn_peer_t *peer);
 
 /**
- * Are all PUSHes, PULLs and atomics to @p peer complete at both ends? Progresses once; never blocks.
- * @retval DN_OK           all are.
- * @retval DN_INPROGRESS   not yet: call again.
- * @retval DN_ERR_UNREACH  the peer is gone; what was in flight has been signalled with this error.
+ * Are all PUSHes, PULLs and atomics to @p peer complete at both ends? This makes progress once, and never blocks.
+ * @retval DN_OK           all are complete.
+ * @retval DN_INPROGRESS   not yet: call this again.
+ * @retval DN_ERR_UNREACH  the peer is gone. The operations in flight have been signalled with this error.
  */
 DN_API dn_status_t dn_flush(dn_peer_t *peer);
 /** @} */

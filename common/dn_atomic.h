@@ -5,10 +5,10 @@
 /** @file dn_atomic.h
  * The memory model of the project: C11 orders on words that several threads or processes use.
  *
- * All atomic accesses go through the names of this file, which say their order; a lint holds it. Only
- * dn_inline.h, which C++ reads as well, has a load of its own. A word is a plain integer, bool or pointer, of
- * any size that the machine loads at once; it is atomic where it is accessed, so that layouts stay plain
- * structs whose offsets can be asserted.
+ * All atomic accesses use the names of this file, which say their order; a test (test/lint) checks this. Only
+ * dn_inline.h, which C++ programs read as well, has a load of its own. A word is a plain integer, bool or pointer, of
+ * any size that the machine loads at once. The access is atomic, not the type: so layouts stay plain
+ * structures, whose offsets can be asserted.
  *
  * The names without an order (dn_fetch_add(), dn_swap(), dn_cas(), dn_fence()) are of dimmnet.h, and work on
  * a peer's memory.
@@ -26,11 +26,11 @@
 /**
  * @name One access to the word that @p at points to
  *
- * relaxed orders nothing else. acquire: what follows sees what was written before the release whose word it
- * has read. release: what was written before is seen by an acquire that reads this word. acq_rel: both.
- * seq_cst: both, in one order over all such accesses.
+ * relaxed: orders no other access. acquire: where it reads the word of a release, later accesses see what was written
+ * before that release. release: what was written before is seen by an acquire that reads this word. acq_rel: acquire
+ * and release. seq_cst: acquire and release, and all seq_cst accesses have one order.
  *
- * Macros, as C has no function for each type of a word.
+ * These are macros, so that each works on every type of word.
  */
 /** @{ */
 #define dn_load_relaxed(at)         __atomic_load_n(at, __ATOMIC_RELAXED)         /**< the word */
@@ -55,29 +55,29 @@
 #define dn_swap_acq_rel(at, value)     __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL) /**< old word */
 #define dn_swap_seq_cst(at, value)     __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST) /**< old word */
 
-/** Was the word *expected, and is it the desired one now? If not, *expected is what was found, by an acquire. */
+/** Store the desired value if the word is *expected. @return whether it was; if not, *expected becomes the word that was
+ * found, by an acquire. */
 #define dn_cas_acq_rel(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-/** As dn_cas_acq_rel(), in the one order of all seq_cst accesses. */
+/** As dn_cas_acq_rel(), but seq_cst. */
 #define dn_cas_seq_cst(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
-/** As dn_cas_acq_rel(), but it may say no without a reason: it stands in a loop. */
+/** As dn_cas_acq_rel(), but it may fail although the word is *expected: use it in a loop. */
 #define dn_cas_weak_acq_rel(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, true, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-/** As dn_cas_seq_cst(), but it may say no without a reason. */
+/** As dn_cas_seq_cst(), but it may fail although the word is *expected: use it in a loop. */
 #define dn_cas_weak_seq_cst(at, expected, desired) \
     __atomic_compare_exchange_n(at, expected, desired, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
-/* Between accesses of this thread, to any words. */
-#define dn_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE) /**< loads before stay before it */
-#define dn_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE) /**< stores after stay after it */
-#define dn_fence_seq_cst() __atomic_thread_fence(__ATOMIC_SEQ_CST) /**< nothing passes it */
+/* Fences order accesses of this thread to any words. */
+#define dn_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE) /**< earlier loads stay before the fence */
+#define dn_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE) /**< later stores stay after the fence */
+#define dn_fence_seq_cst() __atomic_thread_fence(__ATOMIC_SEQ_CST) /**< no access passes the fence */
 #define dn_fence_compiler() \
     __atomic_signal_fence(__ATOMIC_SEQ_CST) /**< the processor may still move accesses */
 /** @} */
 
-/** @name The same on a word of 32 bits in a layout that processes share: the compiler refuses another
- * type. */
+/** @name The same accesses for a word of 32 bits in a layout that processes share: the compiler refuses another type. */
 /** @{ */
 static inline uint32_t dn_load_acquire_u32(const uint32_t *word)
 {
@@ -100,8 +100,8 @@ static inline void dn_store_relaxed_u32(uint32_t *word, uint32_t value)
 }
 /** @} */
 
-/** Publish the low 1 to 8 bytes of a value, in one store where their number is a power of two and divides the
- * address, else byte by byte from the low end. */
+/** Store the low 1 to 8 bytes of a value by release. Where @p size is 1, 2, 4 or 8 and divides the address, this is one
+ * store; else the bytes are stored singly, from the low end. */
 static inline void dn_store_bytes(uint8_t *to, uint64_t value, size_t size)
 {
     const int whole = 0 == (uintptr_t) to % size;
@@ -119,7 +119,7 @@ static inline void dn_store_bytes(uint8_t *to, uint64_t value, size_t size)
     }
 }
 
-/** Claim: 1 when *word was expected and is now desired. */
+/** Store the desired value if the word is the expected one. @return 1 if it was, else 0. */
 static inline int dn_cas_acq_rel_u32(uint32_t *word, uint32_t expected, uint32_t desired)
 {
     return dn_cas_acq_rel(word, &expected, desired);
@@ -130,8 +130,8 @@ static inline int dn_cas_acq_rel_u64(uint64_t *word, uint64_t expected, uint64_t
     return dn_cas_acq_rel(word, &expected, desired);
 }
 
-/** Have a line brought here to write to it. Compilers make a prefetch to read of __builtin_prefetch on plain
- * x86-64. */
+/** Prefetch a line that this thread is about to write. On plain x86-64 compilers turn __builtin_prefetch into a prefetch
+ * for reading, so an instruction stands here. */
 static inline void dn_prefetch_own(const void *line)
 {
 #if defined(__x86_64__)

@@ -3,12 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_inline.h
- * Hot path of dimmnet.h: one indirect call through the table that a device left in the peer.
+ * Hot path of dimmnet.h: one indirect call through the table of functions in the peer, which the device has filled in.
  *
- * When the peer is lost, each entry is replaced, by one store, with a function that says so (dn_peer.c),
- * while other threads may call. A relaxed load finds one or the other. That is enough: neither function needs
- * anything that was written just before the store, as the peer and what it is made of stay until nobody uses
- * them, and the other function is constant.
+ * When the peer is lost, each entry is replaced, by one store, with a function that returns DN_ERR_UNREACH
+ * (dn_peer.c). Other threads may call meanwhile. A relaxed load finds the old or the new function. A relaxed load is
+ * enough, as neither function reads anything that was written just before the store: the old one uses the peer and its
+ * device's state, which stay until no thread uses them, and the new one uses nothing.
  */
 #ifndef DN_INLINE_H
 #define DN_INLINE_H
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-/** What a device does for one peer. Entries are never NULL once the peer exists (dn_device.h). */
+/** What a device does for one peer. In dn_peer no entry is NULL; in dn_peer_base_t::ops some may be (dn_device.h). */
 typedef struct dn_peer_ops {
     /** dn_botf() */
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,
@@ -49,10 +49,10 @@ typedef struct dn_peer_ops {
                         const void *body, size_t body_len, dn_comp_t *comp);
 } dn_peer_ops_t;
 
-/** The part of a peer that inline code reads: its first cache lines. Each entry, and each user's word, is loaded and
+/** The part of a peer that inline code reads: its first cache lines. Each entry and each pointer of a user is loaded and
  * stored as one atomic word. */
 struct dn_peer {
-    dn_peer_ops_t ops;       /**< of its device, or those that answer DN_ERR_UNREACH */
+    dn_peer_ops_t ops; /**< functions of the device; in a lost peer, functions that return DN_ERR_UNREACH */
     void *user[DN_CHAN_MAX]; /**< dn_peer_user() */
 };
 
@@ -62,9 +62,9 @@ static inline void *dn_peer_user(const dn_peer_t *peer, unsigned channel)
 }
 
 /**
- * Copy a few bytes without a call: two overlapping moves of one size class. 16 bytes are moved as two words,
- * as most of them have just been written: a processor reads together what it wrote apart only when that has
- * left its store buffer.
+ * Copy a few bytes without a call: two overlapping moves of one size class. 16 bytes are moved as two words, as most
+ * callers have just written them by two stores. A processor that loads 16 bytes which it has stored in two parts waits
+ * until both parts have left its store buffer.
  */
 static inline void dn_copy_inline(void *to, const void *from, size_t len)
 {
@@ -73,7 +73,7 @@ static inline void dn_copy_inline(void *to, const void *from, size_t len)
     if (len == 16) {
         uint64_t word[2];
         memcpy(word, f, 16);
-        /* Else the compiler makes one move of them. */
+        /* Without this the compiler makes one move of the two. */
         __asm__("" : "+r"(word[0]), "+r"(word[1]));
         memcpy(t, word, 8);
         memcpy(t + 8, word + 1, 8);
@@ -102,7 +102,7 @@ static inline void dn_copy_inline(void *to, const void *from, size_t len)
     }
 }
 
-/** An entry of a peer's table, by the load that the head of this file argues. */
+/** Load an entry of a peer's table; the head of this file says why a relaxed load is enough. */
 #define DN_PEER_OP(peer, op) __atomic_load_n(&(peer)->ops.op, __ATOMIC_RELAXED)
 
 static inline dn_status_t dn_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size)
@@ -190,7 +190,7 @@ static inline dn_status_t dn_cas(dn_peer_t *peer, const dn_key_t *key, uint64_t 
     return dn_atomic(peer, &amo);
 }
 
-/** In a loop that tries again at once: let the core save power, or serve its other thread. */
+/** For a loop that tries again at once: the core saves power, or serves its other hardware thread. */
 static inline void dn_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

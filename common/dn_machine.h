@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_machine.h
- * What dimmnet asks of a machine. configure compiles this file before it looks for anything else, and says the same.
+ * What dimmnet needs of a machine. configure compiles this file before it looks for anything else. Where an assertion
+ * fails, configure ends with the same sentence.
  */
 #ifndef DN_MACHINE_H
 #define DN_MACHINE_H
@@ -13,8 +14,8 @@
 _Static_assert(
     8 == sizeof(void *) && 8 == sizeof(size_t),
     "dimmnet needs a machine of 64 bits: addresses and lengths go between processes in words of 64 bits");
-/* Beside it a lock of the compiler's library, which is private to a process, would let two processes store
- * at once. */
+/* Where the machine has no such instruction, the compiler calls a library that takes a lock. The lock is private to a
+ * process, so two processes could change the word at once. */
 _Static_assert(
     2 == __GCC_ATOMIC_CHAR_LOCK_FREE && 2 == __GCC_ATOMIC_SHORT_LOCK_FREE && 2 == __GCC_ATOMIC_INT_LOCK_FREE
         && 2 == __GCC_ATOMIC_LLONG_LOCK_FREE,
