@@ -9,19 +9,19 @@
  * What differs:
  *   - Processes are started together (doc/dsm.md), and the environment says which is which. jia_init() starts none and reads no
  *     .jiahosts.
- *   - Memory is lazily release consistent, which is more than JIAJIA promises: whatever is right there is right here. With
- *     DN_DSM_PROTOCOL=scope it is what JIAJIA has.
+ *   - Memory is lazily release consistent. This is more than JIAJIA promises: a program that is right on JIAJIA is right
+ *     here. With DN_DSM_PROTOCOL=scope the memory is as consistent as JIAJIA's.
  *   - Locks are 0 .. DN_DSM_LOCKS - 1, and sizes are not limited to what an int holds.
  *   - jia_wait() is a barrier, and so also brings memory up to date.
  *   - jia_config() does nothing: what it switches changes how fast a program is, not what it computes. Homes migrate with
  *     DN_DSM_HOMES=move.
  *   - jia_startstat() and jia_stopstat() only tell the time: dn_dsm_stat() counts from the beginning on.
- *   - jia_wtnt() and its like, which announce what is written, do nothing: it is noticed.
- *   - There are no condition variables, messages and load balancing, and of the macros of Argonne no pauses and subscripts: all of
- *     these are in c.m4.dn_dsm.
+ *   - jia_wtnt(), jia_wtntw() and jia_wtntd(), which announce writes, do nothing: the library detects writes itself.
+ *   - There are no condition variables, messages and load balancing. Of the macros of Argonne there are no pauses and
+ *     subscripts: c.m4.dn_dsm has them all.
  *
- * Errors:  these calls return none. After a failure libdn_dsm, or the call, has written a sentence, and the process ends with
- *          status 1; the others find that it is gone, and end in the same way.
+ * Errors:  these calls return no errors. At a failure the library writes a sentence, and the process ends with status 1.
+ *          The other processes find that it is gone, and end in the same way.
  * Threads: as the calls of dn_dsm.h on which they stand. What allocates, waits or is a barrier is called by all processes
  *          in the same order, with the same arguments.
  *
@@ -68,8 +68,8 @@ DN_API unsigned long jia_alloc2(unsigned long bytes, unsigned long block);
 DN_API unsigned long jia_alloc2p(unsigned long bytes, int host);
 /** The same, @p block bytes by turns, beginning with process @p host. */
 DN_API unsigned long jia_alloc3(unsigned long bytes, unsigned long block, int host);
-/** The same, blocks[0] bytes at home with each process from @p host on, then blocks[1] with each from 0 on, and so on; after
- * blocks[n - 1] comes blocks[0] again. */
+/** The same, in rounds. In the first round blocks[0] bytes are at home with each process from @p host on; in the second,
+ * blocks[1] bytes with each process from 0 on; and so on. After blocks[n - 1] comes blocks[0] again. */
 DN_API unsigned long jia_alloc4(unsigned long bytes, const int *blocks, int n, int host);
 
 /** As dn_dsm_lock(). */
@@ -85,11 +85,11 @@ DN_API void jia_wait(void);
 DN_API double jia_clock(void);
 /** Write a sentence, as printf() does, and end this process with status 1. */
 DN_API void jia_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/** JIAJIA's other name of it. */
+/** Another name of jia_error() in JIAJIA. */
 #define jia_errexit jia_error
 /** Accepted, and ignored. */
 DN_API void jia_config(int what, int value);
-/** @name That memory at @p at is written: nothing. */
+/** @name Announce that memory at @p at is written: these do nothing. */
 /** @{ */
 #define jia_wtnt(at, bytes)
 #define jia_wtntw(at)
