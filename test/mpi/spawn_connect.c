@@ -4,7 +4,8 @@
  */
 /** @file spawn_connect.c
  * Dynamic processes. Jobs that spawn one another, or meet at a port whose name goes through a file,
- * exchange messages over the intercommunicator, merge, exchange again, and part.
+ * exchange messages over the intercommunicator, merge, exchange again, put and get through a window on private
+ * memory, and part.
  *
  *   spawn_connect [-s SEED] [-n ROUNDS] spawn CHILDREN     start children, ROUNDS times
  *   spawn_connect [-s SEED] [-n ROUNDS] accept FILE        open a port, write its name to FILE, accept
@@ -59,7 +60,47 @@ static void talk(MPI_Comm inter, int here, const char *who)
     }
 }
 
-/** Merge both sides, let everyone speak to everyone by a collective and by a ring. */
+/** Bytes that a process puts to, or gets from, another one. */
+#define PIECE 40000
+
+/** A window on private memory: everyone puts a piece to everyone in an epoch of a fence, and gets one in an epoch of locks. */
+static void expose(MPI_Comm all, int me, int count)
+{
+    const size_t size = ((size_t) count + 1) * PIECE;
+    unsigned char *memory = verify_guard_alloc(size, 0);
+    unsigned char *out = verify_guard_alloc((size_t) count * PIECE, 0);
+    unsigned char *in = verify_guard_alloc(PIECE, 0);
+    MPI_Win window;
+
+    memset(memory, 0, size);
+    verify_fill(memory + (size_t) count * PIECE, PIECE, verify_key(seed, (uint64_t) me, 9, 9));
+    MPI_Win_create(memory, (MPI_Aint) size, 1, MPI_INFO_NULL, all, &window);
+    MPI_Win_fence(0, window);
+    for (int target = 0; target < count; target++) {
+        unsigned char *piece = out + (size_t) target * PIECE;
+        verify_fill(piece, PIECE, verify_key(seed, (uint64_t) me, (uint64_t) target, 10));
+        MPI_Put(piece, PIECE, MPI_BYTE, target, (MPI_Aint) me * PIECE, PIECE, MPI_BYTE, window);
+    }
+    MPI_Win_fence(0, window);
+    for (int origin = 0; origin < count; origin++) {
+        verify_expect(memory + (size_t) origin * PIECE, PIECE,
+                      verify_key(seed, (uint64_t) origin, (uint64_t) me, 10),
+                      "put among parents and children");
+    }
+    for (int target = 0; target < count; target++) {
+        memset(in, 0, PIECE);
+        MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window);
+        MPI_Get(in, PIECE, MPI_BYTE, target, (MPI_Aint) count * PIECE, PIECE, MPI_BYTE, window);
+        MPI_Win_unlock(target, window);
+        verify_expect(in, PIECE, verify_key(seed, (uint64_t) target, 9, 9), "get among parents and children");
+    }
+    MPI_Win_free(&window);
+    verify_guard_free(in, PIECE, 0, "get among parents and children");
+    verify_guard_free(out, (size_t) count * PIECE, 0, "put among parents and children");
+    verify_guard_free(memory, size, 0, "window among parents and children");
+}
+
+/** Merge both sides, let everyone speak to everyone by a collective, by a ring and by a window. */
 static void merge(MPI_Comm inter, int here, const char *who)
 {
     MPI_Comm all;
@@ -90,6 +131,7 @@ static void merge(MPI_Comm inter, int here, const char *who)
     verify_guard_free(out, size, 0, who);
     verify_guard_free(in, size, 0, who);
     messages++;
+    expose(all, me, count);
     MPI_Comm_free(&all); /* MPI_Comm_disconnect of a merged communicator hangs in Open MPI 4.1 */
 }
 
