@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/** Nanoseconds of a clock that never goes back, and that all processes of a host share. A look takes some 20 to 30: it has no place on
- * the way of a short message. */
+/** Nanoseconds of a clock that never goes back. All processes of a host see the same clock. A call takes some 20 to 30 ns, so
+ * the way of a short message does not call it. */
 static inline uint64_t dn_clock_ns(void)
 {
     struct timespec now;

@@ -3,22 +3,22 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_guest.h
- * The process groups that a device of a network lets in, and what this process shares with each: a secret that follows
- * from both keys (dn_auth.h).
+ * The process groups that a device of a network admits. With each of them this process shares a secret, which follows from
+ * the keys of both groups (dn_auth.h).
  *
- * Threads: the caller's lock. All zeros: nobody is let in.
+ * Threads: the caller holds a lock. A structure of zeros admits no group.
  */
 #ifndef DN_GUEST_H
 #define DN_GUEST_H
 
 #include "dn_auth.h"
 
-/** A group that is let in. */
+/** An admitted group. */
 typedef struct dn_guest {
     dn_pgid_t pgid;
-    int met;                            /**< the rest is known: one of its processes was met */
-    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< its public half */
-    dn_auth_root_t root;                /**< what we share with it */
+    int met; /**< not 0: a process of the group has come, and the fields below are known */
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< public half of the group's key pair */
+    dn_auth_root_t root;                /**< secret that this process' group shares with that group */
 } dn_guest_t;
 
 typedef struct dn_guests {
@@ -26,19 +26,19 @@ typedef struct dn_guests {
     uint32_t count;
 } dn_guests_t;
 
-/** May a device of a network be opened by a process of group @p own? @return 0: others can guess the group's key, and would be let in. A
- * sentence has said that @p device is passed over, and what to do. */
+/** May a process of group @p own open a device of a network? @return 0: no, as outsiders can guess the group's key, and would
+ * be admitted. A log line has said that @p device is passed over, and what to do. */
 int dn_guests_may_come(const dn_auth_group_t *own, dn_auth_mode_t mode, const char *device);
 
-/** Let in a group of this name, from now on. @retval DN_ERR_NOMEM  nothing has changed. */
+/** Admit the group with this PGID from now on. @retval DN_ERR_NOMEM  nothing has changed. */
 dn_status_t dn_guests_add(dn_guests_t *guests, const dn_pgid_t *pgid);
 
-/** What this process, of group @p own, shares with the group of this public half. @param[out] pgid  Its name.
- * @return NULL: the group was not let in. */
+/** The secret that group @p own, to which this process belongs, shares with the group of this public half. @param[out] pgid
+ * The PGID of that group. @return NULL: that group is not admitted. */
 const dn_auth_root_t *dn_guests_root(dn_guests_t *guests, const dn_auth_group_t *own,
                                      const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
 
-/** Forget them, and wipe what is secret. */
+/** Forget all groups, and wipe their secrets. */
 void dn_guests_close(dn_guests_t *guests);
 
 #endif
