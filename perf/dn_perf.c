@@ -99,9 +99,10 @@ int main(int argc, char **argv)
 {
     static const dn_bench_usage_t usage = {
         .name = "dn_perf",
-        .purpose = "Each primitive of libdimmnet between two processes. Tests (-t, default all in "
-                   "turn): aotf,\nbotf_lat, botf_bw, push_lat, push_bw, pull_lat, pull_bw, "
-                   "fetch_add, swap, cas,\npoll, poll_active, memory.",
+        .purpose =
+            "Each primitive of libdimmnet between two processes. Tests (-t, default all in "
+            "turn): aotf,\naotf_rate, aotf_rate_apart, botf_lat, botf_bw, push_lat, push_bw, pull_lat, "
+            "pull_bw,\nfetch_add, swap, cas, poll, poll_active, memory.",
         .accepts = "dtmixcWMBCP",
     };
     dn_bench_options_t options;

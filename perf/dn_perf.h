@@ -15,10 +15,12 @@
 #include "dn_atomic.h"
 #include "dn_bench.h"
 
-/** LLCM words: what AOTF writes, and the status word of PUSH. */
+/** LLCM words: what AOTF writes, the status word of PUSH, and the first and number of those that many AOTFs fill. */
 #define PERF_WORD_AOTF   0
 #define PERF_WORD_STATUS 1
-#define PERF_LLCM_BYTES  64
+#define PERF_WORD_MANY   8
+#define PERF_WORDS_MANY  512
+#define PERF_LLCM_BYTES  (8 * (PERF_WORD_MANY + PERF_WORDS_MANY))
 
 /** Sizes of a sweep at most. */
 #define PERF_MAX_SIZES 48
@@ -67,7 +69,7 @@ typedef struct {
     perf_shared_t *shared;
     dn_port_t *port;
     dn_peer_t *peer;
-    uint64_t *llcm;     /**< two words here that the peer writes */
+    uint64_t *llcm;     /**< words here that the peer writes */
     uint64_t peer_llcm; /**< offset of the peer's */
     dn_segment_t *segment;
     dn_key_t peer_key; /**< of the peer's segment */
@@ -97,6 +99,7 @@ struct perf_test {
     bool both_ways; /**< process 1 sends measured data too */
     bool one_sided; /**< process 1 only makes progress */
     bool words;     /**< moves numbers, in the sizes that words have, and no pattern */
+    int apart;      /**< of many AOTFs: words from one to the next, a divisor of PERF_WORDS_MANY; else 0 */
     bool pulls;     /**< data moves from the segment to local memory */
     bool transfers; /**< uses segments: measured on allocated, then on registered memory */
     void (*step)(perf_t *perf);
@@ -143,6 +146,9 @@ void perf_random_key(const char *program, dn_group_key_t *key);
 
 /** A message of the tests has come. */
 void perf_on_message(dn_peer_t *src, unsigned tag, const void *data, size_t len, void *arg);
+
+/** Many AOTFs of a step have come: count the words that do not have the last value. */
+void perf_check_many(perf_t *perf);
 
 /** Open a port of the test's process group; @p pid must be its own. */
 dn_port_t *perf_open(const perf_t *perf, uint32_t pid, perf_address_t *address);

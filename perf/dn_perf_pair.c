@@ -201,6 +201,9 @@ static void fill(perf_t *perf)
 static void verify(perf_t *perf)
 {
     bool is_target = perf->test->both_ways || !is_source(perf);
+    if (0 != perf->test->apart && is_target) {
+        perf_check_many(perf);
+    }
     if (!perf->test->transfers || perf->test->words || !is_target) {
         return;
     }
@@ -319,6 +322,7 @@ static void reset_counts(perf_t *perf)
     perf->expected = 0;
     dn_store_seq_cst(&perf->llcm[PERF_WORD_AOTF], 0);
     dn_store_seq_cst(&perf->llcm[PERF_WORD_STATUS], 0);
+    memset(&perf->llcm[PERF_WORD_MANY], 0, 8 * PERF_WORDS_MANY);
     if (perf->test->words && perf->test->transfers) {
         memset(dn_segment_base(perf->segment), 0, 8);
     }

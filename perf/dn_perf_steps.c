@@ -15,6 +15,16 @@
 #define TAG_DATA 0
 #define TAG_ACK  1
 
+/* All that was started is done at the peer. */
+static void finish(perf_t *perf)
+{
+    dn_status_t status;
+    while (DN_INPROGRESS == (status = dn_flush(perf->peer))) {
+        perf_vain(perf);
+    }
+    perf_must(perf, status, "dn_flush");
+}
+
 /* AOTF */
 
 static void aotf_send(perf_t *perf)
@@ -52,6 +62,40 @@ static void step_aotf(perf_t *perf)
     } else {
         aotf_wait(perf);
         aotf_send(perf);
+    }
+}
+
+/* The word that AOTF i of many goes to: all of them in turn, the next one `apart` words on. */
+static int many_word(const perf_t *perf, int i)
+{
+    int in_turn = PERF_WORDS_MANY / perf->test->apart;
+    return PERF_WORD_MANY + i % in_turn * perf->test->apart + i / in_turn % perf->test->apart;
+}
+
+static uint64_t many_value(const perf_t *perf, int i)
+{
+    uint64_t mask = 8 == perf->size ? UINT64_MAX : (1ull << (8 * perf->size)) - 1;
+    return (perf->iteration * 0x10001 + (uint64_t) i) & mask;
+}
+
+static void step_aotf_many(perf_t *perf)
+{
+    for (int i = 0; i < perf->window; i++) {
+        uint64_t off = perf->peer_llcm + 8 * (uint64_t) many_word(perf, i);
+        dn_status_t status;
+        while (DN_ERR_AGAIN == (status = dn_aotf(perf->peer, off, many_value(perf, i), perf->size))) {
+            perf_progress(perf);
+        }
+        perf_must(perf, status, "dn_aotf");
+    }
+    finish(perf);
+}
+
+void perf_check_many(perf_t *perf)
+{
+    int first = perf->window < PERF_WORDS_MANY ? 0 : perf->window - PERF_WORDS_MANY;
+    for (int i = first; i < perf->window; i++) {
+        perf->errors += many_value(perf, i) != dn_load_acquire(&perf->llcm[many_word(perf, i)]);
     }
 }
 
@@ -108,15 +152,6 @@ static void step_botf_window(perf_t *perf)
 }
 
 /* PUSH, PULL, atomics */
-
-static void finish(perf_t *perf)
-{
-    dn_status_t status;
-    while (DN_INPROGRESS == (status = dn_flush(perf->peer))) {
-        perf_vain(perf);
-    }
-    perf_must(perf, status, "dn_flush");
-}
 
 static void transfer(perf_t *perf, int slot, unsigned flags)
 {
@@ -223,6 +258,12 @@ static int megabytes(const perf_t *perf, double seconds, double *values)
     return 2;
 }
 
+static int millions(const perf_t *perf, double seconds, double *values)
+{
+    values[0] = perf->window / seconds / 1e6;
+    return 1;
+}
+
 #define KINDS_US                                  \
     {                                             \
         "Allocated (us)", "Registered (us)", NULL \
@@ -243,6 +284,28 @@ const perf_test_t perf_tests[] = {
      .words = true,
      .step = step_aotf,
      .values = one_way_us},
+    {.name = "aotf_rate",
+     .title = "AOTF Rate Test, one word behind the other",
+     .columns = {"Million/s", NULL},
+     .min_size = 1,
+     .max_size = 8,
+     .window = 16384,
+     .one_sided = true,
+     .words = true,
+     .apart = 1,
+     .step = step_aotf_many,
+     .values = millions},
+    {.name = "aotf_rate_apart",
+     .title = "AOTF Rate Test, each to a line of its own",
+     .columns = {"Million/s", NULL},
+     .min_size = 1,
+     .max_size = 8,
+     .window = 16384,
+     .one_sided = true,
+     .words = true,
+     .apart = 8,
+     .step = step_aotf_many,
+     .values = millions},
     {.name = "botf_lat",
      .title = "BOTF Latency Test",
      .columns = {"Latency (us)", NULL},

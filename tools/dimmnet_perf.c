@@ -39,8 +39,10 @@ static const menu_t menu[] = {
     {"push", "push_lat push_bw", 0},
     {"pull", "pull_lat pull_bw", 0},
     {"atomics", "fetch_add swap cas", 0},
-    {"aotf", "aotf", 0},
-    {"all", "aotf botf_lat botf_bw push_lat push_bw pull_lat pull_bw fetch_add swap cas", 0},
+    {"aotf", "aotf aotf_rate aotf_rate_apart", 0},
+    {"all",
+     "aotf aotf_rate aotf_rate_apart botf_lat botf_bw push_lat push_bw pull_lat pull_bw fetch_add swap cas",
+     0},
 };
 
 #define MENU_ROWS ((int) (sizeof(menu) / sizeof(menu[0])))
