@@ -175,7 +175,21 @@ uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
     uint8_t *data = dn_tlp_write(bytes, tlp);
     body->len += size;
     link->end += size;
+    link->newest = bytes;
     return NULL == data ? bytes : data;
+}
+
+uint8_t *dn_ipnuma_link_store(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
+{
+    uint8_t *data =
+        dn_ipnuma_link_left(link) < tlp->len ? NULL : dn_tlp_join(link->newest, tlp->address, tlp->len);
+
+    if (NULL == data) {
+        return dn_ipnuma_link_append(link, tlp);
+    }
+    link->last->len += tlp->len;
+    link->end += tlp->len;
+    return data;
 }
 
 /** Write the ranges that have come, at most so many. @return how many. */

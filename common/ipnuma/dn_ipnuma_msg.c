@@ -282,7 +282,7 @@ static int dn_ipnuma_store(dn_ipnuma_pc_t *pc, uint64_t off, const void *bytes, 
                           .address = dn_ipnuma_map_at(&pc->ipnuma->map, pc->page, within + off),
                           .len = (uint32_t) len};
 
-    uint8_t *data = dn_ipnuma_link_append(&pc->link, &tlp);
+    uint8_t *data = dn_ipnuma_link_store(&pc->link, &tlp);
     if (NULL == data) {
         return 0;
     }

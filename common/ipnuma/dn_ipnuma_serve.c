@@ -49,16 +49,30 @@ static void dn_ipnuma_refuse(dn_ipnuma_pc_t *pc, const dn_tlp_t *access)
     }
 }
 
+/** Do what stores of a line say that were joined: one after the other, each that has its own place in a word in one store. */
+static void dn_ipnuma_write_line(uint8_t *to, const uint8_t *from, size_t len)
+{
+    while (0 != len) {
+        const size_t place = ((uintptr_t) to | 8u) & -((uintptr_t) to | 8u);
+        const size_t most = 1u << (31 - __builtin_clz((uint32_t) len));
+        const size_t n = place < most ? place : most;
+        uint64_t value = 0;
+        memcpy(&value, from, n);
+        dn_store_bytes(to, value, n);
+        to += n;
+        from += n;
+        len -= n;
+    }
+}
+
 static void dn_ipnuma_write(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 {
     uint8_t *to = dn_ipnuma_regions_find(&pc->ipnuma->regions, tlp->address, tlp->len, pc->where.ip);
-    uint64_t value = 0;
 
     if (NULL == to) {
         dn_ipnuma_refuse(pc, tlp);
-    } else if (sizeof(value) >= tlp->len) {
-        memcpy(&value, tlp->data, tlp->len);
-        dn_store_bytes(to, value, tlp->len);
+    } else if (DN_TLP_LINE >= tlp->len) {
+        dn_ipnuma_write_line(to, tlp->data, tlp->len);
     } else {
         memcpy(to, tlp->data, tlp->len);
     }

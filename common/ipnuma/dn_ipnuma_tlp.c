@@ -129,6 +129,22 @@ uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp)
     return bytes + DN_TLP_HEADER + tlp_lead(tlp);
 }
 
+uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len)
+{
+    const uint32_t dw0 = tlp_get(bytes, 0), dw1 = tlp_get(bytes, 1);
+    const uint64_t first = (uint64_t) tlp_get(bytes, 2) << 32 | tlp_get(bytes, 3);
+    const uint32_t words = dw0 & 0x3ffu;
+    const uint32_t end = 1 == words ? dw1 : dw1 >> 4;
+
+    if (TLP_WRITE != dw0 >> 24 || 0 == words || 0 == (end & 8u) || first + DN_TLP_DW * words != address
+        || 0 != len % DN_TLP_DW || DN_TLP_LINE < first % DN_TLP_LINE + DN_TLP_DW * words + len) {
+        return NULL;
+    }
+    tlp_put(bytes, 0, dw0 + len / DN_TLP_DW);
+    tlp_put(bytes, 1, dw1 | 0xf0u);
+    return bytes + DN_TLP_HEADER + DN_TLP_DW * words;
+}
+
 /** The range of a write or read from its byte enables. @return 0: they make none. */
 static int tlp_read_range(dn_tlp_t *tlp, uint32_t words, uint32_t enables)
 {

@@ -19,6 +19,10 @@
  *       | 0                                                             |     completion
  *       | length of the whole message                                   |     message
  *
+ * Stores that follow each other within a line of DN_TLP_LINE bytes may come as one write: a write of no more than that many bytes is done
+ * store by store in the order of its addresses, each word of 1, 2, 4 or 8 bytes that has its own place in one store. A longer one is
+ * done in any order.
+ *
  * Bytes of a write that are not of its range are masked by the byte enables of its first and last DW, which lets it begin and end
  * anywhere. A read of no bytes has no enabled byte: it is answered when all that came before it is done, and so tells of
  * that (a flush).
@@ -88,6 +92,21 @@ size_t dn_tlp_size(const dn_tlp_t *tlp);
  * @return where its len bytes of data belong; NULL: it has none.
  */
 uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp);
+
+/** A store is joined with the one before within a line of so many bytes. */
+#define DN_TLP_LINE 64u
+
+/**
+ * Have a write go on behind its last byte: a store to where the one before has ended is joined with it, as a card combines writes.
+ *
+ * @param[in,out] bytes    A TLP of dn_tlp_write(), and behind it room for @p len bytes.
+ * @param[in]     address  Of the store.
+ * @param[in]     len      Its bytes, 1 or more.
+ *
+ * @return where its data belongs; NULL: the TLP is no write, ends elsewhere or within a DW, the store is none of whole DW, or both are not
+ * in one line of DN_TLP_LINE bytes. Nothing is changed then.
+ */
+uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len);
 
 /**
  * Read a TLP.

@@ -165,12 +165,49 @@ static void any_bytes_are_refused_or_sound(void **state)
     assert_true(1000 < taken);
 }
 
+/** Stores that follow each other are one write, as far as whole DW of one line go; others are left alone. */
+static void stores_are_joined_within_a_line(void **state)
+{
+    uint64_t random = 3;
+    unsigned joined = 0;
+
+    (void) state;
+    for (int i = 0; i < 200000; i++) {
+        const dn_tlp_t tlp = {.kind = 0 == dn_test_below(&random, 16) ? DN_TLP_READ : DN_TLP_WRITE,
+                              .requester = (uint16_t) i,
+                              .address = dn_test_random(&random) >> 16,
+                              .len = (uint32_t) (1 + dn_test_below(&random, 16))};
+        const uint64_t end = tlp.address + tlp.len;
+        const uint64_t at = end + (0 == dn_test_below(&random, 4) ? dn_test_below(&random, 8) : 0);
+        const uint32_t len = (uint32_t) (1 + dn_test_below(&random, 16));
+        uint8_t before[DN_TLP_HEADER];
+        dn_tlp_t again;
+
+        (void) dn_tlp_write(bytes, &tlp);
+        memcpy(before, bytes, sizeof(before));
+        const uint8_t *data = dn_tlp_join(bytes, at, len);
+        const int fits = DN_TLP_WRITE == tlp.kind && at == end && 0 == end % DN_TLP_DW && 0 == len % DN_TLP_DW
+                         && tlp.address / DN_TLP_LINE == (end + len - 1) / DN_TLP_LINE;
+        assert_int_equal(fits, NULL != data);
+        if (fits) {
+            dn_tlp_t wanted = tlp;
+            wanted.len += len;
+            joined++;
+            assert_int_equal(dn_tlp_read(bytes, sizeof(bytes), &again), dn_tlp_size(&wanted));
+            check_same(&again, &wanted);
+            assert_ptr_equal(data, (const uint8_t *) again.data + tlp.len);
+        } else {
+            assert_memory_equal(bytes, before, sizeof(before));
+        }
+    }
+    assert_true(1000 < joined);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written_is_read_again),
-        cmocka_unit_test(headers_are_those_of_pci_express),
-        cmocka_unit_test(a_read_of_nothing_is_a_flush),
+        cmocka_unit_test(what_was_written_is_read_again), cmocka_unit_test(headers_are_those_of_pci_express),
+        cmocka_unit_test(a_read_of_nothing_is_a_flush),   cmocka_unit_test(stores_are_joined_within_a_line),
         cmocka_unit_test(any_bytes_are_refused_or_sound),
     };
 
