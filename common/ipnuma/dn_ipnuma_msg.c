@@ -17,6 +17,8 @@
 /** Pause between two questions for credit: the answer to one may be lost. */
 #define DN_IPNUMA_ASK_NS UINT64_C(2000000)
 #define DN_IPNUMA_LINE   64u
+/** Packets on their way to one process that a program which calls nothing else does not wait for. */
+#define DN_IPNUMA_FEW 4u
 
 static void dn_ipnuma_count(dn_ipnuma_t *ipnuma, size_t len)
 {
@@ -75,9 +77,11 @@ void dn_ipnuma_go(dn_ipnuma_pc_t *pc)
     if (DN_IPNUMA_OPEN != pc->state) {
         return;
     }
-    /* While packets are on their way, and the program looks at the network itself, what follows gathers until it does or until there is
-     * enough for a datagram. */
-    if (DN_IPNUMA_NAPS == ipnuma->service.state && 0 != link->loss.count && link->waits == link->last) {
+    /* While packets are on their way, what follows gathers until something comes back, which whoever looks at the network then sends on, or
+     * until there is enough for a datagram. What comes back finds a program that looks itself; a thread has to be woken by it, so that a few
+     * go at once. */
+    const uint32_t few = DN_IPNUMA_NAPS == ipnuma->service.state ? 1 : DN_IPNUMA_FEW;
+    if (few <= link->loss.count && link->waits == link->last) {
         return;
     }
     dn_ipnuma_link_send(&pc->link, dn_clock_ns());
