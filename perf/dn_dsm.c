@@ -1,0 +1,233 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The dimmnet authors
+ */
+/** @file dn_dsm.c
+ * What pages, barriers and locks of libdn_dsm take, in two processes that share no cache of pages:
+ *
+ *   DN_DSM_SHARE=never examples/dsm/run 2 build/perf/dn_dsm
+ *
+ * All pages are at home with rank 0. A line of the output is a name and microseconds, the median of ROUNDS rounds:
+ *
+ *   first     rank 1 reads a word of a page that it has never had
+ *   again     the same of a page that rank 0 has written since, in an order that nothing guesses
+ *   diff      rank 1 changes 64 words of a page, and the barrier sends them home: a page's part of both
+ *   barrier   nothing was written
+ *   lock      a lock goes from its holder to the rank that waits for it, and nothing was written
+ *   hand      a lock goes from one rank to the other, with the page of a word that is counted up under it
+ *
+ * Every word that is read is verified.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "dn_dsm.h"
+
+enum {
+    ROUNDS = 7,
+    PAGES = 512,
+    WORDS = 512,
+    CHANGED = 64,
+    BARRIERS = 2000,
+    HANDS = 500,
+    GIVES = 100,
+    QUEUES_US = 200,
+    STRIDE = 389
+};
+
+typedef uint64_t page_t[WORDS];
+
+static dn_dsm_t *dsm;
+static uint32_t rank;
+
+static void need(dn_status_t status, const char *what)
+{
+    if (DN_OK != status) {
+        fprintf(stderr, "%s: %s\n", what, dn_strerror(status));
+        exit(1);
+    }
+}
+
+static void barrier(void)
+{
+    need(dn_dsm_barrier(dsm), "dn_dsm_barrier");
+}
+
+static double microseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return 1e6 * (double) now.tv_sec + 1e-3 * (double) now.tv_nsec;
+}
+
+static void expect(uint64_t is, uint64_t should, const char *what)
+{
+    if (is != should) {
+        fprintf(stderr, "%s: %llu is here, not %llu\n", what, (unsigned long long) is,
+                (unsigned long long) should);
+        exit(1);
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+/** Rank 0 prints what has been measured by rank @p by. */
+static void print(const char *name, uint32_t by, double *times)
+{
+    double median;
+
+    qsort(times, ROUNDS, sizeof(*times), by_size);
+    median = rank == by ? times[ROUNDS / 2] : 0;
+    need(dn_dsm_reduce(dsm, DN_DSM_SUM, &median, 1), "dn_dsm_reduce");
+    if (0 == rank) {
+        printf("%-8s %10.3f\n", name, median);
+    }
+}
+
+static page_t *share(void)
+{
+    void *at;
+
+    need(dn_dsm_alloc(dsm, PAGES * sizeof(page_t), DN_DSM_HOME_RANK, 0, &at), "dn_dsm_alloc");
+    return at;
+}
+
+/** Rank 0 writes a word of each page, and rank 1 reads it. @return microseconds for each page. */
+static double fetch(page_t *pages, uint64_t round, int stride)
+{
+    if (0 == rank) {
+        for (uint64_t i = 0; i < PAGES; i++) {
+            pages[i][0] = i + round;
+        }
+    }
+    barrier();
+    const double began = microseconds();
+    if (1 == rank) {
+        for (uint64_t i = 0, at = 0; i < PAGES; i++, at = (at + (uint64_t) stride) % PAGES) {
+            expect(pages[at][0], at + round, "a fetched page");
+        }
+    }
+    const double took = microseconds() - began;
+    barrier();
+    return took / PAGES;
+}
+
+static double diff(page_t *pages, uint64_t round)
+{
+    const double began = microseconds();
+    if (1 == rank) {
+        for (uint64_t i = 0; i < PAGES; i++) {
+            for (int w = 0; w < CHANGED; w++) {
+                pages[i][w * (WORDS / CHANGED)] = i + round + (uint64_t) w;
+            }
+        }
+    }
+    barrier();
+    const double took = microseconds() - began;
+    for (uint64_t i = 0; i < PAGES; i++) {
+        for (int w = 0; w < CHANGED; w++) {
+            expect(pages[i][w * (WORDS / CHANGED)], i + round + (uint64_t) w, "a merged page");
+        }
+    }
+    barrier();
+    return took / PAGES;
+}
+
+static double barriers(void)
+{
+    const double began = microseconds();
+    for (int i = 0; i < BARRIERS; i++) {
+        barrier();
+    }
+    return (microseconds() - began) / BARRIERS;
+}
+
+/** Rank 0 gives the lock while rank 1 waits for it. Both are on one machine, whose clock they share. */
+static double locks(void)
+{
+    double sum = 0;
+
+    for (int i = 0; i < GIVES; i++) {
+        if (0 == rank) {
+            need(dn_dsm_lock(dsm, 0), "dn_dsm_lock");
+        }
+        barrier();
+        double at = microseconds();
+        if (0 == rank) {
+            const double until = at + QUEUES_US;
+            while (until > (at = microseconds())) {
+            }
+            need(dn_dsm_unlock(dsm, 0), "dn_dsm_unlock");
+            at = -at;
+        } else {
+            need(dn_dsm_lock(dsm, 0), "dn_dsm_lock");
+            at = microseconds();
+            need(dn_dsm_unlock(dsm, 0), "dn_dsm_unlock");
+        }
+        need(dn_dsm_reduce(dsm, DN_DSM_SUM, &at, 1), "dn_dsm_reduce");
+        sum += at;
+    }
+    return sum / GIVES;
+}
+
+/** Rank 0 counts from even numbers, rank 1 from odd ones. */
+static double hands(volatile uint64_t *count)
+{
+    const uint64_t start = *count;
+    barrier();
+    const double began = microseconds();
+    for (int i = 0; i < HANDS;) {
+        need(dn_dsm_lock(dsm, 0), "dn_dsm_lock");
+        if (rank == *count % 2) {
+            ++*count;
+            i++;
+        }
+        need(dn_dsm_unlock(dsm, 0), "dn_dsm_unlock");
+    }
+    barrier();
+    const double took = microseconds() - began;
+    expect(*count, start + 2 * (uint64_t) HANDS, "the count");
+    barrier();
+    return took / (2.0 * HANDS);
+}
+
+int main(void)
+{
+    dn_dsm_config_t config;
+    double times[6][ROUNDS];
+
+    need(dn_dsm_config_env(&config), "dn_dsm_config_env");
+    need(dn_dsm_open(&config, &dsm), "dn_dsm_open");
+    rank = dn_dsm_rank(dsm);
+    if (2 != dn_dsm_ranks(dsm)) {
+        fprintf(stderr, "dn_dsm: start 2 processes\n");
+        return 1;
+    }
+    page_t *again = share(), *counter = share();
+    barrier();
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        times[0][round] = fetch(share(), 1, 1);
+        (void) fetch(again, 2 * round + 1, STRIDE);
+        times[1][round] = fetch(again, 2 * round + 2, STRIDE);
+        times[2][round] = diff(again, 100 * (round + 1));
+        times[3][round] = barriers();
+        times[4][round] = locks();
+        times[5][round] = hands(&counter[0][0]);
+    }
+    print("first", 1, times[0]);
+    print("again", 1, times[1]);
+    print("diff", 1, times[2]);
+    print("barrier", 0, times[3]);
+    print("lock", 0, times[4]);
+    print("hand", 0, times[5]);
+    need(dn_dsm_close(dsm), "dn_dsm_close");
+    return 0;
+}
