@@ -101,10 +101,17 @@ static enum dn_pace_place dn_pace_place(const dn_pace_t *pace)
     return DN_PACE_NEAR_NS < pace->line ? DN_PACE_PLACE_FAR : DN_PACE_PLACE_NEAR;
 }
 
-/** First pieces of a length that find cold memory. */
+/** First pieces of a length whose time does not count. Where the cores are far all counts: the last of the few tries has to be timed. */
 static unsigned dn_pace_first_cold(const dn_pace_t *pace, size_t len)
 {
-    return DN_PACE_PLACE_NEAR == dn_pace_place(pace) ? dn_pace_cold(len) : LEAST_COLD;
+    switch (dn_pace_place(pace)) {
+    case DN_PACE_PLACE_NEAR:
+        return dn_pace_cold(len);
+    case DN_PACE_PLACE_FAR:
+        return 0;
+    default:
+        return LEAST_COLD;
+    }
 }
 
 unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t len)
@@ -357,15 +364,20 @@ static void dn_pace_meet(dn_pace_t *pace, size_t len)
     }
 }
 
-void dn_pace_look(dn_pace_t *pace, size_t len, uint64_t ns)
+void dn_pace_look(dn_pace_t *pace, uint64_t ns)
 {
-    struct dn_pace_class *class = &pace->class[class_of(len)];
     const uint32_t line = UINT32_MAX < ns ? UINT32_MAX : (uint32_t) ns;
 
     pace->line = 0 == pace->looks || line < pace->line ? line : pace->line;
-    pace->looks++;
-    if (0 == class->turn && DN_PACE_PLACE_NEAR == dn_pace_place(pace)) {
-        class->uncounted = (uint16_t) dn_pace_first_cold(pace, len);
+    if (DN_PACE_LOOKS > ++pace->looks) {
+        return;
+    }
+    for (unsigned i = 0; i < DN_PACE_CLASSES; i++) {
+        struct dn_pace_class *class = &pace->class[i];
+        const unsigned after_pieces = class->flows ? 1 : DN_PACE_WAYS;
+        if (class->met && after_pieces > class->turn) {
+            class->uncounted = (uint16_t) dn_pace_first_cold(pace, (size_t) 1 << (14 + i));
+        }
     }
 }
 
@@ -412,8 +424,8 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     class->unmet = 0;
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
-    const int counts = DN_PACE_WAYS > class->turn ? 0 != class->cost[way] : 0 != class->uncounted;
-    if (wanted == way && (DN_PACE_UNTIMED != begin || counts)) {
+    /* Of those that warm their memory no time is wanted. */
+    if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->uncounted)) {
         dn_pace_step(pace, class, way, len);
     }
     if (DN_PACE_PIECES == way && 0 != class->uncounted && 0 == --class->uncounted && way == class->trial) {

@@ -60,7 +60,8 @@ enum dn_pace_stream { DN_PACE_STREAM_NEVER, DN_PACE_STREAM_AUTO, DN_PACE_STREAM_
 
 /** Lines of the first pieces whose time is taken. The least of these counts: what disturbs a line makes it slower. */
 #define DN_PACE_LOOKS 4
-/** Nanoseconds in which a line comes from the cache of a near core, at most. From a far core it takes twice as long and more. */
+/** Nanoseconds in which a line comes from the cache of a near core, at most. From a far core it takes twice as long and more (perf/dn_line;
+ * perf/dn_latency with few iterations shows what the guess is worth). */
 #define DN_PACE_NEAR_NS 60
 
 /** Messages of one way in a row after which the time of the next one counts: the first ones find memory that was never touched, or that
@@ -126,8 +127,8 @@ static inline int dn_pace_looks(const dn_pace_t *pace)
 {
     return DN_PACE_LOOKS > pace->looks;
 }
-/** A line of a piece, of a message of @p len bytes, took @p ns nanoseconds to come. */
-DN_API void dn_pace_look(dn_pace_t *pace, size_t len, uint64_t ns);
+/** A line of a piece took @p ns nanoseconds to come. dn_pace_looks() was not 0. */
+DN_API void dn_pace_look(dn_pace_t *pace, uint64_t ns);
 
 /** The sender does otherwise than it was told, for so many messages of @p len bytes that it should be told once more. */
 DN_API int dn_pace_is_unmet(const dn_pace_t *pace, size_t len);

@@ -100,11 +100,13 @@ bool dn_tag_flow(dn_tag_req_t *req)
 /** Bytes of a piece whose middle the processor's own prefetching does not reach from its head. */
 #define DN_TAG_LOOK_LEAST ((size_t) 2048)
 
-/** Nanoseconds that a line takes to be loaded. */
+/** Nanoseconds that a line takes to be loaded. Where the clock is coarse, or the processor reads it before the line is here, a far line seems
+ * near: what is guessed from it is corrected later. */
 static uint64_t dn_tag_line_ns(const uint8_t *line)
 {
     const uint64_t before = dn_clock_ns();
     (void) *(const volatile uint8_t *) line;
+    dn_fence_acquire();
     const uint64_t between = dn_clock_ns();
     const uint64_t clock = dn_clock_ns() - between;
     const uint64_t all = between - before;
@@ -120,7 +122,7 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
     dn_tag_msg_t *msg = peer->flow.msg;
 
     if (NULL != req && NULL == msg && DN_TAG_LOOK_LEAST <= len && dn_pace_looks(&peer->pace)) {
-        dn_pace_look(&peer->pace, req->size, dn_tag_line_ns(data + len / 2));
+        dn_pace_look(&peer->pace, dn_tag_line_ns(data + len / 2));
     }
     if (NULL != msg) {
         memcpy(msg->data + (msg->len - peer->flow.left), data, len);
