@@ -17,7 +17,7 @@
 /** Pause between two questions for credit: the answer to one may be lost. */
 #define DN_IPNUMA_ASK_NS UINT64_C(2000000)
 #define DN_IPNUMA_LINE   64u
-/** Packets on their way to one process that a program which calls nothing else does not wait for. */
+/** Packets on their way to a process from which on stores gather, where the thread listens (perf/dn_perf, aotf_rate). */
 #define DN_IPNUMA_FEW 4u
 
 static void dn_ipnuma_count(dn_ipnuma_t *ipnuma, size_t len)
@@ -69,6 +69,21 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
+/** Do stores gather while so many packets are on their way, until there is enough for a datagram? An acknowledgement makes whoever reads it
+ * send them: the program that looks at the network itself, or the thread, which has to wake up for that. Without a thread, and while
+ * the program does not look, nobody would read it. */
+static int dn_ipnuma_gathers(enum dn_ipnuma_service_state state, uint32_t packets)
+{
+    switch (state) {
+    case DN_IPNUMA_NAPS:
+        return 0 != packets;
+    case DN_IPNUMA_LISTENS:
+        return DN_IPNUMA_FEW <= packets;
+    default:
+        return 0;
+    }
+}
+
 void dn_ipnuma_go(dn_ipnuma_pc_t *pc)
 {
     dn_ipnuma_t *ipnuma = pc->ipnuma;
@@ -77,11 +92,7 @@ void dn_ipnuma_go(dn_ipnuma_pc_t *pc)
     if (DN_IPNUMA_OPEN != pc->state) {
         return;
     }
-    /* While packets are on their way, what follows gathers until something comes back, which whoever looks at the network then sends on, or
-     * until there is enough for a datagram. What comes back finds a program that looks itself; a thread has to be woken by it, so that a few
-     * go at once. */
-    const uint32_t few = DN_IPNUMA_NAPS == ipnuma->service.state ? 1 : DN_IPNUMA_FEW;
-    if (few <= link->loss.count && link->waits == link->last) {
+    if (dn_ipnuma_gathers(ipnuma->service.state, link->loss.count) && link->waits == link->last) {
         return;
     }
     dn_ipnuma_link_send(&pc->link, dn_clock_ns());
