@@ -211,7 +211,7 @@ typedef void (*dn_lost_fn_t)(dn_peer_t *peer, void *arg);
 /**
  * Set the function that is called, for a channel, when a peer is lost. A peer is lost when its process has ended or
  * has closed its port, when the peer was silent for dn_config_t::timeout_s, or when this process has cut the peer off
- * for malformed bytes. Where there is no such function, only an operation towards the peer tells that the peer is
+ * for malformed or illegal bytes. Where there is no such function, only an operation towards the peer tells that the peer is
  * lost, and a caller that waits for messages of the peer waits for ever.
  *
  * @param[in] channel  DN_CHAN_BTL .. DN_CHAN_MAX - 1.
@@ -390,8 +390,8 @@ static inline void dn_take(dn_peer_t *src, const dn_message_t *message);
 DN_API int dn_progress(dn_port_t *port);
 
 /**
- * Does this process share its cores with its peers? Not 0: this process and its peers on this host are more processes
- * than there are processing units on which this process may run. A caller that spins then yields after a few idle polls.
+ * Does this process share its cores with its peers? Not 0: this process, and those peers on this host that may run on its
+ * processing units only, are more processes than these units. A caller that spins then yields after a few idle polls.
  */
 DN_API int dn_oversubscribed(const dn_port_t *port);
 

@@ -123,7 +123,7 @@ enum dn_peer_doubt {
 typedef struct dn_peer_base {
     dn_peer_t hot; /**< what callers use; the port fills it in from ops */
     dn_peer_ops_t
-        ops; /**< functions of the device; lend, push, pull, atomic, aotf_line and wake may be NULL */
+        ops; /**< functions of the device; lend, push, pull, atomic, aotf_line, wake, and peek with take, may be NULL */
     dn_iface_t *iface;    /**< open device of the peer */
     uint32_t connections; /**< dn_connect() calls not yet undone; 0: the peer has sent first */
     uint32_t pid;         /**< PID: rank of the peer in its group */
@@ -230,7 +230,7 @@ struct dn_device {
     /** Allocate memory that peers can map, and add the device's way to the key. NULL: the port allocates memory, and
      * calls segment_register. */
     dn_status_t (*segment_alloc)(dn_iface_t *iface, uint64_t len, void **base_p, dn_key_t *key);
-    /** Undo segment_alloc. */
+    /** Undo segment_alloc. NULL where segment_alloc is. */
     void (*segment_release)(dn_iface_t *iface, void *base, const dn_key_t *key);
     /** Add a way to the key by which peers reach memory that this device did not allocate. Where this is NULL, or adds
      * no way, peers reach the memory by messages only. */

@@ -17,7 +17,8 @@
 
 #include <string.h>
 
-/** What a device does for one peer. In dn_peer no entry is NULL; in dn_peer_base_t::ops some may be (dn_device.h). */
+/** What a device does for one peer. In dn_peer no entry is NULL but `take`, where `peek` never returns DN_OK; in
+ * dn_peer_base_t::ops some may be (dn_device.h). */
 typedef struct dn_peer_ops {
     /** dn_botf() */
     dn_status_t (*botf)(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head, size_t head_len,

@@ -24,7 +24,7 @@
 /** Version of the address, segment and message formats. Peers must agree on it exactly. */
 #define DN_WIRE_VERSION 22
 
-/** What every call returns that can fail: 0 or positive is success, negative is an error. */
+/** What every call returns that can fail: 0 or positive is no error, negative is an error. */
 typedef enum dn_status {
     DN_OK = 0,               /**< done */
     DN_INPROGRESS = 1,       /**< started; completion is signalled from dn_progress() */

@@ -111,8 +111,8 @@ typedef struct dn_page_stat {
  *
  * @param[in]  port       The port of the peer. The port stays open, and the peer connected, until dn_page_unmap().
  * @param[in]  peer       The owner of the segment; it may be the own process.
- * @param[in]  key        The key of the segment. Copied. A key has no read or write rights: each process that has the key
- *                        may load and store.
+ * @param[in]  key        The key of the segment. Copied. A key does not tell rights to read from rights to write: each process
+ *                        that has the key may load and store.
  * @param[in]  off        Bytes from the start of the segment to the start of the mapping; any value inside of the segment.
  * @param[in]  len        Bytes, at least 1. Bytes behind the mapping in its last page are not part of it: stores to them are
  *                        lost. But where dn_page_detects() is "shared", those bytes belong to the peer. The page after that is

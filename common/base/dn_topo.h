@@ -17,8 +17,8 @@
 #define DN_CPUMASK_WORDS 16
 
 /** A set of processing units. The bit of a unit is its number in the operating system, modulo the number of bits. So two
- * units whose numbers differ by 1024 share a bit. This is rare among the units of one process. Its only effect is that a
- * caller may yield without need. */
+ * units whose numbers differ by 1024 share a bit. This is rare among the units of one process. Then processes are
+ * taken to share more cores than they do: callers yield without need, and threads that serve others sleep sooner. */
 typedef struct dn_cpumask {
     uint64_t word[DN_CPUMASK_WORDS]; /**< a bit for each unit */
 } dn_cpumask_t;

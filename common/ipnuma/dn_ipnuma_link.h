@@ -87,10 +87,10 @@ struct dn_ipnuma_link {
     uint64_t window;                /**< that it takes ahead of that */
     uint32_t piece;                 /**< bytes of TLPs in a body */
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
-    uint8_t *newest;                /**< TLP, which waits if any body does */
-    dn_ipnuma_body_t *again;        /**< lost, by offset */
-    uint64_t refused_at;            /**< when there was no room for a piece, 0: there was */
-    int paced;                      /**< the pacer holds back what could be sent */
+    uint8_t *newest;         /**< the TLP that was appended last: in `last` while `waits` is not NULL */
+    dn_ipnuma_body_t *again; /**< lost, by offset */
+    uint64_t refused_at;     /**< when there was no room for a piece, 0: there was */
+    int paced;               /**< the pacer holds back what could be sent */
     dn_ipnuma_slab_t *slabs;
     dn_ipnuma_body_t *spare,
         *spare_last;         /**< the longest free first, so that those side by side follow each other */
@@ -150,7 +150,7 @@ uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address);
 /** Append a TLP to the stream. @return where its data goes, or its header where it has none; NULL: no memory. */
 uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 
-/** Append a store, as a write TLP or joined with one that waits: dn_tlp_join(). @return where its data goes; NULL: no memory. */
+/** Append a store, as a write TLP of its own, or joined with the newest one while that waits: dn_tlp_join(). @return where its data goes; NULL: no memory. */
 uint8_t *dn_ipnuma_link_store(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 
 /** Bytes that are not done at the other side yet. */

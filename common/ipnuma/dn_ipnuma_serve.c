@@ -49,7 +49,7 @@ static void dn_ipnuma_refuse(dn_ipnuma_pc_t *pc, const dn_tlp_t *access)
     }
 }
 
-/** Do what stores of a line say that were joined: one after the other, each that has its own place in a word in one store. */
+/** Store up to DN_TLP_LINE bytes in the order of addresses: each naturally aligned word of 8, 4, 2 or 1 bytes is one store. */
 static void dn_ipnuma_write_line(uint8_t *to, const uint8_t *from, size_t len)
 {
     while (0 != len) {

@@ -19,9 +19,9 @@
  *       | 0                                                             |     completion
  *       | length of the whole message                                   |     message
  *
- * Stores that follow each other within a line of DN_TLP_LINE bytes may come as one write: a write of no more than that many bytes is done
- * store by store in the order of its addresses, each word of 1, 2, 4 or 8 bytes that has its own place in one store. A longer one is
- * done in any order.
+ * Stores that follow each other within a line of DN_TLP_LINE bytes may come as one write: the target does a write of no more than that many
+ * bytes in the order of addresses, and each naturally aligned word of 8, 4, 2 or 1 bytes by one store. A longer write is done in any
+ * order.
  *
  * Bytes of a write that are not of its range are masked by the byte enables of its first and last DW, which lets it begin and end
  * anywhere. A read of no bytes has no enabled byte: it is answered when all that came before it is done, and so tells of

@@ -30,8 +30,8 @@
  *          in half the time of one that has not.
  *
  * Lines leave the caches where the stage is larger than these. From DN_SHM_STAGE_CACHES granules on the sender takes the time that its
- * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h). The first lap of the walk on is
- * slow: only then do the caches that cores share hold its lines.
+ * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h). The first lap of the walk on
+ * takes about as long as the other walk; the next ones take half, as the caches that cores share hold the lines then.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
  *       head (R0) before it looks here.
