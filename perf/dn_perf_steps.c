@@ -72,10 +72,11 @@ static int many_word(const perf_t *perf, int i)
     return PERF_WORD_MANY + i % in_turn * perf->test->apart + i / in_turn % perf->test->apart;
 }
 
+/* What AOTF i of many stores. A word has another value in each turn, also where it has one byte, of which a turn is a multiple. */
 static uint64_t many_value(const perf_t *perf, int i)
 {
     uint64_t mask = 8 == perf->size ? UINT64_MAX : (1ull << (8 * perf->size)) - 1;
-    return (perf->iteration * 0x10001 + (uint64_t) i) & mask;
+    return (perf->iteration * 0x10001 + (uint64_t) (i + i / PERF_WORDS_MANY)) & mask;
 }
 
 static void step_aotf_many(perf_t *perf)
