@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_match.c
- * The index of the matching engine, and what of the engine is not in every message's way.
+ * The index of the matching engine, and all parts of the engine that are not on the path of every message.
  */
 #include "dn_config.h"
 
@@ -28,7 +28,7 @@ static dn_match_key_t make_key(uint32_t context, int32_t source, uint64_t tag, u
                             .wild = wild};
 }
 
-/** What is wild in the values of a receive. */
+/** The wild values of a receive: dn_match_wild. */
 static unsigned wild_of(int32_t source, uint64_t ignore)
 {
     const unsigned wild = DN_MATCH_ANY_SOURCE == source ? DN_MATCH_WILD_SOURCE : 0u;
@@ -44,7 +44,7 @@ static bool same_key(const dn_match_key_t *a, const dn_match_key_t *b)
     return a->tag == b->tag && a->source == b->source && a->context == b->context && a->wild == b->wild;
 }
 
-/** Programs number their tags and sources with strides: the fold keeps these from adding up to few buckets. */
+/** The bucket of a key. Programs number their tags and sources with strides. Without the fold their keys would share few buckets. */
 static dn_match_link_t **bucket_of(const dn_match_index_t *index, const dn_match_key_t *key)
 {
     uint64_t x = (key->tag ^ (uint64_t) key->wild << 62) * UINT64_C(0xa24baed4963ee407);
@@ -83,7 +83,7 @@ static void chain_out(dn_match_link_t *first)
     }
 }
 
-/** Without memory for it the index stays as it is, until it would have to grow again. */
+/** Double the buckets. Without memory the index stays as it is, until it has twice as many queues. */
 static void dn_match_grow(dn_match_index_t *index)
 {
     const dn_match_index_t old = *index;
@@ -122,7 +122,7 @@ static void dn_match_insert(dn_match_index_t *index, dn_match_link_t *link)
     }
 }
 
-/** Take out an entry that is about to leave altogether. */
+/** Take an entry out of its queue. The link of the entry is not valid afterwards. */
 static void dn_match_extract(dn_match_index_t *index, dn_match_link_t *link)
 {
     if (NULL != link->chain_at) {
@@ -193,7 +193,7 @@ void dn_match_unindex(dn_match_t *m, dn_match_recv_t *recv)
     dn_match_extract(&m->posted_index, &recv->link);
 }
 
-/** Put all into the index, or among the odd, that have been posted since these were last needed. */
+/** Put the receives from `fresh` on into the index, or into the list of odd receives. */
 static void index_fresh(dn_match_t *m)
 {
     for (dn_match_recv_t *recv = m->fresh; NULL != recv; recv = dn_match_next_posted(m, NULL, recv)) {
@@ -220,7 +220,7 @@ static dn_match_recv_t *first_indexed(const dn_match_t *m, uint32_t context, int
     return found;
 }
 
-/** The earliest odd receive that takes a message, if it was posted before @p found; else that. */
+/** The earliest odd receive that takes a message, if that receive was posted before @p found; else @p found. */
 static dn_match_recv_t *or_earlier_odd(const dn_match_t *m, dn_match_recv_t *found, uint32_t context,
                                        int32_t source, uint64_t tag)
 {
@@ -238,7 +238,7 @@ static dn_match_recv_t *or_earlier_odd(const dn_match_t *m, dn_match_recv_t *fou
     return found;
 }
 
-/** None of the near receives matches, and those that were never put behind them then are among them. */
+/** No near receive matches. Receives that are not in the index and not odd are near, so they need no look here. */
 dn_match_recv_t *dn_match_arrive_far(dn_match_t *m, uint32_t context, int32_t source, uint64_t tag)
 {
     dn_match_recv_t *found;
@@ -265,14 +265,14 @@ dn_match_recv_t *dn_match_next_posted(const dn_match_t *m, const uint32_t *conte
 
 /** @name Kept messages */
 /** @{ */
-/** Put a message into its queue of one kind. */
+/** Put a message into its queue of the kind @p wild. */
 static void index_msg(dn_match_t *m, dn_match_msg_t *msg, unsigned wild)
 {
     msg->link[wild].key = make_key(msg->context, msg->source, msg->tag, wild);
     dn_match_insert(&m->kept_index, &msg->link[wild]);
 }
 
-/** From now on messages are in the queues of this kind. */
+/** Put all kept messages into queues of the kind @p wild. Messages that are kept later go there, too. */
 static void dn_match_seek(dn_match_t *m, unsigned wild)
 {
     for (dn_match_node_t *node = m->kept.next; &m->kept != node; node = node->next) {
@@ -293,7 +293,7 @@ void dn_match_keep(dn_match_t *m, dn_match_msg_t *msg)
     }
 }
 
-/** None of the near messages matches, and those that are not in the queues of a kind sought are among them. */
+/** No near message matches. Messages that are not in queues of a kind that was sought are near, so they need no look here. */
 static dn_match_msg_t *find_far(dn_match_t *m, const dn_match_key_t *key)
 {
     dn_match_link_t *first;

@@ -8,55 +8,57 @@
 
 #include <string.h>
 
-/** Messages between two trials of another way, where both take about as long; more the slower it is, the more messages a trial takes,
- * and twice as many each time that the best way has stayed the same, up to LOST_MOST times. */
+/** Messages between two trials of another way, where that way takes about as long as the best way. There are more between them the
+ * slower the other way is, and the more messages a trial takes; and twice as many each time that the best way has stayed the same, up to
+ * LOST_MOST times. */
 #define LEAST_LEFT 512.0f
 #define MOST_LEFT  65536.0f
 #define LOST_MOST  4
 
-/** Messages until a trial that comes soon: after first tries, or of a length that is new where shorter ones are known. Twice as many each
- * time, up to DOUBTS_MOST times, where PIECES that are the best no longer are tried again. */
+/** Messages until a trial that comes soon: after the first tries, or at a new length where shorter lengths are known. Where PIECES are no
+ * longer the best, their next trial comes soon, too: after twice as many messages each time, up to DOUBTS_MOST times. */
 #define FIRST_LEFT  64u
 #define DOUBTS_MOST 8
 
-/** A best way that takes this much longer than when it was chosen has the next trial begin at once, if that way is known to take less
- * than this many times as much. */
+/** The next trial begins at once if the best way takes CHANGED times as long as when it was chosen, and the way of the trial is known to
+ * take less than WORTH_LOOK times as long as the best way takes now. */
 #define CHANGED    2.5f
 #define WORTH_LOOK 4.0f
 
 /** Messages in a row that were announced though they were to flow, after which their sender is told again, and another way is tried. A
- * sender of a window has announced all of it before it hears. A sender of a longer window is taken for a sender that cannot. */
+ * sender of a window has announced the whole window before it reads that messages are to flow. A sender of a longer window is taken for
+ * a sender that cannot let messages flow. */
 #define UNMET 192
 
-/** Messages beyond those of a trial itself that count as spent for it: a sender of a window hears late that it is over. */
+/** Messages after the end of a trial that still count as spent for the trial: a sender of a window learns late that the trial is over. */
 #define OPEN UNMET
 
-/** How much of a message's cost goes into the known one. A message that took far longer was disturbed: no more of it
- * counts than this multiple. */
+/** The weight of a message's cost in the known cost. A message that took far longer was disturbed: at most DISTURBED times
+ * the known cost counts. */
 #define WEIGHT    0.25f
 #define DISTURBED 2.0f
 
-/** The same in a trial, of the best way's cost; and the messages that decide it. */
+/** In a trial at most DISTURBED_TRIAL times the best way's cost counts of a message. ENOUGH messages decide the trial. */
 #define DISTURBED_TRIAL 16.0f
 #define ENOUGH          (DN_PACE_TRIES - DN_PACE_SETTLES)
 
-/** Pieces keep two cores busy that might have had something else to do: they have to be faster by this much. Those of a message that
- * flows have no such handicap, since its sender goes on as soon as these have left. */
+/** Pieces keep two cores busy that might do other work, so pieces have to be faster by this factor. The pieces of a message that flows
+ * have no such handicap, since the sender goes on as soon as the pieces have left. */
 #define HANDICAP 1.15f
 
-/** Pieces that do not count at least (DN_PACE_COLD_BYTES). */
+/** Least number of messages in pieces whose time does not count (DN_PACE_COLD_BYTES). */
 #define LEAST_COLD 4
 
-/** Pieces that are tried at first where the cores are far. */
+/** Messages by which pieces are tried at first where the cores are far. */
 #define FAR_TRIES 2
 
-/** Where pieces are known to take this many times as long as the best way, a trial of them is short: they go through cold memory, which
- * takes up to COLD times as long. Where that might be all, the next trial is whole. */
+/** Where a way is known to take HOPELESS times as long as the best way, its trial is short. Pieces of a short trial go through cold
+ * memory, and take up to COLD times as long. Where cold memory alone may explain their cost, the next trial is a whole one. */
 #define HOPELESS 2.5f
 #define COLD     4.0f
 
-/** A trial of pieces is over early where these take so many times as long as the best way, though half of the bytes that are to warm
- * their memory have gone: some laps, after which pieces that will be the best are seen to be. */
+/** A trial of pieces ends early where pieces take this many times as long as the best way after half of the messages that are to warm
+ * their memory. These are some laps of the memory. Pieces that will be the best are fast enough by then. */
 #define NO_WARMER 1.25f
 
 enum dn_pace_place { DN_PACE_PLACE_UNKNOWN, DN_PACE_PLACE_NEAR, DN_PACE_PLACE_FAR };
@@ -79,7 +81,7 @@ uint32_t dn_pace_flow_bit(size_t len)
     return DN_PACE_FLOW_MAX < len ? 0 : UINT32_C(1) << class_of(len);
 }
 
-/** Messages of a length that warm what they go through, if they go in pieces. */
+/** Messages of @p len bytes that warm the memory of pieces, if they go in pieces. */
 static unsigned dn_pace_cold(size_t len)
 {
     const unsigned cold = (unsigned) (DN_PACE_COLD_BYTES >> 14 >> class_of(len));
@@ -92,7 +94,7 @@ unsigned dn_pace_tries(enum dn_pace_way way, size_t len)
     return DN_PACE_TRIES + (DN_PACE_PIECES == way ? dn_pace_cold(len) : 0);
 }
 
-/** What is known of the two cores. */
+/** The place of the two cores, as far as it is known. */
 static enum dn_pace_place dn_pace_place(const dn_pace_t *pace)
 {
     if (dn_pace_looks(pace)) {
@@ -101,7 +103,7 @@ static enum dn_pace_place dn_pace_place(const dn_pace_t *pace)
     return DN_PACE_NEAR_NS < pace->line ? DN_PACE_PLACE_FAR : DN_PACE_PLACE_NEAR;
 }
 
-/** First pieces of a length whose time does not count. Where the cores are far all counts: the last of the few tries has to be timed. */
+/** First messages in pieces whose time does not count. Where the cores are far, all count: the last of the few tries has to be timed. */
 static unsigned dn_pace_first_cold(const dn_pace_t *pace, size_t len)
 {
     switch (dn_pace_place(pace)) {
@@ -138,7 +140,7 @@ static enum dn_pace_way dn_pace_best_pull(const struct dn_pace_class *class)
     return dn_pace_beats(class, DN_PACE_ALONE, DN_PACE_PULL) ? DN_PACE_ALONE : DN_PACE_PULL;
 }
 
-/** The way to go; one by which nothing has come yet is not. */
+/** The best way of the ways by which messages have come. */
 static enum dn_pace_way dn_pace_best(const struct dn_pace_class *class)
 {
     const enum dn_pace_way pull = dn_pace_best_pull(class);
@@ -146,7 +148,7 @@ static enum dn_pace_way dn_pace_best(const struct dn_pace_class *class)
     return dn_pace_beats(class, DN_PACE_PIECES, pull) ? DN_PACE_PIECES : pull;
 }
 
-/** The way that is tried after another one; it is known, and not the best. DN_PACE_WAYS: there is none. */
+/** The way of the next trial: a way whose cost is known, and not the best way. DN_PACE_WAYS: there is none. */
 static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, enum dn_pace_way best)
 {
     for (unsigned i = 1; i <= DN_PACE_WAYS; i++) {
@@ -159,7 +161,7 @@ static enum dn_pace_way dn_pace_next_trial(const struct dn_pace_class *class, en
     return DN_PACE_WAYS;
 }
 
-/** Messages until the trial of a way begins: its loss is a small part of the time until then. */
+/** Messages until a trial begins: so many that the time lost by the trial is a small part of theirs. */
 static uint32_t dn_pace_until(const struct dn_pace_class *class)
 {
     const unsigned spent =
@@ -171,7 +173,7 @@ static uint32_t dn_pace_until(const struct dn_pace_class *class)
     return (uint32_t) (left < MOST_LEFT ? left : MOST_LEFT);
 }
 
-/** The way that is wanted now. Messages that might flow do so at first, without being asked to. */
+/** The way that is wanted now. The first messages that may flow do so: the sender needs no word from the receiver. */
 static enum dn_pace_way dn_pace_wanted(const struct dn_pace_class *class, int might_flow)
 {
     if (DN_PACE_WAYS > class->turn) {
@@ -180,7 +182,7 @@ static enum dn_pace_way dn_pace_wanted(const struct dn_pace_class *class, int mi
     return 0 != class->left && class->tries >= class->left ? class->trial : dn_pace_best(class);
 }
 
-/** Messages of a length by which a way is tried again; the best one has been chosen. */
+/** Messages of @p len bytes by which a way is tried again. The best way has been chosen before. */
 static uint16_t dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     const int hopeless = class->cost[way] > HOPELESS * class->cost[class->best];
@@ -188,13 +190,14 @@ static uint16_t dn_pace_more_tries(const struct dn_pace_class *class, enum dn_pa
     return (uint16_t) (hopeless ? DN_PACE_TRIES : dn_pace_tries(way, len));
 }
 
-/** Trials that follow each other soon, at most so many: none where pieces have no hope. */
+/** Trials that are to come soon: @p most, or none where the cores are far, as pieces have no hope there. */
 static uint8_t dn_pace_haste(const dn_pace_t *pace, unsigned most)
 {
     return (uint8_t) (DN_PACE_PLACE_FAR == dn_pace_place(pace) ? 0 : most);
 }
 
-/** The next way has its first tries. After those of all, PIECES are the first that are tried again, soon, and by warm memory. */
+/** Go on to the first tries of the next way. After the first tries of all ways, PIECES are tried again first: soon, and until their
+ * memory is warm. */
 static void dn_pace_next_turn(const dn_pace_t *pace, struct dn_pace_class *class)
 {
     class->turn++;
@@ -232,7 +235,7 @@ static int dn_pace_plan(struct dn_pace_class *class, size_t len)
     return 1;
 }
 
-/** A message goes the way that is wanted: count it. */
+/** Count a message that goes the wanted way. */
 static void dn_pace_step(const dn_pace_t *pace, struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     if (DN_PACE_WAYS > class->turn) {
@@ -250,7 +253,7 @@ static void dn_pace_step(const dn_pace_t *pace, struct dn_pace_class *class, enu
     }
 }
 
-/** Messages of a trial, with those that go its way before their sender has heard that it is over. */
+/** Count a message that goes the way of a trial, also after the trial's end: the sender may not know yet that the trial is over. */
 static void dn_pace_spend(struct dn_pace_class *class, enum dn_pace_way way)
 {
     if (0 != class->open && way == class->trial) {
@@ -259,7 +262,7 @@ static void dn_pace_spend(struct dn_pace_class *class, enum dn_pace_way way)
     }
 }
 
-/** What is known of a way after a trial of it, by the mean of its messages. */
+/** The cost of a way after its trial. @param[in] mean  The mean cost of the trial's messages. */
 static float dn_pace_judged(const struct dn_pace_class *class, enum dn_pace_way way, float mean)
 {
     const float best = class->cost[class->best];
@@ -268,7 +271,7 @@ static float dn_pace_judged(const struct dn_pace_class *class, enum dn_pace_way 
     return was_short && mean > HOPELESS * best && mean < HOPELESS * COLD * best ? HOPELESS * best : mean;
 }
 
-/** A message of a trial has ended: add its cost. @return whether enough have. */
+/** A message of a trial has ended: add its cost. @return whether enough messages have ended. */
 static int dn_pace_sum(struct dn_pace_class *class, float cost)
 {
     const float most = DISTURBED_TRIAL * class->cost[class->best];
@@ -277,7 +280,8 @@ static int dn_pace_sum(struct dn_pace_class *class, float cost)
     return ENOUGH == ++class->timed;
 }
 
-/** A message of a trial has ended. Once enough have, their mean is the cost of the way. @return 0: it is none, or there were enough. */
+/** A message has ended. If it belongs to a trial, add its cost; the mean of enough messages is the cost of the way. @return 0: it
+ * belongs to no trial, or enough messages had ended before. */
 static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, float cost)
 {
     if (0 == class->open || way != class->trial || ENOUGH <= class->timed) {
@@ -289,8 +293,8 @@ static int dn_pace_judge(struct dn_pace_class *class, enum dn_pace_way way, floa
     return 1;
 }
 
-/** Messages of a trial whose pieces are still to warm their memory: a few of them show whether there is hope. Of longer messages the trial
- * is short anyhow. */
+/** A message of a trial has ended whose pieces still warm their memory. A few such messages show whether there is hope for pieces. A
+ * trial of messages that are too long to flow is short in any case. */
 static void dn_pace_foresee(struct dn_pace_class *class, enum dn_pace_way way, size_t len, float cost)
 {
     const uint32_t cold = class->tries - DN_PACE_TRIES;
@@ -309,8 +313,8 @@ static void dn_pace_foresee(struct dn_pace_class *class, enum dn_pace_way way, s
     class->timed = 0;
 }
 
-/** PIECES are the best no longer: try them again soon. They may have been disturbed, and the next way's cost stays as it is while nothing
- * goes that way. */
+/** PIECES are no longer the best: try them again soon. They may have been disturbed, and the known cost of the way that is best now
+ * may be old, as no message went that way. */
 static void dn_pace_doubt(struct dn_pace_class *class, enum dn_pace_way best, size_t len)
 {
     const uint32_t due = class->left - class->tries;
@@ -324,7 +328,7 @@ static void dn_pace_doubt(struct dn_pace_class *class, enum dn_pace_way best, si
     class->doubts += DOUBTS_MOST > class->doubts;
 }
 
-/** Has the best way become so slow that another one may be better? */
+/** Has the best way become so slow that another way may be better? Then try another way soon. */
 static void dn_pace_watch(struct dn_pace_class *class, enum dn_pace_way way, size_t len)
 {
     const float cost = class->cost[way];
@@ -347,7 +351,7 @@ int dn_pace_wants_flow(const dn_pace_t *pace, size_t len)
     return DN_PACE_PIECES == dn_pace_wanted(&pace->class[class_of(len)], 1);
 }
 
-/** Messages of a length are new: begin with what is known of shorter ones. */
+/** The first message of a length has come: begin with the known costs of the next shorter lengths. */
 static void dn_pace_meet(dn_pace_t *pace, size_t len)
 {
     struct dn_pace_class *class = &pace->class[class_of(len)];
@@ -386,8 +390,9 @@ int dn_pace_is_unmet(const dn_pace_t *pace, size_t len)
     return UNMET == pace->class[class_of(len)].unmet;
 }
 
-/** A message was announced, though messages are to flow: its sender has not heard yet, or cannot let it. After so many in a row the tries
- * or the trial of PIECES are over without them. Of the kernel's ways the one that is less known goes first. */
+/** A message was announced, though messages are to flow: its sender has not read the wish yet, or cannot let the message flow. After
+ * UNMET such messages in a row, the first tries or the trial of PIECES end without messages by PIECES. @return one of the kernel's two
+ * ways: the slower way while too little is known of it. */
 static enum dn_pace_way dn_pace_unmet(const dn_pace_t *pace, struct dn_pace_class *class)
 {
     const enum dn_pace_way best = dn_pace_best_pull(class);
@@ -424,7 +429,7 @@ enum dn_pace_way dn_pace_choose(dn_pace_t *pace, enum dn_pace_stream stream, siz
     class->unmet = 0;
     const enum dn_pace_way way = flows ? DN_PACE_PIECES : wanted;
     dn_pace_spend(class, way);
-    /* Of those that warm their memory no time is wanted. */
+    /* Messages that warm the memory of pieces need no time. */
     if (wanted == way && (DN_PACE_UNTIMED != begin || 0 != class->uncounted)) {
         dn_pace_step(pace, class, way, len);
     }
@@ -460,15 +465,15 @@ void dn_pace_learn(dn_pace_t *pace, enum dn_pace_way way, size_t len, uint64_t s
         class->last = way;
     }
     if (settles || pace->skipped || cold) {
-        /* It took longer than others will, or when the one before has ended is not known: a first guess, for want of any better. */
+        /* This message took longer than others will, or the end of the message before is not known. Its cost is a first guess. */
         *known = 0 == *known ? cost : *known;
         if (!settles && !pace->skipped) {
             dn_pace_foresee(class, way, len, cost);
         }
     } else if (dn_pace_judge(class, way, cost)) {
-        /* Its mean counts, once it is there. */
+        /* The mean counts, once enough messages have ended. */
     } else if (DN_PACE_TRIES > class->known[way]) {
-        /* Of messages that are under way at once one takes all the time, and the others none: the mean counts. */
+        /* Where several messages are under way at once, one takes all the time and the others none. So the mean counts. */
         *known += (cost - *known) / (float) ++class->known[way];
     } else {
         *known += ((cost < DISTURBED * *known ? cost : DISTURBED * *known) - *known) * WEIGHT;

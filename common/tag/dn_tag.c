@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Engines and peers come and go; handles; what waits is tried again.
+ * Engines and peers: they are made and freed. Handles of requests. Waiting requests are tried again.
  */
 #include "dn_config.h"
 
@@ -13,19 +13,20 @@
 
 #include "dn_log.h"
 
-/** Polls in dn_tag_leave() for messages that still wait; what they do not take, the process does not want. */
+/** Polls in dn_tag_leave() while messages to the peer still wait for room. A peer that makes no room in this time does not want them. */
 #define DN_TAG_LAST_POLLS 1000
 
-/** Nanoseconds for which the ends of transfers are awaited. */
+/** Nanoseconds for which dn_tag_await_transfers() waits. */
 #define DN_TAG_PATIENCE_NS 3000000000u
 
-/** Bytes of an eager message over sockets, whose copy takes as long as it takes to hear that the bytes have left. */
+/** Longest eager message over sockets that is copied. Beyond this length the copy would take longer than to lend the bytes, and wait until
+ * they have left. */
 #define DN_TAG_COPY_MAX (12u << 10)
 
 /** Longest envelope before eager data. */
 #define DN_TAG_HEAD_MAX (sizeof(dn_tag_head_t) + sizeof(uint64_t))
 
-/** Arrows of the drawing in dn_tag.h, and those from there to COMPLETE when a peer is left or lost. */
+/** The arrows of the drawing in dn_tag.h, and further arrows to COMPLETE for requests whose peer is left or lost. */
 #define TO(state) DN_TURN_TO(DN_TAG_##state)
 const uint32_t dn_tag_turns[] = {
     [DN_TAG_NEW] = TO(WAITS_ROOM) | TO(WAITS_REPLY) | TO(SENDS) | TO(PUSH_STARTS) | TO(POSTED) | TO(MATCHED),
@@ -105,10 +106,10 @@ static dn_tag_peer_t *dn_tag_peer_new(dn_tag_t *tag, dn_peer_t *hot)
     peer->eager_limit = dn_tag_eager_limit(&tag->config.limit, &attr);
     peer->copy_limit =
         0 != attr.sockets && peer->eager_limit > DN_TAG_COPY_MAX ? DN_TAG_COPY_MAX : peer->eager_limit;
-    /* Of whoever is reached through a library, no clock is known. */
+    /* A peer that is reached through a network's library may have another clock. */
     peer->kernel_copies = 0 != attr.direct && NULL == attr.provider;
     peer->piece_max = (attr.botf_max - DN_TAG_PIECE_HEAD) & ~(size_t) (DN_TAG_PIECE_UNIT - 1);
-    /* Where the two share memory, and one copies in while the other copies out. */
+    /* Messages flow where both sides share memory: the sender copies in while the receiver copies out. */
     peer->flows = 0 != (attr.caps & DN_CAP_MAP) && DN_PACE_STREAM_NEVER != tag->config.limit.stream;
     peer->wish.flows = peer->our_wish.flows = DN_PACE_FLOW_ALL;
     dn_peer_set_user(hot, tag->channel, peer);
@@ -139,7 +140,7 @@ dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *hot, void *user)
     return peer;
 }
 
-/** Take a peer off the list. Its own link stays: dn_tag_pump_peers() may be at it. The lock is held. */
+/** Take a peer off the list of peers. The peer's own `next` stays, since dn_tag_pump_peers() may be at this peer. The lock is held. */
 static void dn_tag_unlink(const dn_tag_peer_t *peer)
 {
     dn_tag_peer_t **link = &peer->tag->peers;
@@ -152,14 +153,14 @@ static void dn_tag_unlink(const dn_tag_peer_t *peer)
     }
 }
 
-/** Keep what is left of a peer until the engine ends. The lock is held. */
+/** Keep the engine's part of a peer until the engine ends. The lock is held. */
 static void dn_tag_keep_gone(dn_tag_peer_t *peer)
 {
     peer->next_gone = peer->tag->gone;
     peer->tag->gone = peer;
 }
 
-/** A request of a peer that is left. It is in no queue any more. */
+/** End a request of a peer that is left; but a posted receive only loses its announcement. The request is in no queue any more. */
 static void dn_tag_abandon(dn_tag_req_t *req)
 {
     switch (req->state) {
@@ -183,8 +184,8 @@ static void dn_tag_abandon(dn_tag_req_t *req)
     dn_tag_complete(req, DN_ERR_UNREACH);
 }
 
-/** Take a request of a peer out of those that wait, or are known by handles. Not one whose transfer is in flight: that ends by itself.
- * @return NULL: there is none. */
+/** Find a request of a peer among those that wait or have a handle, and take it out of its queue. A request whose transfer is in flight is
+ * left out: it ends by itself. @return NULL: there is none. */
 static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
@@ -215,8 +216,8 @@ static dn_tag_req_t *dn_tag_unlink_one(dn_tag_peer_t *peer)
     return found;
 }
 
-/** Drive the port until the transfers of a peer have ended, for a while: those of a lost one that its process had a share of end
- * within 2 s. @return whether they have. */
+/** Drive the port until the transfers of a peer have ended, for DN_TAG_PATIENCE_NS at most. Transfers of which a lost peer's process
+ * copied a share end within 2 s. @return whether all have ended. */
 static bool dn_tag_await_transfers(const dn_tag_peer_t *peer)
 {
     for (const uint64_t since = dn_clock_ns();
@@ -306,9 +307,9 @@ void dn_tag_lost(dn_tag_peer_t *peer)
 }
 
 /**
- * A peer that nobody has joined is lost, or has closed its port: its device frees it, with the port's lock held from here until
- * then, so that no thread has it (dn_tag_borrow()). What has come in full can still be received.
- * Messages that would have to be answered are gone; requests end as those of a peer that is not reached.
+ * A peer that no owner has joined is lost, or has closed its port: its device frees its part of the peer. The port's lock is held from
+ * here until then, so that no other thread uses that part (dn_tag_borrow()). Messages that have come in full can still be received.
+ * Messages that have to be answered are dropped. Requests end as those of a peer that cannot be reached.
  */
 static void dn_tag_disown(dn_tag_peer_t *peer, int needs)
 {
@@ -356,7 +357,7 @@ static void dn_tag_on_lost(dn_peer_t *hot, void *arg)
 
 /** @name Engines */
 /** @{ */
-/** What no handler knows any more. */
+/** Free an engine that no handler uses any more. */
 static void dn_tag_free(dn_tag_t *tag)
 {
     while (NULL != tag->gone) {
@@ -398,7 +399,7 @@ dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t
     /* From here on messages are received. */
     const dn_status_t status = dn_handler_set(port, channel, dn_tag_receive, tag);
     if (DN_OK != status) {
-        /* The channel's handler is another's, and stays. */
+        /* The channel's handler belongs to another user, and stays. */
         dn_tag_free(tag);
         *tag_p = NULL;
         return status;
@@ -420,7 +421,7 @@ void dn_tag_close(dn_tag_t *tag)
     dn_tag_leave_all(tag);
     dn_handler_clear(tag->port, tag->channel);
     (void) dn_lost_set(tag->port, tag->channel, NULL, NULL);
-    /* Those that sent until the handler was cleared. */
+    /* Peers whose first messages came until the handler was cleared. */
     dn_tag_leave_all(tag);
     dn_tag_forget_kept(tag, NULL, NULL, false);
     for (const dn_tag_peer_t *peer = tag->gone; NULL != peer; peer = peer->next_gone) {
@@ -433,7 +434,7 @@ void dn_tag_close(dn_tag_t *tag)
 }
 /** @} */
 
-/** @name What waits */
+/** @name Waiting requests and wishes */
 /** @{ */
 void dn_tag_busy(dn_tag_req_t *req)
 {
@@ -442,7 +443,7 @@ void dn_tag_busy(dn_tag_req_t *req)
     dn_tag_unlock(req->tag);
 }
 
-/** @return true: the request waits no more. */
+/** Try a waiting request again. @return true: the request does not wait any more. */
 static bool dn_tag_go_on(dn_tag_req_t *req, int *events)
 {
     switch (req->state) {
@@ -474,7 +475,7 @@ static int dn_tag_pump_busy(dn_tag_t *tag)
         }
     }
     if (NULL != left.first) {
-        /* Before those that have come meanwhile. */
+        /* They go before the requests that have come meanwhile. */
         dn_tag_lock(tag);
         dn_fifo_put_back_all(&tag->busy, &left);
         dn_tag_unlock(tag);
@@ -497,13 +498,13 @@ bool dn_tag_tell_wish(dn_tag_peer_t *peer)
     return false;
 }
 
-/** Go through the peers whose sends wait. */
+/** Try again the waiting sends and wishes of all peers. @return events. */
 static int dn_tag_pump_peers(dn_tag_t *tag)
 {
     bool queued = false;
     int events = 0;
 
-    /* Who queues something has the lock, too: it is seen below, or says so after this. */
+    /* A thread that queues a send holds the lock, too. So the loop below sees the send, or the thread sets `queued` after this. */
     dn_tag_lock(tag);
     dn_store_relaxed(&tag->queued, false);
     dn_tag_peer_t *peer = tag->peers;

@@ -5,11 +5,13 @@
 /** @file dn_tag.h
  * Two-sided messages: a receive takes the first message that fits it (dn_match.h), from one process or from any.
  *
- * A short message is one BOTF message, matched where it arrives. A long one is announced by its envelope; the receiver, once
- * it has matched, PULLs the data and says that it is done, or asks for the bytes in pieces when memory on either side does not
- * lie together, or pieces are faster (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). One of medium length may flow:
- * where both share memory, and this takes less time, it comes in pieces without being asked for (dn_tag_flow.c). Where the receiver comes first, the sender may PUSH at once (protocol A: dn_tag_announce.c). What finds no room in the peer's ring waits, in order,
- * and dn_tag_progress() tries it again.
+ * A short message is one BOTF message, which is matched where it arrives. A long message is announced by its envelope. Once
+ * the receiver has matched the envelope, the receiver PULLs the data and tells the sender that the data is there. Or the
+ * receiver asks for the bytes in pieces: where memory on either side does not lie together, or where pieces are faster
+ * (DIMM_Send/DIMM_Recv paper, protocol B: the sender comes first). A message of medium length may flow: where both sides share
+ * memory, and this takes less time, the message comes in pieces without being asked for (dn_tag_flow.c). Where the receiver
+ * comes first, the sender may PUSH at once (protocol A: dn_tag_announce.c). A message that finds no room in the peer's ring
+ * waits, in order, and dn_tag_progress() tries to send it again.
  *
  * The life of a request; each arrow is one dn_tag_turn():
  *
@@ -21,14 +23,14 @@
  *                                              |
  *            NEW ---> SENDS ---> COMPLETE                                            it flows
  *
- *            NEW ---> PUSH_STARTS <--> PUSHES ---> TELLS ---> COMPLETE               into an announced receive
+ *            NEW ---> PUSH_STARTS <--> PUSHES ---> TELLS ---> COMPLETE               the receive was announced
  *                                                    |
- *                                                    +------> WAITS_REPLY            that could not be made
+ *                                                    +------> WAITS_REPLY            the PUSH could not be made
  *
- *   receive  NEW ---> POSTED ---> MATCHED ---> COMPLETE                              an eager message; or cancelled
+ *   receive  NEW ---> POSTED ---> MATCHED ---> COMPLETE                              an eager message; or a cancelled receive
  *                       |            |
  *                       |            +---> WAITS_BYTES ---> COMPLETE              it flows
- *                       |            +---> ANSWERS ---> COMPLETE                  nothing is to be fetched, or it was synchronous
+ *                       |            +---> ANSWERS ---> COMPLETE                  nothing to fetch, or a synchronous message
  *                       |            +---> PULLS <--> STARTS                      STARTS waits for room
  *                       |            |       |  +---> ANSWERS ---> COMPLETE
  *                       |            |       v
@@ -36,14 +38,15 @@
  *                       |                    ^
  *                       +---> IS_PUSHED -----+---> COMPLETE                        ASKS: the PUSH could not be made
  *
- * Ownership: a request, its memory and its layout are lent from dn_tag_send(), dn_tag_recv() or dn_tag_mrecv() until its
- *            callback is called, and not touched from then on.
- * Threads:   an engine whose configuration says `threads` may be used by any number at once, each request by one. Its lock is
- *            never held while libdimmnet is called or a callback runs. A request that has been matched belongs to the thread that
- *            matched it, then to the handlers, of which one runs at a time.
- * Ordering:  MPI's: of two messages of one sender that fit the same receive the one that was sent first is taken.
- * Errors:    a peer that is lost and a memory that is short are told to the engine's owner (dn_tag_config_t). A message that is
- *            malformed is counted and dropped.
+ * Ownership: a request, its memory and its layout are lent from dn_tag_send(), dn_tag_recv() or dn_tag_mrecv() until the
+ *            request's callback is called. The engine does not touch them from then on.
+ * Threads:   where the engine's configuration sets `threads`, any number of threads may use the engine at once, and one thread
+ *            at a time uses a request. A matched request belongs to the thread that matched it, then to the handlers; one
+ *            handler runs at a time. No message is sent, no transfer is started and no callback runs with the engine's lock
+ *            held.
+ * Ordering:  MPI's: where two messages of one sender fit the same receive, the receive takes the message that was sent first.
+ * Errors:    the engine tells its owner of a lost peer and of a lack of memory (dn_tag_config_t). It counts and drops a
+ *            malformed message.
  */
 #ifndef DN_TAG_H
 #define DN_TAG_H
@@ -74,49 +77,51 @@ enum dn_tag_kind {
     DN_TAG_SYNC,      /**< dn_tag_head_t, handle of the sender's request, data; answered by DN_TAG_DONE */
     DN_TAG_RTS, /**< a long message of memory that lies together; answered by DN_TAG_CTS or DN_TAG_DONE */
     DN_TAG_RTS_PACKED, /**< as DN_TAG_RTS, without a key: memory does not lie together, or nothing is to be PULLed */
-    DN_TAG_CTS,        /**< send the bytes */
-    DN_TAG_FRAG,     /**< bytes that follow those before */
-    DN_TAG_DONE,     /**< handle of the sender's request: it may complete */
+    DN_TAG_CTS,        /**< the sender is to send the bytes in pieces */
+    DN_TAG_FRAG,     /**< the next bytes of a message */
+    DN_TAG_DONE,     /**< handle of the sender's request, which may complete */
     DN_TAG_ANNOUNCE, /**< a receive waits for a long message */
-    DN_TAG_TAKES,    /**< such a receive is matched, its message is being PUSHed */
-    DN_TAG_PUSHED,   /**< that has ended */
+    DN_TAG_TAKES,    /**< the sender takes an announced receive, and PUSHes its message */
+    DN_TAG_PUSHED,   /**< the PUSH has ended */
     DN_TAG_WISH,     /**< what the receiver wants of the next messages */
-    DN_TAG_FLOW,     /**< first bytes of a message that flows: the others follow, DN_TAG_FRAG */
-    DN_TAG_NAME,     /**< which name a number of the sender's stands for: dn_tag_name.c */
+    DN_TAG_FLOW,     /**< first bytes of a message that flows; DN_TAG_FRAG brings the others */
+    DN_TAG_NAME,     /**< the name that a number of the sender stands for: dn_tag_name.c */
 };
 
-/** What a receiver wants a sender to hold back, as so much of it lies there unreceived. */
+/** Messages that a receiver wants a sender to hold back, because many bytes of that sender's messages wait unreceived. */
 enum dn_tag_hold {
     DN_TAG_HOLDS_NONE,
-    /** Announce what is longer than DN_TAG_HELD_MIN, and let the receiver catch up for a moment after what is shorter. */
+    /** The sender announces messages longer than DN_TAG_HELD_MIN. After a shorter message it pauses for a moment, in which the
+     * receiver may catch up. */
     DN_TAG_HOLDS_LONG,
     DN_TAG_HOLDS_ALL,
 };
 
-/** Data of a message that its receiver keeps however many there are, up to unexpected_limit. Programs whose processes first send
- * to each other, and then receive, rely on such room: others of Open MPI's transports give it for up to 4 KiB. */
+/** Longest data in bytes of a message that its receiver keeps, up to unexpected_limit bytes of such messages. Programs whose
+ * processes first send to each other, and then receive, rely on such room. Other transports of Open MPI give such room to
+ * messages of up to 4 KiB. */
 #define DN_TAG_HELD_MIN 4096u
 
-/** Contexts with this bit have a name, and come from dn_tag_name(). Others are as the engine's users agree on. */
+/** Contexts with this bit have a name, and come from dn_tag_name(). The engine's users agree on the numbers of all others. */
 #define DN_TAG_NAMED 0x80000000u
-/** Such a context in an envelope: the sender's number. */
+/** Set with DN_TAG_NAMED in an envelope: the context is the sender's number, not the receiver's. */
 #define DN_TAG_ABROAD 0x40000000u
 
-/** What a context of this process that has a name is called in the envelopes of messages it sends. */
+/** The number that stands for a context with a name in the envelopes that this process sends. */
 static inline uint32_t dn_tag_abroad(uint32_t context)
 {
     return context | DN_TAG_ABROAD;
 }
 
-/** The envelope, which is what a message is matched by. A message of up to 40 bytes travels in one line with it. */
+/** The envelope, by which a message is matched. A message of up to 40 bytes travels in one line with its envelope. */
 typedef struct dn_tag_head {
-    uint32_t context; /**< of MPI: the communicator's; of one that has a name: dn_tag_abroad() */
-    int32_t source;   /**< of MPI: rank of the sender in the communicator; 0 or more */
+    uint32_t context; /**< the communicator's in MPI; where the context has a name: dn_tag_abroad() */
+    int32_t source;   /**< rank of the sender in the communicator of MPI; 0 or more */
     uint64_t tag;
 } dn_tag_head_t;
 _Static_assert(16 == sizeof(dn_tag_head_t), "40 bytes fit beside the envelope");
 
-/** The same bytes, written by words, as they are copied. */
+/** The bytes of an envelope as words: an envelope is copied by words. */
 typedef struct dn_tag_words {
     uint64_t word[2];
 } dn_tag_words_t;
@@ -131,7 +136,7 @@ static inline dn_tag_words_t dn_tag_words(const dn_tag_head_t *head)
     return (dn_tag_words_t){{first, head->tag}};
 }
 
-/** The envelope of a message, whose bytes the sender may still change: each is read once. */
+/** The envelope of a message. The sender may still change the bytes of the message, so each byte is read once. */
 static inline dn_tag_head_t dn_tag_head_of(const void *message)
 {
     dn_tag_words_t words;
@@ -144,7 +149,7 @@ static inline dn_tag_head_t dn_tag_head_of(const void *message)
 #endif
 }
 
-/** What a request waits for: the drawing above. */
+/** What a request waits for: see the drawing above. */
 enum dn_tag_state {
     DN_TAG_NEW,         /**< for nothing yet */
     DN_TAG_WAITS_ROOM,  /**< send: for room for its first message */
@@ -154,7 +159,7 @@ enum dn_tag_state {
     DN_TAG_PUSHES,      /**< send: for the PUSH */
     DN_TAG_TELLS,       /**< send: for room for DN_TAG_PUSHED */
     DN_TAG_POSTED,      /**< receive: for a match */
-    DN_TAG_MATCHED,     /**< receive: for nothing, its message is here */
+    DN_TAG_MATCHED,     /**< receive: for nothing, as its message is here */
     DN_TAG_IS_PUSHED,   /**< receive: for DN_TAG_PUSHED */
     DN_TAG_STARTS,      /**< receive: for room for the PULL */
     DN_TAG_PULLS,       /**< receive: for the PULL */
@@ -164,161 +169,160 @@ enum dn_tag_state {
     DN_TAG_COMPLETE,
 };
 
-/** Called once, by whichever thread completes the request: from dn_progress(), from dn_tag_progress(), or from the call that
- * started this request or another. The request is the caller's again: its results are set, its memory may go. */
+/** Called once, by the thread that completes the request: from dn_progress(), from dn_tag_progress(), or from the call that
+ * started this request or another request. The request's results are set. The request belongs to the caller again, and may be
+ * freed. */
 typedef void (*dn_tag_fn_t)(dn_tag_req_t *req);
 
-/** A send or a receive. All private but what is marked. */
+/** A send or a receive. Private, but for the fields marked "the caller's", "the user's" or "result". */
 struct dn_tag_req {
-    /* What a short message touches stands first, and `posted` begins with such: a window of 64 receives is to stay in the
-     * first-level cache. */
+    /* The fields that a short message touches stand first, and at the beginning of `posted`: a window of 64 receives is to stay
+     * in the first-level cache. */
     dn_tag_fn_t complete; /**< the caller's */
     uint8_t *buffer;      /**< the user's memory when it lies together, else NULL */
     size_t len;           /**< send: bytes; receive: room */
     enum dn_tag_state state;
     dn_status_t status; /**< result: DN_OK, DN_ERR_TRUNC, DN_ERR_CANCELED, or another error */
-    dn_tag_head_t head; /**< send: the envelope; receive: result, the message's */
-    size_t size;        /**< receive: result, bytes of the message, also when not all of them fit */
-    uint64_t handle;    /**< of this request, DN_HANDLE_NONE: none yet */
+    dn_tag_head_t head; /**< send: the envelope; receive: result, the message's envelope */
+    size_t size;        /**< receive: result, bytes of the whole message, even if fewer fit */
+    uint64_t handle;    /**< the handle of this request; DN_HANDLE_NONE: none yet */
     dn_tag_t *tag;
-    bool walks;            /**< memory does not lie together and has a program */
-    enum dn_tag_kind kind; /**< send: of its first message */
+    bool walks;            /**< the memory does not lie together, and `cursor` walks it by a program */
+    enum dn_tag_kind kind; /**< send: kind of its first message */
     dn_match_recv_t posted;
 
     size_t wanted; /**< bytes of this message that the receiver takes */
-    size_t done;   /**< of these, sent or received in pieces */
-    void
-        *layout; /**< for dn_tag_config_t's pack and unpack: memory neither lies together nor has a program */
+    size_t done;   /**< bytes of `wanted` that were sent or received in pieces */
+    void *layout;  /**< for dn_tag_config_t's pack and unpack: memory neither together nor with a program */
     dn_tag_peer_t *peer;
     dn_queue_item_t item;  /**< in one queue at most: dn_tag_peer_t::waits, dn_tag_t::busy */
     uint64_t remote;       /**< handle of the other side's request */
-    dn_segment_t *segment; /**< the registered buffer; send: NULL, none; receive: of one that was announced */
-    dn_key_t key;          /**< of the other side's buffer */
+    dn_segment_t *segment; /**< the registered buffer; send: or NULL; receive: only if announced */
+    dn_key_t key;          /**< key of the other side's buffer */
     dn_comp_t comp;
-    uint64_t *claim;      /**< receive: of its announcement */
-    uint64_t claimed;     /**< that claim's number */
-    enum dn_pace_way way; /**< receive: how a long message comes */
+    uint64_t *claim;      /**< receive: the word of its announcement (dn_tag_claims_t) */
+    uint64_t claimed;     /**< the number that `claim` held when it was announced */
+    enum dn_pace_way way; /**< receive: the way by which a long message comes */
     uint64_t
-        started; /**< receive: when it was posted, then when its bytes began to come; in ns, 0: not known */
-    dn_prog_cursor_t cursor; /**< of the program, where done bytes are behind */
+        started; /**< receive: ns, when it was posted, later when its bytes began to come; 0: not known */
+    dn_prog_cursor_t cursor; /**< the place in the program behind the first `done` bytes */
 };
 
 /** What a receiver wants of a sender from now on. */
 typedef struct dn_tag_wish {
     uint32_t hold;  /**< enum dn_tag_hold */
-    uint32_t flows; /**< of DN_PACE_FLOW_ALL: lengths of messages that are to flow; others are announced */
+    uint32_t flows; /**< bits of DN_PACE_FLOW_ALL: classes of length that are to flow; others are announced */
 } dn_tag_wish_t;
 
 /** A receive that was announced by a peer. */
 typedef struct dn_tag_announce {
     uint32_t context;
-    uint32_t claim; /**< index in claims */
+    uint32_t claim; /**< index of its word in the segment of `claims` */
     uint64_t tag;
-    uint64_t seen;    /**< messages from the process that this goes to */
-    uint64_t number;  /**< that stands at the claim until it is taken */
+    uint64_t seen;    /**< messages that the receiver has seen of this sender */
+    uint64_t number;  /**< the claim's word holds this until one side takes the claim */
     uint64_t request; /**< handle at the receiver */
-    uint64_t len;     /**< room */
-    dn_key_t key;     /**< of that */
-    dn_key_t claims;
+    uint64_t len;     /**< room in the receive's buffer */
+    dn_key_t key;     /**< of that buffer */
+    dn_key_t claims;  /**< of the segment of the receiver's claims */
 } dn_tag_announce_t;
 
-/** A process that messages go to or come from. All private but what is marked. */
+/** A process that messages go to or come from. Private, but for `user`. */
 struct dn_tag_peer {
     dn_peer_t *peer;
     dn_tag_t *tag;
-    void *user;      /**< the owner's, of dn_tag_join(); NULL: it has sent before that */
+    void *user;      /**< the owner's, of dn_tag_join(); NULL: it has sent, and is not joined yet */
     dn_fifo_t waits; /**< sends that wait for room */
     dn_tag_peer_t *next;
     dn_tag_peer_t *next_gone;
     size_t eager_limit;     /**< bytes of data in an eager message to it */
-    size_t copy_limit;      /**< and in one that is copied; what is longer is sent from where it lies */
+    size_t copy_limit;      /**< bytes in an eager message that is copied; a longer one is lent */
     size_t piece_max;       /**< bytes of data in a DN_TAG_FRAG to it */
-    size_t kept_bytes;      /**< of its messages that nobody has received yet */
-    dn_tag_wish_t wish;     /**< what it wants of us */
-    dn_tag_wish_t our_wish; /**< what we want of it */
-    uint32_t ahead; /**< bytes of long messages to it, since its own were last looked at: dn_tag_heed() */
-    bool wish_due;  /**< our_wish has changed and it does not know */
-    bool waited;    /**< it has had a moment to catch up since it was said to be behind, in vain; a hint where
-                         threads send at once */
-    uint32_t lost;  /**< the owner knows that it is; changed by compare-and-swap */
-    bool gone; /**< it was left: nothing goes to it any more; written with pump and the port's lock held */
-    bool kernel_copies; /**< it is on this host, and memory on either side is reached without its process */
-    uint8_t lain;       /**< stays in a row before which a long message of it lay unread, up to DN_TAG_LAIN */
-    uint64_t lain_since; /**< the last of these stays: dn_tag_t::here.since_ns */
-    uint8_t looks;       /**< for announcements of it that are still to be made, before long messages to it */
-    bool offered;        /**< what it announced still waits: offer */
+    size_t kept_bytes;      /**< memory of its messages that no receive has taken yet */
+    dn_tag_wish_t wish;     /**< what the peer wants of this process */
+    dn_tag_wish_t our_wish; /**< what this process wants of the peer */
+    uint32_t ahead; /**< bytes of long messages to it since its messages were last read: dn_tag_heed() */
+    bool wish_due;  /**< our_wish has changed, and the peer has not been told */
+    bool waited;    /**< do not pause for it: a pause was in vain, or cores are shared; with threads a hint */
+    uint32_t lost; /**< not 0: the owner is told that it is lost, or leaves it; changed by compare-and-swap */
+    bool gone;     /**< it was left: nothing goes to it any more; written with `pump` and the port's lock */
+    bool kernel_copies;  /**< it is on this host; its memory is reached without its process */
+    uint8_t lain;        /**< stays in a row before each of which its message lay unread, up to DN_TAG_LAIN */
+    uint64_t lain_since; /**< the last of these stays, as dn_tag_t::here.since_ns */
+    uint8_t looks;       /**< how often to look for its announcements before the next long messages to it */
+    bool offered;        /**< `offer` is an announcement that may still be taken */
     uint64_t sent;       /**< messages put into its ring that are matched there */
-    uint64_t seen;       /**< such messages from it; both began at dn_first() */
-    dn_tag_req_t *announced; /**< to it, one at a time; NULL: none */
+    uint64_t seen;       /**< such messages from it; both counts began at dn_first() */
+    dn_tag_req_t *announced; /**< the receive that is announced to it; NULL: none */
     dn_tag_announce_t offer;
-    uint64_t *offer_claim; /**< its claim, mapped */
+    uint64_t *offer_claim; /**< the claim of `offer`, mapped */
     uint32_t transfers;    /**< PULLs and PUSHes of requests, in flight */
-    uint64_t left; /**< requests that were first, ever: another thread may have taken one out of the line */
-    bool cut;      /**< the port has said that it is lost */
-    bool flows;    /**< messages of medium length to it may flow */
-    uint32_t flowing; /**< not 0: one does, and has pieces to send; claimed by compare-and-swap */
+    uint64_t left;    /**< requests taken out of `waits`, ever; tells a thread that another took the first */
+    bool cut;         /**< the port has said that it is lost */
+    bool flows;       /**< messages of medium length to it may flow */
+    uint32_t flowing; /**< not 0: a message flows to it, with pieces to send; set by compare-and-swap */
     uint32_t flowed; /**< messages that flowed to it since its last wish; a hint where threads send at once */
     struct {
-        dn_tag_req_t *req;   /**< that takes it; NULL: none yet */
-        dn_tag_msg_t *msg;   /**< its bytes, when it was begun to be kept; neither of them: it is dropped */
-        size_t left;         /**< bytes to come, 0: none flows */
+        dn_tag_req_t *req;   /**< the receive that takes the message; NULL: none yet */
+        dn_tag_msg_t *msg;   /**< its bytes, where it is kept; neither `req` nor `msg`: it is dropped */
+        size_t left;         /**< bytes to come; 0: no message flows */
     } flow;                  /**< the message that flows from it */
-    dn_tag_alias_t *aliases; /**< what it calls contexts that have a name */
-    dn_pace_t pace; /**< of long messages from it; large, so that it stands behind what short ones touch */
+    dn_tag_alias_t *aliases; /**< its numbers for contexts that have a name */
+    dn_pace_t pace; /**< of long messages from it; last, as it is large and short messages do not touch it */
 };
 
 /** Which long receives are announced. */
 enum dn_tag_announces {
     DN_TAG_ANNOUNCES_NONE,
-    DN_TAG_ANNOUNCES_AWAY, /**< those of a process that lets messages lie, since it computes */
+    DN_TAG_ANNOUNCES_AWAY, /**< where this process lets messages lie, since it computes */
     DN_TAG_ANNOUNCES_ALL,
 };
 
-/** Settings of an engine, and what it tells its owner. */
+/** Settings of an engine, and the calls by which the engine reaches its owner. */
 typedef struct dn_tag_config {
     dn_tag_limits_t limit; /**< dn_params.def's section TAG */
-    int threads;           /**< not 0: several may be in here at once */
+    int threads;           /**< not 0: several threads may use the engine at once */
     void *arg;             /**< for the calls below */
-    /** Pack the next bytes of a layout. @return how many: fewer than len where an element is not to be cut, but one element at
-     * least, and all that there are where len holds them. */
+    /** Pack the next bytes of a layout. @return bytes packed. Where an element is not to be cut, these may be fewer than len,
+     * but at least one element is packed; and all remaining bytes are packed where len holds them. */
     size_t (*pack)(void *layout, void *to, size_t len);
-    /** Unpack the next bytes of a layout, wherever an element is cut. */
+    /** Unpack the next bytes of a layout. These may end anywhere inside an element. */
     void (*unpack)(void *layout, const void *from, size_t len);
-    /** Drive everything: dn_progress(), dn_tag_progress(), and what else the process has. */
+    /** Drive everything: dn_progress(), dn_tag_progress(), and all other progress of the process. */
     void (*progress)(void *arg);
-    /** A peer is lost; it is not to be left from inside this call. @param[in] matters  Not 0: a request of ours was to reach it, or
-     * waits for its answer, and does not end until the peer is left. A peer that was never joined (user is NULL) and does not
-     * matter is gone after this call. */
+    /** A peer is lost. The owner does not call dn_tag_leave() from inside of this call. @param[in] matters  Not 0: a request of
+     * this process was to reach the peer, or waits for its answer; the request does not end until the peer is left. Where
+     * matters is 0, and the peer was never joined (user is NULL), the peer is gone after this call. */
     void (*lost)(dn_tag_peer_t *peer, int matters, void *arg);
-    /** There is no memory for a message that has arrived: it is lost, and its receive would wait for ever. */
+    /** There is no memory for a message that has arrived. The message is lost, and its receive would wait for ever. */
     void (*no_memory)(void *arg);
 } dn_tag_config_t;
 
-/** Words by which sides agree which of them has an announced buffer: see dn_tag_announce.c. */
+/** Words by which a sender and a receiver agree which of them has an announced buffer: see dn_tag_announce.c. */
 typedef struct dn_tag_claims {
     bool tried;
     dn_segment_t *segment;
     uint64_t *word; /**< NULL: there are none */
     uint32_t next;
     uint64_t
-        number; /**< of the last one; a sender may keep an announcement for any time, so it never wraps */
+        number; /**< of the last claim; never wraps, since a sender may keep an announcement for any time */
 } dn_tag_claims_t;
 
-/** Sizes of memory for kept messages: 0 is the C library's, 1 to 6 take 2 to 64 KiB of data. */
+/** Sizes of memory for kept messages. Memory of size 0 goes back to the C library; sizes 1 to 6 take 2 to 64 KiB of data. */
 #define DN_TAG_ROOM_SIZES 7u
 
 /** Memory that kept messages have given back: see dn_tag_room.c. */
 typedef struct dn_tag_room {
-    dn_tag_msg_t *idle[DN_TAG_ROOM_SIZES]; /**< last given back first; [0] has none */
+    dn_tag_msg_t *idle[DN_TAG_ROOM_SIZES]; /**< memory of each size, last given back first; [0] is empty */
     size_t idle_bytes;
 } dn_tag_room_t;
 
-/** An engine. All private but what is marked. */
+/** An engine. Private, but for `dropped`. */
 struct dn_tag {
     dn_port_t *port;
     unsigned channel;
     dn_tag_config_t config;
-    uint64_t dropped; /**< to be read: malformed messages */
+    uint64_t dropped; /**< malformed messages; the owner may read it */
     pthread_mutex_t lock;
     /* protected by lock */
     dn_match_t match;
@@ -327,60 +331,60 @@ struct dn_tag {
     dn_tag_claims_t claims;
     struct {
         dn_tag_name_t *first;
-        uint32_t last;    /**< number that was made last */
-        uint32_t strange; /**< names that only others have said */
+        uint32_t last;    /**< the newest number */
+        uint32_t strange; /**< names that only peers have said, and no dn_tag_name() of this process */
     } names;
     dn_tag_peer_t *peers;
-    dn_tag_peer_t *gone; /**< that were left while a transfer was in flight, or lost and never joined */
-    dn_fifo_t busy;      /**< requests that wait for room, or send in pieces: progress goes through them */
-    bool parted;         /**< some process was left: counts of messages may have begun anew */
+    dn_tag_peer_t *gone; /**< peers left while a transfer was in flight, or lost and never joined */
+    dn_fifo_t busy; /**< requests that wait for room, or send in pieces; dn_tag_pump() tries them again */
+    bool parted;    /**< a peer was left: its counts of messages may have begun anew */
     struct {
-        uint64_t since_ns; /**< when it began, by dn_clock_ns() */
+        uint64_t since_ns; /**< when the stay began, by dn_clock_ns() */
         uint64_t last_ns;  /**< when this process last looked at a long message */
-    } here;       /**< the stay of this process in the library, as its long messages show it: dn_tag_stay() */
-    bool queued;  /**< some peer has sends that wait, or is to be told a wish */
-    bool heeding; /**< a sender looks at what a receiver says: not once more from inside of that */
-    uint8_t vain; /**< moments in vain, less those that were not: each halves the next. A hint, as waited */
-    pthread_mutex_t pump; /**< held by the thread that goes through what waits */
+    } here;               /**< this process's stay in the library, seen by its long messages: dn_tag_stay() */
+    bool queued;          /**< a peer has sends that wait, or is to be told a wish */
+    bool heeding;         /**< a sender reads a receiver's messages; not to be nested: dn_tag_heed() */
+    uint8_t vain;         /**< pauses in vain, less others; each halves the next pause. A hint, as `waited` */
+    pthread_mutex_t pump; /**< held by the thread that tries again what waits */
 };
 
 /** @name Engines and peers */
 /** @{ */
 /**
- * Begin on a channel of a port. Messages that have come before wait in the ring until now.
+ * Open an engine on a channel of a port. Messages that came before this call have waited in the ring, and are read now.
  * @retval DN_ERR_NOMEM  memory ran out.
- * @retval DN_ERR_PARAM  the channel cannot be used, as a sentence in the log says.
+ * @retval DN_ERR_PARAM  the channel cannot be used: the log line says why.
  */
 DN_API dn_status_t dn_tag_open(dn_port_t *port, unsigned channel, const dn_tag_config_t *config,
                                dn_tag_t **tag_p);
-/** End. No request is under way; messages that nobody has received are gone. */
+/** Close an engine. No request is under way. Messages that were not received are gone. */
 DN_API void dn_tag_close(dn_tag_t *tag);
 
 /**
- * Take over a connection that the caller has made (dn_connect()); dn_tag_leave() undoes it.
+ * Take over a connection that the caller has made (dn_connect()). dn_tag_leave() undoes this call.
  *
- * @param[in] user  Not NULL: the owner's word for the peer, dn_tag_peer_t::user.
+ * @param[in] user  The owner's pointer for the peer, dn_tag_peer_t::user; not NULL.
  *
- * @return the engine's part of the peer. Where another thread was faster, its connection stays and this one is undone. NULL:
- *         memory ran out; the connection is undone.
+ * @return the engine's part of the peer. Where another thread has joined the peer first, that thread's connection stays and
+ *         @p peer is disconnected. NULL: memory ran out, and @p peer is disconnected.
  */
 DN_API dn_tag_peer_t *dn_tag_join(dn_tag_t *tag, dn_peer_t *peer, void *user);
-/** Part from a peer: what waits for room gets a last chance, its unreceived messages are gone. Requests that still need the peer
- * end with DN_ERR_UNREACH, but for receives that are posted: a message of another may be for them. Messages of dn_tag_mprobe() are
- * received before. No other thread sends to the peer or receives from it meanwhile, though any may drive the port; it is not
- * called from inside of a callback. */
+/** Part from a peer. Sends that wait for room get a last chance. Unreceived messages of the peer are gone. Requests that still
+ * need the peer end with DN_ERR_UNREACH. Posted receives stay: a message of another peer may be for them. The caller has
+ * received the peer's messages of dn_tag_mprobe() before. No other thread sends to the peer or receives from the peer during
+ * this call, but any thread may drive the port. This is not called from inside of a callback. */
 DN_API void dn_tag_leave(dn_tag_peer_t *peer);
-/** Some peer that was not left yet; NULL: there is none. */
+/** Any one of the peers that were not left yet. NULL: there is none. */
 DN_API dn_tag_peer_t *dn_tag_some_peer(dn_tag_t *tag);
 /** Is a request under way that needs this peer? */
 DN_API int dn_tag_needs(const dn_tag_peer_t *peer);
 
-/* What stands under the lock, but is looked at without it, is loaded and stored whole: queued, busy.first, waits.first, wish, wish_due. So
- * are ahead, waited, vain and heeding, which have no lock. */
+/* Some fields are written under the lock but also read without the lock: queued, busy.first, waits.first, wish, wish_due. They
+ * are loaded and stored whole. So are ahead, waited, vain and heeding, which no lock protects. */
 
-/** Try again what waits. The caller drives the port by dn_progress() besides. @return events. */
+/** Try again the requests and wishes that wait. The caller also drives the port by dn_progress(). @return events. */
 DN_API int dn_tag_pump(dn_tag_t *tag);
-/** As dn_tag_pump(), which is only called where something waits. */
+/** Call dn_tag_pump() if something waits. @return events. */
 static inline int dn_tag_progress(dn_tag_t *tag)
 {
     return __builtin_expect(dn_load_relaxed(&tag->queued) || NULL != dn_load_relaxed(&tag->busy.first), 0)
@@ -390,21 +394,21 @@ static inline int dn_tag_progress(dn_tag_t *tag)
 /** @} */
 
 /** @name Contexts that have a name
- * For users that agree on names of two words, and not on numbers.
+ * For users of the engine that agree on names of two words, and not on numbers.
  */
 /** @{ */
 /**
- * The context of a name, for receives. Messages for it may have come before.
- * @param[out] context_p  This process's number, with DN_TAG_NAMED set. The caller's until dn_tag_unname().
+ * The context of a name, for receives. Messages for the context may have come before this call.
+ * @param[out] context_p  This process's number for the name, with DN_TAG_NAMED set. Valid until dn_tag_unname().
  * @retval DN_ERR_NOMEM  memory ran out.
  */
 DN_API dn_status_t dn_tag_name(dn_tag_t *tag, const uint64_t word[2], uint32_t *context_p);
-/** Undo one dn_tag_name(). The last forgets what came for the context and nobody has received. */
+/** Undo one dn_tag_name(). Once all of a name's calls are undone, the unreceived messages for the context are gone. */
 DN_API void dn_tag_unname(dn_tag_t *tag, uint32_t context);
 /**
- * Say to a peer which name a context of this process has: once, ahead of the first message there. It never waits. To say it again does
- * no harm.
- * @retval DN_ERR_NOMEM    memory ran out: nothing was said.
+ * Tell a peer the name of a context of this process. The caller does so once, ahead of its first message to the peer in this
+ * context. To tell the name again does no harm. This call never waits.
+ * @retval DN_ERR_NOMEM    memory ran out: the peer was not told.
  * @retval DN_ERR_UNREACH  the peer is lost.
  */
 DN_API dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32_t context);
@@ -419,7 +423,8 @@ static inline void dn_tag_memory(dn_tag_req_t *req, void *buffer, size_t len)
     req->len = len;
     req->walks = false;
 }
-/** Bytes that do not: by pack and unpack of the configuration. The caller may then set up `cursor` and `walks`. */
+/** Bytes that do not lie together: pack and unpack of the configuration move them. Or the caller sets up `cursor` and `walks`
+ * after this call, and a program moves them. */
 static inline void dn_tag_layout(dn_tag_req_t *req, void *layout, size_t len)
 {
     req->buffer = NULL;
@@ -431,7 +436,7 @@ static inline void dn_tag_layout(dn_tag_req_t *req, void *layout, size_t len)
 
 /** @name Sending */
 /** @{ */
-/** A message that is matched at the receiver was put into its ring. */
+/** Count a message that was put into the receiver's ring, and is matched there. */
 static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
 {
     dn_store_relaxed(&peer->sent, dn_load_relaxed(&peer->sent) + 1);
@@ -441,7 +446,7 @@ static inline void dn_tag_sent(dn_tag_peer_t *peer, const dn_tag_head_t *head)
     }
 }
 
-/** Is a message of this length to be announced, as the receiver is behind? */
+/** Is a message of this length to be announced because the receiver is behind? */
 static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
 {
     const uint32_t hold = dn_load_relaxed(&peer->wish.hold);
@@ -450,35 +455,35 @@ static inline bool dn_tag_is_held(const dn_tag_peer_t *peer, size_t len)
            && (DN_TAG_HOLDS_ALL == hold || DN_TAG_HELD_MIN < len);
 }
 
-/** Is the receiver behind, and has it not had its moment yet? */
+/** Is the receiver behind, and has the sender not paused in vain for it yet? */
 static inline bool dn_tag_may_pause(const dn_tag_peer_t *peer)
 {
     return DN_TAG_HOLDS_LONG == dn_load_relaxed(&peer->wish.hold) && !dn_load_relaxed(&peer->waited);
 }
 
-/** One of both, which the receiver of most messages is not: a request is needed. */
+/** dn_tag_is_held() or dn_tag_may_pause(): the message needs a request. Most receivers are not behind. */
 static inline bool dn_tag_is_behind(const dn_tag_peer_t *peer, size_t len)
 {
     return __builtin_expect(DN_TAG_HOLDS_NONE != dn_load_relaxed(&peer->wish.hold), 0)
            && (dn_tag_is_held(peer, len) || dn_tag_may_pause(peer));
 }
 
-/** Messages of up to DN_TAG_HELD_MIN between two looks at what the receiver has sent. */
+/** Messages of up to DN_TAG_HELD_MIN bytes between two reads of the receiver's messages: dn_tag_heed(). */
 #define DN_TAG_HEED_SHORT 256u
 
-/** A message has left with its bytes: may the sender have to listen? */
+/** A message has left with its bytes: is dn_tag_heed() to be called? */
 static inline bool dn_tag_heeds(const dn_tag_peer_t *peer, size_t len)
 {
     return DN_TAG_HELD_MIN < len || 0 == dn_load_relaxed(&peer->sent) % DN_TAG_HEED_SHORT;
 }
 
-/** After such a message: once in 64 KiB of those longer than DN_TAG_HELD_MIN, and after each shorter one, the sender reads what the receiver
- * has sent. That may ask for announcements, or a pause: a sender that only sends does not hear of it otherwise. Not of a message that is
- * announced: a process that fetches its peer's messages before all of its own are announced has that peer wait. Runs handlers and
- * completions. */
+/** Called where dn_tag_heeds() is true: the sender reads the receiver's messages. It does so at every call for a short message,
+ * and once in 64 KiB of messages longer than DN_TAG_HELD_MIN. The receiver may ask for announcements, or for a pause, and a
+ * sender that only sends would not learn of this otherwise. Not called after a message that is announced: a process that fetches
+ * its peer's messages, before it has announced all of its own, lets that peer wait. Runs handlers and completions. */
 DN_API void dn_tag_heed(dn_tag_peer_t *peer, size_t len);
 
-/** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  now it cannot be: start a request. */
+/** Send a copy as one eager message, now or not at all. @retval DN_ERR_AGAIN  not sent, for any reason: start a request. */
 static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t *head, const void *data,
                                         size_t len)
 {
@@ -501,15 +506,15 @@ static inline dn_status_t dn_tag_inject(dn_tag_peer_t *peer, const dn_tag_head_t
 }
 
 /**
- * Send. The caller has set complete and the memory. Where the receiver is behind, the call lasts up to half a millisecond, in which what
- * the receiver has sent is read: handlers run, and completions of other requests.
+ * Send. The caller has set `complete` and the memory. Where the receiver is behind, the call lasts up to half a millisecond. In
+ * this time the sender reads the receiver's messages: handlers run, and completions of other requests.
  *
- * @param[in] req          Any bytes but those.
+ * @param[in] req          All fields but `complete` and the memory may hold any bytes.
  * @param[in] peer         The receiver.
  * @param[in] head         Copied.
- * @param[in] synchronous  Not 0: complete when it is matched.
+ * @param[in] synchronous  Not 0: the request completes when the message is matched.
  *
- * @return DN_OK: started, perhaps complete already. DN_ERR_NOMEM, DN_ERR_UNREACH: it is not.
+ * @return DN_OK: started, perhaps complete already. DN_ERR_NOMEM, DN_ERR_UNREACH: not started.
  */
 DN_API dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head,
                                int synchronous);
@@ -517,7 +522,7 @@ DN_API dn_status_t dn_tag_send(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_
 
 /** @name Receiving */
 /** @{ */
-/** What a receive takes. */
+/** The messages that a receive takes. */
 typedef struct dn_tag_want {
     uint32_t context;
     int32_t source; /**< or DN_MATCH_ANY_SOURCE */
@@ -525,7 +530,7 @@ typedef struct dn_tag_want {
     uint64_t ignore; /**< bits of the tag that may differ */
 } dn_tag_want_t;
 
-/** What a receive takes: to be set before it is started, as its memory is. */
+/** Set the messages that a receive takes. The caller does so before the receive is started, as with its memory. */
 static inline void dn_tag_wants(dn_tag_req_t *req, const dn_tag_want_t want)
 {
     req->posted.context = want.context;
@@ -535,41 +540,42 @@ static inline void dn_tag_wants(dn_tag_req_t *req, const dn_tag_want_t want)
 }
 
 /**
- * Receive. The caller has set complete, the memory, and what is wanted.
+ * Receive. The caller has set `complete`, the memory, and the messages that the receive takes (dn_tag_wants()).
  *
  * @param[in] tag       The engine.
- * @param[in] req       Any bytes but those.
- * @param[in] from      The peer of the source, where it names one; NULL: any, or not known.
- * @param[in] blocking  Not 0: the caller does nothing but wait for it, so it is not announced.
+ * @param[in] req       All other fields may hold any bytes.
+ * @param[in] from      The peer that the receive names as its source; NULL: any source, or the peer is not known.
+ * @param[in] blocking  Not 0: the caller does nothing but wait for the receive, so the receive is not announced.
  */
 DN_API void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int blocking);
 
-/** Poll for a receive that was just started, mostly its source: for a while, or until it is complete. The caller keeps the
- * request until then in any case. */
+/** Poll for a receive that was just started, mostly the ring of its source: for a while, or until the receive is complete. The
+ * completion does not free the request: the caller keeps the request until this call has returned. */
 DN_API void dn_tag_poll(dn_tag_req_t *req, dn_tag_peer_t *from);
 
-/** Looks at one source in a poll of it, and such polls between two looks at the others, inside a blocking receive. */
+/** In a blocking receive: looks at the source in one poll, and polls of the source between two calls that drive everything. */
 #define DN_TAG_LOOKS_OF_POLL   8u
 #define DN_TAG_POLLS_OF_SOURCE 64u
 
-/** Bytes of data that are copied without a call: those that travel in one line with the envelope. */
+/** Longest data in bytes that is copied without a call: such data travels in one line with the envelope. */
 #define DN_TAG_SHORT 40u
 
-/** Is the receive about to be posted the only one, and nothing kept that it could take? */
+/** Is no receive posted and no message kept? Then the next message is for the next receive. */
 static inline bool dn_tag_next_in_order(const dn_tag_t *tag)
 {
     return 0 == dn_match_posted_count(&tag->match) && 0 == dn_match_kept_count(&tag->match);
 }
 
 /**
- * Wait a while for an eager message that is the next of its source, and take it where it lies: no handler is called, nothing is
- * posted and matched. As long as nothing else is posted or kept, the message is this receive's by MPI's order, too.
+ * Wait a while for an eager message, and take it from the ring where it is the next message of its source. No handler is called,
+ * and no receive is posted. As no other receive is posted and no message is kept, MPI's order gives this message to this
+ * receive, too.
  *
- * @param[in]  from    Of want's source. There are no threads.
- * @param[in]  room    Bytes at @p to, which may be NULL when it is 0.
- * @param[in]  polls   At most.
- * @param[out] head_p  The message's.
- * @param[out] size_p  Its bytes, all of which are at @p to.
+ * @param[in]  from    The peer of want's source. The engine's configuration does not set `threads`.
+ * @param[in]  room    Bytes at @p to. 0: @p to may be NULL.
+ * @param[in]  polls   Polls of the source at most.
+ * @param[out] head_p  The message's envelope.
+ * @param[out] size_p  Bytes of the message, all of which are at @p to.
  *
  * @return 0: nothing was taken; start a receive.
  */
@@ -617,25 +623,25 @@ static inline int dn_tag_take_next(dn_tag_peer_t *from, const dn_tag_want_t want
     return 1;
 }
 
-/** Take a receive back that is still posted: it completes with DN_ERR_CANCELED. */
+/** Cancel a receive. If the receive is still posted, it completes with DN_ERR_CANCELED. If not, nothing happens. */
 DN_API void dn_tag_cancel(dn_tag_req_t *req);
 /** @} */
 
 /** @name Messages that nobody has received */
 /** @{ */
-/** What a probe tells of a message. */
+/** The facts that a probe tells of a message. */
 typedef struct dn_tag_found {
     dn_tag_head_t head;
     size_t size; /**< bytes of the message */
 } dn_tag_found_t;
 
-/** The first message that a receive would take; it stays where it is. @return 0: there is none. */
+/** Find the first message that a receive would take. The message stays kept. @return 0: there is none. */
 DN_API int dn_tag_probe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
-/** The same, taken out of matching: the caller's, for dn_tag_mrecv(). NULL: there is none. */
+/** As dn_tag_probe(), but take the message out of matching: only dn_tag_mrecv() receives it now. NULL: there is none. */
 DN_API dn_tag_msg_t *dn_tag_mprobe(dn_tag_t *tag, const dn_tag_want_t *want, dn_tag_found_t *found_p);
-/** Receive a message of dn_tag_mprobe(), which is gone then. The caller has set complete and the memory. */
+/** Receive a message of dn_tag_mprobe(). The engine frees @p msg. The caller has set `complete` and the memory. */
 DN_API void dn_tag_mrecv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg);
-/** Forget what came for a context and nobody has received. */
+/** Drop the unreceived messages of a context. */
 DN_API void dn_tag_forget(dn_tag_t *tag, uint32_t context);
 /** @} */
 

@@ -13,28 +13,29 @@
  *                   (PUSH)
  *               <-- DN_TAG_PUSHED --      complete, or: ask for the bytes, the PUSH could not be made
  *
- * That is for a receiver that computes: where it polls, both sides move the bytes at once, which is faster than a PUSH by one. So the
- * first messages of a receiver that computes wait for it, unread; the receiver, that sees by the clock how long, announces what
- * it receives from that sender next, until it is found to be there when a PUSH begins. Both have to read one clock: a
- * peer whose memory is reached without its process, and without a network's library (dn_peer_attr_t), is on the same host.
+ * That is for a receiver that computes. Where the receiver polls, both sides move the bytes at the same time, which is faster than a
+ * PUSH by the sender alone. The first messages to a receiver that computes lie unread. The receiver sees by the clock how long they lay.
+ * It then announces its next receives from that sender, until a message comes that has not lain. Both sides have to read the same
+ * clock: a peer whose memory is reached without its process, and without a network's library (dn_peer_attr_t), is on the same host.
  *
- * The sender may act on an announcement only if the very receive would take its message were it sent now:
+ * The sender may act on an announcement only if the announced receive would take the message if the message were sent now:
  *
  *   A0  A receiver announces one receive at a time to one source; and only if no receive posted before it would take a
  *       message of its context, source and tag.
  *   A1  The announcement says how many messages the receiver has seen from this sender. If the sender has sent
- *       more, one of them may take the receive: it forgets the announcement.
- *   A2  So it does when it sends a message of this context and tag otherwise: that takes the receive.
+ *       more, one of those messages may take the receive: the sender forgets the announcement.
+ *   A2  The sender also forgets the announcement when it sends a message of this context and tag otherwise: that message takes
+ *       the receive.
  *
- * DN_TAG_TAKES goes through the same ring as all messages, so what is sent after it is matched after it. An
- * announcement may be forgotten at any time: the message is then sent as others are, and the receive is where it was.
+ * DN_TAG_TAKES goes through the same ring as all messages, so a message that is sent after it is matched after it. The sender
+ * may forget an announcement at any time: the message is then sent as others are, and the receive stays posted.
  *
- * dn_tag_cancel() has to end without the sender's doing. So each announcement has a claim, a word in memory that the
- * receiver's peers map: its number until one side takes it by compare-and-swap, the sender before DN_TAG_TAKES or the
- * receiver that is cancelled. The side that comes second gives up. Both sides' swaps acquire and release, though no data hangs on
- * them: the buffer belongs to the side that took the claim.
+ * dn_tag_cancel() has to end without the sender's doing. So each announcement has a claim: a word in memory that the
+ * receiver's peers map. The word holds the claim's number until one side takes the claim by compare-and-swap: the sender before
+ * DN_TAG_TAKES, or the receiver that cancels. The side that comes second gives up. Both sides' swaps acquire and release, though
+ * no data depends on them: the buffer belongs to the side that took the claim.
  *
- * Threads: with several, A1 and A2 would cost a lock with every message. Nothing is announced then: dn_tag_recv().
+ * Threads: where several threads send, A1 and A2 would cost a lock with every message. So nothing is announced then: dn_tag_recv().
  */
 #include "dn_config.h"
 
@@ -42,12 +43,13 @@
 
 #include "dn_atomic.h"
 
-/** Nanoseconds that a message lies unread at most in a process that waits for it: it may have to be woken (dn_wait.h). Looks at long
- * messages that follow each other closer are of one stay in the library: what came during the stay tells nothing. */
+/** Nanoseconds for which a message lies unread at most in a process that waits for the message: the process may have to be woken
+ * (dn_wait.h). Looks at long messages that follow each other within this time belong to one stay of the process in the library. A
+ * message that came during the stay does not tell whether the process computes. */
 #define DN_TAG_AWAY_NS 200000
 
-/** Stays in a row before each of which a peer's message lay, until its receives are announced: any process loses its core for that long
- * now and then. */
+/** Receives from a peer are announced after so many stays in a row before each of which a message of the peer lay unread. A single such
+ * stay tells little: any process loses its core for that long now and then. */
 #define DN_TAG_LAIN 2
 
 uint64_t dn_tag_stay(dn_tag_t *tag, uint64_t now)
@@ -80,7 +82,7 @@ void dn_tag_look_back(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
     }
 }
 
-/** Is a receive worth it, and does the rest allow it? */
+/** Is a receive to be announced? Here everything is checked but A0, and the limit that dn_tag_recv() has checked. */
 static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
 {
     return (DN_TAG_LAIN <= peer->lain || DN_TAG_ANNOUNCES_ALL == peer->tag->config.limit.announce)
@@ -89,7 +91,7 @@ static bool dn_tag_announces(const dn_tag_req_t *req, const dn_tag_peer_t *peer)
            && !dn_load_acquire_u32(&peer->lost);
 }
 
-/** Receives that are looked at for one which would take the message first. */
+/** Posted receives at most for an announcement: dn_tag_is_first() looks at each of them. */
 #define DN_TAG_LOOKS 16
 
 /** Is this receive the first that would take a message of its source and tag (A0)? */
@@ -107,17 +109,17 @@ static bool dn_tag_is_first(dn_tag_t *tag, const dn_match_recv_t *posted)
     return posted == other;
 }
 
-/** Claims of a process: announced receives at one time. */
+/** Claims of a process: receives that are announced at the same time, at most. */
 #define DN_TAG_CLAIMS 512u
 
-/** A sender looks for a peer's next announcement before so many long messages to that peer; then it stops until one comes. A look may
- * bring messages, too, whose copies delay the one that is to be sent. */
+/** Long messages to a peer before which the sender looks for the peer's next announcement. The sender then does not look until another
+ * announcement comes. A look may bring messages, too, whose copies delay the message that is to be sent. */
 #define DN_TAG_LOOKS_IN_VAIN 4
 
 /** Messages that such a look takes at most. */
 #define DN_TAG_LOOK_MESSAGES 16
 
-/** Take a claim: true for one of those who try. */
+/** Take a claim. @return true for one of the two sides at most. */
 static int dn_tag_claim_win(uint64_t *word, uint64_t number)
 {
     return dn_cas_acq_rel_u64(word, number, 0);
@@ -128,10 +130,10 @@ void dn_tag_claim_end(dn_tag_req_t *req)
     (void) dn_tag_claim_win(req->claim, req->claimed);
 }
 
-/** Words that a new claim looks at for a free one. */
+/** Words at which dn_tag_claim_new() looks at most for a free word. */
 #define DN_TAG_CLAIM_LOOKS 8
 
-/** A word that nobody's claim stands in, with a new number in it. NULL: there is none. */
+/** Put a new number into a free word: one that holds no claim. NULL: no free word was found. */
 static uint64_t *dn_tag_claim_new(dn_tag_t *tag, uint64_t *number_p)
 {
     dn_tag_claims_t *claims = &tag->claims;
@@ -256,11 +258,11 @@ bool dn_tag_push(dn_tag_req_t *req)
     const dn_tag_takes_t takes = {offer->request, req->handle, req->len, dn_clock_ns()};
     if (!dn_tag_claim_win(peer->offer_claim, offer->number)
         || DN_OK != dn_tag_tell(peer, DN_TAG_TAKES, &takes, sizeof(takes))) {
-        /* It takes the receive as any message would, unless that was cancelled. */
+        /* The message is sent otherwise, and takes the receive as any message would, unless the receive was cancelled. */
         dn_tag_handle_drop(req);
         return false;
     }
-    /* The receiver may ask for the bytes as it would of such a message. */
+    /* If the PUSH fails, the receiver asks for the bytes as for a message of this kind. */
     req->kind = DN_TAG_RTS;
     req->key = offer->key;
     req->remote = offer->request;
@@ -306,7 +308,7 @@ static void dn_tag_on_pushed(dn_comp_t *comp, dn_status_t status)
     req->status = status;
     dn_tag_turn(req, DN_TAG_TELLS);
     if (DN_ERR_UNREACH == status || peer->gone) {
-        /* Nobody is to be told. */
+        /* No peer is there to be told. */
         dn_tag_lost(peer);
         dn_tag_handle_drop(req);
         dn_tag_complete(req, status);

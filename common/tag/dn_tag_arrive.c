@@ -3,23 +3,23 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Arriving: messages are read, and matched; what nobody waits for is kept.
+ * Arriving: messages are read and matched. A message for which no receive is posted is kept.
  */
 #include "dn_config.h"
 
 #include "dn_tag_int.h"
 
-/** Bytes of a sender's messages that wait unreceived until the sender is to announce the longer ones, and to pause after the shorter ones.
- * To keep a message costs a second copy of it, and pages; and of a sender that is far ahead nothing is in the caches any more. */
+/** Bytes of a sender's unreceived messages beyond which the sender is to announce the longer messages, and to pause after the shorter ones.
+ * To keep a message costs a second copy, and pages. And where a sender is far ahead, its messages are no longer in the caches. */
 #define DN_TAG_BEHIND ((size_t) 256 << 10)
 
-/** Above the limit; or, once it was passed, not below half of it yet. */
+/** Are the bytes above the limit; or, if they were (@p was), not below half of the limit yet? */
 static bool dn_tag_is_beyond(size_t bytes, size_t limit, bool was)
 {
     return bytes > limit || (was && bytes >= limit / 2);
 }
 
-/** What is to be wanted of a sender. */
+/** The messages that a sender is to hold back now. */
 static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
 {
     const size_t limit = peer->tag->config.limit.unexpected_limit;
@@ -32,7 +32,7 @@ static enum dn_tag_hold dn_tag_holding(const dn_tag_peer_t *peer)
                : DN_TAG_HOLDS_NONE;
 }
 
-/** Bytes of a kept message's data that are here, or come. */
+/** Bytes of data for which a kept message needs memory: the data is here, or flows. */
 static size_t dn_tag_kept_data(enum dn_tag_kind kind, size_t len)
 {
     return DN_TAG_EAGER == kind || DN_TAG_SYNC == kind || DN_TAG_FLOW == kind ? len : 0;
@@ -44,7 +44,8 @@ void dn_tag_wish_changed(dn_tag_peer_t *peer)
     dn_store_relaxed(&peer->tag->queued, true);
 }
 
-/** Account for a message of a sender that waits unreceived, or does so no more; say so when these are too many, and when they are few. */
+/** Count the bytes of a message that is kept, or (@p waits is false) is not kept any more. Change the wish to the sender when its kept
+ * messages become too many, or few again. The lock is held. */
 static void dn_tag_account(const dn_tag_msg_t *msg, bool waits)
 {
     dn_tag_peer_t *peer = msg->peer;
@@ -94,7 +95,7 @@ void dn_tag_forget_kept(dn_tag_t *tag, const uint32_t *context, const dn_tag_pee
     dn_tag_unlock(tag);
 }
 
-/** Nobody waits for this message yet. The lock is held. @return false: memory ran out. */
+/** Keep a message for which no receive is posted. The lock is held. @return false: memory ran out. */
 static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
 {
     dn_tag_msg_t *msg = dn_tag_room_get(peer->tag, dn_tag_kept_data(arrival->kind, arrival->len));
@@ -121,7 +122,7 @@ static bool dn_tag_keep(dn_tag_peer_t *peer, const dn_tag_arrival_t *arrival)
     return true;
 }
 
-/** A message has come: the receive that it is for, which nobody can cancel any more. The lock is held. @return NULL: there is none. */
+/** A message has come: find its receive, which can no longer be cancelled. The lock is held. @return NULL: there is none. */
 static inline dn_tag_req_t *dn_tag_claim(dn_tag_peer_t *peer, const dn_tag_head_t head)
 {
     dn_match_recv_t *found = dn_match_arrive(&peer->tag->match, head.context, head.source, head.tag);
@@ -156,14 +157,14 @@ void dn_tag_arrive(dn_tag_t *tag, dn_peer_t *src, const dn_tag_arrival_t *arriva
     }
 }
 
-/** What dn_tag_read() makes of an eager message. */
+/** An eager message as an arrival. */
 static inline dn_tag_arrival_t dn_tag_eager_arrival(const dn_tag_head_t head, const uint8_t *data, size_t len)
 {
     return (dn_tag_arrival_t){
         .kind = DN_TAG_EAGER, .head = head, .request = DN_HANDLE_NONE, .len = len, .data = data};
 }
 
-/** dn_tag_arrive_eager() where there are threads, or of a sender that is new. */
+/** The case of dn_tag_arrive_eager() where there are threads, or the sender is new. */
 static __attribute__((noinline)) void
 dn_tag_arrive_shared(dn_tag_t *tag, dn_peer_t *src, const dn_tag_head_t head, const uint8_t *data, size_t len)
 {
@@ -172,7 +173,7 @@ dn_tag_arrive_shared(dn_tag_t *tag, dn_peer_t *src, const dn_tag_head_t head, co
     dn_tag_arrive(tag, src, &arrival);
 }
 
-/** dn_tag_arrive_eager() ahead of the receive. */
+/** The case of dn_tag_arrive_eager() where the message comes before its receive. */
 static __attribute__((noinline)) void dn_tag_arrive_early(dn_tag_peer_t *peer, const dn_tag_head_t head,
                                                           const uint8_t *data, size_t len)
 {
@@ -185,11 +186,11 @@ static __attribute__((noinline)) void dn_tag_arrive_early(dn_tag_peer_t *peer, c
     }
 }
 
-/** An eager message, as most are: dn_tag_arrive() of values that stay in registers. */
+/** dn_tag_arrive() of an eager message, as most messages are. The values stay in registers. */
 static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_tag_head_t head,
                                        const uint8_t *data, size_t len)
 {
-    /* With threads a peer's word is read under the lock. */
+    /* Where there are threads, the engine's part of a peer is read under the lock. */
     dn_tag_peer_t *peer = __builtin_expect(tag->config.threads, 0) ? NULL : dn_peer_user(src, tag->channel);
 
     if (__builtin_expect(NULL == peer, 0)) {
@@ -204,7 +205,7 @@ static inline void dn_tag_arrive_eager(dn_tag_t *tag, dn_peer_t *src, const dn_t
     }
 }
 
-/** A receiver wants its messages otherwise. @return false: malformed. */
+/** Handle DN_TAG_WISH: note the receiver's wish. @return false: malformed. */
 static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *wish)
 {
     if (DN_TAG_HOLDS_ALL < wish->hold || 0 != (wish->flows & ~DN_PACE_FLOW_ALL)) {
@@ -224,7 +225,7 @@ static bool dn_tag_got_wish(dn_tag_t *tag, dn_peer_t *src, const dn_tag_wish_t *
     return true;
 }
 
-/** What follows the envelope of a message, by kind. @return false: the message is malformed. */
+/** Read a message by its kind, which the caller has set. @return false: the message is malformed. */
 static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t len)
 {
     dn_tag_rts_t rts;
@@ -263,7 +264,7 @@ static bool dn_tag_read(dn_tag_arrival_t *arrival, const uint8_t *data, size_t l
     return DN_TAG_RTS_PACKED == arrival->kind || rts.key.len == rts.len;
 }
 
-/** A message that its sender waits for, or an eager one of a context that has a name. @return 0: it is malformed. */
+/** A message whose sender waits for an answer, or an eager message of a context that has a name. @return 0: malformed. */
 static __attribute__((noinline)) int dn_tag_got_message(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
                                                         const void *data, size_t len)
 {
@@ -276,7 +277,7 @@ static __attribute__((noinline)) int dn_tag_got_message(dn_tag_t *tag, dn_peer_t
     return 1;
 }
 
-/** A message of one fixed length. @return 0: it has another. */
+/** Read a message whose kind has a fixed length. @return 0: the message has another length. */
 static int dn_tag_read_fixed(void *message, size_t size, const void *data, size_t len)
 {
     if (size != len) {
@@ -286,7 +287,7 @@ static int dn_tag_read_fixed(void *message, size_t size, const void *data, size_
     return 1;
 }
 
-/** A message that is not eager, or whose envelope is not all plain. @return 0: it is malformed. */
+/** Handle a message that is not eager, or whose context has a name, or that is malformed. @return 0: malformed. */
 static __attribute__((noinline)) int dn_tag_control(dn_tag_t *tag, dn_peer_t *src, unsigned kind,
                                                     const void *data, size_t len)
 {

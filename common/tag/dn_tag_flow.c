@@ -10,25 +10,25 @@
  *   DN_TAG_FRAG, more bytes  ----->  ...
  *   DN_TAG_FRAG, the last    ----->  complete
  *
- * To ask for a message takes a round trip, in which both sides might have copied 10 KiB and more. And cut into pieces, it is copied
- * out while its later pieces are copied in. Of one sender, one message flows at a time: its pieces need not say whose they are. Another
- * one that comes meanwhile is announced.
+ * To ask for a message takes a round trip, in which both sides might have copied 10 KiB and more. And a message in pieces is copied out
+ * while its later pieces are copied in. One message of a sender to a receiver flows at a time, so its pieces need not name the message.
+ * A message that is sent meanwhile is announced.
  *
- * What flows is copied twice, and takes memory at a receiver that does not wait for it. Where a copy by the kernel takes less time,
- * the receiver finds out (dn_pace.h), and wishes that the sender announces messages of this length. That is for the sender's memory
- * which lies together: what has to be packed flows.
+ * A message that flows is copied twice, and takes memory at a receiver that has not posted its receive. Where a copy by the kernel takes
+ * less time, the receiver finds this out (dn_pace.h), and wishes that the sender announces messages of this length. The sender follows
+ * the wish where its memory lies together. A message that has to be packed flows in any case.
  *
- * A message that nobody waits for when it begins is kept until all of it is here, even if its receive comes in the meantime. So pieces
- * are put into the receive's memory by the handlers alone, and into that of a kept message under the lock.
+ * A message that has no posted receive when it begins is kept until all of it is here, even if its receive comes in the meantime. So only
+ * the handlers put pieces into a receive's memory, and pieces are put into a kept message's memory under the lock.
  */
 #include "dn_config.h"
 
 #include "dn_tag_int.h"
 
-/** Bytes of a piece at most: four and their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
+/** Bytes of a piece at most: four such pieces with their heads fit into a granule of the stage. A multiple of DN_TAG_PIECE_UNIT. */
 #define DN_TAG_FLOW_PIECE ((size_t) 7680)
 
-/** Messages in a row whose time is taken, of so many that flow. The first ones are. */
+/** Of DN_TAG_FLOW_EVERY messages that flow, the first DN_TAG_FLOW_TIMED are timed. */
 #define DN_TAG_FLOW_TIMED 16u
 #define DN_TAG_FLOW_EVERY 64u
 
@@ -57,7 +57,8 @@ static bool dn_tag_is_flow(const dn_tag_req_t *req)
     return NULL == req->buffer || 0 != (dn_load_relaxed(&peer->wish.flows) & dn_pace_flow_bit(req->len));
 }
 
-/** When does a message leave? To look takes a part of the time that it takes itself, so that most leave without. */
+/** The time at which a message leaves; 0: not timed. To read the clock takes a good part of the time that a message takes, so most messages
+ * are not timed. */
 static uint64_t dn_tag_flow_leaves(dn_tag_peer_t *peer)
 {
     const uint32_t flowed = dn_load_relaxed(&peer->flowed);
@@ -75,14 +76,14 @@ bool dn_tag_flow(dn_tag_req_t *req)
         || !dn_cas_acq_rel_u32(&peer->flowing, 0, 1)) {
         return false;
     }
-    /* To pack takes a time of its own. */
+    /* Packing takes time, too: a packed message would not tell how long its way takes. */
     const uint64_t left = NULL == req->buffer ? 0 : dn_tag_flow_leaves(peer);
     const dn_tag_flow_t flow = {.head = req->head, .len = req->len, .left = left};
     req->kind = DN_TAG_FLOW;
     req->remote = DN_HANDLE_NONE;
     req->wanted = req->len;
     if (DN_OK != dn_tag_send_piece(req, DN_TAG_FLOW, &flow)) {
-        /* It goes as others do, and finds the same error. */
+        /* The message is sent another way, and meets the same error there. */
         dn_tag_flow_end(peer);
         return false;
     }
@@ -97,11 +98,11 @@ bool dn_tag_flow(dn_tag_req_t *req)
 
 /** @name The receiver */
 /** @{ */
-/** Bytes of a piece whose middle the processor's own prefetching does not reach from its head. */
+/** Least bytes of a piece whose middle line is timed: the processor's prefetching does not reach it from the head of the piece. */
 #define DN_TAG_LOOK_LEAST ((size_t) 2048)
 
-/** Nanoseconds that a line takes to be loaded. Where the clock is coarse, or the processor reads it before the line is here, a far line seems
- * near: what is guessed from it is corrected later. */
+/** Nanoseconds that the load of a line takes. Where the clock is coarse, or the processor reads the clock before the line is here, a far line
+ * seems near. Later trials correct a wrong guess. */
 static uint64_t dn_tag_line_ns(const uint8_t *line)
 {
     const uint64_t before = dn_clock_ns();
@@ -114,7 +115,7 @@ static uint64_t dn_tag_line_ns(const uint8_t *line)
     return all < clock ? 0 : all - clock;
 }
 
-/** The next bytes have come. */
+/** The next bytes of the message that flows have come. */
 static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *data, size_t len)
 {
     dn_tag_lock(tag);
@@ -133,7 +134,7 @@ static void dn_tag_flow_fill(dn_tag_t *tag, dn_tag_peer_t *peer, const uint8_t *
         peer->flow.req = NULL;
         peer->flow.msg = NULL;
         if (NULL != msg) {
-            /* From now on it is as one that has come at once. */
+            /* From now on the message is as an eager one that has come whole. */
             msg->kind = DN_TAG_EAGER;
             dn_pace_pass(&peer->pace, dn_clock_ns());
         }
@@ -215,12 +216,12 @@ dn_tag_req_t *dn_tag_flow_abandon(dn_tag_peer_t *peer)
     dn_tag_req_t *req = peer->flow.req;
 
     if (NULL != req) {
-        /* Kept or not, what has come of it is nobody's. */
+        /* The receive does not need the bytes that were kept. */
         dn_tag_room_put(peer->tag, peer->flow.msg);
         peer->flow.msg = NULL;
         peer->flow.req = NULL;
     } else if (NULL != peer->flow.msg) {
-        /* It is probed: a kept one has been forgotten. Its receive is still to come. */
+        /* The message was taken by dn_tag_mprobe(), since kept ones have been dropped. Its dn_tag_mrecv() is still to come. */
         peer->flow.msg->peer = NULL;
         peer->flow.msg = NULL;
     }

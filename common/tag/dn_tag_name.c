@@ -4,18 +4,18 @@
  */
 /** @file
  * Contexts that have a name. Where processes cannot agree on a context's number, they agree on a name of two words, and each process
- * has a number of its own for it. A sender says once to each receiver which name its number stands for. The receiver turns the
- * sender's number in each envelope into its own:
+ * has a number of its own for the name. A sender tells each receiver once which name the sender's number stands for. The receiver turns
+ * the sender's number in each envelope into its own number:
  *
  *   sender                               receiver
- *   DN_TAG_NAME, its number, name ---->  finds its own number for the name, or makes one, and notes both for this sender
- *   a message, its number         ---->  is matched by the own number
+ *   DN_TAG_NAME, its number, name ---->  finds or makes its own number for the name, and notes both numbers for this sender
+ *   a message, its number         ---->  is matched by the receiver's number
  *
- * The name leaves ahead of the first message, by the same ring, so nobody waits for an answer. A receiver hears of names that its
- * owner does not know yet: messages are kept until it does.
+ * The name leaves ahead of the first message, by the same ring, so the sender waits for no answer. A receiver may be told names that its
+ * owner does not know yet: their messages are kept until the owner calls dn_tag_name().
  *
- * Numbers of this process have DN_TAG_NAMED set. In an envelope of a sender DN_TAG_ABROAD is set, too: so a sender's number is
- * never taken for one's own.
+ * A process's own numbers have DN_TAG_NAMED set. A number in an envelope has DN_TAG_ABROAD set, too. So a process never takes a
+ * sender's number for its own.
  */
 #include "dn_config.h"
 
@@ -23,18 +23,18 @@
 
 #include <stdlib.h>
 
-/** Names that others have said and this process's owner does not know, at most: a job has few, a broken sender has any number. */
+/** Names at most that peers have told and this process's owner does not know. A job has few; a broken sender may tell any number. */
 #define DN_TAG_STRANGE_NAMES 4096u
 
 /** A context of this process. */
 struct dn_tag_name {
     uint64_t word[2];
     uint32_t context;
-    uint32_t owners; /**< dn_tag_name() calls not yet undone; 0: only others have said the name */
+    uint32_t owners; /**< dn_tag_name() calls not yet undone; 0: only peers have told the name */
     dn_tag_name_t *next;
 };
 
-/** What a sender calls it. */
+/** A sender's number for a context of this process. */
 struct dn_tag_alias {
     uint32_t theirs;
     uint32_t ours;
@@ -61,7 +61,7 @@ static bool dn_tag_context_taken(const dn_tag_t *tag, uint32_t context)
     return NULL != name;
 }
 
-/** The context of a name, a new one where there is none. The lock is held. NULL: memory ran out. */
+/** The context of a name; it is made where there is none. The lock is held. NULL: memory ran out. */
 static dn_tag_name_t *dn_tag_name_of(dn_tag_t *tag, const uint64_t word[2])
 {
     dn_tag_name_t *name = dn_tag_find_name(tag, word);
@@ -96,7 +96,7 @@ dn_status_t dn_tag_name(dn_tag_t *tag, const uint64_t word[2], uint32_t *context
     return NULL == name ? DN_ERR_NOMEM : DN_OK;
 }
 
-/** Free the aliases of a peer: those of one context, or NULL: all. The lock is held. */
+/** Free the aliases of a peer. @param[in] ours  Of this context; NULL: of all. The lock is held, or no other thread has the peer. */
 static void dn_tag_forget_aliases(dn_tag_peer_t *peer, const uint32_t *ours)
 {
     for (dn_tag_alias_t **link = &peer->aliases; NULL != *link;) {
@@ -181,8 +181,8 @@ dn_status_t dn_tag_introduce(dn_tag_peer_t *peer, const uint64_t word[2], uint32
     return status;
 }
 
-/** Note what a sender calls a context of this process. It has one number for a name at a time, and one name for a number. The lock is held.
- * @return false: memory ran out. */
+/** Note a sender's number for a context of this process. A sender has one number for a name at a time, and one name for a number. The lock
+ * is held. @return false: memory ran out. */
 static bool dn_tag_note_alias(dn_tag_peer_t *peer, uint32_t theirs, uint32_t ours)
 {
     dn_tag_alias_t *alias = peer->aliases;

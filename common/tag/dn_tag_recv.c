@@ -3,13 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Receiving: receives are posted, or given the message that is here; a long message is fetched.
+ * Receiving: a receive takes a kept message, or is posted. A long message is fetched.
  */
 #include "dn_config.h"
 
 #include "dn_tag_int.h"
 
-/** Say that the data is here, then complete. */
+/** Tell the sender that the data is here (DN_TAG_DONE), then complete the receive. */
 static void dn_tag_answer(dn_tag_req_t *req)
 {
     dn_tag_turn(req, DN_TAG_ANSWERS);
@@ -18,8 +18,8 @@ static void dn_tag_answer(dn_tag_req_t *req)
     }
 }
 
-/** Are messages of a length to flow from a peer from now on? A peer that does otherwise for long is told once more: the wish may have
- * gone to one that was here before it. The lock is held. */
+/** Change the wish to a peer: are messages of this length to flow from now on? A peer that does otherwise for long is told once more: the
+ * first wish may have gone to another process that was here before. The lock is held. */
 static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
 {
     const uint32_t bit = peer->flows ? dn_pace_flow_bit(len) : 0;
@@ -34,7 +34,7 @@ static void dn_tag_wish_flow(dn_tag_peer_t *peer, size_t len)
     }
 }
 
-/** Choose the way of a long message whose memory lies together at both ends, and what is wanted of the next one of this length. */
+/** Choose the way of a long message whose memory lies together at both ends, and the wish for the next messages of this length. */
 static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
 {
     dn_tag_peer_t *peer = req->peer;
@@ -47,12 +47,12 @@ static void dn_tag_choose_way(dn_tag_req_t *req, enum dn_pace_begin begin)
     dn_tag_say_wish(peer);
 }
 
-/** Nanoseconds after which a receiver that looks at a message of medium length has not waited for it; and one more for each byte: it may
- * have sent as many meanwhile, which counts. */
+/** A receiver that looks at a message of medium length later than this, in nanoseconds, has not waited for the message. One nanosecond more
+ * is allowed for each byte: the receiver may have sent as many bytes meanwhile, and this time counts. */
 #define DN_TAG_LATE_NS 20000
 
-/** @return when a message of @p len bytes, a medium length, began to come that left its sender at @p left, 0: not known. What its receiver
- * was late does not count; nor does a stamp that is none. */
+/** When did a message of medium length begin to come? @param[in] left  When the message left its sender. @return @p left; or now, where
+ * the receiver came late, or @p left is no time of this clock: the time before does not count then. */
 static uint64_t dn_tag_began(uint64_t left, size_t len)
 {
     const uint64_t now = dn_clock_ns();
@@ -99,7 +99,7 @@ static void dn_tag_pulled(dn_comp_t *comp, dn_status_t status)
     dn_tag_transfers(peer, -1);
 }
 
-/** Ask for the bytes. */
+/** Ask the sender for the bytes in pieces: DN_TAG_CTS. */
 static void dn_tag_ask(dn_tag_req_t *req)
 {
     if (!dn_tag_handle_add(req)) {
@@ -114,7 +114,7 @@ static void dn_tag_ask(dn_tag_req_t *req)
     }
 }
 
-/** @return false: no room for a PULL now. */
+/** Start the PULL of a receive. @return false: no room for a PULL now. */
 static bool dn_tag_start_pull(dn_tag_req_t *req)
 {
     const dn_xfer_t xfer = {.local = req->buffer,
@@ -150,13 +150,13 @@ static bool dn_tag_start_pull(dn_tag_req_t *req)
     return true;
 }
 
-/** Choose the way of a message that was announced. */
+/** Choose the way of a message that the sender has announced (DN_TAG_RTS). */
 static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
 {
     const dn_tag_peer_t *peer = req->peer;
 
     if (req->size <= peer->eager_limit) {
-        /* Its sender holds back: a short one says nothing of others. */
+        /* The sender was asked to announce short messages, too. Their cost tells nothing about long messages. */
         req->way = DN_PACE_ALONE;
         req->started = 0;
     } else if (peer->flows && 0 != dn_pace_flow_bit(req->size)) {
@@ -168,7 +168,7 @@ static void dn_tag_choose_announced(dn_tag_req_t *req, uint64_t left)
     }
 }
 
-/** A message flows that a receive waits for. */
+/** Have a receive wait for its message, which flows. */
 static void dn_tag_await_flow(dn_tag_req_t *req, dn_tag_peer_t *peer, uint64_t left)
 {
     dn_tag_lock(req->tag);
@@ -247,7 +247,7 @@ void dn_tag_deliver_waiting(dn_tag_req_t *req, const dn_tag_arrival_t *arrival, 
     }
 }
 
-/** @name Messages that a receive waits for */
+/** @name Messages for which a receive waits */
 /** @{ */
 void dn_tag_got_frag(dn_tag_t *tag, const dn_peer_t *src, uint64_t handle, const uint8_t *data, size_t len)
 {
@@ -279,7 +279,7 @@ void dn_tag_got_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t 
     dn_match_cancel(&tag->match, &req->posted);
     dn_tag_turn(req, DN_TAG_IS_PUSHED);
     dn_tag_unlock(tag);
-    /* The sender has taken it; one that lies has not. */
+    /* The sender has taken the claim already. A broken sender may not have done so. */
     dn_tag_claim_end(req);
     dn_tag_peer_t *peer = req->peer;
     peer->announced = NULL;
@@ -288,7 +288,7 @@ void dn_tag_got_takes(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_takes_t 
     req->remote = takes->request;
 }
 
-/** It has been written, or could not be. */
+/** The PUSH of an announced receive has ended, or could not be made. */
 void dn_tag_got_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_t *pushed)
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, pushed->receiver, src, DN_TAG_IS_PUSHED);
@@ -308,7 +308,7 @@ void dn_tag_got_pushed(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_pushed_
 }
 /** @} */
 
-/** dn_tag_recv() of a message that is here. The lock is held, and is not afterwards. */
+/** The case of dn_tag_recv() where a kept message matches. The lock is held; this function gives it back. */
 static __attribute__((noinline)) void dn_tag_recv_kept(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_msg_t *msg)
 {
     dn_tag_peer_t *peer = msg->peer;
@@ -319,7 +319,7 @@ static __attribute__((noinline)) void dn_tag_recv_kept(dn_tag_t *tag, dn_tag_req
     dn_tag_say_wish(peer);
 }
 
-/** Post a receive, or find its message. The lock is held. @return NULL: it is posted. */
+/** Find the kept message of a receive, or post the receive. The lock is held. @return NULL: the receive is posted. */
 static inline dn_tag_msg_t *dn_tag_match_recv(dn_tag_t *tag, dn_tag_req_t *req)
 {
     const dn_match_recv_t *want = &req->posted;
@@ -336,7 +336,7 @@ static inline dn_tag_msg_t *dn_tag_match_recv(dn_tag_t *tag, dn_tag_req_t *req)
     return msg;
 }
 
-/** dn_tag_recv() where there are threads. */
+/** The case of dn_tag_recv() where there are threads. */
 static __attribute__((noinline)) void dn_tag_recv_shared(dn_tag_t *tag, dn_tag_req_t *req)
 {
     dn_tag_lock(tag);
@@ -363,7 +363,7 @@ void dn_tag_recv(dn_tag_t *tag, dn_tag_req_t *req, dn_tag_peer_t *from, int bloc
     }
 }
 
-/** A message that flows may not be here in full yet. @return false: it is, and is the caller's. */
+/** The case of dn_tag_mrecv() where the message flows, and is not here in full yet. @return false: it is here, and the caller delivers it. */
 static bool dn_tag_mrecv_flow(dn_tag_req_t *req, dn_tag_msg_t *msg)
 {
     const dn_tag_head_t head = {msg->match.context, msg->match.source, msg->match.tag};
@@ -449,7 +449,7 @@ void dn_tag_cancel(dn_tag_req_t *req)
     }
 }
 
-/** The first message that a receive would take; with @p out, taken out of matching. */
+/** The first message that a receive would take. @param[in] out  true: take the message out of matching. */
 static dn_tag_msg_t *dn_tag_find(dn_tag_t *tag, const dn_tag_want_t *want, bool out, dn_tag_found_t *found_p)
 {
     dn_tag_lock(tag);

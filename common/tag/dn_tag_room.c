@@ -5,7 +5,7 @@
 /** @file
  * Memory of kept messages. Where a sender is ahead of its receiver, each message is kept for a moment. The C library gives
  * memory of this length back to the kernel, and the next message takes page faults, which last longer than its copy. So memory that was
- * given back is used again, what was used last first.
+ * given back is used again. The memory that was given back last is used first.
  */
 #include "dn_config.h"
 
@@ -13,19 +13,21 @@
 
 #include <stdlib.h>
 
-/** Data of size 1; each further one has twice as much. Messages of half as much are the C library's, and those beyond the last: size 0. */
+/** Bytes of data in memory of size 1; each further size holds twice as much. Messages of up to half of this length, and messages too long
+ * for the last size, have size 0: their memory goes back to the C library. */
 #define DN_TAG_ROOM_LEAST 2048u
 
-/** Data that idle memory of an engine has room for, at most: as much as a stage holds, which a sender can be ahead before it is told. */
+/** Bytes of data at most for which an engine's idle memory has room: as many as a stage holds. So far a sender can be ahead before it is
+ * told to hold messages back. */
 #define DN_TAG_ROOM_IDLE ((size_t) 4 << 20)
 
-/** Data that a size has room for; not of 0. */
+/** Bytes of data that memory of a size holds. @param[in] size  Not 0. */
 static size_t dn_tag_room_len(unsigned size)
 {
     return (size_t) DN_TAG_ROOM_LEAST << (size - 1);
 }
 
-/** The size for so much data. */
+/** The size of the memory for @p len bytes of data. */
 static unsigned dn_tag_room_size(size_t len)
 {
     unsigned size = 1;
@@ -56,7 +58,7 @@ dn_tag_msg_t *dn_tag_room_get(dn_tag_t *tag, size_t len)
     return msg;
 }
 
-/** Free what is idle of a size. */
+/** Free the idle memory of a size. */
 static void dn_tag_room_drop(dn_tag_room_t *room, unsigned size)
 {
     while (NULL != room->idle[size]) {
@@ -68,7 +70,7 @@ static void dn_tag_room_drop(dn_tag_room_t *room, unsigned size)
     }
 }
 
-/** Free what is idle of all sizes but one; size 0 has nothing. */
+/** Free the idle memory of all sizes but @p size. Size 0 has no idle memory. */
 static void dn_tag_room_drop_others(dn_tag_room_t *room, unsigned size)
 {
     for (unsigned other = 1; DN_TAG_ROOM_SIZES > other; other++) {
@@ -88,7 +90,7 @@ void dn_tag_room_put(dn_tag_t *tag, dn_tag_msg_t *msg)
     }
     const size_t len = dn_tag_room_len(msg->room);
     if (DN_TAG_ROOM_IDLE - room->idle_bytes < len) {
-        /* Messages have other lengths now. */
+        /* The idle memory of other sizes is not needed now: messages have this length. */
         dn_tag_room_drop_others(room, msg->room);
     }
     if (DN_TAG_ROOM_IDLE - room->idle_bytes < len) {

@@ -3,13 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Sending: at once when there is room, else in order behind what waits already.
+ * Sending: a message leaves at once where there is room. Otherwise it waits, in order, behind the messages that wait already.
  */
 #include "dn_config.h"
 
 #include "dn_tag_int.h"
 
-/** @return bytes packed: dn_tag_config_t::pack. */
+/** Pack the next bytes of a send. @return bytes packed, as dn_tag_config_t::pack. */
 static size_t dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
 {
     if (NULL != req->buffer) {
@@ -20,7 +20,7 @@ static size_t dn_tag_pack(dn_tag_req_t *req, void *to, size_t len)
                                            : req->tag->config.pack(req->layout, to, len);
 }
 
-/** A message of envelope, perhaps the request's handle, and data that has to be packed. */
+/** Send a message whose data has to be packed. @param[in] head  The envelope; in DN_TAG_SYNC the request's handle follows. */
 static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const void *head)
 {
     dn_peer_t *peer = req->peer->peer;
@@ -36,8 +36,9 @@ static dn_status_t dn_tag_send_packed(dn_tag_req_t *req, size_t head_len, const 
     return status;
 }
 
-/** The request is in line no more. Called ahead of what uses the item for something else, or gives the request away: the answer to
- * its first message may come to another thread before the one that sent that message has taken it out of the line. */
+/** Take a request out of the line of waiting sends, if it is still there. A caller does so before it uses the item otherwise, or completes
+ * the request. The answer to a request's first message may come to another thread before the thread that sent this message has taken
+ * the request out of the line. */
 static void dn_tag_leave_line(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
@@ -50,7 +51,7 @@ static void dn_tag_leave_line(dn_tag_req_t *req)
     dn_tag_unlock(req->tag);
 }
 
-/** dn_comp_fn_t of an eager message that was sent from where it lies. */
+/** dn_comp_fn_t of an eager message whose memory was lent: dn_botf_lend(). */
 static void dn_tag_returned(dn_comp_t *comp, dn_status_t status)
 {
     dn_tag_req_t *req = (dn_tag_req_t *) ((uint8_t *) comp - offsetof(dn_tag_req_t, comp));
@@ -66,7 +67,7 @@ static void dn_tag_returned(dn_comp_t *comp, dn_status_t status)
     dn_tag_transfers(peer, -1);
 }
 
-/** An eager message of memory that lies together. @return DN_INPROGRESS: dn_tag_returned() ends the request. */
+/** Send an eager message whose memory lies together. @return DN_INPROGRESS: dn_tag_returned() ends the request. */
 static dn_status_t dn_tag_post_eager(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
@@ -88,7 +89,7 @@ static dn_status_t dn_tag_post_eager(dn_tag_req_t *req)
                                                   sizeof(req->head), req->buffer, req->len);
 }
 
-/** The first message of a request. */
+/** Send the first message of a request. */
 static dn_status_t dn_tag_post(dn_tag_req_t *req)
 {
     struct {
@@ -137,7 +138,7 @@ void dn_tag_send_finish(dn_tag_req_t *req)
     dn_tag_complete(req, DN_OK);
 }
 
-/** The first message has left. @param[in] last  The request whose only message it was, or NULL. */
+/** The first message of a request has left. @param[in] last  The request, if it sends no other message and waits for nothing; or NULL. */
 static void dn_tag_posted(dn_tag_peer_t *peer, const dn_tag_head_t *head, dn_tag_req_t *last)
 {
     dn_tag_sent(peer, head);
@@ -146,13 +147,13 @@ static void dn_tag_posted(dn_tag_peer_t *peer, const dn_tag_head_t *head, dn_tag
     }
 }
 
-/** Is its first message all of it, and unanswered? */
+/** Is the first message of this kind the only message of its request, and not answered? */
 static bool dn_tag_ends_there(enum dn_tag_kind kind)
 {
     return DN_TAG_EAGER == kind || DN_TAG_NAME == kind;
 }
 
-/** Wait for room, behind what waits already. */
+/** Have a request wait for room, behind the requests that wait already. */
 static void dn_tag_wait_in_line(dn_tag_req_t *req)
 {
     dn_tag_peer_t *peer = req->peer;
@@ -165,8 +166,8 @@ static void dn_tag_wait_in_line(dn_tag_req_t *req)
 }
 
 /**
- * Send the first message or have it wait.
- * The state is set before: the answer may come, and complete the request, while dn_botf() returns.
+ * Send the first message of a request, or have the request wait.
+ * The caller has set the state before: the answer may come, and complete the request, before dn_botf() has returned.
  */
 static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
 {
@@ -194,7 +195,7 @@ static dn_status_t dn_tag_start_send(dn_tag_req_t *req)
     return status;
 }
 
-/** What the receiver needs to fetch the message, instead of its bytes. */
+/** Announce the message: choose the kind of its first message, and register its memory, so that the receiver can fetch the bytes. */
 static void dn_tag_offer_bytes(dn_tag_req_t *req)
 {
     req->kind = DN_TAG_RTS_PACKED;
@@ -204,7 +205,8 @@ static void dn_tag_offer_bytes(dn_tag_req_t *req)
     }
 }
 
-/** A message that has waited while its receiver has had too many: announce it. Without a handle it goes as planned. */
+/** Announce a message that waits in line, if its receiver has asked for this meanwhile. Without memory for a handle the message goes as
+ * planned. */
 static void dn_tag_hold_back(dn_tag_req_t *req)
 {
     if (__builtin_expect(dn_tag_is_held(req->peer, req->len), 0)
@@ -249,7 +251,7 @@ int dn_tag_send_waiting(dn_tag_peer_t *peer)
     return events;
 }
 
-/** Does the message go at once, without being announced? */
+/** Does the message go with its bytes, without being announced? */
 static bool dn_tag_is_eager(const dn_tag_req_t *req)
 {
     const dn_tag_peer_t *peer = req->peer;
@@ -257,7 +259,7 @@ static bool dn_tag_is_eager(const dn_tag_req_t *req)
     return req->len <= peer->eager_limit && !dn_tag_is_held(peer, req->len);
 }
 
-/** Choose how the message goes, and what the receiver needs to fetch it. @return false: memory ran out. */
+/** Choose the kind of the first message, and register the memory of a message that is announced. @return false: memory ran out. */
 static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
 {
     dn_tag_turn(req, DN_TAG_WAITS_REPLY);
@@ -273,14 +275,14 @@ static bool dn_tag_plan(dn_tag_req_t *req, int synchronous)
     return false;
 }
 
-/** Bytes of longer messages between two looks. */
+/** Bytes of messages longer than DN_TAG_HELD_MIN between two reads of the receiver's messages. */
 #define DN_TAG_HEED_BYTES (64u << 10)
 
-/** Messages that are read by a look at most: more than a receiver sends of such a length meanwhile. */
+/** Messages that are read at once, at most. These are more than a receiver of such messages sends between two reads. */
 #define DN_TAG_HEED_MESSAGES 64
 
-/** Read what a receiver says, but not from inside of that, nor beside another thread that does so. The word passes nothing else on: any order
- * would do. */
+/** Read the messages of a receiver, unless this process does so already: further up in this thread, or in another thread. `heeding` orders
+ * no other data, so any memory order would do. */
 static void dn_tag_listen(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
@@ -304,13 +306,14 @@ void dn_tag_heed(dn_tag_peer_t *peer, size_t len)
     dn_tag_listen(peer);
 }
 
-/** How long a sender waits at most for a receiver that is behind: a receiver that does nothing else takes half of what it has kept in that
- * time (perf/dn_coll, pgather and igather, 2 ranks). A receiver that does not catch up is given half as long the next time, down to a 64th. */
+/** Nanoseconds for which a sender waits at most for a receiver that is behind. In this time a receiver that does nothing else takes half of
+ * its kept messages (perf/dn_coll, pgather and igather, 2 ranks). After each wait in vain the next wait is half as long, down to a 64th. */
 #define DN_TAG_MOMENT_NS     500000u
 #define DN_TAG_MOMENT_HALVES 6
 
-/** Wait until a receiver that is behind has caught up. One that does not in its moment does something else, or wants to be sent to first:
- * then all goes on as if it was not behind. So does a sender that shares its core: the receiver may need it. */
+/** Wait until a receiver that is behind has caught up. A receiver that does not catch up in this time does something else, or first waits
+ * for messages of this process: the sender goes on as if the receiver was not behind. A sender that shares its core does not wait: the
+ * receiver may need the core. */
 static __attribute__((noinline)) void dn_tag_pause(dn_tag_peer_t *peer)
 {
     dn_tag_t *tag = peer->tag;
@@ -334,7 +337,7 @@ static __attribute__((noinline)) void dn_tag_pause(dn_tag_peer_t *peer)
     dn_store_relaxed(&tag->vain, (uint8_t) (vain - (0 != vain)));
 }
 
-/** A message has left with its bytes, or waits in line. */
+/** A message has left with its bytes, or waits in line: read the receiver's messages, or wait for the receiver, where this is due. */
 static void dn_tag_after(dn_tag_peer_t *peer, size_t len)
 {
     if (dn_tag_heeds(peer, len)) {
@@ -346,7 +349,7 @@ static void dn_tag_after(dn_tag_peer_t *peer, size_t len)
     }
 }
 
-/** dn_tag_send(), once what the request says is set. */
+/** The rest of dn_tag_send(), once the fields of the request are set. */
 static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
 {
     /* Once its last bytes have left, the request is the caller's. */
@@ -371,7 +374,7 @@ static dn_status_t dn_tag_send_somehow(dn_tag_req_t *req, int synchronous)
     return status;
 }
 
-/** A request of any bytes becomes one to send. */
+/** Set the fields of a request for a send. */
 static void dn_tag_send_begin(dn_tag_req_t *req, dn_tag_peer_t *peer, const dn_tag_head_t *head)
 {
     req->tag = peer->tag;
@@ -414,7 +417,7 @@ void dn_tag_got_cts(dn_tag_t *tag, const dn_peer_t *src, const dn_tag_cts_t *cts
 {
     dn_tag_req_t *req = dn_tag_handle_find(tag, cts->request, src, DN_TAG_WAITS_REPLY);
 
-    /* The bytes of a synchronous message have left with it, and are packed once. */
+    /* The bytes of a synchronous message have left with the message. They can be packed only once. */
     if (NULL == req || DN_TAG_SYNC == req->kind || cts->len > req->len) {
         tag->dropped++;
         return;
@@ -432,8 +435,8 @@ static inline size_t dn_tag_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/** The next piece. Where the receiver has less room than the message is long, an element may end beyond what is wanted: the rest of
- * it is packed, and stays here. */
+/** Where the receiver has less room than the message is long, an element may end beyond the wanted bytes. The rest of the element is packed,
+ * too, but not sent. */
 dn_status_t dn_tag_send_piece(dn_tag_req_t *req, enum dn_tag_kind kind, const void *head)
 {
     const size_t most =
