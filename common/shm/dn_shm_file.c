@@ -21,14 +21,14 @@
 
 #include "dn_shm_memory.h"
 
-/** How the name of a file of ours begins. */
+/** The names of this device's files begin with this. */
 #define DN_SHM_PREFIX "dimmnet."
-/** Bytes of such a name, its end included. */
+/** Bytes of such a name, its terminating zero included. */
 #define DN_SHM_NAME_MAX (sizeof(DN_SHM_PREFIX) + 32)
 /** Where files are when the job has no folder of its own. */
 #define DN_SHM_FOLDER "/dev/shm"
 
-/** Look at what a name stands for, and open it when it is a regular file. @return fd, -1: errno. */
+/** Open a file if its name stands for a regular file. @return fd, -1: errno; EPROTO: it is no regular file. */
 static int dn_shm_open_regular(int folder, const char *name, int flags)
 {
     char again[48];
@@ -52,8 +52,8 @@ static int dn_shm_open_regular(int folder, const char *name, int flags)
 }
 
 /**
- * Remove a file that a killed process of ours left: its header names a process that is gone, or nobody, while no process holds
- * the lock under which headers are written.
+ * Remove a file that a killed process of this user left. Its header names a process of this host that has ended; or it has no whole
+ * header, and no process holds the lock under which a header is written.
  */
 static void dn_shm_sweep_file(int folder, const char *name)
 {
@@ -103,7 +103,7 @@ static void dn_shm_name(const uint64_t nonce[2], char name[DN_SHM_NAME_MAX])
     snprintf(name, DN_SHM_NAME_MAX, DN_SHM_PREFIX "%016" PRIx64 "%016" PRIx64, nonce[0], nonce[1]);
 }
 
-/** Create a file, locked until its header says whose it is. @return fd, -1: errno. */
+/** Create a file and lock it. It stays locked until its header names its owner. @return fd, -1: errno. */
 static int dn_shm_open_locked(const char *path)
 {
     struct stat info;
@@ -174,7 +174,7 @@ int dn_shm_path_valid(const dn_shm_t *shm, const dn_shm_where_t *where)
            || (strlen(DN_SHM_FOLDER) == folder && 0 == memcmp(where->path, DN_SHM_FOLDER, folder));
 }
 
-/** The same by the threads of a process: one whose first thread has ended shows its descriptors only there. */
+/** Open a descriptor of another process through its threads: a process whose first thread has ended shows descriptors only there. */
 static int dn_shm_open_by_thread(uint32_t os_pid, int32_t fd)
 {
     char path[64];

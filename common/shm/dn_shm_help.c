@@ -3,14 +3,14 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_help.c
- * A long PULL or PUSH is copied by both ends at once: of a PULL, the initiator reads and the target writes, of
- * a PUSH the other way round; each takes the next chunk that nobody has. The initiator says so by a message and begins; a target that
- * is not in the library, or comes late, finds nothing left. One copy by the kernel moves 10 GB/s or
- * so; two cores move nearly twice that (perf/dn_perf -t pull-bw).
+ * Both ends copy a long PULL or PUSH at once. In a PULL the initiator reads and the target writes; in a PUSH the initiator
+ * writes and the target reads. Each end takes the next chunk that neither has taken. The initiator sends a request to the target
+ * and begins. A target that is not in the library, or comes late, finds no chunk left. One copy by the kernel moves some
+ * 10 GB/s; two cores move nearly twice as much (perf/dn_perf -t pull-bw).
  *
- *   H0  chunks are taken by compare-and-swap on generation:44 | next:20, so that a late helper cannot
- *       take a chunk of another transfer that has come to use the descriptor. A request may lie unread for as long as its target
- *       computes: 2^44 transfers take longer than that, half a year at 1 us each.
+ *   H0  chunks are taken by compare-and-swap on generation:44 | next:20, so that a late target cannot
+ *       take a chunk of a later transfer that uses the same descriptor. A request may lie unread for as long as its target
+ *       computes, but 2^44 transfers take longer: half a year at 1 us each.
  *   H1  the target counts a chunk done (release) after its copy; the initiator's load (acquire) of the
  *       count pairs with it. The bytes themselves were written by the kernel on the target's CPU
  *       before that store.
@@ -18,15 +18,15 @@
  * A transfer in the initiator, by dn_shm_share_turn():
  *
  *   FREE --> CALL --> FREE                   done within the call
- *            CALL --> OPEN --> FREE          the call returned DN_INPROGRESS; done later
+ *            CALL --> OPEN --> FREE          the call returned DN_INPROGRESS; the transfer is done later
  *            CALL, OPEN --> PARKED --> FREE  the peer was lost, or left, while its process had a chunk
- *            PARKED --> OWED --> FREE        the process does not finish: stopped, or it does not want to
+ *            PARKED --> OWED --> FREE        the process does not finish: it is stopped, or hostile
  *
- * A process that has taken a chunk may write it, and count it done, until it ends. So the caller of a PARKED transfer is
- * not told of the loss, and its memory not given back, before the process has counted its chunks or has ended. Where that
- * takes longer than DN_SHM_PATIENCE_MS, the caller is told all the same, since nobody can be made to wait for ever; then a
- * sentence says what may come late. The descriptor is OWED to that process as long as it lives: a count that comes
- * late would belong to the next transfer.
+ * A process that has taken a chunk may write the chunk, and count it done, until the process ends. So the caller of a PARKED
+ * transfer is not told of the loss, and does not get its memory back, before the process has counted its chunks or has ended.
+ * Where this takes longer than DN_SHM_PATIENCE_MS, the caller is told all the same, since a caller cannot wait for ever. Of a
+ * PULL, the log then names the process that may still write to the caller's memory. The descriptor is OWED to that process as
+ * long as the process lives: a late count would otherwise be taken for a count of the next transfer.
  */
 #include "dn_config.h"
 
@@ -38,23 +38,23 @@
 
 #include "dn_log.h"
 
-/** Bytes a copy moves before the ends look again who takes the next: half of the whole within these, since
- * more turns cost more (perf/dn_bw: at 256 KiB 24 GB/s in two parts, 17 GB/s in eight). */
+/** Least and largest bytes of a chunk. A chunk is half of the transfer, within these, since more chunks cost more
+ * (perf/dn_bw: at 256 KiB 24 GB/s in two chunks, 17 GB/s in eight). */
 #define DN_SHM_CHUNK_MIN (8u << 10)
 #define DN_SHM_CHUNK_MAX (128u << 10)
 /** Looks for the target's last chunk before the transfer goes on in the background: some 10 us. */
 #define DN_SHM_SPIN 2000
 /** Looks in the background before the target's life is checked. */
 #define DN_SHM_WAITS 65536
-/** Milliseconds that a process has to finish its chunk when nothing is heard from it any more: a copy takes some
- * 20 us, to get a core that is shared by a hundred processes less than a second. */
+/** Milliseconds that the process of a lost peer has to finish its chunk. A copy takes some 20 us. A process that shares its core
+ * with a hundred others gets the core within a second. */
 #define DN_SHM_PATIENCE_MS 2000
-/** Milliseconds between two looks at whether such a process lives. */
+/** Milliseconds between two checks whether the process of a PARKED transfer lives. */
 #define DN_SHM_LOOK_MS 10
-/** The same, where nobody waits and a descriptor is wanted. */
+/** Milliseconds between two such checks for an OWED descriptor, where a new transfer needs a descriptor. */
 #define DN_SHM_OWED_MS 100
 
-/** The message on DN_CHAN_DEVICE. The target finds its own memory by SID, generation and ROFS, as for any request. */
+/** The request to the target, on DN_CHAN_DEVICE. The target finds its memory by SID, generation and ROFS, as for any request. */
 typedef struct dn_shm_help_request {
     uint64_t roff; /**< from the start of the target's segment */
     uint64_t ours; /**< address in the initiator, which the kernel looks up there */
@@ -68,7 +68,7 @@ typedef struct dn_shm_help_request {
 
 _Static_assert(sizeof(dn_shm_help_request_t) == 48, "peers agree on the layout, which is one line");
 
-/** Both ends derive the chunks from the length alone. */
+/** Bytes of a chunk. Both ends compute the chunks from the length of the transfer alone. */
 static uint64_t dn_shm_chunk_bytes(uint64_t len)
 {
     const uint64_t half = (len / 2 + DN_SHM_PAGE - 1) & ~(uint64_t) (DN_SHM_PAGE - 1);
@@ -82,13 +82,13 @@ static int dn_shm_is_shareable(uint64_t len)
     return len <= (uint64_t) DN_SHM_CHUNKS_MAX * DN_SHM_CHUNK_MAX;
 }
 
-/** Of a transfer that is shareable. */
+/** Number of chunks of a shareable transfer. */
 static uint32_t dn_shm_chunks(uint64_t len)
 {
     return (uint32_t) ((len + dn_shm_chunk_bytes(len) - 1) / dn_shm_chunk_bytes(len));
 }
 
-/** Place of a chunk; its length in *chunk_len_p. */
+/** Offset of a chunk in the transfer. Its length goes to *chunk_len_p. */
 static uint64_t dn_shm_chunk(uint64_t len, uint32_t chunk, uint64_t *chunk_len_p)
 {
     const uint64_t bytes = dn_shm_chunk_bytes(len);
@@ -115,7 +115,7 @@ static int dn_shm_share_waits(const dn_shm_share_t *share)
     return DN_SHM_SHARE_OPEN == share->state || DN_SHM_SHARE_PARKED == share->state;
 }
 
-/** Arrows of the drawing. */
+/** The arrows of the drawing above. */
 static const uint32_t dn_shm_share_turns[] = {
     [DN_SHM_SHARE_FREE] = DN_TURN_TO(DN_SHM_SHARE_CALL),
     [DN_SHM_SHARE_CALL] =
@@ -125,7 +125,7 @@ static const uint32_t dn_shm_share_turns[] = {
     [DN_SHM_SHARE_OWED] = DN_TURN_TO(DN_SHM_SHARE_FREE),
 };
 
-/** The only place where a share changes its state, under the port's lock. nshares counts those that progress has to look at. */
+/** Change the state of a share, under the port's lock. dn_shm_t::nshares counts the shares that progress looks at. */
 static void dn_shm_share_turn(dn_shm_t *shm, dn_shm_share_t *share, enum dn_shm_share_state state)
 {
     const int before = dn_shm_share_waits(share);
@@ -135,7 +135,7 @@ static void dn_shm_share_turn(dn_shm_t *shm, dn_shm_share_t *share, enum dn_shm_
     shm->nshares += (uint32_t) dn_shm_share_waits(share) - (uint32_t) before;
 }
 
-/** Copy what the target took and could not: then the transfer is the initiator's alone. */
+/** Both ends have ended their shares: copy a chunk that the target has taken and could not copy, then write the status words. */
 static dn_status_t dn_shm_share_settle(dn_shm_t *shm, dn_shm_share_t *share)
 {
     const uint64_t failed = dn_load_acquire(&shm->map.header->help[share - shm->share].failed);
@@ -153,13 +153,13 @@ static dn_status_t dn_shm_share_settle(dn_shm_t *shm, dn_shm_share_t *share)
     return status;
 }
 
-/** Has the target finished every chunk that we did not take (H1)? */
+/** Has the target finished every chunk that this process did not take (H1)? */
 static int dn_shm_share_done(const dn_shm_t *shm, const dn_shm_share_t *share)
 {
     return dn_load_acquire(&shm->map.header->help[share - shm->share].done) >= share->chunks - share->taken;
 }
 
-/** Has the process of a descriptor certainly ended? It is looked at when it is due, and then after so many milliseconds. */
+/** Has the process of a descriptor certainly ended? This is checked when the check is due, and again after @p every_ms milliseconds. */
 static int dn_shm_share_ended(dn_shm_share_t *share, uint64_t now_ms, uint64_t every_ms)
 {
     if (now_ms < share->look_ms) {
@@ -169,13 +169,13 @@ static int dn_shm_share_ended(dn_shm_share_t *share, uint64_t now_ms, uint64_t e
     return dn_shm_gone(share->os_pid, share->start_time);
 }
 
-/** Has the process that a descriptor is owed to written for the last time? */
+/** Has the process to which a descriptor is OWED written there for the last time? */
 static int dn_shm_share_paid(const dn_shm_t *shm, dn_shm_share_t *share)
 {
     return dn_shm_share_done(shm, share) || dn_shm_share_ended(share, dn_shm_now_ms(), DN_SHM_OWED_MS);
 }
 
-/** A free descriptor, set for this transfer; NULL: all are in use. */
+/** Take a free descriptor and set it up for a transfer. NULL: all are in use. */
 static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, const dn_xfer_t *xfer,
                                         uint64_t remote, int write)
 {
@@ -206,7 +206,7 @@ static dn_shm_share_t *dn_shm_share_new(dn_shm_t *shm, dn_shm_peer_t *peer, cons
     return NULL;
 }
 
-/** Our share: chunks until none is left. */
+/** Copy this process's share: take and copy chunks until none is left. */
 static dn_status_t dn_shm_share_copy(dn_shm_t *shm, dn_shm_share_t *share)
 {
     dn_shm_help_t *help = &shm->map.header->help[share - shm->share];
@@ -231,7 +231,7 @@ static dn_status_t dn_shm_share_copy(dn_shm_t *shm, dn_shm_share_t *share)
     return status;
 }
 
-/** The peer is lost: whoever started the transfer is told when its process writes no more, or is late. */
+/** The peer is lost: the caller of the transfer is told once the peer's process writes no more, or is late. */
 static void dn_shm_share_park(dn_shm_t *shm, dn_shm_share_t *share)
 {
     dn_shm_share_turn(shm, share, DN_SHM_SHARE_PARKED);
@@ -240,7 +240,7 @@ static void dn_shm_share_park(dn_shm_t *shm, dn_shm_share_t *share)
     share->late_ms = share->look_ms + DN_SHM_PATIENCE_MS;
 }
 
-/** Let go of a transfer that a process has not finished. */
+/** End a transfer whose process has not finished: the descriptor is OWED. */
 static void dn_shm_share_owe(dn_shm_t *shm, dn_shm_share_t *share)
 {
     if (!share->write) {
@@ -296,7 +296,7 @@ dn_status_t dn_shm_share(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t re
     return status;
 }
 
-/** End a transfer of the background; its descriptor is free, or owed. */
+/** End a transfer in the background and tell its caller. @param[in] owed  Not 0: its descriptor is OWED; else it is free. */
 static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, dn_status_t status)
 {
     dn_comp_t *comp = share->xfer.comp;
@@ -312,7 +312,7 @@ static void dn_shm_share_signal(dn_shm_t *shm, dn_shm_share_t *share, int owed, 
     }
 }
 
-/** A transfer of a lost peer. @return 1: it has ended. */
+/** Look at a PARKED transfer. @return 1: it has ended. */
 static int dn_shm_share_parked(dn_shm_t *shm, dn_shm_share_t *share)
 {
     if (dn_shm_share_done(shm, share)) {
@@ -332,7 +332,7 @@ static int dn_shm_share_parked(dn_shm_t *shm, dn_shm_share_t *share)
     return 0;
 }
 
-/** A transfer of the background. @return 1: it has ended. */
+/** Look at a transfer in the background. @return 1: it has ended. */
 static int dn_shm_share_look(dn_shm_t *shm, dn_shm_share_t *share)
 {
     if (DN_SHM_SHARE_PARKED == share->state) {
@@ -412,7 +412,7 @@ void dn_shm_help_close(dn_shm_t *shm)
     }
 }
 
-/** Copy what is left of a transfer whose request has been checked. */
+/** The target copies chunks of a transfer until none is left. The request has been checked. */
 static void dn_shm_help(dn_shm_peer_t *peer, const dn_shm_help_request_t *request, uint8_t *base)
 {
     dn_shm_help_t *help = &peer->map.header->help[request->index];

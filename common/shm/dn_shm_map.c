@@ -39,7 +39,7 @@ static uint64_t dn_shm_slots_bytes(uint32_t max_peers)
     return dn_shm_align((uint64_t) max_peers * sizeof(dn_shm_slot_t));
 }
 
-/** Offset of the rings: all before them has memory from the start. */
+/** Offset of the rings. The memory before the rings is allocated from the start. */
 static uint64_t dn_shm_rings_off(uint32_t max_peers, uint64_t llcm_bytes)
 {
     return DN_SHM_PAGE + dn_shm_slots_bytes(max_peers) + dn_shm_align(llcm_bytes);
@@ -50,13 +50,13 @@ static uint64_t dn_shm_stride(uint32_t lines)
     return dn_shm_align(dn_ring_bytes(lines));
 }
 
-/** Bytes of the stage with the counts behind it. */
+/** Bytes of the stage and of the counts behind it. */
 static uint64_t dn_shm_stage_stride(uint32_t stage_bytes)
 {
     return stage_bytes + dn_shm_align((uint64_t) (stage_bytes / DN_SHM_GRANULE) * DN_LINE_BYTES);
 }
 
-/** Bytes before the stage, and its offset: whole granules, so that each has pages of its own where these are larger than DN_SHM_PAGE. */
+/** Offset of the stage: a whole number of granules, so that each granule has pages of its own even where pages are larger than DN_SHM_PAGE. */
 static uint64_t dn_shm_stage_off(const dn_shm_header_t *sizes)
 {
     const uint64_t rings = dn_shm_rings_off(sizes->max_peers, sizes->llcm_bytes)
@@ -70,7 +70,7 @@ static uint64_t dn_shm_bytes(const dn_shm_header_t *sizes)
     return dn_shm_stage_off(sizes) + dn_shm_stage_stride(sizes->stage_bytes);
 }
 
-/** Cut a mapping into its parts by sizes that have been checked. */
+/** Set the parts of a mapping from its sizes, which have been checked. */
 static void dn_shm_cut(dn_shm_map_t *map, void *mem, const dn_shm_header_t *sizes)
 {
     uint8_t *base = mem;
@@ -120,13 +120,14 @@ void dn_shm_host(uint8_t host[16])
     memcpy(host, word, sizeof(word));
 }
 
-/** May peers find our memfd through /proc? Not from another user namespace, nor when we are not dumpable. */
+/** May peers find this process's memfd through /proc? Peers of another user namespace cannot, and none can where this process is not
+ * dumpable. */
 static int dn_shm_memfd_reachable(void)
 {
     return 1 == prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) && DN_SHM_INIT_USER_NS == dn_shm_user_ns();
 }
 
-/** Open the backing of the own mapping: memfd or file, by configuration and by what works. */
+/** Open the backing of this process's mapping: a memfd or a file, as the configuration says and the system allows. */
 static dn_status_t dn_shm_backing(dn_shm_t *shm, const dn_job_t *job, uint64_t reserve)
 {
     const uint64_t *nonce = dn_port_nonce(shm->iface.port);
@@ -256,7 +257,7 @@ void dn_shm_destroy(dn_shm_t *shm)
     close(shm->fd);
 }
 
-/** Is this header what its file's size allows and what we can use? */
+/** Do the sizes in this header agree with the size of its file, and can this process use them? */
 static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_bytes)
 {
     const uint32_t lines = header->ring_lines;
@@ -266,7 +267,7 @@ static int dn_shm_header_valid(const dn_shm_header_t *header, uint64_t file_byte
            && header->stage_bytes <= DN_STAGE_BYTES_MAX && header->bytes == dn_shm_bytes(header);
 }
 
-/** Compare a copy of a peer's header with who it should be. */
+/** Compare a copy of a peer's header with the identity that the peer should have. */
 static dn_status_t dn_shm_identify(const dn_shm_header_t *header, const dn_shm_where_t *where,
                                    const dn_peer_base_t *id)
 {

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_memory.c
- * How much memory there is, and how to have it before it is touched: a page of shared memory that the system does not give
- * when it is touched ends the process by a SIGBUS.
+ * How much memory the system can give, and how to allocate memory before it is touched. A process that touches a page of
+ * shared memory which the system cannot give ends by a SIGBUS.
  */
 #include "dn_config.h"
 
@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/** The smallest page that there is. */
+/** Bytes of the smallest page of any machine. */
 #define DN_SHM_LEAST_PAGE 4096
 
-/** Bytes that are taken at a time where the kernel cannot take all: a pending signal undoes no more than these. */
+/** Bytes that are allocated at a time where the kernel cannot allocate all at once. A pending signal undoes no more than these. */
 #define DN_SHM_TAKE ((uint64_t) 2 << 20)
 
 /** Longest name of a file of a control group. */
@@ -42,7 +42,7 @@ int dn_shm_allocate(int fd, uint64_t off, uint64_t bytes)
     return 0;
 }
 
-/** madvise(), which a signal does not end. @return 0, or what errno would be. */
+/** madvise() that a signal does not end. @return 0, or an errno value. */
 static int dn_shm_advise(void *mem, uint64_t bytes, int advice)
 {
     int error;
@@ -84,7 +84,7 @@ int dn_shm_file_size_allowed(uint64_t bytes)
     return 0 != getrlimit(RLIMIT_FSIZE, &limit) || RLIM_INFINITY == limit.rlim_cur || bytes <= limit.rlim_cur;
 }
 
-/** The number in a file of a control group. @return 0: there is none, or it is no number ("max"). */
+/** Read the number in a file of a control group. @return 0: there is no such file, or it holds no number ("max"). */
 static int dn_shm_cgroup_number(const char *folder, const char *name, uint64_t *value_p)
 {
     char path[DN_SHM_CGROUP_PATH];
@@ -102,7 +102,7 @@ static int dn_shm_cgroup_number(const char *folder, const char *name, uint64_t *
     return found;
 }
 
-/** Bytes of files that the kernel has cached for a control group, and would give up for other memory. */
+/** Bytes that the kernel caches of files for a control group, and would give up for other memory. */
 static uint64_t dn_shm_cgroup_cache(const char *folder, const char *prefix)
 {
     char path[DN_SHM_CGROUP_PATH];
@@ -127,7 +127,8 @@ static uint64_t dn_shm_cgroup_cache(const char *folder, const char *prefix)
     return bytes;
 }
 
-/** What a control group and those above it leave; its path ends after @p root. Shortens the path. */
+/** Bytes that a control group and all groups above it could still give. @param[in,out] folder  Path of the group; it is shortened.
+ * @param[in] root  Length of the path of the topmost folder. */
 static uint64_t dn_shm_cgroup_left(char *folder, size_t root, int first)
 {
     const char *limit = first ? "memory.limit_in_bytes" : "memory.max";

@@ -14,7 +14,7 @@
 /** Refused sends between two looks at whether the peer still lives (a look reads /proc: some 20 us). */
 #define DN_SHM_REFUSALS 16384
 
-/** The first message to a peer that came by itself. DN_ERR_AGAIN: the way is open now. */
+/** Open the way to a peer that has come by itself, for the first message to it. DN_ERR_AGAIN: the way is open now. */
 static dn_status_t dn_shm_answer(dn_shm_peer_t *peer)
 {
     dn_port_lock(peer->base.iface->port);
@@ -23,7 +23,7 @@ static dn_status_t dn_shm_answer(dn_shm_peer_t *peer)
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
-/** No room: no credit, the way is not open yet, or the peer is gone. */
+/** A send found no room: there is no credit, the way is not open yet, or the peer is lost. */
 static __attribute__((noinline)) dn_status_t dn_shm_refused(dn_shm_peer_t *peer)
 {
     dn_iface_t *iface = peer->base.iface;
@@ -47,14 +47,14 @@ static inline void dn_shm_count_message(dn_shm_peer_t *peer, size_t len)
     dn_count(&counters->lines_sent, dn_line_units(sizeof(uint64_t) + len));
 }
 
-/** From this length on a message that answers goes through the stage, too: at 4 KiB the ring takes half as long again, at 2 KiB less time
- * (perf/dn_latency). */
+/** From this length on, a message that answers goes through the stage, too. At 4 KiB the ring takes half as long again as the stage, at
+ * 2 KiB the ring takes less time (perf/dn_latency). */
 #define DN_SHM_ANSWER_STAGED 3072u
 
 /**
- * Where a message may go through the stage, the ring is better for one of medium length that answers the peer: its
- * lines are at hand, and a stage that was never filled costs a page fault each 4 KiB, which ends with the first lap. From
- * the second message in a row on, the stage is. Threads do not look at what others receive.
+ * Does a message of medium length answer the peer? For such a message the ring is better than the stage: the lines of the ring
+ * are in the caches, and a new stage costs a page fault each 4 KiB in its first lap. From the second message in a row on, the
+ * stage is better. Where several threads send, no message counts as an answer: a thread does not read what others receive.
  */
 static inline int dn_shm_answers(dn_shm_peer_t *peer, size_t len)
 {
@@ -72,7 +72,7 @@ static dn_status_t dn_shm_place(dn_shm_peer_t *peer, size_t len, uint8_t **place
     return dn_shm_answers(peer, len) ? DN_ERR_UNSUPPORTED : dn_shm_stage_reserve(peer, len, place_p);
 }
 
-/** A message that may go through the stage, or is too long. */
+/** Send a message that may go through the stage, or is too long. */
 static __attribute__((noinline)) dn_status_t dn_shm_botf_long(dn_shm_peer_t *peer, unsigned channel,
                                                               unsigned tag, const void *head, size_t head_len,
                                                               const void *body, size_t body_len)
@@ -224,7 +224,7 @@ __attribute__((noinline)) void dn_shm_cut_off(dn_shm_t *shm, dn_shm_peer_t *peer
     dn_port_peer_lost(shm->iface.port, &peer->base);
 }
 
-/** A sender may wait for room, unless it has left. */
+/** Wake the sender of a ring, which may wait for room, unless the sender has left. */
 static inline void dn_shm_ring_sender(const dn_shm_rx_t *rx)
 {
     if (NULL != rx->peer->map.header) {
@@ -232,7 +232,7 @@ static inline void dn_shm_ring_sender(const dn_shm_rx_t *rx)
     }
 }
 
-/** Return credit when it is due. Inside of a handler it waits: an outer one still reads from the ring. */
+/** Return credit when it is due. Inside of a handler this waits: the handler further out still reads from the ring. */
 static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
 {
     if (0 == rx->line.depth && dn_line_credit_due(&rx->line)) {
@@ -241,7 +241,7 @@ static inline void dn_shm_give_credit(dn_shm_rx_t *rx)
     }
 }
 
-/** Hand on up to @p max messages of one ring in which there is one. */
+/** Hand on up to @p max messages of a ring that has at least one. */
 static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     dn_line_rx_t *line = &rx->line;
@@ -294,13 +294,13 @@ static __attribute__((noinline)) int dn_shm_drain(dn_shm_t *shm, dn_shm_rx_t *rx
     return n;
 }
 
-/** Look at one ring; the common case is that nothing is there. */
+/** Look at one ring. In the common case it holds no message. */
 static inline int dn_shm_poll_ring(dn_shm_t *shm, dn_shm_rx_t *rx, int max)
 {
     return dn_line_quiet(&rx->line) ? 0 : dn_shm_drain(shm, rx, max);
 }
 
-/** Note that a ring was active; it takes the place of the one idle longest. */
+/** Note that a ring was active. Among the hot rings it takes the place of the ring that was idle for longest. */
 static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
 {
     uint32_t at = 0;
@@ -320,7 +320,7 @@ static void dn_shm_heat(dn_shm_t *shm, dn_shm_rx_t *rx)
     shm->hot[at].idle = 0;
 }
 
-/** Many rings: the recently active ones, then the next few of all. */
+/** Poll many rings: first the hot rings, then the next few of all rings. */
 static int dn_shm_poll_many(dn_shm_t *shm)
 {
     int n = 0;
@@ -350,10 +350,10 @@ static int dn_shm_poll_many(dn_shm_t *shm)
 
 /** In dn_message_t::mark, above the span of a message in the ring. */
 #define DN_SHM_MARK_REWIND (UINT64_C(1) << 32)
-/** And above that: 0, or 1 + the granule of a message on the stage. */
+/** In dn_message_t::mark, above that bit: 0, or 1 + the granule of a message on the stage. */
 #define DN_SHM_MARK_GRANULE 33
 
-/** dn_shm_show() of a line that names a message on the stage. @return 0: it names none, or of another channel. */
+/** The case of dn_shm_show() where a line names a message on the stage. @return 0: it names none, or one of another channel. */
 static __attribute__((noinline)) uint64_t dn_shm_show_staged(const dn_shm_rx_t *rx, dn_line_msg_t *msg,
                                                              unsigned channel)
 {
@@ -365,7 +365,7 @@ static __attribute__((noinline)) uint64_t dn_shm_show_staged(const dn_shm_rx_t *
     return found ? 1 + (uint64_t) ((const uint8_t *) msg->data - stage) / DN_SHM_GRANULE : 0;
 }
 
-/** dn_shm_peek() of a message that is there. */
+/** The case of dn_shm_peek() where a message is there. */
 static inline dn_status_t dn_shm_show(const dn_shm_rx_t *rx, uint64_t head, unsigned channel,
                                       dn_message_t *message)
 {

@@ -28,7 +28,7 @@ static const dn_peer_ops_t dn_shm_ops = {
     .wake = dn_shm_wake,
 };
 
-/** A peer of zeros, to be freed with free(). */
+/** Allocate a peer of zeros. The caller frees it by free(). */
 static dn_shm_peer_t *dn_shm_alloc_peer(void)
 {
     dn_shm_peer_t *peer = aligned_alloc(_Alignof(dn_shm_peer_t), sizeof(*peer));
@@ -40,7 +40,7 @@ static dn_shm_peer_t *dn_shm_alloc_peer(void)
     return peer;
 }
 
-/** Map a process and make it a peer; dn_shm_open_tx() comes when there is something to send. */
+/** Map a process and make it a peer. dn_shm_open_tx() is called later, when there is a message to send. */
 static dn_status_t dn_shm_make_peer(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
                                     dn_shm_peer_t **peer_p)
 {
@@ -99,8 +99,8 @@ void dn_shm_free_peer(dn_shm_t *shm, dn_shm_peer_t *peer)
     free(peer);
 }
 
-/** A sender that has left already. While its port is open it may come back, and be connected to: it is a peer as any other.
- * DN_ERR_UNREACH: only what lies in its ring is to be had. */
+/** Make a peer of a sender that has left its slot already. While the sender's port is open, it may come back, and this process may
+ * connect to it: it becomes a peer as any other. DN_ERR_UNREACH: its port is closed; only the messages in its ring can be read. */
 static dn_status_t dn_shm_make_parted(dn_shm_t *shm, const dn_shm_where_t *where, const dn_peer_base_t *id,
                                       dn_shm_peer_t **peer_p)
 {
@@ -117,7 +117,7 @@ static dn_status_t dn_shm_make_parted(dn_shm_t *shm, const dn_shm_where_t *where
     return DN_ERR_UNREACH;
 }
 
-/** The peer that stands for one whose port is closed: nobody can connect to it. */
+/** Make a peer that stands for a sender whose port is closed. No process can connect to that sender. */
 static dn_shm_peer_t *dn_shm_make_orphan(dn_shm_t *shm, const dn_shm_slot_t *slot)
 {
     dn_shm_peer_t *peer = dn_shm_alloc_peer();

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_process.c
- * Whether a process of this host lives. A number alone says little, since the kernel gives it to another process
- * later: a process is a number and the time when it started.
+ * Whether a process of this host lives. A process is named by its number and the time when it started: the number alone does
+ * not suffice, since the kernel gives it to another process later.
  */
 #include "dn_config.h"
 
@@ -20,7 +20,7 @@
 /** Bytes of /proc/PID/stat up to the start time: 22 numbers and a name. */
 #define DN_SHM_STAT_BYTES 1024
 
-/** What is of use in there. */
+/** The values of /proc/PID/stat that are used. */
 typedef struct dn_shm_stat {
     char state;
     int parent;
@@ -28,7 +28,7 @@ typedef struct dn_shm_stat {
     unsigned long long start_time;
 } dn_shm_stat_t;
 
-/** Read it. DN_ERR_UNREACH: there is no such process. DN_ERR_NOMEM: no telling now. */
+/** Read /proc/PID/stat. DN_ERR_UNREACH: there is no such process. DN_ERR_NOMEM: not known now. */
 static dn_status_t dn_shm_read_stat(uint32_t os_pid, dn_shm_stat_t *stat)
 {
     char path[32];

@@ -17,13 +17,13 @@
 #include "dn_sg.h"
 #include "dn_xfer.h"
 
-/** Blocks given to the kernel in one call; it takes up to 1024. */
+/** Blocks given to the kernel in one call. The kernel takes up to 1024. */
 #define DN_SHM_IOV 128
 
 /**
- * Blocks shorter than this on average are gathered into messages and scattered by the target. The kernel takes 0.13
- * to 0.5 us for each: 128 blocks of 64 B in 50 us, of 4 KiB in 90, of 32 KiB in 435; by messages 1.3, 28 and 250.
- * But then the target has to be in the library.
+ * Blocks that are shorter than this on average are gathered into messages, which the target scatters. The kernel needs 0.13
+ * to 0.5 us for each block: 128 blocks take 50 us at 64 B, 90 us at 4 KiB and 435 us at 32 KiB. By messages they take 1.3,
+ * 28 and 250 us. But for messages the target has to be in the library.
  */
 #define DN_SHM_CMA_BLOCK_MIN (32u << 10)
 
@@ -57,7 +57,7 @@ int dn_shm_cma_probe(const dn_shm_peer_t *peer)
            && 0 == memcmp(seen, peer->base.nonce, sizeof(seen));
 }
 
-/** The peer is not there any more: said here, and to all by the next progress. */
+/** The peer has ended: the caller is told by the return value, and all others by the next progress. */
 static dn_status_t dn_shm_cma_gone(dn_shm_peer_t *peer)
 {
     dn_log_error("PID %" PRIu32 " (process %" PRIu32 ") is gone", peer->base.pid, peer->process.os_pid);
@@ -66,8 +66,9 @@ static dn_status_t dn_shm_cma_gone(dn_shm_peer_t *peer)
 }
 
 /**
- * What a failed copy says of a peer. One that is found nowhere, and has not left, is a process whose first thread has ended: the
- * kernel shows its memory to nobody by its number. DN_ERR_UNSUPPORTED: the core processors of both ends move the bytes.
+ * The status for a failed copy. Where the kernel finds no process of this number, and the peer has not ended, the first thread of the
+ * peer's process has ended: the kernel then shows the memory of that process to no other. DN_ERR_UNSUPPORTED: the core processors of
+ * both ends move the bytes.
  */
 static dn_status_t dn_shm_cma_error(dn_shm_peer_t *peer, int write)
 {
@@ -84,9 +85,9 @@ static dn_status_t dn_shm_cma_error(dn_shm_peer_t *peer, int write)
 }
 
 /**
- * The kernel takes a process' number, and gives that to another process some time after the first has ended. So what the peer
- * alone has in its memory is read again before the first copy of each tick of a clock, 1 to 10 ms: all numbers would have to be
- * used up in between for a copy to reach anybody else. It takes half a microsecond.
+ * Check that the peer's number still names the peer's process. The kernel gives the number to another process some time after the first
+ * one has ended. So a value that only the peer has in its memory is read again before the first copy in each tick of a clock, 1 to
+ * 10 ms. For a copy to reach another process, all numbers would have to be used up within a tick. The check takes half a microsecond.
  */
 static dn_status_t dn_shm_cma_prove(dn_shm_peer_t *peer, int write)
 {
@@ -170,7 +171,7 @@ static uint64_t dn_shm_iovecs(dn_sg_cursor_t *cursor, struct iovec *iov, size_t 
     return total;
 }
 
-/** Is a transfer for the kernel, or for the core processors of both ends? */
+/** Does the kernel copy this transfer? If not, the core processors of both ends do. */
 static int dn_shm_cma_suits(const dn_xfer_t *xfer)
 {
     if (0 != (xfer->flags & DN_XFER_ALONE)) {
@@ -183,7 +184,7 @@ static int dn_shm_cma_suits(const dn_xfer_t *xfer)
     return 1 >= most || xfer->len / most >= DN_SHM_CMA_BLOCK_MIN;
 }
 
-/** Blocks or programs on either side, by the kernel. */
+/** Have the kernel copy a transfer with blocks or programs on either side. */
 static dn_status_t dn_shm_cma_blocks(dn_shm_peer_t *peer, const dn_xfer_t *xfer, uint64_t remote, int write)
 {
     struct iovec ours[DN_SHM_IOV];
@@ -232,13 +233,14 @@ static void dn_shm_cpu_copy(const dn_xfer_t *xfer, uint64_t remote, int write)
     }
 }
 
-/** Where the remote side of an operation lies for this CPU. */
+/** The place of an operation's remote side in this process's address space. */
 typedef struct dn_shm_place {
     uint64_t base;
     dn_shm_view_t *view; /**< NULL: own memory */
 } dn_shm_place_t;
 
-/** Find it. DN_ERR_UNSUPPORTED: this CPU cannot touch it, or not now. After DN_OK comes dn_shm_unreach(). */
+/** Find the place of a key's segment. DN_ERR_UNSUPPORTED: this CPU cannot touch the segment, or not now. After DN_OK the caller calls
+ * dn_shm_unreach(). */
 static dn_status_t dn_shm_reach(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_place_t *place)
 {
     *place = (dn_shm_place_t){0};

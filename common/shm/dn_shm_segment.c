@@ -22,10 +22,10 @@
 #include "dn_log.h"
 #include "dn_shm_memory.h"
 
-/** Milliseconds for which an answer of dn_shm_available() serves, which reads some files of /proc and /sys. */
+/** Milliseconds for which a result of dn_shm_available() is used. That call reads some files of /proc and /sys. */
 #define DN_SHM_AVAILABLE_MS 1000
 
-/** Ask for huge pages, and for those of the node where this process runs: requests that a system may refuse. */
+/** Ask for huge pages, and for memory of the node where this process runs. The system may refuse both. */
 static void dn_shm_segment_place(void *mem, uint64_t bytes)
 {
     unsigned long mask = 0;
@@ -39,7 +39,7 @@ static void dn_shm_segment_place(void *mem, uint64_t bytes)
     }
 }
 
-/** The memory of a segment, placed before a page of it is there. @return 0, or what errno would be. */
+/** Make the memory of a segment. Its place is chosen before its pages are allocated. @return 0, or an errno value. */
 static int dn_shm_segment_make(int fd, uint64_t bytes, void **mem_p)
 {
     int error = 0;
@@ -68,8 +68,8 @@ static int dn_shm_segment_make(int fd, uint64_t bytes, void **mem_p)
 }
 
 /**
- * What dn_shm_available() said less than a second ago, less what was allocated since. It is asked again for a segment that is a
- * good part of this, or more: others may have taken memory meanwhile, or given it back.
+ * Bytes available for a segment: the result of dn_shm_available() of less than a second ago, less the bytes allocated since. For a segment
+ * that takes a good part of these bytes, dn_shm_available() is called again: other processes may have taken memory, or given it back.
  */
 static uint64_t dn_shm_segment_room(dn_shm_t *shm, uint64_t bytes)
 {

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_slot.c
- * Slots: how a sender takes one in its receiver's mapping and leaves it, and what the receiver makes of each.
+ * Slots: a sender takes a slot in its receiver's mapping, and leaves the slot. The receiver makes a peer of each sender.
  */
 #include "dn_config.h"
 
@@ -17,7 +17,7 @@
 
 #include "dn_log.h"
 
-/** Arrows of the drawings in dn_shm_int.h. */
+/** The arrows of the drawings in dn_shm_int.h. */
 const uint32_t dn_shm_tx_turns[] = {
     [DN_SHM_TX_SHUT] = DN_TURN_TO(DN_SHM_TX_RING),
     [DN_SHM_TX_RING] = DN_TURN_TO(DN_SHM_TX_STAGE) | DN_TURN_TO(DN_SHM_TX_SHUT),
@@ -29,7 +29,7 @@ const uint32_t dn_shm_rx_turns[] = {
     [DN_SHM_RX_ENDS] = 0,
 };
 
-/** Claim a slot in a peer's mapping; its number, or -1: all are taken. */
+/** Claim a slot in a peer's mapping. @return its number; -1: all are taken. */
 static int64_t dn_shm_claim_slot(const dn_shm_map_t *map, uint32_t claim)
 {
     for (uint32_t i = 0; i < map->max_peers; i++) {
@@ -47,7 +47,7 @@ static int dn_shm_is_taken(uint32_t state)
     return DN_SHM_READY == state || DN_SHM_CLOSED == state;
 }
 
-/** Has every process that its owner expects on this host a slot in this mapping? */
+/** Have all processes of its group that the owner of this mapping expects on this host taken a slot? */
 static int dn_shm_complete(const dn_shm_map_t *map)
 {
     const dn_shm_header_t *header = map->header;
@@ -60,7 +60,7 @@ static int dn_shm_complete(const dn_shm_map_t *map)
     return 0 != header->nlocal && others + 1 >= header->nlocal;
 }
 
-/** Has room for nothing: the ring of a peer to whom the way is not open. */
+/** A ring without room: the sending end of a peer uses it while the way to the peer is not open. */
 static dn_ring_t dn_shm_no_ring;
 
 void dn_shm_shut_tx(dn_shm_peer_t *peer)
@@ -158,7 +158,7 @@ static dn_status_t dn_shm_attach_rx(dn_shm_t *shm, dn_shm_peer_t *peer, uint32_t
     return DN_OK;
 }
 
-/** Give a slot, and its ring as zeros, to the next sender. Nobody writes there any more. */
+/** Free a slot for the next sender, with a ring of zeros. No process writes there any more. */
 static void dn_shm_free_slot(dn_shm_t *shm, uint32_t index)
 {
     uint8_t *ring = shm->map.rings + (size_t) index * shm->map.ring_stride;
@@ -173,7 +173,7 @@ static void dn_shm_free_slot(dn_shm_t *shm, uint32_t index)
     dn_store_release_u32(&shm->map.slot[index].state, DN_SHM_FREE);
 }
 
-/** Give a slot back when its ring is read no more, unless its sender may still write there. */
+/** Free a slot whose ring is not read any more, unless its sender may still write there. */
 static void dn_shm_leave_slot(dn_shm_t *shm, uint32_t index)
 {
     const dn_shm_slot_t *slot = &shm->map.slot[index];
@@ -209,7 +209,7 @@ void dn_shm_look_soon(dn_shm_t *shm)
     shm->seen = dn_load_acquire_u32(&shm->map.header->arrivals) - 1;
 }
 
-/** A look at a slot has failed. What passes by itself, as a want of descriptors or memory does, is tried again. */
+/** No peer could be made of a slot's sender. An error that may pass, as a lack of descriptors or memory, is tried again later. */
 static void dn_shm_refuse(dn_shm_t *shm, uint32_t index, const dn_shm_slot_t *slot, dn_status_t status)
 {
     if (DN_ERR_ACCESS == status && !dn_port_admits(shm->iface.port, &slot->pgid)) {
@@ -249,8 +249,8 @@ static dn_shm_peer_t *dn_shm_meet_at(dn_shm_t *shm, uint32_t index, const dn_shm
     return peer;
 }
 
-/** A sender that left and came again has several slots. Is this the one that it took first? What it sent first is read first: when
- * this slot is READY or CLOSED, its earlier ones are seen to be, too. */
+/** A sender that has left and come again has several slots. Is this the earliest of them? The ring of the earliest slot is read first.
+ * When this slot is READY or CLOSED, the sender's earlier slots are seen to be so, too. */
 static int dn_shm_is_earliest(const dn_shm_t *shm, uint32_t index)
 {
     const dn_shm_slot_t *slot = shm->map.slot;
@@ -266,7 +266,7 @@ static int dn_shm_is_earliest(const dn_shm_t *shm, uint32_t index)
     return 1;
 }
 
-/** One slot that is READY or CLOSED. */
+/** Look at one slot that is READY or CLOSED. */
 static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int again)
 {
     dn_shm_slot_t slot = shm->map.slot[index];
@@ -313,7 +313,7 @@ static void dn_shm_look_at(dn_shm_t *shm, uint32_t index, uint32_t state, int ag
     }
 }
 
-/** Has who claimed a slot ended? */
+/** Has the process that claimed a slot ended? */
 static int dn_shm_claim_is_dead(uint32_t claim)
 {
     const uint32_t os_pid = claim >> 2 & 0x3fffff;
@@ -339,7 +339,7 @@ void dn_shm_retry(dn_shm_t *shm)
     dn_shm_look(shm, 0);
 }
 
-/** Slots grow scarce: those whose senders ended without a word come back. */
+/** Few slots are free: free the slots whose senders have ended without leaving them. */
 static void dn_shm_look_for_dead(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->nrx; i++) {

@@ -3,43 +3,46 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_stage.c
- * The stage: memory of the sender, mapped by its receivers, through which its longer messages go. The ring carries one
- * line that says where the bytes lie.
+ * The stage: memory of the sender, which its receivers map. The sender's longer messages go through the stage. For each such
+ * message the ring carries one line that says where the bytes lie.
  *
  *   +-----------+-----------+-- ... --+-------------+---------+---------+-- ... --+-----------+
  *   | granule 0 | granule 1 |         | granule n-1 | taken 0 | taken 1 |         | taken n-1 |
  *   +-----------+-----------+-- ... --+-------------+---------+---------+-- ... --+-----------+
  *
- * A granule serves one pair at a time: the sender puts messages into it, one behind the other, until the next one does
- * not fit. It may be used again when `taken`, the messages that receivers have read, equals what was put there. A receiver that does
- * not read thus keeps the granules that hold its messages and no more; when there is no other, messages go through the ring.
+ * A granule serves one sender and one receiver at a time: the sender puts messages into the granule, one behind the other, until
+ * the next message does not fit. The granule may be used again when `taken`, the count of messages that receivers have read,
+ * equals the count of messages put there. A receiver that does not read thus keeps only the granules that hold its messages.
+ * Where the sender finds no granule, messages go through the ring.
  *
- * A new page of memory takes as long to come as 100 KiB of messages for the sender, and between far cores as long again for
- * the receiver. So the stage begins with one granule, takes another where none has been read, and one more each
- * DN_SHM_STAGE_TURNS turns from one granule to the next: a process that sends much has much of it.
+ * To get a new page of memory takes the sender as long as to send 100 KiB of messages, and between far cores it takes the
+ * receiver as long again. So the stage begins without memory. It takes the memory of one more granule where no granule is free,
+ * and once in DN_SHM_STAGE_TURNS turns from one granule to the next (DN_SHM_STAGE_TURNS_BEYOND where the stage is larger): a
+ * process that sends much has a large stage.
  *
- * Where the process has threads already, as Open MPI's has, and the host has as many cores as processes, a further thread brings in as many
- * granules as the caches hold while the program starts, so that its first messages wait for no memory. A receiver enters
- * what has come of these into its page table as it connects: to read a new page would take as long as to copy what it holds.
+ * Where the process has threads already, as a process of Open MPI has, and the host has a core for each process, a further thread
+ * brings in DN_SHM_STAGE_CACHES granules while the program starts, so that the first messages wait for no memory. As a receiver
+ * connects, it enters the pages of these granules into its page table: otherwise its first read of each page would take as long
+ * as to copy the page.
  *
- * In a stream the sender goes on with the next granule that has been read. One that is answered, or that sends pieces of long messages,
- * has the choice between two walks:
+ * In a stream the sender goes on with the next granule that has been read. A sender that is answered, or that sends pieces of long
+ * messages, chooses one of two walks:
  *
  *   again  its own granule, or the first one that has been read: few granules stay in the caches. Faster where two cores share these.
- *   on     the next one, as in a stream: between cores that share no small cache, a line that has left the reader's cache is written
- *          in half the time of one that has not.
+ *   on     the next granule, as in a stream: between cores that share no small cache, a line that has left the reader's cache is
+ *          written in half the time of a line that has not.
  *
- * Lines leave the caches where the stage is larger than these. From DN_SHM_STAGE_CACHES granules on the sender takes the time that its
- * messages need to be written, goes the faster way, and tries the other one now and then (dn_choice.h). The first lap of the walk on
- * takes about as long as the other walk; the next ones take half, as the caches that cores share hold the lines then.
+ * Lines leave the caches where the stage is larger than the caches. From DN_SHM_STAGE_CACHES granules on, the sender measures the time
+ * that its messages take to be written, uses the faster walk, and tries the other walk now and then (dn_choice.h). The first lap of the
+ * walk "on" takes about as long as the walk "again". The next laps take half as long, as the caches that cores share hold the lines then.
  *
  *   S0  the sender writes the bytes, then the line that names them (W0 in dn_line.h); the receiver has read the line's
- *       head (R0) before it looks here.
+ *       head (R0) before the receiver looks here.
  *   S1  the receiver has read the bytes, then counts `taken` (release); the sender loads it (acquire) before it opens
  *       the granule again. The next receiver adds to what it finds there: the sender's line came in between.
  *
- * A sender uses the stage only after the receiver has attached to its mapping: who comes later, when the sender has
- * left, finds all that was sent before in the ring.
+ * A sender uses the stage only after the receiver has attached to the sender's mapping. A receiver that cannot attach, since the sender
+ * has left already, finds all its messages in the ring.
  */
 #include "dn_config.h"
 
@@ -54,33 +57,33 @@
 #include "dn_shm_memory.h"
 #include "dn_thread.h"
 
-/** Granules that are looked at for a free one. */
+/** Granules at which a search for a free granule looks at most. */
 #define DN_SHM_STAGE_LOOKS 8
 
-/** Turns to another granule, or to the start of the same, after which the stage takes one more: of the first DN_SHM_STAGE_CACHES, and of
- * the others. So the memory comes while 32 MiB, and then 512 more, go through the stage. */
+/** Turns (to another granule, or to the start of the same) after which the stage takes one more granule: up to DN_SHM_STAGE_CACHES granules,
+ * and beyond. So the memory comes while 32 MiB of messages, and then 512 MiB more, go through the stage. */
 #define DN_SHM_STAGE_TURNS        16u
 #define DN_SHM_STAGE_TURNS_BEYOND 256u
 
-/** Granules that hold more than the second cache of a core: 2 MiB; and the most that come before they are needed: osu_bw's way, twice as
- * many take a tenth more. */
+/** DN_SHM_STAGE_CACHES granules are 2 MiB, more than the second cache of a core. Turns bring in no more than DN_SHM_STAGE_WIDE granules: with
+ * twice as many, messages as osu_bw's take a tenth more time. */
 #define DN_SHM_STAGE_CACHES 64u
 #define DN_SHM_STAGE_WIDE   128u
 
-/** Connections whose peer's early memory is entered into this process' page table, which takes 0.3 ms each. */
+/** Connections at most whose peer's early memory is entered into this process's page table. This takes 0.3 ms for each. */
 #define DN_SHM_STAGE_MEETS 8u
 
-/** Turns without an answer after which it is a stream. */
+/** Turns without an answer after which the messages to a peer are a stream. */
 #define DN_SHM_STAGE_ALONE 4u
 
-/** The shortest message that counts as one: a window may be kicked with far less than was reserved, and says nothing of a walk then. It is
- * also the unit in which the choice of a walk counts. */
+/** The shortest message that counts for the choice of a walk. A window may be kicked with far less than was reserved, and tells nothing about
+ * a walk then. The choice also counts in units of this length. */
 #define DN_SHM_WALK_MIN 1024u
 
-/** How walks are tried (perf/dn_coll, alltoall of 4 to 64 KiB without coll_llcm), in whole KiB of messages. The walk through all of the
- * stage is tried until the caches hold what they will hold of it: some laps. Its trial begins as soon as the other walk has been timed in
- * warm memory: the first lap takes about as long as the other walk does, and the next ones half of that between most cores. A round is
- * 512 MiB, since the way through cold memory is long. */
+/** The trials of walks, in whole KiB of messages (perf/dn_coll, alltoall of 4 to 64 KiB without coll_llcm). A trial of the walk "on" lasts some
+ * laps of the stage, until the caches hold as much of the stage as they can. This trial begins as soon as the walk "again" has been timed in
+ * warm memory. The first lap of the walk "on" takes about as long as the walk "again", and the next laps half of that between most cores. A
+ * round is 512 MiB, since a trial through cold memory is long. */
 #define DN_SHM_WALK_COUNTS 96u
 static const dn_choice_plan_t dn_shm_walk_plan = {
     .tries = {[DN_SHM_WALK_AGAIN] = 256,
@@ -89,18 +92,18 @@ static const dn_choice_plan_t dn_shm_walk_plan = {
     .once = 128,
     .every = 1u << 19};
 
-/** Granules that are taken as soon as none is free. */
+/** The first so many granules get their memory at once where no granule is free: the sender does not wait for a reader. */
 #define DN_SHM_STAGE_FIRST 4
 
-/** Looks for a granule that has been read before a further one is taken: some 10 us, in which a reader that is at it has read some. New
- * memory takes 12 to 60 in a virtual machine (perf/dn_coll, gather). */
+/** Looks for a granule that has been read, before the stage takes new memory. They last some 10 us, in which a receiver that is reading has read
+ * some messages. New memory takes 12 to 60 us in a virtual machine (perf/dn_coll, gather). */
 #define DN_SHM_STAGE_PATIENCE 256u
 
-/** Where the first message of a granule begins. Its place in a page is then seldom just behind that of where it comes from, which
- * dn_copy_in() is slow with: memory that a program sends begins at a page, or close to it. */
+/** Offset of the first message in a granule. dn_copy_in() is slow where the target's offset in a page is just behind the source's offset in
+ * its page. The memory that a program sends begins at a page, or close to it. So this offset is seldom slow. */
 #define DN_SHM_STAGE_START DN_LINE_BYTES
 
-/** Looks in vain between two at whether readers live that were left with unread messages. */
+/** Turns in vain between two checks whether the readers of LEFT granules live. */
 #define DN_SHM_STAGE_MISSES 4096
 
 _Static_assert(DN_SHM_GRANULE / DN_SHM_WALK_MIN <= DN_SHM_WALK_COUNTS,
@@ -109,13 +112,13 @@ _Static_assert(DN_SHM_STAGE_CACHES *DN_SHM_GRANULE <= DN_SHM_ENTER_MAX, "what is
 _Static_assert(DN_LINE_LENGTHS <= DN_SHM_GRANULE - DN_SHM_STAGE_START,
                "the longest message fits into a granule");
 
-/** A message on its way through the stage: the bytes of its line. */
+/** The line of a message that goes through the stage. */
 typedef struct dn_shm_staged {
     uint32_t off; /**< from the start of the sender's stage, a multiple of DN_LINE_BYTES */
     uint32_t len;
 } dn_shm_staged_t;
 
-/** Arrows of the drawing in dn_shm_int.h. */
+/** The arrows of the drawing in dn_shm_int.h. */
 const uint32_t dn_shm_granule_turns[] = {
     [DN_SHM_GRANULE_NEW] = DN_TURN_TO(DN_SHM_GRANULE_OPEN),
     [DN_SHM_GRANULE_OPEN] = DN_TURN_TO(DN_SHM_GRANULE_RESTS),
@@ -123,15 +126,15 @@ const uint32_t dn_shm_granule_turns[] = {
     [DN_SHM_GRANULE_LEFT] = DN_TURN_TO(DN_SHM_GRANULE_OPEN) | DN_TURN_TO(DN_SHM_GRANULE_RESTS),
 };
 
-/** Has all of a granule been read? Equal is enough, whatever wraps: what was put there is ahead of what was taken by no more than a
- * granule holds. */
+/** Have all messages of a granule been read? The counts wrap, but to compare them for equality suffices: they differ by no more than the
+ * messages that a granule holds. */
 static int dn_shm_stage_read(const dn_shm_t *shm, const dn_shm_granule_t *granule)
 {
     const uint32_t index = (uint32_t) (granule - shm->stage.granule);
     return dn_load_acquire_u32(dn_shm_taken(&shm->map, index)) == granule->put;
 }
 
-/** Granules whose reader was left alive, and is not any more. The lock is held. */
+/** Take back the LEFT granules whose reader's process has ended. The lock is held. */
 static void dn_shm_stage_reclaim(dn_shm_t *shm)
 {
     for (uint32_t i = 0; i < shm->stage.count; i++) {
@@ -144,9 +147,9 @@ static void dn_shm_stage_reclaim(dn_shm_t *shm)
 }
 
 /**
- * Have all memory of a granule at once, before it is touched: a fault for each page takes three times as long, and
- * may be a SIGBUS.
- * @return 0: there is none.
+ * Allocate the memory of a granule at once, before it is touched. A fault for each page takes three times as long, and may end
+ * the process by a SIGBUS.
+ * @return 0: there is no memory.
  */
 static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
 {
@@ -156,7 +159,7 @@ static int dn_shm_stage_populate(const dn_shm_t *shm, uint32_t index)
                               DN_SHM_GRANULE);
 }
 
-/** Open a granule that is found free for a peer, and let go of the one that it had. The lock is held. */
+/** Open a free granule for a peer, and let go of the granule that the peer had. The lock is held. */
 static void dn_shm_stage_give(dn_shm_granule_t *granule, dn_shm_peer_t *peer)
 {
     if (NULL != peer->stage.granule) {
@@ -168,13 +171,13 @@ static void dn_shm_stage_give(dn_shm_granule_t *granule, dn_shm_peer_t *peer)
     peer->stage.used = DN_SHM_STAGE_START;
 }
 
-/** Is it a piece of a long message, of which two fill a granule? More of them follow. */
+/** Is a message of @p len bytes a piece of a long message? Two such pieces fill a granule, and more of them follow. */
 static inline int dn_shm_stage_is_piece(size_t len)
 {
     return DN_SHM_GRANULE / 8 * 3 < len;
 }
 
-/** What is known of walks for messages of a length. */
+/** The choice of a walk for messages of @p len bytes. */
 static inline dn_shm_walks_t *dn_shm_walks_of(dn_shm_peer_t *peer, size_t len)
 {
     return &peer->stage.walks[dn_shm_stage_is_piece(len) ? DN_SHM_WALK_PIECE
@@ -182,7 +185,7 @@ static inline dn_shm_walks_t *dn_shm_walks_of(dn_shm_peer_t *peer, size_t len)
                                                          : DN_SHM_WALK_SHORT];
 }
 
-/** A granule with memory of which nothing is open or unread, from *next_p on; the lock is held. NULL: not found. */
+/** Find a granule with memory, from *next_p on, that is not open and has no unread message. The lock is held. NULL: not found. */
 static dn_shm_granule_t *dn_shm_stage_look(dn_shm_t *shm, uint32_t *next_p)
 {
     const dn_shm_stage_t *stage = &shm->stage;
@@ -198,7 +201,7 @@ static dn_shm_granule_t *dn_shm_stage_look(dn_shm_t *shm, uint32_t *next_p)
     return NULL;
 }
 
-/** A granule for a peer; the lock is held. Where all that are to be used again are unread, any will do. */
+/** Find a free granule for a peer by a walk. If the walk "again" finds none among the first granules, take any. The lock is held. */
 static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, enum dn_shm_walk walk)
 {
     uint32_t first = 0;
@@ -212,7 +215,7 @@ static dn_shm_granule_t *dn_shm_stage_find_free(dn_shm_t *shm, enum dn_shm_walk 
     return dn_shm_stage_look(shm, &shm->stage.next);
 }
 
-/** A granule that is used for the first time; the lock is held. NULL: there is none, or no memory for it. */
+/** Get a granule that was never used. The lock is held. NULL: there is no such granule, or no memory for it. */
 static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
 {
     dn_shm_stage_t *stage = &shm->stage;
@@ -231,7 +234,7 @@ static dn_shm_granule_t *dn_shm_stage_grow(dn_shm_t *shm)
     return granule;
 }
 
-/** Bring memory in, a granule at a time, as long as nobody wants the thread to end. */
+/** The thread that brings memory in: a granule at a time, until it has all or is to end. */
 static void *dn_shm_stage_early(void *arg)
 {
     dn_shm_t *shm = arg;
@@ -260,7 +263,7 @@ void dn_shm_stage_meet(dn_shm_t *shm, const dn_shm_peer_t *peer)
     }
 }
 
-/** Is memory to be brought in early? Not where it may run out, or cores are few: there it comes as it is needed. */
+/** Is memory to be brought in early? Where memory may run out, or cores are few, it comes as it is needed. */
 static int dn_shm_stage_is_early(const dn_shm_t *shm, const dn_job_t *job)
 {
     return DN_SHM_STAGE_CACHES <= shm->stage.count && shm->memfd && !shm->counted && dn_thread_has_others()
@@ -310,7 +313,7 @@ void dn_shm_stage_close(dn_shm_t *shm)
     free(shm->stage.granule);
 }
 
-/** A turn more: is it time to take another granule? Where threads turn at once, one may not be counted. */
+/** Count a turn: is it time to take one more granule? Where threads turn at once, a turn may not be counted. */
 static int dn_shm_stage_is_due(dn_shm_stage_t *stage)
 {
     const uint32_t turns = dn_load_relaxed(&stage->turns) + 1;
@@ -320,7 +323,7 @@ static int dn_shm_stage_is_due(dn_shm_stage_t *stage)
            && dn_load_relaxed(&stage->populated) < DN_SHM_STAGE_WIDE;
 }
 
-/** Go on with a peer's own granule. @return 0: it has none, or not all of it has been read. */
+/** Begin a peer's own granule anew. @return 0: the peer has no granule, or not all its messages have been read. */
 static int dn_shm_stage_reuse(const dn_shm_t *shm, dn_shm_peer_t *peer)
 {
     if (NULL == peer->stage.granule || !dn_shm_stage_read(shm, peer->stage.granule)) {
@@ -330,7 +333,8 @@ static int dn_shm_stage_reuse(const dn_shm_t *shm, dn_shm_peer_t *peer)
     return 1;
 }
 
-/** Has a peer sent something in the last few turns? Threads do not look at what others receive: then it always has. */
+/** Has a message of the peer come in the last few turns? Where there are threads, the answer is always yes: a thread does not read what
+ * others receive. */
 static int dn_shm_stage_is_answered(dn_shm_peer_t *peer)
 {
     const uint32_t head = peer->threads || NULL == peer->rx ? peer->stage.turned + 1 : peer->rx->line.head;
@@ -354,7 +358,7 @@ static int dn_shm_stage_add(dn_shm_t *shm, dn_shm_peer_t *peer)
     return NULL != granule;
 }
 
-/** Have room in another granule for a peer, or in its own once more. @return 0: none has been read. */
+/** Make room for a peer in another granule, or in its own granule once more. @return 0: none of them has been read. */
 static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, enum dn_shm_walk walk)
 {
     dn_lock(&shm->stage.lock);
@@ -367,7 +371,7 @@ static int dn_shm_stage_move(dn_shm_t *shm, dn_shm_peer_t *peer, enum dn_shm_wal
     return found;
 }
 
-/** Nothing is free: look for readers that have ended, now and then. */
+/** Count a turn that found no granule. Now and then look for readers that have ended. */
 static void dn_shm_stage_missed(dn_shm_t *shm)
 {
     dn_lock(&shm->stage.lock);
@@ -377,8 +381,9 @@ static void dn_shm_stage_missed(dn_shm_t *shm)
     dn_unlock(&shm->stage.lock);
 }
 
-/** How often does the sender look for a granule that has been read, before it takes new memory? Half as often each time that this was
- * in vain, until there is nothing left to halve: then it begins anew. Not where the reader cannot run meanwhile, nor in a long stream. */
+/** How often does the sender look for a granule that has been read, before it takes new memory? After each wait in vain half as often, down
+ * to 0; then as often as at first. The sender does not wait where the receiver cannot run meanwhile, nor where the stage has fewer than
+ * DN_SHM_STAGE_FIRST granules, or DN_SHM_STAGE_CACHES and more. */
 static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_peer_t *peer)
 {
     /* Another thread may change these: then it is one wait more, or less. */
@@ -389,7 +394,7 @@ static uint32_t dn_shm_stage_patience(const dn_shm_stage_t *stage, const dn_shm_
     return waits ? DN_SHM_STAGE_PATIENCE >> peer->stage.vain : 0;
 }
 
-/** Have room in a granule for a peer's next message. @return 0: none is free. */
+/** Make room in a granule for a peer's next message. @return 0: no granule is free. */
 static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
 {
     const int chooses = dn_shm_stage_is_answered(peer) || dn_shm_stage_is_piece(len);
@@ -422,7 +427,7 @@ static int dn_shm_stage_turn(dn_shm_t *shm, dn_shm_peer_t *peer, size_t len)
     return found;
 }
 
-/** A message has been written, of so many bytes: which way do the next ones go? */
+/** A message of @p len bytes has been written: learn its time, and choose the walk of the next messages. */
 static void dn_shm_walk_next(dn_shm_peer_t *peer, size_t len)
 {
     const dn_shm_t *shm = (const dn_shm_t *) peer->base.iface;

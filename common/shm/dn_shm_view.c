@@ -3,12 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_view.c
- * Views: allocated segments of peers, mapped here when a key first names them, and kept for the next time.
+ * Views: allocated segments of peers. A segment is mapped here when a key first names it, and the view is kept for the next use.
  *
- * A peer may name as many segments as it likes, in announcements or in keys that it gives to its users. Each of them is one mapping, of
- * which a process has some 65000 for all purposes. So DN_SHM_VIEWS of a peer are kept at most. For one more, that goes which was
- * unused for longest; it is mapped again when a key names it again. What dn_segment_map() gave to a caller stays. Where all of
- * them are such, nothing more of that peer is mapped: PUSH and PULL go by messages.
+ * A peer may name any number of segments, in announcements or in keys that it gives to its users. Each view is one mapping, and a process
+ * can have some 65000 mappings for all purposes. So DN_SHM_VIEWS views of a peer are kept at most. Where one more is needed, the view
+ * that was unused for longest is unmapped. It is mapped again when a key names its segment again. A view that dn_segment_map() gave to
+ * the user stays. Where all views of a peer are such, no further segment of that peer is mapped: PUSH and PULL go by messages.
  */
 #include "dn_config.h"
 
@@ -30,7 +30,7 @@
  *
  *   KEPT ---> GIVEN    dn_segment_map()
  *    |
- *    +------> STALE    its segment was freed
+ *    +------> STALE    the peer has freed its segment
  */
 enum dn_shm_view_state {
     DN_SHM_VIEW_KEPT,  /**< for the next time; it goes when it is in the way */
@@ -49,7 +49,7 @@ struct dn_shm_view {
     enum dn_shm_view_state state;
 };
 
-/** Only one that is KEPT has anywhere to go. */
+/** Change the state of a view. Only a KEPT view changes its state. */
 static void dn_shm_view_turn(dn_shm_view_t *view, enum dn_shm_view_state to)
 {
     if (DN_SHM_VIEW_KEPT == view->state) {
@@ -69,13 +69,13 @@ static void dn_shm_unmap_view(dn_shm_peer_t *peer, dn_shm_view_t *view)
     free(view);
 }
 
-/** May it be unmapped? */
+/** May a view be unmapped? */
 static int dn_shm_is_idle(const dn_shm_view_t *view)
 {
     return 0 == view->users && DN_SHM_VIEW_GIVEN != view->state;
 }
 
-/** Unmap the views whose segments were freed since. */
+/** Unmap the views whose segments their peer has freed. */
 static void dn_shm_drop_freed(dn_shm_peer_t *peer)
 {
     for (dn_shm_view_t *view = peer->views.first, *next; NULL != view; view = next) {
@@ -87,7 +87,7 @@ static void dn_shm_drop_freed(dn_shm_peer_t *peer)
     }
 }
 
-/** Have room for one view more. @return 0: each is in use, or given to a caller. */
+/** Make room for one more view. @return 0: each view is in use, or was given to the user. */
 static int dn_shm_make_room(dn_shm_peer_t *peer)
 {
     dn_shm_view_t *oldest = NULL;
@@ -113,15 +113,15 @@ static int dn_shm_make_room(dn_shm_peer_t *peer)
     return 0;
 }
 
-/** What a failed call says of a key: nothing, when this process has reached one of its limits. */
+/** The status for a failed call. An error by a limit of this process says nothing about the key: DN_ERR_UNSUPPORTED. */
 static dn_status_t dn_shm_map_error(void)
 {
     return EMFILE == errno || ENFILE == errno || ENOMEM == errno ? DN_ERR_UNSUPPORTED : DN_ERR_RANGE;
 }
 
 /**
- * Map an allocated segment of a peer, which the key says it is: a memfd of this user that cannot shrink, as long as the key says.
- * DN_ERR_RANGE: it is none. DN_ERR_UNSUPPORTED: no descriptor or memory for it now.
+ * Map the allocated segment of a peer that a key names. The segment has to be a memfd of this user that cannot shrink, of the length
+ * that the key says. DN_ERR_RANGE: it is no such segment. DN_ERR_UNSUPPORTED: there is no descriptor or memory for it now.
  */
 static dn_status_t dn_shm_map_view(dn_shm_peer_t *peer, const dn_key_t *key, dn_shm_view_t **view_p)
 {
@@ -193,7 +193,7 @@ void dn_shm_leave_view(dn_shm_peer_t *peer, dn_shm_view_t *view)
     dn_port_unlock(peer->base.iface->port);
 }
 
-/** The view of a key, which becomes the first: what was unused for longest is the last. NULL: there is none. */
+/** Find the view of a key, and put it first in the list: so the view that was unused for longest is last. NULL: there is none. */
 static dn_shm_view_t *dn_shm_find_view(dn_shm_peer_t *peer, const dn_key_t *key)
 {
     for (dn_shm_view_t **at = &peer->views.first; NULL != *at; at = &(*at)->next) {

@@ -3,13 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_watch.c
- * What a process does now and then while it polls: it forgets who has closed, and by a slow clock it looks after its
- * peers and tries again what it had no descriptor or memory for.
+ * Chores of a process that polls. The process drops senders that have closed. By a slow clock it checks whether its peers
+ * live, and looks again at senders for which it had no descriptor or memory.
  *
- * A peer that is killed says nothing, and who only waits for its messages sends it nothing either. So each peer's process is
- * looked at once in 500 ms and 2 ms more for each peer. The looks are spread over that time, since each takes some 20 us, so
- * that looks never take more than 1 % of the time. A process that closed its port has left in
- * order: that is no news unless something is sent to it.
+ * A peer that is killed tells nothing, and a process that only waits for the peer's messages does not find out by sending. So
+ * the process of each peer is checked once in a round of 500 ms, and 2 ms more for each peer. The checks are spread over the
+ * round. A check takes some 20 us, so all checks never take more than 1 % of the time. A process that has closed its port has
+ * left in order: its end is no loss unless a message is sent to it.
  */
 #include "dn_config.h"
 
@@ -18,16 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Polls between two looks at the clock: some 3 us of vain ones, and 1/4 s where the process sleeps between them. */
+/** Polls between two looks at the clock. Polls in vain take some 3 us together, or 1/4 s where the process sleeps between polls. */
 #define DN_SHM_POLLS 256
 
-/** Milliseconds in which each peer is looked at once, and how many more for each of them. */
+/** Milliseconds of a round in which each peer is checked once, and further milliseconds of the round for each peer. */
 #define DN_SHM_WATCH_MS      500u
 #define DN_SHM_WATCH_MORE_MS 2u
-/** A process that did not poll for longer than that need not catch up. */
+/** A process that did not poll for longer than this need not make up for more checks than are due in this time. */
 #define DN_SHM_WATCH_AWAY_MS 500u
 
-/** Milliseconds from an attempt for which there was no descriptor or memory to the next. */
+/** Milliseconds from an attempt for which there was no descriptor or memory to the next attempt. */
 #define DN_SHM_RETRY_MS 200u
 
 uint64_t dn_shm_now_ns(void)
@@ -50,7 +50,7 @@ void dn_shm_watch_start(dn_shm_t *shm)
     shm->watched_ms = dn_shm_now_ms();
 }
 
-/** One of the processes that could end without a word? */
+/** Could the process of this peer end without telling this process? */
 static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
 {
     const dn_shm_peer_t *peer = (const dn_shm_peer_t *) base;
@@ -59,14 +59,14 @@ static int dn_shm_is_watched(const dn_shm_t *shm, const dn_peer_base_t *base)
            && 0 == dn_load_acquire_u32(&peer->map.header->closed);
 }
 
-/** Has it ended? Not when nothing can be told of this process either: /proc is not there any more. */
+/** Has the process of a peer ended? No, if this very process seems to have ended, too: then /proc is not there any more. */
 static int dn_shm_has_ended(const dn_shm_t *shm, const dn_shm_peer_t *peer)
 {
     return dn_shm_gone(peer->process.os_pid, peer->process.start_time)
            && !dn_shm_gone((uint32_t) getpid(), shm->start_time);
 }
 
-/** Look at the next so many peers. */
+/** Check the next @p looks peers. */
 static void dn_shm_look_after(dn_shm_t *shm, uint32_t looks)
 {
     uint32_t at = 0;
@@ -88,7 +88,7 @@ static void dn_shm_look_after(dn_shm_t *shm, uint32_t looks)
     }
 }
 
-/** As many looks as the time since the last asks for. */
+/** Check as many peers as are due after @p elapsed_ms milliseconds. */
 static void dn_shm_watch(dn_shm_t *shm, uint64_t elapsed_ms)
 {
     const uint32_t elapsed = elapsed_ms < DN_SHM_WATCH_AWAY_MS ? (uint32_t) elapsed_ms : DN_SHM_WATCH_AWAY_MS;

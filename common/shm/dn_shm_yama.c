@@ -3,20 +3,21 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_shm_yama.c
- * Where the kernel's Yama module restricts it (/proc/sys/kernel/yama/ptrace_scope is 1), a process reads and writes the
- * memory of its descendants only, and of processes that have named it, or an ancestor of it. Peers are siblings: so each
- * names the launcher from which all of them descend, from its first port to its last. Nobody else is let in.
+ * The kernel's Yama module may restrict access to memory (/proc/sys/kernel/yama/ptrace_scope is 1). Then a process may read
+ * and write the memory of its descendants, and of processes that have named it or an ancestor of it to Yama. Peers are
+ * siblings. So each process names the launcher from which all of them descend, while it has a port open. No other process
+ * gets access.
  *
- * The launcher is the first ancestor outside of the own process group: mpirun and its daemons, as shells do, give each
- * program a group, and scripts that stand between share it. Where the group's ancestors end before, the eldest that it has is
- * named. Process 1 is named in a PID namespace of its own only, where it is the container's: on a host all processes
- * descend from it. A process that has no other parent there names nobody.
+ * The launcher is the first ancestor outside of the process's own process group: mpirun and its daemons, as shells do, give
+ * each program a group, and scripts between them share this group. Where there is no ancestor outside of the group, the eldest
+ * ancestor is named. Process 1 is named only in a PID namespace that is not the initial one, where process 1 belongs to the
+ * container. On a host, all processes descend from process 1. There, a process with no other parent names no process.
  *
- * Peers that have no launcher in common, as those of two jobs, do not reach each other's memory: the probe when they connect
- * says so, and the core processors of both ends move the bytes.
+ * Peers that have no launcher in common, as the processes of two jobs, do not reach each other's memory. The probe when they
+ * connect finds this out, and the core processors of both ends move the bytes.
  *
- * The kernel keeps one name a process and does not tell it. So a name that another library gave before is replaced, and is not
- * there any more after the last port has closed.
+ * The kernel keeps one name for each process, and does not show it. So a name that another library gave before is replaced, and
+ * does not come back after the last port has closed.
  */
 #include "dn_config.h"
 
@@ -31,14 +32,14 @@
 /** The initial PID namespace has this inode number in every Linux kernel. */
 #define DN_SHM_INIT_PID_NS 0xeffffffcu
 
-/** Ports share what a process has of this; one forked from a process with ports has nothing yet. */
+/** The data that all ports of a process share. A child of fork() has no port yet, and names its launcher anew. */
 static struct {
     dn_lock_t lock;
     pid_t process;
     uint32_t ports; /**< that count on the name; 0: nobody is named by us */
 } dn_shm_yama;
 
-/** All processes of the host descend from this one. */
+/** Do all processes of the host descend from this process? */
 static int dn_shm_is_everybodys(pid_t pid)
 {
     struct stat info;
@@ -46,7 +47,7 @@ static int dn_shm_is_everybodys(pid_t pid)
     return 1 == pid && (0 != stat("/proc/self/ns/pid", &info) || DN_SHM_INIT_PID_NS == info.st_ino);
 }
 
-/** 0: there is none that may be named. */
+/** The launcher; 0: there is none that may be named. */
 static pid_t dn_shm_launcher(void)
 {
     const pid_t group = getpgrp();
