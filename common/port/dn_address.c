@@ -10,7 +10,7 @@
 #include "dn_port.h"
 
 #define DN_ADDRESS_MAGIC 0x61646e64u /* "dnda" */
-/** Before each part; its bytes follow. */
+/** The head of a device's part of an address. The bytes of the part follow. */
 typedef struct dn_address_part {
     char device[DN_DEVICE_NAME_MAX];
     uint32_t len;

@@ -20,16 +20,17 @@
 #include "dn_turn.h"
 #include "dn_wait.h"
 
-/** @name Enrolment: of the process, however many ports it has */
+/** @name Enrolment: once for the process, for any number of ports */
 /** @{ */
 /**
- * In a process of several threads, the kernel answers only when each core has run something else, which takes tens of
- * milliseconds. Then a thread of its own waits for that answer, and ends.
+ * In a process of several threads, the kernel answers the enrolment only after each core has run something else. This takes tens
+ * of milliseconds, so a thread of this library waits for the answer, and ends.
  *
  *   NONE --begin, one thread--> OVER
  *   NONE --begin, several-----> ASKED --wait--> OVER
  *
- * A child of fork() begins anew, whatever a thread of its parent was about to do. It has one thread at first, and asks by itself.
+ * A child of fork() begins anew at NONE, even if its parent was at ASKED. The child has one thread at first, and enrols without
+ * another thread.
  */
 typedef enum dn_enrolment { DN_ENROLMENT_NONE, DN_ENROLMENT_ASKED, DN_ENROLMENT_OVER } dn_enrolment_t;
 

@@ -17,7 +17,7 @@ dn_ship_t *dn_core_ship(dn_peer_base_t *peer)
     return peer->core.ship;
 }
 
-/** Blocks for one message: at most @p max bytes. @return bytes. */
+/** Collect the next blocks of a walk for one message: at most @p max bytes. @return bytes. */
 static uint64_t dn_core_collect_blocks(dn_sg_cursor_t *at, dn_block_t *block, uint32_t *count, uint64_t max)
 {
     uint64_t total = 0;
@@ -33,7 +33,7 @@ static uint64_t dn_core_collect_blocks(dn_sg_cursor_t *at, dn_block_t *block, ui
     return total;
 }
 
-/** See to it that the peer has the program that an operation names, before its messages. DN_OK: it has. */
+/** Ship the program that an operation names, ahead of the operation's messages. DN_OK: the peer has the program. */
 static dn_status_t dn_core_send_program(dn_core_op_t *op)
 {
     dn_ship_t *ship = dn_core_ship(op->peer);
@@ -59,7 +59,7 @@ static dn_status_t dn_core_send_program(dn_core_op_t *op)
     return status;
 }
 
-/** Send the next message of a PUSH or PULL. DN_OK: sent. DN_ERR_AGAIN: there is no credit, or too much is asked already. */
+/** Send the next message of a PUSH or PULL. DN_OK: sent. DN_ERR_AGAIN: there is no credit, or too many requests wait for answers. */
 static dn_status_t dn_core_send_next(dn_core_op_t *op)
 {
     const int push = DN_CORE_OP_PUSH == op->kind;
@@ -142,7 +142,7 @@ static dn_status_t dn_core_send_amo(dn_core_op_t *op)
     return status;
 }
 
-/** Send what may be sent of one operation. DN_OK: all of it is out. */
+/** Send as many messages of an operation as may be sent. DN_OK: all its messages are sent. */
 static dn_status_t dn_core_send(dn_core_op_t *op)
 {
     if (DN_CORE_OP_AMO == op->kind) {
@@ -158,8 +158,8 @@ static dn_status_t dn_core_send(dn_core_op_t *op)
     return status;
 }
 
-/** As dn_core_send(). A device may find meanwhile that the peer is lost: the caller ends the operation then, as on any error. The
- * completions of others may start operations inside of that. */
+/** As dn_core_send(). A device may find meanwhile that the peer is lost. Then the caller ends the operation, as on any error. As a peer
+ * is lost, the completions of its other operations may start new operations. */
 static dn_status_t dn_core_advance(dn_core_op_t *op)
 {
     op->advances = 1;
@@ -168,7 +168,7 @@ static dn_status_t dn_core_advance(dn_core_op_t *op)
     return status;
 }
 
-/** Start an operation that is filled in; on an error it is gone. Behind others to its peer it waits. */
+/** Start an operation whose fields are set. It waits behind other operations to its peer. On an error the operation is freed. */
 static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
 {
     dn_core_t *core = &port->core;
@@ -186,7 +186,7 @@ static dn_status_t dn_core_start(dn_port_t *port, dn_core_op_t *op)
     return DN_INPROGRESS;
 }
 
-/** Walk both sides from their start. Of a program that is too long to be shipped, the blocks are sent. */
+/** Set the walks of both sides to their start. A program that is too long to be shipped is sent as blocks. */
 static void dn_core_start_walks(dn_core_op_t *op)
 {
     const dn_xfer_t *xfer = &op->xfer;
@@ -288,7 +288,7 @@ dn_status_t dn_core_aotf_lines(dn_peer_t *hot, const dn_lines_t *ring, const voi
     return dn_botf(hot, DN_CHAN_CORE, DN_CORE_LINES, &lines, sizeof(lines), data, len);
 }
 
-/** A PUSH is stored at the target, or an atomic operation done there. */
+/** Handle the reply to a PUSH or an atomic operation, which the target has done. */
 static int dn_core_on_done(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const dn_core_reply_t *reply)
 {
     const enum dn_core_kind kind = DN_CORE_PUSH_DONE == tag ? DN_CORE_OP_PUSH : DN_CORE_OP_AMO;
@@ -303,7 +303,7 @@ static int dn_core_on_done(dn_port_t *port, dn_peer_base_t *src, unsigned tag, c
     return 1;
 }
 
-/** Bytes of a PULL have come. */
+/** Handle a reply with bytes of a PULL. */
 static int dn_core_on_data(dn_port_t *port, dn_peer_base_t *src, const dn_core_reply_t *reply,
                            const uint8_t *data, size_t len)
 {
@@ -356,7 +356,7 @@ void dn_core_handler(dn_peer_t *hot, unsigned tag, const void *data, size_t len,
     }
 }
 
-/** Operations of this process, oldest first; one that waits holds back later ones to its peer only. */
+/** Send the waiting operations of this process, oldest first. An operation that still waits holds back later ones to its peer only. */
 static int dn_core_progress_sending(dn_port_t *port)
 {
     dn_core_t *core = &port->core;

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * What the target does of the core processor's work without its program and without the port's lock: all that a message asks of memory.
- * A device calls it when the message comes, in whatever thread reads it. What needs tables of the port, such as programs that were
- * shipped, is left to the handler, and so is every refusal: there is one place for those.
+ * The part of the target's work that needs neither a call of its program nor the port's lock: the accesses to memory that a message asks
+ * for. A device calls these functions when the message comes, in the thread that reads it. Messages that need tables of the port, as
+ * programs that were shipped, are left to the handler. So is every refusal: refusals are made in one place.
  */
 #include "dn_config.h"
 
@@ -117,7 +117,7 @@ static dn_status_t dn_core_amo_alone(const dn_core_alone_t *alone, const uint8_t
     return DN_OK;
 }
 
-/** The blocks of a PUSH or PULL, in a segment that the device knows. */
+/** Read the blocks of a PUSH or PULL, whose segment the device knows. */
 static dn_status_t dn_core_side_alone(const dn_core_alone_t *alone, const dn_core_request_t *request,
                                       const uint8_t *bytes, size_t len, dn_core_side_t *side,
                                       uint8_t **base_p)

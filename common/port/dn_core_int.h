@@ -3,8 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_core_int.h
- * Inside of the core processor: the messages, and what its two sides share. dn_core.c and dn_core_op.c are the initiator's
- * side, dn_core_serve.c the target's, and dn_core_alone.c what of that a device can do without the program.
+ * Inside of the core processor: the messages, and the functions that both sides share. dn_core.c and dn_core_op.c are the
+ * initiator's side, dn_core_serve.c is the target's. dn_core_alone.c is the part of the target's work that a device can do
+ * without a call of the program.
  */
 #ifndef DN_CORE_INT_H
 #define DN_CORE_INT_H
@@ -15,10 +16,10 @@
 #include "dn_ship.h"
 #include "dn_xfer.h"
 
-/** Requests of a process to a peer that may wait for their answers at once; the next operation waits until some have come. */
+/** Requests to a peer that may wait for their answers at the same time. The next operation waits until some answers have come. */
 #define DN_CORE_ASKED_MAX 1024
-/** Answers to a peer that may wait for credit at once: what DN_CORE_ASKED_MAX allows, and refusals of PUSHes that the peer has
- * ended already. A peer that asks for more does not keep to the rule, and is cut off. */
+/** Answers to a peer that may wait for credit at the same time: DN_CORE_ASKED_MAX, and refusals of PUSHes that the peer has ended
+ * already. A peer that asks for more breaks the rule, and is cut off. */
 #define DN_CORE_ANSWERS_MAX (4 * DN_CORE_ASKED_MAX)
 /** Blocks described in one message. */
 #define DN_CORE_BLOCKS     32
@@ -38,17 +39,17 @@ enum dn_core_tag {
 };
 
 enum {
-    DN_CORE_LAST = 1 << 0,   /**< of a PUSH: reply */
-    DN_CORE_STATUS = 1 << 1, /**< store the status word before the reply */
+    DN_CORE_LAST = 1 << 0,   /**< last message of a PUSH: the target replies */
+    DN_CORE_STATUS = 1 << 1, /**< the target stores the status word before its reply */
     DN_CORE_USE = 1 << 2,    /**< a dn_core_use_t follows, no blocks */
-    DN_CORE_FIRST = 1 << 3,  /**< of a PUSH or PULL: no message of it went before */
+    DN_CORE_FIRST = 1 << 3,  /**< first message of a PUSH or PULL */
 };
 
 typedef struct dn_core_request {
-    uint64_t id; /**< handle of an operation of the initiator, as replies name it */
+    uint64_t id; /**< handle of the operation at the initiator; replies name it */
     uint32_t sid;
     uint32_t sid_generation;
-    uint32_t blocks; /**< dn_block_t that follow, from the segment's start; of a use: its program's slot */
+    uint32_t blocks; /**< dn_block_t that follow, placed in the segment; DN_CORE_USE: the program's slot */
     uint32_t flags;
     uint64_t off; /**< PULL: place of these blocks in the byte stream; PUSH: the status word's offset */
     uint64_t value;
@@ -56,12 +57,12 @@ typedef struct dn_core_request {
 
 /** The remote side of a transfer: a use of a program that the target has. */
 typedef struct dn_core_use {
-    uint64_t id; /**< of the program, at the initiator */
+    uint64_t id; /**< id of the program at the initiator */
     uint64_t count;
     int64_t extent;
-    uint64_t roff; /**< of its origin */
+    uint64_t roff; /**< offset of the use's origin in the segment */
     uint64_t len;  /**< bytes of the whole transfer */
-    uint64_t at;   /**< PUSH: place of the data that follow in the byte stream; PULL: 0 */
+    uint64_t at;   /**< PUSH: place of the data that follow, in the byte stream; PULL: 0 */
 } dn_core_use_t;
 
 typedef struct dn_core_amo {
@@ -78,9 +79,9 @@ typedef struct dn_core_amo {
 typedef struct dn_core_reply {
     uint64_t id;
     int32_t status;
-    uint32_t flags; /**< DN_CORE_USE, of what is answered */
+    uint32_t flags; /**< DN_CORE_USE, as in the request */
     uint64_t off;   /**< PULL: place of the data in the byte stream */
-    uint64_t len;   /**< PULL: bytes that this reply settles; with an error none follow */
+    uint64_t len;   /**< PULL: bytes that this reply settles; with an error no data follow */
 } dn_core_reply_t;
 
 /** A line for the LLCM; its data follow. */
@@ -92,7 +93,7 @@ typedef struct dn_core_line {
 /** Several lines of a ring; their data follow. */
 typedef struct dn_core_lines {
     dn_lines_t ring;
-    uint64_t flag; /**< of the first */
+    uint64_t flag; /**< flag of the first line */
 } dn_core_lines_t;
 
 _Static_assert(sizeof(dn_core_lines_t) == 32, "peers agree on the layout");
@@ -109,42 +110,42 @@ typedef struct dn_core_op {
     dn_peer_base_t *peer;
     enum dn_core_kind kind;
     uint64_t id;
-    int waits;      /**< the operation is in dn_core_peer_t::operations */
-    int advances;   /**< dn_core_advance() is at it, whose caller ends it where its peer is lost */
+    int waits;      /**< not 0: the operation is in dn_core_peer_t::operations */
+    int advances;   /**< not 0: dn_core_advance() sends it; if the peer is lost then, its caller ends it */
     uint32_t asked; /**< its share of dn_core_peer_t::asked */
     dn_status_t status;
     dn_key_t key;
     dn_xfer_t xfer;           /**< PUSH, PULL */
-    dn_xfer_sides_t sides;    /**< of it */
-    int ships;                /**< the remote side is a use of a program, and the peer is sent that program */
-    uint32_t slot;            /**< of its program at the peer; DN_SHIP_SLOTS: not taken yet */
+    dn_xfer_sides_t sides;    /**< the checked sides of xfer */
+    int ships;                /**< not 0: the remote side is a use of a program that is shipped */
+    uint32_t slot;            /**< slot of its program at the peer; DN_SHIP_SLOTS: not taken yet */
     dn_sg_cursor_t local_at;  /**< PUSH: next byte to send */
-    dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; when it ships, in the byte stream */
-    uint64_t settled;         /**< PULL: bytes that came or failed */
+    dn_sg_cursor_t remote_at; /**< next byte to send or to ask for; if it ships, in the byte stream */
+    uint64_t settled;         /**< PULL: bytes that have come or failed */
     dn_amo_t amo;
 } dn_core_op_t;
 
-/** An operation towards a peer, zeroed but for its handle. NULL: no memory. */
+/** Make an operation towards a peer: zeros, but for its handle. NULL: memory ran out. */
 dn_core_op_t *dn_core_op_new(dn_core_t *core, dn_peer_base_t *peer, enum dn_core_kind kind);
-/** The operation of a reply from this peer, or NULL. */
+/** Find the operation that a reply from this peer names, or NULL. */
 dn_core_op_t *dn_core_op_find(const dn_core_t *core, const dn_peer_base_t *src, uint64_t id,
                               enum dn_core_kind kind);
-/** Have an operation wait behind its peer's others: for credit, or for answers to what was asked before. */
+/** Have an operation wait behind the other operations to its peer: for credit, or for answers to earlier requests. */
 void dn_core_wait(dn_core_t *core, dn_core_op_t *op);
 void dn_core_wait_no_more(dn_core_t *core, dn_core_op_t *op);
-/** None of a peer's operations waits any more. */
+/** Take all operations to a peer out of those that wait. */
 void dn_core_stop_sending(dn_core_t *core, dn_peer_base_t *peer);
 /** May one more request go to the peer of this operation? */
 int dn_core_may_ask(const dn_core_op_t *op);
-/** One more request has gone there. */
+/** Count a request of this operation that has gone to its peer. */
 void dn_core_ask(dn_core_op_t *op);
-/** All answers to what was asked for this operation have come, or none is expected any more. */
+/** No answer for this operation is expected any more: its requests do not count against the limit. */
 void dn_core_asks_nothing(dn_core_op_t *op);
-/** The operation needs its program at the peer no more. */
+/** The operation does not need its program at the peer any more. */
 void dn_core_leave_program(dn_core_op_t *op);
-/** Give an operation and its memory back. */
+/** Free an operation and its handle. */
 void dn_core_op_drop(dn_core_t *core, dn_core_op_t *op);
-/** End an operation: status words, memory, signal. */
+/** End an operation: write its status words, free it, signal its completion. */
 void dn_core_finish(dn_port_t *port, dn_core_op_t *op, dn_status_t status);
 /** @} */
 
@@ -163,7 +164,7 @@ static inline int dn_core_lines_fit(const dn_lines_t *ring, size_t len, uint64_t
            && ring->off < llcm_len && ring->depth <= (llcm_len - ring->off) / DN_CORE_LINE_BYTES;
 }
 
-/** Of a transfer's bytes from @p off on, how many of @p most go to a peer in one message. */
+/** Bytes of a transfer, from @p off on, that go to a peer in one message: at most @p most. */
 static inline uint64_t dn_core_piece(const dn_peer_base_t *peer, uint64_t off, uint64_t most)
 {
     return 0 == peer->cut || most < peer->cut ? most : most - (off + most) % peer->cut;
@@ -175,25 +176,25 @@ dn_ship_t *dn_core_ship(dn_peer_base_t *peer);
 /** The remote side of a transfer, as a message describes it to the target. */
 typedef struct dn_core_side {
     dn_segment_t *segment;
-    dn_sg_t sg; /**< of block, or use */
+    dn_sg_t sg; /**< describes `block`, or `use` */
     dn_block_t block[DN_CORE_BLOCKS];
     dn_prog_use_t use;
-    dn_ship_prog_t *prog; /**< of use */
-    uint64_t base;        /**< bytes from the segment's start */
-    uint64_t total;       /**< bytes of all of it */
-    uint64_t at;          /**< of these, before the data of this message */
-    size_t len;           /**< bytes of the message that describe it */
+    dn_ship_prog_t *prog; /**< the program of `use` */
+    uint64_t base;        /**< offset in the segment that `sg` starts from, in bytes */
+    uint64_t total;       /**< bytes of the whole side */
+    uint64_t at;          /**< bytes of the side before the data of this message */
+    size_t len;           /**< bytes of the message that describe the side */
 } dn_core_side_t;
 
-/** @name What a message does to the memory of this process, whoever serves it (dn_core_alone.c) */
+/** @name The effects of a message on the memory of this process, in a handler or in a device (dn_core_alone.c) */
 /** @{ */
 /** Store a line. @return 0: the message is malformed. */
 int dn_core_put_line(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len);
 /** Store lines of a ring. @return 0: the message is malformed. */
 int dn_core_put_lines(uint8_t *llcm, uint64_t llcm_len, const uint8_t *bytes, size_t len);
-/** Store the status word of a PUSH, if it has one, behind its data. DN_ERR_RANGE: not in the LLCM. */
+/** Store the status word of a PUSH, if it has one, after its data. DN_ERR_RANGE: the word is not in the LLCM. */
 dn_status_t dn_core_put_status(uint8_t *llcm, uint64_t llcm_len, const dn_core_request_t *request);
-/** Run an atomic operation in a segment. */
+/** Run an atomic operation in a segment. @param[out] old  The value before. */
 dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *message, uint64_t *old);
 /** @} */
 
@@ -201,15 +202,15 @@ dn_status_t dn_core_run(uint8_t *base, uint64_t len, const dn_core_amo_t *messag
 dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *request, const uint8_t *bytes,
                                 size_t len);
 
-/** Do what a message asks for. @return 0: it is malformed. */
+/** Serve a message of an initiator. @return 0: the message is malformed. */
 int dn_core_serve(dn_port_t *port, dn_peer_base_t *src, unsigned tag, const uint8_t *bytes, size_t len);
 
-/** Send what waits for credit at the target. @return answers that are complete. */
+/** Send the answers that wait for credit at the target. @return answers that are complete. */
 int dn_core_serve_progress(dn_port_t *port);
 
 /** Drop the answers to a peer. */
 void dn_core_serve_lost(dn_core_t *core, dn_peer_base_t *peer);
-/** The peer of a queue of answers, of which there are some. */
+/** The peer of a queue of answers that is not empty. */
 dn_peer_base_t *dn_core_answering(dn_queue_t *queue);
 
 #endif

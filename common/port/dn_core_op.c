@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The operations of the initiator: their table, those that wait, and their end.
+ * The operations of the initiator: their table, their queues, and their end.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * What a message of the core processors is to a transfer, for devices that give transfers other times than messages.
+ * Tells which part of a transfer a message of the core processors is, for devices that give transfers other times than messages.
  */
 #include "dn_config.h"
 
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/** The request of a PUSH or PULL. */
+/** The part that a request of a PUSH or PULL is. */
 static dn_core_part_t dn_core_request_part(unsigned tag, const void *message, size_t len)
 {
     dn_core_request_t request;

@@ -12,10 +12,10 @@
 
 #include "dn_log.h"
 
-/** Messages sent for one answer before the next has its turn. */
+/** Messages that are sent for one answer before the next answer has its turn. */
 #define DN_CORE_TURN 16
 
-/** What a peer asked: bytes to send (PULL), or a ready reply. */
+/** An answer to a peer: bytes to send (PULL), or a ready reply. */
 typedef struct dn_core_answer {
     dn_queue_item_t item; /**< first: in dn_core_peer_t::answers */
     dn_peer_base_t *peer;
@@ -29,14 +29,14 @@ typedef struct dn_core_answer {
     dn_block_t block[]; /**< of sg */
 } dn_core_answer_t;
 
-/** A peer cannot be served. */
+/** Cut off a peer that cannot be served. */
 static void dn_core_cut_off(dn_port_t *port, dn_peer_base_t *peer, const char *why)
 {
     dn_log_error("%s PID %" PRIu32 "; it is cut off", why, peer->pid);
     dn_port_peer_lost(port, peer);
 }
 
-/** An answer to a peer, with room for blocks. NULL: the peer is cut off. */
+/** Make an answer to a peer, with room for blocks. NULL: the peer is cut off. */
 static dn_core_answer_t *dn_core_answer_new(dn_port_t *port, dn_peer_base_t *peer, unsigned tag,
                                             const dn_core_reply_t *reply, size_t blocks)
 {
@@ -70,7 +70,7 @@ static void dn_core_enqueue(dn_core_t *core, dn_core_answer_t *answer)
     dn_queue_push(&core->answering, &answer->peer->core.answers, &answer->item);
 }
 
-/** Does the refusal of this PUSH wait already? Each of its messages that fails asks for it again. */
+/** Does the refusal of this PUSH wait for credit already? Each failed message of a PUSH asks for the refusal again. */
 static int dn_core_refused(const dn_peer_base_t *peer, const dn_core_reply_t *reply)
 {
     for (const dn_core_answer_t *at = dn_fifo_first(&peer->core.answers.items); NULL != at;
@@ -118,7 +118,7 @@ dn_status_t dn_core_read_blocks(dn_core_side_t *side, const dn_core_request_t *r
     return DN_OK;
 }
 
-/** Copy a use out of a message, and find its program. DN_ERR_PROTO: malformed, or that was not shipped. */
+/** Copy a use out of a message, and find its program. DN_ERR_PROTO: the message is malformed, or the program was not shipped. */
 static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *side,
                                     const dn_core_request_t *request, const uint8_t *bytes, size_t len)
 {
@@ -143,7 +143,7 @@ static dn_status_t dn_core_read_use(const dn_peer_base_t *src, dn_core_side_t *s
     return status;
 }
 
-/** The segment that a message names. NULL with the reason: it is not there, or the device does not open it to this peer. */
+/** Find the segment that a message names. NULL, with the reason: there is none, or the device does not open it to this peer. */
 static dn_segment_t *dn_core_segment(dn_port_t *port, const dn_peer_base_t *src, uint32_t sid,
                                      uint32_t generation, dn_status_t *status_p)
 {
@@ -174,7 +174,7 @@ static dn_status_t dn_core_read_side(dn_port_t *port, const dn_peer_base_t *src,
     return status;
 }
 
-/** Start a walk through a side that is good. */
+/** Start a walk through a side that has been checked. */
 static void dn_core_start_side(dn_sg_cursor_t *cursor, const dn_core_side_t *side, const dn_sg_t *sg)
 {
     dn_sg_start(cursor, sg, (uintptr_t) side->segment->base + side->base, side->total);
@@ -246,7 +246,7 @@ static int dn_core_on_pull(dn_port_t *port, dn_peer_base_t *src, const dn_core_r
     return 1;
 }
 
-/** A piece of a program that transfers are to name. */
+/** Take a piece of a program that is shipped. Later transfers name the program. */
 static int dn_core_on_program(dn_port_t *port, dn_peer_base_t *src, const uint8_t *bytes, size_t len)
 {
     dn_ship_t *ship = dn_core_ship(src);
@@ -310,7 +310,7 @@ static dn_status_t dn_core_answer(dn_port_t *port, dn_core_answer_t *answer)
     return DN_OK;
 }
 
-/** The answers to the peer whose turn it is, each as far as its turn and the credit go. @return those that are complete. */
+/** Send the answers to the peer whose turn it is, each as far as its turn and the credit allow. @return answers that are complete. */
 static int dn_core_serve_peer(dn_port_t *port, dn_queue_t *queue)
 {
     dn_core_t *core = &port->core;

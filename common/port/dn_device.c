@@ -60,7 +60,7 @@ static dn_status_t dn_port_open_device(dn_port_t *port, const char *spec, char *
     return DN_OK;
 }
 
-/** Tell the last device, which was opened late, what the others have been told; or close it again. */
+/** Tell a device that was opened late all that the other devices have been told. On an error the device is closed again. */
 static dn_status_t dn_port_catch_up(dn_port_t *port)
 {
     dn_iface_t **last = &port->ifaces;

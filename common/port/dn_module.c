@@ -3,12 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Which devices there are: those of this build, those that the program added, and modules, which are found by the names of their
- * files and loaded when a list of devices names them.
+ * The devices that there are: the devices of this build, the devices that the program has added, and modules. A module is found
+ * by the name of its file, and loaded when a list of devices names it.
  *
- * A module stays for the life of the process, since nobody knows when the last thread has left its code. The list of
- * modules only grows. Its lock is a leaf: while a module loads, which runs foreign code under the loader's lock, it is not held;
- * of two threads that load the same one, both get the same.
+ * A module stays for the life of the process, since it is not known when the last thread has left its code. The list of modules
+ * only grows. No other lock is taken under its lock: the lock is not held while a module loads, which runs foreign code under the
+ * loader's lock. Two threads that load the same module get the same device.
  */
 #include "dn_config.h"
 
@@ -50,7 +50,7 @@ static const dn_device_t *dn_module_built_in_find(const char *name)
 #define DN_MODULE_SUFFIX ".so"
 #define DN_MODULE_SYMBOL "dn_device_module"
 
-/** A device that is not built in. Never freed. */
+/** The entry of a device that is not built in. It is never freed. */
 typedef struct dn_module {
     struct dn_module *next;
     const dn_device_t *device; /**< NULL: file is still to be loaded */
@@ -73,7 +73,7 @@ static dn_module_t *dn_module_get(const char *name)
     return module;
 }
 
-/** Enter a device, which has no entry. @param file  becomes the entry's. @return NULL: no memory. */
+/** Make an entry for a device that has none. @param file  Becomes the entry's. @return NULL: memory ran out. */
 static dn_module_t *dn_module_enter(const char *name, char *file)
 {
     dn_module_t **last = &dn_module_first;
@@ -91,7 +91,7 @@ static dn_module_t *dn_module_enter(const char *name, char *file)
 }
 /** @} */
 
-/** Folders of modules, separated by colons; to be freed. NULL: no memory. */
+/** Folders of modules, separated by colons. The caller frees the string. NULL: memory ran out. */
 static char *dn_module_folders(void)
 {
     const char *named = secure_getenv("DN_DEVICE_PATH");
@@ -103,7 +103,7 @@ static char *dn_module_folders(void)
                : folders;
 }
 
-/** The length of the device's name in that of a module's file; 0: it is none. */
+/** The length of the device's name in the name of a module's file; 0: the file is no module. */
 static size_t dn_module_name_len(const char *file)
 {
     const size_t around = strlen(DN_MODULE_PREFIX) + strlen(DN_MODULE_SUFFIX);
@@ -145,7 +145,7 @@ static void dn_module_look_into(const char *folder)
     free(entry);
 }
 
-/** Enter the modules of all folders; of two with one name the first counts. */
+/** Make entries for the modules of all folders. Of two modules with one name the first counts. */
 static void dn_module_look(void)
 {
     char *rest = NULL;
@@ -213,7 +213,7 @@ static const dn_device_t *dn_module_load(const char *name, const char *file)
     return NULL;
 }
 
-/** There is none of the name: say where it was looked for. */
+/** Log that there is no device of this name, and where it was looked for. */
 static void dn_module_unknown(const char *name, const char *spec)
 {
     char names[128] = "";
@@ -230,7 +230,7 @@ static void dn_module_unknown(const char *name, const char *spec)
     free(folders);
 }
 
-/** An entry has its device, unless it had one before. @return what it has. */
+/** Set the device of an entry, unless the entry has one already. @return the entry's device. */
 static const dn_device_t *dn_module_settle(dn_module_t *module, const dn_device_t *device)
 {
     pthread_mutex_lock(&dn_module_lock);
@@ -250,7 +250,7 @@ static dn_module_t *dn_module_find(const char *name)
     return module;
 }
 
-/** The same, and where there is none yet, in the folders as they are now. */
+/** Find the entry of a name. Where there is none, look in the folders as they are now. */
 static dn_module_t *dn_module_seek(const char *name)
 {
     dn_module_t *module = dn_module_find(name);

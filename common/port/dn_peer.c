@@ -11,7 +11,7 @@
 #include "dn_port.h"
 #include "dn_xfer.h"
 
-/** Arrows of the drawing in dn_device.h. */
+/** The arrows of the drawing in dn_device.h. */
 #define TO(life) DN_TURN_TO(DN_PEER_##life)
 const uint32_t dn_peer_turns[] = {
     [DN_PEER_NEW] = TO(CAME) | TO(CONNECTED) | TO(LOST) | TO(FORGOTTEN),
@@ -38,7 +38,7 @@ static dn_status_t dn_gone_botf(dn_peer_t *peer, unsigned channel, unsigned tag,
     return DN_ERR_UNREACH;
 }
 
-/** Where a device has no entry of its own, and when the peer is gone: dn_botf() says so. */
+/** dn_botf_lend() where the device has no entry of its own, or the peer is gone: the caller then uses dn_botf(), which tells. */
 static dn_status_t dn_no_lend(dn_peer_t *peer, unsigned channel, unsigned tag, const void *head,
                               size_t head_len, const void *body, size_t body_len, dn_comp_t *comp)
 {
@@ -104,13 +104,13 @@ static dn_status_t dn_gone_atomic(dn_peer_t *peer, const dn_amo_t *amo)
     return DN_ERR_UNREACH;
 }
 
-/** Not before everybody has been told whose memory the peer's process may still write. */
+/** dn_fence() of a peer that is gone. It does not end before all callers have been told whose memory the peer's process may still write. */
 static dn_status_t dn_gone_fence(dn_peer_t *peer)
 {
     return 0 != dn_load_acquire_u32(&((dn_peer_base_t *) peer)->outstanding) ? DN_INPROGRESS : DN_ERR_UNREACH;
 }
 
-/** Where a device has no entry of its own, and when the peer is gone. */
+/** dn_peek() where the device has no entry of its own, or the peer is gone. */
 static dn_status_t dn_no_peek(dn_peer_t *peer, unsigned channel, unsigned looks, dn_message_t *message)
 {
     (void) peer;
@@ -150,7 +150,7 @@ dn_peer_t *dn_peer_nobody(void)
 }
 /** @} */
 
-/** @name The device's entry, else the core processor: both are given what has been checked here */
+/** @name Transfers by the device's entry, or else by the core processor: the arguments are checked here */
 /** @{ */
 typedef dn_status_t (*dn_peer_transfer_fn_t)(dn_peer_t *hot, const dn_xfer_t *xfer);
 
@@ -195,7 +195,7 @@ static dn_status_t dn_peer_atomic(dn_peer_t *hot, const dn_amo_t *amo)
 }
 /** @} */
 
-/** Have callers use these from now on. Each entry is one store, since they may call meanwhile: see dn_inline.h. */
+/** Have callers use these functions from now on. Each entry is one store, since callers may call meanwhile: see dn_inline.h. */
 static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
 {
     dn_store_release(&hot->ops.botf, ops->botf);
@@ -213,7 +213,7 @@ static void dn_peer_wear(dn_peer_t *hot, const dn_peer_ops_t *ops)
     dn_store_release(&hot->ops.wake, ops->wake);
 }
 
-/** Answer DN_ERR_UNREACH from now on. */
+/** Have all calls of a peer return DN_ERR_UNREACH from now on. */
 static void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_ops_t ops = dn_gone.hot.ops;
@@ -229,7 +229,7 @@ static void dn_peer_undress(dn_port_t *port, dn_peer_base_t *peer)
     dn_peer_wear(&peer->hot, &ops);
 }
 
-/** Make what callers use of what the device offers, the core processor and the fault wrapper. */
+/** Set the functions that callers use, from the entries of the device, the core processor and the fault wrapper. */
 static void dn_peer_dress(dn_port_t *port, dn_peer_base_t *peer)
 {
     dn_peer_ops_t ops = peer->ops;
@@ -271,7 +271,7 @@ dn_peer_base_t *dn_port_find_peer(dn_port_t *port, const uint64_t nonce[2])
     return peer;
 }
 
-/** The port knows a peer from now on, or is connected to one that it knew. One that has left already stays LOST. */
+/** Enter a new peer into the port, or note that the port is now connected to a peer that it knew. A peer that has left already stays LOST. */
 static void dn_port_enter(dn_port_t *port, dn_peer_base_t *peer, enum dn_peer_life life)
 {
     if (NULL == dn_port_find_peer(port, peer->nonce)) {
@@ -295,7 +295,7 @@ void dn_port_adopt(dn_port_t *port, dn_peer_base_t *peer)
     dn_port_enter(port, peer, DN_PEER_CAME);
 }
 
-/** Tell channels of a peer: all, or those that keep a word with it. */
+/** Tell channels that a peer is lost: all channels, or only those that have set a pointer for the peer (dn_peer_set_user()). */
 static void dn_port_tell_lost(dn_port_t *port, dn_peer_base_t *peer, int all)
 {
     for (unsigned channel = 0; channel < DN_CHAN_MAX; channel++) {
@@ -322,7 +322,7 @@ void dn_port_forget(dn_port_t *port, dn_peer_base_t *peer)
     }
 }
 
-/** Connect by the first device that can. */
+/** Connect by the first device that can reach the peer. */
 static dn_status_t dn_port_connect(dn_port_t *port, const void *address, const dn_address_head_t *head,
                                    dn_peer_base_t **peer_p)
 {

@@ -13,7 +13,7 @@
 #include "dn_log.h"
 #include "dn_param.h"
 
-/** Who only reads takes it, too. */
+/** The port's lock. Calls that only read the port take it, too. */
 static pthread_mutex_t *dn_port_mutex(const dn_port_t *port)
 {
     return &((dn_port_t *) (uintptr_t) port)->lock;
@@ -92,7 +92,7 @@ static void dn_port_device_message(dn_peer_t *src, unsigned tag, const void *dat
     peer->iface->device->message(peer, tag, data, len);
 }
 
-/** The LLCM is where a device needs it to be; the others take what is there. */
+/** Place the LLCM: in the memory of a device that needs it there, or else in private memory. The other devices use it where it is. */
 static dn_status_t dn_port_place_llcm(dn_port_t *port)
 {
     void *memory = NULL;
@@ -124,7 +124,7 @@ static void dn_port_init_lock(dn_port_t *port)
     pthread_mutexattr_destroy(&attr);
 }
 
-/** A copy for devices that are opened late. */
+/** Copy a string of the configuration, for devices that are opened late. */
 static dn_status_t dn_port_keep(const char **text, char **copy)
 {
     if (NULL == *text) {
@@ -146,7 +146,7 @@ static dn_status_t dn_port_configure(dn_port_t *port, const dn_config_t *config)
     return DN_OK != status ? status : dn_port_keep(&port->config.provider_exclude, &port->provider_exclude);
 }
 
-/** Undo dn_open() from wherever it got to. */
+/** Undo dn_open(), complete or not. */
 static void dn_port_destroy(dn_port_t *port)
 {
     /* First, so that what is in flight is not signalled: its owners may be gone. */
@@ -310,7 +310,7 @@ void dn_handler_clear(dn_port_t *port, unsigned channel)
     dn_port_unlock(port);
 }
 
-/** Everything that is not a ring: rare, so out of the way of the poll. */
+/** All work of progress that is not a ring's. It is rare, so it is kept out of the poll. */
 static __attribute__((noinline)) int dn_port_side_work(dn_port_t *port)
 {
     int n = 0;
@@ -323,7 +323,7 @@ static __attribute__((noinline)) int dn_port_side_work(dn_port_t *port)
     return n;
 }
 
-/** @return the same events, which are counted. */
+/** Count events. @return @p events. */
 static inline int dn_port_count(dn_port_t *port, int events)
 {
     if (__builtin_expect(0 != events, 0)) {

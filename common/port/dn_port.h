@@ -19,13 +19,13 @@ struct dn_segment {
     dn_port_t *port;
     void *base;
     dn_key_t key;
-    dn_iface_t *owner; /**< device that allocated the memory; NULL: see mapped */
-    int mapped;        /**< not 0: anonymous memory of ours, to be unmapped */
+    dn_iface_t *owner; /**< device that allocated the memory; NULL: none, see `mapped` */
+    int mapped;        /**< not 0: anonymous memory that this library has to unmap */
     int live;
     dn_segment_t *next_free;
 };
 
-/** Segments by SID; entries are used again with the next generation. */
+/** Segments by SID. An entry is used again with the next generation. */
 typedef struct dn_segment_table {
     dn_segment_t **entry;
     uint32_t count;
@@ -40,7 +40,7 @@ typedef struct dn_llcm {
     uint64_t *taken;
 } dn_llcm_t;
 
-/** The function of a channel that hears of lost peers; fn NULL: none. */
+/** The function of a channel that is called for lost peers; fn NULL: none. */
 typedef struct dn_lost {
     dn_lost_fn_t fn;
     void *arg;
@@ -54,41 +54,40 @@ struct dn_port {
     dn_handler_t handler[DN_CHAN_MAX];
     dn_lost_t lost[DN_CHAN_MAX];
     dn_counters_t counters;
-    uint64_t events; /**< that dn_progress() and dn_recv() have returned; a thread-safe port may lose some */
+    uint64_t events; /**< sum of what dn_progress() and dn_recv() returned; threads may lose some */
     dn_peer_base_t *peers;
-    pthread_mutex_t lock; /**< recursive; taken only with threads */
-    unsigned depth;       /**< of the lock, where it is taken */
-    uint32_t *
-        bell; /**< dn_bell() of the devices that dn_open() has opened, for threads that must not wait for the lock */
+    pthread_mutex_t lock; /**< recursive; taken only where `threads` is set */
+    unsigned depth;       /**< depth of the lock, where it is taken */
+    uint32_t *bell; /**< dn_bell() of the devices of dn_open(), for threads that must not wait for the lock */
     dn_job_t job;
     dn_config_t config;
-    char *provider_include, *provider_exclude; /**< the config's */
+    char *provider_include, *provider_exclude; /**< copies of the strings of `config` */
     uint64_t nonce[2];
-    dn_auth_group_t auth; /**< of the own group, in place of job.key */
-    dn_pgid_t *group;     /**< let in */
+    dn_auth_group_t auth; /**< of this process's group, in place of job.key */
+    dn_pgid_t *group;     /**< admitted groups */
     uint32_t groups;
     uint32_t strangers; /**< dn_strangers() */
     dn_llcm_t llcm;
-    void *llcm_memory;      /**< of it, NULL: a device's */
-    dn_iface_t *llcm_owner; /**< whose it is then */
+    void *llcm_memory;      /**< memory of the LLCM; NULL: it belongs to a device */
+    dn_iface_t *llcm_owner; /**< that device */
     dn_segment_table_t segments;
 };
 
-/** The device of a name in the list @p spec: of this build, added, or of a module, which is loaded (dn_module.c). NULL: the log
- * line says why. */
+/** Find the device of a name in the list @p spec: a device of this build, an added device, or the device of a module, which is loaded
+ * (dn_module.c). NULL: there is none; the log line says why. */
 const dn_device_t *dn_device_find(const char *name, const char *spec);
 
 /** @name dn_device.c: the devices that a port has opened */
 /** @{ */
-/** Open every device of a list, as dn_open() takes it; those that do not work on this machine are passed over.
- * Errors are logged; what was open by then stays so, for dn_port_close_devices(). */
+/** Open every device of a list, written as for dn_open(). Devices that do not work on this machine are passed over. Errors are logged.
+ * After an error, devices that are open stay open: the caller calls dn_port_close_devices(). */
 dn_status_t dn_port_open_devices(dn_port_t *port, const char *spec);
-/** Close all; last that whose memory the LLCM is, as threads of the others write to it until they are
- * closed. */
+/** Close all devices. The device that owns the memory of the LLCM is closed last: threads of other devices write to the LLCM until
+ * these devices are closed. */
 void dn_port_close_devices(dn_port_t *port);
 /** @} */
 
-/** @name dn_address.c: what a process says of how it is reached */
+/** @name dn_address.c: addresses, by which other processes reach this process */
 /** @{ */
 /** Start of an address; the parts of the devices follow. */
 typedef struct dn_address_head {
@@ -103,21 +102,21 @@ typedef struct dn_address_head {
     uint32_t pad;
 } dn_address_head_t;
 
-/** Check the head of an address of @p len bytes. Errors are logged. */
+/** Read and check the head of an address of @p len bytes. Errors are logged. */
 dn_status_t dn_address_read(const void *address, size_t len, dn_address_head_t *head);
-/** The part of a device in an address whose head is checked: *part_p NULL when there is none. DN_ERR_PROTO:
+/** Find the part of a device in an address whose head is checked. *part_p is NULL where there is none. DN_ERR_PROTO: the address is
  * malformed. */
 dn_status_t dn_address_find(const void *address, const dn_address_head_t *head, const char *device,
                             const void **part_p, size_t *len_p);
 /** @} */
 
-/** As dn_progress(), but look at everything. @return events; -1: not here, as another thread receives, or others wait for the lock
- * that this one holds. */
+/** As dn_progress(), but look at everything. @return events. -1: nothing was looked at, since another thread receives, or others wait for
+ * the lock that this thread holds. */
 int dn_port_poll_all(dn_port_t *port);
 
-/** A number that changes when something has come by this port. The lock is held. */
+/** A number that changes when a message has come by this port, or another event. The lock is held. */
 uint64_t dn_port_heard(const dn_port_t *port);
-/** Take the lock, unless another thread has it. @return 0: it has. */
+/** Take the lock, unless another thread has it. @return 0: another thread has it. */
 int dn_port_trylock(dn_port_t *port);
 
 /** A live segment of this process, or NULL. */

@@ -49,7 +49,7 @@ static dn_status_t dn_segment_grow(dn_segment_table_t *table, uint32_t first)
     return DN_OK;
 }
 
-/** A free entry with its next generation, not live yet. */
+/** Take a free entry of the table, with its next generation. The segment is not live yet. */
 static dn_segment_t *dn_segment_entry(dn_port_t *port, uint64_t len)
 {
     dn_segment_table_t *table = &port->segments;
@@ -75,7 +75,7 @@ static void dn_segment_give(dn_segment_t *segment)
     table->free = segment;
 }
 
-/** Let every device say how its peers reach memory that it did not allocate. */
+/** Have every device write into the key how its peers reach memory that the device did not allocate. */
 static void dn_segment_describe(dn_port_t *port, dn_segment_t *segment)
 {
     for (dn_iface_t *iface = port->ifaces; NULL != iface; iface = iface->next) {
@@ -99,7 +99,7 @@ dn_status_t dn_segment_register(dn_port_t *port, void *base, uint64_t len, dn_se
     return NULL == segment ? DN_ERR_NOMEM : DN_OK;
 }
 
-/** Private memory for a segment that no device can make mappable. */
+/** Allocate private memory for a segment where no device has memory that peers can map. */
 static dn_status_t dn_segment_private(dn_segment_t *segment)
 {
     segment->base = mmap(NULL, segment->key.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -110,7 +110,7 @@ static dn_status_t dn_segment_private(dn_segment_t *segment)
     return DN_OK;
 }
 
-/** Memory of the first device that has some which its peers can map. */
+/** Allocate memory for a segment from the first device whose memory its peers can map. */
 static dn_status_t dn_segment_shared(dn_port_t *port, dn_segment_t *segment)
 {
     dn_status_t status = DN_ERR_UNSUPPORTED;

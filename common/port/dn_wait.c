@@ -13,12 +13,12 @@
 #include "dn_clock.h"
 #include "dn_port.h"
 
-/** A flag besides those of the header. */
+/** A flag in addition to the flags of the header. */
 enum {
-    DN_WAIT_CLOCKED = 1 << 8 /**< a device lives by a clock */
+    DN_WAIT_CLOCKED = 1 << 8 /**< a device works by a clock */
 };
 
-/** A wait begins: look at what its turns depend on. @return 0: another thread has the lock, and nothing has begun. */
+/** Begin a wait: find the flags on which its turns depend. @return 0: another thread has the lock, and the wait has not begun. */
 static int dn_wait_begin(dn_port_t *port, dn_wait_t *wait, uint64_t steps, uint64_t now)
 {
     if (!dn_port_trylock(port)) {
@@ -36,7 +36,7 @@ static int dn_wait_begin(dn_port_t *port, dn_wait_t *wait, uint64_t steps, uint6
     return 1;
 }
 
-/** Has something come since the wait began? */
+/** Has something come by the port since the wait began? */
 static int dn_wait_has_heard(dn_port_t *port, const dn_wait_t *wait)
 {
     int heard = 1;
@@ -67,7 +67,7 @@ static int dn_wait_is_due(const dn_port_t *port, const dn_wait_t *wait, uint64_t
     return 0;
 }
 
-/** How long to sleep. */
+/** Microseconds of the next sleep. */
 static uint32_t dn_wait_nap_us(const dn_wait_t *wait, uint64_t now, int blind)
 {
     const uint64_t part = (now - wait->began_ns) / (1000 * DN_WAIT_PART);
@@ -84,7 +84,7 @@ static uint32_t dn_wait_nap_us(const dn_wait_t *wait, uint64_t now, int blind)
     return us;
 }
 
-/** S2. */
+/** Step S2 of dn_wait.h: sleep. */
 static dn_wait_end_t dn_wait_sleep(uint32_t *bell, uint32_t odd, uint32_t us)
 {
     const struct timespec pause = {.tv_nsec = (long) us * 1000};
@@ -97,7 +97,7 @@ static dn_wait_end_t dn_wait_sleep(uint32_t *bell, uint32_t odd, uint32_t us)
     return dn_bell_sleep(bell, odd, &pause) ? DN_WAIT_WOKEN : DN_WAIT_SLEPT;
 }
 
-/** S0 and the port's part of S1, or S2. */
+/** Steps S0 and the port's part of S1 of dn_wait.h, or step S2. */
 static dn_wait_end_t dn_wait_nap(dn_port_t *port, dn_wait_t *wait, uint64_t now)
 {
     const int blind = 0 != (wait->flags & DN_WAIT_BLIND);
