@@ -12,17 +12,17 @@
 #if defined(__x86_64__)
 #    include <cpuid.h>
 
-/** Up to here memcpy() copies by moves of its own accord. */
+/** Up to this length memcpy() copies by moves in any case. */
 #    define DN_COPY_MIN 2048u
 
 /**
- * From here on the processor's string instruction is faster, into a window and otherwise. Of whole lines it asks for no bytes that it
- * is to overwrite, and so many are on their way at once that between far cores it takes half the time of moves.
+ * From these lengths on the processor's string instruction is faster: into a window, and elsewhere. The instruction does not load whole
+ * lines that it overwrites, and it has many lines on their way at once. So between far cores it takes half the time of moves.
  */
 #    define DN_COPY_IN_STRING 448u
 #    define DN_COPY_STRING    8192u
 
-/** A sanitizer sees no bytes that the string instruction moves: there all is done by moves, so that it finds what it is for. */
+/** A sanitizer does not see the bytes that the string instruction moves. So under a sanitizer all is copied by moves. */
 #    if defined(__has_feature)
 #        define DN_COPY_FEATURE(name) __has_feature(name)
 #    else
@@ -34,14 +34,15 @@
 #        define DN_COPY_HIDES 0
 #    endif
 
-/** Bits of CPUID's leaf 7: moves of strings are fast, of short ones, too. */
+/** A bit of CPUID's leaf 7: the string instruction is fast, for short strings, too. */
 #    define DN_COPY_FSRM (1u << 4) /* EDX */
 
-/** Where a page's bytes go this far beyond the place of theirs in a page, a string's moves wait for each other. */
+/** Where the target's offset in its page is less than DN_COPY_HAZARD bytes beyond the source's offset in its page, the moves of the
+ * string instruction wait for each other. */
 #    define DN_COPY_PAGE   4096u
 #    define DN_COPY_HAZARD 64u
 
-/** Copy whole lines to where lines begin, by moves as wide as the caller's target has. @return bytes copied. */
+/** Copy whole lines to the starts of lines, by moves as wide as the target attribute of the caller allows. @return bytes copied. */
 static inline __attribute__((always_inline)) size_t dn_copy_lines(uint8_t *to, const uint8_t *from,
                                                                   size_t len)
 {
@@ -55,8 +56,8 @@ static inline __attribute__((always_inline)) size_t dn_copy_lines(uint8_t *to, c
 }
 
 /**
- * One move a line. A core has room for so many stores that wait for their lines: the wider they are, the more lines are
- * on their way.
+ * Copy by one move for each line. A core has room for a fixed number of stores that wait for their lines: the wider the stores, the
+ * more lines are on their way.
  */
 __attribute__((target("avx512f,prefer-vector-width=512"))) static size_t
 dn_copy_lines_at_once(uint8_t *to, const uint8_t *from, size_t len)
@@ -64,7 +65,7 @@ dn_copy_lines_at_once(uint8_t *to, const uint8_t *from, size_t len)
     return dn_copy_lines(to, from, len);
 }
 
-/** By moves: more than DN_LINE_BYTES. */
+/** Copy by moves. @param[in] len  More than DN_LINE_BYTES. */
 static void dn_copy_moves(uint8_t *t, const uint8_t *f, size_t len)
 {
     size_t done = DN_LINE_BYTES - (uintptr_t) t % DN_LINE_BYTES;
@@ -75,7 +76,7 @@ static void dn_copy_moves(uint8_t *t, const uint8_t *f, size_t len)
     memcpy(t + done, f + done, len - done);
 }
 
-/** Is the string instruction the way to go? 0: not known yet. */
+/** Is the string instruction fast here? 0: not known yet. */
 static uint32_t dn_copy_string;
 enum { DN_COPY_STRING_NO = 1, DN_COPY_STRING_YES };
 
@@ -84,12 +85,12 @@ static __attribute__((noinline)) uint32_t dn_copy_ask(void)
     unsigned a, b, c, d;
     const int fast = !DN_COPY_HIDES && __get_cpuid_count(7, 0, &a, &b, &c, &d) && 0 != (d & DN_COPY_FSRM);
 
-    /* Whoever asks at the same time is told the same. */
+    /* Threads that ask at the same time store the same value. */
     dn_store_relaxed_u32(&dn_copy_string, fast ? DN_COPY_STRING_YES : DN_COPY_STRING_NO);
     return fast ? DN_COPY_STRING_YES : DN_COPY_STRING_NO;
 }
 
-/** By the string instruction. @return 0: it is not the way to go, and nothing was copied. */
+/** Copy by the string instruction. @return 0: the instruction is slow here, and nothing was copied. */
 static inline int dn_copy_by_string(uint8_t *t, const uint8_t *f, size_t len)
 {
     uint32_t string = dn_load_relaxed_u32(&dn_copy_string);
@@ -105,7 +106,7 @@ static inline int dn_copy_by_string(uint8_t *t, const uint8_t *f, size_t len)
     return 1;
 }
 
-/** By moves, of whoever is best at this length. */
+/** Copy by moves: those of memcpy() or of this file, whichever are faster at this length. */
 static inline void dn_copy_by_moves(uint8_t *t, const uint8_t *f, size_t len)
 {
     if (DN_COPY_MIN >= len) {
