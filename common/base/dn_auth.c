@@ -18,7 +18,7 @@ _Static_assert(sizeof(((dn_auth_way_t *) NULL)->cipher) == crypto_aead_chacha20p
 _Static_assert(sizeof(uint64_t) + DN_AUTH_TAIL == crypto_aead_chacha20poly1305_IETF_ABYTES,
                "two halves of a tag of Poly1305");
 
-/** What a hash is for; no two purposes have hashes in common (BLAKE2b's personalization). */
+/** Bytes of the name of a hash's purpose. Hashes of two purposes differ (BLAKE2b's personalization). */
 #define DN_AUTH_PURPOSE crypto_generichash_blake2b_PERSONALBYTES
 static const char dn_auth_for_root[DN_AUTH_PURPOSE + 1] = "dimmnet group   ";
 static const char dn_auth_for_secret[DN_AUTH_PURPOSE + 1] = "dimmnet exchange";
@@ -31,7 +31,7 @@ static const char dn_auth_for_way[2][DN_AUTH_PURPOSE + 1] = {"dimmnet to      ",
 static const char dn_auth_for_cipher[2][DN_AUTH_PURPOSE + 1] = {"dimmnet cipher o", "dimmnet cipher a"};
 static const char dn_auth_for_proof[2][DN_AUTH_PURPOSE + 1] = {"dimmnet opener  ", "dimmnet acceptor"};
 
-/** A hash of bytes under a key; key_len 0: anybody can make it. */
+/** A hash of bytes under a key. @param[in] key_len  0: no key, so that every process can make this hash. */
 static void dn_auth_hash(const char *purpose, const void *key, size_t key_len, const void *bytes, size_t len,
                          void *hash, size_t hash_len)
 {
@@ -39,7 +39,7 @@ static void dn_auth_hash(const char *purpose, const void *key, size_t key_len, c
                                                     (const uint8_t *) purpose);
 }
 
-/** Launchers that have no random bytes make keys of numbers that they have for other ends: each half is short then. */
+/** Can the key be guessed? A launcher without random bytes makes a key of numbers that it has for other uses: each half is short then. */
 static int dn_auth_is_weak(const dn_group_key_t *key)
 {
     uint64_t half[2];
@@ -153,7 +153,7 @@ uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, void *message, s
 
 /* Messages that nobody else reads */
 
-/** The key is that of one direction of one connection, so that the number alone makes a nonce. */
+/** The nonce of a message. The key belongs to one direction of one connection, so the number of the message suffices. */
 static void dn_auth_nonce(uint64_t number, uint8_t nonce[crypto_aead_chacha20poly1305_IETF_NPUBBYTES])
 {
     memset(nonce, 0, crypto_aead_chacha20poly1305_IETF_NPUBBYTES);

@@ -6,37 +6,35 @@
  * How processes of a network prove their identity to each other. This file knows no device: each device that leaves the host uses it
  * in the same way.
  *
- * A process group has a secret key of 128 bits, which its launcher hands to its processes. The key is never
- * sent. From it follow, each by a keyed hash (BLAKE2b) of its own purpose:
+ * A process group has a secret key of 128 bits, which its launcher gives to its processes. The key is never sent. These values
+ * follow from the key, each by a keyed hash (BLAKE2b) with a purpose of its own:
  *
  *     key --> root of the group                        shared by its processes
  *         --> secret half of the group's exchange      X25519
  *                 --> public half --> PGID             both are public: they stand in addresses
  *
- * Two groups that let each other in share a root, too: by the secret half of one and the public half of the
- * other. A process that lets a PGID in therefore trusts the processes that have the key behind that PGID, and
- * no others.
+ * Two groups that admit each other share a root, too. It follows from the secret half of one group and the public half of
+ * the other group. So a process that admits a PGID trusts the processes that have the key behind that PGID, and no others.
  *
- * A connection has an *opener* and an *acceptor*, and three messages come ahead of all others:
+ * A connection has an *opener* and an *acceptor*, and begins with three messages:
  *
- *     opener -> acceptor   HELLO      the opener's side; dn_auth_mac() by the root over all of it, the acceptor's number
- *                                     among it, so that only members make one, and it can be used nowhere else
+ *     opener -> acceptor   HELLO      the opener's side; dn_auth_mac() by the root over the whole HELLO. The HELLO holds the
+ *                                     acceptor's nonce. So only members can make it, and no other acceptor takes it
  *     acceptor -> opener   CHALLENGE  the acceptor's random bytes; dn_auth_prove() by DN_AUTH_ACCEPTOR
  *     opener -> acceptor   PROOF      dn_auth_prove() by DN_AUTH_OPENER
  *
- * Both proofs, and the secrets of the pair, follow from both sides: random bytes, number, PID and address of
- * each, in the order of their roles. So no proof is good for another pair, another connection, or the other
- * direction. An acceptor that sees a HELLO for the second time gets no PROOF for it. Before the PROOF the
- * acceptor keeps no more than a record of bounded size and life, and sends no more than it was sent.
+ * Both proofs, and the secrets of the pair, follow from both sides: the random bytes, nonce, PID and address of each side, in
+ * the order of their roles. So no proof is valid for another pair, another connection, or the other direction. A process that
+ * sends a copy of an old HELLO to the acceptor cannot make the PROOF. Before the PROOF the acceptor keeps no more than a record
+ * of bounded size and life, and sends no more bytes than it has received.
  *
- * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction
- * (DN_AUTH_HELLO), or a tag over its bytes and its number of 64 bits (DN_AUTH_FULL, SipHash-2-4). The word
- * holds off processes that cannot read the traffic. The tag holds off those that can, too: a message that is
- * forged, changed, or was seen before is not taken. With DN_AUTH_ENCRYPTED a message goes through dn_auth_encrypt() instead
- * (ChaCha20-Poly1305 of RFC 8439): nobody on the way reads more of it than its head. The holder of a secret wipes
- * it when it is not needed any more.
+ * From then on each message carries eight bytes of dn_auth_seal(): a secret word of the direction (DN_AUTH_HELLO), or a tag
+ * over the message's bytes and its number of 64 bits (DN_AUTH_FULL, SipHash-2-4). The word keeps out processes that cannot read
+ * the traffic. The tag also keeps out processes that can: a message that is forged, changed, or was seen before is not taken.
+ * With DN_AUTH_ENCRYPTED a message goes through dn_auth_encrypt() instead (ChaCha20-Poly1305 of RFC 8439): a process that reads
+ * the traffic can read only the head of the message. The holder of a secret wipes the secret when it is not needed any more.
  *
- * Threads: functions without state of their own; what they are given is the caller's.
+ * Threads: the functions have no state of their own. The caller owns the structures that it passes.
  *
  * Pinned by test/unit/dn_auth_takes_only_what_its_peer_has_made.c.
  */
@@ -49,42 +47,42 @@
 #define DN_AUTH_RANDOM   16u /**< bytes that a side adds to a connection */
 #define DN_AUTH_EXCHANGE 32u /**< bytes of the public half of a group */
 
-/** What a group derives from its key. Secret, but for exchange and pgid. */
+/** The values that a group derives from its key. Secret, but for exchange and pgid. */
 typedef struct dn_auth_group {
     uint8_t root[32];                   /**< shared by its processes */
     uint8_t secret[32];                 /**< secret half of the exchange */
-    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< public half of it */
+    uint8_t exchange[DN_AUTH_EXCHANGE]; /**< public half of the exchange */
     dn_pgid_t pgid;                     /**< follows from the public half */
-    int weak;                           /**< the key can be guessed */
+    int weak;                           /**< not 0: the key can be guessed */
 } dn_auth_group_t;
 
-/** What the processes of two groups share, or those of one. Secret. */
+/** The secret that the processes of two groups share, or the processes of one group. */
 typedef struct dn_auth_root {
     uint8_t byte[32]; /**< all secrets of connections follow from it */
 } dn_auth_root_t;
 
-/** What a side of a connection brings in. Public. */
+/** The values that a side brings into a connection. Public. */
 typedef struct dn_auth_side {
     uint8_t random[DN_AUTH_RANDOM]; /**< dn_auth_random(), anew for each connection */
-    uint64_t nonce[2];              /**< of its port */
-    uint8_t address[32];            /**< dn_auth_digest() of how it is reached */
+    uint64_t nonce[2];              /**< nonce of its port */
+    uint8_t address[32];            /**< dn_auth_digest() of its device's part of an address */
     uint32_t pid;                   /**< PID of its process */
     uint32_t pad;                   /**< 0 */
 } dn_auth_side_t;
 
-/** Which side of a connection a process is. */
+/** The role of a process in a connection. */
 typedef enum dn_auth_role { DN_AUTH_OPENER, DN_AUTH_ACCEPTOR } dn_auth_role_t;
 
 /** The secrets of one direction. */
 typedef struct dn_auth_way {
-    uint8_t key[16];    /**< of tags (DN_AUTH_FULL) */
-    uint64_t word;      /**< of DN_AUTH_HELLO */
+    uint8_t key[16];    /**< key of tags (DN_AUTH_FULL) */
+    uint64_t word;      /**< word of DN_AUTH_HELLO */
     uint8_t cipher[32]; /**< key of DN_AUTH_ENCRYPTED */
 } dn_auth_way_t;
 
 /** The secrets of a connection. */
 typedef struct dn_auth_pair {
-    uint8_t base[32];     /**< what proofs are made with */
+    uint8_t base[32];     /**< key of the proofs */
     dn_auth_way_t way[2]; /**< by the role of the sender */
 } dn_auth_pair_t;
 
@@ -92,20 +90,20 @@ typedef struct dn_auth_pair {
 /** @{ */
 
 /**
- * Derive what a group needs. Called once a port.
+ * Derive the values of a group from its key. Called once for each port.
  *
- * @retval DN_ERR_ACCESS  the library for this does not start, as without random numbers: allow getrandom in the sandbox.
+ * @retval DN_ERR_ACCESS  libsodium does not start, as without random numbers: allow getrandom in the sandbox.
  */
 DN_DEVICE_API dn_status_t dn_auth_group(const dn_group_key_t *key, dn_auth_group_t *group);
 
-/** The PGID of the group whose public half is this. */
+/** The PGID of the group with this public half. */
 DN_DEVICE_API void dn_auth_pgid(const uint8_t exchange[DN_AUTH_EXCHANGE], dn_pgid_t *pgid);
 
 /**
- * What the processes of this group share with those of another, or with each other.
+ * The secret that the processes of this group share with the processes of another group, or with each other.
  *
- * @param[in] exchange  The public half of the other group. The caller has compared dn_auth_pgid() of it with one that was
- *                      let in.
+ * @param[in] exchange  The public half of the other group. The caller has checked that dn_auth_pgid() of it is an admitted
+ *                      PGID.
  *
  * @retval DN_ERR_PROTO  no group has such a public half.
  */
@@ -113,30 +111,30 @@ DN_DEVICE_API dn_status_t dn_auth_root(const dn_auth_group_t *group, const uint8
                                        dn_auth_root_t *root);
 /** @} */
 
-/** Overwrite what is secret, or has secrets in it, before its memory is given back. */
+/** Overwrite a secret, or memory that holds secrets, before the memory is given back. */
 DN_DEVICE_API void dn_auth_wipe(void *secret, size_t len);
 
 /** @name Three messages */
 /** @{ */
 
-/** Bytes that nobody can foretell. */
+/** Random bytes, which no process can foretell. */
 DN_DEVICE_API void dn_auth_random(void *bytes, size_t len);
 
-/** A short name of bytes of any length. */
+/** A hash, without a key, of bytes of any length. */
 DN_DEVICE_API void dn_auth_digest(const void *bytes, size_t len, uint8_t digest[32]);
 
-/** What a HELLO ends with: a MAC over the bytes before. */
+/** The MAC at the end of a HELLO, over the bytes before it. */
 DN_DEVICE_API void dn_auth_mac(const dn_auth_root_t *root, const void *bytes, size_t len,
                                uint8_t mac[DN_AUTH_MAC]);
 
-/** Are two MACs the same? Takes the same time wherever they differ. */
+/** Are two MACs the same? The time of this call does not tell where they differ. */
 DN_DEVICE_API int dn_auth_same(const uint8_t one[DN_AUTH_MAC], const uint8_t other[DN_AUTH_MAC]);
 
-/** The secrets of a connection. Both sides get the same. */
+/** The secrets of a connection. Both sides get the same secrets. */
 DN_DEVICE_API void dn_auth_pair(const dn_auth_root_t *root, const dn_auth_side_t *opener,
                                 const dn_auth_side_t *acceptor, dn_auth_pair_t *pair);
 
-/** The proof of one role that it knows them, and means @p bytes (len 0: nothing more). */
+/** The proof that a side of role @p role knows the secrets of the pair. The proof also covers @p bytes. */
 DN_DEVICE_API void dn_auth_prove(const dn_auth_pair_t *pair, dn_auth_role_t role, const void *bytes,
                                  size_t len, uint8_t mac[DN_AUTH_MAC]);
 /** @} */
@@ -144,16 +142,16 @@ DN_DEVICE_API void dn_auth_prove(const dn_auth_pair_t *pair, dn_auth_role_t role
 /** @name Messages */
 /** @{ */
 
-/** The tag of a message of DN_AUTH_FULL; dn_auth_seal() and dn_auth_opens() are what callers use. */
+/** The tag of a message of DN_AUTH_FULL. Callers use dn_auth_seal() and dn_auth_opens() instead. */
 DN_DEVICE_API uint64_t dn_auth_tag(const dn_auth_way_t *way, uint64_t number, void *message, size_t len,
                                    size_t at);
 
 /**
  * Write the eight bytes by which a message shows its sender.
  *
- * @param[in]     number   Of the message in its direction, never the same twice.
- * @param[in,out] message  All of it, as it is sent.
- * @param[in]     at       Where the eight bytes are, a multiple of 8 at most len - 8; message is aligned to 8.
+ * @param[in]     number   Number of the message in its direction. No two messages have the same number.
+ * @param[in,out] message  The whole message, as it is sent; aligned to 8 bytes.
+ * @param[in]     at       Offset of the eight bytes: a multiple of 8, at most len - 8.
  */
 static inline void dn_auth_seal(dn_auth_mode_t mode, const dn_auth_way_t *way, uint64_t number, void *message,
                                 size_t len, size_t at)
@@ -165,10 +163,10 @@ static inline void dn_auth_seal(dn_auth_mode_t mode, const dn_auth_way_t *way, u
 }
 
 /**
- * Was a message made by a holder of the secrets of this direction? With DN_AUTH_FULL: as it is, under this
- * number. The caller sees to it that no number is taken twice.
+ * Was a message made by a holder of the secrets of this direction? With DN_AUTH_FULL: with these very bytes, under this
+ * number. The caller takes no number twice.
  *
- * @param[in] message  As for dn_auth_seal(). It is the same afterwards, but not meanwhile.
+ * @param[in] message  As for dn_auth_seal(). The call changes the message, and restores it before it returns.
  */
 static inline int dn_auth_opens(dn_auth_mode_t mode, const dn_auth_way_t *way, uint64_t number, void *message,
                                 size_t len, size_t at)
@@ -182,19 +180,19 @@ static inline int dn_auth_opens(dn_auth_mode_t mode, const dn_auth_way_t *way, u
 }
 /** @} */
 
-/** @name Messages that nobody else reads (DN_AUTH_ENCRYPTED) */
+/** @name Encrypted messages (DN_AUTH_ENCRYPTED) */
 /** @{ */
 
-/** Bytes at the end of such a message: the second half of its tag. The first half stands where dn_auth_seal() would write. */
+/** Bytes at the end of an encrypted message: the second half of its tag. The first half stands where dn_auth_seal() would write. */
 #define DN_AUTH_TAIL 8u
 
 /**
  * Encrypt a message. Its first bytes stay in clear; the tag covers them, too.
  *
- * @param[in]  number   Of the message in its direction. The caller never gives one twice, not even for a message that was not sent: two
- *                      messages under one number betray what is in them.
- * @param[in]  message  @p len bytes, of which the last DN_AUTH_TAIL, and eight at @p at, do not count.
- * @param[in]  at       Where the eight bytes are, within those in clear.
+ * @param[in]  number   Number of the message in its direction. The caller never gives a number twice, not even after a message that was
+ *                      not sent: two messages under one number betray their contents.
+ * @param[in]  message  @p len bytes. Of these, the last DN_AUTH_TAIL bytes, and eight bytes at @p at, have no meaning.
+ * @param[in]  at       Offset of these eight bytes, within the bytes that stay in clear.
  * @param[in]  clear    Bytes that stay in clear, at most len - DN_AUTH_TAIL.
  * @param[out] made     @p len bytes, apart from @p message.
  */
@@ -204,9 +202,9 @@ DN_DEVICE_API void dn_auth_encrypt(const dn_auth_way_t *way, uint64_t number, co
 /**
  * Decrypt a message where it lies.
  *
- * @param[in,out] message  Afterwards as dn_auth_encrypt() was given it, but for the bytes that do not count.
+ * @param[in,out] message  Afterwards the message that was given to dn_auth_encrypt(), but for the bytes without meaning.
  *
- * @return 0: no holder of the secrets of this direction made it so, under this number. What was encrypted is overwritten.
+ * @return 0: no holder of the secrets of this direction has made this message under this number. The encrypted bytes are overwritten.
  */
 DN_DEVICE_API int dn_auth_decrypt(const dn_auth_way_t *way, uint64_t number, void *message, size_t len,
                                   size_t at, size_t clear);

@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_choice.h
- * Which of two ways takes less time, where that depends on the machine, and on where two processes run: each is tried now and then,
- * and the way that took less time is taken. dn_pace.h has more ways, and two sides that have to agree.
+ * Choose the faster of two ways, where that depends on the machine, and on where two processes run. Each way is tried now and then,
+ * and the way that took less time is used. dn_pace.h has more ways, and two sides that have to agree.
  *
  * Units:    costs are in any unit that is the same for both ways.
- * Threads:  several may use a choice at once: they may lose a count or a sample.
+ * Threads:  several threads may use a choice at once. They may then lose a count or a sample.
  *
  * Pinned by test/unit/dn_choice_keeps_to_the_faster_way.c.
  */
@@ -19,27 +19,27 @@
 
 #include "dn_atomic.h"
 
-/** All zero at first: way 0 until way 1 is known to cost less. Private. */
+/** All zero at first. Between trials, way 0 is used until way 1 is known to cost less. Private. */
 typedef struct dn_choice {
     uint32_t cost[2]; /**< 0: not known */
     uint32_t made;    /**< size of all operations; wraps, and is not compared */
 } dn_choice_t;
 
-/** How often ways are tried, and how long. All of it is in the unit of an operation's size, and the same for each call. */
+/** How often ways are tried, and how long. All values are in the unit of an operation's size. Each call gets the same plan. */
 typedef struct dn_choice_plan {
-    uint32_t tries[2]; /**< size of the operations by each way at the begin of a round */
-    /** Of the tries of a way so much is timed, at their end. Those before find in the caches what the other way has left there, and bring
-     * in what this way needs. At least the size of the largest operation, at most that of the tries of a way. */
+    uint32_t tries[2]; /**< size of the operations by each way at the start of a round */
+    /** Size of the tries of a way that are timed: the last ones. The earlier tries find data of the other way in the caches, and bring in
+     * the data that this way needs. At least the size of the largest operation, at most the size of the tries of a way. */
     uint32_t counts;
-    uint32_t once;  /**< of the rest of a round, one operation in so much is timed; a power of 2 */
+    uint32_t once;  /**< in the rest of a round, one operation in this size is timed; a power of 2 */
     uint32_t every; /**< size of a round, a multiple of `once`; it divides 2^32, since the count wraps */
 } dn_choice_plan_t;
 
-/** What costs more costs much. */
+/** The largest cost that is kept. Larger costs are cut to this. */
 #define DN_CHOICE_MOST 1000000000
 
 /** The way of the next operation.
- * @param[in] size      How much it counts, not 0: 1 where operations are counted.
+ * @param[in] size      Size of the operation, not 0. It is 1 where operations are counted.
  * @param[out] timed_p  Whether the caller is to call dn_choice_learn(). */
 static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_t *plan, uint32_t size,
                                       bool *timed_p)
@@ -61,8 +61,8 @@ static inline unsigned dn_choice_make(dn_choice_t *choice, const dn_choice_plan_
     return 0 != second && second < first;
 }
 
-/** What an operation took. One that took far more than is known was disturbed, and counts less. Less counts more than more, so that a
- * first one that was disturbed is soon forgotten. */
+/** Learn the cost of an operation. An operation that took far longer than the known cost was disturbed, and counts less. A smaller cost
+ * changes the known cost more than a larger one: so a first operation that was disturbed is soon forgotten. */
 static inline void dn_choice_learn(dn_choice_t *choice, unsigned way, uint64_t took)
 {
     const int64_t known = dn_load_relaxed(&choice->cost[way]);

@@ -23,7 +23,7 @@ int dn_guests_may_come(const dn_auth_group_t *own, dn_auth_mode_t mode, const ch
     return 0;
 }
 
-/** Give memory with secrets in it back. */
+/** Wipe and free the memory of groups, which holds secrets. */
 static void dn_guests_free(dn_guest_t *guest, uint32_t count)
 {
     if (NULL != guest) {

@@ -18,7 +18,7 @@ typedef struct dn_guest {
     dn_pgid_t pgid;
     int met; /**< not 0: a process of the group has come, and the fields below are known */
     uint8_t exchange[DN_AUTH_EXCHANGE]; /**< public half of the group's key pair */
-    dn_auth_root_t root;                /**< secret that this process' group shares with that group */
+    dn_auth_root_t root;                /**< secret that this process's group shares with that group */
 } dn_guest_t;
 
 typedef struct dn_guests {

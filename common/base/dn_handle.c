@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/** Slots of a table that begins. */
+/** Slots of a table after its first growth. */
 #define DN_HANDLE_SLOTS 64
 
 void dn_handle_open(dn_handle_table_t *table, uint32_t first)
@@ -28,7 +28,7 @@ static uint32_t dn_handle_next(uint32_t generation)
     return UINT32_MAX == generation ? 1 : generation + 1;
 }
 
-/** Twice as many slots. @return 0: memory ran out. */
+/** Double the number of slots. @return 0: memory ran out. */
 static int dn_handle_grow(dn_handle_table_t *table)
 {
     const uint32_t count = 0 == table->count ? DN_HANDLE_SLOTS : 2 * table->count;

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_param.c
- * The table of parameters; texts and values of one.
+ * The table of parameters. A parameter is read from a text and written as a text.
  */
 #include "dn_config.h"
 
@@ -69,7 +69,7 @@ const dn_param_t *dn_param_find(dn_param_section_t section, const char *name)
     return NULL;
 }
 
-/** The index of a word. @return 0: it is none of them. */
+/** Find the index of a word. @return 0: @p text is none of the words. */
 static int dn_param_index(const char *const *word, const char *text, uint32_t *index_p)
 {
     for (uint32_t i = 0; NULL != word[i]; i++) {
@@ -91,7 +91,7 @@ uint32_t dn_param_words(const dn_param_t *param)
     return count;
 }
 
-/** Is it in the range of a member? Words are told by their indices. */
+/** Is a value in the range of a parameter? The value of a word is its index. */
 static int dn_param_fits(const dn_param_t *param, uint64_t value)
 {
     return NULL != param->word[0]
@@ -171,7 +171,7 @@ int dn_param_default(const dn_param_t *param, char *text, size_t size)
                                : dn_param_show(param, param->number, text, size);
 }
 
-/** Set a member from what its row or a user says. */
+/** Set the member of a parameter, from the default of its row or from a user's text. */
 static void dn_param_store(const dn_param_t *param, void *settings, const char *text, uint32_t value)
 {
     void *member = (char *) settings + param->offset;
@@ -206,7 +206,7 @@ void dn_param_defaults(dn_param_section_t section, void *settings)
     }
 }
 
-/** One sentence: what was given, and what is taken. */
+/** Log one sentence: the text that was given, and the values that are accepted. */
 static void dn_param_refuse(const dn_param_t *param, const char *text)
 {
     char accepted[DN_PARAM_TEXT];

@@ -22,22 +22,22 @@
 #include "dn_atomic.h"
 #include "dn_clock.h"
 
-/** After so long without a sleep, of so long at least, a thread is one among others. */
+/** A thread that has had no sleep of DN_THREAD_SLEPT_NS for DN_THREAD_FIRST_NS does not run ahead of programs any more. */
 #define DN_THREAD_FIRST_NS UINT64_C(2000000)
 #define DN_THREAD_SLEPT_NS UINT64_C(20000)
-/** So long a thread looks on after something came: more than an answer takes to the other side, and the next request back. */
+/** Nanoseconds for which a thread looks on after a request: more than the answer takes to the other side, and the next request back. */
 #define DN_AWAKE_ON_NS UINT64_C(50000)
-/** After looking on in vain it leaves out twice as many requests as the time before; doubled so many times at most. */
+/** A thread that has looked on in vain leaves out twice as many requests as the time before. The number is doubled so many times at most. */
 #define DN_AWAKE_VAIN 6u
-/** The core may be the program's: after so long the thread sleeps, whatever comes, */
+/** Nanoseconds after which the thread sleeps in any case, since the program may need the core. */
 #define DN_AWAKE_MOST_NS UINT64_C(1500000)
-/** for so long. */
+/** Nanoseconds of that sleep. */
 #define DN_AWAKE_OFF_NS UINT64_C(100000)
-/** A program that has not looked for so long, behind a lull, computes. */
+/** A program that does not look for so many nanoseconds after a lull computes. */
 #define DN_LULL_STOPPED_NS UINT64_C(50000)
 
-static uint32_t dn_thread_watched; /**< dn_thread_forked() is called in children */
-static uint32_t dn_thread_child;   /**< it was */
+static uint32_t dn_thread_watched; /**< not 0: dn_thread_forked() is called in children */
+static uint32_t dn_thread_child;   /**< not 0: dn_thread_forked() was called: this is such a child */
 
 static void dn_thread_forked(void)
 {

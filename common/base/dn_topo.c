@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/** More units than Linux is built for. */
+/** More processing units than Linux can be built for. */
 #define DN_TOPO_UNITS 16384
 #define DN_TOPO_WORDS (DN_TOPO_UNITS / 64)
-/** More caches than a unit has. */
+/** More caches than a processing unit has. */
 #define DN_TOPO_CACHES 10
 #define DN_TOPO_PATH   512
 
-/** Units by their number. */
+/** A set of processing units, by their numbers. */
 typedef struct dn_topo_set {
     uint64_t word[DN_TOPO_WORDS];
 } dn_topo_set_t;
@@ -34,7 +34,7 @@ static unsigned dn_topo_first(const dn_topo_set_t *set)
     return DN_TOPO_UNITS;
 }
 
-/** Where the caller may run. @return 0: the kernel does not tell. */
+/** The units on which the calling thread may run. @return 0: the kernel does not tell. */
 static int dn_topo_own(dn_topo_set_t *set)
 {
     _Static_assert(sizeof(set->word[0]) == sizeof(__cpu_mask), "cpu_set_t is made of such words, too");
@@ -55,7 +55,7 @@ dn_status_t dn_topo_allowed(dn_cpumask_t *mask)
     return DN_OK;
 }
 
-/** Read a list such as "0-3,8". @return its least unit, or DN_TOPO_UNITS: it is empty, or no such list. */
+/** Read a list such as "0-3,8". @return its least unit; DN_TOPO_UNITS: the file holds no list, or an empty one. */
 static unsigned dn_topo_scan(FILE *file, dn_topo_set_t *set)
 {
     unsigned first, last;
@@ -83,7 +83,7 @@ static unsigned dn_topo_scan(FILE *file, dn_topo_set_t *set)
     return dn_topo_first(set);
 }
 
-/** A number for those units that a file lists, if all of a set are among them; else 0. */
+/** A number for the list of units in a file, if the list holds all units of a set; else 0. */
 static uint32_t dn_topo_number(const char *path, const dn_topo_set_t *part)
 {
     dn_topo_set_t whole;
@@ -157,7 +157,7 @@ static uint32_t dn_topo_cache(const char *unit, const dn_topo_set_t *set)
     return 0;
 }
 
-/** All that the files of one unit say: the rest of the set lies where that one does, or nowhere. */
+/** Find the place of a set by the files of one of its units. A number is 0 where the rest of the set lies elsewhere. */
 static void dn_topo_look(const char *cpus, const dn_topo_set_t *set, uint32_t number[DN_TOPO_DEPTHS])
 {
     char unit[DN_TOPO_PATH / 2];

@@ -3,12 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_turn.h
- * Turns of an object's life, checked against its drawing.
+ * Turns: changes of an object's state, which are checked against the drawing of the object's life.
  *
- * An object that has a life has one enum of states. One function changes it, and a header draws the arrows. A
- * table next to that function says the same as the drawing: a row for each state, with the bits of those that
- * follow it. Builds that look for errors (--enable-debug, or a sanitizer: DN_CHECK_STATES) end the process at
- * a turn that the table does not have; in others the check is nothing.
+ * An object that has a life has one enum of states. One function changes the state, and a header draws the arrows. A table
+ * next to that function holds the same arrows: a row for each state, with the bits of the states that may follow. Builds
+ * that look for errors (--enable-debug, or a sanitizer: DN_CHECK_STATES) end the process at a turn that the table does not
+ * have. In other builds the check costs nothing.
  *
  * Pinned by test/unit/dn_turn_ends_what_is_not_drawn.
  */
@@ -17,14 +17,14 @@
 
 #include "dn_types.h"
 
-/** A state's bit in the rows of those before it. */
+/** The bit of a state in the rows of the states before it. */
 #define DN_TURN_TO(state) (UINT32_C(1) << (state))
 
-/** Say which turn it was, and end the process. @param[in] what  The object: "a request". */
+/** Write which turn was refused, and end the process. @param[in] what  The object: "a request". */
 DN_DEVICE_API void dn_turn_refuse(const char *what, unsigned from, unsigned to)
     __attribute__((noreturn, cold));
 
-/** Does the table have this turn? Else the process ends. */
+/** Check that the table has this turn. If not, the process ends. */
 static inline void dn_turn_check(const char *what, const uint32_t *table, unsigned from, unsigned to)
 {
 #ifdef DN_CHECK_STATES
