@@ -6,10 +6,10 @@
 
 #include "dn_cell.h"
 
-/** Bytes that are changed at a time where they have to be brought to an alignment first. */
+/** Bytes that are changed at a time where elements are first copied to aligned memory. */
 #define DN_ACC_ALIGNED_BYTES 1024
 
-/** What an operation makes of a word; both come extended to 64 bits. */
+/** The result of an operation on a word. Word and operand come extended to 64 bits. */
 static inline uint64_t dn_acc_combine(dn_acc_op_t op, int is_signed, uint64_t old, uint64_t operand)
 {
     const int less = is_signed ? (int64_t) old < (int64_t) operand : old < operand;
@@ -62,9 +62,9 @@ static inline uint64_t dn_acc_sums(uint32_t size, uint64_t old, uint64_t operand
     X(64, uint64_t, int64_t)
 
 /**
- * dn_acc_change_one_*: an aligned word by one atomic instruction; what was there goes to @p result.
- * dn_acc_change_by_*: the same by a loop around one; the word may be several of the element's.
- * dn_acc_plain_by_*: words that nobody else looks at now, of any alignment.
+ * dn_acc_change_one_*: change an aligned word by one atomic instruction; the old value goes to @p result.
+ * dn_acc_change_by_*: the same by a loop around compare and swap; the word may hold several elements.
+ * dn_acc_plain_by_*: change words of any alignment that no other thread or process uses now.
  */
 #define DN_ACC_CHANGE(bits, word_t, signed_t)                                                             \
     static inline word_t dn_acc_combine_##bits(dn_acc_op_t op, int is_signed, word_t old, word_t operand) \
@@ -157,11 +157,11 @@ DN_ACC_WORDS(DN_ACC_CHANGE)
 #undef DN_ACC_CHANGE
 #undef DN_ACC_WORDS
 
-/** Rows of fewer bytes are done before wider registers are worth the question. */
+/** For fewer bytes it does not pay to ask for wider registers. */
 #define DN_ACC_WIDE_MIN 64
 
 #if defined(__x86_64__)
-/** What is compiled for processors with wider registers. */
+/** Attribute of functions for processors with wider registers. */
 #    define DN_ACC_WIDE __attribute__((target("avx2")))
 /** Does this processor have them, and are they worth it for so many bytes? */
 static inline int dn_acc_is_wide(uint64_t len)
@@ -177,7 +177,7 @@ static inline int dn_acc_is_wide(uint64_t len)
 }
 #endif
 
-/** A row of words that nobody else looks at now, of any alignment: a loop for each of the operations that vectors have.
+/** Change a row of words of any alignment that no other thread or process uses now: one loop for each operation that vectors have.
  * @param attributes  Instructions that the compiler may use. */
 #define DN_ACC_WORD_ROW(bits, name, attributes)                                          \
     attributes static void dn_acc_row_##name(dn_acc_op_t op, int is_signed, uint8_t *at, \
@@ -211,15 +211,15 @@ DN_ACC_WORD_ROW(32, wide_32, DN_ACC_WIDE)
 DN_ACC_WORD_ROW(64, wide_64, DN_ACC_WIDE)
 #undef DN_ACC_WORD_ROW
 
-/** Do all bytes together make an aligned word, of the element's size or larger? */
+/** Do these bytes together make one aligned word, of the element's size or larger? */
 static inline int dn_acc_is_one_word(const void *at, uint64_t len)
 {
     return sizeof(uint64_t) >= len && 0 == (((uintptr_t) at | len) & (len - 1));
 }
 
 /**
- * Do they, and is there one instruction for the operation on it? To some operations it does not matter of how many words the bytes
- * are.
+ * Is there one atomic instruction for the operation on these bytes? For some operations it does not matter how many elements the bytes
+ * hold.
  */
 static inline int dn_acc_has_instruction(const dn_element_t *element, dn_acc_op_t op, const void *at,
                                          uint64_t len)
@@ -227,7 +227,7 @@ static inline int dn_acc_has_instruction(const dn_element_t *element, dn_acc_op_
     return DN_ACC_ATOMIC >= op && (element->size == len || (DN_ACC_SUM != op && dn_acc_is_one_word(at, len)));
 }
 
-/** One aligned word, by that instruction. */
+/** Change one aligned word by one atomic instruction. */
 static inline __attribute__((always_inline)) void dn_acc_change_one(uint64_t len, dn_acc_op_t op, void *at,
                                                                     const void *operand, void *result)
 {
@@ -247,7 +247,7 @@ static inline __attribute__((always_inline)) void dn_acc_change_one(uint64_t len
     }
 }
 
-/** Aligned words that make one, by any operation. */
+/** Change elements that together make one aligned word, by any operation. */
 static void dn_acc_change_word(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
                                void *result, uint64_t len)
 {
@@ -290,7 +290,7 @@ static void dn_acc_swap_word(uint32_t size, void *at, const void *value, const v
     }
 }
 
-/** Words that nobody else looks at now. Sums wrap around, as those of the atomic instructions do. */
+/** Change words that no other thread or process uses now. Sums wrap around, as those of the atomic instructions do. */
 static void dn_acc_plain_words(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
                                uint64_t n)
 {
@@ -312,7 +312,7 @@ static void dn_acc_plain_words(const dn_element_t *element, dn_acc_op_t op, void
     }
 }
 
-/** Floating-point numbers that nobody else looks at now, of any alignment: a loop for each operation. */
+/** Change floating-point numbers of any alignment that no other thread or process uses now: one loop for each operation. */
 #define DN_ACC_FLOAT(bits, float_t)                                                                 \
     static inline float_t dn_acc_float_combine_##bits(dn_acc_op_t op, float_t old, float_t operand) \
     {                                                                                               \
@@ -345,7 +345,7 @@ DN_ACC_FLOAT(32, float)
 DN_ACC_FLOAT(64, double)
 #undef DN_ACC_FLOAT
 
-/** A row of them. @param attributes  Instructions that the compiler may use. */
+/** Change a row of floating-point numbers. @param attributes  Instructions that the compiler may use. */
 #define DN_ACC_FLOAT_ROW(bits, name, attributes)                                                        \
     attributes static void dn_acc_float_row_##name(dn_acc_op_t op, uint8_t *at, const uint8_t *operand, \
                                                    uint64_t n)                                          \
@@ -380,7 +380,7 @@ static void dn_acc_floats(uint32_t size, dn_acc_op_t op, uint8_t *at, const uint
     }
 }
 
-/** Foreign elements by way of aligned memory. */
+/** Change foreign elements that are not aligned, in a copy that is aligned. */
 static void dn_acc_reduce_unaligned(const dn_element_t *element, dn_acc_op_t op, uint8_t *at,
                                     const uint8_t *operand, uint64_t n)
 {
@@ -402,7 +402,7 @@ static void dn_acc_reduce_unaligned(const dn_element_t *element, dn_acc_op_t op,
     }
 }
 
-/** Copy elements. What many have, one number, is no call. */
+/** Copy elements. For one number of 8 bytes, which is frequent, there is no call of memcpy(). */
 static inline void dn_acc_copy(void *to, const void *from, uint64_t bytes)
 {
     uint64_t word;
@@ -445,7 +445,7 @@ void dn_acc_apply_alone(const dn_element_t *element, dn_acc_op_t op, void *at, c
     dn_acc_alone(element, op, at, operand, result, n);
 }
 
-/** Aligned words, cell by cell. */
+/** Change aligned words, cell by cell. */
 static void dn_acc_change_cells(const dn_element_t *element, dn_acc_op_t op, void *at, const void *operand,
                                 void *result, uint64_t len)
 {
@@ -473,7 +473,7 @@ static __attribute__((noinline)) dn_status_t dn_acc_apply_inside(const dn_guard_
     return DN_OK;
 }
 
-/** The rest of dn_acc_apply(): what takes more than an instruction, or finds the gate closed. */
+/** The rest of dn_acc_apply(), with the guard: the change takes more than one instruction, or the gate is closed. */
 static __attribute__((noinline)) dn_status_t dn_acc_apply_guarded(const dn_guard_t *guard,
                                                                   const dn_element_t *element, dn_acc_op_t op,
                                                                   void *at, const void *operand, void *result,

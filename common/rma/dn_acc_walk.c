@@ -3,22 +3,22 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_acc_walk.c
- * Accumulates between layouts: which elements meet.
+ * Accumulates between layouts: find the pieces of memory, and change the elements there.
  */
 #include "dn_config.h"
 
 #include "dn_cell.h"
 
-/** Bytes of operands, and of results, that are brought together at a time where memory has gaps. */
+/** Bytes of operands, and of results, that are packed at a time. */
 #define DN_ACC_CHUNK 4096u
 
-/** Bytes of the longest pair. */
+/** Bytes of the longest element with gaps, a pair. */
 #define DN_ACC_PAIR_MAX 64u
 
 /**
- * Elements without gaps: the next @p len bytes.
- * @param[in] cells  NULL: nobody else is there.
- * @return 0: the layout cuts one, as none of an origin does.
+ * Change elements without gaps: the next @p len bytes.
+ * @param[in] cells  NULL: use plain loops.
+ * @return 0: the layout cuts an element. No correct origin sends such a layout.
  */
 static int dn_acc_walk_rows(dn_acc_walk_t *walk, dn_cells_t *cells, const uint8_t *operands, uint8_t *results,
                             uint64_t len)
@@ -43,7 +43,7 @@ static int dn_acc_walk_rows(dn_acc_walk_t *walk, dn_cells_t *cells, const uint8_
     return 1;
 }
 
-/** Walk a pair in memory. */
+/** Start a walk over the pieces of one pair. */
 static void dn_acc_start_pair(dn_prog_cursor_t *cursor, const dn_element_t *element, const void *pair)
 {
     const dn_prog_use_t use = {element->layout, 1, element->extent};
@@ -51,7 +51,7 @@ static void dn_acc_start_pair(dn_prog_cursor_t *cursor, const dn_element_t *elem
     dn_prog_start(cursor, &use, (uintptr_t) pair);
 }
 
-/** Copy a pair between bytes side by side and memory with its gap. */
+/** Copy a pair from packed bytes to memory with its gap. */
 static void dn_acc_spread(const dn_element_t *element, void *pair, const void *packed)
 {
     dn_prog_cursor_t inside;
@@ -61,8 +61,8 @@ static void dn_acc_spread(const dn_element_t *element, void *pair, const void *p
 }
 
 /**
- * Pairs with gaps: the next @p len bytes, one pair after the other. A pair is of several pieces, which change together,
- * also when it is only read or replaced.
+ * Change pairs with gaps: the next @p len bytes, one pair after the other. A pair has several pieces. They change together,
+ * also when the pair is only read or replaced.
  */
 static void dn_acc_walk_pairs(dn_acc_walk_t *walk, const uint8_t *operands, uint8_t *results, uint64_t len)
 {

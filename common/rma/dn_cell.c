@@ -9,7 +9,7 @@
 
 #include "dn_cell.h"
 
-/** How far ahead lines are fetched: an exchange keeps the processor from looking beyond it, so nobody else would. */
+/** How far ahead lines are fetched. The processor does not fetch them by itself: an exchange keeps it from looking ahead. */
 #define DN_CELLS_AHEAD 512u
 
 /** Bytes of a line. */
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void dn_cells_change_by(uint32_t si
     }
 }
 
-/** Change cells side by side: a loop for each of the operations that are of one instruction. */
+/** Change cells side by side: one loop for each operation that is one instruction. */
 static void dn_cells_change_row(const dn_cells_t *cells, uint8_t *at, const uint8_t *operand, uint8_t *result,
                                 uint64_t len)
 {
@@ -97,7 +97,7 @@ uint64_t dn_cells_combine(const dn_element_t *element, dn_acc_op_t op, uint64_t 
                                 (dn_cell_t){with})[0];
 }
 
-/** Change the bytes of a cell that a mask has. The others are written as they were, so not at all for who looks. */
+/** Change the bytes of a cell that a mask names. The other bytes are written as they were, so no reader sees a change there. */
 static dn_cell_t dn_cells_change_masked(const dn_cells_t *cells, dn_cell_t operand, dn_cell_t mask)
 {
     dn_cell_t seen, next;
@@ -134,7 +134,7 @@ void dn_cells_end(dn_cells_t *cells)
     cells->waiting = 0;
 }
 
-/** Some bytes of a cell: they wait for others of the same. */
+/** Add some bytes of a cell. They wait for other bytes of the same cell. */
 static void dn_cells_add_some(dn_cells_t *cells, uint8_t *at, const uint8_t *operand, uint8_t *result,
                               uint64_t len)
 {

@@ -3,9 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_cell.h
- * Cells: the aligned bytes that one instruction of the processor changes at most. 16 of them on x86-64 and AArch64, 8 elsewhere.
+ * A cell is the largest aligned piece of memory that one instruction of the processor changes: 16 bytes on x86-64 and AArch64,
+ * 8 bytes elsewhere.
  *
- * A cell is read, changed and compared as a vector of words. Words do not cross cells, as both are aligned.
+ * A cell is read, changed and compared as a vector of words. No word is in two cells, because words and cells are aligned.
  */
 #ifndef DN_CELL_H
 #define DN_CELL_H
@@ -29,22 +30,22 @@ typedef int16_t dn_cell_s16_t __attribute__((vector_size(DN_CELL)));
 typedef int32_t dn_cell_s32_t __attribute__((vector_size(DN_CELL)));
 typedef int64_t dn_cell_s64_t __attribute__((vector_size(DN_CELL)));
 
-/** A cell's value; any vector of its size is cast to another without a change of bits. Windows hold what they like. */
+/** A cell's value. A cast between vectors of this size does not change bits. may_alias: a window may hold objects of any type. */
 typedef uint64_t dn_cell_t __attribute__((vector_size(DN_CELL), may_alias));
 
-/** An accumulate on words, in pieces: what is not a whole cell waits for more of the same cell. */
+/** An accumulate on words, in pieces. A piece that is less than a cell waits for other pieces of the same cell. */
 typedef struct dn_cells {
     uint32_t size; /**< of a word */
     int is_signed;
     dn_acc_op_t op;
     uint64_t waiting;         /**< bytes that wait */
-    uint8_t *at;              /**< the cell that they are in */
-    uint8_t operand[DN_CELL]; /**< by their place in the cell */
-    uint8_t mask[DN_CELL];    /**< 0xff: waits */
-    uint8_t *result[DN_CELL]; /**< where to write what was there, of those that wait; NULL: not wanted */
+    uint8_t *at;              /**< the cell of these bytes */
+    uint8_t operand[DN_CELL]; /**< their operands, by place in the cell */
+    uint8_t mask[DN_CELL];    /**< 0xff: this byte waits */
+    uint8_t *result[DN_CELL]; /**< where the old value of a byte that waits goes; NULL: not wanted */
 } dn_cells_t;
 
-/** Nothing waits. */
+/** Begin: no byte waits. */
 static inline void dn_cells_open(dn_cells_t *cells, const dn_element_t *element, dn_acc_op_t op)
 {
     cells->size = element->size;
@@ -60,19 +61,19 @@ static inline void dn_cells_open(dn_cells_t *cells, const dn_element_t *element,
 /** @{ */
 
 /**
- * Go on with bytes that lie together: whole words, aligned.
- * @param[in] operand  Of any alignment; not looked at by DN_ACC_NO_OP.
- * @param[in] result   NULL: not wanted. The last bytes, at most a cell's, are there after dn_cells_end() only.
+ * Go on with whole, aligned words that lie together.
+ * @param[in] operand  Of any alignment; not read by DN_ACC_NO_OP.
+ * @param[in] result   Where the old values go; NULL: not wanted. The last bytes, at most a cell, may be written by dn_cells_end().
  */
 void dn_cells_add(dn_cells_t *cells, uint8_t *at, const uint8_t *operand, uint8_t *result, uint64_t len);
 
-/** Change what waits. */
+/** Change the bytes that wait. */
 void dn_cells_end(dn_cells_t *cells);
 
-/** The results of what waits go @p bytes before where they were to go. */
+/** Results of bytes that wait will go to addresses that are lower by @p bytes. */
 void dn_cells_rebase(dn_cells_t *cells, uint64_t bytes);
 
-/** What an operation makes of the elements that lie in a word. Bits of it above the last element are any. */
+/** The result of an operation on the elements in a word. Bits above the last element have no meaning. */
 uint64_t dn_cells_combine(const dn_element_t *element, dn_acc_op_t op, uint64_t word, uint64_t with);
 /** @} */
 
@@ -83,9 +84,9 @@ static inline int dn_cell_holds(const void *at, uint64_t len)
 }
 
 /**
- * Store @p value in a cell where @p seen is. Acquires and releases.
- * @param[in,out] seen  Out: what was there, all of it at one moment, whether or not it was the same.
- * @return was it the same?
+ * Compare and swap a cell: store @p value if the cell holds @p seen. Acquires and releases.
+ * @param[in,out] seen  Out: what the cell held, all bytes of one moment, also where nothing was stored.
+ * @return not 0: @p value was stored.
  */
 static inline int dn_cell_swap(void *at, dn_cell_t *seen, dn_cell_t value)
 {
@@ -104,7 +105,7 @@ static inline int dn_cell_swap(void *at, dn_cell_t *seen, dn_cell_t value)
     uint64_t was_low, was_high;
     uint32_t failed;
 
-    /* Also what is not the same is stored back: only then both halves are of one moment. */
+    /* A cell that differs from `seen` is stored back as it was: only a store that succeeds proves that both halves are of one moment. */
     do {
         __asm__ __volatile__("ldaxp %0, %1, %2"
                              : "=&r"(was_low), "=&r"(was_high)
@@ -127,7 +128,7 @@ static inline int dn_cell_swap(void *at, dn_cell_t *seen, dn_cell_t value)
 #endif
 }
 
-/** Does the processor load and store a cell at once by plain instructions? Those that have AVX do, as their makers say. */
+/** Does the processor load and store a whole cell by one plain instruction, at one moment? Processors with AVX do: their makers say so. */
 static inline int dn_cell_moves(void)
 {
 #if defined(__x86_64__)
@@ -137,7 +138,7 @@ static inline int dn_cell_moves(void)
 #endif
 }
 
-/** What is in a cell, perhaps one half before the other. */
+/** Load a cell. Its two halves may be of different moments. */
 static inline dn_cell_t dn_cell_peek(const void *at)
 {
     const uint64_t *half = at;
@@ -149,7 +150,7 @@ static inline dn_cell_t dn_cell_peek(const void *at)
 #endif
 }
 
-/** What is in a cell, all of it at one moment. */
+/** Load a cell: all bytes are of one moment. */
 static inline dn_cell_t dn_cell_load(void *at)
 {
     dn_cell_t seen;
@@ -165,7 +166,7 @@ static inline dn_cell_t dn_cell_load(void *at)
     return seen;
 }
 
-/** What an operation makes of the words of a cell. A comparison gives words of ones, or zeros. */
+/** The result of an operation on the words of a cell. A comparison gives a word of ones, or of zeros. */
 #define DN_CELL_COMBINE(bits)                                                                       \
     static inline dn_cell_##bits##_t dn_cell_less_##bits(int is_signed, dn_cell_##bits##_t a,       \
                                                          dn_cell_##bits##_t b)                      \
@@ -216,7 +217,7 @@ DN_CELL_COMBINE(32)
 DN_CELL_COMBINE(64)
 #undef DN_CELL_COMBINE
 
-/** Words of @p size bytes. */
+/** The same for words of @p size bytes. */
 static inline __attribute__((always_inline)) dn_cell_t
 dn_cell_combine(uint32_t size, dn_acc_op_t op, int is_signed, dn_cell_t cell, dn_cell_t with)
 {

@@ -3,12 +3,12 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_guard.h
- * The guard of a memory: a word that names the process which changes there what takes more than one instruction. It is held for
- * a moment only, so there is no queue.
+ * The guard of a memory: a word that names its owner. The owner is the process that now makes a change of more than one instruction
+ * in the memory. A process has the guard for a moment only, so there is no queue.
  *
- * What one instruction does passes without the guard, through a gate: a word that all users of the memory map. A process that
- * changes much closes the gate, while it has the guard, and waits until nobody is inside. From then on all take the guard, so
- * plain loops are right, until the gate is opened again. A process that passes says so in a word of its own:
+ * A change by one instruction needs no guard. It passes through a gate: a word that all users of the memory map. A process that
+ * changes much closes the gate while it has the guard, and waits until no process is inside. From then on all processes take the
+ * guard for every change, so plain loops are right, until the gate is opened again. A process that passes says so in a word of its own:
  *
  *   dn_gate_enter()                     dn_guard_t::close, with the guard
  *   P0 say that this process is inside  C0 close the gate
@@ -16,17 +16,18 @@
  *      leave, and take the guard        C2 wait until nobody is inside
  *   P2 do it; dn_gate_leave()
  *
- * P1 may pass P0 on its way to memory, since there is no fence between them: it would cost more than what it guards. The closer
- * pays, by membarrier(2), as a sleeper does for its bell (dn_wait.h): each thread executes a fence at some instruction of its
- * own while C1 runs. Where that comes after P0, C2 finds it inside. Where it comes before P0, P1 finds the gate closed. A
- * process that takes part in no such fence is inside for ever, so that nobody closes the gate.
+ * The load P1 may pass the store P0 on the way to memory, because there is no fence between them: a fence would cost more than the
+ * change itself. The process that closes the gate pays instead, by membarrier(2), as a sleeper does for its bell (dn_wait.h): while
+ * C1 runs, each thread of the other processes executes a fence at some point of its program. If that point is after P0, C2 finds the
+ * process inside. If it is before P0, P1 finds the gate closed. A process that takes part in no such fence says that it is inside for
+ * ever, so the gate is never closed.
  *
- * Ownership: the word is the caller's, in memory that all of its users map; 0: nobody has it.
+ * Ownership: the word is the caller's, in memory that all of its users map; 0: the guard is free.
  * Threads:   any number of processes at once; of one process, several threads.
  * Ordering:  what was stored before dn_guard_leave() is seen by the next owner, and by a process that passes through a gate
  *            that was opened after that. What was done inside is seen by the process that has closed the gate.
- * Errors:    a process may end while it has the guard: dn_guard_t::wait finds that out, and what the owner was changing may be
- *            half changed. While the gate is closed, that is an error of what one instruction does, too.
+ * Errors:    a process may end while it has the guard. dn_guard_t::wait finds that out; the change of that process may be done
+ *            in part. While the gate is closed, changes by one instruction take the guard, so they have this error, too.
  *
  * Pinned by test/device/rma_locks.c and rma_gate.c.
  */
@@ -39,38 +40,38 @@
 typedef struct dn_guard dn_guard_t;
 
 /**
- * Get a guard that another has, by dn_guard_try(), or say why not. How long it tries, and what it does meanwhile, is the
- * caller's policy.
+ * Get a guard that another process has, by dn_guard_try(). The function decides how long it tries, and what it does meanwhile.
  * @retval DN_OK           the caller has the guard now.
- * @retval DN_ERR_AGAIN    another has it, and the caller, which must not wait, comes again.
- * @retval DN_ERR_UNREACH  its owner has ended.
+ * @retval DN_ERR_AGAIN    another process has the guard. The caller must not wait here, and calls again later.
+ * @retval DN_ERR_UNREACH  the owner of the guard has ended.
  */
 typedef dn_status_t (*dn_guard_wait_fn_t)(const dn_guard_t *guard);
 
 /**
- * Has the caller, which has the guard, all for itself? Where the gate is open, the function may close it.
+ * Is the gate closed? The caller has the guard. Where the gate is open, the function may close it; where the gate is closed, the
+ * function may open it.
  * @param[in] len  Bytes that the caller will change.
- * @return 0: others may pass meanwhile.
+ * @return 0: the gate is open, so other processes may pass meanwhile.
  */
 typedef int (*dn_guard_close_fn_t)(const dn_guard_t *guard, uint64_t len);
 
-/** How to keep others off while elements change. */
+/** How to keep other processes off while elements change. */
 struct dn_guard {
-    uint32_t *word; /**< NULL: nobody else is there, and there is no guard */
-    uint32_t owner; /**< what the word is while the caller has the guard; not 0 */
+    uint32_t *word; /**< NULL: no other process uses the memory, and there is no guard */
+    uint32_t owner; /**< value of the word while the caller has the guard; not 0 */
     dn_guard_wait_fn_t wait;
-    uint32_t *gate;            /**< not 0 there: closed. NULL: it is always open */
-    uint32_t *inside;          /**< how many of this process are; nobody else writes it */
-    int threads;               /**< not 0: several threads of this process may pass at once */
-    dn_guard_close_fn_t close; /**< NULL: others may pass */
+    uint32_t *gate;   /**< a word that is not 0 while the gate is closed. NULL: the gate is always open */
+    uint32_t *inside; /**< threads of this process that are inside; no other process writes this word */
+    int threads;      /**< not 0: several threads of this process may pass at once */
+    dn_guard_close_fn_t close; /**< NULL: the gate is never closed */
 };
 
-/** Take the guard if nobody has it. @return 0: the caller has it; else its owner, by that one's word. */
+/** Take the guard if it is free. @return 0: the caller has the guard; else the owner's dn_guard_t::owner. */
 static inline uint32_t dn_guard_try(const dn_guard_t *guard)
 {
     uint32_t owner;
 
-    /* Pairs with the release in dn_guard_leave(). The look comes first: it leaves the line shared while another has the guard. */
+    /* Pairs with the release in dn_guard_leave(). The load comes first: while another process has the guard, the line stays shared. */
     while (0 == (owner = dn_load_acquire_u32(guard->word))) {
         if (dn_cas_acq_rel_u32(guard->word, 0, guard->owner)) {
             return 0;
@@ -79,7 +80,7 @@ static inline uint32_t dn_guard_try(const dn_guard_t *guard)
     return owner;
 }
 
-/** @return as dn_guard_wait_fn_t. */
+/** Take the guard. @return as dn_guard_wait_fn_t. */
 static inline dn_status_t dn_guard_enter(const dn_guard_t *guard)
 {
     return NULL == guard->word || dn_cas_acq_rel_u32(guard->word, 0, guard->owner) ? DN_OK
@@ -93,13 +94,13 @@ static inline void dn_guard_leave(const dn_guard_t *guard)
     }
 }
 
-/** What one instruction does is done. */
+/** End what dn_gate_enter() began: the instruction has been executed. */
 static inline void dn_gate_leave(const dn_guard_t *guard)
 {
     if (NULL == guard->gate) {
         return;
     }
-    /* A release: what was done inside comes before. Pairs with the load of who closes the gate. */
+    /* A release: what was done inside comes before. Pairs with the load of the process that closes the gate. */
     if (0 != guard->threads) {
         (void) dn_fetch_sub_release(guard->inside, 1);
     } else {
@@ -107,13 +108,14 @@ static inline void dn_gate_leave(const dn_guard_t *guard)
     }
 }
 
-/** Begin what one instruction does. @return 0: the gate is closed, so take the guard; else end it by dn_gate_leave(). */
+/** Pass through the gate, for a change by one instruction. @return 0: the gate is closed, and the caller takes the guard; else the
+ * caller calls dn_gate_leave() after the change. */
 static inline int dn_gate_enter(const dn_guard_t *guard)
 {
     if (NULL == guard->gate) {
         return 1;
     }
-    /* A look before P0, which is in vain while the gate is closed. */
+    /* A look before P0: while the gate is closed, P0 would be in vain. */
     if (0 != dn_load_relaxed_u32(guard->gate)) {
         return 0;
     }
@@ -131,7 +133,7 @@ static inline int dn_gate_enter(const dn_guard_t *guard)
     return 0;
 }
 
-/** dn_guard_close_fn_t. Once while the caller has the guard. */
+/** As dn_guard_close_fn_t. Called once at most while the caller has the guard. */
 static inline int dn_guard_close(const dn_guard_t *guard, uint64_t len)
 {
     return NULL != guard->close && 0 != guard->close(guard, len);

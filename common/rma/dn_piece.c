@@ -13,12 +13,12 @@
 /** Pieces are whole pages. */
 #define DN_PIECE_PAGE 4096u
 
-/** Bytes of a segment for small pieces. They are address space until they are written to. */
+/** Bytes of a segment for small pieces. They are only address space until a process writes to them. */
 #define DN_ARENA_BYTES ((uint64_t) 16 << 20)
 
 /** A free piece. */
 typedef struct dn_hole {
-    struct dn_hole *next; /**< behind it; no two touch */
+    struct dn_hole *next; /**< the next hole, at a higher offset; two holes never touch */
     uint64_t off;
     uint64_t len;
 } dn_hole_t;
@@ -35,7 +35,7 @@ static uint64_t dn_piece_round_up(uint64_t bytes, uint64_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/** Steps of an eighth of the power of two below: other pieces of about this size will fit. */
+/** Bytes of a new segment for a piece. Long ones are rounded up by at most an eighth, so that later pieces of about this size fit. */
 static uint64_t dn_piece_bytes(uint64_t len)
 {
     if (DN_ARENA_BYTES / 4 >= len) {
@@ -105,7 +105,7 @@ dn_status_t dn_piece_alloc(dn_pieces_t *pieces, uint64_t len, uint64_t most, dn_
     return taken ? DN_OK : DN_ERR_NOMEM;
 }
 
-/** Put a piece among the holes of its segment. Without memory for the note of it, it is lost until the end. */
+/** Put a piece among the holes of its segment. Where there is no memory for a new hole, the piece is lost until the segment is freed. */
 static void dn_piece_return(dn_arena_t *arena, uint64_t off, uint64_t len)
 {
     dn_hole_t **at = &arena->holes;

@@ -9,10 +9,10 @@
 #include <sched.h>
 #include <time.h>
 
-/** Polls before all else gets a turn: others may wait for messages of this process. */
+/** Polls between two calls of dn_rma_config_t::wait, or of sched_yield(): other processes may wait for this one. */
 #define DN_RMA_POLLS 32
 
-/** Between two looks at who lives: 2,000 times as long as looking at one process takes. */
+/** Time between two looks whether processes live: 2,000 times as long as the look at one process. */
 #define DN_RMA_LOOK_NS 100000000u
 
 /** @name Waiting */
@@ -81,13 +81,13 @@ dn_rma_answer_t *dn_rma_answer_new(const dn_rma_t *rma, dn_peer_t *peer, enum dn
     return answer;
 }
 
-/** A look without the lock: whoever sees too little looks again at the next progress. */
+/** Do answers wait? A look without the lock: an answer that is missed is found by the next progress. */
 static bool dn_rma_some_wait(const dn_rma_t *rma)
 {
     return NULL != dn_fifo_look(&rma->answers);
 }
 
-/** @return false: there is no room. */
+/** Send an answer, and free it. @return false: there is no room. */
 static bool dn_rma_answer_send(const dn_rma_t *rma, dn_rma_answer_t *answer)
 {
     if (DN_ERR_AGAIN
@@ -107,7 +107,7 @@ void dn_rma_answer(dn_rma_t *rma, dn_rma_answer_t *answer)
     }
 }
 
-/** Send what found no room before. Answers to one peer need no order. @return messages sent. */
+/** Send the answers that found no room before. Answers to one peer need no order. @return messages sent. */
 static int dn_rma_pump(dn_rma_t *rma)
 {
     for (int sent = 0;; sent++) {
@@ -199,7 +199,7 @@ void dn_rma_task_leave(dn_rma_task_t *task, uint32_t parts, dn_status_t status)
     }
 }
 
-/** Hold a task, NULL: none, if it waits for this peer. Under the lock. */
+/** Hold a task if it waits for this peer; it may be NULL. Under the lock. @return NULL: it does not. */
 static dn_rma_task_t *dn_rma_task_hold(dn_rma_task_t *task, const dn_peer_t *peer)
 {
     if (NULL == task || peer != task->far->peer) {
@@ -209,7 +209,7 @@ static dn_rma_task_t *dn_rma_task_hold(dn_rma_task_t *task, const dn_peer_t *pee
     return task;
 }
 
-/** A part of an accumulate is answered: the origin may ask for more. */
+/** A part of an accumulate is answered: the origin may send another part. */
 static void dn_rma_count_answer(dn_rma_far_t *far)
 {
     if (0 != dn_load_acquire_u32(&far->asked)) {
@@ -250,7 +250,7 @@ void dn_rma_on_answer(dn_rma_t *rma, const dn_peer_t *src, const uint8_t *bytes,
 /** @name Windows */
 /** @{ */
 
-/** Hold a window, NULL: none. Under the lock. */
+/** Hold a window, which may be NULL. Under the lock. */
 static dn_rma_win_t *dn_rma_win_held(dn_rma_win_t *win)
 {
     if (NULL != win) {
@@ -352,7 +352,7 @@ void dn_rma_win_place(dn_rma_win_t *win)
     }
 }
 
-/** Leave nothing of a far process. */
+/** Free what belongs to a far process. */
 static void dn_rma_far_close(dn_rma_far_t *far)
 {
     if (NULL != far->layouts) {
@@ -416,7 +416,7 @@ int dn_rma_advance(dn_rma_t *rma)
     return events + dn_rma_try_later(rma) + dn_rma_grant_waiting(rma);
 }
 
-/** Slots of a table, which may get more at any time. */
+/** Slots of a table. Another thread may add slots at any time. */
 static uint32_t dn_rma_slots(dn_rma_t *rma, const dn_handle_table_t *table)
 {
     (void) pthread_mutex_lock(&rma->lock);
@@ -425,7 +425,7 @@ static uint32_t dn_rma_slots(dn_rma_t *rma, const dn_handle_table_t *table)
     return count;
 }
 
-/** dn_lost_fn_t: nothing of it will be answered. */
+/** dn_lost_fn_t: the peer will answer nothing any more. */
 static void dn_rma_lost(dn_peer_t *peer, void *arg)
 {
     dn_rma_t *rma = arg;
@@ -458,7 +458,7 @@ static void dn_rma_lost(dn_peer_t *peer, void *arg)
     }
 }
 
-/** Leave nothing of an engine that nobody calls. */
+/** Free what belongs to an engine. Neither the port nor the face calls it any more. */
 static void dn_rma_release(dn_rma_t *rma)
 {
     for (void *answer; NULL != (answer = dn_fifo_pop(&rma->answers));) {

@@ -16,7 +16,7 @@ dn_rma_head_t dn_rma_head(const dn_rma_win_t *win, int rank)
     return (dn_rma_head_t){.window = win->far[rank].window, .rank = win->rank};
 }
 
-/** From a call of the user's: wait for room for a message of @p len bytes. */
+/** Wait for room for a message of @p len bytes. Not called in a handler. */
 static dn_status_t dn_rma_reserve(const dn_rma_win_t *win, dn_peer_t *peer, size_t len, dn_window_t *window)
 {
     dn_rma_wait_t wait = {.polls = 0};
@@ -118,7 +118,7 @@ dn_status_t dn_rma_settle(dn_rma_win_t *win, int target)
 /** @name Accumulates */
 /** @{ */
 
-/** Wait until no more than @p most parts of accumulates to a target are not answered. */
+/** Wait until at most @p most parts of accumulates to a target have no answer yet. */
 static dn_status_t dn_rma_await_answers(const dn_rma_win_t *win, int target, uint32_t most)
 {
     dn_rma_wait_t wait = {.polls = 0};
@@ -132,7 +132,7 @@ static dn_status_t dn_rma_await_answers(const dn_rma_win_t *win, int target, uin
     return DN_OK;
 }
 
-/** Write a piece of a layout to a target. */
+/** Send a piece of a layout to a target, after the answers to all parts. */
 static dn_status_t dn_rma_send_piece(const dn_rma_win_t *win, int target, const dn_ship_piece_t *piece,
                                      const uint8_t *bytes, size_t n)
 {
@@ -156,7 +156,8 @@ static dn_status_t dn_rma_send_piece(const dn_rma_win_t *win, int target, const 
     return status;
 }
 
-/** See to it that a target has a layout. @param[in] out  Of the target. @return DN_OK: it has, in a slot that is taken. */
+/** Send a layout to a target that lacks it. @param[in] out  The target's. @return DN_OK: the target has the layout in its slot
+ * @p slot_p, which the caller leaves by dn_ship_out_leave(). */
 static dn_status_t dn_rma_ship(const dn_rma_win_t *win, int target, dn_ship_out_t *out, const dn_prog_t *prog,
                                size_t room, uint32_t *slot_p)
 {
@@ -182,14 +183,14 @@ static dn_status_t dn_rma_ship(const dn_rma_win_t *win, int target, dn_ship_out_
     return status;
 }
 
-/** An accumulate on its way. */
+/** An accumulate that is being sent. */
 typedef struct dn_rma_asking {
     dn_rma_win_t *win;
     int target;
     const dn_rma_acc_t *acc;
     dn_rma_task_t *task;
     dn_rma_head_t head;        /**< of the next part */
-    dn_prog_cursor_t operands; /**< that follow */
+    dn_prog_cursor_t operands; /**< of the next part */
     dn_prog_cursor_t there;    /**< DN_RMA_BY_BLOCKS: of the target's memory */
     uint64_t room;             /**< behind the head */
 } dn_rma_asking_t;
@@ -197,7 +198,7 @@ typedef struct dn_rma_asking {
 /**
  * Choose the blocks of the next part of a layout.
  * @param[out] block  DN_RMA_BLOCKS of them.
- * @return bytes of data that they have: whole elements.
+ * @return bytes of data in these blocks: whole elements.
  */
 static uint64_t dn_rma_collect_blocks(dn_rma_asking_t *asking, dn_block_t *block)
 {
@@ -230,7 +231,7 @@ static uint64_t dn_rma_collect_blocks(dn_rma_asking_t *asking, dn_block_t *block
     return len;
 }
 
-/** Send the part that the head says. @param[in] block  Of DN_RMA_BY_BLOCKS. */
+/** Send the part that the head describes. @param[in] block  The blocks of DN_RMA_BY_BLOCKS. */
 static dn_status_t dn_rma_send_part(dn_rma_asking_t *asking, const dn_block_t *block)
 {
     const dn_rma_win_t *win = asking->win;
@@ -264,7 +265,7 @@ static dn_status_t dn_rma_send_part(dn_rma_asking_t *asking, const dn_block_t *b
     return DN_OK;
 }
 
-/** All parts; the task is held meanwhile. */
+/** Send all parts. The caller holds the task. */
 static dn_status_t dn_rma_send_parts(dn_rma_asking_t *asking)
 {
     const uint64_t bytes = asking->acc->there->len;
@@ -289,7 +290,7 @@ static dn_status_t dn_rma_send_parts(dn_rma_asking_t *asking)
     return status;
 }
 
-/** The same by a layout that the target is to have. */
+/** Ship the layout, then send all parts. */
 static dn_status_t dn_rma_send_by_program(dn_rma_asking_t *asking)
 {
     const dn_prog_t *prog = asking->acc->there->use.prog;
@@ -312,7 +313,8 @@ static dn_status_t dn_rma_send_by_program(dn_rma_asking_t *asking)
     return status;
 }
 
-/** A call fails before its next part goes: wait for the answers to those that have gone. The caller's memory is left alone then. */
+/** A call has failed before its next part: wait for the answers to the parts that were sent. After that, no answer writes to the
+ * caller's memory. */
 static void dn_rma_await_parts(const dn_rma_win_t *win, int target, const dn_rma_task_t *task)
 {
     dn_rma_wait_t wait = {.polls = 0};

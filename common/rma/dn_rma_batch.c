@@ -3,16 +3,15 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_rma_batch.c
- * Short puts and gets on private memory of this host, several of them in one call of the kernel.
+ * Short puts and gets on private memory of another process of this host: several of them go in one system call.
  *
- * They have to be complete when their target is synchronised with, and no sooner. A call of the kernel costs 0.8 us beside its
- * blocks: 64 blocks of 4 KiB take 1.2 us each by themselves, 0.4 in one call. So they wait, a batch for each target and
- * direction, until it is full or synchronisation asks for it.
+ * These operations have to be complete when the origin synchronises with their target, and no sooner. A system call costs 0.8 us
+ * beside its blocks: 64 blocks of 4 KiB take 1.2 us each in calls of their own, and 0.4 us each in one call. So the operations
+ * wait in a batch, one for each target and direction, until the batch is full or synchronisation asks for it.
  *
- * A target that is in a call of this library may carry them out (dn_rma_offer.c). Else the kernel copies them, and the target may compute
- * meanwhile. Which takes less time depends on the machine: a call of the kernel takes as long as two lines that cross on some, as
- * twenty on others. So the origin times both, and goes the faster way. What waits for the target as it is goes in messages where
- * blocks are short, which is faster yet.
+ * A target that is in a call of this library may carry out a batch (dn_rma_offer.c). Otherwise the kernel copies the bytes, and the
+ * target may compute meanwhile. Which way is faster depends on the machine: on some machines a system call takes as long as two lines
+ * that cross from core to core, on others as long as twenty. So the origin times both ways, and uses the faster one.
  */
 #include "dn_config.h"
 
@@ -21,13 +20,13 @@
 /** Bytes that a batch has room for. */
 #define DN_RMA_BATCH_BYTES (512u << 10)
 
-/** Bytes of the longest one that waits: of 64 KiB, one call each costs a fifth more, of 128 KiB a tenth. */
+/** Bytes of the longest operation in a batch. A call for each operation costs a fifth more at 64 KiB, and a tenth more at 128 KiB. */
 #define DN_RMA_BATCH_LONGEST (64u << 10)
 
-/** Bytes of a short one: a message with as many as it has room for takes less time than the kernel with 64 (perf/dn_rma put_bw). */
+/** Most bytes of a short operation. An offer that is full of short ones takes less time than a system call with 64 (perf/dn_rma put_bw). */
 #define DN_RMA_BATCH_SHORT 512
 
-/** Puts, or gets, of one target that wait for more: they go in one transfer. */
+/** Puts, or gets, of one target that wait for more. They go in one transfer. */
 typedef struct dn_rma_batch {
     dn_key_t key; /**< of the segment that all of them are in */
     uint32_t count;
@@ -37,7 +36,7 @@ typedef struct dn_rma_batch {
     dn_block_t there[DN_RMA_MOVES_MOST]; /**< offsets in the segment */
 } dn_rma_batch_t;
 
-/** Take a batch from its target: from here on it counts as pending. Under the window's lock. @return NULL: there is none to start. */
+/** Take a batch from its target: from here on the batch counts as pending. Under the window's lock. @return NULL: no batch to start. */
 static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool write)
 {
     dn_rma_far_t *far = &win->far[target];
@@ -61,10 +60,10 @@ static dn_rma_batch_t *dn_rma_batch_take(dn_rma_win_t *win, int target, bool wri
 /** The ways of a batch, as dn_choice_make() tells them apart. */
 enum { DN_RMA_BY_OFFER, DN_RMA_BY_KERNEL };
 
-/** Each of them is tried by so many batches. */
+/** How often each way is tried. */
 static const dn_choice_plan_t dn_rma_plan = {.tries = {24, 24}, .counts = 8, .once = 16, .every = 8192};
 
-/** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the call of the kernel. */
+/** An offer that ended in DN_ERR_AGAIN later than this was taken back: it cost the wait, and the system call after it. */
 #define DN_RMA_TAKEN_BACK_NS 1000u
 
 static dn_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool write)
@@ -72,7 +71,7 @@ static dn_choice_t *dn_rma_choice_of(dn_rma_far_t *far, uint64_t bytes, bool wri
     return &far->choice[write][1024 >= bytes ? 0 : 4096 >= bytes ? 1 : 2];
 }
 
-/** Have a batch's operations done, or begun. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be. */
+/** Carry out a batch, or start it. @retval DN_INPROGRESS  dn_rma_task_end() was called, or will be. */
 static dn_status_t dn_rma_batch_do(dn_rma_win_t *win, int target, const dn_rma_batch_t *batch,
                                    dn_xfer_t *xfer, bool write)
 {
@@ -146,7 +145,7 @@ static bool dn_rma_batch_has_room(const dn_rma_far_t *far, const dn_rma_batch_t 
                && batch->key.sid == xfer->key->sid && batch->key.generation == xfer->key->generation);
 }
 
-/** Under the window's lock. @return false: no memory. */
+/** Add an operation to a batch. Under the window's lock. @return false: no memory. */
 static bool dn_rma_batch_put_in(dn_rma_far_t *far, const dn_xfer_t *xfer, bool write)
 {
     dn_rma_batch_t *batch = far->batch[write];

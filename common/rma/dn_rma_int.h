@@ -3,15 +3,15 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_rma_int.h
- * Inside of windows: what the messages say, and what the sides share.
+ * Private to windows: the messages, and what the source files share.
  *
- *   dn_rma.c        engines, windows and tasks by number, answers that wait for room, waiting
- *   dn_rma_ask.c    the origin's side: what far targets are asked. An origin waits inside of its call for room to send
- *   dn_rma_batch.c  the origin's side: short puts and gets go together
- *   dn_rma_offer.c  both sides: the target carries them out, if it is there
- *   dn_rma_serve.c  the target's side: what origins ask is checked and carried out, inside of dn_progress()
+ *   dn_rma.c        engines, windows and tasks by handle, answers that wait for room, waiting
+ *   dn_rma_ask.c    the origin's side: requests to far targets. An origin waits inside of its call for room to send
+ *   dn_rma_batch.c  the origin's side: several short puts and gets go together
+ *   dn_rma_offer.c  both sides: a target that makes progress carries out short puts and gets
+ *   dn_rma_serve.c  the target's side: requests are checked and carried out, inside of dn_progress()
  *   dn_rma_later.c  the target's side: accumulates that find the guard taken
- *   dn_rma_lock.c   locks and guards, of targets that are mapped, and of this process for those that are far
+ *   dn_rma_lock.c   locks and guards: those of mapped targets, and that of this process for far processes
  */
 #ifndef DN_RMA_INT_H
 #define DN_RMA_INT_H
@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Parts of accumulates to one target that may wait for their answers; the origin waits before the next. So a target keeps no
- * more of one origin, while the guard is another's. */
+/** Most parts of accumulates to one target without an answer: the origin waits before it sends the next part. So a target keeps no
+ * more parts of one origin while another process has the guard. */
 #define DN_RMA_ASKED_MAX 1024u
 
 /** Blocks of puts or gets that go in one call of the kernel, or in one offer. */
@@ -34,24 +34,24 @@
 /** Nanoseconds until an offer is taken back: two to four calls of the kernel. */
 #define DN_RMA_OFFER_NS 4000u
 
-/** Bytes of long accumulates, those of more than a cell, that are worth one short one that takes the guard (perf/dn_rma). */
+/** A short accumulate that takes the guard counts as much as so many bytes of long ones (perf/dn_rma). Long: more than a cell. */
 #define DN_RMA_WORTH 256u
 
-/** Bytes of long accumulates after which the gate is closed: cell by cell they take as long as the fence does. Each
- * closing in vain doubles it, up to the second number. */
+/** Bytes of long accumulates after which the gate is closed: cell by cell, so many bytes take as long as the fence. Each
+ * time that the gate could not be closed doubles this number, up to DN_RMA_CLOSE_MOST. */
 #define DN_RMA_CLOSE      (16u << 10)
 #define DN_RMA_CLOSE_MOST (64u << 20)
 
-/** What short accumulates are worth in bytes, beyond those of long ones, when the gate is opened again. */
+/** The gate is opened again when short accumulates (DN_RMA_WORTH each), less the bytes of long ones, come to so many bytes. */
 #define DN_RMA_REOPEN (64 * DN_RMA_WORTH)
 
-/** What a message is: its BOTF tag. */
+/** The kind of a message: its BOTF tag. */
 enum dn_rma_kind {
     DN_RMA_ACCUMULATE = 1, /**< dn_rma_head_t, dn_block_t if DN_RMA_BY_BLOCKS, operands */
     DN_RMA_LAYOUT,         /**< dn_rma_head_t, dn_ship_piece_t, bytes */
     DN_RMA_ANSWER,         /**< dn_rma_reply_t, bytes */
-    DN_RMA_LOCK,           /**< dn_rma_head_t: wants the lock, `flags` says which; answered by DN_RMA_GRANT */
-    DN_RMA_GRANT, /**< dn_rma_head_t; with DN_RMA_NEVER in `flags` there is none, as a process that has the lock has ended */
+    DN_RMA_LOCK,  /**< dn_rma_head_t: the sender wants the lock, as `flags` says; answered by DN_RMA_GRANT */
+    DN_RMA_GRANT, /**< dn_rma_head_t; DN_RMA_NEVER in `flags`: the lock is not granted, as a process ended that had or wanted it */
     DN_RMA_UNLOCK,   /**< dn_rma_head_t */
     DN_RMA_POST,     /**< dn_rma_head_t: an exposure epoch is open */
     DN_RMA_COMPLETE, /**< dn_rma_head_t: an access epoch has ended */
@@ -63,24 +63,25 @@ enum dn_rma_kind {
 
 /** Bits of dn_rma_head_t::flags. */
 enum {
-    DN_RMA_FETCHES = 1, /**< the answer is to have what was there */
+    DN_RMA_FETCHES = 1, /**< the answer is to have the old values */
     DN_RMA_BY_PROGRAM =
         2,               /**< `count` instances of the layout, `extent` apart; else bytes that lie together */
-    DN_RMA_COMPARES = 4, /**< compare_and_swap: value, then what it is compared with */
+    DN_RMA_COMPARES = 4, /**< compare_and_swap: first the new value, then the value to compare with */
     DN_RMA_EXCLUSIVELY = 8, /**< DN_RMA_LOCK */
     DN_RMA_NEVER = 16,      /**< DN_RMA_GRANT */
-    DN_RMA_BY_BLOCKS = 32,  /**< `count` blocks, from `at` on, which have the data of this part and no more */
+    DN_RMA_BY_BLOCKS =
+        32, /**< `count` blocks, by their offset from `at`, which hold the data of this part only */
 };
 
 typedef struct dn_rma_head {
     uint64_t window; /**< its handle at the receiver */
     int32_t rank;    /**< of the sender in it */
     uint32_t flags;
-    uint64_t task;  /**< of the sender: it comes back with the answer */
+    uint64_t task;  /**< handle of the sender's task, which comes back with the answer */
     uint64_t at;    /**< in the window: origin of the layout */
     uint64_t count; /**< instances, or bytes of data in all, or blocks */
     int64_t extent;
-    uint64_t skip;   /**< bytes of data before these */
+    uint64_t skip;   /**< bytes of data before this part */
     uint64_t len;    /**< bytes of data in this part */
     int32_t type;    /**< the face's number of the element */
     uint32_t op;     /**< dn_acc_op_t */
@@ -91,16 +92,16 @@ typedef struct dn_rma_head {
 
 typedef struct dn_rma_reply {
     uint64_t task;
-    uint64_t off; /**< DN_RMA_ACCUMULATE: bytes of data before these */
+    uint64_t off; /**< in an answer to DN_RMA_ACCUMULATE: bytes of data before this part */
     int32_t status;
     uint32_t pad;
 } dn_rma_reply_t;
 
-/** Of offers. Short: with a block and one word it takes 48 bytes, which one line has room for. */
+/** The head of messages of offers. It is short: with one block and one word the message has 48 bytes, which fit into one line. */
 typedef struct dn_rma_offer_head {
     uint64_t window; /**< its handle at the receiver */
     int32_t rank;    /**< of the sender in it */
-    uint32_t number; /**< of the offer, at its origin for this target */
+    uint32_t number; /**< of the offer; the origin counts its offers to each target */
     uint32_t count;  /**< dn_block_t that follow, by their place in the window */
     uint32_t pad;
 } dn_rma_offer_head_t;
@@ -108,13 +109,13 @@ _Static_assert(24 == sizeof(dn_rma_offer_head_t), "peers agree on the layout");
 _Static_assert(88 == sizeof(dn_rma_head_t) && 24 == sizeof(dn_rma_reply_t), "peers agree on the layouts");
 _Static_assert(sizeof(dn_rma_reply_t) <= sizeof(dn_rma_head_t), "what was there fits where a part fits");
 
-/** What a far process has said of its lock, which we want. */
+/** The answer of a far process whose lock this process wants. */
 enum dn_rma_grant { DN_RMA_GRANT_NOT, DN_RMA_GRANT_GIVEN, DN_RMA_GRANT_NEVER };
 
-/** What a far process has of our lock. */
+/** Does a far process want (SOON) or hold the lock of this process? */
 enum dn_rma_locks { DN_RMA_LOCKS_NOT, DN_RMA_LOCKS_SOON, DN_RMA_LOCKS };
 
-/** An answer, on its way or without room. */
+/** An answer that is to be sent, or waits for room. */
 typedef struct dn_rma_answer {
     dn_queue_item_t item; /**< first */
     dn_peer_t *peer;
@@ -123,7 +124,7 @@ typedef struct dn_rma_answer {
     uint8_t bytes[];
 } dn_rma_answer_t;
 
-/** Where only engines of several threads need one. */
+/** Take a lock that only an engine with several threads needs. */
 static inline void dn_rma_enter(const dn_rma_win_t *win, pthread_mutex_t *lock)
 {
     if (win->rma->config.threads) {
@@ -141,26 +142,27 @@ static inline void dn_rma_leave(const dn_rma_win_t *win, pthread_mutex_t *lock)
 /** @name dn_rma.c */
 /** @{ */
 
-/** malloc(), or the end of the process. */
+/** malloc(). Where there is no memory, dn_rma_config_t::no_memory ends the process. */
 void *dn_rma_need(const dn_rma_t *rma, size_t len);
 
-/** An answer of @p len bytes, to be filled. */
+/** Make an answer of @p len bytes, which the caller fills. */
 dn_rma_answer_t *dn_rma_answer_new(const dn_rma_t *rma, dn_peer_t *peer, enum dn_rma_kind kind, size_t len);
-/** Send it, now or when there is room; it is taken over. */
+/** Send an answer, now or when there is room. The engine owns the answer from here on. */
 void dn_rma_answer(dn_rma_t *rma, dn_rma_answer_t *answer);
 
-/** Give a task its handle, by which an answer finds it, and hold it. @return false: no memory. */
+/** Give a task its handle, by which an answer finds the task, with one part to be answered. The caller holds the task then.
+ * @return false: no memory. */
 bool dn_rma_task_await(dn_rma_task_t *task);
-/** There is one more part to be answered, of a task that the caller holds. */
+/** Add one more part to be answered, to a task that the caller holds. */
 void dn_rma_task_more(dn_rma_task_t *task);
-/** Hold it no more: @p parts of it are over, or all that are left. It ends with the last. */
+/** End a hold of a task: @p parts of its parts are over, or all that are left. The task ends when no part and no hold is left. */
 void dn_rma_task_leave(dn_rma_task_t *task, uint32_t parts, dn_status_t status);
 
-/** Hold the window of a handle, NULL: there is none, as of a window that is gone: its messages may come late. */
+/** Find the window of a handle, and hold it. @return NULL: no such window. It may be gone: messages may come late. */
 dn_rma_win_t *dn_rma_win_find(dn_rma_t *rma, uint64_t handle);
-/** Hold a window that the caller holds for one more. */
+/** Hold a window once more. The caller holds it already. */
 void dn_rma_win_hold(dn_rma_win_t *win);
-/** Hold it no more. */
+/** End one hold of a window. */
 void dn_rma_win_leave(dn_rma_win_t *win);
 /** @} */
 
@@ -168,10 +170,10 @@ void dn_rma_win_leave(dn_rma_win_t *win);
 /** @{ */
 /** The head of a message to a far process. */
 dn_rma_head_t dn_rma_head(const dn_rma_win_t *win, int rank);
-/** Send one that is a head and no more; waits for room. */
+/** Send a message that is a head only; waits for room. */
 dn_status_t dn_rma_send_head(const dn_rma_win_t *win, int rank, enum dn_rma_kind kind,
                              const dn_rma_head_t *head);
-/** An answer has come. */
+/** Handle a DN_RMA_ANSWER (dn_rma.c). */
 void dn_rma_on_answer(dn_rma_t *rma, const dn_peer_t *src, const uint8_t *bytes, size_t len);
 /** @} */
 
@@ -192,7 +194,7 @@ static inline enum dn_rma_offer_state dn_rma_offer_state(const uint64_t *word)
     return (enum dn_rma_offer_state)(dn_load_acquire(word) & 7);
 }
 
-/** Puts, or gets. */
+/** Several puts, or several gets, of one offer or batch. */
 typedef struct dn_rma_moves {
     const dn_block_t *here;  /**< addresses */
     const dn_block_t *there; /**< offsets in the segment of the target's window, of the same lengths */
@@ -200,9 +202,9 @@ typedef struct dn_rma_moves {
     uint64_t bytes;
 } dn_rma_moves_t;
 
-/** Make offers to a target from here on, if that is of use. */
+/** Prepare offers to a target. No offers are made to a target where they would not help. */
 void dn_rma_offer_open(dn_rma_win_t *win, int target, size_t botf_max);
-/** May they be offered? */
+/** Do these puts or gets fit into one offer? */
 static inline bool dn_rma_offer_fits(const dn_rma_far_t *far, const dn_rma_moves_t *moves)
 {
     return far->offer_max >= moves->bytes + moves->count * sizeof(dn_block_t)
@@ -210,13 +212,13 @@ static inline bool dn_rma_offer_fits(const dn_rma_far_t *far, const dn_rma_moves
 }
 
 /**
- * Have a target carry them out, and wait for that. The caller is in a call of the user's.
- * @retval DN_OK           it has.
- * @retval DN_ERR_AGAIN    nothing has moved, nor will: they are for dn_rma_transfer().
+ * Ask a target to carry out puts or gets, and wait. Not called in a handler.
+ * @retval DN_OK           the target has carried them out.
+ * @retval DN_ERR_AGAIN    nothing has moved, and nothing will: the caller uses dn_rma_transfer().
  * @retval DN_ERR_UNREACH  the target was lost meanwhile.
  */
 dn_status_t dn_rma_offer(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write);
-/** A DN_RMA_PUT, DN_RMA_GET or DN_RMA_GOT. @return false: nobody sends this. */
+/** Handle a DN_RMA_PUT, DN_RMA_GET or DN_RMA_GOT. @return false: the message is wrong. */
 bool dn_rma_on_offer(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, const dn_rma_offer_head_t *head,
                      const uint8_t *body, size_t len);
 /** @} */
@@ -229,9 +231,9 @@ void dn_rma_receive(dn_peer_t *src, unsigned tag, const void *data, size_t len, 
 
 /**
  * Carry out a DN_RMA_ACCUMULATE.
- * @param[in]     data      Behind the head.
- * @param[in,out] patience  Of all tries of this request.
- * @return the answer, for dn_rma_answer(). NULL: another has the guard, and nothing has changed.
+ * @param[in]     data      The bytes behind the head.
+ * @param[in,out] patience  The wait for the guard: the same object for all tries of this request.
+ * @return the answer, for dn_rma_answer(). NULL: another process has the guard, and nothing has changed.
  */
 dn_rma_answer_t *dn_rma_serve(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_head_t *head,
                               const uint8_t *data, size_t len, dn_rma_wait_t *patience);
@@ -239,24 +241,24 @@ dn_rma_answer_t *dn_rma_serve(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_he
 
 /** @name dn_rma_later.c */
 /** @{ */
-/** dn_rma_serve(), now or later, in the order of the origin. Called in the handler. */
+/** Call dn_rma_serve(), now or later, in the order in which the origin has asked. Called in the handler. */
 void dn_rma_in_order(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_head_t *head, const uint8_t *body,
                      size_t len);
-/** Try again what waits. @return requests served. */
+/** Try the requests again that wait. @return requests served. */
 int dn_rma_try_later(dn_rma_t *rma);
-/** What waits for this window is not served any more: the window goes. */
+/** Drop the requests that wait for a window, which is about to be freed. */
 void dn_rma_forget_later(dn_rma_win_t *win);
 /** @} */
 
-/** @name dn_rma_lock.c: the lock of this process, for those that are far */
+/** @name dn_rma_lock.c: the lock of this process, for far processes */
 /** @{ */
-/** One asks for it. @return false: it has asked before. */
+/** Handle a DN_RMA_LOCK of a rank. @return false: the rank wants or holds the lock already. */
 bool dn_rma_on_lock(dn_rma_win_t *win, int rank, bool exclusive);
-/** A rank does not hold it any more, if it did. */
+/** Take the lock back from a rank, if the rank holds it. */
 void dn_rma_take_back(dn_rma_win_t *win, int rank);
-/** Look at those who wait for it. @return locks granted. */
+/** Grant the lock to far processes that wait, where their turn has come. @return processes answered. */
 int dn_rma_grant_waiting(dn_rma_t *rma);
-/** Who waits for it will not get it. */
+/** Forget the far processes that wait for the lock of a window, which is about to be freed. */
 void dn_rma_forget_waiting(dn_rma_win_t *win);
 /** @} */
 

@@ -8,9 +8,9 @@
  * The owner of the guard is another process, which may be stopped. A handler that waited for it would keep the port, and with
  * it all messages of this process. So the request is copied into a list, and progress tries it again.
  *
- * An origin's accumulates take effect in their order, so all that come later wait behind the first that waits: dn_rma_far_t::later
- * counts them. They are at most DN_RMA_ASKED_MAX, as no origin asks for more. Handlers of one origin run one at a time, and so do the
- * tries of progress.
+ * The accumulates of an origin take effect in their order. So when one waits, all later ones of this origin wait behind it.
+ * dn_rma_far_t::later counts them. There are at most DN_RMA_ASKED_MAX of them, as no origin sends more without an answer. Handlers of
+ * one origin run one at a time, and so do the tries of progress.
  */
 #include "dn_config.h"
 
@@ -27,7 +27,7 @@ typedef struct dn_rma_later {
     uint8_t bytes[];
 } dn_rma_later_t;
 
-/** @return NULL: none of this origin waits. */
+/** Take the oldest request of an origin. @return NULL: no request of this origin waits. */
 static dn_rma_later_t *dn_rma_later_pop(dn_rma_t *rma, dn_queue_t *queue)
 {
     (void) pthread_mutex_lock(&rma->lock);
@@ -36,7 +36,7 @@ static dn_rma_later_t *dn_rma_later_pop(dn_rma_t *rma, dn_queue_t *queue)
     return later;
 }
 
-/** The oldest of the origin whose turn it is. */
+/** Take the oldest request of the origin whose turn it is. */
 static dn_rma_later_t *dn_rma_later_next(dn_rma_t *rma)
 {
     (void) pthread_mutex_lock(&rma->lock);
@@ -46,7 +46,7 @@ static dn_rma_later_t *dn_rma_later_next(dn_rma_t *rma)
     return later;
 }
 
-/** It waits no more. Before its answer leaves: the origin may ask for more then. */
+/** A request waits no more. Called before its answer is sent: after the answer the origin may send its next request. */
 static void dn_rma_later_count_down(const dn_rma_later_t *later)
 {
     /* A release: pairs with the loads in dn_rma_in_order() and in the handler. What the request did comes before the next one. */
@@ -85,7 +85,7 @@ void dn_rma_in_order(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_head_t *hea
     (void) pthread_mutex_unlock(&win->rma->lock);
 }
 
-/** Serve an origin as far as the guard is free. @param[in] later  Its oldest. @return requests served. */
+/** Serve the requests of an origin while the guard is free. @param[in] later  The oldest one. @return requests served. */
 static int dn_rma_try_origin(dn_rma_t *rma, dn_rma_later_t *later)
 {
     int served = 0;

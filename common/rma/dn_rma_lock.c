@@ -5,18 +5,18 @@
 /** @file dn_rma_lock.c
  * Locks, and the guard of accumulates, which is a lock that a process has for a moment.
  *
- * A process may end while it has one of them, or stands before others. A process that waits in vain looks from time to time
- * whether the processes that could be in its way live, and gives up when one does not.
+ * A process may end while it has a lock or the guard, or while other processes wait behind it. So a process that waits long looks
+ * from time to time whether the processes that could be in its way live. It gives up when one of them does not.
  */
 #include "dn_config.h"
 
 #include "dn_cell.h"
 #include "dn_rma_int.h"
 
-/** Looks at the guard of one who must not wait. Most accumulates are over by then. */
+/** Looks at the guard by a caller that must not wait, and looks at the processes inside of a gate. Most accumulates end within this time. */
 #define DN_RMA_GUARD_TRIES 100u
 
-/** A far process that waits for the lock of this one. It holds its window. */
+/** A far process that waits for the lock of this process. This object holds its window. */
 typedef struct dn_rma_waiting {
     struct dn_rma_waiting *next;
     dn_rma_win_t *win;
@@ -24,10 +24,10 @@ typedef struct dn_rma_waiting {
     dn_rma_wait_t patience;
 } dn_rma_waiting_t;
 
-/** @name Of a target that is mapped */
+/** @name The lock of a target */
 /** @{ */
 
-/** It may be the turn of a number: wake the process that has drawn it, or the target, which has drawn it for one that is far. */
+/** It may be the turn of a number: wake the process that has drawn it. For a far process, wake the target, which has drawn it. */
 static void dn_rma_lock_ring(const dn_rma_win_t *win, int target, uint32_t number)
 {
     const dn_rma_control_t *control = win->target[target].control;
@@ -52,7 +52,7 @@ static void dn_rma_lock_ring(const dn_rma_win_t *win, int target, uint32_t numbe
     }
 }
 
-/** Give a number back, and let the next one have its turn. */
+/** Give a number back, and let the next number have its turn. */
 static void dn_rma_lock_give(dn_rma_win_t *win, int target, int rank, bool exclusive, uint32_t number)
 {
     dn_rma_control_t *control = win->target[target].control;
@@ -63,8 +63,8 @@ static void dn_rma_lock_give(dn_rma_win_t *win, int target, int rank, bool exclu
     dn_rma_lock_ring(win, target, next);
 }
 
-/** Has a process ended that wants or has the lock of @p target, or the target itself? Then nobody gets it any more. Takes a system
- * call for each of them. */
+/** Has the target ended, or a process that wants or has the lock of @p target? Then no process gets the lock any more. Takes a system
+ * call for each of these processes. */
 static bool dn_rma_lock_is_dead(const dn_rma_win_t *win, int target)
 {
     const dn_rma_control_t *control = win->target[target].control;
@@ -138,7 +138,7 @@ void dn_rma_unlock(dn_rma_win_t *win, int target, bool exclusive)
 }
 /** @} */
 
-/** @name Of this process, for those that are far */
+/** @name The lock of this process, for far processes */
 /** @{ */
 void dn_rma_take_back(dn_rma_win_t *win, int rank)
 {
@@ -162,7 +162,7 @@ static void dn_rma_tell_grant(const dn_rma_win_t *win, int rank, uint32_t flags)
     dn_rma_answer(win->rma, answer);
 }
 
-/** Grant the lock if it is the turn of this rank. */
+/** Grant the lock to a rank if it is the turn of its number. @return false: it is not. */
 static bool dn_rma_grant(dn_rma_win_t *win, int rank)
 {
     dn_rma_far_t *far = &win->far[rank];
@@ -182,7 +182,7 @@ static bool dn_rma_grant(dn_rma_win_t *win, int rank)
     return true;
 }
 
-/** The lock will not be had any more: say so to who waits for it. @return false: it may be had. */
+/** Does no process get the lock any more? Then tell a process that waits. @return false: it may still get the lock. */
 static bool dn_rma_grant_never(dn_rma_waiting_t *waiting)
 {
     dn_rma_win_t *win = waiting->win;
@@ -275,13 +275,13 @@ void dn_rma_forget_waiting(dn_rma_win_t *win)
 /** @name The guard */
 /** @{ */
 
-/** Is an owner of the guard none of the window's, or known to be lost? */
+/** Is the owner of the guard known to be lost, or no rank of the window at all? */
 static bool dn_rma_guard_is_lost(const dn_rma_guard_t *guard, uint32_t owner)
 {
     return (uint32_t) guard->win->size < owner || dn_rma_is_lost(guard->win, (int) owner - 1);
 }
 
-/** Has this owner ended with the guard? One that has given it away before its end is in nobody's way. */
+/** Has this owner ended while it had the guard? A process that left the guard before its end keeps no other process out. */
 static bool dn_rma_guard_is_dead(const dn_rma_guard_t *guard, uint32_t owner)
 {
     const bool dead = dn_rma_guard_is_lost(guard, owner) || !dn_rma_lives(guard->win, (int) owner - 1);
@@ -313,7 +313,7 @@ dn_status_t dn_rma_guard_wait(const dn_guard_t *super)
     return DN_OK;
 }
 
-/** Does a process take part in no fence? */
+/** Is there a process that takes part in no fence? */
 static bool dn_rma_gate_is_held_open(const dn_rma_guard_t *guard)
 {
     for (int rank = 0; rank < guard->win->size; rank++) {
@@ -325,9 +325,9 @@ static bool dn_rma_gate_is_held_open(const dn_rma_guard_t *guard)
 }
 
 /**
- * Wait until nobody is inside, the gate being closed. That takes a moment, or long: a process may be stopped there, or be behind this
- * one on its core.
- * @return false: long.
+ * The gate is closed: wait until no process is inside. This takes a moment; or it takes long, where a process inside is stopped, or
+ * waits for the core of this process.
+ * @return false: it takes long, and a process is still inside.
  */
 static bool dn_rma_gate_await(const dn_rma_guard_t *guard)
 {
@@ -347,7 +347,7 @@ static bool dn_rma_gate_await(const dn_rma_guard_t *guard)
     return true;
 }
 
-/** The gate is open, and too much goes cell by cell. @return 0: it stays open. */
+/** Close the gate, since too many bytes go cell by cell. @return 0: the gate stays open. */
 static int dn_rma_gate_close(const dn_rma_guard_t *guard)
 {
     dn_rma_control_t *control = guard->control;

@@ -5,23 +5,23 @@
 /** @file dn_rma_offer.c
  * Short puts and gets on private memory of this host, carried out by a target that is in a call of this library.
  *
- * A call of the kernel costs as much as half a dozen lines that cross (perf/dn_rma, put and get on created windows). So an origin
- * that is to complete short operations first offers them to their target, in one message. A target that makes progress carries
- * them out at once. Another target computes, or is not running: the origin takes the offer back after DN_RMA_OFFER_NS, and calls the
- * kernel.
+ * A system call costs as much as half a dozen lines that cross from core to core (perf/dn_rma, put and get on created windows). So an
+ * origin that has to complete short operations first offers them to their target, in one message. A target that makes progress carries
+ * them out at once. A target that computes, or does not run, does not answer: the origin takes the offer back after DN_RMA_OFFER_NS,
+ * and makes the system call.
  *
- * The message may be read long after that, when the memory has newer contents. So there is a word for each origin in the notes of the
- * target's block, which both map. The target touches no memory before it has taken the offer there, and what was
- * taken cannot be taken back:
+ * The target may read the message long after that, when the memory has newer contents. So there is a word for each origin in the notes
+ * of the target's block, which both map. The target reads and writes no memory of the window before it has taken the offer by this
+ * word. The origin cannot take back an offer that the target has taken:
  *
  *   FREE, TAKEN, DONE --origin--> OFFERED --target--> TAKEN --target, after a put--> DONE
  *                                    |                  `-----target, declining----> FREE
  *                                    `-----origin---> BACK --target, reading it----> FREE
  *
- * The word has the number of the offer, so that a message of one that was taken back finds no other. What was got comes in a message.
- * While the word is BACK, the target has not looked since, and the origin makes no offer: no more than one message of it lies
- * there unread, and a target that computes for long costs it one wait. Where a target has looked too late several times in a row,
- * twice as many offers are left out each time.
+ * The word has the number of the offer. So the message of an offer that was taken back does not meet a later offer. The bytes of gets
+ * come in a message. While the word is BACK, the target has not yet read the last offer, and the origin makes no new one. So no more
+ * than one message of an origin waits unread, and a target that computes for long costs the origin one wait. Where a target misses
+ * several offers in a row, the origin leaves out offers, each time about twice as many.
  */
 #include "dn_config.h"
 
@@ -30,14 +30,14 @@
 /** Polls between two looks at the clock. */
 #define DN_RMA_OFFER_POLLS 16
 
-/** Polls of the target between two of all peers: these may wait for this process, as it waits for the target. */
+/** One poll in so many polls all peers, the others poll the target only: other peers may wait for this process. */
 #define DN_RMA_OFFER_TURN 4
 
-/** Offers in a row that were taken back: more of them leave out no more offers. Where offers are slow, few are wanted anyhow
- * (dn_rma_batch.c). */
+/** Missed offers in a row, beyond which the number of offers that are left out does not grow. Where offers are slow, few are made
+ * anyhow (dn_rma_batch.c). */
 #define DN_RMA_OFFER_MISSED 5
 
-/** Looks for room until an offer is not made. */
+/** Looks for room to send an offer. If there is no room then, the offer is not made. */
 #define DN_RMA_OFFER_TRIES 8
 
 /** dn_rma_offer_head_t::count of a DN_RMA_GOT without bytes: the offer was taken back at the last moment. */
@@ -95,7 +95,7 @@ static bool dn_rma_offer_send(dn_rma_win_t *win, int target, const dn_rma_moves_
     return true;
 }
 
-/** How far is it? @retval DN_INPROGRESS  the end is not known. @retval DN_ERR_AGAIN  the target has declined. */
+/** How far is an offer? @retval DN_INPROGRESS  not known yet. @retval DN_ERR_AGAIN  the target has declined. */
 static dn_status_t dn_rma_offer_look(const dn_rma_offering_t *offering, const uint64_t *word, bool write)
 {
     /* Pair with the releases in dn_rma_offer_put() and dn_rma_offer_on_got(), and with the exchange in dn_rma_offer_decline(). */
@@ -109,7 +109,7 @@ static dn_status_t dn_rma_offer_look(const dn_rma_offering_t *offering, const ui
     return done ? DN_OK : DN_INPROGRESS;
 }
 
-/** The target has begun, or declined: it is waited for as long as it lives. */
+/** The target has taken the offer, or has declined: wait for the end, as long as the target lives. */
 static dn_status_t dn_rma_offer_outlast(dn_rma_win_t *win, int target, const uint64_t *word, bool write)
 {
     const dn_rma_offering_t *offering = &win->far[target].offering;
@@ -125,7 +125,7 @@ static dn_status_t dn_rma_offer_outlast(dn_rma_win_t *win, int target, const uin
     return status;
 }
 
-/** Wait until the target has done it. @retval DN_ERR_AGAIN  it has not begun, and will not. */
+/** Wait until the target has carried out the offer. @retval DN_ERR_AGAIN  it has not begun, and will not. */
 static dn_status_t dn_rma_offer_await(dn_rma_win_t *win, int target, bool write)
 {
     dn_rma_far_t *far = &win->far[target];
@@ -152,7 +152,7 @@ static dn_status_t dn_rma_offer_await(dn_rma_win_t *win, int target, bool write)
     return status;
 }
 
-/** Nothing is got any more: the memory that it would go to is the caller's. */
+/** Want no answer to a get any more: the memory for its bytes is the caller's again. */
 static void dn_rma_offer_forget(dn_rma_offering_t *offering)
 {
     unsigned polls = 0;
@@ -167,7 +167,7 @@ static void dn_rma_offer_forget(dn_rma_offering_t *offering)
     }
 }
 
-/** The same by whoever makes the offers to this target. */
+/** As dn_rma_offer(), in the thread that has dn_rma_offering_t::busy. */
 static dn_status_t dn_rma_offer_make(dn_rma_win_t *win, int target, const dn_rma_moves_t *moves, bool write)
 {
     dn_rma_offering_t *offering = &win->far[target].offering;
@@ -213,7 +213,7 @@ dn_status_t dn_rma_offer(dn_rma_win_t *win, int target, const dn_rma_moves_t *mo
     return status;
 }
 
-/** What was got has come. @return false: no target sends this. */
+/** Handle a DN_RMA_GOT: the bytes of a get have come. @return false: the message is wrong. */
 static bool dn_rma_offer_on_got(dn_rma_far_t *far, const dn_rma_offer_head_t *head, const uint8_t *data,
                                 size_t len)
 {
@@ -239,7 +239,7 @@ static bool dn_rma_offer_on_got(dn_rma_far_t *far, const dn_rma_offer_head_t *he
 /** @name The target's side */
 /** @{ */
 
-/** An offer as it was checked: the message is in memory that its sender can still write to. */
+/** A checked copy of an offer: its sender can still write to the memory of the message. */
 typedef struct dn_rma_offered {
     uint32_t number;
     int rank;
@@ -248,7 +248,7 @@ typedef struct dn_rma_offered {
     dn_block_t block[DN_RMA_MOVES_MOST];
 } dn_rma_offered_t;
 
-/** @return false: a block is not in the window, or has no bytes. */
+/** Copy and check an offer. @return false: a block is not in the window, or has no bytes. */
 static bool dn_rma_offer_read(const dn_rma_win_t *win, const dn_rma_offer_head_t *head, const uint8_t *blocks,
                               dn_rma_offered_t *offered)
 {
@@ -269,7 +269,8 @@ static bool dn_rma_offer_read(const dn_rma_win_t *win, const dn_rma_offer_head_t
     return true;
 }
 
-/** From here on it cannot be taken back. @return false: it was, and the origin learns that its message was read. */
+/** Take an offer: from here on the origin cannot take it back. @return false: the origin has taken it back before, and learns by the
+ * word that its message was read. */
 static bool dn_rma_offer_take(uint64_t *word, uint32_t number)
 {
     /* It pairs with the exchange in dn_rma_offer_await(). What the origin has stored comes before, by the message. */
@@ -282,7 +283,7 @@ static bool dn_rma_offer_take(uint64_t *word, uint32_t number)
     return false;
 }
 
-/** There is no room for the answer: the origin need not wait. */
+/** Decline an offer, as there is no room for the answer. The origin need not wait then. */
 static void dn_rma_offer_decline(dn_peer_t *src, uint64_t *word, uint32_t number)
 {
     if (dn_rma_offer_take(word, number)) {

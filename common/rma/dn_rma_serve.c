@@ -6,7 +6,7 @@
 
 #include "dn_rma_int.h"
 
-/** What is wrong with a message that no origin sends. */
+/** What is wrong with a message that was dropped. */
 enum dn_rma_wrong {
     DN_RMA_WRONG_PIECE,
     DN_RMA_WRONG_LOCK,
@@ -18,7 +18,7 @@ enum dn_rma_wrong {
     DN_RMA_WRONG_OFFER,
 };
 
-/** Such a message is dropped. A flood of them costs a text for each sort, and no more: the port is locked meanwhile. */
+/** Report a wrong message, once for each sort: the port is locked meanwhile, so a flood of such messages must not cost more. */
 static void dn_rma_refuse(dn_rma_t *rma, enum dn_rma_wrong wrong)
 {
     static const char *const why[] = {
@@ -39,19 +39,19 @@ static void dn_rma_refuse(dn_rma_t *rma, enum dn_rma_wrong wrong)
     }
 }
 
-/** Is a request from the process of the window that it says it is from? */
+/** Does a request come from the process whose rank it names? */
 static bool dn_rma_is_from(const dn_rma_win_t *win, const dn_peer_t *src, int32_t rank)
 {
     /* Pairs with the store in dn_rma_win_place(): who finds the peer finds the whole window. */
     return 0 <= rank && rank < win->size && src == dn_load_acquire(&win->far[rank].peer);
 }
 
-/** An accumulate that is carried out. */
+/** An accumulate that this process carries out for an origin. */
 typedef struct dn_rma_work {
     const dn_rma_head_t *head;
     const uint8_t *data; /**< operands */
     size_t len;          /**< bytes of these */
-    dn_prog_t *blocks;   /**< the layout of DN_RMA_BY_BLOCKS; NULL: another */
+    dn_prog_t *blocks;   /**< the layout of DN_RMA_BY_BLOCKS; NULL: not by blocks */
     dn_acc_walk_t walk;
 } dn_rma_work_t;
 
@@ -131,7 +131,7 @@ static dn_status_t dn_rma_start_target(const dn_rma_win_t *win, dn_rma_work_t *w
     return DN_OK;
 }
 
-/** Carry it out. @return as dn_acc_walk(). */
+/** Carry out an accumulate. @return as dn_acc_walk(). */
 static dn_status_t dn_rma_work_here(dn_rma_work_t *work, uint8_t *old)
 {
     const dn_rma_head_t *head = work->head;
@@ -214,7 +214,7 @@ dn_rma_answer_t *dn_rma_serve(dn_rma_win_t *win, dn_peer_t *src, const dn_rma_he
     return answer;
 }
 
-/** A piece of a layout. */
+/** Handle a DN_RMA_LAYOUT: a piece of a layout. */
 static void dn_rma_on_piece(dn_rma_win_t *win, dn_rma_far_t *far, const uint8_t *body, size_t len)
 {
     dn_ship_piece_t piece;
@@ -258,13 +258,13 @@ static void dn_rma_on_note(uint64_t *word)
     dn_store_release(word, *word + 1);
 }
 
-/** Is it a put or get that a target is to carry out, or the answer to one? */
+/** Does a message belong to an offer? */
 static bool dn_rma_is_offer(unsigned tag)
 {
     return DN_RMA_PUT <= tag && DN_RMA_GOT >= tag;
 }
 
-/** A request from one who shares the window. */
+/** Handle a request from a process of the window. */
 static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, const dn_rma_head_t *head,
                               const uint8_t *body, size_t len)
 {
@@ -308,7 +308,7 @@ static void dn_rma_on_request(dn_rma_win_t *win, dn_peer_t *src, unsigned tag, c
     }
 }
 
-/** Bytes that a message of this kind has at least. */
+/** Least bytes of a message of this kind. */
 static size_t dn_rma_head_len(unsigned tag)
 {
     if (DN_RMA_ANSWER == tag) {
@@ -317,7 +317,7 @@ static size_t dn_rma_head_len(unsigned tag)
     return dn_rma_is_offer(tag) ? sizeof(dn_rma_offer_head_t) : sizeof(dn_rma_head_t);
 }
 
-/** A message of a window. @param data  as long as the head of its kind, or longer */
+/** Handle a message that names a window. @param data  at least as long as the head of its kind */
 static void dn_rma_receive_in_window(dn_rma_t *rma, dn_peer_t *src, unsigned tag, const uint8_t *data,
                                      size_t len)
 {
