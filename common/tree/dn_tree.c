@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree.c
- * Trees come and go; what a link does now and then.
+ * Creation and end of trees, and the slow path of links.
  */
 #include "dn_config.h"
 
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Look at the word of the other side. It may be as old as the link: so all of its 63 bits are compared, which never wrap. */
+/** Look at the credit word that the other side writes. It may be as old as the link: so all of its 63 bits are compared. They never
+ * wrap. */
 static void dn_tree_read_credit(dn_tree_link_t *link)
 {
     const uint64_t acked = link->sent - dn_tree_under_way(link);
@@ -26,7 +27,7 @@ static void dn_tree_read_credit(dn_tree_link_t *link)
     }
 }
 
-/** What the other side has taken is in its word, or in lines of its that wait for their turn. */
+/** Look for what the other side has taken: in its credit word, and in lines of the other side that wait for their turn. */
 int dn_tree_find_room(dn_tree_link_t *link)
 {
     const uint32_t taken = (uint32_t) link->taken;
@@ -124,7 +125,7 @@ dn_status_t dn_tree_tell_given_up(dn_tree_t *tree)
     return DN_ERR_UNREACH;
 }
 
-/** Members from and to whom lines of a step are still to go. */
+/** Members to which lines of a step are still to go, or from which lines are still to come. */
 static uint64_t dn_tree_left_of(const dn_tree_op_t *op, uint32_t at)
 {
     const dn_tree_step_t *step = &op->step[at];
@@ -187,7 +188,7 @@ static void dn_tree_destroy(dn_tree_t *tree)
     free(tree);
 }
 
-/** A tree with its groups, but without links. */
+/** Make a tree with its groups, but without links. */
 static dn_status_t dn_tree_make(const dn_tree_config_t *config, dn_tree_t **tree_p)
 {
     dn_status_t status = dn_tree_check(config);
@@ -225,7 +226,7 @@ dn_status_t dn_tree_llcm_bytes(const dn_tree_config_t *config, size_t *bytes_p)
     return status;
 }
 
-/** Set our end of the links of a group whose part of LLCM begins at @p off. */
+/** Set this process' end of the links of a group whose part of LLCM begins at @p off. */
 static dn_status_t dn_tree_open_links(dn_tree_t *tree, dn_tree_group_t *group, uint64_t off)
 {
     const uint32_t others = group->members - 1;
@@ -343,7 +344,7 @@ void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer_t *con
     }
 }
 
-/** May no peer write into our LLCM any more? */
+/** Is it certain that no peer writes into the tree's LLCM any more? */
 static int dn_tree_quiet(const dn_tree_t *tree)
 {
     for (uint32_t g = 0; g < tree->groups; g++) {

@@ -6,40 +6,41 @@
  * Barrier, broadcast, reductions and small exchanges in lines of LLCM (AOTF paper, section 5).
  *
  * Members of a group write lines into each other's LLCM. Up to `radix` processes of a host are one group, in
- * which everybody writes to everybody: one line's time. More, or those of several hosts, are a tree of
- * groups: those that are close together (a cache, a NUMA node, a package, a host) are grouped first, the
- * first of a group represents it in the next one.
+ * which every member writes to every other: this takes the time of one line. More processes, or processes of
+ * several hosts, are a tree of groups. Processes that are close together (a cache, a NUMA node, a package, a
+ * host) are grouped first. The first member of a group represents it in the group of the next level.
  *
  * Between two members there is a link: `depth` lines each way, used in turn. The flag of a line is
  *
  *   number of the line:32 | lines taken from the other direction:32
  *
  * where the uppermost bit of the number is turned over in lines of an exchange that a process has marked (dn_tree_mark()).
- * So no flag is ever cleared, and a number is met again only after 2^32 lines, when its place has held others
- * since. A line is written when the number of lines under way is below `depth`. What the other side has taken
- * comes back in its own lines; a side that takes half of them and has nothing to send says so in a word of
- * the other's LLCM, which counts in 63 bits: it may stand still for as long as lines do without it. So
- * consecutive collectives cannot overwrite each other, whatever they are: a broadcast's root runs ahead by at
- * most `depth` lines.
+ * So no flag is ever cleared. A number comes again only after 2^32 lines, when its place has held other numbers
+ * since. A side writes a line when fewer than `depth` of its lines are under way. Each side says in its own
+ * lines how many lines it has taken. A side that has taken half of the lines, and has nothing to send, says so
+ * in a word in the LLCM of the other side: the credit word. This word counts in 63 bits, because it may stand
+ * still while the lines say what was taken. So consecutive collectives of any sort cannot overwrite each other:
+ * the root of a broadcast runs ahead by at most `depth` lines.
  *
- * Each line is taken by the operation that it is for. So when a process has done its part of all operations, no peer
- * writes lines to it any more. A peer may still write its word: it does so once it has taken half of a link's lines since it
- * last said how many. So the word may come while this process does not know of `depth` / 2 or more of its lines that they were
- * taken, and never while there are fewer. That is how dn_tree_free() knows when the memory may go.
+ * An operation takes all lines that were sent for it. So when a process has done its part of all operations, no peer
+ * writes lines to it any more. A peer may still write the credit word. The peer does so when it has taken half of a link's lines
+ * since it last said how many. So a write of the word may still come while `depth` / 2 or more lines of this process are not known
+ * to be taken. It never comes while there are fewer. By this dn_tree_free() knows when the memory may go.
  *
- * Operations are started, then tested until they are complete; nothing here waits (but for the few looks of
- * dn_tree_set_spin()), reads a clock or calls dn_progress(): the caller does between two tests. Every
- * operation has to be called by all processes of the tree, in the same order. One at a time is under way.
+ * Operations are started, then tested until they are complete. No function waits (but for the few looks of
+ * dn_tree_set_spin()), reads a clock or calls dn_progress(): the caller calls dn_progress() between two tests.
+ * Every operation has to be called by all processes of the tree, in the same order. One operation at a time is
+ * under way.
  *
  * Results: a reduction folds the values of a group from its last member to its first, x0 op (x1 op (x2 ...)),
- * and values of groups in the same way. All processes get the same bits, and get them again in each run of
- * the same shape. Where dn_tree_ordered() says so this is the order of ranks, as operations that do not
- * commute need it.
+ * and values of groups in the same way. All processes get the same bits, and each run with the same shape of
+ * the tree gets the same bits again. Where dn_tree_ordered() says so, this is the order of ranks, which
+ * operations that do not commute need.
  *
- * A process that is gone sends no lines. Members that wait for its lines learn of that from elsewhere
- * (dn_lost_set()) and give the tree up, which tells the members that wait for theirs in turn.
+ * A process that is gone sends no lines. Members that wait for its lines learn of the loss from elsewhere
+ * (dn_lost_set()), and give the tree up. This tells the members that wait for their own lines in turn.
  *
- * Threads: one at a time uses a tree; different trees may be used at once where the port has threads.
+ * Threads: one thread at a time uses a tree; different trees may be used at once where the port has threads.
  */
 #ifndef DN_TREE_H
 #define DN_TREE_H
@@ -57,13 +58,13 @@ extern "C" {
 /** Longest operation, in lines. */
 #define DN_TREE_LINES 16
 
-/** The part of a tree that is this process': dn_tree_create(). */
+/** This process' part of a tree: dn_tree_create(). */
 typedef struct dn_tree dn_tree_t;
 
-/** Where a process runs, from the widest to the narrowest: host, package, NUMA node, cache. Processes whose
- * first keys are equal are close. */
+/** Where a process runs, from the widest place to the narrowest: host, package, NUMA node, cache. The more keys
+ * of two processes are equal, from the first on, the closer they are. */
 typedef struct dn_tree_place {
-    uint32_t key[DN_TREE_KEYS]; /**< any numbers; equal ones are the same place */
+    uint32_t key[DN_TREE_KEYS]; /**< any numbers; equal numbers are the same place */
 } dn_tree_place_t;
 
 /** The shape of a tree; the same in all its processes, but for rank. */
@@ -73,10 +74,11 @@ typedef struct dn_tree_config {
     uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
     uint32_t
         depth; /**< lines of a link in each direction: a power of two, 4..DN_TREE_DEPTH_MAX; more where dn_tree_shape.c says so */
-    const dn_tree_place_t *place; /**< of each rank, lent for the call; NULL: all are as close */
+    const dn_tree_place_t
+        *place; /**< of each rank, lent for the call; NULL: all ranks are at the same place */
 } dn_tree_config_t;
 
-/** What a process has to tell the others: its LLCM offsets by level. */
+/** What a process has to tell the other processes: its LLCM offsets by level. */
 typedef struct dn_tree_card {
     uint32_t off[DN_TREE_LEVELS]; /**< of its links in the group of each level */
 } dn_tree_card_t;
@@ -86,11 +88,11 @@ typedef struct dn_tree_reduction dn_tree_reduction_t;
 /** inout[i] = in[i] op inout[i] for count elements. in may be aligned to 8 bytes only. */
 typedef void (*dn_tree_fold_fn_t)(const dn_tree_reduction_t *reduction, const void *in, void *inout,
                                   size_t count);
-/** out[i] = left[i] op right[i] for count elements; out is neither of them. Aligned as above. */
+/** out[i] = left[i] op right[i] for count elements; out is neither left nor right. Aligned as above. */
 typedef void (*dn_tree_join_fn_t)(const dn_tree_reduction_t *reduction, const void *left, const void *right,
                                   void *out, size_t count);
-/** An operation and the type of its operands; embedded in what the caller's fold needs. Lent until
- * completion. */
+/** An operation and the type of its operands. The caller embeds it in an object with what its fold needs. Lent
+ * until completion. */
 struct dn_tree_reduction {
     dn_tree_fold_fn_t fold; /**< mandatory */
     dn_tree_join_fn_t join; /**< the same operation, for long data; NULL: copy, then fold */
@@ -98,10 +100,10 @@ struct dn_tree_reduction {
 };
 
 /**
- * Make the part of a tree that is this process': find its groups, take LLCM for the links.
+ * Make this process' part of a tree: find its groups, take LLCM for the links.
  *
- * @param[out] card    To be given to the others, which give it to dn_tree_connect().
- * @param[out] tree_p  The caller's until dn_tree_free() says that it is gone.
+ * @param[out] card    The caller gives it to the other processes, which hand it to dn_tree_connect().
+ * @param[out] tree_p  The caller's until dn_tree_free() returns DN_OK, or dn_tree_abandon() returns.
  *
  * @retval DN_ERR_PARAM  a field is out of its range.
  * @retval DN_ERR_NOMEM  no memory, or no LLCM.
@@ -112,14 +114,14 @@ DN_API dn_status_t dn_tree_create(dn_port_t *port, const dn_tree_config_t *confi
 /** Bytes of LLCM that dn_tree_create() takes. @retval DN_ERR_PARAM, DN_ERR_NOMEM  as there. */
 DN_API dn_status_t dn_tree_llcm_bytes(const dn_tree_config_t *config, size_t *bytes_p);
 
-/** Most looks for a line that one call takes where there is nothing else to do; at first 0. */
+/** How often one call may look for a line when it has nothing else to do; at first 0. */
 DN_API void dn_tree_set_spin(dn_tree_t *tree, uint32_t looks);
 
-/** The ranks that this process has links to: the i-th, or -1 when there are no more. */
+/** The i-th rank that this process has a link to, or -1 when there are no more. */
 DN_API int64_t dn_tree_linked(const dn_tree_t *tree, size_t i);
 
 /**
- * Give a tree the card and the peer of every rank that dn_tree_linked() names; others are not looked at.
+ * Give a tree the card and the peer of every rank that dn_tree_linked() names. Cards and peers of other ranks are not used.
  *
  * @param[in] card  By rank.
  * @param[in] peer  By rank; lent until the tree is freed.
@@ -129,27 +131,27 @@ DN_API void dn_tree_connect(dn_tree_t *tree, const dn_tree_card_t *card, dn_peer
 /**
  * Free a tree whose operations are complete.
  *
- * @retval DN_OK          gone.
- * @retval DN_INPROGRESS  a peer may still write a word into its LLCM: call again, some time after others have gone on. A
- *                        tree that is given up stays so.
- *                        The peers may be disconnected by now; nothing is sent to them.
+ * The peers may be disconnected by now; nothing is sent to them.
+ *
+ * @retval DN_OK          the tree is freed.
+ * @retval DN_INPROGRESS  a peer may still write a word into its LLCM: call again, some time after the peers have gone on. A
+ *                        tree that is given up always returns this: call dn_tree_abandon().
  */
 DN_API dn_status_t dn_tree_free(dn_tree_t *tree);
 
 /**
  * Give a tree up, since a process of the tree is gone (dn_lost_set(), dn_peer_check()): the operation under
- * way and all later ones fail by DN_ERR_UNREACH. Members that wait for our lines in them are told: see
- * dn_tree_heed().
+ * way and all later operations fail with DN_ERR_UNREACH. Members that wait for lines of this process are told:
+ * see dn_tree_heed().
  */
 DN_API void dn_tree_give_up(dn_tree_t *tree);
 
-/** Not 0: the operation under way still waits for lines of a rank that we are linked to, or has to send it
- * some; so if that rank is gone, the tree is to be given up. A rank that has done its part may leave in
- * order. */
+/** Not 0: the operation under way still waits for lines of a rank, or has to send lines to it. If that rank is
+ * gone, the caller gives the tree up. A rank that has done its part may leave in order. */
 DN_API int dn_tree_needs(const dn_tree_t *tree, uint32_t rank);
 
-/** Give the tree up too where a member has told us that it did. A caller that waits calls this now and then.
- * @return not 0: the tree is given up. */
+/** Give the tree up if a member has told this process that it has done so. A caller that waits calls this now
+ * and then. @return not 0: the tree is given up. */
 DN_API int dn_tree_heed(dn_tree_t *tree);
 
 /** Free a tree at once; its LLCM stays taken until the port closes. */
@@ -160,26 +162,26 @@ DN_API void dn_tree_place_here(dn_tree_place_t *place);
 
 /** Not 0: reductions are folded in the order of ranks. */
 DN_API int dn_tree_ordered(const dn_tree_t *tree);
-/** Not 0: all are one group. */
+/** Not 0: all processes are one group. */
 DN_API int dn_tree_is_flat(const dn_tree_t *tree);
-/** Lines up to which operations are as fast as they should be, at least 1: the same in all processes. On
- * several hosts longer ones wait for each other's messages. */
+/** Most lines of an operation that is as fast as a tree can be; at least 1, the same in all processes. On
+ * several hosts, longer operations wait for messages that say what was taken. */
 DN_API uint32_t dn_tree_lines(const dn_tree_t *tree);
 /** Most bytes of a block of dn_tree_allgather(): the same in all processes. */
 DN_API size_t dn_tree_allgather_max(const dn_tree_t *tree);
 /** Most bytes of a block of dn_tree_alltoall(): the same in all processes. */
 DN_API size_t dn_tree_alltoall_max(const dn_tree_t *tree);
-/** Most bytes of dn_tree_scan() and dn_tree_exscan() on elements of @p size bytes: the same in all processes. 0: they are not for
- * this tree, which is not flat, or not in the order of ranks. */
+/** Most bytes of dn_tree_scan() and dn_tree_exscan() on elements of @p size bytes: the same in all processes. 0: this tree has no
+ * scans, because it is not flat or not in the order of ranks. */
 DN_API size_t dn_tree_scan_max(const dn_tree_t *tree, size_t size);
 /** Not 0: lines arrive without dn_progress(), by stores to mapped memory. */
 DN_API int dn_tree_is_mapped(const dn_tree_t *tree);
 
-/** Not 0: the lines that the operation under way waits for now come by stores of this host's processes, which may wait for
- * this core. 0: they come from another host. */
+/** Not 0: the operation under way now waits for lines that processes of this host store. These processes may wait for the
+ * core of this process. 0: the lines come from another host. */
 DN_API int dn_tree_waits_near(const dn_tree_t *tree);
 
-/** What has been done of the operation under way: it changes with each line that has come. */
+/** A number that changes with each line that has come for the operation under way. */
 DN_API uint64_t dn_tree_steps(const dn_tree_t *tree);
 
 /** Most bytes of an operation on elements of @p size bytes (1..DN_AOTF_LINE_MAX). */
@@ -189,22 +191,22 @@ static inline size_t dn_tree_max(size_t size)
 }
 
 /** @name Operations
- * Each starts one, once the last is complete. Buffers are lent until completion.
+ * Each function starts an operation. The last operation has to be complete. Buffers are lent until completion.
  *
  * @retval DN_OK           complete.
- * @retval DN_INPROGRESS   dn_tree_test() until it is.
- * @retval DN_ERR_UNREACH  a peer is gone; so is the tree, but for dn_tree_free(): it never completes an operation again.
+ * @retval DN_INPROGRESS   call dn_tree_test() until the operation is complete.
+ * @retval DN_ERR_UNREACH  a peer is gone. The tree never completes an operation again: dn_tree_abandon() is all that is left.
  */
 /** @{ */
-/** Nobody leaves before all have come. */
+/** Barrier: no process leaves before all have come. */
 DN_API dn_status_t dn_tree_barrier(dn_tree_t *tree);
-/** @p len bytes, at most dn_tree_max(1), of @p root to everybody. */
+/** Broadcast: @p len bytes, at most dn_tree_max(1), go from @p root to all processes. */
 DN_API dn_status_t dn_tree_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_t len);
-/** Fold @p in of everybody into @p out of @p root, which may be @p in; elsewhere out is not used. count elements, at most
- * dn_tree_max(size) bytes. */
+/** Fold @p in of all processes into @p out of @p root, which may be @p in. At other ranks @p out is not used. @p count elements,
+ * at most dn_tree_max(size) bytes. */
 DN_API dn_status_t dn_tree_reduce(dn_tree_t *tree, uint32_t root, const void *in, void *out, size_t count,
                                   const dn_tree_reduction_t *reduction);
-/** As dn_tree_reduce(), to everybody. */
+/** As dn_tree_reduce(); all processes get the result. */
 DN_API dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t count,
                                      const dn_tree_reduction_t *reduction);
 /**
@@ -213,18 +215,19 @@ DN_API dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out,
  */
 DN_API dn_status_t dn_tree_scan(dn_tree_t *tree, const void *in, void *out, size_t count,
                                 const dn_tree_reduction_t *reduction);
-/** As dn_tree_scan(), of all ranks before the own one; the first rank's out is left as it is. */
+/** As dn_tree_scan(), of all ranks before the own rank; @p out of the first rank is left as it is. */
 DN_API dn_status_t dn_tree_exscan(dn_tree_t *tree, const void *in, void *out, size_t count,
                                   const dn_tree_reduction_t *reduction);
-/** Block i of @p out is rank i's @p in: at most dn_tree_allgather_max() bytes. in may be the own block. */
+/** Block i of @p out becomes @p in of rank i. A block has @p len bytes, at most dn_tree_allgather_max(). @p in may be the own block
+ * of @p out. */
 DN_API dn_status_t dn_tree_allgather(dn_tree_t *tree, const void *in, void *out, size_t len);
-/** Block i of @p out is the own block of rank i's @p in, which is not out: at most dn_tree_alltoall_max()
- * bytes. */
+/** Block i of @p out becomes that block of rank i's @p in that has this process' rank. A block has @p len bytes, at most
+ * dn_tree_alltoall_max(). @p in is not @p out. */
 DN_API dn_status_t dn_tree_alltoall(dn_tree_t *tree, const void *in, void *out, size_t len);
-/** Mark the next dn_tree_allgather() or dn_tree_alltoall(), of a byte or more, of which this process gives something else than it
- * should: all processes learn of that with the data, by dn_tree_is_marked(). */
+/** Mark the next dn_tree_allgather() or dn_tree_alltoall() of a byte or more. A process does so when its data in this exchange is
+ * not what it should be. All processes learn of the mark with the data, by dn_tree_is_marked(). */
 DN_API void dn_tree_mark(dn_tree_t *tree);
-/** Not 0: some process has marked the exchange that was the last operation, and is complete. The same in all. */
+/** Not 0: some process has marked the last operation, an exchange that is complete. The same in all processes. */
 DN_API int dn_tree_is_marked(const dn_tree_t *tree);
 
 /** Go on with the operation that was started last. */

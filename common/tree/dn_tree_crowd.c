@@ -5,9 +5,9 @@
 /** @file dn_tree_crowd.c
  * Counters in groups.
  *
- * Memory order. Every word is stored with release after those that it is the least of have been loaded with acquire.
- * So a process that sees that all are beyond a piece sees what each of them wrote before it said so, however many
- * hands that went through.
+ * Memory order. A word is the least of some other words. These are loaded with acquire, then the word is stored with release.
+ * So a process that sees that all processes are beyond a piece sees what each of them wrote before, through any number of
+ * such words.
  */
 #include "dn_config.h"
 
@@ -21,8 +21,8 @@
 enum { COUNTERS = DN_TREE_CROWD_COUNTERS };
 
 /**
- * What a process says in its area, behind its counters. The numbers never go back either: when its area serves others, someone may
- * still look here for what all have come to.
+ * What a process says in its area, behind its counters. These numbers never go back: when the area serves another group, a process of
+ * the earlier group may still read them.
  */
 typedef struct dn_tree_crowd_board {
     _Alignas(64) uint64_t under[COUNTERS]; /**< what all whom it stands for in its last group have come to */
@@ -117,7 +117,8 @@ int dn_tree_crowd_leads(const dn_tree_crowd_t *crowd)
     return 0 == crowd->shape->group[0].self;
 }
 
-/** Look at a member of a group in a counter that it holds back, so far. @return its counter, or that of all under it. */
+/** Load a counter of a member of a group. @return the least value in all processes that the member stands for; its own, if these are
+ * no others. */
 static uint64_t dn_tree_crowd_member(const dn_tree_crowd_t *crowd, const dn_tree_group_t *group,
                                      uint32_t member, int which)
 {
@@ -131,7 +132,7 @@ static uint64_t dn_tree_crowd_member(const dn_tree_crowd_t *crowd, const dn_tree
     return dn_load_acquire(&dn_tree_crowd_board(area)->under[which]);
 }
 
-/** The least of a counter under us. */
+/** The least value of a counter in all processes that this process stands for. */
 static uint64_t dn_tree_crowd_least(dn_tree_crowd_t *crowd, int which, uint64_t own)
 {
     const dn_tree_t *shape = crowd->shape;

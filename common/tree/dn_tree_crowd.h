@@ -3,12 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_crowd.h
- * What all processes of dn_tree_long.h have come to, where they are too many for each to look at all.
+ * The counters of all processes of dn_tree_long.h, where there are too many processes for each to look at all.
  *
- * They form groups (dn_tree_int.h). The first of a group looks at the counters of the others and says in its
- * area what all processes have come to that it stands for. The first of all says so of all, and the other
- * firsts hand that down. So a first looks at as many lines as a group has members, for each group that it is
- * in, and any other process at one line.
+ * The processes form a tree of groups (dn_tree_int.h). The first member of a group looks at the counters of the
+ * other members. It writes into its area the least counters of all processes that it stands for. The first
+ * member of the top group writes the least counters of all processes, and the other first members hand these
+ * down. So a first member looks at one line for each member, in each group that it is in. Any other process
+ * looks at one line.
  *
  * Threads: as those of dn_tree_long.h.
  */
@@ -17,7 +18,7 @@
 
 #include "dn_tree.h"
 
-/** Counters of an area, each in a line of its own from its start on; then what a crowd says there. */
+/** Counters of an area, each in a line of its own, from the start of the area on. After them comes what a crowd writes. */
 #define DN_TREE_CROWD_COUNTERS 3
 
 typedef struct dn_tree_crowd dn_tree_crowd_t;
@@ -25,7 +26,7 @@ typedef struct dn_tree_crowd dn_tree_crowd_t;
 /**
  * Form the groups.
  *
- * @param[in] area  By rank; lent until it is freed. Its counters begin where no process of a crowd before has come to.
+ * @param[in] area  By rank; lent until the crowd is freed. No process of an earlier crowd has passed the begin of its counters.
  *
  * @retval DN_ERR_PARAM, DN_ERR_NOMEM  as dn_tree_create().
  */
@@ -36,21 +37,21 @@ void dn_tree_crowd_free(dn_tree_crowd_t *crowd);
 /** Say in the own area that there is no crowd. */
 void dn_tree_crowd_none(void *area);
 
-/** Not 0: others learn of the counters from this process. */
+/** Not 0: other processes learn of the counters from this process. */
 int dn_tree_crowd_leads(const dn_tree_crowd_t *crowd);
 
 /**
- * Look around, and tell the processes that look at us.
+ * Look at the counters of other processes, and tell the processes that look at this one.
  *
- * @param[in] own  Our own counters.
+ * @param[in] own  The counters of this process.
  * @return not 0: there was something to tell.
  */
 int dn_tree_crowd_look(dn_tree_crowd_t *crowd, const uint64_t own[DN_TREE_CROWD_COUNTERS]);
 
-/** What all have come to in a counter, as far as dn_tree_crowd_look() saw. */
+/** The least value of a counter in all processes, as dn_tree_crowd_look() saw it last. */
 uint64_t dn_tree_crowd_all(const dn_tree_crowd_t *crowd, int which);
 
-/** Has a rank told others, if it has to, that all have come to @p number in a counter? */
+/** Has the owner of an area told the processes that learn from it that all counters are at @p number? Yes, if no process does. */
 int dn_tree_crowd_has_told(const void *area, int which, uint64_t number);
 
 #endif

@@ -3,19 +3,19 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_exchange.c
- * Allgather and alltoall: in one group everybody writes to everybody. In a tree of groups, blocks go up to those who stand for
- * others, across among these at the top, and down again.
+ * Allgather and alltoall. In one group every member writes to every other. In a tree of groups, blocks go up to the first member of
+ * each group, across between the members of the top group, and down again.
  *
- * Blocks are in the order of positions meanwhile, so that those of all whom a member stands for lie together.
+ * On the way, blocks are in the order of positions, so that the blocks of all ranks that a member stands for lie together.
  *
- *   allgather   what goes up are the blocks of those we stand for; what goes down are all blocks
- *   alltoall    a matrix of blocks, a row for each destination and a column for each source. What goes up has a row for every
- *               position and columns for those we stand for; so rows for those whom another stands for lie together.
- *               What goes down has a row for each of those we stand for and a column for every position. What comes from several members is put side
- *               by side.
+ *   allgather   a member sends up the blocks of the ranks that it stands for. All blocks go down
+ *   alltoall    a matrix of blocks, with a row for each destination and a column for each source. A member sends up a row for every
+ *               position, with columns for the ranks that it stands for: so the rows for the ranks of another member lie together.
+ *               A member gets down a row for each rank that it stands for, with a column for every position. Parts from several
+ *               members are put side by side.
  *
- * Lines go to one member after the other from the first on, and are taken from one member after the other from the last
- * on. So the lines of the last member of a group wait for nobody, those of the one before it for the last, and so on.
+ * Lines are sent to one member after the other, from the first on. They are taken from one member after the other, from the last
+ * on. So the lines of the last member of a group wait for no other member, those of the member before it for the last, and so on.
  */
 #include "dn_config.h"
 
@@ -26,13 +26,13 @@
 
 #include "dn_line.h"
 
-/** Bytes of a buffer, of which those who stand for others fill at most so much in an alltoall (perf/compare_hosts, 2 hosts x 2
+/** Bytes of a buffer. A member that stands for others fills at most so much in an alltoall (perf/compare_hosts, 2 hosts x 2
  * ranks: blocks of 256 B in 31 us, by coll/tuned in 44; of 512 B in 75 us, 41), and less in an allgather (256 B: 19 us, 31; 512 B: 34
  * us, 33). */
 #define DN_TREE_ROOM     2048u
 #define DN_TREE_GATHERED 1024u
-/** Likewise on one host, where others do without messages too: no more in an allgather than a link has room for, and in an
- * alltoall no more between two at the top (perf/dn_coll, 16 ranks on 2 cores: allgather of 16 B in 37 us, by coll/tuned in 64; of
+/** Likewise on one host, where other components need no messages either: in an allgather no more than a link has room for, in an
+ * alltoall so much between two members at the top (perf/dn_coll, 16 ranks on 2 cores: allgather of 16 B in 37 us, by coll/tuned in 64; of
  * 32 B in 186 us, 64; alltoall of 8 B in 59 us, 89; of 16 B in 95 us, 91). */
 #define DN_TREE_NEAR_GATHERED 448u
 #define DN_TREE_NEAR_ACROSS   512u
@@ -58,13 +58,13 @@ dn_status_t dn_tree_room_alloc(dn_tree_t *tree)
     return DN_OK;
 }
 
-/** Do all run on one host? */
+/** Do all processes run on one host? */
 static inline int dn_tree_is_near(const dn_tree_t *tree)
 {
     return DN_TREE_DEPTH_MAX == tree->lines;
 }
 
-/** Most bytes of a block, of which so many fill a room, and so many go from host to host. */
+/** Most bytes of a block, where @p blocks of them have to fit into @p room, and @p across of them go from host to host. */
 static size_t dn_tree_most(const dn_tree_t *tree, size_t room, size_t blocks, size_t across)
 {
     const size_t most = dn_tree_max(1);
@@ -99,7 +99,7 @@ static inline size_t dn_tree_width(const dn_tree_group_t *group, uint32_t member
     return group->start[member + 1] - group->start[member];
 }
 
-/** What we send to a member in a step, or get from it. */
+/** The part of the buffer that this process sends to a member in a step, or gets from it. */
 static dn_tree_span_t dn_tree_span(const dn_tree_t *tree, const dn_tree_step_t *step, uint32_t member,
                                    int sends)
 {
@@ -144,7 +144,7 @@ static inline size_t dn_tree_part(const dn_tree_op_t *op, dn_tree_span_t span, u
     return len <= at ? 0 : len - at < DN_AOTF_LINE_MAX ? len - at : DN_AOTF_LINE_MAX;
 }
 
-/** Send the lines of a span that go together next, to one member. DN_ERR_AGAIN: not now. */
+/** Send to one member the lines of a span that go together next. DN_ERR_AGAIN: there is no room now. */
 static dn_status_t dn_tree_send_part(dn_tree_t *tree, const dn_tree_group_t *group, dn_tree_link_t *link,
                                      dn_tree_span_t span)
 {
@@ -186,7 +186,7 @@ static dn_status_t dn_tree_send_parts(dn_tree_t *tree, const dn_tree_step_t *ste
     return DN_OK;
 }
 
-/** @return not 0: all has come. */
+/** Receive the parts of a step, as far as they have come. @return not 0: all have come. */
 static int dn_tree_receive_parts(dn_tree_t *tree, const dn_tree_step_t *step)
 {
     dn_tree_op_t *op = &tree->op;
@@ -211,7 +211,7 @@ static int dn_tree_receive_parts(dn_tree_t *tree, const dn_tree_step_t *step)
     return 1;
 }
 
-/** Put the parts of all members, our own among them, side by side: a row has what each has for it. */
+/** Put the parts of all members, also the own part, side by side: each row gets the blocks that each member has for it. */
 static void dn_tree_sort_parts(dn_tree_t *tree, const dn_tree_step_t *step)
 {
     const dn_tree_group_t *group = &tree->group[step->group];
@@ -235,7 +235,7 @@ static void dn_tree_sort_parts(dn_tree_t *tree, const dn_tree_step_t *step)
     }
 }
 
-/** What was asked for, once all is here: a block for each position. */
+/** All blocks are here, one for each position: copy them to the caller's buffer. */
 static void dn_tree_give_out(dn_tree_t *tree)
 {
     const size_t len = tree->op.len;
@@ -268,7 +268,7 @@ dn_status_t dn_tree_run_exchange(dn_tree_t *tree, const dn_tree_step_t *step)
 
 /** @name Operations */
 /** @{ */
-/** The exchange that is described is the one that this process was to mark, if there is one. */
+/** Mark the exchange that is described, if the caller has called dn_tree_mark() before it. */
 static void dn_tree_use_mark(dn_tree_t *tree)
 {
     tree->op.mark = tree->mark;
@@ -285,7 +285,7 @@ int dn_tree_is_marked(const dn_tree_t *tree)
     return 0 != tree->op.mark;
 }
 
-/** Everybody to everybody in a flat tree, and our own block to ourselves. */
+/** An exchange in a flat tree: every member sends to every other. The own block is copied. */
 static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t *out, size_t len,
                                     size_t in_stride)
 {
@@ -303,7 +303,7 @@ static dn_status_t dn_tree_exchange(dn_tree_t *tree, const uint8_t *in, uint8_t 
     return dn_tree_start(tree);
 }
 
-/** Begin to describe one through the room. */
+/** Begin to describe an exchange through tree->room. */
 static void dn_tree_describe_parts(dn_tree_t *tree, uint8_t *out, size_t len)
 {
     dn_tree_describe(tree, NULL, out, 0, DN_AOTF_LINE_MAX);

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_link.h
- * Hot path of dn_tree: lines of a link, and how an operation is described.
+ * Hot path of dn_tree: the lines of a link, and the description of an operation.
  */
 #ifndef DN_TREE_LINK_H
 #define DN_TREE_LINK_H
@@ -11,12 +11,12 @@
 #include "dn_tree_int.h"
 
 /**
- * The other side has taken so many of our lines, as one of its lines says that was not taken before; unless
- * that is old news.
+ * Note how many lines the other side has taken, as a line of the other side says. An older number than `acked` is
+ * ignored.
  *
- * By sign is right: the peer had done its part of all operations before that of its line, so that `taken`
- * lacks no more than what we have sent in this operation; and it is at most depth beyond `acked`, since no
- * more is under way.
+ * The sign of the difference is right. When the peer sent its line, the peer had done its part of all earlier
+ * operations, so `taken` is behind `sent` by no more than the lines of this operation. And `taken` is at most
+ * depth beyond `acked`, since no more lines are under way.
  */
 static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
 {
@@ -25,19 +25,19 @@ static inline void dn_tree_heard(dn_tree_link_t *link, uint32_t taken)
     }
 }
 
-/** Look for what the other side has taken where it may say so. @return whether there is room for a line. */
+/** Look in all places where the other side may say what it has taken. @return not 0: there is room for a line. */
 int dn_tree_find_room(dn_tree_link_t *link);
-/** Tell the other side what was taken, or note that it is to be told. */
+/** Tell the other side what was taken, or note that this is to be done later. */
 void dn_tree_tell(dn_tree_t *tree, dn_tree_link_t *link);
 /**
- * Of a tree that is given up: tell the members that are still owed lines by the operation. They cannot have left the tree, so
- * that their LLCM is still the tree's. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
+ * In a tree that is given up: tell the members that still wait for lines of this operation. They cannot have left the tree, so
+ * their LLCM still belongs to the tree. @return DN_INPROGRESS: not all could be told now; DN_ERR_UNREACH: done.
  */
 dn_status_t dn_tree_tell_given_up(dn_tree_t *tree);
 /** Tell the members that could not be told before. */
 void dn_tree_pay(dn_tree_t *tree);
 
-/** Lines sent that are not known to be taken: 0 .. depth, whatever wraps, since none is sent without room. */
+/** Lines sent that are not known to be taken: 0 .. depth, also when the counters wrap, since no line is sent without room. */
 static inline uint32_t dn_tree_under_way(const dn_tree_link_t *link)
 {
     return (uint32_t) link->sent - link->acked;
@@ -48,7 +48,7 @@ static inline int dn_tree_has_room(dn_tree_link_t *link)
     return __builtin_expect(dn_tree_under_way(link) < link->depth, 1) || dn_tree_find_room(link);
 }
 
-/** Of the next line. */
+/** The flag of the next line. */
 static inline uint64_t dn_tree_flag(const dn_tree_link_t *link, uint32_t mark)
 {
     return (uint64_t) (((uint32_t) link->sent + 1) ^ mark) | link->taken << 32;
@@ -89,8 +89,8 @@ dn_status_t dn_tree_put_batch(dn_tree_link_t *link, const void *data, size_t len
 /**
  * The next line of a link, or NULL.
  *
- * A number of 32 bits is enough: a place gets one line of each lap, so that it holds the number of this lap
- * or of the one before, which differ by depth.
+ * A number of 32 bits is enough: a place gets one line of each lap. So the place holds the number of this lap
+ * or of the lap before, and these numbers differ by depth.
  */
 static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
 {
@@ -104,7 +104,8 @@ static inline const uint8_t *dn_tree_look(dn_tree_link_t *link)
     return line->data;
 }
 
-/** As dn_tree_look(), in an exchange: the line may be marked, and so is what this process sends of the operation from then on. */
+/** As dn_tree_look(), in an exchange: the line may be marked. From then on, the lines that this process sends in this operation are
+ * marked, too. */
 static inline const uint8_t *dn_tree_look_marked(dn_tree_t *tree, dn_tree_link_t *link)
 {
     const uint8_t *data = dn_tree_look(link);
@@ -121,8 +122,8 @@ static inline const uint8_t *dn_tree_look_marked(dn_tree_t *tree, dn_tree_link_t
     return data;
 }
 
-/** Has the other side to be told what was taken? It may wait for room. Between the two are at most depth
- * lines, whatever wraps: the other side sends no more until it is told. */
+/** Has the other side to be told what was taken? It may wait for room. The difference is at most depth, also
+ * when the counters wrap: the other side sends no more lines until it is told. */
 static inline int dn_tree_owes(const dn_tree_link_t *link)
 {
     return (uint32_t) link->taken - link->told >= link->depth / 2;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Pieces into which an operation is cut, while they are not shorter than DN_TREE_LONG_PIECE nor longer than a slot (perf/dn_coll,
+/** An operation is cut into so many pieces, if they are not shorter than DN_TREE_LONG_PIECE and not longer than a slot (perf/dn_coll,
  * 64 KiB between 2 ranks: 4.4 us; from 8 KiB and into 4 pieces on: 5.0 us). */
 #define DN_TREE_LONG_PIECES 8
-/** Bytes up to which a reduction among more than two is folded whole by everybody. */
+/** Most bytes of a reduction of more than two ranks of which each rank folds the whole. */
 #define DN_TREE_LONG_WHOLE 8192u
 
 /** @name Life */
@@ -63,7 +63,7 @@ dn_status_t dn_tree_long_group(dn_tree_long_t *lng, uint32_t radix, const dn_tre
     return 2 == config.ranks ? DN_OK : dn_tree_crowd_create(&config, lng->config.area, &lng->crowd);
 }
 
-/** Have the kernel bring the pages of the own ring in, of which the first operations would each wait for some. */
+/** Have the kernel bring in the pages of the own ring. Otherwise each of the first operations would wait for some pages. */
 static void dn_tree_long_touch(const dn_tree_long_t *lng)
 {
     volatile uint8_t *ring =
@@ -111,7 +111,7 @@ void dn_tree_long_abandon(dn_tree_long_t *lng)
 
 /** @name Operations */
 /** @{ */
-/** Cut an operation on elements of @p size bytes; so that steps of different processes overlap, into some pieces. */
+/** Cut an operation on elements of @p size bytes into pieces, so that steps of different processes overlap. */
 static void dn_tree_long_cut(dn_tree_long_t *lng, size_t len, size_t size)
 {
     size_t piece = len;
@@ -133,9 +133,9 @@ static void dn_tree_long_cut(dn_tree_long_t *lng, size_t len, size_t size)
     lng->end = lng->first + ((len + piece - 1) / piece << lng->shift);
 }
 
-/** Start with the steps that there are. Of a step that there is not, some counters are looked at all the same, and published here:
- * `taken` of who takes nothing, since others fill what it no longer holds up; `filled` of the root of a gather, by which the
- * others see that it is through. */
+/** Start an operation. This process may lack a step of it, but other processes look at two counters all the same. They are published
+ * here: `taken` of a process that takes nothing, as other processes wait for it before they fill a place anew; and `filled` of the
+ * root of a gather, by which the other processes see that the root is through. */
 static dn_status_t dn_tree_long_start(dn_tree_long_t *lng)
 {
     if (lng->failed) {
@@ -169,7 +169,7 @@ dn_status_t dn_tree_long_bcast(dn_tree_long_t *lng, uint32_t root, size_t len, d
     return dn_tree_long_start(lng);
 }
 
-/** A reduction whose result this process wants or not, and to which it adds in its area or not. */
+/** Start a reduction. @p wants: this process wants the result. @p fills: this process puts its operands into its area. */
 static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, dn_tree_take_t way, int wants, int fills,
                                                 const void *in, void *out, size_t count,
                                                 const dn_tree_reduction_t *reduction)
@@ -188,7 +188,7 @@ static dn_status_t dn_tree_long_start_reduction(dn_tree_long_t *lng, dn_tree_tak
     return dn_tree_long_start(lng);
 }
 
-/** How a result of so many bytes comes to those who want it whole. */
+/** How a result of @p len bytes comes to the processes that want all of it. */
 static dn_tree_take_t dn_tree_long_way(const dn_tree_long_t *lng, size_t len)
 {
     if (2 == lng->config.ranks) {
@@ -221,7 +221,7 @@ dn_status_t dn_tree_long_reduce_part(dn_tree_long_t *lng, const void *in, void *
     return dn_tree_long_start_reduction(lng, DN_TREE_TAKE_PART, 0 != part, 1, in, out, count, reduction);
 }
 
-/** Either scan: @p folded ranks from the first on are the own result. */
+/** Start either scan: the own result is folded from @p folded ranks, from the first on. */
 static dn_status_t dn_tree_long_scan_up_to(dn_tree_long_t *lng, const void *in, void *out, size_t count,
                                            uint32_t folded, const dn_tree_reduction_t *reduction)
 {
@@ -247,7 +247,7 @@ dn_status_t dn_tree_long_exscan(dn_tree_long_t *lng, const void *in, void *out, 
     return dn_tree_long_scan_up_to(lng, in, out, count, lng->config.rank, reduction);
 }
 
-/** An exchange to which this process gives or not, and of which it gets or not. */
+/** Start an exchange. @p gets: this process gets data of others. @p gives: this process gives data. */
 static dn_status_t dn_tree_long_start_exchange(dn_tree_long_t *lng, int gets, int gives, size_t len,
                                                dn_tree_blocks_t *blocks)
 {

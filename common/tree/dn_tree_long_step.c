@@ -3,14 +3,14 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_long_step.c
- * Three steps of a piece, each taken as soon as what it needs is there: fill, reduce, take.
+ * The three steps of a piece: fill, reduce, take. Each step is taken as soon as the data for it is there.
  *
  * Memory order. A counter is stored with release after the bytes of its piece have been written (filled, reduced) or
- * read (taken), and loaded with acquire before they are read or written over. So a process that sees `filled` or
- * `reduced` beyond a piece sees its bytes, and a slot is written over only after the reads of all who have said
- * `taken`. A mark is stored before `filled`, and loaded before `taken` is stored; its owner waits for all to have stored that
- * before it can store another mark. A counter that was seen beyond a piece once need not be loaded again for it: its load precedes all that
- * follows.
+ * read (taken). It is loaded with acquire before these bytes are read or written over. So a process that sees `filled` or
+ * `reduced` beyond a piece sees the bytes of the piece. And a slot is written over only after the reads of all processes that
+ * have stored `taken`. A mark is stored before `filled`, and loaded before `taken` is stored. Its owner stores another mark only
+ * after all processes have stored that `taken`. A counter that was once seen beyond a piece need not be loaded again for this piece:
+ * the load comes before everything that follows.
  */
 #include "dn_config.h"
 
@@ -21,12 +21,13 @@
 
 /** Tests in vain after which a peer is asked whether it lives. */
 #define DN_TREE_LONG_PATIENCE 8192u
-/** Likewise, sleeps between two of them. */
+/** Likewise, where the caller sleeps between two tests (dn_tree_long_slept()). */
 #define DN_TREE_LONG_SLEEPS 8u
 
 /** @name Areas */
 /** @{ */
-/** Where a rank puts a piece that begins with a line: in its own area, or what a pair swaps in every other turn of the ring. */
+/** The place where a rank puts the piece that begins with line @p number: in its own area. Where two ranks swap places, it is the other
+ * rank's area in every other turn of the ring. */
 static uint8_t *dn_tree_long_slot(const dn_tree_long_t *lng, uint32_t rank, uint64_t number)
 {
     const uint32_t of =
@@ -57,8 +58,8 @@ int dn_tree_long_are_all_beyond(dn_tree_long_t *lng, int which, uint64_t number)
     return 1;
 }
 
-/** The others may sleep while they wait for what we have stored. Once for all steps that could be taken: each of them wakes a process
- * or looks at its bell (dn_wait.h), and a sleeper has more to do then, in one go. */
+/** Wake the other processes, which may sleep while they wait for the counters of this process. Called once for all steps that could be
+ * taken: each call wakes every process, or looks at its bell (dn_wait.h), and a process that is woken has more to do at once. */
 static void dn_tree_long_wake(dn_tree_long_t *lng)
 {
     for (uint32_t rank = 0; lng->news && rank < lng->config.ranks; rank++) {
@@ -69,7 +70,7 @@ static void dn_tree_long_wake(dn_tree_long_t *lng)
     lng->news = 0;
 }
 
-/** Learn what all have done, and pass it on. */
+/** In a crowd: learn what all processes have done, and pass it on. */
 static void dn_tree_long_look(dn_tree_long_t *lng)
 {
     if (0 != dn_tree_crowd_look(lng->crowd, lng->done)) {
@@ -121,7 +122,7 @@ static size_t dn_tree_long_share(const dn_tree_long_t *lng, uint32_t rank, size_
     return at < bytes ? at : bytes;
 }
 
-/** Fold what all have put at some place of a piece, from the last rank to the first. */
+/** Fold the operands of all ranks in a part of a piece, from the last rank to the first. */
 static void dn_tree_long_fold(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t len, uint8_t *to)
 {
     const dn_tree_reduction_t *reduction = lng->reduction;
@@ -140,7 +141,7 @@ static void dn_tree_long_fold(const dn_tree_long_t *lng, uint64_t number, size_t
     }
 }
 
-/** Fold what the other of two has put at some place of a piece and our own operands. */
+/** Two ranks: fold the operands of the other rank and the own operands, in the order of ranks. */
 static void dn_tree_long_fold_pair(dn_tree_long_t *lng, const uint8_t *other, const uint8_t *own,
                                    uint8_t *out, size_t len)
 {
@@ -162,7 +163,7 @@ static void dn_tree_long_fold_pair(dn_tree_long_t *lng, const uint8_t *other, co
     }
 }
 
-/** Have lines brought here to write to them. */
+/** Have the processor fetch lines that this process will write. */
 static void dn_tree_long_own(const uint8_t *lines, size_t len)
 {
     for (size_t at = 0; at < len; at += 64) {
@@ -176,7 +177,7 @@ static size_t dn_tree_long_chunk(const dn_tree_long_t *lng, size_t left)
     return left < most ? left : most;
 }
 
-/** Fold what all have put at some place of a piece, a chunk after the other. */
+/** The same, one chunk after the other. */
 static void dn_tree_long_fold_range(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes,
                                     uint8_t *to)
 {
@@ -188,8 +189,8 @@ static void dn_tree_long_fold_range(const dn_tree_long_t *lng, uint64_t number, 
     }
 }
 
-/** Fold what of the own part is in a piece. Where out is in, the result is written over operands of ours: these are of elements up
- * to the end of this piece, which are in our area by now. */
+/** Fold the part of a piece that is in the own part of the result. Where `out` is `in`, the result is written over own operands. These
+ * are operands of this piece or earlier ones, which are in the own area by now. */
 static void dn_tree_long_take_part(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
 {
     const size_t from = at < lng->part_at ? lng->part_at : at;
@@ -201,7 +202,7 @@ static void dn_tree_long_take_part(const dn_tree_long_t *lng, uint64_t number, s
     }
 }
 
-/** Of a scan: fold what the rank before has put and our own operands into @p to, which may be these. */
+/** Of a scan: fold the result of the rank before and the own operands into @p to, which may be the place of the own operands. */
 static void dn_tree_long_fold_before(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes,
                                      uint8_t *to)
 {
@@ -219,14 +220,14 @@ static void dn_tree_long_fold_before(const dn_tree_long_t *lng, uint64_t number,
     reduction->fold(reduction, before, to, bytes / reduction->size);
 }
 
-/** Of a scan: has the rank before ours filled its slot of this piece? Of anything else: yes. */
+/** Of a scan: has the rank before this one filled its slot of this piece? Of any other operation: yes. */
 static inline int dn_tree_long_prefix_is_there(dn_tree_long_t *lng, uint64_t number)
 {
     return DN_TREE_TAKE_PREFIX != lng->way || 0 == lng->config.rank
            || dn_tree_long_is_beyond(lng, FILLED, lng->config.rank - 1, number);
 }
 
-/** Each step: @return whether there was one to take. */
+/** The functions of steps: @return not 0: there was a step to take. */
 static int dn_tree_long_fill(dn_tree_long_t *lng)
 {
     const uint64_t number = lng->done[FILLED];
@@ -277,9 +278,9 @@ static int dn_tree_long_reduce_share(dn_tree_long_t *lng)
 }
 
 /**
- * Take a piece of the other of two. Our own is read where the caller has it: in the area its lines are the other's
- * by now, as those of the other become ours, to be filled when the ring comes round. So a line goes from core to core once
- * for each piece, and not a second time to be written over (perf/dn_coll).
+ * Take a piece of the other of two ranks. The own operands are read from the caller's buffer, because the other rank's core may have
+ * the lines of the own piece by now. This rank will fill the lines that it reads here when the ring comes round. So a line goes from
+ * core to core once for each piece, and not a second time to be written over (perf/dn_coll).
  */
 static void dn_tree_long_take_swapped(dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
 {
@@ -343,7 +344,7 @@ static void dn_tree_long_take_blocks(dn_tree_long_t *lng, uint64_t number, size_
     }
 }
 
-/** Take the own result of a scan. The last rank's is in nobody's area, unless it is without its own operands. */
+/** Take the own result of a scan. The last rank finds its result in no area, unless the result is without its own operands. */
 static void dn_tree_long_take_prefix(const dn_tree_long_t *lng, uint64_t number, size_t at, size_t bytes)
 {
     if (lng->folded == lng->config.ranks) {
@@ -391,7 +392,7 @@ static int dn_tree_long_take(dn_tree_long_t *lng)
     return 1;
 }
 
-/** Has a rank told those who learn from it of what the operation has them wait for? */
+/** Has a rank told the processes that learn from it all that they wait for in this operation? */
 static int dn_tree_long_has_told(const dn_tree_long_t *lng, const void *area)
 {
     return DN_TREE_LONG_ALL != lng->root
@@ -409,8 +410,8 @@ static int dn_tree_long_is_through(dn_tree_long_t *lng, uint32_t rank)
            && dn_tree_long_has_told(lng, lng->config.area[rank]);
 }
 
-/** Nothing has come for long: ask one of those who have something to do whether it lives. One that has done its part since
- * may have left in order: it published that before it went, so that we see it now. */
+/** Nothing has come for long: ask one process that still has something to do whether it lives. A process that has done its part since
+ * then may have left in order. It published its counters before it left, so this process sees them now. */
 static void dn_tree_long_ask(dn_tree_long_t *lng)
 {
     lng->vain = 0;
@@ -422,7 +423,7 @@ static void dn_tree_long_ask(dn_tree_long_t *lng)
     }
 }
 
-/** Is there nothing left to do for us, nor to tell others? */
+/** Has this process nothing left to do, and nothing left to tell others? */
 static int dn_tree_long_is_done(dn_tree_long_t *lng)
 {
     return lng->done[TAKEN] == lng->end && lng->done[REDUCED] == lng->end && lng->done[FILLED] == lng->end

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_op.c
- * Operations as steps: lines to some members of a group, and from some.
+ * Operations as steps: in a step, a process sends lines to some members of a group, and receives lines from some.
  */
 #include "dn_config.h"
 
@@ -70,7 +70,7 @@ static dn_status_t dn_tree_send(dn_tree_t *tree, const dn_tree_step_t *step)
     return DN_OK;
 }
 
-/** Use a member's share of the line under way: what it sent, or our own. */
+/** Use a member's line: the line that the member sent, or the own data. */
 static inline void dn_tree_use(dn_tree_t *tree, const dn_tree_step_t *step, uint32_t member,
                                const uint8_t *data)
 {
@@ -92,7 +92,7 @@ static inline void dn_tree_use(dn_tree_t *tree, const dn_tree_step_t *step, uint
     }
 }
 
-/** Receive lines of the step, as far as they are there. @return not 0: all are. */
+/** Receive lines of the step, as far as they are there. @return not 0: all have come. */
 static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
 {
     dn_tree_op_t *op = &tree->op;
@@ -124,7 +124,7 @@ static int dn_tree_receive(dn_tree_t *tree, const dn_tree_step_t *step)
     return op->got == op->lines;
 }
 
-/** Lines of the same length to all, and from all. As dn_tree_run_exchange(). */
+/** Run a step whose lines have the same length for all members. @return as dn_tree_run_exchange(). */
 static inline dn_status_t dn_tree_run_lines(dn_tree_t *tree, const dn_tree_step_t *step)
 {
     const dn_status_t status = dn_tree_send(tree, step);
@@ -135,7 +135,7 @@ static inline dn_status_t dn_tree_run_lines(dn_tree_t *tree, const dn_tree_step_
     return status;
 }
 
-/** One step. */
+/** Run one step. */
 static dn_status_t dn_tree_run_step(dn_tree_t *tree, const dn_tree_step_t *step)
 {
     const dn_status_t status = __builtin_expect(DN_TREE_FOLD >= step->use, 1)
@@ -181,7 +181,7 @@ dn_status_t dn_tree_test(dn_tree_t *tree)
 
 /** @name Operations */
 /** @{ */
-/** All others to one member, or one to all others, seen from us. */
+/** Describe this process' part of a step in a group: all others send to one member, or one member sends to all others. */
 static void dn_tree_step_in(dn_tree_t *tree, uint32_t g, uint32_t root, dn_tree_use_t use)
 {
     const dn_tree_group_t *group = &tree->group[g];
@@ -311,7 +311,7 @@ dn_status_t dn_tree_start_bcast(dn_tree_t *tree, uint32_t root, void *buf, size_
     return dn_tree_start(tree);
 }
 
-/** From the top down to @p root: what the one that stands for it has. */
+/** Describe the way of the result from the top down to @p root, through the members that stand for it. */
 static void dn_tree_pass_down(dn_tree_t *tree, uint32_t g, uint32_t root)
 {
     const dn_tree_group_t *group = &tree->group[g];

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_pair.c
- * One line between two processes: what dn_tree_op.c does, in fewer steps, since it is most of what small jobs do. Where a
- * line does not go or come at once, the operation is described as any other, and dn_tree_test() goes on with it.
+ * Operations of one line between two processes. They do what dn_tree_op.c does, in fewer steps, since small jobs use them most. Where
+ * a line does not go or come at once, the operation is described as any other, and dn_tree_test() goes on with it.
  */
 #include "dn_config.h"
 
@@ -18,7 +18,7 @@ static inline int dn_tree_is_idle_pair(const dn_tree_t *tree)
     return NULL != tree->pair && !tree->debts && !tree->failed;
 }
 
-/** The next line, if it comes soon. */
+/** The next line, if it comes within dn_tree_set_spin() looks. */
 static inline const uint8_t *dn_tree_expect(const dn_tree_t *tree, dn_tree_link_t *link)
 {
     const uint8_t *data = dn_tree_look(link);
@@ -29,14 +29,14 @@ static inline const uint8_t *dn_tree_expect(const dn_tree_t *tree, dn_tree_link_
     return data;
 }
 
-/** Done with the line of the other side, and so with the operation. */
+/** End the operation: the line of the other side has been used. */
 static inline dn_status_t dn_tree_end_pair(dn_tree_t *tree)
 {
     dn_tree_take(tree, tree->pair);
     return __builtin_expect(tree->debts || tree->failed, 0) ? dn_tree_test(tree) : DN_OK;
 }
 
-/** Go on with the only step of an operation. @param sent  our line has gone. */
+/** Describe the operation, which has one step, and go on with it. @param sent  not 0: the own line has gone. */
 static __attribute__((noinline)) dn_status_t dn_tree_go_on(dn_tree_t *tree, int sends, int sent, int receives,
                                                            dn_tree_use_t use)
 {
@@ -62,7 +62,7 @@ static inline dn_status_t dn_tree_pair_barrier(dn_tree_t *tree)
     return dn_tree_go_on(tree, 1, sent, 1, DN_TREE_IGNORE);
 }
 
-/** Fold our operand and that of the other side, which came as @p data, in the order of ranks. */
+/** Fold the own operand and that of the other side, which came as @p data, in the order of ranks. */
 static inline void dn_tree_fold_pair(dn_tree_t *tree, const void *in, void *out, size_t count,
                                      const uint8_t *data, const dn_tree_reduction_t *reduction)
 {
@@ -155,7 +155,7 @@ dn_status_t dn_tree_allreduce(dn_tree_t *tree, const void *in, void *out, size_t
     return dn_tree_start_allreduce(tree, in, out, count, reduction);
 }
 
-/** @param folded  as of dn_tree_start_scan(). */
+/** Either scan. @param folded  as of dn_tree_start_scan(). */
 static inline dn_status_t dn_tree_scan_up_to(dn_tree_t *tree, const void *in, void *out, size_t count,
                                              uint32_t folded, const dn_tree_reduction_t *reduction)
 {

@@ -3,14 +3,14 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_tree_shape.c
- * Which processes form a group: the same answer in each of them.
+ * Which processes form a group. All processes compute the same answer.
  *
- * As many as fit into one group are one, where they run on one host; on several each host is a group, whose first
- * member speaks to the others. What follows is for more.
+ * Processes of one host that fit into one group are one group. Where they run on several hosts, each host is a group, whose first
+ * member is in a group with the first members of other hosts. For more processes, groups are formed as follows.
  *
- * Ranks are put in the order of their places. From the narrowest key to the widest, what lies in the same place is
- * cut into groups of at most `radix` members, and the groups into groups, until one is left in each place; then
- * all that is left. A group stands for an interval of positions, and its first member for the group.
+ * Ranks are put in the order of their places. For each key, from the narrowest to the widest: the ranks in the same place are
+ * cut into groups of at most `radix` members, and the groups into larger groups, until one group is left in each place. At last,
+ * the groups of all places are cut in the same way. A group stands for an interval of positions; its first member stands for the group.
  */
 #include "dn_config.h"
 
@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Lines that a process takes at most for those links of a group that are deeper than they have to be, between hosts and on one: there
- * they stay in a half of the first-level cache. */
+/** Most lines of all links of a process in a group, where the links are deeper than the caller wants: between hosts, and on one host.
+ * On one host they stay in a half of the first-level cache. */
 #define DN_TREE_FAR_LINES  64
 #define DN_TREE_NEAR_LINES 224
 
@@ -47,7 +47,7 @@ static int dn_tree_compare(const dn_tree_config_t *config, uint32_t a, uint32_t 
     return 0;
 }
 
-/** How many keys groups are formed by. */
+/** How many keys are used to form groups. */
 static int dn_tree_keys(const dn_tree_config_t *config)
 {
     if (config->ranks > config->radix) {
@@ -61,7 +61,7 @@ static int dn_tree_keys(const dn_tree_config_t *config)
     return 0;
 }
 
-/** Stable, so that equal places keep the order of ranks: merge sort of tree->at[from .. to - 1]. */
+/** Sort ranks by their places (merge sort). It is stable, so ranks at equal places keep their order. */
 static void dn_tree_sort(const dn_tree_config_t *config, uint32_t *at, uint32_t *spare, uint32_t count,
                          int keys)
 {
@@ -92,9 +92,10 @@ static int dn_tree_spans_hosts(const dn_tree_cut_t *cut, uint32_t first, uint32_
 }
 
 /**
- * Lines of a link: as many more than the caller wants as all links of a process together may have. Between hosts a message of its own
- * that says what was taken takes as long as one of lines, so that these numbers should go along with lines. And where cores are shared, who runs
- * ahead saves the others from being woken for each line. Two processes of a host seldom share a core, and have the shortest ring.
+ * Lines of a link: more than the caller wants, while all links of a process together have no more than @p most lines. Between hosts,
+ * a message that only says what was taken takes as long as a message of lines. So this number should travel in lines. And where cores
+ * are shared, a process that runs ahead saves the others from being woken for each line. Two processes of a host seldom share a core,
+ * and have the shortest ring.
  */
 static uint32_t dn_tree_depth(uint32_t depth, uint32_t members, uint32_t most)
 {
@@ -104,7 +105,7 @@ static uint32_t dn_tree_depth(uint32_t depth, uint32_t members, uint32_t most)
     return depth;
 }
 
-/** Note a group of units first .. first + members - 1 if we are one of them. */
+/** Note the group of units first .. first + members - 1 if this process is in one of them. */
 static dn_status_t dn_tree_note_group(dn_tree_cut_t *cut, uint32_t first, uint32_t members)
 {
     dn_tree_t *tree = cut->tree;
@@ -133,7 +134,7 @@ static dn_status_t dn_tree_note_group(dn_tree_cut_t *cut, uint32_t first, uint32
     return DN_OK;
 }
 
-/** Cut a run of units into groups of nearly equal size; they are the units from *made on. */
+/** Cut a run of units into groups of nearly equal size. The groups are the new units from *made on. */
 static dn_status_t dn_tree_cut_run(dn_tree_cut_t *cut, uint32_t first, uint32_t count, uint32_t *made,
                                    uint32_t *self)
 {
@@ -152,7 +153,7 @@ static dn_status_t dn_tree_cut_run(dn_tree_cut_t *cut, uint32_t first, uint32_t 
     return status;
 }
 
-/** Cut all that lies in the same place by the first @p keys keys. @return 0: nothing was left to cut. */
+/** Cut the units of each place, where the first @p keys keys name a place. @return 0: nothing was left to cut. */
 static int dn_tree_cut_level(dn_tree_cut_t *cut, int keys, dn_status_t *status)
 {
     const uint32_t *at = cut->tree->at;
