@@ -13,7 +13,7 @@
 
 static uint64_t dn_prog_ids;
 
-/** Sums over some blocks. size 0: there are none, and nothing else counts. */
+/** Sums over some blocks. size 0: there are no blocks, and the other members have no meaning. */
 typedef struct dn_prog_sum {
     uint64_t size;
     uint64_t blocks;
@@ -21,7 +21,7 @@ typedef struct dn_prog_sum {
     int64_t high;
 } dn_prog_sum_t;
 
-/** Add blocks to others. As bytes fit into 64 bits, so do blocks: none of them is empty. */
+/** Add the sums of more blocks. No block is empty, so if the bytes fit into 64 bits, the number of blocks does, too. */
 static dn_status_t dn_prog_sum_add(dn_prog_sum_t *sum, const dn_prog_sum_t *part)
 {
     if (0 == sum->size) {
@@ -37,7 +37,7 @@ static dn_status_t dn_prog_sum_add(dn_prog_sum_t *sum, const dn_prog_sum_t *part
     return DN_OK;
 }
 
-/** Repeat blocks count times at a distance. */
+/** The sums of the same blocks, repeated count times at a distance. */
 static dn_status_t dn_prog_sum_repeat(dn_prog_sum_t *sum, uint64_t count, int64_t stride)
 {
     if (0 == sum->size || 0 == count) {
@@ -60,7 +60,7 @@ static dn_status_t dn_prog_sum_block(dn_prog_sum_t *sum, int64_t at, uint64_t le
     return __builtin_add_overflow(at, len, &sum->high) ? DN_ERR_RANGE : DN_OK;
 }
 
-/** All blocks of a RUN or LIST. */
+/** The sums of all blocks of a RUN or LIST. */
 static dn_status_t dn_prog_sum_leaf(dn_prog_sum_t *sum, const dn_prog_op_t *op, const int64_t *place)
 {
     dn_status_t status;
@@ -85,7 +85,7 @@ static dn_status_t dn_prog_sum_leaf(dn_prog_sum_t *sum, const dn_prog_op_t *op, 
 
 /**
  * Link the body of a loop into the tree and add up one turn of it.
- * @retval DN_ERR_PARAM  a loop inside holds ops beyond the end of this one, or none.
+ * @retval DN_ERR_PARAM  an inner loop has no ops, or ops beyond the end of this loop.
  */
 static dn_status_t dn_prog_measure(dn_prog_t *prog, uint32_t loop, uint32_t depth, dn_prog_sum_t *turn)
 {

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_prog_block.h
- * Copies of one block, and of rows of blocks of one length. Target and source of a block may overlap. For
- * dn_prog_copy.c alone: as static functions, the rows spare it registers that a call would cost.
+ * Copies of one block, and of rows of blocks of one length. Target and source of a block may overlap. Only
+ * dn_prog_copy.c includes this file: a call to another file would cost more registers than a static function.
  */
 #ifndef DN_PROG_BLOCK_H
 #define DN_PROG_BLOCK_H
@@ -27,7 +27,7 @@ typedef struct dn_prog_side {
     const int64_t *place; /**< added to at; NULL: use step */
 } dn_prog_side_t;
 
-/** A piece of a block on its way. All of a block is loaded before any of it is stored: sides may overlap. */
+/** A piece of a block in registers. All of a block is loaded before any of it is stored, because sides may overlap. */
 typedef union dn_prog_piece {
     uint64_t word;
     dn_prog_vector_t vector[4];
@@ -59,8 +59,8 @@ DN_PROG_INLINE void dn_prog_store(uint64_t to, const dn_prog_piece_t *piece, con
  * Copy one block.
  *
  * @param width  Bytes of a piece: a power of two up to 64; 0: any length, by a call.
- * @param pair   The block is two pieces, one at its start, one at its end: any length in width .. 2 * width
- *               without a branch. Else it is one.
+ * @param pair   Not 0: the block is copied as two pieces, one at its start, one at its end: any length in
+ *               width .. 2 * width without a branch. 0: the block is one piece.
  */
 DN_PROG_INLINE void dn_prog_block(uint64_t to, uint64_t from, uint64_t len, const unsigned width,
                                   const int pair)
@@ -79,7 +79,7 @@ DN_PROG_INLINE void dn_prog_block(uint64_t to, uint64_t from, uint64_t len, cons
     dn_prog_store(to, &head, width);
 }
 
-/** Copy one block of any length. Lengths share branches: in a walk of mixed ones few are foretold right. */
+/** Copy one block of any length. Several lengths share a branch: in a walk of mixed lengths the processor predicts few branches right. */
 static inline void dn_prog_one(uint64_t to, uint64_t from, uint64_t len)
 {
     if (8 <= len && 16 >= len) {
@@ -128,7 +128,7 @@ DN_PROG_INLINE void dn_prog_row(dn_prog_side_t to, dn_prog_side_t from, uint64_t
     }
 }
 
-/** The loop for one length. */
+/** Choose the loop for a length, and run it. */
 DN_PROG_INLINE void dn_prog_by_length(dn_prog_side_t to, dn_prog_side_t from, uint64_t len, uint64_t n)
 {
     if (DN_PROG_SHORT < len) {
@@ -189,7 +189,7 @@ static __attribute__((noinline)) void dn_prog_strided(uint64_t to, int64_t to_st
     dn_prog_by_length(t, f, len, n);
 }
 
-/** Likewise, where the blocks of a side at least are listed. */
+/** Likewise, where the blocks of at least one side are in a LIST. */
 static __attribute__((noinline)) void dn_prog_listed(const dn_prog_side_t *to, const dn_prog_side_t *from,
                                                      uint64_t len, uint64_t n)
 {

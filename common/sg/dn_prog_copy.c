@@ -8,14 +8,14 @@
 #include "dn_prog_int.h"
 
 /**
- * Two walks with nothing in common advance by a piece in 14 ns, a walk and a buffer by a block in 1.5 ns:
- * where pieces are shorter than this, a copy by way of a buffer in the nearest cache is the faster one.
+ * Two walks of different shape advance by a piece in 14 ns, a walk and a buffer by a block in 1.5 ns. Where
+ * pieces are shorter than this, a copy by way of a buffer in the nearest cache is faster.
  */
 #define DN_PROG_BOUNCE_BELOW 256u
 /** Bytes of that buffer. */
 #define DN_PROG_BOUNCE 4096u
 
-/** The present block's rest as a side: blocks of `len` bytes next to each other. */
+/** The rest of the present block as a side: adjacent blocks of `len` bytes. */
 static inline dn_prog_side_t dn_prog_side_within(const dn_prog_cursor_t *cursor, uint64_t len)
 {
     return (dn_prog_side_t){dn_prog_here(cursor) + cursor->done, (int64_t) len, NULL};
@@ -26,7 +26,7 @@ static inline dn_prog_side_t dn_prog_side_row(const dn_prog_cursor_t *cursor)
     return (dn_prog_side_t){cursor->at, cursor->stride, cursor->place};
 }
 
-/** Whole blocks of a cursor that `room` bytes hold, at least one of them; without a division where all do. */
+/** Number of whole blocks of a cursor that `room` bytes hold; `room` holds at least one. No division where `room` holds all of them. */
 static inline uint64_t dn_prog_fit(const dn_prog_cursor_t *cursor, uint64_t room)
 {
     return cursor->blocks * cursor->len <= room ? cursor->blocks : room / cursor->len;
@@ -37,9 +37,9 @@ static inline uint64_t dn_prog_fit(const dn_prog_cursor_t *cursor, uint64_t room
  * follow each other, against 14 ns by dn_prog_copy_some().
  *
  * @param cursor   Walks a program and is at the start of an op.
- * @param other    The other side: address of its next byte, or how far it is from the walk everywhere.
+ * @param other    The other side: the address of its next byte; or with `apart`, its constant distance from the walk.
  * @param room     Bytes to copy at most; the walk has that many left.
- * @param apart    Not 0: the other side lies as the walk does. Else its bytes lie together.
+ * @param apart    Not 0: the other side has the shape of the walk. 0: its bytes lie together.
  * @param scatter  Not 0: the walk is the target, else the source.
  * @return bytes copied; 0 when the present op is longer than room.
  */
@@ -113,7 +113,7 @@ static inline int dn_prog_is_fresh(const dn_prog_cursor_t *cursor)
            && cursor->blocks == cursor->prog->node[cursor->node].op.count;
 }
 
-/** Do two walks lie alike from where they stand on? */
+/** Have two walks the same shape from here on? */
 static int dn_prog_is_alike(const dn_prog_cursor_t *a, const dn_prog_cursor_t *b)
 {
     return a->prog == b->prog && dn_prog_is_fresh(a) && a->extent == b->extent
@@ -167,7 +167,7 @@ static uint64_t dn_prog_copy_some(dn_prog_cursor_t *to, dn_prog_cursor_t *from, 
     return part;
 }
 
-/** Bytes that two walks have in one piece: the rest of a row of blocks of one length, or a longer block. */
+/** Bytes that both walks can copy as one piece: the rest of a row of blocks of one length, or of a longer block. */
 static inline uint64_t dn_prog_reach(const dn_prog_cursor_t *a, const dn_prog_cursor_t *b)
 {
     if (a->len == b->len && a->done == b->done) {

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** From so many blocks at a constant distance on, a part of a row of irregular ones is a RUN of its own. */
+/** In a row of irregular blocks, at least so many blocks at a constant distance become a RUN of their own. */
 #define DN_PROG_STRETCH 8u
 
-/** Normal form in the making. It never has more ops than were given, nor more places. */
+/** A normal form under construction. It never has more ops than were given, nor more places. */
 typedef struct dn_prog_build {
     dn_prog_op_t *op; /**< a LIST's `at` is the number of its first place */
     size_t ops;
@@ -25,7 +25,7 @@ static int dn_prog_is_block(const dn_prog_op_t *op)
     return DN_PROG_RUN == op->kind && 1 == op->count;
 }
 
-/** Take a RUN that continues the one before it. Two blocks apart are left to dn_prog_gather_lists(). */
+/** Join a RUN to the RUN before it, if it continues that one. Two single blocks with a gap are left to dn_prog_gather_lists(). */
 static int dn_prog_join(dn_prog_op_t *a, const dn_prog_op_t *b)
 {
     dn_prog_op_t both = *a;
@@ -49,7 +49,7 @@ static int dn_prog_join(dn_prog_op_t *a, const dn_prog_op_t *b)
     return 1;
 }
 
-/** Put a RUN behind what is there. last: op before it in the same body, SIZE_MAX: none. */
+/** Append a RUN. last: the op before it in the same body; SIZE_MAX: no op. */
 static void dn_prog_put_run(dn_prog_build_t *build, dn_prog_op_t run, size_t *last)
 {
     uint64_t len;
@@ -68,7 +68,7 @@ static void dn_prog_put_run(dn_prog_build_t *build, dn_prog_op_t run, size_t *la
     }
 }
 
-/** Blocks at the start of a row of single ones that are at a constant distance. */
+/** How many blocks at the start of a row of single blocks are at a constant distance. */
 static size_t dn_prog_stretch(const dn_prog_op_t *op, size_t n, int64_t *stride_p)
 {
     size_t k = 1;
@@ -81,7 +81,7 @@ static size_t dn_prog_stretch(const dn_prog_op_t *op, size_t n, int64_t *stride_
     return k;
 }
 
-/** Put the places from `first` on down as one LIST or block. @return ops made: 0 or 1. */
+/** Make one LIST or block of the places from `first` on. @return ops made: 0 or 1. */
 static size_t dn_prog_put_places(dn_prog_build_t *build, dn_prog_op_t *op, size_t first, uint64_t len)
 {
     const size_t count = build->places - first;
@@ -95,7 +95,7 @@ static size_t dn_prog_put_places(dn_prog_build_t *build, dn_prog_op_t *op, size_
     return 0 != count;
 }
 
-/** Bring a row of n single blocks of one length down to RUNs and LISTs, in place. @return ops left. */
+/** Make RUNs and LISTs of a row of n single blocks of one length, in place. @return ops left. */
 static size_t dn_prog_put_row(dn_prog_build_t *build, dn_prog_op_t *to, const dn_prog_op_t *row, size_t n)
 {
     const uint64_t len = row[0].len;
@@ -118,7 +118,7 @@ static size_t dn_prog_put_row(dn_prog_build_t *build, dn_prog_op_t *to, const dn
     return ops + dn_prog_put_places(build, to + ops, first, len);
 }
 
-/** Find the LISTs, and the RUNs given as single blocks, in the complete body that starts at `first`. */
+/** In the complete body that starts at `first`, make LISTs and RUNs of the single blocks. */
 static void dn_prog_gather_lists(dn_prog_build_t *build, size_t first)
 {
     dn_prog_op_t *op = build->op;
@@ -141,14 +141,14 @@ static void dn_prog_gather_lists(dn_prog_build_t *build, size_t first)
     build->ops = to;
 }
 
-/** Does a loop's next turn go on where an op in it would, if it had more blocks or turns? */
+/** Does the next turn of a loop begin where its op would go on, if that op had more blocks or turns? */
 static int dn_prog_continues(const dn_prog_op_t *op, int64_t stride)
 {
     int64_t reach;
     return !__builtin_mul_overflow(op->count, op->stride, &reach) && reach == stride;
 }
 
-/** Put a loop around one RUN or LOOP down as that, if it is one. inside: ops in the loop. */
+/** Replace a loop around one RUN or LOOP by one op, if one op covers the same blocks. inside: ops in the loop. */
 static int dn_prog_fold(dn_prog_op_t *loop, size_t inside)
 {
     dn_prog_op_t op = loop[1];
@@ -169,7 +169,7 @@ static int dn_prog_fold(dn_prog_op_t *loop, size_t inside)
     return 1;
 }
 
-/** The body of the loop at `at` is complete: put the loop down in its shortest form. */
+/** The body of the loop at `at` is complete: give the loop its shortest form. */
 static void dn_prog_end_loop(dn_prog_build_t *build, size_t at, size_t *last)
 {
     dn_prog_op_t *loop = &build->op[at];
@@ -241,7 +241,7 @@ static dn_status_t dn_prog_put(dn_prog_build_t *build, const dn_prog_op_t *ops, 
     return DN_OK;
 }
 
-/** Copy a normal form into a program of its own, places in the order of their ops. */
+/** Copy a normal form into a new program, with the places in the order of their ops. */
 static dn_status_t dn_prog_build_copy(const dn_prog_build_t *build, dn_prog_t **prog_p)
 {
     dn_prog_t *prog = dn_prog_alloc((uint32_t) build->ops, (uint32_t) build->places);

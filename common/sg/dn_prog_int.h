@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_prog_int.h
- * Inside of programs and of walks over them, for the files dn_prog*.c:
+ * Private to programs and walks, for the files dn_prog*.c:
  *
- *   dn_prog.c         what a program covers
+ *   dn_prog.c         the bytes that a program covers
  *   dn_prog_create.c  the normal form
- *   dn_prog_wire.c    programs of peers and for them
+ *   dn_prog_wire.c    programs from peers and for peers
  *   dn_prog_walk.c    cursors
  *   dn_prog_block.h   rows of blocks of one length
  *   dn_prog_copy.c    copies between cursors
@@ -23,11 +23,11 @@
 /** Ops of a program never reach this number: node numbers and places have 32 bits. */
 #define DN_PROG_OPS_LIMIT (UINT32_MAX - 1)
 
-/** An op and its place in the whole. */
+/** An op and its place in the program. */
 typedef struct dn_prog_node {
     dn_prog_op_t op; /**< LOOP: at 0, len is the bytes of a turn. LIST: at 0, stride 0 */
-    uint64_t start;  /**< bytes of an instance before it, on the first turn of every loop around it */
-    uint32_t parent; /**< the loop that it is in */
+    uint64_t start; /**< bytes of an instance before this op, on the first turn of every loop around the op */
+    uint32_t parent; /**< the loop around the op */
     uint32_t first;  /**< LIST: its first place */
 } dn_prog_node_t;
 
@@ -39,22 +39,22 @@ struct dn_prog {
     dn_prog_node_t node[];
 };
 
-/** Room for a program; its ops and places are still to be filled in. NULL: no memory. dn_prog_free() frees
- * it. */
+/** Allocate a program; the caller fills in its ops and places. dn_prog_free() frees it. @return NULL: no
+ * memory. */
 dn_prog_t *dn_prog_alloc(uint32_t ops, uint32_t places);
 
 /**
- * Measure a program whose ops and places are there, and give it its number. Until then nothing else may use
- * it.
+ * Measure a program whose ops and places are filled in, and give it its number. No other function may use the
+ * program before.
  *
- * @retval DN_ERR_PARAM        a loop inside holds ops beyond the end of the one around it, or none.
+ * @retval DN_ERR_PARAM        an inner loop has no ops, or ops beyond the end of the loop around it.
  * @retval DN_ERR_UNSUPPORTED  deeper than DN_PROG_DEPTH_MAX.
- * @retval DN_ERR_RANGE        2^64 bytes or more, or a byte whose place is no int64.
+ * @retval DN_ERR_RANGE        2^64 bytes or more, or a byte whose place does not fit into an int64.
  */
 dn_status_t dn_prog_finish(dn_prog_t *prog);
 /** @} */
 
-/** @name Walks: a cursor whose blocks are all behind while bytes are ahead is between two ops */
+/** @name Walks: a cursor with no blocks ahead, but with bytes ahead, is between two ops */
 /** @{ */
 
 /** Address of the present block. */
@@ -63,7 +63,7 @@ static inline uint64_t dn_prog_here(const dn_prog_cursor_t *cursor)
     return NULL == cursor->place ? cursor->at : cursor->at + (uint64_t) *cursor->place;
 }
 
-/** Leave n blocks behind, of those that are ahead. */
+/** Pass n of the blocks that are ahead. */
 static inline void dn_prog_pass(dn_prog_cursor_t *cursor, uint64_t n)
 {
     cursor->done = 0;
@@ -75,7 +75,7 @@ static inline void dn_prog_pass(dn_prog_cursor_t *cursor, uint64_t n)
     }
 }
 
-/** Leave bytes of the present block behind. */
+/** Pass @p len bytes of the present block. */
 static inline void dn_prog_pass_part(dn_prog_cursor_t *cursor, uint64_t len)
 {
     cursor->left -= len;
@@ -91,7 +91,7 @@ static inline void dn_prog_pass_blocks(dn_prog_cursor_t *cursor, uint64_t n)
     dn_prog_pass(cursor, n);
 }
 
-/** Open the loops around the first op at or inside `node`, then that op, at its first block. */
+/** Open `node`, if it is a loop, and the loops that begin with it; then go to the first block of the op inside. */
 static inline void dn_prog_descend(dn_prog_cursor_t *cursor, uint32_t node)
 {
     const dn_prog_node_t *at = &cursor->prog->node[node];
@@ -109,7 +109,7 @@ static inline void dn_prog_descend(dn_prog_cursor_t *cursor, uint32_t node)
     cursor->done = 0;
 }
 
-/** The present op has no blocks left, but the walk has bytes: go to the next one. */
+/** The present op has no blocks left, but the walk has bytes: go to the next op. */
 void dn_prog_advance(dn_prog_cursor_t *cursor);
 /** @} */
 

@@ -26,7 +26,7 @@ void dn_prog_advance(dn_prog_cursor_t *cursor)
     dn_prog_descend(cursor, next);
 }
 
-/** The op of a loop's body that holds a byte: the last that starts there or before. position: as `start`. */
+/** The op of a loop's body that holds a byte: the last op that starts at or before it. position: counted as dn_prog_node_t::start. */
 static uint32_t dn_prog_find(const dn_prog_t *prog, uint32_t loop, uint64_t position)
 {
     uint32_t low = loop + 1;
@@ -76,7 +76,7 @@ static void dn_prog_locate(dn_prog_cursor_t *cursor, uint64_t position)
     }
 }
 
-/** A walk that is one row of blocks. */
+/** Start a walk that is one row of blocks. */
 static void dn_prog_start_row(dn_prog_cursor_t *cursor, uint64_t base, uint64_t len, uint64_t count,
                               int64_t stride)
 {
@@ -91,7 +91,7 @@ static void dn_prog_start_row(dn_prog_cursor_t *cursor, uint64_t base, uint64_t 
 }
 
 /**
- * Is a use one row of blocks? Instances of a block are one, and those of a row that the next continues.
+ * Is a use one row of blocks? Instances of one block are a row. So are instances of a row, if each instance continues the one before.
  * @param[out] row  The row, when it is.
  */
 static int dn_prog_is_row(const dn_prog_use_t *use, dn_prog_op_t *row)

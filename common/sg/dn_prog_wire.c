@@ -77,7 +77,7 @@ static int dn_prog_wire_op(const dn_prog_op_t *op)
     }
 }
 
-/** Fill a program from an encoded one, and hold it against what that declares. */
+/** Fill a program from an encoded program, and compare it with what the encoding declares. */
 static dn_status_t dn_prog_read(dn_prog_t *prog, const dn_prog_wire_t *head, const uint8_t *at)
 {
     const dn_prog_info_t *info = &prog->info;

@@ -95,7 +95,7 @@ void dn_sg_skip(dn_sg_cursor_t *cursor, uint64_t len)
     }
 }
 
-/** Between sides of which neither is a use. */
+/** Copy between two sides; neither side is a use. */
 static void dn_sg_copy_blocks(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
 {
     while (0 != len) {
@@ -118,7 +118,7 @@ static void dn_sg_copy_blocks(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t
     }
 }
 
-/** Copy some bytes, at least 1, to or from a use; both sides have `len`. @return bytes copied. */
+/** Copy some bytes, at least 1, where a side is a use. Both sides have `len` bytes ahead. @return bytes copied. */
 static uint64_t dn_sg_copy_some(dn_sg_cursor_t *to, dn_sg_cursor_t *from, uint64_t len)
 {
     uint64_t at = 0;

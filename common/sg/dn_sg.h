@@ -16,27 +16,27 @@ typedef struct dn_sg_cursor {
     uint64_t left;     /**< bytes of the whole walk that are ahead */
     const dn_sg_t *sg; /**< of blocks; NULL: one contiguous block, or a use */
     uint64_t base;     /**< added to every block's place */
-    size_t index;      /**< block */
-    uint64_t done;     /**< bytes of it that are behind */
-    int walks; /**< not 0: through a use, by `walk`; the three above have no meaning. Blocks by themselves are
-                              passed in half the time */
+    size_t index;      /**< the present block */
+    uint64_t done;     /**< bytes of the present block that are behind */
+    int walks; /**< not 0: a walk through a use, by `walk`; `base`, `index` and `done` have no meaning. A list of blocks has a walk
+                              of its own, which takes half the time */
     dn_prog_cursor_t walk; /**< through the use */
 } dn_sg_cursor_t;
 
 /**
- * Check one side: it has @p len bytes, and none of its blocks leaves 0 .. limit when it is placed at @p base.
+ * Check one side: it has @p len bytes, and none of its blocks leaves 0 .. limit when the side is placed at @p base.
  * @retval DN_ERR_PARAM  the sum differs, or an address overflows.
  * @retval DN_ERR_RANGE  a block leaves the limit.
  */
 DN_DEVICE_API dn_status_t dn_sg_check(const dn_sg_t *sg, uint64_t base, uint64_t len, uint64_t limit);
 
-/** Blocks in its list; sg NULL, or a use: none. */
+/** Number of blocks in the list of a side; 0 where sg is NULL or a use. */
 static inline size_t dn_sg_listed(const dn_sg_t *sg)
 {
     return NULL != sg && NULL == sg->use ? sg->count : 0;
 }
 
-/** In how many blocks it lies; sg NULL: one. The side has been checked. */
+/** Number of blocks of a side; 1 where sg is NULL. The side has been checked. */
 DN_DEVICE_API uint64_t dn_sg_blocks(const dn_sg_t *sg);
 
 /** Start a walk over @p len bytes; sg NULL: they lie together. The side has been checked. */
@@ -44,8 +44,8 @@ DN_DEVICE_API void dn_sg_start(dn_sg_cursor_t *cursor, const dn_sg_t *sg, uint64
 
 /**
  * Take the next run of bytes that lie together, at most @p max.
- * @param[out] at_p  Where it is.
- * @return its length; 0 only when nothing is left or max is 0.
+ * @param[out] at_p  Where the run begins.
+ * @return the length of the run; 0 only when nothing is left or max is 0.
  */
 DN_DEVICE_API uint64_t dn_sg_next(dn_sg_cursor_t *cursor, uint64_t max, uint64_t *at_p);
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /**
- * Bytes that a receiver keeps of a sender. Its sender counts no more than DN_SHIP_BYTES; but of one that
- * disconnects and comes again, answers to what it asked before may still keep as many.
+ * Most bytes that a receiver keeps for a sender. The sender counts no more than DN_SHIP_BYTES. But if the sender
+ * disconnects and comes again, answers to its earlier requests may still keep as many bytes.
  */
 #define DN_SHIP_KEPT (2u * DN_SHIP_BYTES)
 
@@ -19,7 +19,7 @@ _Static_assert(sizeof(dn_ship_piece_t) == 24, "peers agree on the layout");
 
 /* ---- what a peer has of ours ---- */
 
-/** Bytes of an encoding. */
+/** Bytes of the encoding of a program. */
 static size_t dn_ship_len(const dn_prog_t *prog)
 {
     size_t len = 0;
@@ -32,7 +32,8 @@ int dn_ship_fits(const dn_prog_t *prog)
     return DN_SHIP_BYTES >= dn_ship_len(prog);
 }
 
-/** The slot that no transfer needs and that was used least lately: an empty one first. DN_SHIP_SLOTS: none. */
+/** Of the slots that no transfer needs, the slot that was not used for the longest time; an empty slot first, but for @p with_program.
+ * @return DN_SHIP_SLOTS: there is no such slot. */
 static uint32_t dn_ship_oldest(const dn_ship_out_t *out, int with_program)
 {
     uint32_t oldest = DN_SHIP_SLOTS;
@@ -47,7 +48,7 @@ static uint32_t dn_ship_oldest(const dn_ship_out_t *out, int with_program)
     return oldest;
 }
 
-/** Give a slot to a program, which is then to be sent. */
+/** Give a slot to a program, which has to be sent then. */
 static dn_status_t dn_ship_load(dn_ship_out_t *out, dn_ship_out_slot_t *slot, const dn_prog_t *prog)
 {
     size_t len = dn_ship_len(prog);
@@ -112,7 +113,7 @@ dn_status_t dn_ship_out_next(const dn_ship_out_t *out, uint32_t slot, size_t roo
     return DN_INPROGRESS;
 }
 
-/** Forget what a slot has. */
+/** Empty a slot. */
 static void dn_ship_empty(dn_ship_out_t *out, dn_ship_out_slot_t *slot)
 {
     out->bytes -= slot->len;
@@ -178,7 +179,7 @@ static void dn_ship_in_empty(dn_ship_in_t *in, dn_ship_in_slot_t *slot)
     *slot = (dn_ship_in_slot_t){.status = DN_ERR_PROTO};
 }
 
-/** A program begins to come, and what its slot had goes. @return 0: it is refused. */
+/** Handle the first piece of a program: empty its slot. @return 0: the program is refused. */
 static int dn_ship_in_begin(dn_ship_in_t *in, const dn_ship_piece_t *piece)
 {
     dn_ship_in_slot_t *slot = &in->slot[piece->slot];
@@ -202,7 +203,7 @@ static int dn_ship_in_begin(dn_ship_in_t *in, const dn_ship_piece_t *piece)
     return 1;
 }
 
-/** All of it has come. @return 0: it is no program. */
+/** All of a program has come: decode it. @return 0: the bytes are not a program. */
 static int dn_ship_in_finish(dn_ship_in_t *in)
 {
     dn_ship_in_slot_t *slot = &in->slot[in->expect.slot];

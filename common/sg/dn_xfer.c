@@ -41,7 +41,7 @@ dn_status_t dn_xfer_check(const dn_xfer_t *xfer, int write, uint64_t llcm_len)
     return status;
 }
 
-/** Where the one block of a side is that needs no program. @return 0: it needs one, or has none. */
+/** Is the program of a side one block? @p at_p is where the block begins then. @return 0: it is not, or the side has no program. */
 static int dn_xfer_is_block(const dn_sg_t *sg, int64_t *at_p)
 {
     uint64_t len;
@@ -70,7 +70,7 @@ const dn_xfer_t *dn_xfer_plain(const dn_xfer_t *xfer, dn_xfer_t *room)
     return room;
 }
 
-/** Put a copy of one side in its place. @return where the next one's blocks go. */
+/** Replace one side by a copy. @return where the blocks of the next side go. */
 static dn_block_t *dn_xfer_keep_side(const dn_sg_t **side, dn_sg_t *copy, dn_prog_use_t *use,
                                      dn_block_t *block)
 {
@@ -121,7 +121,7 @@ dn_status_t dn_amo_check(const dn_amo_t *amo)
     return amo->roff > amo->key->len || amo->width > amo->key->len - amo->roff ? DN_ERR_RANGE : DN_OK;
 }
 
-/** What an operation makes of the old value. Compared as signed numbers of the operation's width. */
+/** The result of an operation on the old value. Numbers are compared as signed numbers of the operation's width. */
 static uint64_t dn_amo_apply(const dn_amo_t *amo, uint64_t old)
 {
     const int64_t a = 4 == amo->width ? (int32_t) old : (int64_t) old;
