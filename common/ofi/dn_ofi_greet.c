@@ -5,11 +5,11 @@
 /** @file
  * How a stream is opened: HELLO, CHALLENGE and PROOF of dn_auth.h.
  *
- * Whoever does not have the key of a group that is let in makes no HELLO that is answered, so a receiver enters no address that
- * it was not told by such a process, and keeps nothing of others: a HELLO of a group that is not let in yet is forgotten, and
- * said again. An *applicant* is a process whose HELLO was answered. There is a bounded number of applicants, each for a bounded
- * time, and they take none of the slots for senders: a HELLO that is heard for the second time ends there, since its PROOF does
- * not fit the new CHALLENGE.
+ * Only a process that has the key of a group that is let in can make a HELLO that is answered. So a receiver enters only addresses
+ * that such a process has told, and keeps nothing of other processes. A HELLO of a group that is not let in yet is forgotten, and its
+ * sender repeats it. An *applicant* is a process whose HELLO was answered. There is a bounded number of applicants, each for a bounded
+ * time, and they take none of the slots for senders. A copy of an old HELLO gets no further than this, since the sender of the copy
+ * has no PROOF for the new CHALLENGE.
  */
 #include "dn_config.h"
 
@@ -23,9 +23,9 @@
 
 /** Longest pause between two HELLOs. */
 #define DN_OFI_GREET_MOST_NS UINT64_C(500000000)
-/** An applicant may be forgotten after so long when others want its place, */
+/** After this time an applicant may be forgotten when another applicant wants its place. */
 #define DN_OFI_APPLY_LEAST_NS UINT64_C(1000000000)
-/** and is after this. */
+/** After this time an applicant is forgotten in any case. */
 #define DN_OFI_APPLY_MOST_NS UINT64_C(60000000000)
 
 /** HELLO and CHALLENGE as they are sent. */
@@ -44,7 +44,7 @@ _Static_assert(sizeof(dn_ofi_hello_message_t) <= sizeof(dn_ofi_head_t) + DN_OFI_
 _Static_assert(sizeof(dn_ofi_challenge_message_t) < sizeof(dn_ofi_hello_message_t),
                "nobody is sent more than its HELLO had");
 
-/** What of a HELLO the MAC covers. */
+/** Bytes of a HELLO that the MAC covers. */
 #define DN_OFI_SIGNED offsetof(dn_ofi_hello_message_t, hello.mac)
 
 void dn_ofi_side(const dn_ofi_where_t *where, uint32_t pid, dn_auth_side_t *side)
@@ -217,7 +217,7 @@ void dn_ofi_expire(dn_ofi_t *ofi, int all)
 }
 
 /** Slots are scarce: suspect the senders whose processes have ended. @return
- * whether there are such. */
+ * not 0: there are such senders. */
 static int dn_ofi_find_dead(dn_ofi_t *ofi)
 {
     int found = 0;
@@ -231,8 +231,8 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
     return found;
 }
 
-/** May who says HELLO have a stream here? @param peer NULL: it is not known
- * yet. */
+/** May a process that says HELLO have a stream here? @param peer NULL: the process is
+ * not known yet. */
 static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
     if (ofi->closing || (NULL != peer && dn_peer_is_doubted(&peer->base))) {
@@ -244,13 +244,13 @@ static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t
     return DN_OFI_WELCOME;
 }
 
-/** It is met anew when it is freed; or the LEAVE of its last stream is still on the way. */
+/** Has an applicant to wait? Its old peer object is being freed; or the LEAVE of its last stream is still on the way. */
 static int dn_ofi_has_to_wait(const dn_ofi_peer_t *peer)
 {
     return NULL != peer && (DN_OFI_GOING == peer->owner || DN_OFI_RX_OPEN == peer->rx.state);
 }
 
-/** Is it of another group than who says that he is it? */
+/** Is a peer of another group than the process that claims to be this peer? */
 static int dn_ofi_is_of_another(const dn_ofi_peer_t *peer, const dn_pgid_t *pgid)
 {
     return NULL != peer && 0 != memcmp(&peer->base.pgid, pgid, sizeof(*pgid));
@@ -267,7 +267,7 @@ static void dn_ofi_challenge(dn_ofi_t *ofi, const dn_ofi_applicant_t *applicant)
     (void) dn_ofi_tell(ofi, applicant->node, &message, sizeof(message));
 }
 
-/** Who has the key of a group that is let in said this, at some time. */
+/** Handle a genuine HELLO: a process with the key of a group that is let in has made it at some time. */
 static void dn_ofi_apply_for(dn_ofi_t *ofi, const dn_ofi_hello_message_t *message, const dn_auth_root_t *root,
                              const dn_pgid_t *pgid, enum dn_ofi_refusal why)
 {
@@ -310,7 +310,7 @@ static void dn_ofi_apply_for(dn_ofi_t *ofi, const dn_ofi_hello_message_t *messag
     }
 }
 
-/** Is there a place for one more applicant? Those who said HELLO at least some time ago make room. */
+/** Is there a place for one more applicant? Applicants that are older than DN_OFI_APPLY_LEAST_NS make room. */
 static int dn_ofi_has_place(dn_ofi_t *ofi)
 {
     dn_ofi_expire(ofi, 0);
@@ -321,7 +321,7 @@ static int dn_ofi_has_place(dn_ofi_t *ofi)
     return ofi->napplicants < ofi->max_senders;
 }
 
-/** Is this what a process that has the key of a group said to this port? @return what we share with it, or NULL. */
+/** Has a process with the key of a group said this HELLO to this port? @return the secret that both share; NULL: no. */
 static const dn_auth_root_t *dn_ofi_is_genuine(dn_ofi_t *ofi, const dn_ofi_hello_message_t *message,
                                                dn_pgid_t *pgid)
 {
@@ -385,7 +385,7 @@ void dn_ofi_hello(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     }
 }
 
-/** The peer that an applicant is from now on, or NULL. */
+/** Make or find the peer for an applicant. @return NULL: no peer can be made. */
 static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *applicant)
 {
     dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, applicant->where.nonce);
@@ -403,7 +403,7 @@ static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *app
     return peer;
 }
 
-/** Let an applicant in if its PROOF has come, and is one. It is no more one then. */
+/** Let an applicant in if its PROOF has come and is right. It is an applicant no more then. */
 static void dn_ofi_enter(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
 {
     dn_ofi_buffer_t **at = &applicant->early;

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/** Off the queue of those that the provider reads. @return the loan. */
+/** Take a loan out of the queue of loans that the provider reads. @return the loan. */
 static dn_ofi_loan_t *dn_ofi_loan_unlink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     dn_ofi_loan_t *loan = buffer->loan;

@@ -3,9 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ofi_state.h
- * What the ofi device keeps: buffers, streams, peers, transfers, groups and applicants, with the numbers that bound them. All of it
- * is guarded by ofi->lock (dn_ofi_int.h), the states among it; only dn_peer_base_t::life and ::doubt have orders of their own
- * (dn_device.h).
+ * The state of the ofi device: buffers, streams, peers, transfers, groups and applicants, with their limits. ofi->lock guards all of it
+ * (dn_ofi_int.h), but for dn_peer_base_t::life and ::doubt, which have memory orders of their own (dn_device.h).
  */
 #ifndef DN_OFI_STATE_H
 #define DN_OFI_STATE_H
@@ -26,23 +25,23 @@
 #include "dn_sg.h"
 #include "dn_thread.h"
 
-/** Bytes of a message with its head. What is not contiguous goes in such messages: 1 MiB in blocks of 64 B takes
- * 1.24 times as long as a contiguous one (perf/dn_latency over tcp), with a quarter of the bytes more than twice. */
+/** Most bytes of a message with its head. Transfers that are not contiguous go in such messages: 1 MiB in blocks of 64 B takes
+ * 1.24 times as long as a contiguous MiB (perf/dn_latency over tcp); in messages of a quarter of the bytes, more than twice as long. */
 #define DN_OFI_MESSAGE_MAX (65u * 1024)
-/** Longest that ofi_rxm sends at once, without being asked (its FI_OFI_RXM_BUFFER_SIZE). */
+/** Longest message that ofi_rxm sends at once, without a request by the receiver (its FI_OFI_RXM_BUFFER_SIZE). */
 #define DN_OFI_RXM_EAGER (16u * 1024)
-/** Bytes of buffers for messages that wait: what 1 KiB takes must not depend on how long others are. Messages of up to MIDDLE may go out
- * with others: 4 KiB of an application with all heads are among them. */
+/** Bytes of buffers for messages that wait: a message of 1 KiB must not take a buffer for the longest message. Messages of up to MIDDLE
+ * may go out together: 4 KiB of an application with all heads fit. */
 #define DN_OFI_SMALL  512u
 #define DN_OFI_MIDDLE 4608u
-/** Longest message of a peer at least: pieces of 512 bytes and their heads, into which those above cut what is long. */
+/** Every peer takes messages of so many bytes: the upper layers cut long data into pieces of at least 512 bytes and their heads. */
 #define DN_OFI_BOTF_MIN 576u
 #define DN_OFI_RINGS \
-    16u /**< credit_max in the ring_lines of the configuration: credit is longer on its way here */
+    16u /**< credit_max is so many times the ring_lines of the configuration: over a network, credit takes longer to come */
 #define DN_OFI_CREDIT_MAX 8192u /**< lines */
 /** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
 #define DN_OFI_RX 16u
-/** and where it does not: at most, of the longest buffers. */
+/** Where it does not: most receives of the longest buffers. */
 #define DN_OFI_RX_MAX 128u
 /** Operations of each kind in flight at most, whatever the provider would take. */
 #define DN_OFI_QUEUE_MAX 1024u
@@ -52,17 +51,17 @@
     (2u << 20) /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
                 GB/s; 4 MiB in parts of 1 MiB: 1.7) */
 #define DN_OFI_PLACE_BITS \
-    20u /**< of a token; the others are random, as different senders' must not be alike */
-#define DN_OFI_PUSH_NS UINT64_C(10000000) /**< for which disconnecting sends what it can */
+    20u /**< bits of a token that are a place; the other bits are random, so that tokens of different senders differ */
+#define DN_OFI_PUSH_NS UINT64_C(10000000) /**< for so long a disconnect tries to send what waits */
 /** HELLO is said again after so long, then after twice as long each time. */
 #define DN_OFI_GREET_NS UINT64_C(4000000)
-/** For which an answer is waited for before it is asked for again. */
+/** Time without an answer after which a question is asked again. */
 #define DN_OFI_ASK_NS    UINT64_C(250000000)
 #define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
-#define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for which closing waits for others at most */
+#define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for so long, at most, closing waits for peers */
 
-/** What is called of libfabric by name; the rest is reached through its
- * objects. */
+/** Functions of libfabric that are looked up by name; all others are reached
+ * through its objects. */
 typedef struct dn_ofi_lib {
     uint32_t (*version)(void);
     int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
@@ -80,13 +79,13 @@ typedef struct dn_ofi_request {
     enum { DN_OFI_SEND, DN_OFI_RECV, DN_OFI_RMA } role;
 } dn_ofi_request_t;
 
-/** An address of the vector, shared by what names it. */
+/** An address of the address vector, shared by all objects that use it. */
 typedef struct dn_ofi_node {
     struct dn_ofi_node *next;
     fi_addr_t addr;
     uint32_t users;
     uint32_t len;
-    uint64_t newest; /**< token of the stream to it that was opened last */
+    uint64_t newest; /**< token of the newest stream to this address */
     uint8_t
         name[DN_OFI_NAME_MAX + 1]; /**< 0 behind it: a provider reads as many bytes as its own names have */
 } dn_ofi_node_t;
@@ -95,13 +94,14 @@ typedef struct dn_ofi_node {
 typedef struct dn_ofi_buffer {
     dn_ofi_request_t request;
     struct dn_ofi_buffer *next;
-    struct dn_ofi_stream *stream; /**< it is sent on */
-    struct dn_ofi_loan *loan;     /**< the memory that is sent behind it, or NULL */
-    void *desc;                   /**< of its registration, where the provider wants one */
+    struct dn_ofi_stream *stream; /**< the stream on which the message is sent */
+    struct dn_ofi_loan *loan;     /**< the memory that is sent behind the buffer, or NULL */
+    void *desc;                   /**< of its registration, where the provider wants a registration */
     uint32_t room;
-    uint32_t size;  /**< bytes in it */
+    uint32_t size;  /**< bytes in the buffer */
     uint32_t lines; /**< of credit */
-    uint32_t later; /**< received: 1 where it asks for what only the core processor's handler can do */
+    uint32_t
+        later; /**< of a message received: 1: only the core processor's handler can do what the message asks for */
     _Alignas(8) uint8_t bytes[];
 } dn_ofi_buffer_t;
 
@@ -139,35 +139,36 @@ typedef struct dn_ofi_pool {
 enum { DN_OFI_SHORT, DN_OFI_MEDIUM, DN_OFI_LONG, DN_OFI_POOLS };
 
 /**
- * The life of what we send to a peer; each arrow is one dn_ofi_stream_turn():
+ * The life of a stream to a peer; each arrow is one dn_ofi_stream_turn():
  *
  *   GREETS ---> OPEN ---> DEAD
  *     |
  *     +-------> REFUSED
  *
- * It GREETS by HELLO until the peer's CHALLENGE comes; with that it has keys. It ends when the peer refuses it, or has taken its LEAVE,
- * when the provider fails, or when the peer is lost. A stream without a peer has been left, and is freed when it has ended.
+ * A stream GREETS by HELLO until the peer's CHALLENGE comes. With the CHALLENGE the stream has keys. The stream ends when the peer refuses
+ * it or has taken its LEAVE, when the provider fails, or when the peer is lost. A stream without a peer has been left; it is freed when it
+ * has ended.
  */
 enum dn_ofi_tx_state {
-    DN_OFI_TX_GREETS,  /**< what is sent waits with us */
+    DN_OFI_TX_GREETS,  /**< messages wait in this process */
     DN_OFI_TX_REFUSED, /**< nothing more is sent, and there never were keys */
     DN_OFI_TX_OPEN,    /**< messages go out */
-    DN_OFI_TX_DEAD,    /**< nothing more is sent; words of its receiver are still read */
+    DN_OFI_TX_DEAD,    /**< nothing more is sent; words of the receiver are still read */
 };
 
-/** What we send to a peer. Outlives the peer until all of it has been taken. */
+/** A stream to a peer. It outlives the peer until the receiver has taken all of it. */
 typedef struct dn_ofi_stream {
     uint64_t token; /**< its last DN_OFI_PLACE_BITS: place in ofi->stream */
     enum dn_ofi_tx_state state;
-    struct dn_ofi_peer *peer; /**< NULL: it was left */
+    struct dn_ofi_peer *peer; /**< NULL: the stream was left */
     dn_ofi_node_t *node;
     uint64_t
-        before; /**< token of the stream to the same process ahead of it: it begins when that has gone out */
-    uint64_t back;            /**< token of the peer's stream to us when the peer was freed, 0: none */
-    dn_auth_pair_t back_pair; /**< of that stream */
-    dn_auth_pair_t pair;      /**< once it is open */
+        before; /**< token of an earlier stream to the same process: this stream begins when the earlier one has gone out */
+    uint64_t back; /**< token of the peer's stream to this process when the peer was freed, 0: none */
+    dn_auth_pair_t back_pair; /**< keys of that stream */
+    dn_auth_pair_t pair;      /**< keys of this stream, once it is open */
 
-    /** How it is opened: dn_ofi_greet.c */
+    /** How the stream is opened: dn_ofi_greet.c */
     struct {
         dn_auth_root_t root;
         dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
@@ -176,34 +177,34 @@ typedef struct dn_ofi_stream {
         uint64_t gap;                /**< and the pause behind that */
     } greet;
 
-    uint64_t number; /**< of the next message; it began at dn_config_t::first, as did `sent` and `credit` */
-    uint32_t room;   /**< bytes of messages with their heads that go out together, at most */
+    uint64_t number; /**< of the next message; `number`, `sent` and `credit` begin at dn_config_t::first */
+    uint32_t room;   /**< most bytes of messages, with their heads, that go out together */
     uint32_t credit_max;
-    uint64_t sent;                 /**< lines, ever */
-    uint64_t credit;               /**< lines taken, ever: at most credit_max behind sent */
+    uint64_t sent;                 /**< lines sent, in all */
+    uint64_t credit;               /**< lines taken, in all: at most credit_max less than `sent` */
     uint32_t held;                 /**< lines of first .. last, and of windows not yet kicked */
     uint32_t flying;               /**< buffers that the provider has */
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
-    uint64_t stores;               /**< number behind its last AOTF; 0: there was none */
-    uint64_t stored;               /**< numbers below are known to have come */
+    uint64_t stores;               /**< 1 + the number of the last AOTF; 0: there was no AOTF */
+    uint64_t stored;               /**< messages with smaller numbers are known to have come */
 
     /** Short messages that go out together: dn_ofi_queue.c */
     struct {
         uint64_t turn;     /**< ofi->turns when the burst began */
-        uint64_t sent_at;  /**< when the last of them was sent */
-        uint32_t messages; /**< since it began */
+        uint64_t sent_at;  /**< when the last message of the burst was sent */
+        uint32_t messages; /**< messages since the burst began */
         int gathers;       /**< the stream is in ofi->gathering */
         struct dn_ofi_stream *next;
     } burst;
 
     /** The PING that is not answered yet: dn_ofi_word.c */
     struct {
-        uint64_t number; /**< which it was, or the last */
-        uint64_t at;     /**< when it was sent last, 0: it is answered; */
-        uint64_t since;  /**< and first */
+        uint64_t number; /**< its number; or that of the last PING, which is answered */
+        uint64_t at;     /**< when it was sent last; 0: it is answered */
+        uint64_t since;  /**< when it was sent first */
     } asks;
 
-    /** Does it come? dn_ofi_watch.c */
+    /** Do messages of the stream arrive? dn_ofi_watch.c */
     struct {
         uint32_t unheard; /**< looks since `stored` has grown */
         uint64_t seen;    /**< `stored` at the last look */
@@ -219,19 +220,19 @@ static inline void dn_ofi_stream_turn(dn_ofi_stream_t *stream, enum dn_ofi_tx_st
     stream->state = to;
 }
 
-/** Is nothing more sent on it? */
+/** Is nothing more sent on a stream? */
 static inline int dn_ofi_stream_ended(const dn_ofi_stream_t *stream)
 {
     return DN_OFI_TX_REFUSED == stream->state || DN_OFI_TX_DEAD == stream->state;
 }
 
-/** Was it opened, so that its receiver's words can be told from others? */
+/** Was a stream ever open? Then it has keys, by which words of its receiver are known to be genuine. */
 static inline int dn_ofi_stream_keyed(const dn_ofi_stream_t *stream)
 {
     return DN_OFI_TX_OPEN <= stream->state;
 }
 
-/** Send nothing more on it, if that has not been said before. */
+/** End a stream: nothing more is sent on it. A second call does nothing. */
 static inline void dn_ofi_stream_end(dn_ofi_stream_t *stream)
 {
     if (!dn_ofi_stream_ended(stream)) {
@@ -240,20 +241,20 @@ static inline void dn_ofi_stream_end(dn_ofi_stream_t *stream)
 }
 
 /**
- * Whose a peer is; each arrow is one dn_ofi_peer_turn(). What the port has of it, lost or not, is dn_peer_base_t::life.
+ * The owner of a peer; each arrow is one dn_ofi_peer_turn(). Whether the port holds the peer lost is in dn_peer_base_t::life.
  *
  *   STRANGER ---> KNOWN ---> GOING
  *      |                       ^
  *      +-----------------------+
  */
 enum dn_ofi_owner {
-    DN_OFI_STRANGER, /**< the device's: the watcher has met it, and what it says waits for the port */
-    DN_OFI_KNOWN,    /**< the port's, too */
-    DN_OFI_GOING,    /**< it is being freed: what it says now is said to nobody */
+    DN_OFI_STRANGER, /**< the device: the watcher has met the peer, whose messages wait for the port */
+    DN_OFI_KNOWN,    /**< the device and the port */
+    DN_OFI_GOING,    /**< the peer is being freed: its messages are dropped */
 };
 
 /**
- * What a peer sends to us; each arrow is one dn_ofi_rx_turn():
+ * A peer's stream to this process; each arrow is one dn_ofi_rx_turn():
  *
  *          its PROOF         its LEAVE            LEFT is said
  *   NONE ------------> OPEN ----------> LEAVES <---------------> LEFT
@@ -272,22 +273,22 @@ enum dn_ofi_rx_state {
 /** Words that wait for room. */
 enum {
     DN_OFI_OWES_PONG = 1u,
-    DN_OFI_OWES_CREDIT = 2u, /**< the last one is to be said again */
+    DN_OFI_OWES_CREDIT = 2u, /**< the last CREDIT is to be sent again */
 };
 
 typedef struct dn_ofi_peer {
     dn_peer_base_t base;
     enum dn_ofi_owner owner;
-    dn_ofi_stream_t *tx; /**< NULL: not open */
+    dn_ofi_stream_t *tx; /**< stream to the peer; NULL: there is no stream */
     dn_ofi_node_t *node;
     uint8_t exchange[DN_AUTH_EXCHANGE]; /**< of its group */
     dn_auth_side_t side;                /**< its side of streams, but for the random bytes */
-    uint32_t credit_max;                /**< lines that it lets us have there */
+    uint32_t credit_max;                /**< lines that a stream to the peer may have there */
     int self;
-    int contends; /**< runs only where we may */
-    int pidfd;    /**< of its process when that is on this host, else -1; or DN_PROCESS_ENDED */
+    int contends; /**< not 0: the peer runs only on cores where this process may run */
+    int pidfd;    /**< of its process, if it is on this host; else -1; or DN_PROCESS_ENDED */
 
-    /** Its stream to us. */
+    /** Its stream to this process. */
     struct {
         enum dn_ofi_rx_state state;
         uint32_t owes;  /**< DN_OFI_OWES_ */
@@ -295,15 +296,15 @@ typedef struct dn_ofi_peer {
         dn_auth_pair_t pair;
         struct dn_ofi_peer *next;      /**< of its bucket */
         uint64_t number;               /**< expected next */
-        uint64_t lines;                /**< that came, ever */
-        uint64_t taken;                /**< lines whose handlers have run, ever */
-        uint64_t told;                 /**< of which the sender knows */
-        uint64_t question;             /**< the newest that its PINGs have asked */
-        dn_ofi_buffer_t *early;        /**< came ahead of others, by number */
-        uint64_t early_lines;          /**< of early, which the sender has credit for, too */
-        dn_ofi_buffer_t *first, *last; /**< for handlers */
-        uint32_t later;                /**< dn_ofi_buffer_t::later of those, added up */
-        uint32_t depth;                /**< its handlers running, one inside the other */
+        uint64_t lines;                /**< lines that came, in all */
+        uint64_t taken;                /**< lines whose handlers have run, in all */
+        uint64_t told;                 /**< lines taken of which the sender knows */
+        uint64_t question;             /**< the newest question of its PINGs */
+        dn_ofi_buffer_t *early;        /**< messages that have overtaken others, sorted by number */
+        uint64_t early_lines;          /**< lines of `early`: the sender's credit covers them, too */
+        dn_ofi_buffer_t *first, *last; /**< messages that wait for handlers */
+        uint32_t later;                /**< sum of dn_ofi_buffer_t::later of these */
+        uint32_t depth;                /**< its handlers that run now, one inside the other */
         int queued;                    /**< the peer is in ofi->ready */
         dn_queue_item_t ready;
     } rx;
@@ -311,15 +312,15 @@ typedef struct dn_ofi_peer {
     /** PUSH and PULL: dn_ofi_op.c */
     struct {
         dn_fifo_t ops;   /**< dn_ofi_op_t in flight */
-        uint32_t handed; /**< of those no more in flight, for the core processor */
-        uint64_t fenced; /**< number of the message behind which RMA may start; 0: it need not wait */
+        uint32_t handed; /**< operations that the core processor does again; they are not in `ops` */
+        uint64_t fenced; /**< RMA starts when messages below this number have come; 0: RMA need not wait */
         uint64_t flying; /**< bytes of their parts that the provider has */
     } rma;
 
-    /** Does it live? dn_ofi_watch.c */
+    /** Does the peer live? dn_ofi_watch.c */
     struct {
-        uint32_t signs;    /**< of life, counted */
-        uint32_t signs_at; /**< when `since` was set */
+        uint32_t signs;    /**< number of signs of life */
+        uint32_t signs_at; /**< `signs` when `since` was set */
         uint64_t since;
     } watch;
 
@@ -328,10 +329,10 @@ typedef struct dn_ofi_peer {
 
 /** A segment of this process. */
 typedef struct dn_ofi_segment {
-    uint8_t *base; /**< NULL: there is none of this SID */
+    uint8_t *base; /**< NULL: there is no segment of this SID */
     uint64_t len;
     uint32_t generation;
-    struct fid_mr *mr; /**< NULL: it is reached by messages only */
+    struct fid_mr *mr; /**< NULL: peers reach the segment by messages only */
 } dn_ofi_segment_t;
 
 /** By state: those that may follow (dn_turn.h). */
@@ -349,7 +350,7 @@ static inline void dn_ofi_rx_turn(dn_ofi_peer_t *peer, enum dn_ofi_rx_state to)
     peer->rx.state = to;
 }
 
-/** Has its LEAVE come? */
+/** Has a peer's LEAVE come? */
 static inline int dn_ofi_rx_has_left(const dn_ofi_peer_t *peer)
 {
     return DN_OFI_RX_LEAVES <= peer->rx.state;
@@ -359,18 +360,18 @@ static inline int dn_ofi_rx_has_left(const dn_ofi_peer_t *peer)
 typedef struct dn_ofi_op {
     dn_queue_item_t item; /**< first: in dn_ofi_peer_t::rma.ops, then in done */
     dn_ofi_peer_t *peer;
-    dn_xfer_t xfer; /**< what it points to are copies: the next five */
+    dn_xfer_t xfer; /**< points to copies: the next five members */
     dn_key_t whole_key;
     dn_sg_t local_sg, remote_sg;
     dn_prog_use_t local_use;
     dn_block_t *block;
     dn_sg_cursor_t local_at, remote_at;
-    uint64_t remote; /**< what the provider wants added to a place in the segment */
+    uint64_t remote; /**< the number to add to an offset in the segment, for the provider */
     uint64_t key;
-    struct fid_mr *mr;        /**< of the local memory, where the provider wants that */
-    struct dn_ofi_part *part; /**< those that the provider has */
+    struct fid_mr *mr;        /**< of the local memory, where the provider wants a registration */
+    struct dn_ofi_part *part; /**< parts that the provider has */
     int write;
-    int failed; /**< by the provider: the core processor is to do it again */
+    int failed; /**< not 0: the provider has failed, and the core processor is to do the operation again */
     dn_status_t status;
 } dn_ofi_op_t;
 
@@ -382,7 +383,7 @@ typedef struct dn_ofi_part {
     struct dn_ofi_part *next; /**< of op->part, or of ofi->parts */
 } dn_ofi_part_t;
 
-/** A process that has said HELLO as only one with the key can, and has still to prove that it says so now. */
+/** A process that has said a HELLO which needs the key. It has still to prove that the HELLO is new, and not a copy. */
 typedef struct dn_ofi_applicant {
     struct dn_ofi_applicant *next;
     uint64_t token;
@@ -394,8 +395,8 @@ typedef struct dn_ofi_applicant {
     dn_ofi_node_t *node;
     dn_auth_pair_t pair;
     dn_ofi_challenge_t challenge;
-    dn_ofi_buffer_t *early; /**< messages that came by now, oldest first */
-    uint64_t lines;         /**< of them */
+    dn_ofi_buffer_t *early; /**< messages that have come so far, oldest first */
+    uint64_t lines;         /**< of `early` */
 } dn_ofi_applicant_t;
 
 /**
@@ -407,9 +408,9 @@ typedef struct dn_ofi_applicant {
  */
 enum dn_ofi_watch_state {
     DN_OFI_WATCH_NONE,   /**< there is no thread */
-    DN_OFI_WATCH_SLEEPS, /**< while nothing comes; or it looks after peers */
-    DN_OFI_WATCH_READS,  /**< what came, without the port's lock */
-    DN_OFI_WATCH_NAPS,   /**< while the program reads what comes */
+    DN_OFI_WATCH_SLEEPS, /**< it sleeps while nothing comes, or looks after peers */
+    DN_OFI_WATCH_READS,  /**< it reads what came, without the port's lock */
+    DN_OFI_WATCH_NAPS,   /**< it naps while the program reads what comes */
 };
 
 typedef struct dn_ofi {
@@ -419,7 +420,7 @@ typedef struct dn_ofi {
     uint32_t max_senders; /**< dn_config_t::max_peers more than the job has processes */
     dn_auth_mode_t auth;
     uint64_t first;       /**< dn_config_t::first */
-    uint64_t timeout_ns;  /**< 0: nobody is given up for being silent */
+    uint64_t timeout_ns;  /**< 0: no peer is given up because it is silent */
     dn_ofi_where_t where; /**< of this process */
     uint32_t units;
     uint32_t contenders;
@@ -432,22 +433,24 @@ typedef struct dn_ofi {
     struct fid_cq *cq;
     int cq_fd; /**< can be read while there is something to read from the network: dn_ofi_network_file(); -1: no such file */
     struct fid_av *av;
-    struct fid_ep *ep;     /**< NULL: closed, and everybody is lost */
-    struct fid_ep *rma_ep; /**< by which PUSH and PULL are started:
+    struct fid_ep *ep;     /**< NULL: closed, and every peer is lost */
+    struct fid_ep *rma_ep; /**< the endpoint of PUSH and PULL:
                             dn_ofi_rma_endpoint(). NULL: none yet */
     int rma_wanted;        /**< by the configuration */
     int rma;               /**< PULL by fi_read */
     int delivery;          /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
     uint64_t mr_mode;
-    int local;         /**< reaches processes of this host only */
+    int local;         /**< not 0: the provider reaches processes of this host only */
     uint64_t key_mask; /**< bits of a key */
-    size_t iov_limit;  /**< of ours in one call of RMA */
+    size_t iov_limit;  /**< most local iovecs in one call of RMA */
     size_t rma_iov_limit;
     size_t inject;
-    uint32_t tx_left;  /**< operations that the provider still takes, */
-    uint32_t tx_words; /**< the last of them words alone: a peer that gets no answer gives this process up; */
-    uint32_t tx_most;  /**< and messages of one stream: a peer that takes none leaves room for the others */
-    uint32_t rx_want;  /**< receives to be kept posted */
+    uint32_t tx_left; /**< operations that the provider still takes */
+    uint32_t
+        tx_words; /**< the last so many are for words only: a peer that gets no answer gives this process up */
+    uint32_t
+        tx_most; /**< most messages of one stream at the provider: a peer that takes none leaves room for other peers */
+    uint32_t rx_want; /**< receives to be kept posted */
     uint32_t rx_posted;
 
     dn_ofi_pool_t pool[DN_OFI_POOLS]; /**< by length */
@@ -458,53 +461,53 @@ typedef struct dn_ofi {
     uint32_t draining; /**< streams without a peer */
     dn_ofi_peer_t *peers;
     uint32_t npeers;
-    uint32_t nsenders; /**< peers with a stream to us */
+    uint32_t nsenders; /**< peers with a stream to this process */
     dn_ofi_peer_t *bucket[DN_OFI_BUCKETS];
-    dn_fifo_t ready; /**< dn_ofi_peer_t::rx.ready of those with messages for handlers */
+    dn_fifo_t ready; /**< dn_ofi_peer_t::rx.ready of the peers with messages for handlers */
     uint32_t nready;
     dn_guests_t guests;            /**< groups that are let in */
     dn_ofi_applicant_t *applicant; /**< oldest first */
     uint32_t napplicants;
     uint32_t greeting;         /**< streams that were not open yet at the last look */
-    uint64_t greet_at;         /**< when the next of them says HELLO */
-    int told;                  /**< that somebody cannot be understood */
+    uint64_t greet_at;         /**< when the next of these streams says HELLO */
+    int told;                  /**< not 0: it was logged that a host has another byte order */
     dn_fifo_t done;            /**< dn_ofi_op_t, to be signalled, or to be done by the core processor */
-    int resetting;             /**< failures of RMA are of our own making */
+    int resetting;             /**< not 0: the device itself ends RMA in flight, so failures mean nothing */
     dn_ofi_segment_t *segment; /**< by SID */
     uint32_t nsegments;
 
-    dn_ofi_stream_t *gathering; /**< with messages that wait for others to go with them */
+    dn_ofi_stream_t *gathering; /**< streams with messages that wait for more messages to go with them */
 
     /** dn_ofi_loan.c */
     struct {
-        dn_fifo_t out;  /**< the provider reads them */
-        dn_fifo_t back; /**< to be signalled */
+        dn_fifo_t out;  /**< loans that the provider reads */
+        dn_fifo_t back; /**< loans to be signalled */
         dn_fifo_t spare;
     } loan;
 
     int work;  /**< something waits for room */
-    int retry; /**< an applicant that has proved itself may be let in now */
-    int unmet; /**< the watcher has met peers, which the port does not know yet */
+    int retry; /**< an applicant that has sent its PROOF may be let in now */
+    int unmet; /**< the watcher has met peers that the port does not know yet */
     int reap;  /**< some peer may be freed */
     int closing;
-    uint64_t looked; /**< at the network, while there was no peer */
-    uint64_t called; /**< progress, last */
+    uint64_t looked; /**< time of the last look at the network, while there was no peer */
+    uint64_t called; /**< time of the last call of progress */
     uint32_t lively; /**< looks in vain until calls are left out again */
 
-    uint64_t turns; /**< in which somebody else than the watcher has read: dn_ofi_take_turn() */
-    int backlog;    /**< there may be completions that the last turn of anybody has not read */
+    uint64_t turns; /**< turns in which a thread of the program has read: dn_ofi_take_turn() */
+    int backlog;    /**< there may be completions that the last turn has not read */
 
     /** The thread of dn_ofi_watch.c. */
     struct {
         enum dn_ofi_watch_state state;
         pthread_t thread;
-        int event;  /**< wakes it: it has to look again, or to end */
-        int guards; /**< it sends what is gathered soon, whatever the application does */
-        int calls;  /**< it is to be told so */
+        int event;  /**< wakes the watcher, which has to look again, or to end */
+        int guards; /**< the watcher sends what is gathered soon, even if the application makes no progress */
+        int calls;  /**< the watcher has to be woken for this when the lock is let go */
         dn_awake_t awake;
         dn_lull_t lull;
-        uint64_t turns;  /**< dn_ofi_t::turns when it looked last */
-        uint64_t looked; /**< when somebody looked after streams last */
+        uint64_t turns;  /**< dn_ofi_t::turns at the watcher's last look */
+        uint64_t looked; /**< when any thread last looked after streams */
     } watcher;
 } dn_ofi_t;
 

@@ -3,13 +3,14 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The watcher: a thread in the place of a card. While the program computes it reads what comes, and so does what others ask of the
- * memory of this process; while the program looks at the network itself, the watcher naps until the program stops
- * doing so (dn_lull_t). Where the provider has nothing to wait for, it looks at the network now and then.
+ * The watcher: a thread that does the work of a network card. While the program computes, the watcher reads what comes, and so does what
+ * peers ask of the memory of this process. While the program looks at the network itself, the watcher naps until the program stops
+ * doing so (dn_lull_t). Where the provider has no file to wait for, the watcher looks at the network now and then.
  *
- * It looks after peers, too. One that is silent for half of the time limit is asked, and lost when it has not answered at its end. A process
- * may compute for longer than that: the watcher answers in its place. It also sends what was gathered when the application does not
- * progress (dn_ofi_queue.c). It starts when this process has said where it is, or has a peer, and runs no handler and no completion.
+ * The watcher looks after peers, too. It asks a peer that is silent for half of the time limit. The peer is lost if it has not answered
+ * at the end of the limit. A program may compute for longer than that: the watcher answers in its place. The watcher also sends what was
+ * gathered, if the application makes no progress (dn_ofi_queue.c). It starts when this process has told its address, or has a peer. It
+ * runs no handler and no completion.
  */
 #include "dn_config.h"
 

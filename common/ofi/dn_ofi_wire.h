@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ofi_wire.h
- * What processes say to each other over the ofi device: the form of messages and of addresses.
+ * The form of messages and of addresses of the ofi device.
  */
 #ifndef DN_OFI_WIRE_H
 #define DN_OFI_WIRE_H
@@ -31,10 +31,10 @@ enum dn_ofi_kind {
     DN_OFI_CHALLENGE = 7, /**< dn_ofi_challenge_t; the answer */
     DN_OFI_CREDIT = 8,    /**< value: lines taken from the stream named by the token */
     DN_OFI_LEFT = 9,      /**< LEAVE of that stream came */
-    DN_OFI_REFUSE = 10,   /**< that stream is not or no more taken; value: dn_ofi_refusal */
-    DN_OFI_PING = 11,     /**< what came of that stream, which is the sender's? value: dn_ofi_question() */
-    DN_OFI_PONG = 12,     /**< dn_ofi_pong_t; value: the number expected next */
-    DN_OFI_GONE = 13,     /**< the sender of that stream has given up its receiver */
+    DN_OFI_REFUSE = 10,   /**< that stream is refused, or not taken any more; value: dn_ofi_refusal */
+    DN_OFI_PING = 11, /**< a question: what has come of that stream of the sender? value: dn_ofi_question() */
+    DN_OFI_PONG = 12, /**< dn_ofi_pong_t; value: the number expected next */
+    DN_OFI_GONE = 13, /**< the sender of that stream has given up the receiver */
 };
 
 enum dn_ofi_refusal {
@@ -70,7 +70,7 @@ typedef struct dn_ofi_where {
     uint64_t llcm_bytes;
     uint32_t os_pid;
     uint32_t auth;       /**< dn_auth_mode_t */
-    uint32_t credit_max; /**< lines that a stream to it may have there */
+    uint32_t credit_max; /**< lines that a stream to the process may have there */
     uint32_t botf_max;   /**< longest message that it takes */
     uint32_t name_len;
     uint32_t pad;
@@ -86,12 +86,12 @@ typedef struct dn_ofi_hello {
     uint32_t pid;
     uint32_t pad;
     uint8_t random[DN_AUTH_RANDOM];
-    uint64_t to[2]; /**< nonce of the process that it is meant for */
+    uint64_t to[2]; /**< nonce of the process that is greeted */
     dn_ofi_where_t where;
     uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_mac() of the head and all before */
 } dn_ofi_hello_t;
 
-/** The acceptor's side. It is shorter than what it answers. */
+/** The acceptor's side. A CHALLENGE is shorter than the HELLO that it answers. */
 typedef struct dn_ofi_challenge {
     uint8_t random[DN_AUTH_RANDOM];
     uint64_t why;             /**< dn_ofi_refusal */
@@ -102,13 +102,13 @@ typedef struct dn_ofi_proof {
     uint8_t mac[DN_AUTH_MAC]; /**< dn_auth_prove() of DN_AUTH_OPENER */
 } dn_ofi_proof_t;
 
-/** An answer names its question, as one that was heard before does not say that anybody is there. */
+/** An answer names its question. An old answer that comes again thus proves nothing: the peer may be gone. */
 typedef struct dn_ofi_pong {
     uint64_t question;
 } dn_ofi_pong_t;
 
-/** What a PING says: the number of the question, which is new when the one before it was answered, and whether the stream
- * waits for credit. */
+/** The value of a PING: the number of the question, and whether the stream waits for credit. The number is new when the last question
+ * was answered. */
 static inline uint64_t dn_ofi_question(uint64_t question, int waits)
 {
     return question << 1 | (uint64_t) (0 != waits);

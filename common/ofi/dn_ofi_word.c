@@ -3,8 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Words: messages outside of any order, which tell of a stream and are none of it. Any of them can be lost, come late or be said
- * again.
+ * Words: messages about a stream that are not part of the stream, and have no order. A word can be lost, come late or come twice.
  */
 #include "dn_config.h"
 
