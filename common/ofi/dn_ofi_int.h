@@ -33,9 +33,9 @@
  *
  * Locks: ofi->lock guards everything here and serialises calls of libfabric. It
  * is a leaf: it is taken after the port's lock, and no handler, completion or
- * dn_port_peer_lost() is called under it. Where there is a watcher (dn_ofi_watch.c),
- * the lock is taken in a process of one thread, too. The watcher never has the port's
- * lock.
+ * dn_port_peer_lost() is called under it. With a time limit there is a watcher
+ * (dn_ofi_watch.c), so the lock is taken in a process of one thread, too. The watcher
+ * never has the port's lock.
  */
 #ifndef DN_OFI_INT_H
 #define DN_OFI_INT_H
