@@ -3,31 +3,33 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ipnuma_bbr.h
- * How much may be on its way, and how fast it goes: BBR, in its first version, whose names these are
+ * Congestion control: how many bytes may be on their way, and at which rate they go. This is BBR in its first version, with its names
  * (draft-cardwell-iccrg-bbr-congestion-control-00), by delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation).
  *
- * A sender measures how fast what it sends is delivered, and the shortest round trip. The product is what the path holds. The sender
- * lets about twice as much be on its way, at the rate that was delivered, and losses of less than a fifth change nothing: who takes each
- * lost packet for congestion has a window of a dozen packets on a link that loses one in a hundred.
+ * A sender measures the rate at which its bytes are delivered, and the shortest round trip. The product is the number of bytes that the
+ * path holds. The sender lets about twice as many bytes be on their way, at the measured rate. Losses of less than a fifth change nothing:
+ * a sender that takes each lost packet for congestion has a window of a dozen packets on a link that loses one packet in a hundred.
  *
  *   STARTUP ---> DRAIN ---> PROBE_BW <---> PROBE_RTT
  *      ^                        |              |
  *      +------------------------+--------------+   also from DRAIN; all that was sent for long is lost
  *
- * The pacer gives credit for DN_BBR_CREDIT_NS: a thread that wakes so late loses nothing. On a fast link as much
- * is more than the window, which alone bounds the sender there. On a slow one packets go one by one, and queues stay short.
+ * The pacer gives credit for DN_BBR_CREDIT_NS: a thread that wakes so late loses nothing. On a fast link the bytes of this time
+ * are more than the window, so only the window bounds the sender. On a slow link packets go one by one, and queues stay short.
  *
- * A link that lets a burst pass, and then less, seems faster than it is. Where a fifth of what was sent in four round trips is lost, nothing
- * but what was delivered meanwhile counts as bandwidth: by the thresholds of the long-term sampling of BBR in Linux (tcp_bbr.c, lt_bw), which
- * then holds that bandwidth for 48 round trips. Here the next samples count: a sample from a stall would hold the rate down for long.
+ * A link that lets a burst pass, and then less, seems faster than it is. Where a fifth of the bytes sent in four round trips is lost, only
+ * the bytes delivered in this time count as bandwidth. The thresholds are those of the long-term sampling of BBR in Linux (tcp_bbr.c,
+ * lt_bw). Linux then holds that bandwidth for 48 round trips. Here the next samples count: a sample from a stall would hold the rate down
+ * for long.
  *
- * It differs from the draft in this: a phase of PROBE_BW lasts a round trip of packets, not the shortest time that one has taken, since
- * that is the one of a short packet on an idle host. Rounds in which the program had too little to send do not age the bandwidth.
- * The window has DN_BBR_WINDOW_LEAST more than the model says, whatever that is, so that senders that share a link come to the same share.
- * A program that had too little to send is not slowed down to find the shortest round trip: what it sends finds that, too.
- * Times are those of a machine room. There is no packet conservation while losses are mended, as the model bounds what is on its way then, too.
+ * This code differs from the draft. A phase of PROBE_BW lasts a round trip of packets, and not the shortest round trip, since that was
+ * measured with a short packet on an idle host. Rounds in which the program had too little to send do not age the bandwidth.
+ * The window is always DN_BBR_WINDOW_LEAST larger than the model says, so that senders that share a link come to equal shares.
+ * A program that had too little to send is not slowed down to find the shortest round trip: its own packets find the shortest round trip.
+ * Times are those of a machine room. There is no packet conservation while losses are mended, as the model bounds the bytes on their way
+ * then, too.
  *
- * Bytes are those that the caller counts; time is the caller's, in nanoseconds. Threads: the caller's lock. Pinned by
+ * Bytes are counted by the caller; time is the caller's, in nanoseconds. Threads: the caller's lock. Pinned by
  * test/unit/dn_ipnuma_bbr_finds_what_a_path_holds.c.
  */
 #ifndef DN_IPNUMA_BBR_H
@@ -55,21 +57,22 @@
 
 enum dn_bbr_state { DN_BBR_STARTUP, DN_BBR_DRAIN, DN_BBR_PROBE_BW, DN_BBR_PROBE_RTT };
 
-/** Bytes in a second, and nanoseconds, at most with which is reckoned: their product has 63 bits. */
+/** Largest numbers in calculations: bytes in a second, and nanoseconds. Their product has 63 bits. */
 #define DN_BBR_BW_MOST (UINT64_C(1) << 35)
 #define DN_BBR_NS_MOST (UINT64_C(1) << 28)
-/** The pacer is no slower than so many bytes in a second: a packet does not wait for long when what was measured is wrong. */
+/** The pacer's lowest rate, in bytes in a second: a packet does not wait for long when a measured rate is wrong. */
 #define DN_BBR_RATE_LEAST UINT64_C(1000000)
 
 /** A division for each change of the rate, and none for each packet. */
 #define DN_BBR_GAP_BITS 20
 
-/** What is remembered of each packet: how much was delivered when it was sent. */
+/** A record for each packet: how much was delivered when the packet was sent. */
 typedef struct dn_bbr_stamp {
     uint64_t delivered;
     uint64_t delivered_at;
-    uint64_t first_at; /**< when the packet was sent whose acknowledgement was the last until then */
-    int limited;       /**< by the program, which had no more to send */
+    uint64_t
+        first_at; /**< sending time of the packet that was acknowledged last before this packet was sent */
+    int limited;  /**< by the program, which had no more to send */
 } dn_bbr_stamp_t;
 
 typedef struct dn_bbr {
@@ -80,33 +83,33 @@ typedef struct dn_bbr {
     uint64_t gap_ns; /**< that 2^DN_BBR_GAP_BITS bytes take at that rate; 0, too */
     uint64_t due_at; /**< when the pacer lets the next go */
 
-    uint64_t delivered; /**< bytes, ever, */
-    uint64_t acked;     /**< and until the last update */
+    uint64_t delivered; /**< bytes delivered, in all */
+    uint64_t acked;     /**< `delivered` at the last update */
     uint64_t delivered_at;
     uint64_t first_at;
     uint64_t
         limited; /**< packets are limited by the program until so many bytes are delivered; 0: they are not */
-    dn_bbr_stamp_t newest; /**< the newest of the packets that this acknowledgement names, */
-    uint64_t newest_at;    /**< and when it was sent; 0: it names none */
+    dn_bbr_stamp_t newest; /**< of the newest packet that this acknowledgement names */
+    uint64_t newest_at;    /**< 1 + its sending time; 0: the acknowledgement names no packet */
 
-    uint64_t bw;                      /**< BtlBw: bytes in a second, the most of the last rounds */
-    uint64_t round_ends;              /**< when so many bytes are delivered */
-    uint64_t round_bw[DN_BBR_ROUNDS]; /**< the most of each round */
-    uint32_t round;                   /**< the one of now */
-    uint64_t least_ns, least_at;      /**< the shortest round trip, and when that was; 0: none was */
-    uint64_t full_bw;                 /**< while it is found how much the path holds */
+    uint64_t bw;                      /**< BtlBw: bytes in a second, the maximum of the last rounds */
+    uint64_t round_ends;              /**< the round ends when so many bytes are delivered */
+    uint64_t round_bw[DN_BBR_ROUNDS]; /**< the maximum of each round */
+    uint32_t round;                   /**< the present round */
+    uint64_t least_ns, least_at;      /**< the shortest round trip, and its time; 0: not known */
+    uint64_t full_bw; /**< in STARTUP: the bandwidth that has to grow by a quarter, or the path is full */
     uint32_t full_rounds;
     uint64_t span_got, span_lost; /**< bytes, in some rounds, */
     uint64_t span_ns;             /**< for which something was on its way */
     uint32_t span_rounds;
     uint32_t phase;       /**< of PROBE_BW */
-    uint64_t probe_until; /**< PROBE_RTT; 0: more is on its way than shall be */
+    uint64_t probe_until; /**< end of PROBE_RTT; 0: too many bytes are still on their way */
 } dn_bbr_t;
 
 /** @param[in] most  Bytes of the largest window. */
 void dn_bbr_open(dn_bbr_t *bbr, uint64_t most);
 
-/** May so many bytes more be sent, behind @p ahead that go with them, as far as the pacer goes? */
+/** Does the pacer let more bytes be sent, behind @p ahead bytes that go before them? */
 static inline int dn_bbr_is_due(const dn_bbr_t *bbr, uint64_t ahead, uint64_t now)
 {
     const uint64_t since = bbr->due_at + DN_BBR_CREDIT_NS < now ? now - DN_BBR_CREDIT_NS : bbr->due_at;
@@ -114,7 +117,7 @@ static inline int dn_bbr_is_due(const dn_bbr_t *bbr, uint64_t ahead, uint64_t no
     return 0 == bbr->gap_ns || (since <= now && ahead * bbr->gap_ns >> DN_BBR_GAP_BITS <= now - since);
 }
 
-/** So many bytes are sent. @param[in] flying  Bytes that are on their way without them. */
+/** Note that @p bytes are sent. @param[in] flying  Other bytes on their way. */
 static inline dn_bbr_stamp_t dn_bbr_sent(dn_bbr_t *bbr, uint64_t bytes, uint64_t flying, uint64_t now)
 {
     if (0 == flying) {
@@ -131,13 +134,13 @@ static inline dn_bbr_stamp_t dn_bbr_sent(dn_bbr_t *bbr, uint64_t bytes, uint64_t
                             .limited = 0 != bbr->limited};
 }
 
-/** Nothing but the program holds the sender back. @param[in] flying  Bytes on their way. */
+/** Note that only the program holds the sender back: it has no more to send. @param[in] flying  Bytes on their way. */
 static inline void dn_bbr_idle(dn_bbr_t *bbr, uint64_t flying)
 {
     bbr->limited = bbr->delivered + flying + 1;
 }
 
-/** A packet was acknowledged. */
+/** Note that a packet was acknowledged. */
 static inline void dn_bbr_acked(dn_bbr_t *bbr, const dn_bbr_stamp_t *stamp, uint64_t sent_at, uint64_t bytes,
                                 uint64_t now)
 {
@@ -150,19 +153,19 @@ static inline void dn_bbr_acked(dn_bbr_t *bbr, const dn_bbr_stamp_t *stamp, uint
     }
 }
 
-/** A packet was lost. */
+/** Note that a packet was lost. */
 static inline void dn_bbr_lost(dn_bbr_t *bbr, uint64_t bytes)
 {
     bbr->span_lost += bytes;
 }
 
-/** A round trip took so long. */
+/** Note the time of a round trip. */
 void dn_bbr_measured(dn_bbr_t *bbr, uint64_t rtt_ns, uint64_t now);
 
-/** All packets were told of that an acknowledgement names. @param[in] flying  Bytes that are still on their way. */
+/** Compute window and rate anew, after dn_bbr_acked() for all packets of an acknowledgement. @param[in] flying  Bytes still on their way. */
 void dn_bbr_update(dn_bbr_t *bbr, uint64_t flying, uint64_t now);
 
-/** All that was sent for long is lost: what was known of the path counts no more. */
+/** Begin anew: all that was sent for long is lost, so the measures of the path do not count any more. */
 void dn_bbr_restart(dn_bbr_t *bbr);
 
 #endif

@@ -3,12 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * Connections are opened. Who says HELLO without the key of a group that is let in leaves nothing behind and
- * gets no answer; who has it leaves a record that expires, and an answer that is shorter than the HELLO.
+ * Connections are opened. A HELLO of a process without the key of a group that is let in leaves no record and
+ * gets no answer. A HELLO of a process with the key leaves a record that expires, and gets an answer that is shorter than the HELLO.
  *
- * Both may say HELLO at once. Then the one with the smaller nonce opens, and the other accepts: who has said HELLO hears none of a process
- * with a larger nonce; who has heard one does not take a CHALLENGE of a process with a smaller one; who has heard one before it connects
- * waits for the PROOF first; and who has said PROOF hears no HELLO until it is answered.
+ * Both sides may say HELLO at once. Then the process with the smaller nonce opens, and the other process accepts. A process that has said
+ * HELLO ignores a HELLO of a process with a larger nonce. A process that has heard a HELLO does not take a CHALLENGE of a process with a
+ * smaller nonce. A process that has heard a HELLO before it connects waits for the PROOF first. A process that has said PROOF ignores
+ * each HELLO until the PROOF is answered.
  */
 #include "dn_config.h"
 

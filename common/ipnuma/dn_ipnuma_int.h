@@ -3,16 +3,16 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ipnuma_int.h
- * The ipnuma device: IP-NUMA with a thread in the place of the card. What its files share.
+ * The ipnuma device: IP-NUMA, with a thread that does the work of the card. This header has what the files of the device share.
  *
  *   dn_ipnuma_tlp      codec: TLPs                          no socket, no port
- *   dn_ipnuma_bbr      how much is on its way, how fast     no socket, no port
+ *   dn_ipnuma_bbr      congestion control: window and rate  no socket, no port
  *   dn_ipnuma_loss     packet numbers, acknowledgements     no socket, no port
  *   dn_ipnuma_link     a stream of TLPs each way            no socket, no port
  *   dn_ipnuma_table    page map, shared region table        no socket, no port
  *   dn_ipnuma_pc       PC ID table
  *   dn_ipnuma_greet    HELLO, CHALLENGE, PROOF
- *   dn_ipnuma_serve    what TLPs that come do here
+ *   dn_ipnuma_serve    work on TLPs that come
  *   dn_ipnuma_op       PUSH, PULL and atomics as TLPs that go
  *   dn_ipnuma_msg      AOTF, lines and BOTF
  *   dn_ipnuma_peer     peers come and go
@@ -20,8 +20,8 @@
  *   dn_ipnuma_socket   UDP
  *   dn_ipnuma          the device's table
  *
- * All is guarded by ipnuma->lock, which the thread holds, too, while it does what came; handlers and completions run in
- * progress, without it.
+ * ipnuma->lock guards everything. The thread holds the lock, too, while it works on what came. Handlers and completions run in
+ * progress, without the lock.
  */
 #ifndef DN_IPNUMA_INT_H
 #define DN_IPNUMA_INT_H
@@ -39,7 +39,7 @@
 #include "dn_thread.h"
 #include "dn_xfer.h"
 
-/** Bytes of messages of one sender that wait here, in the ring_lines of the configuration. */
+/** A sender may have so many times ring_lines (of the configuration) lines of 64 bytes in messages that wait here. */
 #define DN_IPNUMA_RINGS      8u
 #define DN_IPNUMA_CREDIT_MAX (1u << 20)
 #define DN_IPNUMA_BOTF_MAX   (65u * 1024)
@@ -53,13 +53,13 @@
 #define DN_IPNUMA_GREET_NS      UINT64_C(4000000)
 #define DN_IPNUMA_GREET_MOST_NS UINT64_C(500000000)
 #define DN_IPNUMA_BUCKETS       1024u
-/** Slots for what comes, which one call of the kernel fills. */
+/** Slots for datagrams that come: one system call fills up to so many. */
 #define DN_IPNUMA_BATCH 16u
-/** Characters of the name of an interface, or of an address, at most, and the end. */
+/** Most characters of the name of an interface, or of an address, with the end of the text. */
 #define DN_IPNUMA_NAME 64u
-/** Sentences that wait for the lock to be let go. */
+/** Most log lines that wait until the lock is let go. */
 #define DN_IPNUMA_LATER 4u
-/** For which closing waits for what is on its way. */
+/** For so long, at most, closing waits for what is on its way. */
 #define DN_IPNUMA_LINGER_NS UINT64_C(1000000000)
 
 typedef struct dn_ipnuma dn_ipnuma_t;
@@ -77,22 +77,22 @@ typedef struct dn_ipnuma_message {
     _Alignas(8) uint8_t bytes[];
 } dn_ipnuma_message_t;
 
-/** A request of ours that has no answer yet. */
+/** A request of this process that has no answer yet. */
 typedef struct dn_ipnuma_request {
-    dn_ipnuma_op_t *op; /**< NULL: nobody wants the answer any more */
+    dn_ipnuma_op_t *op; /**< NULL: the operation has ended, and the answer is dropped */
     uint32_t left;      /**< bytes of data that are still to come */
     int refused;
 } dn_ipnuma_request_t;
 
 /** A request of the other side that is not answered yet. */
 typedef struct dn_ipnuma_reply {
-    uint64_t at; /**< READ: where the rest of it lies */
+    uint64_t at; /**< READ: address of the data that is still to be sent */
     uint64_t value;
     uint32_t left; /**< bytes of data to send; a flush has none */
     uint16_t requester;
     uint8_t tag;
     uint8_t status;
-    uint8_t reads; /**< its data is in a shared region, else in value */
+    uint8_t reads; /**< not 0: the data is in a shared region; 0: it is in `value` */
 } dn_ipnuma_reply_t;
 
 /**
@@ -102,7 +102,8 @@ typedef struct dn_ipnuma_reply {
  *     |                    ^
  *     +--------------------+
  *
- * One side says HELLO until the CHALLENGE comes, the other opens with the PROOF. DEAD: the other side closed, is lost, or refuses.
+ * The opener says HELLO until the CHALLENGE comes. The acceptor's connection is OPEN when the PROOF comes. DEAD: the other side closed,
+ * is lost, or refuses.
  */
 enum dn_ipnuma_pc_state {
     DN_IPNUMA_GREETS,
@@ -110,31 +111,31 @@ enum dn_ipnuma_pc_state {
     DN_IPNUMA_DEAD,
 };
 
-/** An entry of the PC ID table: another process, and the connection with it. It stays when there is no peer for a while. */
+/** An entry of the PC ID table: another process, and the connection with it. The entry stays when there is no peer for a while. */
 typedef struct dn_ipnuma_pc {
     dn_ipnuma_link_t link; /**< first */
     dn_ipnuma_t *ipnuma;
     enum dn_ipnuma_pc_state state;
     uint16_t id;    /**< 1 to 65535 */
-    uint64_t token; /**< by which the other side names the connection */
+    uint64_t token; /**< this process' token: the other side names the connection by it */
     dn_ipnuma_where_t where;
     uint32_t pid;
     dn_pgid_t pgid;
-    uint32_t page;          /**< of the page region, where its LLCM begins */
-    int pidfd;              /**< of its process when that is on this host, else -1; or DN_PROCESS_ENDED */
-    dn_ipnuma_peer_t *peer; /**< NULL: it is none now */
-    int joined;             /**< it has said JOIN, and not LEAVE since */
-    int joins;              /**< we have */
-    uint64_t applied;       /**< link.applied when that was looked at last */
-    uint64_t applied_at;    /**< since when it has not changed, while something was on its way */
-    int silent;             /**< for too long, or takes nothing: it is about to be given up */
-    int one_by_one;         /**< its path takes no rows of datagrams from the kernel */
+    uint32_t page;          /**< page of the page region where the LLCM of the other process begins */
+    int pidfd;              /**< of the other process, if it is on this host; else -1; or DN_PROCESS_ENDED */
+    dn_ipnuma_peer_t *peer; /**< NULL: the other process is no peer now */
+    int joined;             /**< the other process has said JOIN, and not LEAVE since */
+    int joins;              /**< this process has */
+    uint64_t applied;       /**< link.applied at the last look */
+    uint64_t applied_at;    /**< since when `applied` has not changed, while something was on its way */
+    int silent; /**< the other process was silent for too long, or takes nothing: it is about to be given up */
+    int one_by_one; /**< the path takes no rows of datagrams from the kernel */
 
     uint64_t credit_at; /**< for credit */
 
-    dn_ipnuma_link_counts_t counted; /**< of link.counts, by dn_ipnuma_pc_count() */
+    dn_ipnuma_link_counts_t counted; /**< what dn_ipnuma_pc_count() has counted of link.counts */
 
-    /** How it is opened: dn_ipnuma_greet.c */
+    /** How the connection is opened: dn_ipnuma_greet.c */
     struct {
         dn_auth_root_t root;
         dn_auth_side_t ours, theirs;
@@ -144,16 +145,16 @@ typedef struct dn_ipnuma_pc {
         uint64_t gap;
     } greet;
 
-    /** Requests of ours, oldest first. */
+    /** Requests of this process, oldest first. */
     dn_ipnuma_request_t request[DN_IPNUMA_TAGS];
-    uint32_t requests, answered; /**< ever; wrap */
+    uint32_t requests, answered; /**< in all; they wrap */
     uint64_t wanted;             /**< bytes of their data */
     dn_fifo_t sending;           /**< dn_ipnuma_op_t that are not all in the stream */
 
     /** Requests of the other side, oldest first. */
     dn_ipnuma_reply_t reply[DN_IPNUMA_TAGS];
     uint32_t replies, replied;
-    int refused; /**< a write, since the last flush */
+    int refused; /**< not 0: a write was refused since the last flush */
 
     dn_ipnuma_message_t *partial; /**< a message of which more is to come */
     uint64_t waiting_cost;        /**< credit of messages that came, and that no handler has taken */
@@ -171,16 +172,16 @@ static inline void dn_ipnuma_pc_turn(dn_ipnuma_pc_t *pc, enum dn_ipnuma_pc_state
 }
 
 /**
- * Whose a peer is; each arrow is one dn_ipnuma_peer_turn():
+ * The owner of a peer; each arrow is one dn_ipnuma_peer_turn():
  *
  *   STRANGER ---> KNOWN ---> GOING
  *      |                       ^
  *      +-----------------------+
  */
 enum dn_ipnuma_owner {
-    DN_IPNUMA_STRANGER, /**< the device's: the thread has met it */
-    DN_IPNUMA_KNOWN,    /**< the port's, too */
-    DN_IPNUMA_GOING,    /**< it is being freed */
+    DN_IPNUMA_STRANGER, /**< the device: the thread has met the peer */
+    DN_IPNUMA_KNOWN,    /**< the device and the port */
+    DN_IPNUMA_GOING,    /**< the peer is being freed */
 };
 
 struct dn_ipnuma_peer {
@@ -189,8 +190,8 @@ struct dn_ipnuma_peer {
     enum dn_ipnuma_owner owner;
     int contends;
     dn_ipnuma_message_t *first, *last; /**< for handlers */
-    uint64_t waiting;                  /**< bytes of theirs, of a process to itself */
-    uint32_t depth;                    /**< its handlers running, one inside the other */
+    uint64_t waiting;                  /**< bytes of these messages, where a process sends to itself */
+    uint32_t depth;                    /**< its handlers that run now, one inside the other */
     int queued;                        /**< in ipnuma->ready */
     dn_queue_item_t ready;
     uint32_t ops; /**< that were not signalled yet */
@@ -215,16 +216,16 @@ struct dn_ipnuma_op {
     dn_amo_t amo;
     dn_sg_cursor_t local_at, remote_at;
     uint64_t run_at;   /**< AMO: address of the word */
-    uint32_t requests; /**< that have no answer yet */
-    int sent;          /**< all of it is in the stream */
+    uint32_t requests; /**< requests that have no answer yet */
+    int sent;          /**< not 0: all of the operation is in the stream */
     dn_status_t status;
 };
 
-/** A process that said HELLO as only one with the key can, and has still to prove that it says so now. */
+/** A process that has said a HELLO which needs the key. It has still to prove that the HELLO is new, and not a copy. */
 typedef struct dn_ipnuma_applicant {
     struct dn_ipnuma_applicant *next;
-    uint64_t token; /**< ours for the connection */
-    uint64_t theirs;
+    uint64_t token;  /**< this process' token of the connection */
+    uint64_t theirs; /**< the applicant's token */
     uint64_t since;
     uint32_t pid;
     dn_pgid_t pgid;
@@ -242,15 +243,15 @@ typedef struct dn_ipnuma_applicant {
  */
 enum dn_ipnuma_service_state {
     DN_IPNUMA_NO_THREAD,
-    DN_IPNUMA_LISTENS, /**< it wakes when a datagram comes */
-    DN_IPNUMA_NAPS,    /**< the program looks itself: the thread wakes when it stops doing so */
+    DN_IPNUMA_LISTENS, /**< the thread wakes when a datagram comes */
+    DN_IPNUMA_NAPS,    /**< the program looks itself: the thread wakes when the program stops doing so */
 };
 
 struct dn_ipnuma {
     dn_iface_t iface;
     pthread_mutex_t lock;
     int fd;
-    int cuts_rows; /**< the kernel cuts a row of datagrams */
+    int cuts_rows; /**< not 0: the kernel cuts a row into datagrams */
     dn_auth_mode_t auth;
     uint8_t *cipher; /**< DN_AUTH_ENCRYPTED: dn_ipnuma_link_terms_t::cipher of all connections */
     uint64_t first;
@@ -262,15 +263,15 @@ struct dn_ipnuma {
     dn_ipnuma_where_t where;
     dn_guests_t guests;
     dn_ipnuma_regions_t regions;
-    uint32_t peers_at, peers_mask; /**< whom they let in: dn_ipnuma_region_t */
+    uint32_t peers_at, peers_mask; /**< the addresses that regions let in: dn_ipnuma_region_t */
     dn_ipnuma_map_t map;
-    int shared; /**< the LLCM is in the table */
+    int shared; /**< not 0: the LLCM is in the shared region table */
 
     dn_ipnuma_pc_t *pcs;
     dn_ipnuma_pc_t *bucket[DN_IPNUMA_BUCKETS];
     uint8_t pc_used[65536 / 8]; /**< PC IDs, by bit */
     uint32_t npcs;
-    uint32_t nsenders;                /**< joined */
+    uint32_t nsenders;                /**< processes that have joined */
     dn_ipnuma_applicant_t *applicant; /**< oldest first */
     uint32_t napplicants;
     dn_ipnuma_peer_t *peers;
@@ -279,20 +280,20 @@ struct dn_ipnuma {
     uint32_t nready;
     dn_fifo_t done; /**< dn_ipnuma_op_t to be signalled */
 
-    uint32_t own_bell; /**< where no other device has one */
+    uint32_t own_bell; /**< the bell, where no other device has a bell */
     uint32_t *bell;    /**< of this process */
-    int unmet;         /**< there are strangers */
+    int unmet;         /**< not 0: there are strangers */
     uint32_t reap;     /**< some peer may be freed */
     int told;
     int closing;
-    uint64_t turns;                         /**< of the program */
-    uint64_t turned_at;                     /**< the last of anybody */
-    int fast;                               /**< which followed the one before it soon */
+    uint64_t turns;                         /**< turns of the program */
+    uint64_t turned_at;                     /**< time of the last turn of any thread */
+    int fast;                               /**< not 0: that turn came soon after the turn before it */
     int busy;                               /**< something was on its way, or owed */
-    uint32_t vain;                          /**< looks since something was */
-    uint64_t refused_writes, refused_reads; /**< counted, as are those of the links */
+    uint32_t vain;                          /**< looks since then in which nothing was */
+    uint64_t refused_writes, refused_reads; /**< counted, as are the counters of the links */
 
-    /** Sentences to be said. */
+    /** Log lines for dn_ipnuma_unlock_and_say(). */
     struct {
         uint32_t count;
         char text[DN_IPNUMA_LATER][160];
@@ -301,14 +302,14 @@ struct dn_ipnuma {
     struct {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
-        int event;        /**< wakes it */
-        dn_lull_t lull;   /**< while it naps */
-        int ends;         /**< it is to */
-        int reads;        /**< the thread is the one that takes what comes */
-        uint64_t wake_at; /**< when it wakes by itself; 0: it is awake, or about to look again */
+        int event;        /**< wakes the thread */
+        dn_lull_t lull;   /**< while the thread naps */
+        int ends;         /**< not 0: the thread is to end */
+        int reads;        /**< not 0: the thread takes what comes, and not the program */
+        uint64_t wake_at; /**< when the thread wakes by itself; 0: it is awake, or about to look again */
         dn_awake_t awake;
-        uint64_t look_at; /**< when it looks after silent processes */
-        uint64_t looked;  /**< and has done so last */
+        uint64_t look_at; /**< when the thread looks after silent processes next */
+        uint64_t looked;  /**< when it did so last */
     } service;
 
     struct dn_ipnuma_slots *slots; /**< memory for datagrams that come: dn_ipnuma_socket.c */
@@ -321,10 +322,10 @@ static inline void dn_ipnuma_lock(dn_ipnuma_t *ipnuma)
     pthread_mutex_lock(&ipnuma->lock);
 }
 
-/** Have a sentence said when the lock is let go: whoever is told may take long, or call the library. One beyond those that there is room
- * for is not said. */
+/** Log a line when the lock is let go: the receiver of log lines may take long, or call the library. Beyond DN_IPNUMA_LATER lines, a
+ * line is dropped. */
 void dn_ipnuma_say_later(dn_ipnuma_t *ipnuma, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** Let the lock go, and say what was to be said. */
+/** Let the lock go, and log the lines that wait. */
 void dn_ipnuma_unlock_and_say(dn_ipnuma_t *ipnuma);
 
 static inline void dn_ipnuma_unlock(dn_ipnuma_t *ipnuma)
@@ -338,38 +339,38 @@ static inline void dn_ipnuma_unlock(dn_ipnuma_t *ipnuma)
 
 /** @name dn_ipnuma.c */
 /** @{ */
-/** Let others in to the LLCM, once it is known where that lies. */
+/** Share the LLCM with other processes, once its address is known. */
 void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma);
 /** @} */
 
 /** @name dn_ipnuma_socket.c */
 /** @{ */
-/** Open the socket: on the interface, or the IPv4 address, that is named; NULL: the first that leads out of this host, or loopback. */
+/** Open the socket: on the interface or the IPv4 address that is named. NULL: the first that leads out of this host, or loopback. */
 dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument);
 void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
-/** Bytes of a datagram that the path to a process takes whole, as far as the kernel knows. */
+/** Most bytes of a datagram that the path to a process takes whole, as far as the kernel knows. */
 uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where);
 int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
                           size_t len);
 /** Send a row of datagrams: dn_ipnuma_link_ops_t::emit. */
 uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n);
-/** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return how often that was, rows counted as one: at most
- * DN_IPNUMA_BATCH, and then there may be more. */
+/** Take what has come, and give each datagram to dn_ipnuma_arrived(). @return the number of datagrams, a row counted as one: at most
+ * DN_IPNUMA_BATCH. At this number there may be more. */
 int dn_ipnuma_socket_receive(dn_ipnuma_t *ipnuma);
 /** @} */
 
 /** @name dn_ipnuma_pc.c */
 /** @{ */
-/** Start to open the connection with a process, which has none. NULL: no memory, or PC IDs or pages are used up. */
+/** Start to open a connection with a process. There must be no connection with it. NULL: no memory, or PC IDs or pages are used up. */
 dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, uint32_t pid,
                                   const dn_pgid_t *pgid, const dn_auth_root_t *root);
 void dn_ipnuma_pc_free(dn_ipnuma_pc_t *pc);
-/** Add to the port's counters what the connection has counted since the last call: in each turn, and when it ends. */
+/** Add to the port's counters what the connection has counted since the last call. Called in each turn, and when the connection ends. */
 void dn_ipnuma_pc_count(dn_ipnuma_pc_t *pc);
-/** The connection with the process of this nonce, by our token, or NULL. */
+/** The connection with the process of this nonce, or with this token of this process; NULL: none. */
 dn_ipnuma_pc_t *dn_ipnuma_pc_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
 dn_ipnuma_pc_t *dn_ipnuma_pc_named(const dn_ipnuma_t *ipnuma, uint64_t token);
-/** Have a connection found by this token of ours, or no more. */
+/** Enter a connection into the table by this token of this process; and take it out. */
 void dn_ipnuma_pc_list(dn_ipnuma_pc_t *pc, uint64_t token);
 void dn_ipnuma_pc_unlist(dn_ipnuma_pc_t *pc);
 /** A side of a connection, but for the random bytes. */
@@ -382,9 +383,9 @@ void dn_ipnuma_side(const dn_ipnuma_where_t *where, uint32_t pid, dn_auth_side_t
 dn_ipnuma_applicant_t *dn_ipnuma_applicant_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2]);
 /** Say HELLO or PROOF, if it is time to. */
 void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now);
-/** A datagram came. */
+/** Handle a datagram that came. */
 void dn_ipnuma_arrived(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now);
-/** Forget applicants that have not proved themselves; all: every one. */
+/** Forget applicants that have sent no PROOF for a long time; all: every applicant. */
 void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now);
 int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where);
 /** @} */
@@ -392,7 +393,7 @@ int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where);
 /** @name dn_ipnuma_serve.c */
 /** @{ */
 extern const dn_ipnuma_link_ops_t dn_ipnuma_pc_ops;
-/** Answer requests of the other side, as far as there is room. */
+/** Answer requests of the other side while there is room. */
 void dn_ipnuma_reply(dn_ipnuma_pc_t *pc);
 /** Append a message without data. @return 0: no memory. */
 int dn_ipnuma_say(dn_ipnuma_pc_t *pc, enum dn_tlp_message what);
@@ -405,11 +406,11 @@ dn_status_t dn_ipnuma_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ipnuma_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 /** Put more of the operations into the stream. */
 void dn_ipnuma_advance(dn_ipnuma_pc_t *pc);
-/** An answer came. @return 0: to nothing that was asked. */
+/** Handle an answer. @return 0: it answers no request of this process. */
 int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp);
 /** End the operations of a peer: signalled with DN_ERR_UNREACH, or dropped. */
 void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal);
-/** Signal what is done. Without the lock. @return how many. */
+/** Signal the operations that are done. Without the lock. @return how many. */
 int dn_ipnuma_signal(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
@@ -426,11 +427,11 @@ dn_status_t dn_ipnuma_line(dn_peer_t *peer, uint64_t off, const void *data, size
 dn_status_t dn_ipnuma_fence(dn_peer_t *peer);
 /** Credit that a message costs. */
 uint32_t dn_ipnuma_cost(size_t len);
-/** Join, if we have not, and see whether operations may go to a peer. The lock is held. */
+/** Join, if this process has not joined yet, and look whether operations may go to a peer. The lock is held. */
 dn_status_t dn_ipnuma_enter(dn_ipnuma_peer_t *peer);
 /** There was no room: look once more at the network, and now and then whether the peer lives. @return DN_ERR_AGAIN or DN_ERR_UNREACH. */
 dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer);
-/** Something was appended: send it now, or leave it to the next turn. */
+/** Send TLPs that were appended now, or leave them to the next turn. */
 void dn_ipnuma_go(dn_ipnuma_pc_t *pc);
 /** @} */
 
@@ -443,21 +444,21 @@ void dn_ipnuma_release(dn_peer_base_t *peer);
 void dn_ipnuma_lost(dn_peer_base_t *peer);
 dn_status_t dn_ipnuma_check(dn_peer_base_t *peer);
 void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid);
-/** A process has joined. @return as dn_ipnuma_link_ops_t::take. */
+/** Handle a JOIN. @return as dn_ipnuma_link_ops_t::take. */
 int dn_ipnuma_join(dn_ipnuma_pc_t *pc);
-/** It has left. */
+/** Handle a LEAVE. */
 void dn_ipnuma_part(dn_ipnuma_pc_t *pc);
-/** Say that we send no more: LEAVE, or CLOSE. pc NULL: there is nobody to say it to. */
+/** Say that this process sends no more: LEAVE, or CLOSE. pc NULL: there is no connection, and nothing is sent. */
 void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what);
-/** Nothing goes over this connection any more. */
+/** End a connection: nothing goes over it any more. */
 void dn_ipnuma_kill(dn_ipnuma_pc_t *pc, enum dn_peer_doubt why);
-/** Have the port know the strangers. Needs the port's lock, too. */
+/** Tell the port of the strangers. Needs the port's lock, too. */
 void dn_ipnuma_meet(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_make_ready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer);
 void dn_ipnuma_unready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer);
 /** Free the peers that are over. Without the lock. */
 void dn_ipnuma_reap(dn_ipnuma_t *ipnuma);
-/** Are processes found dead? Their connections are then, too. */
+/** Look for processes that have ended, and end their connections. @return not 0: there were such processes. */
 int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
 /** @} */
 
@@ -465,13 +466,13 @@ int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
 /** @{ */
 int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
-/** Read what came, and do all that is due. @return datagrams. */
+/** Read what came, and do all work that is due. @return datagrams. */
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);
-/** A packet was sent: the thread has timers to keep. */
+/** Tell the thread that a packet was sent, so that it keeps the timers. */
 void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma);
-/** Give what is on its way some time to come. */
+/** Wait for a while until what is on its way has arrived. */
 void dn_ipnuma_linger(dn_ipnuma_t *ipnuma);
 /** @} */
 

@@ -3,16 +3,16 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ipnuma_link.h
- * A connection of two processes: a stream of TLPs in each direction, which arrives once and in order, over datagrams that are
- * lost, doubled, changed and overtake each other. It knows no socket and no device.
+ * A connection of two processes: a stream of TLPs in each direction. TLPs arrive once and in order. They go over datagrams, which may
+ * be lost, doubled or changed, and may overtake each other. This code knows no socket and no device.
  *
  *   append --> bodies that wait --> packets on their way --> early ones, in order --> take()
  *                    ^                     |
  *                    +------ lost ---------+
  *
- * A body is what one datagram carries of the stream, and stays as it is when it is sent again. Three bounds hold a sender back: the
- * congestion window and the pacer (dn_ipnuma_bbr.h), how far the receiver takes pieces ahead of what it has done, and, for messages,
- * the credit that their receiver gives, so that none of it keeps writes, reads and answers waiting for a program.
+ * A body is the part of the stream that one datagram carries. It stays as it is when it is sent again. Three bounds hold a sender back:
+ * the congestion window with the pacer (dn_ipnuma_bbr.h); how far ahead of its work the receiver takes pieces; and, for messages only,
+ * the credit that their receiver gives. So writes, reads and answers never wait for the receiver's program.
  *
  * Threads: the caller's lock. Pinned by test/unit/dn_ipnuma_link_brings_all_once_in_order.c.
  */
@@ -27,7 +27,7 @@
 
 typedef struct dn_ipnuma_link dn_ipnuma_link_t;
 
-/** What a connection stands on. */
+/** Functions that a connection calls. */
 typedef struct dn_ipnuma_link_ops {
     /**
      * Send datagrams, which may be lost: up to DN_IPNUMA_ROW of DN_IPNUMA_ROW_BYTES in all, each as long as the first, but the last,
@@ -36,7 +36,7 @@ typedef struct dn_ipnuma_link_ops {
      * @return how many, from the first on; this process has no room for the others now.
      */
     uint32_t (*emit)(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n);
-    /** Do what the next TLP says. @return 1; 0: no process of ours sends this one; -1: there is no memory for it now, and nothing was done. */
+    /** Do what the next TLP says. @return 1: done; 0: the TLP is wrong; -1: there is no memory for it now, and nothing was done. */
     int (*take)(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 } dn_ipnuma_link_ops_t;
 
@@ -58,10 +58,10 @@ typedef struct dn_ipnuma_slab {
 
 /** Bodies of the first slab; others have a row. */
 #define DN_IPNUMA_SLAB 4u
-/** Bytes of bodies that stay when all are free: more than are on their way in a long stream. */
+/** Bytes of bodies that are kept when all bodies are free: more than a long stream has on its way. */
 #define DN_IPNUMA_SPARE (384u << 10)
 
-/** What a connection counts of itself, ever. Whoever has several adds them up. */
+/** Counters of a connection, from its begin. The device adds up those of its connections. */
 typedef struct dn_ipnuma_link_counts {
     uint64_t resent;  /**< pieces that were sent again, as they were lost or seemed so */
     uint64_t doubled; /**< what came twice */
@@ -75,16 +75,16 @@ struct dn_ipnuma_link {
     int keyed;             /**< `in`, `out` and `token` are set: packets can be sent */
     dn_auth_way_t out, in; /**< secrets of both directions */
     uint64_t token;        /**< the other side's name for the connection */
-    const char *broken;    /**< what the other side did that none of ours does; NULL: nothing */
-    uint64_t heard_at;     /**< the last packet with a good proof */
+    const char *broken;    /**< how the other side has broken the protocol; NULL: it has not */
+    uint64_t heard_at;     /**< when the last packet with a good proof came */
     int parted;            /**< DN_IPNUMA_GONE came */
 
-    /** What we send. */
+    /** The stream to the other side. */
     dn_loss_t loss;
     uint64_t first;                 /**< offset at which streams begin */
-    uint64_t end;                   /**< bytes appended, ever, as are the next two */
-    uint64_t applied;               /**< done at the other side */
-    uint64_t window;                /**< that it takes ahead of that */
+    uint64_t end;                   /**< offset behind the last byte appended */
+    uint64_t applied;               /**< offset up to which the other side has done the TLPs */
+    uint64_t window;                /**< bytes that the other side takes ahead of `applied` */
     uint32_t piece;                 /**< bytes of TLPs in a body */
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     uint8_t *newest;         /**< the TLP that was appended last: in `last` while `waits` is not NULL */
@@ -95,37 +95,37 @@ struct dn_ipnuma_link {
     dn_ipnuma_body_t *spare,
         *spare_last;         /**< the longest free first, so that those side by side follow each other */
     uint32_t bodies, spares; /**< of the slabs, and free ones */
-    uint64_t charged;        /**< bytes of messages, ever, that were let in: at most `credit` */
+    uint64_t charged;        /**< bytes of messages that were appended, in all: at most `credit` */
     uint64_t credit;
 
-    /** What the other side sends. */
+    /** The stream from the other side. */
     dn_loss_seen_t seen;
     uint64_t seen_at; /**< when the largest number came */
     uint64_t next;    /**< offset that is expected */
-    uint64_t ahead;   /**< bytes that are taken before those expected come */
+    uint64_t ahead;   /**< pieces are taken up to so many bytes ahead of `next` */
     dn_ipnuma_body_t *early;
     uint64_t
-        starved_at;   /**< when there was no memory for the first of them, which is the next; 0: there was */
-    uint32_t earlies; /**< as many: a sender has no more than DN_LOSS_FLYING on their way */
-    uint64_t given;   /**< credit, ever, that it has been given */
-    uint64_t told;    /**< and that the last packet said */
+        starved_at; /**< when there was no memory to do the first of `early`, which is the next piece; 0: there was memory */
+    uint32_t earlies; /**< bodies in `early`: a sender has no more than DN_LOSS_FLYING on their way */
+    uint64_t given;   /**< credit that the other side was given, in all */
+    uint64_t told;    /**< credit that the last packet told */
     uint32_t owed;    /**< packets that are not acknowledged yet */
     uint64_t owed_at;
-    int urgent;      /**< something came that its sender waits to hear of */
-    uint64_t untold; /**< the least number of those that are owed */
+    int urgent;      /**< not 0: the sender waits for an acknowledgement */
+    uint64_t untold; /**< the least number of the packets that are not acknowledged yet */
     int late; /**< `untold` is in none of the newest DN_IPNUMA_GAPS_AHEAD ranges: a packet with a piece does not tell it */
 
     dn_ipnuma_link_counts_t counts;
 };
 
-/** What both sides know before the first packet. */
+/** Values that both sides know before the first packet. */
 typedef struct dn_ipnuma_link_terms {
     uint64_t first;    /**< number of the first packet, and offset of the stream; the same at both sides */
-    uint32_t datagram; /**< bytes of one, DN_IPNUMA_DATAGRAM_LEAST or more */
-    uint64_t window;   /**< bytes that the other side takes ahead, */
-    uint64_t ahead;    /**< and this one */
-    uint64_t credit;   /**< bytes of messages that the other side lets this one have there, */
-    uint64_t given;    /**< and this one the other */
+    uint32_t datagram; /**< most bytes of a datagram, DN_IPNUMA_DATAGRAM_LEAST or more */
+    uint64_t window;   /**< bytes that the other side takes ahead */
+    uint64_t ahead;    /**< bytes that this side takes ahead */
+    uint64_t credit;   /**< bytes of messages that this side may have at the other side */
+    uint64_t given;    /**< bytes of messages that the other side may have here */
     uint8_t *
         cipher; /**< DN_IPNUMA_ROW_BYTES for packets while they are sent, which all connections under one lock may share; NULL: none
                             is encrypted. The caller's */
@@ -136,15 +136,15 @@ int dn_ipnuma_link_open(dn_ipnuma_link_t *link, const dn_ipnuma_link_ops_t *ops,
                         const dn_ipnuma_link_terms_t *terms);
 void dn_ipnuma_link_close(dn_ipnuma_link_t *link);
 
-/** Nothing is sent, and nothing taken, before this. @param[in] token  The other side's name for the connection. */
+/** Give the connection its keys. Before this call nothing is sent or taken. @param[in] token  The other side's name for the connection. */
 void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_auth_pair_t *pair,
                         dn_auth_role_t role, uint64_t token, uint64_t now);
 
-/** Bytes of data that the next TLP may have, at most @p want and at least 1: what its body has room for. @param[in] address  The TLP's,
- * 0 where it has none. */
+/** Bytes of data that the next TLP may have, at most @p want and at least 1, so that it fits into its body. @param[in] address  Of the
+ * TLP; 0: it has no address. */
 uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t address, uint64_t want);
 
-/** Bytes of a READ whose answers fill their bodies, if the other side's are as long as ours. */
+/** Bytes of a READ whose answers fill their bodies, if the other side's bodies are as long as those of this side. */
 uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address);
 
 /** Append a TLP to the stream. @return where its data goes, or its header where it has none; NULL: no memory. */
@@ -153,29 +153,30 @@ uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 /** Append a store, as a write TLP of its own, or joined with the newest one while that waits: dn_tlp_join(). @return where its data goes; NULL: no memory. */
 uint8_t *dn_ipnuma_link_store(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 
-/** Bytes that are not done at the other side yet. */
+/** Bytes of the stream that the other side has not done yet. */
 static inline uint64_t dn_ipnuma_link_behind(const dn_ipnuma_link_t *link)
 {
     return link->end - link->applied;
 }
 
-/** Send what waits, as far as the windows go. */
+/** Send the bodies that wait, as far as window, pacer and receiver let them go. */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now);
 /** Send a packet without a piece. @param[in] flags  DN_IPNUMA_ASKS: it is acknowledged; DN_IPNUMA_GONE. */
 void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now);
 
 /**
- * A PACKET came for the connection. Its proof is looked at first.
+ * Handle a PACKET for the connection. Its proof is checked first.
  *
- * @param[in] bytes  @p len bytes, at least a head, aligned to 8. Changed, and the same again, but for what is decrypted.
+ * @param[in] bytes  @p len bytes, at least a head, aligned to 8. They are changed during the call, and restored, but for the part that
+ *                   is decrypted.
  *
- * @return 1: it was of the other side, and new.
+ * @return 1: the packet is of the other side, and new.
  */
 int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, uint64_t now);
 
 /** When dn_ipnuma_link_tick() has something to do. UINT64_MAX: never. */
 uint64_t dn_ipnuma_link_timer(const dn_ipnuma_link_t *link);
-/** Time-outs: what is lost is sent again, what is owed is acknowledged. */
+/** Handle time-outs: send lost bodies again, and send acknowledgements that are due. */
 void dn_ipnuma_link_tick(dn_ipnuma_link_t *link, uint64_t now);
 
 /** @name Between dn_ipnuma_link.c, which sends, and dn_ipnuma_link_in.c, which receives */
@@ -194,12 +195,12 @@ static inline int dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *b
     return 1;
 }
 
-/** After which an early piece is tried again for which there was no memory. */
+/** Time after which an early piece is tried again that lacked memory. */
 #define DN_IPNUMA_STARVED_NS UINT64_C(1000000)
-/** Try so, if it is time to. */
+/** Try this piece again, if it is time to. */
 void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now);
 
-/** What the other side says that has come. @return 0: it cannot be. */
+/** Handle an acknowledgement of the other side. @return 0: its values are impossible. */
 int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, const dn_loss_range_t *range,
                           uint32_t ranges, uint64_t delay_ns, uint64_t now);
 /** @} */

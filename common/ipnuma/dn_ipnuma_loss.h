@@ -3,15 +3,15 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ipnuma_loss.h
- * Packet numbers: which have come, which of ours are acknowledged or lost, how long a round trip takes, and how much may be on its
- * way. The rules are those of RFC 9002, with its names: a number is used once; what is lost is sent again under a new one;
- * acknowledgements are ranges of numbers; a packet is lost when one of 3 numbers later is acknowledged, or one that was sent
- * 9/8 of a round trip later; without an acknowledgement for a probe time-out, one packet is sent as a probe, and the time-out
+ * Packet numbers: which numbers have come, which packets of this side are acknowledged or lost, and how long a round trip takes.
+ * The rules and names are those of RFC 9002. A number is used once; lost data is sent again under a new number.
+ * Acknowledgements are ranges of numbers. A packet is lost when a packet is acknowledged whose number is larger by 3, or that was sent
+ * 9/8 of a round trip later. If no acknowledgement comes for a probe time-out, one packet is sent as a probe, and the time-out
  * doubles.
  *
- * How much may be on its way is asked of another rule, which RFC 9002 leaves to the sender: dn_ipnuma_bbr.h.
+ * RFC 9002 leaves to the sender how many bytes may be on their way: dn_ipnuma_bbr.h decides this.
  *
- * Where the RFC leaves a value to the network, it is that of one machine room: see the constants.
+ * Where the RFC leaves a value to the network, the value is for one machine room: see the constants.
  *
  * Time is the caller's, in nanoseconds, so that tests have their own. Threads: the caller's lock. Pinned by
  * test/unit/dn_ipnuma_loss_follows_the_rfc.c.
@@ -31,7 +31,7 @@
 #define DN_LOSS_ACK_DELAY_NS \
     UINT64_C(500000) /**< max_ack_delay: what the other side may wait with an acknowledgement */
 #define DN_LOSS_PROBE_MOST_NS UINT64_C(100000000) /**< longest time-out */
-/** What a kernel keeps for a short datagram beside its bytes: the window is for its receive buffer, too. */
+/** Bytes that a kernel needs for a short datagram beside its data: the window also bounds the use of its receive buffer. */
 #define DN_LOSS_OVERHEAD 768u
 
 /** Numbers from first to last. */
@@ -42,7 +42,7 @@ typedef struct dn_loss_range {
 
 #define DN_LOSS_RANGES 32u
 
-/** @name Those that have come */
+/** @name Packets that have come */
 /** @{ */
 typedef struct dn_loss_seen {
     dn_loss_range_t range[DN_LOSS_RANGES]; /**< the newest first, and never next to each other */
@@ -50,16 +50,16 @@ typedef struct dn_loss_seen {
     uint64_t floor; /**< numbers below are not taken any more, whether they came or not */
 } dn_loss_seen_t;
 
-/** @return 1: it is new; 0: it came before, or is too old to tell. */
+/** @return 1: the number is new; 0: it came before, or is too old to tell. */
 int dn_loss_is_new(const dn_loss_seen_t *seen, uint64_t number);
-/** The same, and it has come. */
+/** The same; and note that the number has come. */
 int dn_loss_see(dn_loss_seen_t *seen, uint64_t number);
 /** @} */
 
-/** @name Those that were sent */
+/** @name Packets that were sent */
 /** @{ */
 
-/** What becomes of what a packet carried: called once for each packet, from within dn_loss_ack() or dn_loss_expire(). */
+/** Tell whether a packet's load was acknowledged or lost. Called once for each packet, from within dn_loss_ack() or dn_loss_expire(). */
 typedef void (*dn_loss_fate_fn_t)(void *arg, void *load, int lost);
 
 enum dn_loss_fate { DN_LOSS_ACKED = 1, DN_LOSS_LOST };
@@ -73,7 +73,7 @@ typedef struct dn_loss_packet {
     dn_bbr_stamp_t stamp;
 } dn_loss_packet_t;
 
-/** Packets on their way at most. */
+/** Most packets on their way. */
 #define DN_LOSS_FLYING 512u
 
 typedef struct dn_loss {
@@ -81,10 +81,10 @@ typedef struct dn_loss {
     uint32_t head;            /**< the oldest that is not settled */
     uint32_t count;
     uint64_t next;    /**< number of the next packet */
-    uint64_t largest; /**< acknowledged, + 1; 0: none is */
+    uint64_t largest; /**< 1 + the largest number acknowledged; 0: no number is acknowledged */
     uint64_t loss_at; /**< when a packet is lost by time; 0: no such time */
-    uint64_t sent_at; /**< the last that asks for an acknowledgement */
-    uint32_t probes;  /**< since the last acknowledgement: pto_count */
+    uint64_t sent_at; /**< when the last packet was sent that asks for an acknowledgement */
+    uint32_t probes;  /**< probes since the last acknowledgement: pto_count */
     uint64_t srtt_ns, rttvar_ns, latest_ns;
     uint64_t flying; /**< bytes */
     dn_bbr_t bbr;
@@ -94,7 +94,7 @@ typedef struct dn_loss {
 int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most);
 void dn_loss_close(dn_loss_t *loss);
 
-/** May so many packets of @p size bytes in all be sent, as far as the window goes? One may always, if none is on its way. */
+/** Has the window room for so many packets of @p size bytes in all? It always has room for one packet if none is on its way. */
 static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size_t size)
 {
     return loss->count + packets <= DN_LOSS_FLYING
@@ -102,26 +102,27 @@ static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size
                || loss->flying + size + packets * DN_LOSS_OVERHEAD <= loss->bbr.window);
 }
 
-/** May one more be sent, as far as the pacer goes, behind so many packets of @p size bytes in all? */
+/** Does the pacer let one more packet be sent, behind so many packets of @p size bytes in all? */
 static inline int dn_loss_is_due(const dn_loss_t *loss, uint32_t packets, size_t size, uint64_t now)
 {
     return dn_bbr_is_due(&loss->bbr, size + packets * DN_LOSS_OVERHEAD, now);
 }
 
-/** The packet of number loss->next, which asks for an acknowledgement, was sent. A place has to be free: a probe, too, takes one. */
+/** Note that the packet of number loss->next was sent, which asks for an acknowledgement. A place has to be free: also a probe takes a
+ * place. */
 void dn_loss_sent(dn_loss_t *loss, uint64_t now, void *load, size_t size);
 
-/** The next number is used up, by a packet that asks for none, or that was made and not sent. */
+/** Use up the next number: by a packet that asks for no acknowledgement, or that was made and not sent. */
 static inline uint64_t dn_loss_skip(dn_loss_t *loss)
 {
     return loss->next++;
 }
 
 /**
- * An acknowledgement came.
+ * Handle an acknowledgement.
  *
  * @param[in] range     The newest first, as dn_loss_seen_t has them.
- * @param[in] delay_ns  For which the other side has waited with it.
+ * @param[in] delay_ns  How long the other side has waited with it.
  *
  * @return 0: it names a number that was never used; nothing has changed.
  */
@@ -131,10 +132,10 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
 /** When dn_loss_expire() has something to do. UINT64_MAX: never. */
 uint64_t dn_loss_timer(const dn_loss_t *loss);
 
-/** That time has come. @return 1: a probe has to be sent, whatever the window says. */
+/** Do the work of that time. @return 1: the caller has to send a probe, also where the window has no room. */
 int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg);
 
-/** What a packet that is not settled carries is not to be told of any more. */
+/** Do not tell the fate of packets that carry @p load any more. */
 void dn_loss_forget(dn_loss_t *loss, const void *load);
 /** @} */
 

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * PUSH, PULL and atomic operations as TLPs. A PUSH is a row of writes and a read of nothing, whose answer says that all of them are
- * done. A PULL is a row of reads. Answers come in the order of the requests.
+ * PUSH, PULL and atomic operations as TLPs. A PUSH is a row of writes, then a read of no bytes. The answer to this read says that all of
+ * the writes are done. A PULL is a row of reads. Answers come in the order of the requests.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The PC ID table: the processes that are connected with, by PC ID, by our name for the connection, and by their nonce.
+ * The PC ID table: the processes with a connection to this process, by PC ID, by this process' token, and by their nonce.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * What TLPs that come do here, as the card did it: in the order of the stream, and without the program.
+ * The work on TLPs that come. As with the card, it is done in the order of the stream, and without the program.
  */
 #include "dn_config.h"
 

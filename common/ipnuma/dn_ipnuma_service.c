@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The service thread, in the place of the card: it does what comes while the program computes, keeps the timers, and looks after
- * processes that fall silent. While the program looks at the network itself, the thread naps until the program stops doing so
- * (dn_lull_t), or is about to sleep. It runs no handler and no completion.
+ * The service thread, which does the work of the card. It works on what comes while the program computes, keeps the timers, and looks
+ * after processes that fall silent. While the program looks at the network itself, the thread naps until the program stops doing so
+ * (dn_lull_t), or is about to sleep. The thread runs no handler and no completion.
  */
 #include "dn_config.h"
 

@@ -5,9 +5,9 @@
 /** @file dn_ipnuma_table.h
  * The tables of an IP-NUMA NIC (thesis sections 3 and 6).
  *
- * The page map says where a page of the own page region leads: to a PC, and an address there. The shared region table says what of the own
- * memory others may reach, at which address they name it, and whom it lets in: by IP address and subnet mask. Addresses have 48
- * bits, and a region's is drawn at random when it is shared. The PC ID table is that of the device's PCs (dn_ipnuma_int.h).
+ * The page map says where a page of the own page region leads: to a PC, and to an address there. The shared region table lists the own
+ * memory that other PCs may reach: by which address they name it, and which PCs it lets in, by IP address and subnet mask. Addresses
+ * have 48 bits. The address of a region is drawn at random when the region is shared. For the PC ID table see dn_ipnuma_int.h.
  *
  * Threads: the caller's lock. All zeros: an empty table. Pinned by test/unit/dn_ipnuma_tables_let_in_whom_they_name.c.
  */
@@ -23,7 +23,7 @@
 /** @name Page map */
 /** @{ */
 
-/** An entry: PC ID in the upper 16 bits, address in the lower 48. 0: the page leads nowhere, as PC ID 0 is nobody. */
+/** An entry: PC ID in the upper 16 bits, address in the lower 48. 0: the page leads nowhere, as no PC has the ID 0. */
 typedef struct dn_ipnuma_map {
     uint64_t *page;
     uint32_t room;  /**< entries there are */
@@ -55,11 +55,12 @@ static inline uint64_t dn_ipnuma_map_at(const dn_ipnuma_map_t *map, uint32_t pag
 /** @name Shared region table */
 /** @{ */
 typedef struct dn_ipnuma_region {
-    uint64_t at; /**< by which others name it, of its first byte */
+    uint64_t at; /**< address by which other PCs name its first byte */
     uint64_t len;
     uint8_t *base;
-    uint32_t peer; /**< IPv4 address in the order of the host, */
-    uint32_t mask; /**< and its bits that count; 0: everybody who has proved who he is */
+    uint32_t peer; /**< IPv4 address in the byte order of the host */
+    uint32_t
+        mask; /**< the bits of `peer` that count; 0: the region lets in every process that has proved its identity */
 } dn_ipnuma_region_t;
 
 typedef struct dn_ipnuma_regions {
@@ -72,18 +73,19 @@ typedef struct dn_ipnuma_regions {
  * Share memory.
  *
  * @param[in]  len     At least 1.
- * @param[in]  random  Where to look for free addresses first: bits that nobody can foretell.
- * @param[out] at_p    By which others name its first byte; it lies in its page as @p base does.
+ * @param[in]  random  Where to look for free addresses first: bits that no peer can predict.
+ * @param[out] at_p    The address by which other PCs name its first byte; its offset in a page is that of @p base.
  *
  * @retval DN_ERR_NOMEM  no memory, or nowhere so many addresses are free.
  */
 dn_status_t dn_ipnuma_regions_add(dn_ipnuma_regions_t *regions, void *base, uint64_t len, uint32_t peer,
                                   uint32_t mask, uint64_t random, uint64_t *at_p);
-/** Share it no more. What is not there is left alone. */
+/** End the sharing of a region. An address without a region is legal. */
 void dn_ipnuma_regions_remove(dn_ipnuma_regions_t *regions, uint64_t at);
 void dn_ipnuma_regions_close(dn_ipnuma_regions_t *regions);
 
-/** Where a range lies here. @param[in] peer  Who asks. @return NULL: no region holds all of it and lets @p peer in. */
+/** Find a range in this process. @param[in] peer  IPv4 address of the asker. @return NULL: no region holds all of the range and lets
+ * @p peer in. */
 uint8_t *dn_ipnuma_regions_find(const dn_ipnuma_regions_t *regions, uint64_t at, uint64_t len, uint32_t peer);
 /** @} */
 

@@ -19,13 +19,12 @@
  *       | 0                                                             |     completion
  *       | length of the whole message                                   |     message
  *
- * Stores that follow each other within a line of DN_TLP_LINE bytes may come as one write: the target does a write of no more than that many
+ * Adjacent stores within a line of DN_TLP_LINE bytes may come as one write. So the target does a write of at most so many
  * bytes in the order of addresses, and each naturally aligned word of 8, 4, 2 or 1 bytes by one store. A longer write is done in any
  * order.
  *
- * Bytes of a write that are not of its range are masked by the byte enables of its first and last DW, which lets it begin and end
- * anywhere. A read of no bytes has no enabled byte: it is answered when all that came before it is done, and so tells of
- * that (a flush).
+ * A write may begin and end at any byte: the byte enables of its first and last DW mask the bytes outside of its range. A read of no
+ * bytes has no enabled byte. It is answered when all TLPs before it are done: this is a flush.
  *
  * Threads: functions without state. Pinned by test/unit/dn_ipnuma_tlp_is_taken_as_it_was_made.c, fuzzed by fuzz_dn_ipnuma.
  */
@@ -58,12 +57,12 @@ enum dn_tlp_status {
 enum dn_tlp_message {
     DN_TLP_BOTF = 1,  /**< for a handler; DW3 has the length of all of it, this TLP the next bytes */
     DN_TLP_JOIN = 2,  /**< the sender is a peer from now on */
-    DN_TLP_LEAVE = 3, /**< it sends no more, until it joins again */
-    DN_TLP_CLOSE = 4, /**< nor takes anything: its port closes */
+    DN_TLP_LEAVE = 3, /**< the sender sends no more, until it joins again */
+    DN_TLP_CLOSE = 4, /**< the sender sends no more and takes nothing: its port closes */
     DN_TLP_ERROR = 5, /**< an access was refused: its address is the data */
 };
 
-/** A TLP that is read or to be written. What its kind does not have is 0. */
+/** A TLP that was read, or is to be written. Members that its kind does not have are 0. */
 typedef struct dn_tlp {
     enum dn_tlp_kind kind;
     uint16_t requester;
@@ -93,18 +92,18 @@ size_t dn_tlp_size(const dn_tlp_t *tlp);
  */
 uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp);
 
-/** A store is joined with the one before within a line of so many bytes. */
+/** A store is joined with the store before only within a line of so many bytes. */
 #define DN_TLP_LINE 64u
 
 /**
- * Have a write go on behind its last byte: a store to where the one before has ended is joined with it, as a card combines writes.
+ * Extend a write by a store that begins where the write ends, as a card combines writes.
  *
  * @param[in,out] bytes    A TLP of dn_tlp_write(), and behind it room for @p len bytes.
  * @param[in]     address  Of the store.
  * @param[in]     len      Its bytes, 1 or more.
  *
- * @return where its data belongs; NULL: the TLP is no write, ends elsewhere or within a DW, the store is none of whole DW, or both are not
- * in one line of DN_TLP_LINE bytes. Nothing is changed then.
+ * @return where the data of the store belongs. NULL: nothing was changed, because the TLP is no write, ends elsewhere or within a DW, the
+ * store is not of whole DW, or both are not in one line of DN_TLP_LINE bytes.
  */
 uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len);
 

@@ -12,14 +12,15 @@
  *   CHALLENGE  dn_ipnuma_challenge_t
  *   PROOF      dn_ipnuma_proof_t
  *
- * TLPs of a sender are one stream, in the order in which the receiver does what they say; a piece of it says where in the
- * stream it begins. Magic code and end code frame the TLPs, as in the thesis, but many of them at once.
+ * The TLPs of a sender are one stream, in the order in which the receiver does them. A piece of the stream says at which offset it
+ * begins. Magic code and end code frame the TLPs as in the thesis, but they frame many TLPs at once.
  *
- * Every datagram has a proof of its sender, which is looked at before anything else (dn_auth.h): of a PACKET head.proof, by the
- * mode of the job; the others have a MAC.
+ * Every datagram has a proof of its sender, which is checked before anything else (dn_auth.h). A PACKET has head.proof, by the
+ * mode of the job; the other kinds have a MAC.
  *
- * With DN_AUTH_ENCRYPTED the head of a PACKET stays in clear, as associated data, and what follows is encrypted. The second half of
- * the tag stands where the end code would, so that a packet with a piece is no longer; one without, which has no end code, has it behind.
+ * With DN_AUTH_ENCRYPTED the head of a PACKET stays in clear, as associated data, and all that follows is encrypted. In a packet with a
+ * piece, the second half of the tag takes the place of the end code, so the packet is no longer. A packet without a piece has no end
+ * code, and has the second half of the tag at its end.
  */
 #ifndef DN_IPNUMA_WIRE_H
 #define DN_IPNUMA_WIRE_H
@@ -29,19 +30,19 @@
 #include "dn_types.h"
 
 #define DN_IPNUMA_MAGIC 0x4d4e5049u /* "IPNM" */
-/** Behind the TLPs, so that datagrams whose TLPs are whole words of 8 bytes are so, too. */
+/** The end code, behind the TLPs. It has 8 bytes, so a datagram is whole words of 8 bytes if its TLPs are. */
 #define DN_IPNUMA_END UINT64_C(0x444e4549444e4549) /* "IENDIEND" */
 
-/** Bytes of a datagram at most: 8 KiB pages and what goes around them fit twice, so that a lost one costs little. */
+/** Most bytes of a datagram: two pages of 8 KiB and their frame fit, and a lost datagram costs little. */
 #define DN_IPNUMA_DATAGRAM 16896u
-/** and at least, which every IP network takes whole. */
+/** Every process takes datagrams of so many bytes: every IP network takes them whole. */
 #define DN_IPNUMA_DATAGRAM_LEAST 1200u
-/** Datagrams that go by one call of the kernel at most, and their bytes: it cuts them itself, and may hand them over uncut. */
+/** Most datagrams of one system call, and most bytes of them: the kernel cuts the row into datagrams, or hands it over uncut. */
 #define DN_IPNUMA_ROW       44u
 #define DN_IPNUMA_ROW_BYTES 65507u
-/** Ranges that a packet tells at most, */
+/** Most ranges in a packet without a piece. */
 #define DN_IPNUMA_GAPS 8u
-/** and one with a piece: the newest are what has news, but for a packet that comes late. */
+/** Most ranges in a packet with a piece. The newest ranges have the news, unless a packet comes late. */
 #define DN_IPNUMA_GAPS_AHEAD 2u
 
 enum dn_ipnuma_kind {
@@ -91,14 +92,14 @@ _Static_assert(sizeof(dn_ipnuma_head_t) == 32 && sizeof(dn_ipnuma_ack_t) == 24 &
                    && sizeof(dn_ipnuma_piece_t) == 16,
                "all that stands before TLPs keeps them aligned to 8");
 
-/** Bytes of a packet without a piece at most, but for DN_AUTH_TAIL, */
+/** Most bytes of a packet without a piece, without DN_AUTH_TAIL. */
 #define DN_IPNUMA_WORD \
     (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS * sizeof(dn_ipnuma_gap_t))
-/** before the TLPs of one with a piece, always as many, */
+/** Bytes before the TLPs of a packet with a piece: always so many. */
 #define DN_IPNUMA_AHEAD                                                                                  \
     (sizeof(dn_ipnuma_head_t) + sizeof(dn_ipnuma_ack_t) + DN_IPNUMA_GAPS_AHEAD * sizeof(dn_ipnuma_gap_t) \
      + sizeof(dn_ipnuma_piece_t))
-/** and of what is not TLPs there in all. */
+/** All bytes of a packet with a piece that are not TLPs. */
 #define DN_IPNUMA_AROUND (DN_IPNUMA_AHEAD + sizeof(uint64_t))
 
 /** How to reach a process: this device's part of an address. */
@@ -110,12 +111,12 @@ typedef struct dn_ipnuma_where {
     uint64_t llcm_at; /**< address in its shared region table */
     uint32_t os_pid;
     uint32_t auth;     /**< dn_auth_mode_t */
-    uint32_t credit;   /**< bytes of messages that wait there at most, of one sender */
-    uint32_t botf_max; /**< longest message that it takes */
-    uint32_t window;   /**< bytes on the way to it at most, of one sender */
-    uint32_t ip;       /**< IPv4 address and port, in the order of the host */
+    uint32_t credit;   /**< most bytes of messages of one sender that wait at this process */
+    uint32_t botf_max; /**< longest message that the process takes */
+    uint32_t window;   /**< most bytes of one sender on the way to this process */
+    uint32_t ip;       /**< IPv4 address; it and `port` are in the byte order of the host */
     uint16_t port;
-    uint16_t datagram; /**< bytes of the longest that it takes */
+    uint16_t datagram; /**< bytes of the longest datagram that the process takes */
     uint32_t pad;
     dn_cpumask_t units; /**< where it may run */
 } dn_ipnuma_where_t;
@@ -126,7 +127,7 @@ typedef struct dn_ipnuma_hello {
     uint32_t pid;
     uint32_t pad;
     uint8_t random[DN_AUTH_RANDOM];
-    uint64_t to[2]; /**< nonce of the process that it is meant for */
+    uint64_t to[2]; /**< nonce of the process that is greeted */
     dn_ipnuma_where_t where;
     uint8_t mac
         [DN_AUTH_MAC]; /**< dn_auth_mac() of the head and all before; the head's token is the sender's name for the connection */
