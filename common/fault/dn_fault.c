@@ -11,13 +11,13 @@
 
 #include "dn_log.h"
 
-/** The inline calls find us through the peer that they were given. */
+/** The wrapper of a peer: the inline calls get the peer, and find the wrapper there. */
 static dn_fault_peer_t *dn_fault_of(const dn_peer_t *peer)
 {
     return ((const dn_peer_base_t *) peer)->fault;
 }
 
-/** What befalls this call. FAULT_KILL has taken effect already. */
+/** Draw the fault that hits this call. FAULT_KILL has taken effect already. */
 static dn_fault_kind_t dn_fault_roll(dn_fault_peer_t *fp, dn_fault_op_t op)
 {
     const dn_fault_t *fault = fp->fault;
@@ -39,7 +39,7 @@ static dn_fault_kind_t dn_fault_roll(dn_fault_peer_t *fp, dn_fault_op_t op)
 
 /**
  * Decide about one message of len bytes.
- * @param[out] msg_p  NULL with DN_OK: nothing befalls it, send it through the device.
+ * @param[out] msg_p  NULL with DN_OK: no fault hits the message; send it through the device.
  */
 static dn_status_t dn_fault_admit(dn_fault_peer_t *fp, size_t len, dn_fault_message_t **msg_p)
 {
@@ -64,9 +64,9 @@ static dn_status_t dn_fault_admit(dn_fault_peer_t *fp, size_t len, dn_fault_mess
 }
 
 /**
- * What befalls a call that is no message.
- * @param[out] slow_p  Not 0: it is the core processor's.
- * @return whether it ends here, with *status_p.
+ * Apply the fault to a call that is no message.
+ * @param[out] slow_p  Not 0: the core processor runs the operation.
+ * @return not 0: the call ends here, with *status_p.
  */
 static int dn_fault_ends(dn_fault_peer_t *fp, dn_fault_op_t op, dn_status_t *status_p, int *slow_p)
 {
@@ -90,7 +90,7 @@ static int dn_fault_ends(dn_fault_peer_t *fp, dn_fault_op_t op, dn_status_t *sta
 
 /* Entries of the table that callers see */
 
-/** Something befalls a message: keep its bytes. */
+/** A fault hits a message: keep its bytes. */
 static void dn_fault_capture(dn_fault_peer_t *fp, dn_fault_message_t *msg, unsigned channel, unsigned tag,
                              const void *head, size_t head_len, const void *body, size_t body_len)
 {
@@ -249,7 +249,7 @@ static dn_status_t dn_fault_atomic(dn_peer_t *peer, const dn_amo_t *amo)
     return slow ? dn_port_atomic((dn_peer_base_t *) peer, amo) : fp->inner.atomic(peer, amo);
 }
 
-/** What comes after the fence must not overtake what is held here. */
+/** Fence: operations after the fence must not overtake messages that are held here. */
 static dn_status_t dn_fault_fence(dn_peer_t *peer)
 {
     dn_fault_peer_t *fp = dn_fault_of(peer);
@@ -327,7 +327,7 @@ void dn_fault_close(dn_fault_t *fault)
     free(fault);
 }
 
-/** What an earlier attachment of the same peer still holds comes first. Nobody else calls this peer now. */
+/** Take over the messages that an earlier attachment of the same peer still holds: they leave first. No other thread calls this peer now. */
 static void dn_fault_inherit(dn_fault_peer_t *fp, dn_fault_peer_t *before)
 {
     if (NULL == before || 0 == before->left) {
@@ -384,7 +384,7 @@ void dn_fault_detach(dn_fault_t *fault, dn_peer_base_t *peer)
     }
 }
 
-/** Outside of the call that drew the fault: the port signals completions while it does this. */
+/** Declare a killed peer lost. Not in the call that drew the fault, because the port signals completions meanwhile. */
 static void dn_fault_tell_killed(dn_fault_peer_t *fp)
 {
     dn_lock(&fp->lock);

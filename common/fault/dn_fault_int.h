@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_fault_int.h
- * Inside of the fault wrapper:
+ * Private to the fault wrapper:
  *
- *   dn_fault.c           calls that meet their faults, peers that come and go
+ *   dn_fault.c           calls that faults hit; attaching and detaching peers
  *   dn_fault_held.c      messages that are delayed
  *   dn_fault_schedule.c  the schedule's text
  */
@@ -42,11 +42,11 @@ typedef struct dn_fault_rule {
     uint32_t n;
 } dn_fault_rule_t;
 
-/** A message in our hands: a window being filled, or one that waits for its time. */
+/** A message that the wrapper holds: a window that is being filled, or a message that waits for its time. */
 typedef struct dn_fault_message {
     dn_queue_item_t item; /**< first: in dn_fault_peer_t::waiting, or in windows */
-    dn_fault_kind_t kind; /**< what befalls it at its kick */
-    uint64_t due;         /**< leaves when dn_fault_t::tick has come here */
+    dn_fault_kind_t kind; /**< the fault that hits the message at its kick */
+    uint64_t due;         /**< the message leaves when dn_fault_t::tick has come to this number */
     unsigned channel;
     unsigned tag;
     size_t len;
@@ -54,9 +54,9 @@ typedef struct dn_fault_message {
 } dn_fault_message_t;
 
 /**
- * Hung on dn_peer_base_t::fault, and kept until dn_fault_close(): a peer may be lost, and so detached,
- * while another thread is in one of the entries below. The lock is a leaf: no call into the device or
- * the port under it.
+ * The wrapper of a peer, in dn_peer_base_t::fault. It is kept until dn_fault_close(): a peer may be lost, and so
+ * detached, while another thread is in a call of the wrapper. The lock is a leaf: no call into the device or
+ * the port is made under it.
  */
 typedef struct dn_fault_peer {
     struct dn_fault_peer *next; /**< of the list in dn_fault_t; never changes */
@@ -67,7 +67,8 @@ typedef struct dn_fault_peer {
     dn_peer_ops_t inner; /**< the device's and port's own */
     uint64_t random;     /**< state of the generator: a counter, so that drawing needs no lock */
     dn_lock_t lock;      /**< of all below */
-    uint32_t killed;     /**< nothing reaches the peer any more: by the schedule, or it was lost */
+    uint32_t
+        killed; /**< not 0: no call reaches the peer any more: the schedule has killed it, or it was lost */
     int killed_told;
     int releasing; /**< one thread at a time takes from the queue, so that order is kept */
     unsigned held;
@@ -102,22 +103,22 @@ static inline uint64_t dn_fault_draw(dn_fault_peer_t *fp)
 /** Put a schedule's rules and seed into what dn_fault_open() returns. DN_ERR_PARAM: logged. */
 dn_status_t dn_fault_parse(dn_fault_t *fault, const char *schedule);
 
-/** @name Messages in our hands. None of these is called with the peer's lock. */
+/** @name Messages that the wrapper holds. None of these functions is called with the peer's lock. */
 /** @{ */
-/** A message of len bytes, to be filled in, that something befalls at its kick. NULL: no memory. */
+/** Make a message of len bytes, which the caller fills in. A fault hits it at its kick. NULL: no memory. */
 dn_fault_message_t *dn_fault_message_new(dn_fault_peer_t *fp, dn_fault_kind_t kind, size_t len);
-/** How many wait. */
+/** How many messages wait. */
 int dn_fault_held(dn_fault_peer_t *fp);
-/** Forget the first of them. */
+/** Forget a message, the first that waits. */
 void dn_fault_pop(dn_fault_peer_t *fp, dn_fault_message_t *msg);
 /**
- * Send what may leave, in order, until the device has no room. A message stays first in the queue while
- * the device takes it, so that a sender who finds the queue empty may go straight to the device.
- * @param all  Not 0: whatever their time.
+ * Send the messages that may leave, in order, until the device has no room. A message stays first in the queue while
+ * the device takes it. So a sender that finds the queue empty may go straight to the device.
+ * @param all  Not 0: also messages whose time has not come.
  * @return how many have left.
  */
 int dn_fault_release(dn_fault_peer_t *fp, int all);
-/** A complete message meets its fate: queued, twice or not at all. Ours from here on. */
+/** Apply the fault to a complete message: it is queued once, twice or not at all. The wrapper owns it from here on. */
 void dn_fault_submit(dn_fault_peer_t *fp, dn_fault_message_t *msg);
 /** @} */
 
