@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_comm.c
- * Communicators that come from groups: their numbers, and who has been told their names. Threads: any.
+ * Communicators that are made from groups: their numbers, and which processes know their names. Threads: any.
  */
 #include "dn_config.h"
 

@@ -3,15 +3,15 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_far.c
- * The list of devices "auto": memory that processes share, and a network as soon as somebody is elsewhere. That is at the start of
- * a job of several hosts, or when MPI connects a process of another one, or of name spaces that share no memory with those of this one:
- * then each side opens the network, publishes its new address, and looks up that of the other, which does the same.
+ * The list of devices "auto": memory that processes share, and a network as soon as a process is elsewhere: memory does not reach it.
+ * This is so at the start of a job of several hosts. Or MPI connects a process of another host, or of name spaces that share no memory
+ * with those of this process: then each side opens the network, publishes its new address, and looks up the address of the other side.
  *
  * Life of the network, from one opening of the port to the next:
  *
  *   NEVER       the list is another one, or there is no network in this build
- *   CLOSED ---> OPEN      somebody is elsewhere
- *          ---> FAILED    and it cannot be opened: said once, and not tried again
+ *   CLOSED ---> OPEN      a process is elsewhere
+ *          ---> FAILED    a process is elsewhere, and the network cannot be opened: said once, and not tried again
  */
 #include "dn_config.h"
 
@@ -19,7 +19,7 @@
 
 #include <time.h>
 
-/** The word that stands for the list, what it is at first, and the network. */
+/** The name of the list, the devices that it has at first, and the network. */
 #define AUTO_LIST      "auto"
 #define AUTO_DEVICES   "shm"
 #define AUTO_NETWORK   "ofi"
@@ -65,7 +65,7 @@ const char *dn_ompi_far_devices(void)
     return is_auto ? AUTO_DEVICES : devices;
 }
 
-/** Also when the network could not be opened, lest others wait. */
+/** Publish the address again; also when the network could not be opened, as other processes would wait. */
 static void tell_again(void)
 {
     uint8_t address[DN_ADDRESS_MAX];
@@ -77,7 +77,8 @@ static void tell_again(void)
     }
 }
 
-/** Somebody is elsewhere: open the network now, unless it is open. A help text says when it cannot be. @return whether it is open. */
+/** A process is elsewhere: open the network now, unless it is open. If it cannot be opened, a help text says so. @return whether it is
+ * open. */
 static bool open_network(void)
 {
     opal_mutex_lock(&far.lock);

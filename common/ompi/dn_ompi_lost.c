@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_lost.c
- * Processes that are lost: which of them end the job, and how people read of it once for each host. For when a host
+ * Processes that are lost: which of them end the job. The user reads of a loss once for each host, because when a host
  * is cut off, every process elsewhere loses every process there.
  */
 #include "dn_config.h"

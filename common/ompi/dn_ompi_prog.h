@@ -16,18 +16,18 @@
 #include "opal/datatype/opal_convertor.h"
 
 /**
- * The program of a datatype: compiled from Open MPI's own description at first use, kept with the datatype in
- * the field that Open MPI leaves to a PML, and freed with it.
+ * The program of a datatype. It is compiled from Open MPI's own description at first use, kept with the datatype in
+ * the field that Open MPI leaves to a PML, and freed with the datatype.
  *
  * @param[in] type  Committed. Not to be freed while the program is used.
  *
  * Threads: any number at once.
  *
- * @return NULL: it has none, as memory ran out or it is nested too deeply: use the convertor.
+ * @return NULL: the datatype has no program, as memory ran out or it is nested too deeply: use the convertor.
  */
 DN_API const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type);
 
-/** Walk count instances of a datatype at @p buf, for which there is no convertor. @return 0 when it has no
+/** Start a walk over count instances of a datatype at @p buf, without a convertor. @return 0: the datatype has no
  * program. */
 static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *type, size_t count,
                                      const void *buf)
@@ -43,41 +43,41 @@ static inline int dn_ompi_prog_start(dn_prog_cursor_t *cursor, ompi_datatype_t *
 }
 
 /**
- * Walk what a convertor is prepared to pack or unpack, from where it stands, without it.
+ * Start a walk over the bytes that a convertor would pack or unpack, from its present position on.
  *
- * Not for one that converts, sums, or copies from a device, nor for one of contiguous data.
+ * Refused are convertors that convert, sum, or copy from a device, and convertors of contiguous data.
  *
  * @param[in] convertor  Its datatype is an ompi_datatype_t.
  *
- * @return false: only the convertor can do it.
+ * @return false: refused; use the convertor.
  */
 DN_API bool dn_ompi_prog_walk(dn_prog_cursor_t *cursor, const opal_convertor_t *convertor);
 
 /**
- * Have a convertor pack by the program of its datatype, from where it stands. It stays a convertor like any
- * other: code that calls opal_convertor_pack(), or sets the convertor to its beginning, need not know.
+ * Have a convertor pack by the program of its datatype, from its present position on. Code that calls
+ * opal_convertor_pack(), or sets the convertor to its beginning, works as with any other convertor.
  *
  * Nothing is done for a convertor that dn_ompi_prog_walk() refuses.
  *
  * @param[in] convertor  Prepared to pack. Its datatype is an ompi_datatype_t.
  *
- * @return false: it packs as before.
+ * @return false: the convertor packs as before.
  */
 DN_API bool dn_ompi_prog_adopt(opal_convertor_t *convertor);
 
 /**
- * As opal_convertor_pack(), for any convertor that packs: adopted at once, where that is possible.
- * @return bytes packed, at most @p len; 0 also when it fails.
+ * As opal_convertor_pack(), for any convertor that packs. The convertor is adopted first, where that is possible.
+ * @return bytes packed, at most @p len; 0 also after an error.
  */
 DN_API size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len);
 
 /**
- * Take the next bytes from an adopted convertor, to gather them later. The convertor is behind them then.
+ * Pass over the next bytes of an adopted convertor, to gather them later by a cursor.
  *
  * @param[in]  max       Bytes, at least 1.
- * @param[out] cursor_p  Stands before these bytes. Good for as long as the datatype and the user's memory.
+ * @param[out] cursor_p  Stands before these bytes. Valid as long as the datatype and the user's memory.
  *
- * @return bytes: @p max or what is left; less, when more is left, for a cut that suits the receiver.
+ * @return bytes passed: @p max, or all that are left. It may be less than @p max when more are left, for a cut that suits the receiver.
  */
 DN_API size_t dn_ompi_prog_pass(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p);
 

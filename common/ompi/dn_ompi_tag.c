@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_tag.c
- * The one engine of two-sided messages of an MPI process: its variables, its processes, its progress.
+ * The engine of two-sided messages of an MPI process, which is one for all components: its variables, its processes, its progress.
  */
 #include "dn_config.h"
 

@@ -23,12 +23,12 @@
 #include "opal/mca/base/mca_base_framework.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Does the list of devices reach every process of the job? All of them say the same here: only that is asked
- * which they all know. */
+/** Does the list of devices reach every process of the job? The answer is the same in all processes, as it follows only
+ * from facts that all of them know. */
 DN_API bool dn_ompi_tag_reaches_all(void);
 
-/** Has the user named the components of a framework that may be used? One that is not among them is not
- * opened. A component of priority 0 is there for users that name it. */
+/** Has the user named the components of a framework that may be used? Other components are not
+ * opened. A component of priority 0 is for users that name it. */
 static inline bool dn_ompi_is_named(const mca_base_framework_t *framework)
 {
     const char *names = framework->framework_selection;
@@ -36,18 +36,18 @@ static inline bool dn_ompi_is_named(const mca_base_framework_t *framework)
     return NULL != names && '\0' != names[0] && '^' != names[0];
 }
 
-/** Open the engine, or share the open one. NULL: it cannot be had, something has said why: withdraw the
- * component. */
+/** Open the engine, or share the open engine. @return NULL: it cannot be opened, and a text has said why: the component
+ * withdraws. */
 DN_API dn_tag_t *dn_ompi_tag_open(void);
 /** Undo one dn_ompi_tag_open(). */
 DN_API void dn_ompi_tag_close(void);
 
-/** Connect to processes. @retval OMPI_ERR_UNREACH  one of them is not reached, a help text has said so. */
+/** Connect to processes. @retval OMPI_ERR_UNREACH  one of them cannot be reached; a help text has said so. */
 DN_API int dn_ompi_tag_add(size_t nprocs, struct ompi_proc_t **procs);
 /** Part from processes: they end, or this one does. */
 DN_API int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs);
 
-/** The engine's part of a process that has none yet. NULL: it is not reached, a help text has said so. */
+/** Connect to a process that has no dn_tag_peer_t yet. @return NULL: the process cannot be reached; a help text has said so. */
 DN_API dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc);
 static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *comm, int rank)
 {
@@ -58,14 +58,14 @@ static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *
     return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
 }
 
-/** Polls that a blocking call makes of the source before it waits as Open MPI does; few where cores are
+/** How often a blocking call polls the source before it waits as Open MPI does; few times where cores are
  * shared. */
 DN_API extern unsigned dn_ompi_tag_polls;
 
 /** @name Communicators
- * Those that come from a group, as sessions make them, may have a different number in each process. Their messages go by a context of the
- * engine that has a name (dn_tag_name()): the communicator's extended number. Before its first message to a process a sender says the
- * name there. Communicators that come from another communicator cost nothing here.
+ * Communicators that are made from a group, as sessions make them, may have a different number in each process. Their messages go by a
+ * context of the engine that has a name (dn_tag_name()): the communicator's extended number. Before its first message to a process, a
+ * sender tells that process the name. Communicators that are made from another communicator cost nothing here.
  */
 /** @{ */
 /** What a communicator without a global number has in c_pml_comm. */
@@ -74,11 +74,12 @@ typedef struct dn_ompi_comm {
     uint8_t said[]; /**< by rank: that process has been told the name; threads may tell it at the same time */
 } dn_ompi_comm_t;
 
-/** Of a PML's or an MTL's add_comm. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
+/** For add_comm of a PML or an MTL. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
 DN_API int dn_ompi_comm_add(dn_tag_t *tag, struct ompi_communicator_t *comm);
-/** Of their del_comm: what came for the communicator and was never received is forgotten, since its number may soon be another communicator's. */
+/** For del_comm of a PML or an MTL. Messages of the communicator that were never received are forgotten, since its number may soon be
+ * another communicator's. */
 DN_API void dn_ompi_comm_del(dn_tag_t *tag, struct ompi_communicator_t *comm);
-/** Say the name of a communicator that has no global number, ahead of the first message to a process. @return false: the process is lost,
+/** Tell a process the name of a communicator that has no global number, ahead of the first message. @return false: the process is lost,
  * or memory ran out. */
 DN_API bool dn_ompi_comm_say(struct ompi_communicator_t *comm, int rank, dn_tag_peer_t *peer);
 
@@ -90,7 +91,7 @@ static inline uint32_t dn_ompi_comm_own_context(const struct ompi_communicator_t
 }
 /** @} */
 
-/** @name MPI's words for the engine's */
+/** @name From MPI's terms to the engine's */
 /** @{ */
 /** Negative tags are those of collectives: bit 31 of the engine's tag tells them apart. */
 static inline uint64_t dn_ompi_tag_of(int tag)
@@ -98,9 +99,9 @@ static inline uint64_t dn_ompi_tag_of(int tag)
     return (uint32_t) tag;
 }
 /**
- * To whom a message goes, and its envelope.
+ * The receiver of a message, and the envelope of the message.
  * @param[out] head  As the receiver matches it.
- * @return NULL: the process is not reached, or memory ran out.
+ * @return NULL: the process cannot be reached, or memory ran out.
  */
 static inline dn_tag_peer_t *dn_ompi_tag_to(struct ompi_communicator_t *comm, int rank, int tag,
                                             dn_tag_head_t *head)
@@ -148,8 +149,8 @@ static inline int dn_ompi_tag_error(dn_status_t status)
         return MPI_ERR_OTHER;
     }
 }
-/** The status of a receive that has ended: as with pml/ob1 it says how long the message is, not how much of
- * it fits. */
+/** The status of a receive that has ended. As with pml/ob1, it has the length of the message, and not the number of bytes
+ * that fit. */
 static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, const dn_tag_req_t *req)
 {
     if (OPAL_UNLIKELY(DN_ERR_CANCELED == req->status)) {
@@ -162,7 +163,7 @@ static inline void dn_ompi_tag_recv_status(struct ompi_status_public_t *status, 
 /** A request on the stack of a blocking call. */
 typedef struct dn_ompi_tag_blocking {
     dn_tag_req_t req;
-    bool returned; /**< nobody touches the request any more */
+    bool returned; /**< the engine does not use the request any more */
 } dn_ompi_tag_blocking_t;
 /** dn_tag_fn_t of such a request. */
 static inline void dn_ompi_tag_returned(dn_tag_req_t *req)
@@ -186,17 +187,17 @@ static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
     }
     return OPAL_LIKELY(DN_OK == blocking->req.status) ? MPI_SUCCESS : dn_ompi_tag_error(blocking->req.status);
 }
-/** The first message that a receive would take, after a look at what has arrived when nothing is there at
- * first. */
+/** Probe: find the first message that a receive would take. If there is none, the call receives once, and looks
+ * again. */
 DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
                               struct ompi_status_public_t *status);
 /**
- * The same, taken out of matching.
- * @param[out] message  MPI's handle for it; unchanged where there is none.
+ * The same; the message is taken out of matching.
+ * @param[out] message  MPI's handle for the message; unchanged where there is no message.
  */
 DN_API int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bool *matched,
                               struct ompi_message_t **message, struct ompi_status_public_t *status);
-/** Take the engine's message out of MPI's handle, which is gone then. */
+/** Take the engine's message out of MPI's handle, and free the handle. */
 DN_API dn_tag_msg_t *dn_ompi_tag_message(struct ompi_message_t **message);
 /** @} */
 
