@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_count.h
- * Counters, which any thread counts up: structures of nothing but uint64_t.
+ * Counters that any thread may count up, in structures whose members are all uint64_t.
  */
 #ifndef DN_DSM_COUNT_H
 #define DN_DSM_COUNT_H
@@ -16,7 +16,7 @@ static inline void dn_dsm_count(uint64_t *counter, uint64_t add)
     dn_fetch_add_relaxed(counter, add);
 }
 
-/** Read a structure of counters. @param[out] to  Of the same type. @param[in] size  Of it, in bytes. */
+/** Read a structure of counters. @param[out] to  Of the same type. @param[in] size  Bytes of the structure. */
 static inline void dn_dsm_counted(const void *from, void *to, size_t size)
 {
     for (size_t i = 0; i < size / sizeof(uint64_t); i++) {

@@ -3,13 +3,14 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_int.h
- * Inside of libdn_dsm.
+ * Private to libdn_dsm.
  *
- * Memory. Every process has a segment as long as the whole shared memory, the *cache*: a page is at the same offset in all of them,
- * and what its home has there is what the page is. It is mapped twice: `raw`, for the library, and `front`, at the same address
- * in all processes, for the program. A second segment, the *desk*, has what others read or write for locks and notices. Nothing
- * here is sent by messages: pages and notices go by PULL and PUSH, locks are words that are swapped, lines of LLCM that their waiter
- * polls hand them over. So a process that computes is needed only where its device needs its progress, which a thread makes.
+ * Memory. Every process has a segment as long as the whole shared memory: the *cache*. A page is at the same offset in all caches. The
+ * bytes in the cache of its home are the page's content. The cache is mapped twice: `raw`, for the library, and `front`, at the same
+ * address in all processes, for the program. A second segment, the *desk*, has what other processes read or write for locks and notices.
+ * Nothing here is sent by messages. Pages and notices go by PULL and PUSH. A lock is a word that processes swap. A lock is handed over by
+ * a line of LLCM that the waiting process polls. So other processes need a process that computes only where its device needs progress,
+ * and a thread makes this progress.
  *
  * The life of a page in a process that is not its home:
  *
@@ -20,40 +21,42 @@
  *        +---------------- notice, acquire --------------------------+  +-- FLUSHING <--+
  *        +---------------- sent, and stale meanwhile ---------------------------'
  *
- * In its home, which may change at a barrier (dn_dsm_move.c), nothing is fetched and there is no twin; OWN is a page that no other process has a lasting copy of:
+ * The home of a page may change at a barrier (dn_dsm_move.c). In its home the page is never fetched and has no twin. OWN is a page of
+ * which no other process has a lasting copy:
  *
- *      ABSENT ----access----> OWN ----barrier: somebody has fetched it----> DIRTY <---> FLUSHING, CLEAN as above
+ *      ABSENT ----access----> OWN ----barrier: a process has fetched it---> DIRTY <---> FLUSHING, CLEAN as above
  *      CLEAN -----barrier: the home has moved here----> OWN
  *
- * Where the way of detection has a scan (dn_dsm_detect.h), no write is noticed as it is made, so there is no moment for a twin before
- * the first one. Each copy has its twin from the start, and is CLEAN whether it was written or not:
+ * Where the way of detection has a scan (dn_dsm_detect.h), no write is noticed when it is made. So there is no moment at which a twin could
+ * be made before the first write. Each copy has its twin from the start, and is CLEAN whether it was written or not:
  *
  *                 access             done: twin           notice, acquire             sent
  *      ABSENT ------------> FETCHING ----------> CLEAN -----------------> DROPPING ---------> ABSENT
  *                                                | ^
  *                                                +-+ release: scan, protect what was found, send what differs from the twin
  *
- * The twin is what the home has given, and what was sent from here. So a page differs from its twin in the bytes that were written here
- * and not sent yet, and in no others, whoever else writes the page. No write is lost:
+ * The twin has the bytes that came from the home, and the bytes that were sent from here. So a page differs from its twin exactly in the
+ * bytes that were written here and not sent yet, no matter which other process writes the page. No write is lost:
  *
- *   - One that comes before the release is in the page before the scan asks for it. So the page is found, and the write is seen as the
- *     page is compared. Until the page is found it stays as it is, so one that was not found is found by a later scan.
- *   - A page that was found is protected before it is compared. Another thread may write it meanwhile: either the word that is
- *     compared has that, and it is sent and in the twin; or it differs from the twin afterwards, and the next scan finds the page.
- *   - A copy that is dropped is out of the front before it is compared: nobody writes it any more. It is compared in any case, as
+ *   - A write before the release is in the page before the scan asks the kernel. So the scan finds the page, and the comparison finds the
+ *     write. A page that a scan does not find keeps its mark in the kernel, so a later scan finds it.
+ *   - A page that was found is protected before it is compared. Another thread may write to the page meanwhile. Either the word that is
+ *     compared has this write: then the write is sent, and is in the twin. Or the page differs from the twin afterwards, and the next scan
+ *     finds the page.
+ *   - A copy that is dropped is taken out of the front before it is compared: no thread writes it any more. It is compared in any case, as
  *     the kernel does not tell any more whether it was written.
- *   - What the kernel takes out of the front as it reclaims memory, the scan finds, and it comes back as a page that was written.
+ *   - The kernel may take a page out of the front when it reclaims memory. The scan finds this page, as if it had been written.
  *
- * A home needs no twin: a page of its own that was found is noted. A page that was found without need makes a notice too many, no more.
+ * A home needs no twin: if a scan finds a page at home, the page is noted. If it was not written, there is a notice too many, and no harm.
  *
- * A page is *shared* once a barrier has told all that a process has fetched it. Before, its home does not notice that it writes the
- * page, and a copy of it, which is *loose*, is dropped at each acquire.
+ * A page is *shared* when a barrier has told all processes that a process has fetched it. Before that, its home does not notice its own
+ * writes to the page. So a copy of such a page is *loose*: it is dropped at each acquire.
  *
- * Ranks of one host may have one cache: dn_dsm_host.h. Then "its home" is any rank of the home's host, and where the states above say
- * that a page is fetched or sent, or has a twin, that is for all ranks of the host; each has states of its own.
+ * Ranks of one host may have one cache: dn_dsm_host.h. Then "its home" is any rank of the home's host. Where a page is fetched or sent, or
+ * has a twin, that is for all ranks of the host; but each rank has states of its own.
  *
- * Order of locks: a lock's own, `sync`, pages that are taken, places for what is fetched (dn_dsm_host.h), `table`. With `table` held nothing waits and libdimmnet is
- * not called. A fault takes pages and `table`, never `sync`; nobody touches the front while he holds `table`.
+ * Order of locks: a lock's own, `sync`, pages that are taken, places for fetched pages (dn_dsm_host.h), `table`. While a thread holds
+ * `table`, it does not wait, does not call libdimmnet, and does not touch the front. A fault takes pages and `table`, never `sync`.
  */
 #ifndef DN_DSM_INT_H
 #define DN_DSM_INT_H

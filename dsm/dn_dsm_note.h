@@ -3,19 +3,19 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_dsm_note.h
- * What a process knows of who has written which page when.
+ * What a process knows of writes: which process has written which page in which interval.
  *
  * A *note* says: process `writer` has sent home what it wrote to `page`, up to its interval `interval`. Each release of
  * a process begins a new interval. A process keeps the newest note of each page and writer. Notes that may have to be
- * told to others are in a list, the newest first; each has a stamp, which grows with each note that is added. So what is
- * newer than a stamp is a walk from the head of the list, and takes as long as there are such notes.
+ * told to others are in a list, the newest first. Each has a stamp, which grows with each note that is added. So a walk from
+ * the head of the list finds the notes that are newer than a stamp, and takes time in proportion to their number.
  *
- * A barrier tells everybody everything: what was in the list before it need not be told again, and leaves the list. What
- * is known of it stays, so that the note is not taken for a new one when it comes by a lock later on.
+ * A barrier tells all notes to all processes. The notes that were in the list before it need not be told again, and leave the
+ * list. Their intervals stay known, so that a note that comes again by a lock later is not taken for a new note.
  *
  * Intervals have 48 bits and do not wrap.
  *
- * Threads: one at a time, but for dn_dsm_notes_interval().
+ * Threads: one thread at a time, but for dn_dsm_notes_interval().
  */
 #ifndef DN_DSM_NOTE_H
 #define DN_DSM_NOTE_H
@@ -33,16 +33,16 @@ typedef struct dn_dsm_note {
 } dn_dsm_note_t;
 _Static_assert(12 == sizeof(dn_dsm_note_t), "processes agree on the layout");
 
-/** Nobody in particular: dn_dsm_notes_add(), dn_dsm_notes_get(). */
+/** No lock: dn_dsm_notes_add(), dn_dsm_notes_get(). */
 #define DN_DSM_NOWHERE UINT32_MAX
 
 /** The newest note of a page and a writer. */
 typedef struct dn_dsm_known {
-    uint64_t interval; /**< 0: there is none. Atomic */
+    uint64_t interval; /**< 0: there is no note. Atomic */
     uint64_t stamp;    /**< 0: not in the list */
     uint64_t newer;    /**< its place in the list: 1 + index, 0: the head */
     uint64_t older;    /**< the same, 0: the tail */
-    uint32_t from;     /**< the lock it came by */
+    uint32_t from;     /**< the lock by which the note came */
 } dn_dsm_known_t;
 
 /** The notes of a process. */
@@ -81,17 +81,17 @@ static inline uint64_t dn_dsm_notes_interval(const dn_dsm_notes_t *notes, uint32
     return dn_load_acquire(&notes->known[(uint64_t) page * notes->ranks + writer].interval);
 }
 
-/** Know of a note that everybody knows, too: it is not listed. @return not 0: it was new. */
+/** Take a note that all processes know, too: it does not go into the list. @return not 0: it was new. */
 int dn_dsm_notes_know(dn_dsm_notes_t *notes, uint32_t page, uint32_t writer, uint64_t interval);
 
 /**
- * What is newer than a stamp, but for what came by `but`; at most @p max notes are written.
- * @return how many there are.
+ * Get the notes that are newer than a stamp, without those that came by lock @p but. At most @p max notes are written.
+ * @return how many such notes there are.
  */
 uint64_t dn_dsm_notes_get(const dn_dsm_notes_t *notes, uint64_t since, uint32_t but, dn_dsm_note_t *note,
                           uint64_t max);
 
-/** Take all out of the list that are not newer than a stamp. */
+/** Take all notes out of the list that are not newer than a stamp. */
 void dn_dsm_notes_forget(dn_dsm_notes_t *notes, uint64_t upto);
 
 #endif
