@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet.h
- * Open MPI's byte transfer layer on libdimmnet. A BTL message is one BOTF message on DN_CHAN_BTL whose tag
- * is the BTL's, put and get, which pml/ob1 moves long messages by, are PUSH and PULL. There are no atomics: one-sided operations
- * are osc_dimmnet's.
+ * Open MPI's byte transfer layer on libdimmnet. A BTL message is one BOTF message on DN_CHAN_BTL, with the BTL's tag.
+ * pml/ob1 moves long messages by put and get: these are PUSH and PULL. There are no atomics: osc_dimmnet does one-sided
+ * operations.
  *
- * What libdimmnet has no room for (DN_ERR_AGAIN) waits here and is retried by the progress function, so
+ * An operation for which libdimmnet has no room (DN_ERR_AGAIN) waits here, and the progress function retries it. So
  * no call fails for want of room: pml/ob1 retries some of its control messages only when another
  * operation completes, which may never happen.
  */

@@ -5,15 +5,15 @@
 /** @file btl_dimmnet_aside.c
  * Messages of processes that Open MPI has not added yet, with MPI_THREAD_MULTIPLE.
  *
- * A message is delivered with the port's lock held. Its receiver may want to answer, and the first answer to a process
- * adds that process: under a lock of Open MPI's own (mca_bml_lock), which another thread may hold on its way to the
- * port's lock, as it connects. Each of the two would wait for the other for ever. So such a message is copied, and
- * delivered when the thread has left the port. Once the process is added, nobody takes Open MPI's lock for it again, and
- * its messages are delivered where they lie.
+ * A message is delivered with the port's lock held. Its receiver may want to answer. The first answer to a process adds
+ * this process, under a lock of Open MPI's own (mca_bml_lock). Another thread that connects may hold that lock, and wait
+ * for the port's lock. Each of the two threads would wait for the other for ever. So such a message is copied, and
+ * delivered when the thread has left the port. Once the process is added, no thread takes Open MPI's lock for it again,
+ * and its messages are delivered where they lie.
  *
- * A message that is put aside may be overtaken by later ones, and pml/ob1 does not mind. What must be matched in order (MATCH,
- * RNDV, RGET) it numbers. What is not numbered (ACK, PUT, FIN, FRAG) comes only after an answer of this process, by which the
- * sender has been added: it is not put aside.
+ * Later messages may overtake a message that is put aside. pml/ob1 allows this. It numbers the messages that must be matched in order
+ * (MATCH, RNDV, RGET). The other messages (ACK, PUT, FIN, FRAG) come only after an answer of this process. The answer has added the
+ * sender, so these messages are not put aside.
  */
 #include "dn_config.h"
 

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_frag.h
- * A descriptor of a message: room for its bytes, or for its header with the data where the user has it.
- * Data of the user stays as it is until the upper layer is told that it was sent, and so does its datatype.
+ * A descriptor of a message: room for all of its bytes; or room for its header only, with the data in the user's memory.
+ * The user's data, and its datatype, stay as they are until the upper layer is told that the message was sent.
  */
 #ifndef MCA_BTL_DIMMNET_FRAG_H
 #define MCA_BTL_DIMMNET_FRAG_H

@@ -5,9 +5,9 @@
 /** @file btl_dimmnet_module.c
  * The modules: processes come and go, descriptors are made.
  *
- * There are two, with the same functions. mca_btl_dimmnet_long reaches the processes that take longer messages, as devices of
- * a network have them: the length of ob1's fragments is the module's (1 MiB in blocks of 64 B to another host takes a third of
- * the time). mca_btl_dimmnet reaches all others.
+ * There are two modules, with the same functions, because ob1 takes the length of its fragments from the module. mca_btl_dimmnet_long
+ * reaches the processes that take longer messages, by devices of a network (1 MiB in blocks of 64 B to another host takes a third of
+ * the time). mca_btl_dimmnet reaches all other processes.
  */
 #include "dn_config.h"
 

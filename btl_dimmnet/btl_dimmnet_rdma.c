@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_rdma.c
- * Registration, put, get. A completion of libdimmnet means what the BTL callback means: local memory
- * may be reused, the bytes are visible at the target.
+ * Registration, put, get. A completion of libdimmnet has the meaning of the BTL callback: local memory
+ * may be reused, and the bytes are visible at the target.
  */
 #include "dn_config.h"
 

@@ -3,10 +3,10 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_send.c
- * Sending. A message leaves at once, copied, or waits for room behind those that wait already.
+ * Sending. A message leaves at once, copied, or waits for room behind the messages that wait already.
  *
- * Two threads may overtake each other between the look at the queue and the send: pml/ob1 numbers what
- * must be matched in order.
+ * Two threads may overtake each other between the look at the queue and the send. This does no harm: pml/ob1 numbers
+ * the messages that must be matched in order.
  */
 #include "dn_config.h"
 
