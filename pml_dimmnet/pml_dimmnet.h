@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file pml_dimmnet.h
- * Open MPI's point-to-point layer by the engine of dn_tag.h: it translates calls, requests, types and statuses, and decides
- * nothing. The way of a message is in common/tag, the way to a process in common/ompi/dn_ompi_tag.h.
+ * Open MPI's point-to-point layer by the engine of dn_tag.h. This component translates calls, requests, types and statuses, and
+ * decides nothing. common/tag decides how a message travels; common/ompi/dn_ompi_tag.h connects to processes.
  *
- * Threads: those of dn_tag.h and of Open MPI's requests: whoever completes a request does not touch it afterwards, for the
- * thread that waits for it may free it at once.
+ * Threads: as for dn_tag.h and for Open MPI's requests. A thread that completes a request does not touch it afterwards, because
+ * the thread that waits for the request may free it at once.
  */
 #ifndef PML_DIMMNET_H
 #define PML_DIMMNET_H

@@ -5,11 +5,11 @@
 /** @file pml_dimmnet_buffered.c
  * Buffered sends: what MPI_Bsend, MPI_Ibsend and MPI_Bsend_init do when a message cannot leave at once.
  *
- * For its user a buffered send has ended when the message is copied; the copy is sent, and freed, by a request that the
- * user never sees.
+ * For the user, a buffered send has ended when the message is copied. A request that the user never sees sends and frees
+ * the copy.
  *
- * As with pml/ob1, the user's buffer is for messages above the eager limit; a shorter one that finds no room in the
- * peer's ring waits in memory of our own.
+ * As with pml/ob1, the user's buffer is for messages above the eager limit. A shorter message that finds no room in the
+ * peer's ring waits in the library's own memory.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file pml_dimmnet_memory.c
- * Memory of a message, from MPI's words to the engine's.
+ * Memory of a message, from MPI's terms to the engine's.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file pml_dimmnet_request.c
- * Requests that MPI has handles of.
+ * Requests for which the user has a handle.
  */
 #include "dn_config.h"
 
