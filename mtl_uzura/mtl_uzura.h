@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file mtl_uzura.h
- * Open MPI's matching transport layer by the engine of dn_tag.h: two-sided messages under pml/cm, for those who ask for it.
- * pml/dimmnet does the same without pml/cm's request and convertor for every message.
+ * Open MPI's matching transport layer by the engine of dn_tag.h: two-sided messages under pml/cm, for users that ask for pml/cm.
+ * pml/dimmnet does the same, but without pml/cm's request and convertor for every message.
  */
 #ifndef MTL_UZURA_H
 #define MTL_UZURA_H
