@@ -5,15 +5,15 @@
 /** @file osc_dimmnet.h
  * Open MPI's one-sided communication on libdimmnet.
  *
- * What is here is MPI's: which operations are legal when, what datatypes and operations are, and windows of all flavours. What
- * processes of a window say to each other, locks and guards are dn_rma.h's.
+ * This component knows MPI: which operations are legal when, MPI's datatypes and operations, and windows of all flavours. dn_rma.h has
+ * the messages between the processes of a window, the locks and the guards.
  *
- * Where the origin maps the memory of a target, put, get and accumulate are its own loads and stores; the target
+ * Where the origin maps the memory of a target, put, get and accumulate are loads and stores of the origin; the target
  * takes no part. So an operation is complete when its call returns, a flush is a memory fence, and requests are complete
- * from the start. A target whose memory is not mapped is *far*: a flush waits for operations on it.
+ * from the start. A target whose memory is not mapped is *far*: a flush waits for the operations on a far target.
  *
- * Threads: several may use one window. What an epoch opens is told from the rest by the state of each target
- * and of the window, which change under the module's lock; operations read them without it. Nobody waits with that lock.
+ * Threads: several threads may use one window. The state of each target and of the window says which targets an epoch has opened. These
+ * states change under the module's lock; operations read them without the lock. No thread waits while it holds that lock.
  */
 #ifndef OSC_DIMMNET_H
 #define OSC_DIMMNET_H

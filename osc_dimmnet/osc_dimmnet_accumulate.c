@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_accumulate.c
- * Accumulates on memory that is mapped here: which elements meet; dn_acc.h says what becomes of them.
+ * Accumulates on memory that is mapped here. This file finds the elements of origin and target; dn_acc.h changes them.
  */
 #include "dn_config.h"
 

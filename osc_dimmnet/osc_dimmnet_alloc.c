@@ -5,8 +5,8 @@
 /** @file osc_dimmnet_alloc.c
  * MPI_Alloc_mem gives memory that local peers map, so that a window made of it needs no messages.
  *
- * Open MPI asks its memory pools (framework mpool) for such memory, and takes that of the C library when they have none.
- * The pool here stands in the list of that framework for as long as this component lives. Memory that the user
+ * Open MPI asks its memory pools (framework mpool) for such memory, and takes memory of the C library when the pools have none.
+ * The pool of this file is in the list of that framework as long as this component lives. Memory that the user
  * has not freed when MPI_Finalize returns is gone then, as all segments are.
  */
 #include "dn_config.h"

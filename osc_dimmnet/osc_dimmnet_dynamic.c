@@ -5,9 +5,9 @@
 /** @file osc_dimmnet_dynamic.c
  * Dynamic windows: memory is attached and detached.
  *
- * Each process has a table of its regions, in memory of its own, by which it serves those that ask. A mirror of it lies behind
- * the notes in its block: processes that map the block read it there, without the owner's help. They could also write there,
- * so the owner never reads its mirror, and a reader trusts no word of it: an entry is copied, and the copy is checked.
+ * Each process has a table of its regions in private memory. By this table it answers processes that ask. A mirror of the table lies
+ * behind the notes in its block. Processes that map the block read the mirror, without the owner's help. They could also write there,
+ * so the owner never reads its mirror, and a reader trusts no word of it: the reader copies an entry, and checks the copy.
  */
 #include "dn_config.h"
 

@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_element.c
- * What MPI's predefined datatypes and operations are for accumulates (dn_acc.h). Those that libdimmnet has no loops for are
- * foreign there, and go by MPI's own.
+ * The elements and operations of dn_acc.h for MPI's predefined datatypes and operations. Where libdimmnet has no loops for a datatype,
+ * its elements are foreign, and MPI's own functions change them.
  */
 #include "dn_config.h"
 

@@ -3,11 +3,11 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_helper.c
- * Progress for windows whose messages are served here, and a thread that makes it while the program computes.
+ * Progress for windows whose messages are served here, and a helper thread that makes progress while the program computes.
  *
- * The thread does what the progress function of the windows does, so also what BTL and MTL have in the port: with its MCA variable they
- * all lock as under MPI_THREAD_MULTIPLE. It polls while there is something to do, and sleeps longer and longer
- * while there is nothing: a core that it shares with the program is the program's.
+ * The thread does what the progress function of the windows does. So it also drives messages of BTL and MTL in the port: with its MCA
+ * variable, all components lock as under MPI_THREAD_MULTIPLE. The thread polls while there is something to do, and sleeps longer and
+ * longer while there is nothing. So on a core that both share, the program gets the time.
  */
 #include "dn_config.h"
 
