@@ -4,21 +4,21 @@
  */
 /** @file coll_llcm.h
  * The coll component llcm: collectives of short data in polled lines (dn_tree.h), and of longer data through memory that the
- * processes map (dn_tree_long.h), on intracommunicators. Where processes share cores much of the short data goes through
- * that memory too.
+ * processes map (dn_tree_long.h), on intracommunicators. Where processes share cores, much of the short data goes through
+ * that memory, too.
  *
- * A communicator gets its module cheaply. The tree is set up in the first collective that could use it, by the functions
- * that the module took the place of: they gather where the processes run and where their lines lie, and so
- * all agree whether there is a tree. Without one, and for what a tree is not for, those functions do the work. Which
- * of the two it is follows from what is the same in all processes: the bytes of data, the operation, the shape
- * of the tree. Areas, which that memory consists of, are agreed on in the same way, on one host, in the first collective that could use
- * them: one of more than COLL_LLCM_LINES_BEST bytes that is no message (coll_llcm_is_message()), one that is short but not for the
- * tree, or, where processes share cores, one of those that COLL_LLCM_FEW is about.
+ * A communicator gets its module cheaply. The tree is set up in the first collective that could use a tree. The functions that the
+ * module has replaced gather where the processes run and where their lines lie. So all processes agree whether there is a tree.
+ * Without a tree, and for collectives that a tree does not suit, the replaced functions do the work. The choice between the tree and
+ * these functions follows only from facts that are the same in all processes: the bytes of data, the operation, the shape of the tree.
+ * The memory consists of areas. They are agreed on in the same way, on one host, in the first collective that could use them. This is a
+ * collective of more than COLL_LLCM_LINES_BEST bytes that is no message (coll_llcm_is_message()); or a short collective that the tree
+ * does not suit; or, where processes share cores, a collective to which COLL_LLCM_FEW applies.
  *
- * On several hosts the first process of each speaks to the others in lines that come through a device, which
- * wants dn_progress() while they are polled; the rest of a host polls memory, as on one host.
+ * On several hosts, the first process of each host exchanges lines with the first processes of other hosts through a device. The device
+ * needs dn_progress() while these lines are polled. The other processes of a host poll memory, as on one host.
  *
- * A process that is lost ends the operations that wait for it, and all later ones of these communicators, with an
+ * When a process is lost, the operations that wait for it, and all later operations of these communicators, end with an
  * error in all processes that call them.
  *
  * Threads: those of MPI: one collective of a communicator at a time, several communicators at once.

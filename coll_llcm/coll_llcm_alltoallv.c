@@ -5,11 +5,11 @@
 /** @file coll_llcm_alltoallv.c
  * Alltoallv and alltoallw where processes share cores: through areas.
  *
- * Only the two processes of a pair know how much goes between them, so that nobody can decide alone who does the work. Each
- * process first gives LETTER bytes, which all read: where the block of each process begins among the bytes that it gives, and
- * behind that the blocks themselves, if they fit. So all know alike the most that any process gives. If there are blocks that did not
- * fit, all blocks go through areas a second time, in an exchange that is long enough; if that would be too long, all leave the work
- * to the function that was there before.
+ * Only the two processes of a pair know how much data goes between them, so no process can choose the way alone. Each
+ * process first gives LETTER bytes, which all processes read. They say where the block of each receiver begins among the giver's bytes.
+ * Behind that come the blocks themselves, if they fit. So all processes know the largest number of bytes that any process gives. If some
+ * blocks did not fit, all blocks go through areas in a second exchange that is long enough. If that exchange would be too long, all
+ * processes leave the work to the function that the module has replaced.
  */
 #include "dn_config.h"
 

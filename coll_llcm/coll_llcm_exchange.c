@@ -5,11 +5,11 @@
 /** @file coll_llcm_exchange.c
  * Allgather(v), gather and alltoall, of blocks that are not so long that messages are faster.
  *
- * A process that gives more to an allgather(v) than its place holds takes part all the same: it gives what fits, and marks the
- * exchange. So nobody waits for it for ever, and all say MPI_ERR_TRUNCATE, as those who receive a message that is too long. Through
- * areas that more processes share than look at each other (ALL_LOOK in coll_llcm_long.c) only the one that gave too much says so. Where
- * all places are empty there is no exchange, and the others do not learn of it. In an alltoall Open MPI says so before it calls a
- * component.
+ * A process may give more to an allgather(v) than its place holds. It takes part all the same: it gives the bytes that fit, and marks the
+ * exchange. So no process waits for it for ever, and all processes return MPI_ERR_TRUNCATE, like a receiver of a message that is too
+ * long. Where areas are shared by more processes than look at each other (ALL_LOOK in coll_llcm_long.c), only the process that gave too
+ * much returns this error. Where all places are empty there is no exchange, and the other processes do not learn of the error. In an
+ * alltoall, Open MPI itself returns the error before it calls a component.
  */
 #include "dn_config.h"
 

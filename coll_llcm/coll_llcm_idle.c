@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_idle.c
- * What a process does while it waits in a collective: it looks after the messages of others, and waits as all of its waits do.
+ * A process that waits in a collective looks after messages of other processes. It waits in the manner of all its waits (dn_wait.h).
  */
 #include "dn_config.h"
 

@@ -5,10 +5,10 @@
 /** @file coll_llcm_long.c
  * Collectives through areas that all processes of a communicator map (dn_tree_long.h): set-up, waiting, broadcasts.
  *
- * Areas are kept when their communicator goes, and serve later ones: so a job that makes and frees communicators for
- * ever has as many as it had communicators with such collectives at once, and its peers map each once. An area is
- * free again when the others have taken what lies in it: if not when the communicator goes, then when the next one is
- * wanted.
+ * Areas are kept when their communicator is freed, and serve later communicators. So a job that makes and frees communicators for
+ * ever has no more areas than it had communicators with such collectives at one time, and its peers map each area once. An area is
+ * free again when the other processes have taken what lies in it. The process looks for that when the communicator is freed, and
+ * again when it wants the next area.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_module.c
- * The module of a communicator: made, put in front of what is there, and gone.
+ * The module of a communicator: it is made, put in front of the functions that are there, and freed.
  */
 #include "dn_config.h"
 

@@ -6,12 +6,12 @@
  * Nonblocking barriers, short broadcasts and reductions: started by their call, or by MPI_Start() where they are persistent; completed
  * by Open MPI's progress.
  *
- * A module's operations queue for its tree, which has one under way. From the call of the first until the last is complete,
- * the tree belongs to the holder of the lock; a blocking collective waits for that (coll_llcm_drain()). Nothing is called
- * under the lock that may come back here: requests are completed, and communicators released, after it.
+ * A module's operations queue for its tree, which has one operation under way. From the call of the first operation until the last is
+ * complete, only the holder of the lock uses the tree; a blocking collective waits until then (coll_llcm_drain()). No function that may
+ * come back here is called under the lock: requests are completed, and communicators released, after the lock is let go.
  *
- * Persistent requests are started in any order, which may be another one in each process, also among other collectives. So each
- * has a tree of its own, which is set up when the request is made. There is one operation at a time on it.
+ * Each process may start persistent requests in another order, also between other collectives. So each persistent request
+ * has a tree of its own, which is set up when the request is made. On this tree there is one operation at a time.
  */
 #include "dn_config.h"
 

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_setup.c
- * A communicator's tree: agreed on in its first collective, given back with it.
+ * A communicator's tree: the processes agree on it in the first collective, and give it back when the communicator is freed.
  */
 #include "dn_config.h"
 
