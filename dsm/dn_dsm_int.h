@@ -75,7 +75,7 @@
 #include "dn_dsm_note.h"
 #include "dn_dsm_op.h"
 
-/** Notices that a lock, or a process, keeps for others. Who is further behind drops all copies. */
+/** Notices that a lock, or a process, keeps for other processes. A process that is further behind drops all copies. */
 #define DN_DSM_LOG 512u
 /** Blocks of one transfer. */
 #define DN_DSM_BLOCKS 4096u
@@ -118,7 +118,7 @@ typedef struct dn_dsm_run {
 } dn_dsm_run_t;
 #define DN_DSM_RUN_WROTE (UINT32_C(1) << 31)
 
-/** What each process tells the others in a call that all make; DN_DSM_TELL bytes where there is room, else less runs. */
+/** What each process tells the others in a call that all processes make. Where there is less room, the message has fewer runs. */
 typedef struct dn_dsm_tell {
     uint32_t call; /**< dn_dsm_call_t, and of a reduction its DN_DSM_CALL_FOLD() */
     uint32_t runs; /**< written or fetched pages */
@@ -151,12 +151,12 @@ typedef struct dn_dsm_word {
 
 /** Two lines of LLCM for each lock. */
 typedef struct dn_dsm_lines {
-    uint64_t seq;   /**< dn_dsm_word_t::seq, from who hands the lock over */
+    uint64_t seq;   /**< dn_dsm_word_t::seq, from the process that hands the lock over */
     uint32_t count; /**< notes beside it, the last ones before seq */
     dn_dsm_note_t note[3];
     uint64_t spare;
     uint64_t flag; /**< dn_dsm_lock_t::turn: it is handed over */
-    uint64_t next; /**< 1 + rank, and turn << 16, of who waits for us; 0: nobody yet */
+    uint64_t next; /**< 1 + rank, and turn << 16, of the process that waits for this process; 0: none yet */
     uint64_t pad[7];
 } dn_dsm_lines_t;
 _Static_assert(128 == sizeof(dn_dsm_lines_t) && DN_AOTF_LINE_MAX == offsetof(dn_dsm_lines_t, flag),
@@ -164,8 +164,8 @@ _Static_assert(128 == sizeof(dn_dsm_lines_t) && DN_AOTF_LINE_MAX == offsetof(dn_
 
 /** A lock, in this process. */
 typedef struct dn_dsm_lock {
-    pthread_mutex_t mutex; /**< held by the thread that has it, or waits for another process */
-    uintptr_t owner;       /**< a number of the thread that has it; 0: none has. Atomic */
+    pthread_mutex_t mutex; /**< held by the thread that has the lock, or waits for another process */
+    uintptr_t owner;       /**< a number of the thread that has the lock; 0: no thread has it. Atomic */
     uint64_t turn;         /**< times that this process has asked for it */
     uint64_t seq;          /**< notices of it that were heard */
     uint64_t told;         /**< dn_dsm_notes_t::stamp of what it was told */

@@ -67,8 +67,8 @@ typedef struct dn_fault_peer {
     dn_peer_ops_t inner; /**< the device's and port's own */
     uint64_t random;     /**< state of the generator: a counter, so that drawing needs no lock */
     dn_lock_t lock;      /**< of all below */
-    uint32_t
-        killed; /**< not 0: no call reaches the peer any more: the schedule has killed it, or it was lost */
+    /** not 0: no call reaches the peer any more: the schedule has killed it, or it was lost */
+    uint32_t killed;
     int killed_told;
     int releasing; /**< one thread at a time takes from the queue, so that order is kept */
     unsigned held;

@@ -70,9 +70,9 @@ enum dn_bbr_state { DN_BBR_STARTUP, DN_BBR_DRAIN, DN_BBR_PROBE_BW, DN_BBR_PROBE_
 typedef struct dn_bbr_stamp {
     uint64_t delivered;
     uint64_t delivered_at;
-    uint64_t
-        first_at; /**< sending time of the packet that was acknowledged last before this packet was sent */
-    int limited;  /**< by the program, which had no more to send */
+    /** sending time of the packet that was acknowledged last before this packet was sent */
+    uint64_t first_at;
+    int limited; /**< by the program, which had no more to send */
 } dn_bbr_stamp_t;
 
 typedef struct dn_bbr {

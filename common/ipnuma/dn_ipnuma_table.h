@@ -59,8 +59,8 @@ typedef struct dn_ipnuma_region {
     uint64_t len;
     uint8_t *base;
     uint32_t peer; /**< IPv4 address in the byte order of the host */
-    uint32_t
-        mask; /**< the bits of `peer` that count; 0: the region lets in every process that has proved its identity */
+    /** the bits of `peer` that count; 0: the region lets in every process that has proved its identity */
+    uint32_t mask;
 } dn_ipnuma_region_t;
 
 typedef struct dn_ipnuma_regions {

@@ -100,8 +100,8 @@ typedef struct dn_ofi_buffer {
     uint32_t room;
     uint32_t size;  /**< bytes in the buffer */
     uint32_t lines; /**< of credit */
-    uint32_t
-        later; /**< of a message received: 1: only the core processor's handler can do what the message asks for */
+    /** of a message received: 1: only the core processor's handler can do what the message asks for */
+    uint32_t later;
     _Alignas(8) uint8_t bytes[];
 } dn_ofi_buffer_t;
 
@@ -446,10 +446,10 @@ typedef struct dn_ofi {
     size_t rma_iov_limit;
     size_t inject;
     uint32_t tx_left; /**< operations that the provider still takes */
-    uint32_t
-        tx_words; /**< the last so many are for words only: a peer that gets no answer gives this process up */
-    uint32_t
-        tx_most; /**< most messages of one stream at the provider: a peer that takes none leaves room for other peers */
+    /** the last so many are for words only: a peer that gets no answer gives this process up */
+    uint32_t tx_words;
+    /** most messages of one stream at the provider: a peer that takes none leaves room for other peers */
+    uint32_t tx_most;
     uint32_t rx_want; /**< receives to be kept posted */
     uint32_t rx_posted;
 

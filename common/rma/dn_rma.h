@@ -97,8 +97,8 @@ typedef struct dn_rma_control {
     uint32_t pad_lock[13];
     uint32_t accumulates; /**< the guard of accumulates: 1 + the rank of its owner; 0: free */
     uint32_t longs;       /**< written with the guard: bytes of long accumulates since the gate was opened */
-    uint32_t
-        most; /**< written with the guard: when `longs` reaches it, the gate is closed; 0: DN_RMA_CLOSE */
+    /** written with the guard: when `longs` reaches it, the gate is closed; 0: DN_RMA_CLOSE */
+    uint32_t most;
     uint32_t
         shorts; /**< written with the guard: worth of short accumulates since the gate was closed, less the bytes of long ones */
     uint32_t pad_accumulates[12];
@@ -255,8 +255,8 @@ typedef struct dn_rma_far {
     dn_choice_t choice[2][DN_RMA_CHOICES]; /**< of gets, and of puts, in ns: dn_rma_batch.c */
     struct dn_rma_batch *batch[2];         /**< of gets, and of puts; NULL: no batch */
     uint32_t pending;                      /**< operations to this process that are not complete */
-    dn_status_t
-        error; /**< of the first failed task without `tells`, until dn_rma_settle() returns it; DN_OK: none */
+    /** of the first failed task without `tells`, until dn_rma_settle() returns it; DN_OK: none */
+    dn_status_t error;
     uint32_t lost;    /**< not 0: the process is lost and will answer nothing; it stays so */
     uint32_t granted; /**< enum dn_rma_grant: has the far process granted its lock to this process? */
     uint32_t locks;   /**< enum dn_rma_locks: does the far process want or hold the lock of this process? */
@@ -265,8 +265,8 @@ typedef struct dn_rma_far {
     uint32_t asked;   /**< parts of accumulates to the far process that are not answered */
     dn_queue_t waits; /**< accumulates from the far process that wait for the guard (dn_rma_later.c) */
     uint32_t later;   /**< number of accumulates in `waits`, and the accumulate that is tried now */
-    struct dn_ship_out
-        *layouts;           /**< layouts of this process that were sent to the far process; NULL: none yet */
+    /** layouts of this process that were sent to the far process; NULL: none yet */
+    struct dn_ship_out *layouts;
     struct dn_ship_in *its; /**< layouts that came from the far process; NULL: none yet */
 } dn_rma_far_t;
 
@@ -274,8 +274,8 @@ struct dn_rma_win {
     dn_rma_t *rma;
     int rank;
     int size;
-    bool
-        crowded; /**< processes share cores: a process that waits in a loop may keep the other process from running */
+    /** processes share cores: a process that waits in a loop may keep the other process from running */
+    bool crowded;
     bool dynamic;  /**< displacements are addresses, and dn_rma_config_t::find knows which are legal */
     uint8_t *base; /**< of this process' memory; NULL for a dynamic one */
     uint64_t len;
@@ -283,11 +283,11 @@ struct dn_rma_win {
     dn_rma_target_t *target;   /**< by rank */
     dn_rma_far_t *far;         /**< by rank; NULL: there are no far processes */
     uint64_t handle;           /**< names the window in messages; used where there are far processes */
-    uint32_t
-        holders; /**< how many use the window: messages at work, and requests that wait. It is not freed meanwhile */
+    /** how many use the window: messages at work, and requests that wait. It is not freed meanwhile */
+    uint32_t holders;
     pthread_mutex_t lock; /**< of batches */
-    pthread_mutex_t
-        asking; /**< held by the thread that sends an accumulate, with its layout; held also while that waits */
+    /** held by the thread that sends an accumulate, with its layout; held also while that waits */
+    pthread_mutex_t asking;
     void *user; /**< the face's */
 };
 
@@ -372,16 +372,16 @@ struct dn_rma_task {
     dn_comp_t comp; /**< first: what libdimmnet gives back */
     /** Called once, when the operation is complete: the task is the caller's again. NULL: the task is freed by free(). */
     void (*end)(dn_rma_task_t *task, dn_status_t status);
-    bool
-        tells; /**< set by the caller: an error is reported to `end` only, and dn_rma_settle() does not return it */
+    /** set by the caller: an error is reported to `end` only, and dn_rma_settle() does not return it */
+    bool tells;
     bool fetches;         /**< set by the caller: the old values go to `result` */
     dn_rma_side_t result; /**< set by the caller */
     dn_rma_far_t *far;
     dn_rma_t *rma;
     uint64_t handle; /**< for answers; DN_HANDLE_NONE: the task gets no answers */
     uint32_t parts;  /**< parts that are not answered */
-    uint32_t
-        holders; /**< how many use the task: it does not end before all are done, even if all parts are answered */
+    /** how many use the task: it does not end before all are done, even if all parts are answered */
+    uint32_t holders;
     dn_status_t error;       /**< of the first part that failed */
     dn_rma_region_t *region; /**< where the answer to dn_rma_ask_region() goes; NULL: another operation */
 };

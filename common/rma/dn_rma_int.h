@@ -69,8 +69,8 @@ enum {
     DN_RMA_COMPARES = 4, /**< compare_and_swap: first the new value, then the value to compare with */
     DN_RMA_EXCLUSIVELY = 8, /**< DN_RMA_LOCK */
     DN_RMA_NEVER = 16,      /**< DN_RMA_GRANT */
-    DN_RMA_BY_BLOCKS =
-        32, /**< `count` blocks, by their offset from `at`, which hold the data of this part only */
+    /** `count` blocks, by their offset from `at`, which hold the data of this part only */
+    DN_RMA_BY_BLOCKS = 32,
 };
 
 typedef struct dn_rma_head {

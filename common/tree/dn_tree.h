@@ -74,8 +74,8 @@ typedef struct dn_tree_config {
     uint32_t radix; /**< most members of a group: 2..DN_TREE_RADIX_MAX */
     uint32_t
         depth; /**< lines of a link in each direction: a power of two, 4..DN_TREE_DEPTH_MAX; more where dn_tree_shape.c says so */
-    const dn_tree_place_t
-        *place; /**< of each rank, lent for the call; NULL: all ranks are at the same place */
+    /** of each rank, lent for the call; NULL: all ranks are at the same place */
+    const dn_tree_place_t *place;
 } dn_tree_config_t;
 
 /** What a process has to tell the other processes: its LLCM offsets by level. */

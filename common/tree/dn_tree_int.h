@@ -49,8 +49,8 @@ typedef struct dn_tree_link {
     uint32_t acked;      /**< lines sent that are known to be taken: at most depth less than `sent` */
     uint32_t told;       /**< lines taken that the peer has been told of: at most depth less than `taken` */
     uint32_t depth;      /**< lines in each direction: a power of two */
-    uint32_t
-        defers; /**< not 0: the credit word is written between two tests only, since a write takes long */
+    /** not 0: the credit word is written between two tests only, since a write takes long */
+    uint32_t defers;
 } dn_tree_link_t;
 
 _Static_assert(64 == sizeof(dn_tree_link_t), "a link is looked at in one line");
@@ -63,8 +63,8 @@ typedef struct dn_tree_group {
     uint32_t depth; /**< lines of a link */
     int mapped;     /**< lines come without dn_progress() */
     uint32_t batch; /**< most lines that go together to each other member */
-    uint32_t *
-        start; /**< members + 1 positions: member i stands for the positions from start[i] to start[i + 1] - 1 */
+    /** members + 1 positions: member i stands for the positions from start[i] to start[i + 1] - 1 */
+    uint32_t *start;
     dn_tree_link_t *link; /**< by member; the entry of this process is not used */
 } dn_tree_group_t;
 
@@ -118,8 +118,8 @@ typedef struct dn_tree_op {
 } dn_tree_op_t;
 
 struct dn_tree {
-    dn_tree_link_t
-        *pair; /**< in a tree of two processes: the link to the other; NULL: there are more than two */
+    /** in a tree of two processes: the link to the other; NULL: there are more than two */
+    dn_tree_link_t *pair;
     int failed;
     int debts;     /**< not 0: some peer is still to be told what was taken */
     uint32_t mark; /**< of the next exchange: DN_TREE_MARK or 0 */
