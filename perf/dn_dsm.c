@@ -21,8 +21,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "dn_bench.h"
 #include "dn_dsm.h"
 
 enum {
@@ -57,10 +57,7 @@ static void barrier(void)
 
 static double microseconds(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e6 * (double) now.tv_sec + 1e-3 * (double) now.tv_nsec;
+    return 1e-3 * (double) dn_bench_now_ns();
 }
 
 static void expect(uint64_t is, uint64_t should, const char *what)
@@ -72,20 +69,11 @@ static void expect(uint64_t is, uint64_t should, const char *what)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 /** Rank 0 prints what has been measured by rank @p by. */
 static void print(const char *name, uint32_t by, double *times)
 {
-    double median;
+    double median = rank == by ? dn_bench_median(times, ROUNDS) : 0;
 
-    qsort(times, ROUNDS, sizeof(*times), by_size);
-    median = rank == by ? times[ROUNDS / 2] : 0;
     need(dn_dsm_reduce(dsm, DN_DSM_SUM, &median, 1), "dn_dsm_reduce");
     if (0 == rank) {
         printf("%-8s %10.3f\n", name, median);
