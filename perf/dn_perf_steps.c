@@ -72,7 +72,8 @@ static int many_word(const perf_t *perf, int i)
     return PERF_WORD_MANY + i % in_turn * perf->test->apart + i / in_turn % perf->test->apart;
 }
 
-/* What AOTF i of many stores. A word has another value in each turn, also where it has one byte, of which a turn is a multiple. */
+/* The value that AOTF i of many stores. It differs from turn to turn. The number of the turn is added since the words of a turn are a
+ * multiple of the values of one byte. */
 static uint64_t many_value(const perf_t *perf, int i)
 {
     uint64_t mask = 8 == perf->size ? UINT64_MAX : (1ull << (8 * perf->size)) - 1;

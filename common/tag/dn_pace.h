@@ -106,8 +106,8 @@ typedef struct dn_pace {
 /** The bit of DN_PACE_FLOW_ALL for messages of @p len bytes; 0: they are too long to flow. */
 DN_API uint32_t dn_pace_flow_bit(size_t len);
 
-/** Messages of @p len bytes by which a way is tried at first. PIECES get few where the cores are known to be far, since pieces may be
- * far slower than the other ways. @param[in] way  Less than DN_PACE_WAYS. */
+/** Messages of @p len bytes by which a way is tried at first. PIECES get few messages, since pieces may be far slower than the other ways;
+ * but where the cores are known to be near, PIECES get so many that their memory becomes warm. @param[in] way  Less than DN_PACE_WAYS. */
 DN_API unsigned dn_pace_first_tries(const dn_pace_t *pace, enum dn_pace_way way, size_t len);
 /** Messages of @p len bytes by which a way is tried later. PIECES get so many that their memory becomes warm. */
 DN_API unsigned dn_pace_tries(enum dn_pace_way way, size_t len);
