@@ -39,21 +39,21 @@
 
 #define DN_BBR_WINDOW_FIRST (64u << 10)     /**< InitialCwnd */
 #define DN_BBR_WINDOW_LEAST (8u << 10)      /**< BBRMinPipeCwnd: four packets of an Ethernet */
-#define DN_BBR_QUANTUM      (96u << 10)     /**< send_quantum at most: a row of datagrams */
-#define DN_BBR_QUANTUM_NS   UINT64_C(20000) /**< and at a rate, the bytes of so long */
-#define DN_BBR_CREDIT_NS \
-    UINT64_C(200000)            /**< for which a sender that was idle, or late, may go ahead of its rate */
-#define DN_BBR_ROUNDS       10u /**< BtlBwFilterLen */
+#define DN_BBR_QUANTUM      (96u << 10)     /**< most bytes of send_quantum: a row of datagrams */
+#define DN_BBR_QUANTUM_NS   UINT64_C(20000) /**< send_quantum is no more than the bytes of so long */
+/** Time by which a sender that was idle, or late, may go ahead of its rate. */
+#define DN_BBR_CREDIT_NS    UINT64_C(200000)
+#define DN_BBR_ROUNDS       10u                  /**< BtlBwFilterLen */
 #define DN_BBR_RTT_NS       UINT64_C(1000000000) /**< RTpropFilterLen */
 #define DN_BBR_PROBE_RTT_NS UINT64_C(2000000)    /**< ProbeRTTDuration */
 #define DN_BBR_HIGH_1000    2885u                /**< BBRHighGain: 2/ln 2 */
 #define DN_BBR_WINDOW_1000  2000u                /**< cwnd_gain of PROBE_BW */
-#define DN_BBR_FULL_ROUNDS  3u                   /**< without a quarter more, after which a path is full */
+#define DN_BBR_FULL_ROUNDS  3u /**< after so many rounds with less growth than a quarter, a path is full */
 
-#define DN_BBR_POLICED_LOST   5u /**< lt_loss_thresh: one packet in so many is lost, */
-#define DN_BBR_POLICED_ROUNDS 4u /**< lt_intvl_min_rtts: for so long, */
-#define DN_BBR_POLICED_BYTES \
-    DN_BBR_WINDOW_FIRST /**< and of no fewer bytes: one packet of a few is lost by chance */
+#define DN_BBR_POLICED_LOST   5u /**< lt_loss_thresh: a link drops too much if it drops one byte in so many */
+#define DN_BBR_POLICED_ROUNDS 4u /**< lt_intvl_min_rtts: rounds over which losses are counted, at least */
+/** Bytes over which losses are counted, at least: of a few packets, one may be lost by chance. */
+#define DN_BBR_POLICED_BYTES DN_BBR_WINDOW_FIRST
 
 enum dn_bbr_state { DN_BBR_STARTUP, DN_BBR_DRAIN, DN_BBR_PROBE_BW, DN_BBR_PROBE_RTT };
 
@@ -63,7 +63,7 @@ enum dn_bbr_state { DN_BBR_STARTUP, DN_BBR_DRAIN, DN_BBR_PROBE_BW, DN_BBR_PROBE_
 /** The pacer's lowest rate, in bytes in a second: a packet does not wait for long when a measured rate is wrong. */
 #define DN_BBR_RATE_LEAST UINT64_C(1000000)
 
-/** A division for each change of the rate, and none for each packet. */
+/** The pacer keeps the time of 2^DN_BBR_GAP_BITS bytes. So it divides at each change of the rate, and not at each packet. */
 #define DN_BBR_GAP_BITS 20
 
 /** A record for each packet: how much was delivered when the packet was sent. */
@@ -72,7 +72,7 @@ typedef struct dn_bbr_stamp {
     uint64_t delivered_at;
     /** sending time of the packet that was acknowledged last before this packet was sent */
     uint64_t first_at;
-    int limited; /**< by the program, which had no more to send */
+    int limited; /**< not 0: the program had no more to send */
 } dn_bbr_stamp_t;
 
 typedef struct dn_bbr {
@@ -80,15 +80,15 @@ typedef struct dn_bbr {
     uint64_t most;   /**< the largest window */
     uint64_t window; /**< bytes that may be on their way */
     uint64_t rate;   /**< bytes in a second at which they go; 0: as fast as they can */
-    uint64_t gap_ns; /**< that 2^DN_BBR_GAP_BITS bytes take at that rate; 0, too */
-    uint64_t due_at; /**< when the pacer lets the next go */
+    uint64_t gap_ns; /**< nanoseconds of 2^DN_BBR_GAP_BITS bytes at that rate; 0: as fast as they can */
+    uint64_t due_at; /**< when the pacer lets the next packet go, without credit */
 
     uint64_t delivered; /**< bytes delivered, in all */
     uint64_t acked;     /**< `delivered` at the last update */
     uint64_t delivered_at;
     uint64_t first_at;
-    uint64_t
-        limited; /**< packets are limited by the program until so many bytes are delivered; 0: they are not */
+    /** the program limits packets until so many bytes are delivered; 0: it does not limit packets */
+    uint64_t limited;
     dn_bbr_stamp_t newest; /**< of the newest packet that this acknowledgement names */
     uint64_t newest_at;    /**< 1 + its sending time; 0: the acknowledgement names no packet */
 
@@ -99,11 +99,11 @@ typedef struct dn_bbr {
     uint64_t least_ns, least_at;      /**< the shortest round trip, and its time; 0: not known */
     uint64_t full_bw; /**< in STARTUP: the bandwidth that has to grow by a quarter, or the path is full */
     uint32_t full_rounds;
-    uint64_t span_got, span_lost; /**< bytes, in some rounds, */
-    uint64_t span_ns;             /**< for which something was on its way */
-    uint32_t span_rounds;
-    uint32_t phase;       /**< of PROBE_BW */
-    uint64_t probe_until; /**< end of PROBE_RTT; 0: too many bytes are still on their way */
+    uint64_t span_got, span_lost; /**< bytes delivered, and lost, since losses were last judged */
+    uint64_t span_ns;             /**< time in which these bytes were delivered */
+    uint32_t span_rounds;         /**< rounds since then */
+    uint32_t phase;               /**< of PROBE_BW */
+    uint64_t probe_until;         /**< end of PROBE_RTT; 0: too many bytes are still on their way */
 } dn_bbr_t;
 
 /** @param[in] most  Bytes of the largest window. */

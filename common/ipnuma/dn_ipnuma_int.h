@@ -20,8 +20,8 @@
  *   dn_ipnuma_socket   UDP
  *   dn_ipnuma          the device's table
  *
- * ipnuma->lock guards everything. The thread holds the lock, too, while it works on what came. Handlers and completions run in
- * progress, without the lock.
+ * ipnuma->lock guards all data of the device. The service thread, too, holds the lock while it works on TLPs that came. Handlers and
+ * completions run in calls of the program, without the lock.
  */
 #ifndef DN_IPNUMA_INT_H
 #define DN_IPNUMA_INT_H
@@ -39,27 +39,27 @@
 #include "dn_thread.h"
 #include "dn_xfer.h"
 
-/** A sender may have so many times ring_lines (of the configuration) lines of 64 bytes in messages that wait here. */
+/** Credit of a sender: so many times ring_lines (of the configuration) lines of 64 bytes, in messages that wait at this process. */
 #define DN_IPNUMA_RINGS      8u
 #define DN_IPNUMA_CREDIT_MAX (1u << 20)
 #define DN_IPNUMA_BOTF_MAX   (65u * 1024)
 #define DN_IPNUMA_BOTF_MIN   576u
 #define DN_IPNUMA_INLINE     56u
-/** Reads, flushes and atomics with a PC that have no answer yet, as many as there are tags. */
+/** Most reads, flushes and atomic operations with a PC that have no answer yet: there are so many tags. */
 #define DN_IPNUMA_TAGS 256u
 /** Bytes of writes and reads that are under way with a PC before the next operation has to wait. */
 #define DN_IPNUMA_AHEAD_MAX (256u << 10)
-/** HELLO and PROOF are said again after so long, then after twice as long each time. */
+/** A process repeats HELLO or PROOF after this time. The time doubles at each repetition, until it exceeds DN_IPNUMA_GREET_MOST_NS. */
 #define DN_IPNUMA_GREET_NS      UINT64_C(4000000)
 #define DN_IPNUMA_GREET_MOST_NS UINT64_C(500000000)
 #define DN_IPNUMA_BUCKETS       1024u
-/** Slots for datagrams that come: one system call fills up to so many. */
+/** Slots for datagrams that come: one system call fills at most so many slots. */
 #define DN_IPNUMA_BATCH 16u
 /** Most characters of the name of an interface, or of an address, with the end of the text. */
 #define DN_IPNUMA_NAME 64u
 /** Most log lines that wait until the lock is let go. */
 #define DN_IPNUMA_LATER 4u
-/** For so long, at most, closing waits for what is on its way. */
+/** Longest time that closing waits for bytes on their way. */
 #define DN_IPNUMA_LINGER_NS UINT64_C(1000000000)
 
 typedef struct dn_ipnuma dn_ipnuma_t;
@@ -71,7 +71,7 @@ typedef struct dn_ipnuma_message {
     struct dn_ipnuma_message *next;
     uint32_t len;
     uint32_t have; /**< bytes that have come */
-    uint32_t cost; /**< of credit */
+    uint32_t cost; /**< credit that the message uses */
     uint8_t channel;
     uint8_t tag;
     _Alignas(8) uint8_t bytes[];
@@ -125,13 +125,13 @@ typedef struct dn_ipnuma_pc {
     int pidfd;              /**< of the other process, if it is on this host; else -1; or DN_PROCESS_ENDED */
     dn_ipnuma_peer_t *peer; /**< NULL: the other process is no peer now */
     int joined;             /**< the other process has said JOIN, and not LEAVE since */
-    int joins;              /**< this process has */
+    int joins;              /**< this process has said JOIN, and not LEAVE since */
     uint64_t applied;       /**< link.applied at the last look */
-    uint64_t applied_at;    /**< since when `applied` has not changed, while something was on its way */
+    uint64_t applied_at;    /**< since when `applied` has not changed, while bytes were on their way */
     int silent; /**< the other process was silent for too long, or takes nothing: it is about to be given up */
-    int one_by_one; /**< the path takes no rows of datagrams from the kernel */
+    int one_by_one; /**< the kernel does not send rows of datagrams on this path */
 
-    uint64_t credit_at; /**< for credit */
+    uint64_t credit_at; /**< when this process last asked for credit */
 
     dn_ipnuma_link_counts_t counted; /**< what dn_ipnuma_pc_count() has counted of link.counts */
 
@@ -140,16 +140,16 @@ typedef struct dn_ipnuma_pc {
         dn_auth_root_t root;
         dn_auth_side_t ours, theirs;
         dn_auth_pair_t pair;
-        uint64_t since;
-        uint64_t at; /**< when HELLO or PROOF is said next; 0: no more */
-        uint64_t gap;
+        uint64_t since; /**< when the entry was made */
+        uint64_t at;    /**< when HELLO or PROOF is said next; 0: HELLO at once, PROOF never */
+        uint64_t gap;   /**< the pause behind that */
     } greet;
 
     /** Requests of this process, oldest first. */
     dn_ipnuma_request_t request[DN_IPNUMA_TAGS];
     uint32_t requests, answered; /**< in all; they wrap */
-    uint64_t wanted;             /**< bytes of their data */
-    dn_fifo_t sending;           /**< dn_ipnuma_op_t that are not all in the stream */
+    uint64_t wanted;             /**< bytes of data that answers are still to bring */
+    dn_fifo_t sending;           /**< dn_ipnuma_op_t of which a part is not in the stream yet */
 
     /** Requests of the other side, oldest first. */
     dn_ipnuma_reply_t reply[DN_IPNUMA_TAGS];
@@ -159,8 +159,8 @@ typedef struct dn_ipnuma_pc {
     dn_ipnuma_message_t *partial; /**< a message of which more is to come */
     uint64_t waiting_cost;        /**< credit of messages that came, and that no handler has taken */
 
-    struct dn_ipnuma_pc *next;   /**< of all */
-    struct dn_ipnuma_pc *bucket; /**< of those whose token is alike */
+    struct dn_ipnuma_pc *next;   /**< in dn_ipnuma_t::pcs */
+    struct dn_ipnuma_pc *bucket; /**< the next in the same bucket of tokens */
 } dn_ipnuma_pc_t;
 
 extern const uint32_t dn_ipnuma_pc_turns[], dn_ipnuma_peer_turns[];
@@ -188,13 +188,13 @@ struct dn_ipnuma_peer {
     dn_peer_base_t base;
     dn_ipnuma_pc_t *pc; /**< NULL: this process itself */
     enum dn_ipnuma_owner owner;
-    int contends;
+    int contends;                      /**< not 0: the peer runs only on cores where this process may run */
     dn_ipnuma_message_t *first, *last; /**< for handlers */
-    uint64_t waiting;                  /**< bytes of these messages, where a process sends to itself */
-    uint32_t depth;                    /**< its handlers that run now, one inside the other */
-    int queued;                        /**< in ipnuma->ready */
+    uint64_t waiting; /**< this process itself: credit of messages that no handler has taken */
+    uint32_t depth;   /**< its handlers that run now, one inside the other */
+    int queued;       /**< in ipnuma->ready */
     dn_queue_item_t ready;
-    uint32_t ops; /**< that were not signalled yet */
+    uint32_t ops; /**< operations that were not signalled yet */
     struct dn_ipnuma_peer *next;
 };
 
@@ -244,7 +244,7 @@ typedef struct dn_ipnuma_applicant {
 enum dn_ipnuma_service_state {
     DN_IPNUMA_NO_THREAD,
     DN_IPNUMA_LISTENS, /**< the thread wakes when a datagram comes */
-    DN_IPNUMA_NAPS,    /**< the program looks itself: the thread wakes when the program stops doing so */
+    DN_IPNUMA_NAPS, /**< the program looks at the network: the thread wakes when the program stops doing so */
 };
 
 struct dn_ipnuma {
@@ -284,14 +284,15 @@ struct dn_ipnuma {
     uint32_t *bell;    /**< of this process */
     int unmet;         /**< not 0: there are strangers */
     uint32_t reap;     /**< some peer may be freed */
-    int told;
+    int told;          /**< not 0: it was logged that a process has another auth */
     int closing;
-    uint64_t turns;                         /**< turns of the program */
-    uint64_t turned_at;                     /**< time of the last turn of any thread */
-    int fast;                               /**< not 0: that turn came soon after the turn before it */
-    int busy;                               /**< something was on its way, or owed */
-    uint32_t vain;                          /**< looks since then in which nothing was */
-    uint64_t refused_writes, refused_reads; /**< counted, as are the counters of the links */
+    uint64_t turns;     /**< turns in which the program has looked at the network */
+    uint64_t turned_at; /**< time of the last turn of any thread */
+    int fast;           /**< not 0: that turn came soon after the turn before it */
+    int busy;           /**< not 0: in that turn packets were on their way, or owed */
+    uint32_t vain;      /**< calls of progress in a row that found nothing to do */
+    /** accesses of other processes that no shared region has let in */
+    uint64_t refused_writes, refused_reads;
 
     /** Log lines for dn_ipnuma_unlock_and_say(). */
     struct {
@@ -302,10 +303,10 @@ struct dn_ipnuma {
     struct {
         enum dn_ipnuma_service_state state;
         pthread_t thread;
-        int event;        /**< wakes the thread */
-        dn_lull_t lull;   /**< while the thread naps */
-        int ends;         /**< not 0: the thread is to end */
-        int reads;        /**< not 0: the thread takes what comes, and not the program */
+        int event;      /**< wakes the thread */
+        dn_lull_t lull; /**< while the thread naps */
+        int ends;       /**< not 0: the thread is to end */
+        int reads; /**< not 0: the present turn is the thread's, or of dn_ipnuma_linger(); 0: the program's */
         uint64_t wake_at; /**< when the thread wakes by itself; 0: it is awake, or about to look again */
         dn_awake_t awake;
         uint64_t look_at; /**< when the thread looks after silent processes next */
@@ -345,11 +346,13 @@ void dn_ipnuma_share_llcm(dn_ipnuma_t *ipnuma);
 
 /** @name dn_ipnuma_socket.c */
 /** @{ */
-/** Open the socket: on the interface or the IPv4 address that is named. NULL: the first that leads out of this host, or loopback. */
+/** Open the socket. @param[in] argument  An interface, or an IPv4 address. "": the first interface that leads out of this host; or else
+ * loopback. */
 dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument);
 void dn_ipnuma_socket_close(dn_ipnuma_t *ipnuma);
 /** Most bytes of a datagram that the path to a process takes whole, as far as the kernel knows. */
 uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where);
+/** Send a datagram, which may be lost. @return 0: this process has no room for it now. */
 int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *where, const void *bytes,
                           size_t len);
 /** Send a row of datagrams: dn_ipnuma_link_ops_t::emit. */
@@ -373,7 +376,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_named(const dn_ipnuma_t *ipnuma, uint64_t token);
 /** Enter a connection into the table by this token of this process; and take it out. */
 void dn_ipnuma_pc_list(dn_ipnuma_pc_t *pc, uint64_t token);
 void dn_ipnuma_pc_unlist(dn_ipnuma_pc_t *pc);
-/** A side of a connection, but for the random bytes. */
+/** Fill in a side of a connection, except its random bytes. */
 void dn_ipnuma_side(const dn_ipnuma_where_t *where, uint32_t pid, dn_auth_side_t *side);
 /** @} */
 
@@ -387,6 +390,7 @@ void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now);
 void dn_ipnuma_arrived(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now);
 /** Forget applicants that have sent no PROOF for a long time; all: every applicant. */
 void dn_ipnuma_expire(dn_ipnuma_t *ipnuma, int all, uint64_t now);
+/** Has the address of a process possible values? */
 int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where);
 /** @} */
 
@@ -406,7 +410,7 @@ dn_status_t dn_ipnuma_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ipnuma_atomic(dn_peer_t *peer, const dn_amo_t *amo);
 /** Put more of the operations into the stream. */
 void dn_ipnuma_advance(dn_ipnuma_pc_t *pc);
-/** Handle an answer. @return 0: it answers no request of this process. */
+/** Handle an answer. @return 0: the answer does not fit the oldest open request of this process. */
 int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp);
 /** End the operations of a peer: signalled with DN_ERR_UNREACH, or dropped. */
 void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal);
@@ -429,9 +433,10 @@ dn_status_t dn_ipnuma_fence(dn_peer_t *peer);
 uint32_t dn_ipnuma_cost(size_t len);
 /** Join, if this process has not joined yet, and look whether operations may go to a peer. The lock is held. */
 dn_status_t dn_ipnuma_enter(dn_ipnuma_peer_t *peer);
-/** There was no room: look once more at the network, and now and then whether the peer lives. @return DN_ERR_AGAIN or DN_ERR_UNREACH. */
+/** An operation found no room: send bodies that wait, and, now and then, ask for credit and look whether the peer lives.
+ * @return DN_ERR_AGAIN or DN_ERR_UNREACH. */
 dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer);
-/** Send TLPs that were appended now, or leave them to the next turn. */
+/** Send TLPs that were appended. While stores gather, a later call or turn sends them. */
 void dn_ipnuma_go(dn_ipnuma_pc_t *pc);
 /** @} */
 
@@ -454,7 +459,9 @@ void dn_ipnuma_leave(dn_ipnuma_pc_t *pc, enum dn_tlp_message what);
 void dn_ipnuma_kill(dn_ipnuma_pc_t *pc, enum dn_peer_doubt why);
 /** Tell the port of the strangers. Needs the port's lock, too. */
 void dn_ipnuma_meet(dn_ipnuma_t *ipnuma);
+/** Note that progress has to run handlers for a peer's messages. */
 void dn_ipnuma_make_ready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer);
+/** Take a peer out of the queue of peers whose handlers progress runs. */
 void dn_ipnuma_unready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer);
 /** Free the peers that are over. Without the lock. */
 void dn_ipnuma_reap(dn_ipnuma_t *ipnuma);
@@ -466,13 +473,13 @@ int dn_ipnuma_find_dead(dn_ipnuma_t *ipnuma);
 /** @{ */
 int dn_ipnuma_progress(dn_iface_t *iface);
 int dn_ipnuma_recv(dn_peer_base_t *peer, int max);
-/** Read what came, and do all work that is due. @return datagrams. */
+/** Read the datagrams that came, and do all work that is due. @return as dn_ipnuma_socket_receive(). */
 int dn_ipnuma_turn(dn_ipnuma_t *ipnuma);
 /** Tell the thread that a packet was sent, so that it keeps the timers. */
 void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_start(dn_ipnuma_t *ipnuma);
 void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma);
-/** Wait for a while until what is on its way has arrived. */
+/** Wait, at most for DN_IPNUMA_LINGER_NS, until the other processes have done all that was sent. */
 void dn_ipnuma_linger(dn_ipnuma_t *ipnuma);
 /** @} */
 

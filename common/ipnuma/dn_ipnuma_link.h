@@ -33,7 +33,7 @@ typedef struct dn_ipnuma_link_ops {
      * Send datagrams, which may be lost: up to DN_IPNUMA_ROW of DN_IPNUMA_ROW_BYTES in all, each as long as the first, but the last,
      * which may be shorter.
      *
-     * @return how many, from the first on; this process has no room for the others now.
+     * @return how many were sent, from the first on; this process has no room for the others now.
      */
     uint32_t (*emit)(dn_ipnuma_link_t *link, const struct iovec *datagram, uint32_t n);
     /** Do what the next TLP says. @return 1: done; 0: the TLP is wrong; -1: there is no memory for it now, and nothing was done. */
@@ -43,35 +43,35 @@ typedef struct dn_ipnuma_link_ops {
 /** A piece of a stream. */
 typedef struct dn_ipnuma_body {
     struct dn_ipnuma_body *next;
-    uint8_t *
-        tlps; /**< aligned to 8; of one to be sent, DN_IPNUMA_AHEAD bytes lie before them, and the end code behind */
+    /** aligned to 8; in a body to be sent, DN_IPNUMA_AHEAD bytes lie before the TLPs, and the end code behind them */
+    uint8_t *tlps;
     uint64_t offset;
     uint32_t len;
     uint32_t flying; /**< packets on their way that carry it */
 } dn_ipnuma_body_t;
 
-/** Memory of bodies to be sent, whose datagrams lie side by side: a row of full ones is one piece of memory. */
+/** Memory of bodies to be sent. Their datagrams lie side by side: a row of full bodies is one piece of memory. */
 typedef struct dn_ipnuma_slab {
     struct dn_ipnuma_slab *next;
     dn_ipnuma_body_t body[];
 } dn_ipnuma_slab_t;
 
-/** Bodies of the first slab; others have a row. */
+/** Bodies of the first slab. Later slabs have as many bodies as a row has datagrams, and at least so many. */
 #define DN_IPNUMA_SLAB 4u
 /** Bytes of bodies that are kept when all bodies are free: more than a long stream has on its way. */
 #define DN_IPNUMA_SPARE (384u << 10)
 
 /** Counters of a connection, from its begin. The device adds up those of its connections. */
 typedef struct dn_ipnuma_link_counts {
-    uint64_t resent;  /**< pieces that were sent again, as they were lost or seemed so */
-    uint64_t doubled; /**< what came twice */
+    uint64_t resent;  /**< pieces that were sent again, since they were lost or seemed to be */
+    uint64_t doubled; /**< packets and pieces that came twice */
     uint64_t dropped; /**< packets that were not taken: forged, changed on the way, or without room here */
 } dn_ipnuma_link_counts_t;
 
 struct dn_ipnuma_link {
     const dn_ipnuma_link_ops_t *ops;
     dn_auth_mode_t auth;
-    uint8_t *cipher;       /**< DN_AUTH_ENCRYPTED: DN_IPNUMA_ROW_BYTES where packets are made that go now */
+    uint8_t *cipher;       /**< DN_AUTH_ENCRYPTED: DN_IPNUMA_ROW_BYTES for packets while they are sent */
     int keyed;             /**< `in`, `out` and `token` are set: packets can be sent */
     dn_auth_way_t out, in; /**< secrets of both directions */
     uint64_t token;        /**< the other side's name for the connection */
@@ -89,13 +89,13 @@ struct dn_ipnuma_link {
     dn_ipnuma_body_t *waits, *last; /**< not sent yet; the last may have room */
     uint8_t *newest;         /**< the TLP that was appended last: in `last` while `waits` is not NULL */
     dn_ipnuma_body_t *again; /**< lost, by offset */
-    uint64_t refused_at;     /**< when there was no room for a piece, 0: there was */
+    uint64_t refused_at;     /**< when this process had no room to send a piece; 0: it had room */
     int paced;               /**< the pacer holds back what could be sent */
     dn_ipnuma_slab_t *slabs;
-    dn_ipnuma_body_t *spare,
-        *spare_last;         /**< the longest free first, so that those side by side follow each other */
-    uint32_t bodies, spares; /**< of the slabs, and free ones */
-    uint64_t charged;        /**< bytes of messages that were appended, in all: at most `credit` */
+    /** free bodies: the one that has been free for longest is first, so that bodies side by side follow each other */
+    dn_ipnuma_body_t *spare, *spare_last;
+    uint32_t bodies, spares; /**< bodies of all slabs, and free bodies */
+    uint64_t charged;        /**< bytes of messages that were let in, in all: at most `credit` */
     uint64_t credit;
 
     /** The stream from the other side. */
@@ -104,16 +104,18 @@ struct dn_ipnuma_link {
     uint64_t next;    /**< offset that is expected */
     uint64_t ahead;   /**< pieces are taken up to so many bytes ahead of `next` */
     dn_ipnuma_body_t *early;
-    uint64_t
-        starved_at; /**< when there was no memory to do the first of `early`, which is the next piece; 0: there was memory */
-    uint32_t earlies; /**< bodies in `early`: a sender has no more than DN_LOSS_FLYING on their way */
-    uint64_t given;   /**< credit that the other side was given, in all */
-    uint64_t told;    /**< credit that the last packet told */
-    uint32_t owed;    /**< packets that are not acknowledged yet */
+    /** when there was no memory to do the first of `early`, which is the next piece; 0: there was memory */
+    uint64_t starved_at;
+    /** bodies in `early`, at most 2 * DN_LOSS_FLYING: a sender has at most DN_LOSS_FLYING packets on their way */
+    uint32_t earlies;
+    uint64_t given; /**< credit that the other side was given, in all */
+    uint64_t told;  /**< credit that the last packet told */
+    uint32_t owed;  /**< packets that are not acknowledged yet */
     uint64_t owed_at;
     int urgent;      /**< not 0: the sender waits for an acknowledgement */
     uint64_t untold; /**< the least number of the packets that are not acknowledged yet */
-    int late; /**< `untold` is in none of the newest DN_IPNUMA_GAPS_AHEAD ranges: a packet with a piece does not tell it */
+    /** not 0: `untold` is in none of the newest DN_IPNUMA_GAPS_AHEAD ranges, so a packet with a piece does not tell it */
+    int late;
 
     dn_ipnuma_link_counts_t counts;
 };
@@ -126,9 +128,9 @@ typedef struct dn_ipnuma_link_terms {
     uint64_t ahead;    /**< bytes that this side takes ahead */
     uint64_t credit;   /**< bytes of messages that this side may have at the other side */
     uint64_t given;    /**< bytes of messages that the other side may have here */
-    uint8_t *
-        cipher; /**< DN_IPNUMA_ROW_BYTES for packets while they are sent, which all connections under one lock may share; NULL: none
-                            is encrypted. The caller's */
+    /** DN_IPNUMA_ROW_BYTES for packets while they are sent. The memory is the caller's, and all connections under one lock may share
+     * it. NULL: no packet is encrypted */
+    uint8_t *cipher;
 } dn_ipnuma_link_terms_t;
 
 /** @return 0: no memory. */
@@ -150,7 +152,8 @@ uint32_t dn_ipnuma_link_read(const dn_ipnuma_link_t *link, uint64_t address);
 /** Append a TLP to the stream. @return where its data goes, or its header where it has none; NULL: no memory. */
 uint8_t *dn_ipnuma_link_append(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 
-/** Append a store, as a write TLP of its own, or joined with the newest one while that waits: dn_tlp_join(). @return where its data goes; NULL: no memory. */
+/** Append a store: as a write TLP of its own, or joined with the newest TLP while that waits (dn_tlp_join()). @return where the store's
+ * data goes; NULL: no memory. */
 uint8_t *dn_ipnuma_link_store(dn_ipnuma_link_t *link, const dn_tlp_t *tlp);
 
 /** Bytes of the stream that the other side has not done yet. */
@@ -195,9 +198,9 @@ static inline int dn_ipnuma_body_sort(dn_ipnuma_body_t **at, dn_ipnuma_body_t *b
     return 1;
 }
 
-/** Time after which an early piece is tried again that lacked memory. */
+/** Time after which an early piece for which there was no memory is tried again. */
 #define DN_IPNUMA_STARVED_NS UINT64_C(1000000)
-/** Try this piece again, if it is time to. */
+/** Try that piece again, if it is time to. */
 void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now);
 
 /** Handle an acknowledgement of the other side. @return 0: its values are impossible. */

@@ -5,9 +5,9 @@
 /** @file dn_ipnuma_loss.h
  * Packet numbers: which numbers have come, which packets of this side are acknowledged or lost, and how long a round trip takes.
  * The rules and names are those of RFC 9002. A number is used once; lost data is sent again under a new number.
- * Acknowledgements are ranges of numbers. A packet is lost when a packet is acknowledged whose number is larger by 3, or that was sent
- * 9/8 of a round trip later. If no acknowledgement comes for a probe time-out, one packet is sent as a probe, and the time-out
- * doubles.
+ * Acknowledgements are ranges of numbers. A packet counts as lost when a packet with a number larger by 3 or more is acknowledged. It
+ * also counts as lost when any packet with a larger number is acknowledged, and 9/8 of a round trip has gone by since it was sent. If no
+ * acknowledgement comes for a probe time-out, one packet is sent as a probe, and the time-out doubles.
  *
  * RFC 9002 leaves to the sender how many bytes may be on their way: dn_ipnuma_bbr.h decides this.
  *
@@ -28,8 +28,8 @@
 #define DN_LOSS_GRANULE_NS UINT64_C(200000)  /**< kGranularity: as late as a thread may wake */
 #define DN_LOSS_PERSISTENT 3u                /**< kPersistentCongestionThreshold */
 #define DN_LOSS_INITIAL_NS UINT64_C(1000000) /**< kInitialRtt */
-#define DN_LOSS_ACK_DELAY_NS \
-    UINT64_C(500000) /**< max_ack_delay: what the other side may wait with an acknowledgement */
+/** max_ack_delay: longest time that the other side waits with an acknowledgement. */
+#define DN_LOSS_ACK_DELAY_NS  UINT64_C(500000)
 #define DN_LOSS_PROBE_MOST_NS UINT64_C(100000000) /**< longest time-out */
 /** Bytes that a kernel needs for a short datagram beside its data: the window also bounds the use of its receive buffer. */
 #define DN_LOSS_OVERHEAD 768u
@@ -47,7 +47,7 @@ typedef struct dn_loss_range {
 typedef struct dn_loss_seen {
     dn_loss_range_t range[DN_LOSS_RANGES]; /**< the newest first, and never next to each other */
     uint32_t count;
-    uint64_t floor; /**< numbers below are not taken any more, whether they came or not */
+    uint64_t floor; /**< smaller numbers are not taken any more, whether they came or not */
 } dn_loss_seen_t;
 
 /** @return 1: the number is new; 0: it came before, or is too old to tell. */
@@ -94,7 +94,7 @@ typedef struct dn_loss {
 int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most);
 void dn_loss_close(dn_loss_t *loss);
 
-/** Has the window room for so many packets of @p size bytes in all? It always has room for one packet if none is on its way. */
+/** Has the window room for @p packets more packets, of @p size bytes in all? It always has room for one packet if none is on its way. */
 static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size_t size)
 {
     return loss->count + packets <= DN_LOSS_FLYING
@@ -102,7 +102,7 @@ static inline int dn_loss_has_room(const dn_loss_t *loss, uint32_t packets, size
                || loss->flying + size + packets * DN_LOSS_OVERHEAD <= loss->bbr.window);
 }
 
-/** Does the pacer let one more packet be sent, behind so many packets of @p size bytes in all? */
+/** Does the pacer let one more packet be sent, behind @p packets packets of @p size bytes in all? */
 static inline int dn_loss_is_due(const dn_loss_t *loss, uint32_t packets, size_t size, uint64_t now)
 {
     return dn_bbr_is_due(&loss->bbr, size + packets * DN_LOSS_OVERHEAD, now);
@@ -122,7 +122,7 @@ static inline uint64_t dn_loss_skip(dn_loss_t *loss)
  * Handle an acknowledgement.
  *
  * @param[in] range     The newest first, as dn_loss_seen_t has them.
- * @param[in] delay_ns  How long the other side has waited with it.
+ * @param[in] delay_ns  How long the other side has waited with the acknowledgement.
  *
  * @return 0: it names a number that was never used; nothing has changed.
  */
@@ -132,7 +132,7 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
 /** When dn_loss_expire() has something to do. UINT64_MAX: never. */
 uint64_t dn_loss_timer(const dn_loss_t *loss);
 
-/** Do the work of that time. @return 1: the caller has to send a probe, also where the window has no room. */
+/** If that time has come, do its work. @return 1: the caller has to send a probe, even if the window has no room. */
 int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg);
 
 /** Do not tell the fate of packets that carry @p load any more. */

@@ -70,8 +70,8 @@ typedef struct dn_tlp {
     uint64_t address; /**< of the first byte */
     uint32_t len;     /**< READ: bytes asked for, at most DN_TLP_DATA less address % 4; else bytes of data */
     const void *data; /**< decoded: in the frame, at any alignment of the sender's choice */
-    uint8_t
-        op; /**< ATOMIC: dn_amo_op_t; data is the operand, and for a compare-and-swap the compared value first */
+    /** ATOMIC: dn_amo_op_t; data is the operand, and for a compare-and-swap the compared value first */
+    uint8_t op;
     uint8_t status; /**< COMPLETION: enum dn_tlp_status */
     uint16_t completer;
     uint8_t message; /**< MESSAGE: enum dn_tlp_message */
@@ -88,7 +88,7 @@ size_t dn_tlp_size(const dn_tlp_t *tlp);
  * @param[out] bytes   dn_tlp_size() bytes, aligned to 4.
  * @param[in]  tlp     Sound. Its data is not read.
  *
- * @return where its len bytes of data belong; NULL: it has none.
+ * @return where its len bytes of data belong; NULL: the TLP has no data.
  */
 uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp);
 
@@ -113,7 +113,7 @@ uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len);
  * @param[in]  bytes  Of a peer, aligned to 4, @p size of them.
  * @param[out] tlp    Its data lies in @p bytes.
  *
- * @return its bytes; 0: it is malformed, or cut off.
+ * @return bytes of the TLP; 0: the TLP is malformed, or cut off.
  */
 size_t dn_tlp_read(const uint8_t *bytes, size_t size, dn_tlp_t *tlp);
 

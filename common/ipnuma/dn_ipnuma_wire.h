@@ -49,7 +49,7 @@ enum dn_ipnuma_kind {
     DN_IPNUMA_PACKET = 1,
     DN_IPNUMA_HELLO = 2,     /**< asks for a connection, again and again until there is an answer */
     DN_IPNUMA_CHALLENGE = 3, /**< the answer, which is shorter */
-    DN_IPNUMA_PROOF = 4,     /**< until a packet comes */
+    DN_IPNUMA_PROOF = 4,     /**< the opener repeats it until a packet comes */
 };
 
 /** Flags of a PACKET. */
@@ -71,12 +71,12 @@ typedef struct dn_ipnuma_head {
 } dn_ipnuma_head_t;
 
 typedef struct dn_ipnuma_ack {
-    uint64_t largest; /**< packet that came; 0: none did, and head.ranges is 0 */
-    uint64_t applied; /**< bytes of the receiver's stream that were done here */
-    uint64_t credit;  /**< bytes of messages that the receiver may have sent, ever */
+    uint64_t largest; /**< largest number of a packet that came; 0: no packet came, and head.ranges is 0 */
+    uint64_t applied; /**< offset up to which the stream of this packet's receiver was done here */
+    uint64_t credit;  /**< credit that this packet's receiver has got, in all: dn_ipnuma_cost() */
 } dn_ipnuma_ack_t;
 
-/** A range of packets that came: the newest first, the first up to `largest`. */
+/** A range of numbers of packets that came. The newest range is first; its last number is `largest`. */
 typedef struct dn_ipnuma_gap {
     uint32_t missing; /**< numbers that lie between this range and the one before; 0 in the first */
     uint32_t count;   /**< numbers of the range */
@@ -129,8 +129,8 @@ typedef struct dn_ipnuma_hello {
     uint8_t random[DN_AUTH_RANDOM];
     uint64_t to[2]; /**< nonce of the process that is greeted */
     dn_ipnuma_where_t where;
-    uint8_t mac
-        [DN_AUTH_MAC]; /**< dn_auth_mac() of the head and all before; the head's token is the sender's name for the connection */
+    /** dn_auth_mac() of the head and all before; the head's token is the sender's name for the connection */
+    uint8_t mac[DN_AUTH_MAC];
 } dn_ipnuma_hello_t;
 
 enum dn_ipnuma_refusal {
