@@ -56,7 +56,7 @@ static void dn_ipnuma_free(dn_ipnuma_t *ipnuma)
     free(ipnuma);
 }
 
-/** What others are told of this process, but for its LLCM. */
+/** Fill in what other processes are told about this process, except the address of its LLCM. */
 static void dn_ipnuma_describe(dn_ipnuma_t *ipnuma, const dn_config_t *config)
 {
     dn_ipnuma_where_t *where = &ipnuma->where;
@@ -69,7 +69,7 @@ static void dn_ipnuma_describe(dn_ipnuma_t *ipnuma, const dn_config_t *config)
     where->llcm_bytes = config->llcm_bytes;
     where->os_pid = (uint32_t) getpid();
     where->credit = credit < DN_IPNUMA_CREDIT_MAX ? credit : DN_IPNUMA_CREDIT_MAX;
-    /* Half of the credit, so that one half goes out while the other is on its way back. */
+    /* The longest message costs half of the credit. So one such message can go out while the credit of another is on its way back. */
     const uint32_t half = where->credit / 2 - dn_ipnuma_cost(0);
     where->botf_max = half < DN_IPNUMA_BOTF_MAX ? half : DN_IPNUMA_BOTF_MAX;
     if (DN_OK == dn_topo_allowed(&where->units)) {
@@ -77,7 +77,8 @@ static void dn_ipnuma_describe(dn_ipnuma_t *ipnuma, const dn_config_t *config)
     }
 }
 
-/** Split INTERFACE@ADDRESS/BITS; what is left out of it stays as it is: any interface, everybody. @return 0: it is malformed. */
+/** Split INTERFACE@ADDRESS/BITS. Without INTERFACE, the name is "": any interface. Without @ADDRESS/BITS, regions let in every process
+ * of a group that is let in. @return 0: the argument is malformed. */
 static int dn_ipnuma_read_argument(dn_ipnuma_t *ipnuma, const char *argument, char name[DN_IPNUMA_NAME])
 {
     const char *at = NULL == argument ? NULL : strchr(argument, '@');
@@ -163,7 +164,7 @@ static void dn_ipnuma_close(dn_iface_t *iface)
     ipnuma->closing = 1;
     dn_ipnuma_unlock(ipnuma);
     dn_ipnuma_service_stop(ipnuma);
-    /* Those that the port did not know: the thread has met them. */
+    /* The port has released the peers that it knows. The thread has met the others. */
     while (NULL != ipnuma->peers) {
         dn_ipnuma_release(&ipnuma->peers->base);
     }
@@ -202,7 +203,7 @@ static dn_status_t dn_ipnuma_address(const dn_iface_t *iface, void *buf, size_t 
         *len = sizeof(ipnuma->where);
         return DN_ERR_RANGE;
     }
-    /* From now on others may come, while this process computes. */
+    /* From now on other processes may connect, even while this process computes. */
     dn_ipnuma_lock(ipnuma);
     dn_ipnuma_service_start(ipnuma);
     const int shared = ipnuma->shared;

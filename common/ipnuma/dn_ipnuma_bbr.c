@@ -10,7 +10,7 @@
 
 #define DN_BBR_SECOND UINT64_C(1000000000)
 
-/** pacing_gain in the phases of PROBE_BW, in thousandths: more for a round trip, then as much less. */
+/** pacing_gain in the phases of PROBE_BW, in thousandths: faster than the bandwidth for a round trip, then slower by as much. */
 static const uint32_t dn_bbr_phases[] = {1250, 750, 1000, 1000, 1000, 1000, 1000, 1000};
 
 #define DN_BBR_PHASES (sizeof(dn_bbr_phases) / sizeof(dn_bbr_phases[0]))
@@ -30,11 +30,12 @@ void dn_bbr_open(dn_bbr_t *bbr, uint64_t most)
     *bbr = (dn_bbr_t){.most = most, .window = dn_bbr_min(DN_BBR_WINDOW_FIRST, most)};
 }
 
-/** For how long was that on its way which the newest sample has seen delivered? */
+/** The interval of the newest sample: the time in which its bytes were sent, or the time in which they were delivered, if that is
+ * longer. */
 static uint64_t dn_bbr_interval(const dn_bbr_t *bbr)
 {
     const uint64_t sent_at = bbr->newest_at - 1;
-    /* A call that sends late may tell an earlier time than the one before. */
+    /* A caller that was delayed may pass an earlier time than the caller before it. */
     const uint64_t sending = sent_at > bbr->newest.first_at ? sent_at - bbr->newest.first_at : 0;
 
     return dn_bbr_max(sending, bbr->delivered_at - bbr->newest.delivered_at);
@@ -42,7 +43,7 @@ static uint64_t dn_bbr_interval(const dn_bbr_t *bbr)
 
 /* The model */
 
-/** A sample of this round. */
+/** Take a sample of the bandwidth into the present round. */
 static void dn_bbr_keep(dn_bbr_t *bbr, uint64_t bw)
 {
     bw = dn_bbr_min(bw, DN_BBR_BW_MOST);
@@ -50,7 +51,7 @@ static void dn_bbr_keep(dn_bbr_t *bbr, uint64_t bw)
     bbr->bw = dn_bbr_max(bbr->bw, bw);
 }
 
-/** The round of a sample is over, and that of the oldest counts no more. */
+/** Begin the next round. The samples of the oldest round do not count any more. */
 static void dn_bbr_age(dn_bbr_t *bbr)
 {
     bbr->round = (bbr->round + 1) % DN_BBR_ROUNDS;
@@ -61,20 +62,21 @@ static void dn_bbr_age(dn_bbr_t *bbr)
     }
 }
 
-/** No sample counts that was taken until now. */
+/** Forget all samples of the bandwidth. */
 static void dn_bbr_forget(dn_bbr_t *bbr)
 {
     memset(bbr->round_bw, 0, sizeof(bbr->round_bw));
     bbr->bw = 0;
 }
 
-/** Bytes of so long at the bandwidth. */
+/** Bytes that are delivered in @p ns at the measured bandwidth. */
 static uint64_t dn_bbr_bytes(const dn_bbr_t *bbr, uint64_t ns)
 {
     return bbr->bw * dn_bbr_min(ns, DN_BBR_NS_MOST) / DN_BBR_SECOND;
 }
 
-/** BBRInflight(): what the path holds times a gain, and what hosts hold that send and acknowledge in rows. */
+/** BBRInflight(): the bytes that the path holds, times a gain; plus the bytes that hosts hold, which send and acknowledge in rows; plus
+ * DN_BBR_WINDOW_LEAST. */
 static uint64_t dn_bbr_inflight(const dn_bbr_t *bbr, uint64_t gain_1000)
 {
     const uint64_t quantum = dn_bbr_min(dn_bbr_bytes(bbr, DN_BBR_QUANTUM_NS), DN_BBR_QUANTUM);
@@ -84,14 +86,14 @@ static uint64_t dn_bbr_inflight(const dn_bbr_t *bbr, uint64_t gain_1000)
     return dn_bbr_min(bytes, bbr->most);
 }
 
-/** Go at a rate. */
+/** Set the rate of the pacer. */
 static void dn_bbr_pace(dn_bbr_t *bbr, uint64_t rate)
 {
     bbr->rate = rate;
     bbr->gap_ns = 0 == rate ? 0 : (DN_BBR_SECOND << DN_BBR_GAP_BITS) / rate;
 }
 
-/** Go from one state to another: what it begins with. */
+/** Enter a state, with the values that it begins with. */
 static void dn_bbr_turn(dn_bbr_t *bbr, enum dn_bbr_state to)
 {
     bbr->state = to;
@@ -104,7 +106,7 @@ static void dn_bbr_turn(dn_bbr_t *bbr, enum dn_bbr_state to)
     }
 }
 
-/** The rate at which the first window goes. */
+/** The least rate of STARTUP: one window in a shortest round trip, times the gain. */
 static uint64_t dn_bbr_first_rate(const dn_bbr_t *bbr)
 {
     const uint64_t rate = bbr->window * DN_BBR_SECOND / bbr->least_ns;
@@ -120,13 +122,14 @@ void dn_bbr_measured(dn_bbr_t *bbr, uint64_t rtt_ns, uint64_t now)
         bbr->least_ns = rtt_ns;
         bbr->least_at = now;
     }
-    /* What a program sends after a pause meets an idle path, as it does where the program has little to send. */
+    /* A program that has paused, or that has little to send, finds the path idle. Its own packets find the shortest round trip then. */
     if (stale && DN_BBR_PROBE_BW == bbr->state && 0 == bbr->limited) {
         dn_bbr_turn(bbr, DN_BBR_PROBE_RTT);
     }
 }
 
-/** Does the link drop more than chance does? Then what it delivers is its bandwidth, however fast a burst passes. */
+/** Judge the losses of the last rounds. If the link drops more packets than chance does, the bytes that it delivers are its bandwidth,
+ * however fast a burst passes. */
 static void dn_bbr_police(dn_bbr_t *bbr, uint64_t got, uint64_t time)
 {
     bbr->span_got += got;
@@ -149,7 +152,7 @@ static void dn_bbr_police(dn_bbr_t *bbr, uint64_t got, uint64_t time)
     bbr->span_lost = 0;
 }
 
-/** A round trip of packets is over. @param[in] told  It has a sample that the program did not limit. */
+/** End a round, which is a round trip of packets. @param[in] told  Not 0: the program did not limit the sample that ends the round. */
 static void dn_bbr_end_round(dn_bbr_t *bbr, int told)
 {
     bbr->round_ends = bbr->delivered;
@@ -168,7 +171,7 @@ static void dn_bbr_end_round(dn_bbr_t *bbr, int told)
     dn_bbr_age(bbr);
 }
 
-/** What the sample says of the path. */
+/** Learn the bandwidth of the path from the newest sample. */
 static void dn_bbr_learn(dn_bbr_t *bbr)
 {
     const uint64_t got = bbr->delivered - bbr->newest.delivered, time = dn_bbr_interval(bbr);
@@ -187,7 +190,7 @@ static void dn_bbr_learn(dn_bbr_t *bbr)
     }
 }
 
-/** Turn where the time for it has come. */
+/** Leave DRAIN or PROBE_RTT, if it is time to. */
 static void dn_bbr_look(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
 {
     if (DN_BBR_DRAIN == bbr->state && flying <= dn_bbr_inflight(bbr, 1000)) {
@@ -196,7 +199,7 @@ static void dn_bbr_look(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
     if (DN_BBR_PROBE_RTT != bbr->state) {
         return;
     }
-    /* The little that is on its way says nothing of the bandwidth. */
+    /* In PROBE_RTT only few bytes are on their way, which say nothing of the bandwidth. */
     dn_bbr_idle(bbr, flying);
     if (0 == bbr->probe_until && flying <= DN_BBR_WINDOW_LEAST) {
         bbr->probe_until = now + DN_BBR_PROBE_RTT_NS;
@@ -235,7 +238,7 @@ void dn_bbr_update(dn_bbr_t *bbr, uint64_t flying, uint64_t now)
     const uint64_t most =
         dn_bbr_inflight(bbr, DN_BBR_STARTUP == bbr->state ? DN_BBR_HIGH_1000 : DN_BBR_WINDOW_1000);
     if (DN_BBR_STARTUP == bbr->state) {
-        /* It grows by what is delivered, as far as the model goes, and neither shrinks nor slows down. */
+        /* In STARTUP the window grows by the bytes that are delivered, up to the window of the model. Neither window nor rate shrinks. */
         bbr->window = dn_bbr_max(bbr->window, dn_bbr_min(bbr->window + acked, most));
         dn_bbr_pace(bbr,
                     0 == bbr->least_ns ? 0 : dn_bbr_max(bbr->rate, dn_bbr_max(rate, dn_bbr_first_rate(bbr))));

@@ -7,9 +7,9 @@
  * gets no answer. A HELLO of a process with the key leaves a record that expires, and gets an answer that is shorter than the HELLO.
  *
  * Both sides may say HELLO at once. Then the process with the smaller nonce opens, and the other process accepts. A process that has said
- * HELLO ignores a HELLO of a process with a larger nonce. A process that has heard a HELLO does not take a CHALLENGE of a process with a
- * smaller nonce. A process that has heard a HELLO before it connects waits for the PROOF first. A process that has said PROOF ignores
- * each HELLO until the PROOF is answered.
+ * HELLO ignores a HELLO of a process with a larger nonce. A process that has just heard a HELLO does not take a CHALLENGE of a process
+ * with a smaller nonce. A process that has heard a HELLO before it connects waits for the PROOF, at most for DN_IPNUMA_GREET_NS. A process
+ * that has said PROOF ignores each HELLO until the PROOF is answered.
  */
 #include "dn_config.h"
 
@@ -21,11 +21,11 @@
 
 #include "dn_log.h"
 
-/** An applicant's record lives so long at most, */
+/** After this time an applicant's record is freed. */
 #define DN_IPNUMA_APPLY_MOST_NS UINT64_C(30000000000)
-/** and so long at least, if others want its place. */
+/** After this time an applicant's record is freed if another applicant wants its place. */
 #define DN_IPNUMA_APPLY_LEAST_NS UINT64_C(1000000000)
-/** What a HELLO's MAC covers. */
+/** Bytes of a HELLO that its MAC covers. */
 #define DN_IPNUMA_SIGNED offsetof(dn_ipnuma_hello_datagram_t, hello.mac)
 
 int dn_ipnuma_is_sound(const dn_ipnuma_where_t *where)
@@ -62,7 +62,7 @@ static void dn_ipnuma_applicant_free(dn_ipnuma_t *ipnuma, dn_ipnuma_applicant_t 
     free(applicant);
 }
 
-/** Does this process open where both want to? */
+/** If both processes want to open the connection, does this process open it? */
 static int dn_ipnuma_goes_first(const dn_ipnuma_t *ipnuma, const uint64_t nonce[2])
 {
     return 0 > memcmp(ipnuma->where.nonce, nonce, sizeof(ipnuma->where.nonce));
@@ -110,7 +110,7 @@ void dn_ipnuma_greet(dn_ipnuma_pc_t *pc, uint64_t now)
     pc->greet.gap = pc->greet.gap < DN_IPNUMA_GREET_MOST_NS ? 2 * pc->greet.gap : pc->greet.gap;
 }
 
-/** The connection is open from now on. */
+/** Open a connection: the other process has proved its identity. */
 static void dn_ipnuma_pc_begin(dn_ipnuma_pc_t *pc, const dn_auth_pair_t *pair, dn_auth_role_t role,
                                uint64_t token, uint64_t now)
 {
@@ -128,14 +128,14 @@ static void dn_ipnuma_challenged(dn_ipnuma_t *ipnuma, const dn_ipnuma_challenge_
     uint8_t mac[DN_AUTH_MAC];
 
     if (NULL == pc || DN_IPNUMA_GREETS != pc->state) {
-        /* HELLO was said several times, and so is the answer. */
+        /* This process has said HELLO several times, so the CHALLENGE comes several times. */
         return;
     }
     dn_ipnuma_applicant_t *applicant = dn_ipnuma_applicant_of(ipnuma, pc->where.nonce);
     if (NULL != applicant && !dn_ipnuma_goes_first(ipnuma, pc->where.nonce)
         && now - applicant->since < DN_IPNUMA_APPLY_LEAST_NS) {
-        /* Both open at once, and the peer's HELLO goes first. One that is older was abandoned, or heard before and said again by
-         * somebody: this CHALLENGE answers a HELLO of now. */
+        /* Both processes open at once, and the other process goes first. An older HELLO of the other process does not count: the other
+         * process has abandoned it, or somebody has repeated it. But this CHALLENGE answers the present HELLO of this process. */
         return;
     }
     dn_auth_side_t theirs = pc->greet.theirs;
@@ -190,7 +190,7 @@ static void dn_ipnuma_challenge(const dn_ipnuma_t *ipnuma, const dn_ipnuma_appli
     (void) dn_ipnuma_socket_send(ipnuma, &applicant->where, &datagram, sizeof(datagram));
 }
 
-/** Who has the key of a group that is let in said this, at some time. */
+/** Handle a genuine HELLO: a process with the key of a group that is let in has made it at some time. */
 static void dn_ipnuma_apply(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_t *datagram,
                             const dn_auth_root_t *root, const dn_pgid_t *pgid, enum dn_ipnuma_refusal why,
                             uint64_t now)
@@ -232,7 +232,7 @@ static void dn_ipnuma_apply(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
     }
 }
 
-/** Is this what a process that has the key of a group said to this port? @return what we share with it, or NULL. */
+/** Has a process with the key of a group said this HELLO to this port? @return the secret that both share; NULL: no. */
 static const dn_auth_root_t *dn_ipnuma_is_genuine(dn_ipnuma_t *ipnuma,
                                                   const dn_ipnuma_hello_datagram_t *datagram, dn_pgid_t *pgid)
 {
@@ -284,7 +284,7 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
             dn_ipnuma_apply(ipnuma, datagram, root, &pgid, DN_IPNUMA_CLOSED, now);
         }
         if (NULL != pc && DN_IPNUMA_GREETS == pc->state) {
-            /* That says it all. */
+            /* The CHALLENGE says that this port closes, so this process need not open the connection to say CLOSE. */
             dn_ipnuma_kill(pc, DN_PEER_PARTED);
         }
         return;
@@ -297,11 +297,12 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
     }
     if (NULL != pc && DN_IPNUMA_OPEN == pc->state
         && (datagram->head.token == pc->link.token || 0 != pc->greet.at)) {
-        /* The one that opened it, on a longer way; or it was said before our PROOF came. */
+        /* The HELLO is a late copy of the one that opened the connection. Or the other process has said it before the PROOF of this
+         * process has come. */
         return;
     }
     if (NULL != pc && 0 != memcmp(&pc->pgid, &pgid, sizeof(pgid))) {
-        /* Of another group than the process whose number it says it has. */
+        /* The sender uses the nonce of a process of another group. */
         dn_count(&ipnuma->iface.counters->dropped, 1);
         return;
     }
@@ -310,12 +311,12 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
         return;
     }
     enum dn_ipnuma_refusal why = DN_IPNUMA_WELCOME;
-    /* Those that have not joined hold memory, too. */
+    /* Connections with processes that have not joined take memory, too: their number is bounded. */
     const int full =
         ipnuma->nsenders >= ipnuma->max_senders || (NULL == pc && ipnuma->npcs / 2 >= ipnuma->max_senders);
     if ((NULL == pc || !pc->joined) && full) {
         if (dn_ipnuma_find_dead(ipnuma)) {
-            /* There will be another HELLO. */
+            /* Slots become free now, and the process repeats its HELLO. */
             return;
         }
         why = DN_IPNUMA_FULL;
@@ -323,14 +324,14 @@ static void dn_ipnuma_hello(dn_ipnuma_t *ipnuma, const dn_ipnuma_hello_datagram_
     dn_ipnuma_apply(ipnuma, datagram, root, &pgid, why, now);
 }
 
-/** The entry that an applicant gets. NULL: not now. */
+/** Find or make the entry of the PC ID table for an applicant. @return NULL: it gets no entry now. */
 static dn_ipnuma_pc_t *dn_ipnuma_admit(dn_ipnuma_t *ipnuma, const dn_ipnuma_applicant_t *applicant)
 {
     dn_ipnuma_pc_t *pc = dn_ipnuma_pc_of(ipnuma, applicant->where.nonce);
     dn_pgid_t pgid;
 
     if (NULL != pc && DN_IPNUMA_GREETS != pc->state) {
-        /* It has given us up, and begins anew: what it was here has to end first. */
+        /* The applicant has given up the old connection, and begins anew. The old connection has to end first. */
         dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
         if (NULL != pc->peer) {
             return NULL;
@@ -377,13 +378,13 @@ static void dn_ipnuma_proved(dn_ipnuma_t *ipnuma, const dn_ipnuma_proof_datagram
         dn_ipnuma_applicant_free(ipnuma, applicant);
     }
     if (DN_IPNUMA_OPEN == pc->state) {
-        /* The opener says PROOF until it hears a packet. */
+        /* The opener repeats PROOF until a packet comes: send one. */
         dn_ipnuma_link_word(&pc->link, 0, now);
         dn_ipnuma_link_send(&pc->link, now);
     }
 }
 
-/* What comes */
+/* Datagrams that come */
 
 static void dn_ipnuma_packet(dn_ipnuma_t *ipnuma, uint8_t *bytes, size_t len, uint64_t now)
 {

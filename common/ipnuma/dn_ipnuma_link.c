@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** For which an acknowledgement waits for a packet that takes it along, if nobody asks. */
+/** Longest time that an acknowledgement waits for a packet that takes it along, unless the sender asks for it at once. */
 #define DN_IPNUMA_ACK_NS UINT64_C(200000)
 
-/** After which a piece is tried again for which this process had no room. */
+/** Time after which pieces that this process had no room to send are tried again. */
 #define DN_IPNUMA_REFUSED_NS UINT64_C(50000)
 
 /* Bodies */
@@ -40,7 +40,7 @@ static void dn_ipnuma_body_free(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body)
     }
 }
 
-/** @return 0: no memory. */
+/** Add bodies to the free ones. @return 0: no memory. */
 static int dn_ipnuma_slab_add(dn_ipnuma_link_t *link)
 {
     const uint32_t size = DN_IPNUMA_AROUND + link->piece;
@@ -61,6 +61,7 @@ static int dn_ipnuma_slab_add(dn_ipnuma_link_t *link)
     return 1;
 }
 
+/** Take a free body. @return NULL: no memory. */
 static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
 {
     if (NULL == link->spare && !dn_ipnuma_slab_add(link)) {
@@ -75,6 +76,7 @@ static dn_ipnuma_body_t *dn_ipnuma_body(dn_ipnuma_link_t *link)
     return body;
 }
 
+/** Free a list of early bodies, which are in no slab. */
 static void dn_ipnuma_body_free_all(dn_ipnuma_body_t *body)
 {
     while (NULL != body) {
@@ -128,7 +130,7 @@ void dn_ipnuma_link_key(dn_ipnuma_link_t *link, dn_auth_mode_t auth, const dn_au
 
 /* Sending */
 
-/** Bytes of TLPs that the last body still takes. */
+/** Bytes of TLPs that still fit into the last body that waits. */
 static uint32_t dn_ipnuma_link_left(const dn_ipnuma_link_t *link)
 {
     return NULL == link->waits ? 0 : link->piece - link->last->len;
@@ -136,7 +138,7 @@ static uint32_t dn_ipnuma_link_left(const dn_ipnuma_link_t *link)
 
 uint32_t dn_ipnuma_link_room(const dn_ipnuma_link_t *link, uint64_t address, uint64_t want)
 {
-    /* Less than this is not worth a TLP, if there is more to send. */
+    /* A body with less room than this takes a TLP only if the TLP brings all the data that is left. */
     const uint32_t least = DN_TLP_HEADER + 128;
     const uint32_t lead = (uint32_t) address % DN_TLP_DW;
     uint32_t left = dn_ipnuma_link_left(link);
@@ -192,7 +194,7 @@ uint8_t *dn_ipnuma_link_store(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
     return data;
 }
 
-/** Write the ranges that have come, at most so many. @return how many. */
+/** Write the newest ranges of packets that have come, at most @p most. @return how many. */
 static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_t *gap, uint32_t most)
 {
     uint32_t n = 0;
@@ -213,9 +215,9 @@ static uint32_t dn_ipnuma_link_gaps(const dn_ipnuma_link_t *link, dn_ipnuma_gap_
 /**
  * Make a packet, ready to be sent.
  *
- * @param[in] word   NULL, or DN_IPNUMA_WORD bytes for one without a piece.
- * @param[in] body   Its piece; NULL: none.
- * @param[in] ahead  Bytes of packets that were made to be sent together with it.
+ * @param[in] word   Packet without a piece: memory for it, DN_IPNUMA_WORD bytes. Packet with a piece: NULL.
+ * @param[in] body   The piece; NULL: none.
+ * @param[in] ahead  Bytes of packets that were made before, to be sent by the same call.
  */
 static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *word,
                                         const dn_ipnuma_body_t *body, size_t ahead, unsigned flags,
@@ -248,7 +250,7 @@ static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *w
         len += sizeof(piece) + body->len + sizeof(code);
     }
     if (DN_AUTH_ENCRYPTED == link->auth) {
-        /* The body stays as it is, so that it can be sent again. The tag ends where the end code does. */
+        /* The body stays in clear, so that it can be sent again. Its tag ends where the end code would end. */
         len += NULL == body ? DN_AUTH_TAIL : 0;
         dn_auth_encrypt(&link->out, number, bytes, len, offsetof(dn_ipnuma_head_t, proof), sizeof(head),
                         link->cipher + ahead);
@@ -258,8 +260,8 @@ static struct iovec dn_ipnuma_link_make(const dn_ipnuma_link_t *link, uint8_t *w
     return (struct iovec){bytes, len};
 }
 
-/** Packets were made and not sent: their numbers are used up. What is encrypted twice under one number betrays itself, if anybody has seen
- * the first. */
+/** Use up the numbers of packets that were made and not sent, if packets are encrypted. Two different texts that are encrypted under one
+ * number betray each other to a process that has seen both. */
 static void dn_ipnuma_link_skip(dn_ipnuma_link_t *link, uint32_t n)
 {
     for (uint32_t i = 0; DN_AUTH_ENCRYPTED == link->auth && i < n; i++) {
@@ -267,7 +269,8 @@ static void dn_ipnuma_link_skip(dn_ipnuma_link_t *link, uint32_t n)
     }
 }
 
-/** Send packets, which have just been made, with a piece each or without. @return how many of them: there is no room for the others now. */
+/** Send packets that have just been made. @param[in] pieces  Not 0: each has a piece. @return how many were sent; there is no room for the
+ * others now. */
 static uint32_t dn_ipnuma_link_emit(dn_ipnuma_link_t *link, const struct iovec *packet, uint32_t n,
                                     int pieces)
 {
@@ -276,7 +279,7 @@ static uint32_t dn_ipnuma_link_emit(dn_ipnuma_link_t *link, const struct iovec *
     if (0 != sent) {
         link->told = link->given;
     }
-    /* What a piece left no room to tell is still owed. */
+    /* Packets with a piece do not tell a late packet: its acknowledgement is still owed. */
     if (0 != sent && !(link->late && pieces)) {
         link->owed = 0;
         link->urgent = 0;
@@ -285,7 +288,7 @@ static uint32_t dn_ipnuma_link_emit(dn_ipnuma_link_t *link, const struct iovec *
     return sent;
 }
 
-/** A packet is on its way with this body. */
+/** Note that a packet with this body was sent. */
 static void dn_ipnuma_link_fly(dn_ipnuma_link_t *link, dn_ipnuma_body_t *body, uint64_t now)
 {
     body->flying++;
@@ -306,11 +309,11 @@ void dn_ipnuma_link_word(dn_ipnuma_link_t *link, unsigned flags, uint64_t now)
         number = dn_loss_skip(&link->loss);
     }
     const struct iovec packet = dn_ipnuma_link_make(link, bytes, NULL, 0, flags, number, now);
-    /* One that finds no room is lost: what waits for an answer asks again. */
+    /* A packet for which there is no room is lost: a process that waits for an answer asks again. */
     (void) dn_ipnuma_link_emit(link, &packet, 1, 0);
 }
 
-/** Those of the lost that came after all are not sent again. */
+/** Free lost bodies that came after all: they are not sent again. */
 static void dn_ipnuma_link_drop_come(dn_ipnuma_link_t *link)
 {
     while (NULL != link->again && link->again->offset + link->again->len <= link->applied) {
@@ -320,13 +323,13 @@ static void dn_ipnuma_link_drop_come(dn_ipnuma_link_t *link)
     }
 }
 
-/** Make packets of bodies that follow each other, for one call of emit(). @return how many: the windows bound them, too. */
+/** Make packets of a list of bodies, for one call of emit(). The pacer and both windows bound their number, too. @return how many. */
 static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_t *body,
                                    struct iovec packet[DN_IPNUMA_ROW], uint64_t now)
 {
     const int again = body == link->again;
     const uint32_t first = NULL == body ? 0 : body->len;
-    /* Where there was no room, one packet finds out whether there is. */
+    /* Where there was no room, one packet finds out whether there is room now. More packets may be encrypted in vain. */
     const uint32_t most = DN_AUTH_ENCRYPTED == link->auth && 0 != link->refused_at ? 1 : DN_IPNUMA_ROW;
     uint32_t n = 0, last = first;
     size_t size = 0;
@@ -350,8 +353,8 @@ static uint32_t dn_ipnuma_link_row(const dn_ipnuma_link_t *link, dn_ipnuma_body_
     return n;
 }
 
-/** What has no room was lost by no network, so that no window shrinks; nobody has seen it, so that its number is still free, where it is not
- * encrypted. */
+/** A packet for which this process has no room does not count as lost on the network, so no window shrinks. No process has seen the
+ * packet, so its number is used again, unless the packet is encrypted: dn_ipnuma_link_skip(). */
 void dn_ipnuma_link_send(dn_ipnuma_link_t *link, uint64_t now)
 {
     struct iovec packet[DN_IPNUMA_ROW];
@@ -410,7 +413,8 @@ int dn_ipnuma_link_settle(dn_ipnuma_link_t *link, const dn_ipnuma_ack_t *ack, co
     return 1;
 }
 
-/** Nothing was acknowledged for long: send the oldest that may have been lost once more, or a word. */
+/** Send a probe, since no acknowledgement has come for a probe time-out: the oldest body that is lost, or else the oldest that is on its
+ * way. Without such a body, send a packet without a piece. */
 static void dn_ipnuma_link_probe(dn_ipnuma_link_t *link, uint64_t now)
 {
     dn_ipnuma_body_t *oldest = link->again;

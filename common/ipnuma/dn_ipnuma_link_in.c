@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Packets after which an acknowledgement waits no more. */
+/** An acknowledgement of so many packets is sent at once. */
 #define DN_IPNUMA_OWED 8u
 
-/** Do what TLPs say that are the next. @return 0: there is no memory for the last of them now. */
+/** Do TLPs that are next in the stream. @return 0: there is no memory for one of them now; this TLP and those behind it are not done. */
 static int dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uint32_t len)
 {
     while (0 != len && NULL == link->broken) {
@@ -40,7 +40,7 @@ static int dn_ipnuma_link_take(dn_ipnuma_link_t *link, const uint8_t *bytes, uin
     return 1;
 }
 
-/** Do what pieces say that came early, as far as they are the next by now. */
+/** Do the TLPs of early pieces that are next in the stream by now. */
 static void dn_ipnuma_link_take_early(dn_ipnuma_link_t *link, uint64_t now)
 {
     link->starved_at = 0;
@@ -65,7 +65,8 @@ void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now)
         dn_ipnuma_link_take_early(link, now);
     }
     if (before != link->next) {
-        /* Its packets are acknowledged, so that no sender asks whether it is done: this says so until it is heard. */
+        /* The packets of the piece were acknowledged when they came, so the sender does not ask for this news. The packet asks for an
+         * acknowledgement, and is repeated until one comes. */
         dn_ipnuma_link_word(link, DN_IPNUMA_ASKS, now);
     }
 }
@@ -73,7 +74,7 @@ void dn_ipnuma_link_try_early(dn_ipnuma_link_t *link, uint64_t now)
 /** Keep a piece that has overtaken others. @return 0: there is no memory for it. */
 static int dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes)
 {
-    /* No longer than what came: a sender decides how many there are. */
+    /* The memory is no longer than the piece: the sender decides how many pieces come early. */
     dn_ipnuma_body_t *body = 2 * DN_LOSS_FLYING <= link->earlies ? NULL : malloc(sizeof(*body) + piece->len);
 
     if (NULL == body) {
@@ -92,7 +93,7 @@ static int dn_ipnuma_link_keep(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *
     return 1;
 }
 
-/** @return 0: there is no memory for all of it, so that it is as good as lost. */
+/** Handle a piece. @return 0: there is no memory for all of the piece, so it counts as lost. */
 static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t *piece, const uint8_t *bytes,
                                 uint64_t now)
 {
@@ -109,7 +110,7 @@ static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
         link->urgent = 1;
         return dn_ipnuma_link_keep(link, piece, bytes);
     }
-    /* The first of it is done already where there was no memory for the rest when it came before. */
+    /* If the piece came before, and there was no memory for all of it, its first TLPs are done already. */
     const uint32_t done = (uint32_t) (link->next - piece->offset);
     if (!dn_ipnuma_link_take(link, bytes + done, piece->len - done)) {
         return 0;
@@ -118,7 +119,7 @@ static int dn_ipnuma_link_piece(dn_ipnuma_link_t *link, const dn_ipnuma_piece_t 
     return 1;
 }
 
-/** What came of ours. @return 0: it cannot be. */
+/** Handle the acknowledgement in a packet. @return 0: its values are impossible. */
 static int dn_ipnuma_link_acked(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *head, const uint8_t *bytes,
                                 uint64_t now)
 {
@@ -141,14 +142,14 @@ static int dn_ipnuma_link_acked(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *
     return dn_ipnuma_link_settle(link, &ack, range, head->ranges, (uint64_t) head->delay_us * 1000, now);
 }
 
-/** A packet is taken, and is to be acknowledged. */
+/** Note that a packet was taken, and which acknowledgement is owed. */
 static void dn_ipnuma_link_see(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *head, uint64_t now)
 {
     const uint64_t newest = 0 == link->seen.count ? head->number - 1 : link->seen.range[0].last;
 
     (void) dn_loss_see(&link->seen, head->number);
     link->seen_at = link->seen.range[0].last == head->number ? now : link->seen_at;
-    /* A packet that comes out of turn says that one before it is lost, or is that one. */
+    /* A packet out of order comes late itself, or shows that another one is late or lost: the sender needs to know. */
     link->urgent |= newest + 1 != head->number || 0 != (head->flags & DN_IPNUMA_ASKS);
     if (0 != (head->flags & (DN_IPNUMA_CARRIES | DN_IPNUMA_ASKS))) {
         link->owed_at = 0 == link->owed ? now : link->owed_at;
@@ -160,7 +161,7 @@ static void dn_ipnuma_link_see(dn_ipnuma_link_t *link, const dn_ipnuma_head_t *h
                  && link->untold < link->seen.range[DN_IPNUMA_GAPS_AHEAD - 1].first;
 }
 
-/** Did the other side make this packet? It is decrypted then. */
+/** Did the other side make this packet? If so, an encrypted packet is decrypted in its place. */
 static int dn_ipnuma_link_opens(const dn_ipnuma_link_t *link, uint64_t number, uint8_t *bytes, size_t len)
 {
     const size_t at = offsetof(dn_ipnuma_head_t, proof);
@@ -200,7 +201,7 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
         good = ahead + (encrypted ? DN_AUTH_TAIL : 0) == len;
     }
     if (!good) {
-        /* Where no tag covers it, that may be a fault of the network. */
+        /* Where no tag covers the packet, the network may have changed it. So this does not break the connection. */
         link->counts.dropped++;
         return 0;
     }
@@ -215,7 +216,7 @@ int dn_ipnuma_link_receive(dn_ipnuma_link_t *link, uint8_t *bytes, size_t len, u
     }
     link->parted |= 0 != (head.flags & DN_IPNUMA_GONE);
     if (carries && !dn_ipnuma_link_piece(link, &piece, bytes + ahead, now)) {
-        /* Only what is taken is acknowledged. */
+        /* Only a packet that was taken is acknowledged. */
         link->counts.dropped++;
         return 1;
     }

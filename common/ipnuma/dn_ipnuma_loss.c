@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those that have come */
+/* Packets that have come */
 
-/** Make room for a range at a place; the oldest goes when there is none. */
+/** Insert a range of one number at a place. If the table is full, the oldest range is dropped. */
 static void dn_loss_insert(dn_loss_seen_t *seen, uint32_t place, uint64_t number)
 {
     if (DN_LOSS_RANGES == seen->count) {
@@ -23,8 +23,8 @@ static void dn_loss_insert(dn_loss_seen_t *seen, uint32_t place, uint64_t number
     seen->count++;
 }
 
-/** A range that a sender has long settled is told no more: it has as many packets on their way at most, and numbers that lie far back
- * were acknowledged or lost. One that comes after all is as good as lost. */
+/** Drop ranges that the sender has settled long ago. A sender has at most DN_LOSS_FLYING packets on their way: packets with numbers far
+ * below the newest were acknowledged or lost. Such a packet that still comes counts as lost. */
 static void dn_loss_forget_old(dn_loss_seen_t *seen)
 {
     while (1 < seen->count && seen->range[0].last - seen->range[seen->count - 1].last > 2 * DN_LOSS_FLYING) {
@@ -33,7 +33,7 @@ static void dn_loss_forget_old(dn_loss_seen_t *seen)
     }
 }
 
-/** The first range that begins at a number or before. */
+/** The place of the newest range that begins at @p number or below. */
 static uint32_t dn_loss_place(const dn_loss_seen_t *seen, uint64_t number)
 {
     uint32_t place = 0;
@@ -51,7 +51,7 @@ int dn_loss_is_new(const dn_loss_seen_t *seen, uint64_t number)
     if (number < seen->floor || (place < seen->count && number <= seen->range[place].last)) {
         return 0;
     }
-    /* Older than all that there is room for. */
+    /* A full table takes a number below all ranges only if it extends the oldest range. */
     return DN_LOSS_RANGES != place || number + 1 == seen->range[place - 1].first;
 }
 
@@ -78,7 +78,7 @@ int dn_loss_see(dn_loss_seen_t *seen, uint64_t number)
     return 1;
 }
 
-/* Those that were sent */
+/* Packets that were sent */
 
 int dn_loss_open(dn_loss_t *loss, uint64_t first, uint64_t most)
 {
@@ -135,7 +135,7 @@ static void dn_loss_drop_settled(dn_loss_t *loss)
     }
 }
 
-/** RFC 9002, section 5.3. */
+/** Take a round trip into the estimates: RFC 9002, section 5.3. */
 static void dn_loss_measure(dn_loss_t *loss, uint64_t rtt, uint64_t delay, uint64_t now)
 {
     dn_bbr_measured(&loss->bbr, rtt, now);
@@ -162,13 +162,13 @@ static uint64_t dn_loss_period_ns(const dn_loss_t *loss)
     return rtt + spread + DN_LOSS_ACK_DELAY_NS;
 }
 
-/** Section 7.6: all that was sent for so long is lost. */
+/** Section 7.6, persistent congestion: all packets that were sent from @p from to @p to are lost. Is this time long enough? */
 static int dn_loss_persists(const dn_loss_t *loss, uint64_t from, uint64_t to)
 {
     return 0 != loss->srtt_ns && to - from > DN_LOSS_PERSISTENT * dn_loss_period_ns(loss);
 }
 
-/** Section 6.1: find those that are lost by now. */
+/** Section 6.1: find the packets that are lost by now. */
 static void dn_loss_detect(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *arg)
 {
     const uint64_t rtt = loss->latest_ns > loss->srtt_ns ? loss->latest_ns : loss->srtt_ns;
@@ -215,7 +215,7 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
         return 0;
     }
     loss->largest = range[0].last >= loss->largest ? range[0].last + 1 : loss->largest;
-    /* Both go from the oldest to the newest. */
+    /* Packets and ranges are compared from the oldest to the newest. */
     for (uint32_t i = 0; i < loss->count && 0 != at; i++) {
         dn_loss_packet_t *packet = dn_loss_at(loss, i);
         while (0 != at && range[at - 1].last < packet->number) {
@@ -239,7 +239,7 @@ int dn_loss_ack(dn_loss_t *loss, const dn_loss_range_t *range, uint32_t ranges, 
     return 1;
 }
 
-/** Section 6.2.1: twice as long after each probe. */
+/** Section 6.2.1: the probe time-out, which doubles after each probe. */
 static uint64_t dn_loss_probe_ns(const dn_loss_t *loss)
 {
     uint64_t wait = dn_loss_period_ns(loss);
@@ -268,7 +268,7 @@ int dn_loss_expire(dn_loss_t *loss, uint64_t now, dn_loss_fate_fn_t fate, void *
         return 0;
     }
     loss->probes++;
-    /* A probe that finds no place takes that of the oldest, which is as good as lost by now. */
+    /* If there is no free place for a probe, the probe takes the place of the oldest packet, which counts as lost. */
     if (DN_LOSS_FLYING == loss->count) {
         dn_loss_settle(loss, dn_loss_at(loss, 0), 1, fate, arg);
         dn_loss_drop_settled(loss);
