@@ -162,7 +162,8 @@ static inline void dn_bbr_lost(dn_bbr_t *bbr, uint64_t bytes)
 /** Note the time of a round trip. */
 void dn_bbr_measured(dn_bbr_t *bbr, uint64_t rtt_ns, uint64_t now);
 
-/** Compute window and rate anew, after dn_bbr_acked() for all packets of an acknowledgement. @param[in] flying  Bytes still on their way. */
+/** Compute window and rate anew, after dn_bbr_acked() for all packets of an acknowledgement. @param[in] flying  Bytes that are still on
+ * their way. */
 void dn_bbr_update(dn_bbr_t *bbr, uint64_t flying, uint64_t now);
 
 /** Begin anew: all that was sent for long is lost, so the measures of the path do not count any more. */

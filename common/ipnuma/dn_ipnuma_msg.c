@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Refused operations between two looks at whether the peer still lives. */
+/** Operations that find no room between two looks whether the peer still lives. */
 #define DN_IPNUMA_REFUSALS 4096u
-/** Pause between two questions for credit: the answer to one may be lost. */
+/** Pause between two requests for credit: an answer may be lost. */
 #define DN_IPNUMA_ASK_NS UINT64_C(2000000)
 #define DN_IPNUMA_LINE   64u
-/** Packets on their way to a process from which on stores gather, where the thread listens (perf/dn_perf, aotf_rate). */
+/** While the thread listens, stores to a process gather if at least so many packets are on their way to it (perf/dn_perf, aotf_rate). */
 #define DN_IPNUMA_FEW 4u
 
 static void dn_ipnuma_count(dn_ipnuma_t *ipnuma, size_t len)
@@ -59,7 +59,7 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
     if (NULL != pc && DN_ERR_UNREACH != status) {
         const uint64_t now = dn_clock_ns();
         dn_ipnuma_link_send(&pc->link, now);
-        /* Credit comes by packets that nobody acknowledges. */
+        /* Packets that bring credit are not acknowledged: if one is lost, it is not sent again. So ask for credit. */
         if (0 == pc->link.loss.count && now - pc->credit_at > DN_IPNUMA_ASK_NS) {
             pc->credit_at = now;
             dn_ipnuma_link_word(&pc->link, DN_IPNUMA_ASKS, now);
@@ -69,9 +69,9 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
-/** Do stores gather while so many packets are on their way, until there is enough for a datagram? An acknowledgement makes whoever reads it
- * send them: the program that looks at the network itself, or the thread, which has to wake up for that. Without a thread, and while
- * the program does not look, nobody would read it. */
+/** Do stores gather while so many packets are on their way, until they fill a datagram? They are sent when an acknowledgement is read.
+ * While the service thread naps, the program reads it. While the thread listens, the thread has to wake up for that, so few packets are not
+ * worth it. Without a thread, acknowledgements stay unread while the program does not look at the network, so stores do not gather. */
 static int dn_ipnuma_gathers(enum dn_ipnuma_service_state state, uint32_t packets)
 {
     switch (state) {
@@ -101,6 +101,7 @@ void dn_ipnuma_go(dn_ipnuma_pc_t *pc)
 
 /* BOTF */
 
+/** Make a message for a window, or of this process to itself. @return NULL: no memory. */
 static dn_ipnuma_message_t *dn_ipnuma_own_message(unsigned channel, unsigned tag, size_t len)
 {
     dn_ipnuma_message_t *message = malloc(sizeof(*message) + len);
@@ -116,7 +117,7 @@ static dn_ipnuma_message_t *dn_ipnuma_own_message(unsigned channel, unsigned tag
     return message;
 }
 
-/** Give a message to the own handlers. */
+/** Give a message of this process to its own handlers. */
 static void dn_ipnuma_put_own(dn_ipnuma_peer_t *peer, dn_ipnuma_message_t *message)
 {
     *(NULL == peer->first ? &peer->first : &peer->last->next) = message;
@@ -124,7 +125,7 @@ static void dn_ipnuma_put_own(dn_ipnuma_peer_t *peer, dn_ipnuma_message_t *messa
     dn_ipnuma_make_ready((dn_ipnuma_t *) peer->base.iface, peer);
 }
 
-/** Let a message in, as far as credit goes. */
+/** Let a message in: charge its cost to the credit, if there is enough. */
 static dn_status_t dn_ipnuma_charge(dn_ipnuma_peer_t *peer, size_t len)
 {
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) peer->base.iface;
@@ -144,7 +145,7 @@ static dn_status_t dn_ipnuma_charge(dn_ipnuma_peer_t *peer, size_t len)
     }
     dn_ipnuma_link_t *link = &peer->pc->link;
     if (link->charged + cost > link->credit) {
-        /* It may be here already. */
+        /* Credit may have come, and not been read yet. */
         (void) dn_ipnuma_socket_receive(ipnuma);
     }
     if (link->charged + cost > link->credit) {
@@ -191,7 +192,7 @@ static void dn_ipnuma_put(dn_ipnuma_pc_t *pc, unsigned channel, unsigned tag, dn
                               .len = 0 == left ? 0 : dn_ipnuma_link_room(&pc->link, 0, left)};
         uint8_t *data = dn_ipnuma_link_append(&pc->link, &tlp);
         if (NULL == data) {
-            /* Half of a message is in the stream already, or was promised. */
+            /* There is no memory, and no way back: a part of the message may be in the stream, and the caller was promised the rest. */
             dn_ipnuma_kill(pc, DN_PEER_SUSPECT);
             return;
         }
@@ -276,7 +277,7 @@ void dn_ipnuma_kick(dn_peer_t *hot, dn_window_t *window, unsigned channel, unsig
         message = NULL;
     } else {
         peer->pc->link.charged -= less;
-        /* Lost since, it goes nowhere. */
+        /* If the peer was lost since dn_ipnuma_reserve(), the message is dropped. */
         if (DN_IPNUMA_DEAD != peer->pc->state) {
             dn_ipnuma_put(peer->pc, channel, tag, (dn_ipnuma_two_t){{message->bytes, NULL}, {len, 0}});
         }
@@ -305,7 +306,7 @@ static int dn_ipnuma_store(dn_ipnuma_pc_t *pc, uint64_t off, const void *bytes, 
     return 1;
 }
 
-/** May a write to its LLCM be appended now? */
+/** May a write to the peer's LLCM be appended now? */
 static dn_status_t dn_ipnuma_may_store(dn_ipnuma_peer_t *peer)
 {
     const dn_status_t status = dn_ipnuma_enter(peer);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Blocks shorter than this on average are gathered into messages, and scattered by the target. */
+/** If the target's blocks are shorter than this on average, the core processor does the transfer by messages. */
 #define DN_IPNUMA_BLOCK_MIN 64u
 
 /* Segments */
@@ -48,7 +48,7 @@ void dn_ipnuma_segment_unregister(dn_iface_t *iface, const dn_key_t *key)
     }
 }
 
-/** Where a key's segment begins. @return 0: it is not reached by TLPs. */
+/** The address at which a key's segment begins. @return 0: TLPs do not reach the segment. */
 static int dn_ipnuma_reaches(const dn_ipnuma_peer_t *peer, const dn_key_t *key, uint64_t *at_p)
 {
     const dn_key_way_t *way = dn_key_way(key, DN_KEY_IPNUMA);
@@ -63,7 +63,7 @@ static int dn_ipnuma_reaches(const dn_ipnuma_peer_t *peer, const dn_key_t *key, 
 
 /* Ending */
 
-/** All of it is answered, or it is given up. */
+/** End an operation that is answered, or given up. If it has succeeded, store its local status word. dn_ipnuma_signal() signals it. */
 static void dn_ipnuma_op_done(dn_ipnuma_t *ipnuma, dn_ipnuma_op_t *op)
 {
     if (DN_OK == op->status && DN_IPNUMA_AMO != op->kind && 0 != (op->xfer.flags & DN_XFER_STATUS_LOCAL)) {
@@ -109,7 +109,7 @@ void dn_ipnuma_end_ops(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int signal)
     dn_ipnuma_op_t *op;
 
     if (NULL != pc) {
-        /* Those that wait for answers, and then those that are not all in the stream, which may be the same. */
+        /* First the operations that wait for answers, then those of which a part is not in the stream yet. An operation may be both. */
         for (uint32_t i = pc->answered; i != pc->requests; i++) {
             dn_ipnuma_request_t *request = &pc->request[i % DN_IPNUMA_TAGS];
             op = request->op;
@@ -172,13 +172,13 @@ int dn_ipnuma_answered(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 
 /* Going out */
 
-/** Is there a tag for a request? */
+/** Is there a tag for a request, and may more data be asked for? */
 static int dn_ipnuma_has_tag(const dn_ipnuma_pc_t *pc)
 {
     return DN_IPNUMA_TAGS > pc->requests - pc->answered && DN_IPNUMA_AHEAD_MAX > pc->wanted;
 }
 
-/** Where the next byte of a side lies, of which there is one. */
+/** The address of the next byte of a side, which has a byte left. */
 static uint64_t dn_ipnuma_next_at(const dn_sg_cursor_t *cursor)
 {
     dn_sg_cursor_t probe = *cursor;
@@ -202,7 +202,7 @@ static uint8_t *dn_ipnuma_ask(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op, dn_tlp_t *
     return data;
 }
 
-/** Each of these appends what there is room for. @return 1: all of the operation is in the stream. */
+/** Append as much of a PUSH as there is room for. @return 1: all of the operation is in the stream. */
 static int dn_ipnuma_advance_push(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
 {
     dn_tlp_t flush = {.kind = DN_TLP_READ};
@@ -235,12 +235,13 @@ static int dn_ipnuma_advance_push(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
             return 0;
         }
         memcpy(data, &op->xfer.remote_value, sizeof(op->xfer.remote_value));
-        /* Once, should there be no memory for what follows. */
+        /* The word is appended once, even if there is no memory for the flush now. */
         op->xfer.flags &= ~(unsigned) DN_XFER_STATUS_REMOTE;
     }
     return NULL != dn_ipnuma_ask(pc, op, &flush, 0);
 }
 
+/** As dn_ipnuma_advance_push(), for a PULL. */
 static int dn_ipnuma_advance_pull(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
 {
     while (0 != op->remote_at.left) {
@@ -259,6 +260,7 @@ static int dn_ipnuma_advance_pull(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
     return 1;
 }
 
+/** As dn_ipnuma_advance_push(), for an atomic operation. */
 static int dn_ipnuma_advance_amo(dn_ipnuma_pc_t *pc, dn_ipnuma_op_t *op)
 {
     const uint32_t width = op->amo.width;
@@ -297,7 +299,7 @@ void dn_ipnuma_advance(dn_ipnuma_pc_t *pc)
 
 /* Starting */
 
-/** Take an operation on, or say why not; it is gone then. */
+/** Start an operation. @return DN_INPROGRESS; or why the operation did not start, and was freed. */
 static dn_status_t dn_ipnuma_start(dn_ipnuma_peer_t *peer, dn_ipnuma_op_t *op)
 {
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) peer->base.iface;
@@ -375,7 +377,7 @@ dn_status_t dn_ipnuma_atomic(dn_peer_t *hot, const dn_amo_t *amo)
         return DN_ERR_UNSUPPORTED;
     }
     if (0 != (at + amo->roff) % amo->width) {
-        /* A region lies in its page as its memory does. */
+        /* A region's address has the same offset in a page as its memory. So the target's word is not aligned, either. */
         return DN_ERR_PARAM;
     }
     dn_ipnuma_op_t *op = calloc(1, sizeof(*op));

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * The PC ID table: the processes with a connection to this process, by PC ID, by this process' token, and by their nonce.
+ * The PC ID table: the processes with a connection to this process. Each has a PC ID. An entry is found by this process' token of the
+ * connection, or by the nonce of the other process.
  */
 #include "dn_config.h"
 
@@ -68,7 +69,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_of(const dn_ipnuma_t *ipnuma, const uint64_t nonce[
     return pc;
 }
 
-/** A PC ID that is free. 0: none is. */
+/** Take a free PC ID. @return 0: no PC ID is free. */
 static uint16_t dn_ipnuma_pc_id(dn_ipnuma_t *ipnuma)
 {
     for (uint32_t id = 1; id < 65536; id++) {
@@ -86,7 +87,7 @@ static void dn_ipnuma_pc_id_free(dn_ipnuma_t *ipnuma, uint16_t id)
     ipnuma->pc_used[id / 8] = (uint8_t) (ipnuma->pc_used[id / 8] & ~(1u << id % 8));
 }
 
-/** The pages that hold a PC's LLCM begin with its first. */
+/** The address of the first page that holds a PC's LLCM. @param[out] len_p  Bytes from there to the end of the LLCM. */
 static uint64_t dn_ipnuma_llcm_pages(const dn_ipnuma_where_t *where, uint64_t *len_p)
 {
     const uint64_t within = where->llcm_at % DN_IPNUMA_PAGE;
@@ -132,7 +133,7 @@ dn_ipnuma_pc_t *dn_ipnuma_pc_open(dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *
     pc->greet.since = dn_clock_ns();
     pc->greet.gap = DN_IPNUMA_GREET_NS;
     if (NULL != dn_ipnuma_applicant_of(ipnuma, where->nonce)) {
-        /* It is about to open the connection itself. */
+        /* The other process is about to open the connection: wait for its PROOF before this process says HELLO. */
         pc->greet.at = pc->greet.since + DN_IPNUMA_GREET_NS;
     }
     dn_ipnuma_side(&ipnuma->where, dn_port_job(ipnuma->iface.port)->pid, &pc->greet.ours);

@@ -89,7 +89,8 @@ void dn_ipnuma_unready(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     }
 }
 
-/** A peer that goes has joined again, and what it has said since is for the one that comes. @return 0: there is none. */
+/** If the process of a peer that is being freed has joined again, make its next peer. The messages of the old peer that still wait are for
+ * the next peer. @return 0: there is no next peer. */
 static int dn_ipnuma_succeed(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
 {
     dn_ipnuma_pc_t *pc = peer->pc;
@@ -110,7 +111,7 @@ static int dn_ipnuma_succeed(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
     return 1;
 }
 
-/** Free a peer that the port knows no more. */
+/** Free a peer that the port does not know any more. */
 static void dn_ipnuma_free_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer)
 {
     dn_ipnuma_peer_t **at = &ipnuma->peers;
@@ -179,7 +180,7 @@ void dn_ipnuma_kill(dn_ipnuma_pc_t *pc, enum dn_peer_doubt why)
         return;
     }
     if (DN_PEER_PARTED != why) {
-        /* It may live, and wait for what does not come. */
+        /* The other process may live, and wait for packets that will not come. */
         dn_ipnuma_link_word(&pc->link, DN_IPNUMA_GONE, dn_clock_ns());
     }
     dn_ipnuma_pc_turn(pc, DN_IPNUMA_DEAD);
@@ -217,7 +218,7 @@ void dn_ipnuma_meet(dn_ipnuma_t *ipnuma)
 
 /* What the port says */
 
-/** Is the address one, of the group that it says, with the auth of this process, of a process that can be there? */
+/** Read and check an address: its form, its group, its auth, and whether this process can reach its host. */
 static dn_status_t dn_ipnuma_read_address(const dn_ipnuma_t *ipnuma, const dn_peer_base_t *id,
                                           const void *address, size_t len, dn_ipnuma_where_t *where)
 {
@@ -255,7 +256,7 @@ static dn_status_t dn_ipnuma_read_address(const dn_ipnuma_t *ipnuma, const dn_pe
     return DN_OK;
 }
 
-/** The connection with a process, made if there is none. */
+/** Find or make the connection with a process. */
 static dn_status_t dn_ipnuma_reach(dn_ipnuma_t *ipnuma, const dn_peer_base_t *id,
                                    const dn_ipnuma_where_t *where, dn_ipnuma_pc_t **pc_p)
 {
@@ -307,7 +308,7 @@ dn_status_t dn_ipnuma_connect(dn_iface_t *iface, const dn_peer_base_t *id, const
         status = NULL == peer ? DN_ERR_NOMEM : DN_OK;
     }
     if (DN_OK == status && DN_IPNUMA_STRANGER == peer->owner) {
-        /* From now on it is the port's, which enters it. */
+        /* From now on the port knows the peer: the port enters the peer when this call returns. */
         dn_ipnuma_peer_turn(peer, DN_IPNUMA_KNOWN);
         dn_ipnuma_make_ready(ipnuma, peer);
     }
@@ -343,7 +344,7 @@ void dn_ipnuma_disconnect(dn_peer_base_t *base)
     dn_ipnuma_lock(ipnuma);
     dn_ipnuma_end_ops(ipnuma, peer, 1);
     dn_ipnuma_leave(peer->pc, DN_TLP_LEAVE);
-    /* It is not freed in a handler of its own, nor while it sends. */
+    /* The peer stays while it may send (as this process itself may), while its handlers run, and while messages wait for them. */
     const int stays = NULL == peer->pc || 0 != peer->depth || NULL != peer->first
                       || (peer->pc->joined && !dn_peer_is_lost(base));
     if (!stays) {
@@ -409,9 +410,9 @@ void dn_ipnuma_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
     dn_ipnuma_unlock(ipnuma);
 }
 
-/* Over */
+/* Peers that are over */
 
-/** Does it send no more, and is nobody connected to it? */
+/** Is a peer over? Its process sends no more, or is lost, and this process is not connected to it. */
 static int dn_ipnuma_has_left(const dn_ipnuma_peer_t *peer)
 {
     return DN_IPNUMA_KNOWN == peer->owner && 0 == peer->base.connections
@@ -419,7 +420,8 @@ static int dn_ipnuma_has_left(const dn_ipnuma_peer_t *peer)
                || (NULL == peer->pc ? DN_PEER_LEFT == peer->base.life : !peer->pc->joined));
 }
 
-/** Free those who are over, one a call, since that may change the list. @return whether there was one. */
+/** Free one peer that is over: the list may change while the lock is let go. If there is none, free the connections that have ended and
+ * have no peer. @return whether there was such a peer. */
 static int dn_ipnuma_reap_one(dn_ipnuma_t *ipnuma)
 {
     dn_ipnuma_peer_t *over = NULL;

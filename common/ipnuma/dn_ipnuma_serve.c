@@ -22,7 +22,7 @@ int dn_ipnuma_say(dn_ipnuma_pc_t *pc, enum dn_tlp_message what)
     return NULL != dn_ipnuma_link_append(&pc->link, &tlp);
 }
 
-/** An access that no shared region lets in: it is counted, and who asked is told where it was. */
+/** Refuse an access that no shared region lets in: count it, and tell the other side its address. */
 static void dn_ipnuma_refuse(dn_ipnuma_pc_t *pc, const dn_tlp_t *access)
 {
     const dn_tlp_t tlp = {.kind = DN_TLP_MESSAGE,
@@ -35,7 +35,7 @@ static void dn_ipnuma_refuse(dn_ipnuma_pc_t *pc, const dn_tlp_t *access)
     dn_count(&pc->ipnuma->iface.counters->dropped, 1);
     if (DN_TLP_WRITE == access->kind) {
         pc->ipnuma->refused_writes++;
-        /* One of them is told of until somebody asks; the flush says that there was one. */
+        /* Only the first refused write before a flush is reported. The answer to the flush says that a write was refused. */
         if (pc->refused) {
             return;
         }
@@ -78,7 +78,7 @@ static void dn_ipnuma_write(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     }
 }
 
-/** The next entry for a request that came. NULL: there are more than tags. */
+/** A new entry for a request that came. @return NULL: the other side has more open requests than there are tags. */
 static dn_ipnuma_reply_t *dn_ipnuma_reply_new(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
 {
     if (DN_IPNUMA_TAGS == pc->replies - pc->replied) {
@@ -150,7 +150,7 @@ static int dn_ipnuma_reply_part(dn_ipnuma_pc_t *pc, dn_ipnuma_reply_t *reply)
                     .len = 0 == reply->left ? 0 : dn_ipnuma_link_room(&pc->link, 0, reply->left)};
 
     if (reply->reads) {
-        /* The region may have gone since the request came, or since the last part. */
+        /* The sharing of the region may have ended since the request came, or since the last part. */
         from = dn_ipnuma_regions_find(&pc->ipnuma->regions, reply->at, tlp.len, pc->where.ip);
         reply->reads = NULL != from;
         reply->status = reply->reads ? reply->status : DN_TLP_REFUSED;
@@ -192,7 +192,7 @@ static int dn_ipnuma_message_new(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
     if (!pc->joined || tlp->total > pc->ipnuma->where.botf_max || DN_CHAN_MAX <= tlp->channel) {
         return 0;
     }
-    /* What was given and not taken back by a handler is all that it may have here. */
+    /* A sender has at most this credit in messages that no handler has taken. */
     if (pc->waiting_cost + cost > pc->ipnuma->where.credit) {
         pc->link.broken = "more messages than it had credit for";
         return 0;
@@ -248,18 +248,18 @@ static int dn_ipnuma_told(dn_ipnuma_pc_t *pc, const dn_tlp_t *tlp)
         return dn_ipnuma_join(pc);
     case DN_TLP_LEAVE:
         if (NULL != pc->partial) {
-            /* In the midst of a message: no sender of ours leaves then. */
+            /* The LEAVE comes in the midst of a message: no correct sender does that. */
             return 0;
         }
         dn_ipnuma_part(pc);
         return 1;
     case DN_TLP_CLOSE:
-        /* It waits for this, and for nothing else. */
+        /* The closing process waits for the acknowledgement of its CLOSE, and for nothing else: send it now. */
         dn_ipnuma_link_word(&pc->link, 0, dn_clock_ns());
         dn_ipnuma_kill(pc, DN_PEER_PARTED);
         return 1;
     case DN_TLP_ERROR:
-        /* The completion of the access, or of the flush behind it, ends the operation. */
+        /* There is nothing to do: the completion of the access, or of the flush behind it, ends the operation. */
         return 1;
     default:
         return 0;
@@ -272,7 +272,7 @@ static int dn_ipnuma_take(dn_ipnuma_link_t *link, const dn_tlp_t *tlp)
     dn_ipnuma_pc_t *pc = (dn_ipnuma_pc_t *) link;
 
     if (DN_IPNUMA_OPEN != pc->state) {
-        /* It has just closed, and what it said behind that is for nobody. */
+        /* A TLP before this one has ended the connection: this one is dropped. */
         return 1;
     }
     switch (tlp->kind) {

@@ -18,14 +18,15 @@
 #include "dn_log.h"
 #include "dn_thread.h"
 
-/** Looks in one time limit. */
+/** The thread looks after silent processes so many times in one time limit. */
 #define DN_IPNUMA_LOOKS 8u
-/** Closing looks so often whether those that it waits for still run. */
+/** Time between two looks of closing whether the processes that it waits for still run. */
 #define DN_IPNUMA_LINGER_LOOK_NS UINT64_C(500000)
-/** Longest sleep. */
+/** Longest sleep of the thread. */
 #define DN_IPNUMA_SLEEP_NS UINT64_C(1000000000)
-/** Batches of datagrams that one turn takes, and messages of one peer before the next has its turn. */
-#define DN_IPNUMA_BATCHES  4
+/** Most batches of datagrams that one turn takes. */
+#define DN_IPNUMA_BATCHES 4
+/** Most messages of one peer that are handled before the next peer has its turn. */
 #define DN_IPNUMA_MESSAGES 32
 
 /** Arrows of the drawing in dn_ipnuma_int.h. */
@@ -41,15 +42,17 @@ static void dn_ipnuma_service_turn(dn_ipnuma_t *ipnuma, enum dn_ipnuma_service_s
     ipnuma->service.state = to;
 }
 
-/** A look at the network is a call of the kernel. While nothing comes and nothing is on its way, so many calls of progress are left
- * out between two looks, after so many looks in vain, and only if they follow each other as fast as those of somebody who waits. */
-#define DN_IPNUMA_REST    15u
-#define DN_IPNUMA_VAIN    64u
+/** A look at the network is a call of the kernel. While nothing comes and nothing is on its way, so many calls of progress are left out
+ * between two looks. */
+#define DN_IPNUMA_REST 15u
+/** Calls are left out after so many looks in vain. */
+#define DN_IPNUMA_VAIN 64u
+/** Calls are left out only where turns follow each other within this time: the program does nothing but wait. */
 #define DN_IPNUMA_FAST_NS UINT64_C(8000)
 
 /* Turns */
 
-/** All that is due on a connection. @param[in] quiet  Nothing came in this turn. */
+/** Do all work that is due on a connection. @param[in] quiet  Not 0: the program does not answer in this turn. */
 static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
 {
     if (0 != pc->greet.at || DN_IPNUMA_GREETS == pc->state) {
@@ -71,7 +74,8 @@ static void dn_ipnuma_attend(dn_ipnuma_pc_t *pc, int quiet, uint64_t now)
         return;
     }
     pc->ipnuma->busy = 1;
-    /* An answer may take an acknowledgement along, and comes in this turn or not soon. */
+    /* An answer of the program could take the acknowledgement along. In a quiet turn no answer comes soon, so the acknowledgement goes
+     * alone. */
     link->urgent |= quiet && 0 != link->owed;
     dn_ipnuma_link_tick(link, now);
     dn_ipnuma_pc_count(pc);
@@ -100,7 +104,7 @@ int dn_ipnuma_turn(dn_ipnuma_t *ipnuma)
     return n;
 }
 
-/** Tell the sender how much its handlers have taken, when that is worth a packet. */
+/** Give credit back to a sender after a handler. When the credit is worth a packet, tell the sender. */
 static void dn_ipnuma_give_credit(dn_ipnuma_pc_t *pc, uint32_t cost)
 {
     pc->waiting_cost -= cost;
@@ -110,7 +114,7 @@ static void dn_ipnuma_give_credit(dn_ipnuma_pc_t *pc, uint32_t cost)
     }
 }
 
-/** Run the handlers of up to @p max messages of one peer; the lock is let go for each. */
+/** Run the handlers of up to @p max messages of one peer. The lock is let go for each handler. @return messages. */
 static int dn_ipnuma_dispatch(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int max)
 {
     int n = 0;
@@ -122,7 +126,7 @@ static int dn_ipnuma_dispatch(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int m
             break;
         }
         peer->first = message->next;
-        /* A handler may progress, and so receive the next. */
+        /* A handler may call progress, which runs the handler of the next message inside this one. */
         peer->depth++;
         dn_ipnuma_unlock(ipnuma);
         handler->fn(&peer->base.hot, message->tag, message->bytes, message->len, handler->arg);
@@ -139,7 +143,7 @@ static int dn_ipnuma_dispatch(dn_ipnuma_t *ipnuma, dn_ipnuma_peer_t *peer, int m
     return n;
 }
 
-/** Every peer with messages has its turn; those that still have some come again at the end. */
+/** Give each peer with messages its turn. A peer that still has messages goes to the end of the queue. @return messages. */
 static int dn_ipnuma_dispatch_all(dn_ipnuma_t *ipnuma)
 {
     int n = 0;
@@ -154,7 +158,7 @@ static int dn_ipnuma_dispatch_all(dn_ipnuma_t *ipnuma)
     return n;
 }
 
-/** After handlers, and without the lock: completions, the lost, those who left. */
+/** End a turn, without the lock: signal completions, tell the port of lost peers, and free peers that have left. */
 static int dn_ipnuma_end_turn(dn_ipnuma_t *ipnuma, int more)
 {
     int n = 0;
@@ -169,6 +173,7 @@ static int dn_ipnuma_end_turn(dn_ipnuma_t *ipnuma, int more)
     return n;
 }
 
+/** Is there work for dn_ipnuma_end_turn()? */
 static int dn_ipnuma_has_more(const dn_ipnuma_t *ipnuma)
 {
     return NULL != ipnuma->done.first || ipnuma->reap || 0 != dn_load_acquire_u32(&ipnuma->iface.doubts);
@@ -177,7 +182,7 @@ static int dn_ipnuma_has_more(const dn_ipnuma_t *ipnuma)
 /** The program looks at the network. @return dn_ipnuma_turn(). */
 static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
 {
-    /* The thread compares the number without the lock, and reads nothing else by it. */
+    /* Relaxed suffices: the napping thread compares the number without the lock, and reads nothing else by it. */
     dn_store_relaxed(&ipnuma->turns, ipnuma->turns + 1);
     const int got = dn_ipnuma_turn(ipnuma);
     if (DN_IPNUMA_NAPS != ipnuma->service.state) {
@@ -186,7 +191,7 @@ static int dn_ipnuma_take_turn(dn_ipnuma_t *ipnuma)
     if (0 == dn_load_relaxed_u32(ipnuma->bell) % 2) {
         dn_lull_put_off(&ipnuma->service.lull, ipnuma->turned_at);
     } else {
-        /* The program is about to sleep, and is to be rung for. */
+        /* The program is about to sleep: wake the thread, which rings the bell when packets come. */
         dn_thread_call(ipnuma->service.event);
     }
     return got;
@@ -197,7 +202,7 @@ int dn_ipnuma_progress(dn_iface_t *iface)
     dn_ipnuma_t *ipnuma = (dn_ipnuma_t *) iface;
     int n = 0;
 
-    /* While nobody is there, the thread waits for who may come, and meets him here at the next look. */
+    /* While there is no peer, only the thread looks at the network. When the thread has met a peer, the next call of progress goes on. */
     if (0 == dn_load_acquire_u32(&ipnuma->npeers)) {
         return 0;
     }
@@ -231,7 +236,7 @@ int dn_ipnuma_recv(dn_peer_base_t *base, int max)
 
 /* The thread */
 
-/** When something is due, if nothing comes. */
+/** When work is due, if no datagram comes. */
 static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
 {
     uint64_t at = ipnuma->service.look_at;
@@ -248,13 +253,13 @@ static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
 /** Processes that one look gives up at most; the next look finds the others. */
 #define DN_IPNUMA_SILENT 16u
 
-/** What one look has found wrong. */
+/** A process that one look gives up, and why. */
 typedef struct dn_ipnuma_found {
     uint32_t pid;
     const char *what;
 } dn_ipnuma_found_t;
 
-/** Since when has the other side taken nothing of what is on its way to it? It may be heard all the time. */
+/** Since when has the other side done nothing of what was sent to it? It may be heard all the time. */
 static uint64_t dn_ipnuma_idle_since(dn_ipnuma_pc_t *pc, uint64_t now)
 {
     if (0 == dn_ipnuma_link_behind(&pc->link) || pc->applied != pc->link.applied) {
@@ -264,12 +269,13 @@ static uint64_t dn_ipnuma_idle_since(dn_ipnuma_pc_t *pc, uint64_t now)
     return pc->applied_at;
 }
 
-/** Look after processes that are silent, or take nothing. @param[out] found  Peers that are to be given up. @return how many. */
+/** Look for processes that are silent, or take nothing, and mark their connections. @param[out] found  Peers to be given up. @return how
+ * many. */
 static uint32_t dn_ipnuma_find_silent(dn_ipnuma_t *ipnuma, uint64_t now,
                                       dn_ipnuma_found_t found[DN_IPNUMA_SILENT])
 {
     const uint64_t limit = ipnuma->timeout_ns;
-    /* After some time without looking we may not have read yet what they said. */
+    /* If the thread has not looked for some time, packets of these processes may have come, and not been read yet. */
     const int away = now - ipnuma->service.looked > limit / 2;
     uint32_t n = 0;
 
@@ -300,7 +306,8 @@ static uint32_t dn_ipnuma_find_silent(dn_ipnuma_t *ipnuma, uint64_t now,
     return n;
 }
 
-/** The same, and say of whom: ahead of what the program says of the loss, and without the lock, as whoever is told may take long. */
+/** Look for such processes, log them, and end their connections. The log line comes before the program learns of the loss. It is logged
+ * without the lock, since the receiver of log lines may take long. */
 static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
 {
     dn_ipnuma_found_t found[DN_IPNUMA_SILENT];
@@ -321,8 +328,8 @@ static void dn_ipnuma_look(dn_ipnuma_t *ipnuma, uint64_t now)
     }
 }
 
-/** Sleep until some time, until something comes (if that is wanted), or until the program calls. The lock is let go.
- * @return not 0: one of both has happened. */
+/** Sleep until a time, until a datagram comes (only if @p listens), or until the program calls. The lock is let go.
+ * @return not 0: a datagram or a call has come. */
 static int dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
 {
     struct pollfd wait[2] = {{.fd = ipnuma->service.event, .events = POLLIN},
@@ -338,7 +345,7 @@ static int dn_ipnuma_sleep(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
     return woken;
 }
 
-/** The thread sleeps: dn_ipnuma_sleep(). */
+/** Have the thread sleep: dn_ipnuma_sleep(). */
 static void dn_ipnuma_rest(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
 {
     const uint64_t begin = dn_clock_ns();
@@ -347,7 +354,7 @@ static void dn_ipnuma_rest(dn_ipnuma_t *ipnuma, uint64_t until, int listens)
     dn_awake_slept(&ipnuma->service.awake, begin, dn_clock_ns(), woken);
 }
 
-/** The thread naps. The lock is let go. @return dn_lull_wait(). */
+/** Have the thread nap. The lock is let go. @return as dn_lull_wait(). */
 static uint64_t dn_ipnuma_nap(dn_ipnuma_t *ipnuma)
 {
     const uint64_t begin = dn_clock_ns(), until = ipnuma->service.look_at;
@@ -361,7 +368,7 @@ static uint64_t dn_ipnuma_nap(dn_ipnuma_t *ipnuma)
     return turns;
 }
 
-/** The thread takes what came. @return not 0: something did. */
+/** Have the thread do a turn. @return not 0: datagrams came. */
 static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
 {
     ipnuma->service.reads = 1;
@@ -373,7 +380,7 @@ static int dn_ipnuma_serve_turn(dn_ipnuma_t *ipnuma)
     return got;
 }
 
-/** Something came, and its sender may send the next when it has the answer: be awake then. */
+/** Have the thread stay awake after a request, since the sender may send its next request when it has the answer. */
 static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
 {
     const uint64_t turns = ipnuma->turns;
@@ -385,7 +392,7 @@ static void dn_ipnuma_look_on(dn_ipnuma_t *ipnuma)
     }
     while (dn_awake_lasts(&ipnuma->service.awake, now, came) && turns == ipnuma->turns
            && !ipnuma->service.ends) {
-        /* The program may want it. */
+        /* The program may want the lock. */
         dn_ipnuma_unlock(ipnuma);
         dn_pause();
         dn_ipnuma_lock(ipnuma);
@@ -413,14 +420,14 @@ static void *dn_ipnuma_serve(void *arg)
                 0 == ipnuma->timeout_ns ? DN_IPNUMA_SLEEP_NS : ipnuma->timeout_ns / DN_IPNUMA_LOOKS;
             ipnuma->service.look_at = now + gap;
         }
-        /* A program that is about to sleep has polled, and is to be rung for. */
+        /* Does the program look at the network? If it is about to sleep, it has looked, but the thread has to listen and ring. */
         const int polled = turns != ipnuma->turns && 0 == dn_load_relaxed_u32(ipnuma->bell) % 2;
         turns = ipnuma->turns;
         if (polled) {
             turns = dn_ipnuma_nap(ipnuma);
             continue;
         }
-        /* A program that was rung for wants the core. */
+        /* A sleeping program for which the thread rings wants the core: the thread does not look on then. */
         const int rings = 0 != dn_load_relaxed_u32(ipnuma->bell) % 2;
         if (0 != dn_ipnuma_serve_turn(ipnuma) && !rings && ipnuma->contenders <= ipnuma->units) {
             dn_ipnuma_look_on(ipnuma);
@@ -437,7 +444,7 @@ void dn_ipnuma_service_call(dn_ipnuma_t *ipnuma)
         || dn_ipnuma_timer(ipnuma) >= ipnuma->service.wake_at) {
         return;
     }
-    /* It looks at the timers itself when it is awake. */
+    /* The thread looks at the timers when it is awake, so one call wakes it. */
     ipnuma->service.wake_at = 0;
     dn_thread_call(ipnuma->service.event);
 }
@@ -477,9 +484,10 @@ void dn_ipnuma_service_stop(dn_ipnuma_t *ipnuma)
 }
 
 /**
- * Is there something that the other side has not done yet? Who does not let us in is not waited for long, unless there are messages.
+ * Does closing have to wait for another process, which has not done all that was sent? A connection that does not open is not waited for
+ * long, unless there are messages for its other side.
  *
- * @param[in] soon  Not for long yet.
+ * @param[in] soon  Not 0: closing has not waited for long yet.
  */
 static int dn_ipnuma_has_to_go(const dn_ipnuma_t *ipnuma, int soon)
 {

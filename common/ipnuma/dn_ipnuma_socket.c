@@ -20,12 +20,12 @@
 
 #include "dn_log.h"
 
-/** Bytes that the kernel is asked to keep for us; it gives what its limits allow. */
+/** Bytes of buffers that the socket asks the kernel for. The kernel gives what its limits allow. */
 #define DN_IPNUMA_RECEIVE (4 << 20)
-/** UDP and IPv4 headers. */
+/** Bytes of the UDP and IPv4 headers. */
 #define DN_IPNUMA_HEADERS 28u
 
-/** Bytes of a slot: of a row of datagrams that the kernel has not cut, or that it has put together again. */
+/** Bytes of a slot: a row of datagrams fits, which the kernel has not cut, or has put together again. */
 #define DN_IPNUMA_SLOT 65536u
 
 /** Room for one control message with a number. */
@@ -39,7 +39,7 @@ typedef struct dn_ipnuma_slots {
     struct iovec iov[DN_IPNUMA_BATCH];
     dn_ipnuma_control_t control[DN_IPNUMA_BATCH];
     _Alignas(64) uint8_t bytes[DN_IPNUMA_BATCH][DN_IPNUMA_SLOT];
-    _Alignas(64) uint8_t moved[DN_IPNUMA_DATAGRAM]; /**< one that lay where no word of 8 bytes begins */
+    _Alignas(64) uint8_t moved[DN_IPNUMA_DATAGRAM]; /**< copy of a datagram that was not aligned to 8 */
 } dn_ipnuma_slots_t;
 
 static struct sockaddr_in dn_ipnuma_name(uint32_t ip, uint16_t port)
@@ -115,19 +115,19 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
                      strerror(errno));
         return DN_ERR_UNSUPPORTED;
     }
-    /* Beyond the limit of the system where this process may. */
+    /* The buffer goes beyond the limit of the system if this process has the right to that. */
     if (0 != setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUFFORCE, &wanted, sizeof(wanted))) {
         (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &wanted, sizeof(wanted));
     }
     (void) setsockopt(ipnuma->fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
-    /* Datagrams that come together are taken together. A kernel that cannot do so hands each over. */
+    /* Have the kernel hand over datagrams together that come together. A kernel that cannot do so hands over each alone. */
     const int together = 1;
     (void) setsockopt(ipnuma->fd, IPPROTO_UDP, UDP_GRO, &together, sizeof(together));
-    /* A kernel before 4.18 sends a row as one datagram, since it does not know what asks for more. */
+    /* A kernel before 4.18 does not know UDP_SEGMENT: it ignores the control message, and sends a row as one datagram. */
     int cut = 0;
     socklen_t cut_len = sizeof(cut);
     ipnuma->cuts_rows = 0 == getsockopt(ipnuma->fd, IPPROTO_UDP, UDP_SEGMENT, &cut, &cut_len);
-    /* A path that becomes narrower cuts datagrams into fragments. By default it would drop them, and perhaps not say so. */
+    /* Routers of a path that becomes narrower are to cut datagrams into fragments. By default they drop them, and may not report it. */
     const int cuts = IP_PMTUDISC_DONT;
     (void) setsockopt(ipnuma->fd, IPPROTO_IP, IP_MTU_DISCOVER, &cuts, sizeof(cuts));
     if (0 != getsockopt(ipnuma->fd, SOL_SOCKET, SO_RCVBUF, &got, &len) || 0 >= got) {
@@ -136,7 +136,7 @@ dn_status_t dn_ipnuma_socket_open(dn_ipnuma_t *ipnuma, const char *argument)
     ipnuma->where.ip = ip;
     ipnuma->where.port = ntohs(name.sin_port);
     ipnuma->where.datagram = DN_IPNUMA_DATAGRAM;
-    /* Several senders share it, and what the kernel keeps beside the bytes counts, too. */
+    /* Several senders share the receive buffer, and the kernel counts its own data of each datagram, too. */
     const uint32_t window = (uint32_t) got / 8;
     ipnuma->where.window = window < (64u << 10) ? 64u << 10 : window > (1u << 20) ? 1u << 20 : window;
     char text[INET_ADDRSTRLEN] = "";
@@ -160,7 +160,7 @@ uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where)
     socklen_t len = sizeof(mtu);
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    /* The kernel knows the path of a socket that is connected; nothing is sent. */
+    /* The kernel tells the MTU of the path of a connected socket. Nothing is sent. */
     if (0 > fd || 0 != connect(fd, (const struct sockaddr *) &name, sizeof(name))
         || 0 != getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len) || 0 > mtu) {
         mtu = 0;
@@ -171,11 +171,11 @@ uint32_t dn_ipnuma_socket_mtu(const dn_ipnuma_where_t *where)
     const uint32_t most = where->datagram < DN_IPNUMA_DATAGRAM ? where->datagram : DN_IPNUMA_DATAGRAM;
     const uint32_t whole = (uint32_t) mtu < DN_IPNUMA_HEADERS ? 0 : (uint32_t) mtu - DN_IPNUMA_HEADERS;
     const uint32_t datagram = whole < most ? whole : most;
-    /* What is longer than the path takes goes in fragments of IP. */
+    /* A datagram that is longer than the path takes goes in fragments of IP. */
     return datagram < DN_IPNUMA_DATAGRAM_LEAST ? DN_IPNUMA_DATAGRAM_LEAST : datagram;
 }
 
-/** Has this process no room for what it wants to send? */
+/** Does this error of a send say that this process has no room now? */
 static int dn_ipnuma_socket_is_full(int error)
 {
     return EAGAIN == error || EWOULDBLOCK == error || ENOBUFS == error;
@@ -186,13 +186,13 @@ int dn_ipnuma_socket_send(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_t *wh
 {
     const struct sockaddr_in name = dn_ipnuma_name(where->ip, where->port);
 
-    /* What fails otherwise is lost, and as such sent again. */
+    /* A datagram that fails for another reason is lost, and is sent again as such. */
     return 0 <= sendto(ipnuma->fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &name,
                        sizeof(name))
            || !dn_ipnuma_socket_is_full(errno);
 }
 
-/** Datagrams that lie side by side, as one piece of memory. @return pieces. */
+/** Join datagrams that lie side by side into pieces of memory. @return how many pieces. */
 static uint32_t dn_ipnuma_socket_join(const struct iovec *datagram, uint32_t n, struct iovec *piece)
 {
     uint32_t pieces = 1;
@@ -209,7 +209,8 @@ static uint32_t dn_ipnuma_socket_join(const struct iovec *datagram, uint32_t n, 
     return pieces;
 }
 
-/** Have the kernel send a row as one. @return 0: it does not, and will not on this path. */
+/** Have the kernel send a row of datagrams by one call. @param[out] sent_p  How many were sent, or lost. @return 0: the kernel does not
+ * send rows on this path. */
 static int dn_ipnuma_socket_send_whole(const dn_ipnuma_pc_t *pc, const struct iovec *datagram, uint32_t n,
                                        uint32_t *sent_p)
 {
@@ -228,7 +229,7 @@ static int dn_ipnuma_socket_send_whole(const dn_ipnuma_pc_t *pc, const struct io
     memcpy(CMSG_DATA(&control.head), &each, sizeof(each));
     const ssize_t got = sendmsg(pc->ipnuma->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     *sent_p = 0 <= got || !dn_ipnuma_socket_is_full(errno) ? n : 0;
-    /* The path is too narrow, or goes through what cuts nothing. */
+    /* These errors say that the path is too narrow, or that its interface cannot cut a row. */
     return 0 <= got || (EINVAL != errno && EMSGSIZE != errno && EIO != errno && EOPNOTSUPP != errno);
 }
 
@@ -251,7 +252,7 @@ uint32_t dn_ipnuma_socket_send_row(dn_ipnuma_pc_t *pc, const struct iovec *datag
     return sent;
 }
 
-/** Bytes of each datagram of a slot, but the last. */
+/** Bytes of each datagram of a slot, except the last. */
 static size_t dn_ipnuma_socket_each(struct msghdr *message, size_t len)
 {
     int each = 0;
@@ -264,7 +265,7 @@ static size_t dn_ipnuma_socket_each(struct msghdr *message, size_t len)
     return 0 < each && (size_t) each < len ? (size_t) each : len;
 }
 
-/** The datagrams of a slot. */
+/** Handle the datagrams of a slot. */
 static void dn_ipnuma_socket_split(dn_ipnuma_t *ipnuma, uint32_t slot, uint64_t now)
 {
     dn_ipnuma_slots_t *slots = ipnuma->slots;

@@ -16,7 +16,7 @@ static uint32_t dn_ipnuma_pages(uint64_t len)
     return (uint32_t) ((len + DN_IPNUMA_PAGE - 1) / DN_IPNUMA_PAGE);
 }
 
-/** Have at least so many entries. */
+/** Grow a page map to at least @p pages entries. */
 static dn_status_t dn_ipnuma_map_grow(dn_ipnuma_map_t *map, uint32_t pages)
 {
     uint32_t room = 0 == map->room ? 1024 : map->room;
@@ -76,7 +76,7 @@ void dn_ipnuma_map_close(dn_ipnuma_map_t *map)
 
 /* Shared region table */
 
-/** The first region that ends behind an address. */
+/** The place of the first region that ends behind an address. */
 static uint32_t dn_ipnuma_regions_place(const dn_ipnuma_regions_t *regions, uint64_t at)
 {
     uint32_t low = 0, high = regions->count;
@@ -118,7 +118,7 @@ dn_status_t dn_ipnuma_regions_add(dn_ipnuma_regions_t *regions, void *base, uint
     if (0 == len || end / 2 < len || !dn_ipnuma_regions_grow(regions)) {
         return DN_ERR_NOMEM;
     }
-    /* From there on, once around: behind each region that is in the way. */
+    /* Look for free addresses from there on, once around. If a region is in the way, try the addresses behind it. */
     uint32_t place = dn_ipnuma_regions_place(regions, at);
     for (uint32_t tries = 0;; tries++) {
         if (at + len > end) {

@@ -11,14 +11,15 @@
 
 #include "dn_types.h"
 
-/** fmt and type, the first byte of a TLP. All have headers of 4 DW; those with data have bit 6. */
+/** fmt and type, the first byte of a TLP. All headers have 4 DW. TLPs with data have bit 6 set. */
 enum {
     TLP_READ = 0x20,
     TLP_WRITE = 0x60,
     TLP_ADD = 0x6c,
     TLP_SWAP = 0x6d,
     TLP_CAS = 0x6e,
-    TLP_OTHER = 0x6f, /**< reserved there; here the atomic operations that PCI Express does not have */
+    TLP_OTHER =
+        0x6f, /**< reserved in PCI Express; here the atomic operations that PCI Express does not have */
     TLP_MESSAGE = 0x34,
     TLP_MESSAGE_DATA = 0x74,
     TLP_COMPLETION = 0x2a,
@@ -43,13 +44,13 @@ static void tlp_put(uint8_t *bytes, unsigned dw, uint32_t value)
     memcpy(bytes + DN_TLP_DW * dw, &word, sizeof(word));
 }
 
-/** Bytes ahead of the first in its DW. */
+/** Bytes of the first DW that lie before the first byte of the range. */
 static uint32_t tlp_lead(const dn_tlp_t *tlp)
 {
     return DN_TLP_WRITE == tlp->kind || DN_TLP_READ == tlp->kind ? (uint32_t) tlp->address % DN_TLP_DW : 0;
 }
 
-/** Its length in DW. */
+/** The length of a TLP's range or data in DW. */
 static uint32_t tlp_words(const dn_tlp_t *tlp)
 {
     return (tlp_lead(tlp) + tlp->len + DN_TLP_DW - 1) / DN_TLP_DW;
@@ -60,7 +61,7 @@ size_t dn_tlp_size(const dn_tlp_t *tlp)
     return DN_TLP_HEADER + (DN_TLP_READ == tlp->kind ? 0 : (size_t) DN_TLP_DW * tlp_words(tlp));
 }
 
-/** The byte enables of a range: those of the first DW in the lower half, those of the last in the upper, 0 where it is the same DW. */
+/** The byte enables of a range. The lower half is for the first DW. The upper half is for the last DW; 0 if both are the same DW. */
 static uint32_t tlp_enables(const dn_tlp_t *tlp)
 {
     const uint32_t lead = tlp_lead(tlp);
@@ -123,7 +124,7 @@ uint8_t *dn_tlp_write(uint8_t *bytes, const dn_tlp_t *tlp)
     if (0 == (type & TLP_WITH_DATA)) {
         return NULL;
     }
-    /* What is masked is sent, too, and must not be what lay here before. */
+    /* Masked bytes are sent, too. They must not show what this memory held before. */
     memset(bytes + DN_TLP_HEADER, 0, DN_TLP_DW);
     memset(bytes + DN_TLP_HEADER + DN_TLP_DW * (words - 1), 0, DN_TLP_DW);
     return bytes + DN_TLP_HEADER + tlp_lead(tlp);
@@ -145,7 +146,7 @@ uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len)
     return bytes + DN_TLP_HEADER + DN_TLP_DW * words;
 }
 
-/** The range of a write or read from its byte enables. @return 0: they make none. */
+/** Read the range of a write or read from its byte enables. @return 0: these byte enables are of no range. */
 static int tlp_read_range(dn_tlp_t *tlp, uint32_t words, uint32_t enables)
 {
     static const int8_t begins[16] = {[0xf] = 0, [0xe] = 1, [0xc] = 2, [0x8] = 3};
@@ -164,7 +165,7 @@ static int tlp_read_range(dn_tlp_t *tlp, uint32_t words, uint32_t enables)
         tlp->len = n;
         return 0 == last && 0 != first && first == (((1u << n) - 1) << lead);
     }
-    /* Those of the first DW reach its end, those of the last begin at its start. */
+    /* The enabled bytes of the first DW reach to its end. Those of the last DW begin at its start. */
     if (0 == first || (0xf != first && 0 == begins[first]) || 0 == last || 0 != (last & (last + 1))) {
         return 0;
     }
@@ -174,7 +175,7 @@ static int tlp_read_range(dn_tlp_t *tlp, uint32_t words, uint32_t enables)
     return 1;
 }
 
-/** The operands of an atomic operation. */
+/** Read the operation and the length of an atomic operation. @return 0: malformed. */
 static int tlp_read_atomic(dn_tlp_t *tlp, uint32_t type, uint32_t words, uint32_t op)
 {
     tlp->op = (uint8_t) op;
@@ -217,7 +218,8 @@ size_t dn_tlp_read(const uint8_t *bytes, size_t size, dn_tlp_t *tlp)
     const uint32_t dw[4] = {tlp_get(bytes, 0), tlp_get(bytes, 1), tlp_get(bytes, 2), tlp_get(bytes, 3)};
     const uint32_t type = dw[0] >> 24;
     const int has_data = 0 != (type & TLP_WITH_DATA);
-    /* No length at all is written as that of 1024 DW: a TLP without data says which it is by its kind. */
+    /* A length of 0 and a length of 1024 DW are both written as 0. A TLP with data has 1024 DW; a read has 1024 DW if it has enabled
+     * bytes. */
     uint32_t words = dw[0] & 0x3ffu;
     words = 0 == words && has_data ? DN_TLP_DATA / DN_TLP_DW : words;
     if (TLP_READ == type && 0 == words && 0 != (dw[1] & 0xffu)) {
