@@ -128,8 +128,8 @@ void dn_bbr_measured(dn_bbr_t *bbr, uint64_t rtt_ns, uint64_t now)
     }
 }
 
-/** Judge the losses of the last rounds. If the link drops more packets than chance does, the bytes that it delivers are its bandwidth,
- * however fast a burst passes. */
+/** Count a round, and judge the losses when enough rounds are counted. If the link drops more bytes than chance does, the bytes that it
+ * delivers are its bandwidth, however fast a burst passes. */
 static void dn_bbr_police(dn_bbr_t *bbr, uint64_t got, uint64_t time)
 {
     bbr->span_got += got;

@@ -40,7 +40,7 @@ static int dn_ipnuma_same_host(const dn_ipnuma_t *ipnuma, const dn_ipnuma_where_
     return 0 == memcmp(where->host, ipnuma->where.host, sizeof(where->host));
 }
 
-/** @param[in] pc  NULL: this process itself. @return NULL: no memory. */
+/** Make a peer. @param[in] pc  NULL: this process itself. @return NULL: no memory. */
 static dn_ipnuma_peer_t *dn_ipnuma_make_peer(dn_ipnuma_t *ipnuma, dn_ipnuma_pc_t *pc,
                                              const dn_ipnuma_where_t *where, uint32_t pid,
                                              const dn_pgid_t *pgid)

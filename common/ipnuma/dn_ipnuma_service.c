@@ -250,10 +250,10 @@ static uint64_t dn_ipnuma_timer(const dn_ipnuma_t *ipnuma)
     return at;
 }
 
-/** Processes that one look gives up at most; the next look finds the others. */
+/** Most peers that one look gives up; the next look finds the others. */
 #define DN_IPNUMA_SILENT 16u
 
-/** A process that one look gives up, and why. */
+/** A peer that one look gives up, and why. */
 typedef struct dn_ipnuma_found {
     uint32_t pid;
     const char *what;

@@ -18,8 +18,7 @@ enum {
     TLP_ADD = 0x6c,
     TLP_SWAP = 0x6d,
     TLP_CAS = 0x6e,
-    TLP_OTHER =
-        0x6f, /**< reserved in PCI Express; here the atomic operations that PCI Express does not have */
+    TLP_OTHER = 0x6f, /**< reserved in PCI Express; here all other atomic operations */
     TLP_MESSAGE = 0x34,
     TLP_MESSAGE_DATA = 0x74,
     TLP_COMPLETION = 0x2a,
@@ -146,7 +145,7 @@ uint8_t *dn_tlp_join(uint8_t *bytes, uint64_t address, uint32_t len)
     return bytes + DN_TLP_HEADER + DN_TLP_DW * words;
 }
 
-/** Read the range of a write or read from its byte enables. @return 0: these byte enables are of no range. */
+/** Read the range of a write or read from its byte enables. @return 0: the byte enables describe no range. */
 static int tlp_read_range(dn_tlp_t *tlp, uint32_t words, uint32_t enables)
 {
     static const int8_t begins[16] = {[0xf] = 0, [0xe] = 1, [0xc] = 2, [0x8] = 3};
