@@ -57,7 +57,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->auth = config->auth;
     ofi->first = config->first;
     ofi->timeout_ns = config->timeout_s * UINT64_C(1000000000);
-    /* What a provider moves by itself has no tags. */
+    /* Data that the provider moves by RMA has no tag, so DN_AUTH_FULL excludes RMA. */
     ofi->rma_wanted = config->network_rma && DN_AUTH_FULL != config->auth;
     ofi->contenders = 1;
     ofi->pool[DN_OFI_SHORT] = (dn_ofi_pool_t){.room = DN_OFI_SMALL, .each = 64};
@@ -78,8 +78,7 @@ static dn_status_t dn_ofi_open(dn_port_t *port, const dn_config_t *config, const
     ofi->where.credit_max = config->ring_lines < DN_OFI_CREDIT_MAX / DN_OFI_RINGS
                                 ? config->ring_lines * DN_OFI_RINGS
                                 : DN_OFI_CREDIT_MAX;
-    /* Half of the credit, so that one half goes out while the credit of the other is on its
-   * way. */
+    /* The longest message costs half of the credit. So one such message can go out while the credit of another is on its way back. */
     const uint32_t half = ofi->where.credit_max / 2 * DN_OFI_LINE - DN_OFI_LINE;
     const uint32_t most = ofi->pool[DN_OFI_LONG].room - (uint32_t) sizeof(dn_ofi_head_t);
     ofi->where.botf_max = half < most ? half : most;
@@ -100,7 +99,7 @@ static void dn_ofi_close(dn_iface_t *iface)
 
     dn_ofi_watch_close(ofi);
     dn_ofi_expire(ofi, 1);
-    /* Those that the port did not know: the watcher has met them. */
+    /* The port has released the peers that it knows. The watcher has met the others. */
     while (NULL != ofi->peers) {
         dn_ofi_release(&ofi->peers->base);
     }
@@ -124,7 +123,7 @@ static dn_status_t dn_ofi_address(const dn_iface_t *iface, void *buf, size_t *le
         *len = sizeof(ofi->where);
         return DN_ERR_RANGE;
     }
-    /* From now on others may say HELLO, and wait for an answer, while this process computes. */
+    /* From now on other processes may say HELLO, and wait for an answer while this process computes. */
     dn_ofi_lock(ofi);
     dn_ofi_watch_start(ofi);
     dn_ofi_unlock(ofi);

@@ -12,12 +12,12 @@
 
 #include "dn_log.h"
 
-/** Completions read at once. */
+/** Most completions that one call reads. */
 #define DN_OFI_BATCH 16
-/** Keys tried for a registration. */
+/** Most keys that are tried for a registration. */
 #define DN_OFI_KEY_TRIES 16
 
-/** A call of libfabric that must succeed. */
+/** Translate the result of a call of libfabric. A failure is logged. */
 static dn_status_t dn_ofi_try(const dn_ofi_t *ofi, const char *what, int ret)
 {
     if (0 == ret) {
@@ -28,8 +28,8 @@ static dn_status_t dn_ofi_try(const dn_ofi_t *ofi, const char *what, int ret)
     return -FI_ENOMEM == ret ? DN_ERR_NOMEM : DN_ERR_UNSUPPORTED;
 }
 
-/** An endpoint that is enabled. 0, or what the provider said; then there is
- * none. */
+/** Open an endpoint, and enable it. @param[out] what_p  The call that failed. @return 0; or the provider's error, and there is no
+ * endpoint. */
 static int dn_ofi_open_endpoint(dn_ofi_t *ofi, struct fid_ep **ep_p, const char **what_p)
 {
     struct fid_ep *ep;
@@ -56,8 +56,8 @@ static int dn_ofi_open_endpoint(dn_ofi_t *ofi, struct fid_ep **ep_p, const char 
     return 0;
 }
 
-/** Can a thread sleep until there is something to poll for? tcp without a layer has what it waits for itself in a file that can be waited
- * for. Others write to a file at each completion, or start threads of their own. */
+/** Can a thread sleep on a file until there are completions? The provider tcp without a layer has an epoll file of its sockets. Other
+ * providers would write to a file at each completion, or start threads of their own. */
 static int dn_ofi_can_wait(const struct fi_info *info)
 {
     const char *provider = info->fabric_attr->prov_name;
@@ -65,7 +65,7 @@ static int dn_ofi_can_wait(const struct fi_info *info)
     return 0 == strcmp(provider, "tcp") || 0 == strcmp(provider, "net");
 }
 
-/** The queue of completions, with what can be waited for if that can be had. */
+/** Open the queue of completions, with a file to wait for if the provider can have one. */
 static int dn_ofi_open_queue(dn_ofi_t *ofi)
 {
     struct fi_cq_attr attr = {
@@ -102,8 +102,7 @@ static dn_status_t dn_ofi_open_objects(dn_ofi_t *ofi)
         const char *what;
         int ret = dn_ofi_open_endpoint(ofi, &ofi->ep, &what);
         if (-FI_EBUSY == ret) {
-            /* The provider shm names files by process: it has met, and removed, that
-       * of a killed one. */
+            /* The provider shm names its files by process. The first call has found and removed the file of a killed process. */
             ret = dn_ofi_open_endpoint(ofi, &ofi->ep, &what);
         }
         status = dn_ofi_try(ofi, what, ret);
@@ -116,9 +115,9 @@ static size_t dn_ofi_between(size_t value, size_t least, size_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/** How long a message may be that goes by fi_inject(), which tells nobody when it is through. 0: none, as libfabric
- * before 2.4 wants for ofi_rxd: where it has no entry left for a message, its fi_send() says that it took it and drops
- * it. Only those whose completions are counted can be kept below that number (tx_left). */
+/** Most bytes of a message that goes by fi_inject(), which has no completion. It is 0 for ofi_rxd: before libfabric 2.4, where ofi_rxd has
+ * no entry left for a message, its fi_send() says that it has taken the message, and drops it. So this device keeps messages below the
+ * number of entries (tx_left). It can count only messages that have completions. */
 static size_t dn_ofi_inject_max(const struct fi_info *info)
 {
     const char *provider = info->fabric_attr->prov_name;
@@ -126,10 +125,10 @@ static size_t dn_ofi_inject_max(const struct fi_info *info)
     return NULL != strstr(provider, "ofi_rxd") ? 0 : info->tx_attr->inject_size;
 }
 
-/** How long a message may be. Two faults of libfabric want that ofi_rxm sends each at once. It fetches long messages by reads, and
- * until libfabric 1.18 tcp frees a read twice when the connection is closed in the midst of it, as it is when a peer has fallen
- * silent. Those of a middle length it sends in parts, and from libfabric 2.0 on, to 2.6 at least, it crashes when it closes a
- * connection by which only some of the parts have come. */
+/** Most bytes of a message. Because of two faults of libfabric, ofi_rxm is to send each message at once. First: ofi_rxm fetches long
+ * messages by reads. Before libfabric 1.18, tcp frees a read twice when its connection is closed in the midst of the read, as happens
+ * when a peer has fallen silent. Second: ofi_rxm sends messages of a middle length in parts. From libfabric 2.0 on, to 2.6 at least,
+ * ofi_rxm crashes when it closes a connection by which only some of the parts have come. */
 static size_t dn_ofi_message_max(const dn_ofi_lib_t *lib, const struct fi_info *info)
 {
     const size_t most = info->ep_attr->max_msg_size;
@@ -211,8 +210,7 @@ static void dn_ofi_close_endpoints(dn_ofi_t *ofi)
 {
     dn_ofi_rma_close(ofi);
     if (NULL != ofi->ep && 0 != fi_close(&ofi->ep->fid)) {
-        /* With FI_MR_ENDPOINT what is bound to it may have to go first; its memory
-     * stays. */
+        /* With FI_MR_ENDPOINT, registrations that are bound to the endpoint may have to be closed first. The memory of buffers stays. */
         for (int i = 0; i < DN_OFI_POOLS; i++) {
             dn_ofi_pool_unregister(&ofi->pool[i]);
         }
@@ -269,7 +267,7 @@ void dn_ofi_fabric_close(dn_ofi_t *ofi)
 
 /* Memory */
 
-/** A key that nobody guesses, also who has seen others, where the provider leaves the choice to us. */
+/** A random key, where the provider leaves the choice to this process. A process that has seen other keys cannot guess it. */
 static uint64_t dn_ofi_new_key(const dn_ofi_t *ofi)
 {
     uint64_t key;
@@ -283,15 +281,14 @@ struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t acces
     struct fid_mr *mr = NULL;
     int ret = -FI_ENOKEY;
 
-    /* Keys may be short, and taken. */
+    /* Keys may be short, so a random key may be in use: try others. */
     for (int tries = 0; - FI_ENOKEY == ret && tries < DN_OFI_KEY_TRIES; tries++) {
         ret = fi_mr_reg(ofi->domain, base, len, access, 0, dn_ofi_new_key(ofi), 0, &mr, NULL);
     }
     if (0 != ret) {
         return NULL;
     }
-    /* After the endpoint was closed there is none to bind to, and nobody to reach
-   * it. */
+    /* If the endpoint is closed, there is nothing to bind to, and no peer reaches the memory. */
     if (0 != (ofi->mr_mode & FI_MR_ENDPOINT) && NULL != ofi->ep
         && (0 != fi_mr_bind(mr, &ofi->ep->fid, 0) || 0 != fi_mr_enable(mr))) {
         fi_close(&mr->fid);
@@ -363,7 +360,7 @@ void dn_ofi_refill(dn_ofi_t *ofi)
     }
 }
 
-/** A buffer went out, or failed to. */
+/** Note that a buffer went out, or failed. */
 static void dn_ofi_sent(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, int failed)
 {
     dn_ofi_stream_t *stream = buffer->stream;
@@ -381,7 +378,7 @@ static void dn_ofi_sent(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, int failed)
         dn_ofi_stream_end(stream);
     }
     if (NULL != stream->peer) {
-        /* A HELLO is sent to who does not answer, too. */
+        /* Before the stream is open, a HELLO that goes out is no sign of life: the peer need not have answered. */
         stream->peer->watch.signs += (uint32_t) dn_ofi_stream_keyed(stream);
         if (failed) {
             dn_peer_doubt(&stream->peer->base, DN_PEER_SUSPECT);
@@ -395,7 +392,7 @@ static void dn_ofi_complete(dn_ofi_t *ofi, const struct fi_cq_msg_entry *entry)
 {
     dn_ofi_request_t *request = entry->op_context;
 
-    /* fi_inject and control words have no context. */
+    /* Messages by fi_inject() have no context. */
     if (NULL == request) {
         return;
     }
@@ -459,11 +456,11 @@ int dn_ofi_poll(dn_ofi_t *ofi)
         n = dn_ofi_failed(ofi);
     }
     ofi->backlog = DN_OFI_BATCH == n;
-    /* Not between a message and its answer, while enough buffers are there. */
+    /* While enough receives are posted, post more only when nothing came: posting would come between a message and its answer. */
     if (ofi->rx_posted < ofi->rx_want && (0 == n || ofi->rx_posted < ofi->rx_want / 2)) {
         const uint32_t posted = ofi->rx_posted;
         dn_ofi_refill(ofi);
-        /* What the provider has kept may have gone into them. */
+        /* The provider may have put messages that it kept into the new receives. */
         ofi->backlog |= posted != ofi->rx_posted;
     }
     return n;

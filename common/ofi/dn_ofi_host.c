@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-/** A provider's name of an endpoint, and the other end of a connection. */
+/** A provider's name of an endpoint, or the address of the other end of a connection. */
 typedef union dn_ofi_address {
     struct sockaddr any;
     struct sockaddr_in in;
@@ -61,7 +61,7 @@ int dn_ofi_cut(const dn_ofi_node_t *node)
     return cut;
 }
 
-/** Does a file of this process wait for others, and so knows that it does not wait for @p other, which waits for it? */
+/** Is a file of this process an epoll file, which does not watch the file @p other? Only an epoll file answers ENOENT to a removal. */
 static int dn_ofi_is_epoll(int fd, int other)
 {
     struct epoll_event event = {0};

@@ -14,10 +14,10 @@
  * keeps nothing of processes that have not proved who they are. All messages of
  * the stream carry its token and a number. The receiver puts them in order by the number,
  * so a provider need not keep order (FI_ORDER_SAS). Numbers of messages and
- * counts of lines have 64 bits and never wrap: what is known of them, such as the
- * number of the last AOTF, may stand still for any time. AOTF is such a message,
- * too, and the target's progress stores the word: a provider's RMA write would not
- * promise one store, nor an order after messages.
+ * counts of lines have 64 bits and never wrap. So a number can be compared however old it
+ * is, as that of the last AOTF. AOTF is such a message, too: the target's program or watcher
+ * reads it, and stores the word. A provider's RMA write would not promise one store, nor an
+ * order after messages.
  *
  * Credit: the receiver gives a stream `credit_max` lines of 64 B in its memory. The
  * sender keeps as many lines again in its own memory, and then returns DN_ERR_AGAIN. A
@@ -31,11 +31,11 @@
  * The target's program takes no part: while it computes, the watcher (dn_ofi_watch.c) reads what
  * comes, and runs no handler. While the program polls, the watcher leaves the network to the program.
  *
- * Locks: ofi->lock guards everything here and serialises calls of libfabric. It
+ * Locks: ofi->lock guards all data of the device, and serialises calls of libfabric. The lock
  * is a leaf: it is taken after the port's lock, and no handler, completion or
  * dn_port_peer_lost() is called under it. With a time limit there is a watcher
- * (dn_ofi_watch.c), so the lock is taken in a process of one thread, too. The watcher
- * never has the port's lock.
+ * (dn_ofi_watch.c), so even a program of one thread takes the lock. The watcher never has the
+ * port's lock.
  */
 #ifndef DN_OFI_INT_H
 #define DN_OFI_INT_H
@@ -66,7 +66,7 @@ static inline void dn_ofi_unlock(dn_ofi_t *ofi)
     }
 }
 
-/** Looks in vain after the last message that came or went. After so many, calls are left out again. */
+/** After the last message that came or went, calls are left out again when so many looks were in vain. */
 #define DN_OFI_LIVELY 256u
 
 /** A message came or went: more messages, or an answer, may follow. */
@@ -83,7 +83,7 @@ static inline void dn_ofi_put_off(dn_ofi_t *ofi, uint64_t now)
     }
 }
 
-/** Turns between two looks at the clock for the watcher's sake. */
+/** The program looks at the clock for the watcher once in so many turns. */
 #define DN_OFI_LULL_TURNS 16u
 
 /** Count a turn in which a thread of the program reads. The watcher compares the number without the lock, and only to see a change. */
@@ -114,8 +114,7 @@ dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *
 int dn_ofi_is_local(const struct fi_info *info);
 /** Does the provider send by sockets of the kernel? */
 int dn_ofi_has_sockets(const struct fi_info *info);
-/** Close the endpoint, so that the provider lets go of all memory at once.
- * Every peer is suspected. */
+/** Close the endpoint, so that the provider lets go of all memory at once. All peers are suspected, except this process itself. */
 void dn_ofi_break(dn_ofi_t *ofi);
 /**
  * The endpoint for RMA. RMA has an endpoint of its own: a key that the target does
@@ -131,9 +130,9 @@ struct fid_mr *dn_ofi_mr(dn_ofi_t *ofi, void *base, uint64_t len, uint64_t acces
  * counted. NULL: the provider does not take the name. */
 dn_ofi_node_t *dn_ofi_node(dn_ofi_t *ofi, const uint8_t *name, uint32_t len);
 void dn_ofi_node_leave(dn_ofi_t *ofi, dn_ofi_node_t *node);
-/** Keep receives posted. */
+/** Post receives, until there are rx_want. */
 void dn_ofi_refill(dn_ofi_t *ofi);
-/** Read completions. @return events. */
+/** Read completions, at most one batch, and handle them. @return events. */
 int dn_ofi_poll(dn_ofi_t *ofi);
 /** @} */
 
@@ -161,7 +160,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *peer);
 /** Do what a message asks of the core processor, and answer, if no handler is needed. The buffer stays the caller's; its `later` is set.
  * @return not 0: it is done. */
 int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer);
-/** Queue AOTF on a stream. DN_ERR_AGAIN: no room. */
+/** Send an AOTF to a peer, or do it, where the peer is this process itself. DN_ERR_AGAIN: no room. */
 dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 /** An operation found no room: now and then, look whether the peer lives.
  * @return DN_ERR_AGAIN or DN_ERR_UNREACH. */
@@ -193,16 +192,17 @@ void dn_ofi_loan_close(dn_ofi_t *ofi);
 int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len);
 /** Append a message to what waits on a stream, its head filled in but for the number and the proof. */
 void dn_ofi_append(dn_ofi_t *ofi, dn_ofi_stream_t *stream, dn_ofi_buffer_t *buffer, int gathers);
-/** Queue a message without regard to credit: HELLO or LEAVE. */
+/** Queue a message that costs no credit: PROOF, LEAVE or CLOSE. */
 dn_status_t dn_ofi_enqueue(dn_ofi_t *ofi, dn_ofi_stream_t *stream, enum dn_ofi_kind kind, const void *data,
                            size_t len);
-/** Give a buffer to the provider. 0, or what it said. */
+/** Give a buffer to the provider. @return 0, or the provider's error. */
 ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node);
 /** Seal a message of an open stream, its head and bytes filled in. */
 void dn_ofi_seal(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, dn_ofi_head_t *head);
-/** End a stream: the provider has returned another error than "no room". */
+/** End a stream, and suspect its peer: the provider has returned another error than "no room". */
 void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
-/** Send what waits on a stream, as far as credit and the provider go. */
+/** Send messages that wait on a stream, as far as there is credit and the provider has room. A stream that greets says HELLO, if it is
+ * time to. */
 void dn_ofi_advance(dn_ofi_t *ofi, dn_ofi_stream_t *stream);
 /** Send what was gathered. */
 void dn_ofi_let_go(dn_ofi_t *ofi);
@@ -363,7 +363,7 @@ dn_status_t dn_ofi_push(dn_peer_t *peer, const dn_xfer_t *xfer);
 dn_status_t dn_ofi_pull(dn_peer_t *peer, const dn_xfer_t *xfer);
 void dn_ofi_segment_register(dn_iface_t *iface, void *base, dn_key_t *key);
 void dn_ofi_segment_unregister(dn_iface_t *iface, const dn_key_t *key);
-/** Find a segment of this process: dn_core_alone_t::find. */
+/** Find a segment of this process: see dn_core_alone_t::find. */
 int dn_ofi_segment_find(const dn_ofi_t *ofi, uint32_t sid, uint32_t generation, uint8_t **base_p,
                         uint64_t *len_p);
 /** Take back every registration of segments and of operations: the endpoint

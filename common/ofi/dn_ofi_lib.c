@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file
- * libfabric is loaded when the device is opened, and not linked: libraries
- * below it take 0.2 s to start (that of InfiniPath measures its clock). Each process that
- * only lists other devices would spend that time.
+ * libfabric is loaded when the device is opened, and not linked. Libraries
+ * below libfabric take 0.2 s to start: that of InfiniPath measures its clock. If libfabric were linked, a process that
+ * uses other devices only would spend that time, too.
  */
 #include "dn_config.h"
 
@@ -19,7 +19,7 @@
 static dn_ofi_lib_t dn_ofi_lib;
 static pthread_mutex_t dn_ofi_lib_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/** Look up a function. 0: it is not there. */
+/** Look up a function. @return 0: the library does not have it. */
 static int dn_ofi_lib_find(void *library, const char *name, void *function, size_t size)
 {
     void *const symbol = dlsym(library, name);
@@ -28,10 +28,10 @@ static int dn_ofi_lib_find(void *library, const char *name, void *function, size
     return NULL != symbol;
 }
 
-/** Load it and look up everything. @return what is wrong, NULL: nothing. */
+/** Load libfabric, and look up its functions. @return what is wrong; NULL: nothing. */
 static const char *dn_ofi_lib_open(dn_ofi_lib_t *lib)
 {
-    /* It stays: threads of its own may run, and others may use it. */
+    /* The library stays loaded: its own threads may run, and other libraries may use it. */
     void *library = dlopen(DN_OFI_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
     if (NULL == library) {

@@ -36,24 +36,25 @@
 #define DN_OFI_MIDDLE 4608u
 /** Every peer takes messages of so many bytes: the upper layers cut long data into pieces of at least 512 bytes and their heads. */
 #define DN_OFI_BOTF_MIN 576u
-#define DN_OFI_RINGS \
-    16u /**< credit_max is so many times the ring_lines of the configuration: over a network, credit takes longer to come */
+/** credit_max is so many times the ring_lines of the configuration: over a network, credit takes longer to come. */
+#define DN_OFI_RINGS      16u
 #define DN_OFI_CREDIT_MAX 8192u /**< lines */
-/** Receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
+/** Most receives kept posted where the provider holds back senders (FI_RM_ENABLED). */
 #define DN_OFI_RX 16u
-/** Where it does not: most receives of the longest buffers. */
+/** Most receives kept posted where the provider does not hold back senders. */
 #define DN_OFI_RX_MAX 128u
-/** Operations of each kind in flight at most, whatever the provider would take. */
+/** Most operations in flight, even if the provider takes more. */
 #define DN_OFI_QUEUE_MAX 1024u
 #define DN_OFI_IOV       8u           /**< iovecs given to one call */
 #define DN_OFI_PART      (256u << 10) /**< longest single RMA operation */
-#define DN_OFI_FLYING \
-    (2u << 20) /**< bytes of RMA with a peer at a time (perf/dn_bw of 1 MiB: 2.8 \
-                GB/s; 4 MiB in parts of 1 MiB: 1.7) */
-#define DN_OFI_PLACE_BITS \
-    20u /**< bits of a token that are a place; the other bits are random, so that tokens of different senders differ */
-#define DN_OFI_PUSH_NS UINT64_C(10000000) /**< for so long a disconnect tries to send what waits */
-/** HELLO is said again after so long, then after twice as long each time. */
+/** Bytes of RMA in flight with a peer, from which on no further part is begun (perf/dn_bw of 1 MiB: 2.8 GB/s; 4 MiB in parts of 1 MiB:
+ * 1.7). */
+#define DN_OFI_FLYING (2u << 20)
+/** Bits of a token that are a place. The other bits are random, so that tokens of different senders differ. */
+#define DN_OFI_PLACE_BITS 20u
+/** Longest time that a disconnect tries to send messages that wait. */
+#define DN_OFI_PUSH_NS UINT64_C(10000000)
+/** A process repeats HELLO after this time. The time doubles at each repetition, until it exceeds half a second. */
 #define DN_OFI_GREET_NS UINT64_C(4000000)
 /** Time without an answer after which a question is asked again. */
 #define DN_OFI_ASK_NS    UINT64_C(250000000)
@@ -86,8 +87,8 @@ typedef struct dn_ofi_node {
     uint32_t users;
     uint32_t len;
     uint64_t newest; /**< token of the newest stream to this address */
-    uint8_t
-        name[DN_OFI_NAME_MAX + 1]; /**< 0 behind it: a provider reads as many bytes as its own names have */
+    /** with a 0 behind it: a provider reads as many bytes as its own names have */
+    uint8_t name[DN_OFI_NAME_MAX + 1];
 } dn_ofi_node_t;
 
 /** Memory for one message, to send or received. The message begins at bytes. */
@@ -96,7 +97,7 @@ typedef struct dn_ofi_buffer {
     struct dn_ofi_buffer *next;
     struct dn_ofi_stream *stream; /**< the stream on which the message is sent */
     struct dn_ofi_loan *loan;     /**< the memory that is sent behind the buffer, or NULL */
-    void *desc;                   /**< of its registration, where the provider wants a registration */
+    void *desc; /**< descriptor of its registration, where the provider wants a registration */
     uint32_t room;
     uint32_t size;  /**< bytes in the buffer */
     uint32_t lines; /**< of credit */
@@ -113,8 +114,7 @@ typedef struct dn_ofi_loan {
     dn_status_t status;
 } dn_ofi_loan_t;
 
-/** Put a message behind those that wait. last is undefined while first is NULL.
- */
+/** Put a message behind those that wait. last is undefined while first is NULL. */
 static inline void dn_ofi_put_last(dn_ofi_buffer_t **first, dn_ofi_buffer_t **last, dn_ofi_buffer_t *buffer)
 {
     buffer->next = NULL;
@@ -122,13 +122,14 @@ static inline void dn_ofi_put_last(dn_ofi_buffer_t **first, dn_ofi_buffer_t **la
     *last = buffer;
 }
 
-/** Buffers of one size; grows, and shrinks only when the port closes. */
+/** Memory of some buffers of a pool. */
 typedef struct dn_ofi_slab {
     struct dn_ofi_slab *next;
     struct fid_mr *mr;
     _Alignas(64) uint8_t bytes[];
 } dn_ofi_slab_t;
 
+/** Buffers of one size. A pool grows, and shrinks only when the port closes. */
 typedef struct dn_ofi_pool {
     dn_ofi_buffer_t *free;
     dn_ofi_slab_t *slab;
@@ -162,8 +163,8 @@ typedef struct dn_ofi_stream {
     enum dn_ofi_tx_state state;
     struct dn_ofi_peer *peer; /**< NULL: the stream was left */
     dn_ofi_node_t *node;
-    uint64_t
-        before; /**< token of an earlier stream to the same process: this stream begins when the earlier one has gone out */
+    /** token of an earlier stream to the same process: this stream begins when the earlier one has gone out */
+    uint64_t before;
     uint64_t back; /**< token of the peer's stream to this process when the peer was freed, 0: none */
     dn_auth_pair_t back_pair; /**< keys of that stream */
     dn_auth_pair_t pair;      /**< keys of this stream, once it is open */
@@ -186,7 +187,7 @@ typedef struct dn_ofi_stream {
     uint32_t flying;               /**< buffers that the provider has */
     dn_ofi_buffer_t *first, *last; /**< wait for credit, or for the provider */
     uint64_t stores;               /**< 1 + the number of the last AOTF; 0: there was no AOTF */
-    uint64_t stored;               /**< messages with smaller numbers are known to have come */
+    uint64_t stored;               /**< the receiver is known to have all messages with smaller numbers */
 
     /** Short messages that go out together: dn_ofi_queue.c */
     struct {
@@ -211,7 +212,7 @@ typedef struct dn_ofi_stream {
     } watch;
 } dn_ofi_stream_t;
 
-/** By state: those that may follow (dn_turn.h). */
+/** By state: the states that may follow (dn_turn.h). */
 extern const uint32_t dn_ofi_stream_turns[];
 
 static inline void dn_ofi_stream_turn(dn_ofi_stream_t *stream, enum dn_ofi_tx_state to)
@@ -297,7 +298,7 @@ typedef struct dn_ofi_peer {
         struct dn_ofi_peer *next;      /**< of its bucket */
         uint64_t number;               /**< expected next */
         uint64_t lines;                /**< lines that came, in all */
-        uint64_t taken;                /**< lines whose handlers have run, in all */
+        uint64_t taken;                /**< lines of messages that are done, in all */
         uint64_t told;                 /**< lines taken of which the sender knows */
         uint64_t question;             /**< the newest question of its PINGs */
         dn_ofi_buffer_t *early;        /**< messages that have overtaken others, sorted by number */
@@ -335,7 +336,7 @@ typedef struct dn_ofi_segment {
     struct fid_mr *mr; /**< NULL: peers reach the segment by messages only */
 } dn_ofi_segment_t;
 
-/** By state: those that may follow (dn_turn.h). */
+/** By state: the states that may follow (dn_turn.h). */
 extern const uint32_t dn_ofi_peer_turns[], dn_ofi_rx_turns[];
 
 static inline void dn_ofi_peer_turn(dn_ofi_peer_t *peer, enum dn_ofi_owner to)
@@ -431,14 +432,13 @@ typedef struct dn_ofi {
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_cq *cq;
-    int cq_fd; /**< can be read while there is something to read from the network: dn_ofi_network_file(); -1: no such file */
+    int cq_fd; /**< a file that can be read while the network can be read: dn_ofi_network_file(); -1: no such file */
     struct fid_av *av;
     struct fid_ep *ep;     /**< NULL: closed, and every peer is lost */
-    struct fid_ep *rma_ep; /**< the endpoint of PUSH and PULL:
-                            dn_ofi_rma_endpoint(). NULL: none yet */
-    int rma_wanted;        /**< by the configuration */
-    int rma;               /**< PULL by fi_read */
-    int delivery;          /**< PUSH by fi_write: FI_DELIVERY_COMPLETE is there */
+    struct fid_ep *rma_ep; /**< the endpoint of PUSH and PULL: dn_ofi_rma_endpoint(); NULL: it is not open */
+    int rma_wanted;        /**< the configuration lets RMA be used */
+    int rma;               /**< PULL goes by fi_readmsg() */
+    int delivery;          /**< PUSH goes by fi_writemsg(): the provider has FI_DELIVERY_COMPLETE */
     uint64_t mr_mode;
     int local;         /**< not 0: the provider reaches processes of this host only */
     uint64_t key_mask; /**< bits of a key */
@@ -491,8 +491,8 @@ typedef struct dn_ofi {
     int reap;  /**< some peer may be freed */
     int closing;
     uint64_t looked; /**< time of the last look at the network, while there was no peer */
-    uint64_t called; /**< time of the last call of progress */
-    uint32_t lively; /**< looks in vain until calls are left out again */
+    uint64_t called; /**< time of the last call of progress that has looked at the clock */
+    uint32_t lively; /**< so many looks in vain are left until calls are left out again */
 
     uint64_t turns; /**< turns in which a thread of the program has read: dn_ofi_take_turn() */
     int backlog;    /**< there may be completions that the last turn has not read */
@@ -501,7 +501,7 @@ typedef struct dn_ofi {
     struct {
         enum dn_ofi_watch_state state;
         pthread_t thread;
-        int event;  /**< wakes the watcher, which has to look again, or to end */
+        int event;  /**< wakes the watcher: it has to look again, or to end */
         int guards; /**< the watcher sends what is gathered soon, even if the application makes no progress */
         int calls;  /**< the watcher has to be woken for this when the lock is let go */
         dn_awake_t awake;
@@ -511,7 +511,7 @@ typedef struct dn_ofi {
     } watcher;
 } dn_ofi_t;
 
-/** By state: those that may follow (dn_turn.h). */
+/** By state: the states that may follow (dn_turn.h). */
 extern const uint32_t dn_ofi_watch_turns[];
 
 static inline void dn_ofi_watch_turn(dn_ofi_t *ofi, enum dn_ofi_watch_state to)

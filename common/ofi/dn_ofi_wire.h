@@ -32,9 +32,9 @@ enum dn_ofi_kind {
     DN_OFI_CREDIT = 8,    /**< value: lines taken from the stream named by the token */
     DN_OFI_LEFT = 9,      /**< LEAVE of that stream came */
     DN_OFI_REFUSE = 10,   /**< that stream is refused, or not taken any more; value: dn_ofi_refusal */
-    DN_OFI_PING = 11, /**< a question: what has come of that stream of the sender? value: dn_ofi_question() */
-    DN_OFI_PONG = 12, /**< dn_ofi_pong_t; value: the number expected next */
-    DN_OFI_GONE = 13, /**< the sender of that stream has given up the receiver */
+    DN_OFI_PING = 11,     /**< the stream's sender asks what has come; value: dn_ofi_question() */
+    DN_OFI_PONG = 12,     /**< dn_ofi_pong_t; value: the number expected next */
+    DN_OFI_GONE = 13,     /**< the sender of that stream has given up the receiver */
 };
 
 enum dn_ofi_refusal {
@@ -71,7 +71,7 @@ typedef struct dn_ofi_where {
     uint32_t os_pid;
     uint32_t auth;       /**< dn_auth_mode_t */
     uint32_t credit_max; /**< lines that a stream to the process may have there */
-    uint32_t botf_max;   /**< longest message that it takes */
+    uint32_t botf_max;   /**< longest message that the process takes */
     uint32_t name_len;
     uint32_t pad;
     dn_cpumask_t units; /**< where it may run */
