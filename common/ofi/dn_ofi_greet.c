@@ -145,7 +145,7 @@ void dn_ofi_challenged(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     uint8_t mac[DN_AUTH_MAC];
 
     if (NULL == stream || DN_OFI_TX_GREETS != stream->state) {
-        /* HELLO was said several times, and so is the answer. */
+        /* This process has said HELLO several times, so the CHALLENGE comes several times. */
         return;
     }
     dn_auth_side_t theirs = stream->greet.theirs;
@@ -209,15 +209,14 @@ void dn_ofi_expire(dn_ofi_t *ofi, int all)
 
     while (NULL != ofi->applicant && (all || now - ofi->applicant->since > DN_OFI_APPLY_MOST_NS)) {
         const dn_ofi_applicant_t *oldest = ofi->applicant;
-        /* Its PROOF may be on the way. */
+        /* The applicant's PROOF may be on its way: tell the applicant. */
         (void) dn_ofi_control(ofi, oldest->node, DN_OFI_REFUSE, oldest->token,
                               &oldest->pair.way[DN_AUTH_ACCEPTOR], DN_OFI_CLOSED);
         dn_ofi_forget(ofi, ofi->applicant);
     }
 }
 
-/** Slots are scarce: suspect the senders whose processes have ended. @return
- * not 0: there are such senders. */
+/** All slots are taken: suspect the senders whose processes have ended. @return not 0: there are such senders. */
 static int dn_ofi_find_dead(dn_ofi_t *ofi)
 {
     int found = 0;
@@ -231,8 +230,7 @@ static int dn_ofi_find_dead(dn_ofi_t *ofi)
     return found;
 }
 
-/** May a process that says HELLO have a stream here? @param peer NULL: the process is
- * not known yet. */
+/** May a process that says HELLO have a stream to this process? @param peer NULL: the process is not known yet. */
 static enum dn_ofi_refusal dn_ofi_judge(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
     if (ofi->closing || (NULL != peer && dn_peer_is_doubted(&peer->base))) {
@@ -392,7 +390,7 @@ static dn_ofi_peer_t *dn_ofi_become(dn_ofi_t *ofi, const dn_ofi_applicant_t *app
     const dn_peer_base_t id = {.pid = applicant->pid, .pgid = applicant->pgid};
 
     if (NULL == peer && DN_OK == dn_ofi_make_peer(ofi, &id, &applicant->where, &peer)) {
-        /* The port is told under its lock. */
+        /* The port is told under its lock, which the watcher does not have. */
         if (DN_OFI_WATCH_READS == ofi->watcher.state) {
             ofi->unmet = 1;
         } else {
@@ -431,7 +429,7 @@ static void dn_ofi_enter(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant)
     }
     enum dn_ofi_refusal why = dn_ofi_judge(ofi, peer);
     if (dn_ofi_is_of_another(peer, &applicant->pgid)) {
-        /* The peer was not known yet when it said HELLO. */
+        /* The peer of this nonce was not known yet when the applicant said HELLO. */
         dn_count(&ofi->iface.counters->dropped, 1);
         why = DN_OFI_CLOSED;
     }
@@ -461,7 +459,7 @@ void dn_ofi_applied(dn_ofi_t *ofi, dn_ofi_applicant_t *applicant, dn_ofi_buffer_
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
     const uint32_t lines = DN_OFI_PROOF == head->kind ? 0 : dn_ofi_lines(head->len);
-    /* The PROOF is the first of its stream, and nothing else is. */
+    /* The first message of a stream is its PROOF, and no later message is a PROOF. */
     const int placed = (DN_OFI_PROOF == head->kind) == (applicant->number == head->number)
                        && head->number - applicant->number <= ofi->where.credit_max + 1;
     dn_ofi_buffer_t **last = &applicant->early;

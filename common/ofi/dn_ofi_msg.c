@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/** Refused sends between two looks at whether the peer still lives. */
+/** Operations that find no room between two looks whether the peer still lives. */
 #define DN_OFI_REFUSALS 4096
+
 static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
 {
     dn_counters_t *counters = ofi->iface.counters;
@@ -19,7 +20,7 @@ static void dn_ofi_count_message(dn_ofi_t *ofi, size_t len)
     dn_count(&counters->lines_sent, dn_ofi_lines(len));
 }
 
-/** Append to what its own handlers are to get. */
+/** Append a message of this process to itself to those that wait for handlers. */
 static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
     peer->rx.lines += buffer->lines;
@@ -28,8 +29,7 @@ static void dn_ofi_append_self(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer
     dn_ofi_make_ready(ofi, peer);
 }
 
-/** Is there room for a message of so many lines? Opens the stream when there is
- * none. */
+/** Is there room for a message of so many lines? If there is no stream to the peer, one is opened. */
 static dn_status_t dn_ofi_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint32_t lines)
 {
     if (dn_peer_is_doubted(&peer->base)) {
@@ -52,13 +52,13 @@ dn_status_t dn_ofi_no_room(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     const dn_status_t status = peer->self ? DN_ERR_AGAIN : dn_peer_refused(&peer->base, DN_OFI_REFUSALS);
 
     if (DN_OK == status && NULL != peer->tx) {
-        /* On another host, sending tells; and credit may have been lost. */
+        /* The answer tells whether a peer on another host lives. It also brings credit again, since a CREDIT may have been lost. */
         dn_ofi_inquire(ofi, peer->tx);
     }
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
-/** A buffer for a message of @p len bytes, with room for it made sure. */
+/** Take a buffer for a message of @p len bytes, and reserve room for the message. */
 static dn_status_t dn_ofi_buffer_reserve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, size_t len,
                                          dn_ofi_buffer_t **buffer_p)
 {
@@ -90,15 +90,14 @@ static void dn_ofi_give(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buf
     if (peer->self) {
         dn_ofi_append_self(ofi, peer, buffer);
     } else if (NULL == peer->tx) {
-        /* Lost or disconnected since. */
+        /* The peer was lost or disconnected since the reserve: the message is dropped. */
         dn_ofi_buffer_free(ofi, buffer);
     } else {
         dn_ofi_append(ofi, peer->tx, buffer, gathers);
     }
 }
 
-/** A short message while nothing waits: without a buffer of ours. 0: it has to
- * go the longer way. */
+/** Send a short message by fi_inject(), without a buffer, if no message waits. @return 0: the message has to go in a buffer. */
 static int dn_ofi_inject(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_head_t head, const void *first,
                          size_t first_len, const void *second, size_t second_len)
 {
@@ -171,7 +170,7 @@ dn_status_t dn_ofi_botf(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     return status;
 }
 
-/** Can messages be sent from where they lie, with no tag over their bytes and no registration? */
+/** Can a message to a peer be sent from the caller's memory? Only if no tag covers its bytes, and the provider wants no registration. */
 static int dn_ofi_borrows(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, size_t head_len)
 {
     return NULL != ofi->ep && NULL != peer->tx && DN_OFI_TX_OPEN == peer->tx->state
@@ -180,14 +179,15 @@ static int dn_ofi_borrows(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, size_t
            && sizeof(dn_ofi_head_t) + head_len <= ofi->pool[DN_OFI_SHORT].room;
 }
 
-/** Is there room for one now? It goes past no other message, and does not wait in the stream's queue: its sender keeps it. */
+/** Is there room for a message that is lent? It must not overtake other messages, and it does not wait in the stream's queue: without room
+ * the caller keeps it. */
 static int dn_ofi_has_way(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, uint32_t lines)
 {
     return NULL == stream->first && ofi->tx_words < ofi->tx_left && stream->flying < ofi->tx_most
            && stream->sent - stream->credit + lines <= stream->credit_max;
 }
 
-/** Give a buffer to the provider with what follows it. */
+/** Give a buffer to the provider, with the lent memory behind it. */
 static ssize_t dn_ofi_post_both(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const void *body, size_t body_len)
 {
     const struct iovec iov[2] = {{buffer->bytes, buffer->size}, {(void *) (uintptr_t) body, body_len}};
@@ -251,7 +251,7 @@ dn_status_t dn_ofi_lend(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     dn_ofi_lock(ofi);
     if (dn_ofi_borrows(ofi, peer, first_len)) {
         if (peer->tx->burst.gathers) {
-            /* Those that are gathered go ahead of it. */
+            /* Messages that are gathered go ahead of this one. */
             dn_ofi_advance(ofi, peer->tx);
         }
         if (dn_ofi_has_way(ofi, peer->tx, dn_ofi_lines(len))) {
@@ -270,9 +270,9 @@ dn_status_t dn_ofi_lend(dn_peer_t *hot, unsigned channel, unsigned tag, const vo
     return status;
 }
 
-/* What needs no handler here */
+/* Requests that need no handler */
 
-/** An answer on its way to the peer that has asked. */
+/** An answer to the peer that has asked. */
 typedef struct dn_ofi_answer {
     dn_ofi_t *ofi;
     dn_ofi_peer_t *peer;
@@ -309,7 +309,7 @@ int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
                                    .llcm_len = ofi->where.llcm_bytes};
     const dn_ofi_head_t *asked = dn_ofi_head(buffer);
 
-    /* Whom this process has left, or lost, gets no answers: the handler's would go nowhere. */
+    /* A peer that this process has left, or lost, gets no answer. The handler takes the message, and its answer goes nowhere. */
     if (DN_PEER_LEFT <= dn_load_acquire_u32(&peer->base.life)) {
         return 0;
     }
@@ -410,7 +410,7 @@ dn_status_t dn_ofi_aotf(dn_peer_t *hot, uint64_t off, uint64_t value, size_t siz
     return status;
 }
 
-/** Are all its AOTFs known to be stored? The last may be any number of messages ago: both have 64 bits. */
+/** Are all AOTFs of a stream known to be stored? The last AOTF may be any number of messages ago: numbers have 64 bits. */
 static int dn_ofi_is_stored(const dn_ofi_stream_t *stream)
 {
     return stream->stores <= stream->stored;
@@ -435,7 +435,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
     } else if (NULL != stream && (NULL != stream->first || 0 != stream->flying)) {
         status = DN_INPROGRESS;
     } else if (NULL != stream) {
-        /* Messages are in order among themselves. RMA goes beside them: it waits until they have come. */
+        /* The receiver takes messages in their order. RMA does not keep that order, so later RMA waits until the messages have come. */
         peer->rma.fenced = stream->number;
     }
     dn_ofi_unlock(ofi);
@@ -445,7 +445,7 @@ dn_status_t dn_ofi_fence(dn_peer_t *hot)
 int dn_ofi_is_fenced(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     dn_ofi_stream_t *stream = peer->tx;
-    /* The fence may be any number of messages ago: both have 64 bits. */
+    /* The fence may be any number of messages ago: numbers have 64 bits. */
     const int waits = NULL != stream && peer->rma.fenced > stream->stored;
 
     if (waits) {

@@ -12,13 +12,11 @@
 
 #include <string.h>
 
-/** Short messages to a peer that go out at once, one by one, before the
- * application progresses again. */
+/** Short messages on a stream that go out at once, one by one, between two turns of progress. */
 #define DN_OFI_SINGLES 4
-/** Those behind them are gathered when they follow each other so closely:
- * sending takes 5 to 10 us. */
+/** The messages behind them are gathered if each follows the one before within this time: sending takes 5 to 10 us. */
 #define DN_OFI_GAP_NS UINT64_C(30000)
-/** Lines that are gathered at most. */
+/** A stream that holds so many lines does not gather. */
 #define DN_OFI_GATHER 512
 
 ssize_t dn_ofi_post(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, const dn_ofi_node_t *node)
@@ -53,7 +51,7 @@ void dn_ofi_broken(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     }
 }
 
-/** May this message go with those before it? */
+/** May a message go in one buffer with the messages before it? */
 static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, const dn_ofi_buffer_t *buffer,
                         uint32_t size, uint32_t lines, uint32_t credit)
 {
@@ -61,14 +59,13 @@ static int dn_ofi_joins(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream, cons
            && lines + buffer->lines <= credit;
 }
 
-/** Where in a buffer the next message would begin. */
+/** The place in a buffer where the next message begins. */
 static uint32_t dn_ofi_end(const dn_ofi_buffer_t *buffer)
 {
     return (buffer->size + 7) & ~7u;
 }
 
-/** Put the short messages at the head of a queue into one buffer, as many as
- * there is credit for: what costs is the call that sends. */
+/** Join the short messages at the head of a queue in one buffer, as many as there is credit for: each call that sends is expensive. */
 static void dn_ofi_join(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     const uint32_t credit = stream->credit_max - (uint32_t) (stream->sent - stream->credit);
@@ -155,7 +152,7 @@ int dn_ofi_gathers(const dn_ofi_t *ofi, dn_ofi_stream_t *stream, size_t len)
     return gap < DN_OFI_GAP_NS;
 }
 
-/** Progress sends what is gathered, or the watcher when there is none. */
+/** Have a stream gather. Progress sends the messages; if the program makes no progress, the watcher sends them. */
 static void dn_ofi_gather(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
     if (!stream->burst.gathers) {

@@ -11,13 +11,12 @@
 
 #include "dn_xfer.h"
 
-/** Blocks shorter than this on average are gathered into messages and scattered
- * by the target. */
+/** If blocks are shorter than this on average, the core processor does the transfer by messages. */
 #define DN_OFI_BLOCK_MIN 1024u
 
 /* Segments */
 
-/** The entry of a SID. NULL: no memory. */
+/** Find or make the entry of a SID. @return NULL: no memory. */
 static dn_ofi_segment_t *dn_ofi_segment_entry(dn_ofi_t *ofi, uint32_t sid)
 {
     if (sid >= ofi->nsegments) {
@@ -105,7 +104,7 @@ void dn_ofi_rma_unregister(dn_ofi_t *ofi)
 
 /* PUSH and PULL */
 
-/** Copy what a transfer points to: the caller's may go. */
+/** Copy all that a transfer points to, except the data: the caller may free it. */
 static dn_status_t dn_ofi_copy_parts(dn_ofi_op_t *op)
 {
     const size_t nlocal = dn_sg_listed(op->xfer.local_sg);
@@ -136,7 +135,7 @@ static dn_status_t dn_ofi_copy_parts(dn_ofi_op_t *op)
     return DN_OK;
 }
 
-/** Is this better done by RMA than by the core processor, and possible? */
+/** Is a transfer possible by RMA, and better done by RMA than by the core processor? */
 static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     const uint64_t blocks = dn_sg_blocks(xfer->local_sg) + dn_sg_blocks(xfer->remote_sg);
@@ -148,17 +147,17 @@ static int dn_ofi_fits(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer, const dn_
         return 0;
     }
     if (NULL != xfer->remote_sg && NULL != xfer->remote_sg->use) {
-        /* One message with the program's number, in the place of many writes. */
+        /* The core processor does this by one message that names the target's program. RMA would need many writes. */
         return 0;
     }
     if (NULL != xfer->local_sg && 0 != (ofi->mr_mode & FI_MR_LOCAL)) {
-        /* One registration a block costs more than gathering them. */
+        /* A registration for each block costs more than gathering the blocks. */
         return 0;
     }
     return 2 == blocks || xfer->len / blocks >= DN_OFI_BLOCK_MIN / 2;
 }
 
-/** NULL: there is no memory, or it cannot be registered. */
+/** Make an operation. @return NULL: there is no memory, or the local memory cannot be registered. */
 static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_xfer_t *xfer, int write)
 {
     dn_ofi_op_t *op = calloc(1, sizeof(*op));
@@ -176,8 +175,7 @@ static dn_ofi_op_t *dn_ofi_op_new(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const dn_x
         goto err_free;
     }
     if (0 != (ofi->mr_mode & FI_MR_LOCAL)) {
-        /* Providers for which this is dear keep registrations in a cache of
-     * libfabric's, behind fi_mr_reg(). */
+        /* Where a registration is expensive, the provider keeps registrations in a cache of libfabric, behind fi_mr_reg(). */
         op->mr = dn_ofi_mr(ofi, xfer->local, xfer->len, write ? FI_WRITE : FI_READ);
         if (NULL == op->mr) {
             goto err_free;
