@@ -157,8 +157,8 @@ dn_status_t dn_ofi_reserve(dn_peer_t *peer, size_t len, dn_window_t *window);
 void dn_ofi_kick(dn_peer_t *peer, dn_window_t *window, unsigned channel, unsigned tag, size_t len);
 dn_status_t dn_ofi_aotf(dn_peer_t *peer, uint64_t off, uint64_t value, size_t size);
 dn_status_t dn_ofi_fence(dn_peer_t *peer);
-/** Do what a message asks of the core processor, and answer, if no handler is needed. The buffer stays the caller's; its `later` is set.
- * @return not 0: it is done. */
+/** Do what a message asks of the core processor, and answer, if no handler is needed. The buffer stays the caller's. @return not 0: the
+ * message is done; 0: the handler is needed, and the buffer's `later` may be set. */
 int dn_ofi_serve(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer);
 /** Send an AOTF to a peer, or do it, where the peer is this process itself. DN_ERR_AGAIN: no room. */
 dn_status_t dn_ofi_store(dn_ofi_t *ofi, dn_ofi_peer_t *peer, uint64_t off, uint64_t value, size_t size);

@@ -14,9 +14,9 @@
 
 #include "dn_log.h"
 
-/** What the provider is given to say what it knows of a peer that is lost. */
+/** Time that the provider gets to complete, or fail, what is in flight with a peer that is lost. */
 #define DN_OFI_GRACE_NS UINT64_C(20000000)
-/** For how long a part is waited for, when its peer would be given up never. */
+/** Longest wait for the next part to complete, where no peer is given up because it is silent. */
 #define DN_OFI_PATIENCE_NS UINT64_C(10000000000)
 
 /* Parts */
@@ -55,8 +55,7 @@ static void dn_ofi_part_free(dn_ofi_t *ofi, dn_ofi_part_t *part)
     ofi->parts = part;
 }
 
-/** The next runs of a walk, at most @p max bytes in @p limit of them. @return
- * bytes. */
+/** Take the next runs of a cursor: at most @p limit runs, and at most @p max bytes in all. @return bytes. */
 static uint64_t dn_ofi_runs(dn_sg_cursor_t *at, dn_block_t *run, size_t limit, size_t *count, uint64_t max)
 {
     uint64_t total = 0;
@@ -94,8 +93,7 @@ ssize_t dn_ofi_issue(dn_ofi_t *ofi, dn_ofi_op_t *op)
         dn_ofi_runs(&local_at, ours, ofi->iov_limit, &nours, longest < DN_OFI_PART ? longest : DN_OFI_PART);
     const uint64_t other = dn_ofi_runs(&remote_at, theirs, ofi->rma_iov_limit, &ntheirs, len);
     if (other < len) {
-        /* The remote list filled up first: take the local one again, as far as it
-     * reached. */
+        /* The list of remote runs is full, and has fewer bytes than the local list: take as many local bytes. */
         local_at = op->local_at;
         len = dn_ofi_runs(&local_at, ours, DN_OFI_IOV, &nours, other);
     }
@@ -155,15 +153,14 @@ static void dn_ofi_op_done(dn_ofi_t *ofi, dn_ofi_op_t *op)
     dn_fifo_push(&ofi->done, &op->item);
 }
 
-/** Is no more of it to be handed over? */
+/** Has an operation failed, or been given up? Then no more parts of it go to the provider. */
 static int dn_ofi_is_ended(const dn_ofi_op_t *op)
 {
     return op->failed || DN_OK != op->status;
 }
 
-/** Everything has been handed over and has come back: store the target's status
- * word, then it is done.
- * @return whether it waits for room for that. */
+/** If all parts of an operation have completed, store the target's status word, and end the operation.
+ * @return whether the status word waits for room. */
 static int dn_ofi_op_settle(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     if (NULL != op->part || (!dn_ofi_is_ended(op) && 0 != op->local_at.left)) {
@@ -219,7 +216,7 @@ void dn_ofi_part_done(dn_ofi_t *ofi, dn_ofi_part_t *part, int failed)
     dn_ofi_op_settle(ofi, op);
 }
 
-/** Signal the end of an operation that is off every list and holds nothing of the provider's. */
+/** Signal the end of an operation that is in no list, and of which the provider has nothing. */
 static void dn_ofi_op_signal(dn_ofi_op_t *op)
 {
     dn_comp_t *comp = op->xfer.comp;
@@ -234,15 +231,14 @@ static void dn_ofi_op_signal(dn_ofi_op_t *op)
     }
 }
 
-/** The provider failed, and does not say reliably why: over a key that the peer
- * does not know, or a connection that broke. The core processor does it again,
- * finds out, and signals. */
+/** Hand a failed operation to the core processor. The provider does not say reliably why it failed: the peer may not know the key, or a
+ * connection broke. The core processor does the operation again, finds out, and signals. */
 static void dn_ofi_hand_over(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     if (DN_OK == op->status) {
         op->status = dn_port_transfer(&op->peer->base, &op->xfer, op->write);
     }
-    /* Not before: a fence that another thread asks for meanwhile finds it in one place or the other. */
+    /* Count the operation as handed until the core processor has it. So a fence of another thread always finds the operation. */
     dn_ofi_lock(ofi);
     op->peer->rma.handed--;
     dn_ofi_unlock(ofi);
@@ -261,7 +257,7 @@ int dn_ofi_signal(dn_ofi_t *ofi)
         dn_ofi_lock(ofi);
         dn_ofi_op_t *op = dn_fifo_pop(&ofi->done);
         if (NULL != op) {
-            /* While others cannot call the provider. */
+            /* Calls of the provider need the lock. */
             dn_ofi_op_unregister(op);
         }
         dn_ofi_unlock(ofi);
@@ -277,7 +273,7 @@ int dn_ofi_signal(dn_ofi_t *ofi)
     }
 }
 
-/** Has the provider parts of this peer's reads, or writes? */
+/** Has the provider parts of reads (if @p reads) or of writes (if @p writes) with a peer? */
 static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
 {
     for (const dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {
@@ -288,9 +284,8 @@ static int dn_ofi_rma_flies(const dn_ofi_peer_t *peer, int reads, int writes)
     return 0;
 }
 
-/** Wait until the provider has no parts of writes any more, nor of reads if
- * they count. From a peer that lives they come in the end, or it falls silent.
- * @return whether it has none. */
+/** Wait until the provider has no parts of writes with a peer any more; with @p reads, no parts of reads, either. Parts complete in the
+ * end if the peer lives. @return not 0: the provider has none. 0: no part has completed for @p patience_ns, or the endpoint is closed. */
 static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads, uint64_t patience_ns)
 {
     uint64_t flying = peer->rma.flying;
@@ -307,7 +302,7 @@ static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads,
         if (NULL == ofi->ep || late) {
             return 0;
         }
-        /* One poll more: this thread may not have run since. */
+        /* Poll once more when the time is over: this thread may not have run meanwhile. */
         late = now - since > patience_ns;
         if (0 == dn_ofi_poll(ofi)) {
             sched_yield();
@@ -316,14 +311,14 @@ static int dn_ofi_rma_await(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, int reads,
     return 1;
 }
 
-/** For how long it may take between two parts of a peer that lives. */
+/** Longest time between the ends of two parts, if their peer lives. */
 static uint64_t dn_ofi_patience(const dn_ofi_t *ofi)
 {
     return 0 != ofi->timeout_ns ? ofi->timeout_ns : DN_OFI_PATIENCE_NS;
 }
 
-/** Take back the parts of an operation that the provider has lost, and begin it
- * again: nothing is promised of its bytes until it is complete. */
+/** Take back the parts of an operation that the provider has lost, and begin the operation again. That is legal: nothing is promised of its
+ * bytes until it is complete. */
 static void dn_ofi_op_restart(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     while (NULL != op->part) {
@@ -334,12 +329,10 @@ static void dn_ofi_op_restart(dn_ofi_t *ofi, dn_ofi_op_t *op)
     dn_sg_start(&op->remote_at, op->xfer.remote_sg, op->xfer.roff, op->xfer.len);
 }
 
-/** Have the provider let go of all RMA at once. What others than @p gone have
- * in flight is begun again. */
+/** Have the provider let go of all RMA at once. Operations with other peers than @p gone are begun again. */
 static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
 {
-    /* First, what others write: bytes on their way could arrive behind those of
-   * the second time, and of later ones. */
+    /* First wait for the writes to other peers. Bytes on their way could arrive behind the bytes of the second try, and of later writes. */
     for (dn_ofi_peer_t *peer = ofi->peers; NULL != peer; peer = peer->next) {
         if (peer != gone && !dn_peer_is_doubted(&peer->base)
             && !dn_ofi_rma_await(ofi, peer, 0, dn_ofi_patience(ofi))) {
@@ -359,8 +352,7 @@ static void dn_ofi_rma_reset(dn_ofi_t *ofi, const dn_ofi_peer_t *gone)
     ofi->work = 1;
 }
 
-/** Forget an operation whose parts the provider may still have; their
- * completions, if any, will be nobody's. */
+/** Take an operation apart from its parts, which the provider may still have. If such a part completes later, it is only freed. */
 static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
 {
     while (NULL != op->part) {
@@ -375,16 +367,16 @@ static void dn_ofi_op_abandon(dn_ofi_t *ofi, dn_ofi_op_t *op)
     }
 }
 
-/** Wait until no PULL from a peer can write to our memory any more, and for its PUSHes, too. @return whether none can. */
+/** Wait until PULLs from a peer, and PUSHes to it, have ended. @return whether no PULL can write to memory of this process any more. */
 static int dn_ofi_await_pulls(dn_ofi_t *ofi, const dn_ofi_peer_t *peer, uint64_t patience_ns)
 {
     return dn_ofi_rma_await(ofi, peer, 1, patience_ns) || NULL == ofi->ep || !dn_ofi_rma_flies(peer, 1, 0);
 }
 
 /**
- * Have the provider give up the PULLs from a peer, by ending its connections: no other peer has a part in that. It is also
- * the only good way before libfabric 1.18, whose tcp reports a read twice, and frees it twice, when it is closed in the
- * midst of the answer. The connection for messages is among them, so the peer hears first that it is left.
+ * Have the provider give up the PULLs from a peer, by ending the connections to this peer. Connections to other peers stay. Before
+ * libfabric 1.18 there is no other good way: if its tcp is closed in the midst of the answer to a read, it reports the read twice, and
+ * frees it twice. The connection for messages ends, too, so the peer is told first that it is left.
  * @return whether no PULL can write any more.
  */
 static int dn_ofi_fail_pulls(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int closing)
@@ -406,7 +398,7 @@ void dn_ofi_rma_end(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int signal)
     for (dn_ofi_op_t *op = dn_fifo_first(&peer->rma.ops); NULL != op; op = dn_fifo_next(&op->item)) {
         op->status = DN_ERR_UNREACH;
     }
-    /* A PULL would write to memory that its owner is about to have back. */
+    /* A PULL could write to memory that the caller of the PULL is about to get back. */
     if (!dn_ofi_await_pulls(ofi, peer,
                             signal && !dn_peer_is_doubted(&peer->base) ? dn_ofi_patience(ofi) : last_ns)
         && !dn_ofi_fail_pulls(ofi, peer, !signal)) {

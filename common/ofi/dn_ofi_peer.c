@@ -97,7 +97,7 @@ dn_status_t dn_ofi_make_peer(dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_o
     return DN_OK;
 }
 
-/** Free a peer that the port knows no more. */
+/** Free a peer that the port does not know any more. */
 static void dn_ofi_free_peer(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (DN_OFI_RX_OPEN == peer->rx.state) {
@@ -137,7 +137,7 @@ dn_ofi_peer_t *dn_ofi_find_peer(const dn_ofi_t *ofi, const uint64_t nonce[2])
     return peer;
 }
 
-/** One that the watcher has met, and that the port does not know yet. */
+/** Find a peer that the watcher has met, and that the port does not know yet. @return NULL: there is none. */
 static dn_ofi_peer_t *dn_ofi_find_met(const dn_ofi_t *ofi, const dn_peer_base_t *id)
 {
     dn_ofi_peer_t *peer = dn_ofi_find_peer(ofi, id->nonce);
@@ -168,7 +168,7 @@ void dn_ofi_admitted(dn_iface_t *iface, const dn_pgid_t *pgid)
     dn_ofi_unlock(ofi);
 }
 
-/** Can this process be there, and be reached from here? */
+/** Can this process reach the process of an address, and does that process live, as far as this host knows? */
 static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *where)
 {
     if (0 != strcmp(where->provider, ofi->where.provider)) {
@@ -195,7 +195,7 @@ static dn_status_t dn_ofi_reachable(const dn_ofi_t *ofi, const dn_ofi_where_t *w
     return ended ? DN_ERR_UNREACH : DN_OK;
 }
 
-/** Is it of the group that it says, and does it prove what this process asks for? */
+/** Is an address of the group that the caller names, and has its process the same auth as this process? */
 static dn_status_t dn_ofi_is_kin(const dn_ofi_t *ofi, const dn_peer_base_t *id, const dn_ofi_where_t *where)
 {
     dn_pgid_t pgid;
@@ -249,7 +249,7 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
         }
     }
     if (DN_OK == status && DN_OFI_STRANGER == peer->owner) {
-        /* From now on it is the port's, which enters it. */
+        /* From now on the port knows the peer: the port enters the peer when this call returns. */
         dn_ofi_let_in(ofi, peer);
     }
     dn_ofi_unlock(ofi);
@@ -259,8 +259,7 @@ dn_status_t dn_ofi_connect(dn_iface_t *iface, const dn_peer_base_t *id, const vo
     return status;
 }
 
-/** Give a stream that was left the time to go out: its owner may be long before
- * it progresses again. */
+/** Give the messages of a stream that was left some time to go out: the program may not call progress again for long. */
 static void dn_ofi_push_out(dn_ofi_t *ofi, uint64_t token)
 {
     const uint64_t until = dn_clock_ns() + DN_OFI_PUSH_NS;
@@ -293,11 +292,11 @@ void dn_ofi_disconnect(dn_peer_base_t *base)
     dn_ofi_rma_end(ofi, peer, 1);
     dn_ofi_depart(ofi, peer, DN_OFI_LEAVE);
     if (peer->self) {
-        /* Freed when it has heard all that it told itself. */
+        /* The peer that is this process itself is freed when all messages that it has sent to itself are handled. */
         dn_ofi_rx_turn(peer, DN_OFI_RX_LEFT);
         dn_store_seq_cst(&ofi->reap, 1);
     }
-    /* Nor is it freed in a handler of its own. */
+    /* Another peer stays while it may send. No peer is freed while one of its handlers runs. */
     const int stays =
         (DN_OFI_RX_NONE != peer->rx.state && !dn_peer_is_lost(base)) || peer->self || 0 != peer->rx.depth;
     if (!stays) {
@@ -326,7 +325,7 @@ void dn_ofi_release(dn_peer_base_t *base)
     dn_ofi_unlock(ofi);
 }
 
-/** Say a word that is to come in any case, for a while. */
+/** Send a word that is to go out in any case: if the provider has no room, try again for some time. */
 static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kind kind, uint64_t token,
                        const dn_auth_way_t *way, uint64_t value)
 {
@@ -337,7 +336,7 @@ static void dn_ofi_say(dn_ofi_t *ofi, const dn_ofi_node_t *node, enum dn_ofi_kin
     }
 }
 
-/** It is given up here: it may live, and wait for what does not come. */
+/** Tell a peer that this process has given it up. The peer may live, and wait for messages that will not come. */
 static void dn_ofi_tell_gone(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (DN_PEER_PARTED == dn_load_acquire_u32(&peer->base.doubt) || dn_process_has_ended(peer->pidfd)) {
@@ -388,16 +387,15 @@ dn_status_t dn_ofi_check(dn_peer_base_t *base)
     return dn_peer_is_doubted(&peer->base) || dn_process_has_ended(peer->pidfd) ? DN_ERR_UNREACH : DN_OK;
 }
 
-/** May it be forgotten: it sends no more, all that it sent is handled, nobody is
- * connected to it, and nobody is about to free it? */
+/** May a peer be forgotten? It sends no more, or is lost; all its messages are handled; this process is not connected to it; and no thread
+ * is about to free it. */
 static int dn_ofi_is_over(const dn_ofi_peer_t *peer)
 {
     return (DN_OFI_RX_LEFT == peer->rx.state || dn_peer_is_lost(&peer->base)) && NULL == peer->rx.first
            && 0 == peer->rx.depth && 0 == peer->base.connections && DN_OFI_GOING != peer->owner;
 }
 
-/** Free those who are over, one a call, since it may change the list. @return
- * whether there was one. */
+/** Free one peer that is over: the list may change while the lock is let go. @return whether there was such a peer. */
 static int dn_ofi_reap_one(dn_ofi_t *ofi)
 {
     dn_ofi_lock(ofi);

@@ -6,18 +6,19 @@
 
 #include "dn_ofi_int.h"
 
-/* A system call costs more than a message in shared memory, which may be what is waited for. */
+/* A look at the network is a system call. It costs more than a message in shared memory, for which the program may be waiting. So calls of
+ * progress are left out. */
 
-/** While there is no peer, another device of the list has them all: so many calls are left out between two looks
- * at the clock, */
+/** While this device has no peer: calls that are left out between two looks at the clock. Another device of the list has the peers. */
 #define DN_OFI_ALONE 127
-/** and the network is looked at when so much time has gone by. */
+/** While this device has no peer: time between two looks at the network. */
 #define DN_OFI_ALONE_NS UINT64_C(500000)
-/** While nothing comes and nothing is to go out, so many calls are left out between two looks at the network: also
- * of one who has turned to computing between them, but once. Not while an answer may be on its way, or the provider
- * answers for this process without a word, as it does to reads: dn_ofi_stir(). */
+/** While nothing comes and nothing is to go out: calls that are left out between two looks at the network. A program that turns to
+ * computing leaves out so many slow calls, too, but only once. No calls are left out while an answer may be on its way, or while the
+ * provider may be answering reads for this process, of which it says nothing: dn_ofi_stir(). */
 #define DN_OFI_QUIET 15
-/* That is for those who poll without end: none is left out when the last calls, with those left out, took longer. */
+/* Calls are left out only where a program polls without end. No calls are left out if the last calls, with those left out, took longer than
+ * these times. */
 #define DN_OFI_ALONE_CALLS_NS UINT64_C(100000)
 #define DN_OFI_QUIET_CALLS_NS UINT64_C(4000)
 
@@ -39,8 +40,7 @@ void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
-/** Run the handlers of up to @p max messages of one peer; the device's lock is
- * let go for each. */
+/** Run the handlers of up to @p max messages of one peer. The device's lock is let go for each handler. @return messages. */
 static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
 {
     int n = 0;
@@ -54,14 +54,15 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
         }
         peer->rx.first = buffer->next;
         peer->rx.later -= buffer->later;
-        /* Ahead of the next, so that a handler may progress; credit waits until the outermost is done. */
+        /* The message leaves the list first, so its handler may call progress, which runs the handler of the next message. Credit is given
+         * when the outermost handler is done. */
         const uint64_t token = peer->rx.token;
         peer->rx.depth++;
         dn_ofi_unlock(ofi);
         handler->fn(&peer->base.hot, head->tag, buffer->bytes + sizeof(*head), head->len, handler->arg);
         dn_ofi_lock(ofi);
         peer->rx.depth--;
-        /* The next stream may have begun meanwhile, which has a count of its own. */
+        /* The peer's next stream may have begun meanwhile. It has its own count of lines, in which this message has no part. */
         buffer->lines = token == peer->rx.token ? buffer->lines : 0;
         peer->rx.taken += buffer->lines;
         dn_ofi_buffer_free(ofi, buffer);
@@ -71,11 +72,10 @@ static int dn_ofi_dispatch(dn_ofi_t *ofi, dn_ofi_peer_t *peer, int max)
     return n;
 }
 
-/** Messages taken from one peer before the next has its turn. */
+/** Most messages of one peer that are handled before the next peer has its turn. */
 #define DN_OFI_TURN 32
 
-/** Every peer with messages has its turn; those that still have some come again
- * at the end. */
+/** Give each peer with messages its turn. A peer that still has messages goes to the end of the queue. @return messages. */
 static int dn_ofi_dispatch_all(dn_ofi_t *ofi)
 {
     int n = 0;
@@ -90,7 +90,7 @@ static int dn_ofi_dispatch_all(dn_ofi_t *ofi)
     return n;
 }
 
-/** Go on with all that waited for room. */
+/** Go on with all work that waits for room. */
 static void dn_ofi_go_on(dn_ofi_t *ofi)
 {
     ofi->work = 0;
@@ -130,8 +130,7 @@ int dn_ofi_turn(dn_ofi_t *ofi)
     return n;
 }
 
-/** After handlers, and without the lock: completions, the lost, those who left.
- */
+/** End a turn, without the lock: signal completions, tell the port of lost peers, and free peers that have left. */
 static int dn_ofi_end_turn(dn_ofi_t *ofi, int more)
 {
     int n = 0;
@@ -155,8 +154,7 @@ static int dn_ofi_has_more(const dn_ofi_t *ofi)
            || 0 != dn_load_acquire_u32(&ofi->iface.doubts) || dn_load_seq_cst(&ofi->reap);
 }
 
-/** Can a poll be left out, with nobody there who could have sent but one who
- * says HELLO? */
+/** While this device has no peer, only a HELLO can come. Can a look at the network be left out now? */
 static int dn_ofi_rests(dn_ofi_t *ofi)
 {
     const uint64_t now = dn_clock_ns();
@@ -184,7 +182,7 @@ static int dn_ofi_is_busy(const dn_ofi_t *ofi)
     return busy;
 }
 
-/** Nobody else looks after the streams: ask for credit, which the network may have lost. */
+/** Ask for credit, which the network may have lost, on all streams with messages that wait. Where there is a watcher, it does so. */
 static void dn_ofi_ask_all(dn_ofi_t *ofi)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
@@ -195,7 +193,7 @@ static void dn_ofi_ask_all(dn_ofi_t *ofi)
     }
 }
 
-/** Nothing came: how many calls can be left out? */
+/** A look was in vain. @return how many calls of progress can be left out now. */
 static uint32_t dn_ofi_quiet(dn_ofi_t *ofi)
 {
     if (0 != ofi->lively) {
@@ -219,7 +217,7 @@ int dn_ofi_progress(dn_iface_t *iface)
     dn_ofi_t *ofi = (dn_ofi_t *) iface;
     int n = 0;
 
-    /* The watcher may enter the first just now: it is seen at the next look. */
+    /* Relaxed suffices: a peer that the watcher enters just now is seen by a later call. */
     if (0 == dn_load_relaxed(&ofi->npeers) && 0 == dn_load_relaxed(&ofi->draining) && dn_ofi_rests(ofi)) {
         return 0;
     }

@@ -31,7 +31,7 @@ void dn_ofi_let_in(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     dn_ofi_make_ready(ofi, peer);
 }
 
-/** Bytes that no sender of ours writes: it is cut off. */
+/** Cut off a peer that has sent bytes which no correct sender writes. */
 static void dn_ofi_distrust(dn_ofi_t *ofi, dn_ofi_peer_t *peer, const char *what)
 {
     dn_count(&ofi->iface.counters->dropped, 1);
@@ -59,7 +59,7 @@ dn_ofi_buffer_t *dn_ofi_shrink(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     return least;
 }
 
-/** The next message of a stream, in order. */
+/** Handle a message that is the next of its stream. */
 static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
@@ -104,7 +104,7 @@ static void dn_ofi_deliver(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *
     dn_ofi_make_ready(ofi, peer);
 }
 
-/** Put a message that has overtaken others where it waits for them. */
+/** Keep a message that has overtaken others until the others have come. */
 static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer)
 {
     const uint64_t number = dn_ofi_head(buffer)->number;
@@ -119,7 +119,7 @@ static void dn_ofi_keep_early(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
-    /* A stream has no more on the way than it has credit for, and the LEAVE. */
+    /* A stream has no more lines on their way than it has credit for, and the LEAVE. */
     if (number - peer->rx.number > ofi->where.credit_max + 1
         || peer->rx.lines - peer->rx.told + peer->rx.early_lines + lines > ofi->where.credit_max + 1) {
         dn_ofi_buffer_free(ofi, buffer);
@@ -138,14 +138,13 @@ void dn_ofi_sequence(dn_ofi_t *ofi, dn_ofi_peer_t *peer, dn_ofi_buffer_t *buffer
     const uint64_t number = dn_ofi_head(buffer)->number;
 
     if (number < peer->rx.number) {
-        /* Whoever has seen it on its way can send it again. */
+        /* The message came before. A process that has seen it on its way can send it again. */
         dn_count(&ofi->iface.counters->dropped, 1);
         dn_ofi_buffer_free(ofi, buffer);
         return;
     }
     if (number != peer->rx.number) {
-        /* FI_ORDER_SAS is the order of matching: a short message may be complete
-     * before a long one. */
+        /* Even where a provider has FI_ORDER_SAS, that is only the order of matching: a short message may be complete before a long one. */
         dn_ofi_keep_early(ofi, peer, buffer);
         return;
     }
@@ -167,7 +166,7 @@ int dn_ofi_opens(const dn_ofi_t *ofi, const dn_auth_way_t *way, dn_ofi_buffer_t 
                          offsetof(dn_ofi_head_t, proof));
 }
 
-/** A numbered message of no stream that is open. */
+/** Handle a numbered message that belongs to the stream of no peer: it may be of an applicant, or the LEAVE of a peer that was freed. */
 static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
@@ -177,14 +176,14 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         dn_ofi_applied(ofi, applicant, buffer);
         return;
     }
-    /* 0 is the token of no stream, and `back` where there was none. */
+    /* No stream has the token 0, but `back` is 0 where the peer had no stream. */
     const int leaves = 0 != head->token && (DN_OFI_LEAVE == head->kind || DN_OFI_CLOSE == head->kind);
 
     for (uint32_t i = 0; leaves && i < ofi->nstreams; i++) {
         dn_ofi_stream_t *stream = ofi->stream[i];
         if (NULL != stream && NULL == stream->peer && stream->back == head->token
             && dn_ofi_opens(ofi, &stream->back_pair.way[DN_AUTH_OPENER], buffer)) {
-            /* Both close: each other's LEAVE is the acknowledgement. */
+            /* Both processes leave each other: the LEAVE of one acknowledges the LEAVE of the other. */
             dn_ofi_control(ofi, stream->node, DN_OFI_LEFT, head->token,
                            &stream->back_pair.way[DN_AUTH_ACCEPTOR], 0);
             dn_ofi_stream_end(stream);
@@ -197,7 +196,7 @@ static void dn_ofi_unknown(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     dn_ofi_buffer_free(ofi, buffer);
 }
 
-/** Does a message have a form that one of its kind can have? */
+/** Has a message a possible form of its kind? */
 static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, size_t len)
 {
     if (sizeof(*head) > len || len - sizeof(*head) != head->len) {
@@ -221,7 +220,7 @@ static int dn_ofi_well_formed(const dn_ofi_t *ofi, const dn_ofi_head_t *head, si
     }
 }
 
-/** A message of a stream. The buffer is the callee's. */
+/** Handle a numbered message. The buffer is the callee's. */
 static void dn_ofi_numbered(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
 {
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, dn_ofi_head(buffer)->token);
@@ -237,7 +236,7 @@ static void dn_ofi_numbered(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     }
 }
 
-/** One message came. The buffer is the callee's. */
+/** Handle one message that came. The buffer is the callee's. */
 static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t len)
 {
     const dn_ofi_head_t *head = dn_ofi_head(buffer);
@@ -274,8 +273,8 @@ static void dn_ofi_one_arrived(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer, size_t le
     }
 }
 
-/** The memory is gone for a message that came with others: nothing that its
- * sender sends later can be in order. */
+/** There is no memory for a message that came in one buffer with others. Cut off its sender: no later message could be the next of the
+ * stream. */
 static void dn_ofi_forgo(dn_ofi_t *ofi, uint64_t token)
 {
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, token);
@@ -287,7 +286,7 @@ static void dn_ofi_forgo(dn_ofi_t *ofi, uint64_t token)
     }
 }
 
-/** Is it a HELLO of a host with another byte order? Nothing in it can be read here, which is said once. */
+/** Is a message a HELLO of a host with another byte order? This process cannot read it. It logs that once. */
 static int dn_ofi_is_turned(dn_ofi_t *ofi, const dn_ofi_buffer_t *buffer, size_t len)
 {
     const dn_ofi_head_t *head = (const dn_ofi_head_t *) buffer->bytes;

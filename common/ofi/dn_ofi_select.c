@@ -12,20 +12,19 @@
 
 #include "dn_log.h"
 
-/** What we were written against; a newer library keeps to it. */
+/** The interface of libfabric for which this device was written. Newer libraries keep to it. */
 #define DN_OFI_API FI_VERSION(1, 9)
 
-/** What the user says of providers. */
+/** What the user wants of providers. */
 typedef struct dn_ofi_wish {
-    char provider[128]; /**< of the device's argument, "": any */
-    const char *hint;   /**< what libfabric is told of it; it knows what layers there are */
-    const char *domain; /**< behind its '@', NULL: any */
-    const char *include;
-    const char *exclude;
+    char provider[128];  /**< of the device's argument; "": any */
+    const char *hint;    /**< provider that libfabric is asked for; libfabric adds layers to it; "": any */
+    const char *domain;  /**< behind the '@' of the device's argument; NULL: any */
+    const char *include; /**< names of providers; NULL: all */
+    const char *exclude; /**< names of providers */
 } dn_ofi_wish_t;
 
-/** What we can live with; a provider clears the mode bits that it does not
- * need. */
+/** What this device can work with. A provider clears the mode bits that it does not need. */
 static struct fi_info *dn_ofi_hints(const dn_ofi_lib_t *lib, const char *hint, uint64_t caps,
                                     uint64_t op_flags)
 {
@@ -47,9 +46,9 @@ static struct fi_info *dn_ofi_hints(const dn_ofi_lib_t *lib, const char *hint, u
     return hints;
 }
 
-/** Is this the name of a provider, or of the one below its layers? tcp is
- * tcp;ofi_rxm, too, and net: so are called the RDM endpoints of its own that
- * tcp has from libfabric 1.18 on in the versions before. There net is tcp without ofi_rxm. */
+/** Is @p name, of @p len characters, a name of this provider, or of the provider below its layers? The name tcp is also for tcp;ofi_rxm.
+ * From libfabric 1.18 on, tcp has RDM endpoints of its own; before, the provider of these endpoints is called net. So each of the names
+ * tcp and net is for both, but net is not for tcp;ofi_rxm. */
 static int dn_ofi_is_called(const char *name, size_t len, const char *provider)
 {
     const size_t lower = strcspn(provider, ";");
@@ -90,7 +89,6 @@ static int dn_ofi_is_wanted(const dn_ofi_wish_t *wish, const struct fi_info *inf
                                  : !dn_ofi_is_listed(wish->exclude, provider);
 }
 
-/** Only with processes of this host? */
 int dn_ofi_is_local(const struct fi_info *info)
 {
     return 0 == strcmp(info->fabric_attr->prov_name, "shm") || 0 == strcmp(info->domain_attr->name, "lo");
@@ -101,8 +99,7 @@ int dn_ofi_has_sockets(const struct fi_info *info)
     return dn_ofi_is_listed("tcp,sockets,udp", info->fabric_attr->prov_name);
 }
 
-/** The first that fits; unless it was asked for, one that leaves this host
- * comes before one that does not. */
+/** The first provider that fits. If the user has named neither provider nor domain, a provider that reaches other hosts comes first. */
 static const struct fi_info *dn_ofi_first(const struct fi_info *list, const dn_ofi_wish_t *wish)
 {
     const struct fi_info *local = NULL;
@@ -119,9 +116,8 @@ static const struct fi_info *dn_ofi_first(const struct fi_info *list, const dn_o
     return local;
 }
 
-/** libfabric lists first what is fastest, but for tcp: a layer above sockets
- * that makes them RDM endpoints costs more system calls than those of the
- * provider itself (8 B one-way 12.8 instead of 9.8 us, perf/dn_latency). */
+/** Choose a provider of a list. libfabric lists the fastest first, except for tcp: RDM endpoints of a layer above tcp cost more system
+ * calls than RDM endpoints of tcp itself (8 B one-way 12.8 instead of 9.8 us, perf/dn_latency). */
 static const struct fi_info *dn_ofi_choose(const struct fi_info *list, const dn_ofi_wish_t *wish)
 {
     const struct fi_info *first = dn_ofi_first(list, wish);
@@ -139,7 +135,7 @@ static const struct fi_info *dn_ofi_choose(const struct fi_info *list, const dn_
     return first;
 }
 
-/** One question to libfabric. @return a copy of what fits, NULL: nothing. */
+/** Ask libfabric once for a provider. @return a copy of the one that fits; NULL: none fits. */
 static struct fi_info *dn_ofi_ask(const dn_ofi_lib_t *lib, const dn_ofi_wish_t *wish, uint64_t caps,
                                   uint64_t op_flags)
 {
@@ -166,8 +162,8 @@ static dn_status_t dn_ofi_read_wish(dn_ofi_wish_t *wish, const dn_config_t *conf
     if (NULL != config->provider_include && '\0' != config->provider_include[0]) {
         wish->include = config->provider_include;
     }
-    /* FI_PROVIDER=NAMES is obeyed by libfabric, and says what is wanted;
-   * FI_PROVIDER=^NAMES only takes away. */
+    /* libfabric obeys FI_PROVIDER. FI_PROVIDER=NAMES says what the user wants, so nothing else is excluded. FI_PROVIDER=^NAMES only
+     * excludes. */
     if (NULL != config->provider_exclude && (NULL == named || '\0' == named[0] || '^' == named[0])) {
         wish->exclude = config->provider_exclude;
     }
@@ -184,14 +180,13 @@ static dn_status_t dn_ofi_read_wish(dn_ofi_wish_t *wish, const dn_config_t *conf
         *at = '\0';
         wish->domain = at + 1;
     }
-    /* To libfabric either is less than to users. */
+    /* libfabric knows fewer providers by these two names than dn_ofi_is_called() does. */
     const int either = 0 == strcasecmp(wish->provider, "tcp") || 0 == strcasecmp(wish->provider, "net");
     wish->hint = either ? "" : wish->provider;
     return DN_OK;
 }
 
-/** Does the provider signal a write when its bytes are in the target's memory?
- */
+/** Does the provider signal a write when its bytes are in the target's memory? */
 static int dn_ofi_delivers(const dn_ofi_lib_t *lib, const struct fi_info *info)
 {
     const dn_ofi_wish_t same = {.hint = info->fabric_attr->prov_name, .domain = info->domain_attr->name};
@@ -204,7 +199,7 @@ static int dn_ofi_delivers(const dn_ofi_lib_t *lib, const struct fi_info *info)
     return 1;
 }
 
-/** Say why there is no provider: to who has named one, that is an error. */
+/** Log why there is no provider. If the user has named a provider, that is an error. */
 static dn_status_t dn_ofi_none(const dn_ofi_wish_t *wish, const char *argument, const char *wrong)
 {
     const size_t bytes = sizeof(dn_ofi_head_t) + DN_OFI_BOTF_MIN;
@@ -230,8 +225,8 @@ static dn_status_t dn_ofi_none(const dn_ofi_wish_t *wish, const char *argument, 
     return DN_ERR_UNSUPPORTED;
 }
 
-/** ofi_rxm notes who sent a message when it comes, where that is asked for, and otherwise when it needs it. From libfabric 2.0
- * until 2.4 it crashes in the latter way when an address is inserted while a message waits for a buffer. So it is asked for there. */
+/** Ask ofi_rxm to note the sender of a message when the message comes (FI_SOURCE). Otherwise ofi_rxm looks for the sender when it needs the
+ * sender. From libfabric 2.0 on, and before 2.4, that crashes when an address is inserted while a message waits for a buffer. */
 static void dn_ofi_have_senders_noted(const dn_ofi_lib_t *lib, struct fi_info *info)
 {
     const uint32_t version = lib->version();
@@ -243,8 +238,7 @@ static void dn_ofi_have_senders_noted(const dn_ofi_lib_t *lib, struct fi_info *i
     }
 }
 
-/** With RMA where it can be had. Order is not asked for: messages are numbered.
- */
+/** A provider with RMA comes first. This device asks for no order: messages are numbered. */
 dn_status_t dn_ofi_select(dn_ofi_t *ofi, const dn_config_t *config, const char *argument)
 {
     const char *wrong;

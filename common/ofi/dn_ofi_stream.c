@@ -24,7 +24,7 @@ const uint32_t dn_ofi_rx_turns[] = {
     [DN_OFI_RX_LEFT] = DN_TURN_TO(DN_OFI_RX_LEAVES) | DN_TURN_TO(DN_OFI_RX_NONE),
 };
 
-/* Ours */
+/* Streams to peers */
 
 /** The place in the table of streams that a token names. */
 static uint32_t dn_ofi_place_of(uint64_t token)
@@ -47,7 +47,7 @@ int dn_ofi_follows(const dn_ofi_t *ofi, const dn_ofi_stream_t *stream)
     return NULL != before && !dn_ofi_stream_ended(before) && NULL != before->first;
 }
 
-/** A free place in the table of streams. */
+/** Find or make a free place in the table of streams. */
 static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
 {
     uint32_t number = 0;
@@ -71,7 +71,7 @@ static dn_status_t dn_ofi_place(dn_ofi_t *ofi, uint32_t *number_p)
     return DN_OK;
 }
 
-/** How many bytes go out together: as many as the receiver takes. ofi_rxm asks for what is longer than it sends at once, a round trip more. */
+/** Most bytes that go out together: as many as the receiver takes. Longer messages than ofi_rxm sends at once cost it a round trip more. */
 static uint32_t dn_ofi_stream_room(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
     const uint32_t takes = (uint32_t) sizeof(dn_ofi_head_t) + (uint32_t) peer->base.botf_max;
@@ -98,7 +98,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
         return DN_ERR_NOMEM;
     }
     dn_auth_random(&secret, sizeof(secret));
-    /* Never 0, which stands for no stream. */
+    /* The token is never 0, which stands for no stream. */
     stream->token = (secret | 1) << DN_OFI_PLACE_BITS | number;
     stream->peer = peer;
     stream->node = peer->node;
@@ -113,7 +113,7 @@ dn_status_t dn_ofi_open_stream(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     dn_auth_random(stream->greet.ours.random, sizeof(stream->greet.ours.random));
     stream->greet.since = dn_clock_ns();
     stream->greet.gap = DN_OFI_GREET_NS;
-    /* It is filled in when it is asked for; the others wait behind it. */
+    /* The PROOF is filled in when the CHALLENGE comes. The other messages wait behind it. */
     if (DN_OK != dn_ofi_enqueue(ofi, stream, DN_OFI_PROOF, &none, sizeof(none))) {
         dn_ofi_free_stream(stream);
         return DN_ERR_NOMEM;
@@ -173,7 +173,7 @@ void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
     stream->back = peer->rx.token;
     stream->back_pair = peer->rx.pair;
     (void) dn_fetch_add_seq_cst(&ofi->draining, 1);
-    /* Nobody misses a stream that was neither opened nor used; but that the port closes is said. */
+    /* A stream that was neither opened nor used ends without a word. But the peer is told that the port closes. */
     const int unused =
         DN_OFI_LEAVE == kind && DN_OFI_TX_GREETS == stream->state && stream->first == stream->last;
     if (!dn_ofi_stream_ended(stream) && (unused || DN_OK != dn_ofi_enqueue(ofi, stream, kind, NULL, 0))) {
@@ -182,7 +182,7 @@ void dn_ofi_leave(dn_ofi_t *ofi, dn_ofi_peer_t *peer, enum dn_ofi_kind kind)
     dn_ofi_settle_stream(ofi, stream);
 }
 
-/* Theirs */
+/* Streams from peers */
 
 static dn_ofi_peer_t **dn_ofi_bucket(dn_ofi_t *ofi, uint64_t token)
 {
@@ -205,7 +205,7 @@ void dn_ofi_end_rx(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
     dn_ofi_rx_turn(peer, DN_OFI_RX_NONE);
     if (0 == peer->rx.token) {
-        /* Its own: there is no stream. */
+        /* The peer is this process itself, and has no stream. */
         return;
     }
     dn_ofi_peer_t **at = dn_ofi_bucket(ofi, peer->rx.token);

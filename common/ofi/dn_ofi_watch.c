@@ -28,18 +28,17 @@
 #include "dn_log.h"
 #include "dn_thread.h"
 
-/** Looks in one time limit. */
+/** The watcher looks after peers so many times in one time limit. */
 #define DN_OFI_LOOKS 8
-/** Time limits after which a peer that lives has to say what came of a stream: a slow network keeps words waiting. */
+/** A peer that lives has so many time limits to say what has come of a stream: on a slow network, words are late. */
 #define DN_OFI_DEAF 2
-/** For which messages of a burst wait at most, should the application not
- * progress. */
+/** Longest time that gathered messages wait if the program makes no progress. */
 #define DN_OFI_GUARD_NS UINT64_C(200000)
-/** Turns in which the thread reads what came. */
+/** Most turns in which the watcher reads messages that came, before it looks after peers. */
 #define DN_OFI_CATCH_UP 1000
-/** Looks at the network are so far apart where the provider has nothing to wait for, or something waits for room. */
+/** Time between two looks at the network where the provider has no file to wait for, or work waits for room. */
 #define DN_OFI_APART_NS UINT64_C(1000000)
-/** Shortest sleep: a time that is over would have the thread look without end. */
+/** Shortest sleep. Without it, a time in the past would have the watcher look without end. */
 #define DN_OFI_SLEEP_LEAST_NS UINT64_C(50000)
 
 /** Arrows of the drawing in dn_ofi_state.h. */
@@ -51,7 +50,7 @@ const uint32_t dn_ofi_watch_turns[] = {
     [DN_OFI_WATCH_NAPS] = DN_TURN_TO(DN_OFI_WATCH_SLEEPS),
 };
 
-/** Ask a silent peer. One that only sends to us has no stream of ours yet. */
+/** Ask a silent peer. If this process has no stream to the peer yet, one is opened. */
 static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
     if (NULL != peer->tx || DN_OK == dn_ofi_open_stream(ofi, peer)) {
@@ -59,9 +58,9 @@ static void dn_ofi_probe(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
-/** Has all come that was handed to the provider? It says nothing of short
- * messages (fi_inject), and a connection that breaks takes along what it held,
- * though the next message opens another. @return what is wrong, NULL: nothing. */
+/** Have all messages of a stream come that the provider has taken? The provider does not report the fate of short messages (fi_inject()).
+ * A connection that breaks loses the messages that it held, and the next message opens another connection.
+ * @return what is wrong; NULL: nothing. */
 static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint64_t now)
 {
     const uint64_t sent = NULL == stream->first ? stream->number : dn_ofi_head(stream->first)->number;
@@ -85,7 +84,8 @@ static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint
     return NULL;
 }
 
-/** Look after all streams to others. One that was left has nobody who could be given up, and ends. */
+/** Look after all streams to peers. If messages of a stream are lost, its peer is given up. A stream that was left has no peer, and ends.
+ * @param[in] away  Not 0: the thread has not looked for some time. */
 static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
@@ -109,7 +109,7 @@ static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
     }
 }
 
-/** Does anything connect us with it, so that it should answer? */
+/** Is there a stream from or to a peer, so that the peer has to answer? */
 static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
     return !peer->self && !dn_peer_is_doubted(&peer->base) && DN_OFI_KNOWN == peer->owner
@@ -121,7 +121,7 @@ static int dn_ofi_is_watched(const dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 static void dn_ofi_look(dn_ofi_t *ofi)
 {
     const uint64_t now = dn_clock_ns();
-    /* After some time without looking we may not have read yet what they said. */
+    /* If the watcher has not looked for some time, messages of peers may have come, and not been read yet. */
     const int away = now - ofi->watcher.looked > ofi->timeout_ns / 2;
 
     ofi->watcher.looked = now;
@@ -149,7 +149,7 @@ void dn_ofi_watch_call(const dn_ofi_t *ofi)
     }
 }
 
-/** Sleep until some time, until something comes (if that is wanted), or until called. The lock is let go. */
+/** Have the watcher sleep until a time, until the network can be read (only if @p listens), or until it is called. The lock is let go. */
 static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
 {
     struct pollfd wait[2] = {{.fd = ofi->watcher.event, .events = POLLIN},
@@ -158,11 +158,11 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
     const int backlog = listens && ofi->backlog;
     int woken = 0;
 
-    /* The thread is awake, and calls itself no more. */
+    /* Only the watcher runs here, so it need not call itself when it lets go of the lock. */
     ofi->watcher.calls = 0;
     dn_ofi_unlock(ofi);
     if (backlog) {
-        /* The file does not tell of that. The program may want the lock. */
+        /* The file does not tell of completions that the provider has already. The program may want the lock. */
         dn_pause();
     } else {
         woken = dn_thread_wait(wait, listens && 0 <= wait[1].fd ? 2 : 1,
@@ -172,7 +172,7 @@ static void dn_ofi_sleep(dn_ofi_t *ofi, uint64_t until, int listens)
     dn_awake_slept(&ofi->watcher.awake, begin, dn_clock_ns(), woken);
 }
 
-/** Nap until the program looks no more, until some time, or until called. The lock is let go. */
+/** Have the watcher nap until the program looks no more, until a time, or until the watcher is called. The lock is let go. */
 static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
 {
     const uint64_t begin = dn_clock_ns();
@@ -187,7 +187,7 @@ static void dn_ofi_nap(dn_ofi_t *ofi, uint64_t until)
     dn_awake_slept(&ofi->watcher.awake, begin, dn_clock_ns(), 0);
 }
 
-/** The thread reads what came, in the place of the program. @return events. */
+/** Have the watcher do a turn, in the place of the program. @return events. */
 static int dn_ofi_serve_turn(dn_ofi_t *ofi)
 {
     dn_ofi_watch_turn(ofi, DN_OFI_WATCH_READS);
@@ -197,7 +197,7 @@ static int dn_ofi_serve_turn(dn_ofi_t *ofi)
     return n;
 }
 
-/** Something came, and its sender may send the next when it has the answer: be awake then. */
+/** Have the watcher stay awake after a request, since the sender may send its next request when it has the answer. */
 static void dn_ofi_look_on(dn_ofi_t *ofi)
 {
     const uint64_t turns = ofi->turns;
@@ -208,7 +208,7 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
         return;
     }
     while (dn_awake_lasts(&ofi->watcher.awake, now, came) && turns == ofi->turns && !ofi->closing) {
-        /* The program may want it. */
+        /* The program may want the lock. */
         dn_ofi_unlock(ofi);
         dn_pause();
         dn_ofi_lock(ofi);
@@ -221,7 +221,7 @@ static void dn_ofi_look_on(dn_ofi_t *ofi)
     }
 }
 
-/** Look after all peers, and after what the program has left unread. */
+/** Read the messages that the program has left unread, then look after all peers. */
 static void dn_ofi_look_after(dn_ofi_t *ofi)
 {
     for (int i = 0; i < DN_OFI_CATCH_UP && ofi->backlog && 0 != dn_ofi_serve_turn(ofi); i++) {
@@ -229,7 +229,7 @@ static void dn_ofi_look_after(dn_ofi_t *ofi)
     dn_ofi_look(ofi);
 }
 
-/** When the thread has something to do, if nothing comes and nobody calls. */
+/** When the watcher has work to do, if nothing comes and no thread calls it. */
 static uint64_t dn_ofi_timer(const dn_ofi_t *ofi, uint64_t look_at)
 {
     uint64_t at = look_at;
@@ -252,7 +252,7 @@ static void *dn_ofi_beat(void *arg)
     while (!ofi->closing) {
         if (ofi->watcher.guards) {
             dn_ofi_sleep(ofi, dn_clock_ns() + DN_OFI_GUARD_NS, 0);
-            /* What the application has not sent since by its progress. */
+            /* Send the gathered messages that the program has not sent meanwhile. */
             ofi->watcher.guards = NULL != ofi->gathering;
             dn_ofi_let_go(ofi);
         }

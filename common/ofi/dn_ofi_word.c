@@ -42,7 +42,7 @@ int dn_ofi_tell(dn_ofi_t *ofi, const dn_ofi_node_t *node, const void *message, s
     return -FI_EAGAIN != ret;
 }
 
-/* The sender's of a stream */
+/* At the sender of a stream */
 
 void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
 {
@@ -52,7 +52,7 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
         return;
     }
     const uint64_t question = stream->asks.number + (0 == stream->asks.at);
-    /* What has no credit may wait in the queue, or with its sender. */
+    /* Messages without credit may wait in the queue, or with the program, which tries again. */
     const int waits = NULL != stream->first || stream->sent - stream->credit > stream->credit_max / 2;
     if (dn_ofi_control(ofi, stream->node, DN_OFI_PING, stream->token, &stream->pair.way[DN_AUTH_OPENER],
                        dn_ofi_question(question, waits))) {
@@ -62,7 +62,7 @@ void dn_ofi_inquire(dn_ofi_t *ofi, dn_ofi_stream_t *stream)
     }
 }
 
-/** A stream's receiver said something. Only what it cannot have said before is a sign of life. */
+/** Note a word of a stream's receiver. Only a word that cannot have been said before is a sign of life. */
 static void dn_ofi_heard(dn_ofi_stream_t *stream, int is_new)
 {
     if (NULL != stream->peer) {
@@ -76,7 +76,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     dn_ofi_stream_t *stream = dn_ofi_find_stream(ofi, head->token);
 
     if (NULL == stream || !dn_ofi_stream_keyed(stream)) {
-        /* Of one that is over: it may come late. */
+        /* The stream is over, and the word comes late. */
         return;
     }
     if (!dn_ofi_opens(ofi, &stream->pair.way[DN_AUTH_ACCEPTOR], buffer)) {
@@ -84,7 +84,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
         return;
     }
     if (DN_OFI_CREDIT == head->kind) {
-        /* Words may overtake each other: only one that is newer, and of what was sent, counts. */
+        /* Words may overtake each other. A CREDIT counts only if it is not older than the last, and only for lines that were sent. */
         if (stream->credit <= head->number && head->number <= stream->sent) {
             dn_ofi_heard(stream, stream->credit < head->number);
             stream->credit = head->number;
@@ -98,7 +98,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     } else if (DN_OFI_PONG == head->kind) {
         const dn_ofi_pong_t *pong = (const dn_ofi_pong_t *) (head + 1);
         if (0 == stream->asks.at || stream->asks.number != pong->question) {
-            /* Asked again, and so answered again. */
+            /* The question was asked several times, and so the answer comes several times. */
             return;
         }
         dn_ofi_heard(stream, 1);
@@ -111,7 +111,7 @@ void dn_ofi_word(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     }
 }
 
-/* The receiver's */
+/* At the receiver of a stream */
 
 void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
 {
@@ -127,7 +127,7 @@ void dn_ofi_give_credit(dn_ofi_t *ofi, dn_ofi_peer_t *peer)
     }
 }
 
-/** Say what of its stream has come. 0: the provider has no room. */
+/** Tell a peer how much of its stream has come. @return 0: the provider has no room. */
 static int dn_ofi_pong(dn_ofi_t *ofi, const dn_ofi_peer_t *peer)
 {
     struct {
@@ -168,18 +168,18 @@ void dn_ofi_asked(dn_ofi_t *ofi, dn_ofi_buffer_t *buffer)
     dn_ofi_peer_t *peer = dn_ofi_find_sender(ofi, head->token);
 
     if (NULL == peer || !dn_ofi_opens(ofi, &peer->rx.pair.way[DN_AUTH_OPENER], buffer)) {
-        /* Of a stream that is not known yet it is said again. */
+        /* If the stream is not known yet, its sender asks again. */
         dn_count(&ofi->iface.counters->dropped, NULL != peer);
     } else if (DN_OFI_GONE == head->kind) {
         dn_peer_doubt(&peer->base, DN_PEER_PARTED);
     } else if (dn_peer_is_doubted(&peer->base)) {
-        /* An answer would keep it waiting for one who has given it up. */
+        /* A PONG would keep the peer waiting for this process, which has given it up. */
         dn_ofi_control(ofi, peer->node, DN_OFI_REFUSE, peer->rx.token, &peer->rx.pair.way[DN_AUTH_ACCEPTOR],
                        DN_OFI_CLOSED);
     } else {
         const uint64_t question = head->number >> 1;
         if (question < peer->rx.question) {
-            /* A newer one is answered, or was. */
+            /* A newer question was answered, or is about to be. */
             return;
         }
         peer->watch.signs += question > peer->rx.question;
