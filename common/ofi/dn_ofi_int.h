@@ -11,7 +11,8 @@
  * names the stream by a token that the sender chooses. The sender repeats HELLO until the peer
  * answers with a CHALLENGE. Meanwhile messages wait at the sender, behind
  * the PROOF that the peer asks for (dn_auth.h, dn_ofi_greet.c). So a receiver
- * keeps nothing of processes that have not proved who they are. All messages of
+ * keeps nothing of processes that have no key, and little of processes that have not
+ * sent their PROOF yet. All messages of
  * the stream carry its token and a number. The receiver puts them in order by the number,
  * so a provider need not keep order (FI_ORDER_SAS). Numbers of messages and
  * counts of lines have 64 bits and never wrap. So a number can be compared however old it
@@ -251,7 +252,7 @@ int dn_ofi_recv(dn_peer_base_t *peer, int max);
 int dn_ofi_turn(dn_ofi_t *ofi);
 /** Note that progress has to run handlers for a peer's messages. */
 void dn_ofi_make_ready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
-/** Run no more handlers for a peer, until dn_ofi_make_ready(). */
+/** Take a peer out of the queue of peers whose handlers progress runs. */
 void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 /** @} */
 
@@ -263,7 +264,8 @@ void dn_ofi_unready(dn_ofi_t *ofi, dn_ofi_peer_t *peer);
 int dn_ofi_cut(const dn_ofi_node_t *node);
 /**
  * A file that can be read while sockets of the provider can be read. It is behind the file of a queue of completions (FI_WAIT_FD). The
- * queue's own file does not serve: before libfabric 1.20 it can be read for ever after the first completion, as fi_trywait() does not reset it.
+ * queue's own file does not serve: before libfabric 1.20 it can be read for ever after the first completion, since fi_trywait() does not
+ * reset it.
  *
  * @return -1: there is no such file, or the kernel does not tell. The file is the provider's, and is closed with the domain.
  */

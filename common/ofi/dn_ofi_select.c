@@ -162,8 +162,8 @@ static dn_status_t dn_ofi_read_wish(dn_ofi_wish_t *wish, const dn_config_t *conf
     if (NULL != config->provider_include && '\0' != config->provider_include[0]) {
         wish->include = config->provider_include;
     }
-    /* libfabric obeys FI_PROVIDER. FI_PROVIDER=NAMES says what the user wants, so nothing else is excluded. FI_PROVIDER=^NAMES only
-     * excludes. */
+    /* libfabric obeys FI_PROVIDER. FI_PROVIDER=NAMES says what the user wants, so provider_exclude does not count. FI_PROVIDER=^NAMES
+     * only excludes. */
     if (NULL != config->provider_exclude && (NULL == named || '\0' == named[0] || '^' == named[0])) {
         wish->exclude = config->provider_exclude;
     }

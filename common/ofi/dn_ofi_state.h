@@ -59,7 +59,7 @@
 /** Time without an answer after which a question is asked again. */
 #define DN_OFI_ASK_NS    UINT64_C(250000000)
 #define DN_OFI_BUCKETS   1024u                /**< of the table of incoming streams */
-#define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< for so long, at most, closing waits for peers */
+#define DN_OFI_LINGER_NS UINT64_C(1000000000) /**< longest time that closing waits for peers */
 
 /** Functions of libfabric that are looked up by name; all others are reached
  * through its objects. */
@@ -165,8 +165,8 @@ typedef struct dn_ofi_stream {
     dn_ofi_node_t *node;
     /** token of an earlier stream to the same process: this stream begins when the earlier one has gone out */
     uint64_t before;
-    uint64_t back; /**< token of the peer's stream to this process when the peer was freed, 0: none */
-    dn_auth_pair_t back_pair; /**< keys of that stream */
+    uint64_t back; /**< token of the peer's stream to this process when this stream was left; 0: none */
+    dn_auth_pair_t back_pair; /**< keys of the peer's stream */
     dn_auth_pair_t pair;      /**< keys of this stream, once it is open */
 
     /** How the stream is opened: dn_ofi_greet.c */
@@ -174,8 +174,8 @@ typedef struct dn_ofi_stream {
         dn_auth_root_t root;
         dn_auth_side_t ours, theirs; /**< the random bytes of theirs come with the CHALLENGE */
         uint64_t since;              /**< when the stream was made */
-        uint64_t at;                 /**< when HELLO is said next, */
-        uint64_t gap;                /**< and the pause behind that */
+        uint64_t at;                 /**< when HELLO is said next */
+        uint64_t gap;                /**< the pause behind that */
     } greet;
 
     uint64_t number; /**< of the next message; `number`, `sent` and `credit` begin at dn_config_t::first */
@@ -192,7 +192,7 @@ typedef struct dn_ofi_stream {
     /** Short messages that go out together: dn_ofi_queue.c */
     struct {
         uint64_t turn;     /**< ofi->turns when the burst began */
-        uint64_t sent_at;  /**< when the last message of the burst was sent */
+        uint64_t sent_at;  /**< when the last message came that could have been gathered */
         uint32_t messages; /**< messages since the burst began */
         int gathers;       /**< the stream is in ofi->gathering */
         struct dn_ofi_stream *next;

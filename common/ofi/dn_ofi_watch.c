@@ -9,8 +9,8 @@
  *
  * The watcher looks after peers, too. It asks a peer that is silent for half of the time limit. The peer is lost if it has not answered
  * at the end of the limit. A program may compute for longer than that: the watcher answers in its place. The watcher also sends what was
- * gathered, if the application makes no progress (dn_ofi_queue.c). It starts when this process has told its address, or has a peer. It
- * runs no handler and no completion.
+ * gathered, if the application makes no progress (dn_ofi_queue.c). It starts when this process has told its address, or has a peer; without
+ * a time limit (timeout_s) there is no watcher. It runs no handler and no completion.
  */
 #include "dn_config.h"
 
