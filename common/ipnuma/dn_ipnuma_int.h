@@ -436,7 +436,7 @@ dn_status_t dn_ipnuma_enter(dn_ipnuma_peer_t *peer);
 /** An operation found no room: send bodies that wait, and, now and then, ask for credit and look whether the peer lives.
  * @return DN_ERR_AGAIN or DN_ERR_UNREACH. */
 dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer);
-/** Send TLPs that were appended. While stores gather, a later call or turn sends them. */
+/** Send TLPs that were appended. While TLPs gather, a later call or turn sends them. */
 void dn_ipnuma_go(dn_ipnuma_pc_t *pc);
 /** @} */
 

@@ -17,7 +17,7 @@
 /** Pause between two requests for credit: an answer may be lost. */
 #define DN_IPNUMA_ASK_NS UINT64_C(2000000)
 #define DN_IPNUMA_LINE   64u
-/** While the thread listens, stores to a process gather if at least so many packets are on their way to it (perf/dn_perf, aotf_rate). */
+/** While the thread listens, TLPs to a process gather if at least so many packets are on their way to it (perf/dn_perf, aotf_rate). */
 #define DN_IPNUMA_FEW 4u
 
 static void dn_ipnuma_count(dn_ipnuma_t *ipnuma, size_t len)
@@ -69,9 +69,9 @@ dn_status_t dn_ipnuma_no_room(dn_ipnuma_peer_t *peer)
     return DN_OK == status ? DN_ERR_AGAIN : status;
 }
 
-/** Do stores gather while so many packets are on their way, until they fill a datagram? They are sent when an acknowledgement is read.
- * While the service thread naps, the program reads it. While the thread listens, the thread has to wake up for that, so few packets are not
- * worth it. Without a thread, acknowledgements stay unread while the program does not look at the network, so stores do not gather. */
+/** Do TLPs gather while so many packets are on their way, until the TLPs fill a datagram? The next turn sends them in any case. While the
+ * service thread naps, the program itself takes turns. While the thread listens, an acknowledgement wakes the thread for a turn; for few
+ * packets that takes too long. Without a thread, there may be no turn for long, so TLPs do not gather. */
 static int dn_ipnuma_gathers(enum dn_ipnuma_service_state state, uint32_t packets)
 {
     switch (state) {

@@ -85,7 +85,7 @@ static const char *dn_ofi_find_lost(dn_ofi_t *ofi, dn_ofi_stream_t *stream, uint
 }
 
 /** Look after all streams to peers. If messages of a stream are lost, its peer is given up. A stream that was left has no peer, and ends.
- * @param[in] away  Not 0: the thread has not looked for some time. */
+ * @param[in] away  Not 0: the watcher has not looked for some time. */
 static void dn_ofi_look_at_streams(dn_ofi_t *ofi, uint64_t now, int away)
 {
     for (uint32_t i = 0; i < ofi->nstreams; i++) {
