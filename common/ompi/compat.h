@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file compat.h
- * Where Open MPI 4.1, 5.0 and 6.0 differ. No other file asks which one it is built for.
+ * Differences between Open MPI 4.1, 5.0 and 6.0. No other file asks for which Open MPI it is built.
  */
 #ifndef DN_OMPI_COMPAT_H
 #define DN_OMPI_COMPAT_H
@@ -36,7 +36,7 @@
 #ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
 #    include "opal/mca/pmix/pmix-internal.h"
 #    define DN_OMPI_MODEX_GLOBAL PMIX_GLOBAL
-/** Whether the modex waits for ever for what a process of another host does not tell there. */
+/** Whether a question to the modex waits for ever when a process of another host has told nothing there. */
 #    define DN_OMPI_MODEX_WAITS true
 #else
 #    include "ompi/mca/rte/rte.h"
@@ -45,7 +45,7 @@
 #    define DN_OMPI_MODEX_WAITS  false
 #endif
 
-/** @name Versions of the frameworks, for a component's first line */
+/** @name Versions of the frameworks, for the first line of a component's structure */
 /** @{ */
 #ifdef HAVE_OMPI_COUNT_ARRAY_T
 #    define DN_OMPI_COLL_VERSION  MCA_COLL_BASE_VERSION_3_0_0
@@ -66,7 +66,7 @@
 /** @} */
 
 /** @name Counts of elements, units of displacements, and arrays of counts and displacements by rank
- * Open MPI 6.0 has 64 bits for them, and takes arrays of int and of 64 bits.
+ * In Open MPI 6.0, counts and units have 64 bits, and an array has elements of int or of 64 bits.
  */
 /** @{ */
 #ifdef HAVE_OMPI_COUNT_ARRAY_T
@@ -100,8 +100,8 @@ static inline ptrdiff_t dn_ompi_start_at(dn_ompi_starts_t starts, int rank)
 }
 /** @} */
 
-/** Put a function into a communicator, of the module that is enabled, or what was there before. Up to Open MPI 5.0 it takes them from the module
- * itself. */
+/** Put a function and its module into a communicator: those of the module that is enabled, or those that were there before. Up to
+ * Open MPI 5.0, Open MPI takes the functions from the module itself, and this does nothing. */
 #if HAVE_DECL_MCA_COLL_INSTALL_API
 #    define DN_OMPI_COLL_INSTALL(comm, name, function, module) \
         MCA_COLL_INSTALL_API(comm, name, function, module, "llcm")
@@ -110,7 +110,7 @@ static inline ptrdiff_t dn_ompi_start_at(dn_ompi_starts_t starts, int rank)
         ((void) (comm), (void) (function), (void) (module))
 #endif
 
-/** A string of an info key's callback: opal_key_interest_callback_t. */
+/** A character of the strings that an info key's callback takes: opal_key_interest_callback_t. */
 #ifdef DN_OMPI_INFO_CONST
 typedef const char dn_ompi_info_char_t;
 #else
@@ -118,14 +118,14 @@ typedef char dn_ompi_info_char_t;
 #endif
 
 #ifdef HAVE_MCA_MTL_BASE_COMPONENT_2_0_0_T_ACCELERATOR_SUPPORT
-/** Open MPI asks an MTL whether it takes memory of accelerators: ours does not. */
+/** By this parameter an MTL tells whether it takes memory of accelerators. mtl/uzura does not: the value stays false. */
 #    define DN_OMPI_MTL_INIT_MORE , bool *accelerator_support
 #else
 #    define DN_OMPI_MTL_INIT_MORE
 #endif
 
 #ifdef HAVE_MCA_BTL_BASE_RECEIVE_DESCRIPTOR_T
-/** Enumerators are dumped with one more parameter, which ours does not need. */
+/** The function that dumps an enumerator has one more parameter. dimmnet's enumerators do not use it. */
 #    define DN_OMPI_ENUM_DUMP_MORE , mca_base_var_enum_dump_type_t output_type
 #    define DN_OMPI_ENUM_DUMP_TEXT , MCA_BASE_VAR_ENUM_DUMP_READABLE
 #else
@@ -134,8 +134,8 @@ typedef char dn_ompi_info_char_t;
 #endif
 
 /**
- * The key that the launcher made at random for this job, "16 hexadecimal digits-16 more".
- * @return the caller's to free(), NULL when the launcher gives none.
+ * The key that the launcher has made at random for this job: 16 hexadecimal digits, a hyphen, and 16 more digits.
+ * @return the caller's to free(); NULL: the launcher gives no key.
  */
 static inline char *dn_ompi_job_key(void)
 {
@@ -156,7 +156,7 @@ static inline char *dn_ompi_job_key(void)
 
 /** @name Bytes that processes tell each other by name, after the modex and across jobs */
 /** @{ */
-/** Tell some, until dn_ompi_unpublish(). @return OPAL_SUCCESS, or why not. */
+/** Publish bytes under a name, until dn_ompi_unpublish(). @return OPAL_SUCCESS, or why not. */
 static inline int dn_ompi_publish(const char *name, void *bytes, size_t len)
 {
 #ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
@@ -181,13 +181,13 @@ static inline int dn_ompi_publish(const char *name, void *bytes, size_t len)
     if (NULL != value->key && NULL != opal_pmix.publish) {
         rc = opal_pmix.publish(&list);
     }
-    value->data.bo.bytes = NULL; /* the caller's */
+    value->data.bo.bytes = NULL; /* the bytes are the caller's, and are not freed with the value */
     OPAL_LIST_DESTRUCT(&list);
     return rc;
 #endif
 }
 
-/** Take it back. */
+/** Withdraw the bytes that this process has published under a name. */
 static inline void dn_ompi_unpublish(char *name)
 {
     char *names[] = {name, NULL};
@@ -202,9 +202,10 @@ static inline void dn_ompi_unpublish(char *name)
 }
 
 /**
- * What a process has published.
+ * Look up the bytes that a process has published under a name.
+ * @param[in]  from     The process. Bytes that another process has published under that name do not count.
  * @param[out] bytes_p  The caller's to free().
- * @retval OPAL_ERR_NOT_FOUND  Nothing yet; what others have published under that name does not count.
+ * @retval OPAL_ERR_NOT_FOUND  The process has published nothing yet.
  */
 static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *from, void **bytes_p,
                                   size_t *len_p)
@@ -255,7 +256,9 @@ static inline int dn_ompi_look_up(const char *name, const opal_process_name_t *f
 }
 /** @} */
 
-/** @name Memory in the buffer that the user attached: Open MPI 6.0 knows one for each communicator, too, which stays as long as this memory */
+/** @name Memory in the buffer that the user has attached for buffered sends
+ * In Open MPI 6.0 a communicator may have such a buffer of its own. The communicator is held until the memory is freed.
+ */
 /** @{ */
 static inline void *dn_ompi_attached_alloc(struct ompi_communicator_t *comm, size_t len)
 {
@@ -284,7 +287,7 @@ static inline void dn_ompi_attached_free(struct ompi_communicator_t *comm, void 
 }
 /** @} */
 
-/** May a process begin MPI again after it has ended it? With sessions it may. */
+/** May a process begin MPI again after it has ended MPI? With sessions it may. */
 #ifdef MPI_SESSION_NULL
 #    define DN_OMPI_BEGINS_AGAIN true
 #else
@@ -305,7 +308,7 @@ static inline void dn_ompi_attached_free(struct ompi_communicator_t *comm, void 
 #    define DN_OMPI_MTL_FLAGS 0
 #endif
 
-/** Its number in this process; below 2^31. */
+/** A communicator's number in this process; below 2^31. */
 static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -315,7 +318,7 @@ static inline uint32_t dn_ompi_comm_context(const struct ompi_communicator_t *co
 #endif
 }
 
-/** Is its number the same in all its processes? */
+/** Is a communicator's number the same in all its processes? */
 static inline bool dn_ompi_comm_is_global(const struct ompi_communicator_t *comm)
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -325,7 +328,7 @@ static inline bool dn_ompi_comm_is_global(const struct ompi_communicator_t *comm
 #endif
 }
 
-/** The extended number, in two words. */
+/** A communicator's extended number, in two words. */
 static inline void dn_ompi_comm_extended(const struct ompi_communicator_t *comm, uint64_t number[2])
 {
 #ifdef HAVE_OMPI_COMM_EXTENDED_CID_T
@@ -338,14 +341,15 @@ static inline void dn_ompi_comm_extended(const struct ompi_communicator_t *comm,
 }
 /** @} */
 
-/** Where a process has its engine's part: the place of an MTL, or where Open MPI was built without any, of a PML that is not in use. */
+/** Index in ompi_proc_t::proc_endpoints of the process's dn_tag_peer_t: the place of an MTL. If Open MPI was built without MTLs, it is the
+ * place of a PML. */
 #ifdef OMPI_PROC_ENDPOINT_TAG_MTL
 #    define DN_OMPI_ENDPOINT_TAG OMPI_PROC_ENDPOINT_TAG_MTL
 #else
 #    define DN_OMPI_ENDPOINT_TAG OMPI_PROC_ENDPOINT_TAG_PML
 #endif
 
-/** Processes of this job. */
+/** The number of processes of this job. */
 static inline uint32_t dn_ompi_job_size(void)
 {
 #ifdef HAVE_OPAL_MCA_PMIX_PMIX_INTERNAL_H
@@ -355,7 +359,7 @@ static inline uint32_t dn_ompi_job_size(void)
 #endif
 }
 
-/** Give a message to the callback of its tag. @return false: nobody has registered for the tag. */
+/** Give a message to the callback of its tag. @return false: no callback is registered for the tag. */
 static inline bool dn_ompi_am_deliver(struct mca_btl_base_module_t *btl,
                                       struct mca_btl_base_endpoint_t *endpoint, unsigned tag,
                                       const void *data, size_t len)
@@ -376,7 +380,7 @@ static inline bool dn_ompi_am_deliver(struct mca_btl_base_module_t *btl,
                                                           .cbdata = to->cbdata};
     to->cbfunc(btl, &descriptor);
 #else
-    /* Receivers read the segments only; clearing the rest would cost more than the call. */
+    /* Receivers read only the segments. To clear the rest would cost more than the call. */
     mca_btl_base_descriptor_t descriptor;
     descriptor.des_segments = &segment;
     descriptor.des_segment_count = 1;

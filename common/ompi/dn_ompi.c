@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi.c
- * The one port of an MPI process, its connections, and where its errors are shown.
+ * The one port of an MPI process, its connections, and the display of its errors.
  */
 #include "dn_config.h"
 
@@ -29,20 +29,20 @@
 #include "opal/util/basename.h"
 #include "opal/util/output.h"
 
-/** Distinct texts that one process shows; what comes after them is noise. */
+/** The most different texts that a process shows. Further texts are left out. */
 #define TEXTS_MAX 32
 
-/** Times that all of a job are looked for who may greet, while some have not told their address. */
+/** How often a process tries to let in all processes of its job. A try fails when a process has not told its address yet. */
 #define LETS_MAX 16
 
 static struct {
     dn_port_t *port;
     bool port_threads;      /**< the port was opened for threads */
-    pid_t launcher;         /**< who has started this process: Open MPI's daemon of this host */
+    pid_t launcher;         /**< the parent of this process: Open MPI's daemon of this host */
     int users;              /**< dn_ompi_open() calls not yet undone */
-    dn_counters_t counters; /**< when the port had its last user */
-    uint32_t job_is_in; /**< not 0: a thread lets the job's processes in to this port, or all of them are */
-    uint32_t lets_in;   /**< times that this was tried and somebody was missing */
+    dn_counters_t counters; /**< of the port, when its last user closed it */
+    uint32_t job_is_in;     /**< 1: a thread lets the job's processes in, or has let in all of them */
+    uint32_t lets_in;       /**< tries in which the address of a process was missing */
 } dn_ompi;
 
 static struct {
@@ -51,7 +51,7 @@ static struct {
     int count;
 } dn_ompi_shown = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/** Has this process not shown the text yet? A collision hides a text, nothing worse. */
+/** Has this process not shown the text yet? If two texts have the same hash, the second is not shown. */
 static bool new_in_process(uint64_t hash)
 {
     bool is_new = true;
@@ -73,10 +73,11 @@ static bool new_in_process(uint64_t hash)
 }
 
 /**
- * Is this process the first of its job and host? The mark is a folder that only one can make, beside that of the job,
- * where it stays until Open MPI removes all: who has spoken may end long before the next has something to say. A
- * file would go, and so would a mark inside the job's folder, when Open MPI sees a process of the job killed. Where none
- * can be made, each process speaks; so it does when the daemon is gone, which removes what is made there.
+ * Is this process the first of its job on this host to show the text? The mark is a folder, which only one process can make.
+ * The folder lies beside the session folder of the job, and stays until Open MPI removes everything there: the process that has
+ * shown the text may end long before another process comes to the text. When Open MPI sees that a process of the job was killed,
+ * Open MPI removes files there, and what is inside the job's folder: neither may be the mark. A process that cannot make the
+ * folder shows the text. So does a process whose daemon is gone, since nobody would remove the folder.
  */
 static bool new_on_host(uint64_t hash)
 {
@@ -95,10 +96,10 @@ static bool new_on_host(uint64_t hash)
     return is_new;
 }
 
-/** A line of Open MPI's help texts: one before, one behind. */
+/** The line that Open MPI prints before and behind a help text. */
 #define HELP_LINE "--------------------------------------------------------------------------\n"
 
-/** The caller's to free(), NULL: no memory. */
+/** Format a text between two lines. @return the caller's to free(); NULL: no memory. */
 static char *help_text(const char *format, va_list args)
 {
     char *text = NULL;
@@ -113,7 +114,7 @@ static char *help_text(const char *format, va_list args)
     return framed;
 }
 
-/** @param text  Freed here. */
+/** @param[in] text  Freed here. NULL: nothing is shown. */
 static void show_once(uint64_t key, char *text)
 {
     if (NULL != text && new_in_process(key) && new_on_host(key)) {
@@ -149,21 +150,21 @@ static void show_sentence(const char *sentence, void *arg)
                       sentence);
 }
 
-/** dn_log_fn_t: what is no error, for who wants to know. */
+/** dn_log_fn_t: sentences that are no errors, for users that set common_dimmnet_verbose. */
 static void show_answer(const char *sentence, void *arg)
 {
     opal_output(0, "dimmnet: %s", sentence);
 }
 
-/** dn_log_fn_t: the same when Open MPI has ended. */
+/** dn_log_fn_t: as show_answer(), after Open MPI has ended. */
 static void print_answer(const char *sentence, void *arg)
 {
     fprintf(stderr, "dimmnet: %s\n", sentence);
 }
 
 /**
- * Stay loaded: Open MPI unloads a component and with it this library, but keeps the variables registered
- * here, and reads their values and enumerators until it ends.
+ * Keep this library loaded. Open MPI unloads a component, and this library with the component. But Open MPI keeps the
+ * variables that are registered here, and reads their values and enumerators until Open MPI ends.
  */
 static void stay_loaded(const char *library)
 {
@@ -174,7 +175,7 @@ static void stay_loaded(const char *library)
     }
 }
 
-/** The version that runs must be the one whose structures this was compiled with. */
+/** Does the version of Open MPI run with whose structures this library was compiled? */
 static bool same_open_mpi(void)
 {
     const size_t len = strlen(DN_OMPI_VERSION);
@@ -184,8 +185,9 @@ static bool same_open_mpi(void)
 }
 
 /**
- * Sources may have been configured in another way than the Open MPI that runs, and headers that stand in for others may not fit it: what
- * classes know of the sizes of their objects tells. Said once for all components.
+ * Do structures have the sizes that they have in the Open MPI that runs? Its sources may have been configured in another way, and headers
+ * that stand in for missing headers (standin/) may not fit. Open MPI's classes know the sizes of their objects. If a size differs, a text
+ * says so, once for all components.
  */
 static bool same_structures(const mca_base_component_t *component)
 {
@@ -213,7 +215,8 @@ static bool same_structures(const mca_base_component_t *component)
     return true;
 }
 
-/** Two installations may be found at once, or a part of one may be older than the rest. Said once for all components. */
+/** Are the component, this library and libdimmnet of one version? Two installations may be found at once, or a part of an installation may
+ * be older than the rest. If a version differs, a text says so, once for all components. */
 static bool same_dimmnet(const mca_base_component_t *component, const char *built)
 {
     if (0 == strcmp(DN_VERSION, built) && 0 == strcmp(DN_VERSION, dn_version())) {
@@ -248,18 +251,20 @@ int dn_ompi_register_built(const mca_base_component_t *component, dn_param_secti
     dn_ompi_params_register(component, DN_PARAM_MPI);
     dn_ompi_params_register(component, section);
     if (dn_ompi_helper_thread()) {
-        /* Before any component looks: the first of ours is registered ahead of the selection of PML, BTL and MTL. */
+        /* This is set before any component asks for it: the first component of dimmnet is registered before Open MPI selects
+         * the PML, BTLs and MTL. */
         opal_set_using_threads(true);
-        /* And all processes are added in MPI_Init: one that is added by the program's thread later has Open MPI's lock
-         * on the way to the port, and the helper thread, which serves the port, may be on the way to that lock. */
+        /* All processes are added in MPI_Init. If the program's thread added a process later, it would hold Open MPI's lock while it
+         * waits for the port. The helper thread serves the port, and may wait for Open MPI's lock at the same time. */
         ompi_add_procs_cutoff = UINT32_MAX;
     }
     return OPAL_SUCCESS;
 }
 
 /**
- * The key of the process group: the launcher's, which all processes of the job and nobody else know. Without one
- * each process is a group of its own, and the others are let in as they come by PMIx.
+ * The key of the process group. Only the processes of the job know the launcher's key. If the launcher gives no key, the key is
+ * random: each process is a group of its own, and lets in the processes that PMIx names.
+ * @return false: the kernel gives no random bytes.
  */
 static bool find_key(dn_group_key_t *group)
 {
@@ -276,7 +281,8 @@ static bool find_key(dn_group_key_t *group)
     return (ssize_t) sizeof(group->byte) == getrandom(group->byte, sizeof(group->byte), 0);
 }
 
-/** Tell others the address. One byte follows: whether another one is told when somebody is met elsewhere. */
+/** Tell other processes the address. A byte follows it: 1: this process will tell another address when it meets a process that shared
+ * memory does not reach. */
 static int dn_ompi_tell_address(enum dn_ompi_when when)
 {
     char address[DN_ADDRESS_MAX + 1];
@@ -289,18 +295,18 @@ static int dn_ompi_tell_address(enum dn_ompi_when when)
         rc = DN_OMPI_AHEAD_OF_MODEX == when ? dn_ompi_address_tell_modex(address, len)
                                             : dn_ompi_address_tell(DN_OMPI_ADDRESS_FIRST, address, len);
     }
-    /* Nobody looks for the address of a process alone, which may have no launcher. */
+    /* A process alone may have no launcher, and no process looks for its address: the exchange may fail. */
     return 1 == dn_ompi_job_size() ? dn_ompi_status(status) : rc;
 }
 
-/** The port, open for nobody: from one session of this process to the next. Its address stays what it is, since PMIx may go on to show the
- * first one that a process has told. */
+/** Is the port open without a user? It is kept so from one session of this process to the next. Its address stays the same then: PMIx may
+ * go on to show the first address that a process has told. */
 static bool is_kept(void)
 {
     return NULL != dn_ompi.port && 0 == dn_ompi.users;
 }
 
-/** At the latest when the process ends. */
+/** Close the kept port, at the latest when the process ends. */
 static void __attribute__((destructor)) close_kept(void)
 {
     if (is_kept()) {
@@ -309,7 +315,7 @@ static void __attribute__((destructor)) close_kept(void)
     }
 }
 
-/** Open a port, unless there is one. */
+/** Open a port, or use the kept port. A kept port that was opened for another choice of dn_job_t::threads is closed. */
 static dn_status_t find_port(const dn_job_t *job)
 {
     const char *devices = dn_ompi_far_devices();
@@ -427,7 +433,7 @@ void dn_ompi_counters(dn_counters_t *counters)
     }
 }
 
-/** Let the group of an address in; our own is. */
+/** Let in the process group of an address. */
 static dn_status_t dn_ompi_admit(const void *address, size_t len)
 {
     dn_pgid_t pgid;
@@ -440,7 +446,8 @@ void dn_ompi_let_job_in(void)
 {
     bool all = true;
 
-    /* By one thread. Once is enough where all have told their address: who greets is through the modex, and that has all of them. */
+    /* One thread does this. Once is enough if all processes have told their addresses in the modex: a process that greets is through
+     * the modex, so all addresses are there. */
     if (LETS_MAX <= dn_load_relaxed(&dn_ompi.lets_in) || !dn_cas_acq_rel_u32(&dn_ompi.job_is_in, 0, 1)) {
         return;
     }
@@ -456,13 +463,15 @@ void dn_ompi_let_job_in(void)
         free(address);
     }
     if (!all) {
-        /* A process that is not let in greets again. */
+        /* A process that was not let in will greet again. */
         dn_store_relaxed(&dn_ompi.lets_in, dn_load_relaxed(&dn_ompi.lets_in) + 1);
         dn_store_release(&dn_ompi.job_is_in, 0);
     }
 }
 
-/** What a process has told of itself: the caller's to free(). */
+/** Find the address of a process.
+ * @param[out] address_p      The caller's to free(); also after an error.
+ * @param[out] comes_later_p  The process will tell another address when it meets a process that shared memory does not reach. */
 static int dn_ompi_find_address(const opal_proc_t *proc, void **address_p, size_t *len_p, bool *comes_later_p)
 {
     int rc = OPAL_ERR_OUT_OF_RESOURCE;
@@ -511,6 +520,6 @@ bool dn_ompi_added(const opal_proc_t *proc)
 {
     const ompi_proc_t *ompi = (const ompi_proc_t *) proc;
 
-    /* Pairs with the barrier after which Open MPI writes it, as the last step. */
+    /* Pairs with a barrier in Open MPI. Open MPI writes this pointer after that barrier, as its last step. */
     return NULL != dn_load_acquire(&ompi->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML]);
 }

@@ -31,7 +31,7 @@ typedef struct dn_ompi_params {
     dn_osc_params_t osc;
 } dn_ompi_params_t;
 
-/** Only read by components. */
+/** Components only read it. */
 extern DN_API dn_ompi_params_t dn_ompi_params;
 
 /** Was a value of a section refused? A help text has said so: the component withdraws when it is
@@ -70,7 +70,7 @@ enum dn_ompi_when {
  * @param[out] port_p  Lent until dn_ompi_close().
  *
  * @retval OPAL_ERR_BAD_PARAM  a variable was refused, with a help text.
- * @retval other               from libdimmnet, which has logged why. After any error the component withdraws.
+ * @retval other               from libdimmnet, which has logged why, or from the launcher. After any error the component withdraws.
  */
 DN_API int dn_ompi_open(enum dn_ompi_when when, dn_port_t **port_p);
 
@@ -103,7 +103,8 @@ DN_API bool dn_ompi_spans_hosts(void);
 /** Whether the list `auto` needed its network, and could not open it. A help text has said so. */
 DN_API bool dn_ompi_far_has_failed(void);
 
-/** May several threads be in MPI at once? A session that asks for threads may follow one that did not: with sessions they may. */
+/** May several threads be in MPI at once? With sessions they may, since a session that asks for threads may follow a session that did
+ * not. */
 static inline bool dn_ompi_threads(void)
 {
     return ompi_mpi_thread_multiple
@@ -142,8 +143,8 @@ DN_API bool dn_ompi_loss_matters(const opal_proc_t *proc);
 DN_API void dn_ompi_say_lost(const opal_proc_t *proc);
 
 /**
- * Show a text of dn_ompi_text.h, once on each host of a job, at once and without the launcher's help:
- * what Open MPI 4.1 relays to mpirun gets lost now and then.
+ * Show a text of dn_ompi_text.h, once on each host of a job. The process prints the text at once, without the launcher:
+ * Open MPI 4.1 loses some of the texts that it relays to mpirun.
  */
 DN_API void dn_ompi_help(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -3,9 +3,9 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_address.c
- * How processes learn each other's addresses: from the modex where the port was opened ahead of it, and by name, through the launcher,
- * what is told later. That is the address of a port that was opened for a first window, and the one with a network, once somebody
- * is elsewhere.
+ * How processes learn each other's addresses. If a port is opened ahead of the modex, the modex has its address. Addresses that are told
+ * later are published by name, through the launcher: the address of a port that is opened for a first window, and the address with a
+ * network, when a process is met that shared memory does not reach.
  */
 #include "dn_config.h"
 
@@ -14,28 +14,28 @@
 #include <stdio.h>
 #include <time.h>
 
-/** Key of our addresses in the modex; all components share the port, so it is none's own. */
+/** Key of dimmnet's addresses in the modex. All components share the port, so the key names no component. */
 #define MODEX_KEY "dimmnet"
 
-/** Pauses between two looks for what is not published yet. */
+/** The first and the longest pause between two looks for an address that is not published yet. Each pause is twice the one before. */
 #define PAUSE_LEAST_NS 1000000L
 #define PAUSE_MOST_NS  32000000L
 
-/** What the modex says of the processes of this job, by rank. It is asked once of each, since a question to PMIx takes some
+/** The modex's answers for the processes of this job, by rank. PMIx is not asked again for an address that is here: a question takes some
  * microseconds, and PMIx 5.0 leaks a little memory each time. */
 static struct {
     opal_mutex_t asking; /**< held while PMIx is asked */
-    opal_mutex_t lock;
-    uint32_t ranks;
+    opal_mutex_t lock;   /**< protects ranks and of */
+    uint32_t ranks;      /**< elements of of: all of the job; 0: none is allocated */
     struct {
-        uint8_t *bytes; /**< NULL: not asked yet, or nothing was told */
+        uint8_t *bytes; /**< the address and the byte behind it; NULL: not asked yet, or nothing was told */
         size_t len;
     } * of;
 } modex = {.asking = OPAL_MUTEX_STATIC_INIT, .lock = OPAL_MUTEX_STATIC_INIT};
 
-static char *told[DN_OMPI_ADDRESSES]; /**< names under which this process has published; NULL: nothing */
+static char *told[DN_OMPI_ADDRESSES]; /**< names of the published addresses; NULL: not published */
 
-/** Under which a process publishes an address. @return the caller's to free(), NULL: no memory. */
+/** The name under which a process publishes an address. @return the caller's to free(); NULL: no memory. */
 static char *name_of(enum dn_ompi_address which, const opal_process_name_t *proc)
 {
     static const char *const what[] = {[DN_OMPI_ADDRESS_FIRST] = "first", [DN_OMPI_ADDRESS_FAR] = "far"};
@@ -87,7 +87,7 @@ void dn_ompi_address_forget(void)
     opal_mutex_unlock(&modex.lock);
 }
 
-/** Ask the modex. @param[out] bytes_p  The caller's to free(). @return false: it has nothing. */
+/** Ask the modex. @param[out] bytes_p  The caller's to free(). @return false: the modex has nothing of the process. */
 static bool modex_ask(const opal_process_name_t *proc, uint8_t **bytes_p, size_t *len_p)
 {
     int rc;
@@ -103,7 +103,8 @@ static bool modex_ask(const opal_process_name_t *proc, uint8_t **bytes_p, size_t
     return false;
 }
 
-/** What is kept of the modex's answer for a process of this job. @param[out] bytes_p  The caller's to free(). @return false: nothing is. */
+/** Copy the kept answer for a process of this job. @param[out] bytes_p  The caller's to free(). @return false: no answer is kept, or no
+ * memory. */
 static bool modex_recall(uint32_t rank, uint8_t **bytes_p, size_t *len_p)
 {
     *bytes_p = NULL;
@@ -137,20 +138,20 @@ static void modex_keep(uint32_t rank, const uint8_t *bytes, size_t len)
     opal_mutex_unlock(&modex.lock);
 }
 
-/** Ask the modex, of a process of this job once. One thread asks at a time: the client of PMIx 5.0 mixes up the answers to questions that
- * threads ask together, since it goes on reading a question after its thread has been told. As modex_ask(). */
+/** As modex_ask(), but an answer for a process of this job is kept. One thread asks at a time: the client of PMIx 5.0 mixes up the answers
+ * when several threads ask at once, since it goes on reading a question after the thread has its answer. */
 static bool modex_find(const opal_process_name_t *proc, uint8_t **bytes_p, size_t *len_p)
 {
     const bool is_kept = OPAL_PROC_MY_NAME.jobid == proc->jobid;
     bool found = is_kept && modex_recall(proc->vpid, bytes_p, len_p);
 
-    /* The processes of a job open their ports at the same time. Where this one's came after the modex, so did theirs. Of another job's
-     * processes that is not known. */
+    /* All processes of a job open their ports at the same stage. If this process opened its port after the modex, so did they, and the
+     * modex has no addresses of them. Of the processes of another job this is not known. */
     if (found || (DN_OMPI_MODEX_WAITS && is_kept && NULL != told[DN_OMPI_ADDRESS_FIRST])) {
         return found;
     }
     opal_mutex_lock(&modex.asking);
-    /* Another thread may have asked the same meanwhile. */
+    /* Another thread may have asked for the same process meanwhile. */
     found = is_kept && modex_recall(proc->vpid, bytes_p, len_p);
     if (!found) {
         found = modex_ask(proc, bytes_p, len_p);
@@ -162,8 +163,8 @@ static bool modex_find(const opal_process_name_t *proc, uint8_t **bytes_p, size_
     return found;
 }
 
-/** The time limit for processes that are silent. Where these are never given up, still nobody waits for ever for what may not be
- * published: then it is the usual limit. */
+/** How long to wait for an address, in seconds: the time limit for silent processes. If silent processes are never given up, it is the
+ * default limit, since an address may never be published. */
 static uint32_t patience_s(void)
 {
     dn_config_t usual;

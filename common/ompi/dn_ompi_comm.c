@@ -11,7 +11,7 @@
 #include "dn_ompi_int.h"
 #include "dn_ompi_tag.h"
 
-/** Processes that messages of a communicator go to. */
+/** The number of processes to which messages of a communicator go. */
 static size_t dn_ompi_comm_targets(const struct ompi_communicator_t *comm)
 {
     return (size_t) (OMPI_COMM_IS_INTER(comm)
@@ -58,7 +58,7 @@ bool dn_ompi_comm_say(struct ompi_communicator_t *comm, int rank, dn_tag_peer_t 
     dn_ompi_comm_t *own = (dn_ompi_comm_t *) comm->c_pml_comm;
     uint64_t name[2];
 
-    /* Pairs with the store below: the name has left, or waits in line, before this thread's message does. */
+    /* Pairs with the release below: the name has left, or waits to leave, before this thread's message. */
     if (OPAL_LIKELY(0 != dn_load_acquire(&own->said[rank]))) {
         return true;
     }

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_far.c
- * The list of devices "auto": memory that processes share, and a network as soon as a process is elsewhere: memory does not reach it.
+ * The list of devices "auto": shared memory, and a network as soon as a process is elsewhere, which means that shared memory does not reach it.
  * This is so at the start of a job of several hosts. Or MPI connects a process of another host, or of name spaces that share no memory
  * with those of this process: then each side opens the network, publishes its new address, and looks up the address of the other side.
  *
@@ -23,15 +23,15 @@
 #define AUTO_LIST      "auto"
 #define AUTO_DEVICES   "shm"
 #define AUTO_NETWORK   "ofi"
-#define AUTO_ENCRYPTED "ipnuma" /**< where nobody may read what it carries */
+#define AUTO_ENCRYPTED "ipnuma" /**< the network if messages are to be encrypted */
 
 typedef enum far_state { FAR_NEVER, FAR_CLOSED, FAR_OPEN, FAR_FAILED } far_state_t;
 
 static struct {
-    opal_mutex_t lock; /**< of the change from FAR_CLOSED, which takes a while */
+    opal_mutex_t lock; /**< held while state leaves FAR_CLOSED, which takes a while */
     dn_port_t *port;
     far_state_t state; /**< written under the lock, or by one thread while components are opened and closed */
-    bool told;         /**< others know an address without the network */
+    bool told;         /**< other processes know an address without the network */
 } far = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 bool dn_ompi_far_is_auto(const char *devices)
@@ -39,7 +39,7 @@ bool dn_ompi_far_is_auto(const char *devices)
     return 0 == strcmp(AUTO_LIST, devices);
 }
 
-/** The same in all processes of the job, as `auth` is. */
+/** The network of the list. It is the same in all processes of the job, since `auth` is. */
 static const char *auto_network(void)
 {
     return DN_AUTH_ENCRYPTED == dn_ompi_params.port.auth ? AUTO_ENCRYPTED : AUTO_NETWORK;
@@ -108,7 +108,7 @@ void dn_ompi_far_begin(dn_port_t *port)
 
 void dn_ompi_far_end(void)
 {
-    /* A failure can still be asked for. */
+    /* dn_ompi_far_has_failed() tells of a failure also after the port is closed. */
     far.state = FAR_FAILED == far.state ? FAR_FAILED : FAR_NEVER;
     far.port = NULL;
 }

@@ -16,23 +16,23 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "ompi/runtime/params.h"
 
-/** Seconds for which what libdimmnet has said of a host stands for what could be said of its processes. */
+/** Seconds. If libdimmnet has spoken of a host within this time, no further text is shown for a lost process there. */
 #define SAID_FOR 10
 
-/** How libdimmnet names a process in its sentences. */
+/** The text before a rank, by which libdimmnet names a process in its sentences. */
 #define NAMED_AS "PID "
 
-/** Where a process runs that was connected to. */
+/** The host of a process to which this process has connected. */
 typedef struct place {
-    uint64_t host; /**< hash of its name, 0: not known */
-    time_t said;   /**< when libdimmnet last spoke of that host, 0: never */
+    uint64_t host; /**< hash of the host's name; 0: not known */
+    time_t said;   /**< lost_seconds() when libdimmnet last spoke of the host; 0: never */
 } place_t;
 
 static struct {
-    opal_mutex_t lock; /**< libdimmnet speaks from threads of its own, too */
-    place_t *place;    /**< by rank in the job; of ranks that several jobs have, the last connected to */
-    size_t places;
-    bool other_jobs; /**< processes of them are connected */
+    opal_mutex_t lock; /**< protects all: libdimmnet also logs from threads of its own */
+    place_t *place;    /**< by rank in the job; of ranks that several jobs have, the last connected */
+    size_t places;     /**< elements of place */
+    bool other_jobs;   /**< this process has connected to processes of other jobs */
 } dn_ompi_lost = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static time_t lost_seconds(void)
@@ -43,14 +43,14 @@ static time_t lost_seconds(void)
     return now.tv_sec + 1;
 }
 
-/** The place of a rank, NULL: nothing is known of it. The lock is held. */
+/** The place of a rank; NULL: the host of the rank is not known. The lock is held. */
 static place_t *place_of(uintmax_t rank)
 {
     return rank < dn_ompi_lost.places && 0 != dn_ompi_lost.place[rank].host ? &dn_ompi_lost.place[rank]
                                                                             : NULL;
 }
 
-/** Room for the place of a rank. The lock is held. @return false: no memory. */
+/** Make room for the place of a rank. The lock is held. @return false: no memory. */
 static bool make_room(uint32_t rank)
 {
     const size_t places = 2 * ((size_t) rank + 1);
@@ -77,7 +77,7 @@ void dn_ompi_lost_note(const opal_proc_t *proc)
     opal_mutex_lock(&dn_ompi_lost.lock);
     const bool known = !other_job && !dn_ompi_lost.other_jobs && NULL != place_of(rank);
     opal_mutex_unlock(&dn_ompi_lost.lock);
-    /* The name of a host is asked for once: Open MPI 5.0 makes a new string each time. */
+    /* Open MPI is asked for the host's name once only: Open MPI 5.0 makes a new string each time. */
     const uint64_t host = known ? 0 : dn_ompi_hash(DN_OMPI_HASH, opal_get_proc_hostname(proc));
 
     opal_mutex_lock(&dn_ompi_lost.lock);
@@ -118,7 +118,7 @@ uint64_t dn_ompi_lost_key(const char *sentence)
                 dn_ompi_lost.place[i].said = lost_seconds();
             }
         }
-        /* What follows the number tells what has happened. */
+        /* The text behind the rank tells what has happened. */
         key = dn_ompi_hash(host, rest);
     }
     opal_mutex_unlock(&dn_ompi_lost.lock);
@@ -130,7 +130,7 @@ bool dn_ompi_loss_matters(const opal_proc_t *proc)
     const bool mine =
         NULL == proc ? !dn_ompi_lost.other_jobs : OPAL_PROC_MY_NAME.jobid == proc->proc_name.jobid;
 
-    /* Who has no more than sessions waits for nobody at their end: a process may be gone that others do not need. */
+    /* Processes that have only sessions do not wait for each other at the end. So a process may have ended in order. */
     return mine && OMPI_MPI_STATE_NOT_INITIALIZED != ompi_mpi_state
            && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state && !ompi_async_mpi_finalize;
 }

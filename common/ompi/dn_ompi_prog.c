@@ -11,12 +11,12 @@
 
 #include "opal/datatype/opal_datatype_internal.h"
 
-/** In the field of a datatype: no program, and no use trying again. */
+/** A value of ompi_datatype_t::pml_data: the datatype has no program, and is not compiled again. */
 #define NO_PROGRAM UINT64_C(1)
 
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 
-/** By which a program is freed with its datatype. */
+/** The attribute by which a program is freed with its datatype. */
 static int keyval = MPI_KEYVAL_INVALID;
 
 /** MPI_Type_delete_attr_function. */
@@ -27,7 +27,7 @@ static int free_with_type(MPI_Datatype type, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/** One element of the description. @return false: nested beyond what a program may be. */
+/** Translate one element of a datatype's description to op[*n]. @return false: it is nested too deeply for a program. */
 static bool add_op(const union dt_elem_desc *elem, dn_prog_op_t *op, size_t *n, size_t *open, unsigned *depth)
 {
     dn_prog_op_t *next = &op[*n];
@@ -59,7 +59,7 @@ static bool add_op(const union dt_elem_desc *elem, dn_prog_op_t *op, size_t *n, 
     }
 }
 
-/** @return NULL: see dn_ompi_prog(). */
+/** Compile the program of a datatype. @return NULL: see dn_ompi_prog(). */
 static dn_prog_t *prog_compile(const opal_datatype_t *type)
 {
     const dt_type_desc_t *desc =
@@ -85,7 +85,7 @@ static dn_prog_t *prog_compile(const opal_datatype_t *type)
     return prog;
 }
 
-/** Have the program freed with the datatype. Predefined datatypes outlive this library. */
+/** Have the program freed with the datatype. Predefined datatypes are never freed. @return false: the program is not kept. */
 static bool prog_keep(ompi_datatype_t *type, dn_prog_t *prog)
 {
     if (ompi_datatype_is_predefined(type)) {
@@ -126,7 +126,7 @@ const dn_prog_t *dn_ompi_prog(ompi_datatype_t *type)
     return NO_PROGRAM == word ? NULL : (const dn_prog_t *) (uintptr_t) word;
 }
 
-/** Does it pack or unpack, in full, bytes that are the same as in memory? */
+/** Does a convertor only copy bytes of scattered data: without conversion, checksum or device? */
 static bool is_plain(const opal_convertor_t *convertor)
 {
     return CONVERTOR_HOMOGENEOUS
@@ -146,7 +146,8 @@ bool dn_ompi_prog_walk(dn_prog_cursor_t *cursor, const opal_convertor_t *convert
     return true;
 }
 
-/** The convertor's own stack stays where it is: nothing that packs by the program looks at it. */
+/** Move a convertor's position on by @p len bytes. The convertor's own stack stays as it is: code that packs by the program does not read
+ * the stack. */
 static void prog_pass(opal_convertor_t *convertor, size_t len)
 {
     convertor->bConverted += len;
@@ -199,8 +200,8 @@ size_t dn_ompi_prog_pack(opal_convertor_t *convertor, void *to, size_t len)
     return 0 > opal_convertor_pack(convertor, &iov, &iov_count, &len) ? 0 : len;
 }
 
-/** A multiple of the size of every basic datatype, and of the blocks that opal_convertor_unpack() is slow with
- * when they are cut. */
+/** Data is cut at multiples of this many bytes. It is a multiple of the size of every basic datatype, and of the blocks that
+ * opal_convertor_unpack() is slow with when they are cut. */
 #define CUT 64
 
 size_t dn_ompi_prog_pass(opal_convertor_t *convertor, size_t max, dn_prog_cursor_t *cursor_p)

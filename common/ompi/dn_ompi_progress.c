@@ -17,61 +17,61 @@
 #include "opal/mca/btl/base/base.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Most functions at once: each component has one or two. */
+/** The most functions at a time. Each component adds one. */
 #define FUNCTIONS 8
 
-/** Calls in vain after which the callback asks dn_wait(), where cores are shared and where not. A call takes 50 ns or so; what
- * comes within the latter is not late by a look at the clock. */
+/** Calls in vain after which the callback calls dn_wait(): where cores are shared, and where they are not. A call takes about 50 ns. A
+ * message that comes within POLLS_ALONE calls is not delayed by a look at the clock. */
 #define POLLS_SHARED 10u
 #define POLLS_ALONE  256u
 
-/** Turns in vain during which a thread gives its core away after it has found that another one of this process waits, too. */
+/** For so many turns in vain, a thread gives its core away after it has found that another thread of this process waits, too. */
 #define CROWDED 32u
 
-/** Where cores are shared, turns between two looks at messages, when none has come for as many turns as below. */
+/** Where cores are shared, one turn of so many looks for messages. */
 #define TURNS 8u
-/** Turns after a message at each of which there is such a look: where one has come more follow. */
+/** For so many turns after a message, each turn looks for messages: more messages often follow. */
 #define LIVELY 64u
 
-/** Calls of which one looks at the port when nobody has added a function. */
+/** While no function is added, one call of so many looks at the port. */
 #define SELDOM 8u
 
 static opal_mutex_t dn_ompi_progress_lock = OPAL_MUTEX_STATIC_INIT; /**< of the list of functions */
 
 static struct {
     dn_port_t *port;
-    unsigned count; /**< functions, those removed included */
-    dn_ompi_progress_fn_t fn[FUNCTIONS];
-    enum dn_ompi_carries carries[FUNCTIONS]; /**< of these */
-    unsigned most;                           /**< of these: enum dn_ompi_carries */
-    bool shared;                             /**< cores, by processes */
+    unsigned count;                          /**< places in use in fn, with the places of removed functions */
+    dn_ompi_progress_fn_t fn[FUNCTIONS];     /**< NULL: the function was removed */
+    enum dn_ompi_carries carries[FUNCTIONS]; /**< by index of fn: what the function's component carries */
+    unsigned most;                           /**< the most of these, an enum dn_ompi_carries */
+    bool shared;                             /**< processes share cores */
     bool gives;                              /**< dn_ompi_shares_core() */
-    bool blind;                              /**< there are other transports; looked at when a wait begins */
-    unsigned limit; /**< POLLS_SHARED or POLLS_ALONE; a crowded thread has the former */
-    /* Hints: threads may lose a count. */
-    const void *waiter; /**< dn_ompi_own of the thread that was last found to wait in vain */
-    unsigned polls;     /**< calls in vain */
-    uint64_t events;
+    bool blind;     /**< messages come by a transport that rings no bell; set when a wait begins */
+    unsigned limit; /**< POLLS_SHARED or POLLS_ALONE; a crowded thread uses POLLS_SHARED */
+    /* Any thread writes these, without a lock. They are hints: two threads may lose a count. */
+    const void *waiter;        /**< dn_ompi_own of the thread that last waited in vain */
+    unsigned polls;            /**< calls in vain, back to back */
+    uint64_t events;           /**< calls that had events */
     const uint32_t *strangers; /**< dn_strangers() of the port */
-    uint32_t met;              /**< of these */
+    uint32_t met;              /**< the value of *strangers that was last acted on */
 } dn_ompi_progress;
 
 /** What the callback does when it was called in vain. */
 enum when_in_vain {
-    YIELDS, /**< gives the core away where cores are shared, and never sleeps: the program may have other things to do */
-    WAITS,   /**< asks dn_wait(): the call does not return before something comes */
-    RETURNS, /**< nothing: dn_ompi_wait() does the waiting, or this thread is in dn_wait() */
+    YIELDS, /**< yields where cores are shared or another thread waits, and never sleeps: the program may have other work */
+    WAITS,  /**< calls dn_wait(), which may sleep */
+    RETURNS, /**< returns at once: dn_ompi_wait() does the waiting, or this thread is in dn_wait() */
 };
 
-/** Of a thread. It is in each call that waits: so it lies where no call is needed to find it, in the few bytes that the C library
- * keeps for libraries that are loaded later. */
+/** The state of a thread. Each call that waits uses it. So it lies where a thread finds it without a call: in the few bytes that the C
+ * library keeps for libraries that are loaded later. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
-    dn_wait_t wait; /**< the callback's */
+    dn_wait_t wait; /**< of the callback */
     enum when_in_vain in_vain;
     unsigned crowded; /**< turns of CROWDED that are left */
 } dn_ompi_own;
 
-/** Have the callback do another thing when it was in vain. @return what it did before. */
+/** Choose what the callback does in this thread when it was called in vain. @return the choice before. */
 static inline enum when_in_vain in_vain_from_now(enum when_in_vain in_vain)
 {
     const enum when_in_vain before = dn_ompi_own.in_vain;
@@ -80,7 +80,7 @@ static inline enum when_in_vain in_vain_from_now(enum when_in_vain in_vain)
     return before;
 }
 
-/** opal_progress(), in which the callback does that. */
+/** opal_progress() with this choice. */
 static void progress_that(enum when_in_vain in_vain)
 {
     const enum when_in_vain before = in_vain_from_now(in_vain);
@@ -100,14 +100,15 @@ void dn_ompi_progress_wait(void)
 }
 
 /** @name MPI_Wait and its like
- * Only they know that they wait: to the callback MPI_Test looks the same. Open MPI calls them through a table of its own, which is for
- * those that do something around them.
+ * Only these functions know that they wait: MPI_Test calls the callback in the same way. Open MPI calls them through a table, so that
+ * components can put functions of their own around them.
  */
 /** @{ */
 static ompi_request_fns_t dn_ompi_stock; /**< Open MPI's functions */
 
-/** Begin a new wait. How long an earlier call waited says nothing of this one: its messages may all be here, and what is left are turns of
- * Open MPI's own schedules, for which no bell rings. Threads have one count of calls in vain, and another thread's wait goes on.
+/** Begin a new wait. The time that an earlier call waited says nothing of this call: its messages may all be here, and only turns of
+ * Open MPI's own schedules may be left, for which no bell rings. Threads share the count of calls in vain. So the count is not reset where
+ * there are threads: the wait of another thread goes on.
  * @return as in_vain_from_now(). */
 static inline enum when_in_vain wait_begins(void)
 {
@@ -118,7 +119,7 @@ static inline enum when_in_vain wait_begins(void)
     return in_vain_from_now(WAITS);
 }
 
-/** @return rc. */
+/** End a wait. @return rc. */
 static inline int wait_ends(enum when_in_vain before, int rc)
 {
     dn_ompi_own.in_vain = before;
@@ -186,7 +187,7 @@ static bool is_blind(void)
     {
         const char *name = module->btl_component->btl_version.mca_component_name;
 
-        /* What a process sends to itself has come when it waits, but for what another thread sends. */
+        /* A message of a process to itself is there when the process waits, unless another thread sends it. */
         if (0 != strcmp("dimmnet", name) && (dn_ompi_threads() || 0 != strcmp("self", name))) {
             return true;
         }
@@ -194,11 +195,11 @@ static bool is_blind(void)
     return false;
 }
 
-/** @return how many messages came by other transports that say so: opal_progress() does not. */
+/** Progress the PML and all BTLs. @return how many events they report; opal_progress() does not report these. */
 static int progress_hear(void)
 {
     mca_btl_base_selected_module_t *module;
-    /* pml/ob1 leaves it to its transports. */
+    /* pml/ob1 may have no such function: its transports make progress. */
     int heard = NULL != mca_pml.pml_progress ? mca_pml.pml_progress() : 0;
 
     if (mca_base_framework_is_open(&opal_btl_base_framework)) {
@@ -225,9 +226,10 @@ bool dn_ompi_is_crowded(void)
 }
 
 /**
- * A call in vain: look whether another thread of this process waits, too. The two may want the same core, as nobody tells how many threads
- * poll. Threads find each other by a word that each waiting one writes; a thread that waits alone finds itself there, and only reads.
- * @return the calls in vain after which something is done.
+ * After a call in vain: look whether another thread of this process waits, too. The two may want the same core, since it is not known how
+ * many threads poll. Each waiting thread writes a word, and finds another thread there. A thread that waits alone finds itself, and only
+ * reads.
+ * @return the number of calls in vain after which the callback yields or waits.
  */
 static inline unsigned look_for_threads(void)
 {
@@ -272,8 +274,8 @@ bool dn_ompi_shares_core(void)
     return dn_load_relaxed(&dn_ompi_progress.gives);
 }
 
-/** A call in vain, and not the first, in which there may be something to do. @return whether the core was others': then Open MPI need not
- * yield it once more. */
+/** Enough calls were in vain: yield, call dn_wait(), or return, as this thread has chosen. @return 1: dn_wait() has yielded or slept, so
+ * that Open MPI need not yield; 0: no event. */
 static __attribute__((noinline)) int wait_in_callback(void)
 {
     if (RETURNS == dn_ompi_own.in_vain || DN_OMPI_CARRIES_NONE == dn_load_relaxed(&dn_ompi_progress.most)) {
@@ -293,7 +295,7 @@ static __attribute__((noinline)) int wait_in_callback(void)
     return DN_WAIT_LOOK != end;
 }
 
-/** Somebody has greeted who is not let in. */
+/** A process has greeted whose group is not let in. */
 static __attribute__((noinline)) void meet_strangers(uint32_t strangers)
 {
     dn_store_relaxed(&dn_ompi_progress.met, strangers);
@@ -312,7 +314,7 @@ static int progress_callback(void)
     }
     int events = dn_progress(dn_ompi_progress.port);
     for (unsigned i = 0; i < count; i++) {
-        /* Pairs with the release in dn_ompi_progress_add(): what it works on is there. */
+        /* Pairs with the release in dn_ompi_progress_add(): the data that the function works on was written before. */
         const dn_ompi_progress_fn_t fn = dn_load_acquire(&dn_ompi_progress.fn[i]);
 
         if (OPAL_LIKELY(NULL != fn)) {
@@ -340,7 +342,7 @@ bool dn_ompi_wait(dn_ompi_wait_t *wait, uint64_t steps)
     if (0 == wait->turns++) {
         dn_store_relaxed(&dn_ompi_progress.blind, is_blind());
     }
-    /* A process that is about to sleep looks at everything, and so does one that has slept. */
+    /* A process that is about to sleep, or has slept, looks at everything in each turn: its bell is odd. */
     if (0 != wait->lively || 0 != wait->super.odd || !dn_ompi_shares_core() || 0 == wait->turns % TURNS
         || dn_load_relaxed(&dn_ompi_progress.blind)) {
         const int heard = dn_load_relaxed(&dn_ompi_progress.blind) ? progress_hear() : 0;
@@ -364,7 +366,7 @@ void dn_ompi_wait_ring(void)
     dn_wait_ring(dn_ompi_progress.port);
 }
 
-/** Find the most that any function's component carries. */
+/** Find the most that a component of an added function carries. */
 static void count_carried(void)
 {
     enum dn_ompi_carries most = DN_OMPI_CARRIES_NONE;

@@ -43,7 +43,7 @@ enum dn_ompi_carries {
     DN_OMPI_CARRIES_ALL
 };
 
-/** How many windows of this process take messages: private. */
+/** How many windows of this process take messages. Only dn_ompi_serve() and dn_ompi_serves() use it. */
 DN_API extern unsigned dn_ompi_served;
 /** Count windows that take messages. Any thread. @param[in] more  Added to the number; below 0: so many windows have ended. */
 DN_API void dn_ompi_serve(int more);
@@ -55,7 +55,7 @@ static inline bool dn_ompi_serves(void)
 
 /** Have a function called, after the port was looked at. */
 DN_API void dn_ompi_progress_add(dn_ompi_progress_fn_t fn, enum dn_ompi_carries carries);
-/** Have a function called no more; another thread may still be in it. Does nothing when the function was not added. */
+/** Have a function called no more. Another thread may still be in the function. Does nothing when the function was not added. */
 DN_API void dn_ompi_progress_remove(dn_ompi_progress_fn_t fn);
 
 /** Do all messages of MPI go through dimmnet? The same in all processes of a job, once MPI_Init has chosen. */
@@ -69,11 +69,11 @@ DN_API bool dn_ompi_shares_core(void);
  * each turn then. A thread that computes meanwhile is not found: as in Open MPI, the kernel shares the core. */
 DN_API bool dn_ompi_is_crowded(void);
 
-/** A wait in a loop of dimmnet's own, all zero when it begins. */
+/** A wait in a loop of dimmnet's own. All zero when it begins. One thread uses it. */
 typedef struct dn_ompi_wait {
     dn_wait_t super;
-    uint64_t events; /**< of the process, at the last call */
-    unsigned turns;
+    uint64_t events; /**< the process's number of calls with events, at the last look */
+    unsigned turns;  /**< calls of dn_ompi_wait() */
     unsigned lively; /**< in so many more turns, each turn looks for messages */
 } dn_ompi_wait_t;
 

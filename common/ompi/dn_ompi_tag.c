@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_tag.c
- * The engine of two-sided messages of an MPI process, which is one for all components: its variables, its processes, its progress.
+ * The one engine of two-sided messages of an MPI process: its variables, its processes, its progress.
  */
 #include "dn_config.h"
 
@@ -24,7 +24,7 @@ static struct {
 
 unsigned dn_ompi_tag_polls;
 
-/** Look again whether this process shares its cores. */
+/** Set dn_ompi_tag_polls anew: the process may share its cores now. */
 static void look_at_cores(void)
 {
     dn_ompi_tag_polls = dn_ompi_shares_core() ? 1 : dn_ompi_params.tag.spin_polls;
@@ -92,7 +92,7 @@ static bool open_engine(void)
         return false;
     }
     if (dn_ompi_far_has_failed()) {
-        /* Those on other hosts may do without this engine, too, while nobody has said that it is there. */
+        /* Withdraw now, before this process tells others which PML it uses. The processes of other hosts may withdraw, too. */
         dn_ompi_close();
         return false;
     }
@@ -105,7 +105,7 @@ static bool open_engine(void)
         .lost = on_lost,
         .no_memory = on_no_memory,
     };
-    /* Others may send as soon as they are through MPI_Init: what they send stays in the ring until here. */
+    /* Other processes may send as soon as they are through MPI_Init. Their messages stay in the ring until here. */
     if (DN_OK != dn_tag_open(engine.port, DN_CHAN_MTL, &config, &engine.tag)) {
         dn_ompi_close();
         return false;
@@ -124,7 +124,7 @@ dn_tag_t *dn_ompi_tag_open(void)
     return engine.tag;
 }
 
-/** @param[in] peer  Of a process, or of one that has only sent. */
+/** @param[in] peer  Its user is NULL if its process has only sent, and this process has not connected to it. */
 static void tag_leave(dn_tag_peer_t *peer)
 {
     ompi_proc_t *proc = peer->user;
@@ -149,7 +149,7 @@ void dn_ompi_tag_close(void)
     dn_ompi_close();
 }
 
-/** @return OPAL_SUCCESS, or why not. */
+/** Connect to a process, and join its peer to the engine. @return OPAL_SUCCESS, or why not. */
 static int connect_to(ompi_proc_t *proc)
 {
     dn_peer_t *hot;

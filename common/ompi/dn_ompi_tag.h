@@ -44,15 +44,16 @@ DN_API void dn_ompi_tag_close(void);
 
 /** Connect to processes. @retval OMPI_ERR_UNREACH  one of them cannot be reached; a help text has said so. */
 DN_API int dn_ompi_tag_add(size_t nprocs, struct ompi_proc_t **procs);
-/** Part from processes: they end, or this one does. */
+/** Part from processes that end, or from all processes when this process ends. */
 DN_API int dn_ompi_tag_remove(size_t nprocs, struct ompi_proc_t **procs);
 
 /** Connect to a process that has no dn_tag_peer_t yet. @return NULL: the process cannot be reached; a help text has said so. */
 DN_API dn_tag_peer_t *dn_ompi_tag_connect(ompi_proc_t *proc);
+/** The peer of a rank; the first call connects to it. @return as dn_ompi_tag_connect(). */
 static inline dn_tag_peer_t *dn_ompi_tag_peer(const struct ompi_communicator_t *comm, int rank)
 {
     ompi_proc_t *proc = ompi_comm_peer_lookup((struct ompi_communicator_t *) (uintptr_t) comm, rank);
-    /* Pairs with the release where it is connected: another thread may just have done so. */
+    /* Pairs with the release in connect_to(): another thread may just have connected to the process. */
     dn_tag_peer_t *peer = dn_load_acquire(&proc->proc_endpoints[DN_OMPI_ENDPOINT_TAG]);
 
     return OPAL_LIKELY(NULL != peer) ? peer : dn_ompi_tag_connect(proc);
@@ -71,7 +72,7 @@ DN_API extern unsigned dn_ompi_tag_polls;
 /** What a communicator without a global number has in c_pml_comm. */
 typedef struct dn_ompi_comm {
     uint32_t context;
-    uint8_t said[]; /**< by rank: that process has been told the name; threads may tell it at the same time */
+    uint8_t said[]; /**< by rank: 1: that process was told the name; two threads may tell it at once */
 } dn_ompi_comm_t;
 
 /** For add_comm of a PML or an MTL. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
@@ -168,18 +169,18 @@ typedef struct dn_ompi_tag_blocking {
 /** dn_tag_fn_t of such a request. */
 static inline void dn_ompi_tag_returned(dn_tag_req_t *req)
 {
-    /* Pairs with the acquire in dn_ompi_tag_wait(), on whose caller's stack this is: the results come
-     * first. */
+    /* Pairs with the acquire in dn_ompi_tag_wait(): the results are written first. The request is not touched after this store: it lies
+     * on the stack of the thread that waits. */
     dn_store_release(&((dn_ompi_tag_blocking_t *) req)->returned, true);
     dn_ompi_wait_tell();
 }
-/** To be called ahead of the start of such a request. */
+/** Prepare such a request. The caller does this before it starts the request. */
 static inline void dn_ompi_tag_block(dn_ompi_tag_blocking_t *blocking)
 {
     blocking->req.complete = dn_ompi_tag_returned;
     dn_store_relaxed(&blocking->returned, false);
 }
-/** Wait for such a request, which was started. @return MPI's error. */
+/** Wait until such a request, which was started, has ended. @return MPI's error. */
 static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
 {
     while (OPAL_UNLIKELY(!dn_load_acquire(&blocking->returned))) {
@@ -192,7 +193,7 @@ static inline int dn_ompi_tag_wait(dn_ompi_tag_blocking_t *blocking)
 DN_API bool dn_ompi_tag_probe(const struct ompi_communicator_t *comm, int source, int tag,
                               struct ompi_status_public_t *status);
 /**
- * The same; the message is taken out of matching.
+ * As dn_ompi_tag_probe(), but the message is taken out of matching.
  * @param[out] message  MPI's handle for the message; unchanged where there is no message.
  */
 DN_API int dn_ompi_tag_mprobe(struct ompi_communicator_t *comm, int source, int tag, bool *matched,

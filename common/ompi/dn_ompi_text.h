@@ -3,8 +3,8 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file dn_ompi_text.h
- * The texts that dimmnet's Open MPI components print, for dn_ompi_help(). doc/write_troubleshooting reads them here: each is a macro whose
- * value has one string a line.
+ * The texts that dimmnet's Open MPI components print, for dn_ompi_help(). Each text is a macro. doc/write_troubleshooting reads this file, so
+ * each line of a macro's value holds one string.
  */
 #ifndef DN_OMPI_TEXT_H
 #define DN_OMPI_TEXT_H

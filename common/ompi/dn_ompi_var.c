@@ -22,18 +22,18 @@ static void *const dn_ompi_settings[DN_PARAM_SECTIONS] = {
     [DN_PARAM_COLL] = &dn_ompi_params.coll, [DN_PARAM_OSC] = &dn_ompi_params.osc,
 };
 
-/** Sections of which a value was not accepted; the user has been told. */
+/** By section: a value was not accepted, and the user has been told. */
 static bool dn_ompi_refused[DN_PARAM_SECTIONS];
 
 /**
- * What a variable accepts. An object of a class of this library, for Open MPI keeps it after the component
- * has been unloaded. A value that is not accepted is reported here and replaced by the default; Open MPI's own parser takes "12x" for
- * 12 and "abc" for 0.
+ * The enumerator of a variable: it says which values the variable accepts. Its class belongs to this library, since Open MPI keeps the
+ * object after the component has been unloaded. A value that is not accepted is reported here, and replaced by the default. Open MPI's own
+ * parser would take "12x" for 12 and "abc" for 0.
  */
 typedef struct dn_ompi_accept {
     mca_base_var_enum_t super;
     const dn_param_t *param;
-    uint32_t standard;
+    uint32_t standard; /**< the default */
 } dn_ompi_accept_t;
 
 static void dn_ompi_accept_construct(dn_ompi_accept_t *accept);
@@ -44,7 +44,7 @@ static const dn_param_t *dn_ompi_accept_param(const mca_base_var_enum_t *self)
     return ((const dn_ompi_accept_t *) self)->param;
 }
 
-/** mca_base_var_enum_t: get_count. Numbers are too many to list. */
+/** mca_base_var_enum_t: get_count. Only words are listed: there are too many numbers. */
 static int dn_ompi_accept_count(mca_base_var_enum_t *self, int *count)
 {
     *count = (int) dn_param_words(dn_ompi_accept_param(self));
@@ -113,7 +113,7 @@ static void dn_ompi_accept_construct(dn_ompi_accept_t *accept)
     accept->super.dump = dn_ompi_accept_dump;
 }
 
-/** A name of Open MPI's, such as common_dimmnet or coll_llcm, in its parts. */
+/** The parts of a name of Open MPI, such as common_dimmnet or coll_llcm. */
 typedef struct dn_ompi_owner {
     const char *project;
     char framework[16];
@@ -163,12 +163,12 @@ static void dn_ompi_param_register(const dn_param_t *param, dn_ompi_accept_t *ac
     free(help);
 }
 
-/** Register a variable; its settings have their defaults. */
+/** Register a variable. Its setting has the default. */
 static void dn_ompi_param_add(const dn_param_t *param)
 {
     dn_ompi_accept_t *accept;
 
-    /* An enumerator holds no number beyond INT_MAX. dn_open() checks these, as it does lists. */
+    /* An enumerator holds no number above INT_MAX. dn_open() checks lists, and numbers that may be so large. */
     if (DN_PARAM_KIND_LIST == param->kind || INT_MAX < param->high) {
         dn_ompi_param_register(param, NULL);
         return;
@@ -196,8 +196,8 @@ static mca_base_var_source_t dn_ompi_source(int index)
 }
 
 /**
- * Let a name that a variable had before stand for it. Open MPI tells the user of a deprecated name by the source that the variable had
- * before it read that name; so a name that was found in the environment is registered once more.
+ * Let an old name stand for a variable. Open MPI warns of a deprecated name by the source that the variable had before Open MPI read that
+ * name. So a name that was found in the environment is registered once more.
  */
 static void dn_ompi_old_name(int index, const dn_ompi_owner_t *owner, const char *name)
 {
@@ -211,7 +211,7 @@ static void dn_ompi_old_name(int index, const dn_ompi_owner_t *owner, const char
     }
 }
 
-/** Let the names that a variable had before stand for it. @param[in] of  Only those of this component; NULL: all. */
+/** Let the old names of a variable stand for it. @param[in] of  Only the names of this component; NULL: all. */
 static void dn_ompi_old_names(const dn_param_t *param, const mca_base_component_t *of)
 {
     const int index = dn_ompi_param_find(param);
@@ -247,8 +247,8 @@ void dn_ompi_params_register(const mca_base_component_t *component, dn_param_sec
             dn_ompi_param_add(&param[i]);
         }
         if (section == param[i].section) {
-            /* One of the components opens the port before the others are registered, and the names of these have to be heard by then.
-             * A framework that was closed has taken those of its component along. */
+            /* A component may open the port before other components are registered. So the first component registers the old names
+             * of all. When a framework was closed, the names of its component went with it: the component registers them again. */
             dn_ompi_old_names(&param[i], is_new ? NULL : component);
         }
     }
@@ -265,13 +265,13 @@ bool dn_ompi_params_refused(dn_param_section_t section)
     return dn_ompi_refused[section];
 }
 
-/** Does a word of the list begin with this name of a device? @p len characters. */
+/** Are the first @p len characters of a word this name of a device? */
 static bool is_device(const char *word, size_t len, const char *name)
 {
     return strlen(name) == len && 0 == strncmp(word, name, len);
 }
 
-/** How far messages go by the devices of the list. What auto opens can encrypt, and does where it is to. */
+/** How far messages go by the devices of the list. The network that `auto` opens encrypts if `auth` asks for it. */
 static enum list_reach { REACHES_HOST, REACHES_HOSTS, REACHES_HOSTS_ENCRYPTED } list_reaches(void)
 {
     const char *word = dn_ompi_params.mpi.devices;
@@ -285,7 +285,7 @@ static enum list_reach { REACHES_HOST, REACHES_HOSTS, REACHES_HOSTS_ENCRYPTED } 
         if (is_device(word, len, "ipnuma")) {
             return REACHES_HOSTS_ENCRYPTED;
         }
-        /* These reach processes of their own host alone. */
+        /* These two devices reach only processes of the same host. */
         if (!is_device(word, len, "shm") && !is_device(word, len, "emulate")) {
             most = REACHES_HOSTS;
         }

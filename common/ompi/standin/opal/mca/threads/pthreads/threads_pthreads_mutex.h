@@ -64,7 +64,7 @@ static inline void opal_thread_internal_cond_signal(pthread_cond_t *condition)
     (void) pthread_cond_signal(condition);
 }
 
-/** @return 0: the caller has it now. */
+/** @return 0: the caller holds the mutex now. */
 static inline int opal_thread_internal_mutex_trylock(pthread_mutex_t *mutex)
 {
     return 0 == pthread_mutex_trylock(mutex) ? 0 : 1;
