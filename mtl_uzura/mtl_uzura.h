@@ -18,10 +18,10 @@
 OMPI_DECLSPEC extern mca_mtl_base_component_2_0_0_t mca_mtl_uzura_component;
 extern mca_mtl_base_module_t mca_mtl_uzura;
 
-/** The engine: from the component's initialisation to the module's finalisation. */
+/** The engine, from the component's initialisation to the module's finalisation; else NULL. */
 extern dn_tag_t *mca_mtl_uzura_tag;
 
-/** A request: pml/cm allocates ours behind its own. */
+/** A request. pml/cm allocates it behind its own request. */
 typedef struct mtl_uzura_req {
     struct mca_mtl_request_t super;
     dn_tag_req_t req;

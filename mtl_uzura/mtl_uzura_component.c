@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file mtl_uzura_component.c
- * The component and its module: when it is chosen, processes and communicators.
+ * The component and its module: its selection, its processes and its communicators.
  */
 #include "dn_config.h"
 
@@ -41,7 +41,7 @@ static int component_open(void)
     return OPAL_SUCCESS;
 }
 
-/** An MTL cannot leave a process to another one, as pml/dimmnet cannot. */
+/** An MTL cannot leave a process to another MTL. So mtl/uzura is chosen only if its devices reach all processes, or if the user names it. */
 static int component_query(mca_base_module_t **module, int *priority)
 {
     *priority = dn_ompi_tag_reaches_all() ? (int) dn_ompi_params.mtl.priority : 0;

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file mtl_uzura_message.c
- * Sends, receives and probes of pml/cm, whose memory comes in convertors.
+ * Sends, receives and probes of pml/cm. pml/cm describes memory by convertors.
  */
 #include "dn_config.h"
 
@@ -19,7 +19,7 @@ static void set_memory(dn_tag_req_t *req, struct opal_convertor_t *convertor)
     void *data = NULL;
     size_t len;
 
-    /* For contiguous data to send pml/cm mostly sets these fields alone; what it prepares in full is flagged. */
+    /* For a send of contiguous data, pml/cm mostly sets only these fields. A convertor that pml/cm prepares in full has a flag. */
     if (0 == ((CONVERTOR_SEND | CONVERTOR_RECV) & convertor->flags)) {
         dn_tag_memory(req, convertor->pBaseBuf, convertor->local_size);
         return;
