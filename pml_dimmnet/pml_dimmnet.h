@@ -25,31 +25,32 @@
 OMPI_DECLSPEC extern mca_pml_base_component_t mca_pml_dimmnet_component;
 extern mca_pml_base_module_t mca_pml_dimmnet;
 
-/** The engine: from the component's initialisation to its finalisation. */
+/** The engine, from the component's initialisation to its finalisation; else NULL. */
 extern dn_tag_t *mca_pml_dimmnet_tag;
 
 /**
- * Which of the two that share a request is done with it: its user, who frees it, and the engine, which completes it.
+ * A request is shared by its user, who frees it, and by the engine, which completes it. The state says which of them is done with it.
  *
  *   PENDING --- engine ---> ENDED --- user ---> (recycled, or PENDING again)
  *      |
  *      +------- user -----> LEFT --- engine --> (recycled)
  *
- * The engine's thread goes on from ENDED to tell Open MPI that the request is complete, which calls whoever has asked for that:
- * such a user may free the request, or start it again, before it is complete, and says so. Any other thread that frees it waits
- * until it is complete, and nobody touches it any more.
+ * After ENDED, the engine's thread tells Open MPI that the request is complete (ompi_request_complete()). Open MPI first calls the
+ * request's callback, if one is set. The callback may free the request, or start it again; then its result says so, and Open MPI
+ * does not mark the request complete. Any other thread that frees the request waits until it is marked complete: no thread touches
+ * the request any more then.
  */
 enum pml_dimmnet_life { PML_DIMMNET_PENDING, PML_DIMMNET_ENDED, PML_DIMMNET_LEFT };
 
-/** A send or a receive that MPI has a handle of. */
+/** A send or a receive for which the user has a handle. */
 typedef struct pml_dimmnet_req {
     ompi_request_t ompi;
     int life; /**< enum pml_dimmnet_life */
     bool sends;
-    ompi_datatype_t *type;       /**< held while its memory does not lie together; NULL: none */
-    opal_convertor_t *convertor; /**< of memory that has no program; NULL: none */
+    ompi_datatype_t *type;       /**< held if the elements do not lie together; else NULL */
+    opal_convertor_t *convertor; /**< if they do not lie together, and type has no program; else NULL */
     dn_tag_req_t req;
-    pthread_t ender; /**< with threads: the engine's, from ENDED on */
+    pthread_t ender; /**< with threads, from ENDED on: the thread that completes the request */
 } pml_dimmnet_req_t;
 OBJ_CLASS_DECLARATION(pml_dimmnet_req_t);
 
@@ -60,24 +61,24 @@ static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_of(dn_tag_req_t *req)
 
 /** @name pml_dimmnet_request.c */
 /** @{ */
-/** Requests are there from now on. */
+/** Make the list of requests, and mca_pml_dimmnet_sent. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
 int mca_pml_dimmnet_requests_open(void);
 void mca_pml_dimmnet_requests_close(void);
-/** Requests that nobody uses. */
+/** The list of free requests. */
 extern opal_free_list_t mca_pml_dimmnet_requests;
 /** Give back a request that could not be started. */
 void mca_pml_dimmnet_request_return(pml_dimmnet_req_t *request);
-/** A request is pending, again perhaps. Who asked to be called before it was started will be. */
+/** Make a request pending, for the first time or again. A callback that was set before the start stays set. */
 static inline void mca_pml_dimmnet_request_begin(pml_dimmnet_req_t *request)
 {
     dn_store_relaxed(&request->life, PML_DIMMNET_PENDING);
     request->ompi.req_complete = REQUEST_PENDING;
     request->ompi.req_state = OMPI_REQUEST_ACTIVE;
-    /* Open MPI looks for errors in requests that have not ended, too. */
+    /* Open MPI looks for errors also in requests that have not ended. */
     request->ompi.req_status.MPI_ERROR = MPI_SUCCESS;
     request->ompi.req_status._cancelled = 0;
 }
-/** A pending request of a communicator, which it holds. NULL: memory ran out. */
+/** Take a request from the list, and make it pending. The request holds the communicator. @return NULL: memory ran out. */
 static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communicator_t *comm)
 {
     pml_dimmnet_req_t *request = (pml_dimmnet_req_t *) opal_free_list_get(&mca_pml_dimmnet_requests);
@@ -90,7 +91,8 @@ static inline pml_dimmnet_req_t *mca_pml_dimmnet_request_get(struct ompi_communi
     }
     return request;
 }
-/** Of user and engine only the second finds the other's word. With threads they may come at once. */
+/** The user, or the engine, is done with a request. The second of them finds the state that the first has set. With threads, both may come
+ * at once: the exchange shows the second all that the first has written. @return the state before. */
 static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_req_t *request,
                                                                   enum pml_dimmnet_life to)
 {
@@ -103,7 +105,7 @@ static inline enum pml_dimmnet_life mca_pml_dimmnet_request_leave(pml_dimmnet_re
 }
 /** mca_pml_dimmnet_request_end() where there are threads. */
 void mca_pml_dimmnet_request_end_shared(pml_dimmnet_req_t *request);
-/** The engine is done with a request; its status is set. The caller does not touch it from now on. */
+/** The engine is done with a request, and has set its status. The caller does not touch the request from now on. */
 static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
 {
     if (OPAL_UNLIKELY(opal_using_threads())) {
@@ -114,27 +116,29 @@ static inline void mca_pml_dimmnet_request_end(pml_dimmnet_req_t *request)
         ompi_request_complete(&request->ompi, true);
     }
 }
-/** What MPI_Isend returns for a message that has left: complete from the start, never freed. */
+/** The request that MPI_Isend returns for a message that has left: it is complete from the start, and is never freed. */
 extern ompi_request_t mca_pml_dimmnet_sent;
 /** @} */
 
 /** @name pml_dimmnet_memory.c: count elements of a type at a buffer */
 /** @{ */
-/** Whether they lie together: where, and how many bytes. */
+/** Do the elements lie together?
+ * @param[out] data  The first byte, if they do.
+ * @param[out] len   Bytes of all elements. */
 static inline bool mca_pml_dimmnet_contiguous(const void *buf, size_t count, const ompi_datatype_t *type,
                                               uint8_t **data, size_t *len)
 {
     *data = (uint8_t *) (uintptr_t) buf + type->super.true_lb;
     *len = count * type->super.size;
-    /* It asks for 32 bits, and whether it is 1. */
+    /* This function takes a count of 32 bits, and asks only whether the count is 1. */
     return opal_datatype_is_contiguous_memory_layout(&type->super, 1 == count ? 1 : 2);
 }
-/** The rest of mca_pml_dimmnet_memory(), of elements that do not lie together. */
+/** mca_pml_dimmnet_memory() for elements that do not lie together. */
 int mca_pml_dimmnet_memory_apart(dn_tag_req_t *req, opal_convertor_t **convertor_p, const void *buf,
                                  size_t count, ompi_datatype_t *type, bool sends);
 
 /**
- * Tell the engine where a request's memory is: together, by the type's program, or by a convertor.
+ * Tell the engine where a request's memory is: in one block, by the type's program, or by a convertor.
  * @param[out] convertor_p  The caller's to OBJ_RELEASE() when the request has ended. NULL: there is none.
  * @return OMPI_ERR_OUT_OF_RESOURCE: memory ran out.
  */
@@ -152,7 +156,7 @@ static inline int mca_pml_dimmnet_memory(dn_tag_req_t *req, opal_convertor_t **c
     return mca_pml_dimmnet_memory_apart(req, convertor_p, buf, count, type, sends);
 }
 
-/** The same for a request that outlives the call: the type is held where it is needed. */
+/** As mca_pml_dimmnet_memory(), for a request that outlives the call: the request holds the type if the engine needs it. */
 static inline int mca_pml_dimmnet_request_memory(pml_dimmnet_req_t *request, const void *buf, size_t count,
                                                  ompi_datatype_t *type)
 {
@@ -166,6 +170,7 @@ static inline int mca_pml_dimmnet_request_memory(pml_dimmnet_req_t *request, con
     return rc;
 }
 
+/** Give up the convertor and the type that a request holds. */
 static inline void mca_pml_dimmnet_request_release(pml_dimmnet_req_t *request)
 {
     if (OPAL_UNLIKELY(NULL != request->type)) {
@@ -186,7 +191,7 @@ int mca_pml_dimmnet_send(const void *buf, size_t count, ompi_datatype_t *type, i
 int mca_pml_dimmnet_isend(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
                           mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
                           ompi_request_t **request);
-/** Start a pending request, whose status names what it sends. When that fails nothing is under way. */
+/** Start a pending request. Its status already has the source, the tag and the size. After an error nothing is under way. */
 int mca_pml_dimmnet_send_start(pml_dimmnet_req_t *request, const void *buf, size_t count,
                                ompi_datatype_t *type, int dst, int tag, mca_pml_base_send_mode_t mode);
 /** @} */
@@ -194,9 +199,9 @@ int mca_pml_dimmnet_send_start(pml_dimmnet_req_t *request, const void *buf, size
 /** @name pml_dimmnet_buffered.c */
 /** @{ */
 /**
- * MPI_Bsend of a message that could not leave at once: copy it, and send the copy.
- * @retval MPI_ERR_BUFFER            it is longer than an eager message, and the user's buffer has no room for it; or memory for
- *                                   the copy ran out.
+ * Send a message in buffered mode that could not leave at once: copy the message, and send the copy.
+ * @retval MPI_ERR_BUFFER            the message is longer than an eager message, and the user's buffer has no room for it; or
+ *                                   memory for the copy ran out.
  * @retval OMPI_ERR_UNREACH          the receiver is lost.
  * @retval OMPI_ERR_OUT_OF_RESOURCE  memory ran out.
  */
@@ -210,7 +215,7 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
                          struct ompi_communicator_t *comm, ompi_status_public_t *status);
 int mca_pml_dimmnet_irecv(void *buf, size_t count, ompi_datatype_t *type, int src, int tag,
                           struct ompi_communicator_t *comm, ompi_request_t **request);
-/** Start a pending request. When that fails nothing is under way. */
+/** Start a pending request. After an error nothing is under way. */
 int mca_pml_dimmnet_recv_start(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type,
                                int src, int tag);
 int mca_pml_dimmnet_probe(int src, int tag, struct ompi_communicator_t *comm, ompi_status_public_t *status);

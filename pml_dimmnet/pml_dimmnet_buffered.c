@@ -18,12 +18,12 @@
 /** A message that was copied. */
 typedef struct copy {
     dn_tag_req_t req;
-    /** Whose attached buffer has its bytes. NULL: they are right behind. */
+    /** The communicator whose attached buffer has the bytes. NULL: the bytes are in data. */
     struct ompi_communicator_t *comm;
     uint8_t data[];
 } copy_t;
 
-/** Nobody waits for it. */
+/** dn_tag_fn_t of a copy: free it. No user waits for it. */
 static void copy_complete(dn_tag_req_t *req)
 {
     copy_t *copy = (copy_t *) req;
@@ -35,8 +35,9 @@ static void copy_complete(dn_tag_req_t *req)
 }
 
 /**
- * Memory for a message. The user's buffer is asked twice: to have been refused makes progress, by which messages leave it.
- * @param[out] to_p  Where its bytes go.
+ * Memory for a message. The user's buffer is asked twice: a call that is refused makes progress, and messages may leave the buffer.
+ * @param[out] to_p  Where the bytes go.
+ * @return NULL: there is no memory.
  */
 static copy_t *copy_new(struct ompi_communicator_t *comm, size_t len, bool eager, uint8_t **to_p)
 {

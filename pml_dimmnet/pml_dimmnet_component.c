@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file pml_dimmnet_component.c
- * The component and its module: when it is chosen, processes and communicators.
+ * The component and its module: its selection, its processes and its communicators.
  */
 #include "dn_config.h"
 
@@ -38,8 +38,8 @@ static int component_register(void)
 }
 
 /**
- * Open MPI has a list of PMLs that it considers where its user names none: its own. Those that are built beside it enter
- * themselves, as pml/monitoring does. Where the user names others, this component is not opened.
+ * If the user names no PML, Open MPI considers the PMLs in a list. The list has Open MPI's own PMLs. A PML that is built outside
+ * of Open MPI adds its name itself, as pml/monitoring does. If the user names other PMLs, this component is not opened.
  */
 static int component_open(void)
 {
@@ -50,8 +50,8 @@ static int component_open(void)
 }
 
 /**
- * A PML cannot leave a process to another one: it takes the job where its list of devices reaches all processes. All
- * of them have to say the same here, so only that is asked which they all know.
+ * A PML cannot leave a process to another PML. So pml/dimmnet is chosen only if its devices reach all processes, or if the user names
+ * it. All processes must decide alike, so the decision uses only facts that all of them know.
  */
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
@@ -72,7 +72,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 static int component_finalize(void)
 {
     if (NULL != mca_pml_dimmnet_tag) {
-        /* Requests that still need a process of another job end here. */
+        /* This ends requests that still wait for a process of another job. */
         dn_ompi_tag_close();
         mca_pml_dimmnet_requests_close();
         mca_pml_dimmnet_tag = NULL;

@@ -9,7 +9,7 @@
 
 #include "pml_dimmnet.h"
 
-/** A convertor for a type without a program. NULL: memory ran out. */
+/** Make a convertor, for a type without a program. @return NULL: memory ran out. */
 static opal_convertor_t *convertor_new(const void *buf, size_t count, const ompi_datatype_t *type, bool sends)
 {
     opal_convertor_t *convertor = OBJ_NEW(opal_convertor_t);

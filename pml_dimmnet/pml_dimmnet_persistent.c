@@ -97,7 +97,7 @@ static int persistent_start(persistent_t *persistent)
         return mca_pml_dimmnet_send_start(request, persistent->buf, persistent->count, persistent->type,
                                           persistent->rank, persistent->tag, persistent->mode);
     }
-    /* For its user a buffered send has ended when the message is copied. */
+    /* For the user, a buffered send has ended when the message is copied. */
     request->sends = true;
     rc = mca_pml_dimmnet_send(persistent->buf, persistent->count, persistent->type, persistent->rank,
                               persistent->tag, persistent->mode, request->ompi.req_mpi_object.comm);
@@ -115,7 +115,7 @@ int mca_pml_dimmnet_start(size_t count, ompi_request_t **requests)
         }
         const int rc = persistent_start((persistent_t *) requests[i]);
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-            /* As if it had never been started. */
+            /* The request is left as if it had not been started. */
             mca_pml_dimmnet_request_release((pml_dimmnet_req_t *) requests[i]);
             requests[i]->req_complete = REQUEST_COMPLETED;
             requests[i]->req_state = OMPI_REQUEST_INACTIVE;

@@ -11,14 +11,14 @@
 
 #include "ompi/message/message.h"
 
-/** The peer of a source. @return false: it is not reached. */
+/** Find the peer of a source. @param[out] peer_p  NULL: any source. @return false: the process cannot be reached. */
 static inline bool peer_of(const struct ompi_communicator_t *comm, int src, dn_tag_peer_t **peer_p)
 {
     *peer_p = MPI_ANY_SOURCE == src ? NULL : dn_ompi_tag_peer(comm, src);
     return OPAL_LIKELY(MPI_ANY_SOURCE == src || NULL != *peer_p);
 }
 
-/** Wait for a receive of the own stack. @return MPI's error. */
+/** Wait for a receive whose request lies on the caller's stack. @param[in] convertor  Freed here; may be NULL. @return MPI's error. */
 static int wait_for(dn_ompi_tag_blocking_t *blocking, opal_convertor_t *convertor,
                     ompi_status_public_t *status)
 {
@@ -65,7 +65,7 @@ int mca_pml_dimmnet_recv(void *buf, size_t count, ompi_datatype_t *type, int src
     return wait_for(&blocking, convertor, status);
 }
 
-/** dn_tag_fn_t of a receive that MPI has a handle of. */
+/** dn_tag_fn_t of a receive for which the user has a handle. */
 static void recv_received(dn_tag_req_t *req)
 {
     pml_dimmnet_req_t *request = mca_pml_dimmnet_request_of(req);
@@ -75,7 +75,7 @@ static void recv_received(dn_tag_req_t *req)
     mca_pml_dimmnet_request_end(request);
 }
 
-/** Ready a request for what comes. */
+/** Prepare a request for a message that comes. */
 static inline int recv_prepare(pml_dimmnet_req_t *request, void *buf, size_t count, ompi_datatype_t *type)
 {
     request->sends = false;

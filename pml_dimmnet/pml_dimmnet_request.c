@@ -17,7 +17,7 @@ static bool is_open;
 static int request_free(ompi_request_t **request);
 static int request_cancel(ompi_request_t *request, int flag);
 
-/** @name The end of a request: its user frees it, and the engine completes it, in any order */
+/** @name The end of a request: the user frees it, and the engine completes it, in any order */
 /** @{ */
 static inline void request_recycle(pml_dimmnet_req_t *request)
 {
@@ -42,14 +42,14 @@ void __attribute__((noinline)) mca_pml_dimmnet_request_end_shared(pml_dimmnet_re
     if (PML_DIMMNET_LEFT == mca_pml_dimmnet_request_leave(request, PML_DIMMNET_ENDED)) {
         request_recycle(request);
     } else {
-        /* Open MPI's own exchange need not release anything. */
+        /* The exchange in ompi_request_complete() need not be a release. This fence pairs with the fence of request_is_over(). */
         opal_atomic_wmb();
         ompi_request_complete(&request->ompi, true);
     }
     dn_ompi_wait_tell();
 }
 
-/** Has the engine said that a request is complete? What it wrote before is seen then: the fence pairs with that of
+/** Has the engine marked a request complete? Then this thread sees what the engine wrote before: the fence pairs with the fence of
  * mca_pml_dimmnet_request_end_shared(). */
 static inline bool request_is_over(const pml_dimmnet_req_t *request)
 {
@@ -59,14 +59,14 @@ static inline bool request_is_over(const pml_dimmnet_req_t *request)
     return complete;
 }
 
-/** request_free() of a request that was started, where there are threads. Most are complete by then, and no thread of the engine has
- * them any more. */
+/** request_free() of a request that was started, where there are threads. Most requests are complete by then, and no thread of the engine
+ * touches them any more. */
 static __attribute__((noinline)) void request_free_shared(pml_dimmnet_req_t *request)
 {
     if (request_is_over(request)) {
         request_recycle(request);
     } else if (PML_DIMMNET_PENDING != mca_pml_dimmnet_request_leave(request, PML_DIMMNET_LEFT)) {
-        /* The thread that completes it may be about to say so, or does this from inside of the call that says so. */
+        /* The thread that completes the request may be about to mark it. Or this is that thread, in the request's callback. */
         while (!request_is_over(request) && !pthread_equal(request->ender, pthread_self())) {
         }
         request_recycle(request);
@@ -93,7 +93,7 @@ static int request_cancel(ompi_request_t *ompi, int flag)
 {
     pml_dimmnet_req_t *request = (pml_dimmnet_req_t *) ompi;
 
-    /* A send, and what has ended, is past it. */
+    /* A send is not cancelled, and a request that has ended cannot be. */
     if (!request->sends && !REQUEST_COMPLETE(ompi)) {
         dn_tag_cancel(&request->req);
     }
@@ -103,7 +103,7 @@ static int request_cancel(ompi_request_t *ompi, int flag)
 static void request_construct(pml_dimmnet_req_t *request)
 {
     OMPI_REQUEST_INIT(&request->ompi, false);
-    /* As those that were given back: Open MPI with its own checks looks for it in those that were never used. */
+    /* The state of a request that was given back. Open MPI with its own checks looks for this state also in unused requests. */
     request->ompi.req_state = OMPI_REQUEST_INVALID;
     request->ompi.req_type = OMPI_REQUEST_PML;
     request->ompi.req_start = mca_pml_dimmnet_start;

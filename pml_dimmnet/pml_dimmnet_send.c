@@ -9,7 +9,7 @@
 
 #include "pml_dimmnet.h"
 
-/** What blocking and nonblocking sends begin with. @return true: the call is over, with *rc_p; else the message has to wait. */
+/** The beginning of a blocking or nonblocking send. @return true: the call is over, with *rc_p; false: the message has to wait. */
 static inline bool send_at_once(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
                                 mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm, int *rc_p)
 {
@@ -35,7 +35,7 @@ static inline bool send_at_once(const void *buf, size_t count, ompi_datatype_t *
     return false;
 }
 
-/** A blocking send that is not one eager message of memory that lies together. */
+/** A blocking send that send_at_once() could not send. */
 static int __attribute__((noinline))
 send_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag, bool synchronous,
              struct ompi_communicator_t *comm)
@@ -71,7 +71,7 @@ int mca_pml_dimmnet_send(const void *buf, size_t count, ompi_datatype_t *type, i
     return send_waiting(buf, count, type, dst, tag, MCA_PML_BASE_SEND_SYNCHRONOUS == mode, comm);
 }
 
-/** dn_tag_fn_t of a send that MPI has a handle of. */
+/** dn_tag_fn_t of a send for which the user has a handle. */
 static void all_sent(dn_tag_req_t *req)
 {
     pml_dimmnet_req_t *request = mca_pml_dimmnet_request_of(req);
@@ -99,7 +99,7 @@ int mca_pml_dimmnet_send_start(pml_dimmnet_req_t *request, const void *buf, size
                                                            MCA_PML_BASE_SEND_SYNCHRONOUS == mode));
 }
 
-/** A send that waits. */
+/** A nonblocking send that send_at_once() could not send. */
 static int __attribute__((noinline))
 isend_waiting(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
               mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm, ompi_request_t **ompi_p)
