@@ -8,7 +8,7 @@
  * operations.
  *
  * An operation for which libdimmnet has no room (DN_ERR_AGAIN) waits here, and the progress function retries it. So
- * no call fails for want of room: pml/ob1 retries some of its control messages only when another
+ * no operation fails for want of room. pml/ob1 would retry some of its control messages only when another
  * operation completes, which may never happen.
  */
 #ifndef MCA_BTL_DIMMNET_H
@@ -21,13 +21,13 @@
 
 #include "opal/class/opal_free_list.h"
 
-/** A process that is reached by one of the modules, so it is kept to one cache line. */
+/** A process that one of the modules reaches. Each message uses it, so it fits in one cache line. */
 struct mca_btl_base_endpoint_t {
     dn_peer_t *peer;
     dn_queue_t waits;                     /**< messages that wait for room; in mca_btl_dimmnet_t::waiting */
     struct mca_btl_base_endpoint_t *next; /**< in mca_btl_dimmnet_t::endpoints */
     opal_proc_t *proc;
-    bool takes_long; /**< it is reached by mca_btl_dimmnet_long */
+    bool takes_long; /**< mca_btl_dimmnet_long reaches the process */
     bool lost;       /**< the process is gone, and this has been reported */
     bool added;      /**< Open MPI is through with adding the process */
 };
@@ -37,10 +37,10 @@ _Static_assert(64 >= sizeof(mca_btl_base_endpoint_t), "an endpoint fits in a cac
 /** Names a piece of registered memory to a peer. Sent as plain bytes, at any alignment. */
 struct mca_btl_base_registration_handle_t {
     dn_key_t key;
-    uint64_t base; /**< address of its first byte in the owner: BTL callers name bytes by address */
+    uint64_t base; /**< address of the first byte in the owner: callers of a BTL name bytes by address */
 };
 
-/** A registration: the handle comes with the segment that it names. */
+/** A registration: the handle, and the segment that the handle names. */
 typedef struct mca_btl_dimmnet_registration_t {
     opal_free_list_item_t super;
     struct mca_btl_base_registration_handle_t handle;
@@ -48,16 +48,16 @@ typedef struct mca_btl_dimmnet_registration_t {
 } mca_btl_dimmnet_registration_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_registration_t);
 
-/** Modules at most. */
+/** The most modules. */
 #define MCA_BTL_DIMMNET_MODULES 2
 
 typedef struct mca_btl_dimmnet_component_t {
     mca_btl_base_component_t super;
     dn_port_t *port;     /**< NULL before the component is initialised and after it is finalised */
     bool listening;      /**< the channel's handler is set */
-    bool driven;         /**< mca_btl_dimmnet_advance() is called; under mca_btl_dimmnet_t::lock */
-    uintptr_t receiving; /**< the thread that delivers a message with the port's lock held */
-    uint64_t dropped;    /**< messages of a tag that nobody takes */
+    bool driven;         /**< progress calls mca_btl_dimmnet_advance(); under mca_btl_dimmnet_t::lock */
+    uintptr_t receiving; /**< the thread that delivers a message with the port's lock held; 0: none */
+    uint64_t dropped;    /**< messages whose tag has no receiver */
 } mca_btl_dimmnet_component_t;
 
 typedef struct mca_btl_dimmnet_t {
@@ -65,54 +65,54 @@ typedef struct mca_btl_dimmnet_t {
     mca_btl_base_module_error_cb_fn_t error_cb;
     bool lists_made;
     opal_free_list_t frags_small; /**< control messages: never refused while there is memory */
-    opal_free_list_t frags_eager; /**< data: at most LIST_MAX, then ob1 waits */
-    opal_free_list_t frags_max;
-    opal_free_list_t ops;
+    opal_free_list_t frags_eager; /**< data, up to the eager limit: at most LIST_MAX, then ob1 waits */
+    opal_free_list_t frags_max;   /**< data, up to btl_max_send_size: as frags_eager */
+    opal_free_list_t ops;         /**< puts and gets */
     opal_free_list_t registrations;
-    /* lock protects the lists below; nothing is called back while it is held */
+    /* lock protects the lists below; no callback is called while it is held */
     opal_mutex_t lock;
-    bool limits_known; /**< they have been held against a peer */
+    bool limits_known; /**< the limits have been compared with those of a first peer */
     mca_btl_base_endpoint_t *endpoints;
-    dn_round_t waiting;    /**< mca_btl_base_endpoint_t::waits */
-    dn_fifo_t ops_waiting; /**< puts and gets */
+    dn_round_t waiting;    /**< mca_btl_base_endpoint_t::waits, as far as they have messages */
+    dn_fifo_t ops_waiting; /**< puts and gets that wait for room */
     dn_fifo_t aside;       /**< messages to deliver without the port's lock */
 } mca_btl_dimmnet_t;
 
 OPAL_DECLSPEC extern mca_btl_dimmnet_component_t mca_btl_dimmnet_component;
 extern mca_btl_dimmnet_t mca_btl_dimmnet;
-/** See btl_dimmnet_module.c. All its state is mca_btl_dimmnet's. */
+/** See btl_dimmnet_module.c. mca_btl_dimmnet has all of its state. */
 extern mca_btl_base_module_t mca_btl_dimmnet_long;
 
 /** @name btl_dimmnet_component.c */
 /** @{ */
-/** Go on with what this component has under way: dn_ompi_progress_fn_t. */
+/** dn_ompi_progress_fn_t: deliver what was put aside, and start messages and operations that wait. */
 int mca_btl_dimmnet_advance(void);
-/** Receive from the port, then do so. @return events. */
+/** Receive from the port, then call mca_btl_dimmnet_advance(). @return events. */
 int mca_btl_dimmnet_progress(void);
 /** Give a message to its receiver. */
 void mca_btl_dimmnet_deliver(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *endpoint, unsigned tag,
                              const void *data, size_t len);
-/** Take messages from now on: receivers are registered. */
+/** Take messages from now on. The caller has registered their receivers. */
 int mca_btl_dimmnet_listen(void);
-/** Have mca_btl_dimmnet_advance() called from now on: there is a process to send to, or to receive from. A job that uses another
- * transport does not pay for it in each of its looks. */
+/** Have progress call mca_btl_dimmnet_advance() from now on: there is a process to send to, or to receive from. A job that uses another
+ * transport does not pay for these calls. */
 void mca_btl_dimmnet_drive(void);
 /**
- * Hold the message limits within the longest message of a first peer: defaults are lowered.
- * @return false: the user wants more, or less than makes sense. A help text has said so.
+ * Compare the message limits with the longest message of a first peer. Defaults that are higher are lowered.
+ * @return false: the user has set a limit that is too high or too low. A help text has said so.
  */
 bool mca_btl_dimmnet_limits_fit(size_t longest);
-/** A process is gone: say so once and tell the upper layer, which may not return. Call it without locks. */
+/** A process is gone: say so once, and tell the upper layer, which may not return. The caller holds no lock. */
 void mca_btl_dimmnet_lost(mca_btl_base_endpoint_t *endpoint);
 /** @} */
 
 /** @name btl_dimmnet_module.c */
 /** @{ */
-/** Make the other module out of mca_btl_dimmnet. @param modules  room for both. @return how many are of use. */
+/** Make mca_btl_dimmnet_long from mca_btl_dimmnet. @param[out] modules  Room for both. @return the number of modules in use. */
 int mca_btl_dimmnet_split(mca_btl_base_module_t **modules);
-/** The one by which a process is reached that Open MPI does not know yet. */
+/** The module that will reach a process which has no endpoint yet. */
 mca_btl_base_module_t *mca_btl_dimmnet_module_for(dn_peer_t *peer);
-/** The one by which an endpoint is reached. */
+/** The module that reaches an endpoint. */
 static inline mca_btl_base_module_t *mca_btl_dimmnet_module_of(const mca_btl_base_endpoint_t *endpoint)
 {
     return OPAL_UNLIKELY(endpoint->takes_long) ? &mca_btl_dimmnet_long : &mca_btl_dimmnet.super;
@@ -126,9 +126,9 @@ bool mca_btl_dimmnet_put_aside(mca_btl_base_module_t *btl, mca_btl_base_endpoint
                                const void *data, size_t len);
 /** Deliver what was put aside. The caller does not hold the port's lock. @return messages delivered. */
 int mca_btl_dimmnet_deliver_aside(void);
-/** An endpoint goes. */
+/** An endpoint will be freed: messages that were put aside name it no more. They are delivered nevertheless. */
 void mca_btl_dimmnet_aside_forget(const mca_btl_base_endpoint_t *endpoint);
-/** Free what nobody will deliver. No message comes any more. */
+/** Free messages that were put aside, without delivery. No message comes any more. */
 void mca_btl_dimmnet_aside_free(void);
 /** @} */
 
@@ -140,9 +140,9 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
                           struct opal_convertor_t *convertor, void *header, size_t header_size,
                           size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
                           mca_btl_base_descriptor_t **descriptor);
-/** Send what waits, as far as there is room. @return messages sent. */
+/** Send messages that wait, as far as there is room. @return messages that were sent or have failed. */
 int mca_btl_dimmnet_send_waiting(void);
-/** Forget what waits for an endpoint. */
+/** Free the messages that wait for an endpoint, without a callback. */
 void mca_btl_dimmnet_send_forget(mca_btl_base_endpoint_t *endpoint);
 /** @} */
 
@@ -160,9 +160,9 @@ int mca_btl_dimmnet_get(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *end
                         uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                         mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
-/** Start again what waits. @return operations started. */
+/** Start operations that wait, as far as there is room. @return operations that were started or have failed. */
 int mca_btl_dimmnet_ops_waiting(void);
-/** Forget what waits for an endpoint. */
+/** Free the operations that wait for an endpoint, without a callback. */
 void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint);
 /** @} */
 

@@ -23,7 +23,7 @@
 struct mca_btl_dimmnet_aside {
     dn_queue_item_t item; /**< first: in mca_btl_dimmnet_t::aside */
     mca_btl_base_module_t *module;
-    mca_btl_base_endpoint_t *endpoint; /**< NULL: none when it came, or none any more */
+    mca_btl_base_endpoint_t *endpoint; /**< NULL: the sender had none when it came, or has none any more */
     unsigned tag;
     size_t len;
     uint64_t data[];

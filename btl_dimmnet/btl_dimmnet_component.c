@@ -15,11 +15,11 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/output.h"
 
-/** No message limit below this is sensible: pml/ob1 alone wants its longest header and some data in it. */
+/** The lowest message limit that is accepted, in bytes. A message takes the longest header of pml/ob1 and some data. */
 #define LIMIT_LOW 256ul
 
-/* The default ring carries 14328: at 8 KiB two copies through it move 12 GB/s where one by the kernel,
- * after a rendezvous, moves 4 (perf/dn_bw). */
+/* In bytes. The default ring carries messages of up to 14328 bytes. At 8 KiB, two copies through the ring move 12 GB/s; one copy
+ * by the kernel, after a rendezvous, moves 4 GB/s (perf/dn_bw). */
 #define EAGER_LIMIT   12160
 #define MAX_SEND_SIZE 12160
 
@@ -35,7 +35,7 @@ mca_btl_dimmnet_component_t mca_btl_dimmnet_component = {
               .btl_init = component_init},
 };
 
-/** Performance variables: all are counters that only grow. */
+/** The performance variables. They are counters that only grow. */
 static const struct {
     const char *name;
     const char *help;
@@ -87,9 +87,9 @@ static void module_defaults(mca_btl_base_module_t *module)
     module->btl_max_send_size = MAX_SEND_SIZE;
     module->btl_rdma_pipeline_send_length = EAGER_LIMIT;
     module->btl_rdma_pipeline_frag_size = SIZE_MAX;
-    /* Registration is free, so a message that is got is never cut. */
+    /* Registration costs nothing, so pml/ob1 need not cut a message that it gets. */
     module->btl_min_rdma_pipeline_size = SIZE_MAX;
-    /* Above vader's, so that it wins where both are listed. */
+    /* Above the exclusivity of btl/vader: where both are listed, this BTL is used. */
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_HIGH + 1;
     module->btl_latency = 0;        /* us; vader says 1 */
     module->btl_bandwidth = 100000; /* Mbit/s; vader says 40000 */
@@ -148,10 +148,10 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
-/** A limit of the user's cannot be had: no process is reached. */
+/** A limit that the user has set was refused: this BTL reaches no process. */
 static bool limits_refused;
 
-/** Hold one limit within what the port can send: a default is lowered, a value of the user's is refused. */
+/** Compare a limit with the longest message of the port. A default is lowered; a value that the user has set is refused. */
 static bool limit_fits(const char *name, size_t *limit, size_t longest)
 {
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
@@ -171,7 +171,7 @@ static bool limit_fits(const char *name, size_t *limit, size_t longest)
     snprintf(full_name, sizeof(full_name), "btl_dimmnet_%s", name);
     dn_ompi_help(DN_OMPI_TEXT_BAD_LIMIT, opal_process_info.nodename, full_name, (unsigned long) *limit,
                  LIMIT_LOW, (unsigned long) longest);
-    /* pml/ob1 ends the job for a limit of any BTL that is too low for it, even of one that reaches nobody. */
+    /* pml/ob1 ends the job if the limit of any BTL is too low, even of a BTL that reaches no process. */
     *limit = longest;
     limits_refused = true;
     return false;
@@ -185,7 +185,7 @@ bool mca_btl_dimmnet_limits_fit(size_t longest)
                      && limit_fits("rndv_eager_limit", &module->btl_rndv_eager_limit, longest)
                      && limit_fits("max_send_size", &module->btl_max_send_size, longest);
 
-    /* Messages made in a buffer are as long as this module's for all, or no fragment would take them. */
+    /* Both modules have the same limits for messages that are made in a fragment: a fragment takes no longer message. */
     mca_btl_dimmnet_long.btl_eager_limit = module->btl_eager_limit;
     mca_btl_dimmnet_long.btl_rndv_eager_limit = module->btl_rndv_eager_limit;
     return fit;
@@ -252,14 +252,15 @@ static void component_receive(dn_peer_t *src, unsigned tag, const void *data, si
     if (!is_added(endpoint) && mca_btl_dimmnet_put_aside(btl, endpoint, tag, data, len)) {
         return;
     }
-    /* A receiver may poll, which comes back here. Threads compare the word with themselves alone: no order is needed. */
+    /* A receiver may poll, and come back here in the same thread: the outer value is kept. A thread compares the word only with its own
+     * id, so no order is needed. */
     const uintptr_t outer = dn_load_relaxed(&component->receiving);
     dn_store_relaxed(&component->receiving, (uintptr_t) pthread_self());
     mca_btl_dimmnet_deliver(btl, endpoint, tag, data, len);
     dn_store_relaxed(&component->receiving, outer);
 }
 
-/** The upper layer is told that a process is gone, and may not return. No reason: a help text has said it. */
+/** Tell the upper layer that a process is gone. The upper layer may not return. It gets no reason: a help text has said it. */
 static void tell_lost(opal_proc_t *proc)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
@@ -270,7 +271,7 @@ static void tell_lost(opal_proc_t *proc)
     }
 }
 
-/** dn_lost_fn_t of DN_CHAN_BTL. Where nobody takes errors, nobody is there who waits for the process by this BTL. */
+/** dn_lost_fn_t of DN_CHAN_BTL. If no upper layer takes errors, no upper layer waits for the process by this BTL. */
 static void component_lost(dn_peer_t *peer, void *arg)
 {
     mca_btl_base_endpoint_t *endpoint = dn_peer_user(peer, DN_CHAN_BTL);

@@ -12,19 +12,19 @@
 #include "btl_dimmnet.h"
 #include "dn_ompi_prog.h"
 
-/** Bytes in a small fragment: the longest header of pml/ob1 (RGET, 72) with a registration handle (48). */
+/** Bytes in a small fragment. They take the longest header of pml/ob1 (RGET, 72 bytes) with a registration handle (48 bytes). */
 #define MCA_BTL_DIMMNET_SMALL 256
 
 typedef struct mca_btl_dimmnet_frag_t {
     mca_btl_base_descriptor_t base;
     mca_btl_base_segment_t segments[2]; /**< [0]: in data; [1], when used: user memory */
-    opal_free_list_t *list;             /**< where it came from */
-    mca_btl_base_endpoint_t *endpoint;  /**< while it waits */
-    dn_queue_item_t item;               /**< while it waits, and until its sender is told */
-    int status;                         /**< OPAL_*, when it has waited */
+    opal_free_list_t *list;             /**< the list that it comes from */
+    mca_btl_base_endpoint_t *endpoint;  /**< the receiver, from mca_btl_dimmnet_send() on */
+    dn_queue_item_t item;               /**< while the message waits, and until the upper layer is told */
+    int status;                         /**< OPAL_*: the result of a message that has waited */
     mca_btl_base_tag_t tag;
     bool walks;              /**< the bytes of [1] are gathered when they are sent */
-    dn_prog_cursor_t cursor; /**< from where */
+    dn_prog_cursor_t cursor; /**< where the gathering begins */
     uint64_t data[];
 } mca_btl_dimmnet_frag_t;
 OBJ_CLASS_DECLARATION(mca_btl_dimmnet_frag_t);
@@ -37,7 +37,7 @@ static inline mca_btl_dimmnet_frag_t *mca_btl_dimmnet_frag_of(dn_queue_item_t *i
 /** opal_free_list_item_init_fn_t; @p list is the free list of the item. */
 int mca_btl_dimmnet_frag_init(opal_free_list_item_t *item, void *list);
 
-/** A fragment with one segment of @p size bytes. @return NULL: too long, or as many are in use as may be. */
+/** A fragment with one segment of @p size bytes. @return NULL: too long, or the most fragments are in use, or no memory. */
 static inline mca_btl_dimmnet_frag_t *mca_btl_dimmnet_frag_get(size_t size, uint8_t order, uint32_t flags)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;

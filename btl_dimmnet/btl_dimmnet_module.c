@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_module.c
- * The modules: processes come and go, descriptors are made.
+ * The modules: they add and remove processes, and make descriptors.
  *
  * There are two modules, with the same functions, because ob1 takes the length of its fragments from the module. mca_btl_dimmnet_long
  * reaches the processes that take longer messages, by devices of a network (1 MiB in blocks of 64 B to another host takes a third of
@@ -17,13 +17,13 @@
 #include "opal/class/opal_bitmap.h"
 #include "opal/util/output.h"
 
-/** Polls in del_procs for messages that still wait; what they do not take, the process does not want. */
+/** The most polls for messages that still wait when their endpoint is freed. A message that waits after these polls is dropped. */
 #define LAST_POLLS 1000
 
-/** Puts, gets and registrations that the lists begin with and grow by. */
+/** Elements with which the lists of operations and of registrations begin, and by which they grow. */
 #define OPS_NUM 32
 
-/** Tell whether a process takes all messages that the limits of this one allow. */
+/** Does a process take all messages that the limits of this process allow? */
 static bool takes_our_messages(const opal_proc_t *proc, const dn_peer_attr_t *attr)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
@@ -50,13 +50,12 @@ static bool takes_our_messages(const opal_proc_t *proc, const dn_peer_attr_t *at
     return false;
 }
 
-/** Messages of each size that have a descriptor at first, that are added when more are needed, and that may wait to be sent: then
- * ob1 waits. */
+/** Descriptors in a list: at first, added when more are needed, and at most. When the most are in use, ob1 waits. */
 #define LIST_NUM 8
 #define LIST_INC 64
 #define LIST_MAX 512
 
-/** @param max  0: no limit. */
+/** @param[in] max  0: no limit. */
 static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, int num, int max, int inc)
 {
     const bool is_frag = OBJ_CLASS(mca_btl_dimmnet_frag_t) == class;
@@ -65,7 +64,7 @@ static int list_make(opal_free_list_t *list, size_t item, opal_class_t *class, i
                                is_frag ? mca_btl_dimmnet_frag_init : NULL, is_frag ? list : NULL);
 }
 
-/** With the first process, when the limits are known: a job without local peers needs no lists. */
+/** Make the lists with the first process: the limits are known then. A job that does not use this BTL needs no lists. */
 static int lists_make(mca_btl_dimmnet_t *module)
 {
     int rc;
@@ -136,7 +135,7 @@ static void endpoint_link(mca_btl_base_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&module->lock);
 }
 
-/** The endpoint of a process; the other module may have made it. */
+/** Find the endpoint of a process. Any of the two modules may have made it. @return NULL: there is none. */
 static mca_btl_base_endpoint_t *endpoint_find(const opal_proc_t *proc)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
@@ -151,7 +150,7 @@ static mca_btl_base_endpoint_t *endpoint_find(const opal_proc_t *proc)
     return endpoint;
 }
 
-/** @return NULL: leave the process to another BTL. */
+/** Connect to a process, and make its endpoint. @return NULL: leave the process to another BTL. */
 static mca_btl_base_endpoint_t *endpoint_connect(opal_proc_t *proc)
 {
     const int output = opal_btl_base_framework.framework_output;
@@ -237,7 +236,7 @@ static void endpoint_free(mca_btl_base_endpoint_t *endpoint)
     if (endpoint == dn_peer_user(endpoint->peer, DN_CHAN_BTL)) {
         dn_peer_set_user(endpoint->peer, DN_CHAN_BTL, NULL);
     }
-    /* What is in flight ends with an error now, which is no news of the peer's end. */
+    /* Operations in flight end with an error now. This error does not mean that the peer is lost. */
     endpoint->lost = true;
     dn_disconnect(endpoint->peer);
     free(endpoint);
@@ -247,7 +246,8 @@ static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
                             mca_btl_base_endpoint_t **endpoints)
 {
     for (size_t i = 0; i < nprocs; i++) {
-        /* bml/r2 hands an endpoint that sends and puts over twice: look before touching it. */
+        /* bml/r2 passes an endpoint twice if it uses the endpoint for sends and for puts. The second time the endpoint is freed
+         * already: find it in the list before it is touched. */
         if (NULL != endpoints[i] && endpoint_unlink(endpoints[i])) {
             endpoint_free(endpoints[i]);
         }
@@ -255,7 +255,7 @@ static int module_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc
     return OPAL_SUCCESS;
 }
 
-/** Called for each tag, after the receiver is in the table: before the first, messages stay where they are. */
+/** Open MPI calls this for each tag, after it has put the receiver in its table. Before the first call, messages stay in the ring. */
 static int module_register(mca_btl_base_module_t *btl, mca_btl_base_tag_t tag,
                            mca_btl_base_module_recv_cb_fn_t cbfunc, void *cbdata)
 {
@@ -276,7 +276,7 @@ static int module_finalize(mca_btl_base_module_t *btl)
     if (NULL == component->port) {
         return OPAL_SUCCESS;
     }
-    /* First of all: receivers are gone from here on. */
+    /* This comes first: the receivers are gone. */
     if (component->listening) {
         dn_handler_clear(component->port, DN_CHAN_BTL);
         (void) dn_lost_set(component->port, DN_CHAN_BTL, NULL, NULL);
@@ -311,7 +311,8 @@ static int module_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *de
     return OPAL_SUCCESS;
 }
 
-/** Data stays with the user until it is sent, which is its only copy, unless only the convertor can pack it. */
+/** The data stays in the user's memory until the message is sent: the send makes the only copy. If only the convertor can pack the data, it
+ * is packed here. */
 static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
                                                      mca_btl_base_endpoint_t *endpoint,
                                                      struct opal_convertor_t *convertor, uint8_t order,
@@ -323,7 +324,7 @@ static mca_btl_base_descriptor_t *module_prepare_src(mca_btl_base_module_t *btl,
     mca_btl_dimmnet_frag_t *frag;
 
     if (pack) {
-        /* Into a fragment, and those have this module's size. */
+        /* The data is packed into a fragment. Fragments have the sizes of this module. */
         btl = &mca_btl_dimmnet.super;
     }
     if (reserve + *size > btl->btl_max_send_size && reserve + *size > btl->btl_eager_limit) {

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file btl_dimmnet_op.h
- * A put or get between its call and its callback.
+ * A put or get, from its call to its callback.
  */
 #ifndef MCA_BTL_DIMMNET_OP_H
 #define MCA_BTL_DIMMNET_OP_H

@@ -42,7 +42,7 @@ int mca_btl_dimmnet_deregister_mem(mca_btl_base_module_t *btl, mca_btl_base_regi
     return OPAL_SUCCESS;
 }
 
-/** The operation is over. It is freed first: the callback may start the next. */
+/** An operation is over. It is freed before the callback, since the callback may start the next operation. */
 static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
 {
     mca_btl_base_endpoint_t *endpoint = op->endpoint;
@@ -60,7 +60,7 @@ static void op_finish(mca_btl_dimmnet_op_t *op, dn_status_t status)
            dn_ompi_status(status));
 }
 
-/** dn_comp_fn_t */
+/** dn_comp_fn_t of an operation. */
 static void op_completed(dn_comp_t *comp, dn_status_t status)
 {
     op_finish((mca_btl_dimmnet_op_t *) ((char *) comp - offsetof(mca_btl_dimmnet_op_t, comp)), status);
@@ -85,7 +85,7 @@ static mca_btl_dimmnet_op_t *op_of(dn_queue_item_t *item)
     return (mca_btl_dimmnet_op_t *) ((char *) item - offsetof(mca_btl_dimmnet_op_t, item));
 }
 
-/** All that wait: they wait no more. */
+/** Take all operations that wait out of the list. */
 static dn_fifo_t ops_take(void)
 {
     mca_btl_dimmnet_t *module = &mca_btl_dimmnet;
@@ -102,7 +102,8 @@ int mca_btl_dimmnet_ops_waiting(void)
     dn_queue_item_t *item;
     int count = 0;
 
-    /* Started without the lock: libdimmnet takes its own, and holds that while it calls back into op_wait. */
+    /* The lock is not held while operations are started: libdimmnet takes its own lock then, and holds that while a callback comes to
+     * op_wait(). */
     while (NULL != (item = dn_fifo_pop(&ops))) {
         mca_btl_dimmnet_op_t *op = op_of(item);
         dn_status_t status = op_start(op);
@@ -111,7 +112,7 @@ int mca_btl_dimmnet_ops_waiting(void)
             op_wait(op);
         } else {
             count++;
-            /* In progress: it is not ours any more, and may be over already. */
+            /* An operation in progress belongs to libdimmnet, and may be over already. */
             if (DN_INPROGRESS != status) {
                 op_finish(op, status);
             }
@@ -136,7 +137,7 @@ void mca_btl_dimmnet_ops_forget(mca_btl_base_endpoint_t *endpoint)
     }
 }
 
-/** Start an operation, or let it wait. Complete at once: the callback is called before return. */
+/** Start an operation, or let it wait. If the operation completes at once, the callback is called before this returns. */
 static int rdma_transfer(dn_status_t (*start)(dn_peer_t *, const dn_xfer_t *),
                          mca_btl_base_endpoint_t *endpoint, void *local_address, uint64_t remote_address,
                          mca_btl_base_registration_handle_t *local_handle,

@@ -12,7 +12,7 @@
 
 #include "btl_dimmnet_frag.h"
 
-/** Gather data straight into the peer's window. */
+/** Send a message whose data is gathered straight into the peer's window. */
 static dn_status_t frag_gather(mca_btl_dimmnet_frag_t *frag)
 {
     const mca_btl_base_segment_t *segment = frag->base.des_segments;
@@ -40,10 +40,10 @@ static dn_status_t frag_post(mca_btl_dimmnet_frag_t *frag)
                    body ? segment[1].seg_addr.pval : NULL, body ? segment[1].seg_len : 0);
 }
 
-/** The message is on its way or has failed: call back and free as the descriptor's flags want it. */
+/** The message was sent or has failed: call back and free, as the descriptor's flags say. */
 static void frag_finish(mca_btl_dimmnet_frag_t *frag, int status)
 {
-    /* The callback may free the fragment when it owns it. */
+    /* The flags are read first: a callback that owns the fragment may free it. */
     const uint32_t flags = frag->base.des_flags;
 
     if (0 != (MCA_BTL_DES_SEND_ALWAYS_CALLBACK & flags) && NULL != frag->base.des_cbfunc) {
@@ -90,9 +90,9 @@ int mca_btl_dimmnet_send(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *en
     return dn_ompi_status(status);
 }
 
-/* What follows stays out of line where it says so: inlined, its registers are saved on every small message. */
+/* Functions that are marked noinline stay out of line: if they were inlined, each small message would save their registers. */
 
-/** Data that has to be packed: straight into the peer's window, by its program where it has one. */
+/** Send data that has to be packed. It is packed straight into the peer's window, by the datatype's program if there is one. */
 static dn_status_t __attribute__((noinline))
 sendi_packed(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *convertor, const void *header,
              size_t header_size, size_t payload_size, mca_btl_base_tag_t tag)
@@ -124,8 +124,8 @@ static inline dn_status_t sendi_once(mca_btl_base_endpoint_t *endpoint, struct o
     return dn_botf(endpoint->peer, DN_CHAN_BTL, tag, header, header_size, data, payload_size);
 }
 
-/** Tries to send on a full ring before the message is put aside. While its receiver takes messages, room comes
- * sooner than a copy to wait with is made. */
+/** The most tries to send on a full ring. After these, the caller gets a descriptor, copies the message to it, and the copy waits.
+ * While the receiver takes messages, room comes sooner than such a copy is made. */
 #define SENDI_TRIES 50
 
 static dn_status_t __attribute__((noinline))
@@ -141,7 +141,7 @@ sendi_again(mca_btl_base_endpoint_t *endpoint, struct opal_convertor_t *converto
     return status;
 }
 
-/** Not sent: give the caller a descriptor to fill and send, which then waits. The convertor has not moved. */
+/** The message was not sent. Give the caller a descriptor, to fill and to send. The convertor has not moved. */
 static int __attribute__((noinline))
 sendi_refused(mca_btl_base_endpoint_t *endpoint, dn_status_t status, struct opal_convertor_t *convertor,
               size_t header_size, size_t payload_size, uint8_t order, uint32_t flags,
@@ -180,7 +180,8 @@ int mca_btl_dimmnet_sendi(mca_btl_base_module_t *btl, mca_btl_base_endpoint_t *e
     return sendi_refused(endpoint, status, convertor, header_size, payload_size, order, flags, descriptor);
 }
 
-/** Move what can leave from an endpoint's queue to *done. The lock is held. @return messages moved. */
+/** Send an endpoint's messages as far as there is room. Messages that were sent or have failed move to *done. The lock is held.
+ * @return messages moved. */
 static int send_drain(dn_queue_t *waits, dn_fifo_t *done)
 {
     dn_queue_item_t *item;
