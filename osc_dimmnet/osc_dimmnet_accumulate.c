@@ -19,7 +19,7 @@ static inline const dn_guard_t *guard_of(const osc_module_t *module, int target)
     return OPAL_UNLIKELY(alone) ? &none : &module->rma.target[target].guard.super;
 }
 
-/** On memory that is here. */
+/** Accumulate on memory that is mapped here. */
 static int accumulate_here(const dn_guard_t *guard, const osc_side_t *origin, const osc_side_t *result,
                            const osc_side_t *there, dn_acc_op_t op)
 {
@@ -42,9 +42,9 @@ static int accumulate_here(const dn_guard_t *guard, const osc_side_t *origin, co
 }
 
 /**
- * Find memory of a dynamic window in the address space of this process, with the words that guard it.
- * @param[in,out] there  Its address becomes that here.
- * @return false: it is for the target to do, or to refuse.
+ * Find memory of a dynamic window in the address space of this process. The target's control part is mapped here, too.
+ * @param[in,out] there  Its address becomes the address here.
+ * @return false: the memory is not mapped here: the target carries out the operation, or refuses it.
  */
 static bool is_here(osc_module_t *module, int target, osc_side_t *there)
 {
@@ -64,10 +64,10 @@ static bool is_here(osc_module_t *module, int target, osc_side_t *there)
 }
 
 /**
- * Accumulates of all sorts, and what is wrong with one.
- * @param[in] origin   Not looked at by MPI_NO_OP.
- * @param[in] result   NULL: not wanted.
- * @param[in] request  NULL: not wanted.
+ * Accumulates of all sorts. This function also finds what is wrong with an accumulate.
+ * @param[in]  origin   MPI_NO_OP does not use it.
+ * @param[in]  result   NULL: the user does not want the old values.
+ * @param[out] request  NULL: the user wants no request.
  */
 static int __attribute__((noinline))
 accumulate_any(osc_module_t *module, int target, osc_side_t origin, const osc_side_t *result, ptrdiff_t disp,
@@ -99,8 +99,8 @@ accumulate_any(osc_module_t *module, int target, osc_side_t origin, const osc_si
 }
 
 /**
- * Where an accumulate goes on elements of a predefined datatype, in memory that is here.
- * @return NULL: not there, or not allowed; accumulate_any() tells why.
+ * The address of the first element of an accumulate on plain elements, in memory that is mapped here.
+ * @return NULL: the memory is not mapped here, or the accumulate is wrong: accumulate_any() finds out.
  */
 static inline uint8_t *plain_at(const osc_module_t *module, int target, ptrdiff_t disp, size_t count,
                                 const dn_element_t *element)
@@ -117,15 +117,16 @@ static inline uint8_t *plain_at(const osc_module_t *module, int target, ptrdiff_
                : NULL;
 }
 
-/** Do both sides name the same elements? */
+/** Has a side this count and this datatype? */
 static inline bool is_same(const osc_side_t *side, size_t count, const ompi_datatype_t *type)
 {
     return type == side->type && count == side->count;
 }
 
 /**
- * The counter that everybody has: an addition to a word of 8 bytes. It is a word for all who come by dn_acc_apply(), too.
- * @return false: it is not such a one, or the gate is closed.
+ * A frequent accumulate: an addition to one word of 8 bytes, such as a shared counter. dn_acc_apply() changes it as a word, too, so the two
+ * may meet on it.
+ * @return false: the accumulate is another one, or the gate is closed.
  */
 static inline bool add_at_once(const dn_guard_t *guard, const dn_element_t *element, dn_acc_op_t op,
                                uint8_t *at, const void *operand, void *result, size_t count)
@@ -145,7 +146,8 @@ static inline bool add_at_once(const dn_guard_t *guard, const dn_element_t *elem
     return true;
 }
 
-/** All accumulates, with the arguments of accumulate_any(). What most are, numbers of one sort side by side, takes a short way. */
+/** All accumulates, with the arguments of accumulate_any(). Most accumulates are on numbers of one sort that lie together: these take a
+ * short way. */
 static inline __attribute__((always_inline)) int
 accumulate(osc_module_t *module, int target, osc_side_t origin, const osc_side_t *result, ptrdiff_t disp,
            size_t count, ompi_datatype_t *type, MPI_Op handle, ompi_request_t **request)
@@ -170,7 +172,7 @@ accumulate(osc_module_t *module, int target, osc_side_t origin, const osc_side_t
     if (NULL == result) {
         return accumulate_any(module, target, origin, NULL, disp, count, type, handle, request);
     }
-    /* A copy, so that the compiler keeps what the short way needs in registers. */
+    /* The result is copied here, so that the compiler keeps the caller's result in registers on the short way. */
     const osc_side_t wanted = *result;
     return accumulate_any(module, target, origin, &wanted, disp, count, type, handle, request);
 }

@@ -11,17 +11,17 @@
 
 #include "ompi/group/group.h"
 
-/** Calls of MPI_Win_test in vain between two looks at who lives. Each makes progress, so takes about a microsecond. */
+/** Calls of MPI_Win_test in vain between two looks whether the origins live. A call makes progress, so it takes about a microsecond. */
 #define TESTS 100000u
 
-/** Write down which ranks of the window a group names, and that its epoch is open. */
+/** Find the ranks in the window of the processes of a group, and open the group's epoch. */
 static int group_open(const ompi_win_t *win, ompi_group_t *named, osc_group_t *group)
 {
     const int count = ompi_group_size(named);
     int rc;
 
     if (count > osc_module(win)->rma.size) {
-        /* More than there is room for: one of them at least is not in the window. */
+        /* There is no room for so many ranks: at least one process is not in the window. */
         return OMPI_ERR_RMA_SYNC;
     }
     int *of_group = calloc((size_t) count + 1, sizeof(*of_group));
@@ -82,7 +82,8 @@ static int await_post(osc_module_t *module, int target)
     return OMPI_SUCCESS;
 }
 
-/** No access epoch has begun: exposure epochs that wait for one are for the next. */
+/** MPI_Win_start has failed. The exposure epochs that it has counted will be found by the next MPI_Win_start.
+ * @param[in] counted  So many targets of the group have been counted. */
 static void close_started(osc_module_t *module, int counted)
 {
     osc_group_t *group = &module->started;
@@ -124,7 +125,7 @@ int ompi_osc_dimmnet_start(ompi_group_t *named, int assert, ompi_win_t *win)
     return rc;
 }
 
-/** What was started before is complete at the processes of an epoch. That another is lost is no concern of it. */
+/** Complete the operations on the processes of an epoch. An error of another process is not returned. */
 static int settle_group(osc_module_t *module, const osc_group_t *group)
 {
     int rc = OMPI_SUCCESS;
@@ -176,7 +177,8 @@ int ompi_osc_dimmnet_post(ompi_group_t *named, int assert, ompi_win_t *win)
         module->target[group->rank[i]].completes++;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
-    /* Also with MPI_MODE_NOCHECK: epochs are counted at both ends. No MPI_Win_wait of this epoch is legal before this call returns. */
+    /* The note is sent also with MPI_MODE_NOCHECK, since both ends count epochs. The lock is not needed here: no thread may call
+     * MPI_Win_wait for this epoch before this call returns. */
     for (int i = 0; OMPI_SUCCESS == rc && i < group->count; i++) {
         dn_rma_note(&module->rma, group->rank[i], false);
     }
@@ -184,8 +186,8 @@ int ompi_osc_dimmnet_post(ompi_group_t *named, int assert, ompi_win_t *win)
 }
 
 /**
- * Have all origins of the exposure epoch completed theirs?
- * @param[out] error  OMPI_ERR_UNREACH: one of them is gone, and will not.
+ * Have all origins of the exposure epoch ended their access epochs?
+ * @param[out] error  OMPI_ERR_UNREACH: an origin is gone, and counts as if it had ended its epoch.
  */
 static bool all_completed(const osc_module_t *module, int *error)
 {
@@ -206,7 +208,7 @@ static bool all_completed(const osc_module_t *module, int *error)
     return true;
 }
 
-/** See which origins of the exposure epoch live; all_completed() heeds those that do not. */
+/** Look which origins of the exposure epoch live. all_completed() does not wait for an origin that was found gone. */
 static void look_at_origins(const osc_module_t *module)
 {
     for (int i = 0; i < module->posted.count; i++) {
@@ -214,7 +216,7 @@ static void look_at_origins(const osc_module_t *module)
     }
 }
 
-/** @return OMPI_ERR_RMA_SYNC: no exposure epoch is open. */
+/** End the exposure epoch, if it is @p completed. @return OMPI_ERR_RMA_SYNC: no exposure epoch is open. */
 static int close_posted(osc_module_t *module, bool completed)
 {
     int rc = OMPI_ERR_RMA_SYNC;

@@ -18,18 +18,18 @@
 #include "opal/mca/mpool/base/base.h"
 #include "opal/mca/mpool/mpool.h"
 
-/** Above those of Open MPI, which have 50. */
+/** Above the priority of Open MPI's pools, which is 50. */
 #define POOL_PRIORITY 60
 
 /** Memory of this many bytes begins with a page. */
 #define PAGE 4096u
 
-/** One descriptor in this many may be that of a segment for MPI_Alloc_mem: it can do with other memory, files cannot. */
+/** Segments for MPI_Alloc_mem may take one file descriptor of so many. MPI_Alloc_mem can use other memory; files need their descriptors. */
 #define DESCRIPTOR_SHARE 4u
 
-static mca_base_component_list_item_t *listed;
+static mca_base_component_list_item_t *listed; /**< of this pool in the list; NULL: the pool is not there */
 
-/** Bytes in front of the user's; the last line of them says which block it is. */
+/** Bytes in front of the user's bytes. Their last line holds the dn_piece_t of the memory. */
 static uint64_t alloc_front(uint64_t size)
 {
     return PAGE <= size ? PAGE : DN_RMA_LINE;
@@ -45,7 +45,7 @@ bool ompi_osc_dimmnet_spare(uint64_t len, dn_piece_t *piece)
                                     piece);
 }
 
-/** mca_mpool_base_module_alloc_fn_t. @return NULL: somebody else may have some. */
+/** mca_mpool_base_module_alloc_fn_t. @return NULL: Open MPI takes other memory. */
 static void *pool_alloc(mca_mpool_base_module_t *pool, size_t size, size_t align, uint32_t flags)
 {
     const uint64_t before = alloc_front(size);
@@ -88,7 +88,7 @@ static mca_mpool_base_module_t pool = {
     .mpool_name = name,
 };
 
-/** Who gives hints wants another pool, unless they name this one. */
+/** A caller that gives hints wants another pool, unless the hints name this one. */
 static int pool_query(const char *hints, int *priority, mca_mpool_base_module_t **module)
 {
     if (NULL != hints && 0 != strcmp(hints, "mpool=dimmnet")) {

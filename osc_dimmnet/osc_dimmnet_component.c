@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_component.c
- * The component: MCA variables, and which windows it takes.
+ * The component: its MCA variables, and the choice of the windows that it takes.
  */
 #include "dn_config.h"
 
@@ -59,7 +59,7 @@ static int component_close(void)
     return OPAL_SUCCESS;
 }
 
-/** Jobs without windows need no port: it is opened for the first one, or for memory to make some of. */
+/** The port is not opened here, as a job without windows needs none: the first window, or the first MPI_Alloc_mem, opens it. */
 static int component_init(bool progress_threads, bool mpi_threads)
 {
     ompi_osc_dimmnet_alloc_open();
@@ -73,7 +73,7 @@ static int component_finalize(void)
     return OMPI_SUCCESS;
 }
 
-/** Collective: all processes of the window ask, and get the same answer. */
+/** Collective: all processes of the window call this, and get the same answer. */
 static int component_query(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                            ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
@@ -82,7 +82,7 @@ static int component_query(ompi_win_t *win, void **base, size_t size, dn_ompi_un
     if (needed <= ompi_osc_dimmnet_reach(comm)) {
         return (int) dn_ompi_params.osc.priority;
     }
-    /* The one error that Open MPI hands on: nobody else can share memory with another host, either. */
+    /* Of all errors, Open MPI passes only OMPI_ERR_RMA_SHARED to the user. No component can share memory with another host. */
     return MPI_WIN_FLAVOR_SHARED == flavor && ompi_group_have_remote_peers(comm->c_local_group)
                ? OMPI_ERR_RMA_SHARED
                : -1;

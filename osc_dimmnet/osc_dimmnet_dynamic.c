@@ -13,13 +13,15 @@
 
 #include "osc_dimmnet.h"
 
-/** Regions that can be attached at a time: 104 KiB of address space, used as far as it is needed. */
+/** The most regions that a process has attached at a time. The table takes 104 KiB of address space; memory is used only for entries that
+ * were used. */
 #define REGIONS 1024
 
-/** What is attached. The counters are read while the owner writes: it makes the version odd before, and even after. */
+/** The regions that are attached. Readers may read while the owner writes. The owner makes the version odd before a change, and even
+ * after it. */
 typedef struct osc_table {
-    uint64_t version; /**< odd while the owner changes it */
-    uint64_t count;   /**< entries that are looked at; one without a base is free */
+    uint64_t version; /**< odd while the owner changes the table */
+    uint64_t count;   /**< entries that have been used so far; an entry with base 0 is free */
     uint64_t pad[6];
     dn_rma_region_t region[REGIONS];
 } osc_table_t;
@@ -27,13 +29,13 @@ typedef struct osc_table {
 /** A segment of another process that was mapped. */
 typedef struct osc_mapped {
     dn_key_t key;
-    uint8_t *base; /**< NULL: none was */
+    uint8_t *base; /**< NULL: no segment was mapped */
 } osc_mapped_t;
 
 struct osc_regions {
-    osc_table_t table;
-    dn_segment_t *segment[REGIONS]; /**< made for a region; NULL: its memory was in one */
-    osc_mapped_t mapped[];          /**< by rank: the last one */
+    osc_table_t table;              /**< of this process */
+    dn_segment_t *segment[REGIONS]; /**< registered for a region; NULL: its memory is in another segment */
+    osc_mapped_t mapped[];          /**< by rank: the segment that was mapped last */
 };
 
 uint64_t ompi_osc_dimmnet_regions_bytes(void)
@@ -41,13 +43,13 @@ uint64_t ompi_osc_dimmnet_regions_bytes(void)
     return sizeof(osc_table_t);
 }
 
-/** The mirror in a block. */
+/** The mirror of a table, in a block. */
 static osc_table_t *mirror_of(const osc_module_t *module, dn_rma_control_t *control)
 {
     return (osc_table_t *) (void *) &control->notes[module->rma.size];
 }
 
-/** Does a region have all of these bytes, and its segment all of the region's? */
+/** Does a region have all of these bytes, and does its segment have all bytes of the region? */
 static bool region_holds(const dn_rma_region_t *region, uint64_t at, uint64_t len)
 {
     const uint64_t off = at - region->base;
@@ -57,7 +59,7 @@ static bool region_holds(const dn_rma_region_t *region, uint64_t at, uint64_t le
                || (region->roff <= region->key.len && region->len <= region->key.len - region->roff));
 }
 
-/** Copy an entry once, word by word: what is checked afterwards is what is used. */
+/** Copy an entry, each word once. The caller checks and uses the copy only. */
 static void copy_entry(dn_rma_region_t *region, const dn_rma_region_t *entry)
 {
     uint64_t *to = (uint64_t *) (void *) region;
@@ -65,12 +67,12 @@ static void copy_entry(dn_rma_region_t *region, const dn_rma_region_t *entry)
 
     _Static_assert(0 == sizeof(*region) % sizeof(*to), "an entry is whole words");
     for (size_t i = 0; i < sizeof(*region) / sizeof(*to); i++) {
-        /* No order: look_up_at_rest() looks at the version before and after. */
+        /* No order is needed here: look_up_at_rest() reads the version before and after. */
         to[i] = dn_load_relaxed(&from[i]);
     }
 }
 
-/** @return OMPI_ERR_RMA_RANGE: no region has all of these bytes. */
+/** Find the region that has all of these bytes. @return OMPI_ERR_RMA_RANGE: there is none. */
 static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, dn_rma_region_t *region)
 {
     const uint64_t count = dn_load_acquire(&table->count);
@@ -87,14 +89,14 @@ static int look_up(const osc_table_t *table, uint64_t at, uint64_t len, dn_rma_r
     return OMPI_ERR_RMA_RANGE;
 }
 
-/** The same, unless the owner changes the table meanwhile. @return false: it did. */
+/** As look_up(). @return false: the owner has changed the table meanwhile, and *rc says nothing. */
 static bool look_up_at_rest(const osc_table_t *table, uint64_t at, uint64_t len, dn_rma_region_t *region,
                             int *rc)
 {
     const uint64_t version = dn_load_acquire(&table->version);
 
     *rc = look_up(table, at, len, region);
-    /* What was read must not have been read after the version is looked at again. */
+    /* The fence keeps the loads of look_up() before the second load of the version. */
     dn_fence_acquire();
     return 0 == version % 2 && version == dn_load_acquire(&table->version);
 }
@@ -105,7 +107,7 @@ int ompi_osc_dimmnet_own_region(const dn_rma_win_t *win, uint64_t at, uint64_t l
     unsigned polls = 0;
     int rc;
 
-    /* Another thread attaches, and needs nobody for it. */
+    /* Meanwhile another thread attaches or detaches. It waits for no other thread. */
     while (!look_up_at_rest(&module->regions->table, at, len, region, &rc)) {
         dn_rma_pause(&polls);
     }
@@ -146,7 +148,7 @@ uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const dn
     if (NULL == module->rma.target[target].control) {
         return NULL;
     }
-    /* Another thread may want a region of another segment. */
+    /* Under the lock: another thread may want a region of another segment. */
     OPAL_THREAD_LOCK(&module->lock);
     bool mapped = NULL != last->base && last->key.sid == region->key.sid
                   && last->key.generation == region->key.generation && last->key.len == region->key.len;
@@ -162,11 +164,11 @@ uint8_t *ompi_osc_dimmnet_region_here(osc_module_t *module, int target, const dn
     return here;
 }
 
-/** Begin a change of a table to version @p next, which is odd. Under the module's lock. */
+/** Begin a change of a table: its version becomes @p next, which is odd. Under the module's lock. */
 static void begin_change(osc_table_t *table, uint64_t next)
 {
     dn_store_relaxed(&table->version, next);
-    /* Pairs with the fence in look_up_at_rest(): who reads a word of the change sees this version, or a later one. */
+    /* Pairs with the fence in look_up_at_rest(): a reader that reads a word of the change then reads this version, or a later one. */
     dn_fence_release();
 }
 
@@ -187,7 +189,7 @@ static void set_entry(osc_module_t *module, uint64_t i, const dn_rma_region_t *r
             dn_store_relaxed(&to[word], from[word]);
         }
         dn_store_relaxed(&tables[k]->count, count);
-        /* Pairs with the first load in look_up_at_rest(). */
+        /* Pairs with the first load in look_up_at_rest(): a reader of this version sees the whole change. */
         dn_store_release(&tables[k]->version, version + 2);
     }
 }
@@ -228,7 +230,7 @@ int ompi_osc_dimmnet_attach(ompi_win_t *win, void *base, size_t len)
     return OMPI_SUCCESS;
 }
 
-/** Take an entry out of the own table. */
+/** Take an entry out of the own table and its mirror. Under the module's lock. */
 static void dynamic_drop(osc_module_t *module, uint64_t i)
 {
     static const dn_rma_region_t none;

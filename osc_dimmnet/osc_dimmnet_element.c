@@ -56,7 +56,7 @@ bool ompi_osc_dimmnet_is_defined(uint32_t op, ompi_datatype_t *basic)
 {
     char *why = NULL;
 
-    /* Datatypes of Fortran that this Open MPI was built without have a number behind the end of its map. */
+    /* A datatype of Fortran that this Open MPI was built without has a number behind the end of the map. */
     if (DN_ACC_OPS <= op || sizeof(ompi_op_ddt_map) / sizeof(ompi_op_ddt_map[0]) <= (size_t) basic->id) {
         return false;
     }

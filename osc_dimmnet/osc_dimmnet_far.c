@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_far.c
- * Operations where the target's memory is not mapped: MPI's requests and datatypes for dn_rma.h.
+ * Operations on far targets: MPI's requests and datatypes for dn_rma.h.
  */
 #include "dn_config.h"
 
@@ -42,7 +42,7 @@ static ompi_request_t *request_new(ompi_win_t *win)
 /** @name Tasks */
 /** @{ */
 
-/** dn_rma_task_t::end. */
+/** dn_rma_task_t::end: free the task, and complete its request. */
 static void task_end(dn_rma_task_t *super, dn_status_t status)
 {
     osc_task_t *task = (osc_task_t *) super;
@@ -61,7 +61,7 @@ static void task_end(dn_rma_task_t *super, dn_status_t status)
     free(task);
 }
 
-/** A task that counts as pending, with a request if one is wanted. @return NULL: no memory. */
+/** Begin a task. @param[out] request  The task's request; NULL: no request is wanted. @return NULL: no memory. */
 static osc_task_t *task_new(osc_module_t *module, int target, ompi_request_t **request)
 {
     osc_task_t *task = calloc(1, sizeof(*task));
@@ -83,7 +83,8 @@ static osc_task_t *task_new(osc_module_t *module, int target, ompi_request_t **r
     return task;
 }
 
-/** The call fails whose task has ended, or ends by itself: the user gets MPI_REQUEST_NULL. NULL: there is no request. */
+/** Free the request of a call that fails: the user gets MPI_REQUEST_NULL. The task has ended, or ends soon.
+ * @param[in,out] request  NULL: there is no request. */
 static void request_drop(ompi_request_t **request)
 {
     dn_rma_wait_t wait = {.polls = 0};
@@ -91,14 +92,14 @@ static void request_drop(ompi_request_t **request)
     if (NULL == request) {
         return;
     }
-    /* The thread that makes progress may still look at an answer. */
+    /* The thread that makes progress may still work on an answer. */
     while (!REQUEST_COMPLETE(*request)) {
         osc_wait(&wait);
     }
     (void) ompi_request_free(request);
 }
 
-/** Keep a datatype that is in use. */
+/** Hold a datatype until the task ends. */
 static void far_keep(osc_task_t *task, int i, ompi_datatype_t *type)
 {
     OBJ_RETAIN(type);
@@ -106,7 +107,7 @@ static void far_keep(osc_task_t *task, int i, ompi_datatype_t *type)
 }
 /** @} */
 
-/** The memory of a side, or its place in a window. @return false: its datatype has no program. */
+/** Translate a side for dn_rma.h. @return false: its datatype has no program. */
 static bool find_memory(const osc_side_t *side, dn_rma_side_t *memory)
 {
     if (osc_side_contiguous(side)) {
@@ -137,11 +138,11 @@ bool ompi_osc_dimmnet_span(const osc_side_t *side, dn_prog_span_t *span)
     return NULL != prog && DN_OK == dn_prog_span(&use, span);
 }
 
-/** Where a far side of an operation is. */
+/** Where the side of an operation is that lies in the window of a far target. */
 typedef struct osc_place {
-    uint8_t *here; /**< in the address space of this process; NULL: not there */
-    dn_key_t key;
-    uint64_t roff; /**< of the displacement's address */
+    uint8_t *here; /**< the displacement's address here; NULL: not mapped here */
+    dn_key_t key;  /**< of its segment */
+    uint64_t roff; /**< bytes from the start of the segment to the displacement */
 } osc_place_t;
 
 static int find_place(osc_module_t *module, int target, const osc_side_t *there, osc_place_t *place)
@@ -171,7 +172,7 @@ static int find_place(osc_module_t *module, int target, const osc_side_t *there,
     return rc;
 }
 
-/** Copy between two sides that are both here. */
+/** Copy between two sides that are both mapped here. */
 static int copy_here(const osc_side_t *to, const osc_side_t *from)
 {
     dn_prog_cursor_t write, read;
@@ -183,7 +184,7 @@ static int copy_here(const osc_side_t *to, const osc_side_t *from)
     return OMPI_SUCCESS;
 }
 
-/** Does a target compute maybe, while it is waited for? In a fence it waits, too. */
+/** May the target compute while this process waits for it? In an epoch of a fence the target waits, too. */
 static bool may_compute(const osc_module_t *module, int target)
 {
     return 0 != ((module->epochs | module->target[target].epochs) & (OSC_PASSIVE | OSC_START));
@@ -232,7 +233,7 @@ static int far_transfer(osc_module_t *module, int target, const osc_side_t *orig
     }
     const dn_status_t status = dn_rma_transfer(&task->super, &xfer, write);
     if (DN_OK != status) {
-        /* The call says what is wrong, not the next flush. */
+        /* The task ends without an error: this call returns the error, not the next flush. */
         dn_rma_task_end(&task->super, DN_OK);
         request_drop(request);
     }
@@ -286,7 +287,7 @@ int ompi_osc_dimmnet_far_accumulate(osc_module_t *module, int target, const osc_
         return OMPI_ERR_NOT_SUPPORTED;
     }
     if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
-        /* So that a wrong address is an error here, and not at the target. */
+        /* The region is looked up only so that a wrong address is an error of this call. */
         rc = ompi_osc_dimmnet_region(module, target, (uintptr_t) there->buf + (uint64_t) span.low,
                                      (uint64_t) (span.high - span.low), &region);
     }
@@ -317,7 +318,8 @@ int ompi_osc_dimmnet_settle(osc_module_t *module, int target)
 {
     int rc = OMPI_SUCCESS;
 
-    /* Also when nothing is pending: others may need this process, which polls memory of its own, say. */
+    /* Progress is made also when nothing is pending: a program may flush while it polls its memory, and other processes may need this
+     * process. */
     dn_ompi_progress_once();
     if (-1 != target) {
         dn_rma_batch_start(&module->rma, target, may_compute(module, target));

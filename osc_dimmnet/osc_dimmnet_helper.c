@@ -5,9 +5,9 @@
 /** @file osc_dimmnet_helper.c
  * Progress for windows whose messages are served here, and a helper thread that makes progress while the program computes.
  *
- * The thread does what the progress function of the windows does. So it also drives messages of BTL and MTL in the port: with its MCA
- * variable, all components lock as under MPI_THREAD_MULTIPLE. The thread polls while there is something to do, and sleeps longer and
- * longer while there is nothing. So on a core that both share, the program gets the time.
+ * The thread receives from the port, and then calls the progress function of the windows. So it also takes messages of PML, BTL and MTL from
+ * the port: with its MCA variable, all components lock as under MPI_THREAD_MULTIPLE. The thread polls while there is something to do, and
+ * sleeps longer and longer while there is nothing. So on a core that both share, the program gets the time.
  */
 #include "dn_config.h"
 
@@ -21,29 +21,29 @@
 
 #include "ompi/runtime/mpiruntime.h"
 
-/** Polls in vain before it sleeps: the next request of an origin comes soon after the answer to the last. */
+/** Polls in vain before the thread sleeps: the next request of an origin comes soon after the answer to the last one. */
 #define POLLS 200u
 
-/** First and longest sleep. An origin waits for the longest once; 1000 wakings a second are about 0.3 % of a core. */
+/** The first and the longest sleep. An origin waits for the longest sleep at most once. 1000 wakings a second take about 0.3 % of a core. */
 #define SLEEP_MIN_NS 20000
 #define SLEEP_MAX_NS 1000000
 
 static struct {
     pthread_t thread;
     bool runs;
-    uint32_t stop; /**< not 0: it has to end */
+    uint32_t stop; /**< not 0: the thread has to end */
 } helper;
 
-static int windows; /**< for which progress is made */
+static int windows; /**< number of windows for which progress is made; under windows_lock */
 static opal_mutex_t windows_lock = OPAL_MUTEX_STATIC_INIT;
 
-/** dn_ompi_progress_fn_t, while there are windows with far targets. */
+/** dn_ompi_progress_fn_t. It is added while there are windows that are served here. */
 static int helper_advance(void)
 {
     return dn_rma_advance(&mca_osc_dimmnet_component.rma);
 }
 
-/** Wait for something to do. @param[in,out] idle  Polls in vain; 0 after one that was not. */
+/** Wait for something to do. @param[in,out] idle  Polls in vain, back to back. */
 static void helper_rest(unsigned *idle)
 {
     struct timespec time = {.tv_nsec = SLEEP_MIN_NS};
@@ -57,15 +57,16 @@ static void helper_rest(unsigned *idle)
     }
     if (SLEEP_MAX_NS < time.tv_nsec) {
         time.tv_nsec = SLEEP_MAX_NS;
-        *idle = POLLS + 8; /* long enough, and no overflow */
+        *idle = POLLS + 8; /* this gives the longest sleep again, and the count does not overflow */
     }
     (void) nanosleep(&time, NULL);
 }
 
-/** A program that finalizes with windows serves them by itself, while all that this thread uses goes away. */
+/** Does the thread go on? Once MPI_Finalize has begun it does not: all that the thread uses is closed then. A program that finalizes with
+ * windows serves them itself. */
 static bool is_wanted(void)
 {
-    /* Pairs with the store in helper_stop(); nothing is handed over by it. */
+    /* Pairs with the store in helper_stop(). No data is passed by this word, so no order is needed. */
     return 0 == dn_load_relaxed(&helper.stop) && OMPI_MPI_STATE_FINALIZE_STARTED > ompi_mpi_state;
 }
 
@@ -74,7 +75,7 @@ static void *helper_main(void *arg)
     unsigned idle = 0;
 
     while (is_wanted()) {
-        /* With what comes by the port. */
+        /* Messages come by the port. */
         const int events = dn_progress(mca_osc_dimmnet_component.port);
 
         if (0 < events + helper_advance()) {
@@ -94,7 +95,7 @@ static void helper_start(void)
         return;
     }
     helper.stop = 0;
-    /* Signals are the program's, in its own threads. */
+    /* The thread takes no signals: the program's own threads do. */
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&helper.thread, NULL, helper_main, NULL);
@@ -130,7 +131,7 @@ void ompi_osc_dimmnet_count_windows(int more)
     opal_mutex_unlock(&windows_lock);
 }
 
-/** @name What dn_rma.h asks for: dn_rma_config_t */
+/** @name The functions of dn_rma_config_t */
 /** @{ */
 static void wait_more(uint64_t *state)
 {
@@ -178,7 +179,7 @@ int ompi_osc_dimmnet_rma_open(void)
 
 void ompi_osc_dimmnet_rma_close(void)
 {
-    /* Windows may be left that nobody has freed. */
+    /* The program may not have freed all windows. */
     helper_stop();
     dn_ompi_serve(-windows);
     windows = 0;

@@ -3,28 +3,28 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_move.c
- * Put and get: copies between the origin's memory and the target's, which is mapped here.
+ * Put and get: copies between the memory of the origin and the memory of the target, which is mapped here.
  */
 #include "dn_config.h"
 
 #include "osc_dimmnet.h"
 
-/** Bytes from which a call for the copy is worth it: what does not come from this core's caches. */
+/** From so many bytes on, dn_copy() is faster than memcpy() for bytes that are not in this core's caches. */
 #define COPY_MIN 128
 
 /**
- * Bytes from which memcpy() is worth more: its string instruction writes whole lines without having them read first. At
- * L = 60 ns perf/dn_rma put_bw, 64 KiB: 87 GB/s by dn_copy(), 110 by memcpy(); below 32 KiB it is the other way round.
+ * From so many bytes on, memcpy() is faster than dn_copy(): its string instruction writes whole lines without reading them first. At
+ * L = 60 ns perf/dn_rma put_bw, 64 KiB: 87 GB/s by dn_copy(), 110 GB/s by memcpy(). Below 32 KiB dn_copy() is faster.
  */
 #define COPY_MAX (32u << 10)
 
 /**
- * Bytes of one call of memcpy(): where they are more than a core's second cache holds, that of Debian 12 leaves its string
- * instruction for moves on processors of AMD. perf/dn_rma, 1 MiB, gets at L = 60 ns: 53 GB/s in one call, 66 in eight.
+ * The most bytes of one call of memcpy(). On processors of AMD, memcpy() of Debian 12 does not use its string instruction for more bytes
+ * than a core's second cache holds. perf/dn_rma, 1 MiB, gets at L = 60 ns: 53 GB/s in one call, 66 GB/s in eight calls.
  */
 #define COPY_PIECE (128u << 10)
 
-/** Copy bytes that lie together. One word in one store: who polls for it sees all of it at once. */
+/** Copy bytes that lie together. A word of 8 bytes is copied by one store, so that a process that polls it never sees a part of it. */
 static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
 {
     uint64_t word;
@@ -44,7 +44,7 @@ static inline void copy_bytes(uint8_t *to, const uint8_t *from, uint64_t len)
     }
 }
 
-/** Copy between layouts, of which one has gaps. */
+/** Copy between two sides, of which one has gaps. */
 static int __attribute__((noinline)) copy_blocks(const osc_side_t *to, const osc_side_t *from)
 {
     dn_prog_cursor_t write, read;

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_passive.c
- * Passive target: locks, flushes.
+ * Passive target: locks and flushes.
  */
 #include "dn_config.h"
 
@@ -38,7 +38,7 @@ int ompi_osc_dimmnet_lock(int type, int target, int assert, ompi_win_t *win)
     } else {
         module->epochs &= ~(unsigned) OSC_FENCE;
         module->locks++;
-        /* From here on it is taken, for other threads too, though nobody may use it yet. */
+        /* From here on other threads find the target locked, although this process does not hold the lock yet. */
         to->epochs = epoch;
     }
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -67,7 +67,7 @@ int ompi_osc_dimmnet_unlock(int target, ompi_win_t *win)
     return rc;
 }
 
-/** Give back the shared locks of ranks 0 .. @p count - 1, and end their epoch. */
+/** Give back the shared locks of ranks 0 .. @p count - 1, and end the epoch of all targets. */
 static void close_locks(osc_module_t *module, int count)
 {
     for (int rank = 0; rank < count; rank++) {
@@ -94,8 +94,8 @@ int ompi_osc_dimmnet_lock_all(int assert, ompi_win_t *win)
     if (OMPI_SUCCESS != rc || OSC_UNCHECKED == epoch) {
         return rc;
     }
-    /* One after the other, in the same order everywhere: two that ask for all at once may each hold what an exclusive
-     * waiter keeps from the other. */
+    /* The locks are taken one after the other, in the same order in all processes. Otherwise two processes might each hold a lock that
+     * an exclusive waiter keeps from the other. */
     for (int rank = 0; OMPI_SUCCESS == rc && rank < module->rma.size; rank++) {
         rc = osc_error(dn_rma_lock(&module->rma, rank, false));
         if (OMPI_SUCCESS != rc) {
@@ -131,7 +131,7 @@ int ompi_osc_dimmnet_flush(int target, ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
 
-    /* Nobody has looked at it, as MPI_Win_flush() and MPI_Win_flush_local() of Open MPI 4.1 do not. */
+    /* MPI_Win_flush() and MPI_Win_flush_local() of Open MPI 4.1 do not check the rank. */
     if (OPAL_UNLIKELY((unsigned) target >= (unsigned) module->rma.size)) {
         return MPI_PROC_NULL == target ? OMPI_SUCCESS : MPI_ERR_RANK;
     }

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_peer.c
- * The port, and the peers that windows have brought together.
+ * The port, and the peers of windows.
  *
  * The port is opened for the first window, or the first MPI_Alloc_mem, unless another component has opened it.
  */
@@ -11,6 +11,7 @@
 
 #include "osc_dimmnet.h"
 
+/** The key of a process in osc_component_t::peers. */
 static uint64_t key_of(const ompi_communicator_t *comm, int rank)
 {
     const ompi_proc_t *proc = ompi_comm_peer_lookup((ompi_communicator_t *) (uintptr_t) comm, rank);
@@ -28,7 +29,7 @@ dn_peer_t *ompi_osc_dimmnet_peer(ompi_communicator_t *comm, int rank)
     return peer;
 }
 
-/** Connect to a process unless it is known, as processes of an earlier window are. */
+/** Connect to a process, unless an earlier window has connected to it. */
 static bool peer_connect(ompi_communicator_t *comm, int rank)
 {
     osc_component_t *component = &mca_osc_dimmnet_component;
@@ -49,7 +50,8 @@ static bool peer_connect(ompi_communicator_t *comm, int rank)
     return OPAL_SUCCESS == rc;
 }
 
-/** Connect to all; each of them has told its address. Others do the same meanwhile. @return whether this process could. */
+/** Connect to all processes of a communicator. All of them have told their addresses, and do the same meanwhile. @return whether this
+ * process could connect to all. */
 static bool connect_all(ompi_communicator_t *comm)
 {
     bool good = true;
@@ -60,7 +62,7 @@ static bool connect_all(ompi_communicator_t *comm)
     return good;
 }
 
-/** Do others find what this process allocates? It finds out for itself: the first segment tells. */
+/** Can other processes map what this process allocates? This process tries to map a segment of its own. */
 static bool has_mapped_memory(void)
 {
     osc_component_t *component = &mca_osc_dimmnet_component;
@@ -90,7 +92,7 @@ bool ompi_osc_dimmnet_port_ready(void)
     osc_component_t *component = &mca_osc_dimmnet_component;
     bool good;
 
-    /* Nobody goes on with a port of which not all is known. */
+    /* Under the lock: no thread goes on before all below is done. */
     opal_mutex_lock(&component->open_lock);
     if (NULL == component->port && !component->failed) {
         component->failed = dn_ompi_params_refused(DN_PARAM_OSC)
@@ -127,7 +129,7 @@ enum osc_reached ompi_osc_dimmnet_reached(ompi_communicator_t *comm)
         dn_peer_attr_t attr;
 
         if (DN_ERR_UNREACH == dn_flush(peer)) {
-            /* Lost for good, also where it is still there: nobody would tell the new window. */
+            /* The peer counts as lost for ever, even if its process lives: the new window would not be told of its loss. */
             return OSC_NOT_ALL;
         }
         dn_peer_attr(peer, &attr);
@@ -145,7 +147,7 @@ enum osc_reached ompi_osc_dimmnet_reach(ompi_communicator_t *comm)
     int mine[3] = {able, known, known ? ompi_osc_dimmnet_reached(comm) : OSC_ALL_MAPPED};
     int all[3];
 
-    /* Whoever is able has a port, and has told its address, when all have come here. */
+    /* When all processes have come here, each process that is able has a port, and has told its address. */
     if (OMPI_SUCCESS
             != comm->c_coll->coll_allreduce(mine, all, 3, MPI_INT, MPI_MIN, comm,
                                             comm->c_coll->coll_allreduce_module)

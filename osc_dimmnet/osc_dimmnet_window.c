@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file osc_dimmnet_window.c
- * Windows are made and freed, and their attributes.
+ * Windows: they are made and freed here. Their attributes.
  */
 #include "dn_config.h"
 
@@ -15,20 +15,20 @@
 #include "opal/util/info.h"
 #include "opal/util/info_subscriber.h"
 
-/** Windows of a page and more begin with one. */
+/** Window memory of a page or more begins at a page. */
 #define PAGE 4096u
 
 /** What each process tells the others of a new window. */
 typedef struct osc_offer {
-    dn_key_t key; /**< of the segment that its block is in */
-    uint64_t off; /**< of the block in it */
-    uint64_t size;
-    int64_t unit;
-    uint32_t good;       /**< 0: it has no memory for its part */
-    uint32_t mapped;     /**< not 0: the user's memory is in an allocated segment */
+    dn_key_t key;        /**< of the segment that its block is in */
+    uint64_t off;        /**< bytes from the start of that segment to the block */
+    uint64_t size;       /**< bytes of its window memory */
+    int64_t unit;        /**< bytes of one step of a displacement */
+    uint32_t good;       /**< 0: the process has no memory for its part */
+    uint32_t mapped;     /**< not 0: the user's memory is in a segment that dimmnet has allocated */
     dn_key_t memory_key; /**< of the segment that the user's memory is in */
-    uint64_t memory_off;
-    uint64_t window; /**< handle by which messages name the window */
+    uint64_t memory_off; /**< bytes from the start of that segment to the user's memory */
+    uint64_t window;     /**< handle by which messages name the window */
 } osc_offer_t;
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
@@ -36,6 +36,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
+/** Bytes of the control part of a block, with the mirror of the table of regions. */
 static uint64_t control_bytes(const osc_module_t *module)
 {
     const uint64_t regions = MPI_WIN_FLAVOR_DYNAMIC == module->flavor ? ompi_osc_dimmnet_regions_bytes() : 0;
@@ -43,25 +44,25 @@ static uint64_t control_bytes(const osc_module_t *module)
     return dn_rma_control_bytes(module->rma.size) + regions;
 }
 
-/** Windows of memory that others cannot count on mapping. */
+/** Is the window memory the user's own? Other processes may not be able to map it. */
 static bool is_users(const osc_module_t *module)
 {
     return MPI_WIN_FLAVOR_CREATE == module->flavor || MPI_WIN_FLAVOR_DYNAMIC == module->flavor;
 }
 
-/** Where the memory of a window begins in a block. Small windows share pages with the control part. */
+/** Where window memory begins in a block. Memory of less than a page shares pages with the control part. */
 static uint64_t memory_off(const osc_module_t *module, uint64_t bytes)
 {
     return round_up(control_bytes(module), PAGE <= bytes ? PAGE : DN_RMA_LINE);
 }
 
-/** One process has the memory of all, side by side. */
+/** Does rank 0 have the memory of all ranks, side by side? */
 static bool has_one_owner(const osc_module_t *module)
 {
     return MPI_WIN_FLAVOR_SHARED == module->flavor && !module->noncontig;
 }
 
-/** Bytes of all windows. */
+/** Bytes of window memory of all ranks. */
 static uint64_t total_bytes(const osc_module_t *module)
 {
     uint64_t total = 0;
@@ -81,13 +82,13 @@ static uint64_t bytes_of(const osc_module_t *module, int rank)
     return is_users(module) ? 0 : module->target[rank].size;
 }
 
-/** A piece of a segment of a rank, in the address space of this process; NULL: not there. */
+/** Map a piece of a segment of a rank. @return its address in this process; NULL: it cannot be mapped. */
 static uint8_t *window_map(const osc_module_t *module, int rank, const dn_key_t *key, uint64_t off,
                            uint64_t len)
 {
     void *base;
 
-    /* What the rank says of itself: the mapping is of the key's length, as dn_segment_map() has checked. */
+    /* The rank has told offset and length, so they are checked here. dn_segment_map() checks that the segment has the key's length. */
     if (off > key->len || len > key->len - off
         || DN_OK != dn_segment_map(ompi_osc_dimmnet_peer(module->comm, rank), key, &base)) {
         return NULL;
@@ -95,7 +96,7 @@ static uint8_t *window_map(const osc_module_t *module, int rank, const dn_key_t 
     return (uint8_t *) base + off;
 }
 
-/** The block of a rank. */
+/** The block of a rank in this process; NULL: it cannot be mapped. */
 static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t *offer)
 {
     const uint64_t bytes = bytes_of(module, rank);
@@ -105,7 +106,8 @@ static uint8_t *block_of(const osc_module_t *module, int rank, const osc_offer_t
                : window_map(module, rank, &offer->key, offer->off, memory_off(module, bytes) + bytes);
 }
 
-/** The window of a rank whose block is here. */
+/** The window memory of a rank in this process; NULL: not mapped, or a dynamic window. The block of the rank is mapped here.
+ * @param[in] users  The user's own memory of this process. */
 static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_t *offer, uint8_t *block,
                           uint8_t *users)
 {
@@ -122,7 +124,7 @@ static uint8_t *window_of(const osc_module_t *module, int rank, const osc_offer_
                               : window_map(module, rank, &offer->memory_key, offer->memory_off, offer->size);
 }
 
-/** What messages and transfers to a rank need. */
+/** Fill in what messages and transfers to a far rank need. */
 static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
 {
     dn_rma_far_t *far = &module->rma.far[rank];
@@ -137,7 +139,7 @@ static void place_far(osc_module_t *module, int rank, const osc_offer_t *offer)
     }
 }
 
-/** Find the windows of all. @return false: one cannot be mapped, but must be. */
+/** Find the window memory of all ranks. @return false: memory cannot be mapped that must be. */
 static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8_t *users)
 {
     const osc_target_t *own = &module->target[module->rma.rank];
@@ -163,7 +165,7 @@ static bool place_targets(osc_module_t *module, const osc_offer_t *offers, uint8
             place_far(module, rank, &offers[rank]);
         }
         if (MPI_WIN_FLAVOR_DYNAMIC == module->flavor) {
-            /* Displacements are addresses; which of them are legal is up to the table of regions. */
+            /* Displacements are addresses. The table of regions says which of them are legal. */
             target->size = UINT64_MAX;
             target->unit = 1;
         }
@@ -180,7 +182,7 @@ static int window_gather(const osc_module_t *module, const void *mine, void *all
                                                 module->comm->c_coll->coll_allgather_module);
 }
 
-/** Whether all processes say yes; also, all of them have come here. */
+/** Do all processes say yes? When this returns, all of them have come here. */
 static bool window_agree(const osc_module_t *module, bool mine)
 {
     int good = mine;
@@ -192,7 +194,7 @@ static bool window_agree(const osc_module_t *module, bool mine)
            && 0 != all;
 }
 
-/** What others need to reach the user's own memory. */
+/** Fill in what other processes need to reach the user's own memory. @return false: it cannot be registered. */
 static bool offer_users(osc_module_t *module, void *users, osc_offer_t *mine)
 {
     if (MPI_WIN_FLAVOR_CREATE != module->flavor) {
@@ -213,7 +215,7 @@ static bool offer_users(osc_module_t *module, void *users, osc_offer_t *mine)
     return true;
 }
 
-/** Have room for far targets, where there may be some. Messages of theirs may come from here on. */
+/** Make room for far targets, if there may be any. From here on they may send messages. @return false: no memory. */
 static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mine)
 {
     if (!is_users(module) && OSC_ALL_MAPPED == how) {
@@ -233,7 +235,7 @@ static bool meet_far(osc_module_t *module, enum osc_reached how, osc_offer_t *mi
     return true;
 }
 
-/** What is counted begins at dn_first(). */
+/** Set up the control part of the own block. All counters begin at dn_first(). */
 static void begin_to_count(osc_module_t *module)
 {
     const uint32_t first = dn_first(mca_osc_dimmnet_component.port);
@@ -254,14 +256,14 @@ static bool alloc_memory(uint64_t len, dn_piece_t *piece)
     return taken;
 }
 
-/** Collective: memory of each process, known to all. */
+/** Collective: each process gets memory, and tells all others where it is. */
 static int share_memory(osc_module_t *module, void *users, enum osc_reached how, osc_offer_t *mine,
                         osc_offer_t *offers)
 {
     int rc;
 
     if (has_one_owner(module)) {
-        /* The owner has to know the sizes before it offers. */
+        /* The owner of the memory has to know all sizes before it allocates. */
         uint64_t *sizes = calloc((size_t) module->rma.size, sizeof(*sizes));
 
         if (!window_agree(module, NULL != sizes)) {
@@ -296,7 +298,7 @@ static int share_memory(osc_module_t *module, void *users, enum osc_reached how,
     return rc;
 }
 
-/** @name What MPI_Win_get_info() shows: what holds, not what was asked for
+/** @name The values that MPI_Win_get_info() shows: those that hold, not those that the user asked for
  *
  * Each is an opal_key_interest_callback_t.
  */
@@ -353,7 +355,7 @@ static dn_ompi_info_char_t *info_same_unit(opal_infosubscriber_t *object, dn_omp
     return true_or_false(same);
 }
 
-/** Accumulates take effect in the order of the calls, whatever is asked for. */
+/** Accumulates take effect in the order of the calls, whatever order the user asks for. */
 static dn_ompi_info_char_t *info_ordering(opal_infosubscriber_t *object, dn_ompi_info_char_t *key,
                                           dn_ompi_info_char_t *value)
 {
@@ -391,7 +393,7 @@ static void window_subscribe(ompi_win_t *win)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) - !shared; i++) {
         char *key = (char *) (uintptr_t) keys[i].key;
 
-        /* What is handed over here is shown when the user gave no value, whatever the callback says of it. */
+        /* If the user gives no value, Open MPI shows the value that is passed here, whatever the callback returns. */
         (void) opal_infosubscribe_subscribe(
             &win->super, key, keys[i].tell(&win->super, key, (char *) (uintptr_t) keys[i].standard),
             keys[i].tell);
@@ -422,7 +424,7 @@ static void module_free(osc_module_t *module)
     free(module);
 }
 
-/** What a process has for itself of a new window. */
+/** Make the part of a new window that a process needs for itself. @return NULL: no memory. */
 static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
     osc_module_t *module = calloc(1, sizeof(*module));
@@ -460,7 +462,7 @@ static osc_module_t *module_make(ompi_communicator_t *comm, opal_info_t *info, i
 int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, dn_ompi_unit_t disp_unit,
                                  ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
-    /* Of the other kinds of window nothing is there yet. */
+    /* Windows of other flavours have no memory yet. */
     void *users = MPI_WIN_FLAVOR_CREATE == flavor ? *base : NULL;
     osc_offer_t mine = {.size = size, .unit = disp_unit};
     osc_module_t *module = module_make(comm, info, flavor);
@@ -469,7 +471,7 @@ int ompi_osc_dimmnet_window_make(ompi_win_t *win, void **base, size_t size, dn_o
     int all[2] = {0, 0};
     int rc;
 
-    /* As below, but there may be no module here. */
+    /* As window_agree(), but this process may have no module. */
     rc = comm->c_coll->coll_allreduce(good, all, 2, MPI_INT, MPI_MIN, comm,
                                       comm->c_coll->coll_allreduce_module);
     if (OMPI_SUCCESS == rc && 0 == all[0]) {
@@ -507,9 +509,9 @@ int ompi_osc_dimmnet_free(ompi_win_t *win)
 {
     osc_module_t *module = osc_module(win);
 
-    /* What nobody has synchronised with: it is complete all the same, or has failed, before the window goes. */
+    /* The program may not have synchronised with its last operations. They are completed, or fail, before the window is freed. */
     (void) osc_settle(module, -1);
-    /* Others may still write here until they come to the same place. */
+    /* Other processes may still write here until they come to this barrier, too. */
     int rc = module->comm->c_coll->coll_barrier(module->comm, module->comm->c_coll->coll_barrier_module);
 
     module_free(module);
@@ -526,7 +528,7 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, dn_om
         return OMPI_ERR_RMA_FLAVOR;
     }
     if (MPI_PROC_NULL == rank) {
-        /* The first process with memory. */
+        /* The user asks for the first process with memory. */
         for (rank = 0; rank < module->rma.size && 0 == module->target[rank].size; rank++) {
         }
     }
@@ -537,7 +539,7 @@ int ompi_osc_dimmnet_shared_query(ompi_win_t *win, int rank, size_t *size, dn_om
     } else {
         *size = module->target[rank].size;
         *disp_unit = (dn_ompi_unit_t) module->target[rank].unit;
-        /* Who gave no bytes has no address, as in other implementations. */
+        /* A process with 0 bytes has no address, as in other implementations. */
         *(void **) baseptr = 0 == *size ? NULL : module->target[rank].base;
     }
     return OMPI_SUCCESS;
