@@ -48,33 +48,33 @@
 #include "opal/mca/btl/btl.h"
 #include "opal/runtime/opal_progress.h"
 
-/** Bytes up to which lines are faster than areas (perf/dn_coll, 2 ranks: 128 B in 0.13 us, through areas the same;
- * 256 B in 0.23 us, through areas 0.14 us). */
+/** Up to so many bytes, lines are faster than areas (perf/dn_coll, 2 ranks: 128 B take 0.13 us in lines and in areas;
+ * 256 B take 0.23 us in lines, 0.14 us in areas). */
 #define COLL_LLCM_LINES_BEST 128
 
-/** Where processes share cores, areas also serve short broadcasts, reductions to one and scans, gathers, alltoalls with lengths, and
- * all reductions that are scattered: after so many of these, since for a few the set-up takes longer than it saves. A process that only gives, as the root of
- * a broadcast or the first of a scan, runs ahead by all that an area holds before it has to let others have its core (perf/dn_coll, bcast of 8 B, 8
- * ranks on 2 cores: 0.05 us, in lines 0.6 us). */
+/** Where processes share cores, areas also serve these collectives: short broadcasts, short reductions to one process, short scans, gathers,
+ * alltoalls with lengths, and all reductions that are scattered. Areas serve them after so many calls, since for a few calls the set-up takes
+ * longer than areas save. A process that only gives, such as the root of a broadcast, fills a whole area before it has to let other
+ * processes have its core (perf/dn_coll, bcast of 8 B, 8 ranks on 2 cores: 0.05 us in areas, 0.6 us in lines). */
 #define COLL_LLCM_FEW 16
 
-/** Bytes from which one message of ours is faster than an area, which is written and read: between two processes, each on its core
- * (perf/dn_coll, bcast, reduce, scan and exscan, 2 ranks). Messages of others may wait for a lost process for ever. */
+/** From so many bytes on, one message of dimmnet is faster than an area, between two processes that have a core each (perf/dn_coll, bcast,
+ * reduce, scan and exscan, 2 ranks). Messages of other transports are not used for this: they may wait for a lost process for ever. */
 #define COLL_LLCM_MESSAGE 4096
 
-/** What has become of a communicator's tree, or areas. */
+/** The state of a communicator's tree, or of its areas. */
 typedef enum coll_llcm_state {
     COLL_LLCM_NEW,    /**< nothing has been tried */
-    COLL_LLCM_BUSY,   /**< being set up: collectives called for that are not ours */
-    COLL_LLCM_READY,  /**< it is there */
-    COLL_LLCM_REFUSED /**< there will be none */
+    COLL_LLCM_BUSY,   /**< being set up: collectives that the set-up calls go to the replaced functions */
+    COLL_LLCM_READY,  /**< they can be used */
+    COLL_LLCM_REFUSED /**< the set-up has failed, and is not tried again */
 } coll_llcm_state_t;
 
-/** Who does a collective. */
+/** How a collective is done. */
 typedef enum coll_llcm_way {
     COLL_LLCM_BY_TREE,
     COLL_LLCM_BY_AREAS,
-    COLL_LLCM_BY_OTHERS /**< the function that was there before */
+    COLL_LLCM_BY_OTHERS /**< by the function that this module has replaced */
 } coll_llcm_way_t;
 
 typedef struct coll_llcm_request coll_llcm_request_t;
@@ -85,23 +85,23 @@ typedef struct coll_llcm_area coll_llcm_area_t;
 typedef struct coll_llcm_module {
     mca_coll_base_module_t super;
     dn_tree_t *tree; /**< NULL unless COLL_LLCM_READY */
-    /** Nonblocking operations of which not all are complete; 0: the tree is the caller's of the next collective. */
+    /** nonblocking operations that are not complete; while it is 0, the caller of the next collective has the tree to itself */
     uint64_t pending;
     dn_queue_t requests; /**< these operations, in the order of the calls */
     bool mapped; /**< lines come to this process without dn_progress(); another process may find otherwise */
-    bool spans_hosts; /**< the communicator has processes on several hosts: the same in all of them */
-    bool crowded;     /**< processes share cores: agreed on with the tree, or the areas */
-    uint8_t few;      /**< collectives that COLL_LLCM_FEW is about, up to so many */
-    uint64_t losses;  /**< of coll_llcm.losses, those looked at */
-    unsigned turns;   /**< of its nonblocking operations, in coll_llcm_advance() */
-    coll_llcm_state_t state;
-    mca_coll_base_comm_coll_t saved;  /**< functions that this module took the place of, retained */
-    struct ompi_communicator_t *comm; /**< whose module it is */
-    dn_peer_t **peer;                 /**< by rank: connected to for the tree; NULL: not */
-    int size;
-    size_t llcm_bytes;   /**< of the tree */
-    dn_tree_long_t *lng; /**< NULL unless area_state is COLL_LLCM_READY */
-    coll_llcm_area_t *area;
+    bool spans_hosts;        /**< the communicator has processes on several hosts: the same in all of them */
+    bool crowded;            /**< processes share cores: agreed on with the tree, or the areas */
+    uint8_t few;             /**< calls of the collectives of COLL_LLCM_FEW; counted up to COLL_LLCM_FEW */
+    uint64_t losses;         /**< coll_llcm.losses when coll_llcm_watch() last looked */
+    unsigned turns;          /**< of its nonblocking operations, in coll_llcm_advance() */
+    coll_llcm_state_t state; /**< of the tree */
+    mca_coll_base_comm_coll_t saved;  /**< the functions that this module has replaced; modules held */
+    struct ompi_communicator_t *comm; /**< whose module it is; NULL until a set-up */
+    dn_peer_t **peer;                 /**< by rank: a peer that the tree has a link to; else NULL */
+    int size;                         /**< elements of peer */
+    size_t llcm_bytes;                /**< bytes of LLCM that the tree takes */
+    dn_tree_long_t *lng;              /**< NULL unless area_state is COLL_LLCM_READY */
+    coll_llcm_area_t *area;           /**< the area of this process; NULL: none */
     coll_llcm_state_t area_state;
 } coll_llcm_module_t;
 
@@ -125,24 +125,23 @@ typedef enum coll_llcm_kind {
 /** A nonblocking operation; a persistent one is such an operation each time that it is started. */
 struct coll_llcm_request {
     ompi_coll_base_nbc_request_t super; /**< Open MPI notes there what it retains */
-    dn_queue_item_t item; /**< in coll_llcm_module_t::requests, then among those to be completed */
-    coll_llcm_module_t
-        *module; /**< of the communicator; of a persistent one, its own (coll_llcm_module_beside()) */
+    dn_queue_item_t item; /**< in coll_llcm_module_t::requests, then in a list of complete operations */
+    /** of the communicator; a persistent request has a module of its own (coll_llcm_module_beside()) */
+    coll_llcm_module_t *module;
     coll_llcm_kind_t kind;
-    const void *in; /**< of a reduction, as what follows */
-    void *out;      /**< of a broadcast: the buffer */
+    const void *in; /**< data of a reduction */
+    void *out;      /**< result of a reduction; buffer of a broadcast */
     size_t count;   /**< elements of a reduction or of a broadcast */
     uint32_t root;
-    coll_llcm_reduction_t reduction; /**< its op is NULL: it is none */
-    ompi_datatype_t *type;           /**< of the elements; NULL: there are none */
-    dn_status_t status;              /**< once it is complete */
-    uint8_t
-        bytes[DN_AOTF_LINE_MAX * DN_TREE_LINES]; /**< of a broadcast of elements that do not lie together */
+    coll_llcm_reduction_t reduction;                 /**< of a reduction; else its op is NULL */
+    ompi_datatype_t *type;                           /**< of the elements; NULL: a barrier */
+    dn_status_t status;                              /**< once the operation is complete */
+    uint8_t bytes[DN_AOTF_LINE_MAX * DN_TREE_LINES]; /**< data of a broadcast of elements with gaps */
 };
 
 OBJ_CLASS_DECLARATION(coll_llcm_request_t);
 
-/** A tree whose communicator is gone, but to which a peer may still write a word. */
+/** A tree whose communicator was freed. A peer may still write a word to the tree. */
 typedef struct coll_llcm_left {
     struct coll_llcm_left *next;
     dn_tree_t *tree;
@@ -150,27 +149,27 @@ typedef struct coll_llcm_left {
 } coll_llcm_left_t;
 
 typedef struct coll_llcm {
-    dn_port_t *port; /**< NULL: it did not open, and there are no trees */
-    /** dn_ompi_shares_core(), as of when a communicator was set up, while other threads may wait in collectives */
-    bool oversubscribed; /**< a hint */
-    uint64_t losses;     /**< peers lost; those have a user pointer */
-    opal_mutex_t lock;   /**< of all below */
-    coll_llcm_left_t *left;
-    size_t llcm_used; /**< by trees */
+    dn_port_t *port; /**< NULL: the port was not opened, and there are no trees */
+    /** dn_ompi_shares_core() at the last set-up; a hint, which other threads may read meanwhile */
+    bool oversubscribed;
+    uint64_t losses;        /**< lost peers; each of them has a user pointer then */
+    opal_mutex_t lock;      /**< protects left, llcm_used and areas */
+    coll_llcm_left_t *left; /**< trees that are not yet freed */
+    size_t llcm_used;       /**< bytes of LLCM that trees take */
     struct {
-        opal_mutex_t lock;         /**< of what follows, and of trees with operations that are pending */
-        dn_round_t modules;        /**< coll_llcm_module_t::requests of those with operations */
-        uint64_t operations;       /**< pending; read without the lock */
-        uint64_t far;              /**< of these, those whose lines come by dn_progress(); likewise */
-        uint64_t begun;            /**< nonblocking operations, and starts of persistent ones; likewise */
+        opal_mutex_t lock;         /**< protects what follows, and trees with pending operations */
+        dn_round_t modules;        /**< coll_llcm_module_t::requests of modules with operations */
+        uint64_t operations;       /**< pending operations; read without the lock */
+        uint64_t far;              /**< of these, operations whose lines come by dn_progress(); likewise */
+        uint64_t begun;            /**< nonblocking operations and persistent starts so far; likewise */
         bool registered;           /**< progress calls coll_llcm_advance() */
         opal_free_list_t requests; /**< has a lock of its own */
     } nonblocking;
-    coll_llcm_area_t *areas;
-    uint64_t long_bytes; /**< of collectives through areas; not under the lock */
-    uint64_t
-        exchanges; /**< allgathers, gathers and alltoalls, also with lengths; several threads may lose a count */
-    uint64_t naps; /**< that this process has taken; not under the lock */
+    coll_llcm_area_t *areas; /**< all areas of this process */
+    uint64_t long_bytes;     /**< of collectives through areas; not under the lock */
+    /** allgathers, gathers and alltoalls, also with lengths; not under the lock: two threads may lose a count */
+    uint64_t exchanges;
+    uint64_t naps; /**< sleeps of this process in collectives; not under the lock */
 } coll_llcm_t;
 
 extern coll_llcm_t coll_llcm;
@@ -187,44 +186,44 @@ OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_llcm_component;
 /** @name coll_llcm_module.c */
 /** @{ */
 mca_coll_base_module_t *coll_llcm_comm_query(struct ompi_communicator_t *comm, int *priority);
-/** A module that is in front of nothing: for a tree beside that of the communicator. To be released before the communicator.
- * @return NULL: no memory. */
+/** Make a module for a tree beside the tree of the communicator. The module's functions are not installed. The caller releases the module
+ * before the communicator. @return NULL: no memory. */
 coll_llcm_module_t *coll_llcm_module_beside(const coll_llcm_module_t *module);
 /** @} */
 
 /** @name coll_llcm_setup.c */
 /** @{ */
-/** Set the tree of a communicator up; collective. @return whether there is one now. */
+/** Set up the tree of a communicator. Collective. @return whether there is a tree now: the same in all processes. */
 bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm);
-/** Do all processes say so? Collective, by the function that was there before. Nobody leaves out a collective of a set-up
- * unless all do: who has no memory for what it brings says so here first. */
+/** Do all processes say yes? Collective, by the replaced function. Either all processes do the next collective of a set-up, or none does:
+ * a process that has no memory for it says no here. */
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good);
-/** Is half of what trees may take of the LLCM left? Persistent requests take no more, so that there are trees for communicators
- * to come. In this process; others may find otherwise. */
+/** Is half of the LLCM for trees free in this process? Another process may find otherwise. If not, persistent requests get no trees, so
+ * that later communicators can have some. */
 bool coll_llcm_has_plenty(void);
-/** The communicator goes: give back what coll_llcm_set_up() took. */
+/** The communicator is freed: give back what coll_llcm_set_up() took. */
 void coll_llcm_tear_down(coll_llcm_module_t *module);
-/** Free the trees that nobody writes to any more. @param all  or may do so: the port closes. */
+/** Free trees of coll_llcm_t::left to which no peer writes any more. @param[in] all  Free all of them, as the port closes. */
 void coll_llcm_free_left(bool all);
 /** @} */
 
 /** @name coll_llcm_nonblocking.c
- * Operations of one communicator take their turns on its tree: all its processes call them in the same order. Where there
- * is no tree yet they are left to the functions that were there before. To set it up means to wait for all, which their calls must
- * not do. Nor can it go on beside them: an operation that is called before all know how the set-up ends would have to be put off, and
- * if it ends without a tree, handed on later, among other nonblocking collectives in another order in each process.
+ * Operations of one communicator take turns on its tree: all its processes call them in the same order. While there is no tree, the
+ * replaced functions do them. A nonblocking call cannot set up the tree, since it must not wait for the other processes. Nor can the
+ * set-up go on in the background. An operation that is called meanwhile would have to be put off. If the set-up ends without a tree, each
+ * process would pass this operation to the replaced function at another place among its nonblocking collectives.
  */
 /** @{ */
 int coll_llcm_nonblocking_open(void);
 void coll_llcm_nonblocking_close(void);
-/** Go on with the operations of all communicators. @return how many were completed. */
+/** dn_ompi_progress_fn_t: go on with the operations of all communicators. @return how many were completed. */
 int coll_llcm_advance(void);
 /** Wait until the nonblocking operations of a communicator are complete. */
 void coll_llcm_drain(coll_llcm_module_t *module);
 
 int coll_llcm_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
                        mca_coll_base_module_t *module);
-/** Of these: data that fits into lines; the rest goes to the function that was there before. */
+/** These three take data that fits into lines. All other data goes to the replaced function. */
 int coll_llcm_ibcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
                      struct ompi_communicator_t *comm, ompi_request_t **request,
                      mca_coll_base_module_t *module);
@@ -234,7 +233,7 @@ int coll_llcm_ireduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struc
 int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                          struct ompi_op_t *op, struct ompi_communicator_t *comm, ompi_request_t **request,
                          mca_coll_base_module_t *module);
-/** Likewise persistent, where the communicator has a tree. */
+/** The same collectives as persistent requests, if the communicator has a tree. */
 int coll_llcm_barrier_init(struct ompi_communicator_t *comm, struct ompi_info_t *info,
                            ompi_request_t **request, mca_coll_base_module_t *module);
 int coll_llcm_bcast_init(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *type, int root,
@@ -249,11 +248,11 @@ int coll_llcm_allreduce_init(const void *sbuf, void *rbuf, dn_ompi_count_t count
                              ompi_request_t **request, mca_coll_base_module_t *module);
 /** @} */
 
-/** Has this communicator a tree? Called by all its processes in the same blocking collective, which then has the tree to
+/** Has this communicator a tree? All its processes call this in the same blocking collective. The collective then has the tree to
  * itself. */
 static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
-    /* Another thread may have completed the last nonblocking operation: pairs with the release in settle(). */
+    /* Pairs with the release in nonblocking_settle(): another thread may have completed the last nonblocking operation. */
     if (OPAL_UNLIKELY(0 != dn_load_acquire(&module->pending))) {
         coll_llcm_drain(module);
     }
@@ -261,33 +260,34 @@ static inline bool coll_llcm_ready(coll_llcm_module_t *module, struct ompi_commu
            || (COLL_LLCM_NEW == module->state && coll_llcm_set_up(module, comm));
 }
 
-/** Is the tree, which is there, as fast as it should be for so many bytes in elements of @p size bytes? */
+/** Is the tree fast for so many bytes, in elements of @p size bytes? The communicator has a tree. */
 static inline bool coll_llcm_is_fast(const coll_llcm_module_t *module, size_t bytes, size_t size)
 {
     return OPAL_LIKELY(DN_AOTF_LINE_MAX >= bytes)
            || DN_AOTF_LINE_MAX / size * size * dn_tree_lines(module->tree) >= bytes;
 }
 
-/** Polls between two looks whether all are there whom an operation waits for. */
+/** Polls between two looks whether a process is lost that an operation waits for. */
 #define COLL_LLCM_WATCH_POLLS 256
 
-/** Give the tree up when a process is lost that the operation under way needs, or when another process did. The tree is the
- * caller's. */
+/** Give the tree up if a process is lost that the operation under way needs, or if another process has given it up. No other thread uses
+ * the tree. */
 void coll_llcm_watch(coll_llcm_module_t *module);
 /** @name coll_llcm_idle.c */
 /** @{ */
-/** What else there is to do while somebody waits.
- * @param near   for lines that come without dn_progress().
- * @param polls  so far.
- * @param steps  that were taken; other numbers if not the same ones.
+/** What a process does between two polls while it waits.
+ * @param[in] near   The process waits for lines that come without dn_progress().
+ * @param[in] polls  Polls so far.
+ * @param[in] steps  A number that changes when the operation makes progress, as in dn_wait().
  * @return whether the process has slept. */
 bool coll_llcm_idle(dn_ompi_wait_t *wait, bool near, unsigned polls, uint64_t steps);
 /** @} */
 
-/** Polls between two looks at the port, where others may wait for this process: a look takes as long as some four polls (dn_perf -t poll). */
+/** Polls between two looks at the port, if other processes may wait for this process. A look takes as long as about four polls
+ * (dn_perf -t poll). */
 #define COLL_LLCM_SERVE_POLLS 4
 
-/** Serve who waits for this process while it waits. */
+/** While this process waits, serve processes that wait for it. */
 static inline void coll_llcm_serve(unsigned polls)
 {
     if (OPAL_UNLIKELY(dn_ompi_serves()) && 0 == polls % COLL_LLCM_SERVE_POLLS) {
@@ -295,13 +295,13 @@ static inline void coll_llcm_serve(unsigned polls)
     }
 }
 
-/** Between two tests of an operation of the tree. */
+/** What a process does between two tests of an operation of the tree. */
 static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_ompi_wait_t *wait, unsigned polls)
 {
     coll_llcm_serve(polls);
     if (OPAL_UNLIKELY(0 == polls % 64 || dn_load_relaxed(&coll_llcm.oversubscribed) || !module->mapped)) {
         if (coll_llcm_idle(wait, 0 != dn_tree_waits_near(module->tree), polls, dn_tree_steps(module->tree))) {
-            /* It may have been woken to be told just that, and polls are few now. */
+            /* The process may have been woken since the tree is given up. It polls seldom now, so it looks for this at once. */
             (void) dn_tree_heed(module->tree);
         }
         if (0 == polls % COLL_LLCM_WATCH_POLLS) {
@@ -310,7 +310,7 @@ static inline void coll_llcm_poll(coll_llcm_module_t *module, dn_ompi_wait_t *wa
     }
 }
 
-/** Wait for the operation that was started. */
+/** Wait for the operation of the tree that was started. @param[in] status  As its start has returned it. */
 static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
 {
     dn_ompi_wait_t wait = {0};
@@ -322,19 +322,19 @@ static inline int coll_llcm_wait(coll_llcm_module_t *module, dn_status_t status)
     return OPAL_LIKELY(DN_OK == status) ? OMPI_SUCCESS : OMPI_ERR_UNREACH;
 }
 
-/** Bytes of data. */
+/** Bytes of data in so many elements. */
 static inline size_t coll_llcm_bytes(size_t count, const ompi_datatype_t *type)
 {
     return count * type->super.size;
 }
 
-/** Do so many elements lie together? One does where several may not. */
+/** Do so many elements lie together? One element may, where several do not. */
 static inline bool coll_llcm_is_contiguous(size_t count, const ompi_datatype_t *type)
 {
     return opal_datatype_is_contiguous_memory_layout(&type->super, 1 == count);
 }
 
-/** Where elements that lie together begin. */
+/** The first byte of elements that lie together. */
 static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type)
 {
     return (uint8_t *) (uintptr_t) buf + type->super.true_lb;
@@ -342,27 +342,28 @@ static inline void *coll_llcm_start(const void *buf, const ompi_datatype_t *type
 
 /** @name coll_llcm_move.c */
 /** @{ */
-/** Copy elements into a contiguous buffer, or out of it. */
+/** Copy elements into a contiguous buffer. */
 void coll_llcm_pack(void *to, const void *buf, size_t count, const ompi_datatype_t *type);
-/** Likewise the first bytes of the elements, which may end amid one. */
+/** Copy the first @p len bytes of the elements into a contiguous buffer. They may end inside of an element. */
 void coll_llcm_pack_first(void *to, const void *buf, size_t count, const ompi_datatype_t *type, size_t len);
+/** Copy elements out of a contiguous buffer. */
 void coll_llcm_unpack(void *buf, size_t count, const ompi_datatype_t *type, const void *from);
-/** Likewise bytes at .. at + len - 1 of the elements, which may begin and end amid one. */
+/** Copy bytes at .. at + len - 1 of the elements out of a contiguous buffer. They may begin and end inside of an element. */
 void coll_llcm_unpack_part(void *buf, size_t count, const ompi_datatype_t *type, size_t at, const void *from,
                            size_t len);
 
-/** Elements of any type that are packed or unpacked piece by piece, from the first on. A convertor packs whole numbers only: what
- * goes beyond the bytes that are asked for is kept for the next. */
+/** Elements of any type that are packed or unpacked piece by piece, from the first element on. A convertor packs only whole numbers. If a
+ * number does not fit into a piece, its other bytes are kept for the next piece. */
 typedef struct coll_llcm_converted {
     opal_convertor_t convertor;
     bool packs;
-    size_t from, to; /**< of rest, what is to go first */
-    uint8_t rest[64];
+    size_t from, to;  /**< bytes from .. to - 1 of rest come first in the next piece */
+    uint8_t rest[64]; /**< packed bytes that are kept */
 } coll_llcm_converted_t;
 
 void coll_llcm_converted_open(coll_llcm_converted_t *converted, const void *buf, size_t count,
                               const ompi_datatype_t *type, bool packs);
-/** The next @p len bytes: from the elements, or to them. It does not fail. */
+/** Move the next @p len bytes from the elements, or to them. It does not fail. */
 void coll_llcm_converted_move(coll_llcm_converted_t *converted, void *bytes, size_t len);
 void coll_llcm_converted_close(coll_llcm_converted_t *converted);
 
@@ -373,7 +374,7 @@ int coll_llcm_bcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *ty
 
 /** @name coll_llcm_reduce.c */
 /** @{ */
-/** Describe a reduction. @return whether it is for the tree, which is there; the same in all processes. */
+/** Describe a reduction. The communicator has a tree. @return whether the tree suits the reduction: the same in all processes. */
 bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, size_t count, ompi_datatype_t *type,
                               ompi_op_t *op, coll_llcm_reduction_t *reduction);
 int coll_llcm_allreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
@@ -388,7 +389,7 @@ int coll_llcm_reduce_scatter(const void *sbuf, void *rbuf, dn_ompi_counts_t coun
 int coll_llcm_reduce_scatter_block(const void *sbuf, void *rbuf, dn_ompi_count_t count,
                                    struct ompi_datatype_t *type, struct ompi_op_t *op,
                                    struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-/** Scans: of all processes up to the own one, and of those before it. */
+/** Scans: over all processes up to this process, and over those before this process. */
 int coll_llcm_scan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
                    struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct ompi_datatype_t *type,
@@ -397,22 +398,22 @@ int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
 
 /** @name coll_llcm_long.c */
 /** @{ */
-/** Set the areas of a communicator up; collective. @return whether there are some now. */
+/** Set up the areas of a communicator. Collective. @return whether there are areas now: the same in all processes. */
 bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *comm);
-/** The communicator goes: its area may serve others, once nobody looks at it. */
+/** The communicator is freed. Its area may serve another communicator once no process reads the area any more. */
 void coll_llcm_long_tear_down(coll_llcm_module_t *module);
 /** Free all areas: the port closes. */
 void coll_llcm_long_close(void);
 
-/** Has this communicator areas? Called by all its processes in the same collective. */
+/** Has this communicator areas? All its processes call this in the same collective. */
 static inline bool coll_llcm_long_ready(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
     return OPAL_LIKELY(NULL != module->lng)
            || (COLL_LLCM_NEW == module->area_state && coll_llcm_long_set_up(module, comm));
 }
 
-/** Do processes share cores, where there can be areas? Processes agree on that with the tree, which is tried first. Called by all
- * in the same blocking collective; the same in all. */
+/** Do processes of the communicator share cores? They agree on this when the tree is set up, which is tried here first if there can be
+ * areas. All processes call this in the same blocking collective, and get the same answer. */
 static inline bool coll_llcm_is_crowded(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
     if (OPAL_UNLIKELY(COLL_LLCM_NEW == module->state && COLL_LLCM_REFUSED != module->area_state)) {
@@ -421,20 +422,20 @@ static inline bool coll_llcm_is_crowded(coll_llcm_module_t *module, struct ompi_
     return module->crowded;
 }
 
-/** Are there two processes, each on its core, with messages of ours between them? The same in both. */
+/** Has the communicator two processes, with a core each, that exchange messages through dimmnet? Both get the same answer. */
 static inline bool coll_llcm_is_fast_pair(coll_llcm_module_t *module, struct ompi_communicator_t *comm)
 {
     return 2 == ompi_comm_size(comm) && dn_ompi_carries_all() && !coll_llcm_is_crowded(module, comm);
 }
 
-/** Is a broadcast, a reduction to one or a scan of so many bytes better a message? The same in all processes. */
+/** Is a message faster for a broadcast, a reduction to one process or a scan of so many bytes? All processes get the same answer. */
 static inline bool coll_llcm_is_message(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                         size_t bytes)
 {
     return COLL_LLCM_MESSAGE <= bytes && coll_llcm_is_fast_pair(module, comm);
 }
 
-/** Of a crowded communicator: were there so many of the collectives of COLL_LLCM_FEW that areas are worth their set-up? */
+/** Count a collective of COLL_LLCM_FEW, in a crowded communicator. @return whether there were enough that areas are worth their set-up. */
 static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
 {
     if (COLL_LLCM_FEW == module->few) {
@@ -444,7 +445,7 @@ static inline bool coll_llcm_are_many(coll_llcm_module_t *module)
     return false;
 }
 
-/** Is a broadcast or a reduction to one of so many bytes for areas? The same in all processes. */
+/** Does a broadcast or a reduction to one process of so many bytes go through areas? All processes get the same answer. */
 static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                           size_t bytes)
 {
@@ -455,7 +456,7 @@ static inline bool coll_llcm_is_for_areas(coll_llcm_module_t *module, struct omp
            && coll_llcm_long_ready(module, comm);
 }
 
-/** As the functions of dn_tree_long.h, until they are complete. @return OMPI_SUCCESS or OMPI_ERR_UNREACH. */
+/** As the functions of dn_tree_long.h; they return when the operation is complete. @return OMPI_SUCCESS or OMPI_ERR_UNREACH. */
 int coll_llcm_long_bcast(coll_llcm_module_t *module, void *buf, size_t count, ompi_datatype_t *type, int root,
                          bool is_root);
 int coll_llcm_long_allreduce(coll_llcm_module_t *module, const void *in, void *out, size_t count,
@@ -487,8 +488,8 @@ int coll_llcm_alltoallw(const void *sbuf, dn_ompi_counts_t scounts, dn_ompi_star
 int coll_llcm_allgather(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
                         dn_ompi_count_t rcount, struct ompi_datatype_t *rtype,
                         struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-/** Blocks of any lengths, which all processes know; the longest decides who does it. Of gatherv and scatterv only the root knows
- * lengths: these are left to the functions that were there before, since the processes could not decide alike. */
+/** Blocks of any lengths. All processes know all lengths, and choose the way by the longest block. This component has no gatherv and
+ * scatterv: only the root knows their lengths, so the processes could not choose alike. */
 int coll_llcm_allgatherv(const void *sbuf, dn_ompi_count_t scount, struct ompi_datatype_t *stype, void *rbuf,
                          dn_ompi_counts_t counts, dn_ompi_starts_t starts, struct ompi_datatype_t *rtype,
                          struct ompi_communicator_t *comm, mca_coll_base_module_t *module);

@@ -15,14 +15,14 @@
 
 #include "coll_llcm.h"
 
-/** Bytes that all give first (perf/dn_coll, 4 ranks on 2 cores: a second exchange takes as long as 8 KiB more in the first). */
+/** Bytes that each process gives first (perf/dn_coll, 4 ranks on 2 cores: a second exchange takes as long as 8 KiB more in the first). */
 #define LETTER 16384u
-/** Most bytes that a process gives through areas, for each other process (perf/dn_coll, 4 ranks on 2 cores: 64 KiB in 76 us, by messages
- * 105; 128 KiB in 149 us, 128). */
+/** The most bytes that a process gives through areas, for each other process (perf/dn_coll, 4 ranks on 2 cores: 64 KiB in 76 us, by messages
+ * 105 us; 128 KiB in 149 us, by messages 128 us). */
 #define MOST 65536u
-/** Processes of which the starts fit into the first piece of a letter. */
+/** The most processes. Their starts have to fit into the first piece of a letter. */
 #define RANKS_MOST 512
-/** In place of the end of the last block: there are more bytes. */
+/** Stands in place of the end of the last block, if a process would give more bytes than areas are for. */
 #define TOO_MANY UINT32_MAX
 
 _Static_assert((RANKS_MOST + 1) * sizeof(uint32_t) <= DN_TREE_LONG_PIECE && DN_TREE_LONG_PIECE <= LETTER,
@@ -32,9 +32,9 @@ _Static_assert((RANKS_MOST + 1) * sizeof(uint32_t) <= DN_TREE_LONG_PIECE && DN_T
 typedef struct side {
     void *buf;
     dn_ompi_counts_t counts;
-    dn_ompi_starts_t starts; /**< in elements; with types: in bytes */
-    ompi_datatype_t *type;
-    ompi_datatype_t *const *types; /**< by rank; NULL: all have the type */
+    dn_ompi_starts_t starts;       /**< by rank: in elements; with types: in bytes */
+    ompi_datatype_t *type;         /**< of all blocks, if types is NULL */
+    ompi_datatype_t *const *types; /**< by rank; or NULL */
 } side_t;
 
 static const ompi_datatype_t *side_type(const side_t *side, uint32_t rank)
@@ -64,17 +64,17 @@ typedef struct letters {
     dn_tree_blocks_t super;
     const side_t *in, *out;
     uint32_t ranks, rank;
-    size_t head; /**< bytes before the blocks: of the starts in a letter; later there are none */
-    bool gives;  /**< the own blocks come behind */
-    uint32_t *
-        start; /**< ranks + 1: of what this process gives, the block of a rank begins there; its own is empty */
-    uint32_t *end;                  /**< by rank: bytes that it gives */
-    uint32_t *from, *to;            /**< by rank: of what it gives, our block */
-    uint32_t most;                  /**< bytes that a process gives, at most, or TOO_MANY */
+    size_t head; /**< bytes before the blocks: the starts in a letter; 0 in the second exchange */
+    bool gives;  /**< this process gives its blocks behind the head */
+    /** ranks + 1 elements: where the block for a rank begins among the given bytes; the block for itself is empty */
+    uint32_t *start;
+    uint32_t *end;                  /**< by rank: bytes that this rank gives, or TOO_MANY */
+    uint32_t *from, *to;            /**< by rank: the block for this process among the bytes of that rank */
+    uint32_t most;                  /**< the most bytes that a rank gives, or TOO_MANY */
     bool excess;                    /**< a block was longer than its place */
-    uint32_t giving;                /**< rank whose block is given */
-    bool opened;                    /**< there are: */
-    coll_llcm_converted_t elements; /**< those of that block, which do not lie together */
+    uint32_t giving;                /**< the rank whose block is given now */
+    bool opened;                    /**< elements is in use */
+    coll_llcm_converted_t elements; /**< of the block that is given now, if they do not lie together */
 } letters_t;
 
 static bool letters_fit(const letters_t *letters, uint32_t bytes)
@@ -82,7 +82,7 @@ static bool letters_fit(const letters_t *letters, uint32_t bytes)
     return LETTER - letters->head >= bytes;
 }
 
-/** Where the own blocks begin. */
+/** Find where the own blocks begin. */
 static void letters_begin(letters_t *letters)
 {
     size_t at = 0;
@@ -97,7 +97,7 @@ static void letters_begin(letters_t *letters)
     letters->gives = letters_fit(letters, letters->most);
 }
 
-/** No element of the block is given any more: all were, or the exchange has failed. */
+/** The block that is given now has ended, or the exchange has failed. */
 static void letters_close(letters_t *letters)
 {
     if (letters->opened) {
@@ -106,7 +106,7 @@ static void letters_close(letters_t *letters)
     }
 }
 
-/** Copy part of the block that is given, from @p at on. Parts come in order. */
+/** Copy a part of the block that is given now, from byte @p at on. Parts come in order. */
 static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
 {
     const side_t *in = letters->in;
@@ -128,7 +128,7 @@ static void give_part(letters_t *letters, uint8_t *area, size_t at, size_t len)
     }
 }
 
-/** Copy of the own blocks what is at @p at .. at + len - 1. */
+/** Copy bytes @p at .. at + len - 1 of the own blocks. */
 static void give_blocks(letters_t *letters, uint8_t *area, size_t at, size_t len)
 {
     const uint32_t *start = letters->start;
@@ -147,7 +147,7 @@ static void give_blocks(letters_t *letters, uint8_t *area, size_t at, size_t len
 static void letters_give(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
     letters_t *letters = (letters_t *) super;
-    /* The head is in the first piece. */
+    /* The head is at the begin of the first piece. */
     const size_t head = 0 == at ? letters->head : 0;
 
     if (0 < head) {
@@ -158,7 +158,7 @@ static void letters_give(dn_tree_blocks_t *super, void *area, size_t at, size_t 
     }
 }
 
-/** Learn from the head of a letter where our block is, and how much there is. */
+/** Learn from the head of a letter where the block for this process is, and how many bytes the rank gives. */
 static void read_head(letters_t *letters, uint32_t rank, const uint32_t *start)
 {
     const uint32_t end = start[letters->ranks];
@@ -195,7 +195,7 @@ static void letters_get(dn_tree_blocks_t *super, uint32_t rank, const void *area
     }
 }
 
-/** The block that this process gives itself. */
+/** Copy the block that this process gives itself. */
 static int keep_own(const letters_t *letters)
 {
     const uint32_t rank = letters->rank;
@@ -215,7 +215,8 @@ static int letters_exchange(letters_t *letters, coll_llcm_module_t *module, size
     return rc;
 }
 
-/** @param[out] too_many  nothing was done: there is more than areas are for. The same in all processes. */
+/** Exchange all blocks through areas. @param[out] too_many  Nothing was done: a process gives more bytes than areas are for. All processes
+ * get the same answer. */
 static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const side_t *in,
                             const side_t *out, bool *too_many)
 {
@@ -252,7 +253,7 @@ static int exchange_letters(coll_llcm_module_t *module, struct ompi_communicator
     return OMPI_SUCCESS == rc && letters.excess ? MPI_ERR_TRUNCATE : rc;
 }
 
-/** Are areas for it? The same in all processes: in place is so in all of them. */
+/** Do areas suit this alltoall? All processes get the same answer: either all of them call it in place, or none. */
 static bool letters_suit(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf)
 {
     return MPI_IN_PLACE != sbuf && RANKS_MOST >= ompi_comm_size(comm) && coll_llcm_is_crowded(module, comm)

@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_component.c
- * The component: MCA variables, the port, progress.
+ * The component: its MCA variables, the port, lost processes.
  */
 #include "dn_config.h"
 
@@ -67,7 +67,7 @@ static int component_register(void)
     return rc;
 }
 
-/** Addresses are exchanged before Open MPI asks its coll components whether they want to run: so the port is opened here. */
+/** The port is opened here, since addresses are exchanged before Open MPI initialises its coll components. */
 static int component_open(void)
 {
     int rc = OPAL_SUCCESS;
@@ -83,7 +83,7 @@ static int component_open(void)
         rc = dn_ompi_open(DN_OMPI_AHEAD_OF_MODEX, &coll_llcm.port);
     }
     if (OPAL_SUCCESS != rc) {
-        /* Others may have a port: this process stays, so that all have the same modules, and says no. */
+        /* Other processes may have a port. This process does not withdraw, so that all have the same modules, but agrees to no tree. */
         coll_llcm.port = NULL;
         opal_output_verbose(1, ompi_coll_base_framework.framework_output, "coll:llcm: without a port: %s",
                             opal_strerror(rc));
@@ -91,7 +91,7 @@ static int component_open(void)
     return OPAL_SUCCESS;
 }
 
-/** dn_lost_fn_t: who waits for the process looks at its peers. */
+/** dn_lost_fn_t: mark the peer. A thread that waits for the process looks at the marks of its peers. */
 static void component_lost(dn_peer_t *peer, void *arg)
 {
     dn_peer_set_user(peer, DN_CHAN_COLL, arg);
@@ -125,7 +125,7 @@ static int component_close(void)
 void coll_llcm_watch(coll_llcm_module_t *module)
 {
     const uint64_t losses = dn_load_acquire(&coll_llcm.losses);
-    /* Lines that came before the loss may be handled after it: they had the time from the last look to this one. */
+    /* Lines that came before the loss may be handled after it. So marks are looked at only when no loss is new since the last look. */
     const bool looks = 0 != losses && losses == module->losses;
 
     for (int rank = 0; looks && rank < module->size; rank++) {

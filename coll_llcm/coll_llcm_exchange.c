@@ -15,31 +15,31 @@
 
 #include "coll_llcm.h"
 
-/** Bytes of a block of an allgather, and of all blocks of an alltoall, up to which areas are faster than what was there before.
- * Measured with 2 ranks, and where processes share cores with 4 and 8 on 2 cores (perf/dn_coll). They hold for any number of
- * ranks, for which nothing better is known. @{ */
+/** Up to so many bytes, areas are faster than the replaced functions: bytes of a block of an allgather, and of all blocks of an alltoall.
+ * They were measured with 2 ranks; those for processes that share cores, with 4 and 8 ranks on 2 cores (perf/dn_coll). They are used for
+ * any number of ranks, as no better values are known. @{ */
 #define ALLGATHER_MOST         4096u
 #define ALLGATHER_CROWDED_MOST 524288u
 #define ALLTOALL_MOST          8192u
 #define ALLTOALL_CROWDED_MOST  524288u
 /** @} */
-/** Likewise of a gather, only where processes share cores: up to GATHER_SHORT, and from GATHER_LONG to GATHER_MOST. Messages of the
- * lengths between are faster, since they run ahead by the stage, which holds more than an area; GATHER_LONG is one
- * more than the longest of these lengths (perf/dn_coll, 4 and 8 ranks on 2 cores). @{ */
+/** Where processes share cores, areas are faster for a gather of blocks of up to GATHER_SHORT bytes, and of GATHER_LONG to GATHER_MOST bytes.
+ * Between these lengths messages are faster: their senders run ahead, since the stage holds more than an area. GATHER_LONG is one more than
+ * the longest of such messages (perf/dn_coll, 4 and 8 ranks on 2 cores). @{ */
 #define GATHER_SHORT 1024u
 #define GATHER_LONG  4097u
 #define GATHER_MOST  65536u
 /** @} */
 
-/** Are so many bytes for areas, if there are some? The same in all processes: bytes are the same everywhere, types need not be.
- * @param crowded_most  where processes share cores; not less than @p most. */
+/** Do areas suit so many bytes, if there are areas? All processes get the same answer: they have the same bytes, though maybe other types.
+ * @param[in] crowded_most  The most bytes where processes share cores; not less than @p most. */
 static bool exchange_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes,
                            size_t most, size_t crowded_most)
 {
     return 0 != bytes && crowded_most >= bytes && (most >= bytes || coll_llcm_is_crowded(module, comm));
 }
 
-/** Likewise. @param suits  areas would do. */
+/** Choose the way of an exchange. All processes choose the same. @param[in] suits  What exchange_suits() has returned. */
 static coll_llcm_way_t exchange_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                        size_t bytes, size_t (*max)(const dn_tree_t *tree), bool suits)
 {
@@ -49,11 +49,11 @@ static coll_llcm_way_t exchange_choose(coll_llcm_module_t *module, struct ompi_c
     if (dn_tree_max(1) >= bytes && coll_llcm_ready(module, comm) && max(module->tree) >= bytes) {
         return COLL_LLCM_BY_TREE;
     }
-    /* Short, but too long for this tree, or there is none. */
+    /* The data is short, but too long for this tree, or there is no tree. Or the data is long, and areas are refused. */
     return suits && coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
 }
 
-/** Is a gather for areas? Likewise. */
+/** Does a gather go through areas? All processes get the same answer. */
 static bool gather_suits(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
 {
     return 0 != bytes && (GATHER_SHORT >= bytes || (GATHER_LONG <= bytes && GATHER_MOST >= bytes))
@@ -61,19 +61,19 @@ static bool gather_suits(coll_llcm_module_t *module, struct ompi_communicator_t 
            && coll_llcm_long_ready(module, comm);
 }
 
-/** Where block @p i begins. */
+/** The begin of block @p i, if each block has @p count elements. */
 static void *exchange_block(const void *buf, ptrdiff_t i, size_t count, const ompi_datatype_t *type)
 {
     return (uint8_t *) (uintptr_t) buf + i * (ptrdiff_t) count * (type->super.ub - type->super.lb);
 }
 
-/** Where the blocks of all processes are to lie. */
+/** The places for the blocks of all processes. */
 typedef struct places {
     void *buf;
     const ompi_datatype_t *type;
-    size_t count;                   /**< elements of a block, where all are alike */
-    const dn_ompi_counts_t *counts; /**< likewise by rank; NULL: they are alike */
-    const dn_ompi_starts_t *starts; /**< by rank: elements before a block; NULL likewise */
+    size_t count;                   /**< elements of each block, if counts is NULL */
+    const dn_ompi_counts_t *counts; /**< by rank: elements of a block; NULL: all blocks have count elements */
+    const dn_ompi_starts_t *starts; /**< by rank: elements before a block; NULL: blocks lie side by side */
 } places_t;
 
 static size_t places_count(const places_t *places, int rank)
@@ -88,21 +88,21 @@ static void *places_block(const places_t *places, int rank)
                : exchange_block(places->buf, dn_ompi_start_at(*places->starts, rank), 1, places->type);
 }
 
-/** Do they all lie together, in the order of ranks? */
+/** Do all places lie together, in the order of ranks? */
 static bool places_lie_together(const places_t *places, int size)
 {
     return NULL == places->counts && coll_llcm_is_contiguous((size_t) size * places->count, places->type);
 }
 
-/** What a process gives to another. */
+/** What a process gives to other processes. */
 typedef struct given {
     const void *buf;
     size_t count;
     const ompi_datatype_t *type;
-    size_t bytes; /**< as many as fit into the place */
+    size_t bytes; /**< bytes that are given: no more than fit into the place */
 } given_t;
 
-/** @param place  bytes. @param marks  set where more is given than fits. */
+/** @param[in] place  Bytes that fit. @param[out] marks  The user gives more bytes than fit. */
 static given_t given_of(const void *buf, size_t count, const ompi_datatype_t *type, size_t place, bool *marks)
 {
     const size_t bytes = coll_llcm_bytes(count, type);
@@ -112,20 +112,20 @@ static given_t given_of(const void *buf, size_t count, const ompi_datatype_t *ty
 }
 
 /** @name Through areas
- * All processes do an exchange, or none: the others would wait for one that finds no memory and returns. So elements with gaps
- * are packed into areas and unpacked from them, without a buffer of their own.
+ * Either all processes do an exchange, or none does: if a process found no memory and returned, the others would wait for it. So elements
+ * with gaps are packed into areas, and unpacked from areas, without a buffer of their own.
  */
 /** @{ */
 /** What a process gives and gets, in blocks. */
 typedef struct blocks {
     dn_tree_blocks_t super;
-    const uint8_t *in; /**< what it gives, where that lies together; else NULL, and: */
-    coll_llcm_converted_t elements;
-    size_t given;           /**< bytes of what it gives */
-    const places_t *places; /**< where blocks are to lie, if it gets some */
-    uint8_t *out;           /**< where they all lie together; else NULL */
-    size_t len;             /**< bytes of a block, at most */
-    size_t own;             /**< rank of this process */
+    const uint8_t *in;              /**< the bytes that it gives, if they lie together; else NULL */
+    coll_llcm_converted_t elements; /**< what it gives, if `in` is NULL */
+    size_t given;                   /**< bytes that it gives */
+    const places_t *places;         /**< for the blocks that it gets; NULL: it gets none */
+    uint8_t *out;                   /**< the places, if they all lie together; else NULL */
+    size_t len;                     /**< the most bytes of a block */
+    size_t own;                     /**< rank of this process */
 } blocks_t;
 
 static void blocks_give(blocks_t *blocks, const given_t *given)
@@ -151,7 +151,7 @@ static void blocks_close(blocks_t *blocks)
     }
 }
 
-/** Put bytes at .. at + len - 1 of the block of a rank where it belongs. */
+/** Put bytes at .. at + len - 1 of the block of a rank into its place. */
 static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const void *bytes, size_t len)
 {
     if (NULL != blocks->out) {
@@ -162,7 +162,7 @@ static void blocks_put(const blocks_t *blocks, size_t rank, size_t at, const voi
     }
 }
 
-/** Put the block that this process gives itself. */
+/** Put the block that this process gives itself into its place. */
 static void blocks_keep(const blocks_t *blocks, const given_t *given)
 {
     coll_llcm_converted_t elements;
@@ -182,7 +182,7 @@ static void blocks_keep(const blocks_t *blocks, const given_t *given)
     coll_llcm_converted_close(&elements);
 }
 
-/** How many of the bytes at .. at + len - 1 a block of so many has. */
+/** How many of the bytes at .. at + len - 1 a block of @p bytes bytes has. */
 static size_t part_of(size_t bytes, size_t at, size_t len)
 {
     const size_t left = at < bytes ? bytes - at : 0;
@@ -190,7 +190,7 @@ static size_t part_of(size_t bytes, size_t at, size_t len)
     return left < len ? left : len;
 }
 
-/** Of a gather: the own block, which may be shorter than others. */
+/** Give the own block of a gather. It may be shorter than the blocks of other processes. */
 static void give_block(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
     blocks_t *blocks = (blocks_t *) super;
@@ -217,7 +217,7 @@ static void get_block(dn_tree_blocks_t *super, uint32_t rank, const void *area, 
     }
 }
 
-/** Of an alltoall: all blocks. Nobody looks at the own one, which is left out where that is simple. */
+/** Give all blocks of an alltoall. No process reads the block for this process. It is left out if the blocks lie together. */
 static void give_others(dn_tree_blocks_t *super, void *area, size_t at, size_t len)
 {
     const blocks_t *blocks = (const blocks_t *) super;
@@ -237,7 +237,7 @@ static void give_others(dn_tree_blocks_t *super, void *area, size_t at, size_t l
     }
 }
 
-/** What is for this process. */
+/** Get the block for this process out of the blocks that a rank gives. */
 static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, size_t at, size_t len)
 {
     const blocks_t *blocks = (const blocks_t *) super;
@@ -253,7 +253,8 @@ static void get_own(dn_tree_blocks_t *super, uint32_t rank, const void *area, si
 
 #define TO_ALL (-1)
 
-/** The blocks of all, of at most so many bytes, to a root, or TO_ALL. @param in_place  what is given lies where it is to lie. */
+/** Gather the blocks of all processes to a root, or TO_ALL. @param[in] len  The most bytes of a block.
+ * @param[in] in_place  What this process gives lies in its place already. */
 static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const given_t *given,
                        bool in_place, const places_t *places, size_t len, int root)
 {
@@ -273,7 +274,7 @@ static int gather_long(coll_llcm_module_t *module, struct ompi_communicator_t *c
     return rc;
 }
 
-/** Blocks of all to all. In place what is given lies in a copy meanwhile: at most ALLTOALL_MOST bytes. */
+/** An alltoall through areas. In place, what this process gives is copied first: at most ALLTOALL_MOST bytes. */
 static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const void *sbuf,
                          size_t scount, const ompi_datatype_t *stype, void *rbuf, size_t rcount,
                          const ompi_datatype_t *rtype)
@@ -302,7 +303,7 @@ static int alltoall_long(coll_llcm_module_t *module, struct ompi_communicator_t 
 }
 /** @} */
 
-/** @name Marks: of an exchange that is marked, data have come, but not all that were given. */
+/** @name Marks: in an exchange that is marked, a process has given only a part of its data. */
 /** @{ */
 static void exchange_mark(coll_llcm_module_t *module, coll_llcm_way_t way, bool marks)
 {
@@ -315,7 +316,7 @@ static void exchange_mark(coll_llcm_module_t *module, coll_llcm_way_t way, bool 
     }
 }
 
-/** Wait for an exchange through lines. */
+/** Wait for an allgather through lines. */
 static int allgather_wait(coll_llcm_module_t *module, dn_status_t status)
 {
     const int rc = coll_llcm_wait(module, status);
@@ -324,7 +325,7 @@ static int allgather_wait(coll_llcm_module_t *module, dn_status_t status)
 }
 /** @} */
 
-/** How an allgather of blocks of at most so many bytes is done. The same in all processes. */
+/** Choose the way of an allgather. All processes choose the same. @param[in] len  Bytes of the longest block. */
 static coll_llcm_way_t allgather_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                         size_t len)
 {
@@ -332,7 +333,7 @@ static coll_llcm_way_t allgather_choose(coll_llcm_module_t *module, struct ompi_
                            exchange_suits(module, comm, len, ALLGATHER_MOST, ALLGATHER_CROWDED_MOST));
 }
 
-/** Through lines, or areas: blocks of at most so many bytes. */
+/** Do an allgather through lines or areas. @param[in] len  Bytes of the longest block. */
 static int allgather_by(coll_llcm_way_t way, coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                         const void *sbuf, size_t scount, const ompi_datatype_t *stype, const places_t *places,
                         size_t len)
@@ -433,7 +434,7 @@ int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_dat
     const size_t size = (size_t) ompi_comm_size(comm);
     const size_t len = coll_llcm_bytes(rcount, rtype);
 
-    /* In place is so in all processes. */
+    /* Either all processes call this in place, or none does. */
     const size_t crowded_most = MPI_IN_PLACE == sbuf ? ALLTOALL_MOST : ALLTOALL_CROWDED_MOST;
 
     const coll_llcm_way_t way =
@@ -453,7 +454,7 @@ int coll_llcm_alltoall(const void *sbuf, dn_ompi_count_t scount, struct ompi_dat
     const bool in_place = MPI_IN_PLACE == sbuf;
     const bool in_gaps = in_place || !coll_llcm_is_contiguous(size * (size_t) scount, stype);
     const bool out_gaps = !coll_llcm_is_contiguous(size * (size_t) rcount, rtype);
-    /* Not more than lines hold. */
+    /* The buffers are no longer than lines are. */
     uint8_t in[in_gaps ? len * size : 1];
     uint8_t out[out_gaps ? len * size : 1];
     const uint8_t *from = in_gaps ? in : coll_llcm_start(sbuf, stype);

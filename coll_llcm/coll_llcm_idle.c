@@ -9,9 +9,9 @@
 
 #include "coll_llcm.h"
 
-/** Polls after which a process that shares its core gives it away. While another host is waited for, mostly the others of this one
- * have come by then and wait for us: a barrier of 2 hosts x 2 ranks takes 15 us, and 35 us where they get a turn each time
- * (perf/compare_hosts). */
+/** Polls after which a process that shares its core gives it away: FAR_YIELD_POLLS if it waits for another host. The other processes of
+ * this host then mostly wait for this process, so it gives the core away late: a barrier of 2 hosts x 2 ranks takes 15 us, but 35 us
+ * if the others get a turn each time (perf/compare_hosts). */
 #define YIELD_POLLS     10
 #define FAR_YIELD_POLLS 2000
 

@@ -19,25 +19,26 @@
 #include "ompi/op/op.h"
 #include "opal/util/output.h"
 
-/** Processes up to which each looks at what all others have done; more do so in groups. With so many the lines of counters that each
- * reads for a piece are as many as those of its data. Where cores are shared groups are slower, since each through whom news
- * goes waits for its core (perf/dn_coll, 16 ranks on 2 cores: allreduce of 64 KiB in 129 us, in groups 189 us; of 1 MiB 1.7 ms, 2.8 ms). */
+/** Up to so many processes, each looks at the counters of all others; more processes look in groups. With so many processes, each reads as
+ * many lines of counters for a piece as the piece has lines of data. Where cores are shared, groups are slower, since each process that
+ * passes news on waits for its core (perf/dn_coll, 16 ranks on 2 cores: allreduce of 64 KiB in 129 us, in groups 189 us; of 1 MiB in 1.7 ms,
+ * in groups 2.8 ms). */
 #define ALL_LOOK 32
 
-/** An area of this process, and those of others while it belongs to a communicator. */
+/** An area of this process. While it belongs to a communicator: also the areas of the other processes. */
 struct coll_llcm_area {
-    struct coll_llcm_area *next;
-    dn_segment_t *segment;
-    bool used;           /**< by a communicator that is there */
-    dn_tree_long_t *lng; /**< NULL: nobody looks at it */
-    int size;
-    void **base;      /**< by rank: the areas, mapped here */
-    dn_peer_t **peer; /**< by rank: connected to; NULL: not */
+    struct coll_llcm_area *next; /**< in coll_llcm_t::areas */
+    dn_segment_t *segment;       /**< its memory */
+    bool used;                   /**< a communicator uses it */
+    dn_tree_long_t *lng; /**< of the last communicator, as long as another process may read the area */
+    int size;            /**< elements of base and peer */
+    void **base;         /**< by rank: the areas, mapped here */
+    dn_peer_t **peer;    /**< by rank; NULL: this process itself, or not connected */
 };
 
 /** @name Areas of this process: the lock is held */
 /** @{ */
-/** Forget the communicator. */
+/** Forget the communicator, and part from its processes. */
 static void area_part(coll_llcm_area_t *area)
 {
     for (int rank = 0; rank < area->size; rank++) {
@@ -52,7 +53,7 @@ static void area_part(coll_llcm_area_t *area)
     area->size = 0;
 }
 
-/** Is an area free, or can it be by now? */
+/** Is an area free? It becomes free here if the other processes have taken what lies in it. */
 static bool area_is_free(coll_llcm_area_t *area)
 {
     if (area->used || (NULL != area->lng && DN_OK != dn_tree_long_free(area->lng))) {
@@ -89,7 +90,7 @@ static coll_llcm_area_t *area_find(void)
 }
 /** @} */
 
-/** An area for a communicator. @return NULL: there is none. */
+/** Reserve an area for a communicator. @return NULL: there is none. */
 static coll_llcm_area_t *coll_llcm_area_reserve(void)
 {
     opal_mutex_lock(&coll_llcm.lock);
@@ -131,13 +132,14 @@ void coll_llcm_long_close(void)
 /** @{ */
 /** What each process tells the others. */
 typedef struct card {
-    dn_key_t key;    /**< of its area */
-    uint64_t lines;  /**< that have gone through it */
-    uint64_t shares; /**< whether it shares its core, as far as it knows */
-    dn_tree_place_t place;
+    dn_key_t key;          /**< of its area */
+    uint64_t lines;        /**< lines that have gone through its area so far */
+    uint64_t shares;       /**< not 0: it shares its core, as far as it knows */
+    dn_tree_place_t place; /**< used if there are more than ALL_LOOK processes */
 } card_t;
 
-/** All that can fail for want of memory or peers. @param[out] card_p  room for a card of each rank. */
+/** Do all that can fail for want of memory or of peers. @param[out] card_p  Room for a card of each rank. The caller's to free(), also
+ * after a failure. */
 static bool long_prepare(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t **card_p)
 {
     const int size = ompi_comm_size(comm);
@@ -173,7 +175,7 @@ static bool long_prepare(coll_llcm_module_t *module, struct ompi_communicator_t 
     return true;
 }
 
-/** Many learn in groups what all have done. @return false: there is no memory for that. */
+/** Form groups, if there are more than ALL_LOOK processes. @return false: no memory. */
 static bool form_groups(const coll_llcm_area_t *area, const card_t *card)
 {
     if (ALL_LOOK >= area->size) {
@@ -189,7 +191,7 @@ static bool form_groups(const coll_llcm_area_t *area, const card_t *card)
     return good;
 }
 
-/** Tell where the own area is, map those of the others; begin where all have been. */
+/** Tell where the own area is, and map the areas of the other processes. Counters begin at the highest count of any area. */
 static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, card_t *card)
 {
     coll_llcm_area_t *area = module->area;
@@ -222,7 +224,7 @@ static bool map_areas(coll_llcm_module_t *module, struct ompi_communicator_t *co
         return false;
     }
     dn_tree_long_begin(area->lng, first, crowded);
-    /* Where another process fails here there are no areas, and nothing that differs for this. */
+    /* If another process fails here, `crowded` may differ. But then there are no areas, and without areas no choice depends on it. */
     module->crowded = module->crowded || crowded;
     return true;
 }
@@ -249,7 +251,7 @@ bool coll_llcm_long_set_up(coll_llcm_module_t *module, struct ompi_communicator_
 }
 /** @} */
 
-/** Say which processes are lost that the areas belong to. */
+/** Say which processes are lost whose areas are used. */
 static void say_who_is_lost(coll_llcm_module_t *module)
 {
     const coll_llcm_area_t *area = module->area;
@@ -261,7 +263,7 @@ static void say_who_is_lost(coll_llcm_module_t *module)
     }
 }
 
-/** Wait for the operation that was started, of so many bytes. The tree may be that of nonblocking operations meanwhile. */
+/** Wait for the operation through areas that was started. Nonblocking operations may use the tree meanwhile. @param[in] bytes  Of its data. */
 static int wait_for(coll_llcm_module_t *module, dn_status_t status, size_t bytes)
 {
     dn_ompi_wait_t wait = {0};
@@ -324,7 +326,7 @@ int coll_llcm_long_gather(coll_llcm_module_t *module, int root, size_t len, dn_t
 
 /** @name Broadcast */
 /** @{ */
-/** Bytes that lie together. */
+/** Elements that lie together. */
 typedef struct plain {
     dn_tree_mover_t super;
     uint8_t *start;
@@ -342,7 +344,7 @@ static void move_plain(dn_tree_mover_t *mover, void *area, size_t at, size_t len
     }
 }
 
-/** Elements with gaps, by the program of their type. */
+/** Elements with gaps whose type has a program. */
 typedef struct walk {
     dn_tree_mover_t super;
     dn_prog_cursor_t cursor;

@@ -3,13 +3,13 @@
  * Copyright (c) 2026 The dimmnet authors
  */
 /** @file coll_llcm_module.c
- * The module of a communicator: it is made, put in front of the functions that are there, and freed.
+ * The module of a communicator: it is made, replaces the functions that are there, and is freed.
  */
 #include "dn_config.h"
 
 #include "coll_llcm.h"
 
-/** The collectives that are taken. A tree may leave each to what was there before, and is set up by some of that. */
+/** The collectives that are replaced. Each may be left to the replaced function, and the set-up of a tree uses some of these. */
 #define COLLECTIVES(DO)      \
     DO(allgather)            \
     DO(allgatherv)           \
@@ -70,7 +70,7 @@ static int module_enable(mca_coll_base_module_t *super, struct ompi_communicator
     return OMPI_SUCCESS;
 }
 
-/** The modules that were enabled later are gone. */
+/** Put the replaced functions back. Modules that were enabled later have been disabled before. */
 static int module_disable(mca_coll_base_module_t *super, struct ompi_communicator_t *comm)
 {
     const mca_coll_base_comm_coll_t *saved = &((coll_llcm_module_t *) super)->saved;

@@ -131,7 +131,7 @@ int coll_llcm_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *
     return coll_llcm_wait(module, dn_tree_barrier(module->tree));
 }
 
-/** Elements with gaps go through a buffer of their bytes. */
+/** Broadcast elements with gaps through lines. They are packed into a buffer. */
 static int bcast_packed(coll_llcm_module_t *module, void *buf, size_t count, const ompi_datatype_t *type,
                         int root, bool is_root)
 {

@@ -20,7 +20,7 @@
 /** Requests that are made at a time. */
 #define REQUESTS_MORE 16
 
-/** Open MPI retains none of this for a persistent request, which it takes for a complete one. */
+/** Hold what a persistent request uses. Open MPI does not hold it, as it takes the request for a complete one. */
 static void persistent_retain(coll_llcm_request_t *request)
 {
     OBJ_RETAIN(request->super.super.req_mpi_object.comm);
@@ -32,7 +32,7 @@ static void persistent_retain(coll_llcm_request_t *request)
     }
 }
 
-/** Likewise the tree. */
+/** Release what a persistent request holds, and its tree. */
 static void persistent_release(coll_llcm_request_t *request)
 {
     ompi_communicator_t *comm = request->super.super.req_mpi_object.comm;
@@ -100,7 +100,7 @@ void coll_llcm_nonblocking_close(void)
     OBJ_DESTRUCT(&coll_llcm.nonblocking.lock);
 }
 
-/** Does a broadcast go through the bytes of the request? */
+/** Does the data of a broadcast go through the request's `bytes`? */
 static bool request_packs(const coll_llcm_request_t *request)
 {
     return COLL_LLCM_BCAST == request->kind && !coll_llcm_is_contiguous(request->count, request->type);
@@ -140,7 +140,7 @@ static dn_status_t nonblocking_start(coll_llcm_request_t *request)
     }
 }
 
-/** An operation is complete: all but to say so. Its data are the caller's as soon as that is said. */
+/** An operation is complete: finish its request, but for ompi_request_complete(). After that call the data belongs to the user. */
 static void request_end(coll_llcm_request_t *request, dn_status_t status)
 {
     request->super.super.req_status.MPI_ERROR = DN_OK == status ? MPI_SUCCESS : OMPI_ERR_UNREACH;
@@ -149,7 +149,7 @@ static void request_end(coll_llcm_request_t *request, dn_status_t status)
     }
 }
 
-/** Put an operation behind those of its module. The lock is held. */
+/** Put an operation at the end of its module's queue. The lock is held. */
 static void nonblocking_enqueue(coll_llcm_request_t *request)
 {
     coll_llcm_module_t *module = request->module;
@@ -167,8 +167,8 @@ static coll_llcm_request_t *nonblocking_request_of(dn_queue_item_t *item)
     return (coll_llcm_request_t *) ((char *) item - offsetof(coll_llcm_request_t, item));
 }
 
-/** Take the operations off the queue of a module that are complete, and start the next. The lock is held.
- * @param[in,out] done  Where they go. */
+/** Take the complete operations off the queue of a module, and start the next one. The lock is held.
+ * @param[in,out] done  The complete operations are added here. */
 static void nonblocking_settle(coll_llcm_module_t *module, dn_fifo_t *done)
 {
     dn_status_t status = dn_tree_test(module->tree);
@@ -182,7 +182,7 @@ static void nonblocking_settle(coll_llcm_module_t *module, dn_fifo_t *done)
         dn_fifo_push(done, item);
         dn_store_release(&coll_llcm.nonblocking.operations, coll_llcm.nonblocking.operations - 1);
         dn_store_release(&coll_llcm.nonblocking.far, coll_llcm.nonblocking.far - !module->mapped);
-        /* With 0 the tree is whose collective comes next, in any thread: pairs with coll_llcm_ready(). */
+        /* Pairs with the acquire in coll_llcm_ready(): once this is 0, a collective in any thread may use the tree. */
         dn_store_release(&module->pending, module->pending - 1);
         if (NULL == module->requests.items.first) {
             break;
@@ -191,7 +191,7 @@ static void nonblocking_settle(coll_llcm_module_t *module, dn_fifo_t *done)
     }
 }
 
-/** What is left once the lock is not held any more. @return how many there are. */
+/** Complete the requests of operations. The lock is not held. @return how many there are. */
 static int nonblocking_complete(dn_fifo_t *done)
 {
     dn_queue_item_t *item;
@@ -201,7 +201,7 @@ static int nonblocking_complete(dn_fifo_t *done)
         coll_llcm_request_t *request = nonblocking_request_of(item);
         ompi_communicator_t *comm = request->super.super.req_mpi_object.comm;
         request_end(request, request->status);
-        /* It may be another's from here on. */
+        /* The request is not touched after this call: another operation may use it. */
         (void) ompi_request_complete(&request->super.super, true);
         dn_ompi_wait_tell();
         OBJ_RELEASE(comm);
@@ -232,7 +232,7 @@ int coll_llcm_advance(void)
     return nonblocking_complete(&done);
 }
 
-/** The process has slept, maybe until it was told that the tree is given up, and polls are few now. */
+/** The process has slept. It may have been woken since the tree is given up. It polls seldom now, so it looks for this at once. */
 static void nonblocking_heed(coll_llcm_module_t *module)
 {
     opal_mutex_lock(&coll_llcm.nonblocking.lock);
@@ -255,7 +255,7 @@ void coll_llcm_drain(coll_llcm_module_t *module)
     }
 }
 
-/** A request for an operation on the tree of a module, not yet started. @return NULL: no memory. */
+/** A request for an operation on the tree of a module. It is not yet started. @return NULL: no memory. */
 static coll_llcm_request_t *request_get(coll_llcm_module_t *module, ompi_communicator_t *comm,
                                         coll_llcm_kind_t kind, bool persistent)
 {
@@ -296,7 +296,7 @@ static dn_status_t nonblocking_begin(coll_llcm_request_t *own)
     return status;
 }
 
-/** @name What a request is to do */
+/** @name What a request will do */
 /** @{ */
 static void describe_bcast(coll_llcm_request_t *own, void *buf, size_t count, ompi_datatype_t *type, int root)
 {
@@ -318,12 +318,12 @@ static void describe_reduction(coll_llcm_request_t *own, const void *sbuf, void 
 }
 /** @} */
 
-/** @name What is for the tree: the same in all processes
- * Open MPI finds the context ids of new communicators by nonblocking collectives of an int. Those of MPI_Comm_idup() come one after the
- * other out of its progress, so not in the same order as the calls of all processes: the tree cannot take them.
+/** @name Which operations go to the tree: the same in all processes
+ * Open MPI finds the context ids of new communicators by nonblocking collectives of an int. For MPI_Comm_idup() Open MPI calls them from
+ * its progress. So the processes do not call them in the same order among their other collectives, and the tree cannot take them.
  */
 /** @{ */
-/** @param persistent  Open MPI itself has none. */
+/** Does a broadcast go to the tree? @param[in] persistent  Then it is the user's: Open MPI itself uses no persistent collectives. */
 static bool is_bcast_for_tree(const coll_llcm_module_t *module, size_t count, const ompi_datatype_t *type,
                               bool persistent)
 {
@@ -333,7 +333,7 @@ static bool is_bcast_for_tree(const coll_llcm_module_t *module, size_t count, co
            && dn_tree_max(1) >= bytes && coll_llcm_is_fast(module, bytes, 1);
 }
 
-/** Likewise. Fills in the reduction. */
+/** Does a reduction go to the tree? @param[out] reduction  Filled in. */
 static bool is_reduction_for_tree(coll_llcm_module_t *module, size_t count, ompi_datatype_t *type,
                                   ompi_op_t *op, bool persistent, coll_llcm_reduction_t *reduction)
 {
@@ -393,7 +393,7 @@ int coll_llcm_ibcast(void *buf, dn_ompi_count_t count, struct ompi_datatype_t *t
     return nonblocking_launch(own, request);
 }
 
-/** A reduction that is for the tree. */
+/** Start a reduction that goes to the tree. */
 static int reduction_launch(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                             coll_llcm_kind_t kind, const void *sbuf, void *rbuf, size_t count,
                             const coll_llcm_reduction_t *reduction, int root, ompi_request_t **request)
@@ -437,7 +437,7 @@ int coll_llcm_iallreduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, st
 /** @} */
 
 /** @name Persistent
- * To make a request is collective, and may wait for the other processes.
+ * The call that makes a request is collective, and may wait for the other processes.
  */
 /** @{ */
 /** MPI_Start() and MPI_Startall(). */
@@ -456,13 +456,14 @@ static int persistent_start(size_t count, ompi_request_t **requests)
     return OMPI_SUCCESS;
 }
 
-/** Bytes up to which a persistent reduction in lines is faster than what was there before, to one process and to all (perf/dn_coll, preduce
- * and pallreduce, 2 ranks). What was there makes its plan with the request, not for each operation as for a nonblocking one. @{ */
+/** Up to so many bytes, a persistent reduction in lines is faster than the replaced function: to one process, and to all (perf/dn_coll,
+ * preduce and pallreduce, 2 ranks). The replaced function makes its plan once for a persistent request, but anew for each nonblocking
+ * operation. @{ */
 #define REDUCE_INIT_MOST    (2 * DN_AOTF_LINE_MAX)
 #define ALLREDUCE_INIT_MOST 256
 /** @} */
 
-/** Make a request with a tree of its own. Collective. @return NULL in all processes, if some has no room for it. */
+/** Make a request with a tree of its own. Collective. @return NULL in all processes, if a process has no room for it. */
 static coll_llcm_request_t *persistent_get(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                            coll_llcm_kind_t kind)
 {
@@ -482,7 +483,7 @@ static coll_llcm_request_t *persistent_get(coll_llcm_module_t *module, struct om
     return NULL;
 }
 
-/** Give it to the caller. */
+/** Give a persistent request to the caller. */
 static int persistent_give(coll_llcm_request_t *own, ompi_request_t **request)
 {
     persistent_retain(own);
@@ -517,7 +518,7 @@ int coll_llcm_bcast_init(void *buf, dn_ompi_count_t count, struct ompi_datatype_
     return persistent_give(own, request);
 }
 
-/** A request for a reduction of this kind. @return NULL in all processes: it is not for the tree. */
+/** Make a persistent request for a reduction of this kind. @return NULL in all processes: it does not go to a tree. */
 static coll_llcm_request_t *persistent_reduction(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                                  coll_llcm_kind_t kind, const void *sbuf, void *rbuf,
                                                  size_t count, ompi_datatype_t *type, ompi_op_t *op, int root)

@@ -25,7 +25,7 @@ static void reduce_join(const dn_tree_reduction_t *super, const void *left, cons
                          (int) count, reduction->type);
 }
 
-/** Has Open MPI a function of three buffers for it? */
+/** Has Open MPI a function of three buffers for this operation on this type? */
 static bool is_joined(const ompi_datatype_t *type, const ompi_op_t *op)
 {
     if (!ompi_op_is_intrinsic((ompi_op_t *) (uintptr_t) op) || !ompi_datatype_is_predefined(type)) {
@@ -36,9 +36,9 @@ static bool is_joined(const ompi_datatype_t *type, const ompi_op_t *op)
 }
 
 /**
- * Bytes from element to element of those that can be copied so, else 0. Predefined types may have gaps inside, which go
- * along: their elements are as long in C. Others with gaps are left to the functions that were there before, since what lies in
- * the gaps of a result is the caller's. It is the same in all processes, as the type is.
+ * Bytes from one element to the next, if elements can be copied with this length; else 0. Predefined types may have gaps inside. The
+ * gaps are copied, too, since an element in C includes them. Other types with gaps are left to the replaced functions, since the bytes
+ * in the gaps of a result belong to the caller. All processes get the same answer, since they have the same type.
  */
 static size_t stride_of(const ompi_datatype_t *type)
 {
@@ -58,11 +58,11 @@ static size_t stride_of(const ompi_datatype_t *type)
 /** Can so many elements go through lines? */
 static inline bool is_short(size_t bytes, size_t size)
 {
-    /* Mostly it is one line; a division takes time. */
+    /* Mostly one line is enough. It is checked first, since dn_tree_max() takes a division. */
     return DN_AOTF_LINE_MAX >= size && (DN_AOTF_LINE_MAX >= bytes || dn_tree_max(size) >= bytes);
 }
 
-/** Fill a reduction in. @return whether its elements can be copied. */
+/** Fill in a reduction. @return whether its elements can be copied (stride_of()). */
 static inline bool reduce_describe(ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
     reduction->super.fold = reduce_fold;
@@ -83,7 +83,8 @@ bool coll_llcm_reduction_fits(const coll_llcm_module_t *module, size_t count, om
     return is_short(bytes, reduction->super.size) && coll_llcm_is_fast(module, bytes, reduction->super.size);
 }
 
-/** The same in all processes. Fills in the reduction. @param to_one  else to all. */
+/** Choose the way of a reduction, and fill in the reduction. All processes choose the same. @param[in] to_one  The result goes to one
+ * process; false: to all. */
 static inline coll_llcm_way_t reduce_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                             bool to_one, size_t count, ompi_datatype_t *type, ompi_op_t *op,
                                             coll_llcm_reduction_t *reduction)
@@ -148,8 +149,8 @@ int coll_llcm_reduce(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
                                      module->saved.coll_reduce_module);
 }
 
-/** Bytes up to which lines are faster than areas where no process gets the result of all: between two it is one line (perf/dn_coll, scan,
- * exscan and reduce_scatter, 2 ranks). */
+/** Up to so many bytes, lines are faster than areas, if no process gets the whole result. Between two processes this is one line
+ * (perf/dn_coll, scan, exscan and reduce_scatter, 2 ranks). */
 static size_t lines_best_for_parts(struct ompi_communicator_t *comm)
 {
     return 2 == ompi_comm_size(comm) ? DN_AOTF_LINE_MAX : COLL_LLCM_LINES_BEST;
@@ -157,14 +158,14 @@ static size_t lines_best_for_parts(struct ompi_communicator_t *comm)
 
 /** @name Scans */
 /** @{ */
-/** Are so many bytes for areas, if there are some? The same in all processes. */
+/** Do areas suit a scan of so many bytes, if there are areas? All processes get the same answer. */
 static bool scan_suits_areas(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t bytes)
 {
     return lines_best_for_parts(comm) < bytes
            || (coll_llcm_is_crowded(module, comm) && coll_llcm_are_many(module));
 }
 
-/** The same in all processes. Fills in the reduction. */
+/** Choose the way of a scan, and fill in the reduction. All processes choose the same. */
 static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm, size_t count,
                                    ompi_datatype_t *type, ompi_op_t *op, coll_llcm_reduction_t *reduction)
 {
@@ -185,7 +186,7 @@ static coll_llcm_way_t scan_choose(coll_llcm_module_t *module, struct ompi_commu
     return coll_llcm_long_ready(module, comm) ? COLL_LLCM_BY_AREAS : COLL_LLCM_BY_OTHERS;
 }
 
-/** @param before  of the processes before the own one only. */
+/** Any scan. @param[in] before  Only over the processes before this process. */
 static int scan_any(const void *sbuf, void *rbuf, dn_ompi_count_t count, ompi_datatype_t *type, ompi_op_t *op,
                     bool before, struct ompi_communicator_t *comm, coll_llcm_module_t *module)
 {
@@ -219,18 +220,20 @@ int coll_llcm_exscan(const void *sbuf, void *rbuf, dn_ompi_count_t count, struct
 }
 /** @} */
 
-/** @name Scattered
- * Short ones by an allreduce in lines, of which each process keeps its part; through areas where that is faster.
+/** @name Reductions that are scattered
+ * Through lines, a short one is an allreduce, of which each process keeps its part. Through areas, each process reduces its part.
  */
 /** @{ */
-/** Bytes of all that is reduced, up to which areas are faster than what was there before (perf/dn_coll, 2 ranks, and 4 and 8 on 2
- * cores). In blocks they are at all lengths, since what was there reduces to one process then, which scatters. */
+/** Up to so many bytes of the whole result, areas are faster for reduce_scatter than the replaced function (perf/dn_coll, 2 ranks, and 4 and
+ * 8 ranks on 2 cores). For reduce_scatter_block areas are faster at all lengths: the replaced function reduces to one process, which
+ * scatters. */
 #define SCATTER_MOST 1048576u
 
-/** Bytes of all from which lines are faster between hosts (perf/compare_hosts, 2 hosts x 2 ranks). */
+/** From so many bytes of the whole result on, lines are faster between hosts (perf/compare_hosts, 2 hosts x 2 ranks). */
 #define SCATTER_HOSTS_LEAST 32u
 
-/** The same in all processes. Fills in the reduction. */
+/** Choose the way of a reduction that is scattered, and fill in the reduction. All processes choose the same. @param[in] most  The most
+ * bytes for this component. */
 static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                                       size_t count, size_t most, ompi_datatype_t *type, ompi_op_t *op,
                                       coll_llcm_reduction_t *reduction)
@@ -252,7 +255,7 @@ static coll_llcm_way_t scatter_choose(coll_llcm_module_t *module, struct ompi_co
                : COLL_LLCM_BY_OTHERS;
 }
 
-/** All reduce @p count elements, through lines or areas; this process gets @p part from element @p at on. */
+/** Reduce @p count elements through lines or areas. This process gets @p part elements of the result, from element @p at on. */
 static int scatter_by(coll_llcm_way_t way, coll_llcm_module_t *module, const void *sbuf, void *rbuf,
                       size_t count, size_t at, size_t part, coll_llcm_reduction_t *reduction)
 {

@@ -11,17 +11,17 @@
 
 #include "opal/util/output.h"
 
-/** Of the LLCM, so much is for trees; the rest is left to others. */
+/** Trees take at most this share of the LLCM. The rest is left to other users. */
 #define LLCM_SHARE(bytes) ((bytes) / 4 * 3)
 
 /** Looks for a line in one call, where each process has a core. */
 #define SPIN 64
 
-/** What each process tells the others in the end. */
+/** What each process tells the others when it has made its part. */
 typedef struct answer {
     dn_tree_card_t card;
-    uint32_t good;   /**< whether it could do its part */
-    uint32_t shares; /**< whether it shares its core, as far as it knows */
+    uint32_t good;   /**< not 0: the process has made its part */
+    uint32_t shares; /**< not 0: the process shares its core, as far as it knows */
 } answer_t;
 
 bool coll_llcm_all_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool good)
@@ -44,7 +44,7 @@ static int setup_gather(coll_llcm_module_t *module, struct ompi_communicator_t *
                                         module->saved.coll_allgather_module);
 }
 
-/** Where this process runs; its host by the lowest rank there. */
+/** Find where this process runs. Its host is named by the lowest rank there. */
 static void find_place(struct ompi_communicator_t *comm, dn_tree_place_t *place)
 {
     dn_tree_place_here(place);
@@ -56,7 +56,7 @@ static void find_place(struct ompi_communicator_t *comm, dn_tree_place_t *place)
     }
 }
 
-/** Bytes of LLCM that trees may take; more would be refused with a word to the user. */
+/** Bytes of LLCM that trees may take. If they took all of it, libdimmnet would refuse more, and say so to the user. */
 static size_t whole_share(void)
 {
     const unsigned *bytes = NULL;
@@ -67,7 +67,7 @@ static size_t whole_share(void)
                : 0;
 }
 
-/** Take some of it. @return false: too much of it is taken. */
+/** Take some bytes of this share. @return false: not enough bytes are left. */
 static bool coll_llcm_share_reserve(size_t bytes)
 {
     const size_t whole = whole_share();
@@ -100,7 +100,7 @@ static void coll_llcm_share_return(size_t bytes)
     opal_mutex_unlock(&coll_llcm.lock);
 }
 
-/** Connect to the processes that the tree has links to. @return whether all are reached. */
+/** Connect to the processes to which the tree has links. @return whether all are reached. */
 static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t *comm, const dn_tree_t *tree)
 {
     int64_t rank;
@@ -121,7 +121,7 @@ static bool connect_peers(coll_llcm_module_t *module, struct ompi_communicator_t
     return true;
 }
 
-/** Our part of the tree. @return whether it could be done. */
+/** Make this process's part of the tree. @return false: it could not be made. */
 static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *comm,
                       const dn_tree_place_t *place, dn_tree_card_t *card, dn_tree_t **tree_p)
 {
@@ -148,9 +148,9 @@ static bool make_part(coll_llcm_module_t *module, struct ompi_communicator_t *co
 typedef struct gathered {
     answer_t *answer;
     dn_tree_card_t *card;
-    dn_tree_place_t *place; /**< NULL: all are as close */
-    /** This rank's part. It becomes the module's when all have theirs: the functions that gather may call collectives of this
-     * communicator meanwhile, and these have no tree then. */
+    dn_tree_place_t *place; /**< NULL: all ranks are at the same place */
+    /** This rank's part. The module gets it when all ranks have their parts. The functions that gather may call collectives of this
+     * communicator before that, and these must not use the tree. */
     dn_tree_t *tree;
 } gathered_t;
 
@@ -161,7 +161,7 @@ static void gathered_free(gathered_t *all)
     free(all->place);
 }
 
-/** Room for what is gathered. @return whether all ranks have it. */
+/** Allocate room for what is gathered. @return whether all ranks have it. */
 static bool gathered_alloc(coll_llcm_module_t *module, struct ompi_communicator_t *comm, bool places,
                            gathered_t *all)
 {
@@ -174,7 +174,7 @@ static bool gathered_alloc(coll_llcm_module_t *module, struct ompi_communicator_
                                NULL != all->answer && NULL != all->card && (!places || NULL != all->place));
 }
 
-/** Do our part, tell whether it could be done, hear of the others. @return whether all are ready. */
+/** Make the own part, and exchange answers with the other processes. @return whether all processes have made their parts. */
 static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *comm, gathered_t *all)
 {
     const size_t size = (size_t) ompi_comm_size(comm);
@@ -188,7 +188,7 @@ static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *
         }
     }
     own.good = make_part(module, comm, all->place, &own.card, &all->tree);
-    /* Now that the peers are known with whom we may share cores. */
+    /* After make_part(): the peers with which this process may share cores are known now. */
     own.shares = dn_ompi_shares_core();
     if (OMPI_SUCCESS != setup_gather(module, comm, &own, all->answer, sizeof(own))) {
         return false;
@@ -201,7 +201,6 @@ static bool setup_agree(coll_llcm_module_t *module, struct ompi_communicator_t *
     }
     if (good) {
         dn_tree_connect(all->tree, all->card, module->peer);
-        /* Only now are the peers known with whom we may share cores. */
         const bool oversubscribed = dn_ompi_shares_core();
 
         dn_store_relaxed(&coll_llcm.oversubscribed, oversubscribed);
@@ -235,7 +234,7 @@ bool coll_llcm_set_up(coll_llcm_module_t *module, struct ompi_communicator_t *co
     return true;
 }
 
-/** Keep a tree until nobody writes to it. */
+/** Keep a tree until no peer writes to it any more. */
 static void setup_leave(dn_tree_t *tree, size_t bytes)
 {
     coll_llcm_left_t *left = malloc(sizeof(*left));
